@@ -1,0 +1,29 @@
+# Which compilers are fit for coroutines, and the warnings our own targets are built with.
+
+if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    message(FATAL_ERROR "coil runs on Linux only: it is made of io_uring. This build is for ${CMAKE_SYSTEM_NAME}.")
+endif()
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13 AND NOT COIL_ALLOW_GCC12)
+    message(FATAL_ERROR
+        "coil does not build with GCC ${CMAKE_CXX_COMPILER_VERSION}: before GCC 13, temporaries in a full-expression "
+        "with co_await are silently copied byte by byte and destroyed twice. Use GCC 14 or newer, or Clang 16 or newer "
+        "(-DCMAKE_CXX_COMPILER=clang++-22), or take the risk with -DCOIL_ALLOW_GCC12=ON.")
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 16)
+    message(FATAL_ERROR
+        "coil does not build with Clang ${CMAKE_CXX_COMPILER_VERSION}: it needs the coroutines of Clang 16 or newer, "
+        "or of GCC 14 or newer (-DCMAKE_CXX_COMPILER=...).")
+elseif(NOT CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$")
+    message(WARNING "coil is built and tested with Clang and GCC; ${CMAKE_CXX_COMPILER_ID} is unknown to it.")
+endif()
+
+# coil_own_target(<target>): warnings for what this repository builds; never passed on to users.
+function(coil_own_target target)
+    target_compile_options(${target} PRIVATE
+        -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+        -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wold-style-cast -Wundef
+        -Wimplicit-fallthrough -Wdouble-promotion -Wformat=2
+        $<$<CXX_COMPILER_ID:Clang>:-Wextra-semi -Wthread-safety -Wunreachable-code-aggressive>
+        $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>
+        $<$<BOOL:${COIL_WERROR}>:-Werror>)
+endfunction()

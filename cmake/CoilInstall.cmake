@@ -1,0 +1,28 @@
+# install(), the CMake package "coil" and the pkg-config files "coil" and "coil-uring".
+
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+set(COIL_CMAKE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/coil")
+
+install(TARGETS coil_uring coil EXPORT coil-targets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(EXPORT coil-targets NAMESPACE coil:: DESTINATION "${COIL_CMAKE_DIR}")
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/coil-config.cmake.in" coil-config.cmake
+    INSTALL_DESTINATION "${COIL_CMAKE_DIR}")
+# Before 1.0 a minor version may break; afterwards only a major one.
+write_basic_package_version_file(coil-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+    "${CMAKE_CURRENT_BINARY_DIR}/coil-config.cmake"
+    "${CMAKE_CURRENT_BINARY_DIR}/coil-config-version.cmake"
+    DESTINATION "${COIL_CMAKE_DIR}")
+
+# The .pc files find their prefix from where they lie, so that an installed tree can be moved.
+file(RELATIVE_PATH COIL_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" COIL_PC_PREFIX "${COIL_PC_PREFIX}")
+foreach(module IN ITEMS coil coil-uring)
+    configure_file("${PROJECT_SOURCE_DIR}/cmake/${module}.pc.in" ${module}.pc @ONLY)
+    install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${module}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()

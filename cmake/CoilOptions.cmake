@@ -1,0 +1,27 @@
+# What a builder may choose. A project that adds coil with add_subdirectory() gets the library and nothing else.
+
+option(COIL_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(COIL_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(COIL_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(COIL_INSTALL "Create the install target" ${PROJECT_IS_TOP_LEVEL})
+option(COIL_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+option(COIL_ALLOW_GCC12 "Build with GCC 12 although it miscompiles coroutines" OFF)
+set(COIL_SANITIZE "" CACHE STRING "Sanitizers for everything in this build tree, as in -fsanitize=")
+set(COIL_TEST_TIMEOUT 60 CACHE STRING "Seconds after which one test has failed")
+
+if(PROJECT_IS_TOP_LEVEL)
+    if(NOT CMAKE_CXX_STANDARD)
+        set(CMAKE_CXX_STANDARD 20)
+    endif()
+    set(CMAKE_CXX_STANDARD_REQUIRED ON)
+    set(CMAKE_CXX_EXTENSIONS OFF)
+    set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+    if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+        set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo" FORCE)
+    endif()
+endif()
+
+if(COIL_SANITIZE)
+    add_compile_options("-fsanitize=${COIL_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    add_link_options("-fsanitize=${COIL_SANITIZE}")
+endif()

@@ -1,0 +1,75 @@
+# How tests are found and registered. See tests/CMakeLists.txt for the conventions.
+
+# Dashboard targets are of no use here; the time limit per test is why CTest's module is included.
+set_property(GLOBAL PROPERTY CTEST_TARGETS_ADDED 1)
+set(DART_TESTING_TIMEOUT "${COIL_TEST_TIMEOUT}")
+include(CTest)
+include(GoogleTest)
+
+find_package(GTest CONFIG)
+if(NOT GTest_FOUND)
+    message(FATAL_ERROR
+        "GoogleTest is not installed: run ./dev setup, or install libgtest-dev, or configure with -DCOIL_BUILD_TESTS=OFF.")
+endif()
+
+# Parsing gtest.h costs more than most test files; it is done once, for all rooms.
+add_library(coil_test_pch OBJECT "${PROJECT_SOURCE_DIR}/cmake/test_pch.cpp")
+target_link_libraries(coil_test_pch PUBLIC GTest::gtest_main)
+target_compile_features(coil_test_pch PUBLIC cxx_std_20)
+target_precompile_headers(coil_test_pch PRIVATE
+    <gtest/gtest.h> <atomic> <chrono> <functional> <string> <thread> <vector>)
+
+# coil_add_room_tests(<room>): all of tests/<room>/*_test.cpp in one program; each TEST is a test of CTest with the
+# label <room>. The program of the room "uring" links the ring alone, which proves that the ring stands alone.
+function(coil_add_room_tests room)
+    file(GLOB sources CONFIGURE_DEPENDS "${room}/*_test.cpp")
+    if(NOT sources)
+        return()
+    endif()
+    set(target test_${room})
+    add_executable(${target} ${sources})
+    target_precompile_headers(${target} REUSE_FROM coil_test_pch)
+    target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+    if(room STREQUAL "uring")
+        target_link_libraries(${target} PRIVATE coil::uring)
+    else()
+        target_link_libraries(${target} PRIVATE coil::coil)
+    endif()
+    target_link_libraries(${target} PRIVATE GTest::gtest_main)
+    coil_own_target(${target})
+    gtest_discover_tests(${target}
+        TEST_PREFIX "${room}."
+        DISCOVERY_MODE PRE_TEST
+        DISCOVERY_TIMEOUT 60
+        WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
+        PROPERTIES
+            LABELS ${room}
+            ENVIRONMENT "COIL_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples")
+endfunction()
+
+# coil_add_script_tests(<room>): each tests/<room>/*.sh is one test. Exit status 77 means skipped, and the script says
+# why on a line that begins with "SKIP:".
+function(coil_add_script_tests room)
+    file(GLOB scripts CONFIGURE_DEPENDS "${room}/*.sh")
+    foreach(script IN LISTS scripts)
+        get_filename_component(name "${script}" NAME_WE)
+        add_test(NAME ${room}.${name} COMMAND bash "${script}")
+        set_tests_properties(${room}.${name} PROPERTIES
+            LABELS ${room}
+            SKIP_RETURN_CODE 77
+            ENVIRONMENT "COIL_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples")
+    endforeach()
+endfunction()
+
+# coil_add_compile_fail_tests(<folder>): every *.cpp there must be refused with the sentence of its first line, and be
+# accepted with -DCOIL_EXPECT_OK.
+function(coil_add_compile_fail_tests folder)
+    file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+    foreach(source IN LISTS sources)
+        get_filename_component(name "${source}" NAME_WE)
+        add_test(NAME compile_fail.${name}
+            COMMAND bash "${PROJECT_SOURCE_DIR}/tests/compile_fail/check.bash" "${source}"
+                "${CMAKE_CXX_COMPILER}" "-std=c++${CMAKE_CXX_STANDARD}" "-I${PROJECT_SOURCE_DIR}/include")
+        set_tests_properties(compile_fail.${name} PROPERTIES LABELS compile_fail)
+    endforeach()
+endfunction()

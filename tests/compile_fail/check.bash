@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# check.bash SOURCE COMPILER [FLAG...]
+# SOURCE must not compile, and the compiler must say the sentence of its first line, "// expect: SENTENCE". With
+# -DCOIL_EXPECT_OK the same file must compile: so nothing but the tested line can be what is refused.
+set -u
+
+source=$1
+shift
+compile=("$@" -fsyntax-only -Wall -Wextra -Werror "$source")
+
+read -r first < "$source"
+sentence=${first#// expect: }
+if [[ $sentence == "$first" || -z $sentence ]]; then
+    echo "$source: the first line must be '// expect: SENTENCE'"
+    exit 1
+fi
+
+if said=$("${compile[@]}" 2>&1); then
+    echo "$source compiles, but must be refused with: $sentence"
+    exit 1
+fi
+if [[ $said != *"$sentence"* ]]; then
+    printf '%s is refused, but not with: %s\n%s\n' "$source" "$sentence" "$said"
+    exit 1
+fi
+if ! said=$("${compile[@]}" -DCOIL_EXPECT_OK 2>&1); then
+    printf '%s must compile with -DCOIL_EXPECT_OK:\n%s\n' "$source" "$said"
+    exit 1
+fi
