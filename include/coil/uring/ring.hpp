@@ -1,0 +1,270 @@
+#pragma once
+
+#include <coil/uring/abi.hpp>
+#include <coil/uring/kernel.hpp>
+#include <coil/uring/probe.hpp>
+
+#include <atomic>
+#include <cassert>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace coil::uring {
+
+/// Setup flags that a ring asks for unless told otherwise. On Linux 6.1 and newer all are granted:
+/// completions are posted only inside enter(), by the one thread that submits.
+inline constexpr std::uint32_t default_setup_flags =
+    setup::clamp | setup::submit_all | setup::coop_taskrun | setup::taskrun_flag |
+    setup::single_issuer | setup::defer_taskrun;
+
+/// How to set a ring up.
+///
+/// `setup_flags` are wishes: while the kernel answers EINVAL they are given up one by one, newest
+/// first: hybrid_iopoll, defer_taskrun, single_issuer, taskrun_flag, coop_taskrun, submit_all,
+/// attach_wq, sq_aff, sqpoll, iopoll, clamp. Wishes that exclude each other are settled beforehand:
+/// sqpoll drops coop_taskrun, taskrun_flag and defer_taskrun; defer_taskrun needs single_issuer;
+/// taskrun_flag needs coop_taskrun or defer_taskrun. `required_flags` are never given up.
+/// ring::setup_flags() tells what was granted.
+///
+/// While the kernel answers ENOMEM (RLIMIT_MEMLOCK), both queues are halved, down to 8 entries.
+///
+/// Not possible here, as a ring keeps entries of the plain sizes in the kernel's memory and uses
+/// the index array: sqe128, cqe32, cqe_mixed, no_mmap, registered_fd_only, no_sqarray.
+struct ring_options {
+    unsigned entries = 256;  // submission queue; the kernel rounds up to a power of two
+    unsigned cq_entries = 0; // completion queue; 0: twice the submission queue
+    std::uint32_t setup_flags = default_setup_flags;
+    std::uint32_t required_flags = 0;
+    unsigned sq_thread_cpu = 0;  // setup::sq_aff
+    unsigned sq_thread_idle = 0; // setup::sqpoll: milliseconds until its thread sleeps; 0: 1000
+    int wq_fd = -1;              // setup::attach_wq: the ring to share workers with
+    bool start_disabled = false; // nothing can be submitted until ring::enable()
+};
+
+/// A submission queue, a completion queue, and nothing else: no threads, no allocation after
+/// construction, no lock, no virtual call per entry.
+///
+///     ring r{64};
+///     sqe* s = r.acquire();
+///     *s = prep::read(fd, buf, sizeof buf, 0);
+///     s->user_data = 1;
+///     r.commit(s);
+///     r.submit_and_wait(1);
+///     r.for_each_completion([](const cqe& c) { use(c.user_data, c.res); });
+///
+/// Entries are acquired and committed in independent orders: acquire several, fill them as results
+/// come, commit them in the order in which the kernel shall see them; links join neighbours in
+/// commit order.
+///
+/// Threads: one at a time. With setup::single_issuer (the default) it must be the thread that
+/// constructed the ring, or for a ring that started disabled the thread that called enable(); the
+/// kernel answers -EEXIST to others. Destruction may happen on any thread, but see detach_thread().
+/// Destruction is no fence: what is in flight may go on writing into its buffers. Cancel and drain
+/// first. A ring does not survive fork(2) in the child.
+class ring {
+public:
+    /// With default options. Throws as the other constructor does.
+    explicit ring(unsigned entries = 256);
+
+    /// Throws std::system_error with errno as its code and a sentence that names cause and remedy
+    /// (EPERM: kernel.io_uring_disabled or seccomp; ENOSYS: kernel too old or call blocked; ENOMEM:
+    /// RLIMIT_MEMLOCK; EMFILE), or whose code is EINVAL for options that no kernel can grant.
+    explicit ring(const ring_options& options, std::unique_ptr<kernel> k = make_linux_kernel());
+
+    ring(const ring&) = delete;
+    ring& operator=(const ring&) = delete;
+    ~ring();
+
+    // ---- submission
+
+    /// A free entry to fill, with whatever bytes its last use left in it; null when every entry is
+    /// acquired or waits for submission.
+    sqe* acquire() noexcept {
+        if (acquired_ - sq_head_seen_ == sq_entries_) [[unlikely]] {
+            sq_head_seen_ = load_acquire(sq_head_);
+            if (acquired_ - sq_head_seen_ == sq_entries_)
+                return nullptr;
+        }
+        return &sqes_[array_[acquired_++ & sq_mask_]];
+    }
+
+    // The index array is where the order of commits is written, and the list of free entries too.
+    // Three running cursors divide its positions, modulo the queue's size N:
+    //
+    //     head <= tail_ <= acquired_ <= head + N
+    //     [head, tail_)         committed: what the kernel reads next
+    //     [tail_, acquired_)    as many positions as entries are held; their contents mean nothing
+    //     [acquired_, head + N) the free entries
+    //
+    // Every entry is in exactly one of: the committed positions, the callers' hands, the free
+    // positions. acquire() moves the entry at acquired_ into the caller's hands. commit() needs a
+    // held entry, so tail_ < acquired_ and position tail_ means nothing: writing there loses
+    // nothing. abandon() likewise writes to acquired_ - 1 >= tail_, and makes it a free position.
+    // When the kernel consumes, the positions [head, head') turn into [head + N, head' + N), the
+    // end of the free ones, with the very entries that were consumed. Hence any order is right.
+
+    /// Queues an acquired entry for the next submission, behind those already committed.
+    void commit(sqe* s) noexcept {
+        assert(tail_ != acquired_ && index_of(s) < sq_entries_);
+        array_[tail_++ & sq_mask_] = index_of(s);
+    }
+
+    /// Gives an acquired entry back without submitting it.
+    void abandon(sqe* s) noexcept {
+        assert(tail_ != acquired_ && index_of(s) < sq_entries_);
+        array_[--acquired_ & sq_mask_] = index_of(s);
+    }
+
+    /// How many entries acquire() would still give.
+    unsigned room() const noexcept { return sq_entries_ - (acquired_ - load_acquire(sq_head_)); }
+
+    /// How many entries are committed and not yet consumed by the kernel.
+    unsigned unsubmitted() const noexcept { return tail_ - load_acquire(sq_head_); }
+
+    // ---- the one system call
+
+    /// Publishes and submits all that is committed; then posts and waits for completions if asked
+    /// to: with `min_complete` > 0, with a `timeout`, or with enter_flag::getevents among
+    /// `extra_flags`. With nothing to do it makes no system call.
+    ///
+    /// `timeout` is relative (with enter_flag::abs_timer, Linux 6.12: a CLOCK_MONOTONIC time).
+    /// `min_wait_usec` (feature::min_timeout, Linux 6.12; ignored elsewhere): go on collecting
+    /// completions for so long even when there are some, and be content with one afterwards.
+    ///
+    /// Returns how many entries the kernel consumed, or -errno when it consumed none: -EINTR (a
+    /// signal), -ETIME (the timeout), -EBUSY or -EAGAIN (reap completions first), -EBADR
+    /// (completions were lost, see lost_completions()), -EEXIST (the wrong thread), -EBADFD (not
+    /// enabled). When some were consumed a wait that ended early shows in the completions alone.
+    int enter(unsigned min_complete, unsigned extra_flags = 0, const timespec* timeout = nullptr,
+              unsigned min_wait_usec = 0) noexcept;
+
+    /// Submits; also posts completions where the kernel has flagged some. Does not wait.
+    int submit() noexcept;
+
+    /// Submits, and waits until there are `n` completions in the queue.
+    int submit_and_wait(unsigned n) noexcept;
+
+    /// Submits, and waits for a completion: 0 when there is one, -ETIME when the time is over,
+    /// -EINTR on a signal, or another error of enter(). A time of zero or less looks and does not
+    /// wait.
+    int wait(std::chrono::nanoseconds timeout) noexcept;
+
+    // ---- completions
+
+    /// The oldest completion, or null; it stays there until advance().
+    const cqe* peek() const noexcept {
+        return has_completions() ? &cqes_[cq_next_ & cq_mask_] : nullptr;
+    }
+
+    /// Gives the `n` oldest completions back to the kernel.
+    void advance(unsigned n = 1) noexcept {
+        assert(n <= load_acquire(cq_tail_) - cq_next_);
+        cq_next_ += n;
+        store_release(cq_head_, cq_next_);
+    }
+
+    /// Calls `f(const cqe&)` for every completion that is there now, oldest first, then gives them
+    /// all back; returns how many. `f` may acquire, commit and enter; it must not consume
+    /// completions. When `f` throws, those up to the one it threw on are given back.
+    template <class F>
+    unsigned for_each_completion(F&& f) {
+        const std::uint32_t first = cq_next_;
+        const std::uint32_t last = load_acquire(cq_tail_);
+        if (first == last)
+            return 0;
+        const publish_on_exit publish{*this};
+        while (cq_next_ != last)
+            f(static_cast<const cqe&>(cqes_[cq_next_++ & cq_mask_]));
+        return last - first;
+    }
+
+    bool has_completions() const noexcept { return load_acquire(cq_tail_) != cq_next_; }
+
+    /// Whether completions wait for an enter() with enter_flag::getevents: deferred work
+    /// (setup::taskrun_flag) or an overflown completion queue.
+    bool needs_enter() const noexcept {
+        return (load_relaxed(sq_flags_) & (sq_flag::taskrun | sq_flag::cq_overflow)) != 0;
+    }
+
+    // ---- the ring itself
+
+    /// Starts a ring that was set up with `start_disabled`, on the thread that will submit.
+    /// 0 or -errno (-EBADFD: it was not disabled).
+    int enable() noexcept;
+
+    /// Makes this thread reach the ring by a registered index, which is a little faster, where the
+    /// kernel has that. The constructor or enable() did so for the thread that called it.
+    void attach_thread() noexcept;
+
+    /// Ends that. To be called on the attached thread before the ring is destroyed on another one,
+    /// if the first lives on: its registration keeps the ring, and what is in flight, alive.
+    void detach_thread() noexcept;
+
+    std::uint32_t features() const noexcept { return features_; }       // feature::*
+    std::uint32_t setup_flags() const noexcept { return setup_flags_; } // granted: setup::*
+    unsigned sq_entries() const noexcept { return sq_entries_; }
+    unsigned cq_entries() const noexcept { return cq_mask_ + 1; }
+
+    /// Whether this ring's kernel has the operation.
+    bool supports(opcode op) const noexcept { return opcodes_.supports(op); }
+    const probe_result& opcodes() const noexcept { return opcodes_; }
+
+    kernel& get_kernel() noexcept { return *kernel_; }
+    std::chrono::steady_clock::time_point now() noexcept { return kernel_->now(); }
+    int native_handle() const noexcept { return kernel_->native_handle(); }
+
+    /// Entries the kernel skipped because the index array was broken: always 0.
+    unsigned dropped_submissions() const noexcept { return load_relaxed(sq_dropped_); }
+
+    /// Completions lost for ever because the kernel had no memory to keep them beside a full
+    /// queue. A merely full queue loses none.
+    unsigned lost_completions() const noexcept { return load_relaxed(cq_lost_); }
+
+private:
+    struct publish_on_exit {
+        ring& r;
+        ~publish_on_exit() { store_release(r.cq_head_, r.cq_next_); }
+    };
+
+    static std::uint32_t load_acquire(std::uint32_t* word) noexcept {
+        return std::atomic_ref<std::uint32_t>(*word).load(std::memory_order_acquire);
+    }
+    static std::uint32_t load_relaxed(std::uint32_t* word) noexcept {
+        return std::atomic_ref<std::uint32_t>(*word).load(std::memory_order_relaxed);
+    }
+    static void store_release(std::uint32_t* word, std::uint32_t value) noexcept {
+        std::atomic_ref<std::uint32_t>(*word).store(value, std::memory_order_release);
+    }
+    std::uint32_t index_of(const sqe* s) const noexcept {
+        return static_cast<std::uint32_t>(s - sqes_);
+    }
+
+    void set_up(const ring_options& options);
+
+    sqe* sqes_ = nullptr;
+    std::uint32_t* array_ = nullptr;
+    std::uint32_t* sq_head_ = nullptr; // the kernel's
+    std::uint32_t tail_ = 0;           // published by enter()
+    std::uint32_t acquired_ = 0;
+    std::uint32_t sq_head_seen_ = 0;
+    std::uint32_t sq_mask_ = 0;
+    std::uint32_t sq_entries_ = 0;
+
+    std::uint32_t cq_next_ = 0; // the next completion to consume; published as the CQ's head
+    cqe* cqes_ = nullptr;
+    std::uint32_t* cq_tail_ = nullptr; // the kernel's
+    std::uint32_t* cq_head_ = nullptr;
+    std::uint32_t cq_mask_ = 0;
+
+    std::uint32_t setup_flags_ = 0;
+    std::uint32_t features_ = 0;
+    std::uint32_t* sq_tail_ = nullptr;
+    std::uint32_t* sq_flags_ = nullptr;
+    std::uint32_t* sq_dropped_ = nullptr;
+    std::uint32_t* cq_lost_ = nullptr;
+    std::unique_ptr<kernel> kernel_;
+    probe_result opcodes_;
+};
+
+} // namespace coil::uring

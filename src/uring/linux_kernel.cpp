@@ -1,0 +1,192 @@
+#include <coil/uring/kernel.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace coil::uring {
+namespace {
+
+// Every architecture but alpha shares these numbers; C libraries older than the calls lack them.
+#ifdef __NR_io_uring_setup
+constexpr long nr_setup = __NR_io_uring_setup;
+constexpr long nr_enter = __NR_io_uring_enter;
+constexpr long nr_register = __NR_io_uring_register;
+#else
+constexpr long nr_setup = 425;
+constexpr long nr_enter = 426;
+constexpr long nr_register = 427;
+#endif
+
+int result(long r) noexcept { return r < 0 ? -errno : static_cast<int>(r); }
+
+// A number per thread that is never used again. Neither a thread's id nor the address of its
+// storage would do: both come back, and an index registered by a dead thread may by then name
+// another ring in the thread that inherited them.
+std::uint64_t this_thread_number() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    constinit thread_local std::uint64_t mine = 0;
+    if (mine == 0) [[unlikely]]
+        mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    return mine;
+}
+
+class shared_memory {
+public:
+    shared_memory() = default;
+    shared_memory(const shared_memory&) = delete;
+    shared_memory& operator=(const shared_memory&) = delete;
+    ~shared_memory() { unmap(); }
+
+    int map(int fd, std::size_t size, std::uint64_t offset) noexcept {
+        void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+                         static_cast<::off_t>(offset));
+        if (p == MAP_FAILED)
+            return -errno;
+        data_ = p;
+        size_ = size;
+        // A child shares this memory with its parent and could only do harm there.
+        ::madvise(p, size, MADV_DONTFORK);
+        return 0;
+    }
+
+    void unmap() noexcept {
+        if (data_ != nullptr)
+            ::munmap(data_, size_);
+        data_ = nullptr;
+    }
+
+    void* data() const noexcept { return data_; }
+
+private:
+    void* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+class linux_kernel final : public kernel {
+public:
+    linux_kernel() = default;
+
+    ~linux_kernel() override {
+        detach();
+        reset();
+    }
+
+    int setup(unsigned entries, params& p, mapping& m) noexcept override {
+        const int fd = result(::syscall(nr_setup, entries, &p));
+        if (fd < 0)
+            return fd;
+        fd_ = fd;
+        if (const int error = map(p); error != 0) {
+            reset();
+            return error;
+        }
+        m.sq = sq_.data();
+        m.cq = cq_.data() != nullptr ? cq_.data() : sq_.data();
+        m.sqes = static_cast<sqe*>(sqes_.data());
+        if ((p.flags & setup::r_disabled) == 0)
+            attach();
+        return 0;
+    }
+
+    int enter(unsigned to_submit, unsigned min_complete, unsigned flags, const void* arg,
+              std::size_t arg_size) noexcept override {
+        int ring = fd_;
+        if (attached_thread_ == this_thread_number()) {
+            ring = index_;
+            flags |= enter_flag::registered_ring;
+        }
+        return result(
+            ::syscall(nr_enter, ring, to_submit, min_complete, flags, arg, arg_size));
+    }
+
+    int control(register_op op, void* arg, unsigned count) noexcept override {
+        if (op == register_op::ring_fds && arg == nullptr)
+            return attach();
+        if (op == register_op::unregister_ring_fds && arg == nullptr)
+            return detach();
+        const int r = result(
+            ::syscall(nr_register, fd_, static_cast<std::uint32_t>(op), arg, count));
+        if (op == register_op::enable_rings && r >= 0)
+            attach();
+        return r;
+    }
+
+    std::chrono::steady_clock::time_point now() noexcept override {
+        return std::chrono::steady_clock::now();
+    }
+
+    int native_handle() const noexcept override { return fd_; }
+
+    std::string_view name() const noexcept override { return "io_uring"; }
+
+private:
+    int map(const params& p) noexcept {
+        std::size_t sq_size = p.sq_off.array + p.sq_entries * sizeof(std::uint32_t);
+        std::size_t cq_size = p.cq_off.cqes + p.cq_entries * sizeof(cqe);
+        const bool single = (p.features & feature::single_mmap) != 0;
+        if (single)
+            sq_size = cq_size = sq_size > cq_size ? sq_size : cq_size;
+        if (const int e = sq_.map(fd_, sq_size, mmap_offset::sq_ring); e != 0)
+            return e;
+        if (!single)
+            if (const int e = cq_.map(fd_, cq_size, mmap_offset::cq_ring); e != 0)
+                return e;
+        return sqes_.map(fd_, p.sq_entries * sizeof(sqe), mmap_offset::sqes);
+    }
+
+    void reset() noexcept {
+        sqes_.unmap();
+        cq_.unmap();
+        sq_.unmap();
+        if (fd_ >= 0)
+            ::close(fd_);
+        fd_ = -1;
+    }
+
+    // Without a registration (old kernel, all 16 indices of the thread in use) the descriptor does
+    // the same, so a refusal is no error.
+    int attach() noexcept {
+        if (attached_thread_ != 0)
+            return attached_thread_ == this_thread_number() ? 0 : -EBUSY;
+        rsrc_update update{};
+        update.offset = ring_fd_any_slot;
+        update.data = static_cast<std::uint64_t>(fd_);
+        const long r = ::syscall(nr_register, fd_,
+                                 static_cast<std::uint32_t>(register_op::ring_fds), &update, 1U);
+        if (r == 1) {
+            index_ = static_cast<int>(update.offset);
+            attached_thread_ = this_thread_number();
+        }
+        return 0;
+    }
+
+    int detach() noexcept {
+        if (attached_thread_ != this_thread_number())
+            return 0;
+        rsrc_update update{};
+        update.offset = static_cast<std::uint32_t>(index_);
+        ::syscall(nr_register, fd_, static_cast<std::uint32_t>(register_op::unregister_ring_fds),
+                  &update, 1U);
+        attached_thread_ = 0;
+        return 0;
+    }
+
+    int fd_ = -1;
+    int index_ = -1;
+    std::uint64_t attached_thread_ = 0; // 0: none
+    shared_memory sq_;
+    shared_memory cq_;
+    shared_memory sqes_;
+};
+
+} // namespace
+
+std::unique_ptr<kernel> make_linux_kernel() { return std::make_unique<linux_kernel>(); }
+
+} // namespace coil::uring

@@ -1,0 +1,113 @@
+#include <coil/uring/prep.hpp>
+#include <coil/uring/probe.hpp>
+#include <coil/uring/ring.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+#include <sys/resource.h>
+
+namespace coil::uring {
+namespace {
+
+// The number in /proc/sys/kernel/io_uring_disabled, or -1 where there is none (before Linux 6.6).
+int disabled_setting() noexcept {
+    int value = -1;
+    if (std::FILE* f = std::fopen("/proc/sys/kernel/io_uring_disabled", "re")) {
+        if (std::fscanf(f, "%d", &value) != 1)
+            value = -1;
+        std::fclose(f);
+    }
+    return value;
+}
+
+std::string limit_text(int resource, unsigned long unit, const char* name) {
+    ::rlimit limit{};
+    if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0)
+        return "unknown";
+    if (limit.rlim_cur == RLIM_INFINITY)
+        return "unlimited";
+    return std::to_string(limit.rlim_cur / unit) + name;
+}
+
+} // namespace
+
+probe_result probe_opcodes(kernel& k) noexcept {
+    probe answer{};
+    if (k.control(register_op::probe, &answer, 256) < 0)
+        return {};
+    return probe_result{answer};
+}
+
+std::string explain_setup_error(int error) {
+    switch (error) {
+    case EPERM:
+        switch (disabled_setting()) {
+        case 2:
+            return "io_uring is switched off for every process: sysctl "
+                   "kernel.io_uring_disabled is 2, set it to 0 to allow it";
+        case 1:
+            return "io_uring is only for privileged processes: sysctl kernel.io_uring_disabled is "
+                   "1, set it to 0 or join the group that kernel.io_uring_group names";
+        default:
+            return "io_uring is forbidden here, most likely by a seccomp filter as container "
+                   "runtimes install by default: allow io_uring_setup, io_uring_enter and "
+                   "io_uring_register in its profile";
+        }
+    case ENOSYS:
+        return "this system has no io_uring: the kernel is older than Linux 5.1 or built without "
+               "it, or a sandbox (seccomp, gVisor) hides it";
+    case ENOMEM:
+        return "there is not enough memory for the ring: RLIMIT_MEMLOCK is " +
+               limit_text(RLIMIT_MEMLOCK, 1024, " KiB") +
+               " (ulimit -l), shared by all rings of this user; raise it, or use fewer or smaller "
+               "rings";
+    case EMFILE:
+        return "no descriptor is left for the ring: RLIMIT_NOFILE is " +
+               limit_text(RLIMIT_NOFILE, 1, "") + " (ulimit -n)";
+    case ENFILE:
+        return "no descriptor is left for the ring in the whole system (sysctl fs.file-max)";
+    case EINVAL:
+        return "the kernel refused the ring's size or required flags: it does not know them, or "
+               "they exclude each other";
+    case EACCES:
+        return "the kernel or a security module denied this process the use of io_uring";
+    default:
+        return "io_uring_setup failed";
+    }
+}
+
+availability available() {
+    availability a;
+    try {
+        ring r{2};
+        sqe* s = r.acquire();
+        *s = prep::nop();
+        s->user_data = 1;
+        r.commit(s);
+        int error = r.submit_and_wait(1);
+        while (error == -EINTR)
+            error = r.submit_and_wait(1);
+        if (const cqe* c = r.peek(); error < 0 || c == nullptr || c->user_data != 1) {
+            a.error = error < 0 ? -error : EIO;
+            a.reason = "io_uring_setup works here but io_uring_enter does not: " +
+                       std::generic_category().message(a.error);
+            return a;
+        }
+        r.advance();
+        a.usable = true;
+        a.reason = "io_uring is available";
+        a.features = r.features();
+        a.setup_flags = r.setup_flags();
+        a.opcodes = r.opcodes();
+    } catch (const std::system_error& e) {
+        a.error = e.code().value();
+        a.reason = e.what();
+    }
+    return a;
+}
+
+} // namespace coil::uring

@@ -1,0 +1,215 @@
+#include <coil/uring/ring.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace coil::uring {
+namespace {
+
+constexpr unsigned least_entries = 8;
+
+constexpr std::uint32_t impossible_flags = setup::sqe128 | setup::cqe32 | setup::cqe_mixed |
+                                           setup::no_mmap | setup::registered_fd_only |
+                                           setup::no_sqarray;
+
+// Newest first, and every flag before those it needs, so that what is left is always legal.
+constexpr std::array give_up_order{
+    setup::hybrid_iopoll, setup::defer_taskrun, setup::single_issuer, setup::taskrun_flag,
+    setup::coop_taskrun,  setup::submit_all,    setup::attach_wq,     setup::sq_aff,
+    setup::sqpoll,        setup::iopoll,        setup::clamp,
+};
+
+[[noreturn]] void refuse(int error, const std::string& sentence) {
+    throw std::system_error(error, std::generic_category(), sentence);
+}
+
+std::uint32_t settle(std::uint32_t wanted, std::uint32_t required) noexcept {
+    std::uint32_t all = wanted | required;
+    if ((all & setup::sqpoll) != 0)
+        all &= ~(setup::coop_taskrun | setup::taskrun_flag | setup::defer_taskrun) | required;
+    else
+        all &= ~setup::sq_aff | required;
+    if ((all & setup::single_issuer) == 0)
+        all &= ~setup::defer_taskrun | required;
+    if ((all & (setup::coop_taskrun | setup::defer_taskrun)) == 0)
+        all &= ~setup::taskrun_flag | required;
+    return all;
+}
+
+std::uint32_t give_up_one(std::uint32_t flags, std::uint32_t required) noexcept {
+    for (const std::uint32_t flag : give_up_order)
+        if ((flags & flag) != 0 && (required & flag) == 0)
+            return settle(flags & ~flag, required);
+    return flags;
+}
+
+template <class T>
+T* at(void* base, std::uint32_t offset) noexcept {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
+}
+
+} // namespace
+
+ring::ring(unsigned entries) : ring([entries] {
+    ring_options options;
+    options.entries = entries;
+    return options;
+}()) {}
+
+ring::ring(const ring_options& options, std::unique_ptr<kernel> k) : kernel_(std::move(k)) {
+    set_up(options);
+}
+
+ring::~ring() = default;
+
+void ring::set_up(const ring_options& options) {
+    if (((options.setup_flags | options.required_flags) & impossible_flags) != 0)
+        refuse(EINVAL, "coil::uring::ring: the options ask for a ring layout it does not have");
+    if (options.entries == 0)
+        refuse(EINVAL, "coil::uring::ring: a ring needs at least one entry");
+
+    std::uint32_t required = options.required_flags;
+    if (options.start_disabled)
+        required |= setup::r_disabled;
+    if (options.cq_entries != 0)
+        required |= setup::cqsize;
+    std::uint32_t flags = settle(options.setup_flags, required);
+    unsigned entries = options.entries;
+    unsigned cq_entries = options.cq_entries;
+
+    params p{};
+    kernel::mapping m{};
+    for (;;) {
+        p = {};
+        p.flags = flags;
+        p.cq_entries = cq_entries;
+        p.sq_thread_cpu = options.sq_thread_cpu;
+        p.sq_thread_idle = options.sq_thread_idle;
+        if ((flags & setup::attach_wq) != 0)
+            p.wq_fd = static_cast<std::uint32_t>(options.wq_fd);
+        const int error = -kernel_->setup(entries, p, m);
+        if (error == 0)
+            break;
+        if (error == EINVAL) {
+            const std::uint32_t fewer = give_up_one(flags, required);
+            if (fewer != flags) {
+                flags = fewer;
+                continue;
+            }
+        }
+        if (error == ENOMEM && (entries > least_entries || cq_entries > 2 * least_entries)) {
+            entries = std::max(entries / 2, std::min(entries, least_entries));
+            cq_entries = std::max(cq_entries / 2, std::min(cq_entries, 2 * least_entries));
+            continue;
+        }
+        refuse(error, explain_setup_error(error));
+    }
+
+    constexpr std::uint32_t needed = feature::nodrop | feature::submit_stable | feature::ext_arg;
+    if ((p.features & needed) != needed)
+        refuse(ENOSYS, "io_uring of this kernel is too old: Linux 5.11 is the first that will do");
+
+    setup_flags_ = flags;
+    features_ = p.features;
+    sqes_ = m.sqes;
+    array_ = at<std::uint32_t>(m.sq, p.sq_off.array);
+    sq_head_ = at<std::uint32_t>(m.sq, p.sq_off.head);
+    sq_tail_ = at<std::uint32_t>(m.sq, p.sq_off.tail);
+    sq_flags_ = at<std::uint32_t>(m.sq, p.sq_off.flags);
+    sq_dropped_ = at<std::uint32_t>(m.sq, p.sq_off.dropped);
+    sq_mask_ = *at<std::uint32_t>(m.sq, p.sq_off.ring_mask);
+    sq_entries_ = sq_mask_ + 1;
+    cqes_ = at<cqe>(m.cq, p.cq_off.cqes);
+    cq_head_ = at<std::uint32_t>(m.cq, p.cq_off.head);
+    cq_tail_ = at<std::uint32_t>(m.cq, p.cq_off.tail);
+    cq_lost_ = at<std::uint32_t>(m.cq, p.cq_off.overflow);
+    cq_mask_ = *at<std::uint32_t>(m.cq, p.cq_off.ring_mask);
+
+    tail_ = acquired_ = sq_head_seen_ = load_acquire(sq_head_);
+    cq_next_ = load_acquire(cq_head_);
+    for (std::uint32_t i = 0; i < sq_entries_; ++i)
+        array_[i] = i;
+
+    opcodes_ = probe_opcodes(*kernel_);
+}
+
+int ring::enter(unsigned min_complete, unsigned extra_flags, const timespec* timeout,
+                unsigned min_wait_usec) noexcept {
+    store_release(sq_tail_, tail_);
+    const std::uint32_t to_submit = tail_ - load_acquire(sq_head_);
+    std::uint32_t flags = extra_flags;
+    if (min_complete != 0 || timeout != nullptr)
+        flags |= enter_flag::getevents;
+
+    if ((setup_flags_ & setup::sqpoll) != 0) {
+        // The kernel's thread announces its sleep and then looks at the tail once more; this side
+        // moves the tail and then looks at the announcement. One of the two must see the other.
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        if ((load_relaxed(sq_flags_) & sq_flag::need_wakeup) != 0)
+            flags |= enter_flag::sq_wakeup;
+        if (flags == 0)
+            return static_cast<int>(to_submit);
+    } else if (to_submit == 0 && flags == 0) {
+        return 0;
+    }
+
+    if ((features_ & feature::min_timeout) == 0)
+        min_wait_usec = 0;
+    if (timeout == nullptr && min_wait_usec == 0)
+        return kernel_->enter(to_submit, min_complete, flags, nullptr, 0);
+
+    getevents_arg arg{};
+    arg.min_wait_usec = min_wait_usec;
+    arg.ts = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(timeout));
+    return kernel_->enter(to_submit, min_complete, flags | enter_flag::ext_arg, &arg, sizeof arg);
+}
+
+int ring::submit() noexcept { return enter(0, needs_enter() ? enter_flag::getevents : 0); }
+
+int ring::submit_and_wait(unsigned n) noexcept {
+    return enter(n, needs_enter() ? enter_flag::getevents : 0);
+}
+
+int ring::wait(std::chrono::nanoseconds timeout) noexcept {
+    using namespace std::chrono;
+    const bool look_only = timeout <= nanoseconds::zero();
+    const auto start = look_only ? steady_clock::time_point{} : now();
+    nanoseconds left = std::max(timeout, nanoseconds::zero());
+    for (;;) {
+        int r = 0;
+        if (look_only || has_completions()) {
+            r = enter(0, enter_flag::getevents);
+        } else {
+            timespec ts{};
+            ts.tv_sec = duration_cast<seconds>(left).count();
+            ts.tv_nsec = (left % seconds{1}).count();
+            r = enter(1, 0, &ts);
+        }
+        if (has_completions())
+            return 0;
+        if (r < 0)
+            return r;
+        // Entries were consumed, so the kernel did not say why the wait ended.
+        left = look_only ? nanoseconds::zero() : timeout - (now() - start);
+        if (left <= nanoseconds::zero())
+            return -ETIME;
+    }
+}
+
+int ring::enable() noexcept {
+    const int r = kernel_->control(register_op::enable_rings, nullptr, 0);
+    return r < 0 ? r : 0;
+}
+
+void ring::attach_thread() noexcept { kernel_->control(register_op::ring_fds, nullptr, 0); }
+
+void ring::detach_thread() noexcept {
+    kernel_->control(register_op::unregister_ring_fds, nullptr, 0);
+}
+
+} // namespace coil::uring
