@@ -89,14 +89,14 @@ public:
         m.sq = sq_.data();
         m.cq = cq_.data() != nullptr ? cq_.data() : sq_.data();
         m.sqes = static_cast<sqe*>(sqes_.data());
-        if ((p.flags & setup::r_disabled) == 0)
-            attach();
         return 0;
     }
 
     int enter(unsigned to_submit, unsigned min_complete, unsigned flags, const void* arg,
               std::size_t arg_size) noexcept override {
         int ring = fd_;
+        if (!tried_to_attach_) [[unlikely]]
+            attach();
         if (attached_thread_ == this_thread_number()) {
             ring = index_;
             flags |= enter_flag::registered_ring;
@@ -110,11 +110,8 @@ public:
             return attach();
         if (op == register_op::unregister_ring_fds && arg == nullptr)
             return detach();
-        const int r = result(
+        return result(
             ::syscall(nr_register, fd_, static_cast<std::uint32_t>(op), arg, count));
-        if (op == register_op::enable_rings && r >= 0)
-            attach();
-        return r;
     }
 
     std::chrono::steady_clock::time_point now() noexcept override {
@@ -152,6 +149,7 @@ private:
     // Without a registration (old kernel, all 16 indices of the thread in use) the descriptor does
     // the same, so a refusal is no error.
     int attach() noexcept {
+        tried_to_attach_ = true;
         if (attached_thread_ != 0)
             return attached_thread_ == this_thread_number() ? 0 : -EBUSY;
         rsrc_update update{};
@@ -179,6 +177,7 @@ private:
 
     int fd_ = -1;
     int index_ = -1;
+    bool tried_to_attach_ = false;
     std::uint64_t attached_thread_ = 0; // 0: none
     shared_memory sq_;
     shared_memory cq_;

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <system_error>
 
@@ -24,13 +23,14 @@ int disabled_setting() noexcept {
     return value;
 }
 
-std::string limit_text(int resource, unsigned long unit, const char* name) {
+template <class Resource>
+std::string limit_text(Resource resource, ::rlim_t unit) {
     ::rlimit limit{};
-    if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0)
+    if (::getrlimit(resource, &limit) != 0)
         return "unknown";
     if (limit.rlim_cur == RLIM_INFINITY)
         return "unlimited";
-    return std::to_string(limit.rlim_cur / unit) + name;
+    return std::to_string(limit.rlim_cur / unit);
 }
 
 } // namespace
@@ -62,12 +62,12 @@ std::string explain_setup_error(int error) {
                "it, or a sandbox (seccomp, gVisor) hides it";
     case ENOMEM:
         return "there is not enough memory for the ring: RLIMIT_MEMLOCK is " +
-               limit_text(RLIMIT_MEMLOCK, 1024, " KiB") +
-               " (ulimit -l), shared by all rings of this user; raise it, or use fewer or smaller "
-               "rings";
+               limit_text(RLIMIT_MEMLOCK, 1024) +
+               " KiB (ulimit -l), shared by all rings of this user; raise it, or use fewer or "
+               "smaller rings";
     case EMFILE:
         return "no descriptor is left for the ring: RLIMIT_NOFILE is " +
-               limit_text(RLIMIT_NOFILE, 1, "") + " (ulimit -n)";
+               limit_text(RLIMIT_NOFILE, 1) + " (ulimit -n)";
     case ENFILE:
         return "no descriptor is left for the ring in the whole system (sysctl fs.file-max)";
     case EINVAL:

@@ -177,27 +177,28 @@ int ring::submit_and_wait(unsigned n) noexcept {
 
 int ring::wait(std::chrono::nanoseconds timeout) noexcept {
     using namespace std::chrono;
-    const bool look_only = timeout <= nanoseconds::zero();
-    const auto start = look_only ? steady_clock::time_point{} : now();
-    nanoseconds left = std::max(timeout, nanoseconds::zero());
-    for (;;) {
-        int r = 0;
-        if (look_only || has_completions()) {
-            r = enter(0, enter_flag::getevents);
-        } else {
-            timespec ts{};
-            ts.tv_sec = duration_cast<seconds>(left).count();
-            ts.tv_nsec = (left % seconds{1}).count();
-            r = enter(1, 0, &ts);
-        }
+    if (has_completions() || timeout <= nanoseconds::zero()) {
+        const int r = has_completions() ? submit() : enter(0, enter_flag::getevents);
+        return has_completions() ? 0 : r < 0 ? r : -ETIME;
+    }
+    timeout = std::min<nanoseconds>(timeout, hours{24 * 365 * 100}); // now() + timeout must fit
+    const auto end = now() + timeout;
+    for (nanoseconds left = timeout;;) {
+        timespec ts{};
+        ts.tv_sec = duration_cast<seconds>(left).count();
+        ts.tv_nsec = (left % seconds{1}).count();
+        const int r = enter(1, 0, &ts);
         if (has_completions())
             return 0;
         if (r < 0)
             return r;
-        // Entries were consumed, so the kernel did not say why the wait ended.
-        left = look_only ? nanoseconds::zero() : timeout - (now() - start);
+        // Entries were consumed, so the kernel kept to itself why the wait ended; or it stopped
+        // short of the whole batch and did not wait at all.
+        left = end - now();
         if (left <= nanoseconds::zero())
             return -ETIME;
+        if (unsubmitted() == 0)
+            return -EINTR;
     }
 }
 

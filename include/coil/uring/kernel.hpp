@@ -59,12 +59,11 @@ public:
     virtual std::string_view name() const noexcept = 0;
 };
 
-/// The running Linux kernel, by system calls. The thread that sets the ring up (for a ring that
-/// starts disabled: that enables it) also registers the ring's descriptor with itself where the
-/// kernel offers that, which saves a descriptor look-up per call; other threads enter by the
-/// descriptor. A registration keeps the ring alive until the thread ends or unregisters it: to
-/// destroy the ring on another thread while the first lives on, first call
-/// `control(register_op::unregister_ring_fds, nullptr, 0)` on the first.
+/// The running Linux kernel, by system calls. The first thread that enters also registers the
+/// ring's descriptor with itself, where the kernel offers that, which saves a descriptor look-up
+/// per call; other threads enter by the descriptor. A registration keeps the ring alive until its
+/// thread ends or unregisters it: to destroy the ring on another thread while the first lives on,
+/// first call `control(register_op::unregister_ring_fds, nullptr, 0)` on the first.
 std::unique_ptr<kernel> make_linux_kernel();
 
 } // namespace coil::uring

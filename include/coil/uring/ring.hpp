@@ -3,6 +3,7 @@
 #include <coil/uring/abi.hpp>
 #include <coil/uring/kernel.hpp>
 #include <coil/uring/probe.hpp>
+#include <coil/uring/tsan.hpp>
 
 #include <atomic>
 #include <cassert>
@@ -107,6 +108,7 @@ public:
     /// Queues an acquired entry for the next submission, behind those already committed.
     void commit(sqe* s) noexcept {
         assert(tail_ != acquired_ && index_of(s) < sq_entries_);
+        tsan::submitted(*s);
         array_[tail_++ & sq_mask_] = index_of(s);
     }
 
@@ -154,7 +156,11 @@ public:
 
     /// The oldest completion, or null; it stays there until advance().
     const cqe* peek() const noexcept {
-        return has_completions() ? &cqes_[cq_next_ & cq_mask_] : nullptr;
+        if (!has_completions())
+            return nullptr;
+        const cqe* c = &cqes_[cq_next_ & cq_mask_];
+        tsan::completed(*c);
+        return c;
     }
 
     /// Gives the `n` oldest completions back to the kernel.
@@ -174,8 +180,11 @@ public:
         if (first == last)
             return 0;
         const publish_on_exit publish{*this};
-        while (cq_next_ != last)
-            f(static_cast<const cqe&>(cqes_[cq_next_++ & cq_mask_]));
+        while (cq_next_ != last) {
+            const cqe& c = cqes_[cq_next_++ & cq_mask_];
+            tsan::completed(c);
+            f(c);
+        }
         return last - first;
     }
 
@@ -194,7 +203,7 @@ public:
     int enable() noexcept;
 
     /// Makes this thread reach the ring by a registered index, which is a little faster, where the
-    /// kernel has that. The constructor or enable() did so for the thread that called it.
+    /// kernel has that. The first enter() does so for the thread that made it.
     void attach_thread() noexcept;
 
     /// Ends that. To be called on the attached thread before the ring is destroyed on another one,
