@@ -123,7 +123,6 @@ constexpr sqe close_direct(std::uint32_t index) noexcept {
 
 // ---- metadata, space, durability
 
-/// The path must live until completion.
 inline sqe statx(int dfd, const char* path, int flags, unsigned mask,
                  struct ::statx* buf) noexcept {
     sqe s = detail::entry(opcode::statx, dfd, detail::address(path), mask, detail::address(buf));

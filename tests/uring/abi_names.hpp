@@ -1,0 +1,273 @@
+#pragma once
+
+// The constants of <linux/io_uring.h> and what this library calls them: X(theirs, ours), where ours
+// is relative to coil::uring. abi_test.cpp compares each pair where the system's header has the
+// first.
+
+#define COIL_ABI_OPCODES(X)                                                                        \
+    X(IORING_OP_NOP, opcode::nop)                                                                  \
+    X(IORING_OP_READV, opcode::readv)                                                              \
+    X(IORING_OP_WRITEV, opcode::writev)                                                            \
+    X(IORING_OP_FSYNC, opcode::fsync)                                                              \
+    X(IORING_OP_READ_FIXED, opcode::read_fixed)                                                    \
+    X(IORING_OP_WRITE_FIXED, opcode::write_fixed)                                                  \
+    X(IORING_OP_POLL_ADD, opcode::poll_add)                                                        \
+    X(IORING_OP_POLL_REMOVE, opcode::poll_remove)                                                  \
+    X(IORING_OP_SYNC_FILE_RANGE, opcode::sync_file_range)                                          \
+    X(IORING_OP_SENDMSG, opcode::sendmsg)                                                          \
+    X(IORING_OP_RECVMSG, opcode::recvmsg)                                                          \
+    X(IORING_OP_TIMEOUT, opcode::timeout)                                                          \
+    X(IORING_OP_TIMEOUT_REMOVE, opcode::timeout_remove)                                            \
+    X(IORING_OP_ACCEPT, opcode::accept)                                                            \
+    X(IORING_OP_ASYNC_CANCEL, opcode::async_cancel)                                                \
+    X(IORING_OP_LINK_TIMEOUT, opcode::link_timeout)                                                \
+    X(IORING_OP_CONNECT, opcode::connect)                                                          \
+    X(IORING_OP_FALLOCATE, opcode::fallocate)                                                      \
+    X(IORING_OP_OPENAT, opcode::openat)                                                            \
+    X(IORING_OP_CLOSE, opcode::close)                                                              \
+    X(IORING_OP_FILES_UPDATE, opcode::files_update)                                                \
+    X(IORING_OP_STATX, opcode::statx)                                                              \
+    X(IORING_OP_READ, opcode::read)                                                                \
+    X(IORING_OP_WRITE, opcode::write)                                                              \
+    X(IORING_OP_FADVISE, opcode::fadvise)                                                          \
+    X(IORING_OP_MADVISE, opcode::madvise)                                                          \
+    X(IORING_OP_SEND, opcode::send)                                                                \
+    X(IORING_OP_RECV, opcode::recv)                                                                \
+    X(IORING_OP_OPENAT2, opcode::openat2)                                                          \
+    X(IORING_OP_EPOLL_CTL, opcode::epoll_ctl)                                                      \
+    X(IORING_OP_SPLICE, opcode::splice)                                                            \
+    X(IORING_OP_PROVIDE_BUFFERS, opcode::provide_buffers)                                          \
+    X(IORING_OP_REMOVE_BUFFERS, opcode::remove_buffers)                                            \
+    X(IORING_OP_TEE, opcode::tee)                                                                  \
+    X(IORING_OP_SHUTDOWN, opcode::shutdown)                                                        \
+    X(IORING_OP_RENAMEAT, opcode::renameat)                                                        \
+    X(IORING_OP_UNLINKAT, opcode::unlinkat)                                                        \
+    X(IORING_OP_MKDIRAT, opcode::mkdirat)                                                          \
+    X(IORING_OP_SYMLINKAT, opcode::symlinkat)                                                      \
+    X(IORING_OP_LINKAT, opcode::linkat)                                                            \
+    X(IORING_OP_MSG_RING, opcode::msg_ring)                                                        \
+    X(IORING_OP_FSETXATTR, opcode::fsetxattr)                                                      \
+    X(IORING_OP_SETXATTR, opcode::setxattr)                                                        \
+    X(IORING_OP_FGETXATTR, opcode::fgetxattr)                                                      \
+    X(IORING_OP_GETXATTR, opcode::getxattr)                                                        \
+    X(IORING_OP_SOCKET, opcode::socket)                                                            \
+    X(IORING_OP_URING_CMD, opcode::uring_cmd)                                                      \
+    X(IORING_OP_SEND_ZC, opcode::send_zc)                                                          \
+    X(IORING_OP_SENDMSG_ZC, opcode::sendmsg_zc)                                                    \
+    X(IORING_OP_READ_MULTISHOT, opcode::read_multishot)                                            \
+    X(IORING_OP_WAITID, opcode::waitid)                                                            \
+    X(IORING_OP_FUTEX_WAIT, opcode::futex_wait)                                                    \
+    X(IORING_OP_FUTEX_WAKE, opcode::futex_wake)                                                    \
+    X(IORING_OP_FUTEX_WAITV, opcode::futex_waitv)                                                  \
+    X(IORING_OP_FIXED_FD_INSTALL, opcode::fixed_fd_install)                                        \
+    X(IORING_OP_FTRUNCATE, opcode::ftruncate)                                                      \
+    X(IORING_OP_BIND, opcode::bind)                                                                \
+    X(IORING_OP_LISTEN, opcode::listen)                                                            \
+    X(IORING_OP_RECV_ZC, opcode::recv_zc)                                                          \
+    X(IORING_OP_EPOLL_WAIT, opcode::epoll_wait)                                                    \
+    X(IORING_OP_READV_FIXED, opcode::readv_fixed)                                                  \
+    X(IORING_OP_WRITEV_FIXED, opcode::writev_fixed)                                                \
+    X(IORING_OP_PIPE, opcode::pipe)
+
+#define COIL_ABI_REGISTER_OPS(X)                                                                   \
+    X(IORING_REGISTER_BUFFERS, register_op::buffers)                                               \
+    X(IORING_UNREGISTER_BUFFERS, register_op::unregister_buffers)                                  \
+    X(IORING_REGISTER_FILES, register_op::files)                                                   \
+    X(IORING_UNREGISTER_FILES, register_op::unregister_files)                                      \
+    X(IORING_REGISTER_EVENTFD, register_op::eventfd)                                               \
+    X(IORING_UNREGISTER_EVENTFD, register_op::unregister_eventfd)                                  \
+    X(IORING_REGISTER_FILES_UPDATE, register_op::files_update)                                     \
+    X(IORING_REGISTER_EVENTFD_ASYNC, register_op::eventfd_async)                                   \
+    X(IORING_REGISTER_PROBE, register_op::probe)                                                   \
+    X(IORING_REGISTER_PERSONALITY, register_op::personality)                                       \
+    X(IORING_UNREGISTER_PERSONALITY, register_op::unregister_personality)                          \
+    X(IORING_REGISTER_RESTRICTIONS, register_op::restrictions)                                     \
+    X(IORING_REGISTER_ENABLE_RINGS, register_op::enable_rings)                                     \
+    X(IORING_REGISTER_FILES2, register_op::files2)                                                 \
+    X(IORING_REGISTER_FILES_UPDATE2, register_op::files_update2)                                   \
+    X(IORING_REGISTER_BUFFERS2, register_op::buffers2)                                             \
+    X(IORING_REGISTER_BUFFERS_UPDATE, register_op::buffers_update)                                 \
+    X(IORING_REGISTER_IOWQ_AFF, register_op::iowq_aff)                                             \
+    X(IORING_UNREGISTER_IOWQ_AFF, register_op::unregister_iowq_aff)                                \
+    X(IORING_REGISTER_IOWQ_MAX_WORKERS, register_op::iowq_max_workers)                             \
+    X(IORING_REGISTER_RING_FDS, register_op::ring_fds)                                             \
+    X(IORING_UNREGISTER_RING_FDS, register_op::unregister_ring_fds)                                \
+    X(IORING_REGISTER_PBUF_RING, register_op::pbuf_ring)                                           \
+    X(IORING_UNREGISTER_PBUF_RING, register_op::unregister_pbuf_ring)                              \
+    X(IORING_REGISTER_SYNC_CANCEL, register_op::sync_cancel)                                       \
+    X(IORING_REGISTER_FILE_ALLOC_RANGE, register_op::file_alloc_range)                             \
+    X(IORING_REGISTER_PBUF_STATUS, register_op::pbuf_status)                                       \
+    X(IORING_REGISTER_NAPI, register_op::napi)                                                     \
+    X(IORING_UNREGISTER_NAPI, register_op::unregister_napi)                                        \
+    X(IORING_REGISTER_CLOCK, register_op::clock)                                                   \
+    X(IORING_REGISTER_CLONE_BUFFERS, register_op::clone_buffers)                                   \
+    X(IORING_REGISTER_SEND_MSG_RING, register_op::send_msg_ring)                                   \
+    X(IORING_REGISTER_ZCRX_IFQ, register_op::zcrx_ifq)                                             \
+    X(IORING_REGISTER_RESIZE_RINGS, register_op::resize_rings)                                     \
+    X(IORING_REGISTER_MEM_REGION, register_op::mem_region)                                         \
+    X(IORING_REGISTER_QUERY, register_op::query)                                                   \
+    X(IORING_REGISTER_USE_REGISTERED_RING, register_use_registered_ring)                           \
+    X(IORING_REGISTER_FILES_SKIP, files_skip)                                                      \
+    X(IORING_RSRC_REGISTER_SPARSE, rsrc_flag::sparse)                                              \
+    X(IO_URING_OP_SUPPORTED, op_supported)                                                         \
+    X(IORING_RESTRICTION_REGISTER_OP, restriction_op::register_op)                                 \
+    X(IORING_RESTRICTION_SQE_OP, restriction_op::sqe_op)                                           \
+    X(IORING_RESTRICTION_SQE_FLAGS_ALLOWED, restriction_op::sqe_flags_allowed)                     \
+    X(IORING_RESTRICTION_SQE_FLAGS_REQUIRED, restriction_op::sqe_flags_required)                   \
+    X(IORING_REGISTER_SRC_REGISTERED, clone_flag::src_registered)                                  \
+    X(IORING_REGISTER_DST_REPLACE, clone_flag::dst_replace)                                        \
+    X(IOU_PBUF_RING_MMAP, pbuf_ring_flag::mmap)                                                    \
+    X(IOU_PBUF_RING_INC, pbuf_ring_flag::inc)                                                      \
+    X(IO_URING_NAPI_REGISTER_OP, napi_op::register_)                                               \
+    X(IO_URING_NAPI_STATIC_ADD_ID, napi_op::static_add_id)                                         \
+    X(IO_URING_NAPI_STATIC_DEL_ID, napi_op::static_del_id)                                         \
+    X(IO_URING_NAPI_TRACKING_DYNAMIC, napi_tracking::dynamic)                                      \
+    X(IO_URING_NAPI_TRACKING_STATIC, napi_tracking::static_)                                       \
+    X(IO_URING_NAPI_TRACKING_INACTIVE, napi_tracking::inactive)                                    \
+    X(IORING_MEM_REGION_TYPE_USER, region_flag::user_memory)                                       \
+    X(IORING_MEM_REGION_REG_WAIT_ARG, mem_region_flag::reg_wait_arg)                               \
+    X(IO_WQ_BOUND, iowq::bound)                                                                    \
+    X(IO_WQ_UNBOUND, iowq::unbound)
+
+#define COIL_ABI_RING(X)                                                                           \
+    X(IORING_SETUP_IOPOLL, setup::iopoll)                                                          \
+    X(IORING_SETUP_SQPOLL, setup::sqpoll)                                                          \
+    X(IORING_SETUP_SQ_AFF, setup::sq_aff)                                                          \
+    X(IORING_SETUP_CQSIZE, setup::cqsize)                                                          \
+    X(IORING_SETUP_CLAMP, setup::clamp)                                                            \
+    X(IORING_SETUP_ATTACH_WQ, setup::attach_wq)                                                    \
+    X(IORING_SETUP_R_DISABLED, setup::r_disabled)                                                  \
+    X(IORING_SETUP_SUBMIT_ALL, setup::submit_all)                                                  \
+    X(IORING_SETUP_COOP_TASKRUN, setup::coop_taskrun)                                              \
+    X(IORING_SETUP_TASKRUN_FLAG, setup::taskrun_flag)                                              \
+    X(IORING_SETUP_SQE128, setup::sqe128)                                                          \
+    X(IORING_SETUP_CQE32, setup::cqe32)                                                            \
+    X(IORING_SETUP_SINGLE_ISSUER, setup::single_issuer)                                            \
+    X(IORING_SETUP_DEFER_TASKRUN, setup::defer_taskrun)                                            \
+    X(IORING_SETUP_NO_MMAP, setup::no_mmap)                                                        \
+    X(IORING_SETUP_REGISTERED_FD_ONLY, setup::registered_fd_only)                                  \
+    X(IORING_SETUP_NO_SQARRAY, setup::no_sqarray)                                                  \
+    X(IORING_SETUP_HYBRID_IOPOLL, setup::hybrid_iopoll)                                            \
+    X(IORING_SETUP_CQE_MIXED, setup::cqe_mixed)                                                    \
+    X(IORING_FEAT_SINGLE_MMAP, feature::single_mmap)                                               \
+    X(IORING_FEAT_NODROP, feature::nodrop)                                                         \
+    X(IORING_FEAT_SUBMIT_STABLE, feature::submit_stable)                                           \
+    X(IORING_FEAT_RW_CUR_POS, feature::rw_cur_pos)                                                 \
+    X(IORING_FEAT_CUR_PERSONALITY, feature::cur_personality)                                       \
+    X(IORING_FEAT_FAST_POLL, feature::fast_poll)                                                   \
+    X(IORING_FEAT_POLL_32BITS, feature::poll_32bits)                                               \
+    X(IORING_FEAT_SQPOLL_NONFIXED, feature::sqpoll_nonfixed)                                       \
+    X(IORING_FEAT_EXT_ARG, feature::ext_arg)                                                       \
+    X(IORING_FEAT_NATIVE_WORKERS, feature::native_workers)                                         \
+    X(IORING_FEAT_RSRC_TAGS, feature::rsrc_tags)                                                   \
+    X(IORING_FEAT_CQE_SKIP, feature::cqe_skip)                                                     \
+    X(IORING_FEAT_LINKED_FILE, feature::linked_file)                                               \
+    X(IORING_FEAT_REG_REG_RING, feature::reg_reg_ring)                                             \
+    X(IORING_FEAT_RECVSEND_BUNDLE, feature::recvsend_bundle)                                       \
+    X(IORING_FEAT_MIN_TIMEOUT, feature::min_timeout)                                               \
+    X(IORING_FEAT_RW_ATTR, feature::rw_attr)                                                       \
+    X(IORING_FEAT_NO_IOWAIT, feature::no_iowait)                                                   \
+    X(IORING_ENTER_GETEVENTS, enter_flag::getevents)                                               \
+    X(IORING_ENTER_SQ_WAKEUP, enter_flag::sq_wakeup)                                               \
+    X(IORING_ENTER_SQ_WAIT, enter_flag::sq_wait)                                                   \
+    X(IORING_ENTER_EXT_ARG, enter_flag::ext_arg)                                                   \
+    X(IORING_ENTER_REGISTERED_RING, enter_flag::registered_ring)                                   \
+    X(IORING_ENTER_ABS_TIMER, enter_flag::abs_timer)                                               \
+    X(IORING_ENTER_EXT_ARG_REG, enter_flag::ext_arg_reg)                                           \
+    X(IORING_ENTER_NO_IOWAIT, enter_flag::no_iowait)                                               \
+    X(IORING_SQ_NEED_WAKEUP, sq_flag::need_wakeup)                                                 \
+    X(IORING_SQ_CQ_OVERFLOW, sq_flag::cq_overflow)                                                 \
+    X(IORING_SQ_TASKRUN, sq_flag::taskrun)                                                         \
+    X(IORING_CQ_EVENTFD_DISABLED, cq_flag::eventfd_disabled)                                       \
+    X(IORING_OFF_SQ_RING, mmap_offset::sq_ring)                                                    \
+    X(IORING_OFF_CQ_RING, mmap_offset::cq_ring)                                                    \
+    X(IORING_OFF_SQES, mmap_offset::sqes)                                                          \
+    X(IORING_OFF_PBUF_RING, mmap_offset::pbuf_ring)                                                \
+    X(IORING_OFF_PBUF_SHIFT, mmap_offset::pbuf_shift)                                              \
+    X(IORING_REG_WAIT_TS, reg_wait_flag::ts)
+
+#define COIL_ABI_ENTRIES(X)                                                                        \
+    X(IOSQE_FIXED_FILE, sqe_flag::fixed_file)                                                      \
+    X(IOSQE_IO_DRAIN, sqe_flag::io_drain)                                                          \
+    X(IOSQE_IO_LINK, sqe_flag::io_link)                                                            \
+    X(IOSQE_IO_HARDLINK, sqe_flag::io_hardlink)                                                    \
+    X(IOSQE_ASYNC, sqe_flag::async)                                                                \
+    X(IOSQE_BUFFER_SELECT, sqe_flag::buffer_select)                                                \
+    X(IOSQE_CQE_SKIP_SUCCESS, sqe_flag::cqe_skip_success)                                          \
+    X(IORING_CQE_F_BUFFER, cqe_flag::buffer)                                                       \
+    X(IORING_CQE_F_MORE, cqe_flag::more)                                                           \
+    X(IORING_CQE_F_SOCK_NONEMPTY, cqe_flag::sock_nonempty)                                         \
+    X(IORING_CQE_F_NOTIF, cqe_flag::notif)                                                         \
+    X(IORING_CQE_F_BUF_MORE, cqe_flag::buf_more)                                                   \
+    X(IORING_CQE_F_SKIP, cqe_flag::skip)                                                           \
+    X(IORING_CQE_F_32, cqe_flag::cqe_32)                                                           \
+    X(IORING_CQE_F_TSTAMP_HW, cqe_flag::tstamp_hw)                                                 \
+    X(IORING_CQE_BUFFER_SHIFT, cqe_flag::buffer_shift)                                             \
+    X(IORING_FILE_INDEX_ALLOC, file_index_alloc)
+
+#define COIL_ABI_FLAGS(X)                                                                          \
+    X(IORING_FSYNC_DATASYNC, fsync_flag::datasync)                                                 \
+    X(IORING_TIMEOUT_ABS, timeout_flag::abs)                                                       \
+    X(IORING_TIMEOUT_UPDATE, timeout_flag::update)                                                 \
+    X(IORING_TIMEOUT_BOOTTIME, timeout_flag::boottime)                                             \
+    X(IORING_TIMEOUT_REALTIME, timeout_flag::realtime)                                             \
+    X(IORING_LINK_TIMEOUT_UPDATE, timeout_flag::link_update)                                       \
+    X(IORING_TIMEOUT_ETIME_SUCCESS, timeout_flag::etime_success)                                   \
+    X(IORING_TIMEOUT_MULTISHOT, timeout_flag::multishot)                                           \
+    X(SPLICE_F_FD_IN_FIXED, splice_flag::fd_in_fixed)                                              \
+    X(IORING_POLL_ADD_MULTI, poll_flag::add_multi)                                                 \
+    X(IORING_POLL_UPDATE_EVENTS, poll_flag::update_events)                                         \
+    X(IORING_POLL_UPDATE_USER_DATA, poll_flag::update_user_data)                                   \
+    X(IORING_POLL_ADD_LEVEL, poll_flag::add_level)                                                 \
+    X(IORING_ASYNC_CANCEL_ALL, cancel_flag::all)                                                   \
+    X(IORING_ASYNC_CANCEL_FD, cancel_flag::fd)                                                     \
+    X(IORING_ASYNC_CANCEL_ANY, cancel_flag::any)                                                   \
+    X(IORING_ASYNC_CANCEL_FD_FIXED, cancel_flag::fd_fixed)                                         \
+    X(IORING_ASYNC_CANCEL_USERDATA, cancel_flag::userdata)                                         \
+    X(IORING_ASYNC_CANCEL_OP, cancel_flag::op)                                                     \
+    X(IORING_RECVSEND_POLL_FIRST, recvsend_flag::poll_first)                                       \
+    X(IORING_RECV_MULTISHOT, recvsend_flag::recv_multishot)                                        \
+    X(IORING_RECVSEND_FIXED_BUF, recvsend_flag::fixed_buf)                                         \
+    X(IORING_SEND_ZC_REPORT_USAGE, recvsend_flag::zc_report_usage)                                 \
+    X(IORING_RECVSEND_BUNDLE, recvsend_flag::bundle)                                               \
+    X(IORING_SEND_VECTORIZED, recvsend_flag::send_vectorized)                                      \
+    X(IORING_NOTIF_USAGE_ZC_COPIED, notif_usage_zc_copied)                                         \
+    X(IORING_ACCEPT_MULTISHOT, accept_flag::multishot)                                             \
+    X(IORING_ACCEPT_DONTWAIT, accept_flag::dontwait)                                               \
+    X(IORING_ACCEPT_POLL_FIRST, accept_flag::poll_first)                                           \
+    X(IORING_MSG_DATA, msg_ring_command::data)                                                     \
+    X(IORING_MSG_SEND_FD, msg_ring_command::send_fd)                                               \
+    X(IORING_MSG_RING_CQE_SKIP, msg_ring_flag::cqe_skip)                                           \
+    X(IORING_MSG_RING_FLAGS_PASS, msg_ring_flag::flags_pass)                                       \
+    X(IORING_FIXED_FD_NO_CLOEXEC, fixed_fd_flag::no_cloexec)                                       \
+    X(IORING_NOP_INJECT_RESULT, nop_flag::inject_result)                                           \
+    X(IORING_NOP_FILE, nop_flag::file)                                                             \
+    X(IORING_NOP_FIXED_FILE, nop_flag::fixed_file)                                                 \
+    X(IORING_NOP_FIXED_BUFFER, nop_flag::fixed_buffer)                                             \
+    X(IORING_NOP_TW, nop_flag::tw)                                                                 \
+    X(IORING_NOP_CQE32, nop_flag::cqe32)                                                           \
+    X(IORING_URING_CMD_FIXED, uring_cmd_flag::fixed)                                               \
+    X(IORING_URING_CMD_MULTISHOT, uring_cmd_flag::multishot)                                       \
+    X(IORING_RW_ATTR_FLAG_PI, rw_attr_flag::pi)                                                    \
+    X(SOCKET_URING_OP_SIOCINQ, socket_command::siocinq)                                            \
+    X(SOCKET_URING_OP_SIOCOUTQ, socket_command::siocoutq)                                          \
+    X(SOCKET_URING_OP_GETSOCKOPT, socket_command::getsockopt)                                      \
+    X(SOCKET_URING_OP_SETSOCKOPT, socket_command::setsockopt)                                      \
+    X(SOCKET_URING_OP_TX_TIMESTAMP, socket_command::tx_timestamp)
+
+#define COIL_ABI_FUTEX(X)                                                                          \
+    X(FUTEX2_SIZE_U8, futex_flag::size_u8)                                                         \
+    X(FUTEX2_SIZE_U16, futex_flag::size_u16)                                                       \
+    X(FUTEX2_SIZE_U32, futex_flag::size_u32)                                                       \
+    X(FUTEX2_SIZE_U64, futex_flag::size_u64)                                                       \
+    X(FUTEX2_NUMA, futex_flag::numa)                                                               \
+    X(FUTEX2_PRIVATE, futex_flag::private_)                                                        \
+    X(FUTEX_BITSET_MATCH_ANY, futex_match_any)
+
+#define COIL_ABI_ALL(X)                                                                            \
+    COIL_ABI_OPCODES(X)                                                                            \
+    COIL_ABI_REGISTER_OPS(X)                                                                       \
+    COIL_ABI_RING(X)                                                                               \
+    COIL_ABI_ENTRIES(X)                                                                            \
+    COIL_ABI_FLAGS(X)                                                                              \
+    COIL_ABI_FUTEX(X)
