@@ -1,0 +1,96 @@
+# shellcheck shell=bash
+# Configuring and building a preset; the demo and the benchmarks, which start from a release build.
+
+cached() { sed -n "s/^$2:[A-Z]*=//p" "build/$1/CMakeCache.txt" 2>/dev/null; }
+
+# configure PRESET: runs CMake when there is a reason to.
+configure() {
+    local preset=$1 dir=build/$1 fresh=()
+    if [[ -e $dir/CMakeCache.txt && $(basename "$(cached "$preset" CMAKE_CXX_COMPILER)") != $(basename "$CXX") ]]; then
+        fresh=(--fresh)
+    elif [[ -e $dir/build.ninja && $dir/build.ninja -nt CMakePresets.json ]] &&
+        ! grep -q 'NOTFOUND$' "$dir/CMakeCache.txt"; then
+        return
+    fi
+    mkdir -p build/log
+    if ! cmake --preset "$preset" "${fresh[@]}" -DCMAKE_CXX_COMPILER="$CXX" >"build/log/configure-$preset.log" 2>&1; then
+        cat "build/log/configure-$preset.log" >&2
+        say "configuring build/$preset failed"
+        return 1
+    fi
+}
+
+# build_preset PRESET [TARGET...]; afterwards $built says whether there was anything to do.
+build_preset() {
+    local preset=$1 log=build/log/build-$1.log started=$SECONDS
+    shift
+    configure "$preset" || return 1
+    if ! run_ninja "$preset" "$@"; then
+        say "building build/$preset failed (all of it: $log)"
+        return 1
+    fi
+    built=yes
+    if grep -q '^ninja: no work to do' "$log"; then
+        built=no
+    else
+        say "built build/$preset with $CXX in $((SECONDS - started)) s"
+    fi
+}
+
+run_ninja() {
+    local preset=$1 log=build/log/build-$1.log
+    shift
+    ninja -C "build/$preset" -j "$(jobs_at_once)" "$@" 2>&1 | tee "$log" |
+        { grep --line-buffered -v -e '^ninja: Entering' -e '^ninja: no work' -e 'Re-checking globbed' || true; } |
+        meter "building $preset"
+}
+
+dev_build() {
+    local preset
+    (($#)) || set -- release
+    need build
+    need_compiler
+    for preset in "$@"; do
+        case $preset in
+            release) ;;
+            asan | tsan) need test sanitizers ;;
+            debug | cxx23 | gcc) need test ;;
+            *) die "there is no preset '$preset'" ;;
+        esac
+        build_preset "$preset"
+        [[ $built == yes ]] || say "build/$preset is up to date"
+    done
+}
+
+dev_demo() {
+    need build demo
+    need_compiler
+    configure release
+    local targets=(examples/all)
+    [[ -e bench/demo/CMakeLists.txt ]] && targets+=(bench/demo/all)
+    build_preset release "${targets[@]}"
+    exec bench/demo/run build/release "$@"
+}
+
+dev_bench() {
+    need build bench
+    need_compiler
+    build_preset release
+    local name program ran=0 status=0
+    (($#)) || set -- all
+    for name in "$@"; do
+        for program in build/release/bench/bin/bench_*; do
+            if [[ -x $program && ($name == all || $program == */bench_$name) ]]; then
+                ran=1
+                say "$program"
+                "$program" || status=1
+            fi
+        done
+        if [[ $name == all || $name == net ]]; then
+            ran=1
+            bench/net/run build/release || status=1
+        fi
+    done
+    ((ran)) || die "there is no benchmark '$*'"
+    return "$status"
+}

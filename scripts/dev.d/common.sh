@@ -1,0 +1,64 @@
+# shellcheck shell=bash
+# What all commands of ./dev share: messages, and progress of what takes long.
+
+say() { printf '%s\n' "dev: $*" >&2; }
+die() {
+    say "$*"
+    exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+jobs_at_once() { echo "${COIL_JOBS:-$(nproc)}"; }
+
+# progress TEXT: on a terminal, one line that is overwritten; elsewhere nothing.
+progress() {
+    if [[ -t 2 ]]; then
+        printf '\r\033[K%.*s' "$(($(tput cols 2>/dev/null || echo 80) - 1))" "$*" >&2
+    fi
+}
+progress_done() {
+    if [[ -t 2 ]]; then
+        printf '\r\033[K' >&2
+    fi
+}
+
+# patiently TEXT LOG COMMAND...: runs COMMAND with its output in LOG, and says how long it has been at it.
+patiently() {
+    local text=$1 log=$2 started=$SECONDS status=0 pid
+    shift 2
+    mkdir -p "$(dirname "$log")"
+    say "$text ..."
+    "$@" >"$log" 2>&1 </dev/null &
+    pid=$!
+    while kill -0 "$pid" 2>/dev/null; do
+        progress "dev: $text: $((SECONDS - started)) s"
+        sleep 0.3
+    done
+    wait "$pid" || status=$?
+    progress_done
+    if ((status != 0)); then
+        tail -n 30 "$log" >&2
+        say "failed after $((SECONDS - started)) s: $text (all of it: $log)"
+    fi
+    return "$status"
+}
+
+# meter TEXT: reads lines that begin with [DONE/ALL] or "DONE/ALL Test", as ninja and ctest print them, and shows how
+# far the work is; every other line passes through. Where there is no terminal, one line per tenth is printed.
+meter() {
+    local text=$1 line tenth=0
+    while IFS= read -r line; do
+        if [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\ (.*) || $line =~ ^\ *([0-9]+)/([0-9]+)\ Test\ +\#[0-9]+:\ (.*) ]]; then
+            local at=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]} what=${BASH_REMATCH[3]}
+            if [[ -t 2 ]]; then
+                progress "$text [$at/$all] $what"
+            elif ((at * 10 / all > tenth)); then
+                tenth=$((at * 10 / all))
+                printf '%s\n' "dev: $text [$at/$all]" >&2
+            fi
+        else
+            progress_done
+            printf '%s\n' "$line"
+        fi
+    done
+    progress_done
+}

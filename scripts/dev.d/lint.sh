@@ -1,0 +1,126 @@
+# shellcheck shell=bash disable=SC2154
+# What a reviewer should not have to look for.
+
+our_files() { git ls-files --cached --others --exclude-standard -- "$@" | while IFS= read -r f; do [[ -e $f ]] && echo "$f"; done; }
+
+# check TEXT COMMAND...
+check() {
+    local text=$1 started=$SECONDS
+    shift
+    progress "dev: $text"
+    if "$@"; then
+        passed=$((passed + 1))
+        progress_done
+        say "$text: clean ($((SECONDS - started)) s)"
+    else
+        progress_done
+        count_failure "$text"
+    fi
+}
+
+clang_format() { our_files '*.hpp' '*.cpp' '*.h' '*.c' | xargs -r "clang-format-$clang_tools" "$@"; }
+
+check_format() {
+    clang_format --dry-run -Werror || {
+        say "./dev format puts it right"
+        return 1
+    }
+}
+
+# Every public header compiles as the only line of a program.
+check_headers() {
+    # shellcheck disable=SC2016
+    our_files 'include/*.hpp' | xargs -r -n 1 -P "$(jobs_at_once)" bash -c '
+        echo "#include <${1#include/}>" |
+            "$0" -std=c++20 -Iinclude -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow \
+                -Werror -x c++ - || { echo "$1 does not compile alone"; exit 1; }' "$CXX"
+}
+
+# rooms_below ROOM: what a header or source of ROOM may include.
+rooms_below() {
+    case $1 in
+        uring) echo uring ;;
+        core) echo core ;;
+        context) echo uring core context ;;
+        io) echo uring core context io ;;
+        compose) echo uring core context io compose ;;
+        sync) echo uring core context sync ;;
+        exec) echo uring core context exec ;;
+        fs | net | process | tls) echo uring core context io compose sync exec "$1" ;;
+        *) return 1 ;;
+    esac
+}
+
+check_rooms() {
+    local file room line below bad=0
+    while IFS= read -r file; do
+        room=${file#include/coil/}
+        room=${room#src/}
+        [[ $room == */* ]] || continue
+        room=${room%%/*}
+        if ! below=$(rooms_below "$room"); then
+            echo "$file: scripts/dev.d/lint.sh does not know where the room '$room' stands"
+            bad=1
+            continue
+        fi
+        while IFS= read -r line; do
+            [[ $line =~ coil/([a-z_]+)/ && " $below " == *" ${BASH_REMATCH[1]} "* ]] && continue
+            echo "$file:$line: the room $room knows only: $below"
+            bad=1
+        done < <(grep -nE '^ *# *include *[<"]coil/' "$file")
+    done < <(our_files 'include/coil/*.hpp' 'src/*.cpp' 'src/*.hpp')
+    return "$bad"
+}
+
+# clang-tidy on each source; headers are read with the sources that include them. A file that was clean is not read
+# again until it, a header it includes, or .clang-tidy has changed (--all: read all the same).
+check_tidy() {
+    local all=$1 done_dir=build/lint/tidy
+    configure lint || return 1
+    [[ $all == yes ]] && rm -rf "$done_dir"
+    mkdir -p "$done_dir"
+    # shellcheck disable=SC2016
+    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json | grep -v '/build/lint/' | sort -u |
+        xargs -r -n 1 -P "$(jobs_at_once)" bash -c '
+            source=${2#"$PWD"/} stamp=build/lint/tidy/${source//\//_}
+            # shellcheck disable=SC2046
+            if [[ -e $stamp && -z $(find .clang-tidy $(<"$stamp") -newer "$stamp" 2>&1) ]]; then
+                exit
+            fi
+            touch "$stamp.begun"
+            said=$("$0" -p build/lint --quiet "$source" 2>&1)
+            status=$?
+            said=$(grep -vE "^[0-9]+ warnings? .*generated|^[0-9]+ warnings? generated" <<<"$said")
+            if ((status == 0)) && [[ -z $said ]]; then
+                "$1" -std=c++20 -Iinclude -Itests -MM "$source" | sed "s/^[^:]*://; s/\\\\//g" >"$stamp"
+                touch -r "$stamp.begun" "$stamp"
+            else
+                printf "%s\n" "$said"
+                status=1
+            fi
+            rm "$stamp.begun"
+            exit "$status"' "clang-tidy-$clang_tools" "$CXX"
+}
+
+check_scripts() {
+    { our_files dev .ci/run '*.sh' '*.bash'; git grep -lE '^#!.*\b(bash|sh)$' || true; } | sort -u |
+        xargs -r shellcheck --severity=info
+}
+
+dev_lint() {
+    local all=no
+    [[ ${1:-} != --all ]] || all=yes
+    need build test lint
+    need_compiler
+    check "format (.clang-format)" check_format
+    check "headers stand alone" check_headers
+    check "rooms include only what is below them" check_rooms
+    check "scripts (shellcheck)" check_scripts
+    check "clang-tidy" check_tidy "$all"
+    report
+}
+
+dev_format() {
+    need lint
+    clang_format -i
+}

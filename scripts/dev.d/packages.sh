@@ -1,0 +1,193 @@
+# shellcheck shell=bash
+# Finds the compiler and installs Debian's or Ubuntu's packages. Each package is known by something it brings: a
+# command, a header, or a file, so that what was installed by other means counts as well.
+
+newest_clang=22
+oldest_clang=17
+clang_tools=19
+
+declare -A brings=(
+    [cmake]=cmake [ninja-build]=ninja
+    [libgtest-dev]=gtest/gtest.h [netcat-openbsd]=nc.openbsd [redis-tools]=redis-benchmark [pkg-config]=pkg-config
+    [python3]=python3
+    [libbenchmark-dev]=benchmark/benchmark.h [liburing-dev]=liburing.h [libuv1-dev]=uv.h [libasio-dev]=asio.hpp
+    [redis-server]=redis-server
+    [shellcheck]=shellcheck [debootstrap]=debootstrap
+)
+
+packages_of() {
+    case $1 in
+        build) echo cmake ninja-build ;;
+        test) echo libgtest-dev netcat-openbsd redis-tools pkg-config python3 ;;
+        sanitizers) compiler_packages sanitizers ;;
+        demo) echo netcat-openbsd redis-tools python3 ;;
+        bench) echo libbenchmark-dev liburing-dev libuv1-dev libasio-dev redis-server redis-tools python3 ;;
+        lint) echo "clang-format-$clang_tools" "clang-tidy-$clang_tools" shellcheck ;;
+        chroot) echo debootstrap ;;
+        *) die "no group of packages is called '$1'" ;;
+    esac
+}
+
+# is_here PACKAGE
+is_here() {
+    local probe=${brings[$1]:-}
+    case $1 in
+        clang-[0-9]*) probe=clang++-${1#clang-} ;;
+        llvm-[0-9]*) probe=llvm-symbolizer-${1#llvm-} ;;
+        g++-[0-9]* | clang-format-* | clang-tidy-*) probe=$1 ;;
+        libclang-rt-*-dev)
+            compgen -G "/usr/lib/llvm-$clang_major/lib/clang/$clang_major*/lib/*/libclang_rt.tsan*" >/dev/null
+            return
+            ;;
+    esac
+    case $probe in
+        '') dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed ;;
+        *.h | *.hpp) [[ -e /usr/include/$probe || -e /usr/local/include/$probe ]] ;;
+        *) have "$probe" ;;
+    esac
+}
+
+may_install() {
+    have apt-get && { ((EUID == 0)) || { have sudo && { sudo -n true 2>/dev/null || [[ -t 0 ]]; }; }; }
+}
+
+# RUNLEVEL=1 keeps Debian's packages from starting the servers they bring.
+apt_get() {
+    local root=()
+    ((EUID == 0)) || root=(sudo)
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+        apt-get -q -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@"
+}
+
+apt_update() {
+    if [[ -z ${apt_updated:-} ]]; then
+        apt_updated=1
+        patiently "reading apt's package lists" build/log/apt-update.log apt_get update
+    fi
+}
+apt_knows() { apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
+
+# install_packages PACKAGE...
+install_packages() {
+    local log=build/log/apt-install.log
+    if ! may_install; then
+        say "this needs packages that are not installed, and only root may install them:"
+        if have apt-get; then
+            die "    apt-get update && apt-get install -y --no-install-recommends $*"
+        fi
+        die "    your distribution's counterparts of Debian's $*"
+    fi
+    if ((EUID != 0)); then
+        say "sudo may ask for your password to install: $*"
+        sudo -v
+    fi
+    if ! apt-get install --simulate --no-install-recommends "$@" >/dev/null 2>&1; then
+        apt_update || die "apt cannot reach its package lists"
+    fi
+    if patiently "installing $*" "$log" apt_get install --no-install-recommends "$@"; then
+        return
+    fi
+    # Lists that are some days old name files that the mirror no longer has.
+    apt_update || die "apt cannot reach its package lists"
+    patiently "once more: installing $*" "$log" apt_get install --no-install-recommends "$@" ||
+        die "apt could not install: $*"
+}
+
+# need GROUP...: after this, what the groups hold is there.
+need() {
+    local group package missing=()
+    for group in "$@"; do
+        for package in $(packages_of "$group"); do
+            is_here "$package" || missing+=("$package")
+        done
+    done
+    if ((${#missing[@]})); then
+        install_packages "${missing[@]}"
+    fi
+}
+
+# clang_major=N or gcc_major=N of the compiler $1; neither when it is no compiler that we know.
+identify() {
+    local macros
+    clang_major='' gcc_major=''
+    macros=$("$1" -dM -E -x c++ /dev/null 2>/dev/null) || return 1
+    if [[ $macros =~ __clang_major__\ ([0-9]+) ]]; then
+        clang_major=${BASH_REMATCH[1]}
+    elif [[ $macros =~ __GNUC__\ ([0-9]+) ]]; then
+        gcc_major=${BASH_REMATCH[1]}
+    fi
+}
+
+package_of_compiler() {
+    case $(basename "$1") in
+        clang++-*) echo "clang-${1##*-}" ;;
+        g++-*) basename "$1" ;;
+    esac
+}
+
+# compiler_packages sanitizers: what the sanitizers need beside the compiler (clang keeps their runtime apart).
+compiler_packages() {
+    if [[ -n ${clang_major:-} ]]; then
+        echo "libclang-rt-$clang_major-dev" "llvm-$clang_major"
+    fi
+}
+
+# Sets and exports CXX: the environment's, else the one chosen before, else the newest clang to be had.
+need_compiler() {
+    local version memory=build/log/compiler package
+    if [[ -n ${CXX:-} ]]; then
+        if ! have "$CXX"; then
+            package=$(package_of_compiler "$CXX")
+            [[ -n $package ]] || die "CXX=$CXX is not a program"
+            install_packages "$package"
+        fi
+    elif [[ -r $memory ]] && have "$(<"$memory")"; then
+        CXX=$(<"$memory")
+    else
+        choose_clang
+        mkdir -p build/log
+        echo "$CXX" >"$memory"
+    fi
+    identify "$CXX" || die "CXX=$CXX cannot compile C++"
+    if [[ -n $clang_major ]] && ((clang_major < 16)) || [[ -n $gcc_major ]] && ((gcc_major < 13)); then
+        die "CXX=$CXX is too old for coroutines: coil needs clang 16 or newer, or GCC 14 or newer"
+    fi
+    export CXX
+}
+
+choose_clang() {
+    local version
+    if may_install && ! have "clang++-$newest_clang" && ! apt_knows "clang-$newest_clang"; then
+        # The lists may be absent or old. Without them what is here will do.
+        apt_update || true
+    fi
+    for ((version = newest_clang; version >= oldest_clang; version--)); do
+        if have "clang++-$version"; then
+            CXX=clang++-$version
+            return
+        elif may_install && apt_knows "clang-$version"; then
+            install_packages "clang-$version"
+            CXX=clang++-$version
+            return
+        fi
+    done
+    if have clang++ && identify clang++ && [[ -n $clang_major ]] && ((clang_major >= oldest_clang)); then
+        CXX=clang++
+        return
+    fi
+    for version in 16 15 14; do
+        if have "g++-$version"; then
+            CXX=g++-$version
+            return
+        fi
+    done
+    say "no suitable compiler is installed. As root:"
+    die "    apt-get update && apt-get install -y --no-install-recommends clang-$newest_clang   (or the newest of clang-17 to clang-22 there is)"
+}
+
+dev_setup() {
+    need build test demo bench lint
+    need_compiler
+    need sanitizers
+    say "everything is installed; the compiler is $CXX"
+}

@@ -1,0 +1,119 @@
+# shellcheck shell=bash disable=SC2154
+# Running the tests and counting what they said.
+
+passed=0 failed=0 skipped=0
+failures=() skips=()
+
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1}
+
+count_failure() {
+    failed=$((failed + 1))
+    failures+=("$1")
+}
+count_skip() {
+    skipped=$((skipped + 1))
+    skips+=("$1")
+}
+
+# run_tests NAME PRESET [CTEST-ARGUMENT...]: builds the preset, runs its tests and adds up the results.
+run_tests() {
+    local name=$1 preset=$2 dir=build/$2 log=build/log/test-$1.log started=$SECONDS status=0
+    local before=("$passed" "$failed" "$skipped")
+    shift 2
+    if ! build_preset "$preset"; then
+        count_failure "$name: the build (build/log/build-$preset.log)"
+        return
+    fi
+    started=$SECONDS
+    ctest --test-dir "$dir" -j "$(jobs_at_once)" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$log" |
+        sed -u -e '/^[0-9]*% tests passed/,$d' -e '/^Internal ctest/d' -e '/^Test project/d' -e '/^ *Start *[0-9]*:/d' |
+        meter "testing $name" || status=$?
+    count_results "$name" "$log" "$dir/Testing/Temporary/LastTest.log"
+    if ((status != 0 && failed == before[1])); then
+        count_failure "$name: ctest ($log)"
+        tail -n 5 "$log" >&2
+    fi
+    say "$name: $((passed - before[0])) passed, $((failed - before[1])) failed," \
+        "$((skipped - before[2])) skipped in $((SECONDS - started)) s"
+}
+
+# count_results NAME CTEST-OUTPUT CTEST-LOG
+count_results() {
+    local name=$1 test result
+    while read -r result test; do
+        case $result in
+            passed) passed=$((passed + 1)) ;;
+            skipped) count_skip "$name: $test: $(skip_reason "$test" "$3")" ;;
+            failed) count_failure "$name: $test" ;;
+        esac
+    done < <(awk '/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / {
+        result = "failed"
+        if (/ Passed +[0-9.]+ sec/) result = "passed"
+        if (/\*\*\*Skipped/ || /\*\*\*Not Run \(Disabled\)/) result = "skipped"
+        sub(/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /, "")
+        print result, $1
+    }' "$2")
+}
+
+# skip_reason TEST CTEST-LOG: the script's "SKIP: ..." or what follows GoogleTest's "...: Skipped".
+skip_reason() {
+    awk -v test="$1" '
+        /^[0-9]+\/[0-9]+ Testing: / { mine = ($3 == test) }
+        mine && next_is_it { print; exit }
+        mine && /^SKIP:/ { sub(/^SKIP: */, ""); print; exit }
+        mine && /: Skipped$/ { next_is_it = 1 }
+        ' "$2"
+}
+
+report() {
+    local line
+    for line in "${skips[@]}"; do
+        say "skipped: $line"
+    done
+    for line in "${failures[@]}"; do
+        say "FAILED: $line"
+    done
+    if ((skipped)); then
+        echo "$passed passed, $failed failed, $skipped skipped"
+    else
+        echo "$passed passed, $failed failed"
+    fi
+    ((failed == 0))
+}
+
+dev_test() {
+    local full=no gcc=no preset=debug select=()
+    while (($#)); do
+        case $1 in
+            --full) full=yes ;;
+            --gcc) gcc=yes ;;
+            --preset) preset=$2 && shift ;;
+            -*) select+=("$1" "$2") && shift ;;
+            *) select+=(-R "$1") ;;
+        esac
+        shift
+    done
+
+    if [[ $gcc == yes ]]; then
+        run_gcc_tests "${select[@]}"
+        [[ $full == yes ]] || { report && return; }
+    fi
+    need build test
+    need_compiler
+    if [[ $full == no ]]; then
+        run_tests "$preset" "$preset" -LE consumer "${select[@]}"
+    else
+        need sanitizers
+        ASAN_SYMBOLIZER_PATH=$(command -v "llvm-symbolizer-$clang_major" || true)
+        export ASAN_SYMBOLIZER_PATH
+        TSAN_OPTIONS+=:external_symbolizer_path=$ASAN_SYMBOLIZER_PATH
+        COIL_TEST_LONG=1 run_tests long debug -LE consumer --timeout 600 "${select[@]}"
+        run_tests consumers debug -L consumer --timeout 300 "${select[@]}"
+        run_tests asan asan -LE consumer "${select[@]}"
+        run_tests tsan tsan -LE consumer "${select[@]}"
+        run_tests cxx23 cxx23 -LE consumer "${select[@]}"
+    fi
+    report
+}
