@@ -1,0 +1,19 @@
+#pragma once
+
+// All of coil.
+
+#include <coil/compose/link.hpp>
+#include <coil/compose/timeout.hpp>
+#include <coil/context/io_context.hpp>
+#include <coil/context/run.hpp>
+#include <coil/context/sleep.hpp>
+#include <coil/context/this_context.hpp>
+#include <coil/core/buffer.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/io_result.hpp>
+#include <coil/core/task.hpp>
+#include <coil/io/file.hpp>
+#include <coil/io/socket.hpp>
+#include <coil/net/acceptor.hpp>
+#include <coil/net/inet_address.hpp>
+#include <coil/net/socket.hpp>

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <coil/compose/timeout.hpp>
+#include <coil/context/operation.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+namespace coil {
+
+namespace detail {
+
+/// Elements that the kernel runs one after the other, submitted at once as one chain (guarantee G13).
+template <element... Elements>
+class chain_element {
+    static_assert(sizeof...(Elements) >= 2);
+    using elements = std::tuple<Elements...>;
+    using last_element = std::tuple_element_t<sizeof...(Elements) - 1, elements>;
+
+public:
+    static constexpr std::uint16_t entries = (0 + ... + Elements::entries);
+    static constexpr bool needs_result = (false || ... || Elements::needs_result);
+    // The last one's result always comes; another's only when every entry completes by itself.
+    static constexpr bool needs_every_result = []<std::size_t... I>(std::index_sequence<I...>) {
+        return (false || ... ||
+                (std::tuple_element_t<I, elements>::needs_result ||
+                 std::tuple_element_t<I, elements>::entries > 1)) ||
+               last_element::entries > 1;
+    }(std::make_index_sequence<sizeof...(Elements) - 1>{});
+
+    explicit chain_element(elements&& e) noexcept : elements_(std::move(e)) {}
+
+    ring_entry& arm() noexcept {
+        ring_entry* first = nullptr;
+        ring_entry* last = nullptr;
+        std::apply(
+            [&](Elements&... each) noexcept { (append(each.arm(), first, last), ...); }, elements_);
+        return *first;
+    }
+
+    auto result() {
+        drop_all_but_last(std::make_index_sequence<sizeof...(Elements) - 1>{});
+        return std::get<sizeof...(Elements) - 1>(elements_).result();
+    }
+
+    void drop() noexcept {
+        std::apply([](Elements&... each) noexcept { (each.drop(), ...); }, elements_);
+    }
+
+    [[nodiscard]] elements&& take() && noexcept { return std::move(elements_); }
+
+private:
+    /// Hangs an element's entries behind `last`, which then runs before them.
+    static void append(ring_entry& head, ring_entry*& first, ring_entry*& last) noexcept {
+        if (last == nullptr) {
+            first = &head;
+        } else {
+            // What is linked already (hard_link) stays as it is.
+            link_to_next(*last);
+            last->next = &head;
+        }
+        last = &head;
+        while (last->next != nullptr) {
+            last = last->next;
+        }
+    }
+
+    template <std::size_t... I>
+    void drop_all_but_last(std::index_sequence<I...>) noexcept {
+        (std::get<I>(elements_).drop(), ...);
+    }
+
+    elements elements_;
+};
+
+template <class T>
+inline constexpr bool is_chain = false;
+template <class... E>
+inline constexpr bool is_chain<chain_element<E...>> = true;
+
+/// As a tuple of elements that can stand inside a chain.
+template <class Element>
+auto linkable(Element&& e) noexcept {
+    using E = std::remove_cvref_t<Element>;
+    if constexpr (is_chain<E>) {
+        return std::forward<Element>(e).take();
+    } else if constexpr (is_timed<E>) {
+        return std::tuple(kernel_timed_element(std::forward<Element>(e)));
+    } else {
+        return std::tuple<E>(std::forward<Element>(e));
+    }
+}
+
+template <class... E>
+auto make_chain(std::tuple<E...>&& elements) noexcept {
+    return io_awaitable<chain_element<E...>>(chain_element<E...>(std::move(elements)));
+}
+
+}  // namespace detail
+
+/// One chain: the kernel starts `b` when `a` has succeeded, without a turn through the program. co_await
+/// gives the last result. When one fails, or a read, write or send in the middle transfers less than it was
+/// asked to, the rest is not started and the chain gives -ECANCELED.
+///
+///     n = co_await (peer.send({buf, n}) && peer.recv(buf));
+///
+/// Threading and cancellation as for a single operation; a stop or timeout cancels whatever of the chain has
+/// not happened yet. A chain longer than io_context_options::entries gives -E2BIG.
+template <ring_operation A, ring_operation B>
+auto operator&&(A&& a, B&& b) noexcept {
+    static_assert(!std::is_lvalue_reference_v<A> && !std::is_lvalue_reference_v<B>,
+                  "an operation is awaited once: link temporaries, or std::move() the operations");
+    return detail::make_chain(
+        std::tuple_cat(detail::linkable(std::move(a).take_element()),
+                       detail::linkable(std::move(b).take_element())));
+}
+
+}  // namespace coil

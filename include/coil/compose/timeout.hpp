@@ -1,0 +1,169 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/context/sleep.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <coroutine>
+#include <cstdint>
+#include <utility>
+
+namespace coil {
+
+namespace detail {
+
+/// An element and how long it may take. Alone it is limited by the context's timers; inside a chain only
+/// the kernel knows when it starts, so there it becomes a kernel_timed_element.
+template <element Element>
+class timed_element : public Element {
+public:
+    timed_element(Element&& e, std::int64_t ns, sleep_awaitable::from origin) noexcept
+        : Element(std::move(e)), ns_(ns), origin_(origin) {}
+
+    [[nodiscard]] std::int64_t ns() const noexcept { return ns_; }
+    [[nodiscard]] sleep_awaitable::from origin() const noexcept { return origin_; }
+
+private:
+    std::int64_t ns_;
+    sleep_awaitable::from origin_;
+};
+
+template <class T>
+inline constexpr bool is_timed = false;
+template <class E>
+inline constexpr bool is_timed<timed_element<E>> = true;
+
+inline void link_to_next(ring_entry& entry) noexcept {
+    entry.request.flags |= uring::sqe_flag::io_link;
+    const auto opcode = static_cast<uring::opcode>(entry.request.opcode);
+    if (opcode == uring::opcode::send || opcode == uring::opcode::sendmsg) {
+        // A short send would be taken for success, and the rest of the data would be lost unseen.
+        entry.request.msg_flags |= MSG_WAITALL;
+    }
+}
+
+/// An element inside a chain, followed by the linked timeout that limits it.
+template <element Element>
+class kernel_timed_element : public Element {
+    static_assert(Element::entries == 1, "inside a chain, limit single operations: "
+                                         "timeout(a, 1s) && timeout(b, 1s)");
+
+public:
+    static constexpr std::uint16_t entries = 2;
+
+    explicit kernel_timed_element(timed_element<Element>&& timed) noexcept
+        : Element(std::move(static_cast<Element&>(timed))) {
+        limit_.tv_sec = timed.ns() / 1'000'000'000;
+        limit_.tv_nsec = timed.ns() % 1'000'000'000;
+        absolute_ = timed.origin() == sleep_awaitable::from::epoch;
+    }
+
+    ring_entry& arm() noexcept {
+        ring_entry& limited = Element::arm();
+        link_to_next(limited);
+        limit_entry_.request =
+            uring::prep::link_timeout(&limit_, absolute_ ? uring::timeout_flag::abs : 0);
+        limited.next = &limit_entry_;
+        return limited;
+    }
+
+private:
+    uring::timespec limit_{};
+    ring_entry limit_entry_;
+    bool absolute_ = false;
+};
+
+template <element Element>
+kernel_timed_element(timed_element<Element>&&) -> kernel_timed_element<Element>;
+
+}  // namespace detail
+
+/// A limited operation: see timeout(op, d).
+template <detail::element Element>
+class [[nodiscard("did you forget to co_await?")]] io_awaitable<detail::timed_element<Element>>
+    : detail::io_wait, detail::timer_node {
+public:
+    using element_type = detail::timed_element<Element>;
+
+    explicit io_awaitable(element_type&& e) noexcept
+        : timer_node(&expired), element_(std::move(e)) {}
+    io_awaitable(io_awaitable&& other) noexcept
+        : timer_node(&expired), element_(std::move(other.element_)) {}
+    io_awaitable& operator=(io_awaitable&&) = delete;
+    ~io_awaitable() {
+        if (phase_ == phase::fresh || phase_ == phase::resumed) [[likely]] {
+            return;
+        }
+        loop_->disarm(*this);
+        release_kernel();
+        element_.drop();
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        detail::event_loop& loop = detail::required_loop();
+        start(loop, waiter, detail::stop_token_of(waiter), element_.arm(),
+              Element::entries, detail::needs_every_result<Element>);
+        if (pending()) {
+            const std::int64_t deadline =
+                element_.origin() == sleep_awaitable::from::now
+                    ? detail::deadline_after(loop.now_ns(), element_.ns())
+                    : element_.ns();
+            if (!loop.arm(*this, deadline)) {
+                cancel();  // no memory for timers: an operation without its limit would be worse
+            }
+        }
+    }
+
+    auto await_resume() noexcept(noexcept(std::declval<Element&>().result())) {
+        if (armed()) {
+            loop_->disarm(*this);
+        }
+        resumed();
+        return element_.result();
+    }
+
+    [[nodiscard]] element_type take_element() && noexcept { return std::move(element_); }
+
+private:
+    static void expired(timer_node& node) noexcept { static_cast<io_awaitable&>(node).cancel(); }
+
+    element_type element_;
+};
+
+/// Limits an operation: `co_await timeout(sock.recv(buf), 3s)`. When the time has passed first, the
+/// operation is cancelled and gives -ECANCELED; one that completes while it is being cancelled gives its
+/// real result. Either way the kernel is done with its buffers. The limit counts from the moment at which
+/// the operation is started, in a chain from when its turn comes.
+template <ring_operation Op, class Rep, class Period>
+auto timeout(Op&& op, std::chrono::duration<Rep, Period> limit) noexcept {
+    using element = typename std::remove_cvref_t<Op>::element_type;
+    static_assert(!std::is_lvalue_reference_v<Op>,
+                  "an operation is awaited once: limit a temporary, or std::move() the operation");
+    static_assert(!detail::is_timed<element>, "this operation is limited already");
+    return io_awaitable<detail::timed_element<element>>(detail::timed_element<element>(
+        std::move(op).take_element(), detail::saturated_ns(limit), sleep_awaitable::from::now));
+}
+
+/// Limits an operation by a time point of any clock, see timeout(op, d) and sleep_until.
+template <ring_operation Op, class Clock, class Duration>
+auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noexcept {
+    using element = typename std::remove_cvref_t<Op>::element_type;
+    static_assert(!std::is_lvalue_reference_v<Op>,
+                  "an operation is awaited once: limit a temporary, or std::move() the operation");
+    static_assert(!detail::is_timed<element>, "this operation is limited already");
+    if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
+        return io_awaitable<detail::timed_element<element>>(detail::timed_element<element>(
+            std::move(op).take_element(), detail::saturated_ns(deadline.time_since_epoch()),
+            sleep_awaitable::from::epoch));
+    } else {
+        return timeout(std::forward<Op>(op), deadline - Clock::now());
+    }
+}
+
+}  // namespace coil

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <coil/context/inbox.hpp>
+#include <coil/context/metrics.hpp>
+#include <coil/context/options.hpp>
+#include <coil/context/timer_wheel.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/core/promise.hpp>
+#include <coil/core/queue.hpp>
+#include <coil/uring/ring.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <thread>
+
+namespace coil {
+class io_context;
+}
+
+namespace coil::detail {
+
+/// The machine inside an io_context: one thread, one ring, one ready queue, one timer wheel, one inbox.
+/// Everything is the owner thread's alone, except what says "any thread".
+///
+/// A turn: resume ready coroutines within a budget, take in the inbox, fire timers, then one `enter` that
+/// submits what the coroutines asked for and, only when nothing is ready, waits; then route completions to
+/// the ready queue. No coroutine runs while completions are being routed.
+class event_loop {
+public:
+    event_loop(io_context& context, const io_context_options& options);
+    ~event_loop();
+    event_loop(const event_loop&) = delete;
+    event_loop& operator=(const event_loop&) = delete;
+
+    /// Runs on this thread until no root is left or stop() was called. Not from inside a coroutine of
+    /// the same loop.
+    void run();
+    /// Any thread.
+    void stop() noexcept;
+
+    // Ready queue.
+    void make_ready(queue_node& node) noexcept { ready_.push(node); }
+    bool withdraw(queue_node& node) noexcept { return ready_.remove(node); }
+
+    /// Any thread: `node.deliver` runs on the owner thread.
+    void post(queue_node& node) noexcept {
+        if (inbox_.push(node)) {
+            wake();
+        }
+    }
+    /// Runs what is in the inbox now.
+    void deliver_inbox() noexcept;
+
+    // Roots: top-level coroutines. add_root makes it ready as well.
+    void add_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept;
+    void remove_root(promise_base& root) noexcept;
+    void report_unhandled(std::exception_ptr error) noexcept;
+
+    // Timers.
+    [[nodiscard]] std::int64_t now_ns() noexcept {
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(
+                   ring_->now().time_since_epoch())
+            .count();
+    }
+    [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns) noexcept {
+        return timers_.arm(node, deadline_ns, now_ns());
+    }
+    void disarm(timer_node& node) noexcept { timers_.disarm(node); }
+
+    // Ring work, for io_wait.
+    void submit(io_wait& wait) noexcept;
+    /// Asks the kernel to cancel; how many CQEs will answer. Retried later when the queue has no room.
+    void request_cancel(io_wait& wait) noexcept;
+    void retry_cancel_later(io_wait& wait) noexcept;
+    /// Takes a wait that is not submitted out of the back-pressure queue.
+    void dequeue(io_wait& wait) noexcept;
+    void left_flight(std::uint32_t entries) noexcept { in_flight_ -= entries; }
+    /// Blocks until `wait` is no longer pending. Other completions are routed, no coroutine runs.
+    void drain(const io_wait& wait) noexcept;
+    void forget_retry(io_wait& wait) noexcept;
+
+    [[nodiscard]] bool on_owner_thread() const noexcept { return current_loop == this; }
+    [[nodiscard]] bool skips_completions() const noexcept { return skips_completions_; }
+    [[nodiscard]] io_context& context() noexcept { return context_; }
+    [[nodiscard]] uring::ring& ring() noexcept { return *ring_; }
+    [[nodiscard]] const context_metrics& metrics() const noexcept { return metrics_; }
+
+private:
+    class running;  // what holds while run() is active
+
+    /// Ready coroutines resumed before the loop looks at the rest of the world (guarantee G7).
+    static constexpr unsigned turn_budget = 128;
+
+    void open_ring();
+    void bind_to_this_thread();
+    void run_ready();
+    void fire_timers() noexcept;
+    void admit_queued() noexcept;
+    void retry_cancels() noexcept;
+    void poll() noexcept;
+    void wait() noexcept;
+    bool spin(std::int64_t until_ns) noexcept;
+    void park(std::int64_t until_ns) noexcept;
+    void enter(unsigned min_complete, const uring::timespec* timeout, unsigned min_wait_us) noexcept;
+    void reap() noexcept;
+    void route(const uring::cqe& completion) noexcept;
+    [[nodiscard]] bool make_room(unsigned entries) noexcept;
+    void push_entries(io_wait& wait) noexcept;
+    void wake() noexcept;
+    void watch_wake_descriptor() noexcept;
+    void stop_watching() noexcept;
+    void cancel_everything() noexcept;
+    void shut_down() noexcept;
+    [[nodiscard]] bool has_work() const noexcept { return roots_ > 0 || in_flight_ > 0; }
+
+    // Touched by every await.
+    fifo ready_;
+    std::optional<uring::ring> ring_;
+    std::uint32_t in_flight_ = 0;  // SQEs whose completion will come, without the loop's own
+    std::uint32_t max_in_flight_;
+    timer_wheel timers_;
+    fifo queued_;    // io_waits held back by a full queue or by max_in_flight
+    fifo retrying_;  // io_waits whose cancellation must be asked for again
+    std::int64_t retry_at_ns_ = 0;
+    std::uint32_t roots_ = 0;
+    promise_base* first_root_ = nullptr;
+    context_metrics metrics_;
+
+    // Idle.
+    idle_policy idle_;
+    bool spinning_pays_ = true;
+    bool skips_completions_ = false;
+    bool min_wait_ = false;
+    bool watching_ = false;
+    int wake_fd_ = -1;
+    std::uint64_t wake_count_ = 0;
+
+    io_context& context_;
+    const io_context_options& options_;
+    std::thread::id bound_to_;
+
+    // Touched by other threads.
+    inbox inbox_;
+    std::atomic<bool> stop_requested_{false};
+};
+
+}  // namespace coil::detail

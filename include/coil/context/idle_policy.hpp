@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+
+namespace coil {
+
+/// What a context does when it has nothing to run.
+///
+/// - `park()`: sleeps in the kernel at once. The least CPU time at low load.
+/// - `spin(limit)`: looks for completions for up to `limit` before it parks; saves the cost of sleeping
+///   and waking when the next completion is near. It stops spinning as soon as that does not pay: after a
+///   fruitless spin the context parks at once until a sleep turns out to have been shorter than `limit`,
+///   so an idle process uses no CPU (guarantee G8). The default.
+/// - `batch(events, wait)`: sleeps until `events` completions are there, or `wait` has passed since it went
+///   to sleep and at least one is. Fewest wake-ups; adds up to `wait` of latency at low load. On kernels
+///   before 6.12 it parks like `park()`.
+class idle_policy {
+public:
+    enum class kind { park, spin, batch };
+
+    static constexpr idle_policy park() noexcept { return {kind::park, {}, 1}; }
+    static constexpr idle_policy spin(std::chrono::nanoseconds limit) noexcept {
+        return {kind::spin, limit, 1};
+    }
+    static constexpr idle_policy batch(unsigned events, std::chrono::microseconds wait) noexcept {
+        return {kind::batch, wait, events};
+    }
+
+    [[nodiscard]] constexpr kind what() const noexcept { return kind_; }
+    [[nodiscard]] constexpr std::chrono::nanoseconds limit() const noexcept { return limit_; }
+    [[nodiscard]] constexpr unsigned events() const noexcept { return events_; }
+
+private:
+    constexpr idle_policy(kind k, std::chrono::nanoseconds limit, unsigned events) noexcept
+        : kind_(k), limit_(limit), events_(events) {}
+
+    kind kind_;
+    std::chrono::nanoseconds limit_;
+    unsigned events_;
+};
+
+}  // namespace coil

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/join_handle.hpp>
+#include <coil/context/metrics.hpp>
+#include <coil/context/options.hpp>
+#include <coil/core/task.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <thread>
+#include <utility>
+
+namespace coil {
+
+/// One thread, one ring: runs coroutines and their I/O.
+///
+///     io_context ctx;
+///     ctx.co_spawn(server(6379));
+///     ctx.run();                  // until no task is left, or stop()
+///
+/// Threading: co_spawn, spawn and stop may be called from any thread, before, during and after run().
+/// run() is for one thread at a time; after it returned it may be called again, on any thread.
+///
+/// Shutdown: stop(), an error, or the destructor cancel all I/O, wait for the kernel to let go, and
+/// destroy every task's frame (the destructors of its locals run). Nothing leaks, nothing goes on.
+/// The destructor must not run while run() does; with start(), it stops and joins.
+class io_context {
+public:
+    /// Throws std::system_error when no ring can be had; the message says why and what to do.
+    io_context() : io_context(io_context_options{}) {}
+    explicit io_context(unsigned entries) : io_context(with_entries(entries)) {}
+    explicit io_context(io_context_options options);
+    ~io_context();
+    io_context(const io_context&) = delete;
+    io_context& operator=(const io_context&) = delete;
+
+    /// Starts `work` detached. An exception that leaves it goes to on_unhandled_exception.
+    void co_spawn(task<> work);
+
+    /// Starts `work`; the handle gives its result.
+    template <class T>
+    join_handle<T> spawn(task<T> work);
+
+    /// Runs on the calling thread until no task is left or stop() was called. A stop() that came before
+    /// counts: run() then shuts down at once.
+    void run() { loop_.run(); }
+
+    /// Runs on a thread of its own, until no task is left or stop() was called. At most once until join().
+    void start();
+    /// Waits for the thread of start() to end; returns at once when there is none. Rethrows what made
+    /// run() fail on it.
+    void join();
+
+    /// Makes run() return, after a shutdown. Any thread; also from a coroutine of this context.
+    void stop() noexcept { loop_.stop(); }
+
+    /// What the context has done so far.
+    [[nodiscard]] context_metrics metrics() const noexcept { return loop_.metrics(); }
+    [[nodiscard]] const io_context_options& options() const noexcept { return options_; }
+
+    /// For awaiters.
+    [[nodiscard]] detail::event_loop& loop() noexcept { return loop_; }
+
+private:
+    static io_context_options with_entries(unsigned entries) {
+        io_context_options options;
+        options.entries = entries;
+        return options;
+    }
+
+    template <class Promise>
+    void launch(std::coroutine_handle<Promise> coroutine) noexcept;
+
+    const io_context_options options_;
+    detail::event_loop loop_;
+    std::thread thread_;
+    std::exception_ptr thread_error_;
+};
+
+namespace detail {
+
+/// Destroys a detached task's frame when it ends and reports its exception.
+class detached_observer final : public root_observer {
+public:
+    static detached_observer instance;
+
+    void finished(promise_base& root) noexcept override {
+        current_loop->remove_root(root);
+        auto& promise = static_cast<task_promise<void>&>(root);
+        if (std::exception_ptr error = promise.outcome.error()) [[unlikely]] {
+            current_loop->report_unhandled(std::move(error));
+        }
+        std::coroutine_handle<task_promise<void>>::from_promise(promise).destroy();
+    }
+
+    void abandoned(promise_base& root) noexcept override {
+        std::coroutine_handle<task_promise<void>>::from_promise(
+            static_cast<task_promise<void>&>(root))
+            .destroy();
+    }
+};
+
+inline constinit detached_observer detached_observer::instance{};
+
+}  // namespace detail
+
+template <class Promise>
+void io_context::launch(std::coroutine_handle<Promise> coroutine) noexcept {
+    detail::promise_base& root = coroutine.promise();
+    if (loop_.on_owner_thread()) {
+        loop_.add_root(root, coroutine);
+        return;
+    }
+    root.deliver = [](detail::queue_node& node, detail::event_loop& loop) noexcept {
+        auto& promise = static_cast<Promise&>(node);
+        loop.add_root(promise, std::coroutine_handle<Promise>::from_promise(promise));
+    };
+    loop_.post(root);
+}
+
+inline void io_context::co_spawn(task<> work) {
+    auto coroutine = work.release();
+    coroutine.promise().observer = &detail::detached_observer::instance;
+    launch(coroutine);
+}
+
+template <class T>
+join_handle<T> io_context::spawn(task<T> work) {
+    auto coroutine = work.release();
+    auto* state = new detail::join_state<T>(coroutine);
+    coroutine.promise().observer = state;
+    coroutine.promise().token = state->token();
+    launch(coroutine);
+    return join_handle<T>(state);
+}
+
+}  // namespace coil

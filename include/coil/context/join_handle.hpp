@@ -1,0 +1,249 @@
+#pragma once
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/promise.hpp>
+#include <coil/core/task.hpp>
+
+#include <atomic>
+#include <coroutine>
+#include <exception>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+namespace detail {
+
+/// To the handler of the context that runs here, else to stderr.
+void report_unhandled(std::exception_ptr error) noexcept;
+
+/// What a spawned task and its join_handle share: made when spawned, gone when both have let go.
+///
+/// `state_` is the whole hand-shake between the task's thread and whoever joins, which may be another
+/// thread. It holds null (running), the join_waiter that wants to know, or the address of `done_mark`.
+class join_state_base : public root_observer {
+public:
+    join_state_base(const join_state_base&) = delete;
+    join_state_base& operator=(const join_state_base&) = delete;
+
+    void cancel() noexcept { stop_.request_stop(); }
+    [[nodiscard]] inplace_stop_token token() const noexcept { return stop_.get_token(); }
+
+    [[nodiscard]] bool done() const noexcept {
+        return state_.load(std::memory_order_acquire) == &done_mark;
+    }
+    /// Blocks the calling thread until the task is done.
+    void wait_blocking() noexcept;
+
+    struct waiter {
+        void (*notify)(waiter&) noexcept;
+    };
+    /// False when the task is done already: nobody will notify.
+    [[nodiscard]] bool register_waiter(waiter& w) noexcept;
+    /// False when the notification is under way and will come.
+    [[nodiscard]] bool withdraw_waiter(waiter& w) noexcept;
+
+protected:
+    join_state_base() noexcept = default;
+    ~join_state_base() = default;
+
+    void mark_done() noexcept;
+    /// True for the last of the two owners.
+    [[nodiscard]] bool release_one() noexcept {
+        return owners_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    }
+
+private:
+    static waiter done_mark;
+
+    std::atomic<waiter*> state_{nullptr};
+    std::atomic<unsigned> owners_{2};
+    inplace_stop_source stop_;
+};
+
+template <class T>
+class join_state final : public join_state_base, public frame_allocated {
+public:
+    explicit join_state(std::coroutine_handle<task_promise<T>> coroutine) noexcept
+        : coroutine_(coroutine) {}
+
+    void finished(promise_base& root) noexcept override {
+        current_loop->remove_root(root);
+        take_outcome();
+        coroutine_.destroy();
+        end();
+    }
+
+    void abandoned(promise_base&) noexcept override {
+        coroutine_.destroy();
+        outcome_.set_error(std::make_exception_ptr(std::system_error(
+            std::make_error_code(std::errc::operation_canceled), "coil: the task's context stopped")));
+        abandoned_ = true;
+        end();
+    }
+
+    T take() {
+        taken_ = true;
+        return outcome_.take();
+    }
+
+    /// The handle lets go.
+    void drop() noexcept {
+        if (release_one()) {
+            if (!taken_ && !abandoned_ && outcome_.error()) {
+                report_unhandled(outcome_.error());
+            }
+            delete this;
+        }
+    }
+
+private:
+    void take_outcome() noexcept {
+        if constexpr (std::is_void_v<T> || std::is_reference_v<T>) {
+            outcome_.move_from(coroutine_.promise().outcome);
+        } else {
+            try {
+                outcome_.move_from(coroutine_.promise().outcome);
+            } catch (...) {
+                outcome_.set_error(std::current_exception());
+            }
+        }
+    }
+
+    /// The task's side lets go.
+    void end() noexcept {
+        mark_done();
+        if (release_one()) {
+            if (!abandoned_ && outcome_.error()) {
+                report_unhandled(outcome_.error());
+            }
+            delete this;
+        }
+    }
+
+    std::coroutine_handle<task_promise<T>> coroutine_;
+    result<T> outcome_;
+    bool taken_ = false;
+    bool abandoned_ = false;
+};
+
+}  // namespace detail
+
+/// The right to a spawned task's result. Move-only.
+///
+///     join_handle<int> h = spawn(answer());
+///     int n = co_await h;            // from a coroutine, on any context
+///     int m = handle.get();          // from a thread that runs no context: blocks
+///
+/// Either gives the value once, or throws what the task threw; when the task's context stopped first, a
+/// std::system_error with std::errc::operation_canceled. Dropping the handle detaches the task: it runs
+/// on, and an exception that leaves it goes to the context's on_unhandled_exception.
+///
+/// Threading: one thread at a time; the task may run on any other. cancel() asks the task's stop token.
+template <class T = void>
+class [[nodiscard("dropping a join_handle detaches the task; use co_spawn to say so")]] join_handle {
+public:
+    join_handle(join_handle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    join_handle& operator=(join_handle&& other) noexcept {
+        if (this != &other) {
+            reset();
+            state_ = std::exchange(other.state_, nullptr);
+        }
+        return *this;
+    }
+    ~join_handle() { reset(); }
+
+    /// Whether get() would return at once.
+    [[nodiscard]] bool done() const noexcept { return state_->done(); }
+
+    /// Blocks this thread until the task is done. Throws std::system_error with
+    /// std::errc::resource_deadlock_would_occur on a thread that runs a context: co_await there.
+    T get() {
+        if (detail::current_loop != nullptr && !done()) {
+            throw std::system_error(
+                std::make_error_code(std::errc::resource_deadlock_would_occur),
+                "coil: join_handle::get() would block a context's thread; co_await the handle");
+        }
+        state_->wait_blocking();
+        return state_->take();
+    }
+
+    /// Asks the task to stop: its awaits give -ECANCELED. Returns at once; join to know that it ended.
+    void cancel() noexcept { state_->cancel(); }
+
+    class awaiter : detail::wait_base {
+    public:
+        explicit awaiter(detail::join_state<T>& state) noexcept : state_(state) {}
+        awaiter(const awaiter&) = delete;
+        awaiter& operator=(const awaiter&) = delete;
+        ~awaiter() {
+            // Destroyed while waiting. A notification that can no longer be withdrawn is in this loop's
+            // inbox, or a few instructions away from it.
+            if (pending() && !state_.withdraw_waiter(waiter_)) {
+                while (pending()) {
+                    loop_->deliver_inbox();
+                }
+            }
+        }
+
+        [[nodiscard]] bool await_ready() const noexcept { return state_.done(); }
+
+        template <class P>
+        bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
+            begin(detail::required_loop(), waiter);
+            waiter_.self = this;
+            if (!state_.register_waiter(waiter_)) {
+                resumed();
+                return false;
+            }
+            return true;
+        }
+
+        T await_resume() {
+            resumed();
+            return state_.take();
+        }
+
+    private:
+        struct join_waiter : detail::join_state_base::waiter, detail::queue_node {
+            join_waiter() noexcept : waiter{&notify_owner} {}
+
+            /// The task's thread. Another thread's awaiter may be gone as soon as it is posted.
+            static void notify_owner(waiter& base) noexcept {
+                auto& w = static_cast<join_waiter&>(base);
+                if (w.self->loop_->on_owner_thread()) {
+                    w.self->finish();
+                    return;
+                }
+                w.deliver = [](detail::queue_node& node, detail::event_loop&) noexcept {
+                    static_cast<join_waiter&>(node).self->finish();
+                };
+                w.self->loop_->post(w);
+            }
+
+            awaiter* self = nullptr;
+        };
+
+        detail::join_state<T>& state_;
+        join_waiter waiter_;
+    };
+
+    awaiter operator co_await() noexcept { return awaiter(*state_); }
+
+private:
+    friend class io_context;
+    explicit join_handle(detail::join_state<T>* state) noexcept : state_(state) {}
+
+    void reset() noexcept {
+        if (auto* state = std::exchange(state_, nullptr)) {
+            state->drop();
+        }
+    }
+
+    detail::join_state<T>* state_;
+};
+
+}  // namespace coil

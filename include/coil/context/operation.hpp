@@ -1,0 +1,143 @@
+#pragma once
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/core/io_result.hpp>
+
+#include <coroutine>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+namespace detail {
+
+/// What an io_awaitable sends to the kernel and what it makes of the answer. An element only stores
+/// arguments until its await begins; then it stands still, so `arm()` may take addresses of its members.
+///
+///     ring_entry& arm();                      // the first entry; further ones hang from entry.next
+///     static constexpr std::uint16_t entries; // how many
+///     static constexpr bool needs_result;     // somebody must see the result even inside a chain
+///     auto result();                          // after completion: what co_await gives
+///     void drop();                            // completed, but nobody will ask for the result
+///
+/// This one is a plain Linux call: an SQE and an io_result.
+class io_element {
+public:
+    static constexpr std::uint16_t entries = 1;
+    static constexpr bool needs_result = false;
+
+    explicit io_element(const uring::sqe& request) noexcept : entry_(request) {}
+
+    ring_entry& arm() noexcept { return entry_; }
+    [[nodiscard]] io_result result() noexcept { return entry_.result; }
+    void drop() noexcept {}
+
+protected:
+    ring_entry entry_;
+};
+
+/// A call whose result is a new descriptor: one that nobody receives is closed (guarantee G4).
+class descriptor_element : public io_element {
+public:
+    static constexpr bool needs_result = true;
+
+    using io_element::io_element;
+
+    void drop() noexcept;
+};
+
+template <class E>
+concept element = requires(E e) {
+    { e.arm() } -> std::same_as<ring_entry&>;
+    { E::entries } -> std::convertible_to<std::uint16_t>;
+    { E::needs_result } -> std::convertible_to<bool>;
+    e.result();
+    e.drop();
+};
+
+/// Whether every entry of an element must complete by itself (see io_wait).
+template <class Element>
+inline constexpr bool needs_every_result = [] {
+    if constexpr (requires { Element::needs_every_result; }) {
+        return Element::needs_every_result;
+    } else {
+        return false;
+    }
+}();
+
+}  // namespace detail
+
+/// A Linux call that co_await starts: nothing happens before. It is its own awaiter; awaiting suspends the
+/// coroutine, without allocating, until the kernel has answered.
+///
+/// Threading: runs on the context of the coroutine that awaits it.
+/// Cancellation: when the task's stop token is asked to stop, or a timeout() around it expires, the await
+/// gives -ECANCELED, or the real result if that came first; either way the kernel is done with the
+/// buffers. A coroutine destroyed while it waits here cancels the call and waits for the kernel to let go.
+///
+/// Awaitables may be moved until they are awaited, which is how `a && b` and `timeout(a, d)` take them.
+template <detail::element Element>
+class [[nodiscard("did you forget to co_await?")]] io_awaitable : detail::io_wait {
+public:
+    using element_type = Element;
+
+    explicit io_awaitable(Element&& e) noexcept : element_(std::move(e)) {}
+    io_awaitable(io_awaitable&& other) noexcept : element_(std::move(other.element_)) {}
+    io_awaitable& operator=(io_awaitable&&) = delete;
+    ~io_awaitable() {
+        if (phase_ == phase::fresh || phase_ == phase::resumed) [[likely]] {
+            return;
+        }
+        release_kernel();
+        element_.drop();
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        start(detail::required_loop(), waiter, detail::stop_token_of(waiter), element_.arm(),
+              Element::entries, detail::needs_every_result<Element>);
+    }
+
+    auto await_resume() noexcept(noexcept(std::declval<Element&>().result())) {
+        resumed();
+        return element_.result();
+    }
+
+    /// For code that combines awaitables: what this one would do.
+    [[nodiscard]] Element take_element() && noexcept { return std::move(element_); }
+
+private:
+    Element element_;
+};
+
+/// A plain call: co_await gives an io_result.
+using operation = io_awaitable<detail::io_element>;
+/// A call that makes a descriptor: co_await gives an io_result.
+using descriptor_operation = io_awaitable<detail::descriptor_element>;
+
+namespace detail {
+
+inline operation make_operation(const uring::sqe& request) noexcept {
+    return operation(io_element(request));
+}
+
+inline descriptor_operation make_descriptor_operation(const uring::sqe& request) noexcept {
+    return descriptor_operation(descriptor_element(request));
+}
+
+template <class T>
+inline constexpr bool is_io_awaitable = false;
+template <class E>
+inline constexpr bool is_io_awaitable<io_awaitable<E>> = true;
+
+}  // namespace detail
+
+/// An awaitable that is ring work: what `&&` links and what timeout(op, d) limits.
+template <class T>
+concept ring_operation = detail::is_io_awaitable<std::remove_cvref_t<T>>;
+
+}  // namespace coil

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <coil/context/io_context.hpp>
+#include <coil/context/this_context.hpp>
+
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+namespace detail {
+
+template <class T>
+task<T> run_then_stop(task<T> work) {
+    struct stopper {
+        stopper() noexcept = default;
+        stopper(const stopper&) = delete;
+        ~stopper() { this_context().stop(); }
+    };
+    const stopper at_end;
+    co_return co_await std::move(work);
+}
+
+}  // namespace detail
+
+/// Runs a task on a context of its own on this thread and returns its value or throws its exception:
+///
+///     int main() { return coil::run(co_main()); }
+///
+/// When the task is done the context shuts down: tasks that it spawned and did not join are destroyed.
+template <class T>
+T run(task<T> main, io_context_options options = {}) {
+    io_context context(std::move(options));
+    join_handle<T> result = context.spawn(detail::run_then_stop(std::move(main)));
+    context.run();
+    return result.get();
+}
+
+}  // namespace coil

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/core/io_result.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <coroutine>
+#include <cstdint>
+
+namespace coil {
+
+namespace detail {
+
+/// Nanoseconds from a duration of any unit, saturating: sleeping "for ever" must not overflow into the past.
+template <class Rep, class Period>
+constexpr std::int64_t saturated_ns(std::chrono::duration<Rep, Period> d) noexcept {
+    using nanoseconds = std::chrono::duration<double, std::nano>;
+    constexpr double limit = 9.0e18;
+    const double ns = std::chrono::duration_cast<nanoseconds>(d).count();
+    if (ns >= limit) {
+        return INT64_MAX / 2;
+    }
+    if (ns <= 0) {
+        return 0;
+    }
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(d).count();
+}
+
+constexpr std::int64_t deadline_after(std::int64_t now_ns, std::int64_t ns) noexcept {
+    constexpr std::int64_t latest = INT64_MAX / 2;
+    return ns < latest - now_ns ? now_ns + ns : latest;
+}
+
+}  // namespace detail
+
+/// What timeout(d), sleep_for and sleep_until give. co_await yields 0 when the time has passed, -ECANCELED
+/// when the task was asked to stop, -ENOMEM when there was no memory for the timers.
+class [[nodiscard("did you forget to co_await?")]] sleep_awaitable : detail::wait_base,
+                                                                     detail::timer_node {
+public:
+    enum class from { now, epoch };
+
+    sleep_awaitable(std::int64_t ns, from origin) noexcept
+        : timer_node(&fired), ns_(ns), origin_(origin) {}
+    sleep_awaitable(const sleep_awaitable& other) = delete;
+    sleep_awaitable& operator=(const sleep_awaitable&) = delete;
+    ~sleep_awaitable() {
+        if (pending()) [[unlikely]] {
+            stop_observing();
+            if (pending()) {
+                loop_->disarm(*this);
+            }
+        }
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        const inplace_stop_token token = detail::stop_token_of(waiter);
+        begin(detail::required_loop(), waiter);
+        if (token.stop_requested()) {
+            end(-ECANCELED);
+            return;
+        }
+        const std::int64_t deadline =
+            origin_ == from::now ? detail::deadline_after(loop_->now_ns(), ns_) : ns_;
+        if (!loop_->arm(*this, deadline)) {
+            end(-ENOMEM);
+            return;
+        }
+        observe<sleep_awaitable>(token);
+    }
+
+    io_result await_resume() noexcept {
+        resumed();
+        return static_cast<int>(ns_);
+    }
+
+private:
+    friend class detail::wait_base;
+
+    void cancel() noexcept {
+        if (pending()) {
+            loop_->disarm(*this);
+            end(-ECANCELED);
+        }
+    }
+
+    static void fired(timer_node& node) noexcept { static_cast<sleep_awaitable&>(node).end(0); }
+
+    void end(int result) noexcept {
+        ns_ = result;  // the time is not needed any more
+        finish();
+    }
+
+    std::int64_t ns_;
+    from origin_;
+};
+
+/// Waits for a time span. Precision: never early, at most about 33 µs late plus the time until the context
+/// looks at its timers (see timer_wheel). A negative span ends at the next turn of the loop.
+template <class Rep, class Period>
+sleep_awaitable sleep_for(std::chrono::duration<Rep, Period> d) noexcept {
+    return {detail::saturated_ns(d), sleep_awaitable::from::now};
+}
+
+/// Waits until a time point of any clock. For a clock other than steady_clock the span is computed when
+/// the sleep begins to be awaited: a clock that is set meanwhile does not move it.
+template <class Clock, class Duration>
+sleep_awaitable sleep_until(std::chrono::time_point<Clock, Duration> tp) noexcept {
+    if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
+        return {detail::saturated_ns(tp.time_since_epoch()), sleep_awaitable::from::epoch};
+    } else {
+        return sleep_for(tp - Clock::now());
+    }
+}
+
+/// sleep_for under the name that also limits operations: `co_await timeout(1s)`.
+template <class Rep, class Period>
+sleep_awaitable timeout(std::chrono::duration<Rep, Period> d) noexcept {
+    return sleep_for(d);
+}
+
+/// sleep_until, likewise.
+template <class Clock, class Duration>
+sleep_awaitable timeout_at(std::chrono::time_point<Clock, Duration> tp) noexcept {
+    return sleep_until(tp);
+}
+
+}  // namespace coil

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <coil/context/io_context.hpp>
+
+#include <coroutine>
+#include <utility>
+
+namespace coil {
+
+/// The context that runs the calling coroutine. Only inside of one: otherwise the program ends with a
+/// message.
+inline io_context& this_context() noexcept { return detail::required_loop().context(); }
+
+/// Starts a task detached on the current context.
+inline void co_spawn(task<> work) { this_context().co_spawn(std::move(work)); }
+
+/// Starts a task on the current context; the handle gives its result.
+template <class T>
+join_handle<T> spawn(task<T> work) {
+    return this_context().spawn(std::move(work));
+}
+
+namespace detail {
+
+class [[nodiscard("did you forget to co_await?")]] yield_awaiter : queue_node {
+public:
+    yield_awaiter() noexcept = default;
+    yield_awaiter(const yield_awaiter&) = delete;
+    yield_awaiter& operator=(const yield_awaiter&) = delete;
+    ~yield_awaiter() {
+        if (loop_ != nullptr) [[unlikely]] {
+            loop_->withdraw(*this);
+        }
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> waiter) noexcept {
+        loop_ = &required_loop();
+        coroutine = waiter;
+        loop_->make_ready(*this);
+    }
+    void await_resume() noexcept { loop_ = nullptr; }
+
+private:
+    event_loop* loop_ = nullptr;  // while queued
+};
+
+}  // namespace detail
+
+/// Lets every other ready coroutine of this context run first.
+inline detail::yield_awaiter yield() noexcept { return {}; }
+
+namespace this_task {
+
+namespace detail {
+
+class [[nodiscard("did you forget to co_await?")]] stop_token_awaiter {
+public:
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class P>
+    bool await_suspend(std::coroutine_handle<P> self) noexcept {
+        token_ = coil::detail::stop_token_of(self);
+        return false;
+    }
+    [[nodiscard]] inplace_stop_token await_resume() const noexcept { return token_; }
+
+private:
+    inplace_stop_token token_;
+};
+
+}  // namespace detail
+
+/// The token that this task inherited from whoever started it. Does not suspend.
+inline detail::stop_token_awaiter stop_token() noexcept { return {}; }
+
+}  // namespace this_task
+
+}  // namespace coil

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+namespace coil::detail {
+
+/// A deadline that hangs in a timer_wheel: inside its waiter, so arming never allocates per timer.
+struct timer_node {
+    explicit timer_node(void (*f)(timer_node&) noexcept) noexcept : fire(f) {}
+    timer_node(const timer_node&) = delete;
+    timer_node& operator=(const timer_node&) = delete;
+
+    void (*fire)(timer_node&) noexcept;  // the deadline has passed; the node is disarmed
+    timer_node* next = nullptr;
+    timer_node** link = nullptr;  // the pointer that points here; null when not armed
+    std::int64_t tick = 0;
+
+    [[nodiscard]] bool armed() const noexcept { return link != nullptr; }
+};
+
+/// Hierarchical timer wheel: arming, disarming and firing are O(1), whatever the number of timers.
+///
+/// Time is cut into ticks of 2^15 ns (33 µs). A timer never fires early and at most one tick late by the
+/// wheel's own doing; rounding deadlines up to a tick is also what lets one wake-up fire every timer of
+/// that tick. Timers of one tick fire in the order in which they were armed, unless a higher level was
+/// between them.
+///
+/// Level 0 has a slot per tick for the next 134 ms. Each slot of a higher level covers a whole turn of the
+/// level below and is distributed downwards when its time begins.
+class timer_wheel {
+public:
+    static constexpr int tick_shift = 15;
+    static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+    /// Allocates the slots at the first call; false when there is no memory for them.
+    [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns, std::int64_t now_ns) noexcept {
+        if (!wheel_ && !allocate()) {
+            return false;
+        }
+        if (size_ == 0) {
+            current_ = now_ns >> tick_shift;
+            next_event_ = never;
+        }
+        node.tick = ceil_tick(deadline_ns);
+        ++size_;
+        insert(node);
+        return true;
+    }
+
+    void disarm(timer_node& node) noexcept {
+        if (node.armed()) {
+            unlink(node);
+            --size_;
+        }
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+    /// When to look again, in ns: never later than the next timer is due. `never` when there is none.
+    [[nodiscard]] std::int64_t next_ns() noexcept {
+        if (size_ == 0) {
+            return never;
+        }
+        next_event_ = find_next_event();
+        return next_event_ << tick_shift;
+    }
+
+    /// Disarms and fires every timer whose deadline has passed, in the order of their ticks. What is fired
+    /// may arm and disarm timers.
+    void expire(std::int64_t now_ns) noexcept {
+        const std::int64_t now = now_ns >> tick_shift;
+        while (size_ > 0 && next_event_ <= now) {
+            next_event_ = find_next_event();
+            if (next_event_ > now) {
+                break;
+            }
+            current_ = next_event_;
+            // The batch hangs from a local head, so that firing one may disarm another of it.
+            timer_node* due = advance();
+            if (due != nullptr) {
+                due->link = &due;
+            }
+            while (due != nullptr) {
+                timer_node& node = *due;
+                detach(node);
+                --size_;
+                node.fire(node);
+            }
+        }
+        current_ = current_ > now ? current_ : now;
+    }
+
+private:
+    static constexpr int level0_bits = 12;
+    static constexpr int level_bits = 8;
+    static constexpr std::size_t higher_levels = 3;
+
+    template <std::size_t N>
+    struct level {
+        std::array<timer_node*, N> slot{};
+        std::array<std::uint64_t, N / 64> used{};  // which slots may hold something
+
+        /// Steps from slot `from` to the next used one, going round; N when there is none.
+        [[nodiscard]] std::size_t distance_to_used(std::size_t from) const noexcept {
+            for (std::size_t step = 0; step < N;) {
+                const std::size_t i = (from + step) % N;
+                const std::uint64_t rest = used[i / 64] >> (i % 64);
+                if (rest != 0) {
+                    step += static_cast<std::size_t>(std::countr_zero(rest));
+                    return step < N ? step : N;
+                }
+                step += 64 - i % 64;
+            }
+            return N;
+        }
+    };
+
+    struct wheel {
+        level<std::size_t{1} << level0_bits> ticks;
+        std::array<level<std::size_t{1} << level_bits>, higher_levels> higher;
+    };
+
+    static std::int64_t ceil_tick(std::int64_t ns) noexcept {
+        constexpr std::int64_t mask = (std::int64_t{1} << tick_shift) - 1;
+        return (ns >> tick_shift) + ((ns & mask) != 0 ? 1 : 0);
+    }
+
+    template <std::size_t N>
+    static void put(level<N>& where, std::int64_t index, timer_node& node) noexcept {
+        const std::size_t i = static_cast<std::size_t>(index) % N;
+        timer_node*& head = where.slot[i];
+        node.next = head;
+        node.link = &head;
+        if (node.next != nullptr) {
+            node.next->link = &node.next;
+        }
+        head = &node;
+        where.used[i / 64] |= std::uint64_t{1} << (i % 64);
+    }
+
+    static void detach(timer_node& node) noexcept {
+        *node.link = node.next;
+        if (node.next != nullptr) {
+            node.next->link = node.link;
+        }
+        node.link = nullptr;
+    }
+
+    bool allocate() noexcept;
+    void insert(timer_node& node) noexcept;
+    void unlink(timer_node& node) noexcept;
+    timer_node* advance() noexcept;
+    [[nodiscard]] std::int64_t find_next_event() const noexcept;
+
+    std::unique_ptr<wheel> wheel_;
+    std::size_t size_ = 0;
+    std::int64_t current_ = 0;           // no timer of an earlier tick is left
+    std::int64_t next_event_ = never;    // nothing is to be done before this tick
+};
+
+}  // namespace coil::detail

@@ -1,0 +1,178 @@
+#pragma once
+
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/queue.hpp>
+#include <coil/uring/abi.hpp>
+
+#include <coroutine>
+#include <cstdint>
+
+namespace coil::detail {
+
+class event_loop;
+class io_wait;
+
+/// The loop that runs on this thread.
+constinit inline thread_local event_loop* current_loop = nullptr;
+
+/// current_loop, or a clear end: a coil await needs a context around it.
+event_loop& required_loop() noexcept;
+
+template <class P>
+inplace_stop_token stop_token_of(std::coroutine_handle<P> coroutine) noexcept {
+    if constexpr (requires { coroutine.promise().stop_token(); }) {
+        return coroutine.promise().stop_token();
+    } else {
+        return {};
+    }
+}
+
+/// A queue_node of its own type, so that a class can also hang in a stop source's list.
+struct ready_node : queue_node {};
+
+/// A suspended await that the event loop will resume: the part of an awaiter that every kind shares.
+/// It lives in the awaiting coroutine's frame and does not move once started.
+///
+/// Life: fresh → pending → done → resumed, all on the owner thread. A stop may be requested from any
+/// thread: the callback then posts the stop node to the owner's inbox, and the wait does not become ready
+/// before that post has been delivered, because the node is part of the frame.
+///
+/// A derived class has `void cancel() noexcept`: owner thread; give up, finish() follows now or later. It
+/// must bear being called when the wait is no longer pending.
+class wait_base : public ready_node, public stop_callback_base {
+public:
+    wait_base(const wait_base&) = delete;
+    wait_base& operator=(const wait_base&) = delete;
+
+    [[nodiscard]] bool pending() const noexcept { return phase_ == phase::pending; }
+
+    /// The link by which the wait hangs in the loop's queues.
+    [[nodiscard]] queue_node& node() noexcept { return static_cast<ready_node&>(*this); }
+
+protected:
+    enum class phase : std::uint8_t { fresh, pending, done, resumed };
+
+    wait_base() noexcept = default;
+    ~wait_base() {
+        if (phase_ == phase::done) [[unlikely]] {
+            forget();
+        }
+    }
+
+    void begin(event_loop& loop, std::coroutine_handle<> waiter) noexcept {
+        loop_ = &loop;
+        node().coroutine = waiter;
+        phase_ = phase::pending;
+    }
+
+    /// Lets a requested stop cancel this wait; at once if the stop was requested already.
+    template <class Self>
+    void observe(inplace_stop_token token) noexcept {
+        if (!token.stop_possible()) {
+            return;
+        }
+        attach(token, [](queue_node& node) noexcept {
+            auto& self = static_cast<Self&>(static_cast<stop_callback_base&>(node));
+            if (self.on_owner_thread()) {
+                self.cancel();
+                return;
+            }
+            node.deliver = [](queue_node& posted, event_loop&) noexcept {
+                auto& target = static_cast<Self&>(static_cast<stop_callback_base&>(posted));
+                if (target.stop_delivered()) {
+                    target.cancel();
+                }
+            };
+            self.post_stop();
+        });
+    }
+
+    /// The wait is over: the coroutine becomes ready.
+    void finish() noexcept;
+
+    /// Before a pending wait is destroyed: no stop reaches it any more.
+    void stop_observing() noexcept;
+
+    void resumed() noexcept { phase_ = phase::resumed; }
+
+    event_loop* loop_ = nullptr;
+    phase phase_ = phase::fresh;
+
+private:
+    [[nodiscard]] bool on_owner_thread() const noexcept { return loop_ == current_loop; }
+    void post_stop() noexcept;
+    /// True when the wait is still pending.
+    bool stop_delivered() noexcept;
+    void forget() noexcept;
+
+    bool stop_posted_ = false;  // written by the stopping thread; read after detach()
+    bool stop_delivered_ = false;
+};
+
+/// One SQE of an await. Its address is the SQE's user_data.
+struct alignas(8) ring_entry {
+    ring_entry() noexcept = default;
+    explicit ring_entry(const uring::sqe& s) noexcept : request(s) {}
+
+    uring::sqe request{};
+    io_wait* owner = nullptr;
+    ring_entry* next = nullptr;  // the following entry of the same chain
+    int result = 0;
+    std::uint32_t flags = 0;
+    bool completed = false;
+};
+
+/// What the low bits of a user_data say about the rest: entries are aligned, so three bits are free.
+enum class completion_kind : std::uint64_t {
+    entry = 0,   // a ring_entry
+    cancel = 1,  // the io_wait whose cancellation was asked for
+    wake = 2,    // the loop's own read of its wake-up descriptor
+    ignore = 3,
+};
+
+/// An await of one SQE or of a linked chain of them.
+///
+/// In a chain every entry but the last carries CQE_SKIP_SUCCESS, so the kernel posts exactly one CQE for
+/// the whole: the last entry's when all went well, else that of the entry that failed (it then cancels the
+/// rest in silence). Chains that need every result, and kernels without the flag, get one CQE an entry.
+class io_wait : public wait_base {
+public:
+    void cancel() noexcept;
+
+protected:
+    io_wait() noexcept = default;
+    ~io_wait() = default;
+
+    /// A derived class's destructor, while the entries still exist: cancels what is in flight and returns
+    /// when the kernel has let go (guarantee G2).
+    void release_kernel() noexcept {
+        if (pending()) [[unlikely]] {
+            abandon();
+        }
+    }
+
+    /// Starts `first` and the entries that follow it. The caller suspends; finish() resumes it.
+    void start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
+               ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept;
+
+private:
+    friend class event_loop;
+    friend class wait_base;
+
+    void on_completion(ring_entry& entry) noexcept;
+    void on_cancel_answered(int answer) noexcept;
+    void fail(int error) noexcept;
+    void end_if_quiet() noexcept;
+    void abandon() noexcept;
+
+    ring_entry* first_ = nullptr;
+    std::uint16_t entries_ = 0;
+    std::uint16_t completions_due_ = 0;  // CQEs that the entries will still post
+    std::uint16_t cancels_due_ = 0;      // CQEs that cancel requests will still post
+    bool one_completion_ = false;        // the chain posts one CQE in all
+    bool cancelling_ = false;
+    bool queued_ = false;   // in the loop's back-pressure queue, not yet submitted
+    bool retrying_ = false; // in the loop's queue of cancellations to ask for again
+};
+
+}  // namespace coil::detail

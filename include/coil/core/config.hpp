@@ -1,0 +1,58 @@
+#pragma once
+
+// Compiler facts that the rest of coil builds on: one place, decided once.
+
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13 && !defined(COIL_ALLOW_GCC12)
+#error "coil: GCC 12 and older silently miscompile coroutines (temporaries in a co_await expression are \
+destroyed twice). Use clang 16+ or GCC 14+, or define COIL_ALLOW_GCC12 if you accept wrong code."
+#endif
+
+#if !defined(__cpp_impl_coroutine) || __cplusplus < 202002L
+#error "coil: C++20 coroutines are needed; compile with -std=c++20 or newer."
+#endif
+
+// Clang compiles a coroutine_handle returned from await_suspend as a tail call at every optimisation
+// level. GCC does so only at -O2 without sanitizers, so there the driver loop of core/transfer.hpp
+// resumes the next coroutine instead (guarantee G10).
+#if defined(__clang__)
+#define COIL_SYMMETRIC_TRANSFER 1
+#else
+#define COIL_SYMMETRIC_TRANSFER 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define COIL_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
+#define COIL_SANITIZED 1
+#endif
+#endif
+#if !defined(COIL_SANITIZED)
+#define COIL_SANITIZED 0
+#endif
+
+// Attributes of a coroutine's return type: its frame may live inside the frame that awaits it at once,
+// and an argument bound by reference must outlive it.
+#if defined(__clang__) && defined(__has_cpp_attribute)
+#if __has_cpp_attribute(clang::coro_await_elidable)
+#define COIL_AWAIT_ELIDABLE [[clang::coro_await_elidable]]
+#endif
+#if __has_cpp_attribute(clang::coro_return_type) && __has_cpp_attribute(clang::coro_lifetimebound)
+#define COIL_COROUTINE_TYPE [[clang::coro_return_type]] [[clang::coro_lifetimebound]]
+#define COIL_NOT_A_COROUTINE [[clang::coro_wrapper]]
+#endif
+#if __has_cpp_attribute(clang::lifetimebound)
+#define COIL_LIFETIMEBOUND [[clang::lifetimebound]]
+#endif
+#endif
+#if !defined(COIL_AWAIT_ELIDABLE)
+#define COIL_AWAIT_ELIDABLE
+#endif
+#if !defined(COIL_COROUTINE_TYPE)
+#define COIL_COROUTINE_TYPE
+#define COIL_NOT_A_COROUTINE
+#endif
+#if !defined(COIL_LIFETIMEBOUND)
+#define COIL_LIFETIMEBOUND
+#endif

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <coil/core/config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+// Where coroutine frames live.
+//
+// Each thread keeps, per size class, a list of free frames: allocating and freeing are a pop and a push
+// without a lock or an atomic. Full or empty lists are exchanged in batches with a process-wide pool
+// (src/core/frame_allocator.cpp), which gives whole spans back to the system when their last frame is
+// freed. A frame may be freed on another thread than the one that allocated it.
+//
+// Every frame starts at a multiple of 64, so a local declared alignas(64) is aligned; the language gives a
+// promise no way to ask for more. Under a sanitizer every frame is its own allocation, so that the
+// sanitizer sees each one.
+
+namespace coil::detail {
+
+inline constexpr std::size_t frame_alignment = 64;
+/// Larger frames go to operator new: pooling them would only hoard memory.
+inline constexpr std::size_t largest_pooled_frame = 16 * 1024;
+inline constexpr std::size_t frame_classes = largest_pooled_frame / frame_alignment + 1;
+
+constexpr std::size_t frame_class(std::size_t bytes) noexcept {
+    return (bytes + frame_alignment - 1) / frame_alignment;
+}
+
+struct free_frame {
+    free_frame* next;
+};
+
+struct frame_list {
+    free_frame* head = nullptr;
+    std::uint32_t room = 0;  // frames that may still be pushed before a batch goes to the pool
+};
+
+/// Trivial on purpose: access is one thread-pointer offset, with no initialisation check.
+constinit inline thread_local frame_list frame_lists[frame_classes] = {};
+
+void* allocate_frame_slow(std::size_t bytes);
+void free_frame_slow(void* frame, std::size_t bytes) noexcept;
+
+inline void* allocate_frame(std::size_t bytes) {
+#if COIL_SANITIZED
+    return ::operator new(bytes, std::align_val_t{frame_alignment});
+#else
+    if (bytes <= largest_pooled_frame) [[likely]] {
+        frame_list& list = frame_lists[frame_class(bytes)];
+        if (free_frame* frame = list.head) [[likely]] {
+            list.head = frame->next;
+            ++list.room;
+            return frame;
+        }
+    }
+    return allocate_frame_slow(bytes);
+#endif
+}
+
+inline void deallocate_frame(void* memory, std::size_t bytes) noexcept {
+#if COIL_SANITIZED
+    ::operator delete(memory, bytes, std::align_val_t{frame_alignment});
+#else
+    if (bytes <= largest_pooled_frame) [[likely]] {
+        frame_list& list = frame_lists[frame_class(bytes)];
+        if (list.room > 0) [[likely]] {
+            auto* frame = static_cast<free_frame*>(memory);
+            frame->next = list.head;
+            list.head = frame;
+            --list.room;
+            return;
+        }
+    }
+    free_frame_slow(memory, bytes);
+#endif
+}
+
+/// Gives a type its storage from the frame allocator.
+struct frame_allocated {
+    static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
+    static void operator delete(void* memory, std::size_t bytes) noexcept {
+        deallocate_frame(memory, bytes);
+    }
+};
+
+}  // namespace coil::detail

@@ -1,0 +1,229 @@
+#pragma once
+
+#include <coil/core/queue.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+// inplace_stop_source, inplace_stop_token, inplace_stop_callback: the standard's ([stoptoken.inplace],
+// C++26), for C++20. Unlike std::stop_source there is no shared state on the heap: the source is the state
+// and must outlive its tokens and callbacks.
+
+namespace coil {
+
+class inplace_stop_source;
+class inplace_stop_token;
+template <std::invocable F>
+class inplace_stop_callback;
+
+namespace detail {
+
+/// A registered callback: a node in its source's list. Once its callback runs it is out of that list, and
+/// the node is free for the callback's owner to queue somewhere else (an inbox).
+class stop_callback_base : public queue_node {
+public:
+    stop_callback_base(const stop_callback_base&) = delete;
+    stop_callback_base& operator=(const stop_callback_base&) = delete;
+
+protected:
+    using callback = void (*)(queue_node&) noexcept;
+
+    stop_callback_base() noexcept = default;
+    ~stop_callback_base() = default;
+
+    /// Registers with the token's source; calls `f` at once, on this thread, when it was stopped already.
+    void attach(inplace_stop_token token, callback f) noexcept;
+
+    /// After this the callback does not run and is not running, unless it is the caller.
+    void detach() noexcept;
+
+    [[nodiscard]] bool attached() const noexcept { return source_ != nullptr; }
+
+private:
+    friend class coil::inplace_stop_source;
+
+    queue_node** link_ = nullptr;  // the pointer that points here; null once taken out
+    inplace_stop_source* source_ = nullptr;
+};
+
+}  // namespace detail
+
+/// Says whether its source was asked to stop. Copies are cheap; all calls are safe from any thread.
+class inplace_stop_token {
+public:
+    inplace_stop_token() noexcept = default;
+
+    [[nodiscard]] bool stop_requested() const noexcept;
+    /// False for a default-constructed token: nobody will ever ask.
+    [[nodiscard]] bool stop_possible() const noexcept { return source_ != nullptr; }
+
+    void swap(inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
+    bool operator==(const inplace_stop_token&) const noexcept = default;
+
+    template <class F>
+    using callback_type = inplace_stop_callback<F>;
+
+private:
+    friend class inplace_stop_source;
+    friend class detail::stop_callback_base;
+    explicit inplace_stop_token(inplace_stop_source* source) noexcept : source_(source) {}
+
+    inplace_stop_source* source_ = nullptr;
+};
+
+/// Where a stop is asked for. All member functions may be called from any thread; it must outlive every
+/// token and callback made from it.
+class inplace_stop_source {
+public:
+    inplace_stop_source() noexcept = default;
+    inplace_stop_source(const inplace_stop_source&) = delete;
+    inplace_stop_source& operator=(const inplace_stop_source&) = delete;
+    ~inplace_stop_source() = default;
+
+    [[nodiscard]] inplace_stop_token get_token() const noexcept {
+        return inplace_stop_token(const_cast<inplace_stop_source*>(this));
+    }
+    [[nodiscard]] static constexpr bool stop_possible() noexcept { return true; }
+    [[nodiscard]] bool stop_requested() const noexcept {
+        return (state_.load(std::memory_order_acquire) & requested) != 0;
+    }
+
+    /// Runs every registered callback on this thread. False when a stop had been requested before.
+    bool request_stop() noexcept {
+        lock();
+        if ((state_.load(std::memory_order_relaxed) & requested) != 0) {
+            unlock();
+            return false;
+        }
+        state_.store(locked | requested, std::memory_order_release);
+        notifier_ = std::this_thread::get_id();
+        while (callbacks_ != nullptr) {
+            auto& node = static_cast<detail::stop_callback_base&>(*callbacks_);
+            const auto callback = node.on_stop;
+            take_out(node);
+            // While running_ is the node, detach() from another thread waits; detach() from inside the
+            // callback clears it here, because the node may be gone when the callback returns.
+            running_.store(&node, std::memory_order_release);
+            unlock();
+            callback(node);
+            lock();
+            running_.store(nullptr, std::memory_order_release);
+        }
+        unlock();
+        return true;
+    }
+
+private:
+    friend class detail::stop_callback_base;
+
+    static constexpr unsigned requested = 1;
+    static constexpr unsigned locked = 2;
+
+    void lock() noexcept {
+        unsigned expected = state_.load(std::memory_order_relaxed) & ~locked;
+        while (!state_.compare_exchange_weak(expected, expected | locked, std::memory_order_acquire,
+                                             std::memory_order_relaxed)) {
+            if ((expected & locked) != 0) {
+                std::this_thread::yield();
+                expected &= ~locked;
+            }
+        }
+    }
+    void unlock() noexcept {
+        state_.store(state_.load(std::memory_order_relaxed) & ~locked, std::memory_order_release);
+    }
+
+    static void take_out(detail::stop_callback_base& node) noexcept {
+        *node.link_ = node.next;
+        if (node.next != nullptr) {
+            static_cast<detail::stop_callback_base&>(*node.next).link_ = node.link_;
+        }
+        node.link_ = nullptr;
+    }
+
+    /// False when a stop was requested already: the caller runs the callback itself.
+    bool insert(detail::stop_callback_base& node) noexcept {
+        lock();
+        const bool stopped = (state_.load(std::memory_order_relaxed) & requested) != 0;
+        if (!stopped) {
+            node.next = callbacks_;
+            node.link_ = &callbacks_;
+            if (node.next != nullptr) {
+                static_cast<detail::stop_callback_base&>(*node.next).link_ = &node.next;
+            }
+            callbacks_ = &node;
+        }
+        unlock();
+        return !stopped;
+    }
+
+    void erase(detail::stop_callback_base& node) noexcept {
+        lock();
+        const bool waiting = node.link_ != nullptr;
+        if (waiting) {
+            take_out(node);
+        }
+        const bool by_callback = !waiting && notifier_ == std::this_thread::get_id();
+        unlock();
+        if (waiting || by_callback) {
+            return;
+        }
+        while (running_.load(std::memory_order_acquire) == &node) {
+            std::this_thread::yield();
+        }
+    }
+
+    std::atomic<unsigned> state_{0};
+    detail::queue_node* callbacks_ = nullptr;
+    std::atomic<detail::stop_callback_base*> running_{nullptr};
+    std::thread::id notifier_;
+};
+
+inline bool inplace_stop_token::stop_requested() const noexcept {
+    return source_ != nullptr && source_->stop_requested();
+}
+
+inline void detail::stop_callback_base::attach(inplace_stop_token token, callback f) noexcept {
+    source_ = token.source_;
+    on_stop = f;
+    if (source_ != nullptr && !source_->insert(*this)) {
+        source_ = nullptr;
+        f(*this);
+    }
+}
+
+inline void detail::stop_callback_base::detach() noexcept {
+    if (inplace_stop_source* source = std::exchange(source_, nullptr)) {
+        source->erase(*this);
+    }
+}
+
+/// Calls a function when its token's source is asked to stop: at once if that happened already. The
+/// destructor returns when the function is not running on another thread.
+template <std::invocable F>
+class inplace_stop_callback : detail::stop_callback_base {
+public:
+    using callback_type = F;
+
+    template <class G>
+        requires std::constructible_from<F, G>
+    explicit inplace_stop_callback(inplace_stop_token token,
+                                   G&& f) noexcept(std::is_nothrow_constructible_v<F, G>)
+        : function_(std::forward<G>(f)) {
+        attach(token, [](detail::queue_node& self) noexcept {
+            std::forward<F>(static_cast<inplace_stop_callback&>(self).function_)();
+        });
+    }
+    ~inplace_stop_callback() { detach(); }
+
+private:
+    [[no_unique_address]] F function_;
+};
+
+template <class F>
+inplace_stop_callback(inplace_stop_token, F) -> inplace_stop_callback<F>;
+
+}  // namespace coil

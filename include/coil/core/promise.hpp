@@ -1,0 +1,148 @@
+#pragma once
+
+#include <coil/core/config.hpp>
+#include <coil/core/frame_allocator.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/queue.hpp>
+#include <coil/core/transfer.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace coil::detail {
+
+class promise_base;
+
+/// Who is told when a top-level coroutine ends: its owner, which destroys the frame.
+class root_observer {
+public:
+    /// The coroutine stands at its final suspension point; its result is in the promise.
+    virtual void finished(promise_base& root) noexcept = 0;
+    /// The context shuts down: the coroutine will not go on.
+    virtual void abandoned(promise_base& root) noexcept = 0;
+
+protected:
+    ~root_observer() = default;
+};
+
+/// What every task's promise holds whatever its result. A coroutine is either a child, awaited by another
+/// coroutine (`coroutine` is that one), or a root, started on a context (`observer` is set, and it hangs in
+/// the context's list of roots, so that a shutdown finds every frame).
+class promise_base : public queue_node {
+public:
+    static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
+    static void operator delete(void* frame, std::size_t bytes) noexcept {
+        deallocate_frame(frame, bytes);
+    }
+
+    [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
+
+    [[nodiscard]] inplace_stop_token stop_token() const noexcept { return token; }
+
+    root_observer* observer = nullptr;
+    promise_base* previous_root = nullptr;
+    promise_base* next_root = nullptr;
+    inplace_stop_token token;
+};
+
+struct final_awaiter {
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+
+    template <std::derived_from<promise_base> P>
+    transfer await_suspend(std::coroutine_handle<P> self) const noexcept {
+        promise_base& promise = self.promise();
+        if (promise.observer == nullptr) [[likely]] {
+            return transfer_to(promise.coroutine);
+        }
+        promise.observer->finished(promise);  // the frame is gone after this
+        return transfer_to_nobody();
+    }
+
+    void await_resume() const noexcept {}
+};
+
+/// A value, a reference, nothing, or the exception that came instead.
+template <class T>
+class result {
+public:
+    result() noexcept : nothing_() {}
+    result(const result&) = delete;
+    result& operator=(const result&) = delete;
+    ~result() {
+        if (state_ == state::value) {
+            std::destroy_at(std::addressof(value_));
+        } else if (state_ == state::error) {
+            std::destroy_at(&error_);
+        }
+    }
+
+    template <class... Args>
+    void set_value(Args&&... args) {
+        std::construct_at(std::addressof(value_), std::forward<Args>(args)...);
+        state_ = state::value;
+    }
+    void set_error(std::exception_ptr error) noexcept {
+        std::construct_at(&error_, std::move(error));
+        state_ = state::error;
+    }
+
+    [[nodiscard]] std::exception_ptr error() const noexcept {
+        return state_ == state::error ? error_ : nullptr;
+    }
+
+    /// Moves the value out, or throws the exception. Once.
+    T take() {
+        if (state_ == state::error) [[unlikely]] {
+            std::rethrow_exception(std::exchange(error_, nullptr));
+        }
+        return static_cast<T&&>(value_);
+    }
+
+    /// Takes over what `other` holds.
+    void move_from(result& other) noexcept(std::is_nothrow_move_constructible_v<T>) {
+        if (other.state_ == state::error) {
+            set_error(std::exchange(other.error_, nullptr));
+        } else if (other.state_ == state::value) {
+            set_value(std::move(other.value_));
+        }
+    }
+
+private:
+    enum class state : unsigned char { none, value, error };
+    union {
+        char nothing_;
+        T value_;
+        std::exception_ptr error_;
+    };
+    state state_ = state::none;
+};
+
+template <class T>
+class result<T&> : public result<T*> {
+public:
+    void set_value(T& value) { result<T*>::set_value(std::addressof(value)); }
+    T& take() { return *result<T*>::take(); }
+};
+
+template <>
+class result<void> {
+public:
+    void set_value() noexcept {}
+    void set_error(std::exception_ptr error) noexcept { error_ = std::move(error); }
+    [[nodiscard]] std::exception_ptr error() const noexcept { return error_; }
+    void take() {
+        if (error_) [[unlikely]] {
+            std::rethrow_exception(std::exchange(error_, nullptr));
+        }
+    }
+    void move_from(result& other) noexcept { error_ = std::exchange(other.error_, nullptr); }
+
+private:
+    std::exception_ptr error_;
+};
+
+}  // namespace coil::detail

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <coil/core/promise.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+template <class T>
+class task;
+
+namespace detail {
+
+template <class T>
+class task_promise final : public promise_base {
+public:
+    task<T> get_return_object() noexcept;
+    [[nodiscard]] final_awaiter final_suspend() const noexcept { return {}; }
+    void unhandled_exception() noexcept { outcome.set_error(std::current_exception()); }
+
+    template <class U = T>
+        requires std::is_constructible_v<T, U&&>
+    void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U&&>) {
+        outcome.set_value(std::forward<U>(value));
+    }
+
+    result<T> outcome;
+};
+
+template <>
+class task_promise<void> final : public promise_base {
+public:
+    inline task<void> get_return_object() noexcept;
+    [[nodiscard]] final_awaiter final_suspend() const noexcept { return {}; }
+    void unhandled_exception() noexcept { outcome.set_error(std::current_exception()); }
+    void return_void() const noexcept {}
+
+    result<void> outcome;
+};
+
+template <class T>
+inline constexpr bool always_false = false;
+
+}  // namespace detail
+
+/// A lazy coroutine: nothing runs until it is awaited, and it is awaited once.
+///
+///     task<int> answer() { co_return 42; }
+///     int n = co_await answer();
+///
+/// T may be void, a reference, move-only, or not default-constructible. An exception that leaves the body
+/// comes out of the co_await. The task owns its frame: one that is never awaited is destroyed unrun.
+/// A top-level task is given to io_context::co_spawn, spawn, or coil::run instead of being awaited.
+///
+/// Threading: a task runs on the context that awaits or spawned it; the object itself is not thread-safe.
+/// Cancellation: it inherits the stop token of whoever awaits it.
+/// Parameters live in the frame by value; a reference parameter must outlive the task.
+template <class T = void>
+class [[nodiscard("did you forget to co_await?")]] COIL_COROUTINE_TYPE COIL_AWAIT_ELIDABLE task {
+public:
+    using promise_type = detail::task_promise<T>;
+    using value_type = T;
+
+    task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+    task& operator=(task&& other) noexcept {
+        if (this != &other) {
+            destroy();
+            coroutine_ = std::exchange(other.coroutine_, nullptr);
+        }
+        return *this;
+    }
+    ~task() { destroy(); }
+
+    class awaiter {
+    public:
+        explicit awaiter(std::coroutine_handle<promise_type> coroutine) noexcept
+            : coroutine_(coroutine) {}
+
+        [[nodiscard]] bool await_ready() const noexcept { return false; }
+
+        template <class P>
+        detail::transfer await_suspend(std::coroutine_handle<P> parent) noexcept {
+            detail::promise_base& promise = coroutine_.promise();
+            promise.coroutine = parent;
+            if constexpr (requires { parent.promise().stop_token(); }) {
+                promise.token = parent.promise().stop_token();
+            }
+            return detail::transfer_to(coroutine_);
+        }
+
+        T await_resume() { return coroutine_.promise().outcome.take(); }
+
+    private:
+        std::coroutine_handle<promise_type> coroutine_;
+    };
+
+    awaiter operator co_await() && noexcept { return awaiter(coroutine_); }
+
+    template <class Self = T>
+    void operator co_await() & {
+        static_assert(detail::always_false<Self>,
+                      "a task is awaited once: write co_await std::move(t), or co_await f() directly");
+    }
+
+    /// For code that takes over the frame (spawning, executors): the caller must destroy it.
+    [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {
+        return std::exchange(coroutine_, nullptr);
+    }
+
+private:
+    friend promise_type;
+    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {}
+
+    void destroy() noexcept {
+        if (coroutine_) {
+            coroutine_.destroy();
+        }
+    }
+
+    std::coroutine_handle<promise_type> coroutine_;
+};
+
+namespace detail {
+
+template <class T>
+task<T> task_promise<T>::get_return_object() noexcept {
+    return task<T>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+
+inline task<void> task_promise<void>::get_return_object() noexcept {
+    return task<void>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+
+}  // namespace detail
+
+}  // namespace coil

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <coil/core/task.hpp>
+#include <coil/net/inet_address.hpp>
+#include <coil/net/socket.hpp>
+
+namespace coil::net {
+
+/// How an acceptor listens.
+struct acceptor_options {
+    acceptor_options() = default;
+
+    int backlog = SOMAXCONN;
+    /// SO_REUSEPORT: several acceptors share the port, each with its own queue.
+    bool reuse_port = false;
+};
+
+/// A listening TCP socket.
+///
+///     net::acceptor ac{net::inet_address{port}};
+///     while (net::socket peer = co_await ac.accept())
+///         co_spawn(session(std::move(peer)));
+///
+/// Binds and listens in the constructor, with SO_REUSEADDR; throws std::system_error whose message names the
+/// address when that fails (EADDRINUSE, EACCES, ...). Threading and lifetime as net::socket.
+class acceptor {
+public:
+    explicit acceptor(const inet_address& local, const acceptor_options& options = {});
+
+    /// accept4(2), close-on-exec: the next connection. It does not fail for what passes: a connection that
+    /// was reset before it was accepted is skipped, and when descriptors or memory have run out (EMFILE,
+    /// ENFILE, ENOBUFS, ENOMEM) it tries again every few milliseconds while clients wait in the backlog.
+    /// Otherwise, and when it is cancelled, a socket that is false and whose error() says why.
+    [[nodiscard]] task<socket> accept();
+
+    /// The address it listens on: with port 0, tells which port it got.
+    [[nodiscard]] inet_address local_address() const { return socket_.local_address(); }
+    [[nodiscard]] int native_handle() const noexcept { return socket_.native_handle(); }
+
+private:
+    socket socket_;
+};
+
+}  // namespace coil::net

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace coil::net {
+
+/// An IPv4 or IPv6 address with a port: ip(7), ipv6(7). A value; no look-up ever happens here (see
+/// net::resolve for host names).
+class inet_address {
+public:
+    /// 0.0.0.0:0
+    inet_address() noexcept : inet_address(std::uint16_t{0}) {}
+
+    /// Any local address, IPv4: for servers. With AF_INET6 also for IPv4 clients, unless the system's
+    /// net.ipv6.bindv6only says otherwise.
+    explicit inet_address(std::uint16_t port, int family = AF_INET) noexcept;
+
+    /// A numeric address: "127.0.0.1", "::1", "fe80::1%eth0". Throws std::system_error with
+    /// std::errc::invalid_argument, whose message quotes it, when it is none.
+    inet_address(std::string_view ip, std::uint16_t port);
+
+    /// From the system's form. Throws std::system_error (address_family_not_supported) for other families.
+    inet_address(const ::sockaddr* address, ::socklen_t length);
+
+    /// "127.0.0.1:80", "[::1]:80", or nothing when the text is neither.
+    static std::optional<inet_address> parse(std::string_view text) noexcept;
+    /// A numeric address with the port apart, or nothing.
+    static std::optional<inet_address> parse(std::string_view ip, std::uint16_t port) noexcept;
+
+    /// "127.0.0.1:80" or "[::1]:80".
+    [[nodiscard]] std::string to_string() const;
+    /// The address without the port: "127.0.0.1", "::1".
+    [[nodiscard]] std::string ip() const;
+
+    [[nodiscard]] std::uint16_t port() const noexcept;
+    /// AF_INET or AF_INET6.
+    [[nodiscard]] int family() const noexcept { return storage_.generic.sa_family; }
+
+    [[nodiscard]] const ::sockaddr* data() const noexcept { return &storage_.generic; }
+    [[nodiscard]] ::socklen_t size() const noexcept {
+        return family() == AF_INET ? sizeof storage_.v4 : sizeof storage_.v6;
+    }
+
+    /// Same family, address, port and scope.
+    friend bool operator==(const inet_address& a, const inet_address& b) noexcept;
+
+private:
+    union {
+        ::sockaddr generic;
+        ::sockaddr_in v4;
+        ::sockaddr_in6 v6;
+    } storage_{};
+};
+
+}  // namespace coil::net

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <coil/compose/link.hpp>
+#include <coil/context/operation.hpp>
+#include <coil/core/buffer.hpp>
+#include <coil/core/io_result.hpp>
+#include <coil/core/task.hpp>
+#include <coil/io/socket.hpp>
+#include <coil/net/inet_address.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <system_error>
+#include <utility>
+
+namespace coil::net {
+
+namespace detail {
+
+/// connect with its own copy of the address.
+class connect_element : public coil::detail::io_element {
+public:
+    connect_element(int fd, const inet_address& address) noexcept
+        : io_element(uring::prep::connect(fd, nullptr, 0)), address_(address) {}
+
+    coil::detail::ring_entry& arm() noexcept {
+        entry_.request.addr = reinterpret_cast<std::uint64_t>(address_.data());
+        entry_.request.off = address_.size();
+        return io_element::arm();
+    }
+
+private:
+    inet_address address_;
+};
+
+/// close, which takes the descriptor from its socket when it happens, and only then: a chain that breaks
+/// before it leaves the socket open.
+class close_element : public coil::detail::io_element {
+public:
+    explicit close_element(int& fd) noexcept : io_element(uring::prep::close(fd)), fd_(&fd) {}
+
+    [[nodiscard]] io_result result() noexcept {
+        drop();
+        return io_element::result();
+    }
+    void drop() noexcept {
+        if (entry_.completed && entry_.result != -ECANCELED) {
+            *fd_ = -EBADF;
+        }
+    }
+
+private:
+    int* fd_;
+};
+
+}  // namespace detail
+
+/// A socket, owned: the destructor closes it. Move-only.
+///
+///     net::socket s = net::socket::create_tcp(address.family());
+///     if (int r = co_await s.connect(address); r < 0) ...
+///     int n = co_await s.recv(buf);
+///
+/// Threading: use on one context at a time. One send and one recv may be in flight together.
+/// Cancellation: as io_awaitable. No call raises SIGPIPE: a connection that is gone gives -EPIPE.
+/// The socket must outlive what is awaited on it.
+class socket {
+public:
+    /// Owns nothing; error() is none.
+    socket() noexcept = default;
+    /// Takes over a descriptor, or the failure (−errno) that came in its place.
+    explicit socket(int fd) noexcept : fd_(fd) {}
+    socket(socket&& other) noexcept : fd_(std::exchange(other.fd_, -EBADF)) {}
+    socket& operator=(socket&& other) noexcept;
+    ~socket();
+
+    /// New stream and datagram sockets, close-on-exec. They throw std::system_error (EMFILE, ...).
+    static socket create_tcp(int family = AF_INET);
+    static socket create_udp(int family = AF_INET);
+    static socket create_unix();
+
+    /// Whether there is a descriptor.
+    [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
+    /// Why there is none, when accept failed; no error otherwise.
+    [[nodiscard]] std::error_code error() const noexcept {
+        return fd_ >= 0 || fd_ == -EBADF ? std::error_code()
+                                         : std::error_code(-fd_, std::generic_category());
+    }
+
+    [[nodiscard]] int native_handle() const noexcept { return fd_; }
+    /// Gives up ownership.
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -EBADF); }
+
+    /// connect(2): 0. Keeps its own copy of the address.
+    [[nodiscard]] auto connect(const inet_address& peer) noexcept {
+        return io_awaitable<detail::connect_element>(detail::connect_element(fd_, peer));
+    }
+    /// recv(2): bytes received; 0: the peer has shut down its side.
+    [[nodiscard]] operation recv(mutable_buffer buf, int flags = 0) noexcept {
+        return io::recv(fd_, buf, flags);
+    }
+    /// send(2): bytes sent, perhaps fewer than asked; in the middle of a `&&` chain all of them or the
+    /// chain ends.
+    [[nodiscard]] operation send(const_buffer buf, int flags = 0) noexcept {
+        return io::send(fd_, buf, flags);
+    }
+    /// Receives until the buffer is full: bytes received, fewer only when the peer has shut down its
+    /// side; an error after the first byte counts as the result.
+    [[nodiscard]] task<io_result> recv_all(mutable_buffer buf);
+    /// Sends all of the buffer: its size, or the error.
+    [[nodiscard]] task<io_result> send_all(const_buffer buf);
+
+    /// shutdown(2): no more receiving / sending.
+    [[nodiscard]] operation shutdown_read() noexcept { return io::shutdown(fd_, SHUT_RD); }
+    [[nodiscard]] operation shutdown_write() noexcept { return io::shutdown(fd_, SHUT_WR); }
+    /// close(2). Afterwards the socket owns nothing.
+    [[nodiscard]] auto close() noexcept {
+        return io_awaitable<detail::close_element>(detail::close_element(fd_));
+    }
+
+    /// bind(2), listen(2): at once, they do not wait. 0 or −errno.
+    io_result bind(const inet_address& local) noexcept;
+    io_result listen(int backlog = SOMAXCONN) noexcept;
+
+    // Options: socket(7), tcp(7), ipv6(7). 0 or −errno.
+    io_result set_reuse_address(bool on) noexcept;
+    io_result set_reuse_port(bool on) noexcept;
+    io_result set_no_delay(bool on) noexcept;
+    io_result set_keep_alive(bool on) noexcept;
+    io_result set_v6_only(bool on) noexcept;
+    io_result set_send_buffer_size(int bytes) noexcept;
+    io_result set_receive_buffer_size(int bytes) noexcept;
+    /// SO_LINGER; a negative time switches it off, zero makes close() reset the connection.
+    io_result set_linger(std::chrono::seconds time) noexcept;
+
+    /// getsockname(2), getpeername(2). They throw std::system_error.
+    [[nodiscard]] inet_address local_address() const;
+    [[nodiscard]] inet_address peer_address() const;
+
+private:
+    io_result set_option(int level, int name, int value) noexcept;
+
+    int fd_ = -EBADF;
+};
+
+}  // namespace coil::net

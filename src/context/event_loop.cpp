@@ -1,0 +1,370 @@
+#include <coil/context/event_loop.hpp>
+
+#include <coil/context/join_handle.hpp>
+#include <coil/core/transfer.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+namespace coil::detail {
+
+namespace {
+
+uring::ring_options ring_options_for(const io_context_options& options) {
+    uring::ring_options wanted;
+    wanted.entries = options.entries;
+    wanted.cq_entries = options.cq_entries != 0 ? options.cq_entries : 8 * options.entries;
+    wanted.start_disabled = true;  // run() decides which thread it is
+    if ((options.setup_flags & uring::setup::sqpoll) != 0) {
+        // A polling kernel thread excludes running completions on ours.
+        wanted.setup_flags &= ~(uring::setup::defer_taskrun | uring::setup::coop_taskrun |
+                                uring::setup::taskrun_flag);
+    }
+    wanted.setup_flags |= options.setup_flags;
+    return wanted;
+}
+
+void print_unhandled(const char* where, const std::exception_ptr& error) noexcept {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "coil: %s: a detached task ended with an exception: %s\n", where, e.what());
+    } catch (...) {
+        std::fprintf(stderr, "coil: %s: a detached task ended with an unknown exception\n", where);
+    }
+}
+
+void spin_pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+event_loop::event_loop(io_context& context, const io_context_options& options)
+    : max_in_flight_(options.max_in_flight),
+      idle_(options.idle),
+      context_(context),
+      options_(options) {
+    if (options.kernel == kernel_kind::epoll) {
+        throw std::system_error(ENOSYS, std::generic_category(),
+                                "coil: the epoll kernel is not available in this version");
+    }
+    open_ring();
+    wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_fd_ < 0) {
+        throw std::system_error(errno, std::generic_category(), "coil: eventfd");
+    }
+}
+
+event_loop::~event_loop() {
+    shut_down();
+    ::close(wake_fd_);
+}
+
+void event_loop::open_ring() {
+    ring_.reset();
+    ring_.emplace(ring_options_for(options_));
+    skips_completions_ = (ring_->features() & uring::feature::cqe_skip) != 0;
+    min_wait_ = (ring_->features() & uring::feature::min_timeout) != 0;
+    bound_to_ = std::thread::id();
+}
+
+void event_loop::bind_to_this_thread() {
+    if (bound_to_ == std::this_thread::get_id()) {
+        return;
+    }
+    if (bound_to_ != std::thread::id()) {
+        open_ring();  // the kernel lets only one thread ever use a SINGLE_ISSUER ring; nothing is in it
+    }
+    if (const int error = ring_->enable(); error < 0) {
+        throw std::system_error(-error, std::generic_category(), "coil: enabling the ring");
+    }
+    bound_to_ = std::this_thread::get_id();
+}
+
+/// Marks this thread as the loop's for the duration of run(), and leaves nothing behind however it ends.
+class event_loop::running {
+public:
+    explicit running(event_loop& loop) : loop_(loop), outer_(current_loop) {
+        loop_.bind_to_this_thread();
+        current_loop = &loop_;
+        if (loop_.options_.cpu_affinity >= 0) {
+            ::sched_getaffinity(0, sizeof affinity_, &affinity_);
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(static_cast<unsigned>(loop_.options_.cpu_affinity), &one);
+            if (::sched_setaffinity(0, sizeof one, &one) != 0) {
+                const int error = errno;
+                current_loop = outer_;
+                throw std::system_error(error, std::generic_category(),
+                                        "coil: cpu_affinity " +
+                                            std::to_string(loop_.options_.cpu_affinity));
+            }
+        }
+    }
+    ~running() {
+        loop_.stop_watching();
+        if (loop_.options_.cpu_affinity >= 0) {
+            ::sched_setaffinity(0, sizeof affinity_, &affinity_);
+        }
+        current_loop = outer_;
+    }
+    running(const running&) = delete;
+    running& operator=(const running&) = delete;
+
+private:
+    event_loop& loop_;
+    event_loop* outer_;
+    cpu_set_t affinity_{};
+};
+
+void event_loop::run() {
+    if (current_loop == this) {
+        throw std::logic_error("coil: io_context::run() called by a coroutine of the same context");
+    }
+    const running scope(*this);
+    for (;;) {
+        run_ready();
+        deliver_inbox();
+        fire_timers();
+        admit_queued();
+        retry_cancels();
+        if (stop_requested_.load(std::memory_order_acquire)) [[unlikely]] {
+            shut_down();
+            stop_requested_.store(false, std::memory_order_relaxed);
+            return;
+        }
+        if (!ready_.empty()) {
+            poll();
+        } else if (has_work()) {
+            wait();
+        } else {
+            return;
+        }
+    }
+}
+
+void event_loop::stop() noexcept {
+    stop_requested_.store(true, std::memory_order_release);
+    if (inbox_.unpark_for_signal()) {
+        wake();
+    }
+}
+
+void event_loop::run_ready() {
+    for (unsigned budget = turn_budget; budget > 0 && !ready_.empty(); --budget) {
+        resume(ready_.pop().coroutine);
+    }
+}
+
+void event_loop::deliver_inbox() noexcept {
+    if (inbox_.empty()) {
+        return;
+    }
+    queue_node* node = inbox_.take_all();
+    while (node != nullptr) {
+        queue_node* following = node->next;
+        node->deliver(*node, *this);
+        node = following;
+    }
+}
+
+void event_loop::fire_timers() noexcept {
+    if (timers_.size() > 0) {
+        timers_.expire(now_ns());
+    }
+}
+
+// ---- roots ----------------------------------------------------------------------------------------------
+
+void event_loop::add_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
+    root.previous_root = nullptr;
+    root.next_root = first_root_;
+    if (first_root_ != nullptr) {
+        first_root_->previous_root = &root;
+    }
+    first_root_ = &root;
+    ++roots_;
+    root.coroutine = coroutine;
+    ready_.push(root);
+}
+
+void event_loop::remove_root(promise_base& root) noexcept {
+    (root.previous_root != nullptr ? root.previous_root->next_root : first_root_) = root.next_root;
+    if (root.next_root != nullptr) {
+        root.next_root->previous_root = root.previous_root;
+    }
+    --roots_;
+}
+
+void event_loop::report_unhandled(std::exception_ptr error) noexcept {
+    ++metrics_.unhandled_exceptions;
+    if (options_.on_unhandled_exception) {
+        options_.on_unhandled_exception(std::move(error));
+    } else {
+        print_unhandled(options_.name.empty() ? "io_context" : options_.name.c_str(), error);
+    }
+}
+
+void report_unhandled(std::exception_ptr error) noexcept {
+    if (current_loop != nullptr) {
+        current_loop->report_unhandled(std::move(error));
+    } else {
+        print_unhandled("join_handle", error);
+    }
+}
+
+// ---- idling ---------------------------------------------------------------------------------------------
+
+/// Submits and looks; never sleeps.
+void event_loop::poll() noexcept {
+    if (ring_->unsubmitted() > 0 || ring_->needs_enter()) {
+        enter(0, nullptr, 0);
+    }
+    reap();
+}
+
+/// Nothing is ready: submits, then waits as the idle policy says.
+void event_loop::wait() noexcept {
+    std::int64_t until = timers_.next_ns();
+    if (!retrying_.empty()) {
+        until = std::min(until, retry_at_ns_);
+    }
+    // Without anything in flight only a timer or another thread can make work: nothing to spin for.
+    if (idle_.what() == idle_policy::kind::spin && spinning_pays_ && in_flight_ > 0) {
+        poll();
+        if (!ready_.empty() || spin(until)) {
+            poll();
+            return;
+        }
+        spinning_pays_ = false;
+    }
+    park(until);
+    reap();
+}
+
+/// True as soon as there is something to do.
+bool event_loop::spin(std::int64_t until_ns) noexcept {
+    constexpr int looks_between_clocks = 16;
+    ++metrics_.spins;
+    const std::int64_t limit = std::min(until_ns, now_ns() + idle_.limit().count());
+    do {
+        for (int i = 0; i < looks_between_clocks; ++i) {
+            if (ring_->has_completions() || ring_->needs_enter() || !inbox_.empty() ||
+                stop_requested_.load(std::memory_order_relaxed)) {
+                return true;
+            }
+            spin_pause();
+        }
+    } while (now_ns() < limit);
+    return false;
+}
+
+void event_loop::park(std::int64_t until_ns) noexcept {
+    watch_wake_descriptor();
+    if (!inbox_.try_park()) {
+        poll();
+        return;
+    }
+    if (stop_requested_.load(std::memory_order_acquire)) {
+        inbox_.unpark();
+        return;
+    }
+    const bool timed = until_ns != timer_wheel::never;
+    const bool measured = idle_.what() == idle_policy::kind::spin;
+    const std::int64_t begin = timed || measured ? now_ns() : 0;
+    uring::timespec timeout{};
+    if (timed) {
+        const std::int64_t rest = std::max<std::int64_t>(until_ns - begin, 0);
+        timeout.tv_sec = rest / 1'000'000'000;
+        timeout.tv_nsec = rest % 1'000'000'000;
+    }
+    ++metrics_.parks;
+    if (idle_.what() == idle_policy::kind::batch && min_wait_) {
+        const auto us = std::chrono::duration_cast<std::chrono::microseconds>(idle_.limit()).count();
+        enter(idle_.events(), timed ? &timeout : nullptr, static_cast<unsigned>(us));
+    } else {
+        enter(1, timed ? &timeout : nullptr, 0);
+    }
+    inbox_.unpark();
+    if (measured && now_ns() - begin < idle_.limit().count()) {
+        spinning_pays_ = true;
+    }
+}
+
+/// Any thread.
+void event_loop::wake() noexcept {
+    const std::uint64_t one = 1;
+    // It cannot fail usefully: EAGAIN means that the counter is full of wake-ups already.
+    [[maybe_unused]] const ssize_t n = ::write(wake_fd_, &one, sizeof one);
+}
+
+void event_loop::watch_wake_descriptor() noexcept {
+    if (watching_ || !make_room(1)) {
+        return;
+    }
+    uring::sqe* entry = ring_->acquire();
+    *entry = uring::prep::read(wake_fd_, &wake_count_, sizeof wake_count_, 0);
+    entry->user_data = static_cast<std::uint64_t>(completion_kind::wake);
+    ring_->commit(entry);
+    watching_ = true;
+}
+
+void event_loop::stop_watching() noexcept {
+    if (watching_) {
+        wake();
+    }
+    while (watching_) {
+        enter(1, nullptr, 0);
+        reap();
+    }
+}
+
+// ---- shutdown -------------------------------------------------------------------------------------------
+
+/// One request for all that is in flight. An accelerator only: each destroyed frame makes sure of its own.
+void event_loop::cancel_everything() noexcept {
+    for (int attempt = 0; in_flight_ > 0 && attempt < 3; ++attempt) {
+        if (!make_room(1)) {
+            return;
+        }
+        uring::sqe* entry = ring_->acquire();
+        *entry = uring::prep::cancel_any();
+        entry->user_data = static_cast<std::uint64_t>(completion_kind::ignore);
+        ring_->commit(entry);
+        enter(0, nullptr, 0);
+        reap();
+    }
+}
+
+void event_loop::shut_down() noexcept {
+    // Only run() leaves something in flight behind, and it ends with a shutdown on its own thread.
+    if (on_owner_thread()) {
+        cancel_everything();
+    }
+    do {
+        deliver_inbox();
+        ready_.clear();
+        while (first_root_ != nullptr) {
+            promise_base& root = *first_root_;
+            remove_root(root);
+            ready_.clear();
+            root.observer->abandoned(root);
+        }
+    } while (!inbox_.empty());
+    ready_.clear();
+}
+
+}  // namespace coil::detail

@@ -1,0 +1,191 @@
+// The part of the event loop that talks to the ring: submission with back-pressure, completions,
+// cancellation.
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/fallback.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+
+namespace coil::detail {
+
+namespace {
+
+constexpr std::uint64_t kind_mask = 7;
+constexpr std::int64_t cancel_retry_ns = 1'000'000;
+
+std::uint64_t tagged(const void* object, completion_kind kind) noexcept {
+    return reinterpret_cast<std::uintptr_t>(object) | static_cast<std::uint64_t>(kind);
+}
+
+io_wait& io_wait_of(queue_node& node) noexcept {
+    return static_cast<io_wait&>(static_cast<ready_node&>(node));
+}
+
+}  // namespace
+
+void event_loop::enter(unsigned min_complete, const uring::timespec* timeout,
+                       unsigned min_wait_us) noexcept {
+    ++metrics_.enters;
+    const int submitted =
+        ring_->enter(min_complete, uring::enter_flag::getevents, timeout, min_wait_us);
+    if (submitted > 0) {
+        metrics_.submissions += static_cast<unsigned>(submitted);
+    } else if (submitted == -EAGAIN && min_complete > 0) {
+        // No memory for requests in the kernel: let others give some back instead of spinning.
+        const std::timespec pause{0, 1'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+    // -EINTR, -ETIME: the loop looks again. -EBUSY: completions overflowed; reaping makes room.
+}
+
+void event_loop::reap() noexcept {
+    metrics_.completions +=
+        ring_->for_each_completion([this](const uring::cqe& completion) { route(completion); });
+}
+
+void event_loop::route(const uring::cqe& completion) noexcept {
+    const auto kind = static_cast<completion_kind>(completion.user_data & kind_mask);
+    const auto address = static_cast<std::uintptr_t>(completion.user_data & ~kind_mask);
+    switch (kind) {
+    case completion_kind::entry: {
+        auto& entry = *reinterpret_cast<ring_entry*>(address);
+        entry.result = completion.res;
+        entry.flags = completion.flags;
+        entry.owner->on_completion(entry);
+        break;
+    }
+    case completion_kind::cancel:
+        reinterpret_cast<io_wait*>(address)->on_cancel_answered(completion.res);
+        break;
+    case completion_kind::wake:
+        watching_ = false;
+        break;
+    case completion_kind::ignore:
+        break;
+    }
+}
+
+/// Whether `entries` SQEs can be acquired now, after flushing if that helps.
+bool event_loop::make_room(unsigned entries) noexcept {
+    if (ring_->room() >= entries) [[likely]] {
+        return true;
+    }
+    ++metrics_.enters;
+    const int submitted = ring_->submit();
+    if (submitted > 0) {
+        metrics_.submissions += static_cast<unsigned>(submitted);
+    }
+    return ring_->room() >= entries;
+}
+
+void event_loop::submit(io_wait& wait) noexcept {
+    if (wait.entries_ > ring_->sq_entries()) {
+        wait.fail(-E2BIG);  // a chain is submitted whole or not at all
+        return;
+    }
+    for (const ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next) {
+        if (!ring_->supports(static_cast<uring::opcode>(entry->request.opcode))) [[unlikely]] {
+            wait.fail(wait.entries_ == 1 ? perform_directly(entry->request) : -EOPNOTSUPP);
+            return;
+        }
+    }
+    if (queued_.empty() && in_flight_ + wait.entries_ <= max_in_flight_ &&
+        make_room(wait.entries_)) [[likely]] {
+        push_entries(wait);
+        return;
+    }
+    ++metrics_.back_pressure_waits;
+    wait.queued_ = true;
+    queued_.push(wait.node());
+}
+
+void event_loop::push_entries(io_wait& wait) noexcept {
+    for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next) {
+        uring::sqe* slot = ring_->acquire();
+        *slot = entry->request;
+        slot->user_data = tagged(entry, completion_kind::entry);
+        ring_->commit(slot);
+    }
+    in_flight_ += wait.entries_;
+}
+
+/// Submits what was held back, oldest first, as far as there is room.
+void event_loop::admit_queued() noexcept {
+    while (!queued_.empty()) {
+        auto& wait = io_wait_of(*queued_.front());
+        // A chain longer than the bound still goes when it is alone.
+        if ((in_flight_ > 0 && in_flight_ + wait.entries_ > max_in_flight_) ||
+            !make_room(wait.entries_)) {
+            return;
+        }
+        queued_.pop();
+        wait.queued_ = false;
+        push_entries(wait);
+    }
+}
+
+void event_loop::dequeue(io_wait& wait) noexcept {
+    queued_.remove(wait.node());
+    wait.queued_ = false;
+}
+
+void event_loop::request_cancel(io_wait& wait) noexcept {
+    for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next) {
+        if (entry->completed) {
+            continue;
+        }
+        if (!make_room(1)) {
+            if (wait.cancels_due_ == 0) {
+                retry_cancel_later(wait);
+            }
+            return;  // when the requests so far are answered in vain, it is asked again
+        }
+        uring::sqe* slot = ring_->acquire();
+        *slot = uring::prep::cancel(tagged(entry, completion_kind::entry), 0);
+        slot->user_data = tagged(&wait, completion_kind::cancel);
+        ring_->commit(slot);
+        ++wait.cancels_due_;
+    }
+}
+
+void event_loop::retry_cancel_later(io_wait& wait) noexcept {
+    if (retrying_.empty()) {
+        retry_at_ns_ = now_ns() + cancel_retry_ns;
+    }
+    wait.retrying_ = true;
+    retrying_.push(wait.node());
+}
+
+void event_loop::forget_retry(io_wait& wait) noexcept {
+    wait.retrying_ = false;
+    retrying_.remove(wait.node());
+}
+
+void event_loop::retry_cancels() noexcept {
+    if (retrying_.empty() || now_ns() < retry_at_ns_) {
+        return;
+    }
+    fifo due;
+    while (!retrying_.empty()) {
+        due.push(retrying_.pop());
+    }
+    while (!due.empty()) {
+        auto& wait = io_wait_of(due.pop());
+        wait.retrying_ = false;
+        request_cancel(wait);
+    }
+}
+
+void event_loop::drain(const io_wait& wait) noexcept {
+    while (wait.pending()) {
+        const uring::timespec soon{0, 1'000'000};
+        enter(1, &soon, 0);
+        reap();
+        retry_cancels();
+    }
+}
+
+}  // namespace coil::detail

@@ -1,0 +1,27 @@
+#include <coil/context/fallback.hpp>
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace coil::detail {
+
+int perform_directly(const uring::sqe& request) noexcept {
+    const auto checked = [](int result) { return result < 0 ? -errno : result; };
+    const auto* address = reinterpret_cast<const ::sockaddr*>(request.addr);
+    switch (static_cast<uring::opcode>(request.opcode)) {
+    case uring::opcode::socket:
+        return checked(::socket(request.fd, static_cast<int>(request.off),
+                                static_cast<int>(request.len)));
+    case uring::opcode::bind:
+        return checked(::bind(request.fd, address, static_cast<::socklen_t>(request.addr2)));
+    case uring::opcode::listen:
+        return checked(::listen(request.fd, static_cast<int>(request.len)));
+    case uring::opcode::shutdown:
+        return checked(::shutdown(request.fd, static_cast<int>(request.len)));
+    default:
+        return -EOPNOTSUPP;
+    }
+}
+
+}  // namespace coil::detail

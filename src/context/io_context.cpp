@@ -1,0 +1,46 @@
+#include <coil/context/io_context.hpp>
+
+#include <pthread.h>
+
+#include <stdexcept>
+#include <utility>
+
+namespace coil {
+
+io_context::io_context(io_context_options options)
+    : options_(std::move(options)), loop_(*this, options_) {}
+
+io_context::~io_context() {
+    if (thread_.joinable()) {
+        stop();
+        thread_.join();
+    }
+}
+
+void io_context::start() {
+    if (thread_.joinable()) {
+        throw std::logic_error("coil: io_context::start() called again before join()");
+    }
+    thread_ = std::thread([this] {
+        if (!options_.name.empty()) {
+            ::pthread_setname_np(::pthread_self(), options_.name.substr(0, 15).c_str());
+        }
+        try {
+            run();
+        } catch (...) {
+            thread_error_ = std::current_exception();
+        }
+    });
+}
+
+void io_context::join() {
+    if (!thread_.joinable()) {
+        return;
+    }
+    thread_.join();
+    if (std::exception_ptr error = std::exchange(thread_error_, nullptr)) {
+        std::rethrow_exception(error);
+    }
+}
+
+}  // namespace coil

@@ -1,0 +1,57 @@
+#include <coil/context/join_handle.hpp>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace coil::detail {
+
+join_state_base::waiter join_state_base::done_mark{nullptr};
+
+void join_state_base::mark_done() noexcept {
+    if (waiter* w = state_.exchange(&done_mark, std::memory_order_acq_rel)) {
+        w->notify(*w);
+    }
+}
+
+bool join_state_base::register_waiter(waiter& w) noexcept {
+    waiter* expected = nullptr;
+    return state_.compare_exchange_strong(expected, &w, std::memory_order_acq_rel);
+}
+
+bool join_state_base::withdraw_waiter(waiter& w) noexcept {
+    waiter* expected = &w;
+    return state_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel);
+}
+
+namespace {
+
+/// A thread that sleeps in get(). The futex is woken by address only: its memory is not touched after
+/// `woken` is set, so the sleeper may return at once.
+struct blocking_waiter : join_state_base::waiter {
+    blocking_waiter() noexcept
+        : waiter{[](waiter& base) noexcept {
+              std::atomic<int>& word = static_cast<blocking_waiter&>(base).woken;
+              auto* address = reinterpret_cast<int*>(&word);
+              word.store(1, std::memory_order_release);
+              ::syscall(SYS_futex, address, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+          }} {}
+
+    std::atomic<int> woken{0};
+};
+static_assert(sizeof(std::atomic<int>) == sizeof(int));
+
+}  // namespace
+
+void join_state_base::wait_blocking() noexcept {
+    blocking_waiter w;
+    if (!register_waiter(w)) {
+        return;
+    }
+    while (w.woken.load(std::memory_order_acquire) == 0) {
+        ::syscall(SYS_futex, reinterpret_cast<int*>(&w.woken), FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr,
+                  0);
+    }
+}
+
+}  // namespace coil::detail

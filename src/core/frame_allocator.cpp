@@ -1,0 +1,219 @@
+#include <coil/core/frame_allocator.hpp>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+namespace coil::detail {
+
+namespace {
+
+constexpr std::size_t span_bytes = std::size_t{256} * 1024;
+constexpr std::uint32_t batch_frames = 32;
+
+/// Frames that a thread may hold of one class: enough for bursts, at most 256 KiB.
+constexpr std::uint32_t cache_limit(std::size_t frame_bytes) noexcept {
+    return static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(span_bytes / frame_bytes, 2 * batch_frames, 2048));
+}
+
+/// A region aligned to its own size, cut into frames of one class. The header is in its first line, so
+/// the span of a frame is found by masking the frame's address.
+struct span {
+    span* next;
+    span** link;       // the pointer that points here, while the span is in a list
+    free_frame* free;  // frames that came back
+    std::byte* fresh;  // first byte never handed out: untouched pages cost nothing
+    std::uint32_t used;
+};
+static_assert(sizeof(span) <= frame_alignment);
+
+span* span_of(void* frame) noexcept {
+    return reinterpret_cast<span*>(reinterpret_cast<std::uintptr_t>(frame) & ~(span_bytes - 1));
+}
+
+span* map_span() {
+    // Twice the size holds an aligned span whatever the kernel returns; the rest goes back at once.
+    void* raw = ::mmap(nullptr, 2 * span_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (raw == MAP_FAILED) {
+        throw std::bad_alloc();
+    }
+    const auto begin = reinterpret_cast<std::uintptr_t>(raw);
+    const std::uintptr_t aligned = (begin + span_bytes - 1) & ~(span_bytes - 1);
+    if (aligned > begin) {
+        ::munmap(raw, aligned - begin);
+    }
+    ::munmap(reinterpret_cast<void*>(aligned + span_bytes), begin + span_bytes - aligned);
+    auto* s = reinterpret_cast<span*>(aligned);
+    s->fresh = reinterpret_cast<std::byte*>(aligned) + frame_alignment;
+    return s;
+}
+
+/// The frames of one size class that no thread caches. The mutex is taken once per batch.
+class frame_pool {
+public:
+    /// Up to `batch_frames` frames in a list; at least one, or std::bad_alloc.
+    std::pair<free_frame*, std::uint32_t> take(std::size_t frame_bytes) {
+        const std::scoped_lock lock(mutex_);
+        free_frame* head = nullptr;
+        std::uint32_t count = 0;
+        while (count < batch_frames) {
+            span* s = available_;
+            if (s == nullptr) {
+                if (count > 0) {
+                    break;  // what we have will do: map more only when there is nothing
+                }
+                s = map_span();
+                insert(*s);
+            }
+            while (count < batch_frames) {
+                free_frame* frame = take_one(*s, frame_bytes);
+                if (frame == nullptr) {
+                    remove(*s);  // full
+                    break;
+                }
+                frame->next = head;
+                head = frame;
+                ++count;
+            }
+        }
+        return {head, count};
+    }
+
+    void give(free_frame* head, std::size_t frame_bytes) noexcept {
+        const std::scoped_lock lock(mutex_);
+        while (head != nullptr) {
+            free_frame* frame = head;
+            head = frame->next;
+            span& s = *span_of(frame);
+            if (is_full(s, frame_bytes)) {
+                insert(s);
+            }
+            frame->next = s.free;
+            s.free = frame;
+            if (--s.used == 0 && (s.next != nullptr || available_ != &s)) {
+                remove(s);  // one empty span stays, so that a lone frame does not map and unmap
+                ::munmap(&s, span_bytes);
+            }
+        }
+    }
+
+private:
+    static bool is_full(const span& s, std::size_t frame_bytes) noexcept {
+        return s.free == nullptr && !has_fresh(s, frame_bytes);
+    }
+
+    static bool has_fresh(const span& s, std::size_t frame_bytes) noexcept {
+        const auto* begin = reinterpret_cast<const std::byte*>(&s);
+        return s.fresh + frame_bytes <= begin + span_bytes;
+    }
+
+    static free_frame* take_one(span& s, std::size_t frame_bytes) noexcept {
+        free_frame* frame = s.free;
+        if (frame != nullptr) {
+            s.free = frame->next;
+        } else if (has_fresh(s, frame_bytes)) {
+            frame = reinterpret_cast<free_frame*>(s.fresh);
+            s.fresh += frame_bytes;
+        } else {
+            return nullptr;
+        }
+        ++s.used;
+        return frame;
+    }
+
+    void insert(span& s) noexcept {
+        s.next = available_;
+        s.link = &available_;
+        if (s.next != nullptr) {
+            s.next->link = &s.next;
+        }
+        available_ = &s;
+    }
+
+    static void remove(span& s) noexcept {
+        *s.link = s.next;
+        if (s.next != nullptr) {
+            s.next->link = s.link;
+        }
+    }
+
+    std::mutex mutex_;
+    span* available_ = nullptr;  // spans with a frame to give
+};
+
+/// Never destroyed: frames may be freed by destructors of statics.
+frame_pool* pools() noexcept {
+    alignas(frame_pool) static std::byte storage[frame_classes * sizeof(frame_pool)];
+    static frame_pool* const all = [] {
+        auto* p = reinterpret_cast<frame_pool*>(storage);
+        for (std::size_t i = 0; i < frame_classes; ++i) {
+            new (p + i) frame_pool;
+        }
+        return p;
+    }();
+    return all;
+}
+
+/// Returns this thread's cached frames when the thread ends.
+struct cache_flusher {
+    ~cache_flusher() {
+        for (std::size_t c = 1; c < frame_classes; ++c) {
+            frame_list& list = frame_lists[c];
+            if (list.head != nullptr) {
+                pools()[c].give(list.head, c * frame_alignment);
+            }
+            list = {};
+        }
+    }
+};
+
+void flush_at_thread_exit() { thread_local cache_flusher flusher; }
+
+}  // namespace
+
+void* allocate_frame_slow(std::size_t bytes) {
+    if (bytes > largest_pooled_frame) {
+        return ::operator new(bytes, std::align_val_t{frame_alignment});
+    }
+    flush_at_thread_exit();
+    const std::size_t c = frame_class(bytes);
+    const std::size_t frame_bytes = c * frame_alignment;
+    auto [frame, count] = pools()[c].take(frame_bytes);
+    frame_list& list = frame_lists[c];
+    list.head = frame->next;
+    list.room = cache_limit(frame_bytes) - (count - 1);
+    return frame;
+}
+
+void free_frame_slow(void* memory, std::size_t bytes) noexcept {
+    if (bytes > largest_pooled_frame) {
+        ::operator delete(memory, bytes, std::align_val_t{frame_alignment});
+        return;
+    }
+    flush_at_thread_exit();
+    const std::size_t c = frame_class(bytes);
+    frame_list& list = frame_lists[c];
+    auto* head = static_cast<free_frame*>(memory);
+    head->next = nullptr;
+    if (list.head == nullptr) {
+        // The first free of this class on this thread: there was no limit yet.
+        list = {head, cache_limit(c * frame_alignment) - 1};
+        return;
+    }
+    std::uint32_t moved = 1;
+    for (; moved < batch_frames && list.head != nullptr; ++moved) {
+        free_frame* frame = list.head;
+        list.head = frame->next;
+        frame->next = head;
+        head = frame;
+    }
+    list.room += moved - 1;
+    pools()[c].give(head, c * frame_alignment);
+}
+
+}  // namespace coil::detail

@@ -1,0 +1,126 @@
+#include <coil/net/socket.hpp>
+
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace coil::net {
+
+namespace {
+
+socket create(int family, int type) {
+    const int fd = ::socket(family, type | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        throw std::system_error(errno, std::generic_category(), "coil: socket");
+    }
+    return socket(fd);
+}
+
+io_result checked(int result) noexcept { return result < 0 ? -errno : result; }
+
+using name_call = int (*)(int, ::sockaddr*, ::socklen_t*);
+
+inet_address address_by(name_call call, int fd, const char* what) {
+    ::sockaddr_storage storage{};
+    ::socklen_t length = sizeof storage;
+    auto* const address = reinterpret_cast<::sockaddr*>(&storage);
+    if (call(fd, address, &length) != 0) {
+        throw std::system_error(errno, std::generic_category(), what);
+    }
+    return {address, length};
+}
+
+}  // namespace
+
+socket& socket::operator=(socket&& other) noexcept {
+    if (this != &other) {
+        const socket closing(std::exchange(fd_, std::exchange(other.fd_, -EBADF)));
+    }
+    return *this;
+}
+
+socket::~socket() {
+    if (fd_ >= 0) {
+        ::close(fd_);
+    }
+}
+
+socket socket::create_tcp(int family) { return create(family, SOCK_STREAM); }
+socket socket::create_udp(int family) { return create(family, SOCK_DGRAM); }
+socket socket::create_unix() { return create(AF_UNIX, SOCK_STREAM); }
+
+task<io_result> socket::recv_all(mutable_buffer buf) {
+    std::size_t received = 0;
+    while (received < buf.size()) {
+        const int n = co_await recv(buf.drop(received), MSG_WAITALL);
+        if (n < 0) {
+            co_return n;
+        }
+        if (n == 0) {
+            break;
+        }
+        received += static_cast<std::size_t>(n);
+    }
+    co_return static_cast<int>(received);
+}
+
+task<io_result> socket::send_all(const_buffer buf) {
+    std::size_t sent = 0;
+    while (sent < buf.size()) {
+        const int n = co_await send(buf.drop(sent), MSG_WAITALL);
+        if (n < 0) {
+            co_return n;
+        }
+        sent += static_cast<std::size_t>(n);
+    }
+    co_return static_cast<int>(sent);
+}
+
+io_result socket::bind(const inet_address& local) noexcept {
+    return checked(::bind(fd_, local.data(), local.size()));
+}
+
+io_result socket::listen(int backlog) noexcept { return checked(::listen(fd_, backlog)); }
+
+io_result socket::set_option(int level, int name, int value) noexcept {
+    return checked(::setsockopt(fd_, level, name, &value, sizeof value));
+}
+
+io_result socket::set_reuse_address(bool on) noexcept {
+    return set_option(SOL_SOCKET, SO_REUSEADDR, on ? 1 : 0);
+}
+io_result socket::set_reuse_port(bool on) noexcept {
+    return set_option(SOL_SOCKET, SO_REUSEPORT, on ? 1 : 0);
+}
+io_result socket::set_no_delay(bool on) noexcept {
+    return set_option(IPPROTO_TCP, TCP_NODELAY, on ? 1 : 0);
+}
+io_result socket::set_keep_alive(bool on) noexcept {
+    return set_option(SOL_SOCKET, SO_KEEPALIVE, on ? 1 : 0);
+}
+io_result socket::set_v6_only(bool on) noexcept {
+    return set_option(IPPROTO_IPV6, IPV6_V6ONLY, on ? 1 : 0);
+}
+io_result socket::set_send_buffer_size(int bytes) noexcept {
+    return set_option(SOL_SOCKET, SO_SNDBUF, bytes);
+}
+io_result socket::set_receive_buffer_size(int bytes) noexcept {
+    return set_option(SOL_SOCKET, SO_RCVBUF, bytes);
+}
+io_result socket::set_linger(std::chrono::seconds time) noexcept {
+    const ::linger value{time.count() >= 0 ? 1 : 0,
+                         time.count() >= 0 ? static_cast<int>(time.count()) : 0};
+    return checked(::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &value, sizeof value));
+}
+
+inet_address socket::local_address() const {
+    return address_by(::getsockname, fd_, "coil: local_address");
+}
+
+inet_address socket::peer_address() const {
+    return address_by(::getpeername, fd_, "coil: peer_address");
+}
+
+}  // namespace coil::net
