@@ -1,0 +1,380 @@
+#include "support.hpp"
+
+#include <cstddef>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+
+// How a ring comes to be: flags granted and given up, sizes that shrink, refusals explained.
+
+namespace uring_test {
+namespace {
+
+using setup_on_io_uring = with_io_uring;
+
+/// A kernel that knows these setup flags and no others.
+std::unique_ptr<filter_kernel> kernel_knowing(std::uint32_t flags,
+                                              std::vector<std::uint32_t>* tried = nullptr) {
+    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+    k->refuse_setup = [=](unsigned, const params& p) {
+        if (tried != nullptr)
+            tried->push_back(p.flags);
+        return (p.flags & ~flags) != 0 ? -EINVAL : 0;
+    };
+    return k;
+}
+
+constexpr std::uint32_t up_to_5_15 = setup::iopoll | setup::sqpoll | setup::sq_aff |
+                                     setup::cqsize | setup::clamp | setup::attach_wq |
+                                     setup::r_disabled;
+constexpr std::uint32_t up_to_5_19 =
+    up_to_5_15 | setup::submit_all | setup::coop_taskrun | setup::taskrun_flag;
+constexpr std::uint32_t up_to_6_0 = up_to_5_19 | setup::single_issuer;
+
+TEST(setup, gives_up_what_an_older_kernel_does_not_know_and_nothing_else) {
+    EXPECT_EQ(ring(ring_options{}, kernel_knowing(~0U)).setup_flags(), default_setup_flags);
+    EXPECT_EQ(ring(ring_options{}, kernel_knowing(up_to_6_0)).setup_flags(),
+              default_setup_flags & ~setup::defer_taskrun);
+    EXPECT_EQ(ring(ring_options{}, kernel_knowing(up_to_5_19)).setup_flags(),
+              setup::clamp | setup::submit_all | setup::coop_taskrun | setup::taskrun_flag);
+    EXPECT_EQ(ring(ring_options{}, kernel_knowing(up_to_5_15)).setup_flags(), setup::clamp);
+    EXPECT_EQ(ring(ring_options{}, kernel_knowing(0)).setup_flags(), 0U);
+}
+
+TEST(setup, gives_up_flags_one_by_one_in_the_documented_order) {
+    std::vector<std::uint32_t> tried;
+    ring_options options;
+    options.setup_flags = default_setup_flags | setup::attach_wq | setup::iopoll |
+                          setup::hybrid_iopoll;
+    const ring r{options, kernel_knowing(0, &tried)};
+    std::vector<std::uint32_t> given_up;
+    for (std::size_t i = 1; i < tried.size(); ++i)
+        given_up.push_back(tried[i - 1] & ~tried[i]);
+    EXPECT_EQ(given_up,
+              (std::vector<std::uint32_t>{setup::hybrid_iopoll, setup::defer_taskrun,
+                                          setup::single_issuer, setup::taskrun_flag,
+                                          setup::coop_taskrun, setup::submit_all, setup::attach_wq,
+                                          setup::iopoll, setup::clamp}));
+}
+
+TEST(setup, required_flags_are_never_given_up) {
+    std::vector<std::uint32_t> tried;
+    ring_options options;
+    options.required_flags = setup::single_issuer;
+    try {
+        const ring r{options, kernel_knowing(up_to_5_19, &tried)};
+        FAIL() << "granted " << r.setup_flags();
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::invalid_argument);
+        EXPECT_NE(std::string(e.what()).find("flags"), std::string::npos) << e.what();
+    }
+    ASSERT_FALSE(tried.empty());
+    EXPECT_EQ(tried.back(), setup::single_issuer);
+}
+
+TEST(setup, wishes_that_exclude_each_other_are_settled_before_the_first_try) {
+    std::vector<std::uint32_t> tried;
+    ring_options options;
+    options.setup_flags = default_setup_flags | setup::sqpoll;
+    const ring polled{options, kernel_knowing(~0U, &tried)};
+    EXPECT_EQ(tried, (std::vector<std::uint32_t>{setup::clamp | setup::submit_all |
+                                                 setup::single_issuer | setup::sqpoll}));
+    tried.clear();
+    options.setup_flags = setup::defer_taskrun | setup::taskrun_flag | setup::sq_aff;
+    const ring plain{options, kernel_knowing(~0U, &tried)};
+    EXPECT_EQ(tried, (std::vector<std::uint32_t>{0}));
+}
+
+TEST(setup, options_reach_the_kernel) {
+    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+    params seen{};
+    unsigned entries = 0;
+    k->refuse_setup = [&](unsigned n, const params& p) {
+        entries = n;
+        seen = p;
+        return 0;
+    };
+    ring_options options;
+    options.entries = 5;
+    options.cq_entries = 64;
+    options.setup_flags = setup::sqpoll | setup::sq_aff | setup::attach_wq;
+    options.sq_thread_cpu = 1;
+    options.sq_thread_idle = 7;
+    options.wq_fd = 9;
+    options.start_disabled = true;
+    const ring r{options, std::move(k)};
+    EXPECT_EQ(entries, 5U);
+    EXPECT_EQ(seen.cq_entries, 64U);
+    EXPECT_EQ(seen.sq_thread_cpu, 1U);
+    EXPECT_EQ(seen.sq_thread_idle, 7U);
+    EXPECT_EQ(seen.wq_fd, 9U);
+    EXPECT_EQ(seen.flags, setup::sqpoll | setup::sq_aff | setup::attach_wq | setup::cqsize |
+                              setup::r_disabled);
+    EXPECT_EQ(r.sq_entries(), 8U);
+    EXPECT_EQ(r.cq_entries(), 64U);
+}
+
+TEST(setup, too_little_memory_halves_the_queues_until_it_is_enough) {
+    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+    std::vector<std::pair<unsigned, unsigned>> tried;
+    k->refuse_setup = [&](unsigned n, const params& p) {
+        tried.emplace_back(n, p.cq_entries);
+        return n > 64 ? -ENOMEM : 0;
+    };
+    ring_options options;
+    options.entries = 512;
+    options.cq_entries = 4096;
+    const ring r{options, std::move(k)};
+    EXPECT_EQ(r.sq_entries(), 64U);
+    EXPECT_EQ(r.cq_entries(), 512U);
+    EXPECT_EQ(tried, (std::vector<std::pair<unsigned, unsigned>>{
+                         {512, 4096}, {256, 2048}, {128, 1024}, {64, 512}}));
+}
+
+TEST(setup, memory_that_is_never_enough_is_explained) {
+    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+    unsigned least = ~0U;
+    k->refuse_setup = [&](unsigned n, const params&) {
+        least = n;
+        return -ENOMEM;
+    };
+    try {
+        const ring r{ring_options{}, std::move(k)};
+        FAIL();
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::not_enough_memory);
+        EXPECT_NE(std::string(e.what()).find("RLIMIT_MEMLOCK"), std::string::npos) << e.what();
+    }
+    EXPECT_EQ(least, 8U);
+}
+
+TEST(setup, a_ring_of_one_entry_is_not_asked_to_shrink) {
+    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+    int tries = 0;
+    k->refuse_setup = [&](unsigned, const params&) {
+        ++tries;
+        return -ENOMEM;
+    };
+    ring_options options;
+    options.entries = 1;
+    EXPECT_THROW(ring(options, std::move(k)), std::system_error);
+    EXPECT_EQ(tries, 1);
+}
+
+TEST(setup, refusals_name_cause_and_remedy) {
+    const auto message = [](int error) {
+        auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+        k->refuse_setup = [=](unsigned, const params&) { return -error; };
+        try {
+            const ring r{ring_options{}, std::move(k)};
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(e.code(), std::error_code(error, std::generic_category()));
+            return std::string(e.what());
+        }
+        ADD_FAILURE() << "no exception for errno " << error;
+        return std::string();
+    };
+    const auto has = [](const std::string& text, const char* word) {
+        return text.find(word) != std::string::npos;
+    };
+    const std::string eperm = message(EPERM);
+    EXPECT_TRUE(has(eperm, "seccomp") || has(eperm, "kernel.io_uring_disabled")) << eperm;
+    EXPECT_TRUE(has(message(ENOSYS), "older than Linux 5.1")) << message(ENOSYS);
+    EXPECT_TRUE(has(message(EMFILE), "RLIMIT_NOFILE")) << message(EMFILE);
+    EXPECT_TRUE(has(message(ENFILE), "fs.file-max")) << message(ENFILE);
+    EXPECT_TRUE(has(message(EIO), "io_uring_setup failed")) << message(EIO);
+}
+
+TEST(setup, a_kernel_without_the_features_relied_on_is_refused) {
+    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+    k->after_setup = [](params& p) { p.features &= ~feature::ext_arg; };
+    try {
+        const ring r{ring_options{}, std::move(k)};
+        FAIL();
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::function_not_supported);
+        EXPECT_NE(std::string(e.what()).find("5.11"), std::string::npos) << e.what();
+    }
+}
+
+TEST(setup, layouts_a_ring_does_not_have_are_refused) {
+    for (const std::uint32_t flag :
+         {setup::sqe128, setup::cqe32, setup::cqe_mixed, setup::no_mmap, setup::registered_fd_only,
+          setup::no_sqarray}) {
+        ring_options options;
+        options.setup_flags = flag;
+        EXPECT_THROW(ring(options, std::make_unique<memory_kernel>()), std::system_error) << flag;
+        options.setup_flags = 0;
+        options.required_flags = flag;
+        EXPECT_THROW(ring(options, std::make_unique<memory_kernel>()), std::system_error) << flag;
+    }
+    ring_options none;
+    none.entries = 0;
+    EXPECT_THROW(ring(none, std::make_unique<memory_kernel>()), std::system_error);
+}
+
+TEST(setup, a_kernel_that_cannot_be_probed_supports_nothing) {
+    const ring r{ring_options{}, std::make_unique<memory_kernel>()};
+    EXPECT_EQ(r.opcodes().count(), 0U);
+    EXPECT_FALSE(r.supports(opcode::nop));
+}
+
+// ---- the running kernel
+
+TEST_F(setup_on_io_uring, grants_everything_wished_for_on_6_1_and_newer) {
+    ::utsname name{};
+    ASSERT_EQ(::uname(&name), 0);
+    int major = 0;
+    int minor = 0;
+    ASSERT_EQ(std::sscanf(name.release, "%d.%d", &major, &minor), 2);
+    if (major * 100 + minor < 601)
+        GTEST_SKIP() << "this is Linux " << name.release;
+    const ring r;
+    EXPECT_EQ(r.setup_flags(), default_setup_flags);
+    EXPECT_EQ(r.sq_entries(), 256U);
+    EXPECT_EQ(r.cq_entries(), 512U);
+    EXPECT_TRUE(r.supports(opcode::sendmsg_zc));
+    EXPECT_FALSE(r.supports(static_cast<opcode>(255)));
+    EXPECT_GE(r.native_handle(), 0);
+    EXPECT_EQ(ring{}.get_kernel().name(), "io_uring");
+}
+
+TEST_F(setup_on_io_uring, sizes_are_rounded_up_and_clamped) {
+    ring_options options;
+    options.entries = 100;
+    EXPECT_EQ(ring(options).sq_entries(), 128U);
+    options.cq_entries = 1000;
+    EXPECT_EQ(ring(options).cq_entries(), 1024U);
+    options.entries = 1U << 20;
+    options.cq_entries = 0;
+    EXPECT_EQ(ring(options).sq_entries(), 32768U);
+}
+
+TEST_F(setup_on_io_uring, works_with_whatever_older_kernels_would_grant) {
+    for (const std::uint32_t known : {~0U, up_to_6_0, up_to_5_19, up_to_5_15, 0U}) {
+        auto k = std::make_unique<filter_kernel>();
+        k->refuse_setup = [=](unsigned, const params& p) {
+            return (p.flags & ~known) != 0 ? -EINVAL : 0;
+        };
+        ring r{ring_options{}, std::move(k)};
+        for (std::uint64_t i = 0; i < 1000; ++i) {
+            queue(r, prep::nop(), i);
+            ASSERT_EQ(r.submit_and_wait(1), 1);
+            ASSERT_EQ(r.peek()->user_data, i);
+            r.advance();
+        }
+    }
+}
+
+// The kernel counts a ring's memory only for unprivileged processes.
+void become_unprivileged() {
+    if (::geteuid() == 0 && ::setuid(65534) != 0)
+        throw std::system_error(errno, std::generic_category(), "setuid");
+}
+
+TEST_F(setup_on_io_uring, a_low_memlock_limit_gives_a_smaller_ring_that_works) {
+    EXPECT_EQ(in_child([]() -> std::string {
+                  become_unprivileged();
+                  const ::rlimit limit{256 * 1024, 256 * 1024};
+                  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+                      return "setrlimit";
+                  ring_options options;
+                  options.entries = 8192;
+                  ring r{options};
+                  if (r.sq_entries() >= 8192 || r.sq_entries() < 8)
+                      return "entries: " + std::to_string(r.sq_entries());
+                  return run(r, prep::nop()) == 0 ? "" : "nop failed";
+              }),
+              "");
+}
+
+// Lets every system call through but one, which fails with `error`.
+std::string forbid(unsigned call, unsigned error) {
+    ::sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(::seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const ::sock_fprog program{4, code};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        return std::string("seccomp: ") + std::strerror(errno);
+    return "";
+}
+
+std::string complaint_about_availability(unsigned call, int error, const char* word) {
+    if (const std::string failed = forbid(call, static_cast<unsigned>(error)); !failed.empty())
+        return failed;
+    const availability a = available();
+    if (a || a.error != error || a.reason.find(word) == std::string::npos)
+        return "error " + std::to_string(a.error) + ": " + a.reason;
+    return "";
+}
+
+TEST_F(setup_on_io_uring, a_seccomp_filter_is_named_as_the_reason) {
+    EXPECT_EQ(in_child([] {
+                  return complaint_about_availability(__NR_io_uring_setup, EPERM, "seccomp");
+              }),
+              "");
+    EXPECT_EQ(in_child([] {
+                  return complaint_about_availability(__NR_io_uring_setup, ENOSYS, "sandbox");
+              }),
+              "");
+    EXPECT_EQ(in_child([] {
+                  return complaint_about_availability(__NR_io_uring_enter, EPERM,
+                                                      "io_uring_enter does not");
+              }),
+              "");
+}
+
+TEST_F(setup_on_io_uring, running_out_of_descriptors_is_named_as_the_reason) {
+    EXPECT_EQ(in_child([]() -> std::string {
+                  const ::rlimit limit{0, 0};
+                  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+                      return "setrlimit";
+                  const availability a = available();
+                  if (a || a.error != EMFILE || a.reason.find("RLIMIT_NOFILE") == std::string::npos)
+                      return a.reason;
+                  return "";
+              }),
+              "");
+}
+
+TEST_F(setup_on_io_uring, available_tells_what_there_is) {
+    const availability a = available();
+    ASSERT_TRUE(a);
+    EXPECT_EQ(a.error, 0);
+    EXPECT_EQ(a.reason, "io_uring is available");
+    const ring r{2};
+    EXPECT_EQ(a.opcodes, r.opcodes());
+    EXPECT_EQ(a.features, r.features());
+    EXPECT_EQ(a.setup_flags, r.setup_flags());
+    EXPECT_TRUE(a.opcodes.supports(opcode::read));
+}
+
+TEST_F(setup_on_io_uring, failed_and_destroyed_rings_leave_no_descriptor) {
+    const auto open_descriptors = [] {
+        int n = 0;
+        for ([[maybe_unused]] const auto& e :
+             std::filesystem::directory_iterator("/proc/self/fd"))
+            ++n;
+        return n;
+    };
+    const int before = open_descriptors();
+    for (int i = 0; i < 50; ++i) {
+        ring r{4};
+        ASSERT_EQ(run(r, prep::nop()), 0);
+        auto k = std::make_unique<filter_kernel>();
+        k->after_setup = [](params& p) { p.features = 0; };
+        EXPECT_THROW(ring(ring_options{}, std::move(k)), std::system_error);
+    }
+    EXPECT_EQ(open_descriptors(), before);
+}
+
+} // namespace
+} // namespace uring_test
