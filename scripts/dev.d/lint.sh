@@ -21,10 +21,11 @@ check() {
 clang_format() { our_files '*.hpp' '*.cpp' '*.h' '*.c' | xargs -r "clang-format-$clang_tools" "$@"; }
 
 check_format() {
-    clang_format --dry-run -Werror || {
-        say "./dev format puts it right"
-        return 1
-    }
+    local unformatted
+    unformatted=$(clang_format --dry-run -Werror 2>&1 | sed -n 's/^\([^: ]*\):[0-9]*:.*/\1/p' | sort | uniq -c)
+    [[ -z $unformatted ]] && return
+    printf 'places that ./dev format would change:\n%s\n' "$unformatted"
+    return 1
 }
 
 # Every public header compiles as the only line of a program.
