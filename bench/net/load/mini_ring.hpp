@@ -1,0 +1,64 @@
+// As much of io_uring as the client needs, straight on the system calls: the client must neither
+// depend on what it measures nor on a package. One thread. Entries are published and waited for
+// with one call per turn.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <linux/io_uring.h>
+
+namespace load {
+
+class mini_ring {
+public:
+    // Throws std::system_error where the kernel refuses.
+    mini_ring(unsigned entries, unsigned completions);
+    ~mini_ring();
+    mini_ring(const mini_ring&) = delete;
+    mini_ring& operator=(const mini_ring&) = delete;
+
+    // A zeroed entry; submits what is there when the queue is full.
+    io_uring_sqe& next();
+
+    // Submits, and waits for `count` completions or `timeout_ns`.
+    void enter(unsigned count, long long timeout_ns);
+
+    template <class F>
+    void for_each_completion(F&& f) {
+        unsigned head = *cq_head_;
+        const unsigned tail = __atomic_load_n(cq_tail_, __ATOMIC_ACQUIRE);
+        for (; head != tail; ++head)
+            f(cqes_[head & cq_mask_]);
+        __atomic_store_n(cq_head_, head, __ATOMIC_RELEASE);
+    }
+
+    void register_files(const int* fds, unsigned count);
+
+    // Buffers of the kernel's choice, group 0. `count` is a power of two.
+    void provide_buffers(unsigned count, unsigned size);
+    std::string_view buffer(unsigned id, std::size_t size) const {
+        return {memory_ + std::size_t{id} * buffer_size_, size};
+    }
+    void give_back(unsigned id);
+
+private:
+    int fd_ = -1;
+    char* rings_ = nullptr;
+    std::size_t rings_size_ = 0;
+    io_uring_sqe* sqes_ = nullptr;
+    std::size_t sqes_size_ = 0;
+    unsigned *sq_head_ = nullptr, *sq_tail_ = nullptr;
+    unsigned sq_mask_ = 0, sq_entries_ = 0, tail_ = 0;
+    unsigned *cq_head_ = nullptr, *cq_tail_ = nullptr;
+    unsigned cq_mask_ = 0;
+    io_uring_cqe* cqes_ = nullptr;
+    io_uring_buf* group_ = nullptr;
+    std::size_t group_bytes_ = 0;
+    char* memory_ = nullptr;
+    unsigned buffer_count_ = 0, buffer_size_ = 0;
+    std::uint16_t group_tail_ = 0;
+};
+
+} // namespace load

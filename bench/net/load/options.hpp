@@ -1,0 +1,29 @@
+// What the saturating client is asked to do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace load {
+
+enum class engine { automatic, uring, epoll };
+
+struct options {
+    std::string host = "127.0.0.1";
+    std::uint16_t port = 0;
+    unsigned connections = 50;
+    unsigned pipeline = 1;      // requests in one send
+    bool one_reply = false;     // the server answers each receive once, however much is in it
+    std::uint64_t requests = 0; // end of the measured window; 0: only `seconds` ends it
+    double seconds = 2;
+    double warm_up = 0.5;
+    double give_up = 10; // seconds without any reply
+    int server_pid = 0;  // whose CPU clock is read at both ends of the window
+    engine use = engine::automatic;
+    std::string request = "*1\r\n$4\r\nPING\r\n";
+};
+
+options parse_options(int argc, char** argv);
+
+} // namespace load
