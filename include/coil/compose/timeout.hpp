@@ -79,21 +79,15 @@ private:
 template <element Element>
 kernel_timed_element(timed_element<Element>&&) -> kernel_timed_element<Element>;
 
-}  // namespace detail
-
-/// A limited operation: see timeout(op, d).
-template <detail::element Element>
-class [[nodiscard("did you forget to co_await?")]] io_awaitable<detail::timed_element<Element>>
-    : detail::io_wait, detail::timer_node {
+/// The await of a limited operation: see timeout(op, d).
+template <element Element>
+class io_awaiter<timed_element<Element>> : io_wait, timer_node {
 public:
-    using element_type = detail::timed_element<Element>;
-
-    explicit io_awaitable(element_type&& e) noexcept
+    explicit io_awaiter(timed_element<Element>&& e) noexcept
         : timer_node(&expired), element_(std::move(e)) {}
-    io_awaitable(io_awaitable&& other) noexcept
-        : timer_node(&expired), element_(std::move(other.element_)) {}
-    io_awaitable& operator=(io_awaitable&&) = delete;
-    ~io_awaitable() {
+    io_awaiter(const io_awaiter&) = delete;
+    io_awaiter& operator=(const io_awaiter&) = delete;
+    ~io_awaiter() {
         if (phase_ == phase::fresh || phase_ == phase::resumed) [[likely]] {
             return;
         }
@@ -106,14 +100,13 @@ public:
 
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        detail::event_loop& loop = detail::required_loop();
-        start(loop, waiter, detail::stop_token_of(waiter), element_.arm(),
-              Element::entries, detail::needs_every_result<Element>);
+        event_loop& loop = required_loop();
+        start(loop, waiter, stop_token_of(waiter), element_.arm(), Element::entries,
+              needs_every_result<Element>);
         if (pending()) {
-            const std::int64_t deadline =
-                element_.origin() == sleep_awaitable::from::now
-                    ? detail::deadline_after(loop.now_ns(), element_.ns())
-                    : element_.ns();
+            const std::int64_t deadline = element_.origin() == sleep_awaitable::from::now
+                                              ? deadline_after(loop.now_ns(), element_.ns())
+                                              : element_.ns();
             if (!loop.arm(*this, deadline)) {
                 cancel();  // no memory for timers: an operation without its limit would be worse
             }
@@ -128,13 +121,13 @@ public:
         return element_.result();
     }
 
-    [[nodiscard]] element_type take_element() && noexcept { return std::move(element_); }
-
 private:
-    static void expired(timer_node& node) noexcept { static_cast<io_awaitable&>(node).cancel(); }
+    static void expired(timer_node& node) noexcept { static_cast<io_awaiter&>(node).cancel(); }
 
-    element_type element_;
+    timed_element<Element> element_;
 };
+
+}  // namespace detail
 
 /// Limits an operation: `co_await timeout(sock.recv(buf), 3s)`. When the time has passed first, the
 /// operation is cancelled and gives -ECANCELED; one that completes while it is being cancelled gives its

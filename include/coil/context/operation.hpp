@@ -67,26 +67,16 @@ inline constexpr bool needs_every_result = [] {
     }
 }();
 
-}  // namespace detail
-
-/// A Linux call that co_await starts: nothing happens before. It is its own awaiter; awaiting suspends the
-/// coroutine, without allocating, until the kernel has answered.
-///
-/// Threading: runs on the context of the coroutine that awaits it.
-/// Cancellation: when the task's stop token is asked to stop, or a timeout() around it expires, the await
-/// gives -ECANCELED, or the real result if that came first; either way the kernel is done with the
-/// buffers. A coroutine destroyed while it waits here cancels the call and waits for the kernel to let go.
-///
-/// Awaitables may be moved until they are awaited, which is how `a && b` and `timeout(a, d)` take them.
-template <detail::element Element>
-class [[nodiscard("did you forget to co_await?")]] io_awaitable : detail::io_wait {
+/// The await of an io_awaitable: the element and what the loop needs to wait for it. Apart from the
+/// awaitable, so that the operands of `a && b` are plain data that the compiler dissolves, and only what is
+/// in flight takes room in the coroutine's frame.
+template <element Element>
+class io_awaiter : io_wait {
 public:
-    using element_type = Element;
-
-    explicit io_awaitable(Element&& e) noexcept : element_(std::move(e)) {}
-    io_awaitable(io_awaitable&& other) noexcept : element_(std::move(other.element_)) {}
-    io_awaitable& operator=(io_awaitable&&) = delete;
-    ~io_awaitable() {
+    explicit io_awaiter(Element&& e) noexcept : element_(std::move(e)) {}
+    io_awaiter(const io_awaiter&) = delete;
+    io_awaiter& operator=(const io_awaiter&) = delete;
+    ~io_awaiter() {
         if (phase_ == phase::fresh || phase_ == phase::resumed) [[likely]] {
             return;
         }
@@ -98,13 +88,43 @@ public:
 
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        start(detail::required_loop(), waiter, detail::stop_token_of(waiter), element_.arm(),
-              Element::entries, detail::needs_every_result<Element>);
+        start(required_loop(), waiter, stop_token_of(waiter), element_.arm(), Element::entries,
+              needs_every_result<Element>);
     }
 
     auto await_resume() noexcept(noexcept(std::declval<Element&>().result())) {
         resumed();
         return element_.result();
+    }
+
+private:
+    Element element_;
+};
+
+}  // namespace detail
+
+/// A Linux call that co_await starts: nothing happens before. Awaiting suspends the coroutine, without
+/// allocating, until the kernel has answered.
+///
+/// Threading: runs on the context of the coroutine that awaits it.
+/// Cancellation: when the task's stop token is asked to stop, or a timeout() around it expires, the await
+/// gives -ECANCELED, or the real result if that came first; either way the kernel is done with the
+/// buffers. A coroutine destroyed while it waits here cancels the call and waits for the kernel to let go.
+///
+/// Awaitables are awaited once, and may be moved before, which is how `a && b` and `timeout(a, d)` take
+/// them.
+template <detail::element Element>
+class [[nodiscard("did you forget to co_await?")]] io_awaitable {
+public:
+    using element_type = Element;
+
+    explicit io_awaitable(Element&& e) noexcept : element_(std::move(e)) {}
+    io_awaitable(io_awaitable&&) noexcept = default;
+    io_awaitable& operator=(io_awaitable&&) = delete;
+    ~io_awaitable() = default;
+
+    [[nodiscard]] detail::io_awaiter<Element> operator co_await() noexcept {
+        return detail::io_awaiter<Element>(std::move(element_));
     }
 
     /// For code that combines awaitables: what this one would do.
