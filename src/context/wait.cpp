@@ -8,14 +8,11 @@
 
 namespace coil::detail {
 
-event_loop& required_loop() noexcept {
-    if (current_loop == nullptr) [[unlikely]] {
-        std::fputs("coil: co_await of an operation outside of an io_context. Run the coroutine with "
-                   "coil::run(task) or io_context::co_spawn(task) and io_context::run().\n",
-                   stderr);
-        std::abort();
-    }
-    return *current_loop;
+void end_without_context() noexcept {
+    std::fputs("coil: co_await of an operation outside of an io_context. Run the coroutine with "
+               "coil::run(task) or io_context::co_spawn(task) and io_context::run().\n",
+               stderr);
+    std::abort();
 }
 
 void wait_base::finish() noexcept {

@@ -35,18 +35,17 @@ constexpr std::int64_t deadline_after(std::int64_t now_ns, std::int64_t ns) noex
 
 }  // namespace detail
 
-/// What timeout(d), sleep_for and sleep_until give. co_await yields 0 when the time has passed, -ECANCELED
-/// when the task was asked to stop, -ENOMEM when there was no memory for the timers.
-class [[nodiscard("did you forget to co_await?")]] sleep_awaitable : detail::wait_base,
-                                                                     detail::timer_node {
-public:
-    enum class from { now, epoch };
+namespace detail {
 
-    sleep_awaitable(std::int64_t ns, from origin) noexcept
-        : timer_node(&fired), ns_(ns), origin_(origin) {}
-    sleep_awaitable(const sleep_awaitable& other) = delete;
-    sleep_awaitable& operator=(const sleep_awaitable&) = delete;
-    ~sleep_awaitable() {
+class sleep_awaiter : wait_base, timer_node {
+public:
+    sleep_awaiter(event_loop& loop, std::int64_t deadline_ns) noexcept : timer_node(&fired) {
+        loop_ = &loop;
+        tick = deadline_ns;  // until it is armed, which turns it into a tick, then the result
+    }
+    sleep_awaiter(const sleep_awaiter&) = delete;
+    sleep_awaiter& operator=(const sleep_awaiter&) = delete;
+    ~sleep_awaiter() {
         if (pending()) [[unlikely]] {
             stop_observing();
             if (pending()) {
@@ -59,28 +58,24 @@ public:
 
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        const inplace_stop_token token = detail::stop_token_of(waiter);
-        begin(detail::required_loop(), waiter);
+        const inplace_stop_token token = stop_token_of(waiter);
+        begin(*loop_, waiter);
         if (token.stop_requested()) {
             end(-ECANCELED);
-            return;
-        }
-        const std::int64_t deadline =
-            origin_ == from::now ? detail::deadline_after(loop_->now_ns(), ns_) : ns_;
-        if (!loop_->arm(*this, deadline)) {
+        } else if (!loop_->arm(*this, tick)) {
             end(-ENOMEM);
-            return;
+        } else {
+            observe<sleep_awaiter>(token);
         }
-        observe<sleep_awaitable>(token);
     }
 
     io_result await_resume() noexcept {
         resumed();
-        return static_cast<int>(ns_);
+        return static_cast<int>(tick);
     }
 
 private:
-    friend class detail::wait_base;
+    friend class wait_base;
 
     void cancel() noexcept {
         if (pending()) {
@@ -89,13 +84,30 @@ private:
         }
     }
 
-    static void fired(timer_node& node) noexcept { static_cast<sleep_awaitable&>(node).end(0); }
+    static void fired(timer_node& node) noexcept { static_cast<sleep_awaiter&>(node).end(0); }
 
     void end(int result) noexcept {
-        ns_ = result;  // the time is not needed any more
+        tick = result;
         finish();
     }
+};
 
+}  // namespace detail
+
+/// What timeout(d), sleep_for and sleep_until give. co_await yields 0 when the time has passed, -ECANCELED
+/// when the task was asked to stop, -ENOMEM when there was no memory for the timers.
+class [[nodiscard("did you forget to co_await?")]] sleep_awaitable {
+public:
+    enum class from { now, epoch };
+
+    sleep_awaitable(std::int64_t ns, from origin) noexcept : ns_(ns), origin_(origin) {}
+
+    detail::sleep_awaiter operator co_await() const noexcept {
+        detail::event_loop& loop = detail::required_loop();
+        return {loop, origin_ == from::now ? detail::deadline_after(loop.now_ns(), ns_) : ns_};
+    }
+
+private:
     std::int64_t ns_;
     from origin_;
 };

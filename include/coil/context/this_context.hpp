@@ -2,6 +2,7 @@
 
 #include <coil/context/io_context.hpp>
 
+#include <cassert>
 #include <coroutine>
 #include <utility>
 
@@ -24,7 +25,7 @@ namespace detail {
 
 class [[nodiscard("did you forget to co_await?")]] yield_awaiter : queue_node {
 public:
-    yield_awaiter() noexcept = default;
+    yield_awaiter() noexcept {}  // not defaulted: `{}` would then zero it first
     yield_awaiter(const yield_awaiter&) = delete;
     yield_awaiter& operator=(const yield_awaiter&) = delete;
     ~yield_awaiter() {
@@ -35,7 +36,8 @@ public:
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> waiter) noexcept {
-        loop_ = &required_loop();
+        assert(current_loop != nullptr && "co_await yield() outside of an io_context");
+        loop_ = current_loop;
         coroutine = waiter;
         loop_->make_ready(*this);
     }

@@ -15,8 +15,15 @@ class io_wait;
 /// The loop that runs on this thread.
 constinit inline thread_local event_loop* current_loop = nullptr;
 
+[[noreturn]] void end_without_context() noexcept;
+
 /// current_loop, or a clear end: a coil await needs a context around it.
-event_loop& required_loop() noexcept;
+inline event_loop& required_loop() noexcept {
+    if (current_loop == nullptr) [[unlikely]] {
+        end_without_context();
+    }
+    return *current_loop;
+}
 
 template <class P>
 inplace_stop_token stop_token_of(std::coroutine_handle<P> coroutine) noexcept {

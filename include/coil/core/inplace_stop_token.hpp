@@ -31,7 +31,7 @@ public:
 protected:
     using callback = void (*)(queue_node&) noexcept;
 
-    stop_callback_base() noexcept = default;
+    stop_callback_base() noexcept {}  // NOLINT(*-member-init)
     ~stop_callback_base() = default;
 
     /// Registers with the token's source; calls `f` at once, on this thread, when it was stopped already.
@@ -45,7 +45,7 @@ protected:
 private:
     friend class coil::inplace_stop_source;
 
-    queue_node** link_ = nullptr;  // the pointer that points here; null once taken out
+    queue_node** link_;  // while attached: the pointer that points here, null once taken out
     inplace_stop_source* source_ = nullptr;
 };
 

@@ -43,9 +43,11 @@ public:
 
     [[nodiscard]] inplace_stop_token stop_token() const noexcept { return token; }
 
+    promise_base() noexcept {}  // NOLINT(*-member-init)
+
     root_observer* observer = nullptr;
-    promise_base* previous_root = nullptr;
-    promise_base* next_root = nullptr;
+    promise_base* previous_root;  // while it hangs in the list
+    promise_base* next_root;
     inplace_stop_token token;
 };
 
@@ -69,7 +71,7 @@ struct final_awaiter {
 template <class T>
 class result {
 public:
-    result() noexcept : nothing_() {}
+    result() noexcept {}  // NOLINT(*-member-init): state_ says what is there
     result(const result&) = delete;
     result& operator=(const result&) = delete;
     ~result() {
@@ -114,7 +116,6 @@ public:
 private:
     enum class state : unsigned char { none, value, error };
     union {
-        char nothing_;
         T value_;
         std::exception_ptr error_;
     };

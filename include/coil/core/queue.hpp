@@ -8,11 +8,12 @@ class event_loop;
 
 /// The link by which everything that waits its turn hangs in a queue. It lives inside the waiter (an
 /// awaiter, a promise), so queueing never allocates and never fails. What the second word means depends
-/// on the queue that holds the node; a node is in one queue at a time.
+/// on the queue that holds the node; a node is in one queue at a time. Both words are written when it is
+/// queued and mean nothing before, so they start out unset: every await would pay for it.
 struct queue_node {
-    queue_node() noexcept : coroutine(nullptr) {}
+    queue_node() noexcept {}  // NOLINT(*-member-init)
 
-    queue_node* next = nullptr;
+    queue_node* next;
     union {
         /// In a ready queue: the coroutine to resume.
         std::coroutine_handle<> coroutine;
