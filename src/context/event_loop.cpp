@@ -75,7 +75,11 @@ event_loop::~event_loop() {
 
 void event_loop::open_ring() {
     ring_.reset();
-    ring_.emplace(ring_options_for(options_));
+    if (options_.make_kernel) {
+        ring_.emplace(ring_options_for(options_), options_.make_kernel());
+    } else {
+        ring_.emplace(ring_options_for(options_));
+    }
     skips_completions_ = (ring_->features() & uring::feature::cqe_skip) != 0;
     min_wait_ = (ring_->features() & uring::feature::min_timeout) != 0;
     bound_to_ = std::thread::id();

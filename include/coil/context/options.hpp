@@ -5,9 +5,21 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace coil {
+
+namespace uring {
+class kernel;
+}
+
+namespace detail {
+
+/// Makes the other side of a context's rings: one kernel a ring.
+using kernel_factory = std::function<std::unique_ptr<uring::kernel>()>;
+
+}  // namespace detail
 
 /// Who executes a context's I/O.
 enum class kernel_kind {
@@ -39,6 +51,8 @@ struct io_context_options {
     /// Called on the context's thread with the exception that left a detached task, or that left a joined
     /// task whose handle was dropped. Must not throw. Default: a line on stderr.
     std::function<void(std::exception_ptr)> on_unhandled_exception;
+    /// A kernel in the place of the one that `kernel` names: for tests and simulations.
+    detail::kernel_factory make_kernel;
     /// Name of the thread that start() makes (15 characters are shown), and of the context in messages.
     std::string name;
 };
