@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <system_error>
@@ -47,6 +48,10 @@ std::uint32_t give_up_one(std::uint32_t flags, std::uint32_t required) noexcept 
             return settle(flags & ~flag, required);
     return flags;
 }
+
+// As good as for ever, and small enough that the kernel can add the present to it.
+constexpr std::chrono::hours longest_wait{24 * 365 * 100};
+constexpr timespec longest_timeout{std::chrono::seconds{longest_wait}.count(), 0};
 
 template <class T>
 T* at(void* base, std::uint32_t offset) noexcept {
@@ -163,6 +168,11 @@ int ring::enter(unsigned min_complete, unsigned extra_flags, const timespec* tim
     if (timeout == nullptr && min_wait_usec == 0)
         return kernel_->enter(to_submit, min_complete, flags, nullptr, 0);
 
+    // With a minimum and no timeout the kernel would take the minimum for the timeout.
+    if (timeout == nullptr) {
+        timeout = &longest_timeout;
+        flags &= ~enter_flag::abs_timer;
+    }
     getevents_arg arg{};
     arg.min_wait_usec = min_wait_usec;
     arg.ts = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(timeout));
@@ -181,7 +191,7 @@ int ring::wait(std::chrono::nanoseconds timeout) noexcept {
         const int r = has_completions() ? submit() : enter(0, enter_flag::getevents);
         return has_completions() ? 0 : r < 0 ? r : -ETIME;
     }
-    timeout = std::min<nanoseconds>(timeout, hours{24 * 365 * 100}); // now() + timeout must fit
+    timeout = std::min<nanoseconds>(timeout, longest_wait); // now() + timeout must fit
     const auto end = now() + timeout;
     for (nanoseconds left = timeout;;) {
         timespec ts{};

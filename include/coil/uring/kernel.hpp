@@ -40,7 +40,8 @@ public:
     /// io_uring_enter(2): consumes up to `to_submit` published entries, then, with
     /// enter_flag::getevents, posts what is complete and waits for `min_complete` completions.
     /// `arg` is a getevents_arg when `flags` has enter_flag::ext_arg, else null. Returns how many
-    /// entries were consumed, or -errno; an error of the wait shows only when none was consumed.
+    /// entries were consumed, or -errno; an error of the wait shows only when none was consumed and
+    /// the completion queue is empty.
     virtual int enter(unsigned to_submit, unsigned min_complete, unsigned flags, const void* arg,
                       std::size_t arg_size) noexcept = 0;
 

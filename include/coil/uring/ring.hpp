@@ -134,10 +134,11 @@ public:
     /// `min_wait_usec` (feature::min_timeout, Linux 6.12; ignored elsewhere): go on collecting
     /// completions for so long even when there are some, and be content with one afterwards.
     ///
-    /// Returns how many entries the kernel consumed, or -errno when it consumed none: -EINTR (a
-    /// signal), -ETIME (the timeout), -EBUSY or -EAGAIN (reap completions first), -EBADR
-    /// (completions were lost, see lost_completions()), -EEXIST (the wrong thread), -EBADFD (not
-    /// enabled). When some were consumed a wait that ended early shows in the completions alone.
+    /// Returns how many entries the kernel consumed, or -errno when it consumed none and has
+    /// nothing to show either: -EINTR (a signal), -ETIME (the timeout), -EBUSY or -EAGAIN (reap
+    /// completions first), -EBADR (completions were lost, see lost_completions()), -EEXIST (the
+    /// wrong thread), -EBADFD (not enabled). So a wait that ended early may return 0 or more, with
+    /// fewer completions than asked for; the expiry of a prep::timeout also ends every wait.
     int enter(unsigned min_complete, unsigned extra_flags = 0, const timespec* timeout = nullptr,
               unsigned min_wait_usec = 0) noexcept;
 
