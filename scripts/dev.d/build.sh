@@ -13,7 +13,10 @@ configure() {
         return
     fi
     mkdir -p build/log
-    if ! cmake --preset "$preset" "${fresh[@]}" -DCMAKE_CXX_COMPILER="$CXX" >"build/log/configure-$preset.log" 2>&1; then
+    # Some programs that the benchmarks measure against are C.
+    local cc=${CXX/clang++/clang}
+    if ! cmake --preset "$preset" "${fresh[@]}" -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_C_COMPILER="${cc/g++/gcc}" \
+        >"build/log/configure-$preset.log" 2>&1; then
         cat "build/log/configure-$preset.log" >&2
         say "configuring build/$preset failed"
         return 1
@@ -41,7 +44,7 @@ run_ninja() {
     local preset=$1 log=build/log/build-$1.log
     shift
     ninja -C "build/$preset" -j "$(jobs_at_once)" "$@" 2>&1 | tee "$log" |
-        { grep --line-buffered -v -e '^ninja: Entering' -e '^ninja: no work' -e 'Re-checking globbed' || true; } |
+        { grep --line-buffered -v -e '^ninja: Entering' -e '^ninja: no work' -e 'Re-checking globbed' -e '^-- ' || true; } |
         meter "building $preset"
 }
 

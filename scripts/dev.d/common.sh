@@ -43,22 +43,23 @@ patiently() {
 }
 
 # meter TEXT: reads lines that begin with [DONE/ALL] or "DONE/ALL Test", as ninja and ctest print them, and shows how
-# far the work is; every other line passes through. Where there is no terminal, one line per tenth is printed.
+# far the work is; every other line passes through, and so do tests that failed. Where there is no terminal, a line is
+# printed every ten seconds.
 meter() {
-    local text=$1 line tenth=0
+    local text=$1 line at all what next=$((SECONDS + 10))
     while IFS= read -r line; do
         if [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\ (.*) || $line =~ ^\ *([0-9]+)/([0-9]+)\ Test\ +\#[0-9]+:\ (.*) ]]; then
-            local at=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]} what=${BASH_REMATCH[3]}
+            at=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]} what=${BASH_REMATCH[3]}
             if [[ -t 2 ]]; then
-                progress "$text [$at/$all] $what"
-            elif ((at * 10 / all > tenth)); then
-                tenth=$((at * 10 / all))
-                printf '%s\n' "dev: $text [$at/$all]" >&2
+                progress "dev: $text [$at/$all] $what"
+            elif ((SECONDS >= next)); then
+                next=$((SECONDS + 10))
+                say "$text [$at/$all]"
             fi
-        else
-            progress_done
-            printf '%s\n' "$line"
+            [[ $what == *'***'* && $what != *'***Skipped'* ]] || continue
         fi
+        progress_done
+        printf '%s\n' "$line"
     done
     progress_done
 }

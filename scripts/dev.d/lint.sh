@@ -85,7 +85,7 @@ check_tidy() {
         xargs -r -n 1 -P "$(jobs_at_once)" bash -c '
             source=${2#"$PWD"/} stamp=build/lint/tidy/${source//\//_}
             # shellcheck disable=SC2046
-            if [[ -e $stamp && -z $(find .clang-tidy $(<"$stamp") -newer "$stamp" 2>&1) ]]; then
+            if [[ -e $stamp && -z $(find .clang-tidy tests/.clang-tidy $(<"$stamp") -newer "$stamp" 2>&1) ]]; then
                 exit
             fi
             touch "$stamp.begun"

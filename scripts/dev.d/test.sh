@@ -28,7 +28,7 @@ run_tests() {
     fi
     started=$SECONDS
     ctest --test-dir "$dir" -j "$(jobs_at_once)" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$log" |
-        sed -u -e '/^[0-9]*% tests passed/,$d' -e '/^Internal ctest/d' -e '/^Test project/d' -e '/^ *Start *[0-9]*:/d' |
+        sed -u -e '/^[0-9]*% tests passed/,$d' -e '/^Internal ctest/d' -e '/^$/d' -e '/^Test project/d' -e '/^ *Start *[0-9]*:/d' |
         meter "testing $name" || status=$?
     count_results "$name" "$log" "$dir/Testing/Temporary/LastTest.log"
     if ((status != 0 && failed == before[1])); then
