@@ -9,7 +9,7 @@ clang_tools=19
 declare -A brings=(
     [cmake]=cmake [ninja-build]=ninja
     [libgtest-dev]=gtest/gtest.h [netcat-openbsd]=nc.openbsd [redis-tools]=redis-benchmark [pkg-config]=pkg-config
-    [python3]=python3
+    [python3]=python3 [git]=git
     [libbenchmark-dev]=benchmark/benchmark.h [liburing-dev]=liburing.h [libuv1-dev]=uv.h [libasio-dev]=asio.hpp
     [redis-server]=redis-server
     [shellcheck]=shellcheck [debootstrap]=debootstrap
@@ -22,7 +22,7 @@ packages_of() {
         sanitizers) compiler_packages sanitizers ;;
         demo) echo netcat-openbsd redis-tools python3 ;;
         bench) echo libbenchmark-dev liburing-dev libuv1-dev libasio-dev redis-server redis-tools python3 ;;
-        lint) echo "clang-format-$clang_tools" "clang-tidy-$clang_tools" shellcheck ;;
+        lint) echo "clang-format-$clang_tools" "clang-tidy-$clang_tools" shellcheck git ;;
         chroot) echo debootstrap ;;
         *) die "no group of packages is called '$1'" ;;
     esac
