@@ -1,0 +1,1 @@
+"""What the measuring scripts under bench/ share. Standard library only."""
