@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/core/config.hpp>
+#include <coil/core/io_result.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -23,10 +24,16 @@ template <class R>
 concept writable_byte_range =
     byte_like_range<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
-template <class I>
-constexpr std::size_t to_size(I n) noexcept {
+/// An integer, or what a call returned: `peer.send({buf, co_await peer.recv(buf)})`.
+template <class N>
+concept byte_count = std::integral<N> || std::same_as<N, io_result>;
+
+template <byte_count N>
+constexpr std::size_t to_size(N n) noexcept {
     // A negative length is an errno that was used as one: nothing is transferred rather than 2^64 bytes.
-    if constexpr (std::is_signed_v<I>) {
+    if constexpr (std::same_as<N, io_result>) {
+        return to_size(static_cast<int>(n));
+    } else if constexpr (std::is_signed_v<N>) {
         return n < 0 ? 0 : static_cast<std::size_t>(n);
     } else {
         return static_cast<std::size_t>(n);
@@ -42,7 +49,7 @@ class mutable_buffer {
 public:
     constexpr mutable_buffer() noexcept = default;
 
-    template <std::integral Size>
+    template <detail::byte_count Size>
     constexpr mutable_buffer(void* data, Size bytes) noexcept
         : data_(data), size_(detail::to_size(bytes)) {}
 
@@ -73,7 +80,7 @@ class const_buffer {
 public:
     constexpr const_buffer() noexcept = default;
 
-    template <std::integral Size>
+    template <detail::byte_count Size>
     constexpr const_buffer(const void* data, Size bytes) noexcept
         : data_(data), size_(detail::to_size(bytes)) {}
 
