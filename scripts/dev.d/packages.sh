@@ -65,7 +65,7 @@ apt_update() {
         patiently "reading apt's package lists" build/log/apt-update.log apt_get update
     fi
 }
-apt_knows() { apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
+apt_knows() { [[ $(apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[!"("]* ]]; }
 
 # install_packages PACKAGE...
 install_packages() {
