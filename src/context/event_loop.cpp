@@ -140,16 +140,16 @@ void event_loop::run() {
     }
     const running scope(*this);
     for (;;) {
-        run_ready();
-        deliver_inbox();
-        fire_timers();
-        admit_queued();
-        retry_cancels();
         if (stop_requested_.load(std::memory_order_acquire)) [[unlikely]] {
             shut_down();
             stop_requested_.store(false, std::memory_order_relaxed);
             return;
         }
+        run_ready();
+        deliver_inbox();
+        fire_timers();
+        admit_queued();
+        retry_cancels();
         if (!ready_.empty()) {
             poll();
         } else if (has_work()) {
@@ -161,7 +161,9 @@ void event_loop::run() {
 }
 
 void event_loop::stop() noexcept {
-    stop_requested_.store(true, std::memory_order_release);
+    // Sequentially consistent with park(), which says that it sleeps and then looks at the flag: one of the
+    // two sees what the other wrote.
+    stop_requested_.store(true);
     if (inbox_.unpark_for_signal()) {
         wake();
     }
@@ -278,11 +280,11 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
 
 void event_loop::park(std::int64_t until_ns) noexcept {
     watch_wake_descriptor();
-    if (!inbox_.try_park()) {
-        poll();
+    if (!watching_ || !inbox_.try_park()) {
+        poll();  // not while nobody could wake us
         return;
     }
-    if (stop_requested_.load(std::memory_order_acquire)) {
+    if (stop_requested_.load()) {
         inbox_.unpark();
         return;
     }

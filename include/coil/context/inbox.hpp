@@ -27,13 +27,13 @@ public:
     /// Any thread. True when the owner sleeps and the caller must wake it although nothing was pushed.
     [[nodiscard]] bool unpark_for_signal() noexcept {
         queue_node* expected = parked();
-        return head_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel);
+        return head_.compare_exchange_strong(expected, nullptr);
     }
 
     /// Owner. False when something arrived: do not sleep.
     [[nodiscard]] bool try_park() noexcept {
         queue_node* expected = nullptr;
-        return head_.compare_exchange_strong(expected, parked(), std::memory_order_acq_rel);
+        return head_.compare_exchange_strong(expected, parked());
     }
 
     /// Owner, after sleeping.

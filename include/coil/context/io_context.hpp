@@ -127,8 +127,9 @@ inline void io_context::co_spawn(task<> work) {
 
 template <class T>
 join_handle<T> io_context::spawn(task<T> work) {
+    auto* state = new detail::join_state<T>;
     auto coroutine = work.release();
-    auto* state = new detail::join_state<T>(coroutine);
+    state->watch(coroutine);
     coroutine.promise().observer = state;
     coroutine.promise().token = state->token();
     launch(coroutine);

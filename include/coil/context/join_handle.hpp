@@ -67,8 +67,9 @@ private:
 template <class T>
 class join_state final : public join_state_base, public frame_allocated {
 public:
-    explicit join_state(std::coroutine_handle<task_promise<T>> coroutine) noexcept
-        : coroutine_(coroutine) {}
+    join_state() noexcept = default;
+
+    void watch(std::coroutine_handle<task_promise<T>> coroutine) noexcept { coroutine_ = coroutine; }
 
     void finished(promise_base& root) noexcept override {
         current_loop->remove_root(root);
