@@ -32,6 +32,7 @@ def all_servers(build):
     redis = shutil.which("redis-server")
     return [
         ours("coil", "coil redis_ping", build / "examples" / "redis_ping"),
+        ours("coil_park", "coil redis_ping --idle park", build / "examples" / "redis_ping", "--idle", "park"),
         ours("raw_uring", "raw C io_uring", net / "raw_uring", package="liburing-dev"),
         ours("raw_uring_spin", "raw C io_uring, spins 50 µs", net / "raw_uring", "--spin", "50", package="liburing-dev"),
         ours("raw_uring_min_wait", "raw C io_uring, min-wait 16:20", net / "raw_uring", "--min-wait", "16:20",

@@ -1,0 +1,21 @@
+"""Programs that run many sleeping coroutines."""
+
+import json
+
+from . import process
+
+
+class Sleepers:
+    def __init__(self, key, title, program, package=None):
+        self.key, self.title, self.program = key, title, program
+        self.missing = None if program.exists() else f"not installed ({package})" if package else "not built"
+
+    def measure(self, count, cpu, memory=False):
+        options = ["--memory"] if memory else []
+        return json.loads(process.run([self.program, count, *options], timeout=120, cpu=cpu))
+
+
+def all_sleepers(build):
+    timers = build / "bench" / "timers"
+    return [Sleepers("coil", "coil", timers / "coil_sleepers"),
+            Sleepers("asio", "Asio", timers / "asio_sleepers", "libasio-dev")]
