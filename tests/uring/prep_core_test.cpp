@@ -116,12 +116,12 @@ TEST_F(prep_core, epoll_ctl_and_epoll_wait_do_what_the_calls_do) {
     ASSERT_EQ(::write(p.out, "x", 1), 1);
     std::array<::epoll_event, 4> got{};
     ASSERT_EQ(::epoll_wait(epoll, got.data(), 4, 0), 1);
-    EXPECT_EQ(got[0].data.u64, 42U);
+    EXPECT_EQ(std::uint64_t{got[0].data.u64}, 42U); // the struct is packed
     COIL_NEEDS(r, epoll_wait);
     got = {};
     EXPECT_EQ(run(r, prep::epoll_wait(epoll, got.data(), 4)), 1);
-    EXPECT_EQ(got[0].data.u64, 42U);
-    EXPECT_EQ(got[0].events, EPOLLIN);
+    EXPECT_EQ(std::uint64_t{got[0].data.u64}, 42U); // the struct is packed
+    EXPECT_EQ(std::uint32_t{got[0].events}, EPOLLIN);
 }
 
 // ---- time
