@@ -70,15 +70,14 @@ public:
                 s = map_span();
                 insert(*s);
             }
-            while (count < batch_frames) {
+            do {
                 free_frame* frame = take_one(*s, frame_bytes);
-                if (frame == nullptr) {
-                    remove(*s);  // full
-                    break;
-                }
                 frame->next = head;
                 head = frame;
                 ++count;
+            } while (count < batch_frames && !is_full(*s, frame_bytes));
+            if (is_full(*s, frame_bytes)) {
+                remove(*s);
             }
         }
         return {head, count};
@@ -112,15 +111,14 @@ private:
         return s.fresh + frame_bytes <= begin + span_bytes;
     }
 
+    /// From a span that is not full.
     static free_frame* take_one(span& s, std::size_t frame_bytes) noexcept {
         free_frame* frame = s.free;
         if (frame != nullptr) {
             s.free = frame->next;
-        } else if (has_fresh(s, frame_bytes)) {
+        } else {
             frame = reinterpret_cast<free_frame*>(s.fresh);
             s.fresh += frame_bytes;
-        } else {
-            return nullptr;
         }
         ++s.used;
         return frame;
@@ -143,7 +141,7 @@ private:
     }
 
     std::mutex mutex_;
-    span* available_ = nullptr;  // spans with a frame to give
+    span* available_ = nullptr;  // the spans that are not full, no others
 };
 
 /// Never destroyed: frames may be freed by destructors of statics.
