@@ -88,6 +88,9 @@ public:
         state_ = state::value;
     }
     void set_error(std::exception_ptr error) noexcept {
+        if (state_ == state::value) {  // a local's destructor threw after co_return
+            std::destroy_at(std::addressof(value_));
+        }
         std::construct_at(&error_, std::move(error));
         state_ = state::error;
     }
