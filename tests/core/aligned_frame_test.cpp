@@ -1,0 +1,61 @@
+// Over-aligned locals of coroutines, in frames of their own and in frames inside other frames.
+
+#include "core/support.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+using coil::task;
+using core_test::drive;
+
+namespace {
+
+struct alignas(64) line {
+    unsigned char bytes[64];
+};
+
+[[gnu::noinline]] bool aligned(const void* p, std::size_t alignment) {
+    return reinterpret_cast<std::uintptr_t>(p) % alignment == 0;
+}
+
+task<bool> with_local() {
+    line here{};
+    here.bytes[63] = 1;
+    co_return aligned(&here, 64) && here.bytes[63] == 1;
+}
+
+task<bool> with_argument(line argument) { co_return aligned(&argument, 64); }
+
+task<bool> across_a_suspension(char odd) {
+    alignas(32) char small[32] = {odd};
+    line big{};
+    const bool first = co_await with_local();
+    const bool second = co_await with_argument(big);
+    co_return first && second && aligned(small, 32) && aligned(&big, 64) && small[0] == odd;
+}
+
+TEST(AlignedFrame, LocalsOf64AreAligned) {
+    for (int i = 0; i < 100; ++i) {
+        EXPECT_TRUE(drive(with_local()));
+    }
+}
+
+TEST(AlignedFrame, ArgumentsAreToo) { EXPECT_TRUE(drive(with_argument(line{}))); }
+
+TEST(AlignedFrame, AndFramesThatOthersAwait) {
+    for (char i = 0; i < 100; ++i) {
+        EXPECT_TRUE(drive(across_a_suspension(i)));
+    }
+}
+
+TEST(AlignedFrame, SoAreTheFramesOfSpawnedTasks) {
+    auto root = []() -> task<bool> {
+        coil::join_handle<bool> a = coil::spawn(with_local());
+        coil::join_handle<bool> b = coil::spawn(across_a_suspension('x'));
+        const bool first = co_await a;
+        co_return co_await b && first;
+    };
+    EXPECT_TRUE(coil::run(root()));
+}
+
+}  // namespace

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace coil_test {
+
+[[noreturn]] inline void fail_with_errno(const char* what) {
+    throw std::system_error(errno, std::generic_category(), what);
+}
+
+/// An owned descriptor for the side of a test that does not run on coil.
+class descriptor {
+public:
+    explicit descriptor(int fd = -1) noexcept : fd_(fd) {}
+    descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    descriptor& operator=(descriptor&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~descriptor() { reset(); }
+
+    void reset() noexcept {
+        if (fd_ >= 0) {
+            ::close(fd_);
+        }
+        fd_ = -1;
+    }
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+    operator int() const noexcept { return fd_; }
+
+private:
+    int fd_;
+};
+
+struct pipe_pair {
+    pipe_pair() {
+        int fds[2];
+        if (::pipe2(fds, O_CLOEXEC) != 0) {
+            fail_with_errno("pipe2");
+        }
+        in = descriptor{fds[0]};
+        out = descriptor{fds[1]};
+    }
+
+    void put(std::string_view bytes) const {
+        if (::write(out, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+            fail_with_errno("write");
+        }
+    }
+
+    descriptor in;
+    descriptor out;
+};
+
+/// Two ends of a connection; of AF_UNIX, so that what is sent has arrived when send() returns.
+struct socket_pair {
+    explicit socket_pair(int type = SOCK_STREAM) {
+        int fds[2];
+        if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds) != 0) {
+            fail_with_errno("socketpair");
+        }
+        a = descriptor{fds[0]};
+        b = descriptor{fds[1]};
+    }
+
+    descriptor a;
+    descriptor b;
+};
+
+/// A listening socket of 127.0.0.1 at a free port.
+struct listener {
+    listener() : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        ::socklen_t length = sizeof address;
+        auto* const a = reinterpret_cast<::sockaddr*>(&address);
+        if (::bind(socket, a, length) != 0 || ::listen(socket, 128) != 0 ||
+            ::getsockname(socket, a, &length) != 0) {
+            fail_with_errno("listener");
+        }
+    }
+
+    /// A client whose connection waits to be accepted.
+    [[nodiscard]] descriptor connect() const {
+        descriptor client{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+        if (::connect(client, reinterpret_cast<const ::sockaddr*>(&address), sizeof address) != 0) {
+            fail_with_errno("connect");
+        }
+        return client;
+    }
+
+    [[nodiscard]] std::uint16_t port() const { return ntohs(address.sin_port); }
+
+    descriptor socket;
+    ::sockaddr_in address{};
+};
+
+inline std::set<int> open_descriptors() {
+    std::set<int> open;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        const std::string name = entry.path().filename();
+        int fd = -1;
+        std::from_chars(name.data(), name.data() + name.size(), fd);
+        open.insert(fd);
+    }
+    for (auto it = open.begin(); it != open.end();) {
+        it = ::fcntl(*it, F_GETFD) < 0 ? open.erase(it) : std::next(it);  // the iterator's own
+    }
+    return open;
+}
+
+/// Whoever derives from it must end with the descriptors it began with (guarantee G4).
+class no_descriptor_leak : public ::testing::Test {
+protected:
+    void SetUp() override { before_ = open_descriptors(); }
+    void TearDown() override {
+        for (const int fd : open_descriptors()) {
+            if (!before_.contains(fd)) {
+                ADD_FAILURE() << "descriptor " << fd << " leaked: "
+                              << std::filesystem::read_symlink("/proc/self/fd/" +
+                                                               std::to_string(fd));
+            }
+        }
+    }
+
+private:
+    std::set<int> before_;
+};
+
+/// Whether a call would have something to do on `fd` right now.
+inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+
+}  // namespace coil_test
