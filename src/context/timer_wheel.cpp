@@ -42,15 +42,17 @@ void timer_wheel::insert(timer_node& node) noexcept {
         next_event_ = std::min(next_event_, tick);
         return;
     }
+    // The level on which it is less than a whole turn away, counted in slots: the slot in which current_
+    // lies has been distributed and comes round again only after a turn.
+    constexpr std::int64_t farthest_slot = (1 << level_bits) - 1;
     std::size_t level = 0;
     int shift = level0_bits;
-    while (level + 1 < higher_levels && distance >= std::int64_t{(1 << level_bits) - 1} << shift) {
+    while (level + 1 < higher_levels && (tick >> shift) - (current_ >> shift) > farthest_slot) {
         ++level;
         shift += level_bits;
     }
     // Beyond the last level's reach a timer waits in the farthest slot and is placed anew from there.
-    const std::int64_t reach = std::int64_t{(1 << level_bits) - 1} << shift;
-    const std::int64_t index = (distance < reach ? tick : current_ + reach) >> shift;
+    const std::int64_t index = std::min(tick >> shift, (current_ >> shift) + farthest_slot);
     put(wheel_->higher[level], index, node);
     next_event_ = std::min(next_event_, index << shift);
 }

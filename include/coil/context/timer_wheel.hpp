@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -43,7 +44,8 @@ public:
             return false;
         }
         if (size_ == 0) {
-            current_ = now_ns >> tick_shift;
+            // Never back: what expire() fires and is armed again at once must wait for the next tick.
+            current_ = std::max(current_, now_ns >> tick_shift);
             next_event_ = never;
         }
         node.tick = ceil_tick(deadline_ns);
