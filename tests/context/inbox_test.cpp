@@ -1,0 +1,117 @@
+// The inbox: what other threads leave there arrives once, in their order, and wakes a sleeper.
+
+#include <coil/context/inbox.hpp>
+
+#include "support/run.hpp"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+using coil::detail::inbox;
+using coil::detail::queue_node;
+
+namespace {
+
+struct letter : queue_node {
+    int sender = 0;
+    int number = 0;
+};
+
+TEST(Inbox, GivesEverythingInOrder) {
+    inbox box;
+    letter letters[3];
+    EXPECT_TRUE(box.empty());
+    for (auto& l : letters) {
+        EXPECT_FALSE(box.push(l)) << "nobody sleeps";
+    }
+    EXPECT_FALSE(box.empty());
+    queue_node* node = box.take_all();
+    for (auto& l : letters) {
+        EXPECT_EQ(node, &l);
+        node = node->next;
+    }
+    EXPECT_EQ(node, nullptr);
+    EXPECT_TRUE(box.empty());
+    EXPECT_EQ(box.take_all(), nullptr);
+}
+
+TEST(Inbox, OnlyTheFirstPushAfterParkingMustWake) {
+    inbox box;
+    letter a;
+    letter b;
+    EXPECT_TRUE(box.try_park());
+    EXPECT_TRUE(box.push(a));
+    EXPECT_FALSE(box.push(b));
+    box.unpark();
+    EXPECT_EQ(box.take_all(), &a);
+    EXPECT_EQ(a.next, &b);
+}
+
+TEST(Inbox, DoesNotParkOnWhatHasArrived) {
+    inbox box;
+    letter a;
+    EXPECT_FALSE(box.push(a));
+    EXPECT_FALSE(box.try_park());
+    EXPECT_EQ(box.take_all(), &a);
+    EXPECT_TRUE(box.try_park());
+    box.unpark();
+    EXPECT_TRUE(box.empty());
+}
+
+TEST(Inbox, ASignalWakesOnlyASleeper) {
+    inbox box;
+    EXPECT_FALSE(box.unpark_for_signal());
+    EXPECT_TRUE(box.try_park());
+    EXPECT_TRUE(box.unpark_for_signal());
+    EXPECT_FALSE(box.unpark_for_signal());
+}
+
+TEST(Inbox, ManyProducersOneSleepyConsumer_NothingIsLostOrReordered) {
+    constexpr int producers = 3;
+    const int each = coil_test::rounds(20'000, 1'000'000);
+    inbox box;
+    std::atomic<int> wakes{0};
+    std::vector<std::vector<letter>> letters(producers);
+    std::vector<std::thread> threads;
+    for (int p = 0; p < producers; ++p) {
+        letters[static_cast<std::size_t>(p)].resize(static_cast<std::size_t>(each));
+        threads.emplace_back([&, p] {
+            int number = 0;
+            for (letter& l : letters[static_cast<std::size_t>(p)]) {
+                l.sender = p;
+                l.number = number++;
+                if (box.push(l)) {
+                    wakes.fetch_add(1);
+                    wakes.notify_one();
+                }
+            }
+        });
+    }
+    int next[producers] = {};
+    int received = 0;
+    int owed = 0;  // wake-ups that must have come
+    while (received < producers * each) {
+        if (box.empty()) {
+            if (!box.try_park()) {
+                continue;
+            }
+            // Sleeps until somebody saw that it sleeps; a lost wake-up hangs here.
+            wakes.wait(owed);
+            ++owed;
+            box.unpark();
+        }
+        for (queue_node* node = box.take_all(); node != nullptr;) {
+            auto& l = static_cast<letter&>(*node);
+            node = node->next;
+            ASSERT_EQ(l.number, next[l.sender]++);
+            ++received;
+        }
+    }
+    for (auto& t : threads) {
+        t.join();
+    }
+    EXPECT_EQ(wakes, owed);
+}
+
+}  // namespace
