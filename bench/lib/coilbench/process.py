@@ -175,6 +175,8 @@ def main(body):
     def interrupt(*_):
         raise KeyboardInterrupt
 
+    # Also where a shell started this in the background, with SIGINT ignored.
+    signal.signal(signal.SIGINT, interrupt)
     signal.signal(signal.SIGTERM, interrupt)
     code = 1
     try:

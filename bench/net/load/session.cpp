@@ -34,7 +34,8 @@ std::uint64_t read_clock(clockid_t id) {
 // (clock_getcpuclockid).
 std::uint64_t cpu_of(int pid) {
     clockid_t id{};
-    if ((errno = clock_getcpuclockid(pid, &id)) != 0)
+    errno = clock_getcpuclockid(pid, &id);
+    if (errno != 0)
         fail("the server's CPU clock");
     return read_clock(id);
 }
@@ -147,6 +148,7 @@ int session::report(std::string_view engine_name) const {
     const double client = seconds(closed_.client_cpu - opened_.client_cpu);
     const double server = seconds(closed_.server_cpu - opened_.server_cpu);
     const auto count = static_cast<double>(replies_);
+    const std::uint64_t all_replies = replies_ + replies_before_;
     const auto us = [&](double share) {
         return static_cast<double>(latency_.percentile(share)) / 1000;
     };
@@ -162,8 +164,7 @@ int session::report(std::string_view engine_name) const {
         "\"stalled\": %s, \"total_requests\": %llu, \"client_cpu_s\": %.6f, \"client_busy\": %.4f",
         us(0.50), us(0.99), us(0.999), static_cast<double>(latency_.max()) / 1000,
         static_cast<unsigned long long>(errors_), stalled_ ? "true" : "false",
-        static_cast<unsigned long long>(replies_ + replies_before_), client,
-        wall > 0 ? client / wall : 0);
+        static_cast<unsigned long long>(all_replies), client, wall > 0 ? client / wall : 0);
     if (options_.server_pid > 0) {
         std::printf(
             ", \"server_cpu_s\": %.9f, \"server_busy\": %.4f, \"server_cpu_us_per_request\": %.4f",
