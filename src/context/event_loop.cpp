@@ -171,7 +171,7 @@ void event_loop::stop() noexcept {
 
 void event_loop::run_ready() {
     for (unsigned budget = turn_budget; budget > 0 && !ready_.empty(); --budget) {
-        resume(ready_.pop().coroutine);
+        resume(ready_.pop());
     }
 }
 
@@ -191,28 +191,6 @@ void event_loop::fire_timers() noexcept {
     if (timers_.size() > 0) {
         timers_.expire(now_ns());
     }
-}
-
-// ---- roots ----------------------------------------------------------------------------------------------
-
-void event_loop::add_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
-    root.previous_root = nullptr;
-    root.next_root = first_root_;
-    if (first_root_ != nullptr) {
-        first_root_->previous_root = &root;
-    }
-    first_root_ = &root;
-    ++roots_;
-    root.coroutine = coroutine;
-    ready_.push(root);
-}
-
-void event_loop::remove_root(promise_base& root) noexcept {
-    (root.previous_root != nullptr ? root.previous_root->next_root : first_root_) = root.next_root;
-    if (root.next_root != nullptr) {
-        root.next_root->previous_root = root.previous_root;
-    }
-    --roots_;
 }
 
 void event_loop::report_unhandled(std::exception_ptr error) noexcept {
@@ -363,9 +341,9 @@ void event_loop::shut_down() noexcept {
     do {
         deliver_inbox();
         ready_.clear();
-        while (first_root_ != nullptr) {
-            promise_base& root = *first_root_;
-            remove_root(root);
+        while (!roots_.empty()) {
+            promise_base& root = *roots_.first();
+            root_list::remove(root);
             ready_.clear();
             root.observer->abandoned(root);
         }

@@ -23,7 +23,7 @@ void wait_base::finish() noexcept {
             return;  // the delivery makes it ready
         }
     }
-    loop_->make_ready(node());
+    loop_->make_ready(node(), node().coroutine);
 }
 
 void wait_base::stop_observing() noexcept {
@@ -41,7 +41,7 @@ void wait_base::post_stop() noexcept {
 bool wait_base::stop_delivered() noexcept {
     stop_delivered_ = true;
     if (phase_ == phase::done) {
-        loop_->make_ready(node());
+        loop_->make_ready(node(), node().coroutine);
     }
     return phase_ == phase::pending;
 }
@@ -50,7 +50,7 @@ void wait_base::forget() noexcept {
     while (stop_posted_ && !stop_delivered_) {
         loop_->deliver_inbox();
     }
-    loop_->withdraw(node());
+    loop_->withdraw(node(), node().coroutine);
 }
 
 void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,

@@ -56,10 +56,10 @@ span* map_span() {
 /// The frames of one size class that no thread caches. The mutex is taken once per batch.
 class frame_pool {
 public:
-    /// Up to `batch_frames` frames in a list; at least one, or std::bad_alloc.
-    std::pair<free_frame*, std::uint32_t> take(std::size_t frame_bytes) {
+    /// Up to `batch_frames` frames in a list that ends at no_frame; at least one, or std::bad_alloc.
+    free_frame* take(std::size_t frame_bytes) {
         const std::scoped_lock lock(mutex_);
-        free_frame* head = nullptr;
+        free_frame* head = &no_frame;
         std::uint32_t count = 0;
         while (count < batch_frames) {
             span* s = available_;
@@ -72,20 +72,21 @@ public:
             }
             do {
                 free_frame* frame = take_one(*s, frame_bytes);
-                frame->next = head;
+                *frame = {head, ++count};
                 head = frame;
-                ++count;
             } while (count < batch_frames && !is_full(*s, frame_bytes));
             if (is_full(*s, frame_bytes)) {
                 remove(*s);
             }
         }
-        return {head, count};
+        return head;
     }
+
+    /// Takes back a list that ends at no_frame.
 
     void give(free_frame* head, std::size_t frame_bytes) noexcept {
         const std::scoped_lock lock(mutex_);
-        while (head != nullptr) {
+        while (head != &no_frame) {
             free_frame* frame = head;
             head = frame->next;
             span& s = *span_of(frame);
@@ -162,7 +163,7 @@ struct cache_flusher {
     ~cache_flusher() {
         for (std::size_t c = 1; c < frame_classes; ++c) {
             frame_list& list = frame_lists[c];
-            if (list.head != nullptr) {
+            if (list.head != &no_frame) {
                 pools()[c].give(list.head, c * frame_alignment);
             }
             list = {};
@@ -181,10 +182,8 @@ void* allocate_frame_slow(std::size_t bytes) {
     flush_at_thread_exit();
     const std::size_t c = frame_class(bytes);
     const std::size_t frame_bytes = c * frame_alignment;
-    auto [frame, count] = pools()[c].take(frame_bytes);
-    frame_list& list = frame_lists[c];
-    list.head = frame->next;
-    list.room = cache_limit(frame_bytes) - (count - 1);
+    free_frame* const frame = pools()[c].take(frame_bytes);
+    frame_lists[c] = {frame->next, cache_limit(frame_bytes)};
     return frame;
 }
 
@@ -197,20 +196,19 @@ void free_frame_slow(void* memory, std::size_t bytes) noexcept {
     const std::size_t c = frame_class(bytes);
     frame_list& list = frame_lists[c];
     auto* head = static_cast<free_frame*>(memory);
-    head->next = nullptr;
-    if (list.head == nullptr) {
-        // The first free of this class on this thread: there was no limit yet.
-        list = {head, cache_limit(c * frame_alignment) - 1};
+    if (list.limit == 0) {
+        // The first free of this class on this thread.
+        *head = {&no_frame, 1};
+        list = {head, cache_limit(c * frame_alignment)};
         return;
     }
-    std::uint32_t moved = 1;
-    for (; moved < batch_frames && list.head != nullptr; ++moved) {
+    head->next = &no_frame;
+    for (std::uint32_t moved = 1; moved < batch_frames && list.head != &no_frame; ++moved) {
         free_frame* frame = list.head;
         list.head = frame->next;
         frame->next = head;
         head = frame;
     }
-    list.room += moved - 1;
     pools()[c].give(head, c * frame_alignment);
 }
 

@@ -7,6 +7,7 @@
 #include <coil/context/wait.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
+#include <coil/core/ready_queue.hpp>
 #include <coil/uring/ring.hpp>
 
 #include <atomic>
@@ -42,8 +43,12 @@ public:
     void stop() noexcept;
 
     // Ready queue.
-    void make_ready(queue_node& node) noexcept { ready_.push(node); }
-    bool withdraw(queue_node& node) noexcept { return ready_.remove(node); }
+    void make_ready(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
+        ready_.push(node, coroutine);
+    }
+    void withdraw(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
+        ready_.remove(node, coroutine);
+    }
 
     /// Any thread: `node.deliver` runs on the owner thread.
     void post(queue_node& node) noexcept {
@@ -55,8 +60,10 @@ public:
     void deliver_inbox() noexcept;
 
     // Roots: top-level coroutines. add_root makes it ready as well.
-    void add_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept;
-    void remove_root(promise_base& root) noexcept;
+    void add_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
+        roots_.insert(root);
+        ready_.push(root, coroutine);
+    }
     void report_unhandled(std::exception_ptr error) noexcept;
 
     // Timers.
@@ -114,10 +121,9 @@ private:
     void stop_watching() noexcept;
     void cancel_everything() noexcept;
     void shut_down() noexcept;
-    [[nodiscard]] bool has_work() const noexcept { return roots_ > 0 || in_flight_ > 0; }
+    [[nodiscard]] bool has_work() const noexcept { return !roots_.empty() || in_flight_ > 0; }
 
     // Touched by every await.
-    fifo ready_;
     std::optional<uring::ring> ring_;
     std::uint32_t in_flight_ = 0;  // SQEs whose completion will come, without the loop's own
     std::uint32_t max_in_flight_;
@@ -125,8 +131,7 @@ private:
     fifo queued_;    // io_waits held back by a full queue or by max_in_flight
     fifo retrying_;  // io_waits whose cancellation must be asked for again
     std::int64_t retry_at_ns_ = 0;
-    std::uint32_t roots_ = 0;
-    promise_base* first_root_ = nullptr;
+    root_list roots_;
     context_metrics metrics_;
 
     // Idle.
@@ -141,6 +146,8 @@ private:
     io_context& context_;
     const io_context_options& options_;
     std::thread::id bound_to_;
+
+    ready_queue ready_;
 
     // Touched by other threads.
     inbox inbox_;

@@ -85,13 +85,13 @@ class detached_observer final : public root_observer {
 public:
     static detached_observer instance;
 
+    constexpr detached_observer() noexcept : root_observer(true) {}
+
+    /// Only with an exception: see root_observer::indifferent.
     void finished(promise_base& root) noexcept override {
-        current_loop->remove_root(root);
-        auto& promise = static_cast<task_promise<void>&>(root);
-        if (std::exception_ptr error = promise.outcome.error()) [[unlikely]] {
-            current_loop->report_unhandled(std::move(error));
-        }
-        std::coroutine_handle<task_promise<void>>::from_promise(promise).destroy();
+        root_list::remove(root);
+        current_loop->report_unhandled(static_cast<task_promise<void>&>(root).outcome.error());
+        abandoned(root);
     }
 
     void abandoned(promise_base& root) noexcept override {

@@ -47,7 +47,7 @@ public:
     [[nodiscard]] bool withdraw_waiter(waiter& w) noexcept;
 
 protected:
-    join_state_base() noexcept = default;
+    join_state_base() noexcept : root_observer(false) {}
     ~join_state_base() = default;
 
     void mark_done() noexcept;
@@ -72,7 +72,7 @@ public:
     void watch(std::coroutine_handle<task_promise<T>> coroutine) noexcept { coroutine_ = coroutine; }
 
     void finished(promise_base& root) noexcept override {
-        current_loop->remove_root(root);
+        root_list::remove(root);
         take_outcome();
         coroutine_.destroy();
         end();

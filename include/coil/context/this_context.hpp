@@ -25,26 +25,22 @@ namespace detail {
 
 class [[nodiscard("did you forget to co_await?")]] yield_awaiter : queue_node {
 public:
-    yield_awaiter() noexcept {}  // not defaulted: `{}` would then zero it first
+    yield_awaiter() noexcept { coroutine = nullptr; }
     yield_awaiter(const yield_awaiter&) = delete;
     yield_awaiter& operator=(const yield_awaiter&) = delete;
     ~yield_awaiter() {
-        if (loop_ != nullptr) [[unlikely]] {
-            loop_->withdraw(*this);
+        if (coroutine != nullptr && current_loop != nullptr) [[unlikely]] {
+            current_loop->withdraw(*this, coroutine);  // destroyed while queued
         }
     }
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> waiter) noexcept {
         assert(current_loop != nullptr && "co_await yield() outside of an io_context");
-        loop_ = current_loop;
         coroutine = waiter;
-        loop_->make_ready(*this);
+        current_loop->make_ready(*this, waiter);
     }
-    void await_resume() noexcept { loop_ = nullptr; }
-
-private:
-    event_loop* loop_ = nullptr;  // while queued
+    void await_resume() noexcept { coroutine = nullptr; }
 };
 
 }  // namespace detail

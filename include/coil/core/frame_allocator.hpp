@@ -28,13 +28,19 @@ constexpr std::size_t frame_class(std::size_t bytes) noexcept {
     return (bytes + frame_alignment - 1) / frame_alignment;
 }
 
+/// A free frame knows how many lie below it, so that a list needs no counter of its own: a counter would be
+/// one more word that every allocation waits for.
 struct free_frame {
     free_frame* next;
+    std::uint32_t below;
 };
 
+/// The bottom of every list.
+constinit inline free_frame no_frame{nullptr, 0};
+
 struct frame_list {
-    free_frame* head = nullptr;
-    std::uint32_t room = 0;  // frames that may still be pushed before a batch goes to the pool
+    free_frame* head = &no_frame;
+    std::uint32_t limit = 0;  // longer lists give a batch back to the pool; 0 before the first use
 };
 
 /// Trivial on purpose: access is one thread-pointer offset, with no initialisation check.
@@ -49,9 +55,9 @@ inline void* allocate_frame(std::size_t bytes) {
 #else
     if (bytes <= largest_pooled_frame) [[likely]] {
         frame_list& list = frame_lists[frame_class(bytes)];
-        if (free_frame* frame = list.head) [[likely]] {
+        free_frame* const frame = list.head;
+        if (frame != &no_frame) [[likely]] {
             list.head = frame->next;
-            ++list.room;
             return frame;
         }
     }
@@ -65,11 +71,12 @@ inline void deallocate_frame(void* memory, std::size_t bytes) noexcept {
 #else
     if (bytes <= largest_pooled_frame) [[likely]] {
         frame_list& list = frame_lists[frame_class(bytes)];
-        if (list.room > 0) [[likely]] {
-            auto* frame = static_cast<free_frame*>(memory);
+        const std::uint32_t below = list.head->below + 1;
+        if (below <= list.limit) [[likely]] {
+            auto* const frame = static_cast<free_frame*>(memory);
             frame->next = list.head;
+            frame->below = below;
             list.head = frame;
-            --list.room;
             return;
         }
     }

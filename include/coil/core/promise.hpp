@@ -25,7 +25,12 @@ public:
     /// The context shuts down: the coroutine will not go on.
     virtual void abandoned(promise_base& root) noexcept = 0;
 
+    /// Whether a coroutine that ends well may destroy itself without asking: the quick way for the many
+    /// that nobody waits for.
+    const bool indifferent;
+
 protected:
+    explicit constexpr root_observer(bool is_indifferent) noexcept : indifferent(is_indifferent) {}
     ~root_observer() = default;
 };
 
@@ -46,9 +51,36 @@ public:
     promise_base() noexcept {}  // NOLINT(*-member-init)
 
     root_observer* observer = nullptr;
-    promise_base* previous_root;  // while it hangs in the list
-    promise_base* next_root;
+    promise_base* next_root;   // while it hangs in a root_list
+    promise_base** root_link;  // the pointer that points here
     inplace_stop_token token;
+};
+
+/// The roots of one context.
+class root_list {
+public:
+    [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+    [[nodiscard]] promise_base* first() const noexcept { return first_; }
+
+    void insert(promise_base& root) noexcept {
+        root.next_root = first_;
+        root.root_link = &first_;
+        if (first_ != nullptr) {
+            first_->root_link = &root.next_root;
+        }
+        first_ = &root;
+    }
+
+    /// Takes a root out of whatever list it is in.
+    static void remove(promise_base& root) noexcept {
+        *root.root_link = root.next_root;
+        if (root.next_root != nullptr) {
+            root.next_root->root_link = root.root_link;
+        }
+    }
+
+private:
+    promise_base* first_ = nullptr;
 };
 
 struct final_awaiter {
@@ -60,7 +92,13 @@ struct final_awaiter {
         if (promise.observer == nullptr) [[likely]] {
             return transfer_to(promise.coroutine);
         }
-        promise.observer->finished(promise);  // the frame is gone after this
+        // A root: its frame is gone after this.
+        if (promise.observer->indifferent && !self.promise().outcome.has_error()) {
+            root_list::remove(promise);
+            self.destroy();
+        } else {
+            promise.observer->finished(promise);
+        }
         return transfer_to_nobody();
     }
 
@@ -95,6 +133,7 @@ public:
         state_ = state::error;
     }
 
+    [[nodiscard]] bool has_error() const noexcept { return state_ == state::error; }
     [[nodiscard]] std::exception_ptr error() const noexcept {
         return state_ == state::error ? error_ : nullptr;
     }
@@ -137,6 +176,7 @@ class result<void> {
 public:
     void set_value() noexcept {}
     void set_error(std::exception_ptr error) noexcept { error_ = std::move(error); }
+    [[nodiscard]] bool has_error() const noexcept { return error_ != nullptr; }
     [[nodiscard]] std::exception_ptr error() const noexcept { return error_; }
     void take() {
         if (error_) [[unlikely]] {
