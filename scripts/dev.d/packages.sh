@@ -73,9 +73,13 @@ install_packages() {
     if ! may_install; then
         say "this needs packages that are not installed, and only root may install them:"
         if have apt-get; then
-            die "    apt-get update && apt-get install -y --no-install-recommends $*"
+            say "    apt-get update && apt-get install -y --no-install-recommends $*"
+        else
+            say "    your distribution's counterparts of Debian's $*"
         fi
-        die "    your distribution's counterparts of Debian's $*"
+        [[ -n ${CXX:-} ]] || installed_compiler >/dev/null ||
+            say "    and a compiler: the newest of clang-$newest_clang to clang-$oldest_clang that there is"
+        exit 1
     fi
     if ((EUID != 0)); then
         say "sudo may ask for your password to install: $*"
@@ -134,7 +138,7 @@ compiler_packages() {
 
 # Sets and exports CXX: the environment's, else the one chosen before, else the newest clang to be had.
 need_compiler() {
-    local version memory=build/log/compiler package
+    local memory=build/log/compiler package
     if [[ -n ${CXX:-} ]]; then
         if ! have "$CXX"; then
             package=$(package_of_compiler "$CXX")
@@ -144,7 +148,7 @@ need_compiler() {
     elif [[ -r $memory ]] && have "$(<"$memory")"; then
         CXX=$(<"$memory")
     else
-        choose_clang
+        choose_compiler
         mkdir -p build/log
         echo "$CXX" >"$memory"
     fi
@@ -155,34 +159,35 @@ need_compiler() {
     export CXX
 }
 
-choose_clang() {
+# The newest suitable compiler that is here: clang, else GCC.
+installed_compiler() {
+    local name
+    for name in $(seq -f 'clang++-%g' "$newest_clang" -1 "$oldest_clang") clang++ g++-16 g++-15 g++-14; do
+        if have "$name" && identify "$name" && ((${clang_major:-$oldest_clang} >= oldest_clang)); then
+            echo "$name"
+            return
+        fi
+    done
+    return 1
+}
+
+choose_compiler() {
     local version
-    if may_install && ! have "clang++-$newest_clang" && ! apt_knows "clang-$newest_clang"; then
-        # The lists may be absent or old. Without them what is here will do.
-        apt_update || true
-    fi
-    for ((version = newest_clang; version >= oldest_clang; version--)); do
-        if have "clang++-$version"; then
-            CXX=clang++-$version
-            return
-        elif may_install && apt_knows "clang-$version"; then
-            install_packages "clang-$version"
-            CXX=clang++-$version
-            return
+    if may_install && ! have "clang++-$newest_clang"; then
+        if ! apt_knows "clang-$newest_clang"; then
+            # The lists may be absent or old. Without them what is here will do.
+            apt_update || true
         fi
-    done
-    if have clang++ && identify clang++ && [[ -n $clang_major ]] && ((clang_major >= oldest_clang)); then
-        CXX=clang++
-        return
+        for ((version = newest_clang; version >= oldest_clang; version--)); do
+            if have "clang++-$version"; then
+                break
+            elif apt_knows "clang-$version"; then
+                install_packages "clang-$version"
+                break
+            fi
+        done
     fi
-    for version in 16 15 14; do
-        if have "g++-$version"; then
-            CXX=g++-$version
-            return
-        fi
-    done
-    say "no suitable compiler is installed. As root:"
-    die "    apt-get update && apt-get install -y --no-install-recommends clang-$newest_clang   (or the newest of clang-17 to clang-22 there is)"
+    CXX=$(installed_compiler) || install_packages "clang-$newest_clang"
 }
 
 dev_setup() {
