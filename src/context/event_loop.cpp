@@ -229,7 +229,10 @@ void event_loop::wait() noexcept {
     // Without anything in flight only a timer or another thread can make work: nothing to spin for.
     if (idle_.what() == idle_policy::kind::spin && spinning_pays_ && in_flight_ > 0) {
         poll();
-        if (!ready_.empty() || spin(until)) {
+        if (!ready_.empty()) {
+            return;
+        }
+        if (spin(until)) {
             poll();
             return;
         }
