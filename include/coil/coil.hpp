@@ -16,4 +16,5 @@
 #include <coil/io/socket.hpp>
 #include <coil/net/acceptor.hpp>
 #include <coil/net/inet_address.hpp>
+#include <coil/net/resolve.hpp>
 #include <coil/net/socket.hpp>

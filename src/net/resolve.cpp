@@ -1,0 +1,339 @@
+#include <coil/context/event_loop.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/net/resolve.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <coroutine>
+#include <csignal>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <netdb.h>
+
+namespace coil::net {
+
+namespace {
+
+using coil::detail::event_loop;
+using coil::detail::queue_node;
+
+std::atomic<detail::lookup_function> current_lookup_function{&::getaddrinfo};
+
+struct results_deleter {
+    void operator()(::addrinfo* results) const noexcept { ::freeaddrinfo(results); }
+};
+
+/// A look-up: a job for a helper thread and, as a node of the context's inbox, the way back.
+///
+/// It has two owners, the awaiter and the helper; `state_` is their whole hand-shake. An abandoned
+/// look-up is deleted by the helper. An answered one is deleted by the awaiter, but not before the
+/// helper has said that it left the context alone: the context may be gone a moment after its last
+/// coroutine went on.
+class lookup : public queue_node {
+public:
+    lookup(const std::string& host, const std::string& service) : host_(host), service_(service) {}
+
+    // The awaiter's side.
+
+    using delivery = void (*)(queue_node&, event_loop&) noexcept;
+    void begin(event_loop& loop, void* waiter, delivery when_answered) noexcept {
+        loop_ = &loop;
+        waiter_ = waiter;
+        deliver = when_answered;
+    }
+    [[nodiscard]] void* waiter() const noexcept { return waiter_; }
+
+    /// True: the look-up is the helper's alone from now on. False: the answer is on its way.
+    [[nodiscard]] bool abandon() noexcept {
+        state expected = state::wanted;
+        return state_.compare_exchange_strong(expected, state::abandoned,
+                                              std::memory_order_acq_rel);
+    }
+
+    /// When the answer has been delivered; the helper is a few instructions from leaving.
+    void wait_until_helper_left() const noexcept {
+        while (state_.load(std::memory_order_acquire) != state::left) {
+            std::this_thread::yield();
+        }
+    }
+
+    /// No error and addresses, or the error; when the answer has been delivered.
+    [[nodiscard]] std::error_code error() const noexcept {
+        return error_ == EAI_SYSTEM ? std::error_code(system_error_, std::generic_category())
+                                    : std::error_code(error_, resolver_category());
+    }
+    [[nodiscard]] std::vector<inet_address> addresses() const {
+        std::vector<inet_address> all;
+        for (const ::addrinfo* a = results_.get(); a != nullptr; a = a->ai_next) {
+            if (a->ai_family == AF_INET || a->ai_family == AF_INET6) {
+                all.emplace_back(a->ai_addr, a->ai_addrlen);
+            }
+        }
+        return all;
+    }
+
+    // The helper's side.
+
+    void perform() noexcept {
+        if (state_.load(std::memory_order_relaxed) == state::wanted) {
+            ::addrinfo hints{};
+            hints.ai_socktype = SOCK_STREAM; // else every address comes once per kind of socket
+            ::addrinfo* results = nullptr;
+            error_ = current_lookup_function.load(std::memory_order_relaxed)(
+                host_.c_str(), service_.c_str(), &hints, &results);
+            system_error_ = errno;
+            results_.reset(error_ == 0 ? results : nullptr);
+        }
+        finish();
+    }
+
+    void fail(int system_error) noexcept {
+        error_ = EAI_SYSTEM;
+        system_error_ = system_error;
+        finish();
+    }
+
+    lookup* next_job = nullptr;
+
+private:
+    enum class state { wanted, answered, left, abandoned };
+
+    void finish() noexcept {
+        state expected = state::wanted;
+        if (!state_.compare_exchange_strong(expected, state::answered, std::memory_order_acq_rel)) {
+            delete this;
+            return;
+        }
+        loop_->post(*this);
+        state_.store(state::left, std::memory_order_release);
+    }
+
+    const std::string host_;
+    const std::string service_;
+    event_loop* loop_ = nullptr;
+    void* waiter_ = nullptr;
+    std::atomic<state> state_{state::wanted};
+    int error_ = 0;
+    int system_error_ = 0;
+    std::unique_ptr<::addrinfo, results_deleter> results_;
+};
+
+/// The threads that look up. One is made per look-up, up to a limit, and ends when no job is left.
+/// Trivially destructible: a helper may still be in getaddrinfo while the process ends.
+class helper_threads {
+public:
+    void give(lookup& job) noexcept {
+        {
+            const std::scoped_lock lock(mutex_);
+            (first_ == nullptr ? first_ : last_->next_job) = &job;
+            last_ = &job;
+            if (threads_ == detail::max_lookup_threads) {
+                return;
+            }
+            ++threads_;
+        }
+        try {
+            start_thread();
+        } catch (const std::system_error& e) {
+            one_fewer(e.code().value());
+        }
+    }
+
+private:
+    /// Without signals: they are for the program's own threads.
+    void start_thread() {
+        ::sigset_t all;
+        ::sigset_t before;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before);
+        struct restore {
+            const ::sigset_t& mask;
+            ~restore() { ::pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
+        } const at_end{before};
+        std::thread([this] { work(); }).detach();
+    }
+
+    void work() noexcept {
+        for (;;) {
+            lookup* job = nullptr;
+            {
+                const std::scoped_lock lock(mutex_);
+                if (first_ == nullptr) {
+                    --threads_;
+                    return;
+                }
+                job = std::exchange(first_, first_->next_job);
+            }
+            job->perform();
+        }
+    }
+
+    /// No thread could be made: the jobs are for the others, and if there are none, they fail.
+    void one_fewer(int system_error) noexcept {
+        lookup* orphans = nullptr;
+        {
+            const std::scoped_lock lock(mutex_);
+            if (--threads_ == 0) {
+                orphans = std::exchange(first_, nullptr);
+            }
+        }
+        while (orphans != nullptr) {
+            lookup& job = *std::exchange(orphans, orphans->next_job);
+            job.fail(system_error);
+        }
+    }
+
+    std::mutex mutex_;
+    lookup* first_ = nullptr;
+    lookup* last_ = nullptr; // while first_ is set
+    unsigned threads_ = 0;
+};
+
+constinit helper_threads helpers;
+
+class lookup_awaiter : public coil::detail::wait_base {
+public:
+    lookup_awaiter(const std::string& host, const std::string& service)
+        : lookup_(new lookup(host, service)) {}
+    lookup_awaiter(const lookup_awaiter&) = delete;
+    lookup_awaiter& operator=(const lookup_awaiter&) = delete;
+    ~lookup_awaiter() {
+        if (pending()) {
+            stop_observing();
+            cancel();
+            while (pending()) {
+                loop_->deliver_inbox(); // the answer is there, or a few instructions away
+            }
+        }
+        delete lookup_;
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        const inplace_stop_token token = coil::detail::stop_token_of(waiter);
+        begin(coil::detail::required_loop(), waiter);
+        if (token.stop_requested()) {
+            delete std::exchange(lookup_, nullptr);
+            finish();
+            return;
+        }
+        lookup_->begin(*loop_, this, [](queue_node& node, event_loop&) noexcept {
+            auto& answered = static_cast<lookup&>(node);
+            answered.wait_until_helper_left();
+            static_cast<lookup_awaiter*>(answered.waiter())->finish();
+        });
+        helpers.give(*lookup_);
+        observe<lookup_awaiter>(token);
+    }
+
+    /// The finished look-up; null when it was cancelled.
+    [[nodiscard]] const lookup* await_resume() noexcept {
+        resumed();
+        return lookup_;
+    }
+
+private:
+    friend class coil::detail::wait_base;
+
+    void cancel() noexcept {
+        if (pending() && lookup_->abandon()) {
+            lookup_ = nullptr;
+            finish();
+        }
+    }
+
+    lookup* lookup_;
+};
+
+std::optional<std::uint16_t> parse_port(const std::string& service) noexcept {
+    std::uint16_t port = 0;
+    const char* const end = service.data() + service.size();
+    const auto [rest, error] = std::from_chars(service.data(), end, port);
+    return rest == end && error == std::errc() ? std::optional(port) : std::nullopt;
+}
+
+bool is_number(const std::string& text) noexcept {
+    return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+class category final : public std::error_category {
+public:
+    [[nodiscard]] const char* name() const noexcept override { return "coil.resolver"; }
+    [[nodiscard]] std::string message(int code) const override { return ::gai_strerror(code); }
+    [[nodiscard]] std::error_condition default_error_condition(int code) const noexcept override {
+        switch (code) {
+        case EAI_AGAIN:
+            return std::errc::resource_unavailable_try_again;
+        case EAI_MEMORY:
+            return std::errc::not_enough_memory;
+        case EAI_FAMILY:
+            return std::errc::address_family_not_supported;
+        default:
+            return {code, *this};
+        }
+    }
+};
+
+[[noreturn]] void fail(std::error_code error, const std::string& host, const std::string& service) {
+    std::string what = "coil: cannot resolve \"" + host + '"';
+    if (!is_number(service)) {
+        what += ", service \"" + service + '"';
+    }
+    throw std::system_error(error, what);
+}
+
+} // namespace
+
+task<std::vector<inet_address>> resolve(std::string host, std::string service) {
+    const std::optional<std::uint16_t> port = parse_port(service);
+    if (host.empty() || host.find('\0') != std::string::npos) {
+        fail({EAI_NONAME, resolver_category()}, host, service);
+    }
+    // getaddrinfo would take a number beyond 65535 modulo 65536.
+    if (service.find('\0') != std::string::npos || (!port && is_number(service))) {
+        fail({EAI_SERVICE, resolver_category()}, host, service);
+    }
+    std::vector<inet_address> addresses;
+    if (port) {
+        if (const auto numeric = inet_address::parse(host, *port)) {
+            addresses.push_back(*numeric);
+            co_return addresses;
+        }
+    }
+    lookup_awaiter pending(host, service);
+    const lookup* const answer = co_await pending;
+    if (answer == nullptr) {
+        fail(std::make_error_code(std::errc::operation_canceled), host, service);
+    }
+    if (const std::error_code error = answer->error()) {
+        fail(error, host, service);
+    }
+    addresses = answer->addresses();
+    if (addresses.empty()) {
+        fail({EAI_NONAME, resolver_category()}, host, service);
+    }
+    co_return addresses;
+}
+
+COIL_NOT_A_COROUTINE task<std::vector<inet_address>> resolve(std::string host, std::uint16_t port) {
+    return resolve(std::move(host), std::to_string(port));
+}
+
+const std::error_category& resolver_category() noexcept {
+    static const category instance;
+    return instance;
+}
+
+detail::lookup_function detail::exchange_lookup_function(lookup_function f) noexcept {
+    return current_lookup_function.exchange(f);
+}
+
+} // namespace coil::net
