@@ -1,9 +1,9 @@
 #include <coil/uring/kernel.hpp>
+#include <coil/uring/syscall.hpp>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <limits>
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -12,29 +12,16 @@
 namespace coil::uring {
 namespace {
 
-// Every architecture but alpha shares these numbers; C libraries older than the calls lack them.
+// C libraries older than the calls lack their numbers, which every architecture but alpha shares.
 #ifdef __NR_io_uring_setup
 constexpr long nr_setup = __NR_io_uring_setup;
-constexpr long nr_enter = __NR_io_uring_enter;
 constexpr long nr_register = __NR_io_uring_register;
 #else
 constexpr long nr_setup = 425;
-constexpr long nr_enter = 426;
 constexpr long nr_register = 427;
 #endif
 
 int result(long r) noexcept { return r < 0 ? -errno : static_cast<int>(r); }
-
-// A number per thread that is never used again. Neither a thread's id nor the address of its
-// storage would do: both come back, and an index registered by a dead thread may by then name
-// another ring in the thread that inherited them.
-std::uint64_t this_thread_number() noexcept {
-    static std::atomic<std::uint64_t> last{0};
-    constinit thread_local std::uint64_t mine = 0;
-    if (mine == 0) [[unlikely]]
-        mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
-    return mine;
-}
 
 class shared_memory {
 public:
@@ -94,15 +81,11 @@ public:
 
     int enter(unsigned to_submit, unsigned min_complete, unsigned flags, const void* arg,
               std::size_t arg_size) noexcept override {
-        int ring = fd_;
         if (!tried_to_attach_) [[unlikely]]
             attach();
-        if (attached_thread_ == this_thread_number()) {
-            ring = index_;
-            flags |= enter_flag::registered_ring;
-        }
-        return result(
-            ::syscall(nr_enter, ring, to_submit, min_complete, flags, arg, arg_size));
+        const bool mine = direct_.thread != 0 && direct_.thread == detail::thread_number;
+        return detail::sys_enter(mine ? direct_.ring : fd_, to_submit, min_complete,
+                                 mine ? flags | direct_.flags : flags, arg, arg_size);
     }
 
     int control(register_op op, void* arg, unsigned count) noexcept override {
@@ -150,41 +133,49 @@ private:
     // the same, so a refusal is no error.
     int attach() noexcept {
         tried_to_attach_ = true;
-        if (attached_thread_ != 0)
-            return attached_thread_ == this_thread_number() ? 0 : -EBUSY;
+        const std::uint64_t me = detail::number_this_thread();
+        if (direct_.thread != 0)
+            return direct_.thread == me ? 0 : -EBUSY;
         rsrc_update update{};
         update.offset = ring_fd_any_slot;
         update.data = static_cast<std::uint64_t>(fd_);
         const long r = ::syscall(nr_register, fd_,
                                  static_cast<std::uint32_t>(register_op::ring_fds), &update, 1U);
-        if (r == 1) {
-            index_ = static_cast<int>(update.offset);
-            attached_thread_ = this_thread_number();
-        }
+        if (r == 1)
+            direct_ = {me, static_cast<int>(update.offset), enter_flag::registered_ring};
+        else
+            direct_ = {me, fd_, 0};
         return 0;
     }
 
     int detach() noexcept {
-        if (attached_thread_ != this_thread_number())
+        if (direct_.thread == 0 || direct_.thread != detail::thread_number)
             return 0;
-        rsrc_update update{};
-        update.offset = static_cast<std::uint32_t>(index_);
-        ::syscall(nr_register, fd_, static_cast<std::uint32_t>(register_op::unregister_ring_fds),
-                  &update, 1U);
-        attached_thread_ = 0;
+        if ((direct_.flags & enter_flag::registered_ring) != 0) {
+            rsrc_update update{};
+            update.offset = static_cast<std::uint32_t>(direct_.ring);
+            ::syscall(nr_register, fd_,
+                      static_cast<std::uint32_t>(register_op::unregister_ring_fds), &update, 1U);
+        }
+        direct_ = {};
         return 0;
     }
 
     int fd_ = -1;
-    int index_ = -1;
     bool tried_to_attach_ = false;
-    std::uint64_t attached_thread_ = 0; // 0: none
     shared_memory sq_;
     shared_memory cq_;
     shared_memory sqes_;
 };
 
 } // namespace
+
+std::uint64_t detail::number_this_thread() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    if (thread_number == 0)
+        thread_number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    return thread_number;
+}
 
 std::unique_ptr<kernel> make_linux_kernel() { return std::make_unique<linux_kernel>(); }
 

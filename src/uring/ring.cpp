@@ -49,10 +49,6 @@ std::uint32_t give_up_one(std::uint32_t flags, std::uint32_t required) noexcept 
     return flags;
 }
 
-// As good as for ever, and small enough that the kernel can add the present to it.
-constexpr std::chrono::hours longest_wait{24 * 365 * 100};
-constexpr timespec longest_timeout{std::chrono::seconds{longest_wait}.count(), 0};
-
 template <class T>
 T* at(void* base, std::uint32_t offset) noexcept {
     return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
@@ -143,55 +139,13 @@ void ring::set_up(const ring_options& options) {
     opcodes_ = probe_opcodes(*kernel_);
 }
 
-int ring::enter(unsigned min_complete, unsigned extra_flags, const timespec* timeout,
-                unsigned min_wait_usec) noexcept {
-    store_release(sq_tail_, tail_);
-    const std::uint32_t to_submit = tail_ - load_acquire(sq_head_);
-    std::uint32_t flags = extra_flags;
-    if (min_complete != 0 || timeout != nullptr)
-        flags |= enter_flag::getevents;
-
-    if ((setup_flags_ & setup::sqpoll) != 0) {
-        // The kernel's thread announces its sleep and then looks at the tail once more; this side
-        // moves the tail and then looks at the announcement. One of the two must see the other.
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-        if ((load_relaxed(sq_flags_) & sq_flag::need_wakeup) != 0)
-            flags |= enter_flag::sq_wakeup;
-        if (flags == 0)
-            return static_cast<int>(to_submit);
-    } else if (to_submit == 0 && flags == 0) {
-        return 0;
-    }
-
-    if ((features_ & feature::min_timeout) == 0)
-        min_wait_usec = 0;
-    if (timeout == nullptr && min_wait_usec == 0)
-        return kernel_->enter(to_submit, min_complete, flags, nullptr, 0);
-
-    // With a minimum and no timeout the kernel would take the minimum for the timeout.
-    if (timeout == nullptr) {
-        timeout = &longest_timeout;
-        flags &= ~enter_flag::abs_timer;
-    }
-    getevents_arg arg{};
-    arg.min_wait_usec = min_wait_usec;
-    arg.ts = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(timeout));
-    return kernel_->enter(to_submit, min_complete, flags | enter_flag::ext_arg, &arg, sizeof arg);
-}
-
-int ring::submit() noexcept { return enter(0, needs_enter() ? enter_flag::getevents : 0); }
-
-int ring::submit_and_wait(unsigned n) noexcept {
-    return enter(n, needs_enter() ? enter_flag::getevents : 0);
-}
-
 int ring::wait(std::chrono::nanoseconds timeout) noexcept {
     using namespace std::chrono;
     if (has_completions() || timeout <= nanoseconds::zero()) {
         const int r = has_completions() ? submit() : enter(0, enter_flag::getevents);
         return has_completions() ? 0 : r < 0 ? r : -ETIME;
     }
-    timeout = std::min<nanoseconds>(timeout, longest_wait); // now() + timeout must fit
+    timeout = std::min<nanoseconds>(timeout, detail::longest_wait); // now() + timeout must fit
     const auto end = now() + timeout;
     for (nanoseconds left = timeout;;) {
         timespec ts{};

@@ -99,8 +99,9 @@ TEST(abi, each_name_is_listed_once) {
 
 template <class Theirs, class Ours>
 void expect_same_size(const char* name) {
-    if constexpr (!requires { Theirs::absent; })
+    if constexpr (!requires { Theirs::absent; }) {
         EXPECT_EQ(sizeof(Theirs), sizeof(Ours)) << name;
+    }
 }
 #define COIL_SIZE(theirs, ours) expect_same_size<theirs, ours>(#theirs)
 

@@ -70,7 +70,11 @@ TEST_F(prep_file, errors_are_those_of_the_calls) {
     EXPECT_EQ(run(r, prep::read(directory, buf, 1, 0)), outcome(::read(directory, buf, 1)));
     EXPECT_EQ(run(r, prep::write(directory, buf, 1, 0)), outcome(::write(directory, buf, 1)));
     const descriptor fd = file_with("a", "0123456789");
-    EXPECT_EQ(run(r, prep::read(fd, nullptr, 4, 0)), outcome(::read(fd, nullptr, 4)));
+    void* forbidden = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(forbidden, MAP_FAILED);
+    EXPECT_EQ(run(r, prep::read(fd, forbidden, 4, 0)), outcome(::read(fd, forbidden, 4)));
+    EXPECT_EQ(run(r, prep::read(fd, forbidden, 4, 0)), -EFAULT);
+    ::munmap(forbidden, 4096);
 }
 
 TEST_F(prep_file, readv_and_writev) {

@@ -222,8 +222,9 @@ public:
     ~buffer_group() {
         buf_reg reg{};
         reg.bgid = group_;
-        if (error == 0)
+        if (error == 0) {
             EXPECT_EQ(r_.get_kernel().control(register_op::unregister_pbuf_ring, &reg, 1), 0);
+        }
     }
     std::string_view content(const cqe& c) const {
         return {memory.data() + buffer_id(c) * 16, static_cast<std::size_t>(c.res)};
@@ -340,8 +341,9 @@ TEST_F(prep_net, zero_copy_sends_say_when_the_buffer_is_free) {
         const cqe free = next(r);
         EXPECT_EQ(free.user_data, result.user_data);
         EXPECT_TRUE(free.flags & cqe_flag::notif);
-        if (s.ioprio & recvsend_flag::zc_report_usage) // loopback always copies
+        if (s.ioprio & recvsend_flag::zc_report_usage) { // loopback always copies
             EXPECT_EQ(static_cast<std::uint32_t>(free.res), notif_usage_zc_copied);
+        }
     }
     t.one.reset();
     reader.join();

@@ -145,8 +145,9 @@ void random_walk(ring& r, std::uint32_t seed, unsigned steps, bool submits_whole
         default: {
             const int n = r.enter(0, enter_flag::getevents);
             ASSERT_GE(n, 0);
-            if (submits_whole)
+            if (submits_whole) {
                 ASSERT_EQ(static_cast<std::size_t>(n), committed.size());
+            }
             for (int i = 0; i < n; ++i) {
                 expected.push_back(committed.front());
                 committed.pop_front();
@@ -281,8 +282,9 @@ TEST(queue, the_callback_may_queue_and_submit) {
         r.for_each_completion([&](const cqe& c) {
             seen.push_back(c.user_data);
             for (int i = 0; i < 2 && c.user_data <= 100; ++i) {
-                if (r.room() == 0)
+                if (r.room() == 0) {
                     ASSERT_GT(r.submit(), 0);
+                }
                 queue(r, prep::nop(), ++last);
             }
         });

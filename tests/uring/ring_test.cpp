@@ -319,8 +319,9 @@ TEST_F(ring_on_io_uring, a_disabled_ring_belongs_to_the_thread_that_enables_it) 
         queue(r, prep::nop(), 2);
     }};
     owner.join();
-    if ((r.setup_flags() & setup::single_issuer) != 0)
+    if ((r.setup_flags() & setup::single_issuer) != 0) {
         EXPECT_EQ(r.submit(), -EEXIST);
+    }
 }
 
 TEST_F(ring_on_io_uring, an_enabled_ring_cannot_be_enabled) {
@@ -418,6 +419,35 @@ TEST_F(ring_on_io_uring, a_detached_ring_is_gone_when_another_thread_destroys_it
         owner.join();
         EXPECT_TRUE(hangs_up(p.in, 10000));
     }
+}
+
+TEST_F(ring_on_io_uring, only_the_attached_thread_takes_the_shortcut) {
+    ring_options options;
+    options.start_disabled = true;
+    ring r{options};
+    const kernel::shortcut& direct = r.get_kernel().direct();
+    EXPECT_EQ(direct.thread, 0U);
+    std::uint64_t first = 0;
+    std::thread{[&] {
+        ASSERT_EQ(r.enable(), 0);
+        EXPECT_EQ(direct.thread, 0U);
+        ASSERT_EQ(run(r, prep::nop()), 0);
+        first = direct.thread;
+        EXPECT_EQ(first, coil::uring::detail::thread_number);
+        r.detach_thread();
+        EXPECT_EQ(direct.thread, 0U);
+        ASSERT_EQ(run(r, prep::nop()), 0);
+        EXPECT_EQ(direct.thread, 0U);
+        r.attach_thread();
+        EXPECT_EQ(direct.thread, first);
+    }}.join();
+    EXPECT_EQ(direct.thread, first);
+    EXPECT_NE(first, 0U);
+    std::thread{[&] {
+        ring own{8};
+        ASSERT_EQ(run(own, prep::nop()), 0);
+        EXPECT_NE(own.get_kernel().direct().thread, first);
+    }}.join();
 }
 
 TEST_F(ring_on_io_uring, attaching_and_detaching_change_nothing_but_speed) {

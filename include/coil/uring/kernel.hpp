@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -58,6 +59,21 @@ public:
 
     /// A short name for logs: "io_uring".
     virtual std::string_view name() const noexcept = 0;
+
+    /// How one thread may enter without asking this object: the system call itself, on `ring`, with
+    /// `flags` added. `thread` is that thread's detail::thread_number, 0 where there is no shortcut
+    /// (yet); a ring on any other thread calls enter(). Only a kernel that is the running Linux
+    /// kernel has one.
+    struct shortcut {
+        std::uint64_t thread = 0;
+        int ring = -1;
+        std::uint32_t flags = 0;
+    };
+
+    const shortcut& direct() const noexcept { return direct_; }
+
+protected:
+    shortcut direct_;
 };
 
 /// The running Linux kernel, by system calls. The first thread that enters also registers the

@@ -3,6 +3,7 @@
 #include <coil/uring/abi.hpp>
 #include <coil/uring/kernel.hpp>
 #include <coil/uring/probe.hpp>
+#include <coil/uring/syscall.hpp>
 #include <coil/uring/tsan.hpp>
 
 #include <atomic>
@@ -18,6 +19,12 @@ namespace coil::uring {
 inline constexpr std::uint32_t default_setup_flags =
     setup::clamp | setup::submit_all | setup::coop_taskrun | setup::taskrun_flag |
     setup::single_issuer | setup::defer_taskrun;
+
+namespace detail {
+// As good as for ever, and small enough for the kernel to add the present to it.
+inline constexpr std::chrono::hours longest_wait{24 * 365 * 100};
+inline constexpr timespec longest_timeout{std::chrono::seconds{longest_wait}.count(), 0};
+} // namespace detail
 
 /// How to set a ring up.
 ///
@@ -139,14 +146,51 @@ public:
     /// completions first), -EBADR (completions were lost, see lost_completions()), -EEXIST (the
     /// wrong thread), -EBADFD (not enabled). So a wait that ended early may return 0 or more, with
     /// fewer completions than asked for; the expiry of a prep::timeout also ends every wait.
-    int enter(unsigned min_complete, unsigned extra_flags = 0, const timespec* timeout = nullptr,
-              unsigned min_wait_usec = 0) noexcept;
+    [[gnu::always_inline]] int enter(unsigned min_complete, unsigned extra_flags = 0,
+                                     const timespec* timeout = nullptr,
+                                     unsigned min_wait_usec = 0) noexcept {
+        store_release(sq_tail_, tail_);
+        const std::uint32_t to_submit = tail_ - load_acquire(sq_head_);
+        std::uint32_t flags = extra_flags;
+        if (min_complete != 0 || timeout != nullptr)
+            flags |= enter_flag::getevents;
+
+        if ((setup_flags_ & setup::sqpoll) != 0) [[unlikely]] {
+            // The kernel's thread announces its sleep and then looks at the tail once more; this
+            // side moves the tail and then looks at the announcement. One must see the other.
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+            if ((load_relaxed(sq_flags_) & sq_flag::need_wakeup) != 0)
+                flags |= enter_flag::sq_wakeup;
+            if (flags == 0)
+                return static_cast<int>(to_submit);
+        } else if (to_submit == 0 && flags == 0) {
+            return 0;
+        }
+
+        if ((features_ & feature::min_timeout) == 0)
+            min_wait_usec = 0;
+        if (timeout == nullptr && min_wait_usec == 0)
+            return call(to_submit, min_complete, flags, nullptr, 0);
+        // With a minimum and no timeout the kernel would take the minimum for the timeout.
+        if (timeout == nullptr) {
+            timeout = &detail::longest_timeout;
+            flags &= ~enter_flag::abs_timer;
+        }
+        getevents_arg arg{};
+        arg.min_wait_usec = min_wait_usec;
+        arg.ts = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(timeout));
+        return call(to_submit, min_complete, flags | enter_flag::ext_arg, &arg, sizeof arg);
+    }
 
     /// Submits; also posts completions where the kernel has flagged some. Does not wait.
-    int submit() noexcept;
+    [[gnu::always_inline]] int submit() noexcept {
+        return enter(0, needs_enter() ? enter_flag::getevents : 0);
+    }
 
     /// Submits, and waits until there are `n` completions in the queue.
-    int submit_and_wait(unsigned n) noexcept;
+    [[gnu::always_inline]] int submit_and_wait(unsigned n) noexcept {
+        return n != 0 ? enter(n) : submit();
+    }
 
     /// Submits, and waits for a completion: 0 when there is one, -ETIME when the time is over,
     /// -EINTR on a signal, or another error of enter(). A time of zero or less looks and does not
@@ -248,6 +292,16 @@ private:
     }
     std::uint32_t index_of(const sqe* s) const noexcept {
         return static_cast<std::uint32_t>(s - sqes_);
+    }
+
+    // Never a function of its own: see syscall.hpp.
+    [[gnu::always_inline]] int call(unsigned to_submit, unsigned min_complete, unsigned flags,
+                                    const void* arg, std::size_t arg_size) noexcept {
+        const kernel::shortcut& direct = kernel_->direct();
+        if (direct.thread != 0 && direct.thread == detail::thread_number) [[likely]]
+            return detail::sys_enter(direct.ring, to_submit, min_complete, flags | direct.flags,
+                                     arg, arg_size);
+        return kernel_->enter(to_submit, min_complete, flags, arg, arg_size);
     }
 
     void set_up(const ring_options& options);

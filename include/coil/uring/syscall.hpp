@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if !defined(__x86_64__) && !(defined(__aarch64__) && defined(__LP64__))
+#include <cerrno>
+#include <unistd.h>
+#endif
+
+// io_uring_enter(2) without a function around it. The first return instruction after a system call
+// is mispredicted on processors whose return stack the kernel has to clear, and waits there for
+// whatever the kernel left unfinished: a quarter of a short call's time. So the instruction stands
+// in the caller's own loop, which then has nothing to return from.
+
+namespace coil::uring::detail {
+
+/// A number of its own for each thread, never used again, or 0 until the thread has asked for it
+/// (number_this_thread). Neither a thread's id nor the address of its storage would do to say which
+/// thread registered a ring: both come back, and an index registered by a dead thread may by then
+/// name another ring in the thread that inherited them.
+inline constinit thread_local std::uint64_t thread_number = 0;
+
+std::uint64_t number_this_thread() noexcept;
+
+/// io_uring_enter(2): its result, or -errno.
+[[gnu::always_inline]] inline int sys_enter(int ring, unsigned to_submit, unsigned min_complete,
+                                            unsigned flags, const void* arg,
+                                            std::size_t arg_size) noexcept {
+    constexpr long number = 426; // on every architecture but alpha
+#if defined(__x86_64__)
+    long result = number;
+    register long a4 __asm__("r10") = static_cast<long>(flags);
+    register const void* a5 __asm__("r8") = arg;
+    register std::size_t a6 __asm__("r9") = arg_size;
+    __asm__ volatile("syscall"
+                     : "+a"(result)
+                     : "D"(static_cast<long>(ring)), "S"(static_cast<long>(to_submit)),
+                       "d"(static_cast<long>(min_complete)), "r"(a4), "r"(a5), "r"(a6)
+                     : "rcx", "r11", "memory");
+    return static_cast<int>(result);
+#elif defined(__aarch64__) && defined(__LP64__)
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = ring;
+    register long x1 __asm__("x1") = static_cast<long>(to_submit);
+    register long x2 __asm__("x2") = static_cast<long>(min_complete);
+    register long x3 __asm__("x3") = static_cast<long>(flags);
+    register const void* x4 __asm__("x4") = arg;
+    register std::size_t x5 __asm__("x5") = arg_size;
+    __asm__ volatile("svc #0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
+    return static_cast<int>(x0);
+#else
+    const long result = ::syscall(number, ring, to_submit, min_complete, flags, arg, arg_size);
+    return result < 0 ? -errno : static_cast<int>(result);
+#endif
+}
+
+} // namespace coil::uring::detail
