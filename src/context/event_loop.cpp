@@ -42,6 +42,17 @@ void print_unhandled(const char* where, const std::exception_ptr& error) noexcep
     }
 }
 
+/// A number that no other thread ever has. A thread's id would not do: it comes back, and the kernel
+/// still takes the ring of a thread that ended for that thread's alone.
+std::uint64_t this_thread_number() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    constinit thread_local std::uint64_t mine = 0;
+    if (mine == 0) {
+        mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
+    return mine;
+}
+
 void spin_pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -82,20 +93,20 @@ void event_loop::open_ring() {
     }
     skips_completions_ = (ring_->features() & uring::feature::cqe_skip) != 0;
     min_wait_ = (ring_->features() & uring::feature::min_timeout) != 0;
-    bound_to_ = std::thread::id();
+    bound_to_ = 0;
 }
 
 void event_loop::bind_to_this_thread() {
-    if (bound_to_ == std::this_thread::get_id()) {
+    if (ring_ && bound_to_ == this_thread_number()) {
         return;
     }
-    if (bound_to_ != std::thread::id()) {
+    if (!ring_ || bound_to_ != 0) {
         open_ring();  // the kernel lets only one thread ever use a SINGLE_ISSUER ring; nothing is in it
     }
     if (const int error = ring_->enable(); error < 0) {
         throw std::system_error(-error, std::generic_category(), "coil: enabling the ring");
     }
-    bound_to_ = std::this_thread::get_id();
+    bound_to_ = this_thread_number();
 }
 
 /// Marks this thread as the loop's for the duration of run(), and leaves nothing behind however it ends.

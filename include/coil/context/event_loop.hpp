@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
-#include <thread>
 
 namespace coil {
 class io_context;
@@ -145,7 +144,7 @@ private:
 
     io_context& context_;
     const io_context_options& options_;
-    std::thread::id bound_to_;
+    std::uint64_t bound_to_ = 0;  // number of the thread that the ring was enabled on; 0: none yet
 
     ready_queue ready_;
 
