@@ -155,7 +155,7 @@ auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noex
             std::move(op).take_element(), detail::saturated_ns(deadline.time_since_epoch()),
             sleep_awaitable::from::epoch));
     } else {
-        return timeout(std::forward<Op>(op), deadline - Clock::now());
+        return timeout(std::forward<Op>(op), detail::span_until(deadline));
     }
 }
 

@@ -22,10 +22,18 @@ constexpr std::int64_t saturated_ns(std::chrono::duration<Rep, Period> d) noexce
     if (ns >= limit) {
         return INT64_MAX / 2;
     }
-    if (ns <= 0) {
+    if (!(ns > 0)) {  // nor is what is not a number
         return 0;
     }
     return std::chrono::duration_cast<std::chrono::nanoseconds>(d).count();
+}
+
+/// How long it is until `tp`. The difference alone could overflow from the far past into the future.
+template <class Clock, class Duration>
+auto span_until(std::chrono::time_point<Clock, Duration> tp) noexcept {
+    const auto now = Clock::now();
+    using span = decltype(tp - now);
+    return tp > now ? tp - now : span::zero();
 }
 
 constexpr std::int64_t deadline_after(std::int64_t now_ns, std::int64_t ns) noexcept {
@@ -126,7 +134,7 @@ sleep_awaitable sleep_until(std::chrono::time_point<Clock, Duration> tp) noexcep
     if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
         return {detail::saturated_ns(tp.time_since_epoch()), sleep_awaitable::from::epoch};
     } else {
-        return sleep_for(tp - Clock::now());
+        return sleep_for(detail::span_until(tp));
     }
 }
 
