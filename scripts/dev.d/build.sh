@@ -75,25 +75,27 @@ dev_demo() {
     exec bench/demo/run build/release "$@"
 }
 
+# Names select; what begins with "--" is passed on to each script, for example --quick.
 dev_bench() {
+    local name names=() options=() status=0
+    for name in "$@"; do
+        case $name in
+            --*) options+=("$name") ;;
+            micro | net | stream | timers) names+=("$name") ;;
+            *) die "there is no benchmark '$name': micro, net, stream, timers" ;;
+        esac
+    done
+    ((${#names[@]})) || names=(micro net stream timers)
     need build bench
     need_compiler
     build_preset release
-    local name program ran=0 status=0
-    (($#)) || set -- all
-    for name in "$@"; do
-        for program in build/release/bench/bin/bench_*; do
-            if [[ -x $program && ($name == all || $program == */bench_$name) ]]; then
-                ran=1
-                say "$program"
-                "$program" || status=1
-            fi
-        done
-        if [[ $name == all || $name == net ]]; then
-            ran=1
-            bench/net/run build/release || status=1
-        fi
+    for name in "${names[@]}"; do
+        say "benchmark: $name"
+        case $name in
+            micro) build/release/bench/bin/bench_micro || status=1 ;;
+            net | timers) "bench/$name/run" build/release "${options[@]}" || status=1 ;;
+            stream) bench/net/stream build/release "${options[@]}" || status=1 ;;
+        esac
     done
-    ((ran)) || die "there is no benchmark '$*'"
     return "$status"
 }

@@ -20,8 +20,8 @@ packages_of() {
         build) echo cmake ninja-build ;;
         test) echo libgtest-dev netcat-openbsd redis-tools pkg-config python3 ;;
         sanitizers) compiler_packages sanitizers ;;
-        demo) echo netcat-openbsd redis-tools python3 ;;
-        bench) echo libbenchmark-dev liburing-dev libuv1-dev libasio-dev redis-server redis-tools python3 ;;
+        demo) echo netcat-openbsd redis-tools redis-server liburing-dev python3 ;;
+        bench) echo libbenchmark-dev liburing-dev libuv1-dev libasio-dev netcat-openbsd redis-server redis-tools python3 ;;
         lint) echo "clang-format-$clang_tools" "clang-tidy-$clang_tools" shellcheck git ;;
         chroot) echo debootstrap ;;
         *) die "no group of packages is called '$1'" ;;
@@ -51,11 +51,13 @@ may_install() {
     have apt-get && { ((EUID == 0)) || { have sudo && { sudo -n true 2>/dev/null || [[ -t 0 ]]; }; }; }
 }
 
-# RUNLEVEL=1 keeps Debian's packages from starting the servers they bring.
+as_root() {
+    if ((EUID == 0)); then "$@"; else sudo "$@"; fi
+}
+
+# RUNLEVEL=1 keeps packages from starting the servers they bring, where there is no systemd.
 apt_get() {
-    local root=()
-    ((EUID == 0)) || root=(sudo)
-    "${root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+    as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
         apt-get -q -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@"
 }
 
@@ -88,13 +90,16 @@ install_packages() {
     if ! apt-get install --simulate --no-install-recommends "$@" >/dev/null 2>&1; then
         apt_update || die "apt cannot reach its package lists"
     fi
-    if patiently "installing $*" "$log" apt_get install --no-install-recommends "$@"; then
-        return
+    if ! patiently "installing $*" "$log" apt_get install --no-install-recommends "$@"; then
+        # Lists that are some days old name files that the mirror no longer has.
+        apt_update || die "apt cannot reach its package lists"
+        patiently "once more: installing $*" "$log" apt_get install --no-install-recommends "$@" ||
+            die "apt could not install: $*"
     fi
-    # Lists that are some days old name files that the mirror no longer has.
-    apt_update || die "apt cannot reach its package lists"
-    patiently "once more: installing $*" "$log" apt_get install --no-install-recommends "$@" ||
-        die "apt could not install: $*"
+    if [[ " $* " == *' redis-server '* && -d /run/systemd/system ]]; then
+        # It is here to be measured, not to serve this machine.
+        as_root systemctl disable --quiet --now redis-server || true
+    fi
 }
 
 # need GROUP...: after this, what the groups hold is there.
