@@ -350,6 +350,7 @@ void event_loop::cancel_everything() noexcept {
 void event_loop::shut_down() noexcept {
     // Only run() leaves something in flight behind, and it ends with a shutdown on its own thread.
     if (on_owner_thread()) {
+        cancel_queued();
         cancel_everything();
     }
     do {

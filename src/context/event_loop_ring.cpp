@@ -127,6 +127,15 @@ void event_loop::admit_queued() noexcept {
     }
 }
 
+/// All at once: one by one, each would be searched for.
+void event_loop::cancel_queued() noexcept {
+    while (!queued_.empty()) {
+        auto& wait = io_wait_of(queued_.pop());
+        wait.queued_ = false;
+        wait.fail(-ECANCELED);
+    }
+}
+
 void event_loop::dequeue(io_wait& wait) noexcept {
     queued_.remove(wait.node());
     wait.queued_ = false;

@@ -105,6 +105,7 @@ private:
     void run_ready();
     void fire_timers() noexcept;
     void admit_queued() noexcept;
+    void cancel_queued() noexcept;
     void retry_cancels() noexcept;
     void poll() noexcept;
     void wait() noexcept;
