@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <unistd.h>
@@ -95,6 +97,21 @@ inline std::chrono::nanoseconds cpu_time(clockid_t clock = CLOCK_PROCESS_CPUTIME
     ::timespec t{};
     ::clock_gettime(clock, &t);
     return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+}
+
+/// Waits until another thread of this process sleeps in the kernel.
+inline void wait_until_asleep(pid_t thread) {
+    const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
+    for (;;) {
+        std::ifstream stat(path);
+        std::string line;
+        std::getline(stat, line);
+        const std::size_t state = line.rfind(')') + 2;
+        if (state < line.size() && line[state] == 'S') {
+            return;
+        }
+        std::this_thread::sleep_for(100us);
+    }
 }
 
 /// Runs `f` in a child process, where it may lower limits and install filters for good. What `f`

@@ -1,0 +1,133 @@
+// One context, run again and again, by different threads.
+
+#include "support/descriptors.hpp"
+#include "support/run.hpp"
+
+#include <latch>
+#include <stdexcept>
+#include <thread>
+
+#include <sched.h>
+
+using namespace coil;
+using namespace std::chrono_literals;
+
+namespace {
+
+class Rerun : public coil_test::no_descriptor_leak {};
+
+/// Something of everything: the ring, the timers, the inbox.
+task<int> work() {
+    int sum = 0;
+    for (int i = 0; i < 3; ++i) {
+        sum += co_await io::nop();
+        sum += co_await sleep_for(100us);
+        co_await yield();
+    }
+    co_return sum + 1;
+}
+
+TEST_F(Rerun, OnTheSameThread) {
+    io_context ctx;
+    for (int i = 0; i < 100; ++i) {
+        ASSERT_EQ(coil_test::run_on(ctx, work()), 1);
+    }
+}
+
+TEST_F(Rerun, OnManyThreadsOneAfterTheOther) {
+    io_context ctx;
+    for (int i = 0; i < 20; ++i) {
+        auto handle = ctx.spawn(work());
+        std::thread([&] { ctx.run(); }).join();
+        ASSERT_TRUE(handle.done());
+        ASSERT_EQ(handle.get(), 1);
+    }
+}
+
+TEST_F(Rerun, BackAndForthBetweenTwoThreadsThatLive) {
+    io_context ctx;
+    for (int i = 0; i < 20; ++i) {
+        ASSERT_EQ(coil_test::run_on(ctx, work()), 1);
+        auto handle = ctx.spawn(work());
+        std::thread other([&] { ctx.run(); });
+        other.join();
+        ASSERT_EQ(handle.get(), 1);
+    }
+}
+
+TEST_F(Rerun, StartAndJoinAgainAndAgain) {
+    io_context ctx(coil_test::with([](auto& o) { o.name = "again"; }));
+    for (int i = 0; i < 20; ++i) {
+        auto handle = ctx.spawn(work());
+        ctx.start();
+        ASSERT_EQ(handle.get(), 1);
+        ctx.join();
+        ctx.join();
+    }
+}
+
+TEST_F(Rerun, StartTwiceThrows) {
+    io_context ctx;
+    auto handle = ctx.spawn(work());
+    ctx.start();
+    EXPECT_THROW(ctx.start(), std::logic_error);
+    ctx.join();
+    EXPECT_EQ(handle.get(), 1);
+}
+
+TEST_F(Rerun, StartNamesItsThread) {
+    io_context ctx(coil_test::with([](auto& o) { o.name = "a name that is too long"; }));
+    auto name = []() -> task<std::string> {
+        char buf[64] = {};
+        ::pthread_getname_np(::pthread_self(), buf, sizeof buf);
+        co_return buf;
+    };
+    auto handle = ctx.spawn(name());
+    ctx.start();
+    EXPECT_EQ(handle.get(), "a name that is ");
+    ctx.join();
+}
+
+TEST_F(Rerun, ManyContextsOnOneThreadInTurn) {
+    for (int i = 0; i < 50; ++i) {
+        io_context ctx(8);
+        ASSERT_EQ(coil_test::run_on(ctx, work()), 1);
+    }
+}
+
+TEST_F(Rerun, AffinityHoldsWhileItRuns) {
+    const int here = ::sched_getcpu();
+    cpu_set_t before;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+    io_context ctx(coil_test::with([&](auto& o) { o.cpu_affinity = here; }));
+    auto processors = []() -> task<int> {
+        cpu_set_t mine;
+        ::sched_getaffinity(0, sizeof mine, &mine);
+        co_await yield();
+        co_return CPU_COUNT(&mine);
+    };
+    EXPECT_EQ(coil_test::run_on(ctx, processors()), 1);
+    cpu_set_t after;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+TEST_F(Rerun, AnImpossibleAffinityIsAnErrorThatNamesIt) {
+    io_context ctx(coil_test::with([](auto& o) { o.cpu_affinity = 4000; }));
+    try {
+        ctx.run();
+        FAIL() << "did not throw";
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::invalid_argument);
+        EXPECT_NE(std::string(e.what()).find("cpu_affinity 4000"), std::string::npos) << e.what();
+    }
+}
+
+TEST_F(Rerun, JoinRethrowsWhatMadeTheThreadFail) {
+    io_context ctx(coil_test::with([](auto& o) { o.cpu_affinity = 4000; }));
+    ctx.start();
+    EXPECT_THROW(ctx.join(), std::system_error);
+    ctx.join();
+}
+
+}  // namespace

@@ -1,0 +1,127 @@
+// coil::run: one task, its value or its exception, and everything else ends with it.
+
+#include "support/descriptors.hpp"
+#include "support/run.hpp"
+
+#include <cerrno>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+using namespace coil;
+using namespace std::chrono_literals;
+using coil_test::on_destruction;
+
+namespace {
+
+class Run : public coil_test::no_descriptor_leak {};
+
+TEST_F(Run, ReturnsTheValue) {
+    auto answer = []() -> task<int> { co_return 42; };
+    EXPECT_EQ(coil::run(answer()), 42);
+}
+
+TEST_F(Run, OfVoidReturns) {
+    bool ran = false;
+    auto mark = [](bool& flag) -> task<> {
+        co_await yield();
+        flag = true;
+    };
+    coil::run(mark(ran));
+    EXPECT_TRUE(ran);
+}
+
+TEST_F(Run, ReturnsReferencesAndWhatCanOnlyBeMoved) {
+    int target = 0;
+    auto refer = [](int& t) -> task<int&> { co_return t; };
+    EXPECT_EQ(&coil::run(refer(target)), &target);
+    auto make = []() -> task<std::unique_ptr<int>> { co_return std::make_unique<int>(4); };
+    EXPECT_EQ(*coil::run(make()), 4);
+}
+
+TEST_F(Run, G12_ThrowsWhatTheTaskThrew) {
+    auto fail = []() -> task<int> {
+        co_await yield();
+        throw std::runtime_error("main failed");
+    };
+    try {
+        coil::run(fail());
+        FAIL() << "did not throw";
+    } catch (const std::runtime_error& e) {
+        EXPECT_STREQ(e.what(), "main failed");
+    }
+}
+
+TEST_F(Run, G5_StopsWhatElseWasSpawned) {
+    int destroyed = 0;
+    auto forever = [](on_destruction) -> task<> { co_await sleep_for(24h); };
+    auto main = [](auto f, int& count) -> task<> {
+        coil::co_spawn(f(on_destruction(count)));
+        coil::co_spawn(f(on_destruction(count)));
+        co_await yield();
+    };
+    coil::run(main(forever, destroyed));
+    EXPECT_EQ(destroyed, 2);
+}
+
+TEST_F(Run, G5_AnExceptionStopsWhatElseWasSpawned) {
+    int destroyed = 0;
+    auto forever = [](on_destruction) -> task<> { co_await sleep_for(24h); };
+    auto main = [](auto f, int& count) -> task<> {
+        coil::co_spawn(f(on_destruction(count)));
+        co_await yield();
+        throw std::runtime_error("x");
+    };
+    EXPECT_THROW(coil::run(main(forever, destroyed)), std::runtime_error);
+    EXPECT_EQ(destroyed, 1);
+}
+
+TEST_F(Run, StoppedFromInside_SaysSo) {
+    auto main = []() -> task<int> {
+        this_context().stop();
+        co_await sleep_for(24h);
+        co_return 1;
+    };
+    try {
+        coil::run(main());
+        FAIL() << "did not throw";
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::operation_canceled);
+    }
+}
+
+TEST_F(Run, TakesOptions) {
+    auto name = []() -> task<std::string> { co_return this_context().options().name; };
+    EXPECT_EQ(coil::run(name(), coil_test::with([](auto& o) { o.name = "mine"; })), "mine");
+}
+
+TEST_F(Run, InsideOfACoroutineIsAContextInsideAContext) {
+    auto inner = []() -> task<int> {
+        co_await sleep_for(1ms);
+        co_return 3;
+    };
+    auto outer = [](auto f) -> task<int> {
+        io_context* const mine = &this_context();
+        const int n = coil::run(f());
+        EXPECT_EQ(&this_context(), mine);
+        co_await sleep_for(1ms);
+        co_return n;
+    };
+    EXPECT_EQ(coil::run(outer(inner)), 3);
+}
+
+TEST_F(Run, TwiceOnOneThread) {
+    auto nap = []() -> task<int> { co_return co_await sleep_for(1ms); };
+    EXPECT_EQ(coil::run(nap()), 0);
+    EXPECT_EQ(coil::run(nap()), 0);
+}
+
+TEST(RunDeathTest, AwaitingWithoutAContextSaysWhatIsMissing) {
+    auto nap = []() -> coil_test::manual { co_await sleep_for(1ms); };
+    EXPECT_DEATH(nap().start(), "outside of an io_context");
+    auto other = []() -> coil_test::manual { co_await io::nop(); };
+    EXPECT_DEATH(other().start(), "outside of an io_context");
+    EXPECT_DEATH(this_context(), "outside of an io_context");
+}
+
+}  // namespace
