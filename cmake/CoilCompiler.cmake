@@ -24,6 +24,8 @@ function(coil_own_target target)
         -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wold-style-cast -Wundef
         -Wimplicit-fallthrough -Wdouble-promotion -Wformat=2
         $<$<CXX_COMPILER_ID:Clang>:-Wextra-semi -Wthread-safety -Wunreachable-code-aggressive>
+        # Google Benchmark's macros count with __COUNTER__.
+        $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_GREATER_EQUAL:${CMAKE_CXX_COMPILER_VERSION},22>>:-Wno-c2y-extensions>
         $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>
         $<$<BOOL:${COIL_WERROR}>:-Werror>)
 endfunction()
