@@ -283,16 +283,17 @@ void event_loop::park(std::int64_t until_ns) noexcept {
     const bool timed = until_ns != timer_wheel::never;
     const bool measured = idle_.what() == idle_policy::kind::spin;
     const std::int64_t begin = timed || measured ? now_ns() : 0;
+    const std::int64_t rest = timed ? std::max<std::int64_t>(until_ns - begin, 0) : 0;
     uring::timespec timeout{};
     if (timed) {
-        const std::int64_t rest = std::max<std::int64_t>(until_ns - begin, 0);
         timeout.tv_sec = rest / 1'000'000'000;
         timeout.tv_nsec = rest % 1'000'000'000;
     }
     ++metrics_.parks;
     if (idle_.what() == idle_policy::kind::batch && min_wait_) {
-        const auto us = std::chrono::duration_cast<std::chrono::microseconds>(idle_.limit()).count();
-        enter(idle_.events(), timed ? &timeout : nullptr, static_cast<unsigned>(us));
+        // The kernel looks at the timeout only after the minimum.
+        const std::int64_t least = std::min(idle_.limit().count(), timed ? rest : INT64_MAX);
+        enter(idle_.events(), timed ? &timeout : nullptr, static_cast<unsigned>(least / 1000));
     } else {
         enter(1, timed ? &timeout : nullptr, 0);
     }

@@ -5,6 +5,9 @@
 #include <coil/io/path_argument.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <fcntl.h>
+#include <poll.h>
+
 #include <sys/types.h>
 #include <sys/uio.h>
 
