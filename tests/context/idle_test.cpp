@@ -1,0 +1,133 @@
+// Idle means zero CPU, whatever the policy; and every policy does the same work.
+
+#include "support/descriptors.hpp"
+#include "support/run.hpp"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace coil;
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+namespace {
+
+struct named_policy {
+    const char* name;
+    idle_policy policy;
+};
+
+std::ostream& operator<<(std::ostream& out, const named_policy& p) { return out << p.name; }
+
+const std::vector<named_policy> policies{
+    {"park", idle_policy::park()},
+    {"spin", idle_policy::spin(50us)},
+    {"long_spin", idle_policy::spin(2ms)},
+    {"batch", idle_policy::batch(16, 100us)},
+    {"long_batch", idle_policy::batch(1000, 50ms)},
+};
+
+class IdlePolicy : public coil_test::no_descriptor_leak,
+                   public testing::WithParamInterface<named_policy> {
+protected:
+    io_context ctx_{coil_test::with([](auto& o) { o.idle = GetParam().policy; })};
+};
+
+TEST_P(IdlePolicy, CarriesAPingPong) {
+    const coil_test::socket_pair s;
+    auto echo = [](int fd) -> task<> {
+        char c;
+        while (co_await io::recv(fd, {&c, 1}) == 1) {
+            co_await io::send(fd, {&c, 1});
+        }
+    };
+    auto ping = [](int fd) -> task<int> {
+        int sum = 0;
+        for (int i = 0; i < 6; ++i) {
+            char c = 'x';
+            sum += co_await io::send(fd, {&c, 1});
+            sum += co_await io::recv(fd, {&c, 1});
+        }
+        co_await io::shutdown(fd, SHUT_RDWR);
+        co_return sum;
+    };
+    ctx_.co_spawn(echo(s.a));
+    EXPECT_EQ(coil_test::run_on(ctx_, ping(s.b)), 12);
+}
+
+TEST_P(IdlePolicy, SleepsAreNeitherEarlyNorLate) {
+    auto nap = []() -> task<std::chrono::nanoseconds> {
+        std::chrono::nanoseconds least = 1h;
+        for (int i = 0; i < 5; ++i) {  // the least of some: the machine may be busy
+            const auto begin = steady_clock::now();
+            co_await sleep_for(1ms);
+            const auto took = steady_clock::now() - begin;
+            EXPECT_GE(took, 1ms);
+            least = std::min<std::chrono::nanoseconds>(least, took);
+        }
+        co_return least;
+    };
+    EXPECT_LT(coil_test::run_on(ctx_, nap()), 5ms);
+}
+
+TEST_P(IdlePolicy, AnotherThreadWakesIt) {
+    const pid_t runner = ::gettid();
+    auto nothing = []() -> task<> { co_return; };
+    auto forever = []() -> task<> { co_await sleep_for(24h); };
+    ctx_.co_spawn(forever());
+    std::thread other([&] {
+        coil_test::wait_until_asleep(runner);
+        ctx_.spawn(nothing()).get();
+        coil_test::wait_until_asleep(runner);
+        ctx_.stop();
+    });
+    ctx_.run();
+    other.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, IdlePolicy, testing::ValuesIn(policies),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Idle, G8_ASecondOfWaitingTakesNoCpuTimeWithAnyPolicy) {
+    if (coil_test::sanitized) {
+        GTEST_SKIP() << "sanitizers have threads and costs of their own";
+    }
+    const coil_test::pipe_pair p;
+    auto reads = [](int fd) -> task<> {
+        char c;
+        co_await io::read(fd, {&c, 1});
+    };
+    auto sleeps = [](std::chrono::hours d) -> task<> { co_await sleep_for(d); };
+    auto limited = [](int fd) -> task<> {
+        char c;
+        co_await timeout(io::read(fd, {&c, 1}), 100h);
+    };
+    auto joins = [](task<> work) -> task<> { co_await coil::spawn(std::move(work)); };
+    std::vector<std::unique_ptr<io_context>> contexts;
+    for (const auto& each : policies) {
+        contexts.push_back(
+            std::make_unique<io_context>(coil_test::with([&](auto& o) { o.idle = each.policy; })));
+        io_context& ctx = *contexts.back();
+        ctx.co_spawn(reads(p.in));
+        ctx.co_spawn(sleeps(1h));
+        ctx.co_spawn(sleeps(10'000h));
+        ctx.co_spawn(limited(p.in));
+        ctx.co_spawn(joins(sleeps(24h)));
+        ctx.start();
+    }
+    contexts.push_back(std::make_unique<io_context>());  // nothing but a timer: nothing in flight
+    contexts.back()->co_spawn(sleeps(5h));
+    contexts.back()->start();
+    std::this_thread::sleep_for(100ms);
+    const auto before = coil_test::cpu_time();
+    std::this_thread::sleep_for(1s);
+    const auto used = coil_test::cpu_time() - before;
+    EXPECT_LE(used, 1ms) << "of six contexts together";
+    for (auto& ctx : contexts) {
+        ctx->stop();
+        ctx->join();
+    }
+}
+
+}  // namespace
