@@ -31,7 +31,8 @@ public:
             arm(i);
             send_request(i, now_ns());
         }
-        const unsigned batch = std::clamp(count / 4, 1u, 16u);
+        const unsigned asked = session_.settings().batch;
+        const unsigned batch = asked != 0 ? std::min(asked, count) : std::clamp(count / 4, 1u, 8u);
         std::uint64_t now = 0;
         do {
             ring_.enter(batch, 5'000'000);

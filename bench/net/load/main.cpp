@@ -20,6 +20,7 @@ Sends PING on every connection, waits for the reply, and sends again; prints one
   --warm-up S           before the window (0.5)
   --pipeline N          requests in one send (1)
   --one-reply           the server answers each receive once, however many requests it holds
+  --batch N             replies awaited at once (a quarter of the connections, at most 8)
   --inline              "PING\r\n" in place of the array "*1\r\n$4\r\nPING\r\n"
   --server-pid PID      also measure this process's CPU time, over the same window
   --engine auto|uring|epoll
@@ -76,6 +77,8 @@ options parse_options(int argc, char** argv) {
             o.warm_up = number(name, value, 3600);
         } else if (name == "--give-up") {
             o.give_up = number(name, value, 3600);
+        } else if (name == "--batch") {
+            o.batch = static_cast<unsigned>(number(name, value, 30000));
         } else if (name == "--pipeline") {
             o.pipeline = static_cast<unsigned>(number(name, value, 1024));
         } else if (name == "--server-pid") {
