@@ -49,6 +49,24 @@ std::uint32_t give_up_one(std::uint32_t flags, std::uint32_t required) noexcept 
     return flags;
 }
 
+ring_options options_for(unsigned entries) {
+    ring_options options;
+    options.entries = entries;
+    return options;
+}
+
+ring_options options_for(unsigned entries, const params& p) {
+    ring_options options = options_for(entries);
+    options.setup_flags = 0;
+    options.required_flags = p.flags;
+    if ((p.flags & setup::cqsize) != 0)
+        options.cq_entries = p.cq_entries;
+    options.sq_thread_cpu = p.sq_thread_cpu;
+    options.sq_thread_idle = p.sq_thread_idle;
+    options.wq_fd = static_cast<int>(p.wq_fd);
+    return options;
+}
+
 template <class T>
 T* at(void* base, std::uint32_t offset) noexcept {
     return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
@@ -56,11 +74,10 @@ T* at(void* base, std::uint32_t offset) noexcept {
 
 } // namespace
 
-ring::ring(unsigned entries) : ring([entries] {
-    ring_options options;
-    options.entries = entries;
-    return options;
-}()) {}
+ring::ring(unsigned entries) : ring(options_for(entries)) {}
+
+ring::ring(unsigned entries, const params& p, std::unique_ptr<kernel> k)
+    : ring(options_for(entries, p), std::move(k)) {}
 
 ring::ring(const ring_options& options, std::unique_ptr<kernel> k) : kernel_(std::move(k)) {
     set_up(options);

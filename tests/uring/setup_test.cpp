@@ -118,6 +118,24 @@ TEST(setup, options_reach_the_kernel) {
     EXPECT_EQ(r.cq_entries(), 64U);
 }
 
+TEST(setup, a_ring_can_be_had_exactly_as_the_abi_describes_it) {
+    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+    params seen{};
+    k->refuse_setup = [&](unsigned, const params& p) {
+        seen = p;
+        return 0;
+    };
+    params p{};
+    p.flags = setup::coop_taskrun | setup::cqsize;
+    p.cq_entries = 32;
+    const ring r{4, p, std::move(k)};
+    EXPECT_EQ(seen.flags, p.flags);
+    EXPECT_EQ(r.setup_flags(), p.flags);
+    EXPECT_EQ(r.sq_entries(), 4U);
+    EXPECT_EQ(r.cq_entries(), 32U);
+    EXPECT_THROW(ring(4, p, kernel_knowing(up_to_5_15)), std::system_error);
+}
+
 TEST(setup, too_little_memory_halves_the_queues_until_it_is_enough) {
     auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
     std::vector<std::pair<unsigned, unsigned>> tried;

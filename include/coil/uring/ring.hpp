@@ -2,7 +2,9 @@
 
 #include <coil/uring/abi.hpp>
 #include <coil/uring/kernel.hpp>
+#include <coil/uring/prep.hpp>
 #include <coil/uring/probe.hpp>
+#include <coil/uring/ring_options.hpp>
 #include <coil/uring/syscall.hpp>
 #include <coil/uring/tsan.hpp>
 
@@ -14,41 +16,11 @@
 
 namespace coil::uring {
 
-/// Setup flags that a ring asks for unless told otherwise. On Linux 6.1 and newer all are granted:
-/// completions are posted only inside enter(), by the one thread that submits.
-inline constexpr std::uint32_t default_setup_flags =
-    setup::clamp | setup::submit_all | setup::coop_taskrun | setup::taskrun_flag |
-    setup::single_issuer | setup::defer_taskrun;
-
 namespace detail {
 // As good as for ever, and small enough for the kernel to add the present to it.
 inline constexpr std::chrono::hours longest_wait{24 * 365 * 100};
 inline constexpr timespec longest_timeout{std::chrono::seconds{longest_wait}.count(), 0};
 } // namespace detail
-
-/// How to set a ring up.
-///
-/// `setup_flags` are wishes: while the kernel answers EINVAL they are given up one by one, newest
-/// first: hybrid_iopoll, defer_taskrun, single_issuer, taskrun_flag, coop_taskrun, submit_all,
-/// attach_wq, sq_aff, sqpoll, iopoll, clamp. Wishes that exclude each other are settled beforehand:
-/// sqpoll drops coop_taskrun, taskrun_flag and defer_taskrun; defer_taskrun needs single_issuer;
-/// taskrun_flag needs coop_taskrun or defer_taskrun. `required_flags` are never given up.
-/// ring::setup_flags() tells what was granted.
-///
-/// While the kernel answers ENOMEM (RLIMIT_MEMLOCK), both queues are halved, down to 8 entries.
-///
-/// Not possible here, as a ring keeps entries of the plain sizes in the kernel's memory and uses
-/// the index array: sqe128, cqe32, cqe_mixed, no_mmap, registered_fd_only, no_sqarray.
-struct ring_options {
-    unsigned entries = 256;  // submission queue; the kernel rounds up to a power of two
-    unsigned cq_entries = 0; // completion queue; 0: twice the submission queue
-    std::uint32_t setup_flags = default_setup_flags;
-    std::uint32_t required_flags = 0;
-    unsigned sq_thread_cpu = 0;  // setup::sq_aff
-    unsigned sq_thread_idle = 0; // setup::sqpoll: milliseconds until its thread sleeps; 0: 1000
-    int wq_fd = -1;              // setup::attach_wq: the ring to share workers with
-    bool start_disabled = false; // nothing can be submitted until ring::enable()
-};
 
 /// A submission queue, a completion queue, and nothing else: no threads, no allocation after
 /// construction, no lock, no virtual call per entry.
@@ -79,6 +51,9 @@ public:
     /// (EPERM: kernel.io_uring_disabled or seccomp; ENOSYS: kernel too old or call blocked; ENOMEM:
     /// RLIMIT_MEMLOCK; EMFILE), or whose code is EINVAL for options that no kernel can grant.
     explicit ring(const ring_options& options, std::unique_ptr<kernel> k = make_linux_kernel());
+
+    /// Exactly the ring that `p` describes: its `flags` are required, and nothing is wished for.
+    ring(unsigned entries, const params& p, std::unique_ptr<kernel> k = make_linux_kernel());
 
     ring(const ring&) = delete;
     ring& operator=(const ring&) = delete;

@@ -1,0 +1,211 @@
+#include "support.hpp"
+
+#include <atomic>
+#include <thread>
+
+#include <poll.h>
+
+// Rings and threads: disabled rings, taking turns, registered descriptors, messages.
+
+namespace uring_test {
+namespace {
+
+using thread_on_io_uring = with_io_uring;
+
+TEST_F(thread_on_io_uring, a_disabled_ring_belongs_to_the_thread_that_enables_it) {
+    ring_options options;
+    options.start_disabled = true;
+    ring r{options};
+    queue(r, prep::nop(), 1);
+    EXPECT_EQ(r.submit(), -EBADFD);
+    EXPECT_EQ(r.unsubmitted(), 1U);
+    std::thread owner{[&] {
+        EXPECT_EQ(r.enable(), 0);
+        EXPECT_EQ(r.enable(), -EBADFD); // it is
+        EXPECT_EQ(r.submit_and_wait(1), 1);
+        EXPECT_EQ(next(r).user_data, 1U);
+        queue(r, prep::nop(), 2);
+    }};
+    owner.join();
+    if ((r.setup_flags() & setup::single_issuer) != 0) {
+        EXPECT_EQ(r.submit(), -EEXIST);
+    }
+}
+
+TEST_F(thread_on_io_uring, an_enabled_ring_cannot_be_enabled) {
+    ring r;
+    EXPECT_EQ(r.enable(), -EBADFD);
+}
+
+TEST_F(thread_on_io_uring, without_single_issuer_threads_may_take_turns) {
+    ring_options options;
+    options.setup_flags &= ~(setup::single_issuer);
+    ring r{options};
+    EXPECT_EQ(r.setup_flags() & setup::defer_taskrun, 0U);
+    ASSERT_EQ(run(r, prep::nop()), 0); // attaches this thread
+    for (int i = 0; i < 4; ++i) {
+        std::thread other{[&] {
+            for (std::uint64_t n = 0; n < 100; ++n) {
+                queue(r, prep::nop(), n);
+                ASSERT_EQ(r.submit_and_wait(1), 1);
+                ASSERT_EQ(next(r).user_data, n);
+            }
+        }};
+        other.join();
+        ASSERT_EQ(run(r, prep::nop()), 0);
+    }
+}
+
+// A registered index means something else in every thread. A thread whose first registered ring has
+// the index that the ring below has in another thread must still enter the right one.
+TEST_F(thread_on_io_uring, a_registered_index_is_not_mistaken_for_another_threads) {
+    ring_options options;
+    options.setup_flags &= ~(setup::single_issuer);
+    std::unique_ptr<ring> shared;
+    std::thread first{[&] {
+        shared = std::make_unique<ring>(options);
+        ASSERT_EQ(run(*shared, prep::nop()), 0);
+    }};
+    first.join();
+    for (int i = 0; i < 20; ++i) {
+        std::thread second{[&] {
+            ring own;
+            ASSERT_EQ(run(own, prep::nop()), 0);
+            queue(*shared, prep::nop(), 5);
+            ASSERT_EQ(shared->submit_and_wait(1), 1);
+            ASSERT_EQ(next(*shared).user_data, 5U);
+            ASSERT_FALSE(own.has_completions());
+            ASSERT_EQ(run(own, prep::nop()), 0);
+        }};
+        second.join();
+    }
+}
+
+TEST_F(thread_on_io_uring, more_rings_than_a_thread_can_register_all_work) {
+    std::vector<std::unique_ptr<ring>> rings;
+    for (int i = 0; i < 40; ++i)
+        rings.push_back(std::make_unique<ring>(8));
+    for (int round = 0; round < 3; ++round)
+        for (auto& r : rings)
+            ASSERT_EQ(run(*r, prep::nop()), 0);
+    // Indices of destroyed rings are free for the next.
+    for (int i = 0; i < 100; ++i) {
+        ring r{8};
+        ASSERT_EQ(run(r, prep::nop()), 0);
+    }
+}
+
+// Whether the ring that held the pipe's only writing end is gone, seen by the reader.
+bool hangs_up(int fd, int milliseconds) {
+    ::pollfd p{fd, POLLIN, 0};
+    return ::poll(&p, 1, milliseconds) == 1 && (p.revents & POLLHUP) != 0;
+}
+
+TEST_F(thread_on_io_uring, a_detached_ring_is_gone_when_another_thread_destroys_it) {
+    for (const bool detach : {true, false}) {
+        pipe_pair p;
+        std::unique_ptr<ring> r;
+        std::atomic<int> stage{0};
+        std::thread owner{[&] {
+            r = std::make_unique<ring>(8);
+            int fd = p.out;
+            ASSERT_EQ(r->get_kernel().control(register_op::files, &fd, 1), 0);
+            ASSERT_EQ(run(*r, prep::nop()), 0);
+            if (detach)
+                r->detach_thread();
+            stage = 1;
+            stage.notify_one();
+            stage.wait(1);
+        }};
+        stage.wait(0);
+        p.out.reset();
+        EXPECT_FALSE(hangs_up(p.in, 0));
+        r.reset();
+        EXPECT_EQ(hangs_up(p.in, detach ? 10000 : 50), detach);
+        stage = 2;
+        stage.notify_one();
+        owner.join();
+        EXPECT_TRUE(hangs_up(p.in, 10000));
+    }
+}
+
+TEST_F(thread_on_io_uring, only_the_attached_thread_takes_the_shortcut) {
+    ring_options options;
+    options.start_disabled = true;
+    ring r{options};
+    const kernel::shortcut& direct = r.get_kernel().direct();
+    EXPECT_EQ(direct.thread, 0U);
+    std::uint64_t first = 0;
+    std::thread{[&] {
+        ASSERT_EQ(r.enable(), 0);
+        EXPECT_EQ(direct.thread, 0U);
+        ASSERT_EQ(run(r, prep::nop()), 0);
+        first = direct.thread;
+        EXPECT_EQ(first, coil::uring::detail::thread_number);
+        r.detach_thread();
+        EXPECT_EQ(direct.thread, 0U);
+        ASSERT_EQ(run(r, prep::nop()), 0);
+        EXPECT_EQ(direct.thread, 0U);
+        r.attach_thread();
+        EXPECT_EQ(direct.thread, first);
+    }}.join();
+    EXPECT_EQ(direct.thread, first);
+    EXPECT_NE(first, 0U);
+    std::thread{[&] {
+        ring own{8};
+        ASSERT_EQ(run(own, prep::nop()), 0);
+        EXPECT_NE(own.get_kernel().direct().thread, first);
+    }}.join();
+}
+
+TEST_F(thread_on_io_uring, attaching_and_detaching_change_nothing_but_speed) {
+    ring r{8};
+    for (int i = 0; i < 5; ++i) {
+        r.attach_thread();
+        ASSERT_EQ(run(r, prep::nop()), 0);
+        r.attach_thread();
+        r.detach_thread();
+        r.detach_thread();
+        ASSERT_EQ(run(r, prep::nop()), 0);
+    }
+    std::thread{[&] { r.detach_thread(); }}.join();
+    ASSERT_EQ(run(r, prep::nop()), 0);
+}
+
+// Plain memory handed from thread to thread by a message: ThreadSanitizer must accept it too.
+TEST_F(thread_on_io_uring, what_was_written_before_a_message_is_seen_after_it) {
+    struct letter {
+        int number = 0;
+    };
+    ring_options options;
+    options.start_disabled = true;
+    ring target{options};
+    ring source{8};
+    COIL_NEEDS(source, msg_ring);
+    constexpr int count = 200;
+    std::vector<letter> letters(count);
+    std::atomic<bool> ready{false};
+    std::thread reader{[&] {
+        ASSERT_EQ(target.enable(), 0);
+        ready = true;
+        ready.notify_one();
+        for (int i = 0; i < count; ++i) {
+            const cqe c = next(target);
+            ASSERT_EQ(c.res, i);
+            ASSERT_EQ(reinterpret_cast<letter*>(c.user_data)->number, i * i);
+        }
+    }};
+    ready.wait(false);
+    for (int i = 0; i < count; ++i) {
+        letter& l = letters[static_cast<std::size_t>(i)];
+        l.number = i * i;
+        const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&l));
+        ASSERT_EQ(run(source, prep::msg_ring(target.native_handle(), static_cast<unsigned>(i),
+                                             address)),
+                  0);
+    }
+    reader.join();
+}
+
+} // namespace
+} // namespace uring_test
