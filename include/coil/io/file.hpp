@@ -19,7 +19,8 @@
 
 namespace coil::io {
 
-/// Offset −1: the file's current position, which is also what pipes and sockets need.
+/// Offset −1: the file's current position. Pipes and sockets have none: any offset is ignored there, where
+/// pread(2) and pwrite(2) give -ESPIPE.
 inline constexpr ::off_t current_position = -1;
 
 /// read(2), pread(2): bytes read, 0 at the end of the file.
