@@ -1,0 +1,56 @@
+#pragma once
+
+#include "support/descriptors.hpp"
+#include "support/run.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+namespace io_test {
+
+using coil_test::run_on;
+
+/// A context, and what one operation gives on it.
+class Calls : public coil_test::no_descriptor_leak {
+protected:
+    template <class Operation>
+    int result_of(Operation op) {
+        auto await = [](Operation o) -> coil::task<int> { co_return co_await std::move(o); };
+        return run_on(context_, await(std::move(op)));
+    }
+
+private:
+    coil::io_context context_;
+};
+
+/// What a system call that returns -1 and errno would have given as an io_result.
+template <class T>
+int outcome(T returned) {
+    return returned < 0 ? -errno : static_cast<int>(returned);
+}
+
+class temporary_directory {
+public:
+    temporary_directory() {
+        std::string pattern = std::filesystem::temp_directory_path() / "coil-XXXXXX";
+        if (::mkdtemp(pattern.data()) == nullptr) {
+            coil_test::fail_with_errno("mkdtemp");
+        }
+        path_ = pattern;
+    }
+    temporary_directory(const temporary_directory&) = delete;
+    temporary_directory& operator=(const temporary_directory&) = delete;
+    ~temporary_directory() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+private:
+    std::filesystem::path path_;
+};
+
+}  // namespace io_test
