@@ -1,7 +1,7 @@
 /*
- * A ping server on epoll, one thread, by hand. `raw_epoll PORT [--level]`
- * Edge-triggered by default: a short read says that the socket is empty, so one receive per event
- * is enough.
+ * A ping server on epoll, one thread, by hand. `raw_epoll PORT [--edge]`
+ * Level-triggered by default, which measured as fast as edge-triggered or a little faster. Either
+ * way one receive per event is enough: a short read says that the socket is empty.
  */
 #include "ping_peer.h"
 
@@ -11,7 +11,7 @@
 enum { EVENTS = 256 };
 
 static int epoll;
-static uint32_t interest = EPOLLIN | EPOLLRDHUP | EPOLLET;
+static uint32_t interest = EPOLLIN;
 static const bool listener_mark; /* its address tags the listener's events */
 
 struct connection {
@@ -58,10 +58,10 @@ static void serve(struct connection* c) {
 }
 
 int main(int argc, char** argv) {
-    if (argc == 3 && strcmp(argv[2], "--level") == 0)
-        interest = EPOLLIN;
+    if (argc == 3 && strcmp(argv[2], "--edge") == 0)
+        interest = EPOLLIN | EPOLLRDHUP | EPOLLET;
     else if (argc != 2) {
-        fprintf(stderr, "usage: raw_epoll PORT [--level]\n");
+        fprintf(stderr, "usage: raw_epoll PORT [--edge]\n");
         return 2;
     }
     raise_descriptor_limit();
