@@ -1,0 +1,368 @@
+// Every order in which a kernel may answer an operation and the request to cancel it: each await ends
+// once, with what the kernel said, and not before the kernel has said all (G1, G2, G3).
+
+#include "io/support.hpp"
+#include "support/kernels.hpp"
+
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace coil;
+using namespace std::chrono_literals;
+using coil_test::manual;
+using coil_test::scripted_kernel;
+using coil_test::sqe;
+using coil::uring::opcode;
+
+namespace {
+
+/// What one read and the requests to cancel it look like to the kernel.
+struct two_answers {
+    std::shared_ptr<scripted_kernel::script> kernel = std::make_shared<scripted_kernel::script>();
+    std::uint64_t read = 0;
+    std::vector<std::uint64_t> cancels;
+    int waits = 0;
+
+    two_answers() {
+        kernel->on_submit = [this](const sqe& e) {
+            if (e.opcode == static_cast<std::uint8_t>(opcode::async_cancel)) {
+                EXPECT_EQ(e.addr, read);
+                cancels.push_back(e.user_data);
+            } else {
+                read = e.user_data;
+            }
+        };
+    }
+
+    /// The result of the read; `answer` is called once per wait of the context.
+    int play(std::function<void(two_answers&)> answer) {
+        kernel->on_wait = [this, answer] {
+            ++waits;
+            ASSERT_LT(waits, 100) << "asks for ever";
+            answer(*this);
+        };
+        io_context ctx(coil_test::with([&](auto& o) {
+            o.make_kernel = scripted_kernel::factory(kernel);
+            o.idle = idle_policy::park();
+        }));
+        auto reads = []() -> task<int> {
+            char c;
+            co_return co_await io::read(3, {&c, 1});
+        };
+        auto main = [](auto f) -> task<int> {
+            auto h = coil::spawn(f());
+            co_await yield();
+            co_await yield();
+            h.cancel();
+            co_return co_await h;
+        };
+        return coil_test::run_on(ctx, main(reads));
+    }
+};
+
+TEST(Orders, G3_CancelledThenAnswered) {
+    two_answers t;
+    EXPECT_EQ(t.play([](two_answers& k) {
+        if (!k.cancels.empty()) {
+            k.kernel->post(k.read, -ECANCELED);
+            k.kernel->post(k.cancels[0], 0);
+        }
+    }),
+              -ECANCELED);
+}
+
+TEST(Orders, G3_AnsweredThenCancelled) {
+    two_answers t;
+    EXPECT_EQ(t.play([](two_answers& k) {
+        if (!k.cancels.empty()) {
+            k.kernel->post(k.cancels[0], 0);
+            k.kernel->post(k.read, -ECANCELED);
+        }
+    }),
+              -ECANCELED);
+}
+
+TEST(Orders, G3_AnsweredLongBeforeTheCancelledOneEnds) {
+    two_answers t;
+    EXPECT_EQ(t.play([](two_answers& k) {
+        if (k.waits == 2) {
+            k.kernel->post(k.cancels.at(0), 0);
+        } else if (k.waits == 6) {
+            k.kernel->post(k.read, -ECANCELED);
+        }
+    }),
+              -ECANCELED);
+    EXPECT_EQ(t.cancels.size(), 1U) << "found once is enough";
+}
+
+TEST(Orders, G3_TheResultWinsAndTheRequestFindsNothing) {
+    two_answers t;
+    EXPECT_EQ(t.play([](two_answers& k) {
+        if (!k.cancels.empty()) {
+            k.kernel->post(k.read, 1);
+            k.kernel->post(k.cancels[0], -ENOENT);
+        }
+    }),
+              1);
+}
+
+TEST(Orders, G2_TheAwaitDoesNotEndBeforeTheRequestIsAnswered) {
+    // The request carries the address of the await, so it must not be gone while the kernel has it.
+    two_answers t;
+    EXPECT_EQ(t.play([](two_answers& k) {
+        if (k.waits == 2) {
+            k.kernel->post(k.read, 1);
+        } else if (k.waits == 5) {
+            k.kernel->post(k.cancels.at(0), -ENOENT);
+        }
+    }),
+              1);
+    EXPECT_GE(t.waits, 5);
+}
+
+TEST(Orders, G3_NotFoundYetNotOver_IsAskedAgain) {
+    two_answers t;
+    EXPECT_EQ(t.play([answered = std::size_t{0}](two_answers& k) mutable {
+        if (answered < k.cancels.size()) {
+            const std::uint64_t c = k.cancels[answered++];
+            if (answered < 4) {
+                k.kernel->post(c, answered % 2 == 0 ? -ENOENT : -EALREADY);
+            } else {
+                k.kernel->post(c, 0);
+                k.kernel->post(k.read, -ECANCELED);
+            }
+        }
+    }),
+              -ECANCELED);
+    EXPECT_EQ(t.cancels.size(), 4U);
+}
+
+TEST(Orders, G3_TheResultComesWhileTheNextRequestWaitsItsTime) {
+    two_answers t;
+    EXPECT_EQ(t.play([](two_answers& k) {
+        if (k.waits == 2) {
+            k.kernel->post(k.cancels.at(0), -EALREADY);
+        } else if (k.waits == 3) {
+            k.kernel->post(k.read, 1);
+        }
+    }),
+              1);
+    EXPECT_EQ(t.cancels.size(), 1U);
+}
+
+/// Coroutines come, wait, are cancelled, limited, destroyed; the kernel answers in random order. Each SQE
+/// carries its number in the offset, and the result is made from it.
+class random_orders {
+public:
+    explicit random_orders(unsigned seed, std::uint32_t features) : random_(seed) {
+        kernel_->features = features;
+        kernel_->on_submit = [this](const sqe& e) { submitted(e); };
+        kernel_->on_wait = [this] { answer_some(); };
+    }
+
+    void play(int coroutines) {
+        io_context ctx(coil_test::with([&](auto& o) {
+            o.make_kernel = scripted_kernel::factory(kernel_);
+            o.entries = 8;
+            o.max_in_flight = random_() % 2 == 0 ? 5 : 1000;
+            o.idle = idle_policy::park();
+        }));
+        coil_test::run_on(ctx, all(coroutines));
+        EXPECT_TRUE(in_flight_.empty()) << "the kernel still works for somebody";
+        EXPECT_EQ(ended_ + destroyed_, coroutines);
+    }
+
+private:
+    struct operation {
+        std::uint64_t number;
+        std::uint8_t flags;
+        std::uint64_t after = 0;  // in a chain: who comes before
+    };
+
+    void submitted(const sqe& e) {
+        if (e.opcode == static_cast<std::uint8_t>(opcode::async_cancel)) {
+            if ((e.user_data & 7) == static_cast<std::uint64_t>(detail::completion_kind::ignore)) {
+                kernel_->post(e.user_data, 0);
+                return;
+            }
+            cancels_.push_back(e);
+        } else {
+            ASSERT_FALSE(in_flight_.contains(e.user_data)) << "submitted twice";
+            in_flight_[e.user_data] = {e.off, e.flags, chain_tail_};
+            chain_tail_ = (e.flags & coil::uring::sqe_flag::io_link) != 0 ? e.user_data : 0;
+        }
+    }
+
+    [[nodiscard]] bool waits_for_another(const operation& o) const {
+        return o.after != 0 && in_flight_.contains(o.after);
+    }
+
+    /// Ends an entry as Linux does: with what follows it when it failed, in silence when told so.
+    void end(std::uint64_t user_data, int result) {
+        const operation o = in_flight_.at(user_data);
+        in_flight_.erase(user_data);
+        const bool skip = (o.flags & coil::uring::sqe_flag::cqe_skip_success) != 0;
+        if (result < 0 || !skip) {
+            kernel_->post(user_data, result);
+        }
+        if (result >= 0) {
+            return;
+        }
+        for (std::uint64_t before = user_data; before != 0;) {
+            std::uint64_t next = 0;
+            for (const auto& [id, other] : in_flight_) {
+                if (other.after == before) {
+                    next = id;
+                }
+            }
+            if (next != 0) {
+                in_flight_.erase(next);
+                if (!skip) {
+                    kernel_->post(next, -ECANCELED);
+                }
+            }
+            before = next;
+        }
+    }
+
+    void answer_some() {
+        // A cancel first finds its target or does not.
+        for (std::size_t i = random_() % (cancels_.size() + 1); i > 0; --i) {
+            const sqe c = cancels_.front();
+            cancels_.erase(cancels_.begin());
+            const auto target = in_flight_.find(c.addr);
+            if (target == in_flight_.end() || waits_for_another(target->second)) {
+                kernel_->post(c.user_data, -ENOENT);
+            } else if (random_() % 4 == 0) {
+                kernel_->post(c.user_data, -EALREADY);
+            } else if (random_() % 2 == 0) {
+                kernel_->post(c.user_data, 0);
+                end(c.addr, -ECANCELED);
+            } else {
+                end(c.addr, -ECANCELED);
+                kernel_->post(c.user_data, 0);
+            }
+        }
+        for (std::size_t i = random_() % 3; i > 0 && !in_flight_.empty(); --i) {
+            auto it = in_flight_.begin();
+            std::advance(it, random_() % in_flight_.size());
+            if (!waits_for_another(it->second)) {
+                end(it->first, random_() % 8 == 0 ? -EIO : static_cast<int>(it->second.number));
+            }
+        }
+    }
+
+
+    task<> one(std::uint64_t number) {
+        char c;
+        int got = 0;
+        const auto read = [&c](std::uint64_t n) {
+            return io::read(3, {&c, 1}, static_cast<::off_t>(n));
+        };
+        switch (random_() % 5) {
+        case 0:
+            got = co_await read(number);
+            break;
+        case 1:
+            got = co_await timeout(read(number), std::chrono::microseconds(random_() % 2000));
+            break;
+        case 2:
+            got = co_await (read(1) && read(number));
+            break;
+        case 3:
+            got = co_await (read(1) && read(2) && read(number));
+            break;
+        default:
+            got = co_await timeout(read(1) && read(number),
+                                   std::chrono::microseconds(random_() % 2000));
+        }
+        EXPECT_TRUE(got == static_cast<int>(number) || got == -ECANCELED || got == -EIO) << got;
+        ++ended_;
+    }
+
+    /// The same without a task around it, to be destroyed at any moment.
+    manual doomed(std::uint64_t number, bool& ended) {
+        char c;
+        if (random_() % 2 == 0) {
+            co_await io::read(3, {&c, 1}, static_cast<::off_t>(number));
+        } else {
+            co_await (io::read(3, {&c, 1}, 1) && io::read(3, {&c, 1}, static_cast<::off_t>(number)));
+        }
+        ended = true;
+    }
+
+    task<> lives_and_dies(std::uint64_t number) {
+        bool ended = false;
+        {
+            const manual m = doomed(number, ended);
+            m.start();
+            if (random_() % 3 == 0) {
+                co_await sleep_for(std::chrono::microseconds(random_() % 300));
+            }
+            for (auto turns = random_() % 4; turns > 0; --turns) {
+                co_await yield();
+            }
+        }
+        ++destroyed_;
+    }
+
+    task<> cancelled(std::uint64_t number) {
+        auto h = coil::spawn(one(number));
+        for (auto turns = random_() % 4; turns > 0; --turns) {
+            co_await yield();
+        }
+        if (random_() % 2 == 0) {
+            co_await sleep_for(std::chrono::microseconds(random_() % 300));
+        }
+        h.cancel();
+        co_await h;
+    }
+
+    task<> all(int coroutines) {
+        std::vector<join_handle<>> handles;
+        for (int i = 0; i < coroutines; ++i) {
+            const auto number = static_cast<std::uint64_t>(i + 10);
+            switch (random_() % 3) {
+            case 0:
+                handles.push_back(coil::spawn(one(number)));
+                break;
+            case 1:
+                handles.push_back(coil::spawn(cancelled(number)));
+                break;
+            default:
+                handles.push_back(coil::spawn(lives_and_dies(number)));
+            }
+            if (random_() % 4 == 0) {
+                co_await yield();
+            }
+        }
+        for (auto& h : handles) {
+            co_await h;
+        }
+    }
+
+    std::mt19937 random_;
+    std::shared_ptr<scripted_kernel::script> kernel_ =
+        std::make_shared<scripted_kernel::script>();
+    std::map<std::uint64_t, operation> in_flight_;
+    std::uint64_t chain_tail_ = 0;
+    std::vector<sqe> cancels_;
+    int ended_ = 0;
+    int destroyed_ = 0;
+};
+
+TEST(Orders, G1_RandomAnswersToRandomWork) {
+    const std::uint32_t all = scripted_kernel::script().features;
+    for (unsigned seed = 0; seed < static_cast<unsigned>(coil_test::rounds(150, 10'000)); ++seed) {
+        SCOPED_TRACE(seed);
+        random_orders(seed, seed % 3 == 0 ? all & ~coil::uring::feature::cqe_skip : all).play(60);
+        if (testing::Test::HasFailure()) {
+            return;
+        }
+    }
+}
+
+}  // namespace
