@@ -81,7 +81,7 @@ class Targets:
                            "verdict": verdict})
 
     def all_pass(self):
-        return all(line["verdict"] == "PASS" for line in self.lines)
+        return bool(self.lines) and all(line["verdict"] == "PASS" for line in self.lines)
 
     def text(self):
         return table(["target", "measured", "limit", ""],
