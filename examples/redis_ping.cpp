@@ -16,11 +16,14 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
+#include <getopt.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 
@@ -87,27 +90,25 @@ std::optional<idle_policy> parse_idle(std::string_view name) {
 }
 
 std::optional<arguments> parse(int argc, char** argv) {
+    constexpr ::option known[] = {
+        {"idle", required_argument, nullptr, 'i'}, {"stats", no_argument, nullptr, 's'}, {}};
     arguments args;
-    bool have_port = false;
-    for (int i = 1; i < argc; ++i) {
-        const std::string_view word = argv[i];
-        if (word == "--stats") {
+    for (int option; (option = ::getopt_long(argc, argv, "", known, nullptr)) != -1;) {
+        if (option == 's') {
             args.stats = true;
-        } else if (word == "--idle" && i + 1 < argc) {
-            const std::optional<idle_policy> idle = parse_idle(argv[++i]);
-            if (!idle) {
-                return std::nullopt;
-            }
+        } else if (const auto idle = option == 'i' ? parse_idle(optarg) : std::nullopt) {
             args.idle = *idle;
         } else {
-            const auto [rest, error] = std::from_chars(word.begin(), word.end(), args.port);
-            if (have_port || error != std::errc() || rest != word.end()) {
-                return std::nullopt;
-            }
-            have_port = true;
+            return std::nullopt;
         }
     }
-    return have_port ? std::optional(args) : std::nullopt;
+    if (optind != argc - 1) {
+        return std::nullopt;
+    }
+    const char* const word = argv[optind];
+    const char* const end = word + std::strlen(word);
+    const auto [rest, error] = std::from_chars(word, end, args.port);
+    return rest == end && error == std::errc() ? std::optional(args) : std::nullopt;
 }
 
 void print_stats(const context_metrics& metrics) {
@@ -122,7 +123,7 @@ void print_stats(const context_metrics& metrics) {
 int main(int argc, char** argv) try {
     const std::optional<arguments> args = parse(argc, argv);
     if (!args) {
-        std::fprintf(stderr, "usage: %s PORT [--idle park|spin|batch] [--stats]\n", argv[0]);
+        std::fprintf(stderr, "usage: redis_ping PORT [--idle park|spin|batch] [--stats]\n");
         return 2;
     }
     allow_many_descriptors();

@@ -284,7 +284,7 @@ public:
 
 [[noreturn]] void fail(std::error_code error, const std::string& host, const std::string& service) {
     std::string what = "coil: cannot resolve \"" + host + '"';
-    if (!is_number(service)) {
+    if (!parse_port(service)) {
         what += ", service \"" + service + '"';
     }
     throw std::system_error(error, what);

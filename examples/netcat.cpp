@@ -1,0 +1,341 @@
+// Connects standard input and output to a TCP connection, like nc(1):
+//
+//     netcat -l 9000 > copy.tar             wait for one connection
+//     netcat localhost 9000 < backup.tar    connect; the end of the input is told to the peer
+//     netcat -w 3 example.org 80            give up when nothing moves for three seconds
+//
+// It shows two coroutines on one connection, look-ups, limits in time, and how calls that io_uring
+// does not make cheaper mix with those that it does: where both ends allow it splice(2) moves the
+// data, which copies nothing, and coil only says when there is something to move.
+
+#include <coil/coil.hpp>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace coil;
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// One end of a transfer, by the name that errors give it. Not owned.
+struct end_point {
+    int fd;
+    const char* name;
+};
+constexpr end_point standard_input{STDIN_FILENO, "standard input"};
+constexpr end_point standard_output{STDOUT_FILENO, "standard output"};
+
+[[noreturn]] void fail(long error, const std::string& what) {
+    throw std::system_error(static_cast<int>(-error), std::generic_category(), what);
+}
+
+/// What fstat(2) says, S_IFIFO and the like; 0 if nothing.
+::mode_t type_of(int fd) {
+    struct ::stat status{};
+    return ::fstat(fd, &status) == 0 ? status.st_mode & S_IFMT : 0;
+}
+
+/// A buffer in the kernel, between two ends of which neither is a pipe.
+class pipe_between {
+public:
+    pipe_between() {
+        if (::pipe2(fds_, O_CLOEXEC) != 0) {
+            fail(-errno, "pipe");
+        }
+        ::fcntl(in(), F_SETPIPE_SZ, 1 << 20); // if it may not grow, it works as it is
+    }
+    pipe_between(const pipe_between&) = delete;
+    pipe_between& operator=(const pipe_between&) = delete;
+    ~pipe_between() {
+        close_in();
+        ::close(out());
+    }
+
+    [[nodiscard]] int in() const noexcept { return fds_[1]; }
+    [[nodiscard]] int out() const noexcept { return fds_[0]; }
+    void close_in() noexcept {
+        if (fds_[1] >= 0) {
+            ::close(std::exchange(fds_[1], -1));
+        }
+    }
+
+private:
+    int fds_[2];
+};
+
+class conversation {
+public:
+    conversation(net::socket peer, std::chrono::seconds patience)
+        : peer_(std::move(peer)), patience_(patience) {
+        // splice(2) into a socket waits in the kernel unless the socket says that it must not.
+        ::fcntl(peer_.native_handle(), F_SETFL, O_NONBLOCK);
+    }
+
+    /// Until both sides have said all; when the peer has, a person at a terminal need not say so.
+    task<> run() {
+        join_handle<outcome> sending = spawn(send_input());
+        std::exception_ptr trouble;
+        bool input_counts = false;
+        try {
+            const bool can_splice =
+                ::isatty(STDOUT_FILENO) == 0 && type_of(STDOUT_FILENO) != S_IFSOCK;
+            const outcome received = co_await relay(connection(), standard_output, can_splice);
+            input_counts = received == outcome::ended && ::isatty(STDIN_FILENO) == 0;
+        } catch (...) {
+            trouble = std::current_exception();
+        }
+        // Whatever happened, the other coroutine uses this object: it ends before.
+        if (!input_counts) {
+            sending.cancel();
+        }
+        try {
+            co_await sending;
+        } catch (...) {
+            if (input_counts) {
+                trouble = std::current_exception();
+            }
+        }
+        if (trouble) {
+            std::rethrow_exception(trouble);
+        }
+    }
+
+private:
+    enum class outcome { ended, given_up, unsuitable };
+
+    [[nodiscard]] end_point connection() const noexcept {
+        return {peer_.native_handle(), "connection"};
+    }
+
+    task<outcome> send_input() {
+        try {
+            const bool can_splice = type_of(STDIN_FILENO) == S_IFIFO;
+            const outcome sent = co_await relay(standard_input, connection(), can_splice);
+            if (sent == outcome::ended) {
+                co_await peer_.shutdown_write();
+            }
+            co_return sent;
+        } catch (...) {
+            ::shutdown(peer_.native_handle(), SHUT_RDWR); // receiving ends, and then asks why
+            throw;
+        }
+    }
+
+    task<outcome> relay(end_point from, end_point to, bool can_splice) {
+        if (can_splice) {
+            const outcome result = co_await splice_all(from, to);
+            if (result != outcome::unsuitable) {
+                co_return result;
+            }
+        }
+        co_return co_await copy_all(from, to);
+    }
+
+    /// Waits until `fd` is ready. False: nothing moved in either direction for the time of -w, or
+    /// the task was cancelled.
+    task<bool> ready(int fd, unsigned events) {
+        for (;;) {
+            const clock::time_point deadline = last_move_ + patience_;
+            if (co_await timeout_at(io::poll(fd, events), deadline) != -ECANCELED) {
+                co_return true;
+            }
+            if (last_move_ + patience_ == deadline) {
+                co_return false;
+            }
+        }
+    }
+
+    void moved() { last_move_ = clock::now(); }
+
+    task<outcome> copy_all(end_point from, end_point to) {
+        constexpr std::size_t size = std::size_t{256} << 10;
+        const auto buffer = std::make_unique_for_overwrite<std::byte[]>(size);
+        while (co_await ready(from.fd, POLLIN)) {
+            const int n = co_await io::read(from.fd, {buffer.get(), size});
+            if (n == 0) {
+                co_return outcome::ended;
+            }
+            if (n < 0 && n != -EAGAIN) {
+                fail(n, from.name);
+            }
+            const_buffer rest{buffer.get(), n};
+            while (rest.size() > 0) {
+                const int written = co_await io::write(to.fd, rest);
+                if (written >= 0) {
+                    rest = rest.drop(static_cast<std::size_t>(written));
+                    moved();
+                } else if (written != -EAGAIN) {
+                    fail(written, to.name);
+                } else if (!co_await ready(to.fd, POLLOUT)) {
+                    co_return outcome::given_up;
+                }
+            }
+        }
+        co_return outcome::given_up;
+    }
+
+    /// The same without copying. `unsuitable`: one of the two cannot be spliced; what was taken
+    /// from the first until then has been written.
+    task<outcome> splice_all(end_point from, end_point to) {
+        constexpr std::size_t size = std::size_t{1} << 20;
+        std::optional<pipe_between> between;
+        if (type_of(from.fd) != S_IFIFO && type_of(to.fd) != S_IFIFO) {
+            between.emplace();
+        }
+        const int first_stop = between ? between->in() : to.fd;
+        while (co_await ready(from.fd, POLLIN)) {
+            const long n = splice(from.fd, first_stop, size);
+            if (n == 0) {
+                co_return outcome::ended;
+            }
+            if (n == -EINVAL) {
+                co_return outcome::unsuitable;
+            }
+            if (n == -EAGAIN) {
+                if (!co_await ready(first_stop, POLLOUT)) {
+                    co_return outcome::given_up;
+                }
+                continue;
+            }
+            if (n < 0) {
+                fail(n, n == -EPIPE ? to.name : from.name);
+            }
+            moved();
+            for (long rest = between ? n : 0; rest > 0;) {
+                const long passed_on =
+                    splice(between->out(), to.fd, static_cast<std::size_t>(rest));
+                if (passed_on >= 0) {
+                    rest -= passed_on;
+                } else if (passed_on == -EINVAL) {
+                    between->close_in();
+                    const outcome drained = co_await copy_all({between->out(), from.name}, to);
+                    co_return drained == outcome::ended ? outcome::unsuitable : drained;
+                } else if (passed_on != -EAGAIN) {
+                    fail(passed_on, to.name);
+                } else if (!co_await ready(to.fd, POLLOUT)) {
+                    co_return outcome::given_up;
+                }
+            }
+        }
+        co_return outcome::given_up;
+    }
+
+    static long splice(int from, int to, std::size_t size) noexcept {
+        const ::ssize_t n =
+            ::splice(from, nullptr, to, nullptr, size, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        return n < 0 ? -errno : n;
+    }
+
+    net::socket peer_;
+    std::chrono::seconds patience_;
+    clock::time_point last_move_ = clock::now();
+};
+
+struct arguments {
+    bool listen = false;
+    std::chrono::seconds patience = std::chrono::years(1);
+    std::string host = "0.0.0.0";
+    std::string port;
+};
+
+task<net::socket> connect(const arguments& args) {
+    int error = 0;
+    for (const net::inet_address& address : co_await net::resolve(args.host, args.port)) {
+        net::socket socket = net::socket::create_tcp(address.family());
+        error = co_await timeout(socket.connect(address), args.patience);
+        if (error == 0) {
+            co_return socket;
+        }
+    }
+    fail(error == -ECANCELED ? -ETIMEDOUT : error,
+         "cannot connect to " + args.host + " port " + args.port);
+}
+
+task<net::socket> accept_one(const arguments& args) {
+    const std::vector<net::inet_address> local = co_await net::resolve(args.host, args.port);
+    net::acceptor acceptor{local.front()};
+    std::fprintf(stderr, "listening on %s\n", acceptor.local_address().to_string().c_str());
+    net::socket peer = co_await acceptor.accept();
+    if (!peer) {
+        throw std::system_error(peer.error(), "accept");
+    }
+    co_return peer;
+}
+
+task<> talk(arguments args) {
+    net::socket peer;
+    if (args.listen) {
+        peer = co_await accept_one(args);
+    } else {
+        peer = co_await connect(args);
+    }
+    conversation both_ways(std::move(peer), args.patience);
+    co_await both_ways.run();
+}
+
+std::optional<arguments> parse(int argc, char** argv) {
+    arguments args;
+    for (int option; (option = ::getopt(argc, argv, "lw:")) != -1;) {
+        if (option == 'l') {
+            args.listen = true;
+        } else if (option == 'w') {
+            int seconds = 0;
+            const char* const end = optarg + std::strlen(optarg);
+            const auto [rest, error] = std::from_chars(optarg, end, seconds);
+            if (error != std::errc() || rest != end || seconds <= 0) {
+                return std::nullopt;
+            }
+            args.patience = std::chrono::seconds(seconds);
+        } else {
+            return std::nullopt;
+        }
+    }
+    const int words = argc - optind;
+    if (words != 2 && !(args.listen && words == 1)) {
+        return std::nullopt;
+    }
+    if (words == 2) {
+        args.host = argv[optind];
+    }
+    args.port = argv[argc - 1];
+    return args;
+}
+
+} // namespace
+
+int main(int argc, char** argv) try {
+    const std::optional<arguments> args = parse(argc, argv);
+    if (!args) {
+        std::fprintf(stderr, "usage: netcat [-w SECONDS] HOST PORT\n"
+                             "       netcat [-w SECONDS] -l [HOST] PORT\n");
+        return 2;
+    }
+    std::signal(SIGPIPE, SIG_IGN); // a closed output is an error like others
+    io_context_options options;
+    // A stream moves in fewer and larger pieces when nobody gets up for every packet.
+    options.idle = idle_policy::batch(2, std::chrono::microseconds(200));
+    coil::run(talk(*args), options);
+    return 0;
+} catch (const std::exception& e) {
+    std::fprintf(stderr, "netcat: %s\n", e.what());
+    return 1;
+}

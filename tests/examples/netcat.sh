@@ -1,0 +1,163 @@
+#!/bin/bash
+# netcat against nc and against itself: both directions, half-close, every kind of output, -w, errors.
+
+. "$(dirname "$0")/common.bash"
+need nc netcat-openbsd
+need python3 python3
+need_example netcat
+netcat=$examples/netcat
+
+head -c 20000003 /dev/urandom >"$tmp/file"
+head -c 3000001 /dev/urandom >"$tmp/reply"
+
+# netcat_listens NAME INPUT OUTPUT: start it; sets $pid and $port.
+netcat_listens() {
+    rm -f "$tmp/$1.err"
+    "$netcat" -l 127.0.0.1 0 <"$2" >"$3" 2>"$tmp/$1.err" &
+    pid=$!
+    port=$(port_of "$tmp/$1.err" "$pid") || fail "netcat -l did not start: $(cat "$tmp/$1.err")"
+}
+
+# nc_listens COMMAND...: start it with a port in place of PORT; sets $pid and $port. (nc -l ends as soon as its peer
+# has ended, even if it has more to send: here it only receives, or is silent.)
+nc_listens() {
+    port=$(free_port)
+    "${@/PORT/$port}" >"$tmp/there.out" 2>"$tmp/there.err" &
+    pid=$!
+    is_up "$port" || fail "nc does not listen: $(cat "$tmp/there.err")"
+}
+
+# same FILE FILE
+same() { cmp "$1" "$2" || fail "$1 received something else"; }
+
+# Usage.
+for arguments in "" "-x 1 2" "-w soon 127.0.0.1 1" "-w 0 127.0.0.1 1" "localhost" "-l 1 2 3"; do
+    expect_status 2 "$netcat" $arguments
+    grep -q '^usage: ' "$tmp/said" || fail "no usage for '$arguments': $(cat "$tmp/said")"
+done
+
+# A file from nc, a file to nc, and both at once: each side tells the other where its data ends.
+netcat_listens here /dev/null "$tmp/here.out"
+timeout 8 nc -N 127.0.0.1 "$port" <"$tmp/file" >/dev/null || fail "nc could not send"
+ends "$pid" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
+same "$tmp/here.out" "$tmp/file"
+
+nc_listens nc -l 127.0.0.1 PORT
+timeout 8 "$netcat" localhost "$port" <"$tmp/file" >"$tmp/back.out" || fail "netcat ended with $?"
+ends "$pid"
+same "$tmp/there.out" "$tmp/file"
+same "$tmp/back.out" /dev/null
+
+netcat_listens here "$tmp/reply" "$tmp/here.out"
+timeout 8 nc -N 127.0.0.1 "$port" <"$tmp/file" >"$tmp/back.out" || fail "nc could not send"
+ends "$pid" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
+same "$tmp/here.out" "$tmp/file"
+same "$tmp/back.out" "$tmp/reply"
+
+# netcat on both sides, between pipes, where nothing is copied; a slow reader makes everybody wait.
+netcat_listens here "$tmp/reply" "$tmp/here.out"
+cat "$tmp/file" | timeout 8 "$netcat" 127.0.0.1 "$port" | (sleep 0.3; cat) >"$tmp/back.out"
+[[ ${PIPESTATUS[1]} == 0 ]] || fail "netcat between pipes failed"
+ends "$pid" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
+same "$tmp/here.out" "$tmp/file"
+same "$tmp/back.out" "$tmp/reply"
+
+# Half-close: the peer has said all, and is answered afterwards.
+port=$(free_port)
+(sleep 0.5; printf 'late answer') | timeout 8 "$netcat" -l 127.0.0.1 "$port" >"$tmp/here.out" 2>"$tmp/here.err" &
+listener=$!
+is_up "$port" || fail "netcat -l does not listen"
+answer=$(printf 'question' | timeout 8 nc -N 127.0.0.1 "$port")
+ends "$listener" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
+[[ $answer == 'late answer' && $(<"$tmp/here.out") == question ]] || fail "half-close: '$answer', '$(<"$tmp/here.out")'"
+
+# An output that cannot be spliced: a file to append to, a terminal.
+printf 'before' >"$tmp/log"
+netcat_listens there "$tmp/file" /dev/null
+timeout 8 "$netcat" 127.0.0.1 "$port" </dev/null >>"$tmp/log" || fail "appending failed"
+ends "$pid"
+cmp "$tmp/log" <(printf before; cat "$tmp/file") || fail "what was appended differs"
+
+if command -v script >/dev/null; then
+    head -c 300000 /dev/zero | tr '\0' 'x' >"$tmp/text"
+    netcat_listens there "$tmp/text" /dev/null
+    timeout 8 script -qec "stty -onlcr; '$netcat' 127.0.0.1 $port </dev/null" /dev/null </dev/null >"$tmp/back.out" ||
+        fail "netcat on a terminal failed"
+    ends "$pid"
+    same "$tmp/back.out" "$tmp/text"
+
+    # A person need not end the input when the peer has ended.
+    sleep 4 | script -qec "'$netcat' -l 127.0.0.1 0 2>'$tmp/tty.err'" /dev/null >/dev/null &
+    script=$!
+    port=$(port_of "$tmp/tty.err" "$script") || fail "netcat -l did not start on a terminal"
+    printf 'hello' | timeout 3 nc -N 127.0.0.1 "$port" >/dev/null || fail "netcat on a terminal did not end"
+fi
+
+# -w: a silent peer is left after a second; a slow one is not.
+nc_listens nc -d -l 127.0.0.1 PORT
+SECONDS=0
+timeout 8 "$netcat" -w 1 127.0.0.1 "$port" < <(sleep 3) >/dev/null || fail "-w ended with $?"
+((SECONDS >= 1 && SECONDS <= 2)) || fail "-w 1 took $SECONDS s"
+
+port=$(free_port)
+(for i in 1 2 3 4; do sleep 0.4; echo $i; done) | nc -N -l 127.0.0.1 "$port" >/dev/null &
+is_up "$port" || fail "nc does not listen"
+[[ $(timeout 8 "$netcat" -w 1 127.0.0.1 "$port" < <(sleep 1.8)) == $'1\n2\n3\n4' ]] || fail "-w left a slow peer"
+
+# A connection that is not answered: the queue of that listener is full.
+timeout 8 python3 - "$netcat" <<'PYTHON' || fail "-w does not limit connecting"
+import socket, subprocess, sys
+
+listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+full = [socket.socket() for _ in range(4)]
+for client in full:
+    client.setblocking(False)
+    client.connect_ex(listener.getsockname())
+port = str(listener.getsockname()[1])
+netcat = subprocess.run([sys.argv[1], "-w", "1", "127.0.0.1", port], stdin=subprocess.DEVNULL,
+                        stderr=subprocess.PIPE, text=True)
+assert netcat.returncode == 1, netcat
+assert netcat.stderr == f"netcat: cannot connect to 127.0.0.1 port {port}: Connection timed out\n", netcat
+PYTHON
+
+# A connection that is reset in the middle of a transfer.
+timeout 8 python3 - "$netcat" "$tmp/file" <<'PYTHON' || fail "a reset connection is not reported"
+import socket, struct, subprocess, sys
+
+listener = socket.create_server(("127.0.0.1", 0))
+with open(sys.argv[2]) as file:
+    netcat = subprocess.Popen([sys.argv[1], "127.0.0.1", str(listener.getsockname()[1])], stdin=file,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+peer, _ = listener.accept()
+peer.recv(1000)
+peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+peer.close()
+said = netcat.communicate(timeout=5)[1]
+assert netcat.returncode == 1, netcat.returncode
+assert said in ("netcat: connection: Connection reset by peer\n", "netcat: connection: Broken pipe\n"), said
+PYTHON
+
+# Errors are one line.
+expect_status 1 "$netcat" 127.0.0.1 "$(free_port)"
+expect_said 'netcat: cannot connect to 127.0.0.1 port .*: Connection refused'
+expect_status 1 "$netcat" no-such-host.invalid 80
+expect_said 'netcat: .*no-such-host.invalid'
+expect_status 1 "$netcat" 300.1.1.1 80
+expect_said 'netcat: .*300.1.1.1'
+expect_status 1 "$netcat" '' 80
+expect_said 'netcat: .*""'
+expect_status 1 "$netcat" 127.0.0.1 70000
+expect_said 'netcat: .*70000'
+expect_status 1 "$netcat" -l 192.0.2.1 0
+expect_said 'netcat: .*192.0.2.1:0'
+
+netcat_listens here /dev/null /dev/null
+(timeout 8 "$netcat" 127.0.0.1 "$port" <"$tmp" >/dev/null 2>"$tmp/said") && fail "a folder was sent"
+expect_said 'netcat: standard input: Is a directory'
+ends "$pid" || fail "the peer of a failed netcat ended with $?"
+
+netcat_listens there "$tmp/file" /dev/null
+timeout 8 "$netcat" 127.0.0.1 "$port" </dev/null 2>"$tmp/said" | head -c 10 >/dev/null
+[[ ${PIPESTATUS[0]} == 1 ]] || fail "a closed output gave no error"
+expect_said 'netcat: standard output: Broken pipe'
+exit 0

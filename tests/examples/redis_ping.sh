@@ -1,0 +1,106 @@
+#!/bin/bash
+# redis_ping against redis-benchmark and nc: orderly clients, clients that half-close, reset and vanish, many at once.
+
+. "$(dirname "$0")/common.bash"
+need redis-benchmark redis-tools
+need nc netcat-openbsd
+need python3 python3
+need_example redis_ping
+
+expect_status 2 "$examples/redis_ping"
+expect_status 2 "$examples/redis_ping" nonsense
+expect_status 2 "$examples/redis_ping" 65536
+expect_status 2 "$examples/redis_ping" 0 --idle sometimes
+grep -q '^usage: ' "$tmp/said" || fail "no usage: $(cat "$tmp/said")"
+
+for idle in park spin batch; do
+    start server "$examples/redis_ping" 0 --idle $idle --stats
+    server=$pid
+    port=$(port_of "$tmp/server.out" "$server") || fail "the server did not start: $(cat "$tmp/server.err")"
+
+    # A client that half-closes gets its answer, and then the end.
+    answer=$(printf 'PING\r\n' | timeout 5 nc -N 127.0.0.1 "$port") || fail "nc -N failed ($idle)"
+    [[ $answer == $'+OK\r' ]] || fail "nc got '$answer' ($idle)"
+
+    timeout 8 redis-benchmark -p "$port" -t ping_inline,ping_mbulk -c 50 -n 5000 -q >"$tmp/bench" 2>/dev/null ||
+        fail "redis-benchmark failed ($idle)"
+    [[ $(tr '\r' '\n' <"$tmp/bench" | grep -c 'requests per second') == 2 ]] ||
+        fail "redis-benchmark said: $(cat "$tmp/bench")"
+
+    kill -TERM "$server"
+    ends "$server" || fail "the server ended with $? ($idle)"
+    read -r requests _ enters _ < <(sed -n 's/,//; /requests/p' "$tmp/server.out")
+    # Two pings by redis-benchmark, and the settings that it asks for before.
+    ((requests >= 10001 && requests <= 10020)) || fail "$requests requests counted ($idle)"
+    ((enters > 0 && enters <= 2 * requests)) || fail "$enters system calls for $requests requests ($idle)"
+done
+
+start server "$examples/redis_ping" 0
+server=$pid
+port=$(port_of "$tmp/server.out" "$server") || fail "the server did not start"
+
+expect_status 1 "$examples/redis_ping" "$port"
+expect_said "0.0.0.0:$port.*in use"
+
+# Resets, before and after the first request and with answers unread; then 500 connections that stay.
+timeout 8 python3 - "$port" <<'PYTHON' || fail "the clients failed"
+import socket, struct, sys
+
+port = int(sys.argv[1])
+reset = struct.pack("ii", 1, 0)
+
+def connect():
+    return socket.create_connection(("127.0.0.1", port), timeout=5)
+
+for i in range(200):
+    client = connect()
+    if i % 4 > 0:
+        client.sendall(b"PING\r\n")
+    if i % 4 > 1:
+        assert client.recv(100) == b"+OK\r\n"
+    if i % 4 > 2:
+        client.sendall(b"PING\r\n" * 100)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+    client.close()
+
+clients = [connect() for _ in range(500)]
+for round in range(3):
+    for client in clients:
+        client.sendall(b"PING\r\n")
+    for client in clients:
+        assert client.recv(100) == b"+OK\r\n", "wrong answer"
+for client in clients[::2]:
+    client.close()
+for client in clients[1::2]:
+    client.sendall(b"PING\r\n")
+    assert client.recv(100) == b"+OK\r\n", "wrong answer"
+PYTHON
+kill -0 "$server" 2>/dev/null || fail "the server died: $(cat "$tmp/server.err")"
+kill -INT "$server"
+ends "$server" || fail "the server ended with $?"
+
+# Fewer descriptors than clients: the others wait until there are some again.
+start server bash -c 'ulimit -n 40; exec "$0" 0' "$examples/redis_ping"
+server=$pid
+port=$(port_of "$tmp/server.out" "$server") || fail "the server did not start: $(cat "$tmp/server.err")"
+timeout 8 python3 - "$port" <<'PYTHON' || fail "clients beyond the limit of descriptors failed"
+import select, socket, sys
+
+waiting = []
+for _ in range(100):
+    client = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=5)
+    client.sendall(b"PING\r\n")
+    waiting.append(client)
+most = 0
+while waiting:
+    answered, _, _ = select.select(waiting, [], [], 5)
+    assert answered, f"{len(waiting)} clients without an answer"
+    most = max(most, len(answered))
+    for client in answered:
+        assert client.recv(100) == b"+OK\r\n"
+        client.close()
+        waiting.remove(client)
+assert most < 40, most
+PYTHON
+kill -TERM "$server"
+ends "$server" || fail "the server ended with $?"
