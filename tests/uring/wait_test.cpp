@@ -120,6 +120,15 @@ TEST(wait, wait_follows_the_clock_of_its_kernel) {
     EXPECT_EQ(r.now() - virtual_start, 1000h);
 }
 
+TEST(wait, a_wait_that_ended_early_without_a_word_was_interrupted) {
+    auto k = std::make_unique<memory_kernel>();
+    memory_kernel& world = *k;
+    ring r{ring_options{}, std::move(k)};
+    world.results_to_come = {0};
+    EXPECT_EQ(r.wait(1h), -EINTR);
+    EXPECT_EQ(world.enters, 1U);
+}
+
 TEST(wait, wait_goes_on_when_the_kernel_took_only_a_part) {
     auto k = std::make_unique<memory_kernel>();
     memory_kernel& world = *k;
