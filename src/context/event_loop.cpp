@@ -53,6 +53,8 @@ std::uint64_t this_thread_number() noexcept {
     return mine;
 }
 
+constexpr std::int64_t retry_ns = 1'000'000;
+
 void spin_pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -236,6 +238,14 @@ void event_loop::wait() noexcept {
     std::int64_t until = timers_.next_ns();
     if (!retrying_.empty()) {
         until = std::min(until, retry_at_ns_);
+    }
+    if (lacks_room()) [[unlikely]] {
+        // What fills the queue may wait for what is held back. No memory in the kernel: look again soon.
+        poll();
+        if (ring_->unsubmitted() == 0) {
+            return;
+        }
+        until = std::min(until, now_ns() + retry_ns);
     }
     // Without anything in flight only a timer or another thread can make work: nothing to spin for.
     if (idle_.what() == idle_policy::kind::spin && spinning_pays_ && in_flight_ > 0) {

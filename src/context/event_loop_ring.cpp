@@ -112,13 +112,21 @@ void event_loop::push_entries(io_wait& wait) noexcept {
     in_flight_ += wait.entries_;
 }
 
+/// Whether the bound lets it go. A chain longer than the bound goes when it is alone.
+bool event_loop::may_fly(const io_wait& wait) const noexcept {
+    return in_flight_ == 0 || in_flight_ + wait.entries_ <= max_in_flight_;
+}
+
+/// Whether something is held back only because the queue is full.
+bool event_loop::lacks_room() const noexcept {
+    return !queued_.empty() && may_fly(io_wait_of(*queued_.front()));
+}
+
 /// Submits what was held back, oldest first, as far as there is room.
 void event_loop::admit_queued() noexcept {
     while (!queued_.empty()) {
         auto& wait = io_wait_of(*queued_.front());
-        // A chain longer than the bound still goes when it is alone.
-        if ((in_flight_ > 0 && in_flight_ + wait.entries_ > max_in_flight_) ||
-            !make_room(wait.entries_)) {
+        if (!may_fly(wait) || !make_room(wait.entries_)) {
             return;
         }
         queued_.pop();

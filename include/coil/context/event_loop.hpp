@@ -104,6 +104,8 @@ private:
     void bind_to_this_thread();
     void run_ready();
     void fire_timers() noexcept;
+    [[nodiscard]] bool may_fly(const io_wait& wait) const noexcept;
+    [[nodiscard]] bool lacks_room() const noexcept;
     void admit_queued() noexcept;
     void cancel_queued() noexcept;
     void retry_cancels() noexcept;
