@@ -1,6 +1,8 @@
 #!/bin/bash
+# shellcheck disable=SC2086 # lists of arguments are split on purpose
 # chargen against netcat and nc: what it sends, how much, to several at once, and clients that go away.
 
+# shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
 need nc netcat-openbsd
 need_example chargen
@@ -12,6 +14,7 @@ for arguments in "" "nonsense" "65536" "-1" "1 2"; do
 done
 
 # The pattern, made by somebody else: 95 lines, repeated.
+# shellcheck disable=SC2059
 characters=$(printf "$(printf '\\%03o' {32..126})")
 for ((line = 0; line < 95; line++)); do
     printf '%s\r\n' "${characters:line}${characters:0:line}" | cut -c 1-72,96-

@@ -1,6 +1,8 @@
 #!/bin/bash
+# shellcheck disable=SC2086 # lists of arguments are split on purpose
 # netcat against nc and against itself: both directions, half-close, every kind of output, -w, errors.
 
+# shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
 need nc netcat-openbsd
 need python3 python3
@@ -56,6 +58,7 @@ same "$tmp/back.out" "$tmp/reply"
 
 # netcat on both sides, between pipes, where nothing is copied; a slow reader makes everybody wait.
 netcat_listens here "$tmp/reply" "$tmp/here.out"
+# shellcheck disable=SC2002 # the input must be a pipe
 cat "$tmp/file" | timeout 8 "$netcat" 127.0.0.1 "$port" | (sleep 0.3; cat) >"$tmp/back.out"
 [[ ${PIPESTATUS[1]} == 0 ]] || fail "netcat between pipes failed"
 ends "$pid" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"

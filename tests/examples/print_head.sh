@@ -1,6 +1,8 @@
 #!/bin/bash
+# shellcheck disable=SC2086 # lists of arguments are split on purpose
 # print_head prints what head(1) prints, for every kind of file.
 
+# shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
 need_example print_head
 

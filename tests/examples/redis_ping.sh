@@ -1,6 +1,7 @@
 #!/bin/bash
 # redis_ping against redis-benchmark and nc: orderly clients, clients that half-close, reset and vanish, many at once.
 
+# shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
 need redis-benchmark redis-tools
 need nc netcat-openbsd
@@ -80,6 +81,7 @@ kill -INT "$server"
 ends "$server" || fail "the server ended with $?"
 
 # Fewer descriptors than clients: the others wait until there are some again.
+# shellcheck disable=SC2016
 start server bash -c 'ulimit -n 40; exec "$0" 0' "$examples/redis_ping"
 server=$pid
 port=$(port_of "$tmp/server.out" "$server") || fail "the server did not start: $(cat "$tmp/server.err")"

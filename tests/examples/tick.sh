@@ -1,6 +1,8 @@
 #!/bin/bash
+# shellcheck disable=SC2086 # lists of arguments are split on purpose
 # tick: as many lines as asked for, one a second, and no processor time in between.
 
+# shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
 need_example tick
 

@@ -1,6 +1,8 @@
 #!/bin/bash
+# shellcheck disable=SC2086 # lists of arguments are split on purpose
 # yield_latency prints a figure that can be one.
 
+# shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
 need_example yield_latency
 
