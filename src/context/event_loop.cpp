@@ -371,7 +371,7 @@ void event_loop::shut_down() noexcept {
             promise_base& root = *roots_.first();
             root_list::remove(root);
             ready_.clear();
-            root.observer->abandoned(root);
+            root.observer().abandoned(root);
         }
     } while (!inbox_.empty());
     ready_.clear();

@@ -16,41 +16,43 @@ void end_without_context() noexcept {
 }
 
 void wait_base::finish() noexcept {
-    phase_ = phase::done;
     if (attached()) [[unlikely]] {
         detach();
-        if (stop_posted_ && !stop_delivered_) {
+        if (stop_is_coming()) {
+            enter(phase::done);
             return;  // the delivery makes it ready
         }
     }
-    loop_->make_ready(node(), node().coroutine);
+    enter(phase::done);
+    loop().make_ready(node(), node().coroutine);
 }
 
 void wait_base::stop_observing() noexcept {
     detach();
-    while (stop_posted_ && !stop_delivered_) {
-        loop_->deliver_inbox();  // the post is there, or a few instructions away
+    while (stop_is_coming()) {
+        loop().deliver_inbox();  // the post is there, or a few instructions away
     }
 }
 
 void wait_base::post_stop() noexcept {
-    stop_posted_ = true;
-    loop_->post(static_cast<stop_callback_base&>(*this));
+    event_loop& owner = loop();
+    word_.fetch_or(posted, std::memory_order_relaxed);  // detach() makes it visible to the owner
+    owner.post(static_cast<stop_callback_base&>(*this));
 }
 
 bool wait_base::stop_delivered() noexcept {
-    stop_delivered_ = true;
-    if (phase_ == phase::done) {
-        loop_->make_ready(node(), node().coroutine);
+    word_.fetch_or(delivered, std::memory_order_relaxed);
+    if (is(phase::done)) {
+        loop().make_ready(node(), node().coroutine);
     }
-    return phase_ == phase::pending;
+    return pending();
 }
 
 void wait_base::forget() noexcept {
-    while (stop_posted_ && !stop_delivered_) {
-        loop_->deliver_inbox();
+    while (stop_is_coming()) {
+        loop().deliver_inbox();
     }
-    loop_->withdraw(node(), node().coroutine);
+    loop().withdraw(node(), node().coroutine);
 }
 
 void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
@@ -99,7 +101,7 @@ void io_wait::on_completion(ring_entry& entry) noexcept {
         --completions_due_;
     }
     if (completions_due_ == 0) {
-        loop_->left_flight(entries_);
+        loop().left_flight(entries_);
         end_if_quiet();
     }
 }
@@ -110,11 +112,11 @@ void io_wait::cancel() noexcept {
     }
     cancelling_ = true;
     if (queued_) {
-        loop_->dequeue(*this);
+        loop().dequeue(*this);
         fail(-ECANCELED);
         return;
     }
-    loop_->request_cancel(*this);
+    loop().request_cancel(*this);
 }
 
 void io_wait::on_cancel_answered(int answer) noexcept {
@@ -124,7 +126,7 @@ void io_wait::on_cancel_answered(int answer) noexcept {
     } else if (cancels_due_ == 0 && answer < 0) {
         // Nothing was found to cancel, yet the wait is not over: the next entry of a chain is about to
         // start, or a worker thread cannot be interrupted. Ask again.
-        loop_->retry_cancel_later(*this);
+        loop().retry_cancel_later(*this);
     }
 }
 
@@ -133,13 +135,13 @@ void io_wait::end_if_quiet() noexcept {
         return;  // their completions carry this wait's address
     }
     if (retrying_) {
-        loop_->forget_retry(*this);
+        loop().forget_retry(*this);
     }
     finish();
 }
 
 void io_wait::abandon() noexcept {
-    if (!loop_->on_owner_thread()) {
+    if (!loop().on_owner_thread()) {
         std::fputs("coil: a suspended coroutine was destroyed on a thread other than its context's "
                    "while the kernel still works for it.\n",
                    stderr);
@@ -147,7 +149,7 @@ void io_wait::abandon() noexcept {
     }
     stop_observing();
     cancel();
-    loop_->drain(*this);
+    loop().drain(*this);
 }
 
 }  // namespace coil::detail

@@ -208,7 +208,7 @@ public:
             stop_observing();
             cancel();
             while (pending()) {
-                loop_->deliver_inbox(); // the answer is there, or a few instructions away
+                loop().deliver_inbox(); // the answer is there, or a few instructions away
             }
         }
         delete lookup_;
@@ -225,7 +225,7 @@ public:
             finish();
             return;
         }
-        lookup_->begin(*loop_, this, [](queue_node& node, event_loop&) noexcept {
+        lookup_->begin(loop(), this, [](queue_node& node, event_loop&) noexcept {
             auto& answered = static_cast<lookup&>(node);
             answered.wait_until_helper_left();
             static_cast<lookup_awaiter*>(answered.waiter())->finish();

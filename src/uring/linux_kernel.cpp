@@ -93,8 +93,7 @@ public:
             return attach();
         if (op == register_op::unregister_ring_fds && arg == nullptr)
             return detach();
-        return result(
-            ::syscall(nr_register, fd_, static_cast<std::uint32_t>(op), arg, count));
+        return result(::syscall(nr_register, fd_, static_cast<std::uint32_t>(op), arg, count));
     }
 
     std::chrono::steady_clock::time_point now() noexcept override {

@@ -88,10 +88,10 @@ public:
     io_awaiter(const io_awaiter&) = delete;
     io_awaiter& operator=(const io_awaiter&) = delete;
     ~io_awaiter() {
-        if (phase_ == phase::fresh || phase_ == phase::resumed) [[likely]] {
+        if (!under_way()) [[likely]] {
             return;
         }
-        loop_->disarm(*this);
+        loop().disarm(*this);
         release_kernel();
         element_.drop();
     }
@@ -115,7 +115,7 @@ public:
 
     auto await_resume() noexcept(noexcept(std::declval<Element&>().result())) {
         if (armed()) {
-            loop_->disarm(*this);
+            loop().disarm(*this);
         }
         resumed();
         return element_.result();

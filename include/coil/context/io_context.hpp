@@ -85,7 +85,7 @@ class detached_observer final : public root_observer {
 public:
     static detached_observer instance;
 
-    constexpr detached_observer() noexcept : root_observer(true) {}
+    constexpr detached_observer() noexcept : root_observer({}, true) {}
 
     /// Only with an exception: see root_observer::indifferent.
     void finished(promise_base& root) noexcept override {
@@ -121,7 +121,7 @@ void io_context::launch(std::coroutine_handle<Promise> coroutine) noexcept {
 
 inline void io_context::co_spawn(task<> work) {
     auto coroutine = work.release();
-    coroutine.promise().observer = &detail::detached_observer::instance;
+    coroutine.promise().become_root(detail::detached_observer::instance);
     launch(coroutine);
 }
 
@@ -130,8 +130,7 @@ join_handle<T> io_context::spawn(task<T> work) {
     auto* state = new detail::join_state<T>;
     auto coroutine = work.release();
     state->watch(coroutine);
-    coroutine.promise().observer = state;
-    coroutine.promise().token = state->token();
+    coroutine.promise().become_root(*state);
     launch(coroutine);
     return join_handle<T>(state);
 }

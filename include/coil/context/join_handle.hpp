@@ -20,17 +20,20 @@ namespace detail {
 /// To the handler of the context that runs here, else to stderr.
 void report_unhandled(std::exception_ptr error) noexcept;
 
+struct join_stop {
+    inplace_stop_source stop_;
+};
+
 /// What a spawned task and its join_handle share: made when spawned, gone when both have let go.
 ///
 /// `state_` is the whole hand-shake between the task's thread and whoever joins, which may be another
 /// thread. It holds null (running), the join_waiter that wants to know, or the address of `done_mark`.
-class join_state_base : public root_observer {
+class join_state_base : join_stop, public root_observer {
 public:
     join_state_base(const join_state_base&) = delete;
     join_state_base& operator=(const join_state_base&) = delete;
 
     void cancel() noexcept { stop_.request_stop(); }
-    [[nodiscard]] inplace_stop_token token() const noexcept { return stop_.get_token(); }
 
     [[nodiscard]] bool done() const noexcept {
         return state_.load(std::memory_order_acquire) == &done_mark;
@@ -47,7 +50,7 @@ public:
     [[nodiscard]] bool withdraw_waiter(waiter& w) noexcept;
 
 protected:
-    join_state_base() noexcept : root_observer(false) {}
+    join_state_base() noexcept : root_observer(stop_.get_token(), false) {}
     ~join_state_base() = default;
 
     void mark_done() noexcept;
@@ -61,7 +64,6 @@ private:
 
     std::atomic<waiter*> state_{nullptr};
     std::atomic<unsigned> owners_{2};
-    inplace_stop_source stop_;
 };
 
 template <class T>
@@ -185,7 +187,7 @@ public:
             // inbox, or a few instructions away from it.
             if (pending() && !state_.withdraw_waiter(waiter_)) {
                 while (pending()) {
-                    loop_->deliver_inbox();
+                    loop().deliver_inbox();
                 }
             }
         }
@@ -215,14 +217,14 @@ public:
             /// The task's thread. Another thread's awaiter may be gone as soon as it is posted.
             static void notify_owner(waiter& base) noexcept {
                 auto& w = static_cast<join_waiter&>(base);
-                if (w.self->loop_->on_owner_thread()) {
+                if (w.self->loop().on_owner_thread()) {
                     w.self->finish();
                     return;
                 }
                 w.deliver = [](detail::queue_node& node, detail::event_loop&) noexcept {
                     static_cast<join_waiter&>(node).self->finish();
                 };
-                w.self->loop_->post(w);
+                w.self->loop().post(w);
             }
 
             awaiter* self = nullptr;

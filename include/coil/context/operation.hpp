@@ -77,7 +77,7 @@ public:
     io_awaiter(const io_awaiter&) = delete;
     io_awaiter& operator=(const io_awaiter&) = delete;
     ~io_awaiter() {
-        if (phase_ == phase::fresh || phase_ == phase::resumed) [[likely]] {
+        if (!under_way()) [[likely]] {
             return;
         }
         release_kernel();

@@ -47,8 +47,7 @@ namespace detail {
 
 class sleep_awaiter : wait_base, timer_node {
 public:
-    sleep_awaiter(event_loop& loop, std::int64_t deadline_ns) noexcept : timer_node(&fired) {
-        loop_ = &loop;
+    explicit sleep_awaiter(std::int64_t deadline_ns) noexcept : timer_node(&fired) {
         tick = deadline_ns;  // until it is armed, which turns it into a tick, then the result
     }
     sleep_awaiter(const sleep_awaiter&) = delete;
@@ -57,7 +56,7 @@ public:
         if (pending()) [[unlikely]] {
             stop_observing();
             if (pending()) {
-                loop_->disarm(*this);
+                loop().disarm(*this);
             }
         }
     }
@@ -67,10 +66,11 @@ public:
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
         const inplace_stop_token token = stop_token_of(waiter);
-        begin(*loop_, waiter);
+        event_loop& loop = required_loop();
+        begin(loop, waiter);
         if (token.stop_requested()) {
             end(-ECANCELED);
-        } else if (!loop_->arm(*this, tick)) {
+        } else if (!loop.arm(*this, tick)) {
             end(-ENOMEM);
         } else {
             observe<sleep_awaiter>(token);
@@ -87,7 +87,7 @@ private:
 
     void cancel() noexcept {
         if (pending()) {
-            loop_->disarm(*this);
+            loop().disarm(*this);
             end(-ECANCELED);
         }
     }
@@ -112,7 +112,8 @@ public:
 
     detail::sleep_awaiter operator co_await() const noexcept {
         detail::event_loop& loop = detail::required_loop();
-        return {loop, origin_ == from::now ? detail::deadline_after(loop.now_ns(), ns_) : ns_};
+        return detail::sleep_awaiter(
+            origin_ == from::now ? detail::deadline_after(loop.now_ns(), ns_) : ns_);
     }
 
 private:

@@ -13,7 +13,12 @@ namespace coil {
 inline io_context& this_context() noexcept { return detail::required_loop().context(); }
 
 /// Starts a task detached on the current context.
-inline void co_spawn(task<> work) { this_context().co_spawn(std::move(work)); }
+inline void co_spawn(task<> work) {
+    detail::event_loop& loop = detail::required_loop();
+    const auto coroutine = work.release();
+    coroutine.promise().become_root(detail::detached_observer::instance);
+    loop.add_root(coroutine.promise(), coroutine);
+}
 
 /// Starts a task on the current context; the handle gives its result.
 template <class T>

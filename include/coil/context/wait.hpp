@@ -4,6 +4,7 @@
 #include <coil/core/queue.hpp>
 #include <coil/uring/abi.hpp>
 
+#include <atomic>
 #include <coroutine>
 #include <cstdint>
 
@@ -51,25 +52,35 @@ public:
     wait_base(const wait_base&) = delete;
     wait_base& operator=(const wait_base&) = delete;
 
-    [[nodiscard]] bool pending() const noexcept { return phase_ == phase::pending; }
+    [[nodiscard]] bool pending() const noexcept { return is(phase::pending); }
 
     /// The link by which the wait hangs in the loop's queues.
     [[nodiscard]] queue_node& node() noexcept { return static_cast<ready_node&>(*this); }
 
 protected:
-    enum class phase : std::uint8_t { fresh, pending, done, resumed };
+    enum class phase : std::uintptr_t { fresh, pending, done, resumed };
 
     wait_base() noexcept = default;
     ~wait_base() {
-        if (phase_ == phase::done) [[unlikely]] {
+        if (is(phase::done)) [[unlikely]] {
             forget();
         }
     }
 
+    [[nodiscard]] bool is(phase p) const noexcept {
+        return (word_.load(std::memory_order_relaxed) & phase_mask) == static_cast<std::uintptr_t>(p);
+    }
+    /// Started and not yet resumed.
+    [[nodiscard]] bool under_way() const noexcept { return is(phase::pending) || is(phase::done); }
+    [[nodiscard]] event_loop& loop() const noexcept {
+        return *reinterpret_cast<event_loop*>(word_.load(std::memory_order_relaxed) & ~flags_mask);
+    }
+
     void begin(event_loop& loop, std::coroutine_handle<> waiter) noexcept {
-        loop_ = &loop;
         node().coroutine = waiter;
-        phase_ = phase::pending;
+        word_.store(reinterpret_cast<std::uintptr_t>(&loop) |
+                        static_cast<std::uintptr_t>(phase::pending),
+                    std::memory_order_relaxed);
     }
 
     /// Lets a requested stop cancel this wait; at once if the stop was requested already.
@@ -100,20 +111,33 @@ protected:
     /// Before a pending wait is destroyed: no stop reaches it any more.
     void stop_observing() noexcept;
 
-    void resumed() noexcept { phase_ = phase::resumed; }
-
-    event_loop* loop_ = nullptr;
-    phase phase_ = phase::fresh;
+    void resumed() noexcept { enter(phase::resumed); }
 
 private:
-    [[nodiscard]] bool on_owner_thread() const noexcept { return loop_ == current_loop; }
+    // One word for the loop, whose address leaves six bits free, the phase, and two marks of a stop from
+    // another thread. That thread sets `posted` only; the owner writes without read-modify-write where no
+    // stop can be under way: before attach(), after detach(), after the delivery.
+    static constexpr std::uintptr_t phase_mask = 3;
+    static constexpr std::uintptr_t posted = 4;
+    static constexpr std::uintptr_t delivered = 8;
+    static constexpr std::uintptr_t flags_mask = 15;
+
+    void enter(phase p) noexcept {
+        word_.store((word_.load(std::memory_order_relaxed) & ~phase_mask) |
+                        static_cast<std::uintptr_t>(p),
+                    std::memory_order_relaxed);
+    }
+    /// Whether a post is on its way that has not been delivered.
+    [[nodiscard]] bool stop_is_coming() const noexcept {
+        return (word_.load(std::memory_order_relaxed) & (posted | delivered)) == posted;
+    }
+    [[nodiscard]] bool on_owner_thread() const noexcept { return &loop() == current_loop; }
     void post_stop() noexcept;
     /// True when the wait is still pending.
     bool stop_delivered() noexcept;
     void forget() noexcept;
 
-    bool stop_posted_ = false;  // written by the stopping thread; read after detach()
-    bool stop_delivered_ = false;
+    std::atomic<std::uintptr_t> word_{0};
 };
 
 /// One SQE of an await. Its address is the SQE's user_data.

@@ -21,6 +21,8 @@ class inplace_stop_callback;
 
 namespace detail {
 
+class promise_base;
+
 /// A registered callback: a node in its source's list. Once its callback runs it is out of that list, and
 /// the node is free for the callback's owner to queue somewhere else (an inbox).
 class stop_callback_base : public queue_node {
@@ -69,6 +71,7 @@ public:
 private:
     friend class inplace_stop_source;
     friend class detail::stop_callback_base;
+    friend class detail::promise_base;
     explicit inplace_stop_token(inplace_stop_source* source) noexcept : source_(source) {}
 
     inplace_stop_source* source_ = nullptr;

@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <coroutine>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <type_traits>
@@ -25,18 +26,21 @@ public:
     /// The context shuts down: the coroutine will not go on.
     virtual void abandoned(promise_base& root) noexcept = 0;
 
+    /// What the root, and through it every task below, is asked to stop by.
+    const inplace_stop_token token;
     /// Whether a coroutine that ends well may destroy itself without asking: the quick way for the many
     /// that nobody waits for.
     const bool indifferent;
 
 protected:
-    explicit constexpr root_observer(bool is_indifferent) noexcept : indifferent(is_indifferent) {}
+    constexpr root_observer(inplace_stop_token stop, bool is_indifferent) noexcept
+        : token(stop), indifferent(is_indifferent) {}
     ~root_observer() = default;
 };
 
 /// What every task's promise holds whatever its result. A coroutine is either a child, awaited by another
-/// coroutine (`coroutine` is that one), or a root, started on a context (`observer` is set, and it hangs in
-/// the context's list of roots, so that a shutdown finds every frame).
+/// coroutine (`coroutine` is that one), or a root, started on a context (it has an observer, and hangs in the
+/// context's list of roots, so that a shutdown finds every frame).
 class promise_base : public queue_node {
 public:
     static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
@@ -46,14 +50,32 @@ public:
 
     [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
 
-    [[nodiscard]] inplace_stop_token stop_token() const noexcept { return token; }
-
     promise_base() noexcept {}  // NOLINT(*-member-init)
 
-    root_observer* observer = nullptr;
+    void become_root(root_observer& observer) noexcept {
+        origin_ = reinterpret_cast<std::uintptr_t>(&observer) | root_mark;
+    }
+    void become_child(std::coroutine_handle<> parent, inplace_stop_token token) noexcept {
+        coroutine = parent;
+        origin_ = reinterpret_cast<std::uintptr_t>(token.source_);
+    }
+
+    [[nodiscard]] bool is_root() const noexcept { return (origin_ & root_mark) != 0; }
+    [[nodiscard]] root_observer& observer() const noexcept {
+        return *reinterpret_cast<root_observer*>(origin_ & ~root_mark);
+    }
+    [[nodiscard]] inplace_stop_token stop_token() const noexcept {
+        return is_root() ? observer().token
+                         : inplace_stop_token(reinterpret_cast<inplace_stop_source*>(origin_));
+    }
+
     promise_base* next_root;   // while it hangs in a root_list
     promise_base** root_link;  // the pointer that points here
-    inplace_stop_token token;
+
+private:
+    static constexpr std::uintptr_t root_mark = 1;
+
+    std::uintptr_t origin_ = 0;  // a child: its stop source; a root: its observer, marked
 };
 
 /// The roots of one context.
@@ -89,15 +111,15 @@ struct final_awaiter {
     template <std::derived_from<promise_base> P>
     transfer await_suspend(std::coroutine_handle<P> self) const noexcept {
         promise_base& promise = self.promise();
-        if (promise.observer == nullptr) [[likely]] {
+        if (!promise.is_root()) [[likely]] {
             return transfer_to(promise.coroutine);
         }
         // A root: its frame is gone after this.
-        if (promise.observer->indifferent && !self.promise().outcome.has_error()) {
+        if (promise.observer().indifferent && !self.promise().outcome.has_error()) {
             root_list::remove(promise);
             self.destroy();
         } else {
-            promise.observer->finished(promise);
+            promise.observer().finished(promise);
         }
         return transfer_to_nobody();
     }

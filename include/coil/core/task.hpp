@@ -83,11 +83,11 @@ public:
 
         template <class P>
         detail::transfer await_suspend(std::coroutine_handle<P> parent) noexcept {
-            detail::promise_base& promise = coroutine_.promise();
-            promise.coroutine = parent;
+            inplace_stop_token token;
             if constexpr (requires { parent.promise().stop_token(); }) {
-                promise.token = parent.promise().stop_token();
+                token = parent.promise().stop_token();
             }
+            coroutine_.promise().become_child(parent, token);
             return detail::transfer_to(coroutine_);
         }
 

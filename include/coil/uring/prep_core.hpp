@@ -108,9 +108,9 @@ inline sqe epoll_wait(int epfd, ::epoll_event* events, int maxevents) noexcept {
 // ---- time
 
 /// Completes with -ETIME when the time is over, or with 0 once `count` other requests have
-/// completed (`count` 0: time only). Relative unless timeout_flag::abs; the clock is CLOCK_MONOTONIC
-/// unless timeout_flag::boottime or realtime. Its expiry ends whatever wait the ring's thread is in,
-/// however many completions that is for.
+/// completed (`count` 0: time only). Relative unless timeout_flag::abs; the clock is
+/// CLOCK_MONOTONIC unless timeout_flag::boottime or realtime. Its expiry ends whatever wait the
+/// ring's thread is in, however many completions that is for.
 inline sqe timeout(const timespec* ts, unsigned count = 0, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::timeout, -1, detail::address(ts), 1, count);
     s.timeout_flags = flags;
@@ -210,21 +210,19 @@ constexpr sqe msg_ring_fd(int ring_fd, unsigned source_slot, std::uint32_t targe
 ///
 /// With futex_flag::private_ let the process have started a second thread before: Linux 6.16 to
 /// 6.18, at least, lose a private wait that is pending when the first one is started.
-inline sqe futex_wait(const void* word, std::uint64_t value,
-                      std::uint64_t mask = futex_match_any,
+inline sqe futex_wait(const void* word, std::uint64_t value, std::uint64_t mask = futex_match_any,
                       std::uint32_t futex_flags = futex_flag::size_u32) noexcept {
-    sqe s = detail::entry(opcode::futex_wait, static_cast<int>(futex_flags),
-                          detail::address(word), 0, value);
+    sqe s = detail::entry(opcode::futex_wait, static_cast<int>(futex_flags), detail::address(word),
+                          0, value);
     s.addr3 = mask;
     return s;
 }
 
 /// Wakes up to `count` waiters; completes with how many (kernel 6.7).
-inline sqe futex_wake(const void* word, std::uint64_t count,
-                      std::uint64_t mask = futex_match_any,
+inline sqe futex_wake(const void* word, std::uint64_t count, std::uint64_t mask = futex_match_any,
                       std::uint32_t futex_flags = futex_flag::size_u32) noexcept {
-    sqe s = detail::entry(opcode::futex_wake, static_cast<int>(futex_flags),
-                          detail::address(word), 0, count);
+    sqe s = detail::entry(opcode::futex_wake, static_cast<int>(futex_flags), detail::address(word),
+                          0, count);
     s.addr3 = mask;
     return s;
 }

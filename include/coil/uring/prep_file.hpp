@@ -76,8 +76,7 @@ inline sqe writev_fixed(int fd, const ::iovec* iov, unsigned count, std::uint64_
 
 /// Reads again and again into buffers of `group`, up to `len` bytes each (0: the buffer's size);
 /// for files that can be polled (kernel 6.7).
-constexpr sqe read_multishot(int fd, unsigned len, std::uint64_t offset,
-                             unsigned group) noexcept {
+constexpr sqe read_multishot(int fd, unsigned len, std::uint64_t offset, unsigned group) noexcept {
     sqe s = detail::entry(opcode::read_multishot, fd, 0, len, offset);
     s.buf_group = static_cast<std::uint16_t>(group);
     s.flags = sqe_flag::buffer_select;

@@ -135,8 +135,7 @@ inline sqe send_zc_fixed(int fd, const void* buf, std::size_t len, int flags, un
 }
 
 /// As send_zc, for sendmsg (kernel 6.1).
-inline sqe sendmsg_zc(int fd, const ::msghdr* msg, int flags,
-                      std::uint16_t zc_flags = 0) noexcept {
+inline sqe sendmsg_zc(int fd, const ::msghdr* msg, int flags, std::uint16_t zc_flags = 0) noexcept {
     sqe s = detail::entry(opcode::sendmsg_zc, fd, detail::address(msg), 1);
     s.msg_flags = static_cast<std::uint32_t>(flags);
     s.ioprio = zc_flags;

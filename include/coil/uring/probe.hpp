@@ -57,8 +57,8 @@ probe_result probe_opcodes(kernel& k) noexcept;
 /// Whether io_uring can be used by this process, now.
 struct availability {
     bool usable = false;
-    int error = 0;            // the errno that stood in the way, or 0
-    std::string reason;       // one sentence, for people; never empty
+    int error = 0;      // the errno that stood in the way, or 0
+    std::string reason; // one sentence, for people; never empty
     std::uint32_t features = 0;
     std::uint32_t setup_flags = 0; // which of the flags a ring asks for by default were granted
     probe_result opcodes;

@@ -8,9 +8,9 @@ namespace coil::uring {
 
 /// Setup flags that a ring asks for unless told otherwise. On Linux 6.1 and newer all are granted:
 /// completions are posted only inside enter(), by the one thread that submits.
-inline constexpr std::uint32_t default_setup_flags =
-    setup::clamp | setup::submit_all | setup::coop_taskrun | setup::taskrun_flag |
-    setup::single_issuer | setup::defer_taskrun;
+inline constexpr std::uint32_t default_setup_flags = setup::clamp | setup::submit_all |
+                                                     setup::coop_taskrun | setup::taskrun_flag |
+                                                     setup::single_issuer | setup::defer_taskrun;
 
 /// How to set a ring up.
 ///

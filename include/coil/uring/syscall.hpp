@@ -5,6 +5,7 @@
 
 #if !defined(__x86_64__) && !(defined(__aarch64__) && defined(__LP64__))
 #include <cerrno>
+
 #include <unistd.h>
 #endif
 

@@ -14,10 +14,10 @@ inline constexpr std::uint32_t datasync = 1U << 0;
 /// `sqe::timeout_flags`. Without a clock flag the clock is CLOCK_MONOTONIC.
 namespace timeout_flag {
 inline constexpr std::uint32_t abs = 1U << 0;
-inline constexpr std::uint32_t update = 1U << 1;      // timeout_remove: change, do not remove
-inline constexpr std::uint32_t boottime = 1U << 2;    // 5.15
-inline constexpr std::uint32_t realtime = 1U << 3;    // 5.15
-inline constexpr std::uint32_t link_update = 1U << 4; // timeout_remove: it is a link timeout
+inline constexpr std::uint32_t update = 1U << 1;        // timeout_remove: change, do not remove
+inline constexpr std::uint32_t boottime = 1U << 2;      // 5.15
+inline constexpr std::uint32_t realtime = 1U << 3;      // 5.15
+inline constexpr std::uint32_t link_update = 1U << 4;   // timeout_remove: it is a link timeout
 inline constexpr std::uint32_t etime_success = 1U << 5; // 5.16: expiry does not break a link
 inline constexpr std::uint32_t multishot = 1U << 6;     // 6.4: off = how often, 0 = for ever
 } // namespace timeout_flag
@@ -47,12 +47,12 @@ inline constexpr std::uint32_t op = 1U << 5;       // 6.6
 
 /// send, recv and their relatives, in `sqe::ioprio`.
 namespace recvsend_flag {
-inline constexpr std::uint16_t poll_first = 1U << 0;       // 5.19: wait before the first try
-inline constexpr std::uint16_t recv_multishot = 1U << 1;   // 6.0
-inline constexpr std::uint16_t fixed_buf = 1U << 2;        // 6.0: buf_index names the buffer
-inline constexpr std::uint16_t zc_report_usage = 1U << 3;  // 6.2: the notification tells
-inline constexpr std::uint16_t bundle = 1U << 4;           // 6.10: many provided buffers at once
-inline constexpr std::uint16_t send_vectorized = 1U << 5;  // 6.17: addr is an iovec array
+inline constexpr std::uint16_t poll_first = 1U << 0;      // 5.19: wait before the first try
+inline constexpr std::uint16_t recv_multishot = 1U << 1;  // 6.0
+inline constexpr std::uint16_t fixed_buf = 1U << 2;       // 6.0: buf_index names the buffer
+inline constexpr std::uint16_t zc_report_usage = 1U << 3; // 6.2: the notification tells
+inline constexpr std::uint16_t bundle = 1U << 4;          // 6.10: many provided buffers at once
+inline constexpr std::uint16_t send_vectorized = 1U << 5; // 6.17: addr is an iovec array
 } // namespace recvsend_flag
 
 /// `cqe::res` of a zero-copy notification with recvsend_flag::zc_report_usage: data was copied.

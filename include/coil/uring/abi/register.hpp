@@ -12,42 +12,42 @@ namespace coil::uring {
 
 /// What io_uring_register(2) is asked to do. The comment names the first kernel.
 enum class register_op : std::uint32_t {
-    buffers = 0,                // 5.1
-    unregister_buffers = 1,     // 5.1
-    files = 2,                  // 5.1
-    unregister_files = 3,       // 5.1
-    eventfd = 4,                // 5.2
-    unregister_eventfd = 5,     // 5.2
-    files_update = 6,           // 5.5
-    eventfd_async = 7,          // 5.6
-    probe = 8,                  // 5.6
-    personality = 9,            // 5.6
+    buffers = 0,                 // 5.1
+    unregister_buffers = 1,      // 5.1
+    files = 2,                   // 5.1
+    unregister_files = 3,        // 5.1
+    eventfd = 4,                 // 5.2
+    unregister_eventfd = 5,      // 5.2
+    files_update = 6,            // 5.5
+    eventfd_async = 7,           // 5.6
+    probe = 8,                   // 5.6
+    personality = 9,             // 5.6
     unregister_personality = 10, // 5.6
-    restrictions = 11,          // 5.10
-    enable_rings = 12,          // 5.10
-    files2 = 13,                // 5.13
-    files_update2 = 14,         // 5.13
-    buffers2 = 15,              // 5.13
-    buffers_update = 16,        // 5.13
-    iowq_aff = 17,              // 5.14
-    unregister_iowq_aff = 18,   // 5.14
-    iowq_max_workers = 19,      // 5.15
-    ring_fds = 20,              // 5.18
-    unregister_ring_fds = 21,   // 5.18
-    pbuf_ring = 22,             // 5.19
-    unregister_pbuf_ring = 23,  // 5.19
-    sync_cancel = 24,           // 6.0
-    file_alloc_range = 25,      // 6.0
-    pbuf_status = 26,           // 6.8
-    napi = 27,                  // 6.9
-    unregister_napi = 28,       // 6.9
-    clock = 29,                 // 6.12
-    clone_buffers = 30,         // 6.12
-    send_msg_ring = 31,         // 6.13
-    zcrx_ifq = 32,              // 6.15
-    resize_rings = 33,          // 6.13
-    mem_region = 34,            // 6.13
-    query = 35,                 // 6.18
+    restrictions = 11,           // 5.10
+    enable_rings = 12,           // 5.10
+    files2 = 13,                 // 5.13
+    files_update2 = 14,          // 5.13
+    buffers2 = 15,               // 5.13
+    buffers_update = 16,         // 5.13
+    iowq_aff = 17,               // 5.14
+    unregister_iowq_aff = 18,    // 5.14
+    iowq_max_workers = 19,       // 5.15
+    ring_fds = 20,               // 5.18
+    unregister_ring_fds = 21,    // 5.18
+    pbuf_ring = 22,              // 5.19
+    unregister_pbuf_ring = 23,   // 5.19
+    sync_cancel = 24,            // 6.0
+    file_alloc_range = 25,       // 6.0
+    pbuf_status = 26,            // 6.8
+    napi = 27,                   // 6.9
+    unregister_napi = 28,        // 6.9
+    clock = 29,                  // 6.12
+    clone_buffers = 30,          // 6.12
+    send_msg_ring = 31,          // 6.13
+    zcrx_ifq = 32,               // 6.15
+    resize_rings = 33,           // 6.13
+    mem_region = 34,             // 6.13
+    query = 35,                  // 6.18
 };
 
 /// Added to the operation's number: the ring is named by its registered index.
