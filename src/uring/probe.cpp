@@ -16,8 +16,8 @@ namespace {
 int disabled_setting() noexcept {
     int value = -1;
     if (std::FILE* f = std::fopen("/proc/sys/kernel/io_uring_disabled", "re")) {
-        if (std::fscanf(f, "%d", &value) != 1)
-            value = -1;
+        if (const int digit = std::fgetc(f); digit >= '0' && digit <= '9')
+            value = digit - '0';
         std::fclose(f);
     }
     return value;

@@ -84,8 +84,8 @@ TEST_F(prep_core, poll_update_changes_events_and_user_data) {
     queue(r, prep::poll_add(p.out, POLLPRI), 1); // never comes
     ASSERT_EQ(r.submit(), 1);
     EXPECT_EQ(r.wait(5ms), -ETIME);
-    queue(r, prep::poll_update(1, POLLOUT, 77,
-                               poll_flag::update_events | poll_flag::update_user_data),
+    queue(r,
+          prep::poll_update(1, POLLOUT, 77, poll_flag::update_events | poll_flag::update_user_data),
           2);
     bool updated = false;
     bool fired = false;
@@ -227,7 +227,7 @@ TEST_F(prep_core, a_link_timeout_cancels_the_entry_before_it) {
 
 // ---- links
 
-TEST_F(prep_core, linked_entries_run_one_after_the_other) {
+TEST_F(prep_core, G13_linked_entries_run_one_after_the_other) {
     ring r{8};
     pipe_pair p;
     char buf[4] = {};
@@ -322,8 +322,7 @@ TEST_F(prep_core, cancel_ends_the_request_with_that_user_data) {
 TEST_F(prep_core, cancel_finds_requests_by_descriptor_and_by_kind) {
     ring r{8};
     pending_reads reads{r};
-    EXPECT_EQ(reads.cancel(prep::cancel_fd(reads.p.out, cancel_flag::all)),
-              std::make_pair(0, 0));
+    EXPECT_EQ(reads.cancel(prep::cancel_fd(reads.p.out, cancel_flag::all)), std::make_pair(0, 0));
     EXPECT_EQ(reads.cancel(prep::cancel_fd(reads.p.in)), std::make_pair(1, 0));
     EXPECT_EQ(reads.cancel(prep::cancel_fd(reads.p.in, cancel_flag::all)), std::make_pair(2, 2));
     pending_reads more{r};
@@ -368,8 +367,7 @@ TEST_F(prep_core, msg_ring_fd_sends_a_direct_descriptor) {
     ASSERT_EQ(target.get_kernel().control(register_op::files, empty, 4), 0);
     EXPECT_EQ(run(source, prep::msg_ring_fd(target.native_handle(), 1, 3, 99)), 0);
     EXPECT_EQ(next(target).user_data, 99U);
-    EXPECT_EQ(run(target, prep::write(3, "x", 1, prep::current_position), sqe_flag::fixed_file),
-              1);
+    EXPECT_EQ(run(target, prep::write(3, "x", 1, prep::current_position), sqe_flag::fixed_file), 1);
     char byte = 0;
     EXPECT_EQ(::read(p.in, &byte, 1), 1);
     EXPECT_EQ(run(source, prep::msg_ring_fd(target.native_handle(), 1, file_index_alloc, 98)), 0);
@@ -419,8 +417,7 @@ TEST_F(prep_core, futex_waitv_tells_which_word) {
     std::array<std::uint32_t, 3> words{};
     std::array<futex_waiter, 3> waiters{};
     for (std::size_t i = 0; i < 3; ++i)
-        waiters.at(i) = {0, prep::detail::address(&words.at(i)),
-                         futex_flag::size_u32, 0};
+        waiters.at(i) = {0, prep::detail::address(&words.at(i)), futex_flag::size_u32, 0};
     queue(r, prep::futex_waitv(waiters.data(), 3), 1);
     ASSERT_EQ(r.submit(), 1);
     queue(r, prep::futex_wake(&words[2], 1), 2);

@@ -250,8 +250,7 @@ TEST_F(prep_file, statx_tells_what_statx_tells) {
     ours = {};
     EXPECT_EQ(run(r, prep::statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &ours)), 0);
     EXPECT_EQ(ours.stx_size, 10U);
-    EXPECT_EQ(run(r, prep::statx(AT_FDCWD, (dir / "none").c_str(), 0, STATX_SIZE, &ours)),
-              -ENOENT);
+    EXPECT_EQ(run(r, prep::statx(AT_FDCWD, (dir / "none").c_str(), 0, STATX_SIZE, &ours)), -ENOENT);
 }
 
 TEST_F(prep_file, syncing) {
@@ -288,8 +287,8 @@ TEST_F(prep_file, advice) {
     EXPECT_EQ(run(r, prep::fadvise(fd, 0, 10, POSIX_FADV_WILLNEED)), 0);
     EXPECT_EQ(run(r, prep::fadvise(fd, 0, 10, 99)), -EINVAL);
     const std::size_t size = 1 << 16;
-    void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                          0);
+    void* memory =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(memory, MAP_FAILED);
     auto* bytes = static_cast<volatile char*>(memory);
     bytes[size - 1] = 7;

@@ -323,8 +323,7 @@ TEST_F(prep_net, zero_copy_sends_say_when_the_buffer_is_free) {
         prep::send_zc(t.one, data.data(), data.size(), MSG_WAITALL),
         prep::send_zc_fixed(t.one, data.data() + 100, 9900, MSG_WAITALL, 0),
         prep::sendmsg_zc(t.one, &message, MSG_WAITALL),
-        prep::send_zc(t.one, data.data(), data.size(), MSG_WAITALL,
-                      recvsend_flag::zc_report_usage),
+        prep::send_zc(t.one, data.data(), data.size(), MSG_WAITALL, recvsend_flag::zc_report_usage),
     };
     std::size_t total = 0;
     std::size_t received = 0;

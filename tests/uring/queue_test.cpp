@@ -44,7 +44,7 @@ TEST_F(queue_on_io_uring, commits_are_seen_in_commit_order_whatever_the_acquisit
     EXPECT_EQ(r.room(), 8U);
 }
 
-TEST_F(queue_on_io_uring, a_full_queue_gives_null_and_recovers_by_submitting) {
+TEST_F(queue_on_io_uring, G6_a_full_queue_gives_null_and_recovers_by_submitting) {
     ring r{8};
     ASSERT_EQ(r.sq_entries(), 8U);
     std::vector<sqe*> held;
@@ -78,7 +78,7 @@ TEST_F(queue_on_io_uring, an_abandoned_entry_is_free_again_and_not_submitted) {
     EXPECT_EQ(r.submit(), 0);
 }
 
-TEST_F(queue_on_io_uring, work_larger_than_the_queue_goes_through) {
+TEST_F(queue_on_io_uring, G6_work_larger_than_the_queue_goes_through) {
     ring r{8};
     std::uint64_t sent = 0;
     std::uint64_t seen = 0;
@@ -103,8 +103,8 @@ void random_walk(ring& r, std::uint32_t seed, unsigned steps, bool submits_whole
     const unsigned size = r.sq_entries();
     std::map<sqe*, bool> held;
     std::vector<sqe*> hand;
-    std::deque<std::uint64_t> committed;  // not yet seen by the kernel
-    std::deque<std::uint64_t> expected;   // completions, in order
+    std::deque<std::uint64_t> committed; // not yet seen by the kernel
+    std::deque<std::uint64_t> expected;  // completions, in order
     std::uint64_t number = 0;
 
     for (unsigned step = 0; step < steps; ++step) {
@@ -295,7 +295,7 @@ TEST(queue, the_callback_may_queue_and_submit) {
         EXPECT_EQ(seen[i], i + 1);
 }
 
-TEST_F(queue_on_io_uring, an_overflown_completion_queue_loses_nothing) {
+TEST_F(queue_on_io_uring, G6_an_overflown_completion_queue_loses_nothing) {
     ring_options options;
     options.entries = 8;
     options.cq_entries = 16;

@@ -28,9 +28,8 @@ std::unique_ptr<filter_kernel> kernel_knowing(std::uint32_t flags,
     return k;
 }
 
-constexpr std::uint32_t up_to_5_15 = setup::iopoll | setup::sqpoll | setup::sq_aff |
-                                     setup::cqsize | setup::clamp | setup::attach_wq |
-                                     setup::r_disabled;
+constexpr std::uint32_t up_to_5_15 = setup::iopoll | setup::sqpoll | setup::sq_aff | setup::cqsize |
+                                     setup::clamp | setup::attach_wq | setup::r_disabled;
 constexpr std::uint32_t up_to_5_19 =
     up_to_5_15 | setup::submit_all | setup::coop_taskrun | setup::taskrun_flag;
 constexpr std::uint32_t up_to_6_0 = up_to_5_19 | setup::single_issuer;
@@ -48,17 +47,16 @@ TEST(setup, gives_up_what_an_older_kernel_does_not_know_and_nothing_else) {
 TEST(setup, gives_up_flags_one_by_one_in_the_documented_order) {
     std::vector<std::uint32_t> tried;
     ring_options options;
-    options.setup_flags = default_setup_flags | setup::attach_wq | setup::iopoll |
-                          setup::hybrid_iopoll;
+    options.setup_flags =
+        default_setup_flags | setup::attach_wq | setup::iopoll | setup::hybrid_iopoll;
     const ring r{options, kernel_knowing(0, &tried)};
     std::vector<std::uint32_t> given_up;
     for (std::size_t i = 1; i < tried.size(); ++i)
         given_up.push_back(tried[i - 1] & ~tried[i]);
-    EXPECT_EQ(given_up,
-              (std::vector<std::uint32_t>{setup::hybrid_iopoll, setup::defer_taskrun,
-                                          setup::single_issuer, setup::taskrun_flag,
-                                          setup::coop_taskrun, setup::submit_all, setup::attach_wq,
-                                          setup::iopoll, setup::clamp}));
+    EXPECT_EQ(given_up, (std::vector<std::uint32_t>{
+                            setup::hybrid_iopoll, setup::defer_taskrun, setup::single_issuer,
+                            setup::taskrun_flag, setup::coop_taskrun, setup::submit_all,
+                            setup::attach_wq, setup::iopoll, setup::clamp}));
 }
 
 TEST(setup, required_flags_are_never_given_up) {
@@ -112,8 +110,8 @@ TEST(setup, options_reach_the_kernel) {
     EXPECT_EQ(seen.sq_thread_cpu, 1U);
     EXPECT_EQ(seen.sq_thread_idle, 7U);
     EXPECT_EQ(seen.wq_fd, 9U);
-    EXPECT_EQ(seen.flags, setup::sqpoll | setup::sq_aff | setup::attach_wq | setup::cqsize |
-                              setup::r_disabled);
+    EXPECT_EQ(seen.flags,
+              setup::sqpoll | setup::sq_aff | setup::attach_wq | setup::cqsize | setup::r_disabled);
     EXPECT_EQ(r.sq_entries(), 8U);
     EXPECT_EQ(r.cq_entries(), 64U);
 }
@@ -136,7 +134,7 @@ TEST(setup, a_ring_can_be_had_exactly_as_the_abi_describes_it) {
     EXPECT_THROW(ring(4, p, kernel_knowing(up_to_5_15)), std::system_error);
 }
 
-TEST(setup, too_little_memory_halves_the_queues_until_it_is_enough) {
+TEST(setup, G6_too_little_memory_halves_the_queues_until_it_is_enough) {
     auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
     std::vector<std::pair<unsigned, unsigned>> tried;
     k->refuse_setup = [&](unsigned n, const params& p) {
@@ -153,7 +151,7 @@ TEST(setup, too_little_memory_halves_the_queues_until_it_is_enough) {
                          {512, 4096}, {256, 2048}, {128, 1024}, {64, 512}}));
 }
 
-TEST(setup, memory_that_is_never_enough_is_explained) {
+TEST(setup, G6_memory_that_is_never_enough_is_explained) {
     auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
     unsigned least = ~0U;
     k->refuse_setup = [&](unsigned n, const params&) {
@@ -183,7 +181,7 @@ TEST(setup, a_ring_of_one_entry_is_not_asked_to_shrink) {
     EXPECT_EQ(tries, 1);
 }
 
-TEST(setup, refusals_name_cause_and_remedy) {
+TEST(setup, G11_refusals_name_cause_and_remedy) {
     const auto message = [](int error) {
         auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
         k->refuse_setup = [=](unsigned, const params&) { return -error; };
@@ -220,9 +218,8 @@ TEST(setup, a_kernel_without_the_features_relied_on_is_refused) {
 }
 
 TEST(setup, layouts_a_ring_does_not_have_are_refused) {
-    for (const std::uint32_t flag :
-         {setup::sqe128, setup::cqe32, setup::cqe_mixed, setup::no_mmap, setup::registered_fd_only,
-          setup::no_sqarray}) {
+    for (const std::uint32_t flag : {setup::sqe128, setup::cqe32, setup::cqe_mixed, setup::no_mmap,
+                                     setup::registered_fd_only, setup::no_sqarray}) {
         ring_options options;
         options.setup_flags = flag;
         EXPECT_THROW(ring(options, std::make_unique<memory_kernel>()), std::system_error) << flag;
@@ -294,7 +291,7 @@ void become_unprivileged() {
         throw std::system_error(errno, std::generic_category(), "setuid");
 }
 
-TEST_F(setup_on_io_uring, a_low_memlock_limit_gives_a_smaller_ring_that_works) {
+TEST_F(setup_on_io_uring, G6_a_low_memlock_limit_gives_a_smaller_ring_that_works) {
     EXPECT_EQ(in_child([]() -> std::string {
                   become_unprivileged();
                   const ::rlimit limit{256 * 1024, 256 * 1024};
@@ -344,7 +341,7 @@ std::string complaint_about_availability(unsigned call, int error, const char* w
     return "";
 }
 
-TEST_F(setup_on_io_uring, a_seccomp_filter_is_named_as_the_reason) {
+TEST_F(setup_on_io_uring, G11_a_seccomp_filter_is_named_as_the_reason) {
     EXPECT_EQ(in_child([] {
                   return complaint_about_availability(__NR_io_uring_setup, EPERM, "seccomp");
               }),
@@ -360,7 +357,7 @@ TEST_F(setup_on_io_uring, a_seccomp_filter_is_named_as_the_reason) {
               "");
 }
 
-TEST_F(setup_on_io_uring, running_out_of_descriptors_is_named_as_the_reason) {
+TEST_F(setup_on_io_uring, G6_running_out_of_descriptors_is_named_as_the_reason) {
     EXPECT_EQ(in_child([]() -> std::string {
                   const ::rlimit limit{0, 0};
                   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -388,8 +385,7 @@ TEST_F(setup_on_io_uring, available_tells_what_there_is) {
 TEST_F(setup_on_io_uring, failed_and_destroyed_rings_leave_no_descriptor) {
     const auto open_descriptors = [] {
         int n = 0;
-        for ([[maybe_unused]] const auto& e :
-             std::filesystem::directory_iterator("/proc/self/fd"))
+        for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator("/proc/self/fd"))
             ++n;
         return n;
     };

@@ -213,11 +213,11 @@ class memory_kernel final : public kernel {
 public:
     explicit memory_kernel(std::uint32_t first = 0) : first_(first) {}
 
-    unsigned most_per_enter = ~0U;          // consume no more than so many
-    std::vector<int> results_to_come;       // what the next calls of enter() give instead
+    unsigned most_per_enter = ~0U;    // consume no more than so many
+    std::vector<int> results_to_come; // what the next calls of enter() give instead
     unsigned enters = 0;
-    std::chrono::nanoseconds elapsed{0};    // virtual time
-    std::vector<std::uint64_t> consumed;    // user_data, in the order seen
+    std::chrono::nanoseconds elapsed{0}; // virtual time
+    std::vector<std::uint64_t> consumed; // user_data, in the order seen
 
     int setup(unsigned entries, params& p, mapping& m) noexcept override {
         sq_count_ = 1;

@@ -81,7 +81,7 @@ TEST_F(thread_on_io_uring, a_registered_index_is_not_mistaken_for_another_thread
     }
 }
 
-TEST_F(thread_on_io_uring, more_rings_than_a_thread_can_register_all_work) {
+TEST_F(thread_on_io_uring, G6_more_rings_than_a_thread_can_register_all_work) {
     std::vector<std::unique_ptr<ring>> rings;
     for (int i = 0; i < 40; ++i)
         rings.push_back(std::make_unique<ring>(8));
@@ -207,9 +207,9 @@ TEST_F(thread_on_io_uring, what_was_written_before_a_message_is_seen_after_it) {
         letter& l = letters[static_cast<std::size_t>(i)];
         l.number = i * i;
         const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&l));
-        ASSERT_EQ(run(source, prep::msg_ring(target.native_handle(), static_cast<unsigned>(i),
-                                             address)),
-                  0);
+        ASSERT_EQ(
+            run(source, prep::msg_ring(target.native_handle(), static_cast<unsigned>(i), address)),
+            0);
     }
     reader.join();
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <thread>
 
-#include <csignal>
 #include <sys/time.h>
 
 // How the ring waits: wait(), and enter() with a timeout and with a minimum.
@@ -185,8 +185,8 @@ TEST_F(wait_on_io_uring, min_wait_collects_for_a_while_and_is_then_content_with_
         }};
     };
     timespec limit{10, 0};
-    for (const timespec* timeout : {static_cast<const timespec*>(&limit),
-                                    static_cast<const timespec*>(nullptr)}) {
+    for (const timespec* timeout :
+         {static_cast<const timespec*>(&limit), static_cast<const timespec*>(nullptr)}) {
         // The first completion comes within the minimum and does not end it.
         queue(r, prep::read(p.in, &byte, 1, prep::current_position), 1);
         auto start = clock::now();
