@@ -235,17 +235,14 @@ void event_loop::poll() noexcept {
 
 /// Nothing is ready: submits, then waits as the idle policy says.
 void event_loop::wait() noexcept {
-    std::int64_t until = timers_.next_ns();
-    if (!retrying_.empty()) {
-        until = std::min(until, retry_at_ns_);
-    }
     if (lacks_room()) [[unlikely]] {
         // What fills the queue may wait for what is held back. No memory in the kernel: look again soon.
         poll();
-        if (ring_->unsubmitted() == 0) {
-            return;
+        if (ring_->unsubmitted() > 0) {
+            park(std::min(next_deadline(), now_ns() + retry_ns));
+            reap();
         }
-        until = std::min(until, now_ns() + retry_ns);
+        return;
     }
     // Without anything in flight only a timer or another thread can make work: nothing to spin for.
     if (idle_.what() == idle_policy::kind::spin && spinning_pays_ && in_flight_ > 0) {
@@ -253,14 +250,20 @@ void event_loop::wait() noexcept {
         if (!ready_.empty()) {
             return;
         }
-        if (spin(until)) {
+        if (spin(next_deadline())) {
             poll();
             return;
         }
         spinning_pays_ = false;
     }
-    park(until);
+    park(next_deadline());
     reap();
+}
+
+/// When there will be something to do by the clock: a timer, a cancellation to be asked for again.
+std::int64_t event_loop::next_deadline() noexcept {
+    const std::int64_t timer = timers_.next_ns();
+    return retrying_.empty() ? timer : std::min(timer, retry_at_ns_);
 }
 
 /// True as soon as there is something to do.

@@ -111,6 +111,7 @@ private:
     void retry_cancels() noexcept;
     void poll() noexcept;
     void wait() noexcept;
+    [[nodiscard]] std::int64_t next_deadline() noexcept;
     bool spin(std::int64_t until_ns) noexcept;
     void park(std::int64_t until_ns) noexcept;
     void enter(unsigned min_complete, const uring::timespec* timeout, unsigned min_wait_us) noexcept;
