@@ -38,7 +38,7 @@ struct two_answers {
     }
 
     /// The result of the read; `answer` is called once per wait of the context.
-    int play(std::function<void(two_answers&)> answer) {
+    int play(std::function<void(two_answers&)> answer, idle_policy idle = idle_policy::park()) {
         kernel->on_wait = [this, answer] {
             ++waits;
             ASSERT_LT(waits, 100) << "asks for ever";
@@ -46,7 +46,7 @@ struct two_answers {
         };
         io_context ctx(coil_test::with([&](auto& o) {
             o.make_kernel = scripted_kernel::factory(kernel);
-            o.idle = idle_policy::park();
+            o.idle = idle;
         }));
         auto reads = []() -> task<int> {
             char c;
@@ -140,6 +140,23 @@ TEST(Orders, G3_NotFoundYetNotOver_IsAskedAgain) {
     EXPECT_EQ(t.cancels.size(), 4U);
 }
 
+TEST(Orders, G3_NotFoundAtOnce_IsAskedAgainByAContextThatSpins) {
+    // The answer is there at the look before the spin, which is the last one before the sleep.
+    two_answers t;
+    t.kernel->on_submit = [&t](const sqe& e) {
+        if (e.opcode != static_cast<std::uint8_t>(opcode::async_cancel)) {
+            t.read = e.user_data;
+            return;
+        }
+        t.cancels.push_back(e.user_data);
+        if (t.cancels.size() == 3) {
+            t.kernel->post(t.read, -ECANCELED);
+        }
+        t.kernel->post(e.user_data, t.cancels.size() == 3 ? 0 : -ENOENT);
+    };
+    EXPECT_EQ(t.play([](two_answers&) {}, idle_policy::spin(10us)), -ECANCELED);
+}
+
 TEST(Orders, G3_TheResultComesWhileTheNextRequestWaitsItsTime) {
     two_answers t;
     EXPECT_EQ(t.play([](two_answers& k) {
@@ -168,7 +185,7 @@ public:
             o.make_kernel = scripted_kernel::factory(kernel_);
             o.entries = 8;
             o.max_in_flight = random_() % 2 == 0 ? 5 : 1000;
-            o.idle = idle_policy::park();
+            o.idle = random_() % 2 == 0 ? idle_policy::park() : idle_policy::spin(2us);
         }));
         coil_test::run_on(ctx, all(coroutines));
         EXPECT_TRUE(in_flight_.empty()) << "the kernel still works for somebody";
