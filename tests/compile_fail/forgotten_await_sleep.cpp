@@ -1,0 +1,13 @@
+// expect: did you forget to co_await?
+
+#include <coil/coil.hpp>
+
+coil::task<> caller() {
+    using namespace std::chrono_literals;
+#if defined(COIL_EXPECT_OK)
+    co_await coil::timeout(1s);
+#else
+    coil::timeout(1s);
+    co_return;
+#endif
+}
