@@ -9,7 +9,7 @@ need python3 python3
 need_example netcat
 netcat=$examples/netcat
 
-head -c 20000003 /dev/urandom >"$tmp/file"
+head -c 8000003 /dev/urandom >"$tmp/file"
 head -c 3000001 /dev/urandom >"$tmp/reply"
 
 # netcat_listens NAME INPUT OUTPUT: start it; sets $pid and $port.
@@ -96,19 +96,25 @@ if command -v script >/dev/null; then
     printf 'hello' | timeout 3 nc -N 127.0.0.1 "$port" >/dev/null || fail "netcat on a terminal did not end"
 fi
 
-# -w: a silent peer is left after a second; a slow one is not.
-nc_listens nc -d -l 127.0.0.1 PORT
-SECONDS=0
-timeout 8 "$netcat" -w 1 127.0.0.1 "$port" < <(sleep 3) >/dev/null || fail "-w ended with $?"
-((SECONDS >= 1 && SECONDS <= 2)) || fail "-w 1 took $SECONDS s"
+# -w: a silent peer is left after a second, and a connection that is not answered is given up; a slow peer is not
+# left. The three wait at the same time.
+silent_peer() {
+    nc_listens timeout 8 nc -d -l 127.0.0.1 PORT
+    local start=${EPOCHREALTIME/[.,]/} took
+    timeout 8 "$netcat" -w 1 127.0.0.1 "$port" < <(sleep 3) >/dev/null || fail "-w ended with $?"
+    took=$((${EPOCHREALTIME/[.,]/} - start))
+    ((took >= 1000000 && took < 2800000)) || fail "-w 1 took $took microseconds"
+}
 
-port=$(free_port)
-(for i in 1 2 3 4; do sleep 0.4; echo $i; done) | nc -N -l 127.0.0.1 "$port" >/dev/null &
-is_up "$port" || fail "nc does not listen"
-[[ $(timeout 8 "$netcat" -w 1 127.0.0.1 "$port" < <(sleep 1.8)) == $'1\n2\n3\n4' ]] || fail "-w left a slow peer"
+slow_peer() {
+    port=$(free_port)
+    (for i in 1 2 3 4; do sleep 0.4; echo $i; done) | timeout 8 nc -N -l 127.0.0.1 "$port" >/dev/null &
+    is_up "$port" || fail "nc does not listen"
+    [[ $(timeout 8 "$netcat" -w 1 127.0.0.1 "$port" < <(sleep 1.8)) == $'1\n2\n3\n4' ]] || fail "-w left a slow peer"
+}
 
-# A connection that is not answered: the queue of that listener is full.
-timeout 8 python3 - "$netcat" <<'PYTHON' || fail "-w does not limit connecting"
+unanswered() {
+    timeout 8 python3 - "$netcat" <<'PYTHON' || fail "-w does not limit connecting"
 import socket, subprocess, sys
 
 listener = socket.create_server(("127.0.0.1", 0), backlog=0)
@@ -122,6 +128,17 @@ netcat = subprocess.run([sys.argv[1], "-w", "1", "127.0.0.1", port], stdin=subpr
 assert netcat.returncode == 1, netcat
 assert netcat.stderr == f"netcat: cannot connect to 127.0.0.1 port {port}: Connection timed out\n", netcat
 PYTHON
+}
+
+silent_peer &
+waiting=($!)
+slow_peer &
+waiting+=($!)
+unanswered &
+waiting+=($!)
+for test in "${waiting[@]}"; do
+    wait "$test" || exit 1
+done
 
 # A connection that is reset in the middle of a transfer.
 timeout 8 python3 - "$netcat" "$tmp/file" <<'PYTHON' || fail "a reset connection is not reported"
