@@ -8,6 +8,7 @@
 #include <coil/io/socket.hpp>
 #include <coil/net/inet_address.hpp>
 
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <system_error>
@@ -37,6 +38,9 @@ private:
 /// before it leaves the socket open.
 class close_element : public coil::detail::io_element {
 public:
+    /// Also in the middle of a chain somebody must learn whether it happened.
+    static constexpr bool needs_result = true;
+
     explicit close_element(int& fd) noexcept : io_element(uring::prep::close(fd)), fd_(&fd) {}
 
     [[nodiscard]] io_result result() noexcept {
@@ -44,12 +48,17 @@ public:
         return io_element::result();
     }
     void drop() noexcept {
-        if (entry_.completed && entry_.result != -ECANCELED) {
+        if (entry_.completed && was_called(entry_.result)) {
             *fd_ = -EBADF;
         }
     }
 
 private:
+    /// close(2) closes even where it reports an error; these are not its own.
+    static bool was_called(int result) noexcept {
+        return result != -ECANCELED && result != -E2BIG && result != -EOPNOTSUPP;
+    }
+
     int* fd_;
 };
 
