@@ -67,11 +67,12 @@ apt_update() {
         patiently "reading apt's package lists" build/log/apt-update.log apt_get update
     fi
 }
-apt_knows() { [[ $(apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[!"("]* ]]; }
+# apt takes a name that it does not know, such as g++-14, for a regular expression that others match.
+apt_knows() { [[ $(apt-cache policy "$1" 2>/dev/null) == "$1:"$'\n'*"Candidate: "[!"("]* ]]; }
 
 # install_packages PACKAGE...
 install_packages() {
-    local log=build/log/apt-install.log
+    local log=build/log/apt-install.log package
     if ! may_install; then
         say "this needs packages that are not installed, and only root may install them:"
         if have apt-get; then
@@ -87,9 +88,10 @@ install_packages() {
         say "sudo may ask for your password to install: $*"
         sudo -v
     fi
-    if ! apt-get install --simulate --no-install-recommends "$@" >/dev/null 2>&1; then
-        apt_update || die "apt cannot reach its package lists"
-    fi
+    for package in "$@"; do
+        apt_knows "$package" || apt_update || die "apt cannot reach its package lists"
+        apt_knows "$package" || die "apt has no package $package"
+    done
     if ! patiently "installing $*" "$log" apt_get install --no-install-recommends "$@"; then
         # Lists that are some days old name files that the mirror no longer has.
         apt_update || die "apt cannot reach its package lists"

@@ -98,7 +98,10 @@ dev_test() {
 
     if [[ $gcc == yes ]]; then
         run_gcc_tests "${select[@]}"
-        [[ $full == yes ]] || { report && return; }
+        if [[ $full == no ]]; then
+            report
+            return
+        fi
     fi
     need build test
     need_compiler
