@@ -20,12 +20,12 @@ endif()
 # coil_own_target(<target>): warnings for what this repository builds; never passed on to users.
 function(coil_own_target target)
     target_compile_options(${target} PRIVATE
-        -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+        -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion
         -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wold-style-cast -Wundef
         -Wimplicit-fallthrough -Wdouble-promotion -Wformat=2
-        $<$<CXX_COMPILER_ID:Clang>:-Wextra-semi -Wthread-safety -Wunreachable-code-aggressive>
+        $<$<CXX_COMPILER_ID:Clang>:-Wshadow -Wextra-semi -Wthread-safety -Wunreachable-code-aggressive>
         # Google Benchmark's macros count with __COUNTER__.
         $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_GREATER_EQUAL:${CMAKE_CXX_COMPILER_VERSION},22>>:-Wno-c2y-extensions>
-        $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>
+        $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local -Wduplicated-cond -Wlogical-op>
         $<$<BOOL:${COIL_WERROR}>:-Werror>)
 endfunction()
