@@ -31,7 +31,7 @@ public:
     /// was reset before it was accepted is skipped, and when descriptors or memory have run out (EMFILE,
     /// ENFILE, ENOBUFS, ENOMEM) it tries again every few milliseconds while clients wait in the backlog.
     /// Otherwise, and when it is cancelled, a socket that is false and whose error() says why.
-    [[nodiscard]] task<socket> accept();
+    task<socket> accept();
 
     /// The address it listens on: with port 0, tells which port it got.
     [[nodiscard]] inet_address local_address() const { return socket_.local_address(); }

@@ -101,29 +101,29 @@ public:
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, -EBADF); }
 
     /// connect(2): 0. Keeps its own copy of the address.
-    [[nodiscard]] auto connect(const inet_address& peer) noexcept {
+    auto connect(const inet_address& peer) noexcept {
         return io_awaitable<detail::connect_element>(detail::connect_element(fd_, peer));
     }
     /// recv(2): bytes received; 0: the peer has shut down its side.
-    [[nodiscard]] operation recv(mutable_buffer buf, int flags = 0) noexcept {
+    operation recv(mutable_buffer buf, int flags = 0) noexcept {
         return io::recv(fd_, buf, flags);
     }
     /// send(2): bytes sent, perhaps fewer than asked; in the middle of a `&&` chain all of them or the
     /// chain ends.
-    [[nodiscard]] operation send(const_buffer buf, int flags = 0) noexcept {
+    operation send(const_buffer buf, int flags = 0) noexcept {
         return io::send(fd_, buf, flags);
     }
     /// Receives until the buffer is full: bytes received, fewer only when the peer has shut down its
     /// side; an error after the first byte counts as the result.
-    [[nodiscard]] task<io_result> recv_all(mutable_buffer buf);
+    task<io_result> recv_all(mutable_buffer buf);
     /// Sends all of the buffer: its size, or the error.
-    [[nodiscard]] task<io_result> send_all(const_buffer buf);
+    task<io_result> send_all(const_buffer buf);
 
     /// shutdown(2): no more receiving / sending.
-    [[nodiscard]] operation shutdown_read() noexcept { return io::shutdown(fd_, SHUT_RD); }
-    [[nodiscard]] operation shutdown_write() noexcept { return io::shutdown(fd_, SHUT_WR); }
+    operation shutdown_read() noexcept { return io::shutdown(fd_, SHUT_RD); }
+    operation shutdown_write() noexcept { return io::shutdown(fd_, SHUT_WR); }
     /// close(2). Afterwards the socket owns nothing.
-    [[nodiscard]] auto close() noexcept {
+    auto close() noexcept {
         return io_awaitable<detail::close_element>(detail::close_element(fd_));
     }
 
