@@ -1,3 +1,5 @@
+#include "event_loop_enter.hpp"
+
 #include <coil/context/event_loop.hpp>
 
 #include <coil/context/join_handle.hpp>
@@ -147,6 +149,101 @@ private:
     cpu_set_t affinity_{};
 };
 
+// ---- idling ---------------------------------------------------------------------------------------------
+
+/// Submits and looks; never sleeps.
+[[gnu::always_inline]] inline void event_loop::poll() noexcept {
+    if (ring_->unsubmitted() > 0 || ring_->needs_enter()) {
+        enter(0, nullptr, 0);
+    }
+    reap();
+}
+
+/// True as soon as there is something to do.
+bool event_loop::spin(std::int64_t until_ns) noexcept {
+    constexpr int looks_between_clocks = 16;
+    ++metrics_.spins;
+    const std::int64_t limit = std::min(until_ns, now_ns() + idle_.limit().count());
+    do {
+        for (int i = 0; i < looks_between_clocks; ++i) {
+            if (ring_->has_completions() || ring_->needs_enter() || !inbox_.empty() ||
+                stop_requested_.load(std::memory_order_relaxed)) {
+                return true;
+            }
+            spin_pause();
+        }
+    } while (now_ns() < limit);
+    return false;
+}
+
+[[gnu::always_inline]] inline void event_loop::park(std::int64_t until_ns) noexcept {
+    watch_wake_descriptor();
+    if (!watching_ || !inbox_.try_park()) {
+        poll();  // not while nobody could wake us
+        return;
+    }
+    if (stop_requested_.load()) {
+        inbox_.unpark();
+        return;
+    }
+    const bool timed = until_ns != timer_wheel::never;
+    const bool measured = idle_.what() == idle_policy::kind::spin;
+    const std::int64_t begin = timed || measured ? now_ns() : 0;
+    const std::int64_t rest = timed ? std::max<std::int64_t>(until_ns - begin, 0) : 0;
+    uring::timespec timeout{};
+    if (timed) {
+        timeout.tv_sec = rest / 1'000'000'000;
+        timeout.tv_nsec = rest % 1'000'000'000;
+    }
+    ++metrics_.parks;
+    if (idle_.what() == idle_policy::kind::batch && min_wait_) {
+        // The kernel looks at the timeout only after the minimum.
+        const std::int64_t least = std::min(idle_.limit().count(), timed ? rest : INT64_MAX);
+        enter(idle_.events(), timed ? &timeout : nullptr, static_cast<unsigned>(least / 1000));
+    } else {
+        enter(1, timed ? &timeout : nullptr, 0);
+    }
+    inbox_.unpark();
+    if (measured && now_ns() - begin < idle_.limit().count()) {
+        spinning_pays_ = true;
+    }
+}
+
+/// Nothing is ready: submits, then waits as the idle policy says.
+[[gnu::always_inline]] inline void event_loop::wait() noexcept {
+    if (lacks_room()) [[unlikely]] {
+        // What fills the queue may wait for what is held back. No memory in the kernel: look again soon.
+        poll();
+        if (ring_->unsubmitted() > 0) {
+            park(std::min(next_deadline(), now_ns() + retry_ns));
+            reap();
+        }
+        return;
+    }
+    // Without anything in flight only a timer or another thread can make work: nothing to spin for.
+    if (idle_.what() == idle_policy::kind::spin && spinning_pays_ && in_flight_ > 0) {
+        poll();
+        if (!ready_.empty()) {
+            return;
+        }
+        if (spin(next_deadline())) {
+            poll();
+            return;
+        }
+        spinning_pays_ = false;
+    }
+    park(next_deadline());
+    reap();
+}
+
+/// When there will be something to do by the clock: a timer, a cancellation to be asked for again.
+std::int64_t event_loop::next_deadline() noexcept {
+    const std::int64_t timer = timers_.next_ns();
+    return retrying_.empty() ? timer : std::min(timer, retry_at_ns_);
+}
+
+// ---- running ----------------------------------------------------------------------------------------
+
 void event_loop::run() {
     if (current_loop == this) {
         throw std::logic_error("coil: io_context::run() called by a coroutine of the same context");
@@ -220,99 +317,6 @@ void report_unhandled(std::exception_ptr error) noexcept {
         current_loop->report_unhandled(std::move(error));
     } else {
         print_unhandled("join_handle", error);
-    }
-}
-
-// ---- idling ---------------------------------------------------------------------------------------------
-
-/// Submits and looks; never sleeps.
-void event_loop::poll() noexcept {
-    if (ring_->unsubmitted() > 0 || ring_->needs_enter()) {
-        enter(0, nullptr, 0);
-    }
-    reap();
-}
-
-/// Nothing is ready: submits, then waits as the idle policy says.
-void event_loop::wait() noexcept {
-    if (lacks_room()) [[unlikely]] {
-        // What fills the queue may wait for what is held back. No memory in the kernel: look again soon.
-        poll();
-        if (ring_->unsubmitted() > 0) {
-            park(std::min(next_deadline(), now_ns() + retry_ns));
-            reap();
-        }
-        return;
-    }
-    // Without anything in flight only a timer or another thread can make work: nothing to spin for.
-    if (idle_.what() == idle_policy::kind::spin && spinning_pays_ && in_flight_ > 0) {
-        poll();
-        if (!ready_.empty()) {
-            return;
-        }
-        if (spin(next_deadline())) {
-            poll();
-            return;
-        }
-        spinning_pays_ = false;
-    }
-    park(next_deadline());
-    reap();
-}
-
-/// When there will be something to do by the clock: a timer, a cancellation to be asked for again.
-std::int64_t event_loop::next_deadline() noexcept {
-    const std::int64_t timer = timers_.next_ns();
-    return retrying_.empty() ? timer : std::min(timer, retry_at_ns_);
-}
-
-/// True as soon as there is something to do.
-bool event_loop::spin(std::int64_t until_ns) noexcept {
-    constexpr int looks_between_clocks = 16;
-    ++metrics_.spins;
-    const std::int64_t limit = std::min(until_ns, now_ns() + idle_.limit().count());
-    do {
-        for (int i = 0; i < looks_between_clocks; ++i) {
-            if (ring_->has_completions() || ring_->needs_enter() || !inbox_.empty() ||
-                stop_requested_.load(std::memory_order_relaxed)) {
-                return true;
-            }
-            spin_pause();
-        }
-    } while (now_ns() < limit);
-    return false;
-}
-
-void event_loop::park(std::int64_t until_ns) noexcept {
-    watch_wake_descriptor();
-    if (!watching_ || !inbox_.try_park()) {
-        poll();  // not while nobody could wake us
-        return;
-    }
-    if (stop_requested_.load()) {
-        inbox_.unpark();
-        return;
-    }
-    const bool timed = until_ns != timer_wheel::never;
-    const bool measured = idle_.what() == idle_policy::kind::spin;
-    const std::int64_t begin = timed || measured ? now_ns() : 0;
-    const std::int64_t rest = timed ? std::max<std::int64_t>(until_ns - begin, 0) : 0;
-    uring::timespec timeout{};
-    if (timed) {
-        timeout.tv_sec = rest / 1'000'000'000;
-        timeout.tv_nsec = rest % 1'000'000'000;
-    }
-    ++metrics_.parks;
-    if (idle_.what() == idle_policy::kind::batch && min_wait_) {
-        // The kernel looks at the timeout only after the minimum.
-        const std::int64_t least = std::min(idle_.limit().count(), timed ? rest : INT64_MAX);
-        enter(idle_.events(), timed ? &timeout : nullptr, static_cast<unsigned>(least / 1000));
-    } else {
-        enter(1, timed ? &timeout : nullptr, 0);
-    }
-    inbox_.unpark();
-    if (measured && now_ns() - begin < idle_.limit().count()) {
-        spinning_pays_ = true;
     }
 }
 

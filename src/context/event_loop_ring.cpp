@@ -1,6 +1,8 @@
 // The part of the event loop that talks to the ring: submission with back-pressure, completions,
 // cancellation.
 
+#include "event_loop_enter.hpp"
+
 #include <coil/context/event_loop.hpp>
 #include <coil/context/fallback.hpp>
 #include <coil/uring/prep.hpp>
@@ -13,7 +15,6 @@ namespace coil::detail {
 
 namespace {
 
-constexpr std::uint64_t kind_mask = 7;
 constexpr std::int64_t cancel_retry_ns = 1'000'000;
 
 std::uint64_t tagged(const void* object, completion_kind kind) noexcept {
@@ -25,48 +26,6 @@ io_wait& io_wait_of(queue_node& node) noexcept {
 }
 
 }  // namespace
-
-void event_loop::enter(unsigned min_complete, const uring::timespec* timeout,
-                       unsigned min_wait_us) noexcept {
-    ++metrics_.enters;
-    const int submitted =
-        ring_->enter(min_complete, uring::enter_flag::getevents, timeout, min_wait_us);
-    if (submitted > 0) {
-        metrics_.submissions += static_cast<unsigned>(submitted);
-    } else if (submitted == -EAGAIN && min_complete > 0) {
-        // No memory for requests in the kernel: let others give some back instead of spinning.
-        const std::timespec pause{0, 1'000'000};
-        ::nanosleep(&pause, nullptr);
-    }
-    // -EINTR, -ETIME: the loop looks again. -EBUSY: completions overflowed; reaping makes room.
-}
-
-void event_loop::reap() noexcept {
-    metrics_.completions +=
-        ring_->for_each_completion([this](const uring::cqe& completion) { route(completion); });
-}
-
-void event_loop::route(const uring::cqe& completion) noexcept {
-    const auto kind = static_cast<completion_kind>(completion.user_data & kind_mask);
-    const auto address = static_cast<std::uintptr_t>(completion.user_data & ~kind_mask);
-    switch (kind) {
-    case completion_kind::entry: {
-        auto& entry = *reinterpret_cast<ring_entry*>(address);
-        entry.result = completion.res;
-        entry.flags = completion.flags;
-        entry.owner->on_completion(entry);
-        break;
-    }
-    case completion_kind::cancel:
-        reinterpret_cast<io_wait*>(address)->on_cancel_answered(completion.res);
-        break;
-    case completion_kind::wake:
-        watching_ = false;
-        break;
-    case completion_kind::ignore:
-        break;
-    }
-}
 
 /// Whether `entries` SQEs can be acquired now, after flushing if that helps.
 bool event_loop::make_room(unsigned entries) noexcept {
