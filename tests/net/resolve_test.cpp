@@ -1,3 +1,5 @@
+#include "support/run.hpp"
+
 #include <coil/coil.hpp>
 
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 #include <csignal>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <netdb.h>
@@ -234,6 +237,45 @@ TEST(resolve, a_stop_from_another_thread) {
     found.cancel();
     EXPECT_THROW((void)found.get(), std::system_error);
     context.join();
+}
+
+/// A coroutine that waits for a look-up and sets a flag if it ever goes on.
+coil_test::manual waiting_for_look_up(bool& went_on) {
+    (void)co_await net::resolve("slow.example", 1);
+    went_on = true;
+}
+
+TEST(resolve, a_frame_destroyed_while_the_look_up_blocks) {
+    const with_fake_lookup resolver(gate_closed);
+    run([]() -> task<> {
+        bool went_on = false;
+        coil_test::manual waiting = waiting_for_look_up(went_on);
+        waiting.start();
+        while (with_fake_lookup::calls() == 0) {
+            co_await sleep_for(1ms);
+        }
+        waiting.destroy();
+        with_fake_lookup::open_gate();
+        co_await sleep_for(5ms);
+        EXPECT_FALSE(went_on);
+    }());
+}
+
+TEST(resolve, a_frame_destroyed_while_the_answer_is_on_its_way) {
+    const with_fake_lookup resolver(gate_open);
+    run([]() -> task<> {
+        bool went_on = false;
+        for (int round = 0; round < 50; ++round) {
+            coil_test::manual waiting = waiting_for_look_up(went_on);
+            waiting.start();
+            with_fake_lookup::wait_for_calls(round + 1);
+            // Blocks the loop on purpose: the answer comes while nobody takes it in.
+            std::this_thread::sleep_for(std::chrono::microseconds(20 * round));
+            waiting.destroy();
+        }
+        co_await sleep_for(5ms);
+        EXPECT_FALSE(went_on);
+    }());
 }
 
 TEST(resolve, the_context_may_go_before_the_answer) {
