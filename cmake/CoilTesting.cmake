@@ -12,10 +12,12 @@ if(NOT GTest_FOUND)
         "GoogleTest is not installed: run ./dev setup, or install libgtest-dev, or configure with -DCOIL_BUILD_TESTS=OFF.")
 endif()
 
-# Parsing gtest.h costs more than most test files; it is done once, for all rooms.
+# Parsing gtest.h costs more than most test files; it is done once, for all rooms, and with the flags of the tests, as
+# GCC refuses it otherwise.
 add_library(coil_test_pch OBJECT "${PROJECT_SOURCE_DIR}/cmake/test_pch.cpp")
 target_link_libraries(coil_test_pch PUBLIC GTest::gtest_main)
 target_compile_features(coil_test_pch PUBLIC cxx_std_20)
+coil_own_target(coil_test_pch)
 target_precompile_headers(coil_test_pch PRIVATE
     <gtest/gtest.h> <atomic> <chrono> <functional> <string> <thread> <vector>)
 
