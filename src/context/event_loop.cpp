@@ -84,7 +84,11 @@ event_loop::event_loop(io_context& context, const io_context_options& options)
 }
 
 event_loop::~event_loop() {
+    // Nothing is in flight, but there may be tasks that never started, whose parameters' destructors may
+    // want the context.
+    event_loop* const outer = std::exchange(current_loop, this);
     shut_down();
+    current_loop = outer;
     ::close(wake_fd_);
 }
 
@@ -182,8 +186,8 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
         poll();  // not while nobody could wake us
         return;
     }
-    if (stop_requested_.load()) {
-        inbox_.unpark();
+    if (stop_requested_.load() || !(has_work() || held_.load())) {
+        wakes_due_ += inbox_.unpark() ? 0 : 1;
         return;
     }
     const bool timed = until_ns != timer_wheel::never;
@@ -203,7 +207,7 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     } else {
         enter(1, timed ? &timeout : nullptr, 0);
     }
-    inbox_.unpark();
+    wakes_due_ += inbox_.unpark() ? 0 : 1;
     if (measured && now_ns() - begin < idle_.limit().count()) {
         spinning_pays_ = true;
     }
@@ -245,10 +249,19 @@ std::int64_t event_loop::next_deadline() noexcept {
 // ---- running ----------------------------------------------------------------------------------------
 
 void event_loop::run() {
-    if (current_loop == this) {
-        throw std::logic_error("coil: io_context::run() called by a coroutine of the same context");
+    if (running_.exchange(true)) {
+        throw std::logic_error("coil: io_context::run() called while the context runs already");
     }
+    struct ending {
+        std::atomic<bool>& running;
+        ~ending() { running.store(false); }
+    };
+    const ending at_end{running_};
     const running scope(*this);
+    turn_until_done();
+}
+
+void event_loop::turn_until_done() try {
     for (;;) {
         if (stop_requested_.load(std::memory_order_acquire)) [[unlikely]] {
             shut_down();
@@ -262,18 +275,31 @@ void event_loop::run() {
         retry_cancels();
         if (!ready_.empty()) {
             poll();
-        } else if (has_work()) {
+        } else if (has_work() || held_.load()) {
             wait();
         } else {
+            stop_requested_.store(false, std::memory_order_relaxed);  // it came as the last task ended
             return;
         }
     }
+} catch (...) {
+    shut_down();
+    throw;
 }
 
 void event_loop::stop() noexcept {
     // Sequentially consistent with park(), which says that it sleeps and then looks at the flag: one of the
     // two sees what the other wrote.
     stop_requested_.store(true);
+    if (inbox_.unpark_for_signal()) {
+        wake();
+    }
+}
+
+void event_loop::hold() noexcept { held_.store(true); }
+
+void event_loop::release() noexcept {
+    held_.store(false);
     if (inbox_.unpark_for_signal()) {
         wake();
     }
@@ -340,12 +366,30 @@ void event_loop::watch_wake_descriptor() noexcept {
 
 void event_loop::stop_watching() noexcept {
     if (watching_) {
+        ++wakes_due_;
         wake();
     }
     while (watching_) {
         enter(1, nullptr, 0);
         reap();
     }
+    if (wakes_due_ == 0) {
+        return;
+    }
+    // A thread that ended a sleep may still be on its way to wake(), and this loop may be gone soon: wait
+    // for its write(2), after which it touches nothing here. One more of our own, read by a system call,
+    // is what shows ThreadSanitizer the order of them all.
+    ++wakes_due_;
+    wake();
+    while (wakes_seen_ < wakes_due_) {
+        std::uint64_t count = 0;
+        if (::read(wake_fd_, &count, sizeof count) == sizeof count) {
+            wakes_seen_ += count;
+        } else {
+            std::this_thread::yield();
+        }
+    }
+    wakes_due_ = wakes_seen_ = 0;
 }
 
 // ---- shutdown -------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ void io_context::start() {
     if (thread_.joinable()) {
         throw std::logic_error("coil: io_context::start() called again before join()");
     }
+    loop_.hold();
     thread_ = std::thread([this] {
         if (!options_.name.empty()) {
             ::pthread_setname_np(::pthread_self(), options_.name.substr(0, 15).c_str());
@@ -37,6 +38,7 @@ void io_context::join() {
     if (!thread_.joinable()) {
         return;
     }
+    loop_.release();
     thread_.join();
     if (std::exception_ptr error = std::exchange(thread_error_, nullptr)) {
         std::rethrow_exception(error);

@@ -68,4 +68,12 @@ task<socket> acceptor::accept() {
     }
 }
 
+task<std::optional<socket>> acceptor::connections::next() {
+    socket peer = co_await from_->accept();
+    if (!peer) {
+        co_return std::nullopt;
+    }
+    co_return std::optional<socket>(std::move(peer));
+}
+
 }  // namespace coil::net

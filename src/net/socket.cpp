@@ -18,7 +18,7 @@ socket create(int family, int type) {
     return socket(fd);
 }
 
-io_result checked(int result) noexcept { return result < 0 ? -errno : result; }
+io_result checked(int result) noexcept { return io_result(result < 0 ? -errno : result); }
 
 using name_call = int (*)(int, ::sockaddr*, ::socklen_t*);
 
@@ -52,6 +52,7 @@ socket socket::create_udp(int family) { return create(family, SOCK_DGRAM); }
 socket socket::create_unix() { return create(AF_UNIX, SOCK_STREAM); }
 
 task<io_result> socket::recv_all(mutable_buffer buf) {
+    buf = {buf.data(), coil::detail::transfer_size(buf.size())};
     std::size_t received = 0;
     while (received < buf.size()) {
         const int n = co_await recv(buf.drop(received), MSG_WAITALL);
@@ -67,6 +68,7 @@ task<io_result> socket::recv_all(mutable_buffer buf) {
 }
 
 task<io_result> socket::send_all(const_buffer buf) {
+    buf = {buf.data(), coil::detail::transfer_size(buf.size())};
     std::size_t sent = 0;
     while (sent < buf.size()) {
         const int n = co_await send(buf.drop(sent), MSG_WAITALL);
@@ -78,11 +80,13 @@ task<io_result> socket::send_all(const_buffer buf) {
     co_return static_cast<int>(sent);
 }
 
-io_result socket::bind(const inet_address& local) noexcept {
-    return checked(::bind(fd_, local.data(), local.size()));
+immediate_result socket::bind(const inet_address& local) noexcept {
+    return immediate_result(checked(::bind(fd_, local.data(), local.size())));
 }
 
-io_result socket::listen(int backlog) noexcept { return checked(::listen(fd_, backlog)); }
+immediate_result socket::listen(int backlog) noexcept {
+    return immediate_result(checked(::listen(fd_, backlog)));
+}
 
 io_result socket::set_option(int level, int name, int value) noexcept {
     return checked(::setsockopt(fd_, level, name, &value, sizeof value));

@@ -26,7 +26,7 @@ TEST(IoResult, ASuccessHasAValueAndNoError) {
 }
 
 TEST(IoResult, AFailureHasTheErrno) {
-    const io_result r = -ENOENT;
+    const io_result r(-ENOENT);
     EXPECT_FALSE(r.has_value());
     EXPECT_EQ(r.value_or(9), 9);
     EXPECT_EQ(r.error(), std::errc::no_such_file_or_directory);
@@ -34,7 +34,7 @@ TEST(IoResult, AFailureHasTheErrno) {
 }
 
 TEST(IoResult, ValueOfAFailureThrowsIt) {
-    const io_result r = -ECONNRESET;
+    const io_result r(-ECONNRESET);
     try {
         r.value();
         FAIL() << "did not throw";

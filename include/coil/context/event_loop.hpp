@@ -40,6 +40,9 @@ public:
     void run();
     /// Any thread.
     void stop() noexcept;
+    /// Any thread: run() does not return for lack of work between hold() and release().
+    void hold() noexcept;
+    void release() noexcept;
 
     // Ready queue.
     void make_ready(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
@@ -119,6 +122,7 @@ private:
     void route(const uring::cqe& completion) noexcept;
     [[nodiscard]] bool make_room(unsigned entries) noexcept;
     void push_entries(io_wait& wait) noexcept;
+    void turn_until_done();
     void wake() noexcept;
     void watch_wake_descriptor() noexcept;
     void stop_watching() noexcept;
@@ -145,6 +149,8 @@ private:
     bool watching_ = false;
     int wake_fd_ = -1;
     std::uint64_t wake_count_ = 0;
+    std::uint64_t wakes_due_ = 0;   // sleeps that another thread ended: each comes with a wake()
+    std::uint64_t wakes_seen_ = 0;  // wake() calls whose write(2) has happened
 
     io_context& context_;
     const io_context_options& options_;
@@ -155,6 +161,8 @@ private:
     // Touched by other threads.
     inbox inbox_;
     std::atomic<bool> stop_requested_{false};
+    std::atomic<bool> held_{false};
+    std::atomic<bool> running_{false};
 };
 
 }  // namespace coil::detail

@@ -36,10 +36,10 @@ public:
         return head_.compare_exchange_strong(expected, parked());
     }
 
-    /// Owner, after sleeping.
-    void unpark() noexcept {
+    /// Owner, after sleeping. False when another thread ended the sleep: its wake-up has come or will.
+    bool unpark() noexcept {
         queue_node* expected = parked();
-        head_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel);
+        return head_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel);
     }
 
     /// Owner, awake.

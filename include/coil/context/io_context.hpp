@@ -46,10 +46,11 @@ public:
     /// counts: run() then shuts down at once.
     void run() { loop_.run(); }
 
-    /// Runs on a thread of its own, until no task is left or stop() was called. At most once until join().
+    /// Runs on a thread of its own, also while there is nothing to do, until stop() or join(). At most once
+    /// until join().
     void start();
-    /// Waits for the thread of start() to end; returns at once when there is none. Rethrows what made
-    /// run() fail on it.
+    /// Lets the thread of start() finish the tasks that there are, and waits for it to end; returns at once
+    /// when there is none. Rethrows what made run() fail on it.
     void join();
 
     /// Makes run() return, after a shutdown. Any thread; also from a coroutine of this context.

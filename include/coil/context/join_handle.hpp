@@ -9,6 +9,7 @@
 #include <atomic>
 #include <coroutine>
 #include <exception>
+#include <stdexcept>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -89,7 +90,9 @@ public:
     }
 
     T take() {
-        taken_ = true;
+        if (std::exchange(taken_, true)) {
+            throw std::logic_error("coil: this join_handle gave its result already");
+        }
         return outcome_.take();
     }
 
@@ -195,14 +198,17 @@ public:
         [[nodiscard]] bool await_ready() const noexcept { return state_.done(); }
 
         template <class P>
-        bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        bool await_suspend(std::coroutine_handle<P> waiter) {
             begin(detail::required_loop(), waiter);
             waiter_.self = this;
-            if (!state_.register_waiter(waiter_)) {
-                resumed();
-                return false;
+            if (state_.register_waiter(waiter_)) {
+                return true;
             }
-            return true;
+            resumed();
+            if (!state_.done()) {
+                throw std::logic_error("coil: this join_handle is being joined already");
+            }
+            return false;
         }
 
         T await_resume() {

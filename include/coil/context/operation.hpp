@@ -31,7 +31,7 @@ public:
     explicit io_element(const uring::sqe& request) noexcept : entry_(request) {}
 
     ring_entry& arm() noexcept { return entry_; }
-    [[nodiscard]] io_result result() noexcept { return entry_.result; }
+    [[nodiscard]] io_result result() noexcept { return io_result(entry_.result); }
     void drop() noexcept {}
 
 protected:

@@ -30,8 +30,6 @@ enum class kernel_kind {
 
 /// How an io_context is set up. Every member has a default that suits a server.
 struct io_context_options {
-    io_context_options() = default;
-
     /// Submission queue entries, rounded up to a power of two. It bounds a batch and the length of a
     /// linked chain, not the number of operations in flight.
     unsigned entries = 512;

@@ -79,7 +79,7 @@ public:
 
     io_result await_resume() noexcept {
         resumed();
-        return static_cast<int>(tick);
+        return io_result(static_cast<int>(tick));
     }
 
 private:

@@ -13,7 +13,8 @@ namespace coil {
 class io_result {
 public:
     constexpr io_result() noexcept = default;
-    constexpr io_result(int value) noexcept : value_(value) {}  // NOLINT: an int is a result
+    /// Explicit, or `ok ? co_await op : 0` would be ambiguous.
+    constexpr explicit io_result(int value) noexcept : value_(value) {}
 
     constexpr operator int() const noexcept { return value_; }  // NOLINT: a result is an int
 

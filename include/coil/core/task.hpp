@@ -1,7 +1,9 @@
 #pragma once
 
+#include <coil/core/io_result.hpp>
 #include <coil/core/promise.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <exception>
 #include <type_traits>
@@ -22,7 +24,8 @@ public:
     void unhandled_exception() noexcept { outcome.set_error(std::current_exception()); }
 
     template <class U = T>
-        requires std::is_constructible_v<T, U&&>
+        requires std::is_convertible_v<U&&, T> ||
+                 (std::same_as<T, io_result> && std::is_convertible_v<U&&, int>)
     void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U&&>) {
         outcome.set_value(std::forward<U>(value));
     }

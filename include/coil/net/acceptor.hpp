@@ -4,12 +4,12 @@
 #include <coil/net/inet_address.hpp>
 #include <coil/net/socket.hpp>
 
+#include <optional>
+
 namespace coil::net {
 
 /// How an acceptor listens.
 struct acceptor_options {
-    acceptor_options() = default;
-
     int backlog = SOMAXCONN;
     /// SO_REUSEPORT: several acceptors share the port, each with its own queue.
     bool reuse_port = false;
@@ -32,6 +32,25 @@ public:
     /// ENFILE, ENOBUFS, ENOMEM) it tries again every few milliseconds while clients wait in the backlog.
     /// Otherwise, and when it is cancelled, a socket that is false and whose error() says why.
     task<socket> accept();
+
+    /// The connections as an asynchronous range, for as long as the acceptor lives:
+    ///
+    ///     auto connections = ac.incoming();
+    ///     while (auto peer = co_await connections.next())
+    ///         co_spawn(session(std::move(*peer)));
+    ///
+    /// It ends where accept() would give a socket that is false.
+    class connections {
+    public:
+        [[nodiscard]] task<std::optional<socket>> next();
+
+    private:
+        friend acceptor;
+        explicit connections(acceptor& from) noexcept : from_(&from) {}
+
+        acceptor* from_;
+    };
+    [[nodiscard]] connections incoming() noexcept { return connections(*this); }
 
     /// The address it listens on: with port 0, tells which port it got.
     [[nodiscard]] inet_address local_address() const { return socket_.local_address(); }

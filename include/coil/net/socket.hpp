@@ -41,7 +41,12 @@ public:
     /// Also in the middle of a chain somebody must learn whether it happened.
     static constexpr bool needs_result = true;
 
-    explicit close_element(int& fd) noexcept : io_element(uring::prep::close(fd)), fd_(&fd) {}
+    explicit close_element(int& fd) noexcept : io_element(uring::prep::close(-1)), fd_(&fd) {}
+
+    coil::detail::ring_entry& arm() noexcept {
+        entry_.request.fd = *fd_;  // the socket may have been moved from meanwhile
+        return io_element::arm();
+    }
 
     [[nodiscard]] io_result result() noexcept {
         drop();
@@ -63,6 +68,16 @@ private:
 };
 
 }  // namespace detail
+
+/// The result of a call that does not wait: an io_result, also for those who write co_await before it.
+class immediate_result : public io_result {
+public:
+    explicit immediate_result(io_result result) noexcept : io_result(result) {}
+
+    [[nodiscard]] bool await_ready() const noexcept { return true; }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    [[nodiscard]] io_result await_resume() const noexcept { return *this; }
+};
 
 /// A socket, owned: the destructor closes it. Move-only.
 ///
@@ -114,9 +129,10 @@ public:
         return io::send(fd_, buf, flags);
     }
     /// Receives until the buffer is full: bytes received, fewer only when the peer has shut down its
-    /// side; an error after the first byte counts as the result.
+    /// side; or the error, however much came before it. At most 0x7ffff000 bytes, as with read(2).
     task<io_result> recv_all(mutable_buffer buf);
-    /// Sends all of the buffer: its size, or the error.
+    /// Sends all of the buffer: its size, or the error, however much was sent before it. At most
+    /// 0x7ffff000 bytes, as with write(2).
     task<io_result> send_all(const_buffer buf);
 
     /// shutdown(2): no more receiving / sending.
@@ -127,9 +143,9 @@ public:
         return io_awaitable<detail::close_element>(detail::close_element(fd_));
     }
 
-    /// bind(2), listen(2): at once, they do not wait. 0 or −errno.
-    io_result bind(const inet_address& local) noexcept;
-    io_result listen(int backlog = SOMAXCONN) noexcept;
+    /// bind(2), listen(2): 0 or −errno. They happen at once, and may be awaited like everything else.
+    immediate_result bind(const inet_address& local) noexcept;
+    immediate_result listen(int backlog = SOMAXCONN) noexcept;
 
     // Options: socket(7), tcp(7), ipv6(7). 0 or −errno.
     io_result set_reuse_address(bool on) noexcept;
