@@ -77,6 +77,7 @@ check_rooms() {
 # again until it, a header it includes, or .clang-tidy has changed (--all: read all the same).
 check_tidy() {
     local all=$1 done_dir=build/lint/tidy
+    rm -f build/lint/build.ninja # nothing is built here, so nothing else would notice new files
     configure lint || return 1
     [[ $all == yes ]] && rm -rf "$done_dir"
     mkdir -p "$done_dir"
