@@ -218,10 +218,11 @@ private:
     [[nodiscard]] unsigned available() const { return cq_[tail] - cq_[head]; }
 
     void flush() {
-        std::uint64_t count = 0;
         if (wake_up_read_.user_data == wake_up &&
-            ::read(wake_up_read_.fd, &count, sizeof count) == sizeof count) {
-            script_->post(wake_up, sizeof count);
+            ::read(wake_up_read_.fd, reinterpret_cast<void*>(wake_up_read_.addr),
+                   sizeof(std::uint64_t)) == sizeof(std::uint64_t)) {
+            std::memcpy(reinterpret_cast<void*>(wake_up_read_.addr), &count, sizeof count);
+            script_->post(wake_up, sizeof(std::uint64_t));
             wake_up_read_ = {};
         }
         while (!script_->posted.empty() && available() < cq_count_) {
