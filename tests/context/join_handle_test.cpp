@@ -214,7 +214,7 @@ TEST_F(JoinHandle, G12_DroppedByACoroutineAfterTheTaskFailed_GoesToTheHandlerToo
 
 TEST_F(JoinHandle, G3_CancelStopsTheTask) {
     int destroyed = 0;
-    io_result slept = 1;
+    io_result slept(1);
     auto main = [](int& count, io_result& result) -> task<> {
         join_handle<> h = coil::spawn(sleeper(on_destruction(count), result));
         co_await yield();
@@ -229,7 +229,7 @@ TEST_F(JoinHandle, G3_CancelStopsTheTask) {
 
 TEST_F(JoinHandle, G3_CancelBeforeTheTaskHasStarted) {
     int destroyed = 0;
-    io_result slept = 1;
+    io_result slept(1);
     auto main = [](int& count, io_result& result) -> task<> {
         join_handle<> h = coil::spawn(sleeper(on_destruction(count), result));
         h.cancel();
@@ -250,7 +250,7 @@ TEST_F(JoinHandle, G3_CancelAfterTheEndIsNothing) {
 TEST_F(JoinHandle, G9_CancelFromAnotherThread) {
     for (int round = 0; round < coil_test::rounds(100, 3000); ++round) {
         int destroyed = 0;
-        io_result slept = 1;
+        io_result slept(1);
         io_context ctx;
         join_handle<> h = ctx.spawn(sleeper(on_destruction(destroyed), slept));
         std::thread runner([&] { ctx.run(); });
@@ -265,7 +265,7 @@ TEST_F(JoinHandle, G9_CancelFromAnotherThread) {
 TEST_F(JoinHandle, G5_TheContextStopsFirst_TheHandleSaysSo) {
     io_context ctx;
     int destroyed = 0;
-    io_result slept = 1;
+    io_result slept(1);
     auto handle = ctx.spawn(sleeper(on_destruction(destroyed), slept));
     ctx.stop();
     ctx.run();

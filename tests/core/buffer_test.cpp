@@ -50,7 +50,7 @@ TEST(MutableBuffer, FromPointerAndAnyInteger) {
 
 TEST(MutableBuffer, FromWhatACallHasReturned) {
     char raw[10];
-    const coil::io_result received = 6;
+    const coil::io_result received(6);
     const mutable_buffer b{raw, received};
     EXPECT_EQ(b.size(), 6U);
     const const_buffer c{raw, received};

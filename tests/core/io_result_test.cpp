@@ -10,7 +10,7 @@ using coil::io_result;
 namespace {
 
 TEST(IoResult, IsTheIntThatTheCallGave) {
-    const io_result r = 7;
+    const io_result r(7);
     const int n = r;
     EXPECT_EQ(n, 7);
     EXPECT_EQ(r, 7);
@@ -18,7 +18,7 @@ TEST(IoResult, IsTheIntThatTheCallGave) {
 }
 
 TEST(IoResult, ASuccessHasAValueAndNoError) {
-    const io_result r = 0;
+    const io_result r(0);
     EXPECT_TRUE(r.has_value());
     EXPECT_EQ(r.value(), 0);
     EXPECT_EQ(r.value_or(9), 0);

@@ -221,7 +221,6 @@ private:
         if (wake_up_read_.user_data == wake_up &&
             ::read(wake_up_read_.fd, reinterpret_cast<void*>(wake_up_read_.addr),
                    sizeof(std::uint64_t)) == sizeof(std::uint64_t)) {
-            std::memcpy(reinterpret_cast<void*>(wake_up_read_.addr), &count, sizeof count);
             script_->post(wake_up, sizeof(std::uint64_t));
             wake_up_read_ = {};
         }
