@@ -2,8 +2,9 @@
 
 #include "floor.hpp"
 
-#include <benchmark/benchmark.h>
 #include <coil/coil.hpp>
+
+#include <benchmark/benchmark.h>
 
 namespace {
 
@@ -37,7 +38,8 @@ void call_coil(benchmark::State& state) {
 }
 BENCHMARK(call_coil);
 
-// Not inlined: the compiler could prove that this frame needs no malloc, and then there would be no floor.
+// Not inlined: the compiler could prove that this frame needs no malloc, and then there would be no
+// floor.
 [[gnu::noinline]] floor_::task floor_trivial(int n) { co_return n; }
 
 floor_::detached floor_calls(benchmark::State& state) {
@@ -94,4 +96,4 @@ void fib_floor(benchmark::State& state) {
 }
 BENCHMARK(fib_floor)->Unit(benchmark::kMillisecond);
 
-}  // namespace
+} // namespace

@@ -1,7 +1,8 @@
 #pragma once
 
-// The floors: what the machinery costs when it is written by hand for this one purpose, with nothing but
-// the compiler's coroutines, an intrusive queue and malloc. No shutdown, no exceptions, no threads.
+// The floors: what the machinery costs when it is written by hand for this one purpose, with
+// nothing but the compiler's coroutines, an intrusive queue and malloc. No shutdown, no exceptions,
+// no threads.
 
 #include <coroutine>
 #include <cstddef>
@@ -78,8 +79,8 @@ struct [[nodiscard]] task {
         std::suspend_always initial_suspend() noexcept { return {}; }
         struct final_awaiter {
             bool await_ready() const noexcept { return false; }
-            std::coroutine_handle<> await_suspend(
-                std::coroutine_handle<promise_type> h) const noexcept {
+            std::coroutine_handle<>
+            await_suspend(std::coroutine_handle<promise_type> h) const noexcept {
                 return h.promise().continuation;
             }
             void await_resume() const noexcept {}
@@ -110,4 +111,4 @@ struct [[nodiscard]] task {
     std::coroutine_handle<promise_type> handle;
 };
 
-}  // namespace floor_
+} // namespace floor_

@@ -1,7 +1,8 @@
 // co_await io::nop(): one operation, one system call, one completion.
 
-#include <benchmark/benchmark.h>
 #include <coil/coil.hpp>
+
+#include <benchmark/benchmark.h>
 
 #if __has_include(<liburing.h>)
 #include <liburing.h>
@@ -51,4 +52,4 @@ BENCHMARK(nop_liburing);
 
 #endif
 
-}  // namespace
+} // namespace

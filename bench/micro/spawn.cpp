@@ -1,9 +1,11 @@
-// co_spawn of a task that ends at once: allocate, queue, run, destroy. Each iteration is a burst of 100.
+// co_spawn of a task that ends at once: allocate, queue, run, destroy. Each iteration is a burst of
+// 100.
 
 #include "floor.hpp"
 
-#include <benchmark/benchmark.h>
 #include <coil/coil.hpp>
+
+#include <benchmark/benchmark.h>
 
 namespace {
 
@@ -54,4 +56,4 @@ void spawn_floor(benchmark::State& state) {
 }
 BENCHMARK(spawn_floor);
 
-}  // namespace
+} // namespace

@@ -2,8 +2,9 @@
 
 #include "floor.hpp"
 
-#include <benchmark/benchmark.h>
 #include <coil/coil.hpp>
+
+#include <benchmark/benchmark.h>
 
 namespace {
 
@@ -55,4 +56,4 @@ void yield_floor(benchmark::State& state) {
 }
 BENCHMARK(yield_floor)->Arg(1)->Arg(1000);
 
-}  // namespace
+} // namespace

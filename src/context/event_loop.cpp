@@ -1,20 +1,19 @@
 #include "event_loop_enter.hpp"
 
 #include <coil/context/event_loop.hpp>
-
 #include <coil/context/join_handle.hpp>
 #include <coil/core/transfer.hpp>
 #include <coil/uring/prep.hpp>
-
-#include <sched.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
 #include <utility>
+
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 namespace coil::detail {
 
@@ -24,7 +23,7 @@ uring::ring_options ring_options_for(const io_context_options& options) {
     uring::ring_options wanted;
     wanted.entries = options.entries;
     wanted.cq_entries = options.cq_entries != 0 ? options.cq_entries : 8 * options.entries;
-    wanted.start_disabled = true;  // run() decides which thread it is
+    wanted.start_disabled = true; // run() decides which thread it is
     if ((options.setup_flags & uring::setup::sqpoll) != 0) {
         // A polling kernel thread excludes running completions on ours.
         wanted.setup_flags &= ~(uring::setup::defer_taskrun | uring::setup::coop_taskrun |
@@ -38,14 +37,15 @@ void print_unhandled(const char* where, const std::exception_ptr& error) noexcep
     try {
         std::rethrow_exception(error);
     } catch (const std::exception& e) {
-        std::fprintf(stderr, "coil: %s: a detached task ended with an exception: %s\n", where, e.what());
+        std::fprintf(stderr, "coil: %s: a detached task ended with an exception: %s\n", where,
+                     e.what());
     } catch (...) {
         std::fprintf(stderr, "coil: %s: a detached task ended with an unknown exception\n", where);
     }
 }
 
-/// A number that no other thread ever has. A thread's id would not do: it comes back, and the kernel
-/// still takes the ring of a thread that ended for that thread's alone.
+/// A number that no other thread ever has. A thread's id would not do: it comes back, and the
+/// kernel still takes the ring of a thread that ended for that thread's alone.
 std::uint64_t this_thread_number() noexcept {
     static std::atomic<std::uint64_t> last{0};
     constinit thread_local std::uint64_t mine = 0;
@@ -65,12 +65,10 @@ void spin_pause() noexcept {
 #endif
 }
 
-}  // namespace
+} // namespace
 
 event_loop::event_loop(io_context& context, const io_context_options& options)
-    : max_in_flight_(options.max_in_flight),
-      idle_(options.idle),
-      context_(context),
+    : max_in_flight_(options.max_in_flight), idle_(options.idle), context_(context),
       options_(options) {
     if (options.kernel == kernel_kind::epoll) {
         throw std::system_error(ENOSYS, std::generic_category(),
@@ -84,8 +82,8 @@ event_loop::event_loop(io_context& context, const io_context_options& options)
 }
 
 event_loop::~event_loop() {
-    // Nothing is in flight, but there may be tasks that never started, whose parameters' destructors may
-    // want the context.
+    // Nothing is in flight, but there may be tasks that never started, whose parameters'
+    // destructors may want the context.
     event_loop* const outer = std::exchange(current_loop, this);
     shut_down();
     current_loop = outer;
@@ -109,7 +107,8 @@ void event_loop::bind_to_this_thread() {
         return;
     }
     if (!ring_ || bound_to_ != 0) {
-        open_ring();  // the kernel lets only one thread ever use a SINGLE_ISSUER ring; nothing is in it
+        open_ring(); // the kernel lets only one thread ever use a SINGLE_ISSUER ring; nothing is in
+                     // it
     }
     if (const int error = ring_->enable(); error < 0) {
         throw std::system_error(-error, std::generic_category(), "coil: enabling the ring");
@@ -117,7 +116,8 @@ void event_loop::bind_to_this_thread() {
     bound_to_ = this_thread_number();
 }
 
-/// Marks this thread as the loop's for the duration of run(), and leaves nothing behind however it ends.
+/// Marks this thread as the loop's for the duration of run(), and leaves nothing behind however it
+/// ends.
 class event_loop::running {
 public:
     explicit running(event_loop& loop) : loop_(loop), outer_(current_loop) {
@@ -153,7 +153,8 @@ private:
     cpu_set_t affinity_{};
 };
 
-// ---- idling ---------------------------------------------------------------------------------------------
+// ---- idling
+// ---------------------------------------------------------------------------------------------
 
 /// Submits and looks; never sleeps.
 [[gnu::always_inline]] inline void event_loop::poll() noexcept {
@@ -183,7 +184,7 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
 [[gnu::always_inline]] inline void event_loop::park(std::int64_t until_ns) noexcept {
     watch_wake_descriptor();
     if (!watching_ || !inbox_.try_park()) {
-        poll();  // not while nobody could wake us
+        poll(); // not while nobody could wake us
         return;
     }
     if (stop_requested_.load() || !(has_work() || held_.load())) {
@@ -216,7 +217,8 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
 /// Nothing is ready: submits, then waits as the idle policy says.
 [[gnu::always_inline]] inline void event_loop::wait() noexcept {
     if (lacks_room()) [[unlikely]] {
-        // What fills the queue may wait for what is held back. No memory in the kernel: look again soon.
+        // What fills the queue may wait for what is held back. No memory in the kernel: look again
+        // soon.
         poll();
         if (ring_->unsubmitted() > 0) {
             park(std::min(next_deadline(), now_ns() + retry_ns));
@@ -246,7 +248,8 @@ std::int64_t event_loop::next_deadline() noexcept {
     return retrying_.empty() ? timer : std::min(timer, retry_at_ns_);
 }
 
-// ---- running ----------------------------------------------------------------------------------------
+// ---- running
+// ----------------------------------------------------------------------------------------
 
 void event_loop::run() {
     if (running_.exchange(true)) {
@@ -278,7 +281,8 @@ void event_loop::turn_until_done() try {
         } else if (has_work() || held_.load()) {
             wait();
         } else {
-            stop_requested_.store(false, std::memory_order_relaxed);  // it came as the last task ended
+            stop_requested_.store(false,
+                                  std::memory_order_relaxed); // it came as the last task ended
             return;
         }
     }
@@ -288,8 +292,8 @@ void event_loop::turn_until_done() try {
 }
 
 void event_loop::stop() noexcept {
-    // Sequentially consistent with park(), which says that it sleeps and then looks at the flag: one of the
-    // two sees what the other wrote.
+    // Sequentially consistent with park(), which says that it sleeps and then looks at the flag:
+    // one of the two sees what the other wrote.
     stop_requested_.store(true);
     if (inbox_.unpark_for_signal()) {
         wake();
@@ -376,9 +380,9 @@ void event_loop::stop_watching() noexcept {
     if (wakes_due_ == 0) {
         return;
     }
-    // A thread that ended a sleep may still be on its way to wake(), and this loop may be gone soon: wait
-    // for its write(2), after which it touches nothing here. One more of our own, read by a system call,
-    // is what shows ThreadSanitizer the order of them all.
+    // A thread that ended a sleep may still be on its way to wake(), and this loop may be gone
+    // soon: wait for its write(2), after which it touches nothing here. One more of our own, read
+    // by a system call, is what shows ThreadSanitizer the order of them all.
     ++wakes_due_;
     wake();
     while (wakes_seen_ < wakes_due_) {
@@ -392,9 +396,11 @@ void event_loop::stop_watching() noexcept {
     wakes_due_ = wakes_seen_ = 0;
 }
 
-// ---- shutdown -------------------------------------------------------------------------------------------
+// ---- shutdown
+// -------------------------------------------------------------------------------------------
 
-/// One request for all that is in flight. An accelerator only: each destroyed frame makes sure of its own.
+/// One request for all that is in flight. An accelerator only: each destroyed frame makes sure of
+/// its own.
 void event_loop::cancel_everything() noexcept {
     for (int attempt = 0; in_flight_ > 0 && attempt < 3; ++attempt) {
         if (!make_room(1)) {
@@ -428,4 +434,4 @@ void event_loop::shut_down() noexcept {
     ready_.clear();
 }
 
-}  // namespace coil::detail
+} // namespace coil::detail

@@ -1,8 +1,8 @@
 #pragma once
 
-// The system call and what follows it, inlined into the loop. A return taken right after io_uring_enter is
-// mispredicted (the kernel leaves the processor's return stack empty), about 100 ns each: so nothing
-// returns between the call and the next turn.
+// The system call and what follows it, inlined into the loop. A return taken right after
+// io_uring_enter is mispredicted (the kernel leaves the processor's return stack empty), about 100
+// ns each: so nothing returns between the call and the next turn.
 
 #include <coil/context/event_loop.hpp>
 
@@ -12,7 +12,7 @@
 
 namespace coil::detail {
 
-inline constexpr std::uint64_t kind_mask = 7;  // see completion_kind
+inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
 
 [[gnu::always_inline]] inline void event_loop::route(const uring::cqe& completion) noexcept {
     const auto kind = static_cast<completion_kind>(completion.user_data & kind_mask);
@@ -42,8 +42,9 @@ inline constexpr std::uint64_t kind_mask = 7;  // see completion_kind
         ring_->for_each_completion([this](const uring::cqe& completion) { route(completion); });
 }
 
-[[gnu::always_inline]] inline void event_loop::enter(unsigned min_complete, const uring::timespec* timeout,
-                       unsigned min_wait_us) noexcept {
+[[gnu::always_inline]] inline void event_loop::enter(unsigned min_complete,
+                                                     const uring::timespec* timeout,
+                                                     unsigned min_wait_us) noexcept {
     ++metrics_.enters;
     const int submitted =
         ring_->enter(min_complete, uring::enter_flag::getevents, timeout, min_wait_us);
@@ -57,4 +58,4 @@ inline constexpr std::uint64_t kind_mask = 7;  // see completion_kind
     // -EINTR, -ETIME: the loop looks again. -EBUSY: completions overflowed; reaping makes room.
 }
 
-}  // namespace coil::detail
+} // namespace coil::detail

@@ -25,7 +25,7 @@ io_wait& io_wait_of(queue_node& node) noexcept {
     return static_cast<io_wait&>(static_cast<ready_node&>(node));
 }
 
-}  // namespace
+} // namespace
 
 /// Whether `entries` SQEs can be acquired now, after flushing if that helps.
 bool event_loop::make_room(unsigned entries) noexcept {
@@ -42,7 +42,7 @@ bool event_loop::make_room(unsigned entries) noexcept {
 
 void event_loop::submit(io_wait& wait) noexcept {
     if (wait.entries_ > ring_->sq_entries()) {
-        wait.fail(-E2BIG);  // a chain is submitted whole or not at all
+        wait.fail(-E2BIG); // a chain is submitted whole or not at all
         return;
     }
     for (const ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next) {
@@ -51,8 +51,8 @@ void event_loop::submit(io_wait& wait) noexcept {
             return;
         }
     }
-    if (queued_.empty() && in_flight_ + wait.entries_ <= max_in_flight_ &&
-        make_room(wait.entries_)) [[likely]] {
+    if (queued_.empty() && in_flight_ + wait.entries_ <= max_in_flight_ && make_room(wait.entries_))
+        [[likely]] {
         push_entries(wait);
         return;
     }
@@ -117,7 +117,7 @@ void event_loop::request_cancel(io_wait& wait) noexcept {
             if (wait.cancels_due_ == 0) {
                 retry_cancel_later(wait);
             }
-            return;  // when the requests so far are answered in vain, it is asked again
+            return; // when the requests so far are answered in vain, it is asked again
         }
         uring::sqe* slot = ring_->acquire();
         *slot = uring::prep::cancel(tagged(entry, completion_kind::entry), 0);
@@ -164,4 +164,4 @@ void event_loop::drain(const io_wait& wait) noexcept {
     }
 }
 
-}  // namespace coil::detail
+} // namespace coil::detail

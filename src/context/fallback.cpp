@@ -1,8 +1,8 @@
 #include <coil/context/fallback.hpp>
 
-#include <sys/socket.h>
-
 #include <cerrno>
+
+#include <sys/socket.h>
 
 namespace coil::detail {
 
@@ -11,8 +11,8 @@ int perform_directly(const uring::sqe& request) noexcept {
     const auto* address = reinterpret_cast<const ::sockaddr*>(request.addr);
     switch (static_cast<uring::opcode>(request.opcode)) {
     case uring::opcode::socket:
-        return checked(::socket(request.fd, static_cast<int>(request.off),
-                                static_cast<int>(request.len)));
+        return checked(
+            ::socket(request.fd, static_cast<int>(request.off), static_cast<int>(request.len)));
     case uring::opcode::bind:
         return checked(::bind(request.fd, address, static_cast<::socklen_t>(request.addr2)));
     case uring::opcode::listen:
@@ -24,4 +24,4 @@ int perform_directly(const uring::sqe& request) noexcept {
     }
 }
 
-}  // namespace coil::detail
+} // namespace coil::detail

@@ -1,9 +1,9 @@
 #include <coil/context/io_context.hpp>
 
-#include <pthread.h>
-
 #include <stdexcept>
 #include <utility>
+
+#include <pthread.h>
 
 namespace coil {
 
@@ -45,4 +45,4 @@ void io_context::join() {
     }
 }
 
-}  // namespace coil
+} // namespace coil

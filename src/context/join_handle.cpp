@@ -26,8 +26,8 @@ bool join_state_base::withdraw_waiter(waiter& w) noexcept {
 
 namespace {
 
-/// A thread that sleeps in get(). The futex is woken by address only: its memory is not touched after
-/// `woken` is set, so the sleeper may return at once.
+/// A thread that sleeps in get(). The futex is woken by address only: its memory is not touched
+/// after `woken` is set, so the sleeper may return at once.
 struct blocking_waiter : join_state_base::waiter {
     blocking_waiter() noexcept
         : waiter{[](waiter& base) noexcept {
@@ -41,7 +41,7 @@ struct blocking_waiter : join_state_base::waiter {
 };
 static_assert(sizeof(std::atomic<int>) == sizeof(int));
 
-}  // namespace
+} // namespace
 
 void join_state_base::wait_blocking() noexcept {
     blocking_waiter w;
@@ -49,9 +49,9 @@ void join_state_base::wait_blocking() noexcept {
         return;
     }
     while (w.woken.load(std::memory_order_acquire) == 0) {
-        ::syscall(SYS_futex, reinterpret_cast<int*>(&w.woken), FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr,
-                  0);
+        ::syscall(SYS_futex, reinterpret_cast<int*>(&w.woken), FUTEX_WAIT_PRIVATE, 0, nullptr,
+                  nullptr, 0);
     }
 }
 
-}  // namespace coil::detail
+} // namespace coil::detail

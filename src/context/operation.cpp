@@ -10,4 +10,4 @@ void descriptor_element::drop() noexcept {
     }
 }
 
-}  // namespace coil::detail
+} // namespace coil::detail

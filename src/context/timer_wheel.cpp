@@ -27,7 +27,7 @@ timer_node* take(Level& where, std::int64_t index) noexcept {
     return oldest;
 }
 
-}  // namespace
+} // namespace
 
 bool timer_wheel::allocate() noexcept {
     wheel_.reset(new (std::nothrow) wheel);
@@ -42,8 +42,8 @@ void timer_wheel::insert(timer_node& node) noexcept {
         next_event_ = std::min(next_event_, tick);
         return;
     }
-    // The level on which it is less than a whole turn away, counted in slots: the slot in which current_
-    // lies has been distributed and comes round again only after a turn.
+    // The level on which it is less than a whole turn away, counted in slots: the slot in which
+    // current_ lies has been distributed and comes round again only after a turn.
     constexpr std::int64_t farthest_slot = (1 << level_bits) - 1;
     std::size_t level = 0;
     int shift = level0_bits;
@@ -51,7 +51,8 @@ void timer_wheel::insert(timer_node& node) noexcept {
         ++level;
         shift += level_bits;
     }
-    // Beyond the last level's reach a timer waits in the farthest slot and is placed anew from there.
+    // Beyond the last level's reach a timer waits in the farthest slot and is placed anew from
+    // there.
     const std::int64_t index = std::min(tick >> shift, (current_ >> shift) + farthest_slot);
     put(wheel_->higher[level], index, node);
     next_event_ = std::min(next_event_, index << shift);
@@ -60,8 +61,8 @@ void timer_wheel::insert(timer_node& node) noexcept {
 void timer_wheel::unlink(timer_node& node) noexcept {
     timer_node** link = node.link;
     detach(node);
-    // The last timer of a tick: clear the slot's bit, so that nobody wakes up for nothing. (A higher slot
-    // keeps its bit: distributing nothing is harmless and rare.)
+    // The last timer of a tick: clear the slot's bit, so that nobody wakes up for nothing. (A
+    // higher slot keeps its bit: distributing nothing is harmless and rare.)
     auto& ticks = wheel_->ticks;
     timer_node** begin = ticks.slot.data();
     if (*link == nullptr && link >= begin && link < begin + ticks.slot.size()) {
@@ -70,8 +71,8 @@ void timer_wheel::unlink(timer_node& node) noexcept {
     }
 }
 
-/// Does what is to be done at tick `current_`: distributes the higher slots that begin there, and returns
-/// the timers that are due, in arming order.
+/// Does what is to be done at tick `current_`: distributes the higher slots that begin there, and
+/// returns the timers that are due, in arming order.
 timer_node* timer_wheel::advance() noexcept {
     int shift = level0_bits;
     for (auto& level : wheel_->higher) {
@@ -102,9 +103,9 @@ std::int64_t timer_wheel::find_next_event() const noexcept {
     }
     int shift = level0_bits;
     for (const auto& level : wheel_->higher) {
-        // The slot that contains current_ was distributed when it began, unless it begins right now.
-        const std::int64_t first =
-            (current_ + (std::int64_t{1} << shift) - 1) >> shift;
+        // The slot that contains current_ was distributed when it began, unless it begins right
+        // now.
+        const std::int64_t first = (current_ + (std::int64_t{1} << shift) - 1) >> shift;
         const std::size_t n = level.slot.size();
         const std::size_t s = level.distance_to_used(static_cast<std::size_t>(first) % n);
         if (s < n) {
@@ -115,4 +116,4 @@ std::int64_t timer_wheel::find_next_event() const noexcept {
     return next;
 }
 
-}  // namespace coil::detail
+} // namespace coil::detail

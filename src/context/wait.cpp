@@ -1,6 +1,5 @@
-#include <coil/context/wait.hpp>
-
 #include <coil/context/event_loop.hpp>
+#include <coil/context/wait.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -20,7 +19,7 @@ void wait_base::finish() noexcept {
         detach();
         if (stop_is_coming()) {
             enter(phase::done);
-            return;  // the delivery makes it ready
+            return; // the delivery makes it ready
         }
     }
     enter(phase::done);
@@ -30,13 +29,13 @@ void wait_base::finish() noexcept {
 void wait_base::stop_observing() noexcept {
     detach();
     while (stop_is_coming()) {
-        loop().deliver_inbox();  // the post is there, or a few instructions away
+        loop().deliver_inbox(); // the post is there, or a few instructions away
     }
 }
 
 void wait_base::post_stop() noexcept {
     event_loop& owner = loop();
-    word_.fetch_or(posted, std::memory_order_relaxed);  // detach() makes it visible to the owner
+    word_.fetch_or(posted, std::memory_order_relaxed); // detach() makes it visible to the owner
     owner.post(static_cast<stop_callback_base&>(*this));
 }
 
@@ -91,7 +90,8 @@ void io_wait::fail(int error) noexcept {
 void io_wait::on_completion(ring_entry& entry) noexcept {
     entry.completed = true;
     if (one_completion_) {
-        // The kernel says no more: what came before this entry succeeded, what follows was cancelled.
+        // The kernel says no more: what came before this entry succeeded, what follows was
+        // cancelled.
         for (ring_entry* later = entry.next; later != nullptr; later = later->next) {
             later->result = -ECANCELED;
             later->completed = true;
@@ -124,15 +124,15 @@ void io_wait::on_cancel_answered(int answer) noexcept {
     if (completions_due_ == 0) {
         end_if_quiet();
     } else if (cancels_due_ == 0 && answer < 0) {
-        // Nothing was found to cancel, yet the wait is not over: the next entry of a chain is about to
-        // start, or a worker thread cannot be interrupted. Ask again.
+        // Nothing was found to cancel, yet the wait is not over: the next entry of a chain is about
+        // to start, or a worker thread cannot be interrupted. Ask again.
         loop().retry_cancel_later(*this);
     }
 }
 
 void io_wait::end_if_quiet() noexcept {
     if (cancels_due_ > 0) {
-        return;  // their completions carry this wait's address
+        return; // their completions carry this wait's address
     }
     if (retrying_) {
         loop().forget_retry(*this);
@@ -152,4 +152,4 @@ void io_wait::abandon() noexcept {
     loop().drain(*this);
 }
 
-}  // namespace coil::detail
+} // namespace coil::detail

@@ -1,11 +1,11 @@
 #include <coil/core/frame_allocator.hpp>
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <mutex>
+
+#include <sys/mman.h>
 
 namespace coil::detail {
 
@@ -20,13 +20,13 @@ constexpr std::uint32_t cache_limit(std::size_t frame_bytes) noexcept {
         std::clamp<std::size_t>(span_bytes / frame_bytes, 2 * batch_frames, 2048));
 }
 
-/// A region aligned to its own size, cut into frames of one class. The header is in its first line, so
-/// the span of a frame is found by masking the frame's address.
+/// A region aligned to its own size, cut into frames of one class. The header is in its first line,
+/// so the span of a frame is found by masking the frame's address.
 struct span {
     span* next;
-    span** link;       // the pointer that points here, while the span is in a list
-    free_frame* free;  // frames that came back
-    std::byte* fresh;  // first byte never handed out: untouched pages cost nothing
+    span** link;      // the pointer that points here, while the span is in a list
+    free_frame* free; // frames that came back
+    std::byte* fresh; // first byte never handed out: untouched pages cost nothing
     std::uint32_t used;
 };
 static_assert(sizeof(span) <= frame_alignment);
@@ -56,7 +56,8 @@ span* map_span() {
 /// The frames of one size class that no thread caches. The mutex is taken once per batch.
 class frame_pool {
 public:
-    /// Up to `batch_frames` frames in a list that ends at no_frame; at least one, or std::bad_alloc.
+    /// Up to `batch_frames` frames in a list that ends at no_frame; at least one, or
+    /// std::bad_alloc.
     free_frame* take(std::size_t frame_bytes) {
         const std::scoped_lock lock(mutex_);
         free_frame* head = &no_frame;
@@ -65,7 +66,7 @@ public:
             span* s = available_;
             if (s == nullptr) {
                 if (count > 0) {
-                    break;  // what we have will do: map more only when there is nothing
+                    break; // what we have will do: map more only when there is nothing
                 }
                 s = map_span();
                 insert(*s);
@@ -96,7 +97,7 @@ public:
             frame->next = s.free;
             s.free = frame;
             if (--s.used == 0 && (s.next != nullptr || available_ != &s)) {
-                remove(s);  // one empty span stays, so that a lone frame does not map and unmap
+                remove(s); // one empty span stays, so that a lone frame does not map and unmap
                 ::munmap(&s, span_bytes);
             }
         }
@@ -142,7 +143,7 @@ private:
     }
 
     std::mutex mutex_;
-    span* available_ = nullptr;  // the spans that are not full, no others
+    span* available_ = nullptr; // the spans that are not full, no others
 };
 
 /// Never destroyed: frames may be freed by destructors of statics.
@@ -173,7 +174,7 @@ struct cache_flusher {
 
 void flush_at_thread_exit() { thread_local cache_flusher flusher; }
 
-}  // namespace
+} // namespace
 
 void* allocate_frame_slow(std::size_t bytes) {
     if (bytes > largest_pooled_frame) {
@@ -212,4 +213,4 @@ void free_frame_slow(void* memory, std::size_t bytes) noexcept {
     pools()[c].give(head, c * frame_alignment);
 }
 
-}  // namespace coil::detail
+} // namespace coil::detail

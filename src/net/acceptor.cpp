@@ -11,8 +11,8 @@ namespace {
 
 void check(io_result result, const char* what, const inet_address& address) {
     if (!result.has_value()) {
-        throw std::system_error(result.error(), "coil: cannot " + std::string(what) + ' ' +
-                                                    address.to_string());
+        throw std::system_error(result.error(),
+                                "coil: cannot " + std::string(what) + ' ' + address.to_string());
     }
 }
 
@@ -39,7 +39,7 @@ bool resources_ran_out(int error) noexcept {
     return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
 }
 
-}  // namespace
+} // namespace
 
 acceptor::acceptor(const inet_address& local, const acceptor_options& options)
     : socket_(socket::create_tcp(local.family())) {
@@ -76,4 +76,4 @@ task<std::optional<socket>> acceptor::connections::next() {
     co_return std::optional<socket>(std::move(peer));
 }
 
-}  // namespace coil::net
+} // namespace coil::net

@@ -1,13 +1,13 @@
 #include <coil/net/inet_address.hpp>
 
-#include <arpa/inet.h>
-#include <net/if.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
 #include <system_error>
+
+#include <arpa/inet.h>
+#include <net/if.h>
 
 namespace coil::net {
 
@@ -36,7 +36,7 @@ std::optional<std::uint32_t> parse_scope(const char* text) noexcept {
     return index;
 }
 
-}  // namespace
+} // namespace
 
 inet_address::inet_address(std::uint16_t port, int family) noexcept {
     if (family == AF_INET6) {
@@ -108,7 +108,7 @@ std::optional<inet_address> inet_address::parse(std::string_view text) noexcept 
         ip = text.substr(1, bracket - 1);
         port = text.substr(bracket + 2);
         if (ip.find(':') == std::string_view::npos) {
-            return std::nullopt;  // brackets are for IPv6
+            return std::nullopt; // brackets are for IPv6
         }
     } else {
         const std::size_t colon = text.find(':');
@@ -154,8 +154,9 @@ bool operator==(const inet_address& a, const inet_address& b) noexcept {
     if (a.family() == AF_INET) {
         return a.storage_.v4.sin_addr.s_addr == b.storage_.v4.sin_addr.s_addr;
     }
-    return std::memcmp(&a.storage_.v6.sin6_addr, &b.storage_.v6.sin6_addr, sizeof(::in6_addr)) == 0 &&
+    return std::memcmp(&a.storage_.v6.sin6_addr, &b.storage_.v6.sin6_addr, sizeof(::in6_addr)) ==
+               0 &&
            a.storage_.v6.sin6_scope_id == b.storage_.v6.sin6_scope_id;
 }
 
-}  // namespace coil::net
+} // namespace coil::net

@@ -1,10 +1,10 @@
 #include <coil/net/socket.hpp>
 
+#include <cerrno>
+
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 namespace coil::net {
 
@@ -32,7 +32,7 @@ inet_address address_by(name_call call, int fd, const char* what) {
     return {address, length};
 }
 
-}  // namespace
+} // namespace
 
 socket& socket::operator=(socket&& other) noexcept {
     if (this != &other) {
@@ -127,4 +127,4 @@ inet_address socket::peer_address() const {
     return address_by(::getpeername, fd_, "coil: peer_address");
 }
 
-}  // namespace coil::net
+} // namespace coil::net

@@ -3,8 +3,8 @@
 
 coil::task<int> user() {
     using namespace std::chrono_literals;
-    using coil::io::nop;
     using coil::timeout;
+    using coil::io::nop;
 #ifdef COIL_EXPECT_OK
     co_return co_await (timeout(nop(), 1s) && timeout(nop(), 1s) && nop());
 #else

@@ -74,8 +74,8 @@ TEST_F(LinkCancel, G3_BeforeItStartsAndAfterItEnded) {
 }
 
 TEST_F(LinkCancel, G3_AChainThatMovesOnWhileItIsCancelled) {
-    // When somebody asks to cancel, the entry in flight completes just before and the next is about to
-    // start: the kernel finds neither, and must be asked again.
+    // When somebody asks to cancel, the entry in flight completes just before and the next is about
+    // to start: the kernel finds neither, and must be asked again.
     auto guard = std::make_shared<door_kernel::guard>();
     int asked = 0;
     guard->before_enter = [&](door_kernel& k, const std::vector<sqe>& entries, unsigned) {
@@ -194,4 +194,4 @@ TEST_F(LinkCancel, G5_ShutdownWithAHundredChainsInFlight) {
     ctx.run();
 }
 
-}  // namespace
+} // namespace

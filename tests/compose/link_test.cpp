@@ -34,7 +34,9 @@ protected:
 
 TEST_F(Link, G13_TwoInOrder) {
     const auto fd = temporary_file();
-    auto main = [](int f) -> task<int> { co_return co_await (io::write(f, "ab") && io::write(f, "c")); };
+    auto main = [](int f) -> task<int> {
+        co_return co_await (io::write(f, "ab") && io::write(f, "c"));
+    };
     EXPECT_EQ(coil::run(main(fd)), 1) << "the result of the last";
     EXPECT_EQ(contents(fd), "abc");
 }
@@ -250,4 +252,4 @@ TEST_F(Link, G13_ManyChainsAtOnceThroughASmallQueue) {
     EXPECT_EQ(done, 500);
 }
 
-}  // namespace
+} // namespace

@@ -62,7 +62,7 @@ TEST_F(TimeoutChain, AtTheEnd) {
 
 TEST_F(TimeoutChain, CountsFromWhenItsTurnComes) {
     auto feed = [](const pipe_pair& a, const pipe_pair& b) -> task<> {
-        co_await sleep_for(40ms);  // longer than the limit of the second
+        co_await sleep_for(40ms); // longer than the limit of the second
         a.put("x");
         co_await sleep_for(1ms);
         b.put("y");
@@ -80,9 +80,9 @@ TEST_F(TimeoutChain, EachHasItsOwn) {
         char c;
         a.put("xx");
         b.put("y");
-        EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 5s) &&
-                            timeout(io::read(b.in, {&c, 1}), 5s)),
-                  1);
+        EXPECT_EQ(
+            co_await (timeout(io::read(a.in, {&c, 1}), 5s) && timeout(io::read(b.in, {&c, 1}), 5s)),
+            1);
         EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 5s) &&
                             timeout(io::read(b.in, {&c, 1}), 3ms)),
                   -ECANCELED);
@@ -100,9 +100,9 @@ TEST_F(TimeoutChain, AtATimeInsideOfAChain) {
         EXPECT_EQ(co_await (timeout_at(io::read(a.in, {&c, 1}), when) && io::nop()), -ECANCELED);
         EXPECT_GE(steady_clock::now(), when);
         a.put("x");
-        EXPECT_EQ(co_await (timeout_at(io::read(a.in, {&c, 1}), steady_clock::now() + 5s) &&
-                            io::nop()),
-                  0);
+        EXPECT_EQ(
+            co_await (timeout_at(io::read(a.in, {&c, 1}), steady_clock::now() + 5s) && io::nop()),
+            0);
     };
     coil::run(main(a_));
 }
@@ -113,8 +113,8 @@ TEST_F(TimeoutChain, NoTimeAtAllInsideOfAChain) {
         EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 0s) && io::nop()), -ECANCELED);
         EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), -1s) && io::nop()), -ECANCELED);
         a.put("x");
-        EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), std::chrono::hours::max()) && io::nop()),
-                  0);
+        EXPECT_EQ(
+            co_await (timeout(io::read(a.in, {&c, 1}), std::chrono::hours::max()) && io::nop()), 0);
     };
     coil::run(main(a_));
 }
@@ -224,4 +224,4 @@ TEST_F(TimeoutChain, G3_RacesInsideOfAChain) {
     EXPECT_GT(completed, 0);
 }
 
-}  // namespace
+} // namespace

@@ -61,8 +61,8 @@ TEST_F(Timeout, AllTheTimeThereIs) {
     pipe_.put("xyz");
     EXPECT_EQ(coil::run(limited_read(pipe_.in, std::chrono::hours::max())), 1);
     EXPECT_EQ(coil::run(limited_read(pipe_.in, std::chrono::nanoseconds::max())), 1);
-    EXPECT_EQ(coil::run(limited_read(
-                  pipe_.in, std::chrono::duration<double>(std::numeric_limits<double>::infinity()))),
+    EXPECT_EQ(coil::run(limited_read(pipe_.in, std::chrono::duration<double>(
+                                                   std::numeric_limits<double>::infinity()))),
               1);
 }
 
@@ -122,8 +122,8 @@ TEST_F(Timeout, G3_DataThatComesBeforeTheRequestToCancelIsDelivered) {
         }
         return 0;
     };
-    io_context ctx(coil_test::with(
-        [&](auto& o) { o.make_kernel = coil_test::door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_kernel = coil_test::door_kernel::factory(guard); }));
     EXPECT_EQ(coil_test::run_on(ctx, limited_read(pipe_.in, 1ms)), 1);
 }
 
@@ -218,4 +218,4 @@ TEST_F(Timeout, ThousandsAtOnceHalfOfWhichExpire) {
     EXPECT_EQ(completed, 1000);
 }
 
-}  // namespace
+} // namespace

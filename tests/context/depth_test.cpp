@@ -57,7 +57,7 @@ TEST(Depth, G10_AChainOfAHundredThousandFramesUnwindsWithoutTheStack) {
     struct recursion {
         static task<int> down(int n) {
             if (n == 0) {
-                co_await yield();  // the innermost frame waits, the loop resumes it
+                co_await yield(); // the innermost frame waits, the loop resumes it
                 co_return 0;
             }
             co_return 1 + co_await down(n - 1);
@@ -114,4 +114,4 @@ TEST(Depth, G10_ReadersOfWhatIsThereAlready) {
     ::close(fds[1]);
 }
 
-}  // namespace
+} // namespace

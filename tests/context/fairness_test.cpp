@@ -148,4 +148,4 @@ TEST_F(Fairness, G7_AFloodOfCompletionsDoesNotStarveTimers) {
     ctx.run();
 }
 
-}  // namespace
+} // namespace

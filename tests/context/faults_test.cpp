@@ -15,10 +15,10 @@
 
 using namespace coil;
 using namespace std::chrono_literals;
+using coil::uring::opcode;
 using coil_test::door_kernel;
 using coil_test::scripted_kernel;
 using coil_test::sqe;
-using coil::uring::opcode;
 
 namespace {
 
@@ -70,8 +70,8 @@ TEST_F(Faults, G6_TheKernelTakesOneEntryAtATime) {
 }
 
 TEST_F(Faults, G6_WhatWasHeldBackGoesWhenTheQueueHasRoomAgain) {
-    // Eight reads fill the queue and wait for the ninth operation, a write, which is held back because
-    // the kernel had no memory at that moment. Nothing else will ever wake the loop.
+    // Eight reads fill the queue and wait for the ninth operation, a write, which is held back
+    // because the kernel had no memory at that moment. Nothing else will ever wake the loop.
     for (const int refusals : {1, 2, 3, 4, 5}) {
         auto script = std::make_shared<scripted_kernel::script>();
         std::vector<std::uint64_t> reads;
@@ -108,7 +108,8 @@ TEST_F(Faults, G6_WhatWasHeldBackGoesWhenTheQueueHasRoomAgain) {
 }
 
 TEST_F(Faults, G6_DoesNotSleepWhereNobodyCouldWakeIt) {
-    // The queue is full and cannot be flushed just when the loop wants to be woken by other threads.
+    // The queue is full and cannot be flushed just when the loop wants to be woken by other
+    // threads.
     auto guard = std::make_shared<door_kernel::guard>();
     int refusals = 3;
     guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
@@ -176,7 +177,7 @@ TEST_F(Faults, G3_ACancelThatFindsNoRoomIsAskedForLater) {
         for (int i = 0; i < 8; ++i) {
             coil::co_spawn(g());
         }
-        co_await yield();  // now the queue is full
+        co_await yield(); // now the queue is full
         h.cancel();
         no_memory = false;
         co_return co_await h;
@@ -218,7 +219,8 @@ TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
         int setup(unsigned entries, uring::params& p, mapping& m) noexcept override {
             return behind->setup(entries, p, m);
         }
-        int enter(unsigned s, unsigned c, unsigned f, const void* a, std::size_t n) noexcept override {
+        int enter(unsigned s, unsigned c, unsigned f, const void* a,
+                  std::size_t n) noexcept override {
             return behind->enter(s, c, f, a, n);
         }
         int control(uring::register_op op, void* arg, unsigned count) noexcept override {
@@ -233,13 +235,14 @@ TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
             return r;
         }
         std::chrono::steady_clock::time_point now() noexcept override { return behind->now(); }
-        [[nodiscard]] int native_handle() const noexcept override { return behind->native_handle(); }
+        [[nodiscard]] int native_handle() const noexcept override {
+            return behind->native_handle();
+        }
         [[nodiscard]] std::string_view name() const noexcept override { return "old"; }
         std::unique_ptr<kernel> behind = uring::make_linux_kernel();
     };
-    io_context ctx(coil_test::with([](auto& o) {
-        o.make_kernel = [] { return std::make_unique<old_kernel>(); };
-    }));
+    io_context ctx(coil_test::with(
+        [](auto& o) { o.make_kernel = [] { return std::make_unique<old_kernel>(); }; }));
     auto main = []() -> task<> {
         const int fd = co_await io::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC);
         EXPECT_GE(fd, 0);
@@ -248,7 +251,8 @@ TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
         any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         const auto* const a = reinterpret_cast<const ::sockaddr*>(&any);
         EXPECT_EQ(co_await io::bind(fd, a, sizeof any), 0);
-        EXPECT_EQ(co_await io::bind(fd, a, sizeof any), -EINVAL) << "as bind(2) says the second time";
+        EXPECT_EQ(co_await io::bind(fd, a, sizeof any), -EINVAL)
+            << "as bind(2) says the second time";
         EXPECT_EQ(co_await io::listen(fd, 1), 0);
         EXPECT_EQ(co_await io::shutdown(fd, SHUT_RD), 0);
         // A chain cannot be done by hand; it says so instead of doing a part.
@@ -258,4 +262,4 @@ TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
     coil_test::run_on(ctx, main());
 }
 
-}  // namespace
+} // namespace

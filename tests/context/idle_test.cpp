@@ -59,7 +59,7 @@ TEST_P(IdlePolicy, CarriesAPingPong) {
 TEST_P(IdlePolicy, SleepsAreNeitherEarlyNorLate) {
     auto nap = []() -> task<std::chrono::nanoseconds> {
         std::chrono::nanoseconds least = 1h;
-        for (int i = 0; i < 5; ++i) {  // the least of some: the machine may be busy
+        for (int i = 0; i < 5; ++i) { // the least of some: the machine may be busy
             const auto begin = steady_clock::now();
             co_await sleep_for(1ms);
             const auto took = steady_clock::now() - begin;
@@ -116,7 +116,7 @@ TEST(Idle, G8_ASecondOfWaitingTakesNoCpuTimeWithAnyPolicy) {
         ctx.co_spawn(joins(sleeps(24h)));
         ctx.start();
     }
-    contexts.push_back(std::make_unique<io_context>());  // nothing but a timer: nothing in flight
+    contexts.push_back(std::make_unique<io_context>()); // nothing but a timer: nothing in flight
     contexts.back()->co_spawn(sleeps(5h));
     contexts.back()->start();
     std::this_thread::sleep_for(100ms);
@@ -130,4 +130,4 @@ TEST(Idle, G8_ASecondOfWaitingTakesNoCpuTimeWithAnyPolicy) {
     }
 }
 
-}  // namespace
+} // namespace

@@ -1,8 +1,8 @@
 // The inbox: what other threads leave there arrives once, in their order, and wakes a sleeper.
 
-#include <coil/context/inbox.hpp>
-
 #include "support/run.hpp"
+
+#include <coil/context/inbox.hpp>
 
 #include <atomic>
 #include <thread>
@@ -90,7 +90,7 @@ TEST(Inbox, ManyProducersOneSleepyConsumer_NothingIsLostOrReordered) {
     }
     int next[producers] = {};
     int received = 0;
-    int owed = 0;  // wake-ups that must have come
+    int owed = 0; // wake-ups that must have come
     while (received < producers * each) {
         if (box.empty()) {
             if (!box.try_park()) {
@@ -114,4 +114,4 @@ TEST(Inbox, ManyProducersOneSleepyConsumer_NothingIsLostOrReordered) {
     EXPECT_EQ(wakes, owed);
 }
 
-}  // namespace
+} // namespace

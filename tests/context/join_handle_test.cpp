@@ -33,7 +33,7 @@ TEST_F(JoinHandle, AwaitGivesTheValue) {
         join_handle<int> slow = coil::spawn(later(1));
         join_handle<int> fast = coil::spawn(at_once(2));
         const int a = co_await slow;
-        const int b = co_await fast;  // is done already
+        const int b = co_await fast; // is done already
         co_return 10 * a + b;
     };
     EXPECT_EQ(coil::run(main()), 12);
@@ -94,7 +94,9 @@ TEST_F(JoinHandle, G12_AThrownAndJoinedExceptionIsNotReported) {
     auto handle = ctx.spawn(failing());
     ctx.run();
     EXPECT_THROW(handle.get(), std::runtime_error);
-    { const auto gone = std::move(handle); }
+    {
+        const auto gone = std::move(handle);
+    }
     EXPECT_EQ(reported, 0);
     EXPECT_EQ(ctx.metrics().unhandled_exceptions, 0U);
 }
@@ -165,7 +167,9 @@ TEST_F(JoinHandle, DroppedDetachesTheTask) {
         co_return 1;
     };
     io_context ctx;
-    { const auto handle = ctx.spawn(work(on_destruction(destroyed), ended)); }
+    {
+        const auto handle = ctx.spawn(work(on_destruction(destroyed), ended));
+    }
     ctx.run();
     EXPECT_TRUE(ended);
     EXPECT_EQ(destroyed, 1);
@@ -190,7 +194,9 @@ TEST_F(JoinHandle, G12_ExceptionOfADroppedHandleGoesToTheHandler) {
             }
         };
     }));
-    { const auto dropped_before = ctx.spawn(failing()); }
+    {
+        const auto dropped_before = ctx.spawn(failing());
+    }
     ctx.run();
     EXPECT_EQ(what, "child");
     EXPECT_EQ(ctx.metrics().unhandled_exceptions, 1U);
@@ -364,4 +370,4 @@ TEST_F(JoinHandle, TenThousandAtOnce) {
     EXPECT_EQ(coil::run(main()), 10'000L * 9'999 / 2);
 }
 
-}  // namespace
+} // namespace

@@ -1,5 +1,5 @@
-// A context may be destroyed as soon as run() has returned, whoever made it return: nobody who woke or
-// stopped it touches it any more. ThreadSanitizer and AddressSanitizer look on.
+// A context may be destroyed as soon as run() has returned, whoever made it return: nobody who woke
+// or stopped it touches it any more. ThreadSanitizer and AddressSanitizer look on.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -67,4 +67,4 @@ TEST_F(Lifetime, G9_DestroyedRightAfterGetReturned) {
     }
 }
 
-}  // namespace
+} // namespace

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <poll.h>
-
 #include <sys/resource.h>
 
 using namespace coil;
@@ -207,4 +206,4 @@ TEST_F(Limits, TheEpollKernelIsNotThereYet) {
     }
 }
 
-}  // namespace
+} // namespace

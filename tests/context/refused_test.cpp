@@ -18,7 +18,7 @@ namespace {
 bool forbid_rings(unsigned error) {
     constexpr unsigned io_uring_setup = 425;
     ::sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),  // the number of the call
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), // the number of the call
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, io_uring_setup, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
@@ -52,7 +52,8 @@ TEST(Refused, G11_ByASeccompFilterThatSaysEPERM) {
 
 TEST(Refused, G11_ByASeccompFilterThatSaysENOSYS) {
     const std::string said = coil_test::in_child([] { return refusal(ENOSYS); });
-    EXPECT_TRUE(said.find("kernel") != std::string::npos || said.find("blocked") != std::string::npos)
+    EXPECT_TRUE(said.find("kernel") != std::string::npos ||
+                said.find("blocked") != std::string::npos)
         << said;
 }
 
@@ -85,10 +86,10 @@ TEST(Refused, ASecondThreadThatCannotHaveARing_TheFirstRunsOn) {
             ctx.run();
             return "";
         } catch (const std::system_error&) {
-            return "";  // an error is fine, too; a crash is not
+            return ""; // an error is fine, too; a crash is not
         }
     });
     EXPECT_EQ(said, "");
 }
 
-}  // namespace
+} // namespace

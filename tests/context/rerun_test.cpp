@@ -130,4 +130,4 @@ TEST_F(Rerun, JoinRethrowsWhatMadeTheThreadFail) {
     ctx.join();
 }
 
-}  // namespace
+} // namespace

@@ -124,4 +124,4 @@ TEST(RunDeathTest, AwaitingWithoutAContextSaysWhatIsMissing) {
     EXPECT_DEATH(this_context(), "outside of an io_context");
 }
 
-}  // namespace
+} // namespace

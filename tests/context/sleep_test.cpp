@@ -64,7 +64,7 @@ TEST_F(Sleep, UntilTheSystemClocksTime) {
     auto main = []() -> task<> {
         const auto when = system_clock::now() + 5ms;
         EXPECT_EQ(co_await sleep_until(when), 0);
-        EXPECT_GE(system_clock::now() + 1ms, when);  // it may have been set meanwhile
+        EXPECT_GE(system_clock::now() + 1ms, when); // it may have been set meanwhile
     };
     coil::run(main());
 }
@@ -195,4 +195,4 @@ TEST_F(Sleep, TenThousandSleepersAllWake) {
     EXPECT_EQ(woken, 10'000);
 }
 
-}  // namespace
+} // namespace

@@ -113,7 +113,7 @@ TEST_F(Spawn, G9_FromManyThreadsWhileItRuns) {
             for (int i = 0; i < each; ++i) {
                 ctx.co_spawn(count(n));
                 if (i % 100 == 0) {
-                    std::this_thread::sleep_for(50us);  // let it fall asleep now and then
+                    std::this_thread::sleep_for(50us); // let it fall asleep now and then
                 }
             }
         });
@@ -234,4 +234,4 @@ TEST_F(Spawn, G1_EveryAwaitResumesOnItsOwnThread) {
     other.join();
 }
 
-}  // namespace
+} // namespace

@@ -237,4 +237,4 @@ TEST_F(Stop, G5_ChildrenDieBeforeTheParentThatSpawnedThem) {
     EXPECT_EQ(seen, 2);
 }
 
-}  // namespace
+} // namespace

@@ -1,8 +1,8 @@
 // The timer wheel alone, with a clock that the test sets.
 
-#include <coil/context/timer_wheel.hpp>
-
 #include "support/run.hpp"
+
+#include <coil/context/timer_wheel.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -136,7 +136,7 @@ TEST(TimerWheel, TimersOfOneTickFireInArmingOrder) {
 
 TEST(TimerWheel, EachDistanceFiresWithinATickOfItsDeadline) {
     std::vector<std::int64_t> distances{0, 1, tick - 1, tick, tick + 1, ms, s, 60 * s, hour, day};
-    for (int bits = 12; bits < 45; ++bits) {  // around every boundary between levels
+    for (int bits = 12; bits < 45; ++bits) { // around every boundary between levels
         for (const std::int64_t off : {-4097, -4096, -257, -2, -1, 0, 1, 2, 255, 256, 4095, 4096}) {
             distances.push_back(((std::int64_t{1} << bits) + off) * tick);
         }
@@ -242,7 +242,7 @@ void compare_with_model(unsigned seed, int steps) {
         case 0:
         case 1:
             if (!p.armed()) {
-                const auto bits = random() % 50;  // every order of magnitude alike
+                const auto bits = random() % 50; // every order of magnitude alike
                 c.arm(p, c.now + static_cast<std::int64_t>(random() & ((1ULL << bits) - 1)));
                 model.emplace(p.deadline, &p);
             }
@@ -259,9 +259,10 @@ void compare_with_model(unsigned seed, int steps) {
             if (!model.empty()) {
                 ASSERT_LE(next, model.begin()->first + tick) << "seed " << seed << " step " << i;
             }
-            c.now += random() % 2 == 0
-                         ? static_cast<std::int64_t>(random() & ((1ULL << random() % 46) - 1))
-                         : (next == timer_wheel::never ? 0 : std::max<std::int64_t>(next - c.now, 0));
+            c.now +=
+                random() % 2 == 0
+                    ? static_cast<std::int64_t>(random() & ((1ULL << random() % 46) - 1))
+                    : (next == timer_wheel::never ? 0 : std::max<std::int64_t>(next - c.now, 0));
             c.wheel.expire(c.now);
             for (probe* f : fired) {
                 ASSERT_LE(f->deadline, c.now) << "early; seed " << seed << " step " << i;
@@ -288,4 +289,4 @@ TEST(TimerWheel, AgreesWithAMultimapOnRandomWork) {
     }
 }
 
-}  // namespace
+} // namespace

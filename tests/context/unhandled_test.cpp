@@ -90,4 +90,4 @@ TEST_F(Unhandled, TheHandlerMaySpawnAndStop) {
     EXPECT_EQ(n, 10);
 }
 
-}  // namespace
+} // namespace

@@ -31,7 +31,7 @@ task<bool> across_a_suspension(char odd) {
     line big{};
     const bool first = co_await with_local();
     const bool second = co_await with_argument(big);
-    co_return first && second && aligned(small, 32) && aligned(&big, 64) && small[0] == odd;
+    co_return first&& second&& aligned(small, 32) && aligned(&big, 64) && small[0] == odd;
 }
 
 TEST(AlignedFrame, LocalsOf64AreAligned) {
@@ -53,9 +53,9 @@ TEST(AlignedFrame, SoAreTheFramesOfSpawnedTasks) {
         coil::join_handle<bool> a = coil::spawn(with_local());
         coil::join_handle<bool> b = coil::spawn(across_a_suspension('x'));
         const bool first = co_await a;
-        co_return co_await b && first;
+        co_return co_await b&& first;
     };
     EXPECT_TRUE(coil::run(root()));
 }
 
-}  // namespace
+} // namespace

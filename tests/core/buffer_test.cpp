@@ -68,7 +68,7 @@ TEST(MutableBuffer, ANegativeLengthIsNothing) {
 TEST(MutableBuffer, NotFromWhatMustNotBeWritten) {
     static_assert(!std::is_constructible_v<mutable_buffer, const std::string&>);
     static_assert(!std::is_constructible_v<mutable_buffer, std::string_view>);
-    static_assert(!std::is_constructible_v<mutable_buffer, const char (&)[4]>);
+    static_assert(!std::is_constructible_v<mutable_buffer, const char(&)[4]>);
     static_assert(!std::is_constructible_v<mutable_buffer, const_buffer>);
     static_assert(!std::is_constructible_v<mutable_buffer, const void*, int>);
 }
@@ -130,4 +130,4 @@ TEST(Buffer, IsConstexpr) {
     static_assert(b.size() == 3);
 }
 
-}  // namespace
+} // namespace

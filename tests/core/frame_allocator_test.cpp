@@ -24,7 +24,8 @@ public:
         std::memset(memory_, fill, bytes);
     }
     frame(frame&& other) noexcept
-        : memory_(std::exchange(other.memory_, nullptr)), bytes_(other.bytes_), fill_(other.fill_) {}
+        : memory_(std::exchange(other.memory_, nullptr)), bytes_(other.bytes_), fill_(other.fill_) {
+    }
     frame& operator=(frame&& other) noexcept {
         std::swap(memory_, other.memory_);
         std::swap(bytes_, other.bytes_);
@@ -93,13 +94,13 @@ TEST(FrameAllocator, AFreedFrameIsTheNextOne) {
     }
     void* const first = allocate_frame(300);
     deallocate_frame(first, 300);
-    void* const second = allocate_frame(290);  // of the same class
+    void* const second = allocate_frame(290); // of the same class
     EXPECT_EQ(first, second);
     deallocate_frame(second, 290);
 }
 
-// The pool hands frames out and takes them back in batches, so sawteeth of every height pass through
-// every combination of full and partly used spans.
+// The pool hands frames out and takes them back in batches, so sawteeth of every height pass
+// through every combination of full and partly used spans.
 TEST(FrameAllocator, SawteethOfEveryHeightKeepFramesApart) {
     for (const std::size_t size : {64U, 192U, 1024U, 4096U, 8128U, 16384U}) {
         std::vector<frame> frames;
@@ -131,7 +132,7 @@ TEST(FrameAllocator, BatchesThatExactlyEmptyASpan) {
                 held[from] = std::move(held.back());
                 held.pop_back();
             }
-            std::thread([&] { gone.clear(); }).join();  // its end gives all of them to the pool
+            std::thread([&] { gone.clear(); }).join(); // its end gives all of them to the pool
             for (int i = 0; i < 32; ++i) {
                 held.emplace_back(size, static_cast<unsigned char>(i));
             }
@@ -142,11 +143,13 @@ TEST(FrameAllocator, BatchesThatExactlyEmptyASpan) {
 TEST(FrameAllocator, FramesMayBeFreedOnAnotherThread) {
     std::vector<frame> frames;
     for (int i = 0; i < 5000; ++i) {
-        frames.emplace_back(64U + static_cast<std::size_t>(i) % 2000, static_cast<unsigned char>(i));
+        frames.emplace_back(64U + static_cast<std::size_t>(i) % 2000,
+                            static_cast<unsigned char>(i));
     }
     std::thread([&] { frames.clear(); }).join();
     for (int i = 0; i < 5000; ++i) {
-        frames.emplace_back(64U + static_cast<std::size_t>(i) % 2000, static_cast<unsigned char>(i));
+        frames.emplace_back(64U + static_cast<std::size_t>(i) % 2000,
+                            static_cast<unsigned char>(i));
     }
 }
 
@@ -214,4 +217,4 @@ TEST(FrameAllocator, AThreadThatEndsLeavesNothingBehind) {
     EXPECT_LT(resident_bytes(), before + (std::size_t{4} << 20));
 }
 
-}  // namespace
+} // namespace

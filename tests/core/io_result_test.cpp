@@ -48,4 +48,4 @@ TEST(IoResult, ComparesWithWhatItWasMadeFrom) {
     EXPECT_NE(io_result(1), io_result(2));
 }
 
-}  // namespace
+} // namespace

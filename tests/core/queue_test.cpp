@@ -101,4 +101,4 @@ TEST(Fifo, AgreesWithADequeOnRandomWork) {
     }
 }
 
-}  // namespace
+} // namespace

@@ -81,4 +81,4 @@ TEST(Result, OfVoidCarriesOnlyErrors) {
     EXPECT_THROW(bad.take(), std::runtime_error);
 }
 
-}  // namespace
+} // namespace

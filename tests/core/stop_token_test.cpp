@@ -72,14 +72,18 @@ TEST(StopCallback, RegisteredAfterTheStop_RunsAtOnce) {
 
 TEST(StopCallback, WithATokenOfNobodyNeverRuns) {
     int calls = 0;
-    { const inplace_stop_callback callback(inplace_stop_token(), [&] { ++calls; }); }
+    {
+        const inplace_stop_callback callback(inplace_stop_token(), [&] { ++calls; });
+    }
     EXPECT_EQ(calls, 0);
 }
 
 TEST(StopCallback, DestroyedBeforeTheStop_DoesNotRun) {
     inplace_stop_source source;
     int calls = 0;
-    { const inplace_stop_callback callback(source.get_token(), [&] { ++calls; }); }
+    {
+        const inplace_stop_callback callback(source.get_token(), [&] { ++calls; });
+    }
     source.request_stop();
     EXPECT_EQ(calls, 0);
 }
@@ -172,8 +176,8 @@ TEST(StopCallback, IsCalledAsTheValueCategoryItWasGivenAs) {
     const inplace_stop_callback<picky> callback(source.get_token(), picky{&calls});
     source.request_stop();
     EXPECT_EQ(calls, 1);
-    static_assert(std::is_same_v<inplace_stop_token::callback_type<picky>,
-                                 inplace_stop_callback<picky>>);
+    static_assert(
+        std::is_same_v<inplace_stop_token::callback_type<picky>, inplace_stop_callback<picky>>);
 }
 
-}  // namespace
+} // namespace

@@ -1,4 +1,5 @@
-// inplace_stop_token between threads: what the standard promises about callbacks that run elsewhere.
+// inplace_stop_token between threads: what the standard promises about callbacks that run
+// elsewhere.
 
 #include "support/run.hpp"
 
@@ -52,7 +53,7 @@ TEST(StopCallbackThreads, DestructorOfOneDoesNotWaitForAnother) {
     });
     std::thread stopper([&] { source.request_stop(); });
     inside.wait();
-    idle.reset();  // would hang here
+    idle.reset(); // would hang here
     go.count_down();
     stopper.join();
 }
@@ -89,7 +90,7 @@ TEST(StopCallbackThreads, RegisteringRacesWithTheRequest_RunsExactlyOnceOrNotAtA
         });
         start.arrive_and_wait();
         for (int i = 0; i < 50; ++i) {
-            int calls = 0;  // not atomic: ThreadSanitizer says whether the destructor is a fence
+            int calls = 0; // not atomic: ThreadSanitizer says whether the destructor is a fence
             {
                 const inplace_stop_callback callback(source.get_token(), [&] { ++calls; });
             }
@@ -114,8 +115,9 @@ TEST(StopCallbackThreads, ManyThreadsRegisterAndGoWhileOneStops) {
                 while (!source.stop_requested()) {
                     std::vector<std::unique_ptr<inplace_stop_callback<std::function<void()>>>> some;
                     for (int i = 0; i < 8; ++i) {
-                        some.push_back(std::make_unique<inplace_stop_callback<std::function<void()>>>(
-                            source.get_token(), [&] { ++calls; }));
+                        some.push_back(
+                            std::make_unique<inplace_stop_callback<std::function<void()>>>(
+                                source.get_token(), [&] { ++calls; }));
                     }
                 }
             });
@@ -129,4 +131,4 @@ TEST(StopCallbackThreads, ManyThreadsRegisterAndGoWhileOneStops) {
     }
 }
 
-}  // namespace
+} // namespace

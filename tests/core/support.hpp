@@ -31,4 +31,4 @@ T drive(coil::task<T> work) {
     return outcome.take();
 }
 
-}  // namespace core_test
+} // namespace core_test

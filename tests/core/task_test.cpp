@@ -136,9 +136,7 @@ TEST(Task, LocalsAndArgumentsDieBeforeTheAwaiterGoesOn) {
     EXPECT_EQ(order, "21r");
 }
 
-TEST(Task, G12_ExceptionComesOutOfTheAwait) {
-    EXPECT_THROW(drive(failing()), std::runtime_error);
-}
+TEST(Task, G12_ExceptionComesOutOfTheAwait) { EXPECT_THROW(drive(failing()), std::runtime_error); }
 
 TEST(Task, G12_ExceptionCrossesManyAwaitsAndMayBeCaught) {
     struct recursion {
@@ -175,16 +173,14 @@ TEST(Task, G12_ExceptionFromALocalsDestructorReplacesTheResult) {
     };
     auto make = []() -> task<std::string> {
         const throwing t;
-        co_return std::string(1000, 'x');  // on the heap: LeakSanitizer sees whether it is freed
+        co_return std::string(1000, 'x'); // on the heap: LeakSanitizer sees whether it is freed
     };
     EXPECT_THROW(drive(make()), std::runtime_error);
 }
 
 TEST(Task, NestsDeeply) {
     struct recursion {
-        static task<int> down(int n) {
-            co_return n == 0 ? 0 : 1 + co_await down(n - 1);
-        }
+        static task<int> down(int n) { co_return n == 0 ? 0 : 1 + co_await down(n - 1); }
     };
     EXPECT_EQ(drive(recursion::down(20'000)), 20'000);
 }
@@ -225,4 +221,4 @@ TEST(Task, MemberFunctionIsACoroutineToo) {
     EXPECT_EQ(drive(c.next()), 2);
 }
 
-}  // namespace
+} // namespace

@@ -71,7 +71,7 @@ TEST_F(Cancel, G3_InTheTurnInWhichItWasStarted) {
     const pipe_pair p;
     auto main = [](int fd) -> task<int> {
         join_handle<int> h = coil::spawn(reads(fd));
-        co_await yield();  // it runs and waits
+        co_await yield(); // it runs and waits
         h.cancel();
         co_return co_await h;
     };
@@ -128,7 +128,7 @@ TEST_F(Cancel, G3_EveryLaterAwaitOfTheTaskGivesTheSame) {
         EXPECT_EQ(co_await io::nop(), -ECANCELED);
         EXPECT_EQ(co_await sleep_for(1h), -ECANCELED);
         EXPECT_TRUE((co_await this_task::stop_token()).stop_requested());
-        co_return co_await reads(fd);  // the token goes on to what it awaits
+        co_return co_await reads(fd); // the token goes on to what it awaits
     };
     auto main = [](auto f, int fd) -> task<int> {
         join_handle<int> h = coil::spawn(f(fd));
@@ -187,8 +187,7 @@ TEST_F(Cancel, G3_DataThatComesBeforeTheRequestIsDelivered) {
         }
         return 0;
     };
-    io_context ctx(coil_test::with(
-        [&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
     auto main = [](int fd) -> task<int> {
         join_handle<int> h = coil::spawn(reads(fd));
         co_await sleep_for(1ms);
@@ -209,8 +208,7 @@ TEST_F(Cancel, G4_AnAcceptThatWinsAgainstItsCancelKeepsItsDescriptor) {
         }
         return 0;
     };
-    io_context ctx(coil_test::with(
-        [&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
     auto accepts = [](int fd) -> task<int> { co_return co_await io::accept(fd); };
     auto limited = [](int fd) -> task<int> { co_return co_await timeout(io::accept(fd), 1ms); };
     auto main = [](auto f, auto g, int fd) -> task<> {
@@ -236,8 +234,7 @@ TEST_F(Cancel, G4_AnAcceptThatWinsAgainstItsDestructionIsClosed) {
         }
         return 0;
     };
-    io_context ctx(coil_test::with(
-        [&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
     auto accepts = [](int fd) -> coil_test::manual {
         co_await io::accept(fd);
         ADD_FAILURE() << "went on";
@@ -263,8 +260,7 @@ TEST_F(Cancel, G4_AnAcceptThatWinsAgainstShutdownIsClosed) {
         }
         return 0;
     };
-    io_context ctx(coil_test::with(
-        [&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
     auto accepts = [](int fd) -> task<> {
         co_await io::accept(fd);
         ADD_FAILURE() << "went on";
@@ -345,4 +341,4 @@ TEST_F(Cancel, G9_ManyThreadsCancelManyTasks) {
     }
 }
 
-}  // namespace
+} // namespace

@@ -42,7 +42,7 @@ task<> destroy_then_feed(canary& memory, Make make, Feed feed) {
         manual victim = await_in(memory, make);
         victim.start();
         co_await yield();
-        co_await io::nop();  // the victim's operation has certainly been submitted
+        co_await io::nop(); // the victim's operation has certainly been submitted
         victim.destroy();
     }
     feed();
@@ -77,7 +77,7 @@ TEST_F(Destroyed, G2_WhileARecvWithWaitallHasReceivedAPart) {
         EXPECT_EQ(co_await io::send(pair.b, "part"), 4);
         co_await sleep_for(1ms);
         victim.destroy();
-        const canary after = m;  // what had come before is there; from now on nothing changes
+        const canary after = m; // what had come before is there; from now on nothing changes
         EXPECT_EQ(co_await io::send(pair.b, "more"), 4);
         co_await sleep_for(2ms);
         EXPECT_EQ(m.bytes, after.bytes);
@@ -254,4 +254,4 @@ TEST(DestroyedDeathTest, G2_OnAnotherThreadIsAClearEnd) {
         "destroyed on a thread other than its context's");
 }
 
-}  // namespace
+} // namespace

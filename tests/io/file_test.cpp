@@ -8,7 +8,6 @@
 #include <string>
 
 #include <poll.h>
-
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -47,7 +46,9 @@ TEST_F(File, OpenatMakesADescriptorWithFlagsAndMode) {
 }
 
 TEST_F(File, OpenatIsRelativeToADirectory) {
-    { std::ofstream(dir_ / "f") << "x"; }
+    {
+        std::ofstream(dir_ / "f") << "x";
+    }
     const auto root = open(dir_ / ".", O_DIRECTORY | O_RDONLY);
     const coil_test::descriptor fd{result_of(io::openat(root, "f", O_RDONLY))};
     EXPECT_GE(fd, 0);
@@ -56,7 +57,9 @@ TEST_F(File, OpenatIsRelativeToADirectory) {
 TEST_F(File, OpenatTakesEveryKindOfPath) {
     const std::filesystem::path path = dir_ / "f";
     const std::string text = path;
-    { std::ofstream(path) << "x"; }
+    {
+        std::ofstream(path) << "x";
+    }
     const coil_test::descriptor a{result_of(io::openat(AT_FDCWD, path, O_RDONLY))};
     const coil_test::descriptor b{result_of(io::openat(AT_FDCWD, text, O_RDONLY))};
     const coil_test::descriptor c{result_of(io::openat(AT_FDCWD, text.c_str(), O_RDONLY))};
@@ -197,7 +200,9 @@ TEST_F(File, OperationsMayBeKeptAndMovedBeforeTheyAreAwaited) {
 
 TEST_F(File, NeverAwaitedDoesNothing) {
     const auto fd = open(dir_ / "f", O_CREAT | O_RDWR);
-    { [[maybe_unused]] const auto dropped = io::write(fd, "x", 0); }
+    {
+        [[maybe_unused]] const auto dropped = io::write(fd, "x", 0);
+    }
     EXPECT_EQ(contents(dir_ / "f"), "");
 }
 
@@ -255,7 +260,8 @@ TEST_F(File, ErrorsOfOpenat) {
     same(AT_FDCWD, std::string(5000, 'x'), O_RDONLY);
     same(-1, "relative", O_RDONLY);
     same(file, "relative", O_RDONLY);
-    EXPECT_EQ(result_of(io::openat(AT_FDCWD, static_cast<const char*>(nullptr), O_RDONLY)), -EFAULT);
+    EXPECT_EQ(result_of(io::openat(AT_FDCWD, static_cast<const char*>(nullptr), O_RDONLY)),
+              -EFAULT);
 }
 
 TEST_F(File, ErrorsOfClose) {
@@ -265,4 +271,4 @@ TEST_F(File, ErrorsOfClose) {
 
 TEST_F(File, ErrorsOfPoll) { EXPECT_EQ(result_of(io::poll(-1, POLLIN)), -EBADF); }
 
-}  // namespace
+} // namespace

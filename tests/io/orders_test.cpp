@@ -1,5 +1,5 @@
-// Every order in which a kernel may answer an operation and the request to cancel it: each await ends
-// once, with what the kernel said, and not before the kernel has said all (G1, G2, G3).
+// Every order in which a kernel may answer an operation and the request to cancel it: each await
+// ends once, with what the kernel said, and not before the kernel has said all (G1, G2, G3).
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"
@@ -12,10 +12,10 @@
 
 using namespace coil;
 using namespace std::chrono_literals;
+using coil::uring::opcode;
 using coil_test::manual;
 using coil_test::scripted_kernel;
 using coil_test::sqe;
-using coil::uring::opcode;
 
 namespace {
 
@@ -170,8 +170,8 @@ TEST(Orders, G3_TheResultComesWhileTheNextRequestWaitsItsTime) {
     EXPECT_EQ(t.cancels.size(), 1U);
 }
 
-/// Coroutines come, wait, are cancelled, limited, destroyed; the kernel answers in random order. Each SQE
-/// carries its number in the offset, and the result is made from it.
+/// Coroutines come, wait, are cancelled, limited, destroyed; the kernel answers in random order.
+/// Each SQE carries its number in the offset, and the result is made from it.
 class random_orders {
 public:
     explicit random_orders(unsigned seed, std::uint32_t features) : random_(seed) {
@@ -196,7 +196,7 @@ private:
     struct operation {
         std::uint64_t number;
         std::uint8_t flags;
-        std::uint64_t after = 0;  // in a chain: who comes before
+        std::uint64_t after = 0; // in a chain: who comes before
     };
 
     void submitted(const sqe& e) {
@@ -272,7 +272,6 @@ private:
         }
     }
 
-
     task<> one(std::uint64_t number) {
         char c;
         int got = 0;
@@ -306,7 +305,8 @@ private:
         if (random_() % 2 == 0) {
             co_await io::read(3, {&c, 1}, static_cast<::off_t>(number));
         } else {
-            co_await (io::read(3, {&c, 1}, 1) && io::read(3, {&c, 1}, static_cast<::off_t>(number)));
+            co_await (io::read(3, {&c, 1}, 1) &&
+                      io::read(3, {&c, 1}, static_cast<::off_t>(number)));
         }
         ended = true;
     }
@@ -362,8 +362,7 @@ private:
     }
 
     std::mt19937 random_;
-    std::shared_ptr<scripted_kernel::script> kernel_ =
-        std::make_shared<scripted_kernel::script>();
+    std::shared_ptr<scripted_kernel::script> kernel_ = std::make_shared<scripted_kernel::script>();
     std::map<std::uint64_t, operation> in_flight_;
     std::uint64_t chain_tail_ = 0;
     std::vector<sqe> cancels_;
@@ -382,4 +381,4 @@ TEST(Orders, G1_RandomAnswersToRandomWork) {
     }
 }
 
-}  // namespace
+} // namespace

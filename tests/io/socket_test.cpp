@@ -27,7 +27,9 @@ class Socket : public io_test::Calls {};
     a.sin_port = htons(port);
     return a;
 }
-const ::sockaddr* generic(const ::sockaddr_in& a) { return reinterpret_cast<const ::sockaddr*>(&a); }
+const ::sockaddr* generic(const ::sockaddr_in& a) {
+    return reinterpret_cast<const ::sockaddr*>(&a);
+}
 
 descriptor tcp() { return descriptor{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)}; }
 
@@ -58,8 +60,8 @@ TEST_F(Socket, AcceptGivesTheConnectionAndItsAddress) {
     const descriptor client = l.connect();
     ::sockaddr_in peer{};
     ::socklen_t length = sizeof peer;
-    const descriptor fd{result_of(io::accept(l.socket, reinterpret_cast<::sockaddr*>(&peer), &length,
-                                             SOCK_CLOEXEC | SOCK_NONBLOCK))};
+    const descriptor fd{result_of(io::accept(l.socket, reinterpret_cast<::sockaddr*>(&peer),
+                                             &length, SOCK_CLOEXEC | SOCK_NONBLOCK))};
     ASSERT_GE(fd, 0);
     EXPECT_EQ(length, sizeof peer);
     EXPECT_EQ(peer.sin_family, AF_INET);
@@ -172,7 +174,7 @@ TEST_F(Socket, ErrorsOfBind) {
     const descriptor fd = tcp();
     const coil_test::pipe_pair p;
     auto foreign = loopback();
-    foreign.sin_addr.s_addr = htonl(0xc0000201);  // 192.0.2.1: not ours
+    foreign.sin_addr.s_addr = htonl(0xc0000201); // 192.0.2.1: not ours
     auto same = [&](int s, const ::sockaddr* a, ::socklen_t n) {
         EXPECT_EQ(result_of(io::bind(s, a, n)), outcome(::bind(s, a, n)));
     };
@@ -196,8 +198,8 @@ TEST_F(Socket, ErrorsOfAccept) {
     const descriptor not_listening = tcp();
     const descriptor udp{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const coil_test::pipe_pair p;
-    for (const int fd : {-1, static_cast<int>(not_listening), static_cast<int>(udp),
-                         static_cast<int>(p.in)}) {
+    for (const int fd :
+         {-1, static_cast<int>(not_listening), static_cast<int>(udp), static_cast<int>(p.in)}) {
         EXPECT_EQ(result_of(io::accept(fd)), outcome(::accept4(fd, nullptr, nullptr, 0)));
     }
     const listener l;
@@ -215,7 +217,7 @@ TEST_F(Socket, ErrorsOfConnect) {
         const descriptor second = make();
         EXPECT_EQ(result_of(io::connect(first, a, n)), outcome(::connect(second, a, n)));
     };
-    same(tcp, generic(nobody), sizeof nobody);  // refused
+    same(tcp, generic(nobody), sizeof nobody); // refused
     same(tcp, generic(nobody), 3);
     same([] { return descriptor{}; }, generic(nobody), sizeof nobody);
     same([] { return descriptor{::open("/dev/null", O_RDWR | O_CLOEXEC)}; }, generic(nobody),
@@ -256,4 +258,4 @@ TEST_F(Socket, ErrorsOfShutdown) {
     EXPECT_EQ(result_of(io::shutdown(s.a, 77)), outcome(::shutdown(s.a, 77)));
 }
 
-}  // namespace
+} // namespace

@@ -53,4 +53,4 @@ private:
     std::filesystem::path path_;
 };
 
-}  // namespace io_test
+} // namespace io_test

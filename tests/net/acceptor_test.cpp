@@ -169,7 +169,8 @@ TEST_F(Acceptor, G6_WithoutDescriptorsItDoesNotSpin) {
 }
 
 TEST_F(Acceptor, ErrorsOfOneConnectionAreSkipped_OthersEndIt) {
-    // accept(2) passes the pending errors of the new connection on; they say nothing about the listener.
+    // accept(2) passes the pending errors of the new connection on; they say nothing about the
+    // listener.
     auto script = std::make_shared<coil_test::scripted_kernel::script>();
     std::vector<int> answers;
     script->on_submit = [&](const coil_test::sqe& e) {
@@ -222,4 +223,4 @@ TEST_F(Acceptor, FiveHundredClientsAtOnce) {
     EXPECT_EQ(served, 500);
 }
 
-}  // namespace
+} // namespace

@@ -42,7 +42,8 @@ TEST(InetAddress, OfNumericText) {
 }
 
 TEST(InetAddress, OfOtherTextThrowsAndQuotesIt) {
-    for (const char* text : {"", "localhost", "256.0.0.1", "1.2.3", "::g", "127.0.0.1:80", "[::1]"}) {
+    for (const char* text :
+         {"", "localhost", "256.0.0.1", "1.2.3", "::g", "127.0.0.1:80", "[::1]"}) {
         try {
             const inet_address a{text, 80};
             ADD_FAILURE() << text << " became " << a.to_string();
@@ -157,4 +158,4 @@ TEST(InetAddress, FromAnotherFamilyOrTooShortThrows) {
     EXPECT_THROW(inet_address(b.data(), 4), std::system_error);
 }
 
-}  // namespace
+} // namespace

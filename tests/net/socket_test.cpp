@@ -68,7 +68,7 @@ TEST_F(NetSocket, MovesAndReleases) {
     net::socket a = net::socket::create_tcp();
     const int fd = a.native_handle();
     net::socket b = std::move(a);
-    EXPECT_FALSE(a);  // NOLINT(bugprone-use-after-move): that is the question
+    EXPECT_FALSE(a); // NOLINT(bugprone-use-after-move): that is the question
     EXPECT_EQ(b.native_handle(), fd);
     net::socket c = net::socket::create_tcp();
     const int old = c.native_handle();
@@ -491,4 +491,4 @@ TEST_F(NetSocket, BindAndListenByHand) {
     EXPECT_NE(s.local_address().port(), 0);
 }
 
-}  // namespace
+} // namespace

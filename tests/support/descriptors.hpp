@@ -12,10 +12,9 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <unistd.h>
-
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace coil_test {
 
@@ -119,7 +118,7 @@ inline std::set<int> open_descriptors() {
         open.insert(fd);
     }
     for (auto it = open.begin(); it != open.end();) {
-        it = ::fcntl(*it, F_GETFD) < 0 ? open.erase(it) : std::next(it);  // the iterator's own
+        it = ::fcntl(*it, F_GETFD) < 0 ? open.erase(it) : std::next(it); // the iterator's own
     }
     return open;
 }
@@ -145,4 +144,4 @@ private:
 /// Whether a call would have something to do on `fd` right now.
 inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
-}  // namespace coil_test
+} // namespace coil_test

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "support/run.hpp"
+
 #include <coil/uring/kernel.hpp>
 #include <coil/uring/ring.hpp>
-
-#include "support/run.hpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -17,8 +17,8 @@
 
 #include <unistd.h>
 
-// Kernels that a test can put behind a context (io_context_options::make_kernel): the running one behind a
-// door where somebody watches, and one that does nothing but what the test says.
+// Kernels that a test can put behind a context (io_context_options::make_kernel): the running one
+// behind a door where somebody watches, and one that does nothing but what the test says.
 
 namespace coil_test {
 
@@ -31,9 +31,10 @@ class door_kernel final : public coil::uring::kernel {
 public:
     /// What the door does: shared with the test, because the context owns the kernel.
     struct guard {
-        /// Called with the entries that are about to be submitted; a non-zero answer (-errno) is given in
-        /// the kernel's place.
-        std::function<int(door_kernel&, const std::vector<sqe>&, unsigned min_complete)> before_enter;
+        /// Called with the entries that are about to be submitted; a non-zero answer (-errno) is
+        /// given in the kernel's place.
+        std::function<int(door_kernel&, const std::vector<sqe>&, unsigned min_complete)>
+            before_enter;
     };
 
     explicit door_kernel(std::shared_ptr<guard> g) : guard_(std::move(g)) {}
@@ -101,19 +102,20 @@ inline bool contains(const std::vector<sqe>& entries, opcode op) {
     return false;
 }
 
-/// A kernel of which the test plays every part, in virtual time. Nothing completes by itself, except the
-/// context's own read of its wake-up descriptor.
+/// A kernel of which the test plays every part, in virtual time. Nothing completes by itself,
+/// except the context's own read of its wake-up descriptor.
 class scripted_kernel final : public coil::uring::kernel {
 public:
     struct script {
         /// An entry was submitted. The script may post its completion, now or at any later time.
         std::function<void(const sqe&)> on_submit = [](const sqe&) {};
-        /// The context waits and nothing is there. The script may post something; when it does not, time
-        /// goes on to the end of the wait.
+        /// The context waits and nothing is there. The script may post something; when it does not,
+        /// time goes on to the end of the wait.
         std::function<void()> on_wait = [] {};
         /// What enter() says instead of doing anything, when not zero.
         std::function<int(unsigned to_submit)> refuse_enter;
-        std::uint32_t features = coil::uring::feature::nodrop | coil::uring::feature::submit_stable |
+        std::uint32_t features = coil::uring::feature::nodrop |
+                                 coil::uring::feature::submit_stable |
                                  coil::uring::feature::ext_arg | coil::uring::feature::single_mmap |
                                  coil::uring::feature::cqe_skip;
         unsigned most_per_enter = ~0U;
@@ -204,7 +206,7 @@ public:
         return 0;
     }
     std::chrono::steady_clock::time_point now() noexcept override {
-        script_->now += std::chrono::nanoseconds{100};  // looking takes time
+        script_->now += std::chrono::nanoseconds{100}; // looking takes time
         return std::chrono::steady_clock::time_point(script_->now);
     }
     [[nodiscard]] int native_handle() const noexcept override { return -1; }
@@ -246,4 +248,4 @@ private:
     sqe wake_up_read_{};
 };
 
-}  // namespace coil_test
+} // namespace coil_test

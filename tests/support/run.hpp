@@ -16,9 +16,8 @@
 #include <thread>
 #include <utility>
 
-#include <unistd.h>
-
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace coil_test {
 
@@ -53,7 +52,8 @@ inline coil::io_context_options with(std::function<void(coil::io_context_options
 class on_destruction {
 public:
     explicit on_destruction(int& count) noexcept : count_(&count) {}
-    on_destruction(on_destruction&& other) noexcept : count_(std::exchange(other.count_, nullptr)) {}
+    on_destruction(on_destruction&& other) noexcept
+        : count_(std::exchange(other.count_, nullptr)) {}
     ~on_destruction() {
         if (count_ != nullptr) {
             ++*count_;
@@ -64,7 +64,8 @@ private:
     int* count_;
 };
 
-/// A coroutine that the test resumes and destroys by hand, whatever it waits for. It has no stop token.
+/// A coroutine that the test resumes and destroys by hand, whatever it waits for. It has no stop
+/// token.
 class manual {
 public:
     struct promise_type {
@@ -151,4 +152,4 @@ inline std::string in_child(const std::function<std::string()>& f) {
     return complaint;
 }
 
-}  // namespace coil_test
+} // namespace coil_test

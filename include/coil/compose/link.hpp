@@ -12,7 +12,8 @@ namespace coil {
 
 namespace detail {
 
-/// Elements that the kernel runs one after the other, submitted at once as one chain (guarantee G13).
+/// Elements that the kernel runs one after the other, submitted at once as one chain (guarantee
+/// G13).
 template <element... Elements>
 class chain_element {
     static_assert(sizeof...(Elements) >= 2);
@@ -35,8 +36,8 @@ public:
     ring_entry& arm() noexcept {
         ring_entry* first = nullptr;
         ring_entry* last = nullptr;
-        std::apply(
-            [&](Elements&... each) noexcept { (append(each.arm(), first, last), ...); }, elements_);
+        std::apply([&](Elements&... each) noexcept { (append(each.arm(), first, last), ...); },
+                   elements_);
         return *first;
     }
 
@@ -98,23 +99,22 @@ auto make_chain(std::tuple<E...>&& elements) noexcept {
     return io_awaitable<chain_element<E...>>(chain_element<E...>(std::move(elements)));
 }
 
-}  // namespace detail
+} // namespace detail
 
-/// One chain: the kernel starts `b` when `a` has succeeded, without a turn through the program. co_await
-/// gives the last result. When one fails, or a read, write or send in the middle transfers less than it was
-/// asked to, the rest is not started and the chain gives -ECANCELED.
+/// One chain: the kernel starts `b` when `a` has succeeded, without a turn through the program.
+/// co_await gives the last result. When one fails, or a read, write or send in the middle transfers
+/// less than it was asked to, the rest is not started and the chain gives -ECANCELED.
 ///
 ///     n = co_await (peer.send({buf, n}) && peer.recv(buf));
 ///
-/// Threading and cancellation as for a single operation; a stop or timeout cancels whatever of the chain has
-/// not happened yet. A chain longer than io_context_options::entries gives -E2BIG.
+/// Threading and cancellation as for a single operation; a stop or timeout cancels whatever of the
+/// chain has not happened yet. A chain longer than io_context_options::entries gives -E2BIG.
 template <ring_operation A, ring_operation B>
 auto operator&&(A&& a, B&& b) noexcept {
     static_assert(!std::is_lvalue_reference_v<A> && !std::is_lvalue_reference_v<B>,
                   "an operation is awaited once: link temporaries, or std::move() the operations");
-    return detail::make_chain(
-        std::tuple_cat(detail::linkable(std::move(a).take_element()),
-                       detail::linkable(std::move(b).take_element())));
+    return detail::make_chain(std::tuple_cat(detail::linkable(std::move(a).take_element()),
+                                             detail::linkable(std::move(b).take_element())));
 }
 
-}  // namespace coil
+} // namespace coil

@@ -4,19 +4,19 @@
 #include <coil/context/sleep.hpp>
 #include <coil/uring/prep.hpp>
 
-#include <sys/socket.h>
-
 #include <chrono>
 #include <coroutine>
 #include <cstdint>
 #include <utility>
 
+#include <sys/socket.h>
+
 namespace coil {
 
 namespace detail {
 
-/// An element and how long it may take. Alone it is limited by the context's timers; inside a chain only
-/// the kernel knows when it starts, so there it becomes a kernel_timed_element.
+/// An element and how long it may take. Alone it is limited by the context's timers; inside a chain
+/// only the kernel knows when it starts, so there it becomes a kernel_timed_element.
 template <element Element>
 class timed_element : public Element {
 public:
@@ -108,7 +108,7 @@ public:
                                               ? deadline_after(loop.now_ns(), element_.ns())
                                               : element_.ns();
             if (!loop.arm(*this, deadline)) {
-                cancel();  // no memory for timers: an operation without its limit would be worse
+                cancel(); // no memory for timers: an operation without its limit would be worse
             }
         }
     }
@@ -127,12 +127,12 @@ private:
     timed_element<Element> element_;
 };
 
-}  // namespace detail
+} // namespace detail
 
 /// Limits an operation: `co_await timeout(sock.recv(buf), 3s)`. When the time has passed first, the
-/// operation is cancelled and gives -ECANCELED; one that completes while it is being cancelled gives its
-/// real result. Either way the kernel is done with its buffers. The limit counts from the moment at which
-/// the operation is started, in a chain from when its turn comes.
+/// operation is cancelled and gives -ECANCELED; one that completes while it is being cancelled
+/// gives its real result. Either way the kernel is done with its buffers. The limit counts from the
+/// moment at which the operation is started, in a chain from when its turn comes.
 template <ring_operation Op, class Rep, class Period>
 auto timeout(Op&& op, std::chrono::duration<Rep, Period> limit) noexcept {
     using element = typename std::remove_cvref_t<Op>::element_type;
@@ -159,4 +159,4 @@ auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noex
     }
 }
 
-}  // namespace coil
+} // namespace coil

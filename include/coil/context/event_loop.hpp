@@ -22,12 +22,12 @@ class io_context;
 
 namespace coil::detail {
 
-/// The machine inside an io_context: one thread, one ring, one ready queue, one timer wheel, one inbox.
-/// Everything is the owner thread's alone, except what says "any thread".
+/// The machine inside an io_context: one thread, one ring, one ready queue, one timer wheel, one
+/// inbox. Everything is the owner thread's alone, except what says "any thread".
 ///
-/// A turn: resume ready coroutines within a budget, take in the inbox, fire timers, then one `enter` that
-/// submits what the coroutines asked for and, only when nothing is ready, waits; then route completions to
-/// the ready queue. No coroutine runs while completions are being routed.
+/// A turn: resume ready coroutines within a budget, take in the inbox, fire timers, then one
+/// `enter` that submits what the coroutines asked for and, only when nothing is ready, waits; then
+/// route completions to the ready queue. No coroutine runs while completions are being routed.
 class event_loop {
 public:
     event_loop(io_context& context, const io_context_options& options);
@@ -35,8 +35,8 @@ public:
     event_loop(const event_loop&) = delete;
     event_loop& operator=(const event_loop&) = delete;
 
-    /// Runs on this thread until no root is left or stop() was called. Not from inside a coroutine of
-    /// the same loop.
+    /// Runs on this thread until no root is left or stop() was called. Not from inside a coroutine
+    /// of the same loop.
     void run();
     /// Any thread.
     void stop() noexcept;
@@ -70,8 +70,7 @@ public:
 
     // Timers.
     [[nodiscard]] std::int64_t now_ns() noexcept {
-        return std::chrono::duration_cast<std::chrono::nanoseconds>(
-                   ring_->now().time_since_epoch())
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(ring_->now().time_since_epoch())
             .count();
     }
     [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns) noexcept {
@@ -81,7 +80,8 @@ public:
 
     // Ring work, for io_wait.
     void submit(io_wait& wait) noexcept;
-    /// Asks the kernel to cancel; how many CQEs will answer. Retried later when the queue has no room.
+    /// Asks the kernel to cancel; how many CQEs will answer. Retried later when the queue has no
+    /// room.
     void request_cancel(io_wait& wait) noexcept;
     void retry_cancel_later(io_wait& wait) noexcept;
     /// Takes a wait that is not submitted out of the back-pressure queue.
@@ -98,7 +98,7 @@ public:
     [[nodiscard]] const context_metrics& metrics() const noexcept { return metrics_; }
 
 private:
-    class running;  // what holds while run() is active
+    class running; // what holds while run() is active
 
     /// Ready coroutines resumed before the loop looks at the rest of the world (guarantee G7).
     static constexpr unsigned turn_budget = 128;
@@ -117,7 +117,8 @@ private:
     [[nodiscard]] std::int64_t next_deadline() noexcept;
     bool spin(std::int64_t until_ns) noexcept;
     void park(std::int64_t until_ns) noexcept;
-    void enter(unsigned min_complete, const uring::timespec* timeout, unsigned min_wait_us) noexcept;
+    void enter(unsigned min_complete, const uring::timespec* timeout,
+               unsigned min_wait_us) noexcept;
     void reap() noexcept;
     void route(const uring::cqe& completion) noexcept;
     [[nodiscard]] bool make_room(unsigned entries) noexcept;
@@ -132,11 +133,11 @@ private:
 
     // Touched by every await.
     std::optional<uring::ring> ring_;
-    std::uint32_t in_flight_ = 0;  // SQEs whose completion will come, without the loop's own
+    std::uint32_t in_flight_ = 0; // SQEs whose completion will come, without the loop's own
     std::uint32_t max_in_flight_;
     timer_wheel timers_;
-    fifo queued_;    // io_waits held back by a full queue or by max_in_flight
-    fifo retrying_;  // io_waits whose cancellation must be asked for again
+    fifo queued_;   // io_waits held back by a full queue or by max_in_flight
+    fifo retrying_; // io_waits whose cancellation must be asked for again
     std::int64_t retry_at_ns_ = 0;
     root_list roots_;
     context_metrics metrics_;
@@ -149,12 +150,12 @@ private:
     bool watching_ = false;
     int wake_fd_ = -1;
     std::uint64_t wake_count_ = 0;
-    std::uint64_t wakes_due_ = 0;   // sleeps that another thread ended: each comes with a wake()
-    std::uint64_t wakes_seen_ = 0;  // wake() calls whose write(2) has happened
+    std::uint64_t wakes_due_ = 0;  // sleeps that another thread ended: each comes with a wake()
+    std::uint64_t wakes_seen_ = 0; // wake() calls whose write(2) has happened
 
     io_context& context_;
     const io_context_options& options_;
-    std::uint64_t bound_to_ = 0;  // number of the thread that the ring was enabled on; 0: none yet
+    std::uint64_t bound_to_ = 0; // number of the thread that the ring was enabled on; 0: none yet
 
     ready_queue ready_;
 
@@ -165,4 +166,4 @@ private:
     std::atomic<bool> running_{false};
 };
 
-}  // namespace coil::detail
+} // namespace coil::detail

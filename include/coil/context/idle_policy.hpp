@@ -7,13 +7,15 @@ namespace coil {
 /// What a context does when it has nothing to run.
 ///
 /// - `park()`: sleeps in the kernel at once. The least CPU time at low load.
-/// - `spin(limit)`: looks for completions for up to `limit` before it parks; saves the cost of sleeping
-///   and waking when the next completion is near. It stops spinning as soon as that does not pay: after a
-///   fruitless spin the context parks at once until a sleep turns out to have been shorter than `limit`,
-///   so an idle process uses no CPU (guarantee G8). The default.
-/// - `batch(events, wait)`: sleeps until `events` completions are there, or `wait` has passed since it went
-///   to sleep and at least one is. Fewest wake-ups; adds up to `wait` of latency at low load. On kernels
-///   before 6.12 it parks like `park()`.
+/// - `spin(limit)`: looks for completions for up to `limit` before it parks; saves the cost of
+/// sleeping
+///   and waking when the next completion is near. It stops spinning as soon as that does not pay:
+///   after a fruitless spin the context parks at once until a sleep turns out to have been shorter
+///   than `limit`, so an idle process uses no CPU (guarantee G8). The default.
+/// - `batch(events, wait)`: sleeps until `events` completions are there, or `wait` has passed since
+/// it went
+///   to sleep and at least one is. Fewest wake-ups; adds up to `wait` of latency at low load. On
+///   kernels before 6.12 it parks like `park()`.
 class idle_policy {
 public:
     enum class kind { park, spin, batch };
@@ -39,4 +41,4 @@ private:
     unsigned events_;
 };
 
-}  // namespace coil
+} // namespace coil

@@ -6,12 +6,13 @@
 
 namespace coil::detail {
 
-/// Where other threads leave work for a context: lock-free, intrusive, first in first out per producer.
+/// Where other threads leave work for a context: lock-free, intrusive, first in first out per
+/// producer.
 ///
-/// One word holds everything: the newest node (a stack, reversed when it is taken), or null when the owner
-/// is awake with nothing to do, or `parked` when it sleeps. Because emptiness and parking are the same
-/// word, a producer cannot push between the owner's last look and its sleep without seeing `parked`, and
-/// exactly one producer sees it: that one pays for the wake-up call.
+/// One word holds everything: the newest node (a stack, reversed when it is taken), or null when
+/// the owner is awake with nothing to do, or `parked` when it sleeps. Because emptiness and parking
+/// are the same word, a producer cannot push between the owner's last look and its sleep without
+/// seeing `parked`, and exactly one producer sees it: that one pays for the wake-up call.
 class alignas(64) inbox {
 public:
     /// Any thread. True when the owner sleeps and the caller must wake it.
@@ -24,7 +25,8 @@ public:
         return head == parked();
     }
 
-    /// Any thread. True when the owner sleeps and the caller must wake it although nothing was pushed.
+    /// Any thread. True when the owner sleeps and the caller must wake it although nothing was
+    /// pushed.
     [[nodiscard]] bool unpark_for_signal() noexcept {
         queue_node* expected = parked();
         return head_.compare_exchange_strong(expected, nullptr);
@@ -36,7 +38,8 @@ public:
         return head_.compare_exchange_strong(expected, parked());
     }
 
-    /// Owner, after sleeping. False when another thread ended the sleep: its wake-up has come or will.
+    /// Owner, after sleeping. False when another thread ended the sleep: its wake-up has come or
+    /// will.
     bool unpark() noexcept {
         queue_node* expected = parked();
         return head_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel);
@@ -67,4 +70,4 @@ private:
     queue_node parked_;
 };
 
-}  // namespace coil::detail
+} // namespace coil::detail

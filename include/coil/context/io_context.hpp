@@ -19,8 +19,9 @@ namespace coil {
 ///     ctx.co_spawn(server(6379));
 ///     ctx.run();                  // until no task is left, or stop()
 ///
-/// Threading: co_spawn, spawn and stop may be called from any thread, before, during and after run().
-/// run() is for one thread at a time; after it returned it may be called again, on any thread.
+/// Threading: co_spawn, spawn and stop may be called from any thread, before, during and after
+/// run(). run() is for one thread at a time; after it returned it may be called again, on any
+/// thread.
 ///
 /// Shutdown: stop(), an error, or the destructor cancel all I/O, wait for the kernel to let go, and
 /// destroy every task's frame (the destructors of its locals run). Nothing leaks, nothing goes on.
@@ -42,15 +43,15 @@ public:
     template <class T>
     join_handle<T> spawn(task<T> work);
 
-    /// Runs on the calling thread until no task is left or stop() was called. A stop() that came before
-    /// counts: run() then shuts down at once.
+    /// Runs on the calling thread until no task is left or stop() was called. A stop() that came
+    /// before counts: run() then shuts down at once.
     void run() { loop_.run(); }
 
-    /// Runs on a thread of its own, also while there is nothing to do, until stop() or join(). At most once
-    /// until join().
+    /// Runs on a thread of its own, also while there is nothing to do, until stop() or join(). At
+    /// most once until join().
     void start();
-    /// Lets the thread of start() finish the tasks that there are, and waits for it to end; returns at once
-    /// when there is none. Rethrows what made run() fail on it.
+    /// Lets the thread of start() finish the tasks that there are, and waits for it to end; returns
+    /// at once when there is none. Rethrows what made run() fail on it.
     void join();
 
     /// Makes run() return, after a shutdown. Any thread; also from a coroutine of this context.
@@ -104,7 +105,7 @@ public:
 
 inline constinit detached_observer detached_observer::instance{};
 
-}  // namespace detail
+} // namespace detail
 
 template <class Promise>
 void io_context::launch(std::coroutine_handle<Promise> coroutine) noexcept {
@@ -136,4 +137,4 @@ join_handle<T> io_context::spawn(task<T> work) {
     return join_handle<T>(state);
 }
 
-}  // namespace coil
+} // namespace coil

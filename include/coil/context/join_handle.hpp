@@ -27,8 +27,9 @@ struct join_stop {
 
 /// What a spawned task and its join_handle share: made when spawned, gone when both have let go.
 ///
-/// `state_` is the whole hand-shake between the task's thread and whoever joins, which may be another
-/// thread. It holds null (running), the join_waiter that wants to know, or the address of `done_mark`.
+/// `state_` is the whole hand-shake between the task's thread and whoever joins, which may be
+/// another thread. It holds null (running), the join_waiter that wants to know, or the address of
+/// `done_mark`.
 class join_state_base : join_stop, public root_observer {
 public:
     join_state_base(const join_state_base&) = delete;
@@ -72,7 +73,9 @@ class join_state final : public join_state_base, public frame_allocated {
 public:
     join_state() noexcept = default;
 
-    void watch(std::coroutine_handle<task_promise<T>> coroutine) noexcept { coroutine_ = coroutine; }
+    void watch(std::coroutine_handle<task_promise<T>> coroutine) noexcept {
+        coroutine_ = coroutine;
+    }
 
     void finished(promise_base& root) noexcept override {
         root_list::remove(root);
@@ -83,8 +86,9 @@ public:
 
     void abandoned(promise_base&) noexcept override {
         coroutine_.destroy();
-        outcome_.set_error(std::make_exception_ptr(std::system_error(
-            std::make_error_code(std::errc::operation_canceled), "coil: the task's context stopped")));
+        outcome_.set_error(std::make_exception_ptr(
+            std::system_error(std::make_error_code(std::errc::operation_canceled),
+                              "coil: the task's context stopped")));
         abandoned_ = true;
         end();
     }
@@ -136,7 +140,7 @@ private:
     bool abandoned_ = false;
 };
 
-}  // namespace detail
+} // namespace detail
 
 /// The right to a spawned task's result. Move-only.
 ///
@@ -144,13 +148,15 @@ private:
 ///     int n = co_await h;            // from a coroutine, on any context
 ///     int m = handle.get();          // from a thread that runs no context: blocks
 ///
-/// Either gives the value once, or throws what the task threw; when the task's context stopped first, a
-/// std::system_error with std::errc::operation_canceled. Dropping the handle detaches the task: it runs
-/// on, and an exception that leaves it goes to the context's on_unhandled_exception.
+/// Either gives the value once, or throws what the task threw; when the task's context stopped
+/// first, a std::system_error with std::errc::operation_canceled. Dropping the handle detaches the
+/// task: it runs on, and an exception that leaves it goes to the context's on_unhandled_exception.
 ///
-/// Threading: one thread at a time; the task may run on any other. cancel() asks the task's stop token.
+/// Threading: one thread at a time; the task may run on any other. cancel() asks the task's stop
+/// token.
 template <class T = void>
-class [[nodiscard("dropping a join_handle detaches the task; use co_spawn to say so")]] join_handle {
+class [[nodiscard(
+    "dropping a join_handle detaches the task; use co_spawn to say so")]] join_handle {
 public:
     join_handle(join_handle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
     join_handle& operator=(join_handle&& other) noexcept {
@@ -177,7 +183,8 @@ public:
         return state_->take();
     }
 
-    /// Asks the task to stop: its awaits give -ECANCELED. Returns at once; join to know that it ended.
+    /// Asks the task to stop: its awaits give -ECANCELED. Returns at once; join to know that it
+    /// ended.
     void cancel() noexcept { state_->cancel(); }
 
     class awaiter : detail::wait_base {
@@ -186,8 +193,8 @@ public:
         awaiter(const awaiter&) = delete;
         awaiter& operator=(const awaiter&) = delete;
         ~awaiter() {
-            // Destroyed while waiting. A notification that can no longer be withdrawn is in this loop's
-            // inbox, or a few instructions away from it.
+            // Destroyed while waiting. A notification that can no longer be withdrawn is in this
+            // loop's inbox, or a few instructions away from it.
             if (pending() && !state_.withdraw_waiter(waiter_)) {
                 while (pending()) {
                     loop().deliver_inbox();
@@ -255,4 +262,4 @@ private:
     detail::join_state<T>* state_;
 };
 
-}  // namespace coil
+} // namespace coil

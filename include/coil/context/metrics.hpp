@@ -4,16 +4,16 @@
 
 namespace coil {
 
-/// What a context has done since it was made. Counters of its thread: a consistent picture is had by
-/// reading them on the context, or when it does not run.
+/// What a context has done since it was made. Counters of its thread: a consistent picture is had
+/// by reading them on the context, or when it does not run.
 struct context_metrics {
-    std::uint64_t enters = 0;       ///< io_uring_enter system calls
-    std::uint64_t submissions = 0;  ///< SQEs handed to the kernel
-    std::uint64_t completions = 0;  ///< CQEs received
-    std::uint64_t parks = 0;        ///< times it slept in the kernel
-    std::uint64_t spins = 0;        ///< times it looked for work before sleeping
+    std::uint64_t enters = 0;               ///< io_uring_enter system calls
+    std::uint64_t submissions = 0;          ///< SQEs handed to the kernel
+    std::uint64_t completions = 0;          ///< CQEs received
+    std::uint64_t parks = 0;                ///< times it slept in the kernel
+    std::uint64_t spins = 0;                ///< times it looked for work before sleeping
     std::uint64_t back_pressure_waits = 0;  ///< operations that waited for room in the queue
-    std::uint64_t unhandled_exceptions = 0;  ///< exceptions that nobody joined for
+    std::uint64_t unhandled_exceptions = 0; ///< exceptions that nobody joined for
 };
 
-}  // namespace coil
+} // namespace coil

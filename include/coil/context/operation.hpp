@@ -14,13 +14,14 @@ namespace coil {
 namespace detail {
 
 /// What an io_awaitable sends to the kernel and what it makes of the answer. An element only stores
-/// arguments until its await begins; then it stands still, so `arm()` may take addresses of its members.
+/// arguments until its await begins; then it stands still, so `arm()` may take addresses of its
+/// members.
 ///
-///     ring_entry& arm();                      // the first entry; further ones hang from entry.next
-///     static constexpr std::uint16_t entries; // how many
-///     static constexpr bool needs_result;     // somebody must see the result even inside a chain
-///     auto result();                          // after completion: what co_await gives
-///     void drop();                            // completed, but nobody will ask for the result
+///     ring_entry& arm();                      // the first entry; further ones hang from
+///     entry.next static constexpr std::uint16_t entries; // how many static constexpr bool
+///     needs_result;     // somebody must see the result even inside a chain auto result(); //
+///     after completion: what co_await gives void drop();                            // completed,
+///     but nobody will ask for the result
 ///
 /// This one is a plain Linux call: an SQE and an io_result.
 class io_element {
@@ -68,8 +69,8 @@ inline constexpr bool needs_every_result = [] {
 }();
 
 /// The await of an io_awaitable: the element and what the loop needs to wait for it. Apart from the
-/// awaitable, so that the operands of `a && b` are plain data that the compiler dissolves, and only what is
-/// in flight takes room in the coroutine's frame.
+/// awaitable, so that the operands of `a && b` are plain data that the compiler dissolves, and only
+/// what is in flight takes room in the coroutine's frame.
 template <element Element>
 class io_awaiter : io_wait {
 public:
@@ -101,18 +102,19 @@ private:
     Element element_;
 };
 
-}  // namespace detail
+} // namespace detail
 
-/// A Linux call that co_await starts: nothing happens before. Awaiting suspends the coroutine, without
-/// allocating, until the kernel has answered.
+/// A Linux call that co_await starts: nothing happens before. Awaiting suspends the coroutine,
+/// without allocating, until the kernel has answered.
 ///
 /// Threading: runs on the context of the coroutine that awaits it.
-/// Cancellation: when the task's stop token is asked to stop, or a timeout() around it expires, the await
-/// gives -ECANCELED, or the real result if that came first; either way the kernel is done with the
-/// buffers. A coroutine destroyed while it waits here cancels the call and waits for the kernel to let go.
+/// Cancellation: when the task's stop token is asked to stop, or a timeout() around it expires, the
+/// await gives -ECANCELED, or the real result if that came first; either way the kernel is done
+/// with the buffers. A coroutine destroyed while it waits here cancels the call and waits for the
+/// kernel to let go.
 ///
-/// Awaitables are awaited once, and may be moved before, which is how `a && b` and `timeout(a, d)` take
-/// them.
+/// Awaitables are awaited once, and may be moved before, which is how `a && b` and `timeout(a, d)`
+/// take them.
 template <detail::element Element>
 class [[nodiscard("did you forget to co_await?")]] io_awaitable {
 public:
@@ -154,10 +156,10 @@ inline constexpr bool is_io_awaitable = false;
 template <class E>
 inline constexpr bool is_io_awaitable<io_awaitable<E>> = true;
 
-}  // namespace detail
+} // namespace detail
 
 /// An awaitable that is ring work: what `&&` links and what timeout(op, d) limits.
 template <class T>
 concept ring_operation = detail::is_io_awaitable<std::remove_cvref_t<T>>;
 
-}  // namespace coil
+} // namespace coil

@@ -19,40 +19,41 @@ namespace detail {
 /// Makes the other side of a context's rings: one kernel a ring.
 using kernel_factory = std::function<std::unique_ptr<uring::kernel>()>;
 
-}  // namespace detail
+} // namespace detail
 
 /// Who executes a context's I/O.
 enum class kernel_kind {
-    automatic,  ///< the best that this machine allows
-    io_uring,   ///< Linux's io_uring, or an error that says why not
-    epoll,      ///< in user space over epoll; not available in this version
+    automatic, ///< the best that this machine allows
+    io_uring,  ///< Linux's io_uring, or an error that says why not
+    epoll,     ///< in user space over epoll; not available in this version
 };
 
 /// How an io_context is set up. Every member has a default that suits a server.
 struct io_context_options {
-    /// Submission queue entries, rounded up to a power of two. It bounds a batch and the length of a
-    /// linked chain, not the number of operations in flight.
+    /// Submission queue entries, rounded up to a power of two. It bounds a batch and the length of
+    /// a linked chain, not the number of operations in flight.
     unsigned entries = 512;
-    /// Completion queue entries; 0: eight times `entries`. More completions than that at once are kept by
-    /// the kernel and fetched later: slower, never lost.
+    /// Completion queue entries; 0: eight times `entries`. More completions than that at once are
+    /// kept by the kernel and fetched later: slower, never lost.
     unsigned cq_entries = 0;
-    /// SQEs in flight at most; further operations wait their turn, in order. Operations that wait for
-    /// something that never comes count too, so this is a limit for memory, not a rate.
+    /// SQEs in flight at most; further operations wait their turn, in order. Operations that wait
+    /// for something that never comes count too, so this is a limit for memory, not a rate.
     std::uint32_t max_in_flight = UINT32_MAX;
     kernel_kind kernel = kernel_kind::automatic;
     idle_policy idle = idle_policy::spin(std::chrono::microseconds(50));
     /// Processor to run on, while run() or start() runs; -1: wherever the scheduler likes.
     int cpu_affinity = -1;
-    /// io_uring setup flags to ask for besides coil's own (uring::setup::sqpoll, iopoll); coil's own that
-    /// exclude them are dropped.
+    /// io_uring setup flags to ask for besides coil's own (uring::setup::sqpoll, iopoll); coil's
+    /// own that exclude them are dropped.
     std::uint32_t setup_flags = 0;
-    /// Called on the context's thread with the exception that left a detached task, or that left a joined
-    /// task whose handle was dropped. Must not throw. Default: a line on stderr.
+    /// Called on the context's thread with the exception that left a detached task, or that left a
+    /// joined task whose handle was dropped. Must not throw. Default: a line on stderr.
     std::function<void(std::exception_ptr)> on_unhandled_exception;
     /// A kernel in the place of the one that `kernel` names: for tests and simulations.
     detail::kernel_factory make_kernel;
-    /// Name of the thread that start() makes (15 characters are shown), and of the context in messages.
+    /// Name of the thread that start() makes (15 characters are shown), and of the context in
+    /// messages.
     std::string name;
 };
 
-}  // namespace coil
+} // namespace coil

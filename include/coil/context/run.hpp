@@ -21,13 +21,15 @@ task<T> run_then_stop(task<T> work) {
     co_return co_await std::move(work);
 }
 
-}  // namespace detail
+} // namespace detail
 
-/// Runs a task on a context of its own on this thread and returns its value or throws its exception:
+/// Runs a task on a context of its own on this thread and returns its value or throws its
+/// exception:
 ///
 ///     int main() { return coil::run(co_main()); }
 ///
-/// When the task is done the context shuts down: tasks that it spawned and did not join are destroyed.
+/// When the task is done the context shuts down: tasks that it spawned and did not join are
+/// destroyed.
 template <class T>
 T run(task<T> main, io_context_options options = {}) {
     io_context context(std::move(options));
@@ -36,4 +38,4 @@ T run(task<T> main, io_context_options options = {}) {
     return result.get();
 }
 
-}  // namespace coil
+} // namespace coil

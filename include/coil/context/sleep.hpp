@@ -13,7 +13,8 @@ namespace coil {
 
 namespace detail {
 
-/// Nanoseconds from a duration of any unit, saturating: sleeping "for ever" must not overflow into the past.
+/// Nanoseconds from a duration of any unit, saturating: sleeping "for ever" must not overflow into
+/// the past.
 template <class Rep, class Period>
 constexpr std::int64_t saturated_ns(std::chrono::duration<Rep, Period> d) noexcept {
     using nanoseconds = std::chrono::duration<double, std::nano>;
@@ -22,13 +23,14 @@ constexpr std::int64_t saturated_ns(std::chrono::duration<Rep, Period> d) noexce
     if (ns >= limit) {
         return INT64_MAX / 2;
     }
-    if (!(ns > 0)) {  // nor is what is not a number
+    if (!(ns > 0)) { // nor is what is not a number
         return 0;
     }
     return std::chrono::duration_cast<std::chrono::nanoseconds>(d).count();
 }
 
-/// How long it is until `tp`. The difference alone could overflow from the far past into the future.
+/// How long it is until `tp`. The difference alone could overflow from the far past into the
+/// future.
 template <class Clock, class Duration>
 auto span_until(std::chrono::time_point<Clock, Duration> tp) noexcept {
     const auto now = Clock::now();
@@ -41,14 +43,14 @@ constexpr std::int64_t deadline_after(std::int64_t now_ns, std::int64_t ns) noex
     return ns < latest - now_ns ? now_ns + ns : latest;
 }
 
-}  // namespace detail
+} // namespace detail
 
 namespace detail {
 
 class sleep_awaiter : wait_base, timer_node {
 public:
     explicit sleep_awaiter(std::int64_t deadline_ns) noexcept : timer_node(&fired) {
-        tick = deadline_ns;  // until it is armed, which turns it into a tick, then the result
+        tick = deadline_ns; // until it is armed, which turns it into a tick, then the result
     }
     sleep_awaiter(const sleep_awaiter&) = delete;
     sleep_awaiter& operator=(const sleep_awaiter&) = delete;
@@ -100,10 +102,10 @@ private:
     }
 };
 
-}  // namespace detail
+} // namespace detail
 
-/// What timeout(d), sleep_for and sleep_until give. co_await yields 0 when the time has passed, -ECANCELED
-/// when the task was asked to stop, -ENOMEM when there was no memory for the timers.
+/// What timeout(d), sleep_for and sleep_until give. co_await yields 0 when the time has passed,
+/// -ECANCELED when the task was asked to stop, -ENOMEM when there was no memory for the timers.
 class [[nodiscard("did you forget to co_await?")]] sleep_awaitable {
 public:
     enum class from { now, epoch };
@@ -121,15 +123,16 @@ private:
     from origin_;
 };
 
-/// Waits for a time span. Precision: never early, at most about 33 µs late plus the time until the context
-/// looks at its timers (see timer_wheel). A negative span ends at the next turn of the loop.
+/// Waits for a time span. Precision: never early, at most about 33 µs late plus the time until the
+/// context looks at its timers (see timer_wheel). A negative span ends at the next turn of the
+/// loop.
 template <class Rep, class Period>
 sleep_awaitable sleep_for(std::chrono::duration<Rep, Period> d) noexcept {
     return {detail::saturated_ns(d), sleep_awaitable::from::now};
 }
 
-/// Waits until a time point of any clock. For a clock other than steady_clock the span is computed when
-/// the sleep begins to be awaited: a clock that is set meanwhile does not move it.
+/// Waits until a time point of any clock. For a clock other than steady_clock the span is computed
+/// when the sleep begins to be awaited: a clock that is set meanwhile does not move it.
 template <class Clock, class Duration>
 sleep_awaitable sleep_until(std::chrono::time_point<Clock, Duration> tp) noexcept {
     if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
@@ -151,4 +154,4 @@ sleep_awaitable timeout_at(std::chrono::time_point<Clock, Duration> tp) noexcept
     return sleep_until(tp);
 }
 
-}  // namespace coil
+} // namespace coil

@@ -8,8 +8,8 @@
 
 namespace coil {
 
-/// The context that runs the calling coroutine. Only inside of one: otherwise the program ends with a
-/// message.
+/// The context that runs the calling coroutine. Only inside of one: otherwise the program ends with
+/// a message.
 inline io_context& this_context() noexcept { return detail::required_loop().context(); }
 
 /// Starts a task detached on the current context.
@@ -35,7 +35,7 @@ public:
     yield_awaiter& operator=(const yield_awaiter&) = delete;
     ~yield_awaiter() {
         if (coroutine != nullptr && current_loop != nullptr) [[unlikely]] {
-            current_loop->withdraw(*this, coroutine);  // destroyed while queued
+            current_loop->withdraw(*this, coroutine); // destroyed while queued
         }
     }
 
@@ -48,7 +48,7 @@ public:
     void await_resume() noexcept { coroutine = nullptr; }
 };
 
-}  // namespace detail
+} // namespace detail
 
 /// Lets every other ready coroutine of this context run first.
 inline detail::yield_awaiter yield() noexcept { return {}; }
@@ -71,11 +71,11 @@ private:
     inplace_stop_token token_;
 };
 
-}  // namespace detail
+} // namespace detail
 
 /// The token that this task inherited from whoever started it. Does not suspend.
 inline detail::stop_token_awaiter stop_token() noexcept { return {}; }
 
-}  // namespace this_task
+} // namespace this_task
 
-}  // namespace coil
+} // namespace coil

@@ -16,9 +16,9 @@ struct timer_node {
     timer_node(const timer_node&) = delete;
     timer_node& operator=(const timer_node&) = delete;
 
-    void (*fire)(timer_node&) noexcept;  // the deadline has passed; the node is disarmed
+    void (*fire)(timer_node&) noexcept; // the deadline has passed; the node is disarmed
     timer_node* next = nullptr;
-    timer_node** link = nullptr;  // the pointer that points here; null when not armed
+    timer_node** link = nullptr; // the pointer that points here; null when not armed
     std::int64_t tick = 0;
 
     [[nodiscard]] bool armed() const noexcept { return link != nullptr; }
@@ -26,25 +26,27 @@ struct timer_node {
 
 /// Hierarchical timer wheel: arming, disarming and firing are O(1), whatever the number of timers.
 ///
-/// Time is cut into ticks of 2^15 ns (33 µs). A timer never fires early and at most one tick late by the
-/// wheel's own doing; rounding deadlines up to a tick is also what lets one wake-up fire every timer of
-/// that tick. Timers of one tick fire in the order in which they were armed, unless a higher level was
-/// between them.
+/// Time is cut into ticks of 2^15 ns (33 µs). A timer never fires early and at most one tick late
+/// by the wheel's own doing; rounding deadlines up to a tick is also what lets one wake-up fire
+/// every timer of that tick. Timers of one tick fire in the order in which they were armed, unless
+/// a higher level was between them.
 ///
-/// Level 0 has a slot per tick for the next 134 ms. Each slot of a higher level covers a whole turn of the
-/// level below and is distributed downwards when its time begins.
+/// Level 0 has a slot per tick for the next 134 ms. Each slot of a higher level covers a whole turn
+/// of the level below and is distributed downwards when its time begins.
 class timer_wheel {
 public:
     static constexpr int tick_shift = 15;
     static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
     /// Allocates the slots at the first call; false when there is no memory for them.
-    [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns, std::int64_t now_ns) noexcept {
+    [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns,
+                           std::int64_t now_ns) noexcept {
         if (!wheel_ && !allocate()) {
             return false;
         }
         if (size_ == 0) {
-            // Never back: what expire() fires and is armed again at once must wait for the next tick.
+            // Never back: what expire() fires and is armed again at once must wait for the next
+            // tick.
             current_ = std::max(current_, now_ns >> tick_shift);
             next_event_ = never;
         }
@@ -63,7 +65,8 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// When to look again, in ns: never later than the next timer is due. `never` when there is none.
+    /// When to look again, in ns: never later than the next timer is due. `never` when there is
+    /// none.
     [[nodiscard]] std::int64_t next_ns() noexcept {
         if (size_ == 0) {
             return never;
@@ -72,8 +75,8 @@ public:
         return next_event_ << tick_shift;
     }
 
-    /// Disarms and fires every timer whose deadline has passed, in the order of their ticks. What is fired
-    /// may arm and disarm timers.
+    /// Disarms and fires every timer whose deadline has passed, in the order of their ticks. What
+    /// is fired may arm and disarm timers.
     void expire(std::int64_t now_ns) noexcept {
         const std::int64_t now = now_ns >> tick_shift;
         while (size_ > 0 && next_event_ <= now) {
@@ -105,7 +108,7 @@ private:
     template <std::size_t N>
     struct level {
         std::array<timer_node*, N> slot{};
-        std::array<std::uint64_t, N / 64> used{};  // which slots may hold something
+        std::array<std::uint64_t, N / 64> used{}; // which slots may hold something
 
         /// Steps from slot `from` to the next used one, going round; N when there is none.
         [[nodiscard]] std::size_t distance_to_used(std::size_t from) const noexcept {
@@ -161,8 +164,8 @@ private:
 
     std::unique_ptr<wheel> wheel_;
     std::size_t size_ = 0;
-    std::int64_t current_ = 0;           // no timer of an earlier tick is left
-    std::int64_t next_event_ = never;    // nothing is to be done before this tick
+    std::int64_t current_ = 0;        // no timer of an earlier tick is left
+    std::int64_t next_event_ = never; // nothing is to be done before this tick
 };
 
-}  // namespace coil::detail
+} // namespace coil::detail

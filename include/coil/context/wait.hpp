@@ -38,15 +38,15 @@ inplace_stop_token stop_token_of(std::coroutine_handle<P> coroutine) noexcept {
 /// A queue_node of its own type, so that a class can also hang in a stop source's list.
 struct ready_node : queue_node {};
 
-/// A suspended await that the event loop will resume: the part of an awaiter that every kind shares.
-/// It lives in the awaiting coroutine's frame and does not move once started.
+/// A suspended await that the event loop will resume: the part of an awaiter that every kind
+/// shares. It lives in the awaiting coroutine's frame and does not move once started.
 ///
-/// Life: fresh → pending → done → resumed, all on the owner thread. A stop may be requested from any
-/// thread: the callback then posts the stop node to the owner's inbox, and the wait does not become ready
-/// before that post has been delivered, because the node is part of the frame.
+/// Life: fresh → pending → done → resumed, all on the owner thread. A stop may be requested from
+/// any thread: the callback then posts the stop node to the owner's inbox, and the wait does not
+/// become ready before that post has been delivered, because the node is part of the frame.
 ///
-/// A derived class has `void cancel() noexcept`: owner thread; give up, finish() follows now or later. It
-/// must bear being called when the wait is no longer pending.
+/// A derived class has `void cancel() noexcept`: owner thread; give up, finish() follows now or
+/// later. It must bear being called when the wait is no longer pending.
 class wait_base : public ready_node, public stop_callback_base {
 public:
     wait_base(const wait_base&) = delete;
@@ -68,7 +68,8 @@ protected:
     }
 
     [[nodiscard]] bool is(phase p) const noexcept {
-        return (word_.load(std::memory_order_relaxed) & phase_mask) == static_cast<std::uintptr_t>(p);
+        return (word_.load(std::memory_order_relaxed) & phase_mask) ==
+               static_cast<std::uintptr_t>(p);
     }
     /// Started and not yet resumed.
     [[nodiscard]] bool under_way() const noexcept { return is(phase::pending) || is(phase::done); }
@@ -114,9 +115,10 @@ protected:
     void resumed() noexcept { enter(phase::resumed); }
 
 private:
-    // One word for the loop, whose address leaves six bits free, the phase, and two marks of a stop from
-    // another thread. That thread sets `posted` only; the owner writes without read-modify-write where no
-    // stop can be under way: before attach(), after detach(), after the delivery.
+    // One word for the loop, whose address leaves six bits free, the phase, and two marks of a stop
+    // from another thread. That thread sets `posted` only; the owner writes without
+    // read-modify-write where no stop can be under way: before attach(), after detach(), after the
+    // delivery.
     static constexpr std::uintptr_t phase_mask = 3;
     static constexpr std::uintptr_t posted = 4;
     static constexpr std::uintptr_t delivered = 8;
@@ -147,25 +149,27 @@ struct alignas(8) ring_entry {
 
     uring::sqe request{};
     io_wait* owner = nullptr;
-    ring_entry* next = nullptr;  // the following entry of the same chain
+    ring_entry* next = nullptr; // the following entry of the same chain
     int result = 0;
     std::uint32_t flags = 0;
     bool completed = false;
 };
 
-/// What the low bits of a user_data say about the rest: entries are aligned, so three bits are free.
+/// What the low bits of a user_data say about the rest: entries are aligned, so three bits are
+/// free.
 enum class completion_kind : std::uint64_t {
-    entry = 0,   // a ring_entry
-    cancel = 1,  // the io_wait whose cancellation was asked for
-    wake = 2,    // the loop's own read of its wake-up descriptor
+    entry = 0,  // a ring_entry
+    cancel = 1, // the io_wait whose cancellation was asked for
+    wake = 2,   // the loop's own read of its wake-up descriptor
     ignore = 3,
 };
 
 /// An await of one SQE or of a linked chain of them.
 ///
-/// In a chain every entry but the last carries CQE_SKIP_SUCCESS, so the kernel posts exactly one CQE for
-/// the whole: the last entry's when all went well, else that of the entry that failed (it then cancels the
-/// rest in silence). Chains that need every result, and kernels without the flag, get one CQE an entry.
+/// In a chain every entry but the last carries CQE_SKIP_SUCCESS, so the kernel posts exactly one
+/// CQE for the whole: the last entry's when all went well, else that of the entry that failed (it
+/// then cancels the rest in silence). Chains that need every result, and kernels without the flag,
+/// get one CQE an entry.
 class io_wait : public wait_base {
 public:
     void cancel() noexcept;
@@ -174,8 +178,8 @@ protected:
     io_wait() noexcept = default;
     ~io_wait() = default;
 
-    /// A derived class's destructor, while the entries still exist: cancels what is in flight and returns
-    /// when the kernel has let go (guarantee G2).
+    /// A derived class's destructor, while the entries still exist: cancels what is in flight and
+    /// returns when the kernel has let go (guarantee G2).
     void release_kernel() noexcept {
         if (pending()) [[unlikely]] {
             abandon();
@@ -198,12 +202,12 @@ private:
 
     ring_entry* first_ = nullptr;
     std::uint16_t entries_ = 0;
-    std::uint16_t completions_due_ = 0;  // CQEs that the entries will still post
-    std::uint16_t cancels_due_ = 0;      // CQEs that cancel requests will still post
-    bool one_completion_ = false;        // the chain posts one CQE in all
+    std::uint16_t completions_due_ = 0; // CQEs that the entries will still post
+    std::uint16_t cancels_due_ = 0;     // CQEs that cancel requests will still post
+    bool one_completion_ = false;       // the chain posts one CQE in all
     bool cancelling_ = false;
     bool queued_ = false;   // in the loop's back-pressure queue, not yet submitted
     bool retrying_ = false; // in the loop's queue of cancellations to ask for again
 };
 
-}  // namespace coil::detail
+} // namespace coil::detail

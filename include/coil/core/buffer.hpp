@@ -22,7 +22,8 @@ concept byte_like_range =
 
 template <class R>
 concept writable_byte_range =
-    byte_like_range<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+    byte_like_range<R> &&
+    !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
 /// An integer, or what a call returned: `peer.send({buf, co_await peer.recv(buf)})`.
 template <class N>
@@ -30,7 +31,8 @@ concept byte_count = std::integral<N> || std::same_as<N, io_result>;
 
 template <byte_count N>
 constexpr std::size_t to_size(N n) noexcept {
-    // A negative length is an errno that was used as one: nothing is transferred rather than 2^64 bytes.
+    // A negative length is an errno that was used as one: nothing is transferred rather than 2^64
+    // bytes.
     if constexpr (std::same_as<N, io_result>) {
         return to_size(static_cast<int>(n));
     } else if constexpr (std::is_signed_v<N>) {
@@ -40,11 +42,11 @@ constexpr std::size_t to_size(N n) noexcept {
     }
 }
 
-}  // namespace detail
+} // namespace detail
 
 /// Memory that a call may write to: made from an array, span, std::string, std::vector or any other
-/// contiguous range of trivially copyable elements, or from {pointer, bytes}. It does not own the memory,
-/// which must outlive the await.
+/// contiguous range of trivially copyable elements, or from {pointer, bytes}. It does not own the
+/// memory, which must outlive the await.
 class mutable_buffer {
 public:
     constexpr mutable_buffer() noexcept = default;
@@ -55,8 +57,9 @@ public:
 
     template <class R>
         requires detail::writable_byte_range<R&> &&
-                 (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
-    constexpr mutable_buffer(R&& range COIL_LIFETIMEBOUND) noexcept  // NOLINT: any buffer is a buffer
+                     (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
+    constexpr mutable_buffer(
+        R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
 
@@ -84,18 +87,18 @@ public:
     constexpr const_buffer(const void* data, Size bytes) noexcept
         : data_(data), size_(detail::to_size(bytes)) {}
 
-    constexpr const_buffer(mutable_buffer b) noexcept  // NOLINT: a writable buffer is readable
+    constexpr const_buffer(mutable_buffer b) noexcept // NOLINT: a writable buffer is readable
         : data_(b.data()), size_(b.size()) {}
 
     template <std::size_t N>
-    constexpr const_buffer(const char (&literal)[N]) noexcept  // NOLINT: as a std::string_view
+    constexpr const_buffer(const char (&literal)[N]) noexcept // NOLINT: as a std::string_view
         : data_(literal), size_(N > 0 && literal[N - 1] == '\0' ? N - 1 : N) {}
 
     template <class R>
         requires detail::byte_like_range<R&> &&
-                 (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
-                 (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
-    constexpr const_buffer(R&& range COIL_LIFETIMEBOUND) noexcept  // NOLINT: any buffer is a buffer
+                     (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
+                     (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
+    constexpr const_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
 
@@ -115,14 +118,14 @@ private:
 
 namespace detail {
 
-/// The most that Linux transfers in one call (read(2): 0x7ffff000 bytes). A longer buffer is cut, and the
-/// result says how much was transferred, as with the system call.
+/// The most that Linux transfers in one call (read(2): 0x7ffff000 bytes). A longer buffer is cut,
+/// and the result says how much was transferred, as with the system call.
 inline constexpr std::size_t max_transfer = 0x7ffff000;
 
 constexpr unsigned transfer_size(std::size_t bytes) noexcept {
     return static_cast<unsigned>(bytes < max_transfer ? bytes : max_transfer);
 }
 
-}  // namespace detail
+} // namespace detail
 
-}  // namespace coil
+} // namespace coil

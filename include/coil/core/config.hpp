@@ -3,7 +3,8 @@
 // Compiler facts that the rest of coil builds on: one place, decided once.
 
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13 && !defined(COIL_ALLOW_GCC12)
-#error "coil: GCC 12 and older silently miscompile coroutines (temporaries in a co_await expression are \
+#error                                                                                             \
+    "coil: GCC 12 and older silently miscompile coroutines (temporaries in a co_await expression are \
 destroyed twice). Use clang 16+ or GCC 14+, or define COIL_ALLOW_GCC12 if you accept wrong code."
 #endif
 
@@ -11,9 +12,9 @@ destroyed twice). Use clang 16+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #error "coil: C++20 coroutines are needed; compile with -std=c++20 or newer."
 #endif
 
-// Clang compiles a coroutine_handle returned from await_suspend as a tail call at every optimisation
-// level. GCC does so only at -O2 without sanitizers, so there the driver loop of core/transfer.hpp
-// resumes the next coroutine instead (guarantee G10).
+// Clang compiles a coroutine_handle returned from await_suspend as a tail call at every
+// optimisation level. GCC does so only at -O2 without sanitizers, so there the driver loop of
+// core/transfer.hpp resumes the next coroutine instead (guarantee G10).
 #if defined(__clang__)
 #define COIL_SYMMETRIC_TRANSFER 1
 #else
@@ -32,8 +33,8 @@ destroyed twice). Use clang 16+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_SANITIZED 0
 #endif
 
-// Attributes of a coroutine's return type: its frame may live inside the frame that awaits it at once,
-// and an argument bound by reference must outlive it.
+// Attributes of a coroutine's return type: its frame may live inside the frame that awaits it at
+// once, and an argument bound by reference must outlive it.
 #if defined(__clang__) && defined(__has_cpp_attribute)
 #if __has_cpp_attribute(clang::coro_await_elidable)
 #define COIL_AWAIT_ELIDABLE [[clang::coro_await_elidable]]

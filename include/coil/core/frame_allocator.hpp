@@ -8,14 +8,14 @@
 
 // Where coroutine frames live.
 //
-// Each thread keeps, per size class, a list of free frames: allocating and freeing are a pop and a push
-// without a lock or an atomic. Full or empty lists are exchanged in batches with a process-wide pool
-// (src/core/frame_allocator.cpp), which gives whole spans back to the system when their last frame is
-// freed. A frame may be freed on another thread than the one that allocated it.
+// Each thread keeps, per size class, a list of free frames: allocating and freeing are a pop and a
+// push without a lock or an atomic. Full or empty lists are exchanged in batches with a
+// process-wide pool (src/core/frame_allocator.cpp), which gives whole spans back to the system when
+// their last frame is freed. A frame may be freed on another thread than the one that allocated it.
 //
-// Every frame starts at a multiple of 64, so a local declared alignas(64) is aligned; the language gives a
-// promise no way to ask for more. Under a sanitizer every frame is its own allocation, so that the
-// sanitizer sees each one.
+// Every frame starts at a multiple of 64, so a local declared alignas(64) is aligned; the language
+// gives a promise no way to ask for more. Under a sanitizer every frame is its own allocation, so
+// that the sanitizer sees each one.
 
 namespace coil::detail {
 
@@ -28,8 +28,8 @@ constexpr std::size_t frame_class(std::size_t bytes) noexcept {
     return (bytes + frame_alignment - 1) / frame_alignment;
 }
 
-/// A free frame knows how many lie below it, so that a list needs no counter of its own: a counter would be
-/// one more word that every allocation waits for.
+/// A free frame knows how many lie below it, so that a list needs no counter of its own: a counter
+/// would be one more word that every allocation waits for.
 struct free_frame {
     free_frame* next;
     std::uint32_t below;
@@ -40,7 +40,7 @@ constinit inline free_frame no_frame{nullptr, 0};
 
 struct frame_list {
     free_frame* head = &no_frame;
-    std::uint32_t limit = 0;  // longer lists give a batch back to the pool; 0 before the first use
+    std::uint32_t limit = 0; // longer lists give a batch back to the pool; 0 before the first use
 };
 
 /// Trivial on purpose: access is one thread-pointer offset, with no initialisation check.
@@ -92,4 +92,4 @@ struct frame_allocated {
     }
 };
 
-}  // namespace coil::detail
+} // namespace coil::detail

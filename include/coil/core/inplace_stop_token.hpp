@@ -8,9 +8,9 @@
 #include <type_traits>
 #include <utility>
 
-// inplace_stop_source, inplace_stop_token, inplace_stop_callback: the standard's ([stoptoken.inplace],
-// C++26), for C++20. Unlike std::stop_source there is no shared state on the heap: the source is the state
-// and must outlive its tokens and callbacks.
+// inplace_stop_source, inplace_stop_token, inplace_stop_callback: the standard's
+// ([stoptoken.inplace], C++26), for C++20. Unlike std::stop_source there is no shared state on the
+// heap: the source is the state and must outlive its tokens and callbacks.
 
 namespace coil {
 
@@ -23,8 +23,8 @@ namespace detail {
 
 class promise_base;
 
-/// A registered callback: a node in its source's list. Once its callback runs it is out of that list, and
-/// the node is free for the callback's owner to queue somewhere else (an inbox).
+/// A registered callback: a node in its source's list. Once its callback runs it is out of that
+/// list, and the node is free for the callback's owner to queue somewhere else (an inbox).
 class stop_callback_base : public queue_node {
 public:
     stop_callback_base(const stop_callback_base&) = delete;
@@ -33,10 +33,11 @@ public:
 protected:
     using callback = void (*)(queue_node&) noexcept;
 
-    stop_callback_base() noexcept {}  // NOLINT(*-member-init)
+    stop_callback_base() noexcept {} // NOLINT(*-member-init)
     ~stop_callback_base() = default;
 
-    /// Registers with the token's source; calls `f` at once, on this thread, when it was stopped already.
+    /// Registers with the token's source; calls `f` at once, on this thread, when it was stopped
+    /// already.
     void attach(inplace_stop_token token, callback f) noexcept;
 
     /// After this the callback does not run and is not running, unless it is the caller.
@@ -47,11 +48,11 @@ protected:
 private:
     friend class coil::inplace_stop_source;
 
-    queue_node** link_;  // while attached: the pointer that points here, null once taken out
+    queue_node** link_; // while attached: the pointer that points here, null once taken out
     inplace_stop_source* source_ = nullptr;
 };
 
-}  // namespace detail
+} // namespace detail
 
 /// Says whether its source was asked to stop. Copies are cheap; all calls are safe from any thread.
 class inplace_stop_token {
@@ -77,8 +78,8 @@ private:
     inplace_stop_source* source_ = nullptr;
 };
 
-/// Where a stop is asked for. All member functions may be called from any thread; it must outlive every
-/// token and callback made from it.
+/// Where a stop is asked for. All member functions may be called from any thread; it must outlive
+/// every token and callback made from it.
 class inplace_stop_source {
 public:
     inplace_stop_source() noexcept = default;
@@ -107,8 +108,8 @@ public:
             auto& node = static_cast<detail::stop_callback_base&>(*callbacks_);
             const auto callback = node.on_stop;
             take_out(node);
-            // While running_ is the node, detach() from another thread waits; detach() from inside the
-            // callback clears it here, because the node may be gone when the callback returns.
+            // While running_ is the node, detach() from another thread waits; detach() from inside
+            // the callback clears it here, because the node may be gone when the callback returns.
             running_.store(&node, std::memory_order_release);
             unlock();
             callback(node);
@@ -229,4 +230,4 @@ private:
 template <class F>
 inplace_stop_callback(inplace_stop_token, F) -> inplace_stop_callback<F>;
 
-}  // namespace coil
+} // namespace coil

@@ -5,8 +5,8 @@
 
 namespace coil {
 
-/// What a Linux call gave: a value ≥ 0, or −errno. It is an int wherever an int is wanted, so code reads
-/// as with the system call, except that errno is never involved.
+/// What a Linux call gave: a value ≥ 0, or −errno. It is an int wherever an int is wanted, so code
+/// reads as with the system call, except that errno is never involved.
 ///
 ///     int n = co_await io::read(fd, buf);            // n < 0: −errno
 ///     auto n = (co_await io::read(fd, buf)).value(); // throws std::system_error
@@ -16,7 +16,7 @@ public:
     /// Explicit, or `ok ? co_await op : 0` would be ambiguous.
     constexpr explicit io_result(int value) noexcept : value_(value) {}
 
-    constexpr operator int() const noexcept { return value_; }  // NOLINT: a result is an int
+    constexpr operator int() const noexcept { return value_; } // NOLINT: a result is an int
 
     /// Whether the call succeeded.
     [[nodiscard]] constexpr bool has_value() const noexcept { return value_ >= 0; }
@@ -43,4 +43,4 @@ private:
     int value_ = 0;
 };
 
-}  // namespace coil
+} // namespace coil

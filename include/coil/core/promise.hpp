@@ -28,8 +28,8 @@ public:
 
     /// What the root, and through it every task below, is asked to stop by.
     const inplace_stop_token token;
-    /// Whether a coroutine that ends well may destroy itself without asking: the quick way for the many
-    /// that nobody waits for.
+    /// Whether a coroutine that ends well may destroy itself without asking: the quick way for the
+    /// many that nobody waits for.
     const bool indifferent;
 
 protected:
@@ -38,9 +38,9 @@ protected:
     ~root_observer() = default;
 };
 
-/// What every task's promise holds whatever its result. A coroutine is either a child, awaited by another
-/// coroutine (`coroutine` is that one), or a root, started on a context (it has an observer, and hangs in the
-/// context's list of roots, so that a shutdown finds every frame).
+/// What every task's promise holds whatever its result. A coroutine is either a child, awaited by
+/// another coroutine (`coroutine` is that one), or a root, started on a context (it has an
+/// observer, and hangs in the context's list of roots, so that a shutdown finds every frame).
 class promise_base : public queue_node {
 public:
     static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
@@ -50,7 +50,7 @@ public:
 
     [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
 
-    promise_base() noexcept {}  // NOLINT(*-member-init)
+    promise_base() noexcept {} // NOLINT(*-member-init)
 
     void become_root(root_observer& observer) noexcept {
         origin_ = reinterpret_cast<std::uintptr_t>(&observer) | root_mark;
@@ -69,13 +69,13 @@ public:
                          : inplace_stop_token(reinterpret_cast<inplace_stop_source*>(origin_));
     }
 
-    promise_base* next_root;   // while it hangs in a root_list
-    promise_base** root_link;  // the pointer that points here
+    promise_base* next_root;  // while it hangs in a root_list
+    promise_base** root_link; // the pointer that points here
 
 private:
     static constexpr std::uintptr_t root_mark = 1;
 
-    std::uintptr_t origin_ = 0;  // a child: its stop source; a root: its observer, marked
+    std::uintptr_t origin_ = 0; // a child: its stop source; a root: its observer, marked
 };
 
 /// The roots of one context.
@@ -131,7 +131,7 @@ struct final_awaiter {
 template <class T>
 class result {
 public:
-    result() noexcept {}  // NOLINT(*-member-init): state_ says what is there
+    result() noexcept {} // NOLINT(*-member-init): state_ says what is there
     result(const result&) = delete;
     result& operator=(const result&) = delete;
     ~result() {
@@ -148,7 +148,7 @@ public:
         state_ = state::value;
     }
     void set_error(std::exception_ptr error) noexcept {
-        if (state_ == state::value) {  // a local's destructor threw after co_return
+        if (state_ == state::value) { // a local's destructor threw after co_return
             std::destroy_at(std::addressof(value_));
         }
         std::construct_at(&error_, std::move(error));
@@ -211,4 +211,4 @@ private:
     std::exception_ptr error_;
 };
 
-}  // namespace coil::detail
+} // namespace coil::detail

@@ -6,12 +6,13 @@ namespace coil::detail {
 
 class event_loop;
 
-/// The link by which everything that waits its turn hangs in a queue. It lives inside the waiter (an
-/// awaiter, a promise), so queueing never allocates and never fails. What the second word means depends
-/// on the queue that holds the node; a node is in one queue at a time. Both words are written when it is
-/// queued and mean nothing before, so they start out unset: every await would pay for it.
+/// The link by which everything that waits its turn hangs in a queue. It lives inside the waiter
+/// (an awaiter, a promise), so queueing never allocates and never fails. What the second word means
+/// depends on the queue that holds the node; a node is in one queue at a time. Both words are
+/// written when it is queued and mean nothing before, so they start out unset: every await would
+/// pay for it.
 struct queue_node {
-    queue_node() noexcept {}  // NOLINT(*-member-init)
+    queue_node() noexcept {} // NOLINT(*-member-init)
 
     queue_node* next;
     union {
@@ -51,8 +52,8 @@ public:
 
     [[nodiscard]] queue_node* front() const noexcept { return head_; }
 
-    /// Takes `node` out wherever it stands; false when it is not there. Linear: only for frames that are
-    /// destroyed while they wait, which is rare.
+    /// Takes `node` out wherever it stands; false when it is not there. Linear: only for frames
+    /// that are destroyed while they wait, which is rare.
     bool remove(queue_node& node) noexcept {
         for (queue_node** link = &head_; *link != nullptr; link = &(*link)->next) {
             if (*link == &node) {
@@ -76,4 +77,4 @@ private:
     queue_node** tail_ = &head_;
 };
 
-}  // namespace coil::detail
+} // namespace coil::detail

@@ -11,13 +11,14 @@ namespace coil::detail {
 
 /// The coroutines that wait for their turn, first in first out, on one thread.
 ///
-/// The front is a ring of handles: taking the next one needs nothing but the ring, so the processor fetches
-/// several frames at once, where a linked list makes it wait for one frame to find the next. What does not
-/// fit hangs behind it in an intrusive list: pushing never allocates and never fails, however long the
-/// queue grows (guarantee G6).
+/// The front is a ring of handles: taking the next one needs nothing but the ring, so the processor
+/// fetches several frames at once, where a linked list makes it wait for one frame to find the
+/// next. What does not fit hangs behind it in an intrusive list: pushing never allocates and never
+/// fails, however long the queue grows (guarantee G6).
 class ready_queue {
 public:
-    ready_queue() noexcept {}  // NOLINT(*-member-init): only [head_, tail_) of the ring means something
+    ready_queue() noexcept {
+    } // NOLINT(*-member-init): only [head_, tail_) of the ring means something
     ready_queue(const ready_queue&) = delete;
     ready_queue& operator=(const ready_queue&) = delete;
 
@@ -44,7 +45,8 @@ public:
         return coroutine;
     }
 
-    /// Takes a waiter out, if it is there. Linear: only for frames that are destroyed while they wait.
+    /// Takes a waiter out, if it is there. Linear: only for frames that are destroyed while they
+    /// wait.
     void remove(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         for (std::uint32_t i = head_; i != tail_; ++i) {
             if (ring_[i % capacity] == coroutine) {
@@ -64,8 +66,8 @@ public:
 private:
     static constexpr std::uint32_t capacity = 2048;
 
-    /// Makes use of the places that have become free; false when there are none, or when older waiters
-    /// than the next one hang in the list.
+    /// Makes use of the places that have become free; false when there are none, or when older
+    /// waiters than the next one hang in the list.
     bool extend() noexcept {
         if (!overflow_.empty() || tail_ - head_ == capacity) {
             return false;
@@ -84,9 +86,9 @@ private:
     // Running counters: a position is one of them modulo the capacity.
     std::uint32_t head_ = 0;
     std::uint32_t tail_ = 0;
-    std::uint32_t end_ = capacity;  // where push() has to look again; never beyond head_ + capacity
-    fifo overflow_;                 // younger than all that is in the ring
+    std::uint32_t end_ = capacity; // where push() has to look again; never beyond head_ + capacity
+    fifo overflow_;                // younger than all that is in the ring
     std::array<std::coroutine_handle<>, capacity> ring_;
 };
 
-}  // namespace coil::detail
+} // namespace coil::detail

@@ -25,7 +25,7 @@ public:
 
     template <class U = T>
         requires std::is_convertible_v<U&&, T> ||
-                 (std::same_as<T, io_result> && std::is_convertible_v<U&&, int>)
+                 (std::same_as<T, io_result> && std::is_convertible_v<U &&, int>)
     void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U&&>) {
         outcome.set_value(std::forward<U>(value));
     }
@@ -47,20 +47,21 @@ public:
 template <class T>
 inline constexpr bool always_false = false;
 
-}  // namespace detail
+} // namespace detail
 
 /// A lazy coroutine: nothing runs until it is awaited, and it is awaited once.
 ///
 ///     task<int> answer() { co_return 42; }
 ///     int n = co_await answer();
 ///
-/// T may be void, a reference, move-only, or not default-constructible. An exception that leaves the body
-/// comes out of the co_await. The task owns its frame: one that is never awaited is destroyed unrun.
-/// A top-level task is given to io_context::co_spawn, spawn, or coil::run instead of being awaited.
+/// T may be void, a reference, move-only, or not default-constructible. An exception that leaves
+/// the body comes out of the co_await. The task owns its frame: one that is never awaited is
+/// destroyed unrun. A top-level task is given to io_context::co_spawn, spawn, or coil::run instead
+/// of being awaited.
 ///
-/// Threading: a task runs on the context that awaits or spawned it; the object itself is not thread-safe.
-/// Cancellation: it inherits the stop token of whoever awaits it.
-/// Parameters live in the frame by value; a reference parameter must outlive the task.
+/// Threading: a task runs on the context that awaits or spawned it; the object itself is not
+/// thread-safe. Cancellation: it inherits the stop token of whoever awaits it. Parameters live in
+/// the frame by value; a reference parameter must outlive the task.
 template <class T = void>
 class [[nodiscard("did you forget to co_await?")]] COIL_COROUTINE_TYPE COIL_AWAIT_ELIDABLE task {
 public:
@@ -104,8 +105,9 @@ public:
 
     template <class Self = T>
     void operator co_await() & {
-        static_assert(detail::always_false<Self>,
-                      "a task is awaited once: write co_await std::move(t), or co_await f() directly");
+        static_assert(
+            detail::always_false<Self>,
+            "a task is awaited once: write co_await std::move(t), or co_await f() directly");
     }
 
     /// For code that takes over the frame (spawning, executors): the caller must destroy it.
@@ -137,6 +139,6 @@ inline task<void> task_promise<void>::get_return_object() noexcept {
     return task<void>(std::coroutine_handle<task_promise>::from_promise(*this));
 }
 
-}  // namespace detail
+} // namespace detail
 
-}  // namespace coil
+} // namespace coil

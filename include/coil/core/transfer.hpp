@@ -7,8 +7,8 @@
 
 // How one coroutine hands the thread to the next without growing the stack (guarantee G10).
 //
-// An awaiter's await_suspend returns `transfer` made by `transfer_to(next)`; whoever starts a coroutine
-// from outside calls `detail::resume(handle)`, never `handle.resume()`.
+// An awaiter's await_suspend returns `transfer` made by `transfer_to(next)`; whoever starts a
+// coroutine from outside calls `detail::resume(handle)`, never `handle.resume()`.
 
 namespace coil::detail {
 
@@ -24,8 +24,8 @@ inline void resume(std::coroutine_handle<> coroutine) { coroutine.resume(); }
 
 using transfer = void;
 
-/// The coroutine that the one which is just suspending wants to run next. Null whenever user code runs,
-/// so a nested resume() (a synchronous generator inside a coroutine) cannot steal it.
+/// The coroutine that the one which is just suspending wants to run next. Null whenever user code
+/// runs, so a nested resume() (a synchronous generator inside a coroutine) cannot steal it.
 constinit inline thread_local std::coroutine_handle<> next_to_resume{};
 
 inline void transfer_to(std::coroutine_handle<> next) noexcept { next_to_resume = next; }
@@ -40,4 +40,4 @@ inline void resume(std::coroutine_handle<> coroutine) {
 
 #endif
 
-}  // namespace coil::detail
+} // namespace coil::detail

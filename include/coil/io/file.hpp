@@ -5,70 +5,68 @@
 #include <coil/io/path_argument.hpp>
 #include <coil/uring/prep.hpp>
 
-#include <fcntl.h>
-#include <poll.h>
-
-#include <sys/types.h>
-#include <sys/uio.h>
-
 #include <cstdint>
 #include <span>
 
-// Calls on any descriptor and on files. Every function only describes the call; co_await starts it and
-// gives an io_result: a value ≥ 0 or −errno. Errors are those of the man page.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+// Calls on any descriptor and on files. Every function only describes the call; co_await starts it
+// and gives an io_result: a value ≥ 0 or −errno. Errors are those of the man page.
 
 namespace coil::io {
 
-/// Offset −1: the file's current position. Pipes and sockets have none: any offset is ignored there, where
-/// pread(2) and pwrite(2) give -ESPIPE.
+/// Offset −1: the file's current position. Pipes and sockets have none: any offset is ignored
+/// there, where pread(2) and pwrite(2) give -ESPIPE.
 inline constexpr ::off_t current_position = -1;
 
 /// read(2), pread(2): bytes read, 0 at the end of the file.
 inline operation read(int fd, mutable_buffer buf, ::off_t offset = current_position) noexcept {
-    return detail::make_operation(uring::prep::read(fd, buf.data(), detail::transfer_size(buf.size()),
-                                                    static_cast<std::uint64_t>(offset)));
+    return detail::make_operation(uring::prep::read(
+        fd, buf.data(), detail::transfer_size(buf.size()), static_cast<std::uint64_t>(offset)));
 }
 
-/// write(2), pwrite(2): bytes written, perhaps fewer than asked. In the middle of a `&&` chain a short write
-/// ends the chain.
+/// write(2), pwrite(2): bytes written, perhaps fewer than asked. In the middle of a `&&` chain a
+/// short write ends the chain.
 inline operation write(int fd, const_buffer buf, ::off_t offset = current_position) noexcept {
-    return detail::make_operation(uring::prep::write(fd, buf.data(), detail::transfer_size(buf.size()),
-                                                     static_cast<std::uint64_t>(offset)));
+    return detail::make_operation(uring::prep::write(
+        fd, buf.data(), detail::transfer_size(buf.size()), static_cast<std::uint64_t>(offset)));
 }
 
 /// readv(2), preadv(2). The iovec array must outlive the await.
 inline operation readv(int fd, std::span<const ::iovec> iov,
                        ::off_t offset = current_position) noexcept {
-    return detail::make_operation(uring::prep::readv(fd, iov.data(),
-                                                     static_cast<unsigned>(iov.size()),
-                                                     static_cast<std::uint64_t>(offset)));
+    return detail::make_operation(uring::prep::readv(
+        fd, iov.data(), static_cast<unsigned>(iov.size()), static_cast<std::uint64_t>(offset)));
 }
 
 /// writev(2), pwritev(2). The iovec array must outlive the await.
 inline operation writev(int fd, std::span<const ::iovec> iov,
                         ::off_t offset = current_position) noexcept {
-    return detail::make_operation(uring::prep::writev(fd, iov.data(),
-                                                      static_cast<unsigned>(iov.size()),
-                                                      static_cast<std::uint64_t>(offset)));
+    return detail::make_operation(uring::prep::writev(
+        fd, iov.data(), static_cast<unsigned>(iov.size()), static_cast<std::uint64_t>(offset)));
 }
 
-/// openat(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile. `path` must
-/// outlive the await.
+/// openat(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile.
+/// `path` must outlive the await.
 inline descriptor_operation openat(int dirfd, path_argument path, int flags,
                                    ::mode_t mode = 0) noexcept {
     return detail::make_descriptor_operation(uring::prep::openat(dirfd, path.c_str(), flags, mode));
 }
 
-/// close(2): 0. The descriptor is gone even when an error other than -ECANCELED or -EBADF comes back.
+/// close(2): 0. The descriptor is gone even when an error other than -ECANCELED or -EBADF comes
+/// back.
 inline operation close(int fd) noexcept { return detail::make_operation(uring::prep::close(fd)); }
 
 /// A turn through the kernel that does nothing: 0.
 inline operation nop() noexcept { return detail::make_operation(uring::prep::nop()); }
 
-/// poll(2) on one descriptor: the events that are there, as soon as one of `events` (POLLIN, POLLOUT, ...)
-/// or POLLERR, POLLHUP is.
+/// poll(2) on one descriptor: the events that are there, as soon as one of `events` (POLLIN,
+/// POLLOUT, ...) or POLLERR, POLLHUP is.
 inline operation poll(int fd, unsigned events) noexcept {
     return detail::make_operation(uring::prep::poll_add(fd, events));
 }
 
-}  // namespace coil::io
+} // namespace coil::io

@@ -6,8 +6,8 @@
 
 #include <sys/socket.h>
 
-// Socket calls. Every function only describes the call; co_await starts it and gives an io_result: a value
-// ≥ 0 or −errno. Addresses are the caller's memory and must outlive the await.
+// Socket calls. Every function only describes the call; co_await starts it and gives an io_result:
+// a value ≥ 0 or −errno. Addresses are the caller's memory and must outlive the await.
 
 namespace coil::io {
 
@@ -26,8 +26,8 @@ inline operation listen(int fd, int backlog) noexcept {
     return detail::make_operation(uring::prep::listen(fd, backlog));
 }
 
-/// accept4(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile. `flags`:
-/// SOCK_NONBLOCK, SOCK_CLOEXEC.
+/// accept4(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile.
+/// `flags`: SOCK_NONBLOCK, SOCK_CLOEXEC.
 inline descriptor_operation accept(int fd, ::sockaddr* address = nullptr,
                                    ::socklen_t* length = nullptr, int flags = 0) noexcept {
     return detail::make_descriptor_operation(uring::prep::accept(fd, address, length, flags));
@@ -38,8 +38,8 @@ inline operation connect(int fd, const ::sockaddr* address, ::socklen_t length) 
     return detail::make_operation(uring::prep::connect(fd, address, length));
 }
 
-/// send(2): bytes sent, perhaps fewer than asked. In the middle of a `&&` chain all is sent or the chain
-/// ends. The kernel never raises SIGPIPE for it: a closed connection gives -EPIPE.
+/// send(2): bytes sent, perhaps fewer than asked. In the middle of a `&&` chain all is sent or the
+/// chain ends. The kernel never raises SIGPIPE for it: a closed connection gives -EPIPE.
 inline operation send(int fd, const_buffer buf, int flags = 0) noexcept {
     return detail::make_operation(
         uring::prep::send(fd, buf.data(), detail::transfer_size(buf.size()), flags | MSG_NOSIGNAL));
@@ -56,4 +56,4 @@ inline operation shutdown(int fd, int how) noexcept {
     return detail::make_operation(uring::prep::shutdown(fd, how));
 }
 
-}  // namespace coil::io
+} // namespace coil::io

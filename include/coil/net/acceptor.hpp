@@ -21,16 +21,18 @@ struct acceptor_options {
 ///     while (net::socket peer = co_await ac.accept())
 ///         co_spawn(session(std::move(peer)));
 ///
-/// Binds and listens in the constructor, with SO_REUSEADDR; throws std::system_error whose message names the
-/// address when that fails (EADDRINUSE, EACCES, ...). Threading and lifetime as net::socket.
+/// Binds and listens in the constructor, with SO_REUSEADDR; throws std::system_error whose message
+/// names the address when that fails (EADDRINUSE, EACCES, ...). Threading and lifetime as
+/// net::socket.
 class acceptor {
 public:
     explicit acceptor(const inet_address& local, const acceptor_options& options = {});
 
-    /// accept4(2), close-on-exec: the next connection. It does not fail for what passes: a connection that
-    /// was reset before it was accepted is skipped, and when descriptors or memory have run out (EMFILE,
-    /// ENFILE, ENOBUFS, ENOMEM) it tries again every few milliseconds while clients wait in the backlog.
-    /// Otherwise, and when it is cancelled, a socket that is false and whose error() says why.
+    /// accept4(2), close-on-exec: the next connection. It does not fail for what passes: a
+    /// connection that was reset before it was accepted is skipped, and when descriptors or memory
+    /// have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM) it tries again every few milliseconds while
+    /// clients wait in the backlog. Otherwise, and when it is cancelled, a socket that is false and
+    /// whose error() says why.
     task<socket> accept();
 
     /// The connections as an asynchronous range, for as long as the acceptor lives:
@@ -60,4 +62,4 @@ private:
     socket socket_;
 };
 
-}  // namespace coil::net
+} // namespace coil::net

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 namespace coil::net {
 
@@ -18,15 +18,16 @@ public:
     /// 0.0.0.0:0
     inet_address() noexcept : inet_address(std::uint16_t{0}) {}
 
-    /// Any local address, IPv4: for servers. With AF_INET6 also for IPv4 clients, unless the system's
-    /// net.ipv6.bindv6only says otherwise.
+    /// Any local address, IPv4: for servers. With AF_INET6 also for IPv4 clients, unless the
+    /// system's net.ipv6.bindv6only says otherwise.
     explicit inet_address(std::uint16_t port, int family = AF_INET) noexcept;
 
     /// A numeric address: "127.0.0.1", "::1", "fe80::1%eth0". Throws std::system_error with
     /// std::errc::invalid_argument, whose message quotes it, when it is none.
     inet_address(std::string_view ip, std::uint16_t port);
 
-    /// From the system's form. Throws std::system_error (address_family_not_supported) for other families.
+    /// From the system's form. Throws std::system_error (address_family_not_supported) for other
+    /// families.
     inet_address(const ::sockaddr* address, ::socklen_t length);
 
     /// "127.0.0.1:80", "[::1]:80", or nothing when the text is neither.
@@ -59,4 +60,4 @@ private:
     } storage_{};
 };
 
-}  // namespace coil::net
+} // namespace coil::net

@@ -34,8 +34,8 @@ private:
     inet_address address_;
 };
 
-/// close, which takes the descriptor from its socket when it happens, and only then: a chain that breaks
-/// before it leaves the socket open.
+/// close, which takes the descriptor from its socket when it happens, and only then: a chain that
+/// breaks before it leaves the socket open.
 class close_element : public coil::detail::io_element {
 public:
     /// Also in the middle of a chain somebody must learn whether it happened.
@@ -44,7 +44,7 @@ public:
     explicit close_element(int& fd) noexcept : io_element(uring::prep::close(-1)), fd_(&fd) {}
 
     coil::detail::ring_entry& arm() noexcept {
-        entry_.request.fd = *fd_;  // the socket may have been moved from meanwhile
+        entry_.request.fd = *fd_; // the socket may have been moved from meanwhile
         return io_element::arm();
     }
 
@@ -67,9 +67,10 @@ private:
     int* fd_;
 };
 
-}  // namespace detail
+} // namespace detail
 
-/// The result of a call that does not wait: an io_result, also for those who write co_await before it.
+/// The result of a call that does not wait: an io_result, also for those who write co_await before
+/// it.
 class immediate_result : public io_result {
 public:
     explicit immediate_result(io_result result) noexcept : io_result(result) {}
@@ -120,16 +121,13 @@ public:
         return io_awaitable<detail::connect_element>(detail::connect_element(fd_, peer));
     }
     /// recv(2): bytes received; 0: the peer has shut down its side.
-    operation recv(mutable_buffer buf, int flags = 0) noexcept {
-        return io::recv(fd_, buf, flags);
-    }
-    /// send(2): bytes sent, perhaps fewer than asked; in the middle of a `&&` chain all of them or the
-    /// chain ends.
-    operation send(const_buffer buf, int flags = 0) noexcept {
-        return io::send(fd_, buf, flags);
-    }
-    /// Receives until the buffer is full: bytes received, fewer only when the peer has shut down its
-    /// side; or the error, however much came before it. At most 0x7ffff000 bytes, as with read(2).
+    operation recv(mutable_buffer buf, int flags = 0) noexcept { return io::recv(fd_, buf, flags); }
+    /// send(2): bytes sent, perhaps fewer than asked; in the middle of a `&&` chain all of them or
+    /// the chain ends.
+    operation send(const_buffer buf, int flags = 0) noexcept { return io::send(fd_, buf, flags); }
+    /// Receives until the buffer is full: bytes received, fewer only when the peer has shut down
+    /// its side; or the error, however much came before it. At most 0x7ffff000 bytes, as with
+    /// read(2).
     task<io_result> recv_all(mutable_buffer buf);
     /// Sends all of the buffer: its size, or the error, however much was sent before it. At most
     /// 0x7ffff000 bytes, as with write(2).
@@ -143,7 +141,8 @@ public:
         return io_awaitable<detail::close_element>(detail::close_element(fd_));
     }
 
-    /// bind(2), listen(2): 0 or −errno. They happen at once, and may be awaited like everything else.
+    /// bind(2), listen(2): 0 or −errno. They happen at once, and may be awaited like everything
+    /// else.
     immediate_result bind(const inet_address& local) noexcept;
     immediate_result listen(int backlog = SOMAXCONN) noexcept;
 
@@ -168,4 +167,4 @@ private:
     int fd_ = -EBADF;
 };
 
-}  // namespace coil::net
+} // namespace coil::net
