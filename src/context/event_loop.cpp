@@ -171,8 +171,7 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     const std::int64_t limit = std::min(until_ns, now_ns() + idle_.limit().count());
     do {
         for (int i = 0; i < looks_between_clocks; ++i) {
-            if (ring_->has_completions() || ring_->needs_enter() || !inbox_.empty() ||
-                stop_requested_.load(std::memory_order_relaxed)) {
+            if (ring_->has_completions() || ring_->needs_enter() || !inbox_.empty()) {
                 return true;
             }
             spin_pause();
@@ -187,7 +186,7 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
         poll(); // not while nobody could wake us
         return;
     }
-    if (stop_requested_.load() || !(has_work() || held_.load())) {
+    if (!(has_work() || held_.load())) {
         wakes_due_ += inbox_.unpark() ? 0 : 1;
         return;
     }
@@ -266,9 +265,9 @@ void event_loop::run() {
 
 void event_loop::turn_until_done() try {
     for (;;) {
-        if (stop_requested_.load(std::memory_order_acquire)) [[unlikely]] {
+        if (stop_requested_) [[unlikely]] {
             shut_down();
-            stop_requested_.store(false, std::memory_order_relaxed);
+            stop_requested_ = false;
             return;
         }
         run_ready();
@@ -278,11 +277,11 @@ void event_loop::turn_until_done() try {
         retry_cancels();
         if (!ready_.empty()) {
             poll();
+        } else if (stop_requested_) {
+            continue;
         } else if (has_work() || held_.load()) {
             wait();
         } else {
-            stop_requested_.store(false,
-                                  std::memory_order_relaxed); // it came as the last task ended
             return;
         }
     }
@@ -292,11 +291,18 @@ void event_loop::turn_until_done() try {
 }
 
 void event_loop::stop() noexcept {
-    // Sequentially consistent with park(), which says that it sleeps and then looks at the flag:
-    // one of the two sees what the other wrote.
-    stop_requested_.store(true);
-    if (inbox_.unpark_for_signal()) {
-        wake();
+    if (on_owner_thread()) {
+        stop_requested_ = true;
+        return;
+    }
+    // By the inbox: then posting is the last thing that another thread does here, and the context may go as
+    // soon as run() has returned.
+    if (!stop_posted_.exchange(true, std::memory_order_acq_rel)) {
+        stop_request_.deliver = [](queue_node&, event_loop& loop) noexcept {
+            loop.stop_requested_ = true;
+            loop.stop_posted_.store(false, std::memory_order_release);
+        };
+        post(stop_request_);
     }
 }
 
@@ -402,17 +408,15 @@ void event_loop::stop_watching() noexcept {
 /// One request for all that is in flight. An accelerator only: each destroyed frame makes sure of
 /// its own.
 void event_loop::cancel_everything() noexcept {
-    for (int attempt = 0; in_flight_ > 0 && attempt < 3; ++attempt) {
-        if (!make_room(1)) {
-            return;
-        }
-        uring::sqe* entry = ring_->acquire();
-        *entry = uring::prep::cancel_any();
-        entry->user_data = static_cast<std::uint64_t>(completion_kind::ignore);
-        ring_->commit(entry);
-        enter(0, nullptr, 0);
-        reap();
+    if (in_flight_ == 0 || !make_room(1)) {
+        return;
     }
+    uring::sqe* entry = ring_->acquire();
+    *entry = uring::prep::cancel_any();
+    entry->user_data = static_cast<std::uint64_t>(completion_kind::ignore);
+    ring_->commit(entry);
+    enter(0, nullptr, 0);
+    reap();
 }
 
 void event_loop::shut_down() noexcept {

@@ -148,6 +148,7 @@ private:
     bool skips_completions_ = false;
     bool min_wait_ = false;
     bool watching_ = false;
+    bool stop_requested_ = false;
     int wake_fd_ = -1;
     std::uint64_t wake_count_ = 0;
     std::uint64_t wakes_due_ = 0;  // sleeps that another thread ended: each comes with a wake()
@@ -161,7 +162,8 @@ private:
 
     // Touched by other threads.
     inbox inbox_;
-    std::atomic<bool> stop_requested_{false};
+    std::atomic<bool> stop_posted_{false}; // the request is in the inbox
+    queue_node stop_request_;
     std::atomic<bool> held_{false};
     std::atomic<bool> running_{false};
 };
