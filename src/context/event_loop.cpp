@@ -295,8 +295,8 @@ void event_loop::stop() noexcept {
         stop_requested_ = true;
         return;
     }
-    // By the inbox: then posting is the last thing that another thread does here, and the context may go as
-    // soon as run() has returned.
+    // By the inbox: then posting is the last thing that another thread does here, and the context
+    // may go as soon as run() has returned.
     if (!stop_posted_.exchange(true, std::memory_order_acq_rel)) {
         stop_request_.deliver = [](queue_node&, event_loop& loop) noexcept {
             loop.stop_requested_ = true;
