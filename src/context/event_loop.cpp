@@ -123,6 +123,7 @@ public:
     explicit running(event_loop& loop) : loop_(loop), outer_(current_loop) {
         loop_.bind_to_this_thread();
         current_loop = &loop_;
+        loop_.ring_->attach_thread();
         if (loop_.options_.cpu_affinity >= 0) {
             ::sched_getaffinity(0, sizeof affinity_, &affinity_);
             cpu_set_t one;
@@ -139,6 +140,8 @@ public:
     }
     ~running() {
         loop_.stop_watching();
+        // The registration would keep the ring alive if the context is destroyed by another thread.
+        loop_.ring_->detach_thread();
         if (loop_.options_.cpu_affinity >= 0) {
             ::sched_setaffinity(0, sizeof affinity_, &affinity_);
         }
