@@ -157,6 +157,31 @@ TEST_F(Link, G13_ASendInTheMiddleIsWhole) {
     EXPECT_EQ(received, large.size());
 }
 
+TEST_F(Link, G13_WhatFailsAndDoesNotEndAChain) {
+    // The kernel does not count a failed shutdown as a failure of the chain; the table in
+    // docs/guarantees.md says so.
+    const coil_test::descriptor unconnected{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    const auto fd = temporary_file();
+    auto main = [](int s, int f) -> task<> {
+        EXPECT_EQ(co_await (io::shutdown(s, SHUT_WR) && io::write(f, "went on")), 7);
+        EXPECT_EQ(co_await (io::listen(-1, 1) && io::write(f, "x")), -ECANCELED);
+        EXPECT_EQ(co_await (io::bind(-1, nullptr, 0) && io::write(f, "x")), -ECANCELED);
+        EXPECT_EQ(co_await (io::connect(s, nullptr, 0) && io::write(f, "x")), -ECANCELED);
+        EXPECT_EQ(co_await (io::accept(s) && io::write(f, "x")), -ECANCELED);
+        EXPECT_EQ(co_await (io::close(-1) && io::write(f, "x")), -ECANCELED);
+        EXPECT_EQ(co_await (io::send(s, "x") && io::write(f, "x")), -ECANCELED);
+        char c;
+        EXPECT_EQ(co_await (io::recv(s, {&c, 1}) && io::write(f, "x")), -ECANCELED);
+        EXPECT_EQ(co_await (io::openat(-1, "x", O_RDONLY) && io::write(f, "x")), -ECANCELED);
+        EXPECT_EQ(co_await (io::socket(-1, 0) && io::write(f, "x")), -ECANCELED);
+        EXPECT_EQ(co_await (io::poll(-1, 1) && io::write(f, "x")), -ECANCELED);
+        EXPECT_EQ(co_await (io::readv(-1, {}) && io::write(f, "x")), -ECANCELED);
+        EXPECT_EQ(co_await (io::writev(-1, {}) && io::write(f, "x")), -ECANCELED);
+    };
+    coil::run(main(unconnected, fd));
+    EXPECT_EQ(contents(fd), "went on");
+}
+
 TEST_F(Link, MayBeKeptAndMoved) {
     const auto fd = temporary_file();
     auto main = [](int f) -> task<int> {

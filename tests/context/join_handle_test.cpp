@@ -355,6 +355,33 @@ TEST_F(JoinHandle, G5_DestroyedWhileTheNotificationIsUnderWay) {
     }
 }
 
+TEST_F(JoinHandle, GivesTheResultOnce) {
+    io_context ctx;
+    auto value = ctx.spawn(at_once(1));
+    auto error = ctx.spawn(failing());
+    ctx.run();
+    EXPECT_EQ(value.get(), 1);
+    EXPECT_THROW(value.get(), std::logic_error);
+    EXPECT_THROW(error.get(), std::runtime_error);
+    EXPECT_THROW(error.get(), std::logic_error);
+}
+
+TEST_F(JoinHandle, IsJoinedByOneAtATime) {
+    auto joins = [](join_handle<int>& h) -> task<int> { co_return co_await h; };
+    auto main = [](auto f) -> task<> {
+        join_handle<int> h = coil::spawn(later(1));
+        auto first = coil::spawn(f(h));
+        auto second = coil::spawn(f(h));
+        EXPECT_EQ(co_await first, 1);
+        try {
+            co_await second;
+            ADD_FAILURE() << "did not throw";
+        } catch (const std::logic_error&) {
+        }
+    };
+    coil::run(main(joins));
+}
+
 TEST_F(JoinHandle, TenThousandAtOnce) {
     auto main = []() -> task<long> {
         std::vector<join_handle<int>> handles;

@@ -3,9 +3,13 @@
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
 
+#include <cstdint>
 #include <latch>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <sched.h>
 
@@ -92,6 +96,91 @@ TEST_F(Rerun, ManyContextsOnOneThreadInTurn) {
     for (int i = 0; i < 50; ++i) {
         io_context ctx(8);
         ASSERT_EQ(coil_test::run_on(ctx, work()), 1);
+    }
+}
+
+TEST_F(Rerun, DestroyedByAnotherThread_LeavesNothingInTheOneThatRanIt) {
+    // A thread can have sixteen rings registered; one that is kept for every context would be the end.
+    std::vector<std::unique_ptr<io_context>> contexts;
+    for (int i = 0; i < 40; ++i) {
+        contexts.push_back(std::make_unique<io_context>(8));
+    }
+    std::latch ran(1);
+    std::latch destroyed(1);
+    std::uint32_t shortcut = 0;
+    std::thread runner([&] {
+        for (auto& ctx : contexts) {
+            EXPECT_EQ(coil_test::run_on(*ctx, work()), 1);
+        }
+        ran.count_down();
+        destroyed.wait();
+        uring::ring r(8);
+        r.attach_thread();
+        shortcut = r.get_kernel().direct().flags;
+    });
+    ran.wait();
+    contexts.clear();
+    destroyed.count_down();
+    runner.join();
+    EXPECT_EQ(shortcut, uring::enter_flag::registered_ring) << "no place is left for a ring of this thread";
+}
+
+TEST_F(Rerun, StartedWithNothingToDo_WaitsForWork) {
+    io_context ctx;
+    ctx.start();
+    for (int i = 0; i < 10; ++i) {
+        EXPECT_EQ(ctx.spawn(work()).get(), 1);
+    }
+    ctx.join();
+}
+
+TEST_F(Rerun, JoinLetsTheTasksFinish) {
+    io_context ctx;
+    ctx.start();
+    auto slow = []() -> task<int> {
+        co_await sleep_for(20ms);
+        co_return 5;
+    };
+    auto handle = ctx.spawn(slow());
+    ctx.join();
+    EXPECT_TRUE(handle.done());
+    EXPECT_EQ(handle.get(), 5);
+}
+
+TEST_F(Rerun, RunWhileItRunsThrows) {
+    io_context ctx;
+    ctx.start();
+    auto handle = ctx.spawn(work());
+    EXPECT_EQ(handle.get(), 1);
+    EXPECT_THROW(ctx.run(), std::logic_error);
+    ctx.stop();
+    ctx.join();
+}
+
+TEST_F(Rerun, ManyContextsOnManyThreadsAtOnce) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([] {
+            for (int i = 0; i < coil_test::rounds(20, 500); ++i) {
+                EXPECT_EQ(coil::run(work()), 1);
+            }
+        });
+    }
+    for (auto& t : threads) {
+        t.join();
+    }
+}
+
+TEST_F(Rerun, AHundredContextsAtOnce) {
+    std::vector<std::unique_ptr<io_context>> contexts;
+    std::vector<join_handle<int>> handles;
+    for (int i = 0; i < 100; ++i) {
+        contexts.push_back(std::make_unique<io_context>(8));
+        handles.push_back(contexts.back()->spawn(work()));
+        contexts.back()->start();
+    }
+    for (auto& h : handles) {
+        EXPECT_EQ(h.get(), 1);
     }
 }
 

@@ -1,10 +1,13 @@
-// detail::fifo, the queue behind every order that coil promises.
+// detail::fifo and detail::ready_queue, which are behind every order that coil promises.
 
 #include <coil/core/queue.hpp>
+#include <coil/core/ready_queue.hpp>
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <coroutine>
+#include <cstddef>
 #include <deque>
 #include <random>
 #include <vector>
@@ -98,6 +101,108 @@ TEST(Fifo, AgreesWithADequeOnRandomWork) {
             queued[n] = false;
         }
         ASSERT_EQ(q.empty(), model.empty());
+    }
+}
+
+// ---- ready_queue: handles in a ring, the rest behind it
+
+std::coroutine_handle<> handle_of(std::size_t n) {
+    return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(16 * (n + 1)));
+}
+
+TEST(ReadyQueue, GivesBackInOrderFarBeyondItsRing) {
+    coil::detail::ready_queue q;
+    std::vector<queue_node> nodes(10'000);
+    for (int round = 0; round < 3; ++round) {
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+            q.push(nodes[i], handle_of(i));
+        }
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+            ASSERT_FALSE(q.empty());
+            ASSERT_EQ(q.pop(), handle_of(i));
+        }
+        ASSERT_TRUE(q.empty());
+    }
+}
+
+/// A ready queue and a deque that both do the same.
+class twin_queues {
+public:
+    explicit twin_queues(unsigned seed) : random_(seed) {}
+
+    void push() {
+        next_ = (next_ + 1) % nodes_.size();
+        if (!queued_[next_]) {
+            queued_[next_] = true;
+            queue_.push(nodes_[next_], handle_of(next_));
+            model_.push_back(next_);
+        }
+    }
+
+    void pop() {
+        // What was taken out may have left a place that does nothing.
+        std::coroutine_handle<> h = std::noop_coroutine();
+        while (h == std::noop_coroutine() && !queue_.empty()) {
+            h = queue_.pop();
+        }
+        if (h == std::noop_coroutine()) {
+            ASSERT_TRUE(model_.empty());
+            return;
+        }
+        ASSERT_FALSE(model_.empty());
+        ASSERT_EQ(h, handle_of(model_.front()));
+        queued_[model_.front()] = false;
+        model_.pop_front();
+    }
+
+    void remove() {
+        const std::size_t n = random_() % nodes_.size();
+        queue_.remove(nodes_[n], handle_of(n));
+        std::erase(model_, n);
+        queued_[n] = false;
+    }
+
+    void clear() {
+        queue_.clear();
+        model_.clear();
+        queued_.assign(nodes_.size(), false);
+        ASSERT_TRUE(queue_.empty());
+    }
+
+    void play() {
+        for (int phase = 0; phase < 60; ++phase) {
+            const auto work = random_() % 4;
+            for (auto left = random_() % 1500; left > 0; --left) {
+                if (work < 2) {
+                    push();
+                } else if (work == 2) {
+                    pop();
+                } else if (random_() % 16 == 0) {
+                    remove();
+                }
+            }
+            if (random_() % 20 == 0) {
+                clear();
+            }
+            if (testing::Test::HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+
+private:
+    std::mt19937 random_;
+    coil::detail::ready_queue queue_;
+    std::vector<queue_node> nodes_ = std::vector<queue_node>(6000);
+    std::vector<bool> queued_ = std::vector<bool>(6000);
+    std::deque<std::size_t> model_;
+    std::size_t next_ = 0;
+};
+
+TEST(ReadyQueue, AgreesWithADequeOnRandomWork) {
+    for (unsigned seed = 0; seed < 6 && !HasFatalFailure(); ++seed) {
+        SCOPED_TRACE(seed);
+        twin_queues(seed).play();
     }
 }
 
