@@ -18,8 +18,9 @@ namespace {
 
 class Lifetime : public coil_test::no_descriptor_leak {};
 
-/// A context whose memory is overwritten right after its destruction: that is a write which the sanitizers
-/// compare with whatever others do there. (Of what is only freed, ThreadSanitizer looks at the beginning.)
+/// A context whose memory is overwritten right after its destruction: that is a write which the
+/// sanitizers compare with whatever others do there. (Of what is only freed, ThreadSanitizer looks
+/// at the beginning.)
 class mortal {
 public:
     explicit mortal(io_context_options options = {}) {

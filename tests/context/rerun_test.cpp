@@ -100,7 +100,8 @@ TEST_F(Rerun, ManyContextsOnOneThreadInTurn) {
 }
 
 TEST_F(Rerun, DestroyedByAnotherThread_LeavesNothingInTheOneThatRanIt) {
-    // A thread can have sixteen rings registered; one that is kept for every context would be the end.
+    // A thread can have sixteen rings registered; one that is kept for every context would be the
+    // end.
     std::vector<std::unique_ptr<io_context>> contexts;
     for (int i = 0; i < 40; ++i) {
         contexts.push_back(std::make_unique<io_context>(8));
@@ -122,7 +123,8 @@ TEST_F(Rerun, DestroyedByAnotherThread_LeavesNothingInTheOneThatRanIt) {
     contexts.clear();
     destroyed.count_down();
     runner.join();
-    EXPECT_EQ(shortcut, uring::enter_flag::registered_ring) << "no place is left for a ring of this thread";
+    EXPECT_EQ(shortcut, uring::enter_flag::registered_ring)
+        << "no place is left for a ring of this thread";
 }
 
 TEST_F(Rerun, StartedWithNothingToDo_WaitsForWork) {
