@@ -74,7 +74,7 @@ public:
             .count();
     }
     [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns) noexcept {
-        return timers_.arm(node, deadline_ns, now_ns());
+        return timers_.arm(node, deadline_ns, timers_.size() == 0 ? now_ns() : 0);
     }
     void disarm(timer_node& node) noexcept { timers_.disarm(node); }
 
@@ -102,6 +102,9 @@ private:
 
     /// Ready coroutines resumed before the loop looks at the rest of the world (guarantee G7).
     static constexpr unsigned turn_budget = 128;
+    static constexpr std::int32_t one_found = 256;
+    /// From one wake-up by a timer to the next, at least.
+    static constexpr std::int64_t timer_gap_ns = 100'000;
 
     void open_ring();
     void bind_to_this_thread();
@@ -115,6 +118,8 @@ private:
     void poll() noexcept;
     void wait() noexcept;
     [[nodiscard]] std::int64_t next_deadline() noexcept;
+    void look() noexcept;
+    void gather() noexcept;
     bool spin(std::int64_t until_ns) noexcept;
     void park(std::int64_t until_ns) noexcept;
     void enter(unsigned min_complete, const uring::timespec* timeout,
@@ -139,12 +144,14 @@ private:
     fifo queued_;   // io_waits held back by a full queue or by max_in_flight
     fifo retrying_; // io_waits whose cancellation must be asked for again
     std::int64_t retry_at_ns_ = 0;
+    std::int64_t no_timer_before_ns_ = 0;
     root_list roots_;
     context_metrics metrics_;
 
     // Idle.
     idle_policy idle_;
     bool spinning_pays_ = true;
+    std::int32_t found_per_look_ = 0; // a moving average, in units of 1/one_found
     bool skips_completions_ = false;
     bool min_wait_ = false;
     bool watching_ = false;

@@ -123,9 +123,9 @@ private:
     from origin_;
 };
 
-/// Waits for a time span. Precision: never early, at most about 33 µs late plus the time until the
-/// context looks at its timers (see timer_wheel). A negative span ends at the next turn of the
-/// loop.
+/// Waits for a time span. Precision: never early; at most 33 µs late by rounding (see timer_wheel),
+/// or 100 µs where timers are so dense that they share wake-ups, plus the time until the context
+/// looks at its timers. A negative span ends at the next turn of the loop.
 template <class Rep, class Period>
 sleep_awaitable sleep_for(std::chrono::duration<Rep, Period> d) noexcept {
     return {detail::saturated_ns(d), sleep_awaitable::from::now};
