@@ -14,20 +14,21 @@ coil::task<> others(const bool& done) {
     }
 }
 
-coil::task<> rounds(benchmark::State& state) {
-    bool done = false;
-    for (std::int64_t i = 1; i < state.range(0); ++i) {
-        coil::co_spawn(others(done));
-    }
+coil::task<> rounds(benchmark::State& state, bool& done) {
     for ([[maybe_unused]] auto _ : state) {
         co_await coil::yield();
     }
     done = true;
-    co_await coil::yield();
 }
 
 void yield_coil(benchmark::State& state) {
-    coil::run(rounds(state));
+    bool done = false;
+    coil::io_context context;
+    context.co_spawn(rounds(state, done));
+    for (std::int64_t i = 1; i < state.range(0); ++i) {
+        context.co_spawn(others(done));
+    }
+    context.run();
     state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(yield_coil)->Arg(1)->Arg(1000);

@@ -348,7 +348,7 @@ void event_loop::release() noexcept {
 }
 
 void event_loop::run_ready() {
-    for (unsigned budget = turn_budget; budget > 0 && !ready_.empty(); --budget) {
+    for (unsigned budget = turn_budget; budget > 0 && ready_.has_next(); --budget) {
         resume(ready_.pop());
     }
 }

@@ -22,7 +22,7 @@ public:
     ready_queue(const ready_queue&) = delete;
     ready_queue& operator=(const ready_queue&) = delete;
 
-    [[nodiscard]] bool empty() const noexcept { return head_ == tail_; }
+    [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && overflow_.empty(); }
 
     /// `node` is the waiter's own; it is used when the ring is full.
     void push(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
@@ -36,14 +36,11 @@ public:
         ring_[tail_++ % capacity] = coroutine;
     }
 
-    /// The oldest; the queue must not be empty.
-    std::coroutine_handle<> pop() noexcept {
-        const std::coroutine_handle<> coroutine = ring_[head_++ % capacity];
-        if (head_ == tail_) [[unlikely]] {
-            refill();
-        }
-        return coroutine;
-    }
+    /// Whether pop() may be called.
+    [[nodiscard]] bool has_next() noexcept { return head_ != tail_ || refill(); }
+
+    /// The oldest, after has_next() has said that there is one.
+    std::coroutine_handle<> pop() noexcept { return ring_[head_++ % capacity]; }
 
     /// Takes a waiter out, if it is there. Linear: only for frames that are destroyed while they
     /// wait.
@@ -76,11 +73,15 @@ private:
         return true;
     }
 
-    void refill() noexcept {
+    bool refill() noexcept {
+        if (overflow_.empty()) {
+            return false;
+        }
         while (!overflow_.empty() && tail_ - head_ < capacity) {
             ring_[tail_++ % capacity] = overflow_.pop().coroutine;
         }
         end_ = overflow_.empty() ? head_ + capacity : tail_;
+        return true;
     }
 
     // Running counters: a position is one of them modulo the capacity.
