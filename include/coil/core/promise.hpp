@@ -75,7 +75,8 @@ public:
 private:
     static constexpr std::uintptr_t root_mark = 1;
 
-    std::uintptr_t origin_ = 0; // a child: its stop source; a root: its observer, marked
+    // A child: its stop source; a root: its observer, marked. Unset before it becomes either.
+    std::uintptr_t origin_;
 };
 
 /// The roots of one context.

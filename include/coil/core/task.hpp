@@ -68,11 +68,11 @@ public:
     using promise_type = detail::task_promise<T>;
     using value_type = T;
 
-    task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+    task(task&& other) noexcept : awaiter_(other.release()) {}
     task& operator=(task&& other) noexcept {
         if (this != &other) {
             destroy();
-            coroutine_ = std::exchange(other.coroutine_, nullptr);
+            awaiter_.coroutine_ = other.release();
         }
         return *this;
     }
@@ -80,9 +80,6 @@ public:
 
     class awaiter {
     public:
-        explicit awaiter(std::coroutine_handle<promise_type> coroutine) noexcept
-            : coroutine_(coroutine) {}
-
         [[nodiscard]] bool await_ready() const noexcept { return false; }
 
         template <class P>
@@ -98,10 +95,15 @@ public:
         T await_resume() { return coroutine_.promise().outcome.take(); }
 
     private:
+        friend task;
+        explicit awaiter(std::coroutine_handle<promise_type> coroutine) noexcept
+            : coroutine_(coroutine) {}
+
         std::coroutine_handle<promise_type> coroutine_;
     };
 
-    awaiter operator co_await() && noexcept { return awaiter(coroutine_); }
+    /// The awaiter is a part of the task, so that a caller's frame holds the callee's address once.
+    awaiter& operator co_await() && noexcept { return awaiter_; }
 
     template <class Self = T>
     void operator co_await() & {
@@ -112,20 +114,20 @@ public:
 
     /// For code that takes over the frame (spawning, executors): the caller must destroy it.
     [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {
-        return std::exchange(coroutine_, nullptr);
+        return std::exchange(awaiter_.coroutine_, nullptr);
     }
 
 private:
     friend promise_type;
-    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {}
+    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : awaiter_(coroutine) {}
 
     void destroy() noexcept {
-        if (coroutine_) {
-            coroutine_.destroy();
+        if (awaiter_.coroutine_) {
+            awaiter_.coroutine_.destroy();
         }
     }
 
-    std::coroutine_handle<promise_type> coroutine_;
+    awaiter awaiter_;
 };
 
 namespace detail {
