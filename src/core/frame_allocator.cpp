@@ -71,11 +71,24 @@ public:
                 s = map_span();
                 insert(*s);
             }
-            do {
-                free_frame* frame = take_one(*s, frame_bytes);
+            while (count < batch_frames && s->free != nullptr) {
+                free_frame* const frame = s->free;
+                s->free = frame->next;
+                ++s->used;
                 *frame = {head, ++count};
                 head = frame;
-            } while (count < batch_frames && !is_full(*s, frame_bytes));
+            }
+            // From the highest to the lowest, so that they are handed out in the order of their
+            // addresses.
+            const std::size_t fresh =
+                std::min<std::size_t>(batch_frames - count, fresh_bytes(*s) / frame_bytes);
+            for (std::size_t i = fresh; i-- > 0;) {
+                auto* const frame = reinterpret_cast<free_frame*>(s->fresh + i * frame_bytes);
+                *frame = {head, ++count};
+                head = frame;
+            }
+            s->fresh += fresh * frame_bytes;
+            s->used += static_cast<std::uint32_t>(fresh);
             if (is_full(*s, frame_bytes)) {
                 remove(*s);
             }
@@ -84,7 +97,6 @@ public:
     }
 
     /// Takes back a list that ends at no_frame.
-
     void give(free_frame* head, std::size_t frame_bytes) noexcept {
         const std::scoped_lock lock(mutex_);
         while (head != &no_frame) {
@@ -105,25 +117,12 @@ public:
 
 private:
     static bool is_full(const span& s, std::size_t frame_bytes) noexcept {
-        return s.free == nullptr && !has_fresh(s, frame_bytes);
+        return s.free == nullptr && fresh_bytes(s) < frame_bytes;
     }
 
-    static bool has_fresh(const span& s, std::size_t frame_bytes) noexcept {
-        const auto* begin = reinterpret_cast<const std::byte*>(&s);
-        return s.fresh + frame_bytes <= begin + span_bytes;
-    }
-
-    /// From a span that is not full.
-    static free_frame* take_one(span& s, std::size_t frame_bytes) noexcept {
-        free_frame* frame = s.free;
-        if (frame != nullptr) {
-            s.free = frame->next;
-        } else {
-            frame = reinterpret_cast<free_frame*>(s.fresh);
-            s.fresh += frame_bytes;
-        }
-        ++s.used;
-        return frame;
+    static std::size_t fresh_bytes(const span& s) noexcept {
+        const auto* const end = reinterpret_cast<const std::byte*>(&s) + span_bytes;
+        return static_cast<std::size_t>(end - s.fresh);
     }
 
     void insert(span& s) noexcept {

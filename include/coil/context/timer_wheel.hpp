@@ -38,8 +38,8 @@ public:
     static constexpr int tick_shift = 15;
     static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
-    /// Allocates the slots at the first call; false when there is no memory for them. `now_ns` counts
-    /// only while no timer is armed.
+    /// Allocates the slots at the first call; false when there is no memory for them. `now_ns`
+    /// counts only while no timer is armed.
     [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns,
                            std::int64_t now_ns) noexcept {
         if (!wheel_ && !allocate()) {

@@ -106,8 +106,20 @@ private:
     promise_base* first_ = nullptr;
 };
 
-struct final_awaiter {
-    [[nodiscard]] bool await_ready() const noexcept { return false; }
+class final_awaiter {
+public:
+    template <class P>
+    explicit final_awaiter(P& promise) noexcept
+        : ends_alone_(promise.is_root() && promise.observer().indifferent &&
+                      !promise.outcome.has_error()) {
+        if (ends_alone_) {
+            root_list::remove(promise);
+        }
+    }
+
+    /// A root that nobody waits for does not stop at its end: it runs off it, which destroys its
+    /// frame, and back to the loop that resumed it.
+    [[nodiscard]] bool await_ready() const noexcept { return ends_alone_; }
 
     template <std::derived_from<promise_base> P>
     transfer await_suspend(std::coroutine_handle<P> self) const noexcept {
@@ -115,17 +127,14 @@ struct final_awaiter {
         if (!promise.is_root()) [[likely]] {
             return transfer_to(promise.coroutine);
         }
-        // A root: its frame is gone after this.
-        if (promise.observer().indifferent && !self.promise().outcome.has_error()) {
-            root_list::remove(promise);
-            self.destroy();
-        } else {
-            promise.observer().finished(promise);
-        }
+        promise.observer().finished(promise); // the frame is gone after this
         return transfer_to_nobody();
     }
 
     void await_resume() const noexcept {}
+
+private:
+    bool ends_alone_;
 };
 
 /// A value, a reference, nothing, or the exception that came instead.

@@ -37,7 +37,12 @@ public:
     }
 
     /// Whether pop() may be called.
-    [[nodiscard]] bool has_next() noexcept { return head_ != tail_ || refill(); }
+    [[nodiscard]] bool has_next() noexcept {
+        if (head_ != tail_) [[likely]] {
+            return true;
+        }
+        return !overflow_.empty() && refill();
+    }
 
     /// The oldest, after has_next() has said that there is one.
     std::coroutine_handle<> pop() noexcept { return ring_[head_++ % capacity]; }
@@ -73,10 +78,7 @@ private:
         return true;
     }
 
-    bool refill() noexcept {
-        if (overflow_.empty()) {
-            return false;
-        }
+    [[gnu::noinline, gnu::cold]] bool refill() noexcept {
         while (!overflow_.empty() && tail_ - head_ < capacity) {
             ring_[tail_++ % capacity] = overflow_.pop().coroutine;
         }

@@ -20,7 +20,7 @@ template <class T>
 class task_promise final : public promise_base {
 public:
     task<T> get_return_object() noexcept;
-    [[nodiscard]] final_awaiter final_suspend() const noexcept { return {}; }
+    [[nodiscard]] final_awaiter final_suspend() noexcept { return final_awaiter(*this); }
     void unhandled_exception() noexcept { outcome.set_error(std::current_exception()); }
 
     template <class U = T>
@@ -37,7 +37,7 @@ template <>
 class task_promise<void> final : public promise_base {
 public:
     inline task<void> get_return_object() noexcept;
-    [[nodiscard]] final_awaiter final_suspend() const noexcept { return {}; }
+    [[nodiscard]] final_awaiter final_suspend() noexcept { return final_awaiter(*this); }
     void unhandled_exception() noexcept { outcome.set_error(std::current_exception()); }
     void return_void() const noexcept {}
 
