@@ -181,6 +181,20 @@ TEST_F(Sleep, DestroyedWhileItSleeps) {
     coil::run(main(nap));
 }
 
+TEST_F(Sleep, DenseTimersShareWakeUps) {
+    auto nap = [](steady_clock::time_point when) -> task<> { co_await sleep_until(when); };
+    io_context ctx;
+    const auto zero = steady_clock::now() + 5ms;
+    for (int n = 0; n < 2000; ++n) {
+        ctx.co_spawn(nap(zero + n * 10us));
+    }
+    ctx.run();
+    // One for what was due before zero, one for the rest of a division. The slower the machine, the
+    // fewer: this can not fail for lack of speed.
+    const auto took = steady_clock::now() - zero;
+    EXPECT_LE(ctx.metrics().parks, static_cast<std::uint64_t>(took / 100us) + 2);
+}
+
 TEST_F(Sleep, TenThousandSleepersAllWake) {
     int woken = 0;
     auto nap = [](int i, int& n) -> task<> {

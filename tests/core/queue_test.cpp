@@ -119,9 +119,11 @@ TEST(ReadyQueue, GivesBackInOrderFarBeyondItsRing) {
         }
         for (std::size_t i = 0; i < nodes.size(); ++i) {
             ASSERT_FALSE(q.empty());
+            ASSERT_TRUE(q.has_next());
             ASSERT_EQ(q.pop(), handle_of(i));
         }
         ASSERT_TRUE(q.empty());
+        ASSERT_FALSE(q.has_next());
     }
 }
 
@@ -142,7 +144,7 @@ public:
     void pop() {
         // What was taken out may have left a place that does nothing.
         std::coroutine_handle<> h = std::noop_coroutine();
-        while (h == std::noop_coroutine() && !queue_.empty()) {
+        while (h == std::noop_coroutine() && queue_.has_next()) {
             h = queue_.pop();
         }
         if (h == std::noop_coroutine()) {

@@ -15,6 +15,11 @@ class Sleepers:
         return json.loads(process.run([self.program, count, *options], timeout=120, cpu=cpu))
 
 
+def bare_ticks(build, cpu):
+    """What waking every 100 µs costs by itself, and how late this machine does it."""
+    return json.loads(process.run([build / "bench" / "timers" / "bare_ticks"], timeout=60, cpu=cpu))
+
+
 def all_sleepers(build):
     timers = build / "bench" / "timers"
     return [Sleepers("coil", "coil", timers / "coil_sleepers"),
