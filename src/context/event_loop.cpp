@@ -348,9 +348,29 @@ void event_loop::release() noexcept {
 }
 
 void event_loop::run_ready() {
-    for (unsigned budget = turn_budget; budget > 0 && ready_.has_next(); --budget) {
+    for (unsigned left = budget_; left > 0; --left) {
+        if (!ready_.has_next()) {
+            busy_since_ns_ = 0;
+            return;
+        }
         resume(ready_.pop());
     }
+    adapt_budget();
+}
+
+/// A clock read per resumption would cost more than many a resumption: the time that whole turns
+/// take sets the number for the next.
+void event_loop::adapt_budget() noexcept {
+    const std::int64_t now = now_ns();
+    if (busy_since_ns_ != 0) {
+        const std::int64_t took = now - busy_since_ns_;
+        if (took > longest_turn_ns) {
+            budget_ = std::max(budget_ / 2, 1U);
+        } else if (took < longest_turn_ns / 4) {
+            budget_ = std::min(budget_ * 2, largest_budget);
+        }
+    }
+    busy_since_ns_ = now;
 }
 
 void event_loop::deliver_inbox() noexcept {

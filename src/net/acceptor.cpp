@@ -16,27 +16,30 @@ void check(io_result result, const char* what, const inet_address& address) {
     }
 }
 
-/// Errors that say nothing about the listening socket: accept(2), "Error handling".
-bool concerns_one_connection(int error) noexcept {
+/// The connection was gone before it was accepted; the next one may be there already.
+bool connection_is_gone(int error) noexcept {
+    return error == -ECONNABORTED || error == -EINTR || error == -EPROTO;
+}
+
+/// What passes, but not at once: no descriptors or no memory, a firewall's refusal, the errors of
+/// the network that accept(2), "Error handling", tells to retry.
+bool may_pass(int error) noexcept {
     switch (error) {
-    case -ECONNABORTED:
-    case -EINTR:
-    case -EPROTO:
+    case -EMFILE:
+    case -ENFILE:
+    case -ENOBUFS:
+    case -ENOMEM:
+    case -EPERM:
     case -ENETDOWN:
     case -ENOPROTOOPT:
     case -EHOSTDOWN:
     case -ENONET:
     case -EHOSTUNREACH:
     case -ENETUNREACH:
-    case -EPERM:
         return true;
     default:
         return false;
     }
-}
-
-bool resources_ran_out(int error) noexcept {
-    return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
 }
 
 } // namespace
@@ -58,12 +61,14 @@ task<socket> acceptor::accept() {
         if (fd >= 0) {
             co_return socket(fd);
         }
-        if (resources_ran_out(fd)) {
-            if (const int slept = co_await sleep_for(retry_after); slept < 0) {
-                co_return socket(slept);
-            }
-        } else if (!concerns_one_connection(fd)) {
+        if (connection_is_gone(fd)) {
+            continue;
+        }
+        if (!may_pass(fd)) {
             co_return socket(fd);
+        }
+        if (const int slept = co_await sleep_for(retry_after); slept < 0) {
+            co_return socket(slept);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #include <coil/context/operation.hpp>
 #include <coil/context/sleep.hpp>
+#include <coil/core/task.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <chrono>
@@ -132,7 +133,9 @@ private:
 /// Limits an operation: `co_await timeout(sock.recv(buf), 3s)`. When the time has passed first, the
 /// operation is cancelled and gives -ECANCELED; one that completes while it is being cancelled
 /// gives its real result. Either way the kernel is done with its buffers. The limit counts from the
-/// moment at which the operation is started, in a chain from when its turn comes.
+/// moment at which the operation is started, in a chain from when its turn comes. (-ECANCELED is
+/// also what a stop request gives, and a chain whose earlier link failed: where it matters, ask the
+/// stop token or the clock.)
 template <ring_operation Op, class Rep, class Period>
 auto timeout(Op&& op, std::chrono::duration<Rep, Period> limit) noexcept {
     using element = typename std::remove_cvref_t<Op>::element_type;
@@ -143,7 +146,8 @@ auto timeout(Op&& op, std::chrono::duration<Rep, Period> limit) noexcept {
         std::move(op).take_element(), detail::saturated_ns(limit), sleep_awaitable::from::now));
 }
 
-/// Limits an operation by a time point of any clock, see timeout(op, d) and sleep_until.
+/// Limits an operation by a time point, see timeout(op, d). For a clock other than steady_clock the
+/// span is computed here, when the limit is put on: a clock that is set meanwhile does not move it.
 template <ring_operation Op, class Clock, class Duration>
 auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noexcept {
     using element = typename std::remove_cvref_t<Op>::element_type;
@@ -157,6 +161,13 @@ auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noex
     } else {
         return timeout(std::forward<Op>(op), detail::span_until(deadline));
     }
+}
+
+/// Only for the sentence that the compiler says.
+template <class T, class Limit>
+void timeout(const task<T>&, const Limit&) {
+    static_assert(detail::always_false<T>,
+                  "timeout() limits operations: put it on those that the task awaits");
 }
 
 } // namespace coil

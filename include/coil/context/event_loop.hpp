@@ -100,8 +100,10 @@ public:
 private:
     class running; // what holds while run() is active
 
-    /// Ready coroutines resumed before the loop looks at the rest of the world (guarantee G7).
-    static constexpr unsigned turn_budget = 128;
+    /// Ready coroutines resumed before the loop looks at the rest of the world (guarantee G7): at
+    /// most so many, and fewer while so many take longer than this.
+    static constexpr unsigned largest_budget = 256;
+    static constexpr std::int64_t longest_turn_ns = 1'000'000;
     static constexpr std::int32_t one_found = 256;
     /// From one wake-up by a timer to the next, at least.
     static constexpr std::int64_t timer_gap_ns = 100'000;
@@ -109,6 +111,7 @@ private:
     void open_ring();
     void bind_to_this_thread();
     void run_ready();
+    void adapt_budget() noexcept;
     void fire_timers() noexcept;
     [[nodiscard]] bool may_fly(const io_wait& wait) const noexcept;
     [[nodiscard]] bool lacks_room() const noexcept;
@@ -138,7 +141,9 @@ private:
 
     // Touched by every await.
     std::optional<uring::ring> ring_;
-    std::uint32_t in_flight_ = 0; // SQEs whose completion will come, without the loop's own
+    unsigned budget_ = 16;
+    std::int64_t busy_since_ns_ = 0; // the turn before used its budget up, and ended then; else 0
+    std::uint32_t in_flight_ = 0;    // SQEs whose completion will come, without the loop's own
     std::uint32_t max_in_flight_;
     timer_wheel timers_;
     fifo queued_;   // io_waits held back by a full queue or by max_in_flight

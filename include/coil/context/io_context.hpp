@@ -25,7 +25,12 @@ namespace coil {
 ///
 /// Shutdown: stop(), an error, or the destructor cancel all I/O, wait for the kernel to let go, and
 /// destroy every task's frame (the destructors of its locals run). Nothing leaks, nothing goes on.
-/// The destructor must not run while run() does; with start(), it stops and joins.
+/// The destructor must not run while run() does; with start(), it stops and joins. What is found
+/// and destroyed is coil's own tasks and what they await: a coroutine of another type that was left
+/// waiting here is its owner's to destroy, before the context.
+///
+/// fork(2): the ring is shared with the parent, which the kernel allows nobody to use twice. A
+/// child that does not exec must not touch the context, nor destroy it.
 class io_context {
 public:
     /// Throws std::system_error when no ring can be had; the message says why and what to do.

@@ -44,7 +44,8 @@ struct io_context_options {
     /// Processor to run on, while run() or start() runs; -1: wherever the scheduler likes.
     int cpu_affinity = -1;
     /// io_uring setup flags to ask for besides coil's own (uring::setup::sqpoll, iopoll); coil's
-    /// own that exclude them are dropped.
+    /// own that exclude them are dropped. With iopoll the kernel does not tell when something is
+    /// complete: such a context looks all the time and never sleeps.
     std::uint32_t setup_flags = 0;
     /// Called on the context's thread with the exception that left a detached task, or that left a
     /// joined task whose handle was dropped. Must not throw. Default: a line on stderr.

@@ -60,8 +60,11 @@ inline constexpr bool always_false = false;
 /// of being awaited.
 ///
 /// Threading: a task runs on the context that awaits or spawned it; the object itself is not
-/// thread-safe. Cancellation: it inherits the stop token of whoever awaits it. Parameters live in
-/// the frame by value; a reference parameter must outlive the task.
+/// thread-safe. Cancellation: it inherits the stop token of whoever awaits it.
+///
+/// Lifetime: parameters live in the frame by value; what a reference parameter refers to must
+/// outlive the task. The captures of a lambda live in the lambda, not in the frame: a coroutine
+/// lambda that captures must outlive its task; give a detached one parameters instead.
 template <class T = void>
 class [[nodiscard("did you forget to co_await?")]] COIL_COROUTINE_TYPE COIL_AWAIT_ELIDABLE task {
 public:

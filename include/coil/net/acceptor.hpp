@@ -30,9 +30,9 @@ public:
 
     /// accept4(2), close-on-exec: the next connection. It does not fail for what passes: a
     /// connection that was reset before it was accepted is skipped, and when descriptors or memory
-    /// have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM) it tries again every few milliseconds while
-    /// clients wait in the backlog. Otherwise, and when it is cancelled, a socket that is false and
-    /// whose error() says why.
+    /// have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM) or the network is in trouble (accept(2),
+    /// "Error handling") it tries again every few milliseconds while clients wait in the backlog.
+    /// Otherwise, and when it is cancelled, a socket that is false and whose error() says why.
     task<socket> accept();
 
     /// The connections as an asynchronous range, for as long as the acceptor lives:
