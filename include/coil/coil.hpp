@@ -12,7 +12,9 @@
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
+#include <coil/io/directory.hpp>
 #include <coil/io/file.hpp>
+#include <coil/io/metadata.hpp>
 #include <coil/io/socket.hpp>
 #include <coil/net/acceptor.hpp>
 #include <coil/net/inet_address.hpp>

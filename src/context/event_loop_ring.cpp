@@ -41,13 +41,11 @@ bool event_loop::make_room(unsigned entries) noexcept {
 }
 
 void event_loop::submit(io_wait& wait) noexcept {
-    if (wait.entries_ > ring_->sq_entries()) {
-        wait.fail(-E2BIG); // a chain is submitted whole or not at all
-        return;
-    }
-    for (const ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next) {
+    for (const ring_entry* entry = wait.first_; entry != nullptr;
+         entry = entry->next_in_submission()) {
         if (!ring_->supports(static_cast<uring::opcode>(entry->request.opcode))) [[unlikely]] {
-            wait.fail(wait.entries_ == 1 ? perform_directly(entry->request) : -EOPNOTSUPP);
+            wait.answer_submission(wait.entries_ == 1 ? perform_directly(entry->request)
+                                                      : -EOPNOTSUPP);
             return;
         }
     }
@@ -62,7 +60,7 @@ void event_loop::submit(io_wait& wait) noexcept {
 }
 
 void event_loop::push_entries(io_wait& wait) noexcept {
-    for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next) {
+    for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
         uring::sqe* slot = ring_->acquire();
         *slot = entry->request;
         slot->user_data = tagged(entry, completion_kind::entry);
@@ -109,7 +107,7 @@ void event_loop::dequeue(io_wait& wait) noexcept {
 }
 
 void event_loop::request_cancel(io_wait& wait) noexcept {
-    for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next) {
+    for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
         if (entry->completed) {
             continue;
         }

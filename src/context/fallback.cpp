@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace coil::detail {
 
@@ -19,6 +20,8 @@ int perform_directly(const uring::sqe& request) noexcept {
         return checked(::listen(request.fd, static_cast<int>(request.len)));
     case uring::opcode::shutdown:
         return checked(::shutdown(request.fd, static_cast<int>(request.len)));
+    case uring::opcode::ftruncate:
+        return checked(::ftruncate(request.fd, static_cast<::off_t>(request.off)));
     default:
         return -EOPNOTSUPP;
     }

@@ -54,27 +54,111 @@ void wait_base::forget() noexcept {
     loop().withdraw(node(), node().coroutine);
 }
 
+namespace {
+
+/// Whether the kernel leaves a chain alone when this call in the middle of it fails: it marks a
+/// failure for most calls, but not for these.
+bool failure_goes_unnoticed(const ring_entry& entry) noexcept {
+    switch (static_cast<uring::opcode>(entry.request.opcode)) {
+    case uring::opcode::shutdown:
+    case uring::opcode::unlinkat:
+    case uring::opcode::renameat:
+    case uring::opcode::mkdirat:
+    case uring::opcode::symlinkat:
+    case uring::opcode::linkat:
+    case uring::opcode::statx:
+    case uring::opcode::fsync:
+    case uring::opcode::sync_file_range:
+    case uring::opcode::fallocate:
+    case uring::opcode::ftruncate:
+    case uring::opcode::madvise:
+    case uring::opcode::getxattr:
+    case uring::opcode::setxattr:
+    case uring::opcode::fgetxattr:
+    case uring::opcode::fsetxattr:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool is_limit(const ring_entry& entry) noexcept {
+    return entry.request.opcode == static_cast<std::uint8_t>(uring::opcode::link_timeout);
+}
+
+} // namespace
+
 void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                     ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept {
     begin(loop, waiter);
     first_ = &first;
     entries_ = entries;
-    one_completion_ = entries > 1 && !needs_every_result && loop.skips_completions();
-    completions_due_ = one_completion_ ? 1 : entries;
-    for (ring_entry* entry = &first; entry != nullptr; entry = entry->next) {
-        entry->owner = this;
-        if (one_completion_ && entry->next != nullptr) {
-            entry->request.flags |= uring::sqe_flag::cqe_skip_success;
-        }
-    }
+    completions_due_ = entries;
+    every_result_ = needs_every_result;
+    first.owner = this;
     if (token.stop_requested()) {
         fail(-ECANCELED);
         return;
+    }
+    if (entries > 1) {
+        if (entries > loop.ring().sq_entries()) {
+            fail(-E2BIG); // a chain's entries are acquired together
+            return;
+        }
+        arrange_submission();
     }
     loop.submit(*this);
     if (pending()) {
         observe<io_wait>(token);
     }
+}
+
+/// Finds out what of a chain is submitted now, from `first_` on, and which CQEs will answer.
+void io_wait::arrange_submission() noexcept {
+    std::uint16_t entries = 0;
+    bool stops_here = false;
+    for (ring_entry* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
+        entry->owner = this;
+        ++entries;
+        const bool goes_on_anyway = (entry->request.flags & uring::sqe_flag::io_hardlink) != 0;
+        stops_here = stops_here || (failure_goes_unnoticed(*entry) && !goes_on_anyway);
+        if (stops_here && entry->next != nullptr && !is_limit(*entry->next)) {
+            entry->ends_submission = true;
+            entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::io_link);
+        }
+    }
+    entries_ = entries;
+    one_completion_ = entries > 1 && !every_result_ && loop().skips_completions();
+    completions_due_ = one_completion_ ? 1 : entries;
+    if (!one_completion_) {
+        return;
+    }
+    for (ring_entry* entry = first_; entry->next_in_submission() != nullptr;
+         entry = entry->next_in_submission()) {
+        entry->request.flags |= uring::sqe_flag::cqe_skip_success;
+    }
+}
+
+/// The entries that are still to be submitted; none when what was before them failed.
+ring_entry* io_wait::rest_if_succeeded() const noexcept {
+    const ring_entry* call = first_; // the last that is not the time limit of one
+    ring_entry* last = first_;
+    for (; last->next_in_submission() != nullptr; last = last->next_in_submission()) {
+        if (!is_limit(*last->next)) {
+            call = last->next;
+        }
+    }
+    return call->result >= 0 ? last->next : nullptr;
+}
+
+/// What is to be submitted is answered without the kernel.
+void io_wait::answer_submission(int result) noexcept {
+    for (ring_entry* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
+        entry->result = result;
+        entry->completed = true;
+    }
+    completions_due_ = 0;
+    on_submission_complete();
 }
 
 /// Ends a wait of which nothing is in the kernel's hands.
@@ -102,8 +186,30 @@ void io_wait::on_completion(ring_entry& entry) noexcept {
     }
     if (completions_due_ == 0) {
         loop().left_flight(entries_);
-        end_if_quiet();
+        if (entries_ > 1 || first_->next != nullptr) {
+            on_submission_complete();
+        } else {
+            end_if_quiet();
+        }
     }
+}
+
+void io_wait::on_submission_complete() noexcept {
+    if (ring_entry* const rest = rest_if_succeeded(); rest != nullptr && !cancelling_) {
+        first_ = rest;
+        arrange_submission();
+        loop().submit(*this);
+        return;
+    }
+    ring_entry* last = first_;
+    while (last->next_in_submission() != nullptr) {
+        last = last->next_in_submission();
+    }
+    for (ring_entry* never = last->next; never != nullptr; never = never->next) {
+        never->result = -ECANCELED;
+        never->completed = true;
+    }
+    end_if_quiet();
 }
 
 void io_wait::cancel() noexcept {

@@ -103,7 +103,9 @@ auto make_chain(std::tuple<E...>&& elements) noexcept {
 
 /// One chain: the kernel starts `b` when `a` has succeeded, without a turn through the program.
 /// co_await gives the last result. When one fails, or a read, write or send in the middle transfers
-/// less than it was asked to, the rest is not started and the chain gives -ECANCELED.
+/// less than it was asked to, the rest is not started and the chain gives -ECANCELED. (After fsync,
+/// rename and some others the kernel would go on in spite of a failure: what follows these takes a
+/// turn through the program. docs/guarantees.md, G13, lists them.)
 ///
 ///     n = co_await (peer.send({buf, n}) && peer.recv(buf));
 ///

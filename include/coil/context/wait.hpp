@@ -153,6 +153,11 @@ struct alignas(8) ring_entry {
     int result = 0;
     std::uint32_t flags = 0;
     bool completed = false;
+    bool ends_submission = false; // the following entry is submitted when this one has succeeded
+
+    [[nodiscard]] ring_entry* next_in_submission() const noexcept {
+        return ends_submission ? nullptr : next;
+    }
 };
 
 /// What the low bits of a user_data say about the rest: entries are aligned, so three bits are
@@ -170,6 +175,9 @@ enum class completion_kind : std::uint64_t {
 /// CQE for the whole: the last entry's when all went well, else that of the entry that failed (it
 /// then cancels the rest in silence). Chains that need every result, and kernels without the flag,
 /// get one CQE an entry.
+///
+/// The kernel goes on with a chain after some calls although they failed. Such a call ends what is
+/// submitted at once; the rest is submitted when it has succeeded.
 class io_wait : public wait_base {
 public:
     void cancel() noexcept;
@@ -194,17 +202,22 @@ private:
     friend class event_loop;
     friend class wait_base;
 
+    void arrange_submission() noexcept;
+    [[nodiscard]] ring_entry* rest_if_succeeded() const noexcept;
     void on_completion(ring_entry& entry) noexcept;
+    void on_submission_complete() noexcept;
     void on_cancel_answered(int answer) noexcept;
+    void answer_submission(int result) noexcept;
     void fail(int error) noexcept;
     void end_if_quiet() noexcept;
     void abandon() noexcept;
 
-    ring_entry* first_ = nullptr;
-    std::uint16_t entries_ = 0;
+    ring_entry* first_ = nullptr;       // of the submission that is under way
+    std::uint16_t entries_ = 0;         // in it
     std::uint16_t completions_due_ = 0; // CQEs that the entries will still post
     std::uint16_t cancels_due_ = 0;     // CQEs that cancel requests will still post
-    bool one_completion_ = false;       // the chain posts one CQE in all
+    bool every_result_ = false;         // each entry must complete by itself
+    bool one_completion_ = false;       // the submission posts one CQE in all
     bool cancelling_ = false;
     bool queued_ = false;   // in the loop's back-pressure queue, not yet submitted
     bool retrying_ = false; // in the loop's queue of cancellations to ask for again

@@ -5,6 +5,7 @@
 #include <coil/io/path_argument.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -12,6 +13,8 @@
 #include <poll.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+
+struct open_how; // <linux/openat2.h>
 
 // Calls on any descriptor and on files. Every function only describes the call; co_await starts it
 // and gives an io_result: a value ≥ 0 or −errno. Errors are those of the man page.
@@ -54,6 +57,17 @@ inline operation writev(int fd, std::span<const ::iovec> iov,
 inline descriptor_operation openat(int dirfd, path_argument path, int flags,
                                    ::mode_t mode = 0) noexcept {
     return detail::make_descriptor_operation(uring::prep::openat(dirfd, path.c_str(), flags, mode));
+}
+
+/// open(2): openat relative to the current directory.
+inline descriptor_operation open(path_argument path, int flags, ::mode_t mode = 0) noexcept {
+    return openat(AT_FDCWD, path, flags, mode);
+}
+
+/// openat2(2): a descriptor, as openat. `path` and `how` must outlive the await.
+inline descriptor_operation openat2(int dirfd, path_argument path, const ::open_how* how,
+                                    std::size_t size) noexcept {
+    return detail::make_descriptor_operation(uring::prep::openat2(dirfd, path.c_str(), how, size));
 }
 
 /// close(2): 0. The descriptor is gone even when an error other than -ECANCELED or -EBADF comes

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/core/buffer.hpp>
+#include <coil/io/path_argument.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <cstdint>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+// What a file is and how it lies on its device: metadata, space, durability, advice. Every function
+// only describes the call; co_await starts it and gives an io_result: 0 or −errno, as the man page
+// says. The kernel's workers do these, so a slow disk never stops the context.
+
+namespace coil::io {
+
+/// statx(2): 0. `path` and `buf` must outlive the await.
+inline operation statx(int dirfd, path_argument path, int flags, unsigned mask,
+                       struct ::statx* buf) noexcept {
+    return detail::make_operation(uring::prep::statx(dirfd, path.c_str(), flags, mask, buf));
+}
+
+/// fsync(2): 0 when data and metadata are on the device. Only what was written by calls that have
+/// completed before counts; `write && fsync` orders the two.
+inline operation fsync(int fd) noexcept { return detail::make_operation(uring::prep::fsync(fd)); }
+
+/// fdatasync(2): as fsync, without metadata that reading the data does not need.
+inline operation fdatasync(int fd) noexcept {
+    return detail::make_operation(uring::prep::fdatasync(fd));
+}
+
+/// sync_file_range(2): 0. Neither metadata nor the device's cache are flushed: no durability.
+/// The ring takes up to 4 GiB − 1 at a time: more gives −EINVAL, as a negative number does; 0 means
+/// to the end of the file.
+inline operation sync_file_range(int fd, ::off_t offset, ::off_t nbytes, unsigned flags) noexcept {
+    uring::sqe request =
+        uring::prep::sync_file_range(fd, static_cast<std::uint64_t>(offset),
+                                     static_cast<unsigned>(nbytes), static_cast<int>(flags));
+    if (nbytes < 0 || nbytes > UINT32_MAX) {
+        request.addr = 1; // has no meaning here, so the kernel refuses it with EINVAL
+    }
+    return detail::make_operation(request);
+}
+
+/// fallocate(2): 0.
+inline operation fallocate(int fd, int mode, ::off_t offset, ::off_t len) noexcept {
+    return detail::make_operation(uring::prep::fallocate(
+        fd, mode, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(len)));
+}
+
+/// ftruncate(2): 0. Kernels before 6.9: by the system call, at once.
+inline operation ftruncate(int fd, ::off_t length) noexcept {
+    return detail::make_operation(uring::prep::ftruncate(fd, static_cast<std::uint64_t>(length)));
+}
+
+/// posix_fadvise(2): 0 or −errno, where the library's function gives a positive one.
+inline operation fadvise(int fd, ::off_t offset, ::off_t len, int advice) noexcept {
+    return detail::make_operation(uring::prep::fadvise(fd, static_cast<std::uint64_t>(offset),
+                                                       static_cast<std::uint64_t>(len), advice));
+}
+
+/// madvise(2): 0. The memory must stay mapped until the await returns.
+inline operation madvise(void* addr, std::size_t length, int advice) noexcept {
+    return detail::make_operation(uring::prep::madvise(addr, length, advice));
+}
+
+// ---- extended attributes. Names, paths and values must outlive the await.
+
+/// getxattr(2): the value's length; an empty buffer only asks for it.
+inline operation getxattr(path_argument path, const char* name, mutable_buffer value) noexcept {
+    return detail::make_operation(
+        uring::prep::getxattr(path.c_str(), name, value.data(), value.size()));
+}
+
+/// setxattr(2): 0. `flags`: XATTR_CREATE, XATTR_REPLACE.
+inline operation setxattr(path_argument path, const char* name, const_buffer value,
+                          int flags = 0) noexcept {
+    return detail::make_operation(
+        uring::prep::setxattr(path.c_str(), name, value.data(), value.size(), flags));
+}
+
+/// fgetxattr(2), as getxattr.
+inline operation fgetxattr(int fd, const char* name, mutable_buffer value) noexcept {
+    return detail::make_operation(uring::prep::fgetxattr(fd, name, value.data(), value.size()));
+}
+
+/// fsetxattr(2), as setxattr.
+inline operation fsetxattr(int fd, const char* name, const_buffer value, int flags = 0) noexcept {
+    return detail::make_operation(
+        uring::prep::fsetxattr(fd, name, value.data(), value.size(), flags));
+}
+
+} // namespace coil::io

@@ -1,0 +1,178 @@
+// Chains with calls whose failure the kernel does not notice: it would go on after them, so what
+// follows is submitted only when they have succeeded (G13).
+
+#include "support/descriptors.hpp"
+#include "support/kernels.hpp"
+#include "support/run.hpp"
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+using namespace coil;
+using namespace std::chrono_literals;
+using coil_test::door_kernel;
+using coil_test::pipe_pair;
+using coil_test::socket_pair;
+using coil_test::sqe;
+
+namespace {
+
+class UnnoticedFailure : public coil_test::no_descriptor_leak {
+protected:
+    static coil_test::descriptor temporary_file() {
+        return coil_test::descriptor{::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
+    }
+    static std::string contents(int fd) {
+        std::string text(100, '\0');
+        text.resize(static_cast<std::size_t>(::pread(fd, text.data(), text.size(), 0)));
+        return text;
+    }
+};
+
+constexpr const char* gone = "/tmp/coil-no-such-directory/x";
+
+/// Every plain call, made so that it fails.
+template <class Each>
+void for_each_failing(Each each) {
+    static struct ::statx st;
+    char value[4];
+    each("shutdown", [] { return io::shutdown(-1, SHUT_WR); });
+    each("unlink", [] { return io::unlink(gone); });
+    each("rename", [] { return io::rename(gone, gone); });
+    each("mkdir", [] { return io::mkdir(gone, 0700); });
+    each("symlink", [] { return io::symlink("x", gone); });
+    each("link", [] { return io::link(gone, gone); });
+    each("statx", [] { return io::statx(AT_FDCWD, gone, 0, STATX_SIZE, &st); });
+    each("fsync", [] { return io::fsync(-1); });
+    each("fdatasync on a pipe", [p = pipe_pair()] { return io::fdatasync(p.in); });
+    each("sync_file_range", [p = pipe_pair()] { return io::sync_file_range(p.in, 0, 1, 0); });
+    each("fallocate", [p = pipe_pair()] { return io::fallocate(p.in, 0, 0, 1); });
+    each("ftruncate", [p = pipe_pair()] { return io::ftruncate(p.in, 1); });
+    each("fadvise", [p = pipe_pair()] { return io::fadvise(p.in, 0, 0, 0); });
+    each("madvise", [] { return io::madvise(nullptr, 1, 12345); });
+    each("getxattr", [&] { return io::getxattr(gone, "user.a", value); });
+    each("setxattr", [] { return io::setxattr(gone, "user.a", "x"); });
+    each("fgetxattr", [&, p = pipe_pair()] { return io::fgetxattr(p.in, "x", value); });
+    each("fsetxattr", [p = pipe_pair()] { return io::fsetxattr(p.in, "x", "y"); });
+    each("openat2", [] { return io::openat2(-1, "x", nullptr, 0); });
+}
+
+TEST_F(UnnoticedFailure, G13_EndsTheChainWhateverFailed) {
+    const auto fd = temporary_file();
+    for_each_failing([&](const char* name, const auto& fails) {
+        auto main = [](const auto& op, int f) -> task<int> {
+            co_return co_await (op() && io::write(f, "went on"));
+        };
+        EXPECT_EQ(coil::run(main(fails, fd)), -ECANCELED) << name;
+        auto limited = [](const auto& op, int f) -> task<int> {
+            co_return co_await (timeout(op(), 5s) && io::write(f, "went on"));
+        };
+        EXPECT_EQ(coil::run(limited(fails, fd)), -ECANCELED) << name << " with a limit";
+    });
+    EXPECT_EQ(contents(fd), "");
+}
+
+TEST_F(UnnoticedFailure, G13_GoesOnAfterSuccessThroughSeveralOfThem) {
+    const auto fd = temporary_file();
+    auto main = [](int f) -> task<> {
+        EXPECT_EQ(co_await (io::write(f, "a") && io::fsync(f) && io::write(f, "b") &&
+                            io::fdatasync(f) && io::fsync(f) && io::write(f, "cc")),
+                  2);
+        EXPECT_EQ(co_await (timeout(io::fsync(f), 5s) && io::write(f, "d")), 1);
+        EXPECT_EQ(co_await timeout(io::fsync(f) && io::write(f, "e"), 5s), 1);
+        EXPECT_EQ(co_await (io::fsync(f) && io::openat(-1, "x", O_RDONLY) && io::write(f, "no")),
+                  -ECANCELED);
+        EXPECT_EQ(co_await (io::read(-1, {}) && io::fsync(f) && io::write(f, "no")), -ECANCELED);
+    };
+    coil::run(main(fd));
+    EXPECT_EQ(contents(fd), "abccde");
+}
+
+TEST_F(UnnoticedFailure, G13_IsSubmittedInAsFewPartsAsItCan) {
+    auto guard = std::make_shared<door_kernel::guard>();
+    std::vector<std::size_t> submissions;
+    guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+        std::size_t calls = 0;
+        for (const sqe& e : entries) {
+            calls += e.opcode == static_cast<std::uint8_t>(uring::opcode::write) ||
+                     e.opcode == static_cast<std::uint8_t>(uring::opcode::fsync);
+        }
+        if (calls > 0) {
+            submissions.push_back(calls);
+        }
+        return 0;
+    };
+    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    const auto fd = temporary_file();
+    auto main = [](int f) -> task<> {
+        EXPECT_EQ(co_await (io::write(f, "a") && io::write(f, "b") && io::fsync(f) &&
+                            io::write(f, "c") && io::fsync(f)),
+                  0);
+    };
+    coil_test::run_on(ctx, main(fd));
+    EXPECT_EQ(submissions, (std::vector<std::size_t>{3, 2}));
+}
+
+TEST_F(UnnoticedFailure, G13_ThroughASmallQueueUnderBackPressure) {
+    io_context ctx(coil_test::with([](auto& o) {
+        o.entries = 8;
+        o.max_in_flight = 3;
+    }));
+    const auto fd = temporary_file();
+    int ended = 0;
+    auto chain = [](int f, int& n) -> task<> {
+        EXPECT_EQ(co_await (io::fsync(f) && io::write(f, "x", 0) && io::fsync(f) && io::nop()), 0);
+        ++n;
+    };
+    for (int i = 0; i < 100; ++i) {
+        ctx.co_spawn(chain(fd, ended));
+    }
+    ctx.run();
+    EXPECT_EQ(ended, 100);
+}
+
+TEST_F(UnnoticedFailure, G13_ACancelledPartIsTheLast) {
+    // The stop is asked for while the second part waits for data; the third never starts.
+    const auto fd = temporary_file();
+    const pipe_pair p;
+    auto chain = [](int f, int in) -> task<int> {
+        char c;
+        co_return co_await (io::fsync(f) && io::read(in, {&c, 1}) && io::fsync(f) &&
+                            io::write(f, "no"));
+    };
+    io_context ctx;
+    auto handle = ctx.spawn(chain(fd, p.in));
+    auto stopper = [](auto& h) -> task<> {
+        co_await sleep_for(10ms);
+        h.cancel();
+        EXPECT_EQ(co_await h, -ECANCELED);
+    };
+    coil_test::run_on(ctx, stopper(handle));
+    EXPECT_EQ(contents(fd), "");
+}
+
+TEST_F(UnnoticedFailure, G5_DestroyedBetweenItsParts) {
+    for (int turns = 0; turns < 6; ++turns) {
+        const auto fd = temporary_file();
+        io_context ctx;
+        auto chain = [](int f) -> task<> {
+            co_await (io::fsync(f) && io::fsync(f) && io::write(f, "x") && io::fsync(f));
+        };
+        auto stops = [](io_context& c, int n) -> task<> {
+            for (int i = 0; i < n; ++i) {
+                co_await yield();
+            }
+            c.stop();
+        };
+        ctx.co_spawn(chain(fd));
+        ctx.co_spawn(stops(ctx, turns));
+        ctx.run();
+    }
+}
+
+} // namespace
