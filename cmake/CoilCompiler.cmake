@@ -7,11 +7,11 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13 AND NOT COIL_ALLOW_GCC12)
     message(FATAL_ERROR
         "coil does not build with GCC ${CMAKE_CXX_COMPILER_VERSION}: before GCC 13, temporaries in a full-expression "
-        "with co_await are silently copied byte by byte and destroyed twice. Use GCC 14 or newer, or Clang 16 or newer "
+        "with co_await are silently copied byte by byte and destroyed twice. Use GCC 14 or newer, or Clang 17 or newer "
         "(-DCMAKE_CXX_COMPILER=clang++-22), or take the risk with -DCOIL_ALLOW_GCC12=ON.")
-elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 16)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 17)
     message(FATAL_ERROR
-        "coil does not build with Clang ${CMAKE_CXX_COMPILER_VERSION}: it needs the coroutines of Clang 16 or newer, "
+        "coil does not build with Clang ${CMAKE_CXX_COMPILER_VERSION}: it needs the coroutines of Clang 17 or newer, "
         "or of GCC 14 or newer (-DCMAKE_CXX_COMPILER=...).")
 elseif(NOT CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$")
     message(WARNING "coil is built and tested with Clang and GCC; ${CMAKE_CXX_COMPILER_ID} is unknown to it.")

@@ -14,7 +14,9 @@
 #include <coil/core/task.hpp>
 #include <coil/io/directory.hpp>
 #include <coil/io/file.hpp>
+#include <coil/io/message.hpp>
 #include <coil/io/metadata.hpp>
+#include <coil/io/pipe.hpp>
 #include <coil/io/socket.hpp>
 #include <coil/net/acceptor.hpp>
 #include <coil/net/inet_address.hpp>

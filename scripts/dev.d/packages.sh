@@ -160,8 +160,8 @@ need_compiler() {
         echo "$CXX" >"$memory"
     fi
     identify "$CXX" || die "CXX=$CXX cannot compile C++"
-    if [[ -n $clang_major ]] && ((clang_major < 16)) || [[ -n $gcc_major ]] && ((gcc_major < 13)); then
-        die "CXX=$CXX is too old for coroutines: coil needs clang 16 or newer, or GCC 14 or newer"
+    if [[ -n $clang_major ]] && ((clang_major < 17)) || [[ -n $gcc_major ]] && ((gcc_major < 13)); then
+        die "CXX=$CXX is too old for coroutines: coil needs clang 17 or newer, or GCC 14 or newer"
     fi
     export CXX
 }

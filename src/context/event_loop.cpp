@@ -102,13 +102,31 @@ void event_loop::open_ring() {
     bound_to_ = 0;
 }
 
+/// The kernel gives a closed ring's memory back a while later: at RLIMIT_MEMLOCK the new one must
+/// wait for that.
+void event_loop::reopen_ring() {
+    constexpr int attempts = 50;
+    for (int attempt = 1;; ++attempt) {
+        try {
+            open_ring();
+            return;
+        } catch (const std::system_error& e) {
+            if (e.code() != std::errc::not_enough_memory || attempt == attempts) {
+                throw;
+            }
+        }
+        const std::timespec pause{0, 2'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+}
+
 void event_loop::bind_to_this_thread() {
     if (ring_ && bound_to_ == this_thread_number()) {
         return;
     }
     if (!ring_ || bound_to_ != 0) {
-        open_ring(); // the kernel lets only one thread ever use a SINGLE_ISSUER ring; nothing is in
-                     // it
+        reopen_ring(); // the kernel lets only one thread ever use a SINGLE_ISSUER ring; nothing is
+                       // in it
     }
     if (const int error = ring_->enable(); error < 0) {
         throw std::system_error(-error, std::generic_category(), "coil: enabling the ring");
@@ -122,8 +140,6 @@ class event_loop::running {
 public:
     explicit running(event_loop& loop) : loop_(loop), outer_(current_loop) {
         loop_.bind_to_this_thread();
-        current_loop = &loop_;
-        loop_.ring_->attach_thread();
         if (loop_.options_.cpu_affinity >= 0) {
             ::sched_getaffinity(0, sizeof affinity_, &affinity_);
             cpu_set_t one;
@@ -131,12 +147,13 @@ public:
             CPU_SET(static_cast<unsigned>(loop_.options_.cpu_affinity), &one);
             if (::sched_setaffinity(0, sizeof one, &one) != 0) {
                 const int error = errno;
-                current_loop = outer_;
                 throw std::system_error(error, std::generic_category(),
                                         "coil: cpu_affinity " +
                                             std::to_string(loop_.options_.cpu_affinity));
             }
         }
+        current_loop = &loop_;
+        loop_.ring_->attach_thread();
     }
     ~running() {
         loop_.stop_watching();
@@ -179,13 +196,16 @@ private:
 /// Completions come several at a time, but not so many that a system call for them does not matter:
 /// lets some more gather. A lone client, which would wait the longer for it, never sees this.
 void event_loop::gather() noexcept {
-    if (found_per_look_ < one_found + one_found / 4 || found_per_look_ > 16 * one_found) {
+    constexpr std::int32_t least = one_found + one_found / 4;
+    constexpr std::int32_t most = 16 * one_found;
+    if (found_per_look_ < least || found_per_look_ > most) {
         return;
     }
+    // A fraction of what this policy would spend on waiting for one completion.
     const std::int64_t end = now_ns() + idle_.limit().count() / 8;
     do {
         spin_pause();
-    } while (now_ns() < end);
+    } while (inbox_.empty() && now_ns() < end);
 }
 
 /// True as soon as there is something to do.
@@ -327,12 +347,13 @@ void event_loop::stop() noexcept {
         stop_requested_ = true;
         return;
     }
+    stop_counts_.store(true);
     // By the inbox: then posting is the last thing that another thread does here, and the context
     // may go as soon as run() has returned.
     if (!stop_posted_.exchange(true, std::memory_order_acq_rel)) {
         stop_request_.deliver = [](queue_node&, event_loop& loop) noexcept {
-            loop.stop_requested_ = true;
             loop.stop_posted_.store(false, std::memory_order_release);
+            loop.stop_requested_ = loop.stop_counts_.exchange(false);
         };
         post(stop_request_);
     }
@@ -457,10 +478,12 @@ void event_loop::stop_watching() noexcept {
 // ---- shutdown
 // -------------------------------------------------------------------------------------------
 
-/// One request for all that is in flight. An accelerator only: each destroyed frame makes sure of
-/// its own.
+/// One request for all that is in flight, so that what takes long to cancel is waited for together.
+/// An accelerator only: each destroyed frame makes sure of its own. The kernel searches all of them
+/// for each that it cancels, so many are left to the frames, whose requests it finds by a hash.
 void event_loop::cancel_everything() noexcept {
-    if (in_flight_ == 0 || !make_room(1)) {
+    constexpr std::uint32_t many = 1024;
+    if (in_flight_ == 0 || in_flight_ > many || !make_room(1)) {
         return;
     }
     uring::sqe* entry = ring_->acquire();

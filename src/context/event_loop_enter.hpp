@@ -12,6 +12,9 @@
 
 namespace coil::detail {
 
+/// The kernel stopped talking to us: what it holds can be neither completed nor cancelled.
+[[noreturn]] void end_without_kernel(int error) noexcept;
+
 inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
 
 [[gnu::always_inline]] inline void event_loop::route(const uring::cqe& completion) noexcept {
@@ -56,6 +59,9 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         ::nanosleep(&pause, nullptr);
     }
     // -EINTR, -ETIME: the loop looks again. -EBUSY: completions overflowed; reaping makes room.
+    else if (submitted == -EPERM || submitted == -EACCES || submitted == -ENOSYS) [[unlikely]] {
+        end_without_kernel(submitted);
+    }
 }
 
 } // namespace coil::detail

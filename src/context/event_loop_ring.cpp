@@ -9,6 +9,9 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <ctime>
 
 namespace coil::detail {
@@ -26,6 +29,16 @@ io_wait& io_wait_of(queue_node& node) noexcept {
 }
 
 } // namespace
+
+void end_without_kernel(int error) noexcept {
+    std::fprintf(
+        stderr,
+        "coil: io_uring_enter: %s. The kernel took the ring away while it was in use (a "
+        "seccomp filter that was installed after the context was made?); nothing in flight "
+        "can be waited for any more.\n",
+        std::strerror(-error));
+    std::abort();
+}
 
 /// Whether `entries` SQEs can be acquired now, after flushing if that helps.
 bool event_loop::make_room(unsigned entries) noexcept {

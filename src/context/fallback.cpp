@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +21,9 @@ int perform_directly(const uring::sqe& request) noexcept {
         return checked(::listen(request.fd, static_cast<int>(request.len)));
     case uring::opcode::shutdown:
         return checked(::shutdown(request.fd, static_cast<int>(request.len)));
+    case uring::opcode::pipe:
+        return checked(
+            ::pipe2(reinterpret_cast<int*>(request.addr), static_cast<int>(request.pipe_flags)));
     case uring::opcode::ftruncate:
         return checked(::ftruncate(request.fd, static_cast<::off_t>(request.off)));
     default:

@@ -22,7 +22,7 @@ void io_context::start() {
         throw std::logic_error("coil: io_context::start() called again before join()");
     }
     loop_.hold();
-    thread_ = std::thread([this] {
+    const auto body = [this] {
         if (!options_.name.empty()) {
             ::pthread_setname_np(::pthread_self(), options_.name.substr(0, 15).c_str());
         }
@@ -31,7 +31,13 @@ void io_context::start() {
         } catch (...) {
             thread_error_ = std::current_exception();
         }
-    });
+    };
+    try {
+        thread_ = std::thread(body);
+    } catch (...) {
+        loop_.release();
+        throw;
+    }
 }
 
 void io_context::join() {
@@ -40,6 +46,7 @@ void io_context::join() {
     }
     loop_.release();
     thread_.join();
+    loop_.forget_stop();
     if (std::exception_ptr error = std::exchange(thread_error_, nullptr)) {
         std::rethrow_exception(error);
     }

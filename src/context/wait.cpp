@@ -8,9 +8,11 @@
 namespace coil::detail {
 
 void end_without_context() noexcept {
-    std::fputs("coil: co_await of an operation outside of an io_context. Run the coroutine with "
-               "coil::run(task) or io_context::co_spawn(task) and io_context::run().\n",
-               stderr);
+    std::fputs(
+        "coil: an await, or co_spawn(), spawn() or this_context(), outside of an io_context: "
+        "this thread runs none. Run the coroutine with coil::run(task), or with "
+        "io_context::co_spawn(task) and io_context::run().\n",
+        stderr);
     std::abort();
 }
 

@@ -36,7 +36,7 @@ inet_address address_by(name_call call, int fd, const char* what) {
 
 socket& socket::operator=(socket&& other) noexcept {
     if (this != &other) {
-        const socket closing(std::exchange(fd_, std::exchange(other.fd_, -EBADF)));
+        const socket closing(std::exchange(fd_, std::exchange(other.fd_, detail::nothing)));
     }
     return *this;
 }

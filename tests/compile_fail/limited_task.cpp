@@ -1,4 +1,4 @@
-// expect: timeout() limits operations: put it on those that the task awaits
+// expect: timeout() limits operations, not tasks: put it on those that the task awaits
 
 #include <coil/coil.hpp>
 

@@ -28,6 +28,14 @@ const std::vector<named_policy> policies{
     {"long_batch", idle_policy::batch(1000, 50ms)},
 };
 
+TEST(BatchPolicy, ABatchOfNothingOrOfNoTimeParks) {
+    EXPECT_EQ(idle_policy::batch(0, 10us).what(), idle_policy::kind::park);
+    EXPECT_EQ(idle_policy::batch(1, 10us).what(), idle_policy::kind::park);
+    EXPECT_EQ(idle_policy::batch(8, 0us).what(), idle_policy::kind::park);
+    EXPECT_EQ(idle_policy::batch(8, -1us).what(), idle_policy::kind::park);
+    EXPECT_EQ(idle_policy::batch(8, std::chrono::hours(2)).limit(), 1min);
+}
+
 class IdlePolicy : public coil_test::no_descriptor_leak,
                    public testing::WithParamInterface<named_policy> {
 protected:

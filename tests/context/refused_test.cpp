@@ -15,11 +15,10 @@ using namespace coil;
 namespace {
 
 /// From now on this process is refused new rings.
-bool forbid_rings(unsigned error) {
-    constexpr unsigned io_uring_setup = 425;
+bool forbid_rings(unsigned error, unsigned call = 425 /* io_uring_setup */) {
     ::sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), // the number of the call
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, io_uring_setup, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -55,6 +54,17 @@ TEST(Refused, G11_ByASeccompFilterThatSaysENOSYS) {
     EXPECT_TRUE(said.find("kernel") != std::string::npos ||
                 said.find("blocked") != std::string::npos)
         << said;
+}
+
+TEST(Refused, TakenAwayWhileItRuns_EndsWithAMessage) {
+    testing::GTEST_FLAG(death_test_style) = "threadsafe";
+    auto waits = []() -> task<> {
+        constexpr unsigned io_uring_enter = 426;
+        if (forbid_rings(EPERM, io_uring_enter)) {
+            co_await io::nop();
+        }
+    };
+    EXPECT_DEATH(coil::run(waits()), "io_uring_enter: Operation not permitted.*seccomp");
 }
 
 TEST(Refused, ASecondThreadThatCannotHaveARing_TheFirstRunsOn) {

@@ -70,6 +70,25 @@ TEST_F(Rerun, StartAndJoinAgainAndAgain) {
     }
 }
 
+TEST_F(Rerun, StopsThatCameTooLateDoNotEndTheNextRun) {
+    auto answer = []() -> task<int> {
+        co_await yield();
+        co_return 42;
+    };
+    io_context ctx;
+    for (int i = 0; i < 50; ++i) {
+        ctx.start();
+        std::thread another([&] { ctx.stop(); });
+        ctx.stop();
+        another.join();
+        ctx.stop();
+        ctx.join();
+        ctx.start();
+        EXPECT_EQ(ctx.spawn(answer()).get(), 42);
+        ctx.join();
+    }
+}
+
 TEST_F(Rerun, StartTwiceThrows) {
     io_context ctx;
     auto handle = ctx.spawn(work());

@@ -234,4 +234,56 @@ TEST_F(Spawn, G1_EveryAwaitResumesOnItsOwnThread) {
     other.join();
 }
 
+TEST_F(Spawn, ATaskMayMoveWhileItIsAwaited) {
+    auto later = [](int n) -> task<int> {
+        co_await yield();
+        co_await yield();
+        co_return n;
+    };
+    auto awaits = [](std::vector<task<int>>& tasks, int& sum) -> task<> {
+        sum += co_await std::move(tasks[0]);
+    };
+    auto moves = [](auto make, std::vector<task<int>>& tasks) -> task<> {
+        for (int i = 0; i < 10; ++i) {
+            tasks.push_back(make(i)); // reallocates
+        }
+        co_return;
+    };
+    std::vector<task<int>> tasks;
+    tasks.push_back(later(5));
+    int sum = 0;
+    io_context ctx;
+    ctx.co_spawn(awaits(tasks, sum));
+    ctx.co_spawn(moves(later, tasks));
+    ctx.run();
+    EXPECT_EQ(sum, 5);
+}
+
+#if !defined(NDEBUG)
+TEST_F(Spawn, MisuseOfATaskSaysWhatIsWrong) {
+    auto answer = []() -> task<int> { co_return 1; };
+    auto nothing = []() -> task<> { co_return; };
+    auto twice = [](auto make) -> task<> {
+        task<int> t = make();
+        co_await std::move(t);
+        co_await std::move(t);
+    };
+    auto empty = [](auto make) -> task<> {
+        task<int> t = make();
+        task<int> other = std::move(t);
+        co_await std::move(t);
+    };
+    EXPECT_DEATH(coil::run(twice(answer)), "this task was awaited before");
+    EXPECT_DEATH(coil::run(empty(answer)), "this task was spawned or moved from before");
+    EXPECT_DEATH(
+        {
+            io_context ctx;
+            task<> t = nothing();
+            ctx.co_spawn(std::move(t));
+            ctx.co_spawn(std::move(t));
+        },
+        "this task was spawned or moved from before");
+}
+#endif
+
 } // namespace

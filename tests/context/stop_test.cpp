@@ -140,6 +140,25 @@ TEST_F(Stop, G5_AThousandReadsAndAThousandTimersInFlight) {
     EXPECT_EQ(::read(p.in, buf, sizeof buf), 4);
 }
 
+TEST_F(Stop, G5_TwentyThousandReadsInFlightTakeNoQuadraticTime) {
+    // A search of all for each would take seconds here; the limit is for slow machines.
+    const coil_test::pipe_pair p;
+    auto reads = [](int fd) -> task<> {
+        char c;
+        co_await io::read(fd, {&c, 1});
+    };
+    auto stops = []() -> task<> {
+        co_await sleep_for(1ms);
+        this_context().stop();
+    };
+    io_context ctx;
+    for (int i = 0; i < 20'000; ++i) {
+        ctx.co_spawn(reads(p.in));
+    }
+    ctx.co_spawn(stops());
+    ctx.run();
+}
+
 TEST_F(Stop, G5_WithOperationsHeldBackByBackPressure) {
     const coil_test::pipe_pair p;
     int destroyed = 0;

@@ -55,6 +55,7 @@ TEST_F(NetSocket, DefaultOwnsNothing) {
     const net::socket s;
     EXPECT_FALSE(s);
     EXPECT_EQ(s.error(), std::error_code());
+    EXPECT_EQ(net::socket(-EBADF).error(), std::errc::bad_file_descriptor);
 }
 
 TEST_F(NetSocket, CarriesTheErrorThatCameInItsPlace) {

@@ -119,4 +119,10 @@ auto operator&&(A&& a, B&& b) noexcept {
                                              detail::linkable(std::move(b).take_element())));
 }
 
+/// Only for the sentence that the compiler says: `co_await a && b` awaits `a` alone.
+template <ring_operation B>
+void operator&&(const io_result&, const B&) {
+    static_assert(detail::always_false<B>, "write co_await (a && b), with parentheses");
+}
+
 } // namespace coil

@@ -164,10 +164,11 @@ auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noex
 }
 
 /// Only for the sentence that the compiler says.
-template <class T, class Limit>
-void timeout(const task<T>&, const Limit&) {
+template <class T, class Rep, class Period>
+    requires(!ring_operation<T>)
+void timeout(const T&, std::chrono::duration<Rep, Period>) {
     static_assert(detail::always_false<T>,
-                  "timeout() limits operations: put it on those that the task awaits");
+                  "timeout() limits operations, not tasks: put it on those that the task awaits");
 }
 
 } // namespace coil

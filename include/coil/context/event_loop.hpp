@@ -40,6 +40,8 @@ public:
     void run();
     /// Any thread.
     void stop() noexcept;
+    /// After run() ended on another thread: requests to stop that came too late for it are void.
+    void forget_stop() noexcept { stop_counts_.store(false); }
     /// Any thread: run() does not return for lack of work between hold() and release().
     void hold() noexcept;
     void release() noexcept;
@@ -109,6 +111,7 @@ private:
     static constexpr std::int64_t timer_gap_ns = 100'000;
 
     void open_ring();
+    void reopen_ring();
     void bind_to_this_thread();
     void run_ready();
     void adapt_budget() noexcept;
@@ -175,6 +178,7 @@ private:
     // Touched by other threads.
     inbox inbox_;
     std::atomic<bool> stop_posted_{false}; // the request is in the inbox
+    std::atomic<bool> stop_counts_{false}; // and means something
     queue_node stop_request_;
     std::atomic<bool> held_{false};
     std::atomic<bool> running_{false};

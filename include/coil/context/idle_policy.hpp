@@ -6,16 +6,18 @@ namespace coil {
 
 /// What a context does when it has nothing to run.
 ///
-/// - `park()`: sleeps in the kernel at once. The least CPU time at low load.
-/// - `spin(limit)`: looks for completions for up to `limit` before it parks; saves the cost of
-/// sleeping
-///   and waking when the next completion is near. It stops spinning as soon as that does not pay:
-///   after a fruitless spin the context parks at once until a sleep turns out to have been shorter
-///   than `limit`, so an idle process uses no CPU (guarantee G8). The default.
-/// - `batch(events, wait)`: sleeps until `events` completions are there, or `wait` has passed since
-/// it went
-///   to sleep and at least one is. Fewest wake-ups; adds up to `wait` of latency at low load. On
-///   kernels before 6.12 it parks like `park()`.
+/// `park()` sleeps in the kernel at once: the least CPU time at low load.
+///
+/// `spin(limit)`, the default, looks for completions for up to `limit` before it parks, which saves
+/// the cost of sleeping and waking when the next completion is near. It stops spinning as soon as
+/// that does not pay: after a fruitless spin the context parks at once until a sleep turns out to
+/// have been shorter than `limit`, so an idle process uses no CPU (guarantee G8). While completions
+/// come a few at a time it lets them gather for an eighth of `limit`.
+///
+/// `batch(events, wait)` sleeps until `events` completions are there, or `wait` has passed since it
+/// went to sleep and at least one is: fewest wake-ups, and up to `wait` (a minute at most) of
+/// latency at low load. On kernels before 6.12, with fewer than two events or no wait it is
+/// `park()`.
 class idle_policy {
 public:
     enum class kind { park, spin, batch };
@@ -25,7 +27,11 @@ public:
         return {kind::spin, limit, 1};
     }
     static constexpr idle_policy batch(unsigned events, std::chrono::microseconds wait) noexcept {
-        return {kind::batch, wait, events};
+        if (events <= 1 || wait <= std::chrono::microseconds::zero()) {
+            return park();
+        }
+        constexpr std::chrono::microseconds longest = std::chrono::minutes(1);
+        return {kind::batch, wait < longest ? wait : longest, events};
     }
 
     [[nodiscard]] constexpr kind what() const noexcept { return kind_; }

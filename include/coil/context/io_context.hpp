@@ -60,9 +60,10 @@ public:
     void join();
 
     /// Makes run() return, after a shutdown. Any thread; also from a coroutine of this context.
+    /// Between start() and join() once is as good as often: what is left over ends with join().
     void stop() noexcept { loop_.stop(); }
 
-    /// What the context has done so far.
+    /// What the context has done so far. On its own thread, or while it does not run.
     [[nodiscard]] context_metrics metrics() const noexcept { return loop_.metrics(); }
     [[nodiscard]] const io_context_options& options() const noexcept { return options_; }
 

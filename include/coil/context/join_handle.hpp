@@ -7,6 +7,7 @@
 #include <coil/core/task.hpp>
 
 #include <atomic>
+#include <cassert>
 #include <coroutine>
 #include <exception>
 #include <stdexcept>
@@ -151,6 +152,8 @@ private:
 /// Either gives the value once, or throws what the task threw; when the task's context stopped
 /// first, a std::system_error with std::errc::operation_canceled. Dropping the handle detaches the
 /// task: it runs on, and an exception that leaves it goes to the context's on_unhandled_exception.
+/// (Of a handle dropped after its task has ended, the exception goes to the context that runs on
+/// the dropping thread, or to stderr: the task's own may be gone.)
 ///
 /// Threading: one thread at a time; the task may run on any other. cancel() asks the task's stop
 /// token.
@@ -169,23 +172,27 @@ public:
     ~join_handle() { reset(); }
 
     /// Whether get() would return at once.
-    [[nodiscard]] bool done() const noexcept { return state_->done(); }
+    [[nodiscard]] bool done() const noexcept { return state().done(); }
 
-    /// Blocks this thread until the task is done. Throws std::system_error with
-    /// std::errc::resource_deadlock_would_occur on a thread that runs a context: co_await there.
+    /// Blocks this thread until the task is done. On a thread that runs a context, where blocking
+    /// would stop everything, it throws std::system_error with
+    /// std::errc::resource_deadlock_would_occur unless the task is done: co_await there.
     T get() {
         if (detail::current_loop != nullptr && !done()) {
             throw std::system_error(
                 std::make_error_code(std::errc::resource_deadlock_would_occur),
                 "coil: join_handle::get() would block a context's thread; co_await the handle");
         }
-        state_->wait_blocking();
-        return state_->take();
+        state().wait_blocking();
+        if (!done()) {
+            throw std::logic_error("coil: this join_handle is being joined already");
+        }
+        return state().take();
     }
 
     /// Asks the task to stop: its awaits give -ECANCELED. Returns at once; join to know that it
     /// ended.
-    void cancel() noexcept { state_->cancel(); }
+    void cancel() noexcept { state().cancel(); }
 
     class awaiter : detail::wait_base {
     public:
@@ -247,11 +254,16 @@ public:
         join_waiter waiter_;
     };
 
-    awaiter operator co_await() noexcept { return awaiter(*state_); }
+    awaiter operator co_await() noexcept { return awaiter(state()); }
 
 private:
     friend class io_context;
     explicit join_handle(detail::join_state<T>* state) noexcept : state_(state) {}
+
+    [[nodiscard]] detail::join_state<T>& state() const noexcept {
+        assert(state_ != nullptr && "coil: this join_handle was moved from");
+        return *state_;
+    }
 
     void reset() noexcept {
         if (auto* state = std::exchange(state_, nullptr)) {

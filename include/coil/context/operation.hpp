@@ -17,11 +17,11 @@ namespace detail {
 /// arguments until its await begins; then it stands still, so `arm()` may take addresses of its
 /// members.
 ///
-///     ring_entry& arm();                      // the first entry; further ones hang from
-///     entry.next static constexpr std::uint16_t entries; // how many static constexpr bool
-///     needs_result;     // somebody must see the result even inside a chain auto result(); //
-///     after completion: what co_await gives void drop();                            // completed,
-///     but nobody will ask for the result
+/// - `arm()` gives the first entry; further ones hang from `entry.next`.
+/// - `entries` says how many there are.
+/// - `needs_result`: somebody must see the result even inside a chain.
+/// - `result()`, after completion, makes what co_await gives.
+/// - `drop()`, after completion or without it: nobody will ask for the result.
 ///
 /// This one is a plain Linux call: an SQE and an io_result.
 class io_element {
@@ -113,8 +113,8 @@ private:
 /// with the buffers. A coroutine destroyed while it waits here cancels the call and waits for the
 /// kernel to let go.
 ///
-/// Awaitables are awaited once, and may be moved before, which is how `a && b` and `timeout(a, d)`
-/// take them.
+/// An awaitable may be moved before it is awaited, which is how `a && b` and `timeout(a, d)` take
+/// it. Awaiting one again makes the call again.
 template <detail::element Element>
 class [[nodiscard("did you forget to co_await?")]] io_awaitable {
 public:

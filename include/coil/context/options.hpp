@@ -49,12 +49,12 @@ struct io_context_options {
     std::uint32_t setup_flags = 0;
     /// Called on the context's thread with the exception that left a detached task, or that left a
     /// joined task whose handle was dropped. Must not throw. Default: a line on stderr.
-    std::function<void(std::exception_ptr)> on_unhandled_exception;
+    std::function<void(std::exception_ptr)> on_unhandled_exception = {};
     /// A kernel in the place of the one that `kernel` names: for tests and simulations.
-    detail::kernel_factory make_kernel;
+    detail::kernel_factory make_kernel = {};
     /// Name of the thread that start() makes (15 characters are shown), and of the context in
     /// messages.
-    std::string name;
+    std::string name = {};
 };
 
 } // namespace coil

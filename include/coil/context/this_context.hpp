@@ -2,8 +2,8 @@
 
 #include <coil/context/io_context.hpp>
 
-#include <cassert>
 #include <coroutine>
+#include <type_traits>
 #include <utility>
 
 namespace coil {
@@ -18,6 +18,14 @@ inline void co_spawn(task<> work) {
     const auto coroutine = work.release();
     coroutine.promise().become_root(detail::detached_observer::instance);
     loop.add_root(coroutine.promise(), coroutine);
+}
+
+/// Only for the sentence that the compiler says.
+template <class T>
+    requires(!std::is_void_v<T>)
+void co_spawn(task<T>) {
+    static_assert(detail::always_false<T>,
+                  "co_spawn takes a task<>, whose result nobody wants: spawn(t) gives a handle");
 }
 
 /// Starts a task on the current context; the handle gives its result.
@@ -41,9 +49,9 @@ public:
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> waiter) noexcept {
-        assert(current_loop != nullptr && "co_await yield() outside of an io_context");
+        event_loop& loop = required_loop();
         coroutine = waiter;
-        current_loop->make_ready(*this, waiter);
+        loop.make_ready(*this, waiter);
     }
     void await_resume() noexcept { coroutine = nullptr; }
 };

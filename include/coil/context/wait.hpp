@@ -115,10 +115,10 @@ protected:
     void resumed() noexcept { enter(phase::resumed); }
 
 private:
-    // One word for the loop, whose address leaves six bits free, the phase, and two marks of a stop
-    // from another thread. That thread sets `posted` only; the owner writes without
-    // read-modify-write where no stop can be under way: before attach(), after detach(), after the
-    // delivery.
+    // One word for the loop, whose address leaves bits free (it is aligned to 64; four are used),
+    // the phase, and two marks of a stop from another thread. That thread sets `posted` only; the
+    // owner writes without read-modify-write where no stop can be under way: before attach(), after
+    // detach(), after the delivery.
     static constexpr std::uintptr_t phase_mask = 3;
     static constexpr std::uintptr_t posted = 4;
     static constexpr std::uintptr_t delivered = 8;

@@ -78,7 +78,8 @@ private:
 };
 
 /// Memory that a call reads from. Everything that makes a mutable_buffer makes one, and so do a
-/// std::string_view and a string literal, which counts without its terminating zero.
+/// std::string_view and a string literal, which counts without its terminating zero. (A const char
+/// array is taken for a literal; where a last zero is data, say {array, sizeof array}.)
 class const_buffer {
 public:
     constexpr const_buffer() noexcept = default;

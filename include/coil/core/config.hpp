@@ -5,7 +5,7 @@
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13 && !defined(COIL_ALLOW_GCC12)
 #error                                                                                             \
     "coil: GCC 12 and older silently miscompile coroutines (temporaries in a co_await expression are \
-destroyed twice). Use clang 16+ or GCC 14+, or define COIL_ALLOW_GCC12 if you accept wrong code."
+destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you accept wrong code."
 #endif
 
 #if !defined(__cpp_impl_coroutine) || __cplusplus < 202002L

@@ -13,9 +13,9 @@
 // process-wide pool (src/core/frame_allocator.cpp), which gives whole spans back to the system when
 // their last frame is freed. A frame may be freed on another thread than the one that allocated it.
 //
-// Every frame starts at a multiple of 64, so a local declared alignas(64) is aligned; the language
-// gives a promise no way to ask for more. Under a sanitizer every frame is its own allocation, so
-// that the sanitizer sees each one.
+// Every frame starts at a multiple of 64, so a local declared alignas(64) is aligned, no more; the
+// language gives a promise no way to ask for more. Under a sanitizer every frame is its own
+// allocation, so that the sanitizer sees each one.
 
 namespace coil::detail {
 

@@ -108,8 +108,8 @@ public:
             auto& node = static_cast<detail::stop_callback_base&>(*callbacks_);
             const auto callback = node.on_stop;
             take_out(node);
-            // While running_ is the node, detach() from another thread waits; detach() from inside
-            // the callback clears it here, because the node may be gone when the callback returns.
+            // While running_ is the node, detach() from another thread waits. From inside the
+            // callback it returns at once, and the node may be gone when the callback returns.
             running_.store(&node, std::memory_order_release);
             unlock();
             callback(node);

@@ -3,6 +3,7 @@
 #include <coil/core/io_result.hpp>
 #include <coil/core/promise.hpp>
 
+#include <cassert>
 #include <concepts>
 #include <coroutine>
 #include <exception>
@@ -64,18 +65,23 @@ inline constexpr bool always_false = false;
 ///
 /// Lifetime: parameters live in the frame by value; what a reference parameter refers to must
 /// outlive the task. The captures of a lambda live in the lambda, not in the frame: a coroutine
-/// lambda that captures must outlive its task; give a detached one parameters instead.
+/// lambda that captures must outlive its task; give a detached one parameters instead. Locals may
+/// be aligned up to alignas(64), as every frame is. Destroying a coroutine destroys what it awaits,
+/// and so on: a recursion, of which each level takes some 20 to 150 bytes of stack.
+///
+/// A plain function may return a task that it got from another: clang wants it marked
+/// COIL_NOT_A_COROUTINE (core/config.hpp), because the references it passes on are not checked.
 template <class T = void>
 class [[nodiscard("did you forget to co_await?")]] COIL_COROUTINE_TYPE COIL_AWAIT_ELIDABLE task {
 public:
     using promise_type = detail::task_promise<T>;
     using value_type = T;
 
-    task(task&& other) noexcept : awaiter_(other.release()) {}
+    task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
     task& operator=(task&& other) noexcept {
         if (this != &other) {
             destroy();
-            awaiter_.coroutine_ = other.release();
+            coroutine_ = std::exchange(other.coroutine_, nullptr);
         }
         return *this;
     }
@@ -83,6 +89,12 @@ public:
 
     class awaiter {
     public:
+        explicit awaiter(std::coroutine_handle<promise_type> coroutine) noexcept
+            : coroutine_(coroutine) {
+            assert(coroutine && "coil: this task was spawned or moved from before");
+            assert(!coroutine.done() && "coil: this task was awaited before");
+        }
+
         [[nodiscard]] bool await_ready() const noexcept { return false; }
 
         template <class P>
@@ -98,39 +110,37 @@ public:
         T await_resume() { return coroutine_.promise().outcome.take(); }
 
     private:
-        friend task;
-        explicit awaiter(std::coroutine_handle<promise_type> coroutine) noexcept
-            : coroutine_(coroutine) {}
-
-        std::coroutine_handle<promise_type> coroutine_;
+        // A copy: the task may be moved while it is awaited.
+        const std::coroutine_handle<promise_type> coroutine_;
     };
 
-    /// The awaiter is a part of the task, so that a caller's frame holds the callee's address once.
-    awaiter& operator co_await() && noexcept { return awaiter_; }
+    awaiter operator co_await() && noexcept { return awaiter(coroutine_); }
 
     template <class Self = T>
-    void operator co_await() & {
+    awaiter operator co_await() & noexcept {
         static_assert(
             detail::always_false<Self>,
             "a task is awaited once: write co_await std::move(t), or co_await f() directly");
+        return awaiter(coroutine_);
     }
 
     /// For code that takes over the frame (spawning, executors): the caller must destroy it.
     [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {
-        return std::exchange(awaiter_.coroutine_, nullptr);
+        assert(coroutine_ && "coil: this task was spawned or moved from before");
+        return std::exchange(coroutine_, nullptr);
     }
 
 private:
     friend promise_type;
-    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : awaiter_(coroutine) {}
+    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {}
 
     void destroy() noexcept {
-        if (awaiter_.coroutine_) {
-            awaiter_.coroutine_.destroy();
+        if (coroutine_) {
+            coroutine_.destroy();
         }
     }
 
-    awaiter awaiter_;
+    std::coroutine_handle<promise_type> coroutine_;
 };
 
 namespace detail {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -34,6 +35,9 @@ private:
     inet_address address_;
 };
 
+/// What a socket holds that owns nothing: calls on it give -EBADF, and it is nobody's error.
+inline constexpr int nothing = std::numeric_limits<int>::min();
+
 /// close, which takes the descriptor from its socket when it happens, and only then: a chain that
 /// breaks before it leaves the socket open.
 class close_element : public coil::detail::io_element {
@@ -54,7 +58,7 @@ public:
     }
     void drop() noexcept {
         if (entry_.completed && was_called(entry_.result)) {
-            *fd_ = -EBADF;
+            *fd_ = nothing;
         }
     }
 
@@ -95,7 +99,7 @@ public:
     socket() noexcept = default;
     /// Takes over a descriptor, or the failure (−errno) that came in its place.
     explicit socket(int fd) noexcept : fd_(fd) {}
-    socket(socket&& other) noexcept : fd_(std::exchange(other.fd_, -EBADF)) {}
+    socket(socket&& other) noexcept : fd_(std::exchange(other.fd_, detail::nothing)) {}
     socket& operator=(socket&& other) noexcept;
     ~socket();
 
@@ -108,13 +112,13 @@ public:
     [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
     /// Why there is none, when accept failed; no error otherwise.
     [[nodiscard]] std::error_code error() const noexcept {
-        return fd_ >= 0 || fd_ == -EBADF ? std::error_code()
-                                         : std::error_code(-fd_, std::generic_category());
+        return fd_ >= 0 || fd_ == detail::nothing ? std::error_code()
+                                                  : std::error_code(-fd_, std::generic_category());
     }
 
     [[nodiscard]] int native_handle() const noexcept { return fd_; }
     /// Gives up ownership.
-    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -EBADF); }
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, detail::nothing); }
 
     /// connect(2): 0. Keeps its own copy of the address.
     auto connect(const inet_address& peer) noexcept {
@@ -164,7 +168,7 @@ public:
 private:
     io_result set_option(int level, int name, int value) noexcept;
 
-    int fd_ = -EBADF;
+    int fd_ = detail::nothing;
 };
 
 } // namespace coil::net

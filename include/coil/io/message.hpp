@@ -1,0 +1,87 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/core/buffer.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+// Datagrams and messages: transfers with an address, several buffers or control data. Every
+// function only describes the call; co_await starts it and gives an io_result: bytes ≥ 0 or −errno.
+// Addresses and message headers are the caller's memory and must outlive the await.
+
+namespace coil {
+
+namespace detail {
+
+/// recvfrom(2), which the ring has only as recvmsg.
+class receive_from_element : public io_element {
+public:
+    static constexpr bool needs_result = true;
+
+    receive_from_element(int fd, mutable_buffer buf, int flags, ::sockaddr* address,
+                         ::socklen_t* length) noexcept
+        : io_element(uring::prep::recvmsg(fd, nullptr, flags)), part_{buf.data(), buf.size()},
+          address_(address), length_(length) {}
+
+    ring_entry& arm() noexcept {
+        message_.msg_iov = &part_;
+        message_.msg_iovlen = 1;
+        if (address_ != nullptr && length_ != nullptr) {
+            message_.msg_name = address_;
+            message_.msg_namelen = *length_;
+        }
+        entry_.request.addr = reinterpret_cast<std::uintptr_t>(&message_);
+        return entry_;
+    }
+    io_result result() noexcept {
+        drop();
+        return io_element::result();
+    }
+    void drop() noexcept {
+        if (entry_.completed && entry_.result >= 0 && address_ != nullptr && length_ != nullptr) {
+            *length_ = message_.msg_namelen;
+        }
+    }
+
+private:
+    ::msghdr message_{};
+    ::iovec part_;
+    ::sockaddr* address_;
+    ::socklen_t* length_;
+};
+
+} // namespace detail
+
+namespace io {
+
+/// sendto(2): bytes sent. Never raises SIGPIPE.
+inline operation sendto(int fd, const_buffer buf, int flags, const ::sockaddr* address,
+                        ::socklen_t length) noexcept {
+    return detail::make_operation(uring::prep::sendto(
+        fd, buf.data(), detail::transfer_size(buf.size()), flags | MSG_NOSIGNAL, address, length));
+}
+
+/// recvfrom(2): bytes received; the sender's address, and in `*length` its size, which may be
+/// larger than the room there was. Both may be null.
+inline io_awaitable<detail::receive_from_element>
+recvfrom(int fd, mutable_buffer buf, int flags, ::sockaddr* address, ::socklen_t* length) noexcept {
+    return io_awaitable<detail::receive_from_element>(
+        detail::receive_from_element(fd, buf, flags, address, length));
+}
+
+/// sendmsg(2): bytes sent, perhaps fewer than asked; in the middle of a `&&` chain all or the chain
+/// ends. Never raises SIGPIPE.
+inline operation sendmsg(int fd, const ::msghdr* message, int flags = 0) noexcept {
+    return detail::make_operation(uring::prep::sendmsg(fd, message, flags | MSG_NOSIGNAL));
+}
+
+/// recvmsg(2): bytes received. Descriptors that come as control data are the caller's to close.
+inline operation recvmsg(int fd, ::msghdr* message, int flags = 0) noexcept {
+    return detail::make_operation(uring::prep::recvmsg(fd, message, flags));
+}
+
+} // namespace io
+
+} // namespace coil

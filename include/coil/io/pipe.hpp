@@ -1,0 +1,117 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <fcntl.h>
+
+// Pipes, and moving data between descriptors without a copy in user space. Every function only
+// describes the call; co_await starts it and gives an io_result: a value ≥ 0 or −errno, as the man
+// page says.
+
+namespace coil {
+
+namespace detail {
+
+/// splice(2) with offsets by pointer, which the ring has not: they are read when the await begins
+/// and moved on when it has ended.
+class splice_element : public io_element {
+public:
+    static constexpr bool needs_result = true;
+
+    splice_element(int fd_in, ::off64_t* off_in, int fd_out, ::off64_t* off_out, unsigned len,
+                   unsigned flags) noexcept
+        : io_element(uring::prep::splice(fd_in, 0, fd_out, 0, len, flags)), in_(off_in),
+          out_(off_out) {}
+
+    ring_entry& arm() noexcept {
+        entry_.request.splice_off_in = offset(in_);
+        entry_.request.off = offset(out_);
+        return entry_;
+    }
+    io_result result() noexcept {
+        drop();
+        return io_element::result();
+    }
+    void drop() noexcept {
+        if (entry_.completed && entry_.result > 0) {
+            move_on(in_);
+            move_on(out_);
+        }
+    }
+
+private:
+    static std::uint64_t offset(const ::off64_t* at) noexcept {
+        return at != nullptr ? static_cast<std::uint64_t>(*at) : uring::prep::current_position;
+    }
+    void move_on(::off64_t*& at) const noexcept {
+        if (at != nullptr) {
+            *at += entry_.result;
+            at = nullptr; // once
+        }
+    }
+
+    ::off64_t* in_;
+    ::off64_t* out_;
+};
+
+/// A pipe's two descriptors: those that nobody receives are closed (guarantee G4).
+class pipe_element : public io_element {
+public:
+    static constexpr bool needs_result = true;
+
+    pipe_element(int* fds, int flags) noexcept
+        : io_element(uring::prep::pipe(made_, flags)), flags_(flags), fds_(fds) {}
+
+    ring_entry& arm() noexcept {
+        entry_.request = uring::prep::pipe(made_, flags_);
+        return entry_;
+    }
+    io_result result() noexcept {
+        if (entry_.result == 0) {
+            fds_[0] = made_[0];
+            fds_[1] = made_[1];
+        }
+        return io_element::result();
+    }
+    void drop() noexcept;
+
+private:
+    int flags_;
+    int made_[2] = {-1, -1}; // the caller's array may be gone when nobody asks for the result
+    int* fds_;
+};
+
+} // namespace detail
+
+namespace io {
+
+/// splice(2): bytes moved, 0 when there is no more. One of the two is a pipe. A null offset means
+/// the file's position, and is what a pipe takes; others are moved on by what was spliced.
+inline io_awaitable<detail::splice_element> splice(int fd_in, ::off64_t* off_in, int fd_out,
+                                                   ::off64_t* off_out, std::size_t len,
+                                                   unsigned flags = 0) noexcept {
+    constexpr std::size_t most = 0x7fff'f000; // MAX_RW_COUNT: more is not moved at once anyway
+    return io_awaitable<detail::splice_element>(detail::splice_element(
+        fd_in, off_in, fd_out, off_out, static_cast<unsigned>(len < most ? len : most), flags));
+}
+
+/// tee(2): bytes that the second pipe has now as well.
+inline operation tee(int fd_in, int fd_out, std::size_t len, unsigned flags = 0) noexcept {
+    constexpr std::size_t most = 0x7fff'f000;
+    return detail::make_operation(
+        uring::prep::tee(fd_in, fd_out, static_cast<unsigned>(len < most ? len : most), flags));
+}
+
+/// pipe2(2), or with no flags pipe(2): 0, and `fds` filled; both are closed if the awaiting
+/// coroutine is destroyed meanwhile. Kernels before 6.16: by the system call, at once.
+inline io_awaitable<detail::pipe_element> pipe(int (&fds)[2], int flags = 0) noexcept {
+    return io_awaitable<detail::pipe_element>(detail::pipe_element(fds, flags));
+}
+
+} // namespace io
+
+} // namespace coil
