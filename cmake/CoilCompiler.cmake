@@ -26,6 +26,6 @@ function(coil_own_target target)
         $<$<CXX_COMPILER_ID:Clang>:-Wshadow -Wextra-semi -Wthread-safety -Wunreachable-code-aggressive>
         # Google Benchmark's macros count with __COUNTER__.
         $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_GREATER_EQUAL:${CMAKE_CXX_COMPILER_VERSION},22>>:-Wno-c2y-extensions>
-        $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local -Wduplicated-cond -Wlogical-op>
+        $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local -Wduplicated-cond -Wlogical-op -Wno-maybe-uninitialized>
         $<$<BOOL:${COIL_WERROR}>:-Werror>)
 endfunction()

@@ -95,7 +95,7 @@ TEST_P(IdlePolicy, AnotherThreadWakesIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, IdlePolicy, testing::ValuesIn(policies),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Idle, G8_ASecondOfWaitingTakesNoCpuTimeWithAnyPolicy) {
     if (coil_test::sanitized) {

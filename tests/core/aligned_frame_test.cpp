@@ -10,8 +10,13 @@ using core_test::drive;
 
 namespace {
 
+// The types are aligned, not the variables: GCC 14 drops the alignment of a variable that lives in
+// a coroutine's frame.
 struct alignas(64) line {
     unsigned char bytes[64];
+};
+struct alignas(32) half_line {
+    char bytes[32];
 };
 
 [[gnu::noinline]] bool aligned(const void* p, std::size_t alignment) {
@@ -27,11 +32,11 @@ task<bool> with_local() {
 task<bool> with_argument(line argument) { co_return aligned(&argument, 64); }
 
 task<bool> across_a_suspension(char odd) {
-    alignas(32) char small[32] = {odd};
+    half_line small{{odd}};
     line big{};
     const bool first = co_await with_local();
     const bool second = co_await with_argument(big);
-    co_return first&& second&& aligned(small, 32) && aligned(&big, 64) && small[0] == odd;
+    co_return first&& second&& aligned(&small, 32) && aligned(&big, 64) && small.bytes[0] == odd;
 }
 
 TEST(AlignedFrame, LocalsOf64AreAligned) {

@@ -81,7 +81,7 @@ timeout 8 "$netcat" 127.0.0.1 "$port" </dev/null >>"$tmp/log" || fail "appending
 ends "$pid"
 cmp "$tmp/log" <(printf before; cat "$tmp/file") || fail "what was appended differs"
 
-if command -v script >/dev/null; then
+if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     head -c 300000 /dev/zero | tr '\0' 'x' >"$tmp/text"
     netcat_listens there "$tmp/text" /dev/null
     timeout 8 script -qec "stty -onlcr; '$netcat' 127.0.0.1 $port </dev/null" /dev/null </dev/null >"$tmp/back.out" ||
