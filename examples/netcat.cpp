@@ -332,7 +332,7 @@ int main(int argc, char** argv) try {
     std::signal(SIGPIPE, SIG_IGN); // a closed output is an error like others
     io_context_options options;
     // A stream moves in fewer and larger pieces when nobody gets up for every packet.
-    options.idle = idle_policy::batch(2, std::chrono::microseconds(200));
+    options.idle = idle_policy::batch(2, std::chrono::microseconds(50));
     coil::run(talk(*args), options);
     return 0;
 } catch (const std::exception& e) {
