@@ -266,12 +266,12 @@ TEST_F(Spawn, MisuseOfATaskSaysWhatIsWrong) {
     auto twice = [](auto make) -> task<> {
         task<int> t = make();
         co_await std::move(t);
-        co_await std::move(t);
+        co_await std::move(t); // NOLINT(bugprone-use-after-move)
     };
     auto empty = [](auto make) -> task<> {
         task<int> t = make();
         task<int> other = std::move(t);
-        co_await std::move(t);
+        co_await std::move(t); // NOLINT(bugprone-use-after-move)
     };
     EXPECT_DEATH(coil::run(twice(answer)), "this task was awaited before");
     EXPECT_DEATH(coil::run(empty(answer)), "this task was spawned or moved from before");
@@ -280,7 +280,7 @@ TEST_F(Spawn, MisuseOfATaskSaysWhatIsWrong) {
             io_context ctx;
             task<> t = nothing();
             ctx.co_spawn(std::move(t));
-            ctx.co_spawn(std::move(t));
+            ctx.co_spawn(std::move(t)); // NOLINT(bugprone-use-after-move)
         },
         "this task was spawned or moved from before");
 }
