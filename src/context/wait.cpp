@@ -141,18 +141,6 @@ void io_wait::arrange_submission() noexcept {
     }
 }
 
-/// The entries that are still to be submitted; none when what was before them failed.
-ring_entry* io_wait::rest_if_succeeded() const noexcept {
-    const ring_entry* call = first_; // the last that is not the time limit of one
-    ring_entry* last = first_;
-    for (; last->next_in_submission() != nullptr; last = last->next_in_submission()) {
-        if (!is_limit(*last->next)) {
-            call = last->next;
-        }
-    }
-    return call->result >= 0 ? last->next : nullptr;
-}
-
 /// What is to be submitted is answered without the kernel.
 void io_wait::answer_submission(int result) noexcept {
     for (ring_entry* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
@@ -197,17 +185,20 @@ void io_wait::on_completion(ring_entry& entry) noexcept {
 }
 
 void io_wait::on_submission_complete() noexcept {
-    if (ring_entry* const rest = rest_if_succeeded(); rest != nullptr && !cancelling_) {
+    const ring_entry* call = first_; // the last that is not the time limit of one
+    ring_entry* last = first_;
+    while (ring_entry* const following = last->next_in_submission()) {
+        last = following;
+        call = is_limit(*last) ? call : last;
+    }
+    ring_entry* const rest = last->next;
+    if (rest != nullptr && call->result >= 0 && !cancelling_) {
         first_ = rest;
         arrange_submission();
         loop().submit(*this);
         return;
     }
-    ring_entry* last = first_;
-    while (last->next_in_submission() != nullptr) {
-        last = last->next_in_submission();
-    }
-    for (ring_entry* never = last->next; never != nullptr; never = never->next) {
+    for (ring_entry* never = rest; never != nullptr; never = never->next) {
         never->result = -ECANCELED;
         never->completed = true;
     }

@@ -1,5 +1,6 @@
 // a && b: one submission, one after the other, the result of the last (G13).
 
+#include "compose/support.hpp"
 #include "support/descriptors.hpp"
 #include "support/kernels.hpp"
 #include "support/run.hpp"
@@ -20,17 +21,7 @@ using coil_test::sqe;
 
 namespace {
 
-class Link : public coil_test::no_descriptor_leak {
-protected:
-    static coil_test::descriptor temporary_file() {
-        return coil_test::descriptor{::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
-    }
-    static std::string contents(int fd) {
-        std::string text(100, '\0');
-        text.resize(static_cast<std::size_t>(::pread(fd, text.data(), text.size(), 0)));
-        return text;
-    }
-};
+class Link : public compose_test::with_files {};
 
 TEST_F(Link, G13_TwoInOrder) {
     const auto fd = temporary_file();

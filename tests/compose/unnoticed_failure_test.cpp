@@ -1,6 +1,7 @@
 // Chains with calls whose failure the kernel does not notice: it would go on after them, so what
 // follows is submitted only when they have succeeded (G13).
 
+#include "compose/support.hpp"
 #include "support/descriptors.hpp"
 #include "support/kernels.hpp"
 #include "support/run.hpp"
@@ -22,17 +23,7 @@ using coil_test::sqe;
 
 namespace {
 
-class UnnoticedFailure : public coil_test::no_descriptor_leak {
-protected:
-    static coil_test::descriptor temporary_file() {
-        return coil_test::descriptor{::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
-    }
-    static std::string contents(int fd) {
-        std::string text(100, '\0');
-        text.resize(static_cast<std::size_t>(::pread(fd, text.data(), text.size(), 0)));
-        return text;
-    }
-};
+class UnnoticedFailure : public compose_test::with_files {};
 
 constexpr const char* gone = "/tmp/coil-no-such-directory/x";
 

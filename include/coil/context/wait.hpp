@@ -203,7 +203,6 @@ private:
     friend class wait_base;
 
     void arrange_submission() noexcept;
-    [[nodiscard]] ring_entry* rest_if_succeeded() const noexcept;
     void on_completion(ring_entry& entry) noexcept;
     void on_submission_complete() noexcept;
     void on_cancel_answered(int answer) noexcept;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/context/operation.hpp>
+#include <coil/core/buffer.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <cstddef>
@@ -64,10 +65,10 @@ public:
     static constexpr bool needs_result = true;
 
     pipe_element(int* fds, int flags) noexcept
-        : io_element(uring::prep::pipe(made_, flags)), flags_(flags), fds_(fds) {}
+        : io_element(uring::prep::pipe(nullptr, flags)), fds_(fds) {}
 
     ring_entry& arm() noexcept {
-        entry_.request = uring::prep::pipe(made_, flags_);
+        entry_.request.addr = reinterpret_cast<std::uintptr_t>(made_);
         return entry_;
     }
     io_result result() noexcept {
@@ -80,7 +81,6 @@ public:
     void drop() noexcept;
 
 private:
-    int flags_;
     int made_[2] = {-1, -1}; // the caller's array may be gone when nobody asks for the result
     int* fds_;
 };
@@ -94,16 +94,14 @@ namespace io {
 inline io_awaitable<detail::splice_element> splice(int fd_in, ::off64_t* off_in, int fd_out,
                                                    ::off64_t* off_out, std::size_t len,
                                                    unsigned flags = 0) noexcept {
-    constexpr std::size_t most = 0x7fff'f000; // MAX_RW_COUNT: more is not moved at once anyway
-    return io_awaitable<detail::splice_element>(detail::splice_element(
-        fd_in, off_in, fd_out, off_out, static_cast<unsigned>(len < most ? len : most), flags));
+    return io_awaitable<detail::splice_element>(
+        detail::splice_element(fd_in, off_in, fd_out, off_out, detail::transfer_size(len), flags));
 }
 
 /// tee(2): bytes that the second pipe has now as well.
 inline operation tee(int fd_in, int fd_out, std::size_t len, unsigned flags = 0) noexcept {
-    constexpr std::size_t most = 0x7fff'f000;
     return detail::make_operation(
-        uring::prep::tee(fd_in, fd_out, static_cast<unsigned>(len < most ? len : most), flags));
+        uring::prep::tee(fd_in, fd_out, detail::transfer_size(len), flags));
 }
 
 /// pipe2(2), or with no flags pipe(2): 0, and `fds` filled; both are closed if the awaiting

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "support/descriptors.hpp"
+
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace compose_test {
+
+/// Files that show which links of a chain have run.
+class with_files : public coil_test::no_descriptor_leak {
+protected:
+    static coil_test::descriptor temporary_file() {
+        return coil_test::descriptor{::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
+    }
+    static std::string contents(int fd) {
+        std::string text(100, '\0');
+        text.resize(static_cast<std::size_t>(::pread(fd, text.data(), text.size(), 0)));
+        return text;
+    }
+};
+
+} // namespace compose_test
