@@ -12,6 +12,7 @@
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
+#include <coil/io/descriptor.hpp>
 #include <coil/io/directory.hpp>
 #include <coil/io/file.hpp>
 #include <coil/io/message.hpp>

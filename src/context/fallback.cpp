@@ -10,6 +10,9 @@ namespace coil::detail {
 
 int perform_directly(const uring::sqe& request) noexcept {
     const auto checked = [](int result) { return result < 0 ? -errno : result; };
+    if ((request.flags & uring::sqe_flag::fixed_file) != 0) {
+        return -EOPNOTSUPP; // only the ring knows what file that is
+    }
     const auto* address = reinterpret_cast<const ::sockaddr*>(request.addr);
     switch (static_cast<uring::opcode>(request.opcode)) {
     case uring::opcode::socket:

@@ -2,6 +2,7 @@
 
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/io/descriptor.hpp>
 #include <coil/io/path_argument.hpp>
 #include <coil/uring/prep.hpp>
 
@@ -26,30 +27,36 @@ namespace coil::io {
 inline constexpr ::off_t current_position = -1;
 
 /// read(2), pread(2): bytes read, 0 at the end of the file.
-inline operation read(int fd, mutable_buffer buf, ::off_t offset = current_position) noexcept {
-    return detail::make_operation(uring::prep::read(
-        fd, buf.data(), detail::transfer_size(buf.size()), static_cast<std::uint64_t>(offset)));
+inline operation read(descriptor fd, mutable_buffer buf,
+                      ::off_t offset = current_position) noexcept {
+    return detail::make_operation(fd, uring::prep::read(fd.number(), buf.data(),
+                                                        detail::transfer_size(buf.size()),
+                                                        static_cast<std::uint64_t>(offset)));
 }
 
 /// write(2), pwrite(2): bytes written, perhaps fewer than asked. In the middle of a `&&` chain a
 /// short write ends the chain.
-inline operation write(int fd, const_buffer buf, ::off_t offset = current_position) noexcept {
-    return detail::make_operation(uring::prep::write(
-        fd, buf.data(), detail::transfer_size(buf.size()), static_cast<std::uint64_t>(offset)));
+inline operation write(descriptor fd, const_buffer buf,
+                       ::off_t offset = current_position) noexcept {
+    return detail::make_operation(fd, uring::prep::write(fd.number(), buf.data(),
+                                                         detail::transfer_size(buf.size()),
+                                                         static_cast<std::uint64_t>(offset)));
 }
 
 /// readv(2), preadv(2). The iovec array must outlive the await.
-inline operation readv(int fd, std::span<const ::iovec> iov,
+inline operation readv(descriptor fd, std::span<const ::iovec> iov,
                        ::off_t offset = current_position) noexcept {
-    return detail::make_operation(uring::prep::readv(
-        fd, iov.data(), static_cast<unsigned>(iov.size()), static_cast<std::uint64_t>(offset)));
+    return detail::make_operation(fd, uring::prep::readv(fd.number(), iov.data(),
+                                                         static_cast<unsigned>(iov.size()),
+                                                         static_cast<std::uint64_t>(offset)));
 }
 
 /// writev(2), pwritev(2). The iovec array must outlive the await.
-inline operation writev(int fd, std::span<const ::iovec> iov,
+inline operation writev(descriptor fd, std::span<const ::iovec> iov,
                         ::off_t offset = current_position) noexcept {
-    return detail::make_operation(uring::prep::writev(
-        fd, iov.data(), static_cast<unsigned>(iov.size()), static_cast<std::uint64_t>(offset)));
+    return detail::make_operation(fd, uring::prep::writev(fd.number(), iov.data(),
+                                                          static_cast<unsigned>(iov.size()),
+                                                          static_cast<std::uint64_t>(offset)));
 }
 
 /// openat(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile.
@@ -71,16 +78,20 @@ inline descriptor_operation openat2(int dirfd, path_argument path, const ::open_
 }
 
 /// close(2): 0. The descriptor is gone even when an error other than -ECANCELED or -EBADF comes
-/// back.
-inline operation close(int fd) noexcept { return detail::make_operation(uring::prep::close(fd)); }
+/// back. A direct descriptor's slot is free afterwards.
+inline operation close(descriptor fd) noexcept {
+    return detail::make_operation(
+        fd.is_direct() ? uring::prep::close_direct(static_cast<unsigned>(fd.number()))
+                       : uring::prep::close(fd.number()));
+}
 
 /// A turn through the kernel that does nothing: 0.
 inline operation nop() noexcept { return detail::make_operation(uring::prep::nop()); }
 
 /// poll(2) on one descriptor: the events that are there, as soon as one of `events` (POLLIN,
 /// POLLOUT, ...) or POLLERR, POLLHUP is.
-inline operation poll(int fd, unsigned events) noexcept {
-    return detail::make_operation(uring::prep::poll_add(fd, events));
+inline operation poll(descriptor fd, unsigned events) noexcept {
+    return detail::make_operation(fd, uring::prep::poll_add(fd.number(), events));
 }
 
 } // namespace coil::io

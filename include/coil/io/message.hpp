@@ -2,6 +2,7 @@
 
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/io/descriptor.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <sys/socket.h>
@@ -20,10 +21,10 @@ class receive_from_element : public io_element {
 public:
     static constexpr bool needs_result = true;
 
-    receive_from_element(int fd, mutable_buffer buf, int flags, ::sockaddr* address,
+    receive_from_element(io::descriptor fd, mutable_buffer buf, int flags, ::sockaddr* address,
                          ::socklen_t* length) noexcept
-        : io_element(uring::prep::recvmsg(fd, nullptr, flags)), part_{buf.data(), buf.size()},
-          address_(address), length_(length) {}
+        : io_element(request_on(fd, uring::prep::recvmsg(fd.number(), nullptr, flags))),
+          part_{buf.data(), buf.size()}, address_(address), length_(length) {}
 
     ring_entry& arm() noexcept {
         message_.msg_iov = &part_;
@@ -57,29 +58,32 @@ private:
 namespace io {
 
 /// sendto(2): bytes sent. Never raises SIGPIPE.
-inline operation sendto(int fd, const_buffer buf, int flags, const ::sockaddr* address,
+inline operation sendto(descriptor fd, const_buffer buf, int flags, const ::sockaddr* address,
                         ::socklen_t length) noexcept {
-    return detail::make_operation(uring::prep::sendto(
-        fd, buf.data(), detail::transfer_size(buf.size()), flags | MSG_NOSIGNAL, address, length));
+    return detail::make_operation(fd, uring::prep::sendto(fd.number(), buf.data(),
+                                                          detail::transfer_size(buf.size()),
+                                                          flags | MSG_NOSIGNAL, address, length));
 }
 
 /// recvfrom(2): bytes received; the sender's address, and in `*length` its size, which may be
 /// larger than the room there was. Both may be null.
-inline io_awaitable<detail::receive_from_element>
-recvfrom(int fd, mutable_buffer buf, int flags, ::sockaddr* address, ::socklen_t* length) noexcept {
+inline io_awaitable<detail::receive_from_element> recvfrom(descriptor fd, mutable_buffer buf,
+                                                           int flags, ::sockaddr* address,
+                                                           ::socklen_t* length) noexcept {
     return io_awaitable<detail::receive_from_element>(
         detail::receive_from_element(fd, buf, flags, address, length));
 }
 
 /// sendmsg(2): bytes sent, perhaps fewer than asked; in the middle of a `&&` chain all or the chain
 /// ends. Never raises SIGPIPE.
-inline operation sendmsg(int fd, const ::msghdr* message, int flags = 0) noexcept {
-    return detail::make_operation(uring::prep::sendmsg(fd, message, flags | MSG_NOSIGNAL));
+inline operation sendmsg(descriptor fd, const ::msghdr* message, int flags = 0) noexcept {
+    return detail::make_operation(fd,
+                                  uring::prep::sendmsg(fd.number(), message, flags | MSG_NOSIGNAL));
 }
 
 /// recvmsg(2): bytes received. Descriptors that come as control data are the caller's to close.
-inline operation recvmsg(int fd, ::msghdr* message, int flags = 0) noexcept {
-    return detail::make_operation(uring::prep::recvmsg(fd, message, flags));
+inline operation recvmsg(descriptor fd, ::msghdr* message, int flags = 0) noexcept {
+    return detail::make_operation(fd, uring::prep::recvmsg(fd.number(), message, flags));
 }
 
 } // namespace io

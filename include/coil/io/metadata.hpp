@@ -2,6 +2,7 @@
 
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/io/descriptor.hpp>
 #include <coil/io/path_argument.hpp>
 #include <coil/uring/prep.hpp>
 
@@ -25,41 +26,47 @@ inline operation statx(int dirfd, path_argument path, int flags, unsigned mask,
 
 /// fsync(2): 0 when data and metadata are on the device. Only what was written by calls that have
 /// completed before counts; `write && fsync` orders the two.
-inline operation fsync(int fd) noexcept { return detail::make_operation(uring::prep::fsync(fd)); }
+inline operation fsync(descriptor fd) noexcept {
+    return detail::make_operation(fd, uring::prep::fsync(fd.number()));
+}
 
 /// fdatasync(2): as fsync, without metadata that reading the data does not need.
-inline operation fdatasync(int fd) noexcept {
-    return detail::make_operation(uring::prep::fdatasync(fd));
+inline operation fdatasync(descriptor fd) noexcept {
+    return detail::make_operation(fd, uring::prep::fdatasync(fd.number()));
 }
 
 /// sync_file_range(2): 0. Neither metadata nor the device's cache are flushed: no durability.
 /// The ring takes up to 4 GiB − 1 at a time: more gives −EINVAL, as a negative number does; 0 means
 /// to the end of the file.
-inline operation sync_file_range(int fd, ::off_t offset, ::off_t nbytes, unsigned flags) noexcept {
+inline operation sync_file_range(descriptor fd, ::off_t offset, ::off_t nbytes,
+                                 unsigned flags) noexcept {
     uring::sqe request =
-        uring::prep::sync_file_range(fd, static_cast<std::uint64_t>(offset),
+        uring::prep::sync_file_range(fd.number(), static_cast<std::uint64_t>(offset),
                                      static_cast<unsigned>(nbytes), static_cast<int>(flags));
     if (nbytes < 0 || nbytes > UINT32_MAX) {
         request.addr = 1; // has no meaning here, so the kernel refuses it with EINVAL
     }
-    return detail::make_operation(request);
+    return detail::make_operation(fd, request);
 }
 
 /// fallocate(2): 0.
-inline operation fallocate(int fd, int mode, ::off_t offset, ::off_t len) noexcept {
-    return detail::make_operation(uring::prep::fallocate(
-        fd, mode, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(len)));
+inline operation fallocate(descriptor fd, int mode, ::off_t offset, ::off_t len) noexcept {
+    return detail::make_operation(fd, uring::prep::fallocate(fd.number(), mode,
+                                                             static_cast<std::uint64_t>(offset),
+                                                             static_cast<std::uint64_t>(len)));
 }
 
 /// ftruncate(2): 0. Kernels before 6.9: by the system call, at once.
-inline operation ftruncate(int fd, ::off_t length) noexcept {
-    return detail::make_operation(uring::prep::ftruncate(fd, static_cast<std::uint64_t>(length)));
+inline operation ftruncate(descriptor fd, ::off_t length) noexcept {
+    return detail::make_operation(
+        fd, uring::prep::ftruncate(fd.number(), static_cast<std::uint64_t>(length)));
 }
 
 /// posix_fadvise(2): 0 or −errno, where the library's function gives a positive one.
-inline operation fadvise(int fd, ::off_t offset, ::off_t len, int advice) noexcept {
-    return detail::make_operation(uring::prep::fadvise(fd, static_cast<std::uint64_t>(offset),
-                                                       static_cast<std::uint64_t>(len), advice));
+inline operation fadvise(descriptor fd, ::off_t offset, ::off_t len, int advice) noexcept {
+    return detail::make_operation(
+        fd, uring::prep::fadvise(fd.number(), static_cast<std::uint64_t>(offset),
+                                 static_cast<std::uint64_t>(len), advice));
 }
 
 /// madvise(2): 0. The memory must stay mapped until the await returns.
@@ -83,14 +90,16 @@ inline operation setxattr(path_argument path, const char* name, const_buffer val
 }
 
 /// fgetxattr(2), as getxattr.
-inline operation fgetxattr(int fd, const char* name, mutable_buffer value) noexcept {
-    return detail::make_operation(uring::prep::fgetxattr(fd, name, value.data(), value.size()));
+inline operation fgetxattr(descriptor fd, const char* name, mutable_buffer value) noexcept {
+    return detail::make_operation(
+        fd, uring::prep::fgetxattr(fd.number(), name, value.data(), value.size()));
 }
 
 /// fsetxattr(2), as setxattr.
-inline operation fsetxattr(int fd, const char* name, const_buffer value, int flags = 0) noexcept {
+inline operation fsetxattr(descriptor fd, const char* name, const_buffer value,
+                           int flags = 0) noexcept {
     return detail::make_operation(
-        uring::prep::fsetxattr(fd, name, value.data(), value.size(), flags));
+        fd, uring::prep::fsetxattr(fd.number(), name, value.data(), value.size(), flags));
 }
 
 } // namespace coil::io

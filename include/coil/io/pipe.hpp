@@ -2,6 +2,7 @@
 
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/io/descriptor.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <cstddef>
@@ -17,16 +18,23 @@ namespace coil {
 
 namespace detail {
 
+/// A flag says that the source is direct, as the entry's own says it of the target.
+constexpr unsigned splice_flags(io::descriptor fd_in, unsigned flags) noexcept {
+    return fd_in.is_direct() ? flags | uring::splice_flag::fd_in_fixed
+                             : flags & ~uring::splice_flag::fd_in_fixed;
+}
+
 /// splice(2) with offsets by pointer, which the ring has not: they are read when the await begins
 /// and moved on when it has ended.
 class splice_element : public io_element {
 public:
     static constexpr bool needs_result = true;
 
-    splice_element(int fd_in, ::off64_t* off_in, int fd_out, ::off64_t* off_out, unsigned len,
-                   unsigned flags) noexcept
-        : io_element(uring::prep::splice(fd_in, 0, fd_out, 0, len, flags)), in_(off_in),
-          out_(off_out) {}
+    splice_element(io::descriptor fd_in, ::off64_t* off_in, io::descriptor fd_out,
+                   ::off64_t* off_out, unsigned len, unsigned flags) noexcept
+        : io_element(request_on(fd_out, uring::prep::splice(fd_in.number(), 0, fd_out.number(), 0,
+                                                            len, splice_flags(fd_in, flags)))),
+          in_(off_in), out_(off_out) {}
 
     ring_entry& arm() noexcept {
         entry_.request.splice_off_in = offset(in_);
@@ -91,17 +99,19 @@ namespace io {
 
 /// splice(2): bytes moved, 0 when there is no more. One of the two is a pipe. A null offset means
 /// the file's position, and is what a pipe takes; others are moved on by what was spliced.
-inline io_awaitable<detail::splice_element> splice(int fd_in, ::off64_t* off_in, int fd_out,
-                                                   ::off64_t* off_out, std::size_t len,
-                                                   unsigned flags = 0) noexcept {
+inline io_awaitable<detail::splice_element> splice(descriptor fd_in, ::off64_t* off_in,
+                                                   descriptor fd_out, ::off64_t* off_out,
+                                                   std::size_t len, unsigned flags = 0) noexcept {
     return io_awaitable<detail::splice_element>(
         detail::splice_element(fd_in, off_in, fd_out, off_out, detail::transfer_size(len), flags));
 }
 
 /// tee(2): bytes that the second pipe has now as well.
-inline operation tee(int fd_in, int fd_out, std::size_t len, unsigned flags = 0) noexcept {
-    return detail::make_operation(
-        uring::prep::tee(fd_in, fd_out, detail::transfer_size(len), flags));
+inline operation tee(descriptor fd_in, descriptor fd_out, std::size_t len,
+                     unsigned flags = 0) noexcept {
+    return detail::make_operation(fd_out, uring::prep::tee(fd_in.number(), fd_out.number(),
+                                                           detail::transfer_size(len),
+                                                           detail::splice_flags(fd_in, flags)));
 }
 
 /// pipe2(2), or with no flags pipe(2): 0, and `fds` filled; both are closed if the awaiting

@@ -2,6 +2,7 @@
 
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/io/descriptor.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <sys/socket.h>
@@ -17,43 +18,45 @@ inline descriptor_operation socket(int domain, int type, int protocol = 0) noexc
 }
 
 /// bind(2): 0.
-inline operation bind(int fd, const ::sockaddr* address, ::socklen_t length) noexcept {
-    return detail::make_operation(uring::prep::bind(fd, address, length));
+inline operation bind(descriptor fd, const ::sockaddr* address, ::socklen_t length) noexcept {
+    return detail::make_operation(fd, uring::prep::bind(fd.number(), address, length));
 }
 
 /// listen(2): 0.
-inline operation listen(int fd, int backlog) noexcept {
-    return detail::make_operation(uring::prep::listen(fd, backlog));
+inline operation listen(descriptor fd, int backlog) noexcept {
+    return detail::make_operation(fd, uring::prep::listen(fd.number(), backlog));
 }
 
 /// accept4(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile.
 /// `flags`: SOCK_NONBLOCK, SOCK_CLOEXEC.
-inline descriptor_operation accept(int fd, ::sockaddr* address = nullptr,
+inline descriptor_operation accept(descriptor fd, ::sockaddr* address = nullptr,
                                    ::socklen_t* length = nullptr, int flags = 0) noexcept {
-    return detail::make_descriptor_operation(uring::prep::accept(fd, address, length, flags));
+    return detail::make_descriptor_operation(
+        detail::request_on(fd, uring::prep::accept(fd.number(), address, length, flags)));
 }
 
 /// connect(2): 0.
-inline operation connect(int fd, const ::sockaddr* address, ::socklen_t length) noexcept {
-    return detail::make_operation(uring::prep::connect(fd, address, length));
+inline operation connect(descriptor fd, const ::sockaddr* address, ::socklen_t length) noexcept {
+    return detail::make_operation(fd, uring::prep::connect(fd.number(), address, length));
 }
 
 /// send(2): bytes sent, perhaps fewer than asked. In the middle of a `&&` chain all is sent or the
 /// chain ends. The kernel never raises SIGPIPE for it: a closed connection gives -EPIPE.
-inline operation send(int fd, const_buffer buf, int flags = 0) noexcept {
-    return detail::make_operation(
-        uring::prep::send(fd, buf.data(), detail::transfer_size(buf.size()), flags | MSG_NOSIGNAL));
+inline operation send(descriptor fd, const_buffer buf, int flags = 0) noexcept {
+    return detail::make_operation(fd, uring::prep::send(fd.number(), buf.data(),
+                                                        detail::transfer_size(buf.size()),
+                                                        flags | MSG_NOSIGNAL));
 }
 
 /// recv(2): bytes received, 0 when the peer has shut down its side.
-inline operation recv(int fd, mutable_buffer buf, int flags = 0) noexcept {
+inline operation recv(descriptor fd, mutable_buffer buf, int flags = 0) noexcept {
     return detail::make_operation(
-        uring::prep::recv(fd, buf.data(), detail::transfer_size(buf.size()), flags));
+        fd, uring::prep::recv(fd.number(), buf.data(), detail::transfer_size(buf.size()), flags));
 }
 
 /// shutdown(2): 0.
-inline operation shutdown(int fd, int how) noexcept {
-    return detail::make_operation(uring::prep::shutdown(fd, how));
+inline operation shutdown(descriptor fd, int how) noexcept {
+    return detail::make_operation(fd, uring::prep::shutdown(fd.number(), how));
 }
 
 } // namespace coil::io
