@@ -23,6 +23,11 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
     switch (kind) {
     case completion_kind::entry: {
         auto& entry = *reinterpret_cast<ring_entry*>(address);
+        constexpr std::uint32_t parts = uring::cqe_flag::more | uring::cqe_flag::notif;
+        if ((completion.flags & parts) != 0) [[unlikely]] {
+            entry.owner->on_part(entry, completion);
+            break;
+        }
         entry.result = completion.res;
         entry.flags = completion.flags;
         entry.owner->on_completion(entry);

@@ -62,8 +62,8 @@ void event_loop::submit(io_wait& wait) noexcept {
             return;
         }
     }
-    if (queued_.empty() && in_flight_ + wait.entries_ <= max_in_flight_ && make_room(wait.entries_))
-        [[likely]] {
+    if (queued_.empty() && in_flight_ + wait.entries_ <= limit_ && !wait.alone_ &&
+        make_room(wait.entries_)) [[likely]] {
         push_entries(wait);
         return;
     }
@@ -80,11 +80,19 @@ void event_loop::push_entries(io_wait& wait) noexcept {
         ring_->commit(slot);
     }
     in_flight_ += wait.entries_;
+    if (wait.alone_ || wait.multishot_) [[unlikely]] {
+        if (wait.alone_) {
+            limit_ = 0; // until it is over: see end_alone()
+        } else {
+            ++multishots_;
+        }
+    }
 }
 
-/// Whether the bound lets it go. A chain longer than the bound goes when it is alone.
+/// Whether the bound lets it go. A chain longer than the bound goes when nothing else that ends by
+/// itself is in flight.
 bool event_loop::may_fly(const io_wait& wait) const noexcept {
-    return in_flight_ == 0 || in_flight_ + wait.entries_ <= max_in_flight_;
+    return in_flight_ == multishots_ || (in_flight_ + wait.entries_ <= limit_ && !wait.alone_);
 }
 
 /// Whether something is held back only because the queue is full.
@@ -121,7 +129,7 @@ void event_loop::dequeue(io_wait& wait) noexcept {
 
 void event_loop::request_cancel(io_wait& wait) noexcept {
     for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
-        if (entry->completed) {
+        if (io_wait::is_settled(*entry)) {
             continue;
         }
         if (!make_room(1)) {

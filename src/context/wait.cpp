@@ -1,4 +1,5 @@
 #include <coil/context/event_loop.hpp>
+#include <coil/context/multishot.hpp>
 #include <coil/context/wait.hpp>
 
 #include <cerrno>
@@ -25,7 +26,21 @@ void wait_base::finish() noexcept {
         }
     }
     enter(phase::done);
-    loop().make_ready(node(), node().coroutine);
+    make_waiter_ready();
+}
+
+void wait_base::make_waiter_ready() noexcept {
+    if (node().coroutine) {
+        loop().make_ready(node(), node().coroutine);
+    }
+}
+
+void wait_base::leave() noexcept {
+    stop_observing();
+    if (is(phase::done)) {
+        loop().withdraw(node(), node().coroutine);
+    }
+    node().coroutine = nullptr;
 }
 
 void wait_base::stop_observing() noexcept {
@@ -44,7 +59,7 @@ void wait_base::post_stop() noexcept {
 bool wait_base::stop_delivered() noexcept {
     word_.fetch_or(delivered, std::memory_order_relaxed);
     if (is(phase::done)) {
-        loop().make_ready(node(), node().coroutine);
+        make_waiter_ready();
     }
     return pending();
 }
@@ -53,7 +68,9 @@ void wait_base::forget() noexcept {
     while (stop_is_coming()) {
         loop().deliver_inbox();
     }
-    loop().withdraw(node(), node().coroutine);
+    if (node().coroutine) {
+        loop().withdraw(node(), node().coroutine);
+    }
 }
 
 namespace {
@@ -98,6 +115,12 @@ void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_st
     completions_due_ = entries;
     every_result_ = needs_every_result;
     first.owner = this;
+    if ((first.request.flags & uring::sqe_flag::io_drain) != 0) [[unlikely]] {
+        // The loop keeps the order: the kernel refuses the flag on a ring that has ever used
+        // CQE_SKIP_SUCCESS, and would wait for the loop's own read of its wake-up descriptor.
+        first.request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::io_drain);
+        alone_ = true;
+    }
     if (token.stop_requested()) {
         fail(-ECANCELED);
         return;
@@ -176,11 +199,29 @@ void io_wait::on_completion(ring_entry& entry) noexcept {
     }
     if (completions_due_ == 0) {
         loop().left_flight(entries_);
+        if (alone_ || multishot_) [[unlikely]] {
+            if (alone_) {
+                loop().end_alone();
+            } else {
+                loop().left_multishot();
+            }
+        }
         if (entries_ > 1 || first_->next != nullptr) {
             on_submission_complete();
         } else {
             end_if_quiet();
         }
+    }
+}
+
+void io_wait::on_part(ring_entry& entry, const uring::cqe& completion) noexcept {
+    if ((completion.flags & uring::cqe_flag::notif) != 0) {
+        on_completion(entry); // its result came before
+    } else if (multishot_) {
+        static_cast<multishot_source&>(*this).on_result(completion);
+    } else {
+        entry.result = completion.res;
+        entry.flags = completion.flags;
     }
 }
 
@@ -237,6 +278,9 @@ void io_wait::end_if_quiet() noexcept {
         loop().forget_retry(*this);
     }
     finish();
+    if (multishot_) [[unlikely]] {
+        static_cast<multishot_source&>(*this).on_end();
+    }
 }
 
 void io_wait::abandon() noexcept {

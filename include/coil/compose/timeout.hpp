@@ -82,7 +82,7 @@ kernel_timed_element(timed_element<Element>&&) -> kernel_timed_element<Element>;
 
 /// The await of a limited operation: see timeout(op, d).
 template <element Element>
-class io_awaiter<timed_element<Element>> : io_wait, timer_node {
+class io_awaiter<timed_element<Element>> : protected io_wait, timer_node {
 public:
     explicit io_awaiter(timed_element<Element>&& e) noexcept
         : timer_node(&expired), element_(std::move(e)) {}
@@ -101,17 +101,7 @@ public:
 
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        event_loop& loop = required_loop();
-        start(loop, waiter, stop_token_of(waiter), element_.arm(), Element::entries,
-              needs_every_result<Element>);
-        if (pending()) {
-            const std::int64_t deadline = element_.origin() == sleep_awaitable::from::now
-                                              ? deadline_after(loop.now_ns(), element_.ns())
-                                              : element_.ns();
-            if (!loop.arm(*this, deadline)) {
-                cancel(); // no memory for timers: an operation without its limit would be worse
-            }
-        }
+        launch(required_loop(), waiter, stop_token_of(waiter));
     }
 
     auto await_resume() noexcept(noexcept(std::declval<Element&>().result())) {
@@ -120,6 +110,20 @@ public:
         }
         resumed();
         return element_.result();
+    }
+
+protected:
+    void launch(event_loop& loop, std::coroutine_handle<> waiter,
+                inplace_stop_token token) noexcept {
+        start(loop, waiter, token, element_.arm(), Element::entries, needs_every_result<Element>);
+        if (pending()) {
+            const std::int64_t deadline = element_.origin() == sleep_awaitable::from::now
+                                              ? deadline_after(loop.now_ns(), element_.ns())
+                                              : element_.ns();
+            if (!loop.arm(*this, deadline)) {
+                cancel(); // no memory for timers: an operation without its limit would be worse
+            }
+        }
     }
 
 private:

@@ -72,7 +72,7 @@ inline constexpr bool needs_every_result = [] {
 /// awaitable, so that the operands of `a && b` are plain data that the compiler dissolves, and only
 /// what is in flight takes room in the coroutine's frame.
 template <element Element>
-class io_awaiter : io_wait {
+class io_awaiter : protected io_wait {
 public:
     explicit io_awaiter(Element&& e) noexcept : element_(std::move(e)) {}
     io_awaiter(const io_awaiter&) = delete;
@@ -89,13 +89,18 @@ public:
 
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        start(required_loop(), waiter, stop_token_of(waiter), element_.arm(), Element::entries,
-              needs_every_result<Element>);
+        launch(required_loop(), waiter, stop_token_of(waiter));
     }
 
     auto await_resume() noexcept(noexcept(std::declval<Element&>().result())) {
         resumed();
         return element_.result();
+    }
+
+protected:
+    void launch(event_loop& loop, std::coroutine_handle<> waiter,
+                inplace_stop_token token) noexcept {
+        start(loop, waiter, token, element_.arm(), Element::entries, needs_every_result<Element>);
     }
 
 private:

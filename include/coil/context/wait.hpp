@@ -12,6 +12,7 @@ namespace coil::detail {
 
 class event_loop;
 class io_wait;
+class multishot_source;
 
 /// The loop that runs on this thread.
 constinit inline thread_local event_loop* current_loop = nullptr;
@@ -106,8 +107,19 @@ protected:
         });
     }
 
-    /// The wait is over: the coroutine becomes ready.
+    /// The wait is over: the coroutine, if there is one yet, becomes ready.
     void finish() noexcept;
+
+    // A wait may begin before anybody waits (begin() with no coroutine): eager operations.
+
+    /// From now on `waiter` waits for it; only while it is pending.
+    template <class Self>
+    void join(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept {
+        node().coroutine = waiter;
+        observe<Self>(token);
+    }
+    /// The coroutine that joined is destroyed before it was resumed.
+    void leave() noexcept;
 
     /// Before a pending wait is destroyed: no stop reaches it any more.
     void stop_observing() noexcept;
@@ -134,6 +146,7 @@ private:
         return (word_.load(std::memory_order_relaxed) & (posted | delivered)) == posted;
     }
     [[nodiscard]] bool on_owner_thread() const noexcept { return &loop() == current_loop; }
+    void make_waiter_ready() noexcept;
     void post_stop() noexcept;
     /// True when the wait is still pending.
     bool stop_delivered() noexcept;
@@ -171,6 +184,10 @@ enum class completion_kind : std::uint64_t {
 
 /// An await of one SQE or of a linked chain of them.
 ///
+/// A zero-copy send posts two CQEs: the first has the result and the mark that there will be more,
+/// the second says that the buffer is free again. Only the second completes the entry. A multishot
+/// request posts any number; the one without that mark completes it (see multishot_source).
+///
 /// In a chain every entry but the last carries CQE_SKIP_SUCCESS, so the kernel posts exactly one
 /// CQE for the whole: the last entry's when all went well, else that of the entry that failed (it
 /// then cancels the rest in silence). Chains that need every result, and kernels without the flag,
@@ -184,6 +201,7 @@ public:
 
 protected:
     io_wait() noexcept = default;
+    explicit io_wait(bool is_multishot) noexcept : multishot_(is_multishot) {}
     ~io_wait() = default;
 
     /// A derived class's destructor, while the entries still exist: cancels what is in flight and
@@ -198,12 +216,24 @@ protected:
     void start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept;
 
+    /// The user_data of the first entry.
+    [[nodiscard]] std::uint64_t first_key() const noexcept {
+        return reinterpret_cast<std::uintptr_t>(first_);
+    }
+
+    /// Before another start(), when the one before has ended.
+    void begin_again() noexcept { cancelling_ = false; }
+
 private:
     friend class event_loop;
     friend class wait_base;
 
     void arrange_submission() noexcept;
+    [[nodiscard]] static bool is_settled(const ring_entry& entry) noexcept {
+        return entry.completed || (entry.flags & uring::cqe_flag::more) != 0;
+    }
     void on_completion(ring_entry& entry) noexcept;
+    void on_part(ring_entry& entry, const uring::cqe& completion) noexcept;
     void on_submission_complete() noexcept;
     void on_cancel_answered(int answer) noexcept;
     void answer_submission(int result) noexcept;
@@ -217,6 +247,8 @@ private:
     std::uint16_t cancels_due_ = 0;     // CQEs that cancel requests will still post
     bool every_result_ = false;         // each entry must complete by itself
     bool one_completion_ = false;       // the submission posts one CQE in all
+    bool alone_ = false;                // nothing else may be in flight with it, see io::drain
+    bool multishot_ = false;            // it is a multishot_source
     bool cancelling_ = false;
     bool queued_ = false;   // in the loop's back-pressure queue, not yet submitted
     bool retrying_ = false; // in the loop's queue of cancellations to ask for again

@@ -1,0 +1,174 @@
+#pragma once
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/sleep.hpp>
+#include <coil/context/timer_wheel.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/uring/abi.hpp>
+
+#include <array>
+#include <cerrno>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace coil {
+
+namespace detail {
+
+class multishot_awaiter;
+
+/// One completion of a multishot request. `extra` is what its source noted when it arrived.
+struct multishot_result {
+    int value = 0;
+    std::uint32_t flags = 0;
+    std::uint64_t extra = 0;
+};
+
+/// Results that nobody has asked for yet, oldest first. A few have room inside.
+class multishot_results {
+public:
+    [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+    [[nodiscard]] std::size_t size() const noexcept { return count_; }
+    [[nodiscard]] multishot_result& newest() noexcept { return at(count_ - 1); }
+
+    /// False when there is no memory for it.
+    [[nodiscard]] bool push(const multishot_result& r) noexcept {
+        if (count_ == capacity_ && !grow()) [[unlikely]] {
+            return false;
+        }
+        at(count_++) = r;
+        return true;
+    }
+    multishot_result pop() noexcept {
+        const multishot_result r = at(0);
+        first_ = (first_ + 1) % capacity_;
+        --count_;
+        return r;
+    }
+
+private:
+    multishot_result& at(std::size_t i) noexcept {
+        return (more_ ? more_.get() : inside_.data())[(first_ + i) % capacity_];
+    }
+    bool grow() noexcept;
+
+    std::array<multishot_result, 2> inside_;
+    std::unique_ptr<multishot_result[]> more_;
+    std::size_t first_ = 0;
+    std::size_t count_ = 0;
+    std::size_t capacity_ = 2;
+};
+
+/// A request that the kernel answers again and again, and what of its answers has not been taken.
+/// The first next() submits it, and so does the first after it has ended: for the end of a
+/// multishot request means nothing by itself (its completions overflowed, the buffers ran out).
+///
+/// It belongs to the context of the first next(). All of it happens on that thread.
+///
+/// A derived class calls close() in its destructor, and has
+/// - `prepare()`: fills the request; 0, or −errno to say instead of submitting it, or `wait` when
+///   resume() will be called later;
+/// - `arrived()`: a completion came; false when it is to be ignored;
+/// - `discard()`: nobody will ask for this result.
+class multishot_source : io_wait {
+public:
+    /// Results that wait before the request is cancelled, to be submitted again when they have been
+    /// taken: a slow consumer slows the kernel down instead of filling memory.
+    static constexpr std::size_t high_water = 64;
+
+    multishot_source(const multishot_source&) = delete;
+    multishot_source& operator=(const multishot_source&) = delete;
+
+    [[nodiscard]] bool is_active() const noexcept { return pending(); }
+    [[nodiscard]] event_loop* loop_or_null() const noexcept { return home_; }
+    [[nodiscard]] std::uint64_t key() const noexcept {
+        return reinterpret_cast<std::uintptr_t>(&entry_); // the request's user_data
+    }
+
+protected:
+    static constexpr int wait = 1;
+
+    multishot_source() noexcept : io_wait(true) {}
+    ~multishot_source() = default;
+
+    virtual int prepare(uring::sqe& request) noexcept = 0;
+    virtual bool arrived(multishot_result& /*r*/) noexcept { return true; }
+    virtual void discard(const multishot_result& /*r*/) noexcept {}
+
+    /// Cancels, waits until the kernel has let go, and discards what nobody took.
+    void close() noexcept;
+    /// What prepare() waited for may be there.
+    void resume() noexcept;
+    [[nodiscard]] bool is_waited_for() const noexcept { return awaiter_ != nullptr; }
+    [[nodiscard]] multishot_results& results() noexcept { return results_; }
+    [[nodiscard]] event_loop& home() const noexcept { return *home_; }
+    /// For the derived class's own queue, while nothing is in flight.
+    [[nodiscard]] queue_node& idle_node() noexcept { return node(); }
+    [[nodiscard]] static multishot_source& from_idle_node(queue_node& node) noexcept {
+        return static_cast<multishot_source&>(
+            static_cast<io_wait&>(static_cast<ready_node&>(node)));
+    }
+
+private:
+    friend class io_wait;
+    friend class multishot_awaiter;
+
+    void arm() noexcept;
+    void on_result(const uring::cqe& completion) noexcept;
+    void on_end() noexcept;
+    void deliver(multishot_result r) noexcept;
+
+    ring_entry entry_;
+    event_loop* home_ = nullptr;
+    multishot_awaiter* awaiter_ = nullptr;
+    multishot_results results_;
+    int error_ = 0;        // −ENOMEM: a result was lost behind those in results_
+    bool pausing_ = false; // cancelled because of high_water
+};
+
+/// Waits for a source's next result, perhaps not for ever.
+class multishot_awaiter : wait_base, timer_node {
+public:
+    static constexpr std::int64_t no_limit = INT64_MAX;
+
+    multishot_awaiter(multishot_source& source, std::int64_t ns,
+                      sleep_awaitable::from origin) noexcept
+        : timer_node(&expired), source_(&source), ns_(ns), origin_(origin) {}
+    multishot_awaiter(const multishot_awaiter&) = delete;
+    multishot_awaiter& operator=(const multishot_awaiter&) = delete;
+    ~multishot_awaiter();
+
+    [[nodiscard]] static bool await_ready() noexcept { return false; }
+
+    template <class P>
+    bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        return begin_waiting(required_loop(), waiter, stop_token_of(waiter));
+    }
+
+protected:
+    /// After the await: the result, or −ECANCELED when there was none.
+    [[nodiscard]] multishot_result take() noexcept;
+
+private:
+    friend class multishot_source;
+    friend class wait_base;
+
+    bool begin_waiting(event_loop& loop, std::coroutine_handle<> waiter,
+                       inplace_stop_token token) noexcept;
+    void cancel() noexcept;
+    void end() noexcept;
+    static void expired(timer_node& node) noexcept;
+
+    multishot_source* source_; // null when it was destroyed meanwhile
+    std::int64_t ns_;
+    sleep_awaitable::from origin_;
+    bool refused_ = false; // the task had been asked to stop before
+};
+
+} // namespace detail
+
+} // namespace coil

@@ -1,0 +1,179 @@
+#include <coil/context/multishot.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+namespace coil::detail {
+
+namespace {
+
+[[noreturn]] void end_with(const char* what) noexcept {
+    std::fprintf(stderr, "coil: a multishot stream %s.\n", what);
+    std::abort();
+}
+
+} // namespace
+
+bool multishot_results::grow() noexcept {
+    const std::size_t larger = 4 * capacity_;
+    std::unique_ptr<multishot_result[]> room(new (std::nothrow) multishot_result[larger]);
+    if (!room) {
+        return false;
+    }
+    for (std::size_t i = 0; i < count_; ++i) {
+        room[i] = at(i);
+    }
+    more_ = std::move(room);
+    capacity_ = larger;
+    first_ = 0;
+    return true;
+}
+
+void multishot_source::arm() noexcept {
+    const int answer = prepare(entry_.request);
+    if (answer == wait) {
+        return;
+    }
+    if (answer < 0) {
+        deliver({answer, 0, 0});
+        return;
+    }
+    entry_.flags = 0;
+    entry_.completed = false;
+    begin_again();
+    start(*home_, {}, {}, entry_, 1, false);
+}
+
+void multishot_source::resume() noexcept {
+    if (awaiter_ != nullptr && !is_active()) {
+        arm();
+    }
+}
+
+void multishot_source::on_result(const uring::cqe& completion) noexcept {
+    deliver({completion.res, completion.flags, 0});
+}
+
+/// The request has ended. Whoever waits still wants the next result.
+void multishot_source::on_end() noexcept {
+    const bool paused = std::exchange(pausing_, false);
+    if (!paused || entry_.result != -ECANCELED) {
+        deliver({entry_.result, entry_.flags, 0});
+    }
+    resume();
+}
+
+void multishot_source::deliver(multishot_result r) noexcept {
+    if (!arrived(r)) {
+        return;
+    }
+    if (!results_.push(r)) {
+        discard(r);
+        error_ = -ENOMEM;
+    }
+    if (awaiter_ != nullptr) {
+        awaiter_->end();
+    }
+    if (is_active() && !pausing_ && (error_ != 0 || results_.size() >= high_water)) {
+        pausing_ = true;
+        cancel();
+    }
+}
+
+void multishot_source::close() noexcept {
+    if (awaiter_ != nullptr) {
+        awaiter_->source_ = nullptr;
+        std::exchange(awaiter_, nullptr)->cancel();
+    }
+    release_kernel();
+    while (!results_.empty()) {
+        discard(results_.pop());
+    }
+}
+
+multishot_awaiter::~multishot_awaiter() {
+    if (!pending()) [[likely]] {
+        return;
+    }
+    stop_observing();
+    if (pending()) {
+        if (source_ != nullptr) {
+            source_->awaiter_ = nullptr;
+        }
+        loop().disarm(*this);
+    }
+}
+
+bool multishot_awaiter::begin_waiting(event_loop& loop, std::coroutine_handle<> waiter,
+                                      inplace_stop_token token) noexcept {
+    if (source_->home_ == nullptr) {
+        source_->home_ = &loop;
+    } else if (source_->home_ != &loop) {
+        end_with("is awaited on another context than the one it began on");
+    }
+    if (source_->awaiter_ != nullptr) {
+        end_with("is awaited by two coroutines at once");
+    }
+    if (token.stop_requested()) {
+        refused_ = true;
+        return false;
+    }
+    if (!source_->results_.empty() || source_->error_ != 0) {
+        return false;
+    }
+    begin(loop, waiter);
+    source_->awaiter_ = this;
+    if (!source_->is_active()) {
+        source_->arm();
+    }
+    if (!pending()) {
+        return true; // it is ready already
+    }
+    if (ns_ != no_limit) {
+        const std::int64_t deadline =
+            origin_ == sleep_awaitable::from::now ? deadline_after(loop.now_ns(), ns_) : ns_;
+        if (!loop.arm(*this, deadline)) {
+            cancel(); // no memory for timers
+            return true;
+        }
+    }
+    observe<multishot_awaiter>(token);
+    return true;
+}
+
+void multishot_awaiter::cancel() noexcept {
+    if (pending()) {
+        end();
+    }
+}
+
+void multishot_awaiter::end() noexcept {
+    if (source_ != nullptr) {
+        source_->awaiter_ = nullptr;
+    }
+    if (armed()) {
+        loop().disarm(*this);
+    }
+    finish();
+}
+
+void multishot_awaiter::expired(timer_node& node) noexcept {
+    static_cast<multishot_awaiter&>(node).cancel();
+}
+
+multishot_result multishot_awaiter::take() noexcept {
+    resumed();
+    if (source_ == nullptr || refused_) {
+        return {-ECANCELED, 0, 0};
+    }
+    if (!source_->results_.empty()) {
+        return source_->results_.pop();
+    }
+    if (source_->error_ != 0) {
+        return {std::exchange(source_->error_, 0), 0, 0};
+    }
+    return {-ECANCELED, 0, 0};
+}
+
+} // namespace coil::detail
