@@ -202,6 +202,18 @@ constexpr std::uint16_t buffer_id(const cqe& c) noexcept {
     return static_cast<std::uint16_t>(c.flags >> cqe_flag::buffer_shift);
 }
 
+/// Whether a completion used a provided buffer.
+constexpr bool has_buffer(const cqe& c) noexcept { return (c.flags & cqe_flag::buffer) != 0; }
+
+/// Whether the kernel keeps that buffer and fills the rest of it next (incremental buffer rings,
+/// Linux 6.12).
+constexpr bool has_more_buffer(const cqe& c) noexcept {
+    return (c.flags & cqe_flag::buf_more) != 0;
+}
+
+/// Whether more completions of the same entry follow.
+constexpr bool has_more(const cqe& c) noexcept { return (c.flags & cqe_flag::more) != 0; }
+
 /// `sqe::file_index` for operations that make a direct descriptor: let the kernel choose the slot.
 inline constexpr std::uint32_t file_index_alloc = ~0U;
 

@@ -1,0 +1,118 @@
+#include <coil/uring/buffer_ring.hpp>
+
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <sys/mman.h>
+
+namespace coil::uring {
+namespace {
+
+std::string explain(int error, unsigned group, unsigned entries, bool incremental) {
+    const std::string what =
+        "coil::uring::buffer_ring: group " + std::to_string(group) + " was refused: ";
+    switch (error) {
+    case EINVAL:
+        if (group > 0xffff)
+            return what + "groups are numbered from 0 to 65535";
+        if (!std::has_single_bit(entries) || entries > buffer_ring::max_entries)
+            return what + std::to_string(entries) + " entries are no power of two from 1 to 32768";
+        return incremental ? what + "incremental buffer rings need Linux 6.12; leave that out"
+                           : what + "buffer rings need Linux 5.19; provide_buffers works before";
+    case EEXIST:
+        return what + "the ring has a group of that number already, or belongs to another thread";
+    case ENOMEM:
+        return what + "there is no memory for " + std::to_string(entries) +
+               " entries; RLIMIT_MEMLOCK (ulimit -l) may be what limits it";
+    case EBUSY:
+        return what + "this object has a ring already";
+    default:
+        return what + "io_uring_register failed";
+    }
+}
+
+} // namespace
+
+buffer_ring::buffer_ring(ring& r, unsigned group, unsigned entries, bool incremental) {
+    if (const int error = setup(r, group, entries, incremental); error != 0)
+        throw std::system_error(-error, std::generic_category(),
+                                explain(-error, group, entries, incremental));
+}
+
+buffer_ring::buffer_ring(buffer_ring&& other) noexcept
+    : kernel_(std::exchange(other.kernel_, nullptr)), bufs_(std::exchange(other.bufs_, nullptr)),
+      tail_(other.tail_), mask_(other.mask_), group_(other.group_),
+      incremental_(other.incremental_) {}
+
+buffer_ring& buffer_ring::operator=(buffer_ring&& other) noexcept {
+    if (this != &other) {
+        close();
+        kernel_ = std::exchange(other.kernel_, nullptr);
+        bufs_ = std::exchange(other.bufs_, nullptr);
+        tail_ = other.tail_;
+        mask_ = other.mask_;
+        group_ = other.group_;
+        incremental_ = other.incremental_;
+    }
+    return *this;
+}
+
+int buffer_ring::setup(ring& r, unsigned group, unsigned entries, bool incremental) noexcept {
+    if (kernel_ != nullptr)
+        return -EBUSY;
+    if (group > 0xffff || !std::has_single_bit(entries) || entries > max_entries)
+        return -EINVAL;
+
+    const std::size_t size = entries * sizeof(buf);
+    void* memory =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    // A child that got a copy of these pages could leave the kernel with the wrong ones.
+    ::madvise(memory, size, MADV_DONTFORK);
+
+    buf_reg reg{};
+    reg.ring_addr = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(memory));
+    reg.ring_entries = entries;
+    reg.bgid = static_cast<std::uint16_t>(group);
+    reg.flags = incremental ? pbuf_ring_flag::inc : std::uint16_t{0};
+    kernel& k = r.get_kernel();
+    if (const int error = k.control(register_op::pbuf_ring, &reg, 1); error < 0) {
+        ::munmap(memory, size);
+        return error;
+    }
+    kernel_ = &k;
+    bufs_ = static_cast<buf*>(memory);
+    tail_ = 0;
+    mask_ = static_cast<std::uint16_t>(entries - 1);
+    group_ = static_cast<std::uint16_t>(group);
+    incremental_ = incremental;
+    return 0;
+}
+
+void buffer_ring::close() noexcept {
+    if (kernel_ == nullptr)
+        return;
+    buf_reg reg{};
+    reg.bgid = group_;
+    // What could not be unregistered may still be read; losing a few pages is the lesser evil.
+    if (kernel_->control(register_op::unregister_pbuf_ring, &reg, 1) >= 0)
+        ::munmap(bufs_, entries() * sizeof(buf));
+    kernel_ = nullptr;
+    bufs_ = nullptr;
+}
+
+int buffer_ring::head() const noexcept {
+    if (kernel_ == nullptr)
+        return -EBADF;
+    buf_status status{};
+    status.buf_group = group_;
+    const int error = kernel_->control(register_op::pbuf_status, &status, 1);
+    return error < 0 ? error : static_cast<int>(status.head & 0xffffU);
+}
+
+} // namespace coil::uring
