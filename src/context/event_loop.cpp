@@ -86,12 +86,39 @@ event_loop::~event_loop() {
     // destructors may want the context.
     event_loop* const outer = std::exchange(current_loop, this);
     shut_down();
+    close_ring();
+    deliver_inbox(); // from those who found the ring still open
     current_loop = outer;
     ::close(wake_fd_);
 }
 
-void event_loop::open_ring() {
+void event_loop::attach(ring_attachment& attachment) noexcept {
+    attachment.next_ = attachments_;
+    attachment.link_ = &attachments_;
+    if (attachments_ != nullptr) {
+        attachments_->link_ = &attachment.next_;
+    }
+    attachments_ = &attachment;
+}
+
+void event_loop::detach(ring_attachment& attachment) noexcept {
+    *attachment.link_ = attachment.next_;
+    if (attachment.next_ != nullptr) {
+        attachment.next_->link_ = attachment.link_;
+    }
+}
+
+void event_loop::close_ring() noexcept {
+    while (attachments_ != nullptr) {
+        ring_attachment& attachment = *attachments_;
+        detach(attachment);
+        attachment.ring_gone();
+    }
     ring_.reset();
+}
+
+void event_loop::open_ring() {
+    close_ring();
     if (options_.make_kernel) {
         ring_.emplace(ring_options_for(options_), options_.make_kernel());
     } else {

@@ -22,6 +22,23 @@ class io_context;
 
 namespace coil::detail {
 
+/// Something that is registered with a loop's ring, and must let go of it in time.
+class ring_attachment {
+public:
+    /// The ring is about to be closed; nothing is in flight. The loop has forgotten the attachment.
+    virtual void ring_gone() noexcept = 0;
+
+protected:
+    ring_attachment() noexcept = default;
+    ~ring_attachment() = default;
+
+private:
+    friend class event_loop;
+
+    ring_attachment* next_ = nullptr;
+    ring_attachment** link_ = nullptr;
+};
+
 /// The machine inside an io_context: one thread, one ring, one ready queue, one timer wheel, one
 /// inbox. Everything is the owner thread's alone, except what says "any thread".
 ///
@@ -96,6 +113,12 @@ public:
     void drain(const io_wait& wait) noexcept;
     void forget_retry(io_wait& wait) noexcept;
 
+    // What is registered with the ring.
+    void attach(ring_attachment& attachment) noexcept;
+    void detach(ring_attachment& attachment) noexcept;
+    /// A number that no buffer ring of this loop has had lately.
+    [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return buffer_group_++; }
+
     [[nodiscard]] bool on_owner_thread() const noexcept { return current_loop == this; }
     [[nodiscard]] bool skips_completions() const noexcept { return skips_completions_; }
     [[nodiscard]] io_context& context() noexcept { return context_; }
@@ -114,6 +137,7 @@ private:
     static constexpr std::int64_t timer_gap_ns = 100'000;
 
     void open_ring();
+    void close_ring() noexcept;
     void reopen_ring();
     void bind_to_this_thread();
     void run_ready();
@@ -159,6 +183,8 @@ private:
     std::int64_t retry_at_ns_ = 0;
     std::int64_t no_timer_before_ns_ = 0;
     root_list roots_;
+    ring_attachment* attachments_ = nullptr;
+    std::uint16_t buffer_group_ = 0;
     context_metrics metrics_;
 
     // Idle.

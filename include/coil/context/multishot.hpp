@@ -5,14 +5,17 @@
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/io_result.hpp>
 #include <coil/uring/abi.hpp>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace coil {
@@ -26,6 +29,10 @@ struct multishot_result {
     int value = 0;
     std::uint32_t flags = 0;
     std::uint64_t extra = 0;
+
+    /// In `extra`: the result owns a piece of a buffer_pool.
+    static constexpr std::uint64_t buffer_mark = std::uint64_t{1} << 63;
+    [[nodiscard]] bool has_buffer() const noexcept { return (extra & buffer_mark) != 0; }
 };
 
 /// Results that nobody has asked for yet, oldest first. A few have room inside.
@@ -170,5 +177,67 @@ private:
 };
 
 } // namespace detail
+
+/// What next() of a multishot stream gives: co_await yields the next result, -ECANCELED when the
+/// task was asked to stop or a limit put on it with timeout() has passed first. Then nothing is
+/// lost: what comes later is the result of a later next().
+template <class Stream>
+class [[nodiscard("did you forget to co_await?")]] multishot_next {
+public:
+    explicit multishot_next(Stream& stream) noexcept : stream_(&stream) {}
+
+    class awaiter : detail::multishot_awaiter {
+    public:
+        awaiter(Stream& stream, std::int64_t ns, sleep_awaitable::from origin) noexcept
+            : multishot_awaiter(stream, ns, origin), stream_(&stream) {}
+
+        using multishot_awaiter::await_ready;
+        using multishot_awaiter::await_suspend;
+        [[nodiscard]] auto await_resume() noexcept { return Stream::received(stream_, take()); }
+
+    private:
+        Stream* stream_;
+    };
+
+    [[nodiscard]] awaiter operator co_await() const noexcept {
+        return awaiter(*stream_, ns_, origin_);
+    }
+
+    template <class Rep, class Period>
+    friend multishot_next timeout(multishot_next next,
+                                  std::chrono::duration<Rep, Period> limit) noexcept {
+        next.ns_ = detail::saturated_ns(limit);
+        return next;
+    }
+    template <class Clock, class Duration>
+    friend multishot_next timeout_at(multishot_next next,
+                                     std::chrono::time_point<Clock, Duration> deadline) noexcept {
+        if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
+            next.ns_ = detail::saturated_ns(deadline.time_since_epoch());
+            next.origin_ = sleep_awaitable::from::epoch;
+            return next;
+        } else {
+            return timeout(next, detail::span_until(deadline));
+        }
+    }
+
+private:
+    Stream* stream_;
+    std::int64_t ns_ = detail::multishot_awaiter::no_limit;
+    sleep_awaitable::from origin_ = sleep_awaitable::from::now;
+};
+
+/// A number that a multishot stream gave: a descriptor, events, expirations; or −errno.
+///
+///     while (auto peer = co_await connections.next())
+///         co_spawn(session(net::socket{*peer}));
+class multishot_value : public io_result {
+public:
+    using io_result::io_result;
+
+    /// Whether it is a value: zero is one.
+    [[nodiscard]] explicit operator bool() const noexcept { return has_value(); }
+    [[nodiscard]] int operator*() const noexcept { return *this; }
+};
 
 } // namespace coil

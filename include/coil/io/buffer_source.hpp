@@ -1,0 +1,66 @@
+#pragma once
+
+#include <coil/context/multishot.hpp>
+#include <coil/io/buffer_pool.hpp>
+#include <coil/io/buffer_pool_state.hpp>
+#include <coil/io/descriptor.hpp>
+#include <coil/uring/abi.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace coil::detail {
+
+/// A multishot request whose data comes in a pool's buffers. Where the kernel cannot pick buffers
+/// it is a request for one piece of data, with a buffer of its own, that is made again and again.
+///
+/// A derived class calls close() in its destructor.
+class buffer_source : public multishot_source {
+public:
+    buffer_source(const buffer_source&) = delete;
+    buffer_source& operator=(const buffer_source&) = delete;
+
+    [[nodiscard]] static buffer_source& from_node(queue_node& node) noexcept {
+        return static_cast<buffer_source&>(from_idle_node(node));
+    }
+    /// There is a buffer: goes on if somebody still wants data, else false.
+    bool feed() noexcept;
+
+    /// The buffer of a result that has one.
+    [[nodiscard]] buffer_lease take_lease(const multishot_result& r) noexcept;
+
+protected:
+    /// `cuttable`: a piece that does not fit into a buffer may be followed by the rest in another.
+    buffer_source(buffer_pool& pool, io::descriptor fd, bool cuttable) noexcept;
+    ~buffer_source();
+
+    void close() noexcept;
+
+    /// The request when the kernel picks the buffers, from this group.
+    [[nodiscard]] virtual uring::sqe group_request(unsigned group) noexcept = 0;
+    /// The request with this buffer.
+    [[nodiscard]] virtual uring::sqe own_request(std::byte* data, std::size_t size) noexcept = 0;
+    /// It has succeeded, with this result: how many bytes of the buffer have a meaning.
+    [[nodiscard]] virtual int own_filled(std::byte* /*data*/, int result) noexcept {
+        return result;
+    }
+
+    [[nodiscard]] io::descriptor fd() const noexcept { return fd_; }
+
+private:
+    static constexpr std::uint16_t none = 0xffff;
+
+    int prepare(uring::sqe& request) noexcept final;
+    bool arrived(multishot_result& r) noexcept final;
+    void discard(const multishot_result& r) noexcept final;
+
+    buffer_pool_state& pool_;
+    const io::descriptor fd_;
+    bool cuttable_;
+    bool looked_ = false;       // at what the descriptor is
+    bool starving_ = false;     // in the pool's queue
+    bool refused_once_ = false; // -ENOBUFS although the pool had buffers
+    std::uint16_t own_ = none;  // the buffer of the request in flight, when it is its own
+};
+
+} // namespace coil::detail

@@ -1,0 +1,181 @@
+#pragma once
+
+#include <coil/context/multishot.hpp>
+#include <coil/core/io_result.hpp>
+#include <coil/io/buffer_pool.hpp>
+#include <coil/io/buffer_source.hpp>
+#include <coil/io/descriptor.hpp>
+
+#include <cstddef>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include <sys/socket.h>
+
+// Receiving again and again into buffers of a pool: one request for many pieces of data, and no
+// buffer while there is none.
+//
+// Common to the three streams: each is made and awaited on one context, stays where it was made,
+// and is awaited by one coroutine at a time. Nothing is asked of the kernel before the first
+// next(). A request that the kernel ends is made again by the following next(). When the pool has
+// no buffer, next() waits until one is given back (so do not hold all of them while you wait). Up
+// to 64 results may be waiting to be taken; then the kernel is stopped until they have been.
+// Destroying a stream cancels its request, waits until the kernel has let go, and drops what nobody
+// took.
+
+namespace coil {
+
+/// A piece of received data, or why there is none: a bool, a pointer to the buffer, a result.
+class received_buffer {
+public:
+    received_buffer() noexcept = default;
+    received_buffer(io_result result, buffer_lease lease) noexcept
+        : lease_(std::move(lease)), result_(result) {}
+
+    /// Whether there is data.
+    [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(lease_); }
+    [[nodiscard]] buffer_lease* operator->() noexcept { return &lease_; }
+    [[nodiscard]] buffer_lease& operator*() & noexcept { return lease_; }
+    [[nodiscard]] buffer_lease&& operator*() && noexcept { return std::move(lease_); }
+
+    /// Bytes, 0 at the end of the data (the peer has shut down its side), or −errno.
+    [[nodiscard]] io_result result() const noexcept { return result_; }
+    /// No error when there is data and at its end.
+    [[nodiscard]] std::error_code error() const noexcept { return result_.error(); }
+
+private:
+    buffer_lease lease_;
+    io_result result_;
+};
+
+/// A received message: its data, where it came from, what came along with it.
+class received_message {
+public:
+    received_message() noexcept = default;
+    received_message(io_result result, buffer_lease lease, const ::msghdr& layout) noexcept;
+
+    /// Whether there is a message; an empty one is one.
+    [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(lease_); }
+    [[nodiscard]] received_message* operator->() noexcept { return this; }
+
+    [[nodiscard]] std::span<std::byte> bytes() const noexcept COIL_LIFETIMEBOUND {
+        return payload_;
+    }
+    /// The sender's address, as much of it as there was room for; empty when there is none.
+    [[nodiscard]] std::span<std::byte> name() const noexcept COIL_LIFETIMEBOUND { return name_; }
+    /// Control data, for CMSG_NXTHDR (cmsg(3)). Descriptors in it are the caller's to close.
+    [[nodiscard]] std::span<std::byte> control() const noexcept COIL_LIFETIMEBOUND {
+        return control_;
+    }
+    /// MSG_TRUNC: the message was longer than the buffer. MSG_CTRUNC: so was the control data.
+    [[nodiscard]] int flags() const noexcept { return flags_; }
+
+    /// Bytes of data, or −errno.
+    [[nodiscard]] io_result result() const noexcept { return result_; }
+    [[nodiscard]] std::error_code error() const noexcept { return result_.error(); }
+
+private:
+    buffer_lease lease_;
+    std::span<std::byte> payload_;
+    std::span<std::byte> name_;
+    std::span<std::byte> control_;
+    int flags_ = 0;
+    io_result result_;
+};
+
+namespace io {
+
+/// See recv_multishot.
+class recv_stream final : detail::buffer_source {
+public:
+    recv_stream(descriptor fd, buffer_pool& pool, int flags) noexcept
+        : buffer_source(pool, fd, true), flags_(flags) {}
+    ~recv_stream() { close(); }
+
+    /// The next piece of data; false at the end and on errors, see received_buffer::result().
+    [[nodiscard]] multishot_next<recv_stream> next() noexcept { return multishot_next(*this); }
+
+private:
+    friend class multishot_next<recv_stream>;
+
+    static received_buffer received(recv_stream* self, const detail::multishot_result& r) noexcept;
+    uring::sqe group_request(unsigned group) noexcept override;
+    uring::sqe own_request(std::byte* data, std::size_t size) noexcept override;
+
+    int flags_;
+};
+
+/// See read_multishot.
+class read_stream final : detail::buffer_source {
+public:
+    read_stream(descriptor fd, buffer_pool& pool) noexcept : buffer_source(pool, fd, true) {}
+    ~read_stream() { close(); }
+
+    /// The next piece of data; false at the end and on errors, see received_buffer::result().
+    [[nodiscard]] multishot_next<read_stream> next() noexcept { return multishot_next(*this); }
+
+private:
+    friend class multishot_next<read_stream>;
+
+    static received_buffer received(read_stream* self, const detail::multishot_result& r) noexcept;
+    uring::sqe group_request(unsigned group) noexcept override;
+    uring::sqe own_request(std::byte* data, std::size_t size) noexcept override;
+};
+
+/// See recvmsg_multishot.
+class recvmsg_stream final : detail::buffer_source {
+public:
+    recvmsg_stream(descriptor fd, buffer_pool& pool, int flags, unsigned name_room,
+                   unsigned control_room) noexcept
+        : buffer_source(pool, fd, false), flags_(flags) {
+        layout_.msg_namelen = name_room;
+        layout_.msg_controllen = control_room;
+    }
+    ~recvmsg_stream() { close(); }
+
+    /// The next message; false on errors, see received_message::result().
+    [[nodiscard]] multishot_next<recvmsg_stream> next() noexcept { return multishot_next(*this); }
+
+private:
+    friend class multishot_next<recvmsg_stream>;
+
+    static received_message received(recvmsg_stream* self,
+                                     const detail::multishot_result& r) noexcept;
+    uring::sqe group_request(unsigned group) noexcept override;
+    uring::sqe own_request(std::byte* data, std::size_t size) noexcept override;
+    int own_filled(std::byte* data, int result) noexcept override;
+
+    ::msghdr layout_{};  // only the lengths of name and control data
+    ::msghdr message_{}; // of a request with a buffer of its own
+    ::iovec part_{};
+    int flags_;
+};
+
+/// recv(2) again and again (IORING_OP_RECV multishot, Linux 6.0; before, one request a piece).
+/// `pool` must outlive the call only. On datagram sockets each piece is a datagram, cut off when
+/// the buffer is shorter; an empty one looks like the end: use recvmsg_multishot there.
+[[nodiscard]] inline recv_stream recv_multishot(descriptor fd, buffer_pool& pool,
+                                                int flags = 0) noexcept {
+    return {fd, pool, flags};
+}
+
+/// read(2) again and again from what can be polled: pipes, sockets, terminals, eventfd(2)
+/// (IORING_OP_READ_MULTISHOT, Linux 6.7; before, one request a piece). Regular files give -EBADFD.
+[[nodiscard]] inline read_stream read_multishot(descriptor fd, buffer_pool& pool) noexcept {
+    return {fd, pool};
+}
+
+/// recvmsg(2) again and again (IORING_OP_RECVMSG multishot, Linux 6.0; before, one request a
+/// message). Each buffer holds 16 bytes of the kernel's, `name_room` bytes for the sender's
+/// address, `control_room` for control data, and the message.
+[[nodiscard]] inline recvmsg_stream
+recvmsg_multishot(descriptor fd, buffer_pool& pool, int flags = 0,
+                  unsigned name_room = sizeof(::sockaddr_storage),
+                  unsigned control_room = 0) noexcept {
+    return {fd, pool, flags, name_room, control_room};
+}
+
+} // namespace io
+
+} // namespace coil

@@ -1,0 +1,280 @@
+#include <coil/io/buffer_pool.hpp>
+#include <coil/io/buffer_pool_state.hpp>
+#include <coil/io/buffer_source.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <new>
+
+namespace coil {
+
+namespace detail {
+
+namespace {
+
+constexpr unsigned most_buffers = uring::buffer_ring::max_entries;
+constexpr std::size_t alignment = 4096;
+
+unsigned rounded_count(unsigned wanted) noexcept {
+    return std::bit_ceil(std::clamp(wanted, 1U, most_buffers));
+}
+
+std::size_t rounded_size(std::size_t wanted) noexcept {
+    constexpr std::size_t largest = std::size_t{1} << 30; // a buffer's length is a 32-bit number
+    return (std::clamp(wanted, std::size_t{64}, largest) + 63) / 64 * 64;
+}
+
+} // namespace
+
+void buffer_pool_state::free_memory::operator()(std::byte* p) const noexcept {
+    ::operator delete[](p, std::align_val_t{alignment});
+}
+
+buffer_pool_state::buffer_pool_state(const buffer_pool_options& options)
+    : buffer_size_(rounded_size(options.buffer_size)),
+      chunk_buffers_(rounded_count(options.buffers)),
+      max_buffers_(std::max(chunk_buffers_, rounded_count(options.max_buffers))),
+      incremental_(options.incremental), buffers_(new buffer[max_buffers_]) {
+    chunks_.reserve(max_buffers_ / chunk_buffers_);
+    if (!grow()) {
+        throw std::bad_alloc();
+    }
+}
+
+buffer_pool_state::~buffer_pool_state() {
+    if (event_loop* const loop = loop_.load(std::memory_order_relaxed)) {
+        loop->detach(*this);
+    }
+}
+
+void buffer_pool_state::release() noexcept {
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+        return;
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        event_loop* const loop = loop_.load(std::memory_order_relaxed);
+        if (loop != nullptr && loop != current_loop) {
+            // Only the ring's thread can take the buffers back from it.
+            owners_.store(1, std::memory_order_relaxed);
+            deliver = [](queue_node& node, event_loop&) noexcept {
+                static_cast<buffer_pool_state&>(node).release();
+            };
+            loop->post(*this);
+            return;
+        }
+    }
+    delete this;
+}
+
+bool buffer_pool_state::grow() noexcept {
+    if (count_ + chunk_buffers_ > max_buffers_) {
+        return false;
+    }
+    const std::size_t bytes = chunk_buffers_ * buffer_size_;
+    chunk memory(static_cast<std::byte*>(
+        ::operator new[](bytes, std::align_val_t{alignment}, std::nothrow)));
+    if (!memory) {
+        return false;
+    }
+    chunks_.push_back(std::move(memory)); // there is room
+    for (unsigned i = 0; i < chunk_buffers_; ++i) {
+        make_available(static_cast<std::uint16_t>(count_++));
+    }
+    return true;
+}
+
+/// Makes this loop's ring the one that fills the buffers, by itself where the kernel can.
+int buffer_pool_state::attach(event_loop& loop, bool bytes) noexcept {
+    if (loop_.load(std::memory_order_relaxed) != nullptr) {
+        return -EXDEV;
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        loop_.store(&loop, std::memory_order_relaxed);
+    }
+    loop.attach(*this);
+    if (!loop.ring().supports(uring::opcode::send_zc)) {
+        return 0; // Linux 6.0: receives that go on came with it
+    }
+    const auto set_up = [&](bool incremental) {
+        int error = -EEXIST; // a group of the user's own
+        for (int attempt = 0; attempt < 64 && error == -EEXIST; ++attempt) {
+            error = ring_.setup(loop.ring(), loop.next_buffer_group(), max_buffers_, incremental);
+        }
+        return error == 0;
+    };
+    // Where neither can be had each request brings its buffer.
+    if (!(incremental_ && bytes && set_up(true)) && !set_up(false)) {
+        return 0;
+    }
+    std::uint16_t id = std::exchange(free_, none);
+    ready_ = 0;
+    while (id != none) {
+        const std::uint16_t following = buffers_[id].next;
+        make_available(id);
+        id = following;
+    }
+    return 0;
+}
+
+void buffer_pool_state::ring_gone() noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        loop_.store(nullptr, std::memory_order_relaxed);
+    }
+    ring_.close();
+    for (unsigned id = 0; id < count_; ++id) {
+        if (std::exchange(buffers_[id].with_kernel, false)) {
+            --ready_;
+            drop(static_cast<std::uint16_t>(id));
+        }
+    }
+}
+
+int buffer_pool_state::prepare(event_loop& loop, bool bytes, queue_node& stream) noexcept {
+    if (loop_.load(std::memory_order_relaxed) != &loop) {
+        if (const int error = attach(loop, bytes); error < 0) {
+            return error;
+        }
+    }
+    if (ring_.incremental() && !bytes) {
+        return -EINVAL;
+    }
+    if (ready_ == 0) {
+        take_returned();
+    }
+    if (ready_ == 0 && !grow()) {
+        starved_.push(stream);
+        return 1;
+    }
+    return 0;
+}
+
+std::uint16_t buffer_pool_state::take_free() noexcept {
+    const std::uint16_t id = free_;
+    free_ = buffers_[id].next;
+    --ready_;
+    return id;
+}
+
+std::uint32_t buffer_pool_state::filled(std::uint16_t id, std::uint32_t bytes, bool last) noexcept {
+    buffer& b = buffers_[id];
+    const std::uint32_t begin = b.filled;
+    b.filled += bytes;
+    b.references.fetch_add(1, std::memory_order_relaxed);
+    if (last) {
+        if (std::exchange(b.with_kernel, false)) {
+            --ready_;
+        }
+        b.references.fetch_sub(1, std::memory_order_relaxed); // the piece keeps it
+    }
+    return begin;
+}
+
+/// A buffer that nobody refers to any more.
+void buffer_pool_state::make_available(std::uint16_t id) noexcept {
+    buffer& b = buffers_[id];
+    b.references.store(1, std::memory_order_relaxed);
+    b.filled = 0;
+    ++ready_;
+    if (ring_) {
+        b.with_kernel = true;
+        ring_.add(address(id), static_cast<std::uint32_t>(buffer_size_), id);
+        ring_.publish();
+    } else {
+        b.next = free_;
+        free_ = id;
+    }
+}
+
+void buffer_pool_state::drop(std::uint16_t id) noexcept {
+    if (buffers_[id].references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        make_available(id);
+    }
+}
+
+void buffer_pool_state::give_back(std::uint16_t id) noexcept {
+    if (buffers_[id].references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+        return;
+    }
+    event_loop* const here = current_loop;
+    if (here != nullptr && here == loop_.load(std::memory_order_relaxed)) {
+        make_available(id);
+        feed_starved();
+        return;
+    }
+    const std::lock_guard lock(mutex_);
+    buffers_[id].next = returned_;
+    returned_ = id;
+    event_loop* const loop = loop_.load(std::memory_order_relaxed);
+    if (loop != nullptr && !posted_) {
+        posted_ = true;
+        retain();
+        deliver = [](queue_node& node, event_loop&) noexcept {
+            auto& self = static_cast<buffer_pool_state&>(node);
+            {
+                const std::lock_guard delivered(self.mutex_);
+                self.posted_ = false;
+            }
+            self.take_returned();
+            self.feed_starved();
+            self.release();
+        };
+        loop->post(*this);
+    }
+}
+
+void buffer_pool_state::take_returned() noexcept {
+    std::uint16_t id = none;
+    {
+        const std::lock_guard lock(mutex_);
+        id = std::exchange(returned_, none);
+    }
+    while (id != none) {
+        const std::uint16_t following = buffers_[id].next;
+        make_available(id);
+        id = following;
+    }
+}
+
+/// One stream for one buffer: it has data waiting, and when it has taken it, it feeds the next.
+void buffer_pool_state::feed_starved() noexcept {
+    while (ready_ > 0 && !starved_.empty()) {
+        if (buffer_source::from_node(starved_.pop()).feed()) {
+            return;
+        }
+    }
+}
+
+} // namespace detail
+
+void buffer_lease::give_back() noexcept {
+    detail::buffer_pool_state* const pool = std::exchange(pool_, nullptr);
+    pool->give_back(id_);
+    pool->release();
+}
+
+buffer_pool::buffer_pool(const buffer_pool_options& options)
+    : state_(new detail::buffer_pool_state(options)) {}
+
+buffer_pool::buffer_pool(unsigned buffers, std::size_t buffer_size)
+    : buffer_pool([&] {
+          buffer_pool_options options;
+          options.buffers = buffers;
+          options.buffer_size = buffer_size;
+          return options;
+      }()) {}
+
+buffer_pool::~buffer_pool() {
+    if (state_ != nullptr) {
+        state_->release();
+    }
+}
+
+std::size_t buffer_pool::buffer_size() const noexcept { return state_->buffer_size(); }
+unsigned buffer_pool::size() const noexcept { return state_->size(); }
+unsigned buffer_pool::available() const noexcept { return state_->available(); }
+
+} // namespace coil
