@@ -27,13 +27,19 @@ namespace coil::uring {
 ///     buffers.publish();
 ///
 /// The kernel takes buffers in the order in which they were added; without any an operation ends
-/// with -ENOBUFS. A buffer that it took is gone from the ring: adding it again, when its content
-/// has been dealt with, gives it back. There must never be more than entries() buffers in the ring;
-/// nobody checks.
+/// with -ENOBUFS. A buffer is taken if and only if a completion says has_buffer(), which may come
+/// with a result of 0 (a read at the end of a file); -ECANCELED, -ECONNRESET and the end of a
+/// stream take none. A taken buffer is gone from the ring: adding it again, when its content has
+/// been dealt with, gives it back. A bundle (recvsend_flag::bundle) takes as many as its result
+/// needs, in order from buffer_id() on. There must never be more than entries() buffers in the
+/// ring; nobody checks.
 ///
 /// An *incremental* ring (pbuf_ring_flag::inc, Linux 6.12) fills a buffer by and by. Each
-/// completion names the buffer and the data begins where that of the one before ended, so the
-/// caller keeps an offset per id. While has_more_buffer() holds, the kernel keeps the buffer.
+/// completion names the buffer, its data begins where that of the one before ended, and while
+/// has_more_buffer() holds, the kernel keeps the buffer; so the caller keeps an offset per id. It
+/// is for byte streams (sockets, pipes): a datagram is cut to what is left of the buffer. And an
+/// operation that a worker executes (on a regular file, or with sqe_flag::async) uses up as much as
+/// it asked for, however short its result, so that the next offset is not known from the results.
 ///
 /// Linux 5.19. Threads: setup(), close() and head() on the ring's thread; add() and publish() on
 /// one thread at a time. The ring must outlive this object, or close() must come before its end.

@@ -85,6 +85,7 @@ constexpr sqe read_multishot(int fd, unsigned len, std::uint64_t offset, unsigne
 
 // ---- open and close. The `_direct` forms put the file into slot `index` of the ring's file table,
 // or with file_index_alloc into a free one, whose number is the result; without it the result is 0.
+// Close-on-exec flags are refused with EINVAL there.
 
 inline sqe openat(int dfd, const char* path, int flags, ::mode_t mode = 0) noexcept {
     sqe s = detail::entry(opcode::openat, dfd, detail::address(path), mode);
@@ -267,7 +268,9 @@ inline sqe pipe_direct(int fds[2], int flags, std::uint32_t index) noexcept {
 
 // ---- the ring's file table, and provided buffers without a ring of their own
 
-/// Replaces `count` slots from `offset` on; -1 empties a slot. The array lives until completion.
+/// Replaces `count` slots from `offset` on; -1 empties a slot. With file_index_alloc for `offset`
+/// (kernel 5.19) each descriptor goes to a free slot, whose number replaces it in the array.
+/// Completes with how many were dealt with. The array lives until completion.
 inline sqe files_update(int* fds, unsigned count, unsigned offset) noexcept {
     return detail::entry(opcode::files_update, -1, detail::address(fds), count, offset);
 }

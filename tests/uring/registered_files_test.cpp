@@ -1,0 +1,448 @@
+#include "support.hpp"
+
+#include <coil/uring/registered_files.hpp>
+
+#include <array>
+#include <numeric>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+namespace uring_test {
+namespace {
+
+static_assert(std::is_nothrow_move_constructible_v<registered_files>);
+static_assert(!std::is_copy_constructible_v<registered_files>);
+
+class uring_registered_files : public with_io_uring {
+protected:
+    ring r{16};
+    temporary_directory dir;
+    std::string path = dir / "file";
+    descriptor file{::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+
+    void SetUp() override {
+        with_io_uring::SetUp();
+        if (IsSkipped())
+            return;
+        ASSERT_EQ(::pwrite(file, "content", 7, 0), 7);
+    }
+
+    int read_slot(unsigned slot) { return read_slot(r, slot); }
+    static int read_slot(ring& on, unsigned slot) {
+        std::array<char, 8> buf{};
+        const int n =
+            run(on, prep::read(static_cast<int>(slot), buf.data(), 7, 0), sqe_flag::fixed_file);
+        if (n == 7) {
+            EXPECT_STREQ(buf.data(), "content");
+        }
+        return n;
+    }
+    int open_slot(std::uint32_t slot) {
+        return run(r, prep::openat_direct(AT_FDCWD, path.c_str(), O_RDONLY, 0, slot));
+    }
+    static int put(registered_files& table, unsigned slot, int fd) {
+        return table.update(slot, {&fd, 1});
+    }
+};
+
+struct tcp_listener {
+    tcp_listener() {
+        in.sin_family = AF_INET;
+        in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        ::socklen_t len = sizeof in;
+        EXPECT_EQ(::bind(fd, generic(), len), 0);
+        EXPECT_EQ(::listen(fd, 16), 0);
+        EXPECT_EQ(::getsockname(fd, generic(), &len), 0);
+    }
+    ::sockaddr* generic() { return reinterpret_cast<::sockaddr*>(&in); }
+    descriptor client() {
+        descriptor c{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+        EXPECT_EQ(::connect(c, generic(), sizeof in), 0);
+        return c;
+    }
+    descriptor fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    ::sockaddr_in in{};
+};
+
+TEST_F(uring_registered_files, slots_take_the_place_of_descriptors) {
+    registered_files table{r, 8};
+    EXPECT_TRUE(table);
+    EXPECT_EQ(table.size(), 8U);
+    EXPECT_EQ(read_slot(3), -EBADF);
+    ASSERT_EQ(put(table, 3, file), 1);
+    file.reset(); // the table has the file
+    EXPECT_EQ(read_slot(3), 7);
+    EXPECT_EQ(read_slot(2), -EBADF);
+    EXPECT_EQ(read_slot(8), -EBADF);
+    EXPECT_EQ(read_slot(0x7fffffff), -EBADF);
+    EXPECT_EQ(table.clear(3), 0);
+    EXPECT_EQ(read_slot(3), -EBADF);
+    EXPECT_EQ(table.clear(3), 0); // it is empty already
+}
+
+TEST_F(uring_registered_files, updates_replace_skip_and_empty) {
+    registered_files table{r, 200};
+    const pipe_pair p;
+    ASSERT_EQ(table.update(0, std::array{int{file}, int{file}, int{file}}), 3);
+    ASSERT_EQ(table.update(0, std::array{int{p.in}, files_skip, -1}), 3);
+    ASSERT_EQ(::write(p.out, "pipe", 4), 4);
+    std::array<char, 8> buf{};
+    EXPECT_EQ(run(r, prep::read(0, buf.data(), 8, prep::current_position), sqe_flag::fixed_file),
+              4);
+    EXPECT_EQ(read_slot(1), 7);
+    EXPECT_EQ(read_slot(2), -EBADF);
+
+    std::array<int, 200> all{};
+    all.fill(file);
+    EXPECT_EQ(table.update(0, all), 200);
+    EXPECT_EQ(table.clear(1, 198), 0);
+    EXPECT_EQ(read_slot(0), 7);
+    EXPECT_EQ(read_slot(1), -EBADF);
+    EXPECT_EQ(read_slot(198), -EBADF);
+    EXPECT_EQ(read_slot(199), 7);
+}
+
+TEST_F(uring_registered_files, refused_updates_change_nothing) {
+    registered_files table{r, 4};
+    ASSERT_EQ(put(table, 0, file), 1);
+    EXPECT_EQ(table.update(0, {}), 0);
+    EXPECT_EQ(put(table, 4, file), -EINVAL);
+    EXPECT_EQ(put(table, ~0U, file), -EINVAL);
+    EXPECT_EQ(table.update(3, std::array{int{file}, int{file}}), -EINVAL);
+    EXPECT_EQ(table.clear(3, 2), -EINVAL);
+    EXPECT_EQ(table.clear(5, 0), -EINVAL);
+    EXPECT_EQ(put(table, 1, 1 << 20), -EBADF);
+    EXPECT_EQ(put(table, 1, -3), -EBADF);
+    EXPECT_EQ(put(table, 1, r.native_handle()), -EBADF);
+    EXPECT_EQ(read_slot(0), 7);
+    EXPECT_EQ(read_slot(1), -EBADF);
+    // What came before the first refusal is done.
+    EXPECT_EQ(table.update(1, std::array{int{file}, 1 << 20, int{file}}), 1);
+    EXPECT_EQ(read_slot(1), 7);
+    EXPECT_EQ(read_slot(3), -EBADF);
+}
+
+TEST_F(uring_registered_files, files_are_opened_into_slots) {
+    COIL_NEEDS(r, socket);
+    EXPECT_EQ(open_slot(0), -ENXIO); // no table yet
+    EXPECT_EQ(open_slot(file_index_alloc), -ENFILE);
+    EXPECT_EQ(run(r, prep::close_direct(0)), -ENXIO);
+
+    registered_files table{r, 4};
+    EXPECT_EQ(open_slot(2), 0);
+    EXPECT_EQ(read_slot(2), 7);
+    EXPECT_EQ(open_slot(4), -EINVAL);
+    EXPECT_EQ(run(r, prep::socket_direct(AF_INET, SOCK_STREAM, 0, 2)), 0); // replaces the file
+    EXPECT_EQ(read_slot(2), -ENOTCONN);
+    EXPECT_EQ(run(r, prep::close_direct(2)), 0);
+    EXPECT_EQ(run(r, prep::close_direct(2)), -EBADF);
+    EXPECT_EQ(run(r, prep::close_direct(4)), -EINVAL);
+    EXPECT_EQ(read_slot(2), -EBADF);
+}
+
+TEST_F(uring_registered_files, close_on_exec_means_nothing_to_a_slot) {
+    COIL_NEEDS(r, socket);
+    registered_files table{r, 4};
+    const tcp_listener listener;
+    EXPECT_EQ(run(r, prep::openat_direct(AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC, 0, 0)),
+              -EINVAL);
+    EXPECT_EQ(run(r, prep::socket_direct(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0, 0)), -EINVAL);
+    EXPECT_EQ(run(r, prep::accept_direct(listener.fd, nullptr, nullptr, SOCK_CLOEXEC, 0)), -EINVAL);
+    COIL_NEEDS(r, pipe);
+    std::array<int, 2> ends{};
+    EXPECT_EQ(run(r, prep::pipe_direct(ends.data(), O_CLOEXEC, 0)), -EINVAL);
+}
+
+TEST_F(uring_registered_files, free_slots_are_found_until_there_are_none) {
+    COIL_NEEDS(r, socket); // as old as file_index_alloc
+    registered_files table{r, 3};
+    ASSERT_EQ(put(table, 1, file), 1);
+    const int one = open_slot(file_index_alloc);
+    const int other = open_slot(file_index_alloc);
+    EXPECT_TRUE((one == 0 && other == 2) || (one == 2 && other == 0)) << one << ' ' << other;
+    EXPECT_EQ(read_slot(0), 7);
+    EXPECT_EQ(read_slot(2), 7);
+    EXPECT_EQ(open_slot(file_index_alloc), -ENFILE);
+    EXPECT_EQ(run(r, prep::socket_direct(AF_INET, SOCK_STREAM, 0, file_index_alloc)), -ENFILE);
+    EXPECT_EQ(table.clear(1), 0);
+    EXPECT_EQ(open_slot(file_index_alloc), 1);
+    EXPECT_EQ(run(r, prep::close_direct(2)), 0);
+    EXPECT_EQ(open_slot(file_index_alloc), 2);
+}
+
+TEST_F(uring_registered_files, alloc_range_limits_where_they_are_found) {
+    COIL_NEEDS(r, socket);
+    registered_files table{r, 8};
+    if (table.alloc_range(5, 2) == -EINVAL)
+        GTEST_SKIP() << "this kernel has no allocation ranges (Linux 6.0)";
+    EXPECT_EQ(open_slot(file_index_alloc), 5);
+    EXPECT_EQ(open_slot(file_index_alloc), 6);
+    EXPECT_EQ(open_slot(file_index_alloc), -ENFILE);
+    EXPECT_EQ(open_slot(0), 0); // a number of our own
+    EXPECT_EQ(table.alloc_range(0, 2), 0);
+    EXPECT_EQ(open_slot(file_index_alloc), 1);
+    EXPECT_EQ(open_slot(file_index_alloc), -ENFILE);
+    EXPECT_EQ(table.alloc_range(7, 2), -EINVAL);
+    EXPECT_EQ(table.alloc_range(~0U, 2), -EOVERFLOW);
+    EXPECT_EQ(table.alloc_range(0, 8), 0);
+    EXPECT_GE(open_slot(file_index_alloc), 2);
+    table.close();
+    EXPECT_EQ(table.alloc_range(0, 1), -EBADF);
+}
+
+TEST_F(uring_registered_files, sockets_live_in_slots_alone) {
+    COIL_NEEDS(r, socket);
+    registered_files table{r, 4};
+    tcp_listener listener;
+    ASSERT_EQ(run(r, prep::socket_direct(AF_INET, SOCK_STREAM, 0, 1)), 0);
+    ASSERT_EQ(
+        run(r, prep::connect(1, listener.generic(), sizeof listener.in), sqe_flag::fixed_file), 0);
+    ASSERT_EQ(run(r, prep::accept_direct(listener.fd, nullptr, nullptr, 0, 3)), 0);
+    EXPECT_EQ(run(r, prep::send(1, "abc", 3, 0), sqe_flag::fixed_file), 3);
+    std::array<char, 8> buf{};
+    EXPECT_EQ(run(r, prep::recv(3, buf.data(), 8, 0), sqe_flag::fixed_file), 3);
+    EXPECT_STREQ(buf.data(), "abc");
+    EXPECT_EQ(run(r, prep::close_direct(1)), 0);
+    EXPECT_EQ(run(r, prep::recv(3, buf.data(), 8, 0), sqe_flag::fixed_file), 0); // it is closed
+}
+
+TEST_F(uring_registered_files, an_accept_without_a_free_slot_loses_the_connection) {
+    COIL_NEEDS(r, socket);
+    registered_files table{r, 1};
+    tcp_listener listener;
+    const descriptor first = listener.client();
+    EXPECT_EQ(run(r, prep::accept_direct(listener.fd, nullptr, nullptr, 0, file_index_alloc)), 0);
+    const descriptor second = listener.client();
+    EXPECT_EQ(run(r, prep::accept_direct(listener.fd, nullptr, nullptr, 0, file_index_alloc)),
+              -ENFILE);
+    EXPECT_EQ(outcome(::accept4(listener.fd, nullptr, nullptr, SOCK_CLOEXEC)), -EAGAIN);
+    char byte = 0;
+    const int end = run(r, prep::recv(second, &byte, 1, 0));
+    EXPECT_TRUE(end == 0 || end == -ECONNRESET) << end;
+    EXPECT_EQ(::send(first, "x", 1, MSG_NOSIGNAL), 1); // that one lives
+    EXPECT_EQ(run(r, prep::recv(0, &byte, 1, 0), sqe_flag::fixed_file), 1);
+}
+
+TEST_F(uring_registered_files, multishot_accept_fills_the_table_and_ends) {
+    COIL_NEEDS(r, socket);
+    registered_files table{r, 2};
+    tcp_listener listener;
+    queue(r, prep::accept_multishot_direct(listener.fd, 0), 1);
+    ASSERT_EQ(r.submit(), 1);
+    for (int i = 0; i < 2; ++i) {
+        const descriptor client = listener.client();
+        const cqe c = next(r);
+        EXPECT_EQ(c.res, i);
+        EXPECT_TRUE(has_more(c));
+    }
+    const descriptor client = listener.client();
+    const cqe full = next(r);
+    EXPECT_EQ(full.res, -ENFILE);
+    EXPECT_FALSE(has_more(full));
+}
+
+TEST_F(uring_registered_files, a_direct_descriptor_can_become_an_ordinary_one) {
+    COIL_NEEDS(r, fixed_fd_install);
+    registered_files table{r, 4};
+    ASSERT_EQ(open_slot(2), 0);
+    const descriptor installed{run(r, prep::fixed_fd_install(2))};
+    ASSERT_GE(installed, 0);
+    EXPECT_EQ(::fcntl(installed, F_GETFD), FD_CLOEXEC);
+    const descriptor inherited{run(r, prep::fixed_fd_install(2, fixed_fd_flag::no_cloexec))};
+    ASSERT_GE(inherited, 0);
+    EXPECT_EQ(::fcntl(inherited, F_GETFD), 0);
+    EXPECT_EQ(run(r, prep::close_direct(2)), 0);
+    std::array<char, 8> buf{};
+    EXPECT_EQ(::pread(installed, buf.data(), 7, 0), 7); // a file of its own
+    EXPECT_EQ(run(r, prep::fixed_fd_install(2)), -EBADF);
+    EXPECT_EQ(run(r, prep::fixed_fd_install(4)), -EBADF);
+}
+
+TEST_F(uring_registered_files, an_entry_can_put_descriptors_into_free_slots) {
+    COIL_NEEDS(r, socket);
+    registered_files table{r, 4};
+    ASSERT_EQ(put(table, 0, file), 1);
+    std::array<int, 2> fds{file, file};
+    const int n = run(r, prep::files_update(fds.data(), 2, file_index_alloc));
+    EXPECT_EQ(n, 2);
+    EXPECT_EQ(fds[0] + fds[1], 3); // the slots: 1 and 2 in some order
+    EXPECT_EQ(read_slot(1), 7);
+    EXPECT_EQ(read_slot(2), 7);
+    fds.fill(file);
+    EXPECT_EQ(run(r, prep::files_update(fds.data(), 2, file_index_alloc)), 1);
+    EXPECT_EQ(fds[0], 3);
+    EXPECT_EQ(fds[1], file); // for this one there was no slot
+    EXPECT_EQ(run(r, prep::files_update(&fds[1], 1, file_index_alloc)), -ENFILE);
+}
+
+TEST_F(uring_registered_files, pipes_are_made_in_slots) {
+    COIL_NEEDS(r, pipe);
+    registered_files table{r, 4};
+    std::array<int, 2> ends{-1, -1};
+    EXPECT_EQ(run(r, prep::pipe_direct(ends.data(), 0, 1)), 0);
+    EXPECT_EQ(run(r, prep::write(2, "pipe", 4, prep::current_position), sqe_flag::fixed_file), 4);
+    std::array<char, 8> buf{};
+    EXPECT_EQ(run(r, prep::read(1, buf.data(), 8, prep::current_position), sqe_flag::fixed_file),
+              4);
+    EXPECT_STREQ(buf.data(), "pipe");
+    EXPECT_EQ(run(r, prep::pipe_direct(ends.data(), 0, file_index_alloc)), 0);
+    EXPECT_EQ(ends[0] + ends[1], 3); // slots 0 and 3
+    EXPECT_EQ(run(r, prep::pipe_direct(ends.data(), 0, file_index_alloc)), -ENFILE);
+}
+
+TEST_F(uring_registered_files, G2_an_operation_keeps_the_file_it_was_submitted_with) {
+    registered_files table{r, 1};
+    pipe_pair p;
+    ASSERT_EQ(put(table, 0, p.in), 1);
+    std::array<char, 8> buf{};
+    queue(r, prep::read(0, buf.data(), 8, prep::current_position), 1, sqe_flag::fixed_file);
+    ASSERT_EQ(r.submit(), 1);
+    p.in.reset();
+    EXPECT_EQ(table.clear(0), 0);
+    ASSERT_EQ(put(table, 0, file), 1);
+    ASSERT_EQ(::write(p.out, "pipe", 4), 4);
+    EXPECT_EQ(next(r).res, 4);
+    EXPECT_STREQ(buf.data(), "pipe");
+    EXPECT_EQ(read_slot(0), 7);
+}
+
+TEST_F(uring_registered_files, G4_closing_the_table_closes_its_files) {
+    pipe_pair p;
+    {
+        registered_files table{r, 4};
+        ASSERT_EQ(put(table, 3, p.out), 1);
+        p.out.reset();
+    }
+    char byte = 0;
+    EXPECT_EQ(run(r, prep::read(p.in, &byte, 1, prep::current_position)), 0); // no writer is left
+}
+
+TEST_F(uring_registered_files, the_table_can_be_closed_and_made_again) {
+    registered_files table;
+    EXPECT_FALSE(table);
+    EXPECT_EQ(table.size(), 0U);
+    table.close();
+    EXPECT_EQ(put(table, 0, file), -EBADF);
+    EXPECT_EQ(table.clear(0), -EBADF);
+    EXPECT_EQ(table.alloc_range(0, 1), -EBADF);
+    for (const unsigned slots : {1U, 7U, 1000U, 2U}) {
+        ASSERT_EQ(table.setup(r, slots), 0) << slots;
+        EXPECT_EQ(table.size(), slots);
+        ASSERT_EQ(put(table, slots - 1, file), 1);
+        EXPECT_EQ(read_slot(slots - 1), 7);
+        table.close();
+        EXPECT_FALSE(table);
+        EXPECT_EQ(read_slot(slots - 1), -EBADF);
+    }
+}
+
+TEST_F(uring_registered_files, it_moves) {
+    registered_files one{r, 2};
+    ASSERT_EQ(put(one, 0, file), 1);
+    registered_files other{std::move(one)};
+    EXPECT_FALSE(one); // NOLINT(bugprone-use-after-move): that is the question
+    EXPECT_EQ(other.size(), 2U);
+    EXPECT_EQ(one.setup(r, 2), -EBUSY); // the ring's one table is there still
+    one = std::move(other);
+    EXPECT_EQ(read_slot(0), 7);
+    one = registered_files{};
+    EXPECT_EQ(read_slot(0), -EBADF);
+}
+
+TEST_F(uring_registered_files, setup_gives_numbers_and_the_constructor_sentences) {
+    registered_files table;
+    EXPECT_EQ(table.setup(r, 0), -EINVAL);
+    EXPECT_EQ(table.setup(r, registered_files::max_slots + 1), -EMFILE);
+    ASSERT_EQ(table.setup(r, 1), 0);
+    EXPECT_EQ(table.setup(r, 1), -EBUSY);
+    const auto refusal = [&](unsigned slots) -> std::string {
+        try {
+            const registered_files second{r, slots};
+            return "it was not refused";
+        } catch (const std::system_error& e) {
+            return e.what();
+        }
+    };
+    EXPECT_NE(refusal(1).find("one at a time"), std::string::npos);
+    EXPECT_NE(refusal(0).find("at least one"), std::string::npos);
+    EXPECT_NE(refusal(~0U).find("1048576"), std::string::npos);
+    if ((r.setup_flags() & setup::single_issuer) != 0) {
+        std::thread stranger{[&] {
+            registered_files mine;
+            EXPECT_EQ(mine.setup(r, 1), -EEXIST);
+        }};
+        stranger.join();
+    }
+}
+
+TEST_F(uring_registered_files, G6_the_descriptor_limit_limits_the_table) {
+    EXPECT_EQ(in_child([&]() -> std::string {
+                  ::rlimit limit{};
+                  ::getrlimit(RLIMIT_NOFILE, &limit);
+                  limit.rlim_cur = 64;
+                  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+                      return "setrlimit failed";
+                  ring mine{8};
+                  registered_files table;
+                  if (const int e = table.setup(mine, 65); e != -EMFILE)
+                      return "65 slots gave " + std::to_string(e);
+                  try {
+                      const registered_files loud{mine, 65};
+                      return "65 slots were not refused";
+                  } catch (const std::system_error& e) {
+                      if (std::string_view{e.what()}.find("RLIMIT_NOFILE is 64") ==
+                          std::string_view::npos)
+                          return e.what();
+                  }
+                  if (const int e = table.setup(mine, 64); e != 0)
+                      return "64 slots gave " + std::to_string(e);
+                  // Descriptors may run out while slots are free.
+                  while (::open(path.c_str(), O_RDONLY | O_CLOEXEC) >= 0) {
+                  }
+                  const sqe open = prep::openat_direct(AT_FDCWD, path.c_str(), O_RDONLY, 0, 63);
+                  if (const int e = run(mine, open); e != 0)
+                      return "openat_direct gave " + std::to_string(e);
+                  if (const int n = read_slot(mine, 63); n != 7)
+                      return "the slot gave " + std::to_string(n);
+                  return {};
+              }),
+              "");
+}
+
+TEST_F(uring_registered_files, older_kernels_get_the_empty_slots_spelled_out) {
+    auto filter = std::make_unique<filter_kernel>();
+    filter_kernel& seam = *filter;
+    ring old{ring_options{}, std::move(filter)};
+    seam.refuse_control = [](register_op op) { return op == register_op::files2 ? -EINVAL : 0; };
+    registered_files table{old, 100};
+    EXPECT_EQ(read_slot(old, 99), -EBADF);
+    ASSERT_EQ(put(table, 99, file), 1);
+    EXPECT_EQ(read_slot(old, 99), 7);
+    seam.refuse_control = [](register_op op) {
+        return op == register_op::file_alloc_range ? -EINVAL : 0;
+    };
+    EXPECT_EQ(table.alloc_range(0, 1), -EINVAL);
+}
+
+TEST_F(uring_registered_files, closing_asks_again_when_a_signal_came) {
+    auto filter = std::make_unique<filter_kernel>();
+    filter_kernel& seam = *filter;
+    ring on{ring_options{}, std::move(filter)};
+    registered_files table{on, 1};
+    int asked = 0;
+    seam.refuse_control = [&](register_op op) {
+        return op == register_op::unregister_files && ++asked < 3 ? -EINTR : 0;
+    };
+    table.close();
+    EXPECT_EQ(asked, 3);
+    EXPECT_EQ(table.setup(on, 1), 0);
+}
+
+} // namespace
+} // namespace uring_test
