@@ -56,10 +56,10 @@ public:
 
     /// Puts `buffers` into the slots from `slot` on, in place of what is there; {nullptr, 0} leaves
     /// a slot empty. Returns how many slots were changed: fewer than asked when the next one was
-    /// refused. When the first was, -errno: -EFAULT (memory that is not there or not writable, a
-    /// length of 0 or more than 1 GiB), -ENOMEM (memory, RLIMIT_MEMLOCK), -EOPNOTSUPP (memory of a
-    /// kind that cannot be pinned). -EINVAL: slots beyond the table, or a length that no memory
-    /// has. -EBADF: no table.
+    /// refused. When the first was, -errno: -EFAULT (memory that is not there or not writable; a
+    /// length of 0 or more than 1 GiB), -EFAULT or -EOPNOTSUPP (a shared mapping of a file on
+    /// disk), -ENOMEM (memory, RLIMIT_MEMLOCK), -EINVAL (slots beyond the table; a length that no
+    /// memory has), -EBADF (no table).
     int update(unsigned slot, std::span<const ::iovec> buffers) noexcept;
 
     /// Empties `count` slots from `slot` on; they may be empty already. 0 or -errno as update().
