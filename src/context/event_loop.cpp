@@ -114,6 +114,7 @@ void event_loop::close_ring() noexcept {
         detach(attachment);
         attachment.ring_gone();
     }
+    tables_.close();
     ring_.reset();
 }
 

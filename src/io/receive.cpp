@@ -1,3 +1,4 @@
+#include <coil/core/buffer.hpp>
 #include <coil/io/receive.hpp>
 #include <coil/uring/prep.hpp>
 

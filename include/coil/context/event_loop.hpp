@@ -3,6 +3,7 @@
 #include <coil/context/inbox.hpp>
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
+#include <coil/context/ring_tables.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/promise.hpp>
@@ -114,6 +115,16 @@ public:
     void forget_retry(io_wait& wait) noexcept;
 
     // What is registered with the ring.
+    int use_direct_descriptors() noexcept {
+        return tables_.use_files(*ring_, options_.direct_descriptors);
+    }
+    void close_direct(int slot) noexcept { tables_.close_file(slot); }
+    int add_buffers(std::span<const ::iovec> memory) noexcept {
+        return tables_.add_buffers(*ring_, options_.registered_buffers, memory);
+    }
+    void remove_buffers(unsigned first, unsigned count) noexcept {
+        tables_.remove_buffers(first, count);
+    }
     void attach(ring_attachment& attachment) noexcept;
     void detach(ring_attachment& attachment) noexcept;
     /// A number that no buffer ring of this loop has had lately.
@@ -183,6 +194,7 @@ private:
     std::int64_t retry_at_ns_ = 0;
     std::int64_t no_timer_before_ns_ = 0;
     root_list roots_;
+    ring_tables tables_;
     ring_attachment* attachments_ = nullptr;
     std::uint16_t buffer_group_ = 0;
     context_metrics metrics_;

@@ -39,6 +39,11 @@ struct io_context_options {
     /// SQEs in flight at most; further operations wait their turn, in order. Operations that wait
     /// for something that never comes count too, so this is a limit for memory, not a rate.
     std::uint32_t max_in_flight = UINT32_MAX;
+    /// Direct descriptors that the context can have (io::accept_direct, ...). Their table is made
+    /// at the first use, smaller where RLIMIT_NOFILE says so, and costs 8 bytes each.
+    unsigned direct_descriptors = 1024;
+    /// Slots for io::registered_buffers, likewise.
+    unsigned registered_buffers = 1024;
     kernel_kind kernel = kernel_kind::automatic;
     idle_policy idle = idle_policy::spin(std::chrono::microseconds(50));
     /// Processor to run on, while run() or start() runs; -1: wherever the scheduler likes.

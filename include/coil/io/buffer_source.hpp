@@ -20,7 +20,7 @@ public:
     buffer_source(const buffer_source&) = delete;
     buffer_source& operator=(const buffer_source&) = delete;
 
-    [[nodiscard]] static buffer_source& from_node(queue_node& node) noexcept {
+    [[nodiscard]] static buffer_source& from_node(detail::queue_node& node) noexcept {
         return static_cast<buffer_source&>(from_idle_node(node));
     }
     /// There is a buffer: goes on if somebody still wants data, else false.

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/io/descriptor.hpp>
+#include <coil/io/path_argument.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <cstdint>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+// Direct descriptors: files that only the context's ring knows (see io::direct_descriptor). The
+// table has room for io_context_options::direct_descriptors of them; it is made at the first use.
+// They are never inherited by other programs, so O_CLOEXEC and SOCK_CLOEXEC are left out (the
+// kernel refuses them).
+//
+// `slot`: where the descriptor is to be, one of the first 64, for a chain whose later calls use it
+// (`socket_direct(..., 3) && connect(direct_descriptor{3}, ...)`); what is there before is closed.
+// By default the kernel takes a free one of the others.
+
+namespace coil {
+
+namespace detail {
+
+/// A call whose result is a direct descriptor: one that nobody receives is closed (guarantee G4).
+class direct_element : public io_element {
+public:
+    static constexpr bool needs_result = true;
+
+    direct_element(const uring::sqe& request, std::uint32_t slot) noexcept
+        : io_element(request), slot_(slot) {}
+
+    ring_entry& arm() noexcept {
+        table_error_ = required_loop().use_direct_descriptors();
+        return entry_;
+    }
+    [[nodiscard]] io::direct_descriptor result() noexcept {
+        if (entry_.result < 0) {
+            const bool no_table = table_error_ < 0 && entry_.result != -ECANCELED;
+            return io::direct_descriptor(no_table ? table_error_ : entry_.result);
+        }
+        return io::direct_descriptor(slot());
+    }
+    void drop() noexcept;
+
+private:
+    [[nodiscard]] int slot() const noexcept {
+        return slot_ == uring::file_index_alloc ? entry_.result : static_cast<int>(slot_);
+    }
+
+    std::uint32_t slot_;
+    int table_error_ = 0;
+};
+
+/// A plain descriptor's file, put into the table.
+class register_file_element : public io_element {
+public:
+    static constexpr bool needs_result = true;
+
+    explicit register_file_element(int fd) noexcept
+        : io_element(uring::prep::files_update(nullptr, 1, uring::file_index_alloc)), slot_(fd) {}
+
+    ring_entry& arm() noexcept {
+        table_error_ = required_loop().use_direct_descriptors();
+        entry_.request.addr = reinterpret_cast<std::uintptr_t>(&slot_);
+        return entry_;
+    }
+    [[nodiscard]] io::direct_descriptor result() const noexcept {
+        if (entry_.result != 1) {
+            const bool no_table = table_error_ < 0 && entry_.result != -ECANCELED;
+            return io::direct_descriptor(no_table ? table_error_ : entry_.result);
+        }
+        return io::direct_descriptor(slot_);
+    }
+    void drop() noexcept;
+
+private:
+    int slot_; // the descriptor, and then where it is
+    int table_error_ = 0;
+};
+
+} // namespace detail
+
+namespace io {
+
+/// What a direct call gives when it is awaited: an io::direct_descriptor.
+using direct_operation = io_awaitable<detail::direct_element>;
+
+/// Lets the kernel choose the slot.
+inline constexpr std::uint32_t any_slot = uring::file_index_alloc;
+
+/// accept4(2) as a direct descriptor (IORING_OP_ACCEPT, Linux 5.19). −ENFILE: the table is full,
+/// and the connection is lost.
+inline direct_operation accept_direct(descriptor fd, ::sockaddr* address = nullptr,
+                                      ::socklen_t* length = nullptr, int flags = 0,
+                                      std::uint32_t slot = any_slot) noexcept {
+    return direct_operation(detail::direct_element(
+        detail::request_on(fd,
+                           uring::prep::accept_direct(fd.number(), address, length, flags, slot)),
+        slot));
+}
+
+/// openat(2) as a direct descriptor (IORING_OP_OPENAT, Linux 5.19). `path` must outlive the await.
+inline direct_operation openat_direct(int dirfd, path_argument path, int flags, ::mode_t mode = 0,
+                                      std::uint32_t slot = any_slot) noexcept {
+    return direct_operation(detail::direct_element(
+        uring::prep::openat_direct(dirfd, path.c_str(), flags & ~O_CLOEXEC, mode, slot), slot));
+}
+
+/// socket(2) as a direct descriptor (IORING_OP_SOCKET, Linux 5.19).
+inline direct_operation socket_direct(int domain, int type, int protocol = 0,
+                                      std::uint32_t slot = any_slot) noexcept {
+    return direct_operation(detail::direct_element(
+        uring::prep::socket_direct(domain, type & ~SOCK_CLOEXEC, protocol, slot), slot));
+}
+
+/// close(2) of a direct descriptor (IORING_OP_CLOSE, Linux 5.15): 0, and its slot is free.
+inline operation close_direct(direct_descriptor fd) noexcept {
+    return detail::make_operation(uring::prep::close_direct(static_cast<unsigned>(int{fd})));
+}
+
+/// A plain descriptor for a direct one's file, which stays direct as well
+/// (IORING_OP_FIXED_FD_INSTALL, Linux 6.8; before, -EOPNOTSUPP): close-on-exec, and closed if
+/// nobody receives it.
+inline descriptor_operation fixed_fd_install(direct_descriptor fd) noexcept {
+    return detail::make_descriptor_operation(uring::prep::fixed_fd_install(fd));
+}
+
+/// A direct descriptor for a plain one's file, which stays open as well (IORING_OP_FILES_UPDATE,
+/// Linux 5.19): registered files by another name.
+inline io_awaitable<detail::register_file_element> register_file(int fd) noexcept {
+    return io_awaitable<detail::register_file_element>(detail::register_file_element(fd));
+}
+
+} // namespace io
+
+} // namespace coil

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <coil/context/event_loop.hpp>
+#include <coil/core/buffer.hpp>
+
+#include <cstddef>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+namespace coil::io {
+
+/// Part of a buffer that is registered with the context: what read_fixed and write_fixed take.
+class registered_buffer {
+public:
+    registered_buffer(mutable_buffer bytes, unsigned index) noexcept
+        : bytes_(bytes), index_(index) {}
+
+    [[nodiscard]] void* data() const noexcept { return bytes_.data(); }
+    [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+    [[nodiscard]] mutable_buffer bytes() const noexcept { return bytes_; }
+    /// Its slot in the ring's table: the `buf_index` of Linux.
+    [[nodiscard]] unsigned index() const noexcept { return index_; }
+
+    /// At most `n` bytes from its beginning; all but the first `n`.
+    [[nodiscard]] registered_buffer first(std::size_t n) const noexcept {
+        return {{bytes_.data(), n < size() ? n : size()}, index_};
+    }
+    [[nodiscard]] registered_buffer drop(std::size_t n) const noexcept {
+        return {bytes_.drop(n), index_};
+    }
+
+private:
+    mutable_buffer bytes_;
+    unsigned index_;
+};
+
+/// Memory that the kernel maps once instead of at each call, for as long as this object lives.
+///
+///     std::vector<std::byte> memory(1 << 20);
+///     io::registered_buffers registered{memory};
+///     int n = co_await io::read_fixed(fd, registered[0].first(4096), offset);
+///
+/// The memory stays the caller's, who keeps it at least as long. It is registered with the context
+/// that runs the constructor, and only there. Destroying the object while calls use it is safe for
+/// the kernel, which goes on with the pages it knows: the memory must still outlive those calls.
+///
+/// Linux 5.13. Threads: the context's.
+class registered_buffers : detail::ring_attachment {
+public:
+    /// Throws std::system_error: ENOMEM (also RLIMIT_MEMLOCK, for processes without CAP_IPC_LOCK),
+    /// EFAULT (memory that is not writable, empty or longer than 1 GiB), ENFILE (more than
+    /// io_context_options::registered_buffers), EINVAL (none given, or the kernel is too old).
+    explicit registered_buffers(std::span<const mutable_buffer> memory);
+    registered_buffers(std::initializer_list<mutable_buffer> memory)
+        : registered_buffers(std::span<const mutable_buffer>(memory.begin(), memory.size())) {}
+    registered_buffers(const registered_buffers&) = delete;
+    registered_buffers& operator=(const registered_buffers&) = delete;
+    ~registered_buffers();
+
+    [[nodiscard]] std::size_t size() const noexcept { return memory_.size(); }
+    [[nodiscard]] registered_buffer operator[](std::size_t i) const noexcept {
+        return {memory_[i], first_ + static_cast<unsigned>(i)};
+    }
+
+private:
+    void ring_gone() noexcept override { loop_ = nullptr; }
+
+    std::vector<mutable_buffer> memory_;
+    detail::event_loop* loop_;
+    unsigned first_ = 0;
+};
+
+} // namespace coil::io

@@ -1,0 +1,84 @@
+#include <coil/context/ring_tables.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+namespace coil::detail {
+
+int ring_tables::use_files(uring::ring& ring, unsigned slots) noexcept {
+    if (files_) [[likely]] {
+        return 0;
+    }
+    unsigned size = std::min(chosen_files + slots, uring::registered_files::max_slots);
+    int error = files_.setup(ring, size);
+    while (error == -EMFILE && size > 1) {
+        size /= 2;
+        error = files_.setup(ring, size);
+    }
+    if (error == 0 && size > chosen_files) {
+        // Where the kernel cannot keep to a range (before 6.0) it takes any free slot.
+        files_.alloc_range(chosen_files, size - chosen_files);
+    }
+    return error;
+}
+
+void ring_tables::close_file(int slot) noexcept { files_.clear(static_cast<unsigned>(slot)); }
+
+int ring_tables::find_free(unsigned count) const noexcept {
+    unsigned row = 0;
+    for (unsigned slot = 0; slot < taken_.size(); ++slot) {
+        row = taken_[slot] ? 0 : row + 1;
+        if (row == count) {
+            return static_cast<int>(slot + 1 - count);
+        }
+    }
+    return -ENFILE;
+}
+
+int ring_tables::add_buffers(uring::ring& ring, unsigned slots,
+                             std::span<const ::iovec> memory) noexcept try {
+    if (!buffers_) {
+        if (const int error =
+                buffers_.setup(ring, std::min(slots, uring::registered_buffers::max_slots));
+            error < 0) {
+            return error;
+        }
+        taken_.assign(buffers_.size(), false);
+    }
+    const auto count = static_cast<unsigned>(memory.size());
+    const int first = count == 0 ? -EINVAL : find_free(count);
+    if (first < 0) {
+        return first;
+    }
+    const auto slot = static_cast<unsigned>(first);
+    const int added = buffers_.update(slot, memory);
+    if (added == static_cast<int>(count)) {
+        std::fill_n(taken_.begin() + first, count, true);
+        return first;
+    }
+    if (added < 0) {
+        return added;
+    }
+    // The next one was refused: say why, and undo.
+    const int error = buffers_.update(slot + static_cast<unsigned>(added),
+                                      memory.subspan(static_cast<std::size_t>(added), 1));
+    buffers_.clear(slot, count);
+    return error < 0 ? error : -EAGAIN;
+} catch (const std::bad_alloc&) {
+    buffers_.close();
+    return -ENOMEM;
+}
+
+void ring_tables::remove_buffers(unsigned first, unsigned count) noexcept {
+    buffers_.clear(first, count);
+    std::fill_n(taken_.begin() + first, count, false);
+}
+
+void ring_tables::close() noexcept {
+    files_.close();
+    buffers_.close();
+    taken_.clear();
+}
+
+} // namespace coil::detail

@@ -1,0 +1,36 @@
+#include <coil/io/registered_buffers.hpp>
+
+#include <cerrno>
+#include <system_error>
+#include <vector>
+
+#include <sys/uio.h>
+
+namespace coil::io {
+
+registered_buffers::registered_buffers(std::span<const mutable_buffer> memory)
+    : memory_(memory.begin(), memory.end()), loop_(&detail::required_loop()) {
+    std::vector<::iovec> parts;
+    parts.reserve(memory_.size());
+    for (const mutable_buffer& part : memory_) {
+        parts.push_back({part.data(), part.size()});
+    }
+    const int first = loop_->add_buffers(parts);
+    if (first < 0) {
+        throw std::system_error(-first, std::generic_category(),
+                                first == -ENOMEM
+                                    ? "coil: registering buffers (RLIMIT_MEMLOCK? see ulimit -l)"
+                                    : "coil: registering buffers");
+    }
+    first_ = static_cast<unsigned>(first);
+    loop_->attach(*this);
+}
+
+registered_buffers::~registered_buffers() {
+    if (loop_ != nullptr) {
+        loop_->detach(*this);
+        loop_->remove_buffers(first_, static_cast<unsigned>(memory_.size()));
+    }
+}
+
+} // namespace coil::io
