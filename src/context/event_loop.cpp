@@ -539,6 +539,23 @@ void event_loop::shut_down() noexcept {
         }
     } while (!inbox_.empty());
     ready_.clear();
+    if (on_owner_thread()) {
+        end_what_no_frame_owns();
+    }
+}
+
+/// Frames have ended what they own. Eager operations and streams may live elsewhere: nothing of
+/// them outlives the run either.
+void event_loop::end_what_no_frame_owns() noexcept {
+    while (in_flight_ > 0) {
+        cancel_everything();
+        const uring::timespec soon{0, retry_ns};
+        enter(1, &soon, 0);
+        reap();
+        retry_cancels();
+        cancel_queued();
+        ready_.clear();
+    }
 }
 
 } // namespace coil::detail

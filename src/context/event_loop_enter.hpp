@@ -56,14 +56,20 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
     ++metrics_.enters;
     const int submitted =
         ring_->enter(min_complete, uring::enter_flag::getevents, timeout, min_wait_us);
+    metrics_.overflows += ring_->overflowed() ? 1 : 0;
     if (submitted > 0) {
         metrics_.submissions += static_cast<unsigned>(submitted);
-    } else if (submitted == -EAGAIN && min_complete > 0) {
-        // No memory for requests in the kernel: let others give some back instead of spinning.
-        const std::timespec pause{0, 1'000'000};
-        ::nanosleep(&pause, nullptr);
+    } else if (submitted == -EBUSY) {
+        ++metrics_.refusals; // completions overflowed: reaping makes room
+    } else if (submitted == -EAGAIN) {
+        ++metrics_.refusals;
+        if (min_complete > 0) {
+            // No memory for requests in the kernel: let others give some back instead of spinning.
+            const std::timespec pause{0, 1'000'000};
+            ::nanosleep(&pause, nullptr);
+        }
     }
-    // -EINTR, -ETIME: the loop looks again. -EBUSY: completions overflowed; reaping makes room.
+    // -EINTR, -ETIME: the loop looks again.
     else if (submitted == -EPERM || submitted == -EACCES || submitted == -ENOSYS) [[unlikely]] {
         end_without_kernel(submitted);
     }

@@ -143,6 +143,7 @@ void event_loop::request_cancel(io_wait& wait) noexcept {
         slot->user_data = tagged(&wait, completion_kind::cancel);
         ring_->commit(slot);
         ++wait.cancels_due_;
+        ++metrics_.cancels;
     }
 }
 
@@ -150,6 +151,7 @@ void event_loop::retry_cancel_later(io_wait& wait) noexcept {
     if (retrying_.empty()) {
         retry_at_ns_ = now_ns() + cancel_retry_ns;
     }
+    ++metrics_.cancel_retries;
     wait.retrying_ = true;
     retrying_.push(wait.node());
 }

@@ -1,6 +1,7 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/context/multishot.hpp>
 #include <coil/context/wait.hpp>
+#include <coil/uring/prep.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -257,6 +258,14 @@ void io_wait::cancel() noexcept {
         return;
     }
     loop().request_cancel(*this);
+}
+
+uring::sqe io_wait::cancel_request() noexcept {
+    if (pending() && (queued_ || entries_ > 1 || first_->next != nullptr)) {
+        cancel();
+        return uring::prep::nop();
+    }
+    return uring::prep::cancel(first_key()); // -ENOENT when it is complete
 }
 
 void io_wait::on_cancel_answered(int answer) noexcept {

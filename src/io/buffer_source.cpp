@@ -92,9 +92,13 @@ bool buffer_source::arrived(multishot_result& r) noexcept {
     }
     if (id != none) {
         refused_once_ = false;
-        const std::uint32_t begin =
-            pool_.filled(id, static_cast<std::uint32_t>(r.value > 0 ? r.value : 0), last);
-        r.extra = multishot_result::buffer_mark | (std::uint64_t{id} << 32) | begin;
+        const auto size = static_cast<std::uint32_t>(r.value > 0 ? r.value : 0);
+        const std::uint32_t begin = pool_.filled(id, size, last);
+        if (size > 0) {
+            r.extra = multishot_result::buffer_mark | (std::uint64_t{id} << 32) | begin;
+        } else {
+            pool_.put_free(id); // the end of a file takes a buffer with it
+        }
         pool_.feed_starved();
         return true;
     }

@@ -99,6 +99,39 @@ auto make_chain(std::tuple<E...>&& elements) noexcept {
     return io_awaitable<chain_element<E...>>(chain_element<E...>(std::move(elements)));
 }
 
+/// An element after which the chain goes on even when it has failed.
+template <element Element>
+class hard_element : public Element {
+public:
+    // A failure in the middle has a completion of its own, although the chain goes on.
+    static constexpr bool needs_result = true;
+
+    explicit hard_element(Element&& e) noexcept : Element(std::move(e)) {}
+
+    ring_entry& arm() noexcept {
+        ring_entry& first = Element::arm();
+        for (ring_entry* entry = &first; entry != nullptr; entry = entry->next) {
+            entry->request.flags |= uring::sqe_flag::io_hardlink;
+        }
+        return first;
+    }
+};
+
+/// As a tuple in which all but the last are hard.
+template <class First, class... Rest>
+auto hard_elements(First&& first, Rest&&... rest) noexcept {
+    if constexpr (sizeof...(Rest) == 0) {
+        return linkable(std::forward<First>(first));
+    } else {
+        auto head = linkable(std::forward<First>(first));
+        static_assert(std::tuple_size_v<decltype(head)> == 1,
+                      "hard_link() takes single operations, except as its last: a failure inside "
+                      "a chain ends all that follows");
+        return std::tuple_cat(std::tuple(hard_element(std::get<0>(std::move(head)))),
+                              hard_elements(std::forward<Rest>(rest)...));
+    }
+}
+
 } // namespace detail
 
 /// One chain: the kernel starts `b` when `a` has succeeded, without a turn through the program.
@@ -117,6 +150,22 @@ auto operator&&(A&& a, B&& b) noexcept {
                   "an operation is awaited once: link temporaries, or std::move() the operations");
     return detail::make_chain(std::tuple_cat(detail::linkable(std::move(a).take_element()),
                                              detail::linkable(std::move(b).take_element())));
+}
+
+/// One chain that goes on when an operation fails or transfers less than it was asked to: the
+/// kernel starts each when the one before has ended, however. co_await gives the last result.
+///
+///     co_await hard_link(io::fsync(fd), io::close(fd)); // closes in any case
+///
+/// It may stand in a `&&` chain; what follows it there depends on its last operation. A stop or a
+/// timeout around it cancels all of it.
+template <ring_operation First, ring_operation... Rest>
+auto hard_link(First&& first, Rest&&... rest) noexcept {
+    static_assert(!std::is_lvalue_reference_v<First> && (!std::is_lvalue_reference_v<Rest> && ...),
+                  "an operation is awaited once: link temporaries, or std::move() the operations");
+    static_assert(sizeof...(Rest) > 0, "hard_link() links operations: give it two or more");
+    return detail::make_chain(
+        detail::hard_elements(std::move(first).take_element(), std::move(rest).take_element()...));
 }
 
 /// Only for the sentence that the compiler says: `co_await a && b` awaits `a` alone.

@@ -131,6 +131,8 @@ public:
     [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return buffer_group_++; }
 
     [[nodiscard]] bool on_owner_thread() const noexcept { return current_loop == this; }
+    /// Whether its own read of the wake-up descriptor is in flight.
+    [[nodiscard]] bool is_watching() const noexcept { return watching_; }
     [[nodiscard]] bool skips_completions() const noexcept { return skips_completions_; }
     [[nodiscard]] io_context& context() noexcept { return context_; }
     [[nodiscard]] uring::ring& ring() noexcept { return *ring_; }
@@ -178,6 +180,7 @@ private:
     void stop_watching() noexcept;
     void cancel_everything() noexcept;
     void shut_down() noexcept;
+    void end_what_no_frame_owns() noexcept;
     [[nodiscard]] bool has_work() const noexcept { return !roots_.empty() || in_flight_ > 0; }
 
     // Touched by every await.

@@ -5,6 +5,7 @@
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
 #include <coil/core/task.hpp>
+#include <coil/core/with_stop_token.hpp>
 
 #include <coroutine>
 #include <exception>
@@ -47,6 +48,16 @@ public:
     /// Starts `work`; the handle gives its result.
     template <class T>
     join_handle<T> spawn(task<T> work);
+
+    /// The same for a task that `token` (a std::stop_token or inplace_stop_token) asks to stop.
+    template <detail::any_stop_token Token>
+    void co_spawn(task<> work, Token token) {
+        co_spawn(with_stop_token(std::move(work), std::move(token)));
+    }
+    template <class T, detail::any_stop_token Token>
+    join_handle<T> spawn(task<T> work, Token token) {
+        return spawn(with_stop_token(std::move(work), std::move(token)));
+    }
 
     /// Runs on the calling thread until no task is left or stop() was called. A stop() that came
     /// before counts: run() then shuts down at once.

@@ -13,6 +13,10 @@ struct context_metrics {
     std::uint64_t parks = 0;                ///< times it slept in the kernel
     std::uint64_t spins = 0;                ///< times it looked for work before sleeping
     std::uint64_t back_pressure_waits = 0;  ///< operations that waited for room in the queue
+    std::uint64_t refusals = 0;             ///< enters refused for a time (EBUSY, EAGAIN)
+    std::uint64_t overflows = 0;            ///< enters after which completions waited for room
+    std::uint64_t cancels = 0;              ///< requests to cancel something
+    std::uint64_t cancel_retries = 0;       ///< cancellations that had to be asked for again
     std::uint64_t unhandled_exceptions = 0; ///< exceptions that nobody joined for
 };
 

@@ -38,4 +38,10 @@ T run(task<T> main, io_context_options options = {}) {
     return result.get();
 }
 
+/// The same for a task that `token` (a std::stop_token or inplace_stop_token) asks to stop.
+template <class T, detail::any_stop_token Token>
+T run(task<T> main, Token token, io_context_options options = {}) {
+    return run(with_stop_token(std::move(main), std::move(token)), std::move(options));
+}
+
 } // namespace coil

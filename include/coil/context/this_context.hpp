@@ -34,6 +34,16 @@ join_handle<T> spawn(task<T> work) {
     return this_context().spawn(std::move(work));
 }
 
+/// The same for a task that `token` (a std::stop_token or inplace_stop_token) asks to stop.
+template <detail::any_stop_token Token>
+void co_spawn(task<> work, Token token) {
+    co_spawn(with_stop_token(std::move(work), std::move(token)));
+}
+template <class T, detail::any_stop_token Token>
+join_handle<T> spawn(task<T> work, Token token) {
+    return spawn(with_stop_token(std::move(work), std::move(token)));
+}
+
 namespace detail {
 
 class [[nodiscard("did you forget to co_await?")]] yield_awaiter : queue_node {
@@ -60,30 +70,5 @@ public:
 
 /// Lets every other ready coroutine of this context run first.
 inline detail::yield_awaiter yield() noexcept { return {}; }
-
-namespace this_task {
-
-namespace detail {
-
-class [[nodiscard("did you forget to co_await?")]] stop_token_awaiter {
-public:
-    [[nodiscard]] bool await_ready() const noexcept { return false; }
-    template <class P>
-    bool await_suspend(std::coroutine_handle<P> self) noexcept {
-        token_ = coil::detail::stop_token_of(self);
-        return false;
-    }
-    [[nodiscard]] inplace_stop_token await_resume() const noexcept { return token_; }
-
-private:
-    inplace_stop_token token_;
-};
-
-} // namespace detail
-
-/// The token that this task inherited from whoever started it. Does not suspend.
-inline detail::stop_token_awaiter stop_token() noexcept { return {}; }
-
-} // namespace this_task
 
 } // namespace coil

@@ -2,6 +2,7 @@
 
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/queue.hpp>
+#include <coil/core/this_task.hpp>
 #include <coil/uring/abi.hpp>
 
 #include <atomic>
@@ -25,15 +26,6 @@ inline event_loop& required_loop() noexcept {
         end_without_context();
     }
     return *current_loop;
-}
-
-template <class P>
-inplace_stop_token stop_token_of(std::coroutine_handle<P> coroutine) noexcept {
-    if constexpr (requires { coroutine.promise().stop_token(); }) {
-        return coroutine.promise().stop_token();
-    } else {
-        return {};
-    }
 }
 
 /// A queue_node of its own type, so that a class can also hang in a stop source's list.
@@ -198,6 +190,10 @@ enum class completion_kind : std::uint64_t {
 class io_wait : public wait_base {
 public:
     void cancel() noexcept;
+
+    /// The entry that asks the kernel, once, to cancel this. Where the kernel has nothing to search
+    /// for, or one entry does not do, it is cancelled here and the entry does nothing.
+    [[nodiscard]] uring::sqe cancel_request() noexcept;
 
 protected:
     io_wait() noexcept = default;

@@ -103,6 +103,11 @@ public:
             if constexpr (requires { parent.promise().stop_token(); }) {
                 token = parent.promise().stop_token();
             }
+            return start(parent, token);
+        }
+
+        /// For code that gives the task another token than its parent's.
+        detail::transfer start(std::coroutine_handle<> parent, inplace_stop_token token) noexcept {
             coroutine_.promise().become_child(parent, token);
             return detail::transfer_to(coroutine_);
         }

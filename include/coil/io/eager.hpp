@@ -66,9 +66,10 @@ public:
     /// if that came first: await it to learn which. Nothing happens when it is complete.
     void cancel() noexcept { detail::io_wait::cancel(); }
 
-    /// For calls that name another request (io::cancel, io::poll_update): what the kernel knows it
-    /// by.
+    /// For io::poll_update and io::poll_remove: what the kernel knows it by.
     [[nodiscard]] std::uint64_t key() const noexcept { return this->first_key(); }
+    /// For io::cancel.
+    [[nodiscard]] detail::io_wait& wait() noexcept { return *this; }
 };
 
 /// Starts an operation now instead of when it is awaited; it runs while the coroutine goes on.

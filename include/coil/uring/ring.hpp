@@ -216,6 +216,12 @@ public:
         return (load_relaxed(sq_flags_) & (sq_flag::taskrun | sq_flag::cq_overflow)) != 0;
     }
 
+    /// Whether there are completions that the queue had no room for. The kernel keeps them until an
+    /// enter() with enter_flag::getevents after some were consumed.
+    bool overflowed() const noexcept {
+        return (load_relaxed(sq_flags_) & sq_flag::cq_overflow) != 0;
+    }
+
     // ---- the ring itself
 
     /// Starts a ring that was set up with `start_disabled`, on the thread that will submit.

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/uring/abi.hpp>
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+// How an operation is executed, where Linux leaves a choice (io_uring_enter(2), IOSQE_*).
+
+namespace coil {
+
+namespace detail {
+
+/// An element all of whose entries carry a flag.
+template <element Element, std::uint8_t Flag>
+class flagged_element : public Element {
+public:
+    explicit flagged_element(Element&& e) noexcept : Element(std::move(e)) {}
+
+    ring_entry& arm() noexcept {
+        ring_entry& first = Element::arm();
+        for (ring_entry* entry = &first; entry != nullptr; entry = entry->next) {
+            entry->request.flags |= Flag;
+        }
+        return first;
+    }
+};
+
+} // namespace detail
+
+namespace io {
+
+/// Gives an operation to one of the kernel's workers at once (IOSQE_ASYNC) instead of trying it in
+/// place first: for calls that are known to take long in the kernel (a large buffered read that is
+/// not cached) and would keep the context from its other work.
+template <ring_operation Op>
+auto force_async(Op&& op) noexcept {
+    static_assert(!std::is_lvalue_reference_v<Op>,
+                  "an operation is awaited once: give a temporary, or std::move() the operation");
+    using element = typename std::remove_cvref_t<Op>::element_type;
+    using forced = detail::flagged_element<element, uring::sqe_flag::async>;
+    return io_awaitable<forced>(forced(std::move(op).take_element()));
+}
+
+/// Starts an operation when all that this context started before has completed, and nothing else
+/// before it has (IOSQE_IO_DRAIN): a barrier. It waits also for what waits for others (a recv, an
+/// accept), but not for multishot streams. coil keeps this order itself, so the rest of the context
+/// goes on; it is meant for programs that are all files.
+template <ring_operation Op>
+auto drain(Op&& op) noexcept {
+    static_assert(!std::is_lvalue_reference_v<Op>,
+                  "an operation is awaited once: give a temporary, or std::move() the operation");
+    using element = typename std::remove_cvref_t<Op>::element_type;
+    static_assert(element::entries == 1, "drain single operations: put what follows into a chain "
+                                         "of its own, after the drained one has been awaited");
+    using alone = detail::flagged_element<element, uring::sqe_flag::io_drain>;
+    return io_awaitable<alone>(alone(std::move(op).take_element()));
+}
+
+} // namespace io
+
+} // namespace coil

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/core/buffer.hpp>
+#include <coil/io/descriptor.hpp>
+#include <coil/io/registered_buffers.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <sys/socket.h>
+
+// Sending without a copy. The kernel answers twice: what was sent, and, when the network has no use
+// for the memory any more, that the buffer is free. The await returns after the second, so the
+// buffer is the caller's again as after send(2). With TCP that is when the peer has acknowledged
+// the data: such an await takes at least a round trip, and one to a peer that has gone away lasts
+// until TCP gives up, cancelled or not. It pays for buffers of some ten kilobytes and more, with
+// several in flight; the loopback interface copies anyway.
+//
+// Sockets that cannot do it (AF_UNIX) give -EOPNOTSUPP.
+
+namespace coil {
+
+namespace detail {
+
+/// A call that the kernel refuses to leave without a completion, wherever in a chain it stands.
+class zero_copy_element : public io_element {
+public:
+    static constexpr bool needs_result = true;
+
+    using io_element::io_element;
+};
+
+} // namespace detail
+
+namespace io {
+
+/// What a zero-copy call gives: co_await gives an io_result.
+using zero_copy_operation = io_awaitable<detail::zero_copy_element>;
+
+/// send(2) without a copy (IORING_OP_SEND_ZC, Linux 6.0; before, with one): bytes sent, perhaps
+/// fewer than asked. In the middle of a `&&` chain all is sent or the chain ends; what follows does
+/// not wait for the buffer.
+inline zero_copy_operation send_zc(descriptor fd, const_buffer buf, int flags = 0) noexcept {
+    return zero_copy_operation(detail::zero_copy_element(detail::request_on(
+        fd, uring::prep::send_zc(fd.number(), buf.data(), buf.size(), flags | MSG_NOSIGNAL))));
+}
+
+/// The same out of a registered buffer, which also saves pinning the pages each time.
+inline zero_copy_operation send_zc(descriptor fd, registered_buffer buf, int flags = 0) noexcept {
+    return zero_copy_operation(detail::zero_copy_element(
+        detail::request_on(fd, uring::prep::send_zc_fixed(fd.number(), buf.data(), buf.size(),
+                                                          flags | MSG_NOSIGNAL, buf.index()))));
+}
+
+/// sendmsg(2) without a copy (IORING_OP_SENDMSG_ZC, Linux 6.1; before, with one): bytes sent. The
+/// header and what it names must outlive the await.
+inline zero_copy_operation sendmsg_zc(descriptor fd, const ::msghdr* message,
+                                      int flags = 0) noexcept {
+    return zero_copy_operation(detail::zero_copy_element(detail::request_on(
+        fd, uring::prep::sendmsg_zc(fd.number(), message, flags | MSG_NOSIGNAL))));
+}
+
+} // namespace io
+
+} // namespace coil
