@@ -434,8 +434,8 @@ TEST_F(uring_registered_files, closing_asks_again_when_a_signal_came) {
     auto filter = std::make_unique<filter_kernel>();
     filter_kernel& seam = *filter;
     ring on{ring_options{}, std::move(filter)};
-    registered_files table{on, 1};
     int asked = 0;
+    registered_files table{on, 1};
     seam.refuse_control = [&](register_op op) {
         return op == register_op::unregister_files && ++asked < 3 ? -EINTR : 0;
     };
