@@ -72,8 +72,6 @@ int buffer_ring::setup(ring& r, unsigned group, unsigned entries, bool increment
         ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return -errno;
-    // A child that got a copy of these pages could leave the kernel with the wrong ones.
-    ::madvise(memory, size, MADV_DONTFORK);
 
     buf_reg reg{};
     reg.ring_addr = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(memory));

@@ -3,7 +3,8 @@
 #include <coil/uring/buffer_ring.hpp>
 
 #include <array>
-#include <limits>
+#include <fstream>
+#include <initializer_list>
 #include <string_view>
 #include <thread>
 #include <type_traits>
@@ -132,6 +133,20 @@ TEST_F(uring_buffer_ring, the_kernel_sees_a_buffer_after_publish) {
     EXPECT_EQ(run(r, recv(s.in)), -ENOBUFS);
     buffers.publish();
     EXPECT_EQ(run(r, recv(s.in)), 4);
+}
+
+// The tail shares memory with the first entry.
+TEST_F(uring_buffer_ring, adding_to_the_first_entry_leaves_the_tail_alone) {
+    buffer_ring buffers{r, the_group, 2};
+    give(buffers, {0, 1});
+    const socket_pair s;
+    s.send("0123456789abcdef0123456789abcdefx");
+    EXPECT_EQ(buffer_id(complete(r, recv(s.in))), 0);
+    buffers.add(memory[2].data(), buffer_size, 2);
+    EXPECT_EQ(buffer_id(complete(r, recv(s.in))), 1);
+    EXPECT_EQ(run(r, recv(s.in)), -ENOBUFS);
+    buffers.publish();
+    EXPECT_EQ(buffer_id(complete(r, recv(s.in))), 2);
 }
 
 TEST_F(uring_buffer_ring, a_request_without_data_holds_no_buffer) {
@@ -415,6 +430,24 @@ TEST_F(uring_buffer_ring, a_group_can_be_closed_and_made_again) {
     }
 }
 
+std::size_t pages_mapped() {
+    std::size_t pages = 0;
+    std::ifstream{"/proc/self/statm"} >> pages;
+    return pages;
+}
+
+TEST_F(uring_buffer_ring, closing_and_failing_give_the_memory_back) {
+    const buffer_ring taken{r, the_group + 1, 1};
+    const std::size_t before = pages_mapped();
+    ASSERT_GT(before, 0U);
+    for (int i = 0; i < 200; ++i) { // half a MiB each time
+        buffer_ring buffers{r, the_group, buffer_ring::max_entries};
+        buffer_ring refused;
+        ASSERT_EQ(refused.setup(r, the_group + 1, buffer_ring::max_entries, false), -EEXIST);
+    }
+    EXPECT_LT(pages_mapped(), before + 25 * 128); // 128 pages are half a MiB
+}
+
 TEST_F(uring_buffer_ring, it_moves) {
     const socket_pair s;
     buffer_ring one{r, the_group, 4};
@@ -458,7 +491,7 @@ TEST_F(uring_buffer_ring, it_survives_a_fork) {
     buffer_ring buffers{r, the_group, 4};
     give(buffers, {0});
     EXPECT_EQ(in_child([] { return std::string{}; }), "");
-    give(buffers, {1, 2}); // would go to a copy of the page if the kernel's were the child's
+    give(buffers, {1, 2}); // must not go to a copy of the page that the kernel reads
     const socket_pair s;
     for (int id = 0; id < 3; ++id) {
         s.send("x");
