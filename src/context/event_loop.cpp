@@ -115,6 +115,7 @@ void event_loop::close_ring() noexcept {
         attachment.ring_gone();
     }
     tables_.close();
+    listed_ring_.forget();
     ring_.reset();
 }
 
@@ -125,6 +126,7 @@ void event_loop::open_ring() {
     } else {
         ring_.emplace(ring_options_for(options_));
     }
+    listed_ring_.remember(ring_->native_handle());
     skips_completions_ = (ring_->features() & uring::feature::cqe_skip) != 0;
     min_wait_ = (ring_->features() & uring::feature::min_timeout) != 0;
     bound_to_ = 0;

@@ -35,6 +35,8 @@ public:
         /// given in the kernel's place.
         std::function<int(door_kernel&, const std::vector<sqe>&, unsigned min_complete)>
             before_enter;
+        /// What the kernel behind the door has and does not tell: the opcodes of an older one.
+        std::vector<opcode> hidden;
     };
 
     explicit door_kernel(std::shared_ptr<guard> g) : guard_(std::move(g)) {}
@@ -66,7 +68,13 @@ public:
         return behind_->enter(to_submit, min_complete, flags, arg, size);
     }
     int control(coil::uring::register_op op, void* arg, unsigned count) noexcept override {
-        return behind_->control(op, arg, count);
+        const int r = behind_->control(op, arg, count);
+        if (op == coil::uring::register_op::probe) {
+            for (const opcode o : guard_->hidden) {
+                static_cast<coil::uring::probe*>(arg)->ops[static_cast<unsigned>(o)].flags = 0;
+            }
+        }
+        return r;
     }
     std::chrono::steady_clock::time_point now() noexcept override { return behind_->now(); }
     [[nodiscard]] int native_handle() const noexcept override { return behind_->native_handle(); }

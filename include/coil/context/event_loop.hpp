@@ -3,6 +3,7 @@
 #include <coil/context/inbox.hpp>
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
+#include <coil/context/own_rings.hpp>
 #include <coil/context/ring_tables.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/wait.hpp>
@@ -217,6 +218,7 @@ private:
 
     io_context& context_;
     const io_context_options& options_;
+    own_ring listed_ring_;       // ring_, for those who would post to it
     std::uint64_t bound_to_ = 0; // number of the thread that the ring was enabled on; 0: none yet
 
     ready_queue ready_;

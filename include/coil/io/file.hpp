@@ -20,6 +20,16 @@ struct open_how; // <linux/openat2.h>
 // Calls on any descriptor and on files. Every function only describes the call; co_await starts it
 // and gives an io_result: a value ≥ 0 or −errno. Errors are those of the man page.
 
+namespace coil::detail {
+
+/// The field has 16 bits: what does not fit names no buffer (there are 16384 at most) instead of
+/// another one.
+constexpr unsigned buffer_number(unsigned index) noexcept {
+    return index < UINT16_MAX ? index : UINT16_MAX;
+}
+
+} // namespace coil::detail
+
 namespace coil::io {
 
 /// Offset −1: the file's current position. Pipes and sockets have none: any offset is ignored
@@ -57,6 +67,31 @@ inline operation writev(descriptor fd, std::span<const ::iovec> iov,
     return detail::make_operation(fd, uring::prep::writev(fd.number(), iov.data(),
                                                           static_cast<unsigned>(iov.size()),
                                                           static_cast<std::uint64_t>(offset)));
+}
+
+/// read(2), pread(2) into a registered buffer: `buf` is all or a part of the one that was
+/// registered as number `buf_index`, which spares the kernel looking its pages up. -EFAULT when it
+/// is not.
+///
+/// IORING_OP_READ_FIXED (Linux 5.1).
+inline operation read_fixed(descriptor fd, mutable_buffer buf, ::off_t offset,
+                            unsigned buf_index) noexcept {
+    return detail::make_operation(fd, uring::prep::read_fixed(fd.number(), buf.data(),
+                                                              detail::transfer_size(buf.size()),
+                                                              static_cast<std::uint64_t>(offset),
+                                                              detail::buffer_number(buf_index)));
+}
+
+/// write(2), pwrite(2) out of a registered buffer, as read_fixed. In the middle of a `&&` chain a
+/// short write ends the chain.
+///
+/// IORING_OP_WRITE_FIXED (Linux 5.1).
+inline operation write_fixed(descriptor fd, const_buffer buf, ::off_t offset,
+                             unsigned buf_index) noexcept {
+    return detail::make_operation(fd, uring::prep::write_fixed(fd.number(), buf.data(),
+                                                               detail::transfer_size(buf.size()),
+                                                               static_cast<std::uint64_t>(offset),
+                                                               detail::buffer_number(buf_index)));
 }
 
 /// openat(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile.
