@@ -14,21 +14,17 @@ void epoll_wait_element::wait_for_readiness() noexcept {
     most_ = static_cast<int>(call.len);
     by_readiness_ = true;
     if ((call.flags & uring::sqe_flag::fixed_file) != 0) {
-        entry_.request = uring::prep::nop(); // only the ring knows what set that is
-        most_ = -1;
-        return;
+        refusal_ = -EOPNOTSUPP; // only the ring knows what set that is
+    } else if (::epoll_wait(call.fd, nullptr, most_, 0) < 0 && errno != EFAULT) {
+        // What the call refuses may never become readable. (No room for events: none was taken.)
+        refusal_ = -errno;
     }
-    // What the call would refuse may never become readable. Nowhere to put an event: none is taken.
-    const int answer = ::epoll_wait(call.fd, nullptr, most_, 0);
-    const bool refused = answer < 0 && errno != EFAULT;
-    entry_.request = refused ? uring::prep::nop() : uring::prep::poll_add(call.fd, POLLIN);
-    entry_.request.flags = call.flags;
-    entry_.request.fd = call.fd;
+    entry_.request = uring::prep::poll_add(refusal_ != 0 ? -1 : call.fd, POLLIN);
 }
 
 int epoll_wait_element::take_events() const noexcept {
-    if (most_ < 0) {
-        return -EOPNOTSUPP;
+    if (entry_.result < 0) {
+        return entry_.result;
     }
     const int count = ::epoll_wait(entry_.request.fd, events_, most_, 0);
     return count < 0 ? -errno : count;

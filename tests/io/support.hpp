@@ -13,16 +13,19 @@ namespace io_test {
 
 using coil_test::run_on;
 
+template <class Operation>
+coil::task<int> await_one(Operation op) {
+    co_return co_await std::move(op);
+}
+
 /// A context, and what one operation gives on it.
 class Calls : public coil_test::no_descriptor_leak {
 protected:
     template <class Operation>
     int result_of(Operation op) {
-        auto await = [](Operation o) -> coil::task<int> { co_return co_await std::move(o); };
-        return run_on(context_, await(std::move(op)));
+        return run_on(context_, await_one(std::move(op)));
     }
 
-private:
     coil::io_context context_;
 };
 

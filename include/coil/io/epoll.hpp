@@ -4,7 +4,9 @@
 #include <coil/io/descriptor.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 
@@ -37,8 +39,8 @@ public:
         return entry_;
     }
     io_result result() noexcept {
-        if (by_readiness_ && entry_.result >= 0) [[unlikely]] {
-            return io_result(take_events());
+        if (by_readiness_ && entry_.result != -ECANCELED) [[unlikely]] {
+            return io_result(refusal_ != 0 ? refusal_ : take_events());
         }
         return io_element::result();
     }
@@ -50,6 +52,7 @@ private:
     // The call's arguments while the entry asks for something else.
     ::epoll_event* events_ = nullptr;
     int most_ = 0;
+    int refusal_ = 0; // what the call would answer at once, −errno
     bool by_readiness_ = false;
 };
 

@@ -1,0 +1,85 @@
+// msg_ring: posts to rings of others, never to a context's.
+
+#include "io/support.hpp"
+#include "support/kernels.hpp"
+
+#include <coil/uring/ring.hpp>
+
+#include <memory>
+
+using namespace coil;
+using namespace std::chrono_literals;
+using coil_test::door_kernel;
+
+namespace {
+
+class RingMessage : public io_test::Calls {
+protected:
+    void SetUp() override {
+        io_test::Calls::SetUp();
+        if (!context_.loop().ring().supports(uring::opcode::msg_ring)) {
+            GTEST_SKIP() << "this kernel's rings take no messages";
+        }
+    }
+};
+
+TEST_F(RingMessage, ArrivesAsACompletion) {
+    uring::ring target{8};
+    EXPECT_EQ(result_of(io::msg_ring(target.native_handle(), 17, 0xfeedfacecafebeefULL)), 0);
+    ASSERT_EQ(target.wait(1s), 0);
+    const uring::cqe* const c = target.peek();
+    ASSERT_NE(c, nullptr);
+    EXPECT_EQ(c->user_data, 0xfeedfacecafebeefULL);
+    EXPECT_EQ(c->res, 17);
+    target.advance();
+}
+
+TEST_F(RingMessage, WhatIsNoRingIsRefused) {
+    const coil_test::pipe_pair p;
+    EXPECT_EQ(result_of(io::msg_ring(p.in, 1, 1)), -EBADFD);
+    EXPECT_EQ(result_of(io::msg_ring(-1, 1, 1)), -EBADF);
+}
+
+TEST_F(RingMessage, G1_AContextsRingTakesNone) {
+    // Neither another context's nor its own, open for the first time or again on another thread.
+    io_context other;
+    const auto ring_of = [](io_context& c) { return c.loop().ring().native_handle(); };
+    EXPECT_EQ(result_of(io::msg_ring(ring_of(other), 1, 8)), -EBADF);
+    EXPECT_EQ(result_of(io::msg_ring(ring_of(context_), 1, 8)), -EBADF);
+    auto sleeps = []() -> task<int> { co_return co_await sleep_for(1ms); };
+    auto main = [](int fd) -> task<int> { co_return co_await io::msg_ring(fd, 1, 8); };
+    EXPECT_EQ(coil_test::run_on(other, sleeps()), 0);
+    other.start();
+    auto reopened = other.spawn(sleeps());
+    reopened.get();
+    EXPECT_EQ(result_of(io::msg_ring(ring_of(other), 1, 8)), -EBADF);
+    auto own = other.spawn(main(ring_of(other)));
+    EXPECT_EQ(own.get(), -EBADF);
+    other.stop();
+    other.join();
+}
+
+TEST_F(RingMessage, ADescriptorThatWasAContextsRingIsAnybodysAfterwards) {
+    int fd = -1;
+    {
+        io_context gone;
+        fd = gone.loop().ring().native_handle();
+    }
+    uring::ring target{8};
+    if (target.native_handle() != fd) {
+        GTEST_SKIP() << "the descriptor was not given out again";
+    }
+    EXPECT_EQ(result_of(io::msg_ring(fd, 3, 4)), 0);
+}
+
+TEST_F(RingMessage, WithoutTheOpcodeItIsNotSupported) {
+    auto guard = std::make_shared<door_kernel::guard>();
+    guard->hidden = {uring::opcode::msg_ring};
+    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    uring::ring target{8};
+    EXPECT_EQ(
+        coil_test::run_on(ctx, io_test::await_one(io::msg_ring(target.native_handle(), 1, 2))),
+        -EOPNOTSUPP);
+}
+
+} // namespace
