@@ -7,12 +7,16 @@
 #include "support/run.hpp"
 
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 using namespace coil;
 using namespace std::chrono_literals;
@@ -51,6 +55,27 @@ void for_each_failing(Each each) {
     each("fgetxattr", [&, p = pipe_pair()] { return io::fgetxattr(p.in, "x", value); });
     each("fsetxattr", [p = pipe_pair()] { return io::fsetxattr(p.in, "x", "y"); });
     each("openat2", [] { return io::openat2(-1, "x", nullptr, 0); });
+    static const std::uint32_t word = 1;
+    static const int one = 1;
+    static int option;
+    static ::socklen_t length;
+    static ::epoll_event event;
+    static const uring::futex_waiter waiter{};
+    each("read_fixed", [&] { return io::read_fixed(-1, value, 0, 0); });
+    each("write_fixed", [&] { return io::write_fixed(-1, value, 0, 0); });
+    each("futex_wait", [] { return io::futex_wait(&word, 2); });
+    each("futex_wake", [] { return io::futex_wake(&word, 1, 0); });
+    each("futex_waitv", [] { return io::futex_waitv({&waiter, 1}); });
+    each("waitid", [] { return io::waitid(P_ALL, 0, nullptr, 0); });
+    each("waitid of no child", [] { return io::waitid(P_PID, 1, nullptr, WEXITED); });
+    each("msg_ring", [p = pipe_pair()] { return io::msg_ring(p.in, 0, 0); });
+    each("epoll_ctl", [p = pipe_pair()] { return io::epoll_ctl(p.in, 1, p.out, &event); });
+    each("epoll_wait", [p = pipe_pair()] { return io::epoll_wait(p.in, {&event, 1}); });
+    each("setsockopt", [] { return io::setsockopt(-1, SOL_SOCKET, 9999, &one, sizeof one); });
+    each("setsockopt of a pipe",
+         [p = pipe_pair()] { return io::setsockopt(p.in, SOL_SOCKET, 1, &one, sizeof one); });
+    each("getsockopt", [] { return io::getsockopt(-1, SOL_SOCKET, 1, &option, &length); });
+    each("getsockopt of TCP", [] { return io::getsockopt(-1, IPPROTO_TCP, 1, &option, &length); });
 }
 
 TEST_F(UnnoticedFailure, G13_EndsTheChainWhateverFailed) {
