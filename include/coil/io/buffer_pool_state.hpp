@@ -23,7 +23,7 @@ namespace coil::detail {
 /// goes back to the kernel. All of that happens on the owner thread, except that leases may be
 /// given back anywhere: another thread hangs the buffer into `returned_`, and a node into the
 /// context's inbox.
-class buffer_pool_state : public ring_attachment, queue_node {
+class buffer_pool_state final : public ring_attachment, queue_node {
 public:
     explicit buffer_pool_state(const buffer_pool_options& options);
     ~buffer_pool_state();
