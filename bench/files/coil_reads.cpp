@@ -24,7 +24,7 @@ void start_plain(coil::io_context& context, workload& work) {
 }
 
 void start_registered(coil::io_context&, workload& work) {
-    workload_refuse(&work, "--registered: coil has no registered buffers and files yet");
+    workload_refuse(&work, "coil has no registered buffers yet");
 }
 
 } // namespace

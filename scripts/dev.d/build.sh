@@ -81,19 +81,20 @@ dev_bench() {
     for name in "$@"; do
         case $name in
             --*) options+=("$name") ;;
-            micro | net | stream | timers) names+=("$name") ;;
-            *) die "there is no benchmark '$name': micro, net, stream, timers" ;;
+            micro | net | stream | timers | files) names+=("$name") ;;
+            *) die "there is no benchmark '$name': micro, net, stream, timers, files" ;;
         esac
     done
-    ((${#names[@]})) || names=(micro net stream timers)
+    ((${#names[@]})) || names=(micro net stream timers files)
     need build bench
+    want bench_peers
     need_compiler
     build_preset release
     for name in "${names[@]}"; do
         say "benchmark: $name"
         case $name in
             micro) build/release/bench/bin/bench_micro || status=1 ;;
-            net | timers) "bench/$name/run" build/release "${options[@]}" || status=1 ;;
+            net | timers | files) "bench/$name/run" build/release "${options[@]}" || status=1 ;;
             stream) bench/net/stream build/release "${options[@]}" || status=1 ;;
         esac
     done

@@ -11,7 +11,7 @@ declare -A brings=(
     [libgtest-dev]=gtest/gtest.h [netcat-openbsd]=nc.openbsd [redis-tools]=redis-benchmark [pkg-config]=pkg-config
     [python3]=python3 [git]=git
     [libbenchmark-dev]=benchmark/benchmark.h [liburing-dev]=liburing.h [libuv1-dev]=uv.h [libasio-dev]=asio.hpp
-    [redis-server]=redis-server
+    [redis-server]=redis-server [fio]=fio
     [shellcheck]=shellcheck [debootstrap]=debootstrap
 )
 
@@ -22,6 +22,7 @@ packages_of() {
         sanitizers) compiler_packages sanitizers ;;
         demo) echo netcat-openbsd redis-tools redis-server liburing-dev python3 ;;
         bench) echo libbenchmark-dev liburing-dev libuv1-dev libasio-dev netcat-openbsd redis-server redis-tools python3 ;;
+        bench_peers) echo fio ;;
         lint) echo "clang-format-$clang_tools" "clang-tidy-$clang_tools" shellcheck git ;;
         chroot) echo debootstrap ;;
         *) die "no group of packages is called '$1'" ;;
@@ -117,6 +118,9 @@ need() {
     fi
 }
 
+# want GROUP: as need; what cannot be installed is gone without, and what needs it says so.
+want() { (need "$1") || say "going on without some of: $(packages_of "$1")"; }
+
 # clang_major=N or gcc_major=N of the compiler $1; neither when it is no compiler that we know.
 identify() {
     local macros
@@ -199,6 +203,7 @@ choose_compiler() {
 
 dev_setup() {
     need build test demo bench lint
+    want bench_peers
     need_compiler
     need sanitizers
     say "everything is installed; the compiler is $CXX"
