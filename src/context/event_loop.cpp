@@ -1,5 +1,6 @@
 #include "event_loop_enter.hpp"
 
+#include <coil/context/default_kernel.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/core/transfer.hpp>
@@ -67,6 +68,11 @@ void spin_pause() noexcept {
 
 } // namespace
 
+kernel_factory& default_kernel_factory() noexcept {
+    static kernel_factory factory;
+    return factory;
+}
+
 event_loop::event_loop(io_context& context, const io_context_options& options)
     : limit_(options.max_in_flight), max_in_flight_(options.max_in_flight), idle_(options.idle),
       context_(context), options_(options) {
@@ -123,6 +129,8 @@ void event_loop::open_ring() {
     close_ring();
     if (options_.make_kernel) {
         ring_.emplace(ring_options_for(options_), options_.make_kernel());
+    } else if (const kernel_factory& make = default_kernel_factory()) {
+        ring_.emplace(ring_options_for(options_), make());
     } else {
         ring_.emplace(ring_options_for(options_));
     }
