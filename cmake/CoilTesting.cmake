@@ -21,6 +21,15 @@ coil_own_target(coil_test_pch)
 target_precompile_headers(coil_test_pch PRIVATE
     <gtest/gtest.h> <atomic> <chrono> <functional> <string> <thread> <vector>)
 
+# What tests share and is worth compiling once. It also lets a program's contexts run on a faulty kernel when
+# COIL_FAULT_SEED is set (tests/support/fault_environment.cpp).
+file(GLOB coil_test_support_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/*.cpp")
+add_library(coil_test_support OBJECT ${coil_test_support_sources})
+target_precompile_headers(coil_test_support REUSE_FROM coil_test_pch)
+target_include_directories(coil_test_support PUBLIC "${PROJECT_SOURCE_DIR}/tests")
+target_link_libraries(coil_test_support PUBLIC coil::coil GTest::gtest_main)
+coil_own_target(coil_test_support)
+
 # coil_add_room_tests(<room>): all of tests/<room>/*_test.cpp in one program; each TEST is a test of CTest with the
 # label <room>. The program of the room "uring" links the ring alone, which proves that the ring stands alone.
 function(coil_add_room_tests room)
@@ -35,7 +44,7 @@ function(coil_add_room_tests room)
     if(room STREQUAL "uring")
         target_link_libraries(${target} PRIVATE coil::uring)
     else()
-        target_link_libraries(${target} PRIVATE coil::coil)
+        target_link_libraries(${target} PRIVATE coil_test_support coil::coil)
     endif()
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
     coil_own_target(${target})
