@@ -317,8 +317,8 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     if (idle_.what() == idle_policy::kind::spin && spinning_pays_ && in_flight_ > 0) {
         gather();
         look();
-        if (!ready_.empty()) {
-            return;
+        if (!ready_.empty() || lacks_room()) {
+            return; // a chain that moved on may have left room for what is held back
         }
         if (spin(next_deadline())) {
             look();

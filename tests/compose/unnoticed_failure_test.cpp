@@ -152,6 +152,27 @@ TEST_F(UnnoticedFailure, G13_ThroughASmallQueueUnderBackPressure) {
     EXPECT_EQ(ended, 100);
 }
 
+TEST_F(UnnoticedFailure, G6_ARestThatHasToQueueUpIsNotForgottenByALoopThatIsAboutToSleep) {
+    // The first part completes at the last look before the sleep, where nothing becomes ready by
+    // it: its rest stands behind the other chain, and nothing is in flight.
+    auto script = std::make_shared<coil_test::scripted_kernel::script>();
+    script->on_submit = [&](const coil_test::sqe& e) { script->post(e.user_data, 0); };
+    io_context ctx(coil_test::with([&](auto& o) {
+        o.make_kernel = coil_test::scripted_kernel::factory(script);
+        o.max_in_flight = 1;
+        o.idle = idle_policy::spin(10us);
+    }));
+    int ended = 0;
+    auto chain = [](int& n) -> task<> {
+        EXPECT_EQ(co_await (io::fsync(3) && io::nop()), 0);
+        ++n;
+    };
+    ctx.co_spawn(chain(ended));
+    ctx.co_spawn(chain(ended));
+    ctx.run();
+    EXPECT_EQ(ended, 2);
+}
+
 TEST_F(UnnoticedFailure, G13_ACancelledPartIsTheLast) {
     // The stop is asked for while the second part waits for data; the third never starts.
     const auto fd = temporary_file();
