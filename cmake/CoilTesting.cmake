@@ -84,3 +84,14 @@ function(coil_add_compile_fail_tests folder)
         set_tests_properties(compile_fail.${name} PROPERTIES LABELS compile_fail)
     endforeach()
 endfunction()
+
+# coil_add_fault_tests(<room> <seeds>): the room's program on a faulty kernel with the seeds 1 to <seeds>, each run a test of
+# CTest. What takes long and does no I/O is left out.
+function(coil_add_fault_tests room seeds)
+    foreach(seed RANGE 1 ${seeds})
+        add_test(NAME faults.${room}.seed_${seed}
+            COMMAND bash "${PROJECT_SOURCE_DIR}/tests/faults/run.bash" "$<TARGET_FILE:test_${room}>" ${seed} ${seed}
+                --gtest_filter=-Depth.*:Idle.*:TimerWheel.*)
+        set_tests_properties(faults.${room}.seed_${seed} PROPERTIES LABELS faults)
+    endforeach()
+endfunction()

@@ -83,13 +83,51 @@ report() {
     ((failed == 0))
 }
 
+# run_fault_tests PRESET SEEDS: the rooms that do I/O, once per seed, on a kernel that delays, reorders and interrupts. Seeds
+# of a room run side by side, in as many parts as there are jobs.
+run_fault_tests() {
+    local preset=$1 seeds=$2 dir=build/$1/tests room part parts from to pids=() names=() i log started=$SECONDS
+    local rooms=(context io compose net)
+    build_preset "$preset" "${rooms[@]/#/test_}" || {
+        count_failure "faults: the build (build/log/build-$preset.log)"
+        return
+    }
+    parts=$(jobs_at_once)
+    ((parts <= seeds)) || parts=$seeds
+    for room in "${rooms[@]}"; do
+        pids=() names=()
+        for ((part = 0; part < parts; ++part)); do
+            from=$((part * seeds / parts + 1)) to=$(((part + 1) * seeds / parts))
+            log=build/log/faults-$room-$part.log
+            tests/faults/run.bash "$dir/test_$room" "$from" "$to" --gtest_filter=-Depth.*:Idle.*:TimerWheel.* >"$log" 2>&1 &
+            pids+=($!) names+=("$log")
+        done
+        for ((i = 0; i < ${#pids[@]}; ++i)); do
+            if wait "${pids[i]}"; then
+                passed=$((passed + 1))
+                say "faults: $room: $(head -n 1 "${names[i]}")"
+            else
+                count_failure "faults: $room: $(tail -n 1 "${names[i]}") (${names[i]})"
+            fi
+        done
+        while read -r count line; do
+            count_skip "faults: $room: $count: $line"
+        done < <(sed -n '2,$s/^ *//p' "${names[0]}" | grep '^[0-9]* under faults' || true)
+    done
+    say "faults: $seeds seeds in $((SECONDS - started)) s"
+}
+
 dev_test() {
-    local full=no gcc=no preset=debug select=()
+    local full=no gcc=no preset=debug faults=0 select=()
     while (($#)); do
         case $1 in
             --full) full=yes ;;
             --gcc) gcc=yes ;;
             --preset) preset=$2 && shift ;;
+            --faults)
+                [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "test --faults N: how many seeds?"
+                faults=$2 && shift
+                ;;
             -*) select+=("$1" "$2") && shift ;;
             *) select+=(-R "$1") ;;
         esac
@@ -105,7 +143,9 @@ dev_test() {
     fi
     need build test
     need_compiler
-    if [[ $full == no ]]; then
+    if ((faults)); then
+        run_fault_tests "$preset" "$faults"
+    elif [[ $full == no ]]; then
         run_tests "$preset" "$preset" -LE consumer "${select[@]}"
     else
         need sanitizers

@@ -2,6 +2,7 @@
 
 #include "support/descriptors.hpp"
 
+#include <filesystem>
 #include <string>
 
 #include <fcntl.h>
@@ -13,7 +14,8 @@ namespace compose_test {
 class with_files : public coil_test::no_descriptor_leak {
 protected:
     static coil_test::descriptor temporary_file() {
-        return coil_test::descriptor{::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
+        return coil_test::descriptor{::open(std::filesystem::temp_directory_path().c_str(),
+                                            O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
     }
     static std::string contents(int fd) {
         std::string text(100, '\0');

@@ -17,7 +17,8 @@ namespace {
 class Pipe : public io_test::Calls {
 protected:
     static descriptor file(std::string_view contents) {
-        descriptor fd{::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
+        descriptor fd{::open(std::filesystem::temp_directory_path().c_str(),
+                             O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
         EXPECT_EQ(::pwrite(fd, contents.data(), contents.size(), 0),
                   static_cast<ssize_t>(contents.size()));
         return fd;
@@ -108,8 +109,8 @@ TEST_F(Pipe, PipeMakesTwoDescriptorsWithFlags) {
 
 TEST_F(Pipe, G4_APipeThatNobodyReceivesIsClosed) {
     int fds[2] = {-1, -1};
-    auto makes = [](int(&to)[2]) -> task<> { co_await io::pipe(to); };
-    auto chain = [](int(&to)[2]) -> task<> { EXPECT_EQ(co_await (io::pipe(to) && io::nop()), 0); };
+    auto makes = [](int (&to)[2]) -> task<> { co_await io::pipe(to); };
+    auto chain = [](int (&to)[2]) -> task<> { EXPECT_EQ(co_await (io::pipe(to) && io::nop()), 0); };
     for (int i = 0; i < 20; ++i) {
         io_context ctx;
         ctx.co_spawn(makes(fds));

@@ -220,7 +220,7 @@ int fault_kernel::enter(unsigned to_submit, unsigned min_complete, unsigned flag
     deliver();
     int waited = 0;
     if (submitted == static_cast<int>(to_submit) && (flags & enter_flag::getevents) != 0 &&
-        available() < min_complete) {
+        min_complete > 0 && available() == 0) {
         waited = wait(min_complete, flags, arg, size);
     }
     show_held();

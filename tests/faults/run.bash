@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# run.bash PROGRAM FIRST LAST [ARGUMENT...]: runs a test program once per seed on the faulty kernel
+# (tests/support/fault_environment.hpp) and stops at the first seed that fails, which it prints. Files of tests lie in
+# memory: fsync(2) on a busy disk takes longer than all the rest.
+set -uo pipefail
+
+program=$1 first=$2 last=$3
+shift 3
+if [[ -z ${TMPDIR:-} && -w /dev/shm ]]; then
+    export TMPDIR=/dev/shm
+fi
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+
+skips=""
+for ((seed = first; seed <= last; ++seed)); do
+    status=0
+    COIL_FAULT_SEED=$seed timeout "${COIL_FAULT_TIMEOUT:-60}" "$program" "$@" >"$output" 2>&1 || status=$?
+    if ((status != 0)); then
+        grep -v -e '^\[       OK' -e '^\[-----' "$output" | tail -n 60
+        echo "FAILED with status $status; replay: COIL_FAULT_SEED=$seed $program $*"
+        exit 1
+    fi
+    skips=$(grep -h '^under faults: ' "$output" || true)
+done
+echo "seeds $first to $last passed; $(grep -c . <<<"$skips") tests skipped:"
+sort <<<"$skips" | uniq -c
