@@ -46,7 +46,7 @@ private:
 /// the kernel, which goes on with the pages it knows: the memory must still outlive those calls.
 ///
 /// Linux 5.13. Threads: the context's.
-class registered_buffers : detail::ring_attachment {
+class registered_buffers final : detail::ring_attachment {
 public:
     /// Throws std::system_error: ENOMEM (also RLIMIT_MEMLOCK, for processes without CAP_IPC_LOCK),
     /// EFAULT (memory that is not writable, empty or longer than 1 GiB), ENFILE (more than
