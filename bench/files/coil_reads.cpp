@@ -4,6 +4,9 @@
 
 #include <coil/coil.hpp>
 
+#include <initializer_list>
+#include <optional>
+
 namespace {
 
 // `read_block(buffer, offset)` is the call to await.
@@ -23,8 +26,22 @@ void start_plain(coil::io_context& context, workload& work) {
         context.co_spawn(reader(work, workload_buffer(&work, slot), read_block));
 }
 
-void start_registered(coil::io_context&, workload& work) {
-    workload_refuse(&work, "coil has no registered buffers yet");
+using registration = std::optional<coil::io::registered_buffers>;
+
+/// `memory` outlives the run; the file's slot goes with the ring.
+coil::task<> start_registered(workload& work, registration& memory) {
+    memory.emplace(std::initializer_list<coil::mutable_buffer>{
+        {work.buffers, std::size_t{READ_SIZE} * work.depth}});
+    const auto file = co_await coil::io::register_file(work.fd);
+    if (file < 0)
+        workload_fail(&work, "register_file", -file);
+    const auto read_block = [file, index = (*memory)[0].index()](char* buffer,
+                                                                 std::uint64_t offset) {
+        return coil::io::read_fixed(file, {buffer, int{READ_SIZE}}, static_cast<::off_t>(offset),
+                                    index);
+    };
+    for (unsigned slot = 0; slot < work.depth; ++slot)
+        coil::co_spawn(reader(work, workload_buffer(&work, slot), read_block));
 }
 
 } // namespace
@@ -33,8 +50,9 @@ int main(int argc, char** argv) {
     workload work;
     workload_open(&work, argc, argv);
     coil::io_context context;
+    registration memory;
     if (work.registered)
-        start_registered(context, work);
+        context.co_spawn(start_registered(work, memory));
     else
         start_plain(context, work);
 

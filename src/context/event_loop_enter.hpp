@@ -30,7 +30,15 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         }
         entry.result = completion.res;
         entry.flags = completion.flags;
-        entry.owner->on_completion(entry);
+        io_wait& wait = *entry.owner;
+        if (wait.plain_) [[likely]] {
+            entry.completed = true;
+            --in_flight_;
+            wait.finish_unobserved();
+            ready_.push(wait.node(), wait.node().coroutine);
+        } else {
+            wait.on_completion(entry);
+        }
         break;
     }
     case completion_kind::cancel:

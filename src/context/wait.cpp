@@ -252,6 +252,7 @@ void io_wait::cancel() noexcept {
         return;
     }
     cancelling_ = true;
+    plain_ = false;
     if (queued_) {
         loop().dequeue(*this);
         fail(-ECANCELED);

@@ -101,6 +101,8 @@ public:
 
     // Ring work, for io_wait.
     void submit(io_wait& wait) noexcept;
+    /// The same for one entry that needs nothing special, where there is room for it at once.
+    [[nodiscard]] bool submit_at_once(ring_entry& entry) noexcept;
     /// Asks the kernel to cancel; how many CQEs will answer. Retried later when the queue has no
     /// room.
     void request_cancel(io_wait& wait) noexcept;
@@ -231,5 +233,42 @@ private:
     std::atomic<bool> held_{false};
     std::atomic<bool> running_{false};
 };
+
+// What every single operation goes through, inlined into its await.
+
+inline bool event_loop::submit_at_once(ring_entry& entry) noexcept {
+    if (!queued_.empty() || in_flight_ >= limit_ ||
+        !ring_->supports(static_cast<uring::opcode>(entry.request.opcode))) [[unlikely]] {
+        return false;
+    }
+    uring::sqe* const slot = ring_->acquire();
+    if (slot == nullptr) [[unlikely]] {
+        return false;
+    }
+    *slot = entry.request;
+    slot->user_data = reinterpret_cast<std::uintptr_t>(&entry); // completion_kind::entry
+    ring_->commit(slot);
+    ++in_flight_;
+    return true;
+}
+
+inline bool io_wait::start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
+                                   inplace_stop_token token, ring_entry& entry) noexcept {
+    constexpr unsigned special = uring::sqe_flag::io_drain | uring::sqe_flag::io_hardlink;
+    if ((entry.request.flags & special) != 0 || entry.next != nullptr || token.stop_requested() ||
+        !loop.submit_at_once(entry)) [[unlikely]] {
+        return false;
+    }
+    begin(loop, waiter);
+    first_ = &entry;
+    entries_ = 1;
+    completions_due_ = 1;
+    entry.owner = this;
+    plain_ = !token.stop_possible();
+    if (!plain_) {
+        observe<io_wait>(token);
+    }
+    return true;
+}
 
 } // namespace coil::detail

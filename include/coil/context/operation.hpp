@@ -89,7 +89,15 @@ public:
 
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        launch(required_loop(), waiter, stop_token_of(waiter));
+        event_loop& loop = required_loop();
+        const inplace_stop_token token = stop_token_of(waiter);
+        ring_entry& first = element_.arm();
+        if constexpr (Element::entries == 1) {
+            if (start_at_once(loop, waiter, token, first)) [[likely]] {
+                return;
+            }
+        }
+        start(loop, waiter, token, first, Element::entries, needs_every_result<Element>);
     }
 
     auto await_resume() noexcept(noexcept(std::declval<Element&>().result())) {

@@ -104,6 +104,9 @@ protected:
 
     // A wait may begin before anybody waits (begin() with no coroutine): eager operations.
 
+    /// finish() of a wait that no stop can reach; the caller makes the coroutine ready.
+    void finish_unobserved() noexcept { enter(phase::done); }
+
     /// From now on `waiter` waits for it; only while it is pending.
     template <class Self>
     void join(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept {
@@ -208,6 +211,10 @@ protected:
         }
     }
 
+    /// Starts a single entry when nothing is in the way. False: nothing has happened, start() it.
+    [[nodiscard]] bool start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
+                                     inplace_stop_token token, ring_entry& entry) noexcept;
+
     /// Starts `first` and the entries that follow it. The caller suspends; finish() resumes it.
     void start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept;
@@ -241,10 +248,11 @@ private:
     std::uint16_t entries_ = 0;         // in it
     std::uint16_t completions_due_ = 0; // CQEs that the entries will still post
     std::uint16_t cancels_due_ = 0;     // CQEs that cancel requests will still post
-    bool every_result_ = false;         // each entry must complete by itself
-    bool one_completion_ = false;       // the submission posts one CQE in all
-    bool alone_ = false;                // nothing else may be in flight with it, see io::drain
-    bool multishot_ = false;            // it is a multishot_source
+    bool plain_ = false; // one entry, a coroutine that waits, and its completion is all that comes
+    bool every_result_ = false;   // each entry must complete by itself
+    bool one_completion_ = false; // the submission posts one CQE in all
+    bool alone_ = false;          // nothing else may be in flight with it, see io::drain
+    bool multishot_ = false;      // it is a multishot_source
     bool cancelling_ = false;
     bool queued_ = false;   // in the loop's back-pressure queue, not yet submitted
     bool retrying_ = false; // in the loop's queue of cancellations to ask for again

@@ -2,6 +2,8 @@
 
 #include <coil/context/event_loop.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/io/descriptor.hpp>
+#include <coil/io/file.hpp>
 
 #include <cstddef>
 #include <initializer_list>
@@ -70,5 +72,15 @@ private:
     detail::event_loop* loop_;
     unsigned first_ = 0;
 };
+
+/// read_fixed and write_fixed by name: see those with a `buf_index`.
+inline operation read_fixed(descriptor fd, registered_buffer buf,
+                            ::off_t offset = current_position) noexcept {
+    return read_fixed(fd, buf.bytes(), offset, buf.index());
+}
+inline operation write_fixed(descriptor fd, registered_buffer buf,
+                             ::off_t offset = current_position) noexcept {
+    return write_fixed(fd, buf.bytes(), offset, buf.index());
+}
 
 } // namespace coil::io
