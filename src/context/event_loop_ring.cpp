@@ -4,7 +4,6 @@
 #include "event_loop_enter.hpp"
 
 #include <coil/context/event_loop.hpp>
-#include <coil/context/fallback.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <cerrno>
@@ -57,8 +56,7 @@ void event_loop::submit(io_wait& wait) noexcept {
     for (const ring_entry* entry = wait.first_; entry != nullptr;
          entry = entry->next_in_submission()) {
         if (!ring_->supports(static_cast<uring::opcode>(entry->request.opcode))) [[unlikely]] {
-            wait.answer_submission(wait.entries_ == 1 ? perform_directly(entry->request)
-                                                      : -EOPNOTSUPP);
+            wait.submit_without_opcode();
             return;
         }
     }

@@ -98,9 +98,13 @@ int perform_directly(const uring::sqe& request) noexcept {
     const auto* const address = pointer<const ::sockaddr>(request.addr);
     const auto* const path = pointer<const char>(request.addr);
     const auto* const second_path = pointer<const char>(request.addr2);
+    const bool into_table = request.file_index != 0; // of a call that makes descriptors
     const auto second_dirfd = static_cast<int>(request.len);
     switch (static_cast<uring::opcode>(request.opcode)) {
     case uring::opcode::socket:
+        if (into_table) {
+            return -EOPNOTSUPP;
+        }
         return checked(
             ::socket(request.fd, static_cast<int>(request.off), static_cast<int>(request.len)));
     case uring::opcode::bind:
@@ -110,6 +114,9 @@ int perform_directly(const uring::sqe& request) noexcept {
     case uring::opcode::shutdown:
         return checked(::shutdown(request.fd, static_cast<int>(request.len)));
     case uring::opcode::pipe:
+        if (into_table) {
+            return -EOPNOTSUPP;
+        }
         return checked(::pipe2(pointer<int>(request.addr), static_cast<int>(request.pipe_flags)));
     case uring::opcode::ftruncate:
         return checked(::ftruncate(request.fd, static_cast<::off_t>(request.off)));

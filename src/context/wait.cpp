@@ -1,4 +1,5 @@
 #include <coil/context/event_loop.hpp>
+#include <coil/context/fallback.hpp>
 #include <coil/context/multishot.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/uring/prep.hpp>
@@ -6,6 +7,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+
+#include <sys/socket.h>
 
 namespace coil::detail {
 
@@ -75,6 +78,18 @@ void wait_base::forget() noexcept {
 }
 
 namespace {
+
+/// A command to a socket that the ring may refuse, in which case the system call is made: see
+/// io/socket_options.hpp. Commands are as old as futex_wait, Linux 6.7, which the probe tells.
+bool may_be_refused(const ring_entry& entry, const uring::ring& ring) noexcept {
+    return !ring.supports(uring::opcode::futex_wait) ||
+           (entry.request.cmd_op == uring::socket_command::getsockopt &&
+            entry.request.sockopt.level != SOL_SOCKET);
+}
+
+bool is_command(const ring_entry& entry) noexcept {
+    return entry.request.opcode == static_cast<std::uint8_t>(uring::opcode::uring_cmd);
+}
 
 /// Whether the kernel leaves a chain alone when this call in the middle of it fails: it marks a
 /// failure for most calls, but not for these.
@@ -147,7 +162,10 @@ void io_wait::arrange_submission() noexcept {
         entry->owner = this;
         ++entries;
         const bool goes_on_anyway = (entry->request.flags & uring::sqe_flag::io_hardlink) != 0;
-        stops_here = stops_here || (failure_goes_unnoticed(*entry) && !goes_on_anyway);
+        const bool needs_a_look = failure_goes_unnoticed(*entry) ||
+                                  (is_command(*entry) && may_be_refused(*entry, loop().ring())) ||
+                                  one_by_one_;
+        stops_here = stops_here || (needs_a_look && !goes_on_anyway);
         if (stops_here && entry->next != nullptr && !is_limit(*entry->next)) {
             entry->ends_submission = true;
             entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::io_link);
@@ -163,6 +181,26 @@ void io_wait::arrange_submission() noexcept {
          entry = entry->next_in_submission()) {
         entry->request.flags |= uring::sqe_flag::cqe_skip_success;
     }
+}
+
+/// The kernel lacks the opcode of one of the entries to submit: it is done by the system call, a
+/// chain entry by entry.
+void io_wait::submit_without_opcode() noexcept {
+    const bool limited = entries_ == 2 && is_limit(*first_->next);
+    if (entries_ == 1 || limited) {
+        answer_submission(perform_directly(first_->request));
+        return;
+    }
+    if (one_by_one_) {
+        answer_submission(-EOPNOTSUPP); // linked so that nothing can come between
+        return;
+    }
+    one_by_one_ = true;
+    for (ring_entry* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
+        entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::cqe_skip_success);
+    }
+    arrange_submission();
+    loop().submit(*this);
 }
 
 /// What is to be submitted is answered without the kernel.
@@ -227,13 +265,16 @@ void io_wait::on_part(ring_entry& entry, const uring::cqe& completion) noexcept 
 }
 
 void io_wait::on_submission_complete() noexcept {
-    const ring_entry* call = first_; // the last that is not the time limit of one
+    ring_entry* call = first_; // the last that is not the time limit of one
     ring_entry* last = first_;
     while (ring_entry* const following = last->next_in_submission()) {
         last = following;
         call = is_limit(*last) ? call : last;
     }
     ring_entry* const rest = last->next;
+    if (rest != nullptr && is_command(*call) && call->result == -EOPNOTSUPP && !cancelling_) {
+        call->result = perform_directly(call->request);
+    }
     if (rest != nullptr && call->result >= 0 && !cancelling_) {
         first_ = rest;
         arrange_submission();

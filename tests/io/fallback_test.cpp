@@ -4,6 +4,8 @@
 #include "io/support.hpp"
 #include "support/kernels.hpp"
 
+#include <coil/io/direct.hpp>
+
 #include <array>
 #include <cstdint>
 #include <fstream>
@@ -187,15 +189,41 @@ TEST_F(Fallback, OnADirectDescriptorNothingElseKnowsTheFile) {
     EXPECT_EQ(result_of(io::epoll_wait(slot, events)), -EOPNOTSUPP);
 }
 
-TEST_F(Fallback, G13_AChainIsNotSupportedAsAWhole) {
+TEST_F(Fallback, G4_NoPlainDescriptorTakesTheNameOfADirectOne) {
+    EXPECT_EQ(result_of(io::socket_direct(AF_INET, SOCK_STREAM)),
+              -EOPNOTSUPP); // the fixture counts
+}
+
+TEST_F(Fallback, G13_InAChainOneAfterTheOther) {
     auto main = [](const temporary_directory& dir) -> task<> {
-        EXPECT_EQ(co_await (io::mkdir(dir / "a", 0700) && io::mkdir(dir / "b", 0700)), -EOPNOTSUPP);
+        EXPECT_EQ(co_await (io::mkdir(dir / "a", 0700) && io::mkdir(dir / "b", 0700)), 0);
+        EXPECT_EQ(co_await (io::mkdir(dir / "a", 0700) && io::mkdir(dir / "c", 0700)), -ECANCELED);
+        const descriptor tcp{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+        ::sockaddr_in any{};
+        any.sin_family = AF_INET;
+        any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        const auto* const address = reinterpret_cast<const ::sockaddr*>(&any);
         const int one = 1;
-        EXPECT_EQ(co_await (io::nop() && io::setsockopt(-1, SOL_SOCKET, 1, &one, sizeof one)),
-                  -EOPNOTSUPP);
+        int value = 0;
+        ::socklen_t length = sizeof value;
+        EXPECT_EQ(co_await (io::nop() && io::setsockopt(tcp, SOL_SOCKET, SO_KEEPALIVE, &one, 4) &&
+                            io::bind(tcp, address, sizeof any) && io::nop() && io::listen(tcp, 1) &&
+                            io::getsockopt(tcp, SOL_SOCKET, SO_ACCEPTCONN, &value, &length)),
+                  0);
+        EXPECT_EQ(value, 1);
+        EXPECT_EQ(
+            co_await (io::setsockopt(-1, SOL_SOCKET, 1, &one, 4) && io::mkdir(dir / "c", 0700)),
+            -ECANCELED);
+        // What has no other way ends the chain where it stands.
+        EXPECT_EQ(co_await (io::nop() && io::read(-1, {}) && io::mkdir(dir / "c", 0700)),
+                  -ECANCELED);
+        EXPECT_EQ(co_await (io::nop() && io::read(-1, {})), -EOPNOTSUPP);
+        EXPECT_EQ(co_await timeout(io::nop() && io::mkdir(dir / "d", 0700), 5s), 0);
     };
     coil_test::run_on(context_, main(dir_));
-    EXPECT_FALSE(std::filesystem::exists(dir_ / "a"));
+    EXPECT_TRUE(std::filesystem::exists(dir_ / "b"));
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "c"));
+    EXPECT_TRUE(std::filesystem::exists(dir_ / "d"));
 }
 
 } // namespace

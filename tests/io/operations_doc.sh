@@ -128,6 +128,11 @@ tests = "\n".join(code(path) for path in pathlib.Path("tests").rglob("*_test.cpp
 
 # Calls that no test makes yet. Whoever writes one takes the name out.
 untested = {
+    "accept_direct",
+    "close_direct",
+    "fixed_fd_install",
+    "openat_direct",
+    "register_file",
     "accept_multishot",
     "accept_multishot_direct",
     "poll_multishot",
@@ -183,7 +188,7 @@ for name, (man, opcode, linux, without, epoll) in rows.items():
         problem(f"{name}: uring/abi/sqe.hpp says Linux {first}, the row {linux}")
     elif m[1] == first and m[2]:
         problem(f"{name}: {linux} needs no reason, it is the opcode's version")
-    if name in calls and ("system call" in without) != bool(named & direct or "take_events" in str(calls[name] + helpers.get(f"{name}_element", []))):
+    if name in calls and ("system call" in without) != bool(named & direct and not name.endswith("_direct") or "take_events" in str(calls[name] + helpers.get(f"{name}_element", []))):
         problem(f"{name}: '{without}' is not what src/context/fallback.cpp does")
     if not epoll.startswith("planned: "):
         problem(f"{name}: there is no epoll kernel yet, so its cell begins with 'planned: '")

@@ -5,6 +5,7 @@
 #include "support/kernels.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -12,6 +13,7 @@
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 using namespace coil;
 using coil_test::descriptor;
@@ -174,6 +176,35 @@ TEST_F(SocketOptionChains, G13_SetAndGetInOneChain) {
         EXPECT_EQ(value, 1);
     };
     coil::run(main(tcp));
+}
+
+TEST_F(SocketOptionChains, G13_ALevelThatTheRingLacksInTheMiddle) {
+    const descriptor tcp{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    const coil_test::pipe_pair p;
+    auto main = [](int fd, const coil_test::pipe_pair& pipe) -> task<> {
+        const int one = 1;
+        int value = 0;
+        ::socklen_t length = 64;
+        EXPECT_EQ(co_await (io::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) &&
+                            io::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &length) &&
+                            io::write(pipe.out, "went on")),
+                  7);
+        EXPECT_EQ(value, 1);
+        EXPECT_EQ(length, sizeof value);
+        EXPECT_EQ(co_await (timeout(io::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &length),
+                                    std::chrono::seconds(5)) &&
+                            io::write(pipe.out, "twice")),
+                  5);
+        EXPECT_EQ(co_await (io::getsockopt(fd, IPPROTO_TCP, 9999, &value, &length) &&
+                            io::write(pipe.out, "no")),
+                  -ECANCELED);
+        EXPECT_EQ(co_await (io::getsockopt(pipe.in, SOL_SOCKET, SO_TYPE, &value, &length) &&
+                            io::write(pipe.out, "no")),
+                  -ECANCELED);
+    };
+    coil::run(main(tcp, p));
+    char buf[32];
+    EXPECT_EQ(::read(p.in, buf, sizeof buf), 12);
 }
 
 } // namespace

@@ -189,7 +189,8 @@ enum class completion_kind : std::uint64_t {
 /// get one CQE an entry.
 ///
 /// The kernel goes on with a chain after some calls although they failed. Such a call ends what is
-/// submitted at once; the rest is submitted when it has succeeded.
+/// submitted at once; the rest is submitted when it has succeeded. So does a call that may have to
+/// be done by the system call. A chain with a call that the kernel lacks goes entry by entry.
 class io_wait : public wait_base {
 public:
     void cancel() noexcept;
@@ -239,6 +240,7 @@ private:
     void on_part(ring_entry& entry, const uring::cqe& completion) noexcept;
     void on_submission_complete() noexcept;
     void on_cancel_answered(int answer) noexcept;
+    void submit_without_opcode() noexcept;
     void answer_submission(int result) noexcept;
     void fail(int error) noexcept;
     void end_if_quiet() noexcept;
@@ -253,6 +255,7 @@ private:
     bool one_completion_ = false; // the submission posts one CQE in all
     bool alone_ = false;          // nothing else may be in flight with it, see io::drain
     bool multishot_ = false;      // it is a multishot_source
+    bool one_by_one_ = false;     // the kernel lacks a call of the chain
     bool cancelling_ = false;
     bool queued_ = false;   // in the loop's back-pressure queue, not yet submitted
     bool retrying_ = false; // in the loop's queue of cancellations to ask for again

@@ -13,9 +13,10 @@
 
 // Options of sockets. The ring takes them as commands to the socket (IORING_OP_URING_CMD, Linux
 // 6.7), and knows setsockopt(2) for every level but getsockopt(2) for SOL_SOCKET alone. What it
-// refuses is done by the system call when its answer arrives, within the same await; options never
-// wait for a peer. That needs a plain descriptor: on a direct one, what the ring lacks gives
-// -EOPNOTSUPP. So does anything that is no socket, where the system call says -ENOTSOCK.
+// refuses is done by the system call when its answer arrives, within the same await and also in a
+// chain (where that takes a turn through the program); options never wait for a peer. That needs a
+// plain descriptor: on a direct one, what the ring lacks gives -EOPNOTSUPP. So does anything that
+// is no socket, where the system call says -ENOTSOCK.
 
 namespace coil {
 
@@ -36,8 +37,8 @@ public:
     }
 
 private:
-    /// What no completion carries: the answer is not the kernel's, it never saw the request.
-    static constexpr std::uint32_t not_asked = ~0U;
+    /// What no answer carries: the kernel has not seen the request.
+    static constexpr std::uint32_t not_asked = uring::cqe_flag::skip;
 };
 
 /// getsockopt(2), whose length goes both ways: the ring takes it by value and answers with it.
