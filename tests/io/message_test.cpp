@@ -1,9 +1,12 @@
 // sendto, recvfrom, sendmsg, recvmsg: they do and answer what the system calls of their names do.
 
 #include "io/support.hpp"
+#include "support/kernels.hpp"
 
 #include <array>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -83,7 +86,43 @@ TEST_F(Message, SendtoFailsAsTheSystemCallDoes) {
               outcome(::sendto(a.socket, "x", 1, 0, nullptr, 0)));
     EXPECT_EQ(result_of(io::sendto(a.socket, "x", 0, a.generic(), 3)),
               outcome(::sendto(a.socket, "x", 1, 0, a.generic(), 3)));
+    for (const ::socklen_t length : {200U, 65535U, 65536U + 16U, ~0U}) {
+        EXPECT_EQ(result_of(io::sendto(a.socket, "x", 0, a.generic(), length)),
+                  outcome(::sendto(a.socket, "x", 1, 0, a.generic(), length)))
+            << length;
+    }
     EXPECT_EQ(result_of(io::sendto(0, "x", 0, nullptr, 0)), -ENOTSOCK);
+}
+
+TEST_F(Message, SendtoOnAKernelWhoseSendTakesNoAddress) {
+    auto guard = std::make_shared<coil_test::door_kernel::guard>();
+    guard->hidden = {uring::opcode::sendmsg_zc};
+    int messages = 0;
+    guard->before_enter = [&](auto&, const std::vector<coil_test::sqe>& entries, unsigned) {
+        messages += coil_test::contains(entries, uring::opcode::sendmsg) ? 1 : 0;
+        EXPECT_FALSE(coil_test::contains(entries, uring::opcode::send));
+        return 0;
+    };
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_kernel = coil_test::door_kernel::factory(guard); }));
+    auto main = [](endpoint& a, endpoint& b) -> task<> {
+        EXPECT_EQ(co_await io::sendto(a.socket, "hello", 0, b.generic(), sizeof b.address), 5);
+        EXPECT_EQ(
+            co_await (io::sendto(a.socket, "you", 0, b.generic(), sizeof b.address) && io::nop()),
+            0);
+        for (const ::socklen_t length : {3U, 200U, 65536U + 16U, ~0U}) {
+            EXPECT_EQ(co_await io::sendto(a.socket, "x", 0, b.generic(), length), -EINVAL)
+                << length;
+        }
+    };
+    endpoint a;
+    endpoint b;
+    coil_test::run_on(ctx, main(a, b));
+    EXPECT_GE(messages, 6);
+    char buf[8];
+    EXPECT_EQ(::recv(b.socket, buf, sizeof buf, 0), 5);
+    EXPECT_EQ(::recv(b.socket, buf, sizeof buf, 0), 3);
+    EXPECT_EQ(std::string(buf, 3), "you");
 }
 
 TEST_F(Message, SeveralBuffersThereAndBack) {

@@ -16,6 +16,42 @@ namespace coil {
 
 namespace detail {
 
+/// sendto(2), which rings before Linux 6.1 have only as sendmsg. (sendmsg_zc is as old, and the
+/// probe tells.)
+class send_to_element : public io_element {
+public:
+    send_to_element(io::descriptor fd, const_buffer buf, int flags, const ::sockaddr* address,
+                    ::socklen_t length) noexcept
+        : io_element(
+              request_on(fd, uring::prep::sendto(fd.number(), buf.data(), transfer_size(buf.size()),
+                                                 flags, address, length))) {}
+
+    ring_entry& arm() noexcept {
+        if (entry_.request.addr2 != 0 &&
+            !required_loop().ring().supports(uring::opcode::sendmsg_zc)) [[unlikely]] {
+            send_as_message();
+        }
+        return entry_;
+    }
+
+private:
+    void send_as_message() noexcept {
+        const uring::sqe call = entry_.request;
+        part_ = {reinterpret_cast<void*>(call.addr), call.len};
+        message_.msg_name = reinterpret_cast<void*>(call.addr2);
+        // sendmsg cuts a length that sendto refuses; it refuses a negative one.
+        message_.msg_namelen =
+            call.addr_len <= sizeof(::sockaddr_storage) ? call.addr_len : ~::socklen_t{0};
+        message_.msg_iov = &part_;
+        message_.msg_iovlen = 1;
+        entry_.request = uring::prep::sendmsg(call.fd, &message_, static_cast<int>(call.msg_flags));
+        entry_.request.flags = call.flags;
+    }
+
+    ::msghdr message_{};
+    ::iovec part_{};
+};
+
 /// recvfrom(2), which the ring has only as recvmsg.
 class receive_from_element : public io_element {
 public:
@@ -58,11 +94,11 @@ private:
 namespace io {
 
 /// sendto(2): bytes sent. Never raises SIGPIPE.
-inline operation sendto(descriptor fd, const_buffer buf, int flags, const ::sockaddr* address,
-                        ::socklen_t length) noexcept {
-    return detail::make_operation(fd, uring::prep::sendto(fd.number(), buf.data(),
-                                                          detail::transfer_size(buf.size()),
-                                                          flags | MSG_NOSIGNAL, address, length));
+inline io_awaitable<detail::send_to_element> sendto(descriptor fd, const_buffer buf, int flags,
+                                                    const ::sockaddr* address,
+                                                    ::socklen_t length) noexcept {
+    return io_awaitable<detail::send_to_element>(
+        detail::send_to_element(fd, buf, flags | MSG_NOSIGNAL, address, length));
 }
 
 /// recvfrom(2): bytes received; the sender's address, and in `*length` its size, which may be

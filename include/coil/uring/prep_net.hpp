@@ -90,12 +90,12 @@ inline sqe send(int fd, const void* buf, std::size_t len, int flags) noexcept {
     return s;
 }
 
-/// The address is read at submission.
+/// The address is read at submission (kernel 6.1; older ones answer EINVAL).
 inline sqe sendto(int fd, const void* buf, std::size_t len, int flags, const ::sockaddr* addr,
                   ::socklen_t addr_len) noexcept {
     sqe s = prep::send(fd, buf, len, flags);
     s.addr2 = detail::address(addr);
-    s.addr_len = static_cast<std::uint16_t>(addr_len);
+    s.addr_len = static_cast<std::uint16_t>(addr_len < 0xffff ? addr_len : 0xffff); // refused
     return s;
 }
 
