@@ -82,29 +82,54 @@ int futex_wake(const uring::sqe& request) noexcept {
 
 int waitid(const uring::sqe& request) noexcept {
     const auto options = static_cast<int>(request.file_index);
-    if ((options & WNOHANG) == 0) {
-        return -EOPNOTSUPP;
-    }
     return checked(::waitid(static_cast<::idtype_t>(request.len), static_cast<::id_t>(request.fd),
                             pointer<::siginfo_t>(request.addr2), options));
 }
 
 } // namespace
 
-int perform_directly(const uring::sqe& request) noexcept {
+bool can_perform_directly(const uring::sqe& request) noexcept {
     if ((request.flags & uring::sqe_flag::fixed_file) != 0) {
-        return -EOPNOTSUPP; // only the ring knows what file that is
+        return false; // only the ring knows what file that is
+    }
+    switch (static_cast<uring::opcode>(request.opcode)) {
+    case uring::opcode::socket:
+    case uring::opcode::pipe:
+        return request.file_index == 0; // not into the ring's table
+    case uring::opcode::waitid:
+        return (request.file_index & WNOHANG) != 0;
+    case uring::opcode::bind:
+    case uring::opcode::listen:
+    case uring::opcode::shutdown:
+    case uring::opcode::uring_cmd:
+    case uring::opcode::ftruncate:
+    case uring::opcode::epoll_ctl:
+    case uring::opcode::futex_wake:
+    case uring::opcode::unlinkat:
+    case uring::opcode::renameat:
+    case uring::opcode::mkdirat:
+    case uring::opcode::symlinkat:
+    case uring::opcode::linkat:
+    case uring::opcode::getxattr:
+    case uring::opcode::setxattr:
+    case uring::opcode::fgetxattr:
+    case uring::opcode::fsetxattr:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int perform_directly(const uring::sqe& request) noexcept {
+    if (!can_perform_directly(request)) {
+        return -EOPNOTSUPP;
     }
     const auto* const address = pointer<const ::sockaddr>(request.addr);
     const auto* const path = pointer<const char>(request.addr);
     const auto* const second_path = pointer<const char>(request.addr2);
-    const bool into_table = request.file_index != 0; // of a call that makes descriptors
     const auto second_dirfd = static_cast<int>(request.len);
     switch (static_cast<uring::opcode>(request.opcode)) {
     case uring::opcode::socket:
-        if (into_table) {
-            return -EOPNOTSUPP;
-        }
         return checked(
             ::socket(request.fd, static_cast<int>(request.off), static_cast<int>(request.len)));
     case uring::opcode::bind:
@@ -114,9 +139,6 @@ int perform_directly(const uring::sqe& request) noexcept {
     case uring::opcode::shutdown:
         return checked(::shutdown(request.fd, static_cast<int>(request.len)));
     case uring::opcode::pipe:
-        if (into_table) {
-            return -EOPNOTSUPP;
-        }
         return checked(::pipe2(pointer<int>(request.addr), static_cast<int>(request.pipe_flags)));
     case uring::opcode::ftruncate:
         return checked(::ftruncate(request.fd, static_cast<::off_t>(request.off)));

@@ -186,13 +186,22 @@ void io_wait::arrange_submission() noexcept {
 /// The kernel lacks the opcode of one of the entries to submit: it is done by the system call, a
 /// chain entry by entry.
 void io_wait::submit_without_opcode() noexcept {
-    const bool limited = entries_ == 2 && is_limit(*first_->next);
-    if (entries_ == 1 || limited) {
+    const auto has_a_way = [this](const ring_entry& entry) {
+        return loop().ring().supports(static_cast<uring::opcode>(entry.request.opcode)) ||
+               can_perform_directly(entry.request);
+    };
+    for (const ring_entry* entry = first_->next; entry != nullptr; entry = entry->next) {
+        if (!has_a_way(*entry) || !has_a_way(*first_)) {
+            fail(-EOPNOTSUPP); // instead of doing a part
+            return;
+        }
+    }
+    if (entries_ == 1 || (entries_ == 2 && is_limit(*first_->next))) {
         answer_submission(perform_directly(first_->request));
         return;
     }
     if (one_by_one_) {
-        answer_submission(-EOPNOTSUPP); // linked so that nothing can come between
+        fail(-EOPNOTSUPP); // linked so that nothing can come between
         return;
     }
     one_by_one_ = true;

@@ -122,12 +122,11 @@ TEST_F(Waitid, AnswersWhatTheSystemCallAnswers) {
         ::id_t id;
         int options;
     };
-    for (const auto& a :
-         {arguments{P_PID, c.id(), WEXITED | WNOHANG}, // still running
-          arguments{P_ALL, 0, WEXITED | WNOHANG},
-          arguments{P_PID, 1, WEXITED}, // nobody's child of ours
-          arguments{P_PID, 0, WEXITED}, arguments{P_ALL, 0, 0}, arguments{P_ALL, 0, ~0},
-          arguments{static_cast<::idtype_t>(99), 0, WEXITED}, arguments{P_PGID, 999999, WEXITED}}) {
+    for (const auto& a : {arguments{P_PID, c.id(), WEXITED | WNOHANG}, // still running
+                          arguments{P_ALL, 0, WEXITED | WNOHANG},
+                          arguments{P_PID, 1, WEXITED}, // nobody's child of ours
+                          arguments{P_PID, 0, WEXITED}, arguments{P_ALL, 0, 0},
+                          arguments{P_ALL, 0, ~0}, arguments{P_PGID, 999999, WEXITED}}) {
         ::siginfo_t ours;
         ::siginfo_t theirs;
         std::memset(&ours, 0x55, sizeof ours);

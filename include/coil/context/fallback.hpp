@@ -11,4 +11,7 @@ namespace coil::detail {
 /// getsockopt gives the option's length.
 int perform_directly(const uring::sqe& request) noexcept;
 
+/// Whether there is such a call.
+bool can_perform_directly(const uring::sqe& request) noexcept;
+
 } // namespace coil::detail
