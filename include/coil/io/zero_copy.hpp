@@ -6,6 +6,8 @@
 #include <coil/io/registered_buffers.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <cstdint>
+
 #include <sys/socket.h>
 
 // Sending without a copy. The kernel answers twice: what was sent, and, when the network has no use
@@ -27,6 +29,23 @@ public:
     static constexpr bool needs_result = true;
 
     using io_element::io_element;
+
+    ring_entry& arm() noexcept {
+        if (!required_loop().ring().supports(static_cast<uring::opcode>(entry_.request.opcode))) {
+            copy_instead();
+        }
+        return entry_;
+    }
+
+private:
+    void copy_instead() noexcept {
+        const bool message =
+            entry_.request.opcode == static_cast<std::uint8_t>(uring::opcode::sendmsg_zc);
+        entry_.request.opcode =
+            static_cast<std::uint8_t>(message ? uring::opcode::sendmsg : uring::opcode::send);
+        entry_.request.ioprio = 0;
+        entry_.request.buf_index = 0;
+    }
 };
 
 } // namespace detail
