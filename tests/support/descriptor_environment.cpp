@@ -1,0 +1,38 @@
+// Every test of these programs ends with the descriptors it began with, fixture and all (guarantee
+// G4).
+
+#include "support/descriptors.hpp"
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+namespace coil_test {
+
+namespace {
+
+class descriptor_count final : public testing::EmptyTestEventListener {
+    void OnTestStart(const testing::TestInfo&) override { before_ = open_descriptors(); }
+    void OnTestEnd(const testing::TestInfo&) override {
+        for (const int fd : open_descriptors()) {
+            if (!before_.contains(fd)) {
+                std::error_code gone;
+                ADD_FAILURE() << "descriptor " << fd << " leaked: "
+                              << std::filesystem::read_symlink(
+                                     "/proc/self/fd/" + std::to_string(fd), gone);
+            }
+        }
+    }
+
+    std::set<int> before_;
+};
+
+// gtest_main has the main function: what comes before it is all there is.
+[[maybe_unused]] const bool installed = [] {
+    testing::UnitTest::GetInstance()->listeners().Append(new descriptor_count);
+    return true;
+}();
+
+} // namespace
+
+} // namespace coil_test
