@@ -94,6 +94,7 @@ event_loop::~event_loop() {
     shut_down();
     close_ring();
     deliver_inbox(); // from those who found the ring still open
+    timers_.clear(); // of eager operations that have ended
     current_loop = outer;
     ::close(wake_fd_);
 }
@@ -521,7 +522,13 @@ void event_loop::stop_watching() noexcept {
 /// for each that it cancels, so many are left to the frames, whose requests it finds by a hash.
 void event_loop::cancel_everything() noexcept {
     constexpr std::uint32_t many = 1024;
-    if (in_flight_ == 0 || in_flight_ > many || !make_room(1)) {
+    if (in_flight_ <= many) {
+        cancel_in_flight();
+    }
+}
+
+void event_loop::cancel_in_flight() noexcept {
+    if (in_flight_ == 0 || !make_room(1)) {
         return;
     }
     uring::sqe* entry = ring_->acquire();
@@ -557,8 +564,8 @@ void event_loop::shut_down() noexcept {
 /// Frames have ended what they own. Eager operations and streams may live elsewhere: nothing of
 /// them outlives the run either.
 void event_loop::end_what_no_frame_owns() noexcept {
-    while (in_flight_ > 0) {
-        cancel_everything();
+    while (in_flight_ > 0 || !queued_.empty()) {
+        cancel_in_flight();
         const uring::timespec soon{0, retry_ns};
         enter(1, &soon, 0);
         reap();

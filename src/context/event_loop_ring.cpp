@@ -120,6 +120,14 @@ void event_loop::cancel_queued() noexcept {
     }
 }
 
+void event_loop::let_pass(io_wait& wait) noexcept {
+    if (make_room(wait.entries_)) {
+        dequeue(wait);
+        --metrics_.back_pressure_waits;
+        push_entries(wait);
+    }
+}
+
 void event_loop::dequeue(io_wait& wait) noexcept {
     queued_.remove(wait.node());
     wait.queued_ = false;

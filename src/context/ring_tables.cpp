@@ -1,6 +1,7 @@
 #include <coil/context/ring_tables.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <new>
 
@@ -15,6 +16,10 @@ int ring_tables::use_files(uring::ring& ring, unsigned slots) noexcept {
     while (error == -EMFILE && size > 1) {
         size /= 2;
         error = files_.setup(ring, size);
+    }
+    if (error == 0) {
+        static std::atomic<std::uint64_t> tables{0};
+        files_number_ = tables.fetch_add(1, std::memory_order_relaxed) + 1;
     }
     if (error == 0 && size > chosen_files) {
         // Where the kernel cannot keep to a range (before 6.0) it takes any free slot.
@@ -77,6 +82,7 @@ void ring_tables::remove_buffers(unsigned first, unsigned count) noexcept {
 
 void ring_tables::close() noexcept {
     files_.close();
+    files_number_ = 0;
     buffers_.close();
     taken_.clear();
 }

@@ -34,6 +34,23 @@ bool timer_wheel::allocate() noexcept {
     return wheel_ != nullptr;
 }
 
+void timer_wheel::clear() noexcept {
+    const auto empty = [this](auto& level) noexcept {
+        for (timer_node*& head : level.slot) {
+            while (head != nullptr) {
+                detach(*head);
+                --size_;
+            }
+        }
+    };
+    if (size_ > 0) {
+        empty(wheel_->ticks);
+        for (auto& level : wheel_->higher) {
+            empty(level);
+        }
+    }
+}
+
 void timer_wheel::insert(timer_node& node) noexcept {
     const std::int64_t tick = std::max(node.tick, current_);
     const std::int64_t distance = tick - current_;

@@ -21,6 +21,11 @@ void end_without_context() noexcept {
     std::abort();
 }
 
+void end_with_misuse(const char* sentence) noexcept {
+    std::fprintf(stderr, "coil: %s\n", sentence);
+    std::abort();
+}
+
 void wait_base::finish() noexcept {
     if (attached()) [[unlikely]] {
         detach();
@@ -45,6 +50,9 @@ void wait_base::leave() noexcept {
         loop().withdraw(node(), node().coroutine);
     }
     node().coroutine = nullptr;
+    // Whoever joins next may be stopped, too.
+    word_.store(word_.load(std::memory_order_relaxed) & ~(posted | delivered),
+                std::memory_order_relaxed);
 }
 
 void wait_base::stop_observing() noexcept {
@@ -121,6 +129,15 @@ bool is_limit(const ring_entry& entry) noexcept {
     return entry.request.opcode == static_cast<std::uint8_t>(uring::opcode::link_timeout);
 }
 
+/// What is held back by others may be what ends them.
+bool changes_others(const ring_entry& entry) noexcept {
+    if (entry.next != nullptr) {
+        return false;
+    }
+    const auto call = static_cast<uring::opcode>(entry.request.opcode);
+    return call == uring::opcode::async_cancel || call == uring::opcode::poll_remove;
+}
+
 } // namespace
 
 void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
@@ -149,6 +166,9 @@ void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_st
         arrange_submission();
     }
     loop.submit(*this);
+    if (queued_ && !alone_ && changes_others(first)) [[unlikely]] {
+        loop.let_pass(*this);
+    }
     if (pending()) {
         observe<io_wait>(token);
     }
@@ -311,12 +331,12 @@ void io_wait::cancel() noexcept {
     loop().request_cancel(*this);
 }
 
-uring::sqe io_wait::cancel_request() noexcept {
-    if (pending() && (queued_ || entries_ > 1 || first_->next != nullptr)) {
+bool io_wait::cancel_here() noexcept {
+    const bool here = pending() && (queued_ || entries_ > 1 || first_->next != nullptr);
+    if (here) {
         cancel();
-        return uring::prep::nop();
     }
-    return uring::prep::cancel(first_key()); // -ENOENT when it is complete
+    return here;
 }
 
 void io_wait::on_cancel_answered(int answer) noexcept {

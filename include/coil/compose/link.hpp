@@ -2,6 +2,8 @@
 
 #include <coil/compose/timeout.hpp>
 #include <coil/context/operation.hpp>
+#include <coil/io/eager.hpp>
+#include <coil/io/modifiers.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -50,7 +52,24 @@ public:
         std::apply([](Elements&... each) noexcept { (each.drop(), ...); }, elements_);
     }
 
+    /// In the middle of a longer chain.
+    void leave_behind() noexcept {
+        std::apply([](Elements&... each) noexcept { (detail::leave_behind(each), ...); },
+                   elements_);
+    }
+
     [[nodiscard]] elements&& take() && noexcept { return std::move(elements_); }
+
+    /// A chain of wrapped elements, see wrapped().
+    template <template <class> class Wrapper>
+    [[nodiscard]] auto wrap() && noexcept {
+        return std::apply(
+            [](Elements&... each) noexcept {
+                using chain = chain_element<decltype(wrapped<Wrapper>(std::move(each)))...>;
+                return chain(std::tuple(wrapped<Wrapper>(std::move(each))...));
+            },
+            elements_);
+    }
 
 private:
     /// Hangs an element's entries behind `last`, which then runs before them.
@@ -70,7 +89,7 @@ private:
 
     template <std::size_t... I>
     void drop_all_but_last(std::index_sequence<I...>) noexcept {
-        (std::get<I>(elements_).drop(), ...);
+        (detail::leave_behind(std::get<I>(elements_)), ...);
     }
 
     elements elements_;
@@ -85,6 +104,8 @@ inline constexpr bool is_chain<chain_element<E...>> = true;
 template <class Element>
 auto linkable(Element&& e) noexcept {
     using E = std::remove_cvref_t<Element>;
+    static_assert(!is_drained<E>, "io::drain() is for single operations: the kernel's chains know "
+                                  "no barrier inside");
     if constexpr (is_chain<E>) {
         return std::forward<Element>(e).take();
     } else if constexpr (is_timed<E>) {
@@ -164,11 +185,24 @@ auto hard_link(First&& first, Rest&&... rest) noexcept {
     static_assert(!std::is_lvalue_reference_v<First> && (!std::is_lvalue_reference_v<Rest> && ...),
                   "an operation is awaited once: link temporaries, or std::move() the operations");
     static_assert(sizeof...(Rest) > 0, "hard_link() links operations: give it two or more");
-    return detail::make_chain(
-        detail::hard_elements(std::move(first).take_element(), std::move(rest).take_element()...));
+    if constexpr (sizeof...(Rest) > 0) {
+        return detail::make_chain(detail::hard_elements(std::move(first).take_element(),
+                                                        std::move(rest).take_element()...));
+    }
 }
 
-/// Only for the sentence that the compiler says: `co_await a && b` awaits `a` alone.
+/// Only for the sentences that the compiler says.
+template <detail::element A, ring_operation B>
+void operator&&(const eager_operation<A>&, const B&) {
+    static_assert(detail::always_false<A>,
+                  "this operation is under way: link operations first, eager(a && b)");
+}
+template <ring_operation A, detail::element B>
+void operator&&(const A&, const eager_operation<B>&) {
+    static_assert(detail::always_false<B>,
+                  "this operation is under way: link operations first, eager(a && b)");
+}
+/// `co_await a && b` awaits `a` alone.
 template <ring_operation B>
 void operator&&(const io_result&, const B&) {
     static_assert(detail::always_false<B>, "write co_await (a && b), with parentheses");

@@ -3,6 +3,7 @@
 #include <coil/context/operation.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/task.hpp>
+#include <coil/io/eager.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <chrono>
@@ -27,6 +28,13 @@ public:
     [[nodiscard]] std::int64_t ns() const noexcept { return ns_; }
     [[nodiscard]] sleep_awaitable::from origin() const noexcept { return origin_; }
 
+    /// The same limit on a wrapped element, see wrapped().
+    template <template <class> class Wrapper>
+    [[nodiscard]] auto wrap() && noexcept {
+        auto inside = wrapped<Wrapper>(std::move(static_cast<Element&>(*this)));
+        return timed_element<decltype(inside)>(std::move(inside), ns_, origin_);
+    }
+
 private:
     std::int64_t ns_;
     sleep_awaitable::from origin_;
@@ -40,7 +48,8 @@ inline constexpr bool is_timed<timed_element<E>> = true;
 inline void link_to_next(ring_entry& entry) noexcept {
     entry.request.flags |= uring::sqe_flag::io_link;
     const auto opcode = static_cast<uring::opcode>(entry.request.opcode);
-    if (opcode == uring::opcode::send || opcode == uring::opcode::sendmsg) {
+    if (opcode == uring::opcode::send || opcode == uring::opcode::sendmsg ||
+        opcode == uring::opcode::send_zc || opcode == uring::opcode::sendmsg_zc) {
         // A short send would be taken for success, and the rest of the data would be lost unseen.
         entry.request.msg_flags |= MSG_WAITALL;
     }
@@ -92,7 +101,9 @@ public:
         if (!under_way()) [[likely]] {
             return;
         }
-        loop().disarm(*this);
+        if (armed()) { // an eager one may outlive its context, which disarms it then
+            loop().disarm(*this);
+        }
         release_kernel();
         element_.drop();
     }
@@ -167,7 +178,18 @@ auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noex
     }
 }
 
-/// Only for the sentence that the compiler says.
+/// Only for the sentences that the compiler says.
+template <detail::element E, class Rep, class Period>
+void timeout(const eager_operation<E>&, std::chrono::duration<Rep, Period>) {
+    static_assert(detail::always_false<E>,
+                  "this operation is under way: limit it before it starts, eager(timeout(op, d))");
+}
+template <detail::element E, class Clock, class Duration>
+void timeout_at(const eager_operation<E>&, std::chrono::time_point<Clock, Duration>) {
+    static_assert(detail::always_false<E>,
+                  "this operation is under way: limit it before it starts, "
+                  "eager(timeout_at(op, time))");
+}
 template <class T, class Rep, class Period>
     requires(!ring_operation<T>)
 void timeout(const T&, std::chrono::duration<Rep, Period>) {

@@ -107,6 +107,8 @@ public:
     /// room.
     void request_cancel(io_wait& wait) noexcept;
     void retry_cancel_later(io_wait& wait) noexcept;
+    /// Submits a wait that was held back before what was held back earlier, if the queue has room.
+    void let_pass(io_wait& wait) noexcept;
     /// Takes a wait that is not submitted out of the back-pressure queue.
     void dequeue(io_wait& wait) noexcept;
     void left_flight(std::uint32_t entries) noexcept { in_flight_ -= entries; }
@@ -122,6 +124,8 @@ public:
         return tables_.use_files(*ring_, options_.direct_descriptors);
     }
     void close_direct(int slot) noexcept { tables_.close_file(slot); }
+    /// A number that no other table of direct descriptors in this process has; 0: there is none.
+    [[nodiscard]] std::uint64_t direct_table() const noexcept { return tables_.files_number(); }
     int add_buffers(std::span<const ::iovec> memory) noexcept {
         return tables_.add_buffers(*ring_, options_.registered_buffers, memory);
     }
@@ -182,6 +186,7 @@ private:
     void watch_wake_descriptor() noexcept;
     void stop_watching() noexcept;
     void cancel_everything() noexcept;
+    void cancel_in_flight() noexcept;
     void shut_down() noexcept;
     void end_what_no_frame_owns() noexcept;
     [[nodiscard]] bool has_work() const noexcept { return !roots_.empty() || in_flight_ > 0; }

@@ -22,6 +22,9 @@ namespace detail {
 /// - `needs_result`: somebody must see the result even inside a chain.
 /// - `result()`, after completion, makes what co_await gives.
 /// - `drop()`, after completion or without it: nobody will ask for the result.
+/// - `leave_behind()`, where there is one, instead of drop() in the middle of a chain that has
+/// ended
+///   and whose last result is asked for.
 ///
 /// This one is a plain Linux call: an SQE and an io_result.
 class io_element {
@@ -67,6 +70,27 @@ inline constexpr bool needs_every_result = [] {
         return false;
     }
 }();
+
+/// An element inside a wrapper. What a limit limits and what a chain links is wrapped inside of
+/// these, which stay what they are.
+template <template <class> class Wrapper, element Element>
+auto wrapped(Element&& e) noexcept {
+    if constexpr (requires { std::move(e).template wrap<Wrapper>(); }) {
+        return std::move(e).template wrap<Wrapper>();
+    } else {
+        return Wrapper<Element>(std::move(e));
+    }
+}
+
+/// The result of an element that stands in the middle of a chain: nobody asks for it.
+template <element Element>
+void leave_behind(Element& e) noexcept {
+    if constexpr (requires { e.leave_behind(); }) {
+        e.leave_behind();
+    } else {
+        e.drop();
+    }
+}
 
 /// The await of an io_awaitable: the element and what the loop needs to wait for it. Apart from the
 /// awaitable, so that the operands of `a && b` are plain data that the compiler dissolves, and only

@@ -4,6 +4,7 @@
 #include <coil/uring/registered_files.hpp>
 #include <coil/uring/ring.hpp>
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,8 @@ public:
     /// besides those for chosen numbers, fewer where RLIMIT_NOFILE says so.
     int use_files(uring::ring& ring, unsigned slots) noexcept;
     void close_file(int slot) noexcept;
+    /// Which table of all that ever were; 0: none.
+    [[nodiscard]] std::uint64_t files_number() const noexcept { return files_number_; }
 
     /// Registers memory in neighbouring slots of a table of `slots`: the first one, or −errno
     /// (−ENFILE: no such row of free ones).
@@ -34,6 +37,7 @@ private:
     [[nodiscard]] int find_free(unsigned count) const noexcept;
 
     uring::registered_files files_;
+    std::uint64_t files_number_ = 0;
     uring::registered_buffers buffers_;
     std::vector<bool> taken_; // slots of buffers_
 };

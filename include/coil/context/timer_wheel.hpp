@@ -64,6 +64,9 @@ public:
         }
     }
 
+    /// Disarms all of them.
+    void clear() noexcept;
+
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// When to look again, in ns: never later than the next timer is due. `never` when there is

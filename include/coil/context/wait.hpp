@@ -19,6 +19,8 @@ class multishot_source;
 constinit inline thread_local event_loop* current_loop = nullptr;
 
 [[noreturn]] void end_without_context() noexcept;
+/// A program that cannot go on: "coil: " and the sentence on stderr.
+[[noreturn]] void end_with_misuse(const char* sentence) noexcept;
 
 /// current_loop, or a clear end: a coil await needs a context around it.
 inline event_loop& required_loop() noexcept {
@@ -107,7 +109,8 @@ protected:
     /// finish() of a wait that no stop can reach; the caller makes the coroutine ready.
     void finish_unobserved() noexcept { enter(phase::done); }
 
-    /// From now on `waiter` waits for it; only while it is pending.
+    /// From now on `waiter` waits for it; only while it is pending. Not before another one has
+    /// left.
     template <class Self>
     void join(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept {
         node().coroutine = waiter;
@@ -195,9 +198,14 @@ class io_wait : public wait_base {
 public:
     void cancel() noexcept;
 
-    /// The entry that asks the kernel, once, to cancel this. Where the kernel has nothing to search
-    /// for, or one entry does not do, it is cancelled here and the entry does nothing.
-    [[nodiscard]] uring::sqe cancel_request() noexcept;
+    /// For a request to the kernel to cancel this, which finds it by first_key(). Where the kernel
+    /// has nothing to search for, or one request does not do, it is cancelled here: true.
+    [[nodiscard]] bool cancel_here() noexcept;
+
+    /// The user_data of the first entry.
+    [[nodiscard]] std::uint64_t first_key() const noexcept {
+        return reinterpret_cast<std::uintptr_t>(first_);
+    }
 
 protected:
     io_wait() noexcept = default;
@@ -219,11 +227,6 @@ protected:
     /// Starts `first` and the entries that follow it. The caller suspends; finish() resumes it.
     void start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept;
-
-    /// The user_data of the first entry.
-    [[nodiscard]] std::uint64_t first_key() const noexcept {
-        return reinterpret_cast<std::uintptr_t>(first_);
-    }
 
     /// Before another start(), when the one before has ended.
     void begin_again() noexcept { cancelling_ = false; }

@@ -57,11 +57,12 @@ private:
 template <class T, detail::any_stop_token Token>
 task<T> with_stop_token(task<T> work, Token token) {
     inplace_stop_source either;
+    task<T> stoppable = std::move(work); // parameters outlive locals; its awaits hang in `either`
     const auto stop = [&either]() noexcept { either.request_stop(); };
     const inplace_stop_token inherited = co_await this_task::stop_token();
     const auto of_parent = detail::on_stop(inherited, stop);
     const auto of_token = detail::on_stop(token, stop);
-    co_return co_await detail::await_with_token<T>(work, either.get_token());
+    co_return co_await detail::await_with_token<T>(stoppable, either.get_token());
 }
 
 } // namespace coil

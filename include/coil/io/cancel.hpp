@@ -6,11 +6,13 @@
 #include <coil/io/multishot.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <cerrno>
 #include <cstdint>
 
 // Cancelling, and changing, what is under way (IORING_OP_ASYNC_CANCEL, IORING_OP_POLL_REMOVE). What
 // is cancelled ends with -ECANCELED, or with its real result if that came first, at its own await.
-// It must be of the same context. Besides these a task's stop token, timeout() and destruction
+// It must be of the same context. These calls are never held back by io_context_options::
+// max_in_flight or an io::drain. Besides these a task's stop token, timeout() and destruction
 // cancel.
 
 namespace coil {
@@ -24,12 +26,20 @@ public:
         : io_element(uring::prep::nop()), target_(&target) {}
 
     ring_entry& arm() noexcept {
-        entry_.request = target_->cancel_request();
+        cancelled_ = target_->cancel_here();
+        // With the flag it does not fail when there is nothing left, and does not end a chain.
+        entry_.request =
+            uring::prep::cancel(target_->first_key(), cancelled_ ? uring::cancel_flag::all : 0);
         return entry_;
+    }
+    [[nodiscard]] io_result result() const noexcept {
+        // Cancelled already: whether there is still something to be found does not matter.
+        return io_result(cancelled_ && entry_.result != -ECANCELED ? 0 : entry_.result);
     }
 
 private:
     io_wait* target_;
+    bool cancelled_ = false;
 };
 
 /// Does not count what belongs to the context itself.
@@ -57,7 +67,7 @@ namespace io {
 
 /// Cancels an eager operation: 0; -ENOENT when it is complete; -EALREADY when a worker is executing
 /// it and it may still end either way. Of a chain, the call whose turn it is, and with it the rest:
-/// 0 or -ENOENT. `op` must outlive the await.
+/// 0, or -ENOENT when it is complete. `op` must outlive the await.
 template <detail::element E>
 io_awaitable<detail::cancel_element> cancel(eager_operation<E>& op) noexcept {
     return io_awaitable<detail::cancel_element>(detail::cancel_element(op.wait()));

@@ -17,14 +17,16 @@
 // kernel refuses them).
 //
 // `slot`: where the descriptor is to be, one of the first 64, for a chain whose later calls use it
-// (`socket_direct(..., 3) && connect(direct_descriptor{3}, ...)`); what is there before is closed.
-// By default the kernel takes a free one of the others.
+// (`socket_direct(..., 3) && connect(direct_descriptor{3}, ...)`); what is there before is closed,
+// and what is put there stays when the chain has ended, however: the program knows its number. By
+// default the kernel takes a free one of the others.
 
 namespace coil {
 
 namespace detail {
 
-/// A call whose result is a direct descriptor: one that nobody receives is closed (guarantee G4).
+/// A call whose result is a direct descriptor: one that nobody receives is closed (guarantee G4),
+/// except in the middle of a chain when the program has chosen its slot: later calls know it.
 class direct_element : public io_element {
 public:
     static constexpr bool needs_result = true;
@@ -33,7 +35,9 @@ public:
         : io_element(request), slot_(slot) {}
 
     ring_entry& arm() noexcept {
-        table_error_ = required_loop().use_direct_descriptors();
+        event_loop& loop = required_loop();
+        table_error_ = loop.use_direct_descriptors();
+        table_ = loop.direct_table();
         return entry_;
     }
     [[nodiscard]] io::direct_descriptor result() noexcept {
@@ -44,6 +48,11 @@ public:
         return io::direct_descriptor(slot());
     }
     void drop() noexcept;
+    void leave_behind() noexcept {
+        if (slot_ == uring::file_index_alloc) {
+            drop();
+        }
+    }
 
 private:
     [[nodiscard]] int slot() const noexcept {
@@ -52,6 +61,7 @@ private:
 
     std::uint32_t slot_;
     int table_error_ = 0;
+    std::uint64_t table_ = 0;
 };
 
 /// A plain descriptor's file, put into the table.
@@ -63,7 +73,9 @@ public:
         : io_element(uring::prep::files_update(nullptr, 1, uring::file_index_alloc)), slot_(fd) {}
 
     ring_entry& arm() noexcept {
-        table_error_ = required_loop().use_direct_descriptors();
+        event_loop& loop = required_loop();
+        table_error_ = loop.use_direct_descriptors();
+        table_ = loop.direct_table();
         entry_.request.addr = reinterpret_cast<std::uintptr_t>(&slot_);
         return entry_;
     }
@@ -79,6 +91,7 @@ public:
 private:
     int slot_; // the descriptor, and then where it is
     int table_error_ = 0;
+    std::uint64_t table_ = 0;
 };
 
 } // namespace detail

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <coil/context/event_loop.hpp>
 #include <coil/context/operation.hpp>
+#include <coil/core/queue.hpp>
 
-#include <cassert>
 #include <cerrno>
 #include <coroutine>
 #include <cstdint>
@@ -12,52 +13,89 @@
 namespace coil {
 
 /// An operation that is under way, see eager(). It lives where it was made: it cannot be moved,
-/// because the kernel knows it by its address. (To keep many, make them in a std::list or
-/// std::deque with emplace_back, or spawn() tasks.)
+/// because the kernel knows it by its address. To keep many, make them where they stay:
 ///
-/// Threading: it is made, awaited and destroyed on one context's thread.
+///     std::list<eager_operation<operation::element_type>> reads;
+///     reads.emplace_back(io::read(fd, buf, 0));
+///
+/// Threading: it is made, awaited and destroyed on one context's thread; once it is complete it may
+/// be destroyed anywhere, also after its context. One coroutine at a time awaits it.
 /// Cancellation: when the awaiting task is asked to stop the operation is cancelled; before it is
 /// awaited nobody's stop token concerns it. cancel() asks for it at any time. Destroying one that
 /// is under way cancels it and returns when the kernel has let go of its buffers; what it made (a
-/// descriptor) is closed.
+/// descriptor) is closed, and a coroutine that awaits it gets -ECANCELED. A coroutine that is
+/// destroyed while it awaits leaves the operation as it is: another may await it.
 template <detail::element Element>
 class [[nodiscard("dropping an eager operation cancels it")]] eager_operation
     : detail::io_awaiter<Element> {
     using base = detail::io_awaiter<Element>;
+    using result_type = decltype(std::declval<base&>().await_resume());
 
 public:
+    explicit eager_operation(io_awaitable<Element>&& op) noexcept
+        : eager_operation(std::move(op).take_element()) {}
     explicit eager_operation(Element&& e) noexcept : base(std::move(e)) {
         this->launch(detail::required_loop(), {}, {});
     }
+    ~eager_operation() {
+        if (awaiter_ != nullptr) [[unlikely]] {
+            awaiter* const left_alone = std::exchange(awaiter_, nullptr);
+            const std::coroutine_handle<> waiter = this->node().coroutine;
+            this->leave();
+            left_alone->go_on_without(waiter);
+        }
+    }
 
-    class awaiter {
+    class awaiter : detail::queue_node {
     public:
         explicit awaiter(eager_operation& op) noexcept : op_(&op) {}
         awaiter(const awaiter&) = delete;
         awaiter& operator=(const awaiter&) = delete;
         ~awaiter() {
-            if (op_ != nullptr && op_->under_way() && op_->node().coroutine) [[unlikely]] {
+            if (op_ == nullptr) {
+                if (orphaned_ && detail::current_loop != nullptr) {
+                    detail::current_loop->withdraw(*this, this->coroutine);
+                }
+            } else if (op_->awaiter_ == this) [[unlikely]] {
+                op_->awaiter_ = nullptr;
                 op_->leave();
             }
         }
 
-        [[nodiscard]] bool await_ready() const noexcept { return op_->is_complete(); }
+        [[nodiscard]] bool await_ready() const noexcept {
+            op_->check_awaited();
+            return op_->is_complete();
+        }
         template <class P>
         void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-            assert(!op_->node().coroutine && "coil: two coroutines await one eager operation");
+            op_->awaiter_ = this;
             op_->template join<detail::io_wait>(waiter, detail::stop_token_of(waiter));
         }
-        auto await_resume() { return std::exchange(op_, nullptr)->await_resume(); }
+        result_type await_resume() {
+            if (std::exchange(orphaned_, false)) [[unlikely]] {
+                return result_type(-ECANCELED);
+            }
+            op_->awaiter_ = nullptr;
+            return std::exchange(op_, nullptr)->base::await_resume();
+        }
 
     private:
-        eager_operation* op_;
+        friend class eager_operation;
+
+        /// The operation is being destroyed.
+        void go_on_without(std::coroutine_handle<> waiter) noexcept {
+            op_ = nullptr;
+            orphaned_ = true;
+            this->coroutine = waiter;
+            detail::required_loop().make_ready(*this, waiter);
+        }
+
+        eager_operation* op_; // null when the operation was destroyed, or has given its result
+        bool orphaned_ = false;
     };
 
     /// The result, once. Suspends only when it is not there yet.
-    [[nodiscard]] awaiter operator co_await() noexcept {
-        assert(this->under_way() && "coil: this eager operation was awaited before");
-        return awaiter(*this);
-    }
+    [[nodiscard]] awaiter operator co_await() noexcept { return awaiter(*this); }
 
     /// Whether the result is there.
     [[nodiscard]] bool is_complete() const noexcept { return !this->pending(); }
@@ -70,6 +108,22 @@ public:
     [[nodiscard]] std::uint64_t key() const noexcept { return this->first_key(); }
     /// For io::cancel.
     [[nodiscard]] detail::io_wait& wait() noexcept { return *this; }
+
+private:
+    void check_awaited() const noexcept {
+        if (awaiter_ != nullptr) [[unlikely]] {
+            detail::end_with_misuse("two coroutines await one eager operation");
+        }
+        if (!this->under_way()) [[unlikely]] {
+            detail::end_with_misuse("an eager operation is awaited after it has given its result");
+        }
+        if (this->pending() && !this->loop().on_owner_thread()) [[unlikely]] {
+            detail::end_with_misuse(
+                "an eager operation is awaited on another context than its own");
+        }
+    }
+
+    awaiter* awaiter_ = nullptr; // of the coroutine that is suspended for it
 };
 
 /// Starts an operation now instead of when it is awaited; it runs while the coroutine goes on.
@@ -85,7 +139,7 @@ template <ring_operation Op>
     static_assert(!std::is_lvalue_reference_v<Op>,
                   "an operation is started once: give eager() a temporary, or std::move() it");
     using element = typename std::remove_cvref_t<Op>::element_type;
-    return eager_operation<element>(std::move(op).take_element());
+    return eager_operation<element>(std::forward<Op>(op));
 }
 
 } // namespace coil

@@ -28,6 +28,20 @@ public:
     }
 };
 
+template <element Element>
+using async_element = flagged_element<Element, uring::sqe_flag::async>;
+/// See io_wait::start: it never reaches the kernel with this flag.
+template <element Element>
+class drained_element : public flagged_element<Element, uring::sqe_flag::io_drain> {
+public:
+    static constexpr bool drained = true;
+
+    using flagged_element<Element, uring::sqe_flag::io_drain>::flagged_element;
+};
+
+template <class Element>
+inline constexpr bool is_drained = requires { Element::drained; };
+
 } // namespace detail
 
 namespace io {
@@ -39,9 +53,8 @@ template <ring_operation Op>
 auto force_async(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,
                   "an operation is awaited once: give a temporary, or std::move() the operation");
-    using element = typename std::remove_cvref_t<Op>::element_type;
-    using forced = detail::flagged_element<element, uring::sqe_flag::async>;
-    return io_awaitable<forced>(forced(std::move(op).take_element()));
+    auto forced = detail::wrapped<detail::async_element>(std::move(op).take_element());
+    return io_awaitable<decltype(forced)>(std::move(forced));
 }
 
 /// Starts an operation when all that this context started before has completed, and nothing else
@@ -55,8 +68,10 @@ auto drain(Op&& op) noexcept {
     using element = typename std::remove_cvref_t<Op>::element_type;
     static_assert(element::entries == 1, "drain single operations: put what follows into a chain "
                                          "of its own, after the drained one has been awaited");
-    using alone = detail::flagged_element<element, uring::sqe_flag::io_drain>;
-    return io_awaitable<alone>(alone(std::move(op).take_element()));
+    if constexpr (element::entries == 1) {
+        auto alone = detail::wrapped<detail::drained_element>(std::move(op).take_element());
+        return io_awaitable<decltype(alone)>(std::move(alone));
+    }
 }
 
 } // namespace io

@@ -31,21 +31,15 @@ public:
     using io_element::io_element;
 
     ring_entry& arm() noexcept {
-        if (!required_loop().ring().supports(static_cast<uring::opcode>(entry_.request.opcode))) {
+        const auto call = static_cast<uring::opcode>(entry_.request.opcode);
+        if (!required_loop().ring().supports(call)) [[unlikely]] {
             copy_instead();
         }
         return entry_;
     }
 
 private:
-    void copy_instead() noexcept {
-        const bool message =
-            entry_.request.opcode == static_cast<std::uint8_t>(uring::opcode::sendmsg_zc);
-        entry_.request.opcode =
-            static_cast<std::uint8_t>(message ? uring::opcode::sendmsg : uring::opcode::send);
-        entry_.request.ioprio = 0;
-        entry_.request.buf_index = 0;
-    }
+    void copy_instead() noexcept;
 };
 
 } // namespace detail
