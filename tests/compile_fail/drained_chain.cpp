@@ -1,0 +1,11 @@
+// expect: drain single operations: put what follows into a chain of its own
+
+#include <coil/coil.hpp>
+
+coil::task<> caller(int fd) {
+#if defined(COIL_EXPECT_OK)
+    co_await coil::io::drain(coil::io::fsync(fd));
+#else
+    co_await coil::io::drain(coil::io::fsync(fd) && coil::io::nop());
+#endif
+}

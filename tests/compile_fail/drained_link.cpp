@@ -1,0 +1,11 @@
+// expect: io::drain() is for single operations: the kernel's chains know no barrier inside
+
+#include <coil/coil.hpp>
+
+coil::task<> caller(int fd) {
+#if defined(COIL_EXPECT_OK)
+    co_await (coil::io::force_async(coil::io::fsync(fd)) && coil::io::nop());
+#else
+    co_await (coil::io::force_async(coil::io::drain(coil::io::fsync(fd))) && coil::io::nop());
+#endif
+}
