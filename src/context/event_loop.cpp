@@ -372,6 +372,8 @@ void event_loop::turn_until_done() try {
             continue;
         } else if (has_work() || held_.load()) {
             wait();
+        } else if (in_flight_ > 0) {
+            end_what_no_frame_owns();
         } else {
             return;
         }
@@ -520,15 +522,8 @@ void event_loop::stop_watching() noexcept {
 /// One request for all that is in flight, so that what takes long to cancel is waited for together.
 /// An accelerator only: each destroyed frame makes sure of its own. The kernel searches all of them
 /// for each that it cancels, so many are left to the frames, whose requests it finds by a hash.
-void event_loop::cancel_everything() noexcept {
-    constexpr std::uint32_t many = 1024;
-    if (in_flight_ <= many) {
-        cancel_in_flight();
-    }
-}
-
-void event_loop::cancel_in_flight() noexcept {
-    if (in_flight_ == 0 || !make_room(1)) {
+void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
+    if (in_flight_ == 0 || in_flight_ > at_most || !make_room(1)) {
         return;
     }
     uring::sqe* entry = ring_->acquire();
@@ -540,10 +535,12 @@ void event_loop::cancel_in_flight() noexcept {
 }
 
 void event_loop::shut_down() noexcept {
+    constexpr std::uint32_t many = 1024;
+    ending_ = true;
     // Only run() leaves something in flight behind, and it ends with a shutdown on its own thread.
     if (on_owner_thread()) {
         cancel_queued();
-        cancel_everything();
+        cancel_everything(many);
     }
     do {
         deliver_inbox();
@@ -559,20 +556,23 @@ void event_loop::shut_down() noexcept {
     if (on_owner_thread()) {
         end_what_no_frame_owns();
     }
+    ready_.clear();
+    ending_ = false;
 }
 
 /// Frames have ended what they own. Eager operations and streams may live elsewhere: nothing of
 /// them outlives the run either.
 void event_loop::end_what_no_frame_owns() noexcept {
+    const bool was_ending = std::exchange(ending_, true);
     while (in_flight_ > 0 || !queued_.empty()) {
-        cancel_in_flight();
+        cancel_everything(UINT32_MAX);
         const uring::timespec soon{0, retry_ns};
         enter(1, &soon, 0);
         reap();
         retry_cancels();
         cancel_queued();
-        ready_.clear();
     }
+    ending_ = was_ending;
 }
 
 } // namespace coil::detail

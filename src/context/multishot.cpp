@@ -45,8 +45,12 @@ void multishot_source::arm() noexcept {
     start(*home_, {}, {}, entry_, 1, false);
 }
 
+bool multishot_source::is_waited_for() const noexcept {
+    return awaiter_ != nullptr && awaiter_->pending();
+}
+
 void multishot_source::resume() noexcept {
-    if (awaiter_ != nullptr && !is_active()) {
+    if (is_waited_for() && !is_active()) {
         arm();
     }
 }
@@ -55,11 +59,18 @@ void multishot_source::on_result(const uring::cqe& completion) noexcept {
     deliver({completion.res, completion.flags, 0});
 }
 
-/// The request has ended. Whoever waits still wants the next result.
+/// The request has ended. Whoever waits still wants the next result, unless the run ends: what is
+/// left of a stream then tells nothing of that in the next.
 void multishot_source::on_end() noexcept {
     const bool paused = std::exchange(pausing_, false);
-    if (!paused || entry_.result != -ECANCELED) {
-        deliver({entry_.result, entry_.flags, 0});
+    multishot_result r{entry_.result, entry_.flags, 0};
+    if (r.value != -ECANCELED || !(paused || home_->is_ending())) {
+        deliver(r);
+    } else {
+        arrived(r);
+        if (is_waited_for() && home_->is_ending()) {
+            awaiter_->end();
+        }
     }
     resume();
 }
@@ -68,11 +79,11 @@ void multishot_source::deliver(multishot_result r) noexcept {
     if (!arrived(r)) {
         return;
     }
-    if (!results_.push(r)) {
-        discard(r);
+    if (error_ != 0 || !results_.push(r)) [[unlikely]] {
+        discard(r); // also what comes behind a gap that has not been told
         error_ = -ENOMEM;
     }
-    if (awaiter_ != nullptr) {
+    if (is_waited_for()) {
         awaiter_->end();
     }
     if (is_active() && !pausing_ && (error_ != 0 || results_.size() >= high_water)) {
@@ -93,14 +104,14 @@ void multishot_source::close() noexcept {
 }
 
 multishot_awaiter::~multishot_awaiter() {
-    if (!pending()) [[likely]] {
+    if (!under_way()) [[likely]] {
         return;
     }
-    stop_observing();
+    if (source_ != nullptr) {
+        source_->awaiter_ = nullptr;
+    }
     if (pending()) {
-        if (source_ != nullptr) {
-            source_->awaiter_ = nullptr;
-        }
+        stop_observing();
         loop().disarm(*this);
     }
 }
@@ -116,7 +127,7 @@ bool multishot_awaiter::begin_waiting(event_loop& loop, std::coroutine_handle<> 
         end_with("is awaited by two coroutines at once");
     }
     if (token.stop_requested()) {
-        refused_ = true;
+        refusal_ = -ECANCELED;
         return false;
     }
     if (!source_->results_.empty() || source_->error_ != 0) {
@@ -134,7 +145,8 @@ bool multishot_awaiter::begin_waiting(event_loop& loop, std::coroutine_handle<> 
         const std::int64_t deadline =
             origin_ == sleep_awaitable::from::now ? deadline_after(loop.now_ns(), ns_) : ns_;
         if (!loop.arm(*this, deadline)) {
-            cancel(); // no memory for timers
+            refusal_ = -ENOMEM;
+            end();
             return true;
         }
     }
@@ -149,9 +161,6 @@ void multishot_awaiter::cancel() noexcept {
 }
 
 void multishot_awaiter::end() noexcept {
-    if (source_ != nullptr) {
-        source_->awaiter_ = nullptr;
-    }
     if (armed()) {
         loop().disarm(*this);
     }
@@ -164,8 +173,14 @@ void multishot_awaiter::expired(timer_node& node) noexcept {
 
 multishot_result multishot_awaiter::take() noexcept {
     resumed();
-    if (source_ == nullptr || refused_) {
+    if (source_ == nullptr) {
         return {-ECANCELED, 0, 0};
+    }
+    if (source_->awaiter_ == this) {
+        source_->awaiter_ = nullptr;
+    }
+    if (refusal_ != 0) {
+        return {refusal_, 0, 0};
     }
     if (!source_->results_.empty()) {
         return source_->results_.pop();

@@ -250,6 +250,9 @@ void io_wait::fail(int error) noexcept {
     }
     completions_due_ = 0;
     finish();
+    if (multishot_) [[unlikely]] {
+        static_cast<multishot_source&>(*this).on_end();
+    }
 }
 
 void io_wait::on_completion(ring_entry& entry) noexcept {

@@ -34,6 +34,7 @@ void buffer_pool_state::free_memory::operator()(std::byte* p) const noexcept {
 buffer_pool_state::buffer_pool_state(const buffer_pool_options& options)
     : buffer_size_(rounded_size(options.buffer_size)),
       chunk_buffers_(rounded_count(options.buffers)),
+      chunk_shift_(std::countr_zero(chunk_buffers_)),
       max_buffers_(std::max(chunk_buffers_, rounded_count(options.max_buffers))),
       incremental_(options.incremental), buffers_(new buffer[max_buffers_]) {
     chunks_.reserve(max_buffers_ / chunk_buffers_);
@@ -46,6 +47,7 @@ buffer_pool_state::~buffer_pool_state() {
     if (event_loop* const loop = loop_.load(std::memory_order_relaxed)) {
         loop->detach(*this);
     }
+    ring_.close();
 }
 
 void buffer_pool_state::release() noexcept {
@@ -120,11 +122,13 @@ int buffer_pool_state::attach(event_loop& loop, bool bytes) noexcept {
 }
 
 void buffer_pool_state::ring_gone() noexcept {
-    {
-        const std::lock_guard lock(mutex_);
-        loop_.store(nullptr, std::memory_order_relaxed);
-    }
+    // To the end: from then on the last owner deletes this on whatever thread it is.
+    const std::lock_guard lock(mutex_);
+    loop_.store(nullptr, std::memory_order_relaxed);
     ring_.close();
+    while (!starved_.empty()) {
+        buffer_source::from_node(starved_.pop()).stop_starving();
+    }
     for (unsigned id = 0; id < count_; ++id) {
         if (std::exchange(buffers_[id].with_kernel, false)) {
             --ready_;
@@ -133,23 +137,28 @@ void buffer_pool_state::ring_gone() noexcept {
     }
 }
 
-int buffer_pool_state::prepare(event_loop& loop, bool bytes, queue_node& stream) noexcept {
+int buffer_pool_state::prepare(event_loop& loop, bool bytes, queue_node& stream,
+                               hunger how) noexcept {
     if (loop_.load(std::memory_order_relaxed) != &loop) {
         if (const int error = attach(loop, bytes); error < 0) {
             return error;
         }
     }
-    if (ring_.incremental() && !bytes) {
+    if (is_incremental() && !bytes) {
         return -EINVAL;
     }
     if (ready_ == 0) {
         take_returned();
     }
-    if (ready_ == 0 && !grow()) {
-        starved_.push(stream);
-        return 1;
+    if (ready_ > 0 || grow() || (how == hunger::none && has_ring())) {
+        return 0;
     }
-    return 0;
+    if (how == hunger::oldest) {
+        starved_.push_front(stream);
+    } else {
+        starved_.push(stream);
+    }
+    return 1;
 }
 
 std::uint16_t buffer_pool_state::take_free() noexcept {
@@ -163,12 +172,10 @@ std::uint32_t buffer_pool_state::filled(std::uint16_t id, std::uint32_t bytes, b
     buffer& b = buffers_[id];
     const std::uint32_t begin = b.filled;
     b.filled += bytes;
-    b.references.fetch_add(1, std::memory_order_relaxed);
-    if (last) {
-        if (std::exchange(b.with_kernel, false)) {
-            --ready_;
-        }
-        b.references.fetch_sub(1, std::memory_order_relaxed); // the piece keeps it
+    if (!last) {
+        b.references.fetch_add(1, std::memory_order_relaxed);
+    } else if (std::exchange(b.with_kernel, false)) {
+        --ready_; // and the piece takes over the kernel's reference
     }
     return begin;
 }
@@ -212,18 +219,27 @@ void buffer_pool_state::give_back(std::uint16_t id) noexcept {
     if (loop != nullptr && !posted_) {
         posted_ = true;
         retain();
-        deliver = [](queue_node& node, event_loop&) noexcept {
-            auto& self = static_cast<buffer_pool_state&>(node);
-            {
-                const std::lock_guard delivered(self.mutex_);
-                self.posted_ = false;
-            }
-            self.take_returned();
-            self.feed_starved();
-            self.release();
-        };
+        deliver = &take_delivery;
         loop->post(*this);
     }
+}
+
+void buffer_pool_state::take_delivery(queue_node& node, event_loop& loop) noexcept {
+    auto& self = static_cast<buffer_pool_state&>(node);
+    {
+        const std::lock_guard lock(self.mutex_);
+        event_loop* const now = self.loop_.load(std::memory_order_relaxed);
+        if (now != nullptr && now != &loop) {
+            now->post(self); // it has moved on
+            return;
+        }
+        self.posted_ = false;
+    }
+    if (self.loop_.load(std::memory_order_relaxed) == &loop) {
+        self.take_returned();
+        self.feed_starved();
+    }
+    self.release();
 }
 
 void buffer_pool_state::take_returned() noexcept {
@@ -239,13 +255,43 @@ void buffer_pool_state::take_returned() noexcept {
     }
 }
 
-/// One stream for one buffer: it has data waiting, and when it has taken it, it feeds the next.
-void buffer_pool_state::feed_starved() noexcept {
-    while (ready_ > 0 && !starved_.empty()) {
-        if (buffer_source::from_node(starved_.pop()).feed()) {
-            return;
+/// One stream for one buffer. (Without a ring it takes the buffer right away.)
+void buffer_pool_state::feed() noexcept {
+    if (std::exchange(feeding_, true)) {
+        return; // what was fed is answered already: the loop below goes on
+    }
+    while (ready_ > fed_ && !starved_.empty()) {
+        fed_ += has_ring() ? 1 : 0;
+        if (!buffer_source::from_node(starved_.pop()).feed(round_)) {
+            answered(round_);
         }
     }
+    feeding_ = false;
+    if (ready_ > 0 && !starved_.empty() && !looking_) {
+        look_again();
+    }
+}
+
+void buffer_pool_state::look_again() noexcept {
+    looking_ = true;
+    look_.pool = this;
+    look_.deliver = &looked;
+    look_.deliveries = 2; // between the two the loop has submitted and looked for completions
+    retain();
+    loop_.load(std::memory_order_relaxed)->post(look_);
+}
+
+void buffer_pool_state::looked(queue_node& node, event_loop& loop) noexcept {
+    buffer_pool_state& self = *static_cast<look_node&>(node).pool;
+    if (self.loop_.load(std::memory_order_relaxed) == &loop && --self.look_.deliveries > 0) {
+        loop.post(node);
+        return;
+    }
+    self.looking_ = false;
+    self.fed_ = 0;
+    self.round_ += self.round_ == UINT32_MAX ? 2 : 1;
+    self.feed_starved();
+    self.release();
 }
 
 } // namespace detail

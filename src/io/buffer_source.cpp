@@ -11,20 +11,16 @@ namespace coil::detail {
 
 namespace {
 
-/// Whether a piece of data that does not fit is simply followed by the rest. Not so for datagrams,
-/// and for what reads as records (inotify, tun, ...).
-bool is_byte_stream(io::descriptor fd) noexcept {
+bool is_stream_pipe(int fd) noexcept {
     struct ::stat file{};
-    if (fd.is_direct() || ::fstat(fd.number(), &file) != 0) {
-        return false; // only the ring knows it
-    }
-    if (S_ISFIFO(file.st_mode)) {
-        return (::fcntl(fd.number(), F_GETFL) & O_DIRECT) == 0;
-    }
-    int type = 0;
-    ::socklen_t size = sizeof type;
-    return S_ISSOCK(file.st_mode) &&
-           ::getsockopt(fd.number(), SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+    return ::fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&
+           (::fcntl(fd, F_GETFL) & O_DIRECT) == 0; // else a pipe of packets
+}
+
+int socket_option(int fd, int name) noexcept {
+    int value = -1;
+    ::socklen_t size = sizeof value;
+    return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
 }
 
 } // namespace
@@ -46,11 +42,30 @@ void buffer_source::close() noexcept {
     }
 }
 
-bool buffer_source::feed() noexcept {
+/// A piece of data that does not fit into the rest of a buffer is followed by what was cut off only
+/// where bytes stream. Datagrams do not, nor what reads as records (inotify, tun, ...), and of a
+/// direct descriptor only the ring knows what it is.
+void buffer_source::look_at_descriptor() noexcept {
+    looked_ = true;
+    if (fd_.is_direct()) {
+        cuttable_ = false;
+        return;
+    }
+    const int type = socket_option(fd_.number(), SO_TYPE);
+    if (type < 0) {
+        cuttable_ = cuttable_ && is_stream_pipe(fd_.number());
+    } else if (type != SOCK_STREAM) {
+        cuttable_ = false;
+        says_nobufs_ = socket_option(fd_.number(), SO_DOMAIN) == AF_NETLINK;
+    }
+}
+
+bool buffer_source::feed(std::uint32_t round) noexcept {
     starving_ = false;
     if (!is_waited_for()) {
         return false;
     }
+    fed_in_ = round;
     resume();
     return true;
 }
@@ -59,13 +74,14 @@ int buffer_source::prepare(uring::sqe& request) noexcept {
     if (starving_) {
         return wait;
     }
-    if (cuttable_ && !std::exchange(looked_, true)) {
-        cuttable_ = is_byte_stream(fd_);
+    if (!looked_) {
+        look_at_descriptor();
     }
-    if (const int answer = pool_.prepare(home(), cuttable_, idle_node()); answer != 0) {
+    if (const int answer = pool_.prepare(home(), cuttable_, idle_node(), hunger_); answer != 0) {
         starving_ = answer > 0;
         return answer > 0 ? wait : answer;
     }
+    hunger_ = buffer_pool_state::hunger::none;
     if (pool_.has_ring()) {
         request = request_on(fd_, group_request(pool_.group()));
     } else {
@@ -75,7 +91,22 @@ int buffer_source::prepare(uring::sqe& request) noexcept {
     return 0;
 }
 
+/// Whether the request ended because the pool had no buffer. A netlink socket gives the same error
+/// when it has lost messages, but then there was a buffer: completions tell in order who took
+/// which. Elsewhere a buffer may have been given back meanwhile; yet a socket that says so on and
+/// on has something to tell.
+bool buffer_source::lacked_a_buffer(int result) noexcept {
+    constexpr std::uint8_t patience = 100;
+    return result == -ENOBUFS && pool_.has_ring() &&
+           (pool_.available() == 0 || (!says_nobufs_ && ++refusals_ < patience));
+}
+
 bool buffer_source::arrived(multishot_result& r) noexcept {
+    using hunger = buffer_pool_state::hunger;
+    const std::uint32_t fed_in = std::exchange(fed_in_, 0);
+    if (fed_in != 0) [[unlikely]] {
+        pool_.answered(fed_in);
+    }
     std::uint16_t id = std::exchange(own_, none);
     bool last = true;
     if (id != none) {
@@ -89,9 +120,12 @@ bool buffer_source::arrived(multishot_result& r) noexcept {
     } else if ((r.flags & uring::cqe_flag::buffer) != 0) {
         id = static_cast<std::uint16_t>(r.flags >> uring::cqe_flag::buffer_shift);
         last = (r.flags & uring::cqe_flag::buf_more) == 0;
+    } else if (lacked_a_buffer(r.value)) {
+        hunger_ = fed_in != 0 ? hunger::oldest : hunger::some;
+        return false; // the request is submitted again when there is a buffer
     }
+    refusals_ = 0;
     if (id != none) {
-        refused_once_ = false;
         const auto size = static_cast<std::uint32_t>(r.value > 0 ? r.value : 0);
         const std::uint32_t begin = pool_.filled(id, size, last);
         if (size > 0) {
@@ -99,13 +133,7 @@ bool buffer_source::arrived(multishot_result& r) noexcept {
         } else {
             pool_.put_free(id); // the end of a file takes a buffer with it
         }
-        pool_.feed_starved();
-        return true;
     }
-    if (r.value == -ENOBUFS && (pool_.available() == 0 || !std::exchange(refused_once_, true))) {
-        return false; // the request is submitted again when there is a buffer
-    }
-    refused_once_ = false;
     pool_.feed_starved();
     return true;
 }

@@ -2,6 +2,7 @@
 #include <coil/uring/prep.hpp>
 
 #include <cerrno>
+#include <utility>
 
 #include <unistd.h>
 
@@ -14,6 +15,9 @@ int accept_stream::prepare(uring::sqe& request) noexcept {
     if (direct_) {
         if (const int error = home().use_direct_descriptors(); error < 0) {
             return error;
+        }
+        if (!std::exchange(attached_, true)) {
+            home().attach(*this);
         }
     }
     request = direct_ ? uring::prep::accept_multishot_direct(fd_.number(), flags_)
@@ -33,6 +37,14 @@ void accept_stream::discard(const detail::multishot_result& r) noexcept {
         home().close_direct(r.value);
     } else {
         ::close(r.value);
+    }
+}
+
+/// The slots that nobody took are closed with the ring's table, and mean nothing afterwards.
+void accept_stream::ring_gone() noexcept {
+    attached_ = false;
+    while (!results().empty()) {
+        results().pop();
     }
 }
 

@@ -97,9 +97,10 @@ void buffer_ring::close() noexcept {
         return;
     buf_reg reg{};
     reg.bgid = group_;
-    // What could not be unregistered may still be read; losing a few pages is the lesser evil.
-    if (kernel_->control(register_op::unregister_pbuf_ring, &reg, 1) >= 0)
-        ::munmap(bufs_, entries() * sizeof(buf));
+    // On another thread than the ring's it stays registered until the ring is closed. The kernel
+    // holds the pages itself: unmapping them takes nothing from it.
+    kernel_->control(register_op::unregister_pbuf_ring, &reg, 1);
+    ::munmap(bufs_, entries() * sizeof(buf));
     kernel_ = nullptr;
     bufs_ = nullptr;
 }

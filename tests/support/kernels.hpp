@@ -35,8 +35,12 @@ public:
         /// given in the kernel's place.
         std::function<int(door_kernel&, const std::vector<sqe>&, unsigned min_complete)>
             before_enter;
-        /// What the kernel behind the door has and does not tell: the opcodes of an older one.
+        /// What the kernel behind the door has and does not tell: opcodes and features of a newer
+        /// one.
         std::vector<opcode> hidden;
+        std::uint32_t hidden_features = 0;
+        /// Called before a registration; a non-zero answer is given in the kernel's place.
+        std::function<int(coil::uring::register_op, const void* arg)> before_control;
     };
 
     explicit door_kernel(std::shared_ptr<guard> g) : guard_(std::move(g)) {}
@@ -52,6 +56,7 @@ public:
 
     int setup(unsigned entries, coil::uring::params& p, mapping& m) noexcept override {
         const int r = behind_->setup(entries, p, m);
+        p.features &= ~guard_->hidden_features;
         if (r == 0) {
             params_ = p;
             mapping_ = m;
@@ -68,6 +73,11 @@ public:
         return behind_->enter(to_submit, min_complete, flags, arg, size);
     }
     int control(coil::uring::register_op op, void* arg, unsigned count) noexcept override {
+        if (guard_->before_control) {
+            if (const int error = guard_->before_control(op, arg)) {
+                return error;
+            }
+        }
         const int r = behind_->control(op, arg, count);
         if (op == coil::uring::register_op::probe) {
             for (const opcode o : guard_->hidden) {

@@ -140,6 +140,8 @@ public:
     [[nodiscard]] bool on_owner_thread() const noexcept { return current_loop == this; }
     /// Whether its own read of the wake-up descriptor is in flight.
     [[nodiscard]] bool is_watching() const noexcept { return watching_; }
+    /// run() is about to end: what is in flight is being cancelled for that reason alone.
+    [[nodiscard]] bool is_ending() const noexcept { return ending_; }
     [[nodiscard]] bool skips_completions() const noexcept { return skips_completions_; }
     [[nodiscard]] io_context& context() noexcept { return context_; }
     [[nodiscard]] uring::ring& ring() noexcept { return *ring_; }
@@ -185,11 +187,13 @@ private:
     void wake() noexcept;
     void watch_wake_descriptor() noexcept;
     void stop_watching() noexcept;
-    void cancel_everything() noexcept;
-    void cancel_in_flight() noexcept;
+    void cancel_everything(std::uint32_t at_most) noexcept;
     void shut_down() noexcept;
     void end_what_no_frame_owns() noexcept;
-    [[nodiscard]] bool has_work() const noexcept { return !roots_.empty() || in_flight_ > 0; }
+    /// A stream that no task waits for is nobody's work.
+    [[nodiscard]] bool has_work() const noexcept {
+        return !roots_.empty() || in_flight_ > multishots_ || !queued_.empty();
+    }
 
     // Touched by every await.
     std::optional<uring::ring> ring_;
@@ -218,6 +222,7 @@ private:
     bool min_wait_ = false;
     bool watching_ = false;
     bool stop_requested_ = false;
+    bool ending_ = false;
     int wake_fd_ = -1;
     std::uint64_t wake_count_ = 0;
     std::uint64_t wakes_due_ = 0;  // sleeps that another thread ended: each comes with a wake()

@@ -52,14 +52,14 @@ public:
     }
     multishot_result pop() noexcept {
         const multishot_result r = at(0);
-        first_ = (first_ + 1) % capacity_;
+        first_ = (first_ + 1) & (capacity_ - 1);
         --count_;
         return r;
     }
 
 private:
     multishot_result& at(std::size_t i) noexcept {
-        return (more_ ? more_.get() : inside_.data())[(first_ + i) % capacity_];
+        return (more_ ? more_.get() : inside_.data())[(first_ + i) & (capacity_ - 1)];
     }
     bool grow() noexcept;
 
@@ -67,7 +67,7 @@ private:
     std::unique_ptr<multishot_result[]> more_;
     std::size_t first_ = 0;
     std::size_t count_ = 0;
-    std::size_t capacity_ = 2;
+    std::size_t capacity_ = 2; // a power of two
 };
 
 /// A request that the kernel answers again and again, and what of its answers has not been taken.
@@ -91,7 +91,6 @@ public:
     multishot_source& operator=(const multishot_source&) = delete;
 
     [[nodiscard]] bool is_active() const noexcept { return pending(); }
-    [[nodiscard]] event_loop* loop_or_null() const noexcept { return home_; }
     [[nodiscard]] std::uint64_t key() const noexcept {
         return reinterpret_cast<std::uintptr_t>(&entry_); // the request's user_data
     }
@@ -110,7 +109,7 @@ protected:
     void close() noexcept;
     /// What prepare() waited for may be there.
     void resume() noexcept;
-    [[nodiscard]] bool is_waited_for() const noexcept { return awaiter_ != nullptr; }
+    [[nodiscard]] bool is_waited_for() const noexcept;
     [[nodiscard]] multishot_results& results() noexcept { return results_; }
     [[nodiscard]] event_loop& home() const noexcept { return *home_; }
     /// For the derived class's own queue, while nothing is in flight.
@@ -131,9 +130,9 @@ private:
 
     ring_entry entry_;
     event_loop* home_ = nullptr;
-    multishot_awaiter* awaiter_ = nullptr;
+    multishot_awaiter* awaiter_ = nullptr; // from its suspension to its resumption
     multishot_results results_;
-    int error_ = 0;        // −ENOMEM: a result was lost behind those in results_
+    int error_ = 0;        // −ENOMEM: results were lost behind those in results_
     bool pausing_ = false; // cancelled because of high_water
 };
 
@@ -173,7 +172,7 @@ private:
     multishot_source* source_; // null when it was destroyed meanwhile
     std::int64_t ns_;
     sleep_awaitable::from origin_;
-    bool refused_ = false; // the task had been asked to stop before
+    int refusal_ = 0; // it could not begin to wait: −errno
 };
 
 } // namespace detail

@@ -40,6 +40,15 @@ public:
         tail_ = &node.next;
     }
 
+    /// Before all others.
+    void push_front(queue_node& node) noexcept {
+        node.next = head_;
+        if (head_ == nullptr) {
+            tail_ = &node.next;
+        }
+        head_ = &node;
+    }
+
     /// The oldest node; the queue must not be empty.
     queue_node& pop() noexcept {
         queue_node& node = *head_;

@@ -42,13 +42,17 @@ class buffer_lease {
 public:
     buffer_lease() noexcept = default;
     buffer_lease(buffer_lease&& other) noexcept
-        : pool_(std::exchange(other.pool_, nullptr)), data_(other.data_), size_(other.size_),
-          id_(other.id_) {}
+        : pool_(std::exchange(other.pool_, nullptr)), data_(std::exchange(other.data_, nullptr)),
+          size_(std::exchange(other.size_, 0)), id_(other.id_) {}
+    /// Gives back what it had, now.
     buffer_lease& operator=(buffer_lease&& other) noexcept {
-        std::swap(pool_, other.pool_);
-        std::swap(data_, other.data_);
-        std::swap(size_, other.size_);
-        std::swap(id_, other.id_);
+        if (this != &other) {
+            reset();
+            pool_ = std::exchange(other.pool_, nullptr);
+            data_ = std::exchange(other.data_, nullptr);
+            size_ = std::exchange(other.size_, 0);
+            id_ = other.id_;
+        }
         return *this;
     }
     ~buffer_lease() { reset(); }
@@ -66,7 +70,7 @@ public:
     [[nodiscard]] std::byte* data() const noexcept COIL_LIFETIMEBOUND { return data_; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// Gives it back now.
+    /// Gives it back now; bytes() is empty then.
     void reset() noexcept {
         if (pool_ != nullptr) {
             give_back();

@@ -23,6 +23,13 @@ namespace coil::detail {
 /// goes back to the kernel. All of that happens on the owner thread, except that leases may be
 /// given back anywhere: another thread hangs the buffer into `returned_`, and a node into the
 /// context's inbox.
+///
+/// A stream that the kernel refused for want of a buffer has data waiting. It hangs in `starved_`
+/// until there is a buffer for it: then it is fed, that is, it asks the kernel again, which is
+/// answered at once. As many are fed as there are buffers. Should one not take its buffer (somebody
+/// else has read the data) or be refused again (another stream was faster), those behind it must
+/// not wait for it: while there are buffers and hungry streams, the pool looks again each second
+/// turn of the loop.
 class buffer_pool_state final : public ring_attachment, queue_node {
 public:
     explicit buffer_pool_state(const buffer_pool_options& options);
@@ -39,13 +46,31 @@ public:
 
     // For streams, on the context's thread.
 
+    /// How much a stream needs a buffer.
+    enum class hunger : std::uint8_t {
+        none,   ///< there may be no data for it
+        some,   ///< the kernel refused it
+        oldest, ///< the kernel refused it although it had been fed
+    };
     /// Makes sure that there is a buffer to fill: 0, −errno, or 1 when `stream`, a buffer_source's
     /// node, has to wait for one. `bytes`: it does not mind where data is cut.
-    int prepare(event_loop& loop, bool bytes, queue_node& stream) noexcept;
+    int prepare(event_loop& loop, bool bytes, queue_node& stream, hunger how) noexcept;
     /// The stream does not wait any more.
     void forget(queue_node& stream) noexcept { starved_.remove(stream); }
-    /// There may be a buffer for one of those that wait.
-    void feed_starved() noexcept;
+    /// There may be a buffer for those that wait.
+    void feed_starved() noexcept {
+        if (ready_ > 0 && !starved_.empty()) [[unlikely]] {
+            feed();
+        }
+    }
+    /// A stream that was fed has got an answer. `round`: what it was given then.
+    void answered(std::uint32_t round) noexcept {
+        if (round == round_ && fed_ > 0) {
+            --fed_;
+        }
+    }
+    /// Whether a stream may share buffers with others.
+    [[nodiscard]] bool is_incremental() const noexcept { return has_ring() && ring_.incremental(); }
     /// Whether the kernel picks buffers by itself; otherwise a stream brings one of its own.
     [[nodiscard]] bool has_ring() const noexcept { return static_cast<bool>(ring_); }
     [[nodiscard]] unsigned group() const noexcept { return ring_.group(); }
@@ -56,7 +81,7 @@ public:
     /// on.
     [[nodiscard]] std::uint32_t filled(std::uint16_t id, std::uint32_t bytes, bool last) noexcept;
     [[nodiscard]] std::byte* address(std::uint16_t id) const noexcept {
-        return chunks_[id / chunk_buffers_].get() + (id % chunk_buffers_) * buffer_size_;
+        return chunks_[id >> chunk_shift_].get() + (id & (chunk_buffers_ - 1)) * buffer_size_;
     }
 
     /// Any thread.
@@ -82,14 +107,25 @@ private:
     };
     static constexpr std::uint16_t none = 0xffff;
 
+    /// In an inbox while the pool looks again.
+    struct look_node : queue_node {
+        buffer_pool_state* pool = nullptr;
+        unsigned deliveries = 0; // left
+    };
+
+    void feed() noexcept;
+    void look_again() noexcept;
+    static void looked(queue_node& node, event_loop& loop) noexcept;
     [[nodiscard]] bool grow() noexcept;
     [[nodiscard]] int attach(event_loop& loop, bool bytes) noexcept;
     void drop(std::uint16_t id) noexcept;
     void make_available(std::uint16_t id) noexcept;
+    static void take_delivery(queue_node& node, event_loop& loop) noexcept;
     void take_returned() noexcept;
 
     const std::size_t buffer_size_;
-    const unsigned chunk_buffers_;
+    const unsigned chunk_buffers_; // a power of two
+    const int chunk_shift_;
     const unsigned max_buffers_;
     const bool incremental_;
 
@@ -101,9 +137,14 @@ private:
     unsigned ready_ = 0;        // buffers in the ring, or in free_ when there is none
     std::uint16_t free_ = none; // not in the ring
     fifo starved_;              // streams that wait for a buffer
+    unsigned fed_ = 0;          // streams that were fed in this round and not answered yet
+    std::uint32_t round_ = 1;   // never 0
+    bool feeding_ = false;
+    bool looking_ = false;
+    look_node look_;
 
     std::atomic<std::uint32_t> owners_{1};
-    std::mutex mutex_; // other threads give back
+    std::mutex mutex_; // other threads give back, and find out whether there is a ring
     std::uint16_t returned_ = none;
     bool posted_ = false;
 };

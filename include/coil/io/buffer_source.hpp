@@ -23,8 +23,11 @@ public:
     [[nodiscard]] static buffer_source& from_node(detail::queue_node& node) noexcept {
         return static_cast<buffer_source&>(from_idle_node(node));
     }
-    /// There is a buffer: goes on if somebody still wants data, else false.
-    bool feed() noexcept;
+    /// There is a buffer: goes on if somebody still wants data, else false. `round`: for the pool's
+    /// answered().
+    bool feed(std::uint32_t round) noexcept;
+    /// The pool has no queue any more.
+    void stop_starving() noexcept { starving_ = false; }
 
     /// The buffer of a result that has one.
     [[nodiscard]] buffer_lease take_lease(const multishot_result& r) noexcept;
@@ -54,13 +57,19 @@ private:
     bool arrived(multishot_result& r) noexcept final;
     void discard(const multishot_result& r) noexcept final;
 
+    void look_at_descriptor() noexcept;
+    [[nodiscard]] bool lacked_a_buffer(int result) noexcept;
+
     buffer_pool_state& pool_;
     const io::descriptor fd_;
     bool cuttable_;
     bool looked_ = false;       // at what the descriptor is
+    bool says_nobufs_ = false;  // the descriptor's own reads may give -ENOBUFS
     bool starving_ = false;     // in the pool's queue
-    bool refused_once_ = false; // -ENOBUFS although the pool had buffers
+    std::uint8_t refusals_ = 0; // -ENOBUFS in a row although the pool had buffers
     std::uint16_t own_ = none;  // the buffer of the request in flight, when it is its own
+    std::uint32_t fed_in_ = 0;  // the pool's round in which it was fed, until that is answered
+    buffer_pool_state::hunger hunger_ = buffer_pool_state::hunger::none;
 };
 
 } // namespace coil::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/event_loop.hpp>
 #include <coil/context/multishot.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/io/descriptor.hpp>
@@ -14,14 +15,19 @@
 namespace coil::io {
 
 /// See accept_multishot, accept_multishot_direct.
-class accept_stream final : detail::multishot_source {
+class accept_stream final : detail::multishot_source, detail::ring_attachment {
 public:
     accept_stream(descriptor fd, int flags, bool direct) noexcept
         : fd_(fd), flags_(flags), direct_(direct) {}
-    ~accept_stream() { close(); }
+    ~accept_stream() {
+        close();
+        if (attached_) {
+            home().detach(*this);
+        }
+    }
 
     /// The next connection's descriptor, which is the caller's to close; false on errors.
-    [[nodiscard]] multishot_next<accept_stream> next() noexcept { return multishot_next(*this); }
+    multishot_next<accept_stream> next() noexcept { return multishot_next(*this); }
 
 private:
     friend class multishot_next<accept_stream>;
@@ -32,10 +38,12 @@ private:
     }
     int prepare(uring::sqe& request) noexcept override;
     void discard(const detail::multishot_result& r) noexcept override;
+    void ring_gone() noexcept override;
 
     descriptor fd_;
     int flags_;
     bool direct_;
+    bool attached_ = false; // direct descriptors end with the ring
 };
 
 /// See poll_multishot.
@@ -45,7 +53,7 @@ public:
     ~poll_stream() { close(); }
 
     /// The next events; false on errors.
-    [[nodiscard]] multishot_next<poll_stream> next() noexcept { return multishot_next(*this); }
+    multishot_next<poll_stream> next() noexcept { return multishot_next(*this); }
 
     /// For poll_update and poll_remove: what the kernel knows it by, 0 while it is not under way.
     [[nodiscard]] std::uint64_t key() const noexcept {
@@ -75,7 +83,7 @@ public:
     ~timeout_stream() { close(); }
 
     /// How often the time has passed since the last: at least once; or −errno.
-    [[nodiscard]] multishot_next<timeout_stream> next() noexcept { return multishot_next(*this); }
+    multishot_next<timeout_stream> next() noexcept { return multishot_next(*this); }
 
 private:
     friend class multishot_next<timeout_stream>;

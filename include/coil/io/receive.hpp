@@ -94,7 +94,7 @@ public:
     ~recv_stream() { close(); }
 
     /// The next piece of data; false at the end and on errors, see received_buffer::result().
-    [[nodiscard]] multishot_next<recv_stream> next() noexcept { return multishot_next(*this); }
+    multishot_next<recv_stream> next() noexcept { return multishot_next(*this); }
 
 private:
     friend class multishot_next<recv_stream>;
@@ -113,7 +113,7 @@ public:
     ~read_stream() { close(); }
 
     /// The next piece of data; false at the end and on errors, see received_buffer::result().
-    [[nodiscard]] multishot_next<read_stream> next() noexcept { return multishot_next(*this); }
+    multishot_next<read_stream> next() noexcept { return multishot_next(*this); }
 
 private:
     friend class multishot_next<read_stream>;
@@ -135,7 +135,7 @@ public:
     ~recvmsg_stream() { close(); }
 
     /// The next message; false on errors, see received_message::result().
-    [[nodiscard]] multishot_next<recvmsg_stream> next() noexcept { return multishot_next(*this); }
+    multishot_next<recvmsg_stream> next() noexcept { return multishot_next(*this); }
 
 private:
     friend class multishot_next<recvmsg_stream>;

@@ -1,0 +1,261 @@
+// A stream that is destroyed, and one that lives on: nothing leaks, nobody waits for ever.
+
+#include "io/stream_support.hpp"
+
+#include <deque>
+#include <memory>
+#include <optional>
+
+using namespace coil;
+using namespace std::chrono_literals;
+using coil_test::listener;
+using coil_test::manual;
+using coil_test::socket_pair;
+using io_test::pool_of;
+using io_test::put;
+using io_test::some_turns;
+
+namespace {
+
+class StreamEnd : public io_test::Worlds {};
+COIL_IN_EACH_WORLD(StreamEnd);
+
+manual waits_for_ever(io::recv_stream& incoming) {
+    co_await incoming.next();
+    ADD_FAILURE() << "went on";
+}
+
+TEST_P(StreamEnd, G2_TheFrameThatWaitsIsDestroyed) {
+    const socket_pair s;
+    auto main = [](const socket_pair& pair) -> task<> {
+        buffer_pool pool;
+        auto incoming = io::recv_multishot(pair.a, pool);
+        for (int turns = 0; turns < 5; ++turns) {
+            manual victim = waits_for_ever(incoming);
+            victim.start();
+            co_await some_turns(turns / 2);
+            if (turns % 2 == 1) {
+                put(pair.b, "x");
+                co_await yield(); // from the second time on, the victim is about to go on
+            }
+            victim.destroy();
+            if (turns % 2 == 1) {
+                EXPECT_EQ((co_await incoming.next()).result(), 1);
+            }
+        }
+        put(pair.b, "data");
+        EXPECT_EQ((co_await incoming.next())->text(), "data");
+        EXPECT_EQ(pool.available(), pool.size());
+    };
+    run(main(s));
+}
+
+TEST_P(StreamEnd, G3_TheStreamIsDestroyedWhileACoroutineWaitsForIt) {
+    auto waits = [](io::recv_stream& incoming) -> task<int> {
+        co_return (co_await incoming.next()).result();
+    };
+    auto main = [](auto f, int turns, bool data) -> task<> {
+        const socket_pair s;
+        buffer_pool pool;
+        auto incoming = std::make_unique<io::recv_stream>(s.a, pool, 0);
+        auto waiter = coil::spawn(f(*incoming));
+        co_await some_turns(turns);
+        if (data) {
+            put(s.b, "data");
+            // Sooner or later it is in the ready queue, behind this coroutine.
+            co_await some_turns(turns % 3);
+        }
+        if (waiter.is_ready()) {
+            EXPECT_EQ(co_await waiter, 4);
+        } else {
+            incoming.reset();
+            EXPECT_EQ(co_await waiter, -ECANCELED);
+        }
+        incoming.reset();
+        EXPECT_EQ(pool.available(), pool.size());
+    };
+    for (int turns = 0; turns < 8; ++turns) {
+        run(main(waits, turns, false));
+        run(main(waits, turns, true));
+    }
+}
+
+TEST_P(StreamEnd, G3_TheStreamIsDestroyedWhenItsWaiterIsReadyAlready) {
+    auto waits = [](io::recv_stream& incoming) -> task<int> {
+        co_return (co_await incoming.next()).result();
+    };
+    auto main = [](auto f) -> task<> {
+        const socket_pair s;
+        buffer_pool pool;
+        auto incoming = std::make_unique<io::recv_stream>(s.a, pool, 0);
+        inplace_stop_source stop;
+        auto waiter = coil::spawn(with_stop_token(f(*incoming), stop.get_token()));
+        co_await some_turns();
+        stop.request_stop(); // makes it ready; it has not gone on yet
+        incoming.reset();
+        EXPECT_EQ(co_await waiter, -ECANCELED);
+    };
+    run(main(waits));
+}
+
+TEST_P(StreamEnd, G4_WhatNobodyTookIsGivenBackAndClosed) {
+    auto main = [](int turns) -> task<> {
+        const socket_pair s;
+        const listener l;
+        buffer_pool pool(pool_of(16, 64));
+        std::vector<coil_test::descriptor> clients;
+        {
+            auto incoming = io::recv_multishot(s.a, pool);
+            auto connections = io::accept_multishot(l.socket);
+            EXPECT_EQ((co_await timeout(incoming.next(), 0ms)).result(), -ECANCELED);
+            EXPECT_EQ(co_await timeout(connections.next(), 0ms), -ECANCELED);
+            for (int i = 0; i < 5; ++i) {
+                put(s.b, "data");
+                clients.push_back(l.connect());
+                co_await some_turns(turns);
+            }
+        }
+        EXPECT_EQ(pool.available(), pool.size());
+    }; // and the fixture counts descriptors
+    for (int turns = 0; turns < 4; ++turns) {
+        run(main(turns));
+    }
+}
+
+TEST_P(StreamEnd, G5_StopWithArmedStreamsAndWithResultsThatNobodyTook) {
+    auto main = [](io_context& context, buffer_pool& pool) -> task<> {
+        const socket_pair s;
+        const socket_pair idle;
+        const listener l;
+        auto incoming = io::recv_multishot(s.a, pool);
+        auto silent = io::recv_multishot(idle.a, pool);
+        auto connections = io::accept_multishot(l.socket);
+        EXPECT_EQ(co_await timeout(connections.next(), 0ms), -ECANCELED);
+        EXPECT_EQ((co_await timeout(incoming.next(), 0ms)).result(), -ECANCELED);
+        const coil_test::descriptor client = l.connect();
+        put(s.b, "data");
+        co_await some_turns();
+        context.stop();
+        co_await silent.next();
+        ADD_FAILURE() << "went on";
+    };
+    buffer_pool pool;
+    for (int i = 0; i < 3; ++i) {
+        context_.co_spawn(main(context_, pool));
+        context_.run();
+        EXPECT_EQ(pool.available(), pool.size());
+    }
+}
+
+TEST_P(StreamEnd, G5_AStreamThatNoFrameOwnsKeepsNoRunAlive) {
+    const socket_pair s;
+    buffer_pool pool;
+    io::recv_stream incoming(s.a, pool, 0);
+    auto one = [](io::recv_stream& in, const socket_pair& pair) -> task<> {
+        put(pair.b, "data");
+        EXPECT_EQ((co_await in.next())->text(), "data");
+    };
+    // Between the runs nothing is in flight, and the next one hears nothing of that.
+    for (int i = 0; i < 3; ++i) {
+        run(one(incoming, s));
+    }
+    std::thread([&] { run(one(incoming, s)); }).join();
+    run(one(incoming, s));
+    EXPECT_EQ(pool.available(), pool.size());
+}
+
+TEST_P(StreamEnd, G5_AStreamThatOutlivesAStopAndItsContext) {
+    const socket_pair s;
+    const listener l;
+    buffer_pool pool;
+    std::optional<io_context> context(std::in_place, io_test::options_of(GetParam()));
+    io::recv_stream incoming(s.a, pool, 0);
+    std::optional<io::accept_stream> connections(std::in_place, l.socket, 0, false);
+    std::optional<io::accept_stream> direct(std::in_place, l.socket, 0, true);
+    std::vector<coil_test::descriptor> clients;
+    auto main = [](io_context& c, io::recv_stream& in, io::accept_stream& one,
+                   io::accept_stream& other, const listener& server,
+                   std::vector<coil_test::descriptor>& all) -> task<> {
+        EXPECT_EQ((co_await timeout(in.next(), 0ms)).result(), -ECANCELED);
+        EXPECT_EQ(co_await timeout(one.next(), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(other.next(), 1ms), -ECANCELED);
+        for (int i = 0; i < 3; ++i) {
+            all.push_back(server.connect());
+        }
+        co_await some_turns();
+        c.stop();
+        co_await in.next();
+        ADD_FAILURE() << "went on";
+    };
+    context->co_spawn(main(*context, incoming, *connections, *direct, l, clients));
+    context->run();
+    auto hears_nothing_of_it = [](io::recv_stream& in, const socket_pair& pair) -> task<> {
+        put(pair.b, "data");
+        EXPECT_EQ((co_await in.next())->text(), "data");
+    };
+    coil_test::run_on(*context, hears_nothing_of_it(incoming, s));
+    context.reset();
+    EXPECT_EQ(pool.available(), pool.size());
+    connections.reset(); // accepted sockets are closed; slots of a ring that is gone are not
+    direct.reset();
+}
+
+TEST_P(StreamEnd, G5_ThousandsOfThemThatNoFrameOwns) {
+    constexpr std::size_t count = 1500; // more than are cancelled with one request
+    const socket_pair s;
+    buffer_pool pool(pool_of(2048, 64));
+    std::deque<io::recv_stream> streams;
+    auto main = [](std::deque<io::recv_stream>& all, const socket_pair& pair, buffer_pool& p,
+                   io_context* stop) -> task<> {
+        for (std::size_t i = 0; i < count; ++i) {
+            if (i == all.size()) {
+                all.emplace_back(pair.a, p, 0);
+            }
+            EXPECT_EQ((co_await timeout(all[i].next(), 0ms)).result(), -ECANCELED);
+        }
+        if (stop != nullptr) {
+            stop->stop();
+            co_await sleep_for(1h);
+        }
+    };
+    run(main(streams, s, pool, nullptr));
+    context_.co_spawn(main(streams, s, pool, &context_));
+    context_.run();
+    EXPECT_EQ(pool.available(), pool.size());
+}
+
+TEST_P(StreamEnd, G5_HeldBackByTheBoundAndThenStopped) {
+    io_context_options options = io_test::options_of(GetParam());
+    options.max_in_flight = 2;
+    io_context context(options);
+    const socket_pair s;
+    buffer_pool pool;
+    std::deque<io::recv_stream> streams;
+    auto main = [](io_context& c, std::deque<io::recv_stream>& all, const socket_pair& pair,
+                   buffer_pool& p) -> task<> {
+        auto forever = [](int fd) -> task<> {
+            char byte = 0;
+            co_await io::recv(fd, {&byte, 1});
+        };
+        co_spawn(forever(pair.b));
+        co_spawn(forever(pair.b));
+        co_await yield();
+        for (int i = 0; i < 4; ++i) {
+            all.emplace_back(pair.a, p, 0);
+            EXPECT_EQ((co_await timeout(all.back().next(), 0ms)).result(), -ECANCELED);
+        }
+        c.stop();
+        co_await sleep_for(1h);
+    };
+    context.co_spawn(main(context, streams, s, pool));
+    context.run();
+    EXPECT_EQ(pool.available(), pool.size());
+    auto again = [](io::recv_stream& in, const socket_pair& pair) -> task<> {
+        put(pair.b, "data");
+        EXPECT_EQ((co_await in.next())->text(), "data");
+    };
+    coil_test::run_on(context, again(streams.back(), s));
+    EXPECT_EQ(pool.available(), pool.size());
+}
+
+} // namespace

@@ -1,0 +1,127 @@
+#pragma once
+
+#include "io/support.hpp"
+#include "support/kernels.hpp"
+#include "support/random.hpp"
+
+#include <coil/coil.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace io_test {
+
+/// What of Linux a stream finds: each is one that it must live with.
+enum class world : std::uint8_t {
+    now,                 ///< all that the running kernel has
+    without_incremental, ///< before 6.12
+    single_reads,        ///< before 6.7: no multishot read
+    without_rings,       ///< before 5.19: a request a piece, each with a buffer of its own
+};
+
+inline std::ostream& operator<<(std::ostream& out, world w) {
+    constexpr const char* names[] = {"now", "without_incremental", "single_reads", "without_rings"};
+    return out << names[static_cast<std::size_t>(w)];
+}
+
+inline coil::io_context_options options_of(world w) {
+    using coil::uring::register_op;
+    coil::io_context_options options;
+    if (w == world::now) {
+        return options;
+    }
+    auto guard = std::make_shared<coil_test::door_kernel::guard>();
+    guard->before_control = [w](register_op op, const void* arg) {
+        if (op != register_op::pbuf_ring) {
+            return 0;
+        }
+        const auto& reg = *static_cast<const coil::uring::buf_reg*>(arg);
+        const bool incremental = (reg.flags & coil::uring::pbuf_ring_flag::inc) != 0;
+        return w == world::without_rings || incremental ? -EINVAL : 0;
+    };
+    if (w != world::without_incremental) {
+        guard->hidden.push_back(coil::uring::opcode::read_multishot);
+    }
+    if (w == world::without_rings) {
+        // Accept, poll and timeout answered once in those days.
+        guard->hidden.push_back(coil::uring::opcode::send_zc);
+        guard->hidden.push_back(coil::uring::opcode::socket);
+        guard->hidden.push_back(coil::uring::opcode::waitid);
+        guard->hidden_features = coil::uring::feature::rsrc_tags;
+    }
+    options.make_kernel = coil_test::door_kernel::factory(guard);
+    return options;
+}
+
+/// A test in each world, with a context there.
+class Worlds : public coil_test::no_descriptor_leak, public ::testing::WithParamInterface<world> {
+protected:
+    [[nodiscard]] static bool has_rings() { return GetParam() != world::without_rings; }
+
+    template <class T>
+    T run(coil::task<T> work) {
+        return coil_test::run_on(context_, std::move(work));
+    }
+    void run(coil::task<> work) { coil_test::run_on(context_, std::move(work)); }
+
+    coil::io_context context_{options_of(GetParam())};
+};
+
+#define COIL_IN_EACH_WORLD(suite)                                                                  \
+    INSTANTIATE_TEST_SUITE_P(, suite,                                                              \
+                             ::testing::Values(io_test::world::now,                                \
+                                               io_test::world::without_incremental,                \
+                                               io_test::world::single_reads,                       \
+                                               io_test::world::without_rings),                     \
+                             ::testing::PrintToStringParamName())
+
+inline coil::buffer_pool_options pool_of(unsigned buffers, std::size_t size, bool incremental = true,
+                                         unsigned most = 0) {
+    coil::buffer_pool_options options;
+    options.buffers = buffers;
+    options.buffer_size = size;
+    options.incremental = incremental;
+    options.max_buffers = most;
+    return options;
+}
+
+/// Long enough for what is submitted to reach the kernel and for its answer to be taken in.
+inline coil::task<> some_turns(int turns = 4) {
+    for (int i = 0; i < turns; ++i) {
+        co_await coil::io::nop();
+    }
+}
+
+/// Byte i of a stream whose content is known everywhere.
+inline char nth_byte(std::uint64_t i) { return static_cast<char>((i * 2654435761U) >> 13); }
+
+inline std::string bytes_from(std::uint64_t begin, std::size_t count) {
+    std::string text(count, '\0');
+    for (std::size_t i = 0; i < count; ++i) {
+        text[i] = nth_byte(begin + i);
+    }
+    return text;
+}
+
+/// Whether these are the bytes from `begin` on.
+inline bool are_bytes_from(std::uint64_t begin, std::string_view text) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] != nth_byte(begin + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+inline void put(int fd, std::string_view text) {
+    if (::send(fd, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) {
+        coil_test::fail_with_errno("send");
+    }
+}
+
+} // namespace io_test
