@@ -36,7 +36,7 @@ TEST_P(Starvation, G6_AStreamWaitsUntilALeaseIsGivenBack) {
         EXPECT_EQ(pool.available(), 0U);
         auto second = coil::spawn(take(incoming));
         co_await sleep_for(2ms);
-        EXPECT_FALSE(second.is_ready());
+        EXPECT_FALSE(second.done());
         first.reset();
         EXPECT_EQ((co_await second).text(), full);
         EXPECT_EQ(pool.available(), 1U);
@@ -84,7 +84,7 @@ TEST_P(Starvation, G6_AFedStreamWithoutDataDoesNotStarveTheOthers) {
     if (!has_rings()) {
         GTEST_SKIP() << "there a stream that waits holds a buffer: that is documented";
     }
-    auto main = [] -> task<> {
+    auto main = []() -> task<> {
         buffer_pool pool(pool_of(1, 64));
         const socket_pair a;
         const socket_pair b;
@@ -104,7 +104,7 @@ TEST_P(Starvation, G6_AFedStreamWithoutDataDoesNotStarveTheOthers) {
         EXPECT_EQ(::recv(a.a, stolen, sizeof stolen, 0), 64);
         held.reset();
         EXPECT_EQ((co_await other).size(), 64U);
-        EXPECT_FALSE(robbed.is_ready());
+        EXPECT_FALSE(robbed.done());
         put(a.b, full);
         EXPECT_EQ((co_await robbed).size(), 64U);
     };
@@ -115,7 +115,7 @@ TEST_P(Starvation, G6_AnIdleStreamDoesNotStandInTheWayOfOneWithData) {
     if (!has_rings()) {
         GTEST_SKIP() << "there a stream that waits holds a buffer: that is documented";
     }
-    auto main = [] -> task<> {
+    auto main = []() -> task<> {
         buffer_pool pool(pool_of(1, 64));
         const socket_pair a;
         const socket_pair b;
@@ -139,7 +139,7 @@ TEST_P(Starvation, G6_AnIdleStreamDoesNotStandInTheWayOfOneWithData) {
 }
 
 TEST_P(Starvation, G3_AStarvingWaitCanBeLimitedStoppedAndDestroyed) {
-    auto main = [] -> task<> {
+    auto main = []() -> task<> {
         buffer_pool pool(pool_of(1, 64));
         const socket_pair a;
         const socket_pair b;

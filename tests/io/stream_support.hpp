@@ -73,15 +73,14 @@ protected:
 };
 
 #define COIL_IN_EACH_WORLD(suite)                                                                  \
-    INSTANTIATE_TEST_SUITE_P(, suite,                                                              \
-                             ::testing::Values(io_test::world::now,                                \
-                                               io_test::world::without_incremental,                \
-                                               io_test::world::single_reads,                       \
-                                               io_test::world::without_rings),                     \
-                             ::testing::PrintToStringParamName())
+    INSTANTIATE_TEST_SUITE_P(                                                                      \
+        , suite,                                                                                   \
+        ::testing::Values(io_test::world::now, io_test::world::without_incremental,                \
+                          io_test::world::single_reads, io_test::world::without_rings),            \
+        ::testing::PrintToStringParamName())
 
-inline coil::buffer_pool_options pool_of(unsigned buffers, std::size_t size, bool incremental = true,
-                                         unsigned most = 0) {
+inline coil::buffer_pool_options pool_of(unsigned buffers, std::size_t size,
+                                         bool incremental = true, unsigned most = 0) {
     coil::buffer_pool_options options;
     options.buffers = buffers;
     options.buffer_size = size;
