@@ -97,6 +97,7 @@ int buffer_pool_state::attach(event_loop& loop, bool bytes) noexcept {
         loop_.store(&loop, std::memory_order_relaxed);
     }
     loop.attach(*this);
+    take_returned(); // while there was no context
     if (!loop.ring().supports(uring::opcode::send_zc)) {
         return 0; // Linux 6.0: receives that go on came with it
     }
@@ -298,6 +299,8 @@ void buffer_pool_state::looked(queue_node& node, event_loop& loop) noexcept {
 
 void buffer_lease::give_back() noexcept {
     detail::buffer_pool_state* const pool = std::exchange(pool_, nullptr);
+    data_ = nullptr;
+    size_ = 0;
     pool->give_back(id_);
     pool->release();
 }
