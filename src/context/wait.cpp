@@ -206,17 +206,20 @@ void io_wait::arrange_submission() noexcept {
 /// The kernel lacks the opcode of one of the entries to submit: it is done by the system call, a
 /// chain entry by entry.
 void io_wait::submit_without_opcode() noexcept {
-    const auto has_a_way = [this](const ring_entry& entry) {
-        return loop().ring().supports(static_cast<uring::opcode>(entry.request.opcode)) ||
-               can_perform_directly(entry.request);
+    const auto has_no_way = [this](const ring_entry& entry) {
+        return !loop().ring().supports(static_cast<uring::opcode>(entry.request.opcode)) &&
+               !can_perform_directly(entry.request);
     };
-    for (const ring_entry* entry = first_->next; entry != nullptr; entry = entry->next) {
-        if (!has_a_way(*entry) || !has_a_way(*first_)) {
-            fail(-EOPNOTSUPP); // instead of doing a part
-            return;
+    if (first_->next != nullptr) {
+        for (const ring_entry* entry = first_; entry != nullptr; entry = entry->next) {
+            if (has_no_way(*entry)) {
+                fail(-EOPNOTSUPP); // instead of doing a part
+                return;
+            }
         }
     }
-    if (entries_ == 1 || (entries_ == 2 && is_limit(*first_->next))) {
+    const ring_entry* const second = first_->next_in_submission();
+    if (second == nullptr || (is_limit(*second) && second->next_in_submission() == nullptr)) {
         answer_submission(perform_directly(first_->request));
         return;
     }
