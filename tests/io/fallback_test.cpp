@@ -219,6 +219,9 @@ TEST_F(Fallback, G13_InAChainOneAfterTheOther) {
         EXPECT_EQ(co_await (io::setsockopt(tcp, SOL_SOCKET, SO_KEEPALIVE, &zero, 4) &&
                             io::read(-1, {}) && io::nop()),
                   -EOPNOTSUPP);
+        EXPECT_EQ(
+            co_await (io::read(-1, {}) && io::setsockopt(tcp, SOL_SOCKET, SO_KEEPALIVE, &zero, 4)),
+            -EOPNOTSUPP);
         EXPECT_EQ(co_await io::getsockopt(tcp, SOL_SOCKET, SO_KEEPALIVE, &value, &length), 0);
         EXPECT_EQ(value, 1);
         EXPECT_EQ(co_await (io::nop() && io::read(-1, {})), -EOPNOTSUPP);

@@ -207,4 +207,31 @@ TEST_F(SocketOptionChains, G13_ALevelThatTheRingLacksInTheMiddle) {
     EXPECT_EQ(::read(p.in, buf, sizeof buf), 12);
 }
 
+TEST_F(SocketOptionChains, ADirectDescriptorHasWhatTheRingHas) {
+    const descriptor tcp{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    io_context ctx;
+    if (!ctx.loop().ring().supports(uring::opcode::futex_wait)) {
+        GTEST_SKIP() << "before Linux 6.7 a ring has no commands to sockets";
+    }
+    auto main = [](int fd) -> task<> {
+        const io::direct_descriptor direct = co_await io::register_file(fd);
+        EXPECT_GE(direct, 0);
+        const int one = 1;
+        int value = 0;
+        ::socklen_t length = sizeof value;
+        EXPECT_EQ(co_await io::setsockopt(direct, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), 0);
+        EXPECT_EQ(co_await io::getsockopt(direct, SOL_SOCKET, SO_TYPE, &value, &length), 0);
+        EXPECT_EQ(value, SOCK_STREAM);
+        EXPECT_EQ(co_await io::getsockopt(direct, IPPROTO_TCP, TCP_NODELAY, &value, &length),
+                  -EOPNOTSUPP)
+            << "only the ring knows the file";
+        EXPECT_EQ(co_await io::close_direct(direct), 0);
+    };
+    coil_test::run_on(ctx, main(tcp));
+    int value = 0;
+    ::socklen_t length = sizeof value;
+    EXPECT_EQ(::getsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &value, &length), 0);
+    EXPECT_EQ(value, 1);
+}
+
 } // namespace
