@@ -1,6 +1,7 @@
 // timeout(op, d): a single operation with a limit.
 
 #include "support/descriptors.hpp"
+#include "support/fault_environment.hpp"
 #include "support/kernels.hpp"
 #include "support/run.hpp"
 
@@ -109,7 +110,7 @@ TEST_F(Timeout, G3_RacesWithTheCompletion_OneOfTheTwoWins) {
     };
     coil::run(main(feed, pipe_, expired, completed));
     EXPECT_GT(expired, 0);
-    EXPECT_GT(completed, 0);
+    EXPECT_TRUE(completed > 0 || coil_test::under_faults()) << "a slow kernel never wins";
 }
 
 TEST_F(Timeout, G3_DataThatComesBeforeTheRequestToCancelIsDelivered) {

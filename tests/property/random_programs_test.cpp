@@ -1,0 +1,224 @@
+// Random programs: trees of tasks, operations of all kinds, limits, chains, drops, destroyed
+// frames, exceptions, a stop at any moment, on contexts of all sizes, some on a faulty kernel.
+// Afterwards nothing may be left of them (G5), nobody may have written to a buffer that was given
+// back (G2), every await has ended once (G1), every descriptor is closed (G4).
+//
+// COIL_PROPERTY_PROGRAMS=n: how many. COIL_PROPERTY_SEED=n: that one alone, as often as programs
+// are asked for (once by default): the kernel does not replay its part.
+
+#include "property/steps.hpp"
+#include "support/fault_kernel.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <dirent.h>
+#include <signal.h>
+
+using namespace property;
+using coil::idle_policy;
+using coil_test::fault_kernel;
+using coil_test::fault_plan;
+
+namespace {
+
+constexpr unsigned shards = 8;
+constexpr unsigned programs_per_context = 4;
+
+std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
+    const char* const text = std::getenv(name);
+    return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
+}
+
+/// Says which seed it was when a program crashes or does not end.
+class last_words {
+public:
+    explicit last_words(std::uint64_t seed) {
+        std::snprintf(text_.data(), text_.size(),
+                      "the program with COIL_PROPERTY_SEED=%llu crashed or did not end\n",
+                      static_cast<unsigned long long>(seed));
+        ::signal(SIGALRM, &speak);
+        ::signal(SIGABRT, &speak);
+        ::alarm(30);
+    }
+    last_words(const last_words&) = delete;
+    ~last_words() {
+        ::alarm(0);
+        ::signal(SIGABRT, SIG_DFL);
+    }
+
+private:
+    static void speak(int number) {
+        [[maybe_unused]] const auto n =
+            ::write(STDERR_FILENO, text_.data(), std::strlen(text_.data()));
+        ::signal(SIGABRT, SIG_DFL);
+        if (number == SIGALRM) {
+            ::abort();
+        }
+    }
+    static inline std::array<char, 128> text_;
+};
+
+std::size_t count_descriptors() {
+    std::size_t count = 0;
+    ::DIR* const directory = ::opendir("/proc/self/fd");
+    while (::readdir(directory) != nullptr) {
+        ++count;
+    }
+    ::closedir(directory);
+    return count;
+}
+
+coil::io_context_options random_options(random_source& r, bool faults) {
+    coil::io_context_options o;
+    o.entries = std::array{2U, 4U, 8U, 16U, 64U}.at(r.below(5));
+    o.cq_entries = r.one_in(4) ? o.entries : 0;
+    o.max_in_flight = std::array{1U, 2U, 5U, 100U, UINT32_MAX, UINT32_MAX}.at(r.below(6));
+    switch (r.below(5)) {
+    case 0:
+        o.idle = idle_policy::park();
+        break;
+    case 1:
+        o.idle = idle_policy::batch(r.between(1, 8), random_time(r));
+        break;
+    case 2:
+        o.idle = idle_policy::spin(5us);
+        break;
+    default:
+        break;
+    }
+    if (faults) {
+        o.make_kernel = fault_kernel::factory(r(), fault_plan::everything());
+    }
+    o.on_unhandled_exception = [](std::exception_ptr error) {
+        try {
+            std::rethrow_exception(std::move(error));
+        } catch (const planned&) {
+        } catch (...) {
+            ADD_FAILURE() << "an exception that nobody has thrown";
+        }
+    };
+    return o;
+}
+
+task<> stop_after(world& w, std::chrono::microseconds time) {
+    co_await coil::sleep_for(time);
+    w.context().stop();
+}
+
+void take_result(coil::join_handle<>& handle) {
+    try {
+        handle.get();
+    } catch (const planned&) {
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::operation_canceled);
+    }
+}
+
+/// Runs one program to its end. True when some of its tasks may be left for the next run() or the
+/// context's destructor.
+bool play(world& w, random_source& r) {
+    coil::io_context& ctx = w.context();
+    bool leftovers = false;
+    std::vector<coil::join_handle<>> handles;
+    for (unsigned tasks = r.between(1, 4); tasks > 0; --tasks) {
+        auto work = body(w, random_source(r()), 0);
+        if (r.one_in(2)) {
+            ctx.co_spawn(std::move(work));
+        } else {
+            handles.push_back(ctx.spawn(std::move(work)));
+        }
+    }
+    if (w.finite) {
+        ctx.run();
+    } else if (r.one_in(16)) {
+        handles.clear();
+        leftovers = true; // all of them
+    } else if (r.one_in(4)) {
+        // Another thread starts something, cancels something and stops the program. If it is late,
+        // that ends the next one before it has begun.
+        ctx.co_spawn(stop_after(w, 5ms));
+        const random_source theirs(r());
+        std::thread other([&ctx, &w, &handles, random = theirs]() mutable {
+            std::this_thread::sleep_for(random_time(random));
+            ctx.co_spawn(body(w, random_source(random()), 1));
+            if (!handles.empty()) {
+                handles.front().cancel();
+            }
+            ctx.stop();
+        });
+        ctx.run();
+        other.join();
+        leftovers = true;
+    } else {
+        w.steps_to_stop = r.one_in(2) ? static_cast<long>(r.between(1, 30)) : -1;
+        ctx.co_spawn(stop_after(w, random_time(r)));
+        ctx.run();
+    }
+    w.stir();
+    for (auto& handle : handles) {
+        if (handle.done()) { // else dropped
+            take_result(handle);
+        }
+    }
+    return leftovers;
+}
+
+void play_all_of(std::uint64_t seed, quarantine& blocks) {
+    const last_words in_case(seed);
+    random_source r(seed);
+    const bool faults = r.one_in(4);
+    const std::size_t descriptors = count_descriptors();
+    {
+        std::vector<std::unique_ptr<world>> worlds;
+        {
+            coil::io_context ctx(random_options(r, faults));
+            bool leftovers = false; // tasks of an earlier program, which may wait for ever
+            for (unsigned i = 0; i < programs_per_context; ++i) {
+                const bool finite = r.one_in(3) && !leftovers;
+                worlds.push_back(std::make_unique<world>(ctx, blocks, finite, faults));
+                leftovers = play(*worlds.back(), r) || leftovers;
+            }
+        }
+        for (const auto& w : worlds) {
+            w->check();
+        }
+    }
+    EXPECT_EQ(count_descriptors(), descriptors) << "G4: descriptors leaked";
+}
+
+class RandomPrograms : public testing::TestWithParam<unsigned> {};
+
+TEST_P(RandomPrograms, G1_G2_G3_G4_G5_G6_G12_NothingIsLeftOfThem) {
+    constexpr const char* one = "COIL_PROPERTY_SEED";
+    const bool replay = std::getenv(one) != nullptr;
+    if (replay && GetParam() != 0) {
+        GTEST_SKIP() << "one seed was asked for, which the first part plays";
+    }
+    const std::uint64_t programs = number_from_environment(
+        "COIL_PROPERTY_PROGRAMS",
+        replay ? 1 : static_cast<std::uint64_t>(coil_test::rounds(10'000, 100'000)));
+    const std::uint64_t contexts =
+        std::max<std::uint64_t>(programs / programs_per_context / (replay ? 1 : shards), 1);
+    quarantine blocks;
+    for (std::uint64_t i = 0; i < contexts; ++i) {
+        const std::uint64_t seed =
+            replay ? number_from_environment(one, 0) : i * shards + GetParam();
+        play_all_of(seed, blocks);
+        blocks.check_all();
+        if (HasFailure()) {
+            FAIL() << "replay: " << one << "=" << seed;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Part, RandomPrograms, testing::Range(0U, shards));
+
+} // namespace

@@ -1,0 +1,239 @@
+#pragma once
+
+#include "property/operations.hpp"
+
+#include <array>
+#include <exception>
+#include <system_error>
+
+// What a task of a random program does, one step after the other.
+
+namespace property {
+
+/// The exception that programs throw; any other is a failure.
+struct planned : std::exception {};
+
+task<> body(world& w, random_source r, unsigned depth);
+
+/// Awaits, and swallows the exceptions that a program may meet.
+template <class Awaitable>
+task<> tolerate(world& w, Awaitable awaitable) {
+    const witness here(w);
+    await_probe probe(w);
+    try {
+        co_await std::move(awaitable);
+        probe.resumed();
+    } catch (const planned&) {
+        probe.resumed();
+    } catch (const std::system_error& e) {
+        probe.resumed();
+        EXPECT_EQ(e.code(), std::errc::operation_canceled);
+    }
+}
+
+inline task<> operation_step(world& w, random_source& r, unsigned) {
+    std::optional<task<int>> awaiting;
+    with_random_operation(w, r, [&](auto op, lease buffer, waiting kind) {
+        awaiting.emplace(await_somehow(w, r, std::move(op), std::move(buffer), kind));
+    });
+    co_await std::move(*awaiting);
+}
+
+inline task<> sleep_step(world& w, random_source& r, unsigned) {
+    await_probe probe(w);
+    co_await coil::sleep_for(random_time(r));
+    probe.resumed();
+}
+
+inline task<> yield_step(world& w, random_source& r, unsigned) {
+    for (unsigned times = r.between(1, 3); times > 0; --times) {
+        await_probe probe(w);
+        co_await coil::yield();
+        probe.resumed();
+    }
+}
+
+inline task<> throw_step(world&, random_source&, unsigned) {
+    throw planned();
+    co_return;
+}
+
+inline task<> child_step(world& w, random_source& r, unsigned depth) {
+    auto child = body(w, random_source(r()), depth + 1);
+    switch (r.below(4)) {
+    case 0:
+        co_await std::move(child); // what it throws goes on
+        break;
+    case 1:
+        break; // never started
+    default:
+        co_await tolerate(w, std::move(child));
+    }
+}
+
+inline task<> spawn_step(world& w, random_source& r, unsigned depth) {
+    if (r.one_in(3)) {
+        coil::co_spawn(body(w, random_source(r()), depth + 1));
+        co_return;
+    }
+    auto handle = coil::spawn(body(w, random_source(r()), depth + 1));
+    if (r.one_in(2)) {
+        co_await sleep_step(w, r, depth);
+    } else if (r.one_in(2)) {
+        co_await yield_step(w, r, depth);
+    }
+    if (r.one_in(2)) {
+        handle.cancel();
+    }
+    if (!r.one_in(3)) {
+        co_await tolerate(w, std::move(handle));
+    }
+}
+
+/// A frame that is destroyed while it waits, or before, or after.
+inline task<> destroy_step(world& w, random_source& r, unsigned depth) {
+    const auto style = static_cast<int>(r.below(5));
+    const auto limit = random_time(r);
+    std::optional<coil_test::manual> victim;
+    with_random_operation(w, r, [&](auto op, lease buffer, waiting) {
+        victim.emplace(await_until_destroyed(w, std::move(buffer), std::move(op), style, limit));
+    });
+    if (r.one_in(8)) {
+        co_return;
+    }
+    victim->start();
+    switch (r.below(4)) {
+    case 0:
+        break;
+    case 1:
+        co_await yield_step(w, r, depth);
+        break;
+    case 2:
+        co_await sleep_step(w, r, depth);
+        break;
+    default:
+        co_await operation_step(w, r, depth);
+    }
+}
+
+/// An operation that nobody awaits does nothing.
+inline task<> drop_step(world& w, random_source& r, unsigned) {
+    with_random_operation(w, r, [&](auto op, lease, waiting) {
+        if (r.one_in(2)) {
+            [[maybe_unused]] const auto chain = std::move(op) && io::nop();
+        }
+    });
+    co_return;
+}
+
+inline task<> close_step(world& w, random_source& r, unsigned) {
+    const int fd = co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC);
+    if (fd < 0) {
+        co_return;
+    }
+    const held_descriptor held(fd);
+    await_probe probe(w);
+    switch (r.below(3)) {
+    case 0:
+        co_await (io::shutdown(fd, SHUT_RDWR) && io::close(fd));
+        break;
+    case 1:
+        co_await coil::timeout(io::nop() && io::close(fd), random_time(r));
+        break;
+    default:
+        co_await io::close(fd);
+    }
+    probe.resumed();
+}
+
+inline task<> pipe_step(world& w, random_source& r, unsigned) {
+    int fds[2];
+    await_probe probe(w);
+    int result = 0;
+    if (r.one_in(2)) {
+        result = co_await io::pipe(fds, O_CLOEXEC);
+    } else {
+        result = co_await (io::nop() && io::pipe(fds, O_CLOEXEC));
+    }
+    probe.resumed();
+    if (result == 0) {
+        ::close(fds[0]);
+        ::close(fds[1]);
+    }
+}
+
+inline task<> connect_step(world& w, random_source& r, unsigned) {
+    const auto& listener = w.listener();
+    const int fd = co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC);
+    if (fd < 0) {
+        co_return;
+    }
+    const coil_test::descriptor client(fd);
+    const auto* const address = reinterpret_cast<const ::sockaddr*>(&listener.address);
+    await_probe probe(w);
+    // A full backlog makes it wait.
+    co_await coil::timeout(io::connect(fd, address, listener.length), random_time(r));
+    probe.resumed();
+}
+
+/// Loopback: sparingly, since each connection leaves something in the kernel for a while.
+inline task<> tcp_step(world& w, random_source& r, unsigned) {
+    const coil_test::listener server;
+    const coil_test::descriptor client = server.connect();
+    // Closed with a reset, it leaves no port behind.
+    const ::linger hard{1, 0};
+    ::setsockopt(client, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    await_probe probe(w);
+    const int fd = co_await coil::timeout(io::accept(server.socket), 1ms + random_time(r));
+    probe.resumed();
+    if (fd < 0) {
+        co_return;
+    }
+    const coil_test::descriptor peer(fd);
+    lease buffer(w);
+    co_await (io::send(peer, source_data(100)) &&
+              coil::timeout(io::recv(client, buffer.receive(200)), random_time(r)));
+}
+
+/// What a step may be. A new kind is one function and one line here.
+struct step_kind {
+    unsigned weight;
+    task<> (*run)(world&, random_source&, unsigned depth);
+};
+
+inline constexpr std::array step_kinds{
+    step_kind{40, &operation_step}, step_kind{6, &sleep_step},   step_kind{6, &yield_step},
+    step_kind{2, &throw_step},      step_kind{6, &child_step},   step_kind{10, &spawn_step},
+    step_kind{14, &destroy_step},   step_kind{3, &drop_step},    step_kind{4, &close_step},
+    step_kind{3, &pipe_step},       step_kind{5, &connect_step}, step_kind{1, &tcp_step},
+};
+
+inline const step_kind& random_step(random_source& r) {
+    constexpr unsigned sum = [] {
+        unsigned weights = 0;
+        for (const step_kind& kind : step_kinds) {
+            weights += kind.weight;
+        }
+        return weights;
+    }();
+    unsigned at = r.below(sum);
+    for (const step_kind& kind : step_kinds) {
+        if (at < kind.weight) {
+            return kind;
+        }
+        at -= kind.weight;
+    }
+    return step_kinds.front();
+}
+
+/// One task. Its own source of randomness makes it do the same whatever the others do.
+inline task<> body(world& w, random_source r, unsigned depth) {
+    constexpr unsigned deepest = 4;
+    const witness here(w);
+    for (unsigned steps = r.between(1, 5); steps > 0 && depth < deepest; --steps) {
+        w.step();
+        co_await random_step(r).run(w, r, depth);
+    }
+}
+
+} // namespace property

@@ -1,0 +1,291 @@
+#pragma once
+
+#include "support/descriptors.hpp"
+#include "support/random.hpp"
+
+#include <coil/coil.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+// What a random program lives in, and what watches it.
+
+namespace property {
+
+using coil::task;
+using coil_test::random_source;
+using namespace std::chrono_literals;
+
+// Every byte that is written anywhere is `written`. A fresh buffer is full of `fresh`, one that was
+// given back full of `given_back`.
+inline constexpr auto written = std::byte{0x5a};
+inline constexpr auto fresh = std::byte{0xa5};
+inline constexpr auto given_back = std::byte{0xdd};
+
+inline bool all_are(std::span<const std::byte> bytes, std::byte value) {
+    // The first is right and each equals the one before: memcmp is fast without optimisation too.
+    return bytes.empty() || (bytes[0] == value &&
+                             std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+inline std::span<const std::byte> source_data(std::size_t size) {
+    static const std::vector<std::byte> data(65536, written);
+    return std::span(data).first(size);
+}
+
+/// Memory that an operation may use while it is awaited, with walls around it.
+struct block {
+    std::array<std::byte, 64> wall_before;
+    std::array<std::byte, 1024> data;
+    std::array<std::byte, 64> wall_after;
+    // What arguments point to.
+    std::array<::iovec, 2> parts;
+    ::msghdr message;
+    ::sockaddr_storage address;
+    ::socklen_t address_length;
+    std::array<int, 2> descriptors;
+    struct ::statx status;
+    coil::uring::timespec time;
+};
+
+/// Blocks that were given back stay here for a while: nobody may write to them any more (G2).
+class quarantine {
+public:
+    ~quarantine() { check_all(); }
+
+    std::unique_ptr<block> take() {
+        std::unique_ptr<block> b;
+        if (blocks_.size() >= detained) {
+            b = std::move(blocks_.front());
+            blocks_.pop_front();
+            check(*b);
+        } else {
+            b = std::make_unique<block>();
+        }
+        std::memset(b.get(), static_cast<int>(fresh), sizeof *b);
+        return b;
+    }
+    void give_back(std::unique_ptr<block> b) {
+        std::memset(b.get(), static_cast<int>(given_back), sizeof *b);
+        blocks_.push_back(std::move(b));
+    }
+    void check_all() const {
+        for (const auto& b : blocks_) {
+            check(*b);
+        }
+    }
+
+private:
+    static constexpr std::size_t detained = 128;
+
+    static void check(const block& b) {
+        EXPECT_TRUE(all_are(std::as_bytes(std::span(&b, 1)), given_back))
+            << "G2: somebody wrote to a buffer after its await had ended";
+    }
+
+    std::deque<std::unique_ptr<block>> blocks_;
+};
+
+/// What a program and its watchers share. The context's thread alone, except what says otherwise.
+class world {
+public:
+    world(coil::io_context& context, quarantine& blocks, bool ends_by_itself, bool faults)
+        : finite(ends_by_itself), faulty(faults), context_(context), blocks_(blocks) {}
+
+    coil::io_context& context() noexcept { return context_; }
+    quarantine& blocks() noexcept { return blocks_; }
+
+    /// Whether the program ends without a stop(): then whatever may wait for ever has a limit.
+    const bool finite;
+    /// Whether operations may fail for no reason.
+    const bool faulty;
+
+    long live = 0;      // locals of coroutines
+    long started = 0;   // awaits
+    long resumed = 0;   // of them
+    long destroyed = 0; // of them, while suspended
+    long steps_to_stop = -1;
+
+    /// Counted by all tasks; the program may be stopped at any of them.
+    void step() {
+        if (steps_to_stop > 0 && --steps_to_stop == 0) {
+            context_.stop();
+        }
+    }
+
+    // Things to do I/O with, made when first asked for.
+    const coil_test::pipe_pair& pipe() { return made(pipe_); }
+    const coil_test::pipe_pair& other_pipe() { return made(other_pipe_); }
+    const coil_test::socket_pair& sockets() { return made(sockets_); }
+    int file() {
+        if (!file_) {
+            file_.emplace(::memfd_create("property", MFD_CLOEXEC));
+            EXPECT_EQ(::pwrite(*file_, source_data(4096).data(), 4096, 0), 4096);
+        }
+        return *file_;
+    }
+    struct local_listener {
+        local_listener() : socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+            address.sun_family = AF_UNIX;
+            auto* const a = reinterpret_cast<::sockaddr*>(&address);
+            // Only the family: the kernel chooses a name.
+            if (::bind(socket, a, sizeof(::sa_family_t)) != 0 || ::listen(socket, 16) != 0 ||
+                ::getsockname(socket, a, &(length = sizeof address)) != 0) {
+                coil_test::fail_with_errno("listener");
+            }
+        }
+        coil_test::descriptor socket;
+        ::sockaddr_un address{};
+        ::socklen_t length = 0;
+    };
+    const local_listener& listener() { return made(listener_); }
+
+    /// Gives whatever still waits for data something to wake up and write to its buffer.
+    void stir() {
+        const auto data = source_data(512);
+        if (pipe_) {
+            feed(pipe_->out, data);
+        }
+        if (other_pipe_) {
+            feed(other_pipe_->out, data);
+        }
+        if (sockets_) {
+            ::send(sockets_->a, data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+            ::send(sockets_->b, data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
+    }
+
+    /// After the program: nothing is left of it.
+    void check() const {
+        EXPECT_EQ(live, 0) << "G5: locals that were not destroyed";
+        EXPECT_EQ(started, resumed + destroyed)
+            << "G1: awaits that neither ended nor were destroyed";
+    }
+
+private:
+    template <class T>
+    static T& made(std::optional<T>& thing) {
+        return thing ? *thing : thing.emplace();
+    }
+    static void feed(int fd, std::span<const std::byte> data) {
+        const ::iovec part{const_cast<std::byte*>(data.data()), data.size()};
+        ::pwritev2(fd, &part, 1, -1, RWF_NOWAIT);
+    }
+
+    coil::io_context& context_;
+    quarantine& blocks_;
+    std::optional<coil_test::pipe_pair> pipe_;
+    std::optional<coil_test::pipe_pair> other_pipe_;
+    std::optional<coil_test::socket_pair> sockets_;
+    std::optional<coil_test::descriptor> file_;
+    std::optional<local_listener> listener_;
+};
+
+/// A local of a coroutine: counted, and lost memory if the frame is never destroyed.
+class witness {
+public:
+    explicit witness(world& w) : world_(w), memory_(std::make_unique<int>(1)) { ++w.live; }
+    witness(const witness&) = delete;
+    ~witness() { world_.live -= *memory_; }
+
+private:
+    world& world_;
+    std::unique_ptr<int> memory_;
+};
+
+/// Around one await: it ends once, or its frame is destroyed while it waits (G1).
+class await_probe {
+public:
+    explicit await_probe(world& w) : world_(w) { ++w.started; }
+    await_probe(const await_probe&) = delete;
+    ~await_probe() { world_.destroyed += resumed_ ? 0 : 1; }
+    void resumed() {
+        EXPECT_FALSE(resumed_) << "G1: resumed twice";
+        resumed_ = true;
+        ++world_.resumed;
+    }
+
+private:
+    world& world_;
+    bool resumed_ = false;
+};
+
+/// A block in use. It is given back when the await that uses it has ended or its frame is
+/// destroyed.
+class lease {
+public:
+    explicit lease(world& w) : world_(&w), block_(w.blocks().take()) {}
+    lease(lease&&) noexcept = default;
+    lease& operator=(lease&&) = delete;
+    ~lease() {
+        if (block_) {
+            EXPECT_TRUE(all_are(block_->wall_before, fresh)) << "G2: written before the buffer";
+            EXPECT_TRUE(all_are(block_->wall_after, fresh)) << "G2: written behind the buffer";
+            world_->blocks().give_back(std::move(block_));
+        }
+    }
+
+    [[nodiscard]] block& operator*() const noexcept { return *block_; }
+    [[nodiscard]] block* operator->() const noexcept { return block_.get(); }
+
+    /// `size` bytes to receive into; the await's result says how many of them it wrote.
+    [[nodiscard]] std::span<std::byte> receive(std::size_t size) noexcept {
+        receiving_ = true;
+        return std::span(block_->data).first(size);
+    }
+    /// When the await's result was that of this buffer's operation.
+    void check_received(int result) const {
+        if (!receiving_) {
+            return;
+        }
+        const auto count = static_cast<std::size_t>(std::max(result, 0));
+        EXPECT_TRUE(all_are(std::span(block_->data).first(count), written)) << "not what was sent";
+        EXPECT_TRUE(all_are(std::span(block_->data).subspan(count), fresh))
+            << "G2: " << result << " bytes received, and more than that written";
+    }
+
+private:
+    world* world_;
+    std::unique_ptr<block> block_;
+    bool receiving_ = false;
+};
+
+/// A descriptor that an operation may have closed already when nobody saw its result: it is closed
+/// if it still is what it was.
+class held_descriptor {
+public:
+    explicit held_descriptor(int fd) : fd_(fd) { EXPECT_EQ(::fstat(fd, &status_), 0); }
+    held_descriptor(const held_descriptor&) = delete;
+    ~held_descriptor() {
+        struct ::stat now{};
+        if (::fstat(fd_, &now) == 0 && now.st_ino == status_.st_ino &&
+            now.st_dev == status_.st_dev) {
+            ::close(fd_);
+        }
+    }
+    operator int() const noexcept { return fd_; }
+
+private:
+    int fd_;
+    struct ::stat status_{};
+};
+
+} // namespace property
