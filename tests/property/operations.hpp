@@ -227,7 +227,7 @@ coil_test::manual await_until_destroyed(world& w, lease buffer, Op op, int style
         result = co_await std::move(op);
     }
     probe.resumed();
-    if (makes_descriptor<Op> && result >= 0 && (style == 1 || style == 3)) {
+    if (makes_descriptor<Op> && result >= 0 && style != 0 && style != 2) {
         ::close(result);
     }
 }

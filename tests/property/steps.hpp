@@ -102,7 +102,9 @@ inline task<> destroy_step(world& w, random_source& r, unsigned depth) {
         co_return;
     }
     victim->start();
-    switch (r.below(4)) {
+    // Where few operations may be in flight, another one may have to wait for the victim's end:
+    // only where somebody stops the program.
+    switch (r.below(w.finite ? 3 : 4)) {
     case 0:
         break;
     case 1:
