@@ -47,12 +47,18 @@ public:
                       static_cast<unsigned long long>(seed));
         ::signal(SIGALRM, &speak);
         ::signal(SIGABRT, &speak);
+        if (!coil_test::sanitized) { // those have more to say
+            ::signal(SIGSEGV, &speak);
+        }
         ::alarm(30);
     }
     last_words(const last_words&) = delete;
     ~last_words() {
         ::alarm(0);
         ::signal(SIGABRT, SIG_DFL);
+        if (!coil_test::sanitized) {
+            ::signal(SIGSEGV, SIG_DFL);
+        }
     }
 
 private:
@@ -60,9 +66,8 @@ private:
         [[maybe_unused]] const auto n =
             ::write(STDERR_FILENO, text_.data(), std::strlen(text_.data()));
         ::signal(SIGABRT, SIG_DFL);
-        if (number == SIGALRM) {
-            ::abort();
-        }
+        ::signal(number, SIG_DFL);
+        ::raise(number == SIGALRM ? SIGABRT : number);
     }
     static inline std::array<char, 128> text_;
 };
