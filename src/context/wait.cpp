@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include <sys/socket.h>
 
@@ -347,9 +348,10 @@ bool io_wait::cancel_here() noexcept {
 
 void io_wait::on_cancel_answered(int answer) noexcept {
     --cancels_due_;
+    cancel_missed_ = cancel_missed_ || answer < 0;
     if (completions_due_ == 0) {
         end_if_quiet();
-    } else if (cancels_due_ == 0 && answer < 0) {
+    } else if (cancels_due_ == 0 && std::exchange(cancel_missed_, false)) {
         // Nothing was found to cancel, yet the wait is not over: the next entry of a chain is about
         // to start, or a worker thread cannot be interrupted. Ask again.
         loop().retry_cancel_later(*this);

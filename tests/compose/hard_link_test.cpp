@@ -1,0 +1,319 @@
+// Chains of any length, of && and hard_link and limits and calls whose failure the kernel does not
+// notice, compared with a plain model of what runs and what comes out (G13).
+
+#include "compose/support.hpp"
+#include "support/descriptors.hpp"
+#include "support/kernels.hpp"
+#include "support/random.hpp"
+#include "support/run.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+
+using namespace coil;
+using namespace std::chrono_literals;
+using coil_test::door_kernel;
+using coil_test::pipe_pair;
+using coil_test::random_source;
+using coil_test::sqe;
+
+namespace {
+
+class HardLink : public compose_test::with_files {};
+
+TEST_F(HardLink, GoesOnAfterAFailure) {
+    const auto fd = temporary_file();
+    auto main = [](int f) -> task<> {
+        char buf[4];
+        EXPECT_EQ(co_await hard_link(io::read(-1, buf), io::write(f, "a")), 1);
+        EXPECT_EQ(co_await hard_link(io::fsync(-1), io::write(f, "b")), 1);
+        EXPECT_EQ(co_await hard_link(io::read(f, buf), io::write(f, "c")), 1) << "a short read";
+        EXPECT_EQ(co_await hard_link(io::write(f, "d"), io::read(-1, buf)), -EBADF);
+        EXPECT_EQ(co_await (hard_link(io::write(f, "e"), io::read(-1, buf)) && io::write(f, "no")),
+                  -ECANCELED);
+        EXPECT_EQ(co_await (io::read(-1, buf) && hard_link(io::write(f, "no"), io::nop())),
+                  -ECANCELED)
+            << "none of it is started";
+        EXPECT_EQ(co_await hard_link(io::read(-1, buf), io::read(-1, buf) && io::write(f, "no")),
+                  -ECANCELED);
+        EXPECT_EQ(co_await hard_link(io::read(-1, buf), io::fsync(f), io::fsync(-1),
+                                     io::write(f, "f") && io::write(f, "gg")),
+                  2);
+    };
+    coil::run(main(fd));
+    EXPECT_EQ(contents(fd), "abcdefgg");
+}
+
+TEST_F(HardLink, WithALimitInside) {
+    const auto fd = temporary_file();
+    const pipe_pair p;
+    auto main = [](int f, const pipe_pair& pipe) -> task<> {
+        char buf[4];
+        EXPECT_EQ(co_await hard_link(timeout(io::read(pipe.in, buf), 1ms), io::write(f, "a")), 1);
+        EXPECT_EQ(co_await hard_link(timeout(io::fsync(-1), 1h), io::write(f, "b")), 1);
+        EXPECT_EQ(co_await hard_link(io::nop(), timeout(io::read(pipe.in, buf), 1ms)), -ECANCELED);
+        EXPECT_EQ(co_await timeout(hard_link(io::read(pipe.in, buf), io::write(f, "c")), 1ms), 1)
+            << "one that does not wait takes place";
+        EXPECT_EQ(co_await timeout(
+                      hard_link(io::read(pipe.in, buf), io::read(pipe.in, buf), io::write(f, "d"),
+                                timeout(io::read(pipe.in, buf), 1h) && io::write(f, "no")),
+                      1ms),
+                  -ECANCELED);
+    };
+    coil::run(main(fd, p));
+    EXPECT_EQ(contents(fd), "abcd");
+}
+
+TEST_F(HardLink, G3_AStopCancelsOneAfterTheOther) {
+    const auto fd = temporary_file();
+    const pipe_pair p;
+    auto main = [](int f, const pipe_pair& pipe) -> task<> {
+        auto chain = [](int file, int in) -> task<int> {
+            char buf[4];
+            co_return co_await hard_link(io::read(in, buf), io::write(file, "a"),
+                                         io::read(in, buf));
+        };
+        auto h = spawn(chain(f, pipe.in));
+        co_await io::nop();
+        h.cancel();
+        EXPECT_EQ(co_await h, -ECANCELED);
+    };
+    coil::run(main(fd, p));
+    EXPECT_EQ(contents(fd), "a");
+}
+
+TEST_F(HardLink, ACallThatTheKernelDoesNotEvenAccept_EndsTheWholeChain) {
+    const auto fd = temporary_file();
+    auto main = [](int f) -> task<> {
+        const auto refused = [f] { return io::fadvise(f, 0, 0, 999); };
+        const auto unknown = [f] {
+            uring::sqe request = uring::prep::fsync(f);
+            request.fsync_flags = 0xff00;
+            return coil::detail::make_operation(request);
+        };
+        EXPECT_EQ(co_await refused(), -EINVAL);
+        EXPECT_EQ(co_await unknown(), -EINVAL);
+        EXPECT_EQ(co_await hard_link(refused(), io::write(f, "a")), 1)
+            << "refused when its turn came";
+        EXPECT_EQ(co_await hard_link(unknown(), io::write(f, "no")), -ECANCELED);
+        EXPECT_EQ(co_await (io::write(f, "no") && unknown()), -ECANCELED) << "also what is before";
+    };
+    coil::run(main(fd));
+    EXPECT_EQ(contents(fd), "a");
+}
+
+// ---- the model
+
+/// What one call of a random chain does.
+enum class deed { writes, fails, fails_unnoticed, transfers_less, never_ends };
+
+/// What links it to the next one and what limits it: this is in the chain's type.
+struct place {
+    bool hard;
+    bool limited;
+};
+
+template <std::uint64_t Shape, std::size_t I>
+constexpr place place_of() {
+    random_source random(coil_test::mixed(Shape, I));
+    return {random.one_in(2), random.one_in(3)};
+}
+
+template <std::uint64_t Shape>
+constexpr std::size_t length_of() {
+    return 2 + random_source(Shape).below(6);
+}
+
+/// The calls of one chain, and what they work on.
+struct calls {
+    int file;
+    int empty_pipe;
+    std::vector<deed> deeds;
+    char buf[4]{};
+
+    [[nodiscard]] operation make(std::size_t i) {
+        static const char letters[] = "abcdefghijkl";
+        switch (deeds[i]) {
+        case deed::writes:
+            return io::write(file, const_buffer(letters + i, 1));
+        case deed::fails:
+            return io::read(-1, buf);
+        case deed::fails_unnoticed:
+            return io::fsync(-1);
+        case deed::transfers_less:
+            return io::read(file, buf, 1000); // behind its end
+        default:
+            return io::read(empty_pipe, buf);
+        }
+    }
+};
+
+template <std::uint64_t Shape, std::size_t I>
+auto chain_from(calls& c) {
+    constexpr place here = place_of<Shape, I>();
+    auto op = [&c] {
+        if constexpr (here.limited) {
+            return timeout(c.make(I), c.deeds[I] == deed::never_ends ? 1ms : 1h);
+        } else {
+            return c.make(I);
+        }
+    };
+    if constexpr (I + 1 == length_of<Shape>()) {
+        return op();
+    } else if constexpr (here.hard) {
+        return hard_link(op(), chain_from<Shape, I + 1>(c));
+    } else {
+        return op() && chain_from<Shape, I + 1>(c);
+    }
+}
+
+struct outcome {
+    int result;
+    std::string written;
+    bool operator==(const outcome&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const outcome& o) {
+    return out << o.result << " \"" << o.written << '"';
+}
+
+outcome expected(const calls& c, const std::vector<place>& places) {
+    outcome all{0, ""};
+    bool goes_on = true;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        bool good = false;
+        if (!goes_on) {
+            all.result = -ECANCELED;
+            continue;
+        }
+        switch (c.deeds[i]) {
+        case deed::writes:
+            all.written += static_cast<char>('a' + i);
+            all.result = 1;
+            good = true;
+            break;
+        case deed::fails:
+        case deed::fails_unnoticed:
+            all.result = -EBADF;
+            break;
+        case deed::transfers_less:
+            all.result = 0;
+            break;
+        case deed::never_ends:
+            all.result = -ECANCELED;
+            break;
+        }
+        goes_on = good || places[i].hard;
+    }
+    return all;
+}
+
+template <std::uint64_t Shape>
+void check_shape(std::uint64_t seed, int rounds) {
+    const auto places = []<std::size_t... I>(std::index_sequence<I...>) {
+        return std::vector<place>{place_of<Shape, I>()...};
+    }(std::make_index_sequence<length_of<Shape>()>{});
+    const pipe_pair silent;
+    io_context ctx;
+    random_source random(coil_test::mixed(seed, Shape));
+    for (int round = 0; round < rounds; ++round) {
+        const coil_test::descriptor file{
+            ::open(std::filesystem::temp_directory_path().c_str(), O_TMPFILE | O_RDWR, 0600)};
+        calls c{file, silent.in, {}};
+        std::string deeds;
+        for (const place& p : places) {
+            deed d = random.chance(600) ? deed::writes : static_cast<deed>(random.below(5));
+            if (d == deed::never_ends && !p.limited) {
+                d = deed::fails;
+            }
+            c.deeds.push_back(d);
+            deeds += "wfu<n"[static_cast<int>(d)];
+            deeds += p.limited ? "t" : "";
+            deeds += p.hard ? "=" : "-";
+        }
+        const bool limited = random.one_in(3);
+        auto main = [](calls& all, bool within_limit) -> task<int> {
+            if (within_limit) {
+                co_return co_await timeout(chain_from<Shape, 0>(all), 1h);
+            }
+            co_return co_await chain_from<Shape, 0>(all);
+        };
+        outcome got{0, ""};
+        got.result = coil_test::run_on(ctx, main(c, limited));
+        got.written.resize(64);
+        got.written.resize(static_cast<std::size_t>(::pread(file, got.written.data(), 64, 0)));
+        ASSERT_EQ(got, expected(c, places)) << deeds << " seed " << seed << " round " << round;
+    }
+}
+
+TEST_F(HardLink, G13_RandomChainsDoAsTheModelSays) {
+    const std::uint64_t seed = 20'260'101;
+    const int rounds = coil_test::rounds(40, 2'000);
+    [&]<std::uint64_t... Shape>(std::integer_sequence<std::uint64_t, Shape...>) {
+        (check_shape<Shape>(seed, rounds), ...);
+    }(std::make_integer_sequence<std::uint64_t, 24>{});
+}
+
+// ---- the queue
+
+TEST_F(HardLink, G13_LongerThanTheQueue) {
+    io_context ctx(4);
+    auto main = []() -> task<> {
+        EXPECT_EQ(co_await hard_link(io::nop(), io::nop(), io::nop(), io::nop()), 0);
+        EXPECT_EQ(co_await hard_link(io::nop(), io::nop(), io::nop(), io::nop(), io::nop()),
+                  -E2BIG);
+        EXPECT_EQ(co_await (io::nop() && timeout(io::nop(), 1h) && timeout(io::nop(), 1h)), -E2BIG);
+    };
+    coil_test::run_on(ctx, main());
+}
+
+TEST_F(HardLink, G13_NeverSplit_HoweverFullTheQueueIs) {
+    auto guard = std::make_shared<door_kernel::guard>();
+    int chains = 0;
+    guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+        constexpr auto link = uring::sqe_flag::io_link | uring::sqe_flag::io_hardlink;
+        unsigned in_a_row = 0;
+        for (const sqe& e : entries) {
+            if ((e.flags & link) != 0) {
+                ++in_a_row;
+            } else if (in_a_row > 0) {
+                EXPECT_EQ(in_a_row, 4U);
+                in_a_row = 0;
+                ++chains;
+            }
+        }
+        EXPECT_EQ(in_a_row, 0U) << "the end of a chain is missing";
+        return 0;
+    };
+    for (const unsigned before : {0U, 1U, 3U, 4U, 5U, 7U, 8U, 9U}) {
+        io_context ctx(coil_test::with([&](auto& o) {
+            o.entries = 8;
+            o.make_kernel = door_kernel::factory(guard);
+        }));
+        auto fill = []() -> task<> { EXPECT_EQ(co_await io::nop(), 0); };
+        auto chain = []() -> task<> {
+            EXPECT_EQ(co_await hard_link(io::nop(), timeout(io::nop(), 1h), io::nop() && io::nop()),
+                      0);
+        };
+        for (unsigned i = 0; i < before; ++i) {
+            ctx.co_spawn(fill());
+        }
+        for (int i = 0; i < 3; ++i) {
+            ctx.co_spawn(chain());
+            ctx.co_spawn(fill());
+        }
+        ctx.run();
+    }
+    EXPECT_EQ(chains, 3 * 8);
+}
+
+} // namespace

@@ -1,0 +1,296 @@
+// Zero-copy sends: two completions, one result, and the buffer is the caller's again when the await
+// returns (G2).
+
+#include "io/support.hpp"
+#include "support/kernels.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+using namespace coil;
+using namespace std::chrono_literals;
+using coil::uring::opcode;
+using coil_test::descriptor;
+using coil_test::door_kernel;
+using coil_test::listener;
+using coil_test::manual;
+using coil_test::scripted_kernel;
+using coil_test::socket_pair;
+using coil_test::sqe;
+
+namespace {
+
+class ZeroCopy : public coil_test::no_descriptor_leak {};
+
+/// A connection over 127.0.0.1.
+struct connection {
+    connection() : client(l.connect()), server(::accept(l.socket, nullptr, nullptr)) {}
+
+    [[nodiscard]] std::string received(std::size_t n) const {
+        std::string text(n, '\0');
+        const auto got = ::recv(server, text.data(), n, MSG_WAITALL);
+        text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+        return text;
+    }
+
+    listener l;
+    descriptor client;
+    descriptor server;
+};
+
+TEST_F(ZeroCopy, OverTcp_SendsAndGivesTheBufferBack) {
+    const connection c;
+    auto main = [](const connection& tcp) -> task<> {
+        std::string data(100'000, 'a');
+        const int n = co_await io::send_zc(tcp.client, data);
+        EXPECT_GT(n, 0);
+        data.assign(data.size(), 'b'); // ours again
+        const std::string arrived = tcp.received(static_cast<std::size_t>(n));
+        EXPECT_EQ(arrived, std::string(static_cast<std::size_t>(n), 'a'));
+
+        ::iovec parts[2] = {{data.data(), 10}, {data.data() + 10, 5}};
+        ::msghdr message{};
+        message.msg_iov = parts;
+        message.msg_iovlen = 2;
+        EXPECT_EQ(co_await io::sendmsg_zc(tcp.client, &message), 15);
+        EXPECT_EQ(tcp.received(15), std::string(15, 'b'));
+
+        const io::registered_buffers registered{data};
+        EXPECT_EQ(co_await io::send_zc(tcp.client, registered[0].first(7)), 7);
+        EXPECT_EQ(tcp.received(7), "bbbbbbb");
+    };
+    coil::run(main(c));
+}
+
+TEST_F(ZeroCopy, AsEagerAndWithLimits) {
+    const connection c;
+    auto main = [](const connection& tcp) -> task<> {
+        auto a = eager(io::send_zc(tcp.client, "eager"));
+        EXPECT_EQ(co_await a, 5);
+        EXPECT_EQ(co_await timeout(io::send_zc(tcp.client, "quick"), 5s), 5);
+        {
+            const auto dropped = eager(io::send_zc(tcp.client, "dropped"));
+        }
+        EXPECT_EQ(co_await io::force_async(io::send_zc(tcp.client, "async")), 5);
+    };
+    coil::run(main(c));
+    ASSERT_EQ(::shutdown(c.client, SHUT_WR), 0);
+    const std::string all = c.received(100);
+    EXPECT_TRUE(all == "eagerquickdroppedasync" || all == "eagerquickasync") << all;
+}
+
+TEST_F(ZeroCopy, G13_AnywhereInAChain) {
+    const connection c;
+    auto main = [](const connection& tcp) -> task<> {
+        char buf[8];
+        EXPECT_EQ(::send(tcp.server, "answer!!", 8, 0), 8);
+        EXPECT_EQ(co_await (io::send_zc(tcp.client, "1") && io::recv(tcp.client, {buf, 2})), 2);
+        EXPECT_EQ(
+            co_await (io::recv(tcp.client, {buf, 2}) && io::send_zc(tcp.client, "22") && io::nop()),
+            0);
+        EXPECT_EQ(co_await (io::nop() && io::send_zc(tcp.client, "333")), 3);
+        EXPECT_EQ(co_await (timeout(io::send_zc(tcp.client, "4444"), 1s) &&
+                            timeout(io::send_zc(tcp.client, "55555"), 1s)),
+                  5);
+        EXPECT_EQ(co_await hard_link(io::send_zc(-1, "x"), io::send_zc(tcp.client, "666666")), 6);
+        EXPECT_EQ(co_await (io::send_zc(-1, "x") && io::send_zc(tcp.client, "no")), -ECANCELED);
+        EXPECT_EQ(co_await timeout(io::send_zc(tcp.client, "77") && io::nop(), 1s), 0);
+        EXPECT_EQ(tcp.received(23), "122333444455555666666"
+                                    "77");
+    };
+    coil::run(main(c));
+}
+
+/// How much goes into the connection while nobody reads.
+TEST_F(ZeroCopy, G13_InTheMiddleOfAChainAllIsSent) {
+    const connection c;
+    std::string large(8 << 20, 'x'); // more than the buffers of both ends
+    auto main = [](const connection& tcp, const std::string& data) -> task<> {
+        auto chain = [](int fd, const std::string& all) -> task<int> {
+            co_return co_await (io::send_zc(fd, all) && io::send(fd, "end"));
+        };
+        auto h = spawn(chain(tcp.client, data));
+        co_await sleep_for(20ms);
+        EXPECT_FALSE(h.done()) << "a part was taken for all";
+        std::size_t total = 0;
+        std::string buf(1 << 20, '\0');
+        while (total < data.size() + 3) {
+            const int n = co_await io::recv(tcp.server, buf);
+            if (n <= 0) {
+                ADD_FAILURE() << n;
+                co_return;
+            }
+            total += static_cast<std::size_t>(n);
+            if (total == data.size() + 3) {
+                EXPECT_EQ(buf.substr(static_cast<std::size_t>(n) - 3, 3), "end");
+            }
+        }
+        EXPECT_EQ(co_await h, 3);
+    };
+    coil::run(main(c, large));
+}
+
+TEST_F(ZeroCopy, Errors) {
+    const connection c;
+    const socket_pair local;
+    auto main = [](const connection& tcp, const socket_pair& s) -> task<> {
+        EXPECT_EQ(co_await io::send_zc(-1, "x"), -EBADF);
+        EXPECT_EQ(co_await io::send_zc(s.a, "x"), -EOPNOTSUPP) << "AF_UNIX cannot";
+        EXPECT_EQ(co_await io::send_zc(tcp.client, io::registered_buffer({}, 5)), -EFAULT);
+        EXPECT_EQ(co_await io::sendmsg_zc(tcp.client, nullptr), -EFAULT);
+        EXPECT_EQ(::shutdown(tcp.client, SHUT_WR), 0);
+        EXPECT_EQ(co_await io::send_zc(tcp.client, "x"), -EPIPE) << "and no SIGPIPE";
+    };
+    coil::run(main(c, local));
+}
+
+TEST_F(ZeroCopy, WhereTheKernelHasNone_ItCopies) {
+    const connection c;
+    const socket_pair local;
+    auto guard = std::make_shared<door_kernel::guard>();
+    guard->hidden = {opcode::send_zc, opcode::sendmsg_zc};
+    guard->before_enter = [](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+        EXPECT_FALSE(coil_test::contains(entries, opcode::send_zc));
+        EXPECT_FALSE(coil_test::contains(entries, opcode::sendmsg_zc));
+        return 0;
+    };
+    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    auto main = [](const connection& tcp, const socket_pair& s) -> task<> {
+        char memory[] = "registered";
+        EXPECT_EQ(co_await io::send_zc(tcp.client, "a"), 1);
+        const io::registered_buffers registered{mutable_buffer(memory, 10)};
+        EXPECT_EQ(co_await io::send_zc(tcp.client, registered[0]), 10);
+        ::iovec part{memory, 3};
+        ::msghdr message{};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        EXPECT_EQ(co_await (io::send_zc(tcp.client, "b") && io::sendmsg_zc(tcp.client, &message)),
+                  3);
+        EXPECT_EQ(co_await timeout(io::send_zc(s.a, "c"), 1s), 1);
+        EXPECT_EQ(tcp.received(15), "aregisteredbreg");
+    };
+    coil_test::run_on(ctx, main(c, local));
+}
+
+/// A kernel that answers a zero-copy send when the test says so.
+class ZeroCopyCompletions : public ::testing::Test {
+protected:
+    ZeroCopyCompletions() {
+        kernel_->on_submit = [this](const sqe& e) {
+            if (e.opcode == static_cast<std::uint8_t>(opcode::send_zc)) {
+                send_ = e.user_data;
+            } else if (e.opcode == static_cast<std::uint8_t>(opcode::async_cancel)) {
+                ++cancels_;
+                kernel_->post(e.user_data, -ENOENT);
+            } else {
+                kernel_->post(e.user_data, 0);
+            }
+        };
+    }
+    void post(int result, std::uint32_t flags) {
+        kernel_->posted.push_back({send_, result, flags});
+    }
+    io_context context() {
+        return io_context(coil_test::with([&](auto& o) {
+            o.make_kernel = scripted_kernel::factory(kernel_);
+            o.idle = idle_policy::park();
+        }));
+    }
+
+    std::shared_ptr<scripted_kernel::script> kernel_ = std::make_shared<scripted_kernel::script>();
+    std::uint64_t send_ = 0;
+    int cancels_ = 0;
+};
+
+using coil::uring::cqe_flag::more;
+using coil::uring::cqe_flag::notif;
+
+TEST_F(ZeroCopyCompletions, G2_TheAwaitReturnsAfterTheSecond) {
+    auto main = [this]() -> task<> {
+        auto sends = []() -> task<int> { co_return co_await io::send_zc(3, "x"); };
+        for (const int result : {1, -ECONNRESET}) {
+            auto h = spawn(sends());
+            co_await io::nop();
+            co_await io::nop();
+            post(result, more);
+            co_await io::nop();
+            co_await io::nop();
+            EXPECT_FALSE(h.done()) << "the kernel still has the buffer";
+            h.cancel();
+            co_await io::nop();
+            co_await io::nop();
+            EXPECT_FALSE(h.done()) << "cancelling takes it from nobody";
+            post(0, notif);
+            EXPECT_EQ(co_await h, result) << "the first one's";
+        }
+        auto h = spawn(sends());
+        co_await io::nop();
+        post(-EOPNOTSUPP, 0); // an error may come alone
+        EXPECT_EQ(co_await h, -EOPNOTSUPP);
+        auto cancelled = spawn(sends());
+        co_await io::nop();
+        cancelled.cancel();
+        co_await io::nop();
+        post(-ECANCELED, more);
+        co_await io::nop();
+        co_await io::nop();
+        EXPECT_FALSE(cancelled.done());
+        post(0, notif);
+        EXPECT_EQ(co_await cancelled, -ECANCELED);
+    };
+    auto ctx = context();
+    coil_test::run_on(ctx, main());
+    EXPECT_EQ(cancels_, 1) << "only where there is something to cancel";
+}
+
+TEST_F(ZeroCopyCompletions, G2_AFrameThatIsDestroyedWaitsForTheSecond) {
+    bool notified = false;
+    auto main = [this, &notified]() -> task<> {
+        auto sends = []() -> manual { co_await io::send_zc(3, "x"); };
+        manual victim = sends();
+        victim.start();
+        co_await io::nop();
+        co_await io::nop();
+        post(1, more);
+        co_await io::nop();
+        int waits = 0;
+        kernel_->on_wait = [&] {
+            if (++waits == 3) {
+                notified = true;
+                post(0, notif);
+            }
+        };
+        victim.destroy();
+        EXPECT_TRUE(notified);
+        kernel_->on_wait = [] {};
+    };
+    auto ctx = context();
+    coil_test::run_on(ctx, main());
+}
+
+TEST_F(ZeroCopyCompletions, G2_AChainWaitsForItToo) {
+    auto main = [this]() -> task<> {
+        auto chain = []() -> task<int> { co_return co_await (io::send_zc(3, "x") && io::nop()); };
+        auto h = spawn(chain());
+        co_await io::nop();
+        co_await io::nop();
+        post(1, more);
+        co_await io::nop();
+        co_await io::nop();
+        EXPECT_FALSE(h.done());
+        post(0, notif);
+        EXPECT_EQ(co_await h, 0);
+    };
+    auto ctx = context();
+    coil_test::run_on(ctx, main());
+}
+
+} // namespace
