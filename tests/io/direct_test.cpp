@@ -1,0 +1,275 @@
+// Direct descriptors: made, used wherever a descriptor is, closed, full tables, dropped results.
+
+#include "io/support.hpp"
+#include "support/kernels.hpp"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+using namespace coil;
+using namespace std::chrono_literals;
+using coil_test::descriptor;
+using coil_test::listener;
+using coil_test::manual;
+using coil_test::pipe_pair;
+using coil_test::run_on;
+using io::direct_descriptor;
+
+namespace {
+
+class Direct : public coil_test::no_descriptor_leak {
+protected:
+    io_test::temporary_directory directory_;
+};
+
+TEST_F(Direct, ACallOnOneGivesWhatItGivesOnAPlainOne) {
+    auto main = [](const std::string& path) -> task<> {
+        descriptor plain{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+        const auto direct = co_await io::openat_direct(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+        EXPECT_GE(direct, 64) << "the first ones are for chosen numbers";
+        char memory[64] = "0123456789";
+        const io::registered_buffers registered{mutable_buffer(memory, 64)};
+        const io::registered_buffer whole = registered[0];
+        ::iovec part{memory, 5};
+        const std::vector<std::function<operation(io::descriptor)>> calls{
+            [&](auto fd) { return io::write(fd, "0123456789", 0); },
+            [&](auto fd) { return io::read(fd, {memory, 20}, 3); },
+            [&](auto fd) { return io::writev(fd, {&part, 1}, 10); },
+            [&](auto fd) { return io::readv(fd, {&part, 1}, 12); },
+            [&](auto fd) { return io::write_fixed(fd, whole.first(7).bytes(), 0, whole.index()); },
+            [&](auto fd) { return io::read_fixed(fd, whole.bytes(), 4, whole.index()); },
+            [&](auto fd) { return io::fsync(fd); },
+            [&](auto fd) { return io::fdatasync(fd); },
+            [&](auto fd) { return io::sync_file_range(fd, 0, 5, 0); },
+            [&](auto fd) { return io::fallocate(fd, 0, 0, 100); },
+            [&](auto fd) { return io::ftruncate(fd, 30); },
+            [&](auto fd) { return io::fadvise(fd, 0, 0, POSIX_FADV_RANDOM); },
+            [&](auto fd) { return io::fadvise(fd, 0, 0, 999); },
+            [&](auto fd) { return io::fgetxattr(fd, "user.none", {memory, 8}); },
+            [&](auto fd) { return io::fsetxattr(fd, "bad", "x", 0); },
+            [&](auto fd) { return io::poll(fd, POLLIN); },
+            [&](auto fd) { return io::recv(fd, {memory, 4}); },
+            [&](auto fd) { return io::send(fd, "x"); },
+            [&](auto fd) { return io::listen(fd, 1); },
+            [&](auto fd) { return io::shutdown(fd, SHUT_RD); },
+            [&](auto fd) { return io::connect(fd, nullptr, 0); },
+            [&](auto fd) { return io::close(fd); },
+        };
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+            const int on_plain = co_await calls[i](plain);
+            EXPECT_EQ(co_await calls[i](direct), on_plain) << i;
+        }
+        EXPECT_EQ(co_await io::read(direct, memory), -EBADF) << "closed";
+        EXPECT_EQ(co_await io::close_direct(direct), -EBADF);
+        EXPECT_EQ(co_await io::close(io::direct_descriptor{1 << 20}), -EINVAL);
+        EXPECT_FALSE(coil_test::is_open(plain.release())) << "so was the plain one";
+    };
+    const std::string path = directory_ / "file";
+    coil::run(main(path));
+}
+
+TEST_F(Direct, Sockets_FromEndToEnd) {
+    const listener l;
+    auto main = [](const listener& server) -> task<> {
+        const auto client = co_await io::socket_direct(AF_INET, SOCK_STREAM | SOCK_CLOEXEC);
+        EXPECT_GE(client, 0);
+        const auto* address = reinterpret_cast<const ::sockaddr*>(&server.address);
+        EXPECT_EQ(co_await io::connect(client, address, sizeof server.address), 0);
+        ::sockaddr_in from{};
+        ::socklen_t length = sizeof from;
+        const auto peer = co_await io::accept_direct(server.socket,
+                                                     reinterpret_cast<::sockaddr*>(&from), &length);
+        EXPECT_GE(peer, 0);
+        EXPECT_EQ(from.sin_family, AF_INET);
+        char buf[16];
+        EXPECT_EQ(co_await (io::send(client, "hello") && io::recv(peer, buf)), 5);
+        EXPECT_EQ(co_await io::sendto(peer, "there", 0, nullptr, 0), 5);
+        EXPECT_EQ(co_await io::recvfrom(client, buf, 0, nullptr, nullptr), 5);
+        EXPECT_EQ(co_await io::send_zc(client, "zc"), 2);
+        EXPECT_EQ(co_await io::recv(peer, buf), 2);
+        int value = 0;
+        ::socklen_t size = sizeof value;
+        EXPECT_EQ(co_await io::getsockopt(peer, SOL_SOCKET, SO_TYPE, &value, &size), 0);
+        EXPECT_EQ(value, SOCK_STREAM);
+        EXPECT_EQ(co_await io::shutdown(client, SHUT_WR), 0);
+        EXPECT_EQ(co_await io::recv(peer, buf), 0);
+        EXPECT_EQ(co_await (io::close(client) && io::close_direct(peer)), 0);
+    };
+    coil::run(main(l));
+}
+
+TEST_F(Direct, FromAndToPlainOnes) {
+    const pipe_pair p;
+    auto main = [](const pipe_pair& pipe) -> task<> {
+        const auto in = co_await io::register_file(pipe.in);
+        EXPECT_GE(in, 0);
+        EXPECT_EQ(co_await io::register_file(-1), -EBADF);
+        pipe.put("ab");
+        char c;
+        EXPECT_EQ(co_await io::read(in, {&c, 1}), 1);
+        const int plain = co_await io::fixed_fd_install(in);
+        if (plain == -EOPNOTSUPP) {
+            EXPECT_EQ(co_await io::close(in), 0);
+            co_return;
+        }
+        EXPECT_GE(plain, 0);
+        EXPECT_EQ(::fcntl(plain, F_GETFD), FD_CLOEXEC);
+        EXPECT_EQ(co_await io::close(in), 0);
+        EXPECT_EQ(::read(plain, &c, 1), 1) << "stays open";
+        EXPECT_EQ(::close(plain), 0);
+        EXPECT_EQ(co_await io::fixed_fd_install(in), -EBADF);
+        { // nobody receives it
+            const auto again = co_await io::register_file(pipe.in);
+            const auto dropped = eager(io::fixed_fd_install(again));
+            co_await io::nop();
+        }
+        const auto from = co_await io::register_file(pipe.in);
+        const pipe_pair other;
+        pipe.put("xyz");
+        EXPECT_EQ(co_await io::splice(from, nullptr, other.out, nullptr, 2, 0), 2);
+        EXPECT_EQ(co_await io::tee(from, other.out, 1, 0), 1);
+    };
+    coil::run(main(p));
+}
+
+TEST_F(Direct, G13_ChosenSlotsInOneChain) {
+    const listener l;
+    const std::string path = directory_ / "file";
+    auto main = [](const listener& server, const std::string& file) -> task<> {
+        const auto* address = reinterpret_cast<const ::sockaddr*>(&server.address);
+        const direct_descriptor three{3};
+        EXPECT_EQ(co_await (io::socket_direct(AF_INET, SOCK_STREAM, 0, 3) &&
+                            io::connect(three, address, sizeof server.address) &&
+                            io::send(three, "hello")),
+                  5);
+        const descriptor peer{::accept(server.socket, nullptr, nullptr)};
+        char buf[8];
+        EXPECT_EQ(::recv(peer, buf, 5, 0), 5);
+        EXPECT_EQ(co_await io::send(three, "more"), 4) << "it stays: the program knows its number";
+        EXPECT_EQ(co_await (io::openat_direct(AT_FDCWD, file, O_RDWR | O_CREAT, 0600, 3) &&
+                            io::write(three, "x") && io::fsync(three) && io::close(three)),
+                  0);
+        EXPECT_EQ(::recv(peer, buf, sizeof buf, 0), 4);
+        EXPECT_EQ(::recv(peer, buf, sizeof buf, 0), 0) << "closed when the slot was taken again";
+        EXPECT_EQ(co_await io::write(three, "x"), -EBADF);
+        EXPECT_EQ(co_await io::socket_direct(AF_INET, SOCK_STREAM, 0, 1 << 20), -EINVAL);
+        EXPECT_EQ(co_await io::socket_direct(AF_INET, SOCK_STREAM, 0, 5), 5);
+        EXPECT_EQ(co_await io::close(direct_descriptor{5}), 0);
+    };
+    coil::run(main(l, path));
+}
+
+io_context small_table() {
+    return io_context(coil_test::with([](auto& o) { o.direct_descriptors = 2; }));
+}
+
+TEST_F(Direct, G6_AFullTable) {
+    const listener l;
+    const descriptor client = l.connect();
+    auto ctx = small_table();
+    auto main = [](const listener& server) -> task<> {
+        const auto a = co_await io::socket_direct(AF_INET, SOCK_STREAM);
+        const auto b = co_await io::register_file(server.socket);
+        EXPECT_GE(a, 64);
+        EXPECT_GE(b, 64);
+        EXPECT_EQ(co_await io::socket_direct(AF_INET, SOCK_STREAM), -ENFILE);
+        EXPECT_EQ(co_await io::openat_direct(AT_FDCWD, "/", O_RDONLY), -ENFILE);
+        EXPECT_EQ(co_await io::register_file(server.socket), -ENFILE);
+        EXPECT_EQ(co_await io::accept_direct(server.socket), -ENFILE);
+        EXPECT_EQ(co_await io::socket_direct(AF_INET, SOCK_STREAM, 0, 7), 7) << "chosen ones work";
+        EXPECT_EQ(co_await io::close(a), 0);
+        EXPECT_EQ(co_await io::socket_direct(AF_INET, SOCK_STREAM), a);
+    };
+    run_on(ctx, main(l));
+}
+
+TEST_F(Direct, G4_WhatNobodyReceivesFreesItsSlot) {
+    const listener l;
+    auto ctx = small_table();
+    auto main = [](const listener& server) -> task<> {
+        for (int i = 0; i < 10; ++i) {
+            { // complete, never awaited
+                const auto a = eager(io::socket_direct(AF_INET, SOCK_STREAM));
+                const auto b = eager(io::register_file(server.socket));
+                co_await io::nop();
+                co_await sleep_for(1ms);
+                EXPECT_TRUE(a.is_complete() && b.is_complete());
+            }
+            { // in flight
+                const auto a = eager(io::force_async(io::openat_direct(AT_FDCWD, "/", O_RDONLY)));
+                const auto b = eager(io::accept_direct(server.socket));
+            }
+            // In the middle of a chain.
+            EXPECT_EQ(co_await (io::socket_direct(AF_INET, SOCK_STREAM) &&
+                                io::openat_direct(AT_FDCWD, "/", O_RDONLY) && io::nop()),
+                      0);
+            EXPECT_EQ(co_await (io::socket_direct(AF_INET, SOCK_STREAM) && io::read(-1, {})),
+                      -EBADF);
+            EXPECT_EQ(co_await timeout(io::accept_direct(server.socket), 1us), -ECANCELED);
+        }
+        const auto a = co_await io::socket_direct(AF_INET, SOCK_STREAM);
+        const auto b = co_await io::socket_direct(AF_INET, SOCK_STREAM);
+        EXPECT_GE(a, 64);
+        EXPECT_GE(b, 64);
+    };
+    run_on(ctx, main(l));
+}
+
+TEST_F(Direct, AnotherThreadsRunAndAnotherContextHaveTheirOwn) {
+    const pipe_pair p;
+    auto a = small_table();
+    auto b = small_table();
+    std::optional<eager_operation<io::direct_operation::element_type>> left;
+    auto makes = [&](const pipe_pair& pipe) -> task<int> {
+        const auto slot = co_await io::register_file(pipe.in);
+        left.emplace(io::socket_direct(AF_INET, SOCK_STREAM));
+        co_await io::nop();
+        co_return slot;
+    };
+    auto uses = [&](int slot) -> task<int> {
+        const auto first = co_await io::socket_direct(AF_INET, SOCK_STREAM);
+        const auto second = co_await io::socket_direct(AF_INET, SOCK_STREAM);
+        left.reset(); // of another table: closes nothing here
+        EXPECT_EQ(co_await io::listen(first, 1), 0);
+        EXPECT_EQ(co_await io::listen(second, 1), 0);
+        char c;
+        co_return co_await io::read(direct_descriptor{slot}, {&c, 1});
+    };
+    const int slot = run_on(a, makes(p));
+    EXPECT_GE(slot, 64);
+    EXPECT_EQ(run_on(b, uses(slot)), -ENOTCONN) << "its own";
+    run_on(a, makes(p)); // wait: the first run's are still there
+    std::thread([&] { EXPECT_EQ(run_on(a, uses(slot)), -ENOTCONN) << "a new table"; }).join();
+    left.reset();
+}
+
+TEST_F(Direct, G6_WithFewDescriptorsAllowed) {
+    EXPECT_EQ(coil_test::in_child([]() -> std::string {
+                  ::rlimit few{40, 40};
+                  if (::setrlimit(RLIMIT_NOFILE, &few) != 0) {
+                      return "setrlimit";
+                  }
+                  auto main = []() -> task<int> {
+                      const auto s = co_await io::socket_direct(AF_INET, SOCK_STREAM);
+                      co_return s < 0 ? int{s} : int{co_await io::close(s)};
+                  };
+                  const int r = coil::run(main());
+                  return r == 0 ? "" : std::to_string(r);
+              }),
+              "");
+}
+
+} // namespace
