@@ -1,0 +1,237 @@
+// Stop tokens at the edges: std::stop_token and inplace_stop_token given to spawn, co_spawn, run
+// and with_stop_token.
+
+#include "support/descriptors.hpp"
+#include "support/run.hpp"
+
+#include <cerrno>
+#include <list>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <thread>
+#include <type_traits>
+
+#include <poll.h>
+
+using namespace coil;
+using namespace std::chrono_literals;
+using coil_test::pipe_pair;
+using coil_test::run_on;
+
+namespace {
+
+/// Each test with both kinds of token.
+template <class Source>
+class WithStopToken : public coil_test::no_descriptor_leak {};
+using sources = testing::Types<std::stop_source, inplace_stop_source>;
+TYPED_TEST_SUITE(WithStopToken, sources);
+
+task<int> waits(int fd) {
+    char c;
+    co_return co_await io::read(fd, {&c, 1});
+}
+
+TYPED_TEST(WithStopToken, G9_RequestedFromAnotherThread) {
+    const pipe_pair p;
+    for (int i = 0; i < coil_test::rounds(20, 500); ++i) {
+        TypeParam source;
+        std::thread other([&, i] {
+            std::this_thread::sleep_for(i * 20us);
+            source.request_stop();
+        });
+        EXPECT_EQ(coil::run(waits(p.in), source.get_token()), -ECANCELED);
+        other.join();
+    }
+}
+
+TYPED_TEST(WithStopToken, RequestedBefore_TheTaskRunsAndItsAwaitsAreCancelled) {
+    TypeParam source;
+    source.request_stop();
+    int ran = 0;
+    auto work = [](int& count) -> task<int> {
+        ++count;
+        EXPECT_TRUE((co_await this_task::stop_token()).stop_requested());
+        co_return co_await io::nop();
+    };
+    EXPECT_EQ(coil::run(work(ran), source.get_token()), -ECANCELED);
+    io_context ctx;
+    EXPECT_EQ(run_on(ctx, with_stop_token(work(ran), source.get_token())), -ECANCELED);
+    auto h = ctx.spawn(work(ran), source.get_token());
+    ctx.run();
+    EXPECT_EQ(h.get(), -ECANCELED);
+    EXPECT_EQ(ran, 3);
+}
+
+TYPED_TEST(WithStopToken, RequestedAfterwards_MeansNothing) {
+    const pipe_pair p;
+    p.put("x");
+    TypeParam source;
+    EXPECT_EQ(coil::run(waits(p.in), source.get_token()), 1);
+    source.request_stop();
+}
+
+TYPED_TEST(WithStopToken, AtEveryEdge) {
+    const pipe_pair p;
+    TypeParam source;
+    io_context ctx;
+    int cancelled = 0;
+    auto counts = [](int fd, int& count) -> task<> { count += co_await waits(fd) == -ECANCELED; };
+    auto main = [&]() -> task<> {
+        co_spawn(counts(p.in, cancelled), source.get_token());
+        auto h = spawn(waits(p.in), source.get_token());
+        auto inner = spawn(with_stop_token(waits(p.in), source.get_token()));
+        co_await io::nop();
+        source.request_stop();
+        cancelled += co_await h == -ECANCELED;
+        cancelled += co_await inner == -ECANCELED;
+        cancelled += co_await with_stop_token(waits(p.in), source.get_token()) == -ECANCELED;
+        EXPECT_EQ(co_await io::nop(), 0) << "others are not concerned";
+    };
+    ctx.co_spawn(main());
+    ctx.co_spawn(counts(p.in, cancelled), source.get_token());
+    auto h = ctx.spawn(waits(p.in), source.get_token());
+    ctx.run();
+    EXPECT_EQ(h.get(), -ECANCELED);
+    EXPECT_EQ(cancelled, 5);
+}
+
+TYPED_TEST(WithStopToken, TheParentsTokenStopsIt_Too) {
+    const pipe_pair p;
+    TypeParam never;
+    auto parent = [](int fd, auto token) -> task<int> {
+        co_return co_await with_stop_token(with_stop_token(waits(fd), token), token);
+    };
+    auto main = [&]() -> task<> {
+        auto h = spawn(parent(p.in, never.get_token()));
+        co_await io::nop();
+        h.cancel();
+        EXPECT_EQ(co_await h, -ECANCELED);
+        auto empty = spawn(with_stop_token(waits(p.in), decltype(never.get_token())()));
+        co_await io::nop();
+        empty.cancel();
+        EXPECT_EQ(co_await empty, -ECANCELED) << "a token of nobody";
+    };
+    coil::run(main());
+}
+
+TYPED_TEST(WithStopToken, EachFurtherAwaitIsCancelled) {
+    const pipe_pair p;
+    auto work = [](const pipe_pair& pipe) -> task<> {
+        char c;
+        EXPECT_EQ(co_await io::read(pipe.in, {&c, 1}), -ECANCELED);
+        EXPECT_EQ(co_await io::nop(), -ECANCELED);
+        EXPECT_EQ(co_await (io::nop() && io::nop()), -ECANCELED);
+        EXPECT_EQ(co_await hard_link(io::nop(), io::write(pipe.out, "no")), -ECANCELED);
+        EXPECT_EQ(co_await timeout(io::nop(), 1h), -ECANCELED);
+        EXPECT_EQ(co_await io::drain(io::nop()), -ECANCELED);
+        EXPECT_EQ(co_await io::force_async(io::nop()), -ECANCELED);
+        EXPECT_EQ(co_await io::send_zc(pipe.out, "x"), -ECANCELED);
+        EXPECT_EQ(co_await io::cancel_all(), -ECANCELED);
+        EXPECT_EQ(co_await sleep_for(1h), -ECANCELED);
+        auto pending = eager(io::read(pipe.in, {&c, 1}));
+        EXPECT_EQ(co_await pending, -ECANCELED);
+        auto other = eager(io::read(pipe.in, {&c, 1}));
+        EXPECT_EQ(co_await io::cancel(other), -ECANCELED);
+        auto stream = io::poll_multishot(pipe.in, POLLIN);
+        EXPECT_EQ(co_await stream.next(), -ECANCELED);
+        EXPECT_EQ(co_await io::socket_direct(1, 1), -ECANCELED);
+        auto child = [](int fd) -> task<int> { co_return co_await waits(fd); };
+        EXPECT_EQ(co_await child(pipe.in), -ECANCELED);
+        co_await yield(); // ends anyway
+    };
+    TypeParam source;
+    auto main = [&]() -> task<> {
+        auto h = spawn(work(p), source.get_token());
+        co_await io::nop();
+        source.request_stop();
+        co_await h;
+    };
+    coil::run(main());
+}
+
+struct move_only {
+    explicit move_only(int n) : value(n) {}
+    move_only(move_only&&) = default;
+    int value;
+};
+
+TYPED_TEST(WithStopToken, G12_ResultsAndExceptionsComeThrough) {
+    TypeParam source;
+    auto throws = []() -> task<> {
+        co_await io::nop();
+        throw std::runtime_error("through");
+    };
+    EXPECT_THROW(coil::run(throws(), source.get_token()), std::runtime_error);
+    auto gives = []() -> task<move_only> { co_return move_only(7); };
+    EXPECT_EQ(coil::run(gives(), source.get_token()).value, 7);
+    static int global = 3;
+    auto refers = []() -> task<int&> { co_return global; };
+    EXPECT_EQ(&coil::run(refers(), source.get_token()), &global);
+    int unhandled = 0;
+    io_context ctx(coil_test::with(
+        [&](auto& o) { o.on_unhandled_exception = [&](const auto&) { ++unhandled; }; }));
+    ctx.co_spawn(throws(), source.get_token());
+    ctx.run();
+    EXPECT_EQ(unhandled, 1);
+}
+
+TYPED_TEST(WithStopToken, G5_DestroyedWhileItWaits) {
+    const pipe_pair p;
+    TypeParam source;
+    {
+        io_context ctx;
+        auto stops = []() -> task<> {
+            co_await io::nop();
+            this_context().stop();
+        };
+        ctx.co_spawn(stops());
+        auto nested = [](int fd, auto token) -> task<> {
+            co_await with_stop_token(waits(fd), token);
+        };
+        ctx.co_spawn(nested(p.in, source.get_token()), source.get_token());
+        ctx.run();
+    }
+    { // never started
+        io_context ctx;
+        auto h = ctx.spawn(waits(p.in), source.get_token());
+    }
+    source.request_stop(); // nobody is left
+}
+
+TYPED_TEST(WithStopToken, G9_AStopThatRacesWithTheEnd) {
+    io_context ctx;
+    auto work = []() -> task<int> {
+        for (int i = 0; i < 3; ++i) {
+            if (const int r = co_await io::nop(); r < 0) {
+                co_return r;
+            }
+        }
+        co_return 0;
+    };
+    for (int i = 0; i < coil_test::rounds(300, 20'000); ++i) {
+        TypeParam source;
+        auto main = [&]() -> task<> {
+            std::thread other([&] { source.request_stop(); });
+            const int r = co_await with_stop_token(work(), source.get_token());
+            EXPECT_TRUE(r == 0 || r == -ECANCELED) << r;
+            other.join();
+        };
+        run_on(ctx, main());
+    }
+}
+
+TEST(WithStopTokenOfJthread, TheSourceMayEndFirst) {
+    const pipe_pair p;
+    std::jthread worker(
+        [&](const std::stop_token& stop) { EXPECT_EQ(coil::run(waits(p.in), stop), -ECANCELED); });
+    worker.request_stop();
+    worker.join();
+    std::optional<std::stop_source> source(std::in_place);
+    const std::stop_token token = source->get_token();
+    source.reset(); // nobody can ask any more
+    p.put("x");
+    EXPECT_EQ(coil::run(waits(p.in), token), 1);
+}
+
+} // namespace
