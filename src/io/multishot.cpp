@@ -1,7 +1,9 @@
 #include <coil/io/multishot.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <utility>
 
 #include <unistd.h>
@@ -56,10 +58,11 @@ int poll_stream::prepare(uring::sqe& request) noexcept {
 }
 
 int timeout_stream::prepare(uring::sqe& request) noexcept {
-    // Linux 6.4; the next opcode came with 6.7.
-    const bool repeats = home().ring().supports(uring::opcode::waitid);
-    request =
-        repeats ? uring::prep::timeout_multishot(&interval_) : uring::prep::timeout(&interval_);
+    if (tick_ns_ == 0) {
+        tick_ns_ = detail::deadline_after(home().now_ns(), interval_ns_);
+    }
+    due_ = {tick_ns_ / 1'000'000'000, tick_ns_ % 1'000'000'000};
+    request = uring::prep::timeout(&due_, 0, uring::timeout_flag::abs);
     return 0;
 }
 
@@ -67,11 +70,10 @@ bool timeout_stream::arrived(detail::multishot_result& r) noexcept {
     if (r.value != -ETIME) {
         return true;
     }
-    if (!results().empty() && results().newest().value > 0) {
-        ++results().newest().value;
-        return false;
-    }
-    r.value = 1;
+    const std::int64_t late = std::max<std::int64_t>(home().now_ns() - tick_ns_, 0);
+    const std::int64_t ticks = 1 + late / interval_ns_;
+    tick_ns_ += ticks * interval_ns_;
+    r.value = static_cast<int>(std::min<std::int64_t>(ticks, INT_MAX));
     return true;
 }
 

@@ -1,6 +1,7 @@
 // read_multishot: what can be polled and is not a socket.
 
 #include "io/stream_support.hpp"
+#include "support/fault_environment.hpp"
 
 #include <fstream>
 
@@ -79,6 +80,7 @@ TEST_P(ReadStream, RecordsAreNotCut) {
 }
 
 TEST_P(ReadStream, ARegularFileIsRefusedWhereMultishotReadsAre) {
+    COIL_SKIP_UNDER_FAULTS("a multishot read may become a plain one");
     auto main = [](bool multishot) -> task<> {
         buffer_pool pool(pool_of(2, 64));
         const descriptor file{::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};

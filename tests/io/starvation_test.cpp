@@ -1,6 +1,7 @@
 // A pool without a free buffer: streams wait until one is given back, and none is forgotten.
 
 #include "io/stream_support.hpp"
+#include "support/fault_environment.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -46,7 +47,7 @@ TEST_P(Starvation, G6_AStreamWaitsUntilALeaseIsGivenBack) {
 
 TEST_P(Starvation, G7_ManyStreamsAreFedInTheOrderInWhichTheyStarved) {
     constexpr int streams = 20;
-    auto main = [](bool rings) -> task<> {
+    auto main = []() -> task<> {
         buffer_pool pool(pool_of(1, 64));
         std::deque<socket_pair> sockets(streams + 1);
         std::vector<int> order;
@@ -73,10 +74,11 @@ TEST_P(Starvation, G7_ManyStreamsAreFedInTheOrderInWhichTheyStarved) {
             co_await each;
         }
         EXPECT_EQ(order.size(), static_cast<std::size_t>(streams));
-        EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << rings;
+        EXPECT_TRUE(coil_test::under_faults() || std::is_sorted(order.begin(), order.end()))
+            << "delays may change the order";
         EXPECT_EQ(pool.available(), 1U);
     };
-    run(main(has_rings()));
+    run(main());
 }
 
 TEST_P(Starvation, G6_AFedStreamWithoutDataDoesNotStarveTheOthers) {

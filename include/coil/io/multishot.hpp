@@ -78,8 +78,7 @@ private:
 /// See timeout_multishot.
 class timeout_stream final : detail::multishot_source {
 public:
-    explicit timeout_stream(std::int64_t ns) noexcept
-        : interval_{ns / 1'000'000'000, ns % 1'000'000'000} {}
+    explicit timeout_stream(std::int64_t ns) noexcept : interval_ns_(ns > 0 ? ns : 1) {}
     ~timeout_stream() { close(); }
 
     /// How often the time has passed since the last: at least once; or −errno.
@@ -95,7 +94,9 @@ private:
     int prepare(uring::sqe& request) noexcept override;
     bool arrived(detail::multishot_result& r) noexcept override;
 
-    uring::timespec interval_;
+    std::int64_t interval_ns_;
+    std::int64_t tick_ns_ = 0; // when the next is due; 0: nobody has asked yet
+    uring::timespec due_{};
 };
 
 /// accept4(2) again and again (IORING_OP_ACCEPT multishot, Linux 5.19; before, one request a
@@ -121,8 +122,9 @@ private:
     return {fd, events};
 }
 
-/// A tick every `interval` (IORING_OP_TIMEOUT multishot, Linux 6.4; before, from one next() to the
-/// following). It does not drift; ticks that nobody waited for are counted, not lost.
+/// A tick every `interval`, the first one after the first next() (IORING_OP_TIMEOUT, Linux 5.5; a
+/// request a tick, as the kernel's own repeated timeout is late by more and more, and stops while
+/// the context is busy). It does not drift; ticks that nobody waited for are counted, not lost.
 template <class Rep, class Period>
 [[nodiscard]] timeout_stream
 timeout_multishot(std::chrono::duration<Rep, Period> interval) noexcept {
