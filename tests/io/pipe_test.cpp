@@ -2,6 +2,7 @@
 
 #include "io/support.hpp"
 
+#include <filesystem>
 #include <string>
 
 #include <fcntl.h>
