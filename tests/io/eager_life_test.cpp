@@ -135,36 +135,6 @@ TEST_F(EagerLife, KeepsItsResultWhenWhoAwaitedItIsDestroyedBeforeItWentOn) {
     coil::run(main(p));
 }
 
-TEST_F(EagerLife, G3_WhoTakesOverIsStoppedToo_FromAnotherThread) {
-    // A stop from another thread is delivered to each of those who awaited it one after the other,
-    // and the last one does not go on before that.
-    const int rounds = coil_test::rounds(200, 5'000);
-    const pipe_pair p;
-    auto main = [rounds](const pipe_pair& pipe) -> task<> {
-        auto waits = [](any_eager& op) -> task<int> { co_return co_await op; };
-        for (int i = 0; i < rounds; ++i) {
-            char c = 0;
-            auto pending = std::make_unique<any_eager>(io::read(pipe.in, {&c, 1}));
-            auto first = spawn(waits(*pending));
-            co_await yield();
-            std::thread other([&] { first.cancel(); });
-            if (i % 2 == 0) {
-                co_await yield();
-                pipe.put("x"); // it may still win
-            }
-            const int result = co_await first;
-            other.join();
-            pending.reset();
-            if (result == -ECANCELED && i % 2 == 0) {
-                EXPECT_EQ(::read(pipe.in, &c, 1), 1);
-            } else if (i % 2 != 0) {
-                EXPECT_EQ(result, -ECANCELED);
-            }
-        }
-    };
-    coil::run(main(p));
-}
-
 TEST_F(EagerLife, G1_DestroyedWhileSomebodyAwaitsIt_WhoGoesOn) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
