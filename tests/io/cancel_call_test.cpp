@@ -1,6 +1,7 @@
 // io::cancel of an operation, of a descriptor, of everything; poll_remove and poll_update.
 
 #include "io/support.hpp"
+#include "support/fault_environment.hpp"
 #include "support/kernels.hpp"
 
 #include <memory>
@@ -195,7 +196,10 @@ TEST_F(CancelCall, PollRemoveAndUpdate) {
         EXPECT_EQ(co_await timeout(stream.next(), 1ms), -ECANCELED);
         EXPECT_EQ(co_await io::poll_update(stream, POLLOUT), 0);
         EXPECT_EQ(co_await stream.next() & POLLOUT, static_cast<int>(POLLOUT));
-        EXPECT_EQ(co_await io::poll_remove(stream), 0);
+        const int removed_stream = co_await io::poll_remove(stream);
+        EXPECT_TRUE(removed_stream == 0 ||
+                    (removed_stream == -ENOENT && coil_test::under_faults())) // it may have ended
+            << removed_stream;
     };
     coil::run(main(s));
 }
@@ -216,8 +220,10 @@ TEST_F(CancelCall, CountersSayWhatHappened) {
         EXPECT_EQ(co_await a, -ECANCELED);
         EXPECT_EQ(co_await b, -ECANCELED);
         EXPECT_EQ(this_context().metrics().back_pressure_waits, 0U);
-        EXPECT_EQ(this_context().metrics().refusals, 0U);
-        EXPECT_EQ(this_context().metrics().overflows, 0U);
+        if (!coil_test::under_faults()) { // of which these are two
+            EXPECT_EQ(this_context().metrics().refusals, 0U);
+            EXPECT_EQ(this_context().metrics().overflows, 0U);
+        }
     };
     run_on(ctx, main(p));
 }

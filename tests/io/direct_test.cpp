@@ -251,7 +251,7 @@ TEST_F(Direct, AnotherThreadsRunAndAnotherContextHaveTheirOwn) {
     const int slot = run_on(a, makes(p));
     EXPECT_GE(slot, 64);
     EXPECT_EQ(run_on(b, uses(slot)), -ENOTCONN) << "its own";
-    run_on(a, makes(p)); // wait: the first run's are still there
+    run_on(a, makes(p)); // the same table: this thread ran it before
     std::thread([&] { EXPECT_EQ(run_on(a, uses(slot)), -ENOTCONN) << "a new table"; }).join();
     left.reset();
 }
