@@ -86,10 +86,15 @@ void multishot_source::deliver(multishot_result r) noexcept {
     if (is_waited_for()) {
         awaiter_->end();
     }
-    if (is_active() && !pausing_ && (error_ != 0 || results_.size() >= high_water)) {
+    if (is_active() && !pausing_ && has_enough()) {
         pausing_ = true;
         cancel();
     }
+}
+
+bool multishot_source::has_enough() const noexcept {
+    return error_ != 0 || results_.size() >= high_water ||
+           (results_.size() >= scarce_water && is_scarce());
 }
 
 void multishot_source::close() noexcept {

@@ -255,6 +255,34 @@ TEST_P(Starvation, ThePoolGrowsInsteadUpToItsLimit) {
     run(main(s));
 }
 
+TEST_P(Starvation, G6_AStreamThatNobodyReadsLeavesBuffersForOthers) {
+    auto main = []() -> task<> {
+        constexpr int pieces = 100;
+        buffer_pool pool(pool_of(16, 64));
+        const socket_pair a;
+        const socket_pair b;
+        auto unread = io::recv_multishot(a.a, pool);
+        auto read = io::recv_multishot(b.a, pool);
+        EXPECT_EQ((co_await timeout(unread.next(), 0ms)).result(), -ECANCELED);
+        for (int i = 0; i < pieces; ++i) {
+            put(a.b, full);
+            co_await some_turns(2);
+        }
+        put(b.b, full);
+        EXPECT_EQ((co_await timeout(read.next(), 10s)).result(), 64);
+        for (std::size_t received = 0; received < pieces * 64;) {
+            auto chunk = co_await timeout(unread.next(), 10s);
+            EXPECT_TRUE(chunk);
+            if (!chunk) {
+                break;
+            }
+            received += chunk->size();
+        }
+        EXPECT_EQ(pool.available(), pool.size());
+    };
+    run(main());
+}
+
 TEST_P(Starvation, G5_StopWhileStreamsStarve) {
     auto main = [](io_context& context, buffer_pool& pool, std::deque<socket_pair>& sockets,
                    buffer_lease& held) -> task<> {

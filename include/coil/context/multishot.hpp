@@ -80,12 +80,15 @@ private:
 /// - `prepare()`: fills the request; 0, or −errno to say instead of submitting it, or `wait` when
 ///   resume() will be called later;
 /// - `arrived()`: a completion came; false when it is to be ignored;
-/// - `discard()`: nobody will ask for this result.
+/// - `discard()`: nobody will ask for this result;
+/// - `is_scarce()`: others may soon wait for what its results hold.
 class multishot_source : io_wait {
 public:
     /// Results that wait before the request is cancelled, to be submitted again when they have been
     /// taken: a slow consumer slows the kernel down instead of filling memory.
     static constexpr std::size_t high_water = 64;
+    /// So few, when what they hold has become scarce.
+    static constexpr std::size_t scarce_water = 4;
 
     multishot_source(const multishot_source&) = delete;
     multishot_source& operator=(const multishot_source&) = delete;
@@ -104,6 +107,7 @@ protected:
     virtual int prepare(uring::sqe& request) noexcept = 0;
     virtual bool arrived(multishot_result& /*r*/) noexcept { return true; }
     virtual void discard(const multishot_result& /*r*/) noexcept {}
+    [[nodiscard]] virtual bool is_scarce() const noexcept { return false; }
 
     /// Cancels, waits until the kernel has let go, and discards what nobody took.
     void close() noexcept;
@@ -127,6 +131,7 @@ private:
     void on_result(const uring::cqe& completion) noexcept;
     void on_end() noexcept;
     void deliver(multishot_result r) noexcept;
+    [[nodiscard]] bool has_enough() const noexcept;
 
     ring_entry entry_;
     event_loop* home_ = nullptr;

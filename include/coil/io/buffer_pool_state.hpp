@@ -90,6 +90,9 @@ public:
     [[nodiscard]] std::size_t buffer_size() const noexcept { return buffer_size_; }
     [[nodiscard]] unsigned size() const noexcept { return count_; }
     [[nodiscard]] unsigned available() const noexcept { return ready_; }
+    [[nodiscard]] bool is_scarce() const noexcept {
+        return ready_ <= count_ / 4 && count_ + chunk_buffers_ > max_buffers_;
+    }
 
     void ring_gone() noexcept override;
 

@@ -56,6 +56,7 @@ private:
     int prepare(uring::sqe& request) noexcept final;
     bool arrived(multishot_result& r) noexcept final;
     void discard(const multishot_result& r) noexcept final;
+    [[nodiscard]] bool is_scarce() const noexcept final { return pool_.is_scarce(); }
 
     void look_at_descriptor() noexcept;
     [[nodiscard]] bool lacked_a_buffer(int result) noexcept;

@@ -20,9 +20,10 @@
 // and is awaited by one coroutine at a time. Nothing is asked of the kernel before the first
 // next(). A request that the kernel ends is made again by the following next(). When the pool has
 // no buffer, next() waits until one is given back (so do not hold all of them while you wait). Up
-// to 64 results may be waiting to be taken; then the kernel is stopped until they have been.
-// Destroying a stream cancels its request, waits until the kernel has let go, and drops what nobody
-// took.
+// to 64 results may be waiting to be taken, or 4 while the pool is short of buffers; then the
+// kernel is stopped until they have been. Destroying a stream cancels its request, waits until the
+// kernel has let go, and drops what nobody took; a next() that waits gives -ECANCELED. A stream
+// keeps no run() going: when no task is left its request is ended, and the next run makes it again.
 
 namespace coil {
 
@@ -154,7 +155,8 @@ private:
 
 /// recv(2) again and again (IORING_OP_RECV multishot, Linux 6.0; before, one request a piece).
 /// `pool` must outlive the call only. On datagram sockets each piece is a datagram, cut off when
-/// the buffer is shorter; an empty one looks like the end: use recvmsg_multishot there.
+/// the buffer is shorter; an empty one looks like the end: use recvmsg_multishot there. (A direct
+/// descriptor may be one, for all that is known: its streams do not share an incremental pool.)
 [[nodiscard]] inline recv_stream recv_multishot(descriptor fd, buffer_pool& pool,
                                                 int flags = 0) noexcept {
     return {fd, pool, flags};
@@ -168,7 +170,8 @@ private:
 
 /// recvmsg(2) again and again (IORING_OP_RECVMSG multishot, Linux 6.0; before, one request a
 /// message). Each buffer holds 16 bytes of the kernel's, `name_room` bytes for the sender's
-/// address, `control_room` for control data, and the message.
+/// address, `control_room` for control data, and the message; control() is aligned for cmsg(3) when
+/// `name_room` is a multiple of 8. The end of a stream socket's data is an empty message.
 [[nodiscard]] inline recvmsg_stream
 recvmsg_multishot(descriptor fd, buffer_pool& pool, int flags = 0,
                   unsigned name_room = sizeof(::sockaddr_storage),
