@@ -1,6 +1,7 @@
 // Idle means zero CPU, whatever the policy; and every policy does the same work.
 
 #include "support/descriptors.hpp"
+#include "support/fault_environment.hpp"
 #include "support/run.hpp"
 
 #include <string>
@@ -76,7 +77,8 @@ TEST_P(IdlePolicy, SleepsAreNeitherEarlyNorLate) {
         }
         co_return least;
     };
-    EXPECT_LT(coil_test::run_on(ctx_, nap()), 5ms);
+    const auto least = coil_test::run_on(ctx_, nap());
+    EXPECT_TRUE(least < 5ms || coil_test::under_faults()) << least.count() << " ns";
 }
 
 TEST_P(IdlePolicy, AnotherThreadWakesIt) {
