@@ -1,0 +1,211 @@
+// The beginning and the end of a loop and of its ring.
+
+#include "event_loop_enter.hpp"
+
+#include <coil/context/default_kernel.hpp>
+#include <coil/context/event_loop.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace coil::detail {
+
+namespace {
+
+uring::ring_options ring_options_for(const io_context_options& options) {
+    uring::ring_options wanted;
+    wanted.entries = options.entries;
+    wanted.cq_entries = options.cq_entries != 0 ? options.cq_entries : 8 * options.entries;
+    wanted.start_disabled = true; // run() decides which thread it is
+    if ((options.setup_flags & uring::setup::sqpoll) != 0) {
+        // A polling kernel thread excludes running completions on ours.
+        wanted.setup_flags &= ~(uring::setup::defer_taskrun | uring::setup::coop_taskrun |
+                                uring::setup::taskrun_flag);
+    }
+    wanted.setup_flags |= options.setup_flags;
+    return wanted;
+}
+
+/// A number that no other thread ever has. A thread's id would not do: it comes back, and the
+/// kernel still takes the ring of a thread that ended for that thread's alone.
+std::uint64_t this_thread_number() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    constinit thread_local std::uint64_t mine = 0;
+    if (mine == 0) {
+        mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
+    return mine;
+}
+
+} // namespace
+
+kernel_factory& default_kernel_factory() noexcept {
+    static kernel_factory factory;
+    return factory;
+}
+
+event_loop::event_loop(io_context& context, const io_context_options& options)
+    : limit_(options.max_in_flight), max_in_flight_(options.max_in_flight), idle_(options.idle),
+      context_(context), options_(options) {
+    if (options.kernel == kernel_kind::epoll) {
+        throw std::system_error(ENOSYS, std::generic_category(),
+                                "coil: the epoll kernel is not available in this version");
+    }
+    open_ring();
+    wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_fd_ < 0) {
+        throw std::system_error(errno, std::generic_category(), "coil: eventfd");
+    }
+}
+
+event_loop::~event_loop() {
+    // Nothing is in flight, but there may be tasks that never started, whose parameters'
+    // destructors may want the context.
+    event_loop* const outer = std::exchange(current_loop, this);
+    shut_down();
+    close_ring();
+    deliver_inbox(); // from those who found the ring still open
+    timers_.clear(); // of eager operations that have ended
+    current_loop = outer;
+    ::close(wake_fd_);
+}
+
+void event_loop::attach(ring_attachment& attachment) noexcept {
+    attachment.next_ = attachments_;
+    attachment.link_ = &attachments_;
+    if (attachments_ != nullptr) {
+        attachments_->link_ = &attachment.next_;
+    }
+    attachments_ = &attachment;
+}
+
+void event_loop::detach(ring_attachment& attachment) noexcept {
+    *attachment.link_ = attachment.next_;
+    if (attachment.next_ != nullptr) {
+        attachment.next_->link_ = attachment.link_;
+    }
+}
+
+void event_loop::close_ring() noexcept {
+    while (attachments_ != nullptr) {
+        ring_attachment& attachment = *attachments_;
+        detach(attachment);
+        attachment.ring_gone();
+    }
+    tables_.close();
+    listed_ring_.forget();
+    ring_.reset();
+}
+
+void event_loop::open_ring() {
+    close_ring();
+    if (options_.make_kernel) {
+        ring_.emplace(ring_options_for(options_), options_.make_kernel());
+    } else if (const kernel_factory& make = default_kernel_factory()) {
+        ring_.emplace(ring_options_for(options_), make());
+    } else {
+        ring_.emplace(ring_options_for(options_));
+    }
+    listed_ring_.remember(ring_->native_handle());
+    skips_completions_ = (ring_->features() & uring::feature::cqe_skip) != 0;
+    min_wait_ = (ring_->features() & uring::feature::min_timeout) != 0;
+    bound_to_ = 0;
+}
+
+/// The kernel gives a closed ring's memory back a while later: at RLIMIT_MEMLOCK the new one must
+/// wait for that.
+void event_loop::reopen_ring() {
+    constexpr int attempts = 50;
+    for (int attempt = 1;; ++attempt) {
+        try {
+            open_ring();
+            return;
+        } catch (const std::system_error& e) {
+            if (e.code() != std::errc::not_enough_memory || attempt == attempts) {
+                throw;
+            }
+        }
+        const std::timespec pause{0, 2'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+}
+
+void event_loop::bind_to_this_thread() {
+    if (ring_ && bound_to_ == this_thread_number()) {
+        return;
+    }
+    if (!ring_ || bound_to_ != 0) {
+        reopen_ring(); // the kernel lets only one thread ever use a SINGLE_ISSUER ring; nothing is
+                       // in it
+    }
+    if (const int error = ring_->enable(); error < 0) {
+        throw std::system_error(-error, std::generic_category(), "coil: enabling the ring");
+    }
+    bound_to_ = this_thread_number();
+}
+
+/// One request for all that is in flight, so that what takes long to cancel is waited for together.
+/// An accelerator only: each destroyed frame makes sure of its own. The kernel searches all of them
+/// for each that it cancels, so many are left to the frames, whose requests it finds by a hash.
+void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
+    if (in_flight_ == 0 || in_flight_ > at_most || !make_room(1)) {
+        return;
+    }
+    uring::sqe* entry = ring_->acquire();
+    *entry = uring::prep::cancel_any();
+    entry->user_data = static_cast<std::uint64_t>(completion_kind::ignore);
+    ring_->commit(entry);
+    enter(0, nullptr, 0);
+    reap();
+}
+
+void event_loop::shut_down() noexcept {
+    constexpr std::uint32_t many = 1024;
+    ending_ = true;
+    // Only run() leaves something in flight behind, and it ends with a shutdown on its own thread.
+    if (on_owner_thread()) {
+        cancel_queued();
+        cancel_everything(many);
+    }
+    do {
+        deliver_inbox();
+        ready_.clear();
+        while (!roots_.empty()) {
+            promise_base& root = *roots_.first();
+            root_list::remove(root);
+            ready_.clear();
+            root.observer().abandoned(root);
+        }
+    } while (!inbox_.empty());
+    ready_.clear();
+    if (on_owner_thread()) {
+        end_what_no_frame_owns();
+    }
+    ready_.clear();
+    ending_ = false;
+}
+
+/// Frames have ended what they own. Eager operations and streams may live elsewhere: nothing of
+/// them outlives the run either.
+void event_loop::end_what_no_frame_owns() noexcept {
+    const bool was_ending = std::exchange(ending_, true);
+    while (in_flight_ > 0 || !queued_.empty()) {
+        cancel_everything(UINT32_MAX);
+        const uring::timespec soon{0, 1'000'000};
+        enter(1, &soon, 0);
+        reap();
+        retry_cancels();
+        cancel_queued();
+    }
+    ending_ = was_ending;
+}
+
+} // namespace coil::detail
