@@ -117,6 +117,12 @@ inline constexpr auto single_operations = std::tuple{
            [](operand o, auto use) {
                use(io::tee(o.w.pipe().in, o.w.other_pipe().out, o.size(), SPLICE_F_NONBLOCK));
            }},
+    single{waiting::no,
+           [](operand, auto use) { use(io::openat_direct(AT_FDCWD, "/dev/null", O_RDWR)); }},
+    single{waiting::no, [](operand, auto use) { use(io::socket_direct(AF_UNIX, SOCK_STREAM)); }},
+    single{waiting::no, [](operand o, auto use) { use(io::register_file(o.w.pipe().in)); }},
+    single{waiting::yes,
+           [](operand o, auto use) { use(io::accept_direct(o.w.listener().socket)); }},
 };
 
 inline constexpr std::size_t single_count = std::tuple_size_v<decltype(single_operations)>;
@@ -143,21 +149,40 @@ inline std::chrono::microseconds random_time(random_source& r) {
     return std::chrono::microseconds(r.one_in(4) ? 0 : r.below(usual));
 }
 
-/// Whether the descriptor in a result has to be closed by whoever got it.
-template <class Op>
-inline constexpr bool makes_descriptor = std::is_same_v<Op, coil::descriptor_operation>;
+/// What has to be done with a result by whoever got it.
+enum class result_is : std::uint8_t { a_number, a_descriptor, a_direct_descriptor };
 
-template <class Op, class Awaitable>
-task<int> await_last(world& w, lease buffer, Awaitable operation) {
+template <class Op>
+inline constexpr result_is result_of = result_is::a_number;
+template <>
+inline constexpr result_is result_of<coil::descriptor_operation> = result_is::a_descriptor;
+template <>
+inline constexpr result_is result_of<io::direct_operation> = result_is::a_direct_descriptor;
+template <>
+inline constexpr result_is result_of<decltype(io::register_file(0))> =
+    result_is::a_direct_descriptor;
+
+inline task<> close_result(world& w, result_is kind, int result) {
+    if (kind == result_is::a_descriptor && result >= 0) {
+        ::close(result);
+    } else if (kind == result_is::a_direct_descriptor && result >= 0) {
+        await_probe probe(w);
+        const int closed = co_await io::close(io::direct_descriptor(result));
+        probe.resumed();
+        // One that is not closed ends with the ring.
+        EXPECT_TRUE(closed == 0 || closed == -ECANCELED || w.faulty) << closed;
+    }
+}
+
+template <class Awaitable>
+task<int> await_last(world& w, lease buffer, result_is kind, Awaitable operation) {
     const witness here(w);
     await_probe probe(w);
     const int result = co_await std::move(operation);
     probe.resumed();
     buffer.check_received(result);
     EXPECT_GT(result, -4096);
-    if (makes_descriptor<Op> && result >= 0) {
-        ::close(result);
-    }
+    co_await close_result(w, kind, result);
     co_return result;
 }
 
@@ -173,35 +198,70 @@ task<int> await_other(world& w, lease buffer, Awaitable operation) {
     co_return result;
 }
 
+/// A barrier may wait for all that is in flight: where nobody stops the program that has limits.
+inline bool may_drain(const world& w, random_source& r) { return w.finite || r.one_in(8); }
+
 /// The ways to await an operation to its end. In a program that ends by itself, an operation that
 /// may wait has a limit.
 template <class Op>
 task<int> await_somehow(world& w, random_source& r, Op op, lease buffer, waiting kind) {
+    constexpr result_is result = result_of<Op>;
     const bool limit = w.finite && kind != waiting::no;
-    const unsigned ways = !limit ? 9 : kind == waiting::in_a_worker ? 3 : 5;
+    const unsigned ways = !limit ? 20 : kind == waiting::in_a_worker ? 7 : 10;
+    const auto time = random_time(r);
     switch (r.below(ways)) {
     case 0:
-        co_return co_await await_last<Op>(w, std::move(buffer),
-                                          coil::timeout(std::move(op), random_time(r)));
+        co_return co_await await_last(w, std::move(buffer), result,
+                                      coil::timeout(std::move(op), time));
     case 1:
-        co_return co_await await_last<Op>(
-            w, std::move(buffer), coil::timeout(io::nop() && std::move(op), random_time(r)));
+        co_return co_await await_last(w, std::move(buffer), result,
+                                      coil::timeout(io::nop() && std::move(op), time));
     case 2:
         co_return co_await await_other(w, std::move(buffer),
-                                       coil::timeout(std::move(op) && io::nop(), random_time(r)));
+                                       coil::timeout(std::move(op) && io::nop(), time));
     case 3:
-        co_return co_await await_other(w, std::move(buffer),
-                                       coil::timeout(std::move(op), random_time(r)) && io::nop());
+        co_return co_await await_other(
+            w, std::move(buffer), coil::timeout(coil::hard_link(std::move(op), io::nop()), time));
     case 4:
-        co_return co_await await_last<Op>(
-            w, std::move(buffer), io::nop() && coil::timeout(std::move(op), random_time(r)));
+        co_return co_await await_last(
+            w, std::move(buffer), result,
+            coil::timeout(coil::hard_link(io::nop(), std::move(op)), time));
     case 5:
+        if (may_drain(w, r)) {
+            co_return co_await await_last(w, std::move(buffer), result,
+                                          io::drain(coil::timeout(std::move(op), time)));
+        }
+        co_return co_await await_last(w, std::move(buffer), result,
+                                      coil::timeout(std::move(op), time));
+    case 6:
+        co_return co_await await_last(w, std::move(buffer), result,
+                                      coil::timeout(io::force_async(std::move(op)), time));
+    case 7:
+        co_return co_await await_other(w, std::move(buffer),
+                                       coil::timeout(std::move(op), time) && io::nop());
+    case 8:
+        co_return co_await await_last(w, std::move(buffer), result,
+                                      io::nop() && coil::timeout(std::move(op), time));
+    case 9:
+        co_return co_await await_other(
+            w, std::move(buffer), coil::hard_link(coil::timeout(std::move(op), time), io::nop()));
+    case 10:
         co_return co_await await_other(w, std::move(buffer),
                                        std::move(op) && io::fsync(w.file()) && io::nop());
-    case 6:
-        co_return co_await await_last<Op>(w, std::move(buffer), io::nop() && std::move(op));
+    case 11:
+        co_return co_await await_last(w, std::move(buffer), result, io::nop() && std::move(op));
+    case 12:
+        co_return co_await await_other(
+            w, std::move(buffer), coil::hard_link(std::move(op), io::fsync(w.file()), io::nop()));
+    case 13:
+        if (may_drain(w, r)) {
+            co_return co_await await_last(w, std::move(buffer), result, io::drain(std::move(op)));
+        }
+        co_return co_await await_last(w, std::move(buffer), result, std::move(op));
+    case 14:
+        co_return co_await await_last(w, std::move(buffer), result, io::force_async(std::move(op)));
     default:
-        co_return co_await await_last<Op>(w, std::move(buffer), std::move(op));
+        co_return co_await await_last(w, std::move(buffer), result, std::move(op));
     }
 }
 
@@ -213,21 +273,34 @@ coil_test::manual await_until_destroyed(world& w, lease buffer, Op op, int style
     const lease kept = std::move(buffer);
     await_probe probe(w);
     int result = -1;
+    result_is kind = result_of<Op>;
     switch (style) {
     case 0:
         result = co_await (std::move(op) && io::nop());
+        kind = result_is::a_number;
         break;
     case 1:
         result = co_await coil::timeout(std::move(op), limit);
         break;
     case 2:
         result = co_await (coil::timeout(std::move(op), limit) && io::nop() && io::nop());
+        kind = result_is::a_number;
+        break;
+    case 3:
+        result = co_await coil::hard_link(std::move(op), io::nop());
+        kind = result_is::a_number;
+        break;
+    case 4:
+        result = co_await io::drain(std::move(op));
+        break;
+    case 5:
+        result = co_await io::force_async(std::move(op));
         break;
     default:
         result = co_await std::move(op);
     }
     probe.resumed();
-    if (makes_descriptor<Op> && result >= 0 && style != 0 && style != 2) {
+    if (kind == result_is::a_descriptor && result >= 0) {
         ::close(result);
     }
 }

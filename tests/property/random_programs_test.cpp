@@ -89,6 +89,8 @@ coil::io_context_options random_options(random_source& r, bool faults) {
     o.entries = std::array{2U, 4U, 8U, 16U, 64U}.at(r.below(5));
     o.cq_entries = r.one_in(4) ? o.entries : 0;
     o.max_in_flight = std::array{1U, 2U, 5U, 100U, UINT32_MAX, UINT32_MAX}.at(r.below(6));
+    o.direct_descriptors = r.one_in(3) ? r.between(1, 4) : 256;
+    o.registered_buffers = r.one_in(3) ? 1 : 64;
     switch (r.below(5)) {
     case 0:
         o.idle = idle_policy::park();
@@ -191,7 +193,7 @@ void play_all_of(std::uint64_t seed, quarantine& blocks) {
             bool leftovers = false; // tasks of an earlier program, which may wait for ever
             for (unsigned i = 0; i < programs_per_context; ++i) {
                 const bool finite = r.one_in(3) && !leftovers;
-                worlds.push_back(std::make_unique<world>(ctx, blocks, finite, faults));
+                worlds.push_back(std::make_unique<world>(ctx, blocks, finite, faults, r.one_in(2)));
                 leftovers = play(*worlds.back(), r) || leftovers;
             }
         }

@@ -1,10 +1,14 @@
 #pragma once
 
+#include "property/eager_steps.hpp"
 #include "property/operations.hpp"
+#include "property/stream_steps.hpp"
 
 #include <array>
 #include <exception>
+#include <stop_token>
 #include <system_error>
+#include <thread>
 
 // What a task of a random program does, one step after the other.
 
@@ -92,7 +96,10 @@ inline task<> spawn_step(world& w, random_source& r, unsigned depth) {
 
 /// A frame that is destroyed while it waits, or before, or after.
 inline task<> destroy_step(world& w, random_source& r, unsigned depth) {
-    const auto style = static_cast<int>(r.below(5));
+    auto style = static_cast<int>(r.below(8));
+    if (style == 4 && !may_drain(w, r)) {
+        style = 7;
+    }
     const auto limit = random_time(r);
     std::optional<coil_test::manual> victim;
     with_random_operation(w, r, [&](auto op, lease buffer, waiting) {
@@ -193,8 +200,137 @@ inline task<> tcp_step(world& w, random_source& r, unsigned) {
     }
     const coil_test::descriptor peer(fd);
     lease buffer(w);
-    co_await (io::send(peer, source_data(100)) &&
-              coil::timeout(io::recv(client, buffer.receive(200)), random_time(r)));
+    switch (r.below(4)) {
+    case 0:
+        co_await (io::send_zc(peer, source_data(r.between(1, 10'000))) &&
+                  coil::timeout(io::recv(client, buffer.receive(200)), random_time(r)));
+        break;
+    case 1:
+        co_await live_eagerly(w, r, std::move(buffer), result_is::a_number, true,
+                              io::send_zc(peer, source_data(r.between(1, 10'000))));
+        break;
+    case 2:
+        co_await coil::timeout(io::send_zc(peer, source_data(60'000)), random_time(r));
+        break;
+    default:
+        co_await (io::send(peer, source_data(100)) &&
+                  coil::timeout(io::recv(client, buffer.receive(200)), random_time(r)));
+    }
+}
+
+/// What only the ring knows: made, used and closed in one chain or one by one.
+inline task<> direct_step(world& w, random_source& r, unsigned) {
+    lease buffer(w);
+    const auto& listener = w.listener();
+    const auto* const address = reinterpret_cast<const ::sockaddr*>(&listener.address);
+    await_probe probe(w);
+    if (r.one_in(2)) {
+        // Others may use the same slot at the same time.
+        const unsigned slot = r.below(3);
+        const io::direct_descriptor there(static_cast<int>(slot));
+        if (r.one_in(2)) {
+            co_await coil::timeout(io::socket_direct(AF_UNIX, SOCK_STREAM, 0, slot) &&
+                                       io::connect(there, address, listener.length) &&
+                                       io::close(there),
+                                   random_time(r));
+        } else {
+            co_await coil::hard_link(io::openat_direct(AT_FDCWD, "/dev/null", O_RDONLY, 0, slot),
+                                     io::close(there));
+        }
+        probe.resumed();
+        co_return;
+    }
+    const auto made = co_await io::register_file(w.file());
+    probe.resumed();
+    if (made < 0) {
+        EXPECT_TRUE(made == -ENFILE || made == -ECANCELED || w.faulty) << int{made};
+        co_return;
+    }
+    await_probe use(w);
+    if (r.one_in(3)) {
+        const int plain = co_await io::fixed_fd_install(made);
+        if (plain >= 0) {
+            ::close(plain);
+        }
+    } else {
+        const int n = co_await io::read(made, buffer.receive(r.between(1, 1024)), 0);
+        buffer.check_received(n);
+    }
+    use.resumed();
+    if (!r.one_in(4)) {
+        co_await close_result(w, result_is::a_direct_descriptor, made);
+    }
+}
+
+/// Registered for this one call; there may be no room for it.
+inline task<> fixed_step(world& w, random_source& r, unsigned) {
+    lease buffer(w);
+    const auto memory = buffer.receive(1024);
+    std::optional<io::registered_buffers> registered;
+    try {
+        registered.emplace(std::initializer_list<coil::mutable_buffer>{memory});
+    } catch (const std::system_error& e) {
+        EXPECT_TRUE(e.code().value() == ENFILE || w.faulty) << e.what();
+        co_return;
+    }
+    const auto part = (*registered)[0].first(r.between(1, 1024));
+    await_probe probe(w);
+    int n = 0;
+    switch (r.below(4)) {
+    case 0:
+        n = co_await coil::timeout(io::read_fixed(w.pipe().in, part), random_time(r));
+        break;
+    case 1:
+        n = co_await coil::timeout(io::nop() && io::read_fixed(w.sockets().a, part),
+                                   random_time(r));
+        break;
+    case 2: {
+        auto pending = coil::eager(io::read_fixed(w.file(), part, 0));
+        registered.reset(); // the kernel goes on with the memory that it knows
+        n = co_await pending;
+        break;
+    }
+    default:
+        n = co_await io::read_fixed(w.file(), part, 0);
+    }
+    probe.resumed();
+    buffer.check_received(n);
+}
+
+template <class Source>
+task<> stop_later(world& w, Source source, std::chrono::microseconds time) {
+    const witness here(w);
+    await_probe probe(w);
+    co_await coil::sleep_for(time);
+    probe.resumed();
+    source.request_stop();
+}
+
+/// A task that somebody else's token stops: before it begins, from inside, or from another thread.
+inline task<> stop_step(world& w, random_source& r, unsigned depth) {
+    std::stop_source source;
+    std::jthread other; // ends after whoever waits for the token
+    auto work = body(w, random_source(r()), depth + 1);
+    if (r.one_in(8)) {
+        other = std::jthread([source, time = random_time(r)]() mutable {
+            std::this_thread::sleep_for(time);
+            source.request_stop();
+        });
+    } else if (r.one_in(6)) {
+        source.request_stop();
+    } else if (!r.one_in(4)) {
+        coil::co_spawn(stop_later(w, source, random_time(r)));
+    }
+    switch (r.below(3)) {
+    case 0:
+        co_await tolerate(w, coil::with_stop_token(std::move(work), source.get_token()));
+        break;
+    case 1:
+        coil::co_spawn(std::move(work), source.get_token());
+        break;
+    default:
+        co_await tolerate(w, coil::spawn(std::move(work), source.get_token()));
+    }
 }
 
 /// What a step may be. A new kind is one function and one line here.
@@ -204,10 +340,17 @@ struct step_kind {
 };
 
 inline constexpr std::array step_kinds{
-    step_kind{40, &operation_step}, step_kind{6, &sleep_step},   step_kind{6, &yield_step},
-    step_kind{2, &throw_step},      step_kind{6, &child_step},   step_kind{10, &spawn_step},
-    step_kind{14, &destroy_step},   step_kind{3, &drop_step},    step_kind{4, &close_step},
-    step_kind{3, &pipe_step},       step_kind{5, &connect_step}, step_kind{1, &tcp_step},
+    step_kind{40, &operation_step},  step_kind{6, &sleep_step},
+    step_kind{6, &yield_step},       step_kind{2, &throw_step},
+    step_kind{6, &child_step},       step_kind{10, &spawn_step},
+    step_kind{14, &destroy_step},    step_kind{3, &drop_step},
+    step_kind{4, &close_step},       step_kind{3, &pipe_step},
+    step_kind{5, &connect_step},     step_kind{1, &tcp_step},
+    step_kind{20, &eager_step},      step_kind{12, &receive_step},
+    step_kind{6, &receive_all_step}, step_kind{4, &accept_stream_step},
+    step_kind{4, &poll_stream_step}, step_kind{2, &tick_step},
+    step_kind{5, &direct_step},      step_kind{4, &fixed_step},
+    step_kind{4, &stop_step},
 };
 
 inline const step_kind& random_step(random_source& r) {

@@ -107,8 +107,10 @@ private:
 /// What a program and its watchers share. The context's thread alone, except what says otherwise.
 class world {
 public:
-    world(coil::io_context& context, quarantine& blocks, bool ends_by_itself, bool faults)
-        : finite(ends_by_itself), faulty(faults), context_(context), blocks_(blocks) {}
+    world(coil::io_context& context, quarantine& blocks, bool ends_by_itself, bool faults,
+          bool incremental)
+        : finite(ends_by_itself), faulty(faults), context_(context), blocks_(blocks),
+          incremental_(incremental) {}
 
     coil::io_context& context() noexcept { return context_; }
     quarantine& blocks() noexcept { return blocks_; }
@@ -158,9 +160,21 @@ public:
     };
     const local_listener& listener() { return made(listener_); }
 
+    /// Few and small buffers, so that streams have to wait for them.
+    coil::buffer_pool& pool() {
+        if (!pool_) {
+            coil::buffer_pool_options options;
+            options.buffers = 4;
+            options.buffer_size = 128;
+            options.incremental = incremental_;
+            pool_.emplace(options);
+        }
+        return *pool_;
+    }
+
     /// Gives whatever still waits for data something to wake up and write to its buffer.
-    void stir() {
-        const auto data = source_data(512);
+    void stir(std::size_t size = 512) {
+        const auto data = source_data(size);
         if (pipe_) {
             feed(pipe_->out, data);
         }
@@ -197,6 +211,8 @@ private:
     std::optional<coil_test::socket_pair> sockets_;
     std::optional<coil_test::descriptor> file_;
     std::optional<local_listener> listener_;
+    const bool incremental_;
+    std::optional<coil::buffer_pool> pool_;
 };
 
 /// A local of a coroutine: counted, and lost memory if the frame is never destroyed.

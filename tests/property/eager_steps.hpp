@@ -1,0 +1,140 @@
+#pragma once
+
+#include "property/operations.hpp"
+
+#include <cerrno>
+#include <optional>
+
+// Operations that are started before anybody awaits them.
+
+namespace property {
+
+/// Awaits somebody else's eager operation. It may be destroyed meanwhile, and so may the operation.
+template <class Eager>
+coil_test::manual await_shared(world& w, Eager& pending, std::optional<int>& result) {
+    const witness here(w);
+    await_probe probe(w);
+    const int got = co_await pending;
+    probe.resumed();
+    result = got;
+}
+
+inline task<> pause(world& w, random_source& r) {
+    await_probe probe(w);
+    switch (r.below(3)) {
+    case 0:
+        co_await coil::yield();
+        break;
+    case 1:
+        co_await coil::sleep_for(random_time(r));
+        break;
+    default:
+        break;
+    }
+    probe.resumed();
+}
+
+/// `own`: the result is that of the buffer's operation, else a nop's.
+template <class Awaitable>
+task<> live_eagerly(world& w, random_source& r, lease buffer, result_is kind_of_own, bool own,
+                    Awaitable op) {
+    using eager = coil::eager_operation<typename Awaitable::element_type>;
+    const witness here(w);
+    const lease kept = std::move(buffer);
+    const result_is kind = own ? kind_of_own : result_is::a_number;
+    std::optional<int> result;
+    std::optional<coil_test::manual> sharer;
+    std::optional<eager> pending;
+    pending.emplace(std::move(op));
+    co_await pause(w, r);
+    if (r.one_in(4)) {
+        pending->cancel();
+    }
+    if (r.one_in(6)) {
+        await_probe probe(w);
+        const int answer = co_await io::cancel(*pending);
+        probe.resumed();
+        EXPECT_TRUE(answer == 0 || answer == -ENOENT || answer == -EALREADY ||
+                    answer == -ECANCELED || w.faulty)
+            << answer;
+    }
+    if (r.one_in(5)) {
+        co_return; // dropped
+    }
+    if (r.one_in(3)) {
+        sharer.emplace(await_shared(w, *pending, result));
+        sharer->start();
+        co_await pause(w, r);
+        if (r.one_in(4)) {
+            const bool orphaned = !sharer->done();
+            pending.reset();
+            if (orphaned && !result && r.one_in(2)) {
+                // What it waits for has gone.
+                for (unsigned turns = 0; turns < 3 && !sharer->done(); ++turns) {
+                    await_probe probe(w);
+                    co_await coil::yield();
+                    probe.resumed();
+                }
+                EXPECT_TRUE(sharer->done());
+            }
+            if (result && !orphaned) {
+                co_await close_result(w, kind, *result);
+            } else if (result && *result >= 0) {
+                EXPECT_TRUE(kind == result_is::a_number) << "G4: of an operation that was dropped";
+            }
+            co_return;
+        }
+        if (r.one_in(2)) {
+            pending->cancel();
+        }
+        sharer->destroy();
+    }
+    if (!result) {
+        await_probe probe(w);
+        result = co_await *pending;
+        probe.resumed();
+    }
+    EXPECT_GT(*result, -4096);
+    if (own) {
+        kept.check_received(*result);
+        co_await close_result(w, kind, *result);
+    } else {
+        EXPECT_LE(*result, 0) << "a nop's or a failure";
+    }
+}
+
+template <class Op>
+task<> eager_somehow(world& w, random_source& r, Op op, lease buffer, waiting kind) {
+    constexpr result_is result = result_of<Op>;
+    const bool limit = w.finite && kind != waiting::no;
+    const auto time = random_time(r);
+    switch (r.below(limit ? 3 : 6)) {
+    case 0:
+        co_await live_eagerly(w, r, std::move(buffer), result, true,
+                              coil::timeout(std::move(op), time));
+        break;
+    case 1:
+        co_await live_eagerly(w, r, std::move(buffer), result, true,
+                              coil::timeout(io::nop() && std::move(op), time));
+        break;
+    case 2:
+        co_await live_eagerly(w, r, std::move(buffer), result, false,
+                              coil::timeout(coil::hard_link(std::move(op), io::nop()), time));
+        break;
+    case 3:
+        co_await live_eagerly(w, r, std::move(buffer), result, false, std::move(op) && io::nop());
+        break;
+    default:
+        co_await live_eagerly(w, r, std::move(buffer), result, true, std::move(op));
+    }
+}
+
+inline task<> eager_step(world& w, random_source& r, unsigned) {
+    std::optional<task<>> life;
+    with_random_operation(w, r, [&](auto op, lease buffer, waiting kind) {
+        life.emplace(eager_somehow(w, r, std::move(op), std::move(buffer), kind));
+    });
+    co_await std::move(*life);
+}
+
+} // namespace property
