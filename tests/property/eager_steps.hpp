@@ -9,14 +9,33 @@
 
 namespace property {
 
+/// What a sharer got. When nobody takes it, because the frames end first, it is closed.
+class shared_result {
+public:
+    explicit shared_result(result_is kind) : kind_(kind) {}
+    shared_result(const shared_result&) = delete;
+    ~shared_result() {
+        if (value_ && *value_ >= 0 && kind_ == result_is::a_descriptor) {
+            ::close(*value_);
+        }
+    }
+    void set(int value) { value_ = value; }
+    [[nodiscard]] bool is_there() const { return value_.has_value(); }
+    int take() { return std::exchange(value_, std::nullopt).value(); }
+
+private:
+    result_is kind_;
+    std::optional<int> value_;
+};
+
 /// Awaits somebody else's eager operation. It may be destroyed meanwhile, and so may the operation.
 template <class Eager>
-coil_test::manual await_shared(world& w, Eager& pending, std::optional<int>& result) {
+coil_test::manual await_shared(world& w, Eager& pending, shared_result& result) {
     const witness here(w);
     await_probe probe(w);
     const int got = co_await pending;
     probe.resumed();
-    result = got;
+    result.set(got);
 }
 
 inline task<> pause(world& w, random_source& r) {
@@ -42,7 +61,7 @@ task<> live_eagerly(world& w, random_source& r, lease buffer, result_is kind_of_
     const witness here(w);
     const lease kept = std::move(buffer);
     const result_is kind = own ? kind_of_own : result_is::a_number;
-    std::optional<int> result;
+    shared_result result(kind);
     std::optional<coil_test::manual> sharer;
     std::optional<eager> pending;
     pending.emplace(std::move(op));
@@ -68,7 +87,7 @@ task<> live_eagerly(world& w, random_source& r, lease buffer, result_is kind_of_
         if (r.one_in(4)) {
             const bool orphaned = !sharer->done();
             pending.reset();
-            if (orphaned && !result && r.one_in(2)) {
+            if (orphaned && r.one_in(2)) {
                 // What it waits for has gone.
                 for (unsigned turns = 0; turns < 3 && !sharer->done(); ++turns) {
                     await_probe probe(w);
@@ -77,11 +96,9 @@ task<> live_eagerly(world& w, random_source& r, lease buffer, result_is kind_of_
                 }
                 EXPECT_TRUE(sharer->done());
             }
-            if (result && !orphaned) {
-                co_await close_result(w, kind, *result);
-            } else if (result && *result >= 0) {
-                EXPECT_TRUE(kind == result_is::a_number) << "G4: of an operation that was dropped";
-            }
+            const int got = result.is_there() ? result.take() : -ECANCELED;
+            EXPECT_TRUE(!orphaned || got == -ECANCELED) << got;
+            co_await close_result(w, kind, got);
             co_return;
         }
         if (r.one_in(2)) {
@@ -89,17 +106,20 @@ task<> live_eagerly(world& w, random_source& r, lease buffer, result_is kind_of_
         }
         sharer->destroy();
     }
-    if (!result) {
+    int got = 0;
+    if (result.is_there()) {
+        got = result.take();
+    } else {
         await_probe probe(w);
-        result = co_await *pending;
+        got = co_await *pending;
         probe.resumed();
     }
-    EXPECT_GT(*result, -4096);
+    EXPECT_GT(got, -4096);
     if (own) {
-        kept.check_received(*result);
-        co_await close_result(w, kind, *result);
+        kept.check_received(got);
+        co_await close_result(w, kind, got);
     } else {
-        EXPECT_LE(*result, 0) << "a nop's or a failure";
+        EXPECT_LE(got, 0) << "a nop's or a failure";
     }
 }
 
