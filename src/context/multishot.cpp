@@ -59,6 +59,16 @@ void multishot_source::on_result(const uring::cqe& completion) noexcept {
     deliver({completion.res, completion.flags, 0});
 }
 
+/// The last result is there, but on_end() has to wait for the answer to a request to cancel. What
+/// the result holds of a shared buffer counts now: other streams' pieces of it come behind it.
+void multishot_source::on_early_end() noexcept {
+    if ((entry_.flags & uring::cqe_flag::buffer) == 0) {
+        return;
+    }
+    pausing_ = true; // on_end() then has no result of its own
+    deliver({std::exchange(entry_.result, -ECANCELED), std::exchange(entry_.flags, 0U), 0});
+}
+
 /// The request has ended. Whoever waits still wants the next result, unless the run ends: what is
 /// left of a stream then tells nothing of that in the next.
 void multishot_source::on_end() noexcept {

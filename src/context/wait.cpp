@@ -279,6 +279,9 @@ void io_wait::on_completion(ring_entry& entry) noexcept {
                 loop().end_alone();
             } else {
                 loop().left_multishot();
+                if (cancels_due_ > 0) {
+                    static_cast<multishot_source&>(*this).on_early_end();
+                }
             }
         }
         if (entries_ > 1 || first_->next != nullptr) {

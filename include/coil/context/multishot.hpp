@@ -129,6 +129,7 @@ private:
 
     void arm() noexcept;
     void on_result(const uring::cqe& completion) noexcept;
+    void on_early_end() noexcept;
     void on_end() noexcept;
     void deliver(multishot_result r) noexcept;
     [[nodiscard]] bool has_enough() const noexcept;
