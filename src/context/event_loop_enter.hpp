@@ -25,7 +25,10 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         auto& entry = *reinterpret_cast<ring_entry*>(address);
         constexpr std::uint32_t parts = uring::cqe_flag::more | uring::cqe_flag::notif;
         if ((completion.flags & parts) != 0) [[unlikely]] {
-            entry.owner->on_part(entry, completion);
+            if ((completion.flags & uring::cqe_flag::notif) == 0 ||
+                zero_copies_.awaits_notification(&entry)) {
+                entry.owner->on_part(entry, completion);
+            }
             break;
         }
         entry.result = completion.res;

@@ -276,6 +276,34 @@ TEST_F(ZeroCopyCompletions, G2_AFrameThatIsDestroyedWaitsForTheSecond) {
     coil_test::run_on(ctx, main());
 }
 
+TEST_F(ZeroCopyCompletions, G1_TheNotificationOfACancelledLinkIsNobodys) {
+    // What Linux posts for a send behind a failure: no mark on the result, and a notification.
+    auto main = [this]() -> task<> {
+        auto fails = []() -> task<int> {
+            co_return co_await (io::openat(-1, "", 0) && io::send_zc(3, "x"));
+        };
+        auto h = spawn(fails());
+        co_await io::nop();
+        post(-ECANCELED, 0);
+        EXPECT_EQ(co_await h, -ECANCELED);
+        post(0, notif); // nobody is there any more
+        co_await io::nop();
+        co_await io::nop();
+        auto again = spawn(fails()); // in the same memory, perhaps
+        co_await io::nop();
+        post(0, notif);
+        co_await io::nop();
+        EXPECT_FALSE(again.done()) << "it was not for this one";
+        post(1, more);
+        co_await io::nop();
+        EXPECT_FALSE(again.done());
+        post(0, notif);
+        EXPECT_EQ(co_await again, 1);
+    };
+    io_context ctx = context();
+    coil_test::run_on(ctx, main());
+}
+
 TEST_F(ZeroCopyCompletions, G2_AChainWaitsForItToo) {
     auto main = [this]() -> task<> {
         auto chain = []() -> task<int> { co_return co_await (io::send_zc(3, "x") && io::nop()); };

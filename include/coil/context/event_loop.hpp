@@ -7,6 +7,7 @@
 #include <coil/context/ring_tables.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/wait.hpp>
+#include <coil/context/zero_copy_set.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
 #include <coil/core/ready_queue.hpp>
@@ -119,6 +120,8 @@ public:
     void drain(const io_wait& wait) noexcept;
     void forget_retry(io_wait& wait) noexcept;
 
+    [[nodiscard]] zero_copy_set& zero_copies() noexcept { return zero_copies_; }
+
     // What is registered with the ring.
     int use_direct_descriptors() noexcept {
         return tables_.use_files(*ring_, options_.direct_descriptors);
@@ -209,6 +212,7 @@ private:
     std::int64_t retry_at_ns_ = 0;
     std::int64_t no_timer_before_ns_ = 0;
     root_list roots_;
+    zero_copy_set zero_copies_;
     ring_tables tables_;
     ring_attachment* attachments_ = nullptr;
     std::uint16_t buffer_group_ = 0;

@@ -261,8 +261,8 @@ private:
     bool one_by_one_ = false;     // the kernel lacks a call of the chain
     bool cancelling_ = false;
     bool cancel_missed_ = false; // one of the requests under way has found nothing
-    bool queued_ = false;   // in the loop's back-pressure queue, not yet submitted
-    bool retrying_ = false; // in the loop's queue of cancellations to ask for again
+    bool queued_ = false;        // in the loop's back-pressure queue, not yet submitted
+    bool retrying_ = false;      // in the loop's queue of cancellations to ask for again
 };
 
 } // namespace coil::detail

@@ -24,16 +24,19 @@ namespace coil {
 namespace detail {
 
 /// A call that the kernel refuses to leave without a completion, wherever in a chain it stands.
-class zero_copy_element : public io_element {
+class zero_copy_element : public io_element, zero_copy_node {
 public:
     static constexpr bool needs_result = true;
 
     using io_element::io_element;
 
     ring_entry& arm() noexcept {
+        event_loop& loop = required_loop();
         const auto call = static_cast<uring::opcode>(entry_.request.opcode);
-        if (!required_loop().ring().supports(call)) [[unlikely]] {
+        if (!loop.ring().supports(call)) [[unlikely]] {
             copy_instead();
+        } else {
+            loop.zero_copies().insert(*this, entry_);
         }
         return entry_;
     }
