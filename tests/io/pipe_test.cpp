@@ -110,8 +110,8 @@ TEST_F(Pipe, PipeMakesTwoDescriptorsWithFlags) {
 
 TEST_F(Pipe, G4_APipeThatNobodyReceivesIsClosed) {
     int fds[2] = {-1, -1};
-    auto makes = [](int (&to)[2]) -> task<> { co_await io::pipe(to); };
-    auto chain = [](int (&to)[2]) -> task<> { EXPECT_EQ(co_await (io::pipe(to) && io::nop()), 0); };
+    auto makes = [](int(&to)[2]) -> task<> { co_await io::pipe(to); };
+    auto chain = [](int(&to)[2]) -> task<> { EXPECT_EQ(co_await (io::pipe(to) && io::nop()), 0); };
     for (int i = 0; i < 20; ++i) {
         io_context ctx;
         ctx.co_spawn(makes(fds));

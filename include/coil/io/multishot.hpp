@@ -122,7 +122,7 @@ private:
     return {fd, events};
 }
 
-/// A tick every `interval`, the first one after the first next() (IORING_OP_TIMEOUT, Linux 5.5; a
+/// A tick every `interval`, the first one after the first next() (IORING_OP_TIMEOUT, Linux 5.4; a
 /// request a tick, as the kernel's own repeated timeout is late by more and more, and stops while
 /// the context is busy). It does not drift; ticks that nobody waited for are counted, not lost.
 template <class Rep, class Period>
