@@ -51,7 +51,8 @@ TYPED_TEST(WithStopToken, RequestedBefore_TheTaskRunsAndItsAwaitsAreCancelled) {
     int ran = 0;
     auto work = [](int& count) -> task<int> {
         ++count;
-        EXPECT_TRUE((co_await this_task::stop_token()).stop_requested());
+        const inplace_stop_token token = co_await this_task::stop_token();
+        EXPECT_TRUE(token.stop_requested());
         co_return co_await io::nop();
     };
     EXPECT_EQ(coil::run(work(ran), source.get_token()), -ECANCELED);

@@ -173,7 +173,9 @@ TEST_P(RecvStream, G3_CancelledFromElsewhereItSaysSoAndGoesOn) {
     buffer_pool pool;
     auto main = [](const socket_pair& pair, buffer_pool& p) -> task<> {
         auto incoming = io::recv_multishot(pair.a, p);
-        auto take = [](auto& in) -> task<int> { co_return (co_await in.next()).result(); };
+        auto take = [](io::recv_stream& in) -> task<int> {
+            co_return (co_await in.next()).result();
+        };
         auto taken = coil::spawn(take(incoming));
         co_await some_turns();
         EXPECT_EQ(co_await io::cancel(pair.a.operator int()), 1);
