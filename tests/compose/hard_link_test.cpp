@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 using namespace coil;
 using namespace std::chrono_literals;
@@ -233,12 +234,12 @@ void check_shape(std::uint64_t seed, int rounds) {
     io_context ctx;
     random_source random(coil_test::mixed(seed, Shape));
     for (int round = 0; round < rounds; ++round) {
-        const coil_test::descriptor file{
-            ::open(std::filesystem::temp_directory_path().c_str(), O_TMPFILE | O_RDWR, 0600)};
+        const coil_test::descriptor file{::memfd_create("chain", MFD_CLOEXEC)};
         calls c{file, silent.in, {}};
         std::string deeds;
         for (const place& p : places) {
-            deed d = random.chance(600) ? deed::writes : static_cast<deed>(random.below(5));
+            // Not never_ends: a limit behind a call that a worker did may never begin (G13).
+            deed d = random.chance(600) ? deed::writes : static_cast<deed>(random.below(4));
             if (d == deed::never_ends && !p.limited) {
                 d = deed::fails;
             }
