@@ -11,7 +11,7 @@
 namespace coil {
 
 namespace detail {
-class buffer_pool_state;
+class buffer_pool_state; // NOLINT(*-virtual-class-destructor): it is final
 class buffer_source;
 } // namespace detail
 
