@@ -53,8 +53,7 @@ kernel_factory& default_kernel_factory() noexcept {
 }
 
 event_loop::event_loop(io_context& context, const io_context_options& options)
-    : limit_(options.max_in_flight), max_in_flight_(options.max_in_flight), idle_(options.idle),
-      context_(context), options_(options) {
+    : limit_(options.max_in_flight), idle_(options.idle), context_(context), options_(options) {
     if (options.kernel == kernel_kind::epoll) {
         throw std::system_error(ENOSYS, std::generic_category(),
                                 "coil: the epoll kernel is not available in this version");

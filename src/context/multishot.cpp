@@ -1,19 +1,8 @@
 #include <coil/context/multishot.hpp>
 
-#include <cstdio>
-#include <cstdlib>
 #include <new>
 
 namespace coil::detail {
-
-namespace {
-
-[[noreturn]] void end_with(const char* what) noexcept {
-    std::fprintf(stderr, "coil: a multishot stream %s.\n", what);
-    std::abort();
-}
-
-} // namespace
 
 bool multishot_results::grow() noexcept {
     const std::size_t larger = 4 * capacity_;
@@ -136,10 +125,11 @@ bool multishot_awaiter::begin_waiting(event_loop& loop, std::coroutine_handle<> 
     if (source_->home_ == nullptr) {
         source_->home_ = &loop;
     } else if (source_->home_ != &loop) {
-        end_with("is awaited on another context than the one it began on");
+        end_with_misuse(
+            "a multishot stream is awaited on another context than the one it began on.");
     }
     if (source_->awaiter_ != nullptr) {
-        end_with("is awaited by two coroutines at once");
+        end_with_misuse("a multishot stream is awaited by two coroutines at once.");
     }
     if (token.stop_requested()) {
         refusal_ = -ECANCELED;

@@ -115,7 +115,7 @@ public:
     void left_flight(std::uint32_t entries) noexcept { in_flight_ -= entries; }
     void left_multishot() noexcept { --multishots_; }
     /// A wait that had to be alone in flight is over.
-    void end_alone() noexcept { limit_ = max_in_flight_; }
+    void end_alone() noexcept { limit_ = options_.max_in_flight; }
     /// Blocks until `wait` is no longer pending. Other completions are routed, no coroutine runs.
     void drain(const io_wait& wait) noexcept;
     void forget_retry(io_wait& wait) noexcept;
@@ -203,9 +203,8 @@ private:
     unsigned budget_ = 16;
     std::int64_t busy_since_ns_ = 0; // the turn before used its budget up, and ended then; else 0
     std::uint32_t in_flight_ = 0;    // SQEs whose completion will come, without the loop's own
-    std::uint32_t limit_;            // of in_flight_: max_in_flight_, or 0 behind an io::drain
+    std::uint32_t limit_;            // of in_flight_: max_in_flight, or 0 behind an io::drain
     std::uint32_t multishots_ = 0;   // of in_flight_: requests that do not end by themselves
-    const std::uint32_t max_in_flight_;
     timer_wheel timers_;
     fifo queued_;   // io_waits held back by a full queue or by max_in_flight
     fifo retrying_; // io_waits whose cancellation must be asked for again

@@ -40,7 +40,6 @@ class multishot_results {
 public:
     [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
     [[nodiscard]] std::size_t size() const noexcept { return count_; }
-    [[nodiscard]] multishot_result& newest() noexcept { return at(count_ - 1); }
 
     /// False when there is no memory for it.
     [[nodiscard]] bool push(const multishot_result& r) noexcept {

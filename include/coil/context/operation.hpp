@@ -22,9 +22,8 @@ namespace detail {
 /// - `needs_result`: somebody must see the result even inside a chain.
 /// - `result()`, after completion, makes what co_await gives.
 /// - `drop()`, after completion or without it: nobody will ask for the result.
-/// - `leave_behind()`, where there is one, instead of drop() in the middle of a chain that has
-/// ended
-///   and whose last result is asked for.
+/// - `leave_behind()`, where there is one, instead of drop() in the middle of a chain whose last
+///   result is asked for.
 ///
 /// This one is a plain Linux call: an SQE and an io_result.
 class io_element {

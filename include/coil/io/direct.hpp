@@ -5,6 +5,7 @@
 #include <coil/io/path_argument.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <cerrno>
 #include <cstdint>
 
 #include <fcntl.h>
@@ -25,14 +26,12 @@ namespace coil {
 
 namespace detail {
 
-/// A call whose result is a direct descriptor: one that nobody receives is closed (guarantee G4),
-/// except in the middle of a chain when the program has chosen its slot: later calls know it.
-class direct_element : public io_element {
+/// A call that puts a file into the table, which is made at the first one.
+class table_element : public io_element {
 public:
     static constexpr bool needs_result = true;
 
-    direct_element(const uring::sqe& request, std::uint32_t slot) noexcept
-        : io_element(request), slot_(slot) {}
+    using io_element::io_element;
 
     ring_entry& arm() noexcept {
         event_loop& loop = required_loop();
@@ -40,15 +39,37 @@ public:
         table_ = loop.direct_table();
         return entry_;
     }
-    [[nodiscard]] io::direct_descriptor result() noexcept {
-        if (entry_.result < 0) {
-            const bool no_table = table_error_ < 0 && entry_.result != -ECANCELED;
-            return io::direct_descriptor(no_table ? table_error_ : entry_.result);
-        }
-        return io::direct_descriptor(slot());
+
+protected:
+    /// What there is instead of a slot: why there is no table, or what the call said.
+    [[nodiscard]] io::direct_descriptor failure() const noexcept {
+        const bool no_table = table_error_ < 0 && entry_.result != -ECANCELED;
+        return io::direct_descriptor(no_table ? table_error_ : entry_.result);
     }
-    void drop() noexcept;
-    void leave_behind() noexcept {
+    /// Unless its table is gone, and the file with it.
+    void close_slot(int slot) const noexcept;
+
+private:
+    int table_error_ = 0;
+    std::uint64_t table_ = 0;
+};
+
+/// A call whose result is a direct descriptor: one that nobody receives is closed (guarantee G4),
+/// except in the middle of a chain when the program has chosen its slot: later calls know it.
+class direct_element : public table_element {
+public:
+    direct_element(const uring::sqe& request, std::uint32_t slot) noexcept
+        : table_element(request), slot_(slot) {}
+
+    [[nodiscard]] io::direct_descriptor result() const noexcept {
+        return entry_.result < 0 ? failure() : io::direct_descriptor(slot());
+    }
+    void drop() const noexcept {
+        if (entry_.completed && entry_.result >= 0) {
+            close_slot(slot());
+        }
+    }
+    void leave_behind() const noexcept {
         if (slot_ == uring::file_index_alloc) {
             drop();
         }
@@ -60,38 +81,30 @@ private:
     }
 
     std::uint32_t slot_;
-    int table_error_ = 0;
-    std::uint64_t table_ = 0;
 };
 
 /// A plain descriptor's file, put into the table.
-class register_file_element : public io_element {
+class register_file_element : public table_element {
 public:
-    static constexpr bool needs_result = true;
-
     explicit register_file_element(int fd) noexcept
-        : io_element(uring::prep::files_update(nullptr, 1, uring::file_index_alloc)), slot_(fd) {}
+        : table_element(uring::prep::files_update(nullptr, 1, uring::file_index_alloc)), slot_(fd) {
+    }
 
     ring_entry& arm() noexcept {
-        event_loop& loop = required_loop();
-        table_error_ = loop.use_direct_descriptors();
-        table_ = loop.direct_table();
         entry_.request.addr = reinterpret_cast<std::uintptr_t>(&slot_);
-        return entry_;
+        return table_element::arm();
     }
     [[nodiscard]] io::direct_descriptor result() const noexcept {
-        if (entry_.result != 1) {
-            const bool no_table = table_error_ < 0 && entry_.result != -ECANCELED;
-            return io::direct_descriptor(no_table ? table_error_ : entry_.result);
-        }
-        return io::direct_descriptor(slot_);
+        return entry_.result != 1 ? failure() : io::direct_descriptor(slot_);
     }
-    void drop() noexcept;
+    void drop() const noexcept {
+        if (entry_.completed && entry_.result == 1) {
+            close_slot(slot_);
+        }
+    }
 
 private:
     int slot_; // the descriptor, and then where it is
-    int table_error_ = 0;
-    std::uint64_t table_ = 0;
 };
 
 } // namespace detail
