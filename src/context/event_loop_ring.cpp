@@ -154,6 +154,9 @@ void event_loop::request_cancel(io_wait& wait) noexcept {
 }
 
 void event_loop::retry_cancel_later(io_wait& wait) noexcept {
+    if (wait.retrying_) {
+        return;
+    }
     if (retrying_.empty()) {
         retry_at_ns_ = now_ns() + cancel_retry_ns;
     }

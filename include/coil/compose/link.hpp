@@ -180,9 +180,9 @@ auto operator&&(A&& a, B&& b) noexcept {
 ///
 /// It may stand in a `&&` chain; what follows it there depends on its last operation. A stop or a
 /// timeout around it cancels the operation that is under way, and then each that follows, once it
-/// has started: one that does not wait, such as that close, takes place. Only what the kernel does
-/// not even start, because no call has such arguments (unknown flags), ends all of the chain,
-/// -ECANCELED.
+/// has started: one that neither waits nor takes one of the kernel's workers, such as that close,
+/// takes place. What the kernel does not even start, because no call has such arguments (unknown
+/// flags), ends all of the submission, -ECANCELED.
 template <ring_operation First, ring_operation... Rest>
 auto hard_link(First&& first, Rest&&... rest) noexcept {
     static_assert(!std::is_lvalue_reference_v<First> && (!std::is_lvalue_reference_v<Rest> && ...),

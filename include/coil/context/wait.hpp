@@ -165,6 +165,7 @@ struct alignas(8) ring_entry {
     std::uint32_t flags = 0;
     bool completed = false;
     bool ends_submission = false; // the following entry is submitted when this one has succeeded
+    bool goes_on_anyway = false;  // or, with this, when it has ended
 
     [[nodiscard]] ring_entry* next_in_submission() const noexcept {
         return ends_submission ? nullptr : next;
@@ -194,6 +195,10 @@ enum class completion_kind : std::uint64_t {
 /// The kernel goes on with a chain after some calls although they failed. Such a call ends what is
 /// submitted at once; the rest is submitted when it has succeeded. So does a call that may have to
 /// be done by the system call. A chain with a call that the kernel lacks goes entry by entry.
+///
+/// A kernel's worker that has executed one call goes on with the next, and blocks in it; a limit of
+/// that one may then never be armed. So a limited call behind one that a worker may execute begins
+/// a submission of its own.
 class io_wait : public wait_base {
 public:
     void cancel() noexcept;
@@ -242,6 +247,7 @@ private:
     void on_completion(ring_entry& entry) noexcept;
     void on_part(ring_entry& entry, const uring::cqe& completion) noexcept;
     void on_submission_complete() noexcept;
+    [[nodiscard]] bool start_rest(ring_entry& rest) noexcept;
     void on_cancel_answered(int answer) noexcept;
     void submit_without_opcode() noexcept;
     void answer_submission(int result) noexcept;

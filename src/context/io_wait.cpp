@@ -1,0 +1,187 @@
+// An await of the ring's: how it starts, is answered, cancelled and given up.
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/multishot.hpp>
+#include <coil/context/wait.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace coil::detail {
+
+namespace {
+
+/// What is held back by others may be what ends them.
+bool changes_others(const ring_entry& entry) noexcept {
+    if (entry.next != nullptr) {
+        return false;
+    }
+    const auto call = static_cast<uring::opcode>(entry.request.opcode);
+    return call == uring::opcode::async_cancel || call == uring::opcode::poll_remove;
+}
+
+} // namespace
+
+void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
+                    ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept {
+    begin(loop, waiter);
+    first_ = &first;
+    entries_ = entries;
+    completions_due_ = entries;
+    every_result_ = needs_every_result;
+    first.owner = this;
+    if ((first.request.flags & uring::sqe_flag::io_drain) != 0) [[unlikely]] {
+        // The loop keeps the order: the kernel refuses the flag on a ring that has ever used
+        // CQE_SKIP_SUCCESS, and would wait for the loop's own read of its wake-up descriptor.
+        first.request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::io_drain);
+        alone_ = true;
+    }
+    if (token.stop_requested()) {
+        fail(-ECANCELED);
+        return;
+    }
+    if (entries > 1) {
+        if (entries > loop.ring().sq_entries()) {
+            fail(-E2BIG); // a chain's entries are acquired together
+            return;
+        }
+        arrange_submission();
+    }
+    loop.submit(*this);
+    if (queued_ && !alone_ && changes_others(first)) [[unlikely]] {
+        loop.let_pass(*this);
+    }
+    if (pending()) {
+        observe<io_wait>(token);
+    }
+}
+
+/// What is to be submitted is answered without the kernel.
+void io_wait::answer_submission(int result) noexcept {
+    for (ring_entry* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
+        entry->result = result;
+        entry->completed = true;
+    }
+    completions_due_ = 0;
+    on_submission_complete();
+}
+
+/// Ends a wait of which nothing is in the kernel's hands.
+void io_wait::fail(int error) noexcept {
+    for (ring_entry* entry = first_; entry != nullptr; entry = entry->next) {
+        entry->result = error;
+        entry->completed = true;
+    }
+    completions_due_ = 0;
+    finish();
+    if (multishot_) [[unlikely]] {
+        static_cast<multishot_source&>(*this).on_end();
+    }
+}
+
+void io_wait::on_completion(ring_entry& entry) noexcept {
+    entry.completed = true;
+    if (one_completion_) {
+        // The kernel says no more: what came before this entry succeeded, what follows was
+        // cancelled.
+        for (ring_entry* later = entry.next; later != nullptr; later = later->next) {
+            later->result = -ECANCELED;
+            later->completed = true;
+        }
+        completions_due_ = 0;
+    } else {
+        --completions_due_;
+    }
+    if (completions_due_ == 0) {
+        loop().left_flight(entries_);
+        if (alone_ || multishot_) [[unlikely]] {
+            if (alone_) {
+                loop().end_alone();
+            } else {
+                loop().left_multishot();
+                if (cancels_due_ > 0) {
+                    static_cast<multishot_source&>(*this).on_early_end();
+                }
+            }
+        }
+        if (entries_ > 1 || first_->next != nullptr) {
+            on_submission_complete();
+        } else {
+            end_if_quiet();
+        }
+    }
+}
+
+void io_wait::on_part(ring_entry& entry, const uring::cqe& completion) noexcept {
+    if ((completion.flags & uring::cqe_flag::notif) != 0) {
+        on_completion(entry); // its result came before
+    } else if (multishot_) {
+        static_cast<multishot_source&>(*this).on_result(completion);
+    } else {
+        entry.result = completion.res;
+        entry.flags = completion.flags;
+    }
+}
+
+void io_wait::cancel() noexcept {
+    if (!pending() || cancelling_) {
+        return;
+    }
+    cancelling_ = true;
+    plain_ = false;
+    if (queued_) {
+        loop().dequeue(*this);
+        fail(-ECANCELED);
+        return;
+    }
+    loop().request_cancel(*this);
+}
+
+bool io_wait::cancel_here() noexcept {
+    const bool here = pending() && (queued_ || entries_ > 1 || first_->next != nullptr);
+    if (here) {
+        cancel();
+    }
+    return here;
+}
+
+void io_wait::on_cancel_answered(int answer) noexcept {
+    --cancels_due_;
+    cancel_missed_ = cancel_missed_ || answer < 0;
+    if (completions_due_ == 0) {
+        end_if_quiet();
+    } else if (cancels_due_ == 0 && std::exchange(cancel_missed_, false)) {
+        // Nothing was found to cancel, yet the wait is not over: the next entry of a chain is about
+        // to start, or a worker thread cannot be interrupted. Ask again.
+        loop().retry_cancel_later(*this);
+    }
+}
+
+void io_wait::end_if_quiet() noexcept {
+    if (cancels_due_ > 0) {
+        return; // their completions carry this wait's address
+    }
+    if (retrying_) {
+        loop().forget_retry(*this);
+    }
+    finish();
+    if (multishot_) [[unlikely]] {
+        static_cast<multishot_source&>(*this).on_end();
+    }
+}
+
+void io_wait::abandon() noexcept {
+    if (!loop().on_owner_thread()) {
+        std::fputs("coil: a suspended coroutine was destroyed on a thread other than its context's "
+                   "while the kernel still works for it.\n",
+                   stderr);
+        std::abort();
+    }
+    stop_observing();
+    cancel();
+    loop().drain(*this);
+}
+
+} // namespace coil::detail
