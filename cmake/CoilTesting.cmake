@@ -75,13 +75,16 @@ endfunction()
 # coil_add_compile_fail_tests(<folder>): every *.cpp there must be refused with the sentence of its first line, and be
 # accepted with -DCOIL_EXPECT_OK.
 function(coil_add_compile_fail_tests folder)
+    set(headers "${CMAKE_CURRENT_BINARY_DIR}/${folder}_headers")
+    set(compiler "${CMAKE_CXX_COMPILER}" "-std=c++${CMAKE_CXX_STANDARD}" "-I${PROJECT_SOURCE_DIR}/include")
+    set(check bash "${PROJECT_SOURCE_DIR}/tests/compile_fail/check.bash")
+    add_test(NAME compile_fail.headers COMMAND ${check} --precompile "${headers}" ${compiler})
+    set_tests_properties(compile_fail.headers PROPERTIES LABELS compile_fail FIXTURES_SETUP compile_fail_headers)
     file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
     foreach(source IN LISTS sources)
         get_filename_component(name "${source}" NAME_WE)
-        add_test(NAME compile_fail.${name}
-            COMMAND bash "${PROJECT_SOURCE_DIR}/tests/compile_fail/check.bash" "${source}"
-                "${CMAKE_CXX_COMPILER}" "-std=c++${CMAKE_CXX_STANDARD}" "-I${PROJECT_SOURCE_DIR}/include")
-        set_tests_properties(compile_fail.${name} PROPERTIES LABELS compile_fail)
+        add_test(NAME compile_fail.${name} COMMAND ${check} "${source}" "${headers}" ${compiler})
+        set_tests_properties(compile_fail.${name} PROPERTIES LABELS compile_fail FIXTURES_REQUIRED compile_fail_headers)
     endforeach()
 endfunction()
 

@@ -1,12 +1,21 @@
 #!/usr/bin/env bash
-# check.bash SOURCE COMPILER [FLAG...]
+# check.bash SOURCE HEADERS COMPILER [FLAG...]
+# check.bash --precompile HEADERS COMPILER [FLAG...]: makes HEADERS, a folder in which coil/coil.hpp is compiled already.
+#
 # SOURCE must not compile, and the compiler must say the sentence of its first line, "// expect: SENTENCE". With
 # -DCOIL_EXPECT_OK the same file must compile: so nothing but the tested line can be what is refused.
 set -u
 
-source=$1
-shift
-compile=("$@" -fsyntax-only -Wall -Wextra -Werror "$source")
+source=$1 headers=$2
+shift 2
+if [[ $source == --precompile ]]; then
+    mkdir -p "$headers"
+    echo '#include <coil/coil.hpp>' >"$headers/all.hpp"
+    # The name under which both compilers look for it.
+    "$@" -Wall -Wextra -Werror -x c++-header "$headers/all.hpp" -o "$headers/all.hpp.gch"
+    exit
+fi
+compile=("$@" -fsyntax-only -Wall -Wextra -Werror -include "$headers/all.hpp" "$source")
 
 read -r first < "$source"
 sentence=${first#// expect: }
