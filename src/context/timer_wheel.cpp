@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace coil::detail {
 
@@ -37,8 +38,9 @@ bool timer_wheel::allocate() noexcept {
 void timer_wheel::clear() noexcept {
     const auto empty = [this](auto& level) noexcept {
         for (timer_node*& head : level.slot) {
-            while (head != nullptr) {
-                detach(*head);
+            for (timer_node* node = std::exchange(head, nullptr); node != nullptr;
+                 node = node->next) {
+                node->link = nullptr;
                 --size_;
             }
         }
