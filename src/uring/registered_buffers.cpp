@@ -1,41 +1,28 @@
 #include <coil/uring/registered_buffers.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <new>
-#include <string>
-#include <system_error>
+#include <string_view>
 
 namespace coil::uring {
 namespace {
 
-std::string explain(int error, unsigned slots) {
-    const std::string what = "coil::uring::registered_buffers: a table of " +
-                             std::to_string(slots) + " slots was refused: ";
-    switch (error) {
-    case EINVAL:
-        if (slots == 0 || slots > registered_buffers::max_slots)
-            return what + "it can have 1 to 16384";
-        return what + "tables that can be changed need Linux 5.13";
-    case EBUSY:
-        return what + "a ring can have one at a time, and there is one";
-    case ENOMEM:
-        return what + "there is no memory for it";
-    case EEXIST:
-        return what + "the ring belongs to another thread";
-    default:
-        return what + "io_uring_register failed";
-    }
+std::string_view explain(int error, unsigned slots) noexcept {
+    if (error != EINVAL)
+        return {};
+    return slots == 0 || slots > registered_buffers::max_slots
+               ? "it can have 1 to 16384"
+               : "tables that can be changed need Linux 5.13";
 }
 
 } // namespace
 
 registered_buffers::registered_buffers(ring& r, unsigned slots) {
     if (const int error = setup(r, slots); error != 0)
-        throw std::system_error(-error, std::generic_category(), explain(-error, slots));
+        detail::registration::refused("registered_buffers", slots, -error, explain(-error, slots));
 }
 
 int registered_buffers::setup(ring& r, unsigned slots) noexcept {
@@ -64,12 +51,8 @@ int registered_buffers::setup(ring& r, unsigned slots) noexcept {
 }
 
 int registered_buffers::update(unsigned slot, std::span<const ::iovec> buffers) noexcept {
-    if (!table_)
-        return -EBADF;
-    if (slot > size() || buffers.size() > size() - slot)
-        return -EINVAL;
-    if (buffers.empty())
-        return 0;
+    if (const int error = table_.check(slot, buffers.size()); error != 0 || buffers.empty())
+        return error;
     rsrc_update2 arg{};
     arg.offset = slot;
     arg.data = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(buffers.data()));
@@ -78,20 +61,8 @@ int registered_buffers::update(unsigned slot, std::span<const ::iovec> buffers) 
 }
 
 int registered_buffers::clear(unsigned slot, unsigned count) noexcept {
-    if (!table_)
-        return -EBADF;
-    if (slot > size() || count > size() - slot)
-        return -EINVAL;
     constexpr std::array<::iovec, 32> empty{};
-    while (count != 0) {
-        const unsigned most = std::min<unsigned>(count, empty.size());
-        const int n = update(slot, {empty.data(), most});
-        if (n <= 0)
-            return n < 0 ? n : -EIO;
-        slot += static_cast<unsigned>(n);
-        count -= static_cast<unsigned>(n);
-    }
-    return 0;
+    return table_.clear(*this, empty, slot, count);
 }
 
 } // namespace coil::uring

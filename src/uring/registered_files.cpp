@@ -7,7 +7,6 @@
 #include <memory>
 #include <new>
 #include <string>
-#include <system_error>
 
 #include <sys/resource.h>
 
@@ -15,25 +14,16 @@ namespace coil::uring {
 namespace {
 
 std::string explain(int error, unsigned slots) {
-    const std::string what = "coil::uring::registered_files: a table of " + std::to_string(slots) +
-                             " slots was refused: ";
     ::rlimit limit{};
     switch (error) {
     case EINVAL:
-        return what + "it needs at least one";
+        return "it needs at least one";
     case EMFILE:
         if (slots > registered_files::max_slots || ::getrlimit(RLIMIT_NOFILE, &limit) != 0)
-            return what + "it can have 1048576 at most, and no more than RLIMIT_NOFILE (ulimit -n)";
-        return what + "RLIMIT_NOFILE is " + std::to_string(limit.rlim_cur) +
-               " (ulimit -n) and limits it";
-    case EBUSY:
-        return what + "a ring can have one at a time, and there is one";
-    case ENOMEM:
-        return what + "there is no memory for it";
-    case EEXIST:
-        return what + "the ring belongs to another thread";
+            return "it can have 1048576 at most, and no more than RLIMIT_NOFILE (ulimit -n)";
+        return "RLIMIT_NOFILE is " + std::to_string(limit.rlim_cur) + " (ulimit -n) and limits it";
     default:
-        return what + "io_uring_register failed";
+        return {};
     }
 }
 
@@ -41,7 +31,7 @@ std::string explain(int error, unsigned slots) {
 
 registered_files::registered_files(ring& r, unsigned slots) {
     if (const int error = setup(r, slots); error != 0)
-        throw std::system_error(-error, std::generic_category(), explain(-error, slots));
+        detail::registration::refused("registered_files", slots, -error, explain(-error, slots));
 }
 
 int registered_files::setup(ring& r, unsigned slots) noexcept {
@@ -71,12 +61,8 @@ int registered_files::setup(ring& r, unsigned slots) noexcept {
 }
 
 int registered_files::update(unsigned slot, std::span<const int> fds) noexcept {
-    if (!table_)
-        return -EBADF;
-    if (slot > size() || fds.size() > size() - slot)
-        return -EINVAL;
-    if (fds.empty())
-        return 0;
+    if (const int error = table_.check(slot, fds.size()); error != 0 || fds.empty())
+        return error;
     files_update arg{};
     arg.offset = slot;
     arg.fds = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(fds.data()));
@@ -84,21 +70,9 @@ int registered_files::update(unsigned slot, std::span<const int> fds) noexcept {
 }
 
 int registered_files::clear(unsigned slot, unsigned count) noexcept {
-    if (!table_)
-        return -EBADF;
-    if (slot > size() || count > size() - slot)
-        return -EINVAL;
     std::array<int, 64> empty{};
     empty.fill(-1);
-    while (count != 0) {
-        const unsigned most = std::min<unsigned>(count, empty.size());
-        const int n = update(slot, {empty.data(), most});
-        if (n <= 0)
-            return n < 0 ? n : -EIO;
-        slot += static_cast<unsigned>(n);
-        count -= static_cast<unsigned>(n);
-    }
-    return 0;
+    return table_.clear(*this, empty, slot, count);
 }
 
 int registered_files::alloc_range(unsigned first, unsigned count) noexcept {

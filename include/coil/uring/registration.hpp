@@ -3,7 +3,11 @@
 #include <coil/uring/abi.hpp>
 #include <coil/uring/kernel.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
+#include <string_view>
 #include <utility>
 
 namespace coil::uring::detail {
@@ -44,6 +48,35 @@ public:
     int control(register_op op, void* arg, unsigned count) const noexcept {
         return kernel_ != nullptr ? kernel_->control(op, arg, count) : -EBADF;
     }
+
+    /// 0, -EBADF where there is no table, -EINVAL where `count` slots from `slot` on go beyond it.
+    int check(unsigned slot, std::size_t count) const noexcept {
+        if (kernel_ == nullptr)
+            return -EBADF;
+        return slot > size_ || count > size_ - slot ? -EINVAL : 0;
+    }
+
+    /// What clear() of `owner`, whose table this is, does and answers. `empty`: what its update()
+    /// takes for slots without anything in them.
+    template <class Owner, class T, std::size_t N>
+    int clear(Owner& owner, const std::array<T, N>& empty, unsigned slot,
+              unsigned count) const noexcept {
+        if (const int error = check(slot, count); error != 0)
+            return error;
+        while (count != 0) {
+            const int n = owner.update(slot, {empty.data(), std::min<std::size_t>(count, N)});
+            if (n <= 0)
+                return n < 0 ? n : -EIO;
+            slot += static_cast<unsigned>(n);
+            count -= static_cast<unsigned>(n);
+        }
+        return 0;
+    }
+
+    /// Throws: the kernel answered `error` when a `type` asked for a table of `slots`. `cause` says
+    /// what that means to this type; where it is empty it means the same to all.
+    [[noreturn]] static void refused(std::string_view type, unsigned slots, int error,
+                                     std::string_view cause);
 
 private:
     kernel* kernel_ = nullptr;

@@ -1,0 +1,33 @@
+#include <coil/uring/registration.hpp>
+
+#include <string>
+#include <system_error>
+
+namespace coil::uring::detail {
+namespace {
+
+std::string_view explain(int error) noexcept {
+    switch (error) {
+    case EBUSY:
+        return "a ring can have one at a time, and there is one";
+    case ENOMEM:
+        return "there is no memory for it";
+    case EEXIST:
+        return "the ring belongs to another thread";
+    default:
+        return "io_uring_register failed";
+    }
+}
+
+} // namespace
+
+void registration::refused(std::string_view type, unsigned slots, int error,
+                           std::string_view cause) {
+    std::string sentence = "coil::uring::";
+    sentence.append(type);
+    sentence.append(": a table of ").append(std::to_string(slots)).append(" slots was refused: ");
+    sentence.append(cause.empty() ? explain(error) : cause);
+    throw std::system_error(error, std::generic_category(), sentence);
+}
+
+} // namespace coil::uring::detail
