@@ -31,12 +31,12 @@ received_message::received_message(io_result result, buffer_lease lease,
     result_ = io_result(static_cast<int>(payload_.size()));
 }
 
-namespace io {
-
-received_buffer recv_stream::received(recv_stream* self,
-                                      const detail::multishot_result& r) noexcept {
+received_buffer detail::byte_source::received(byte_source* self,
+                                              const multishot_result& r) noexcept {
     return {io_result(r.value), r.has_buffer() ? self->take_lease(r) : buffer_lease{}};
 }
+
+namespace io {
 
 uring::sqe recv_stream::group_request(unsigned group) noexcept {
     return uring::prep::recv_multishot(fd().number(), flags_, group);
@@ -44,11 +44,6 @@ uring::sqe recv_stream::group_request(unsigned group) noexcept {
 
 uring::sqe recv_stream::own_request(std::byte* data, std::size_t size) noexcept {
     return uring::prep::recv(fd().number(), data, size, flags_);
-}
-
-received_buffer read_stream::received(read_stream* self,
-                                      const detail::multishot_result& r) noexcept {
-    return {io_result(r.value), r.has_buffer() ? self->take_lease(r) : buffer_lease{}};
 }
 
 uring::sqe read_stream::group_request(unsigned group) noexcept {

@@ -85,13 +85,26 @@ private:
     io_result result_;
 };
 
+namespace detail {
+
+/// What recv_stream and read_stream have in common: a piece may go on in the next buffer.
+class byte_source : public buffer_source {
+protected:
+    byte_source(buffer_pool& pool, io::descriptor fd) noexcept : buffer_source(pool, fd, true) {}
+    ~byte_source() = default;
+
+    static received_buffer received(byte_source* self, const multishot_result& r) noexcept;
+};
+
+} // namespace detail
+
 namespace io {
 
 /// See recv_multishot.
-class recv_stream final : detail::buffer_source {
+class recv_stream final : detail::byte_source {
 public:
     recv_stream(descriptor fd, buffer_pool& pool, int flags) noexcept
-        : buffer_source(pool, fd, true), flags_(flags) {}
+        : byte_source(pool, fd), flags_(flags) {}
     ~recv_stream() { close(); }
 
     /// The next piece of data; false at the end and on errors, see received_buffer::result().
@@ -100,7 +113,6 @@ public:
 private:
     friend class multishot_next<recv_stream>;
 
-    static received_buffer received(recv_stream* self, const detail::multishot_result& r) noexcept;
     uring::sqe group_request(unsigned group) noexcept override;
     uring::sqe own_request(std::byte* data, std::size_t size) noexcept override;
 
@@ -108,9 +120,9 @@ private:
 };
 
 /// See read_multishot.
-class read_stream final : detail::buffer_source {
+class read_stream final : detail::byte_source {
 public:
-    read_stream(descriptor fd, buffer_pool& pool) noexcept : buffer_source(pool, fd, true) {}
+    read_stream(descriptor fd, buffer_pool& pool) noexcept : byte_source(pool, fd) {}
     ~read_stream() { close(); }
 
     /// The next piece of data; false at the end and on errors, see received_buffer::result().
@@ -119,7 +131,6 @@ public:
 private:
     friend class multishot_next<read_stream>;
 
-    static received_buffer received(read_stream* self, const detail::multishot_result& r) noexcept;
     uring::sqe group_request(unsigned group) noexcept override;
     uring::sqe own_request(std::byte* data, std::size_t size) noexcept override;
 };
