@@ -19,7 +19,7 @@ using coil_test::sqe;
 
 namespace {
 
-class LinkCancel : public coil_test::no_descriptor_leak {
+class LinkCancel : public ::testing::Test {
 protected:
     std::array<pipe_pair, 3> pipes_;
 };

@@ -2,6 +2,8 @@
 
 #include "support/descriptors.hpp"
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <string>
 
@@ -11,7 +13,7 @@
 namespace compose_test {
 
 /// Files that show which links of a chain have run.
-class with_files : public coil_test::no_descriptor_leak {
+class with_files : public ::testing::Test {
 protected:
     static coil_test::descriptor temporary_file() {
         return coil_test::descriptor{::open(std::filesystem::temp_directory_path().c_str(),

@@ -14,7 +14,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-class TimeoutChain : public coil_test::no_descriptor_leak {
+class TimeoutChain : public ::testing::Test {
 protected:
     pipe_pair a_;
     pipe_pair b_;

@@ -17,7 +17,7 @@ using std::chrono::system_clock;
 
 namespace {
 
-class Timeout : public coil_test::no_descriptor_leak {
+class Timeout : public ::testing::Test {
 protected:
     pipe_pair pipe_;
 };

@@ -17,7 +17,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-class Fairness : public coil_test::no_descriptor_leak {};
+class Fairness : public ::testing::Test {};
 
 task<> yields_until(const bool& done, long& turns) {
     while (!done) {

@@ -22,7 +22,7 @@ using coil_test::sqe;
 
 namespace {
 
-class Faults : public coil_test::no_descriptor_leak {};
+class Faults : public ::testing::Test {};
 
 io_context_options scripted(const std::shared_ptr<scripted_kernel::script>& script,
                             unsigned entries = 8) {

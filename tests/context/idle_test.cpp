@@ -37,8 +37,7 @@ TEST(BatchPolicy, ABatchOfNothingOrOfNoTimeParks) {
     EXPECT_EQ(idle_policy::batch(8, std::chrono::hours(2)).limit(), 1min);
 }
 
-class IdlePolicy : public coil_test::no_descriptor_leak,
-                   public testing::WithParamInterface<named_policy> {
+class IdlePolicy : public ::testing::Test, public testing::WithParamInterface<named_policy> {
 protected:
     io_context ctx_{coil_test::with([](auto& o) { o.idle = GetParam().policy; })};
 };

@@ -15,7 +15,7 @@ using coil_test::on_destruction;
 
 namespace {
 
-class JoinHandle : public coil_test::no_descriptor_leak {};
+class JoinHandle : public ::testing::Test {};
 
 task<int> later(int n, std::chrono::milliseconds d = 1ms) {
     co_await sleep_for(d);

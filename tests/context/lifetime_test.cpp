@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-class Lifetime : public coil_test::no_descriptor_leak {};
+class Lifetime : public ::testing::Test {};
 
 /// A context whose memory is overwritten right after its destruction: that is a write which the
 /// sanitizers compare with whatever others do there. (Of what is only freed, ThreadSanitizer looks

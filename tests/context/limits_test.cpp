@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-class Limits : public coil_test::no_descriptor_leak {};
+class Limits : public ::testing::Test {};
 
 task<> nops(int count, long& done) {
     for (int i = 0; i < count; ++i) {

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-class Rerun : public coil_test::no_descriptor_leak {};
+class Rerun : public ::testing::Test {};
 
 /// Something of everything: the ring, the timers, the inbox.
 task<int> work() {

@@ -14,7 +14,7 @@ using coil_test::on_destruction;
 
 namespace {
 
-class Run : public coil_test::no_descriptor_leak {};
+class Run : public ::testing::Test {};
 
 TEST_F(Run, ReturnsTheValue) {
     auto answer = []() -> task<int> { co_return 42; };

@@ -16,7 +16,7 @@ using std::chrono::system_clock;
 
 namespace {
 
-class Sleep : public coil_test::no_descriptor_leak {};
+class Sleep : public ::testing::Test {};
 
 TEST_F(Sleep, NeverEarlyAndNotMuchTooLate) {
     auto main = []() -> task<> {

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-class Spawn : public coil_test::no_descriptor_leak {};
+class Spawn : public ::testing::Test {};
 
 task<> append(std::string& to, char c) {
     to += c;

@@ -14,7 +14,7 @@ using coil_test::on_destruction;
 
 namespace {
 
-class Stop : public coil_test::no_descriptor_leak {};
+class Stop : public ::testing::Test {};
 
 task<> sleeps(on_destruction, bool& went_on) {
     co_await sleep_for(24h);

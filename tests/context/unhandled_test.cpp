@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-class Unhandled : public coil_test::no_descriptor_leak {};
+class Unhandled : public ::testing::Test {};
 
 task<> throws_text(const char* text) {
     co_await yield();

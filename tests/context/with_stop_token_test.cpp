@@ -23,7 +23,7 @@ namespace {
 
 /// Each test with both kinds of token.
 template <class Source>
-class WithStopToken : public coil_test::no_descriptor_leak {};
+class WithStopToken : public ::testing::Test {};
 using sources = testing::Types<std::stop_source, inplace_stop_source>;
 TYPED_TEST_SUITE(WithStopToken, sources);
 

@@ -28,16 +28,12 @@ namespace prep = coil::uring::prep;
 namespace {
 
 /// A ring on a kernel with this plan, and what it was told.
-class FaultKernel : public coil_test::no_descriptor_leak {
+class FaultKernel : public ::testing::Test {
 protected:
     void open(const fault_plan& plan, unsigned entries = 64, std::uint64_t seed = 1) {
         uring::ring_options options;
         options.entries = entries;
         ring_.emplace(options, std::make_unique<fault_kernel>(seed, plan, log_));
-    }
-    void TearDown() override {
-        ring_.reset();
-        no_descriptor_leak::TearDown();
     }
 
     void push(sqe entry, std::uint64_t user_data, unsigned flags = 0) {

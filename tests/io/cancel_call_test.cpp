@@ -23,7 +23,7 @@ using coil_test::sqe;
 
 namespace {
 
-class CancelCall : public coil_test::no_descriptor_leak {};
+class CancelCall : public ::testing::Test {};
 
 TEST_F(CancelCall, AnOperation) {
     const pipe_pair p;

@@ -18,7 +18,7 @@ using coil_test::socket_pair;
 
 namespace {
 
-class Destroyed : public coil_test::no_descriptor_leak {};
+class Destroyed : public ::testing::Test {};
 
 /// Memory that outlives the frame which reads into it.
 struct canary {

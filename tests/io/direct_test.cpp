@@ -30,7 +30,7 @@ using io::direct_descriptor;
 
 namespace {
 
-class Direct : public coil_test::no_descriptor_leak {
+class Direct : public ::testing::Test {
 protected:
     io_test::temporary_directory directory_;
 };

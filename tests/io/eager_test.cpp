@@ -20,7 +20,7 @@ using coil_test::socket_pair;
 
 namespace {
 
-class Eager : public coil_test::no_descriptor_leak {};
+class Eager : public ::testing::Test {};
 
 using any_eager = eager_operation<operation::element_type>;
 

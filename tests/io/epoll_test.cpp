@@ -21,7 +21,7 @@ using io_test::outcome;
 namespace {
 
 /// A kernel that has the operations, and one from before there were any.
-class Epoll : public coil_test::no_descriptor_leak, public ::testing::WithParamInterface<bool> {
+class Epoll : public ::testing::Test, public ::testing::WithParamInterface<bool> {
 protected:
     static std::shared_ptr<door_kernel::guard> kernel() {
         auto guard = std::make_shared<door_kernel::guard>();

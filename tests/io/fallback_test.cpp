@@ -32,7 +32,7 @@ using uring::opcode;
 namespace {
 
 /// A context whose kernel knows nothing but nop and what the loop itself needs.
-class Fallback : public coil_test::no_descriptor_leak {
+class Fallback : public ::testing::Test {
 protected:
     static std::shared_ptr<door_kernel::guard> bare_kernel() {
         auto guard = std::make_shared<door_kernel::guard>();

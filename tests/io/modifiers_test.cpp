@@ -23,7 +23,7 @@ using coil_test::sqe;
 
 namespace {
 
-class Modifiers : public coil_test::no_descriptor_leak {};
+class Modifiers : public ::testing::Test {};
 
 /// Writes what it is when it has ended.
 template <class Op>

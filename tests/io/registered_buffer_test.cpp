@@ -17,7 +17,7 @@ using coil_test::pipe_pair;
 
 namespace {
 
-class RegisteredBuffer : public coil_test::no_descriptor_leak {
+class RegisteredBuffer : public ::testing::Test {
 protected:
     static descriptor file(std::string_view contents) {
         descriptor fd{::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};

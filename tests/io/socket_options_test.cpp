@@ -46,8 +46,7 @@ constexpr auto options = std::to_array<option>({
 });
 
 /// A kernel that has the ring's commands to sockets, and one from before there were commands.
-class SocketOptions : public coil_test::no_descriptor_leak,
-                      public ::testing::WithParamInterface<bool> {
+class SocketOptions : public ::testing::Test, public ::testing::WithParamInterface<bool> {
 protected:
     static std::shared_ptr<door_kernel::guard> kernel() {
         auto guard = std::make_shared<door_kernel::guard>();
@@ -135,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, SocketOptions, ::testing::Bool(), [](const aut
     return has_commands.param ? "WithCommands" : "WithoutCommands";
 });
 
-class SocketOptionChains : public coil_test::no_descriptor_leak {};
+class SocketOptionChains : public ::testing::Test {};
 
 TEST_F(SocketOptionChains, G13_AfterALinkThatFailedNothingIsSet) {
     const descriptor tcp{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};

@@ -59,7 +59,7 @@ inline coil::io_context_options options_of(world w) {
 }
 
 /// A test in each world, with a context there.
-class Worlds : public coil_test::no_descriptor_leak, public ::testing::WithParamInterface<world> {
+class Worlds : public ::testing::Test, public ::testing::WithParamInterface<world> {
 protected:
     [[nodiscard]] static bool has_rings() { return GetParam() != world::without_rings; }
 

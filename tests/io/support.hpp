@@ -19,7 +19,7 @@ coil::task<int> await_one(Operation op) {
 }
 
 /// A context, and what one operation gives on it.
-class Calls : public coil_test::no_descriptor_leak {
+class Calls : public ::testing::Test {
 protected:
     template <class Operation>
     int result_of(Operation op) {

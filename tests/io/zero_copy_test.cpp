@@ -28,7 +28,7 @@ using coil_test::sqe;
 
 namespace {
 
-class ZeroCopy : public coil_test::no_descriptor_leak {};
+class ZeroCopy : public ::testing::Test {};
 
 /// A connection over 127.0.0.1.
 struct connection {

@@ -18,7 +18,7 @@ using net::inet_address;
 
 namespace {
 
-class Acceptor : public coil_test::no_descriptor_leak {};
+class Acceptor : public ::testing::Test {};
 
 TEST_F(Acceptor, PortZeroGetsAFreeOneAndTellsWhich) {
     const acceptor ac{inet_address{"127.0.0.1", 0}};

@@ -21,7 +21,7 @@ using net::inet_address;
 
 namespace {
 
-class NetSocket : public coil_test::no_descriptor_leak {};
+class NetSocket : public ::testing::Test {};
 
 /// Two connected TCP sockets.
 struct connection {

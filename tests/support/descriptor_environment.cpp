@@ -3,6 +3,8 @@
 
 #include "support/descriptors.hpp"
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <set>
 #include <string>

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
@@ -122,24 +120,6 @@ inline std::set<int> open_descriptors() {
     }
     return open;
 }
-
-/// Whoever derives from it must end with the descriptors it began with (guarantee G4).
-class no_descriptor_leak : public ::testing::Test {
-protected:
-    void SetUp() override { before_ = open_descriptors(); }
-    void TearDown() override {
-        for (const int fd : open_descriptors()) {
-            if (!before_.contains(fd)) {
-                ADD_FAILURE() << "descriptor " << fd << " leaked: "
-                              << std::filesystem::read_symlink("/proc/self/fd/" +
-                                                               std::to_string(fd));
-            }
-        }
-    }
-
-private:
-    std::set<int> before_;
-};
 
 /// Whether a call would have something to do on `fd` right now.
 inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
