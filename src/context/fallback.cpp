@@ -46,23 +46,6 @@ int socket_command(const uring::sqe& request) noexcept {
     }
 }
 
-int attribute(const uring::sqe& request) noexcept {
-    const auto* const name = pointer<const char>(request.addr);
-    void* const value = pointer<void>(request.addr2);
-    const auto* const path = pointer<const char>(request.addr3);
-    const auto flags = static_cast<int>(request.xattr_flags);
-    switch (static_cast<uring::opcode>(request.opcode)) {
-    case uring::opcode::getxattr:
-        return checked(::getxattr(path, name, value, request.len));
-    case uring::opcode::setxattr:
-        return checked(::setxattr(path, name, value, request.len, flags));
-    case uring::opcode::fgetxattr:
-        return checked(::fgetxattr(request.fd, name, value, request.len));
-    default:
-        return checked(::fsetxattr(request.fd, name, value, request.len, flags));
-    }
-}
-
 int futex_wake(const uring::sqe& request) noexcept {
     constexpr int wake_bitset = 10; // FUTEX_WAKE_BITSET
     const auto flags = static_cast<std::uint32_t>(request.fd);
@@ -86,92 +69,110 @@ int waitid(const uring::sqe& request) noexcept {
                             pointer<::siginfo_t>(request.addr2), options));
 }
 
-} // namespace
+const char* path(const uring::sqe& request) noexcept { return pointer<const char>(request.addr); }
+const char* second_path(const uring::sqe& request) noexcept {
+    return pointer<const char>(request.addr2);
+}
+int second_dirfd(const uring::sqe& request) noexcept { return static_cast<int>(request.len); }
 
-bool can_perform_directly(const uring::sqe& request) noexcept {
+// Extended attributes.
+const char* name(const uring::sqe& request) noexcept { return pointer<const char>(request.addr); }
+void* value(const uring::sqe& request) noexcept { return pointer<void>(request.addr2); }
+const char* owner(const uring::sqe& request) noexcept { return pointer<const char>(request.addr3); }
+int attribute_flags(const uring::sqe& request) noexcept {
+    return static_cast<int>(request.xattr_flags);
+}
+
+using system_call = int (*)(const uring::sqe&);
+
+/// The call that does what `request` asks for; null where there is none.
+system_call call_for(const uring::sqe& request) noexcept {
+    using uring::opcode;
+    using uring::sqe;
     if ((request.flags & uring::sqe_flag::fixed_file) != 0) {
-        return false; // only the ring knows what file that is
+        return nullptr; // only the ring knows what file that is
     }
-    switch (static_cast<uring::opcode>(request.opcode)) {
-    case uring::opcode::socket:
-    case uring::opcode::pipe:
-        return request.file_index == 0; // not into the ring's table
-    case uring::opcode::waitid:
-        return (request.file_index & WNOHANG) != 0;
-    case uring::opcode::bind:
-    case uring::opcode::listen:
-    case uring::opcode::shutdown:
-    case uring::opcode::uring_cmd:
-    case uring::opcode::ftruncate:
-    case uring::opcode::epoll_ctl:
-    case uring::opcode::futex_wake:
-    case uring::opcode::unlinkat:
-    case uring::opcode::renameat:
-    case uring::opcode::mkdirat:
-    case uring::opcode::symlinkat:
-    case uring::opcode::linkat:
-    case uring::opcode::getxattr:
-    case uring::opcode::setxattr:
-    case uring::opcode::fgetxattr:
-    case uring::opcode::fsetxattr:
-        return true;
+    switch (static_cast<opcode>(request.opcode)) {
+    case opcode::socket:
+        if (request.file_index != 0) {
+            return nullptr; // into the ring's table
+        }
+        return [](const sqe& r) {
+            return checked(::socket(r.fd, static_cast<int>(r.off), static_cast<int>(r.len)));
+        };
+    case opcode::pipe:
+        if (request.file_index != 0) {
+            return nullptr; // into the ring's table
+        }
+        return [](const sqe& r) {
+            return checked(::pipe2(pointer<int>(r.addr), static_cast<int>(r.pipe_flags)));
+        };
+    case opcode::waitid:
+        return (request.file_index & WNOHANG) != 0 ? waitid : nullptr;
+    case opcode::bind:
+        return [](const sqe& r) {
+            return checked(
+                ::bind(r.fd, pointer<const ::sockaddr>(r.addr), static_cast<::socklen_t>(r.addr2)));
+        };
+    case opcode::listen:
+        return [](const sqe& r) { return checked(::listen(r.fd, static_cast<int>(r.len))); };
+    case opcode::shutdown:
+        return [](const sqe& r) { return checked(::shutdown(r.fd, static_cast<int>(r.len))); };
+    case opcode::uring_cmd:
+        return socket_command;
+    case opcode::ftruncate:
+        return [](const sqe& r) { return checked(::ftruncate(r.fd, static_cast<::off_t>(r.off))); };
+    case opcode::epoll_ctl:
+        return [](const sqe& r) {
+            return checked(::epoll_ctl(r.fd, static_cast<int>(r.len), static_cast<int>(r.off),
+                                       pointer<::epoll_event>(r.addr)));
+        };
+    case opcode::futex_wake:
+        return futex_wake;
+    case opcode::unlinkat:
+        return [](const sqe& r) {
+            return checked(::unlinkat(r.fd, path(r), static_cast<int>(r.unlink_flags)));
+        };
+    case opcode::renameat:
+        return [](const sqe& r) {
+            return checked(
+                ::renameat2(r.fd, path(r), second_dirfd(r), second_path(r), r.rename_flags));
+        };
+    case opcode::mkdirat:
+        return [](const sqe& r) { return checked(::mkdirat(r.fd, path(r), r.len)); };
+    case opcode::symlinkat:
+        return [](const sqe& r) { return checked(::symlinkat(path(r), r.fd, second_path(r))); };
+    case opcode::linkat:
+        return [](const sqe& r) {
+            return checked(::linkat(r.fd, path(r), second_dirfd(r), second_path(r),
+                                    static_cast<int>(r.hardlink_flags)));
+        };
+    case opcode::getxattr:
+        return [](const sqe& r) { return checked(::getxattr(owner(r), name(r), value(r), r.len)); };
+    case opcode::setxattr:
+        return [](const sqe& r) {
+            return checked(::setxattr(owner(r), name(r), value(r), r.len, attribute_flags(r)));
+        };
+    case opcode::fgetxattr:
+        return [](const sqe& r) { return checked(::fgetxattr(r.fd, name(r), value(r), r.len)); };
+    case opcode::fsetxattr:
+        return [](const sqe& r) {
+            return checked(::fsetxattr(r.fd, name(r), value(r), r.len, attribute_flags(r)));
+        };
     default:
-        return false;
+        return nullptr;
     }
 }
 
+} // namespace
+
+bool can_perform_directly(const uring::sqe& request) noexcept {
+    return call_for(request) != nullptr;
+}
+
 int perform_directly(const uring::sqe& request) noexcept {
-    if (!can_perform_directly(request)) {
-        return -EOPNOTSUPP;
-    }
-    const auto* const address = pointer<const ::sockaddr>(request.addr);
-    const auto* const path = pointer<const char>(request.addr);
-    const auto* const second_path = pointer<const char>(request.addr2);
-    const auto second_dirfd = static_cast<int>(request.len);
-    switch (static_cast<uring::opcode>(request.opcode)) {
-    case uring::opcode::socket:
-        return checked(
-            ::socket(request.fd, static_cast<int>(request.off), static_cast<int>(request.len)));
-    case uring::opcode::bind:
-        return checked(::bind(request.fd, address, static_cast<::socklen_t>(request.addr2)));
-    case uring::opcode::listen:
-        return checked(::listen(request.fd, static_cast<int>(request.len)));
-    case uring::opcode::shutdown:
-        return checked(::shutdown(request.fd, static_cast<int>(request.len)));
-    case uring::opcode::pipe:
-        return checked(::pipe2(pointer<int>(request.addr), static_cast<int>(request.pipe_flags)));
-    case uring::opcode::ftruncate:
-        return checked(::ftruncate(request.fd, static_cast<::off_t>(request.off)));
-    case uring::opcode::uring_cmd:
-        return socket_command(request);
-    case uring::opcode::epoll_ctl:
-        return checked(::epoll_ctl(request.fd, static_cast<int>(request.len),
-                                   static_cast<int>(request.off),
-                                   pointer<::epoll_event>(request.addr)));
-    case uring::opcode::futex_wake:
-        return futex_wake(request);
-    case uring::opcode::waitid:
-        return waitid(request);
-    case uring::opcode::unlinkat:
-        return checked(::unlinkat(request.fd, path, static_cast<int>(request.unlink_flags)));
-    case uring::opcode::renameat:
-        return checked(
-            ::renameat2(request.fd, path, second_dirfd, second_path, request.rename_flags));
-    case uring::opcode::mkdirat:
-        return checked(::mkdirat(request.fd, path, request.len));
-    case uring::opcode::symlinkat:
-        return checked(::symlinkat(path, request.fd, second_path));
-    case uring::opcode::linkat:
-        return checked(::linkat(request.fd, path, second_dirfd, second_path,
-                                static_cast<int>(request.hardlink_flags)));
-    case uring::opcode::getxattr:
-    case uring::opcode::setxattr:
-    case uring::opcode::fgetxattr:
-    case uring::opcode::fsetxattr:
-        return attribute(request);
-    default:
-        return -EOPNOTSUPP;
-    }
+    const system_call call = call_for(request);
+    return call != nullptr ? call(request) : -EOPNOTSUPP;
 }
 
 } // namespace coil::detail
