@@ -79,7 +79,7 @@ void timer_wheel::insert(timer_node& node) noexcept {
 
 void timer_wheel::unlink(timer_node& node) noexcept {
     timer_node** link = node.link;
-    detach(node);
+    node.unlink();
     // The last timer of a tick: clear the slot's bit, so that nobody wakes up for nothing. (A
     // higher slot keeps its bit: distributing nothing is harmless and rare.)
     auto& ticks = wheel_->ticks;

@@ -1,4 +1,5 @@
 #include <coil/core/frame_allocator.hpp>
+#include <coil/core/list_node.hpp>
 
 #include <algorithm>
 #include <array>
@@ -22,9 +23,7 @@ constexpr std::uint32_t cache_limit(std::size_t frame_bytes) noexcept {
 
 /// A region aligned to its own size, cut into frames of one class. The header is in its first line,
 /// so the span of a frame is found by masking the frame's address.
-struct span {
-    span* next;
-    span** link;      // the pointer that points here, while the span is in a list
+struct span : list_node<span> {
     free_frame* free; // frames that came back
     std::byte* fresh; // first byte never handed out: untouched pages cost nothing
     std::uint32_t used;
@@ -69,7 +68,7 @@ public:
                     break; // what we have will do: map more only when there is nothing
                 }
                 s = map_span();
-                insert(*s);
+                s->push_to(available_);
             }
             while (count < batch_frames && s->free != nullptr) {
                 free_frame* const frame = s->free;
@@ -90,7 +89,7 @@ public:
             s->fresh += fresh * frame_bytes;
             s->used += static_cast<std::uint32_t>(fresh);
             if (is_full(*s, frame_bytes)) {
-                remove(*s);
+                s->unlink();
             }
         }
         return head;
@@ -104,12 +103,12 @@ public:
             head = frame->next;
             span& s = *span_of(frame);
             if (is_full(s, frame_bytes)) {
-                insert(s);
+                s.push_to(available_);
             }
             frame->next = s.free;
             s.free = frame;
             if (--s.used == 0 && (s.next != nullptr || available_ != &s)) {
-                remove(s); // one empty span stays, so that a lone frame does not map and unmap
+                s.unlink(); // one empty span stays, so that a lone frame does not map and unmap
                 ::munmap(&s, span_bytes);
             }
         }
@@ -123,22 +122,6 @@ private:
     static std::size_t fresh_bytes(const span& s) noexcept {
         const auto* const end = reinterpret_cast<const std::byte*>(&s) + span_bytes;
         return static_cast<std::size_t>(end - s.fresh);
-    }
-
-    void insert(span& s) noexcept {
-        s.next = available_;
-        s.link = &available_;
-        if (s.next != nullptr) {
-            s.next->link = &s.next;
-        }
-        available_ = &s;
-    }
-
-    static void remove(span& s) noexcept {
-        *s.link = s.next;
-        if (s.next != nullptr) {
-            s.next->link = s.link;
-        }
     }
 
     std::mutex mutex_;

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <coil/core/list_node.hpp>
+
 namespace coil::detail {
 
 /// A context's ring while it is open. Completions that others post to such a ring would be taken
 /// for its own operations', so coil posts to none of them: is_one() tells. Any thread.
-class own_ring {
+class own_ring : list_node<own_ring> {
 public:
     own_ring() noexcept = default;
     own_ring(const own_ring&) = delete;
@@ -18,10 +20,9 @@ public:
     [[nodiscard]] static bool is_one(int fd) noexcept;
 
 private:
+    friend list_node;
+
     int fd_ = -1;
-    bool listed_ = false;
-    own_ring* before_ = nullptr;
-    own_ring* after_ = nullptr;
 };
 
 } // namespace coil::detail

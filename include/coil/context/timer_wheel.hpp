@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/core/list_node.hpp>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,17 +13,15 @@
 namespace coil::detail {
 
 /// A deadline that hangs in a timer_wheel: inside its waiter, so arming never allocates per timer.
-struct timer_node {
+struct timer_node : list_node<timer_node> {
     explicit timer_node(void (*f)(timer_node&) noexcept) noexcept : fire(f) {}
     timer_node(const timer_node&) = delete;
     timer_node& operator=(const timer_node&) = delete;
 
     void (*fire)(timer_node&) noexcept; // the deadline has passed; the node is disarmed
-    timer_node* next = nullptr;
-    timer_node** link = nullptr; // the pointer that points here; null when not armed
     std::int64_t tick = 0;
 
-    [[nodiscard]] bool armed() const noexcept { return link != nullptr; }
+    [[nodiscard]] bool armed() const noexcept { return is_linked(); }
 };
 
 /// Hierarchical timer wheel: arming, disarming and firing are O(1), whatever the number of timers.
@@ -96,7 +96,7 @@ public:
             }
             while (due != nullptr) {
                 timer_node& node = *due;
-                detach(node);
+                node.unlink();
                 --size_;
                 node.fire(node);
             }
@@ -142,22 +142,8 @@ private:
     template <std::size_t N>
     static void put(level<N>& where, std::int64_t index, timer_node& node) noexcept {
         const std::size_t i = static_cast<std::size_t>(index) % N;
-        timer_node*& head = where.slot[i];
-        node.next = head;
-        node.link = &head;
-        if (node.next != nullptr) {
-            node.next->link = &node.next;
-        }
-        head = &node;
+        node.push_to(where.slot[i]);
         where.used[i / 64] |= std::uint64_t{1} << (i % 64);
-    }
-
-    static void detach(timer_node& node) noexcept {
-        *node.link = node.next;
-        if (node.next != nullptr) {
-            node.next->link = node.link;
-        }
-        node.link = nullptr;
     }
 
     bool allocate() noexcept;

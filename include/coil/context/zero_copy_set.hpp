@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/context/wait.hpp>
+#include <coil/core/list_node.hpp>
 
 #include <array>
 #include <cstddef>
@@ -9,26 +10,22 @@
 namespace coil::detail {
 
 /// A zero-copy send that has been started and whose awaiter still exists.
-class zero_copy_node {
+class zero_copy_node : list_node<zero_copy_node> {
 public:
     zero_copy_node() noexcept = default;
     zero_copy_node(zero_copy_node&& /*not started yet*/) noexcept {}
     zero_copy_node& operator=(zero_copy_node&&) = delete;
     ~zero_copy_node() {
-        if (bucket_link_ != nullptr) {
-            *bucket_link_ = next_in_bucket_;
-            if (next_in_bucket_ != nullptr) {
-                next_in_bucket_->bucket_link_ = bucket_link_;
-            }
+        if (is_linked()) {
+            unlink();
         }
     }
 
 private:
     friend class zero_copy_set;
+    friend list_node;
 
     const ring_entry* of_ = nullptr;
-    zero_copy_node* next_in_bucket_ = nullptr;
-    zero_copy_node** bucket_link_ = nullptr; // the pointer that points here
 };
 
 /// Whom a notification may be for.
@@ -42,19 +39,12 @@ private:
 class zero_copy_set {
 public:
     void insert(zero_copy_node& node, const ring_entry& entry) noexcept {
-        zero_copy_node*& head = bucket(&entry);
         node.of_ = &entry;
-        node.next_in_bucket_ = head;
-        node.bucket_link_ = &head;
-        if (head != nullptr) {
-            head->bucket_link_ = &node.next_in_bucket_;
-        }
-        head = &node;
+        node.push_to(bucket(&entry));
     }
 
     [[nodiscard]] bool awaits_notification(const ring_entry* entry) noexcept {
-        for (const zero_copy_node* node = bucket(entry); node != nullptr;
-             node = node->next_in_bucket_) {
+        for (const zero_copy_node* node = bucket(entry); node != nullptr; node = node->next) {
             if (node->of_ == entry) {
                 return (entry->flags & uring::cqe_flag::more) != 0;
             }
