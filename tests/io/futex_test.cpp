@@ -36,12 +36,7 @@ int wake_by_system_call(const word& w, int count = 1) {
 
 class Futex : public io_test::Calls {
 protected:
-    void SetUp() override {
-        io_test::Calls::SetUp();
-        if (!context_.loop().ring().supports(uring::opcode::futex_wait)) {
-            GTEST_SKIP() << "this kernel's rings have no futexes";
-        }
-    }
+    void SetUp() override { need(uring::opcode::futex_wait, "futexes"); }
 };
 
 TEST_F(Futex, WaitReturnsWhenAnotherThreadWakesBySystemCall) {

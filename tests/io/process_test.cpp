@@ -67,12 +67,7 @@ bool is_filled_with(const ::siginfo_t& info, char byte) {
 
 class Waitid : public io_test::Calls {
 protected:
-    void SetUp() override {
-        io_test::Calls::SetUp();
-        if (!context_.loop().ring().supports(uring::opcode::waitid)) {
-            GTEST_SKIP() << "this kernel's rings have no waitid";
-        }
-    }
+    void SetUp() override { need(uring::opcode::waitid, "waitid"); }
 };
 
 TEST_F(Waitid, ReapsAChildThatHasEnded) {

@@ -15,12 +15,7 @@ namespace {
 
 class RingMessage : public io_test::Calls {
 protected:
-    void SetUp() override {
-        io_test::Calls::SetUp();
-        if (!context_.loop().ring().supports(uring::opcode::msg_ring)) {
-            GTEST_SKIP() << "this kernel's rings take no messages";
-        }
-    }
+    void SetUp() override { need(uring::opcode::msg_ring, "messages"); }
 };
 
 TEST_F(RingMessage, ArrivesAsACompletion) {

@@ -21,6 +21,13 @@ coil::task<int> await_one(Operation op) {
 /// A context, and what one operation gives on it.
 class Calls : public ::testing::Test {
 protected:
+    /// For SetUp(): the tests are skipped where the kernel's rings lack the opcode.
+    void need(coil::uring::opcode op, const char* what_it_is_for) {
+        if (!context_.loop().ring().supports(op)) {
+            GTEST_SKIP() << "this kernel's rings have no " << what_it_is_for;
+        }
+    }
+
     template <class Operation>
     int result_of(Operation op) {
         return run_on(context_, await_one(std::move(op)));
