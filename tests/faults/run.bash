@@ -17,7 +17,8 @@ for ((seed = first; seed <= last; ++seed)); do
     status=0
     COIL_FAULT_SEED=$seed timeout "${COIL_FAULT_TIMEOUT:-60}" "$program" "$@" >"$output" 2>&1 || status=$?
     if ((status != 0)); then
-        grep -v -e '^\[       OK' -e '^\[ RUN' -e '^\[-----' "$output" | tail -n 60
+        grep -A 12 ': Failure$' "$output" | head -n 60
+        grep -v -e '^\[       OK' -e '^\[ RUN' -e '^\[-----' -e SKIPPED "$output" | tail -n 40
         echo "FAILED with status $status; replay: COIL_FAULT_SEED=$seed $program $*"
         exit 1
     fi

@@ -125,7 +125,7 @@ def opcodes_of(bodies, seen):
     return result
 
 
-direct = set(re.findall(r"case uring::opcode::(\w+):", code("src/context/fallback.cpp")))
+direct = set(re.findall(r"case (?:uring::)?opcode::(\w+):", code("src/context/fallback.cpp")))
 tests = "\n".join(code(path) for path in pathlib.Path("tests").rglob("*_test.cpp"))
 
 # ---- what the page says

@@ -133,13 +133,16 @@ TEST_P(TimeoutStream, TicksThatNobodyWaitedForAreCounted) {
         int count = co_await ticks.next();
         co_await sleep_for(50ms);
         count += co_await ticks.next();
-        EXPECT_GE(count, 50);
+        // A faulty kernel tells of them later.
+        EXPECT_GE(count, coil_test::under_faults() ? 2 : 50);
         EXPECT_EQ(co_await timeout(ticks.next(), 0ms), -ECANCELED);
         co_await sleep_for(5ms); // one comes and nobody takes it, others are due
         count += co_await ticks.next();
         const auto before = std::chrono::steady_clock::now() - begin;
         count += co_await ticks.next();
-        EXPECT_GE(1ms * (count + 1), before);
+        if (!coil_test::under_faults()) {
+            EXPECT_GE(1ms * (count + 1), before);
+        }
         EXPECT_LE(1ms * count, std::chrono::steady_clock::now() - begin);
     };
     run(main());
