@@ -5,6 +5,9 @@
 #include <coil/compose/link.hpp>
 #include <coil/compose/timeout.hpp>
 #include <coil/context/io_context.hpp>
+#include <coil/context/log2_histogram.hpp>
+#include <coil/context/metrics.hpp>
+#include <coil/context/prometheus.hpp>
 #include <coil/context/run.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/context/this_context.hpp>

@@ -63,8 +63,15 @@ public:
         }
         current_loop = &loop_;
         loop_.ring_->attach_thread();
+        std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
+        loop_.probe_.rest();
+        loop_.meter_.reset(loop_.now_ns());
     }
     ~running() {
+        loop_.meter_.lap(loop_.now_ns());
+        loop_.publish();
+        loop_.metrics_.ready.set(loop_.ready_.size());
+        std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
         loop_.stop_watching();
         // The registration would keep the ring alive if the context is destroyed by another thread.
         loop_.ring_->detach_thread();
@@ -95,9 +102,10 @@ private:
 
 /// poll(), which also learns how many completions a look finds when it finds any.
 [[gnu::always_inline]] inline void event_loop::look() noexcept {
-    const std::uint64_t before = metrics_.completions;
+    const std::uint64_t before = metrics_.completions.get();
     poll();
-    if (const auto found = static_cast<std::int32_t>(metrics_.completions - before); found > 0) {
+    if (const auto found = static_cast<std::int32_t>(metrics_.completions.get() - before);
+        found > 0) {
         found_per_look_ += (found * one_found - found_per_look_) / 8;
     }
 }
@@ -108,28 +116,39 @@ void event_loop::gather() noexcept {
     constexpr std::int32_t least = one_found + one_found / 4;
     constexpr std::int32_t most = 16 * one_found;
     if (found_per_look_ < least || found_per_look_ > most) {
+        if (meter_.due()) {
+            meter_.lap(now_ns());
+        }
         return;
     }
+    std::int64_t now = now_ns();
+    meter_.lap(now);
     // A fraction of what this policy would spend on waiting for one completion.
-    const std::int64_t end = now_ns() + idle_.limit().count() / 8;
+    const std::int64_t end = now + idle_.limit().count() / 8;
     do {
         spin_pause();
-    } while (inbox_.empty() && now_ns() < end);
+    } while (inbox_.empty() && (now = now_ns()) < end);
+    meter_.resume(now);
 }
 
 /// True as soon as there is something to do.
 bool event_loop::spin(std::int64_t until_ns) noexcept {
     constexpr int looks_between_clocks = 16;
     ++metrics_.spins;
-    const std::int64_t limit = std::min(until_ns, now_ns() + idle_.limit().count());
+    std::int64_t now = now_ns();
+    meter_.lap(now);
+    const std::int64_t limit = std::min(until_ns, now + idle_.limit().count());
     do {
         for (int i = 0; i < looks_between_clocks; ++i) {
             if (ring_->has_completions() || ring_->needs_enter() || !inbox_.empty()) {
+                meter_.resume(now); // not read again: whoever is waited for would wait for that
                 return true;
             }
             spin_pause();
         }
-    } while (now_ns() < limit);
+        now = now_ns();
+    } while (now < limit);
+    meter_.resume(now);
     return false;
 }
 
@@ -140,12 +159,13 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
         return;
     }
     if (!(has_work() || held_.load())) {
-        wakes_due_ += inbox_.unpark() ? 0 : 1;
+        unpark();
         return;
     }
     const bool timed = until_ns != timer_wheel::never;
     const bool measured = idle_.what() == idle_policy::kind::spin;
-    const std::int64_t begin = timed || measured ? now_ns() : 0;
+    const std::int64_t begin = now_ns();
+    meter_.lap(begin);
     const std::int64_t rest = timed ? std::max<std::int64_t>(until_ns - begin, 0) : 0;
     uring::timespec timeout{};
     if (timed) {
@@ -160,20 +180,28 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     } else {
         enter(1, timed ? &timeout : nullptr, 0);
     }
-    wakes_due_ += inbox_.unpark() ? 0 : 1;
-    if (timed || measured) {
-        const std::int64_t end = now_ns();
-        if (measured && end - begin < idle_.limit().count()) {
-            spinning_pays_ = true;
-        }
-        if (timed && end >= until_ns) {
-            no_timer_before_ns_ = until_ns + timer_gap_ns;
-        }
+    unpark();
+    const std::int64_t end = now_ns();
+    meter_.resume(end);
+    if (measured && end - begin < idle_.limit().count()) {
+        spinning_pays_ = true;
+    }
+    if (timed && end >= until_ns) {
+        no_timer_before_ns_ = until_ns + timer_gap_ns;
+    }
+}
+
+[[gnu::always_inline]] inline void event_loop::unpark() noexcept {
+    if (!inbox_.unpark()) {
+        ++wakes_due_;
+        ++metrics_.wake_ups_sent;
+        woken_by_node_ += inbox_.empty() ? 0 : 1; // or by release(), which leaves nothing
     }
 }
 
 /// Nothing is ready: submits, then waits as the idle policy says.
 [[gnu::always_inline]] inline void event_loop::wait() noexcept {
+    metrics_.ready.set(0);
     if (lacks_room()) [[unlikely]] {
         // What fills the queue may wait for what is held back. No memory in the kernel: look again
         // soon.
@@ -227,16 +255,21 @@ void event_loop::run() {
 void event_loop::turn_until_done() try {
     for (;;) {
         if (stop_requested_) [[unlikely]] {
+            meter_.lap(now_ns()); // what follows is no turn
             shut_down();
             stop_requested_ = false;
             return;
         }
-        run_ready();
+        const bool full = run_ready();
         deliver_inbox();
         fire_timers();
         admit_queued();
         retry_cancels();
+        end_turn(full);
         if (!ready_.empty()) {
+            if (meter_.due()) {
+                meter_.lap(now_ns());
+            }
             poll();
         } else if (stop_requested_) {
             continue;
@@ -279,21 +312,66 @@ void event_loop::release() noexcept {
     }
 }
 
-void event_loop::run_ready() {
-    for (unsigned left = budget_; left > 0; --left) {
+bool event_loop::run_ready() {
+    metrics_.ready.set(ready_.size());
+    unsigned left = budget_;
+    if (probe_.due()) [[unlikely]] {
+        left = run_probed(left);
+    }
+    for (; left > 0; --left) {
         if (!ready_.has_next()) {
-            busy_since_ns_ = 0;
-            return;
+            return false;
         }
         resume(ready_.pop());
     }
-    adapt_budget();
+    return true;
+}
+
+/// Resumes up to the coroutine that the probe follows, if its turn is now. How many may be resumed
+/// after that.
+[[gnu::noinline, gnu::cold]] unsigned event_loop::run_probed(unsigned left) {
+    if (ready_.empty()) {
+        probe_.look_again(0);
+        return left;
+    }
+    if (!probe_.following()) {
+        probe_.follow(ready_.size() - 1, now_ns());
+    }
+    if (probe_.ahead() >= left) {
+        probe_.look_again(left);
+        return left;
+    }
+    for (std::size_t ahead = probe_.ahead(); ahead > 0 && ready_.has_next(); --ahead, --left) {
+        resume(ready_.pop());
+    }
+    probe_.resumed(now_ns());
+    return left;
+}
+
+inline void event_loop::end_turn(bool full) noexcept {
+    meter_.count();
+    if (full) {
+        const std::int64_t now = now_ns();
+        adapt_budget(now);
+        meter_.lap(now);
+    } else {
+        busy_since_ns_ = 0;
+    }
+    publish();
+}
+
+/// For those who read it on other threads: what would cost too much to write as it changes.
+inline void event_loop::publish() noexcept {
+    metrics_.tasks_started.set(roots_.inserted());
+    metrics_.tasks.set(roots_.inserted() - root_list::removed_on_this_thread);
+    metrics_.in_flight.set(in_flight_);
+    metrics_.timers.set(timers_.size());
+    metrics_.back_pressure_waits.set(waited_);
 }
 
 /// A clock read per resumption would cost more than many a resumption: the time that whole turns
 /// take sets the number for the next.
-void event_loop::adapt_budget() noexcept {
-    const std::int64_t now = now_ns();
+void event_loop::adapt_budget(std::int64_t now) noexcept {
     if (busy_since_ns_ != 0) {
         const std::int64_t took = now - busy_since_ns_;
         if (took > longest_turn_ns) {
@@ -310,11 +388,14 @@ void event_loop::deliver_inbox() noexcept {
         return;
     }
     queue_node* node = inbox_.take_all();
+    std::uint64_t nodes = 0;
     while (node != nullptr) {
         queue_node* following = node->next;
         node->deliver(*node, *this);
         node = following;
+        ++nodes;
     }
+    metrics_.wake_ups_elided += nodes - std::exchange(woken_by_node_, 0);
 }
 
 void event_loop::fire_timers() noexcept {

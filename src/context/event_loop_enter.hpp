@@ -67,7 +67,9 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
     ++metrics_.enters;
     const int submitted =
         ring_->enter(min_complete, uring::enter_flag::getevents, timeout, min_wait_us);
-    metrics_.overflows += ring_->overflowed() ? 1 : 0;
+    if (ring_->overflowed()) [[unlikely]] {
+        ++metrics_.overflows;
+    }
     if (submitted > 0) {
         metrics_.submissions += static_cast<unsigned>(submitted);
     } else if (submitted == -EBUSY) {

@@ -69,10 +69,13 @@ event_loop::~event_loop() {
     // Nothing is in flight, but there may be tasks that never started, whose parameters'
     // destructors may want the context.
     event_loop* const outer = std::exchange(current_loop, this);
+    const std::uint64_t removed_by_outer =
+        std::exchange(root_list::removed_on_this_thread, roots_removed_);
     shut_down();
     close_ring();
     deliver_inbox(); // from those who found the ring still open
     timers_.clear(); // of eager operations that have ended
+    root_list::removed_on_this_thread = removed_by_outer;
     current_loop = outer;
     ::close(wake_fd_);
 }

@@ -65,7 +65,7 @@ void event_loop::submit(io_wait& wait) noexcept {
         push_entries(wait);
         return;
     }
-    ++metrics_.back_pressure_waits;
+    ++waited_;
     wait.queued_ = true;
     queued_.push(wait.node());
 }
@@ -123,7 +123,7 @@ void event_loop::cancel_queued() noexcept {
 void event_loop::let_pass(io_wait& wait) noexcept {
     if (make_room(wait.entries_)) {
         dequeue(wait);
-        --metrics_.back_pressure_waits;
+        --waited_;
         push_entries(wait);
     }
 }

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <coil/context/inbox.hpp>
+#include <coil/context/live_metrics.hpp>
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
 #include <coil/context/own_rings.hpp>
+#include <coil/context/ready_probe.hpp>
 #include <coil/context/ring_tables.hpp>
 #include <coil/context/timer_wheel.hpp>
+#include <coil/context/turn_meter.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/context/zero_copy_set.hpp>
 #include <coil/core/promise.hpp>
@@ -148,7 +151,8 @@ public:
     [[nodiscard]] bool skips_completions() const noexcept { return skips_completions_; }
     [[nodiscard]] io_context& context() noexcept { return context_; }
     [[nodiscard]] uring::ring& ring() noexcept { return *ring_; }
-    [[nodiscard]] const context_metrics& metrics() const noexcept { return metrics_; }
+    /// Any thread.
+    [[nodiscard]] context_metrics metrics() const noexcept;
 
 private:
     class running; // what holds while run() is active
@@ -165,8 +169,12 @@ private:
     void close_ring() noexcept;
     void reopen_ring();
     void bind_to_this_thread();
-    void run_ready();
-    void adapt_budget() noexcept;
+    /// True when it used the budget up.
+    bool run_ready();
+    unsigned run_probed(unsigned left);
+    void end_turn(bool full) noexcept;
+    void adapt_budget(std::int64_t now) noexcept;
+    void publish() noexcept;
     void fire_timers() noexcept;
     [[nodiscard]] bool may_fly(const io_wait& wait) const noexcept;
     [[nodiscard]] bool lacks_room() const noexcept;
@@ -180,6 +188,7 @@ private:
     void gather() noexcept;
     bool spin(std::int64_t until_ns) noexcept;
     void park(std::int64_t until_ns) noexcept;
+    void unpark() noexcept;
     void enter(unsigned min_complete, const uring::timespec* timeout,
                unsigned min_wait_us) noexcept;
     void reap() noexcept;
@@ -215,7 +224,12 @@ private:
     ring_tables tables_;
     ring_attachment* attachments_ = nullptr;
     std::uint16_t buffer_group_ = 0;
-    context_metrics metrics_;
+    live_metrics metrics_;
+    std::uint64_t waited_ = 0;        // of which back_pressure_waits is what others see
+    std::uint64_t roots_removed_ = 0; // root_list::removed_on_this_thread, while it does not run
+    std::uint64_t woken_by_node_ = 0; // wake-ups since the inbox was delivered, by what is in it
+    ready_probe probe_;
+    turn_meter meter_;
 
     // Idle.
     idle_policy idle_;

@@ -74,7 +74,8 @@ public:
     /// Between start() and join() once is as good as often: what is left over ends with join().
     void stop() noexcept { loop_.stop(); }
 
-    /// What the context has done so far. On its own thread, or while it does not run.
+    /// What the context has done so far, and how it stands. Any thread, at any time; on its own
+    /// thread it costs what copying a kilobyte costs. prometheus.hpp writes it for a monitor.
     [[nodiscard]] context_metrics metrics() const noexcept { return loop_.metrics(); }
     [[nodiscard]] const io_context_options& options() const noexcept { return options_; }
 

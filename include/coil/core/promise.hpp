@@ -86,6 +86,7 @@ public:
     [[nodiscard]] promise_base* first() const noexcept { return first_; }
 
     void insert(promise_base& root) noexcept {
+        ++inserted_;
         root.next_root = first_;
         root.root_link = &first_;
         if (first_ != nullptr) {
@@ -96,14 +97,21 @@ public:
 
     /// Takes a root out of whatever list it is in.
     static void remove(promise_base& root) noexcept {
+        ++removed_on_this_thread;
         *root.root_link = root.next_root;
         if (root.next_root != nullptr) {
             root.next_root->root_link = root.root_link;
         }
     }
 
+    [[nodiscard]] std::uint64_t inserted() const noexcept { return inserted_; }
+    /// Who takes a root out need not know the list. Whoever runs coroutines of one list attributes
+    /// what is counted meanwhile to it, and hides it from those below it on the stack.
+    static constinit inline thread_local std::uint64_t removed_on_this_thread = 0;
+
 private:
     promise_base* first_ = nullptr;
+    std::uint64_t inserted_ = 0;
 };
 
 class final_awaiter {

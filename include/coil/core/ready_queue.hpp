@@ -24,12 +24,16 @@ public:
 
     [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && overflow_.empty(); }
 
+    /// How many wait.
+    [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_ + in_overflow_; }
+
     /// `node` is the waiter's own; it is used when the ring is full.
     void push(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         if (tail_ == end_) [[unlikely]] {
             if (!extend()) {
                 node.coroutine = coroutine;
                 overflow_.push(node);
+                ++in_overflow_;
                 return;
             }
         }
@@ -56,11 +60,12 @@ public:
                 return;
             }
         }
-        overflow_.remove(node);
+        in_overflow_ -= overflow_.remove(node) ? 1 : 0;
     }
 
     void clear() noexcept {
         overflow_.clear();
+        in_overflow_ = 0;
         head_ = tail_;
         end_ = head_ + capacity;
     }
@@ -81,6 +86,7 @@ private:
     [[gnu::noinline, gnu::cold]] bool refill() noexcept {
         while (!overflow_.empty() && tail_ - head_ < capacity) {
             ring_[tail_++ % capacity] = overflow_.pop().coroutine;
+            --in_overflow_;
         }
         end_ = overflow_.empty() ? head_ + capacity : tail_;
         return true;
@@ -91,6 +97,7 @@ private:
     std::uint32_t tail_ = 0;
     std::uint32_t end_ = capacity; // where push() has to look again; never beyond head_ + capacity
     fifo overflow_;                // younger than all that is in the ring
+    std::size_t in_overflow_ = 0;
     std::array<std::coroutine_handle<>, capacity> ring_;
 };
 

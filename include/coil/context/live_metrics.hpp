@@ -1,0 +1,83 @@
+#pragma once
+
+#include <coil/context/log2_histogram.hpp>
+#include <coil/context/metrics.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace coil::detail {
+
+/// A number that one thread writes and any thread reads. Written by a load and a store, not by an
+/// atomic read-modify-write: with one writer at a time nothing is lost, and it costs what a plain
+/// increment costs.
+class counter {
+public:
+    counter() noexcept = default;
+    counter(const counter&) = delete;
+    counter& operator=(const counter&) = delete;
+
+    [[nodiscard]] std::uint64_t get() const noexcept {
+        return value_.load(std::memory_order_relaxed);
+    }
+    void set(std::uint64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
+    void operator+=(std::uint64_t n) noexcept { set(get() + n); }
+    void operator++() noexcept { *this += 1; }
+
+private:
+    std::atomic<std::uint64_t> value_{0};
+};
+
+/// A log2_histogram of that kind.
+class live_histogram {
+public:
+    void add(std::uint64_t value, std::uint64_t times = 1) noexcept {
+        add(value, times, value * times);
+    }
+    /// `times` values of about this size, which are exactly `sum` together.
+    void add(std::uint64_t value, std::uint64_t times, std::uint64_t sum) noexcept {
+        in_bucket_[log2_histogram::bucket_of(value)] += times;
+        sum_ += sum;
+    }
+
+    [[nodiscard]] log2_histogram snapshot() const noexcept {
+        log2_histogram::counts counts;
+        for (std::size_t i = 0; i < counts.size(); ++i) {
+            counts[i] = in_bucket_[i].get();
+        }
+        return {counts, sum_.get()};
+    }
+
+private:
+    counter sum_;
+    std::array<counter, log2_histogram::buckets> in_bucket_;
+};
+
+/// What a running context writes. The names are those of context_metrics.
+struct live_metrics {
+    counter enters;
+    counter submissions;
+    counter completions;
+    counter parks;
+    counter spins;
+    counter wake_ups_sent;
+    counter wake_ups_elided;
+    counter refusals;
+    counter overflows;
+    counter cancels;
+    counter cancel_retries;
+    counter unhandled_exceptions;
+    counter tasks_started;
+    counter back_pressure_waits;
+    counter tasks;
+    counter in_flight;
+    counter timers;
+    counter ready;
+
+    /// Any thread. All but what the turn_meter and the ready_probe know.
+    [[nodiscard]] context_metrics snapshot() const noexcept;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <coil/context/live_metrics.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace coil::detail {
+
+/// How long turns take, for little: a turn may be ten times as short as a clock reading.
+///
+/// Turns are taken together, and the clock is read once a group: at its end, which is the beginning
+/// of the next one. Groups adapt to the turns: of short ones there are so many that the reading
+/// does not matter, a long one is alone. The loop has to read the clock before and after it waits
+/// anyway; these readings end a group too.
+///
+/// No time is lost between the groups, so a long turn cannot be missed. A group that took far
+/// longer than groups should is taken to have held one long turn among short ones, which is what
+/// blocking code looks like. Turns are measured one by one after that, so when it is wrong, because
+/// all turns became long at once, it is wrong for one group.
+///
+/// Owner, except for the last two.
+class turn_meter {
+public:
+    /// Waiting ends, or run() begins: time counts from here.
+    void resume(std::int64_t now_ns) noexcept { since_ns_ = now_ns; }
+    /// What was not finished is forgotten.
+    void reset(std::int64_t now_ns) noexcept {
+        resume(now_ns);
+        busy_ns_ = 0;
+        turns_ = 0;
+    }
+
+    /// A turn is over.
+    void count() noexcept { ++turns_; }
+    /// Whether the clock should be read now.
+    [[nodiscard]] bool due() const noexcept { return turns_ >= group_; }
+    /// The clock has been read. Time without a turn belongs to the next.
+    void lap(std::int64_t now_ns) noexcept {
+        busy_ns_ += std::max<std::int64_t>(now_ns - since_ns_, 0);
+        since_ns_ = now_ns;
+        if (turns_ > 0) {
+            record();
+        }
+    }
+
+    [[nodiscard]] log2_histogram length() const noexcept { return length_.snapshot(); }
+    [[nodiscard]] std::uint64_t longest_ns() const noexcept { return longest_ns_.get(); }
+
+private:
+    static constexpr std::uint32_t largest_group = 16;
+    static constexpr std::uint64_t short_group_ns = 8'000;
+    static constexpr std::uint64_t long_group_ns = 32'000;
+    static constexpr std::uint64_t outlier_ns = 64'000;
+
+    void record() noexcept {
+        const auto total = static_cast<std::uint64_t>(busy_ns_);
+        if (turns_ > 1 && total >= outlier_ns) {
+            record_outlier(total);
+        } else {
+            const std::uint64_t mean = turns_ > 1 ? total / turns_ : total;
+            length_.add(mean, turns_, total);
+            note_longest(mean);
+            if (total > long_group_ns) {
+                group_ = std::max(group_ / 2, 1U);
+            } else if (total < short_group_ns && due()) {
+                group_ = std::min(group_ * 2, largest_group);
+            }
+            group_mean_ns_ = turns_ > 1 ? mean : group_mean_ns_;
+        }
+        busy_ns_ = 0;
+        turns_ = 0;
+    }
+
+    /// The others were short: as in the group before, and never so many that they explain the
+    /// outlier.
+    void record_outlier(std::uint64_t total) noexcept {
+        const std::uint64_t others = turns_ - 1;
+        const std::uint64_t each = std::min(group_mean_ns_, long_group_ns / others);
+        length_.add(each, others);
+        length_.add(total - each * others);
+        note_longest(total - each * others);
+        group_ = 1;
+    }
+
+    void note_longest(std::uint64_t ns) noexcept {
+        if (ns > longest_ns_.get()) {
+            longest_ns_.set(ns);
+        }
+    }
+
+    std::int64_t since_ns_ = 0;
+    std::int64_t busy_ns_ = 0;        // of the group, until since_ns_
+    std::uint32_t turns_ = 0;         // of the group
+    std::uint32_t group_ = 1;         // so many turns want to be read together
+    std::uint64_t group_mean_ns_ = 0; // of the last group that had several turns
+    counter longest_ns_;
+    live_histogram length_;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,181 @@
+#include <coil/context/prometheus.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace coil {
+
+namespace {
+
+struct family {
+    std::string_view name;
+    std::string_view help;
+};
+
+struct number {
+    family what;
+    std::string_view type;
+    std::uint64_t context_metrics::* value;
+};
+
+constexpr std::string_view counter = "counter";
+constexpr std::string_view gauge = "gauge";
+
+// clang-format off
+constexpr std::array numbers{
+    number{{"coil_tasks", "Top-level tasks that have not ended."}, gauge, &context_metrics::tasks},
+    number{{"coil_ready", "Coroutines that were ready when the turn began."}, gauge, &context_metrics::ready},
+    number{{"coil_in_flight", "Submitted entries whose completion is to come."}, gauge, &context_metrics::in_flight},
+    number{{"coil_timers", "Armed timers."}, gauge, &context_metrics::timers},
+    number{{"coil_tasks_started_total", "Top-level tasks taken in."}, counter, &context_metrics::tasks_started},
+    number{{"coil_enters_total", "io_uring_enter system calls."}, counter, &context_metrics::enters},
+    number{{"coil_submissions_total", "Submission queue entries handed to the kernel."}, counter, &context_metrics::submissions},
+    number{{"coil_completions_total", "Completion queue entries received."}, counter, &context_metrics::completions},
+    number{{"coil_parks_total", "Times the context slept in the kernel."}, counter, &context_metrics::parks},
+    number{{"coil_spins_total", "Times the context looked for work before sleeping."}, counter, &context_metrics::spins},
+    number{{"coil_wake_ups_sent_total", "Sleeps that another thread ended by a system call."}, counter, &context_metrics::wake_ups_sent},
+    number{{"coil_wake_ups_elided_total", "Messages of other threads that needed no system call."}, counter, &context_metrics::wake_ups_elided},
+    number{{"coil_back_pressure_waits_total", "Operations that waited for room in the queue."}, counter, &context_metrics::back_pressure_waits},
+    number{{"coil_refusals_total", "Enters that the kernel refused for a time."}, counter, &context_metrics::refusals},
+    number{{"coil_overflows_total", "Enters after which completions waited for room."}, counter, &context_metrics::overflows},
+    number{{"coil_cancels_total", "Requests to cancel an operation."}, counter, &context_metrics::cancels},
+    number{{"coil_cancel_retries_total", "Cancellations that had to be asked for again."}, counter, &context_metrics::cancel_retries},
+    number{{"coil_unhandled_exceptions_total", "Exceptions that nobody joined for."}, counter, &context_metrics::unhandled_exceptions},
+};
+// clang-format on
+
+constexpr family longest_turn{"coil_longest_turn_seconds", "The longest turn so far."};
+
+struct distribution {
+    family what;
+    log2_histogram context_metrics::* value;
+};
+
+constexpr std::array distributions{
+    distribution{{"coil_turn_seconds", "Time that a turn of the loop took."},
+                 &context_metrics::turn_length},
+    distribution{{"coil_ready_delay_seconds", "Time that a ready coroutine waited (sampled)."},
+                 &context_metrics::ready_delay},
+};
+
+// 64 ns to 17 s. The same at every scrape: a bucket that comes and goes breaks quantiles over time.
+constexpr std::size_t first_bucket = 6;
+constexpr std::size_t last_bucket = 34;
+
+bool is_label_name(std::string_view name) noexcept {
+    const auto is_letter = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    };
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    return !name.empty() && name != "le" && is_letter(name.front()) &&
+           std::all_of(name.begin(), name.end(),
+                       [&](char c) { return is_letter(c) || is_digit(c); });
+}
+
+/// `a="x",b="y"`
+std::string label_text(const std::vector<metric_label>& labels) {
+    std::string text;
+    for (const metric_label& label : labels) {
+        if (!is_label_name(label.name)) {
+            throw std::invalid_argument("coil: not a name of a label: '" + label.name + "'");
+        }
+        text += text.empty() ? "" : ",";
+        text += label.name + "=\"";
+        for (const char c : label.value) {
+            if (c == '\n') {
+                text += "\\n";
+                continue;
+            }
+            if (c == '\\' || c == '"') {
+                text += '\\';
+            }
+            text += c;
+        }
+        text += '"';
+    }
+    return text;
+}
+
+std::string seconds(std::uint64_t ns) {
+    std::string fraction = std::to_string(ns % 1'000'000'000);
+    fraction.insert(0, 9 - fraction.size(), '0');
+    return std::to_string(ns / 1'000'000'000) + "." + fraction;
+}
+
+std::string bound_text(std::size_t bucket) {
+    std::array<char, 32> text{};
+    const double bound = static_cast<double>(log2_histogram::upper_bound(bucket)) / 1e9;
+    return {text.data(), std::to_chars(text.data(), text.data() + text.size(), bound).ptr};
+}
+
+void write_header(std::string& out, const family& what, std::string_view type) {
+    out.append("# HELP ").append(what.name).append(" ").append(what.help).append("\n");
+    out.append("# TYPE ").append(what.name).append(" ").append(type).append("\n");
+}
+
+void write_sample(std::string& out, std::string_view name, std::string_view suffix,
+                  std::string_view labels, std::string_view value) {
+    out.append(name).append(suffix);
+    if (!labels.empty()) {
+        out.append("{").append(labels).append("}");
+    }
+    out.append(" ").append(value).append("\n");
+}
+
+void write_distribution(std::string& out, std::string_view name, const std::string& labels,
+                        const log2_histogram& times) {
+    const std::string before = labels.empty() ? "le=\"" : labels + ",le=\"";
+    std::uint64_t so_far = 0;
+    for (std::size_t i = 0; i <= last_bucket; ++i) {
+        so_far += times.bucket(i);
+        if (i >= first_bucket) {
+            write_sample(out, name, "_bucket", before + bound_text(i) + '"',
+                         std::to_string(so_far));
+        }
+    }
+    const std::string all = std::to_string(times.count());
+    write_sample(out, name, "_bucket", before + "+Inf\"", all);
+    write_sample(out, name, "_sum", labels, seconds(times.sum()));
+    write_sample(out, name, "_count", labels, all);
+}
+
+} // namespace
+
+void write_prometheus(std::string& out, std::span<const labelled_metrics> contexts) {
+    std::vector<std::pair<const context_metrics*, std::string>> all;
+    all.reserve(contexts.size());
+    for (const labelled_metrics& one : contexts) {
+        all.emplace_back(&one.metrics, label_text(one.labels));
+    }
+    for (const number& n : numbers) {
+        write_header(out, n.what, n.type);
+        for (const auto& [metrics, labels] : all) {
+            write_sample(out, n.what.name, "", labels, std::to_string(metrics->*n.value));
+        }
+    }
+    write_header(out, longest_turn, gauge);
+    for (const auto& [metrics, labels] : all) {
+        const auto ns = static_cast<std::uint64_t>(metrics->longest_turn.count());
+        write_sample(out, longest_turn.name, "", labels, seconds(ns));
+    }
+    for (const distribution& d : distributions) {
+        write_header(out, d.what, "histogram");
+        for (const auto& [metrics, labels] : all) {
+            write_distribution(out, d.what.name, labels, metrics->*d.value);
+        }
+    }
+}
+
+void write_prometheus(std::string& out, const context_metrics& metrics,
+                      std::vector<metric_label> labels) {
+    const labelled_metrics only{metrics, std::move(labels)};
+    write_prometheus(out, std::span(&only, 1));
+}
+
+} // namespace coil
