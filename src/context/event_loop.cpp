@@ -262,9 +262,15 @@ void event_loop::turn_until_done() try {
         }
         const bool full = run_ready();
         deliver_inbox();
-        fire_timers();
-        admit_queued();
-        retry_cancels();
+        if (timers_.size() > 0) {
+            fire_timers();
+        }
+        if (!queued_.empty()) {
+            admit_queued();
+        }
+        if (!retrying_.empty()) {
+            retry_cancels();
+        }
         end_turn(full);
         if (!ready_.empty()) {
             if (meter_.due()) {
@@ -399,9 +405,7 @@ void event_loop::deliver_inbox() noexcept {
 }
 
 void event_loop::fire_timers() noexcept {
-    if (timers_.size() > 0) {
-        timers_.expire(now_ns());
-    }
+    timers_.expire(now_ns());
 }
 
 void event_loop::report_unhandled(std::exception_ptr error) noexcept {

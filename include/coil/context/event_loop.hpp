@@ -228,8 +228,6 @@ private:
     std::uint64_t waited_ = 0;        // of which back_pressure_waits is what others see
     std::uint64_t roots_removed_ = 0; // root_list::removed_on_this_thread, while it does not run
     std::uint64_t woken_by_node_ = 0; // wake-ups since the inbox was delivered, by what is in it
-    ready_probe probe_;
-    turn_meter meter_;
 
     // Idle.
     idle_policy idle_;
@@ -250,7 +248,9 @@ private:
     own_ring listed_ring_;       // ring_, for those who would post to it
     std::uint64_t bound_to_ = 0; // number of the thread that the ring was enabled on; 0: none yet
 
-    ready_queue ready_;
+    alignas(64) ready_queue ready_;
+    ready_probe probe_;
+    turn_meter meter_;
 
     // Touched by other threads.
     inbox inbox_;
