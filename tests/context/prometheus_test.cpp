@@ -234,7 +234,8 @@ TEST(Prometheus, EveryFigureIsThere) {
 }
 
 TEST(Prometheus, NamesSayWhatTheTypeIs) {
-    for (const auto& [name, f] : page(text_of(some_metrics())).families()) {
+    const page p(text_of(some_metrics()));
+    for (const auto& [name, f] : p.families()) {
         EXPECT_EQ(f.type == "counter", name.ends_with("_total")) << name;
         EXPECT_TRUE(name.starts_with("coil_"));
         EXPECT_FALSE(f.samples.empty());
