@@ -152,13 +152,22 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     return false;
 }
 
+/// A sleep that another thread ended comes with a call of wake().
+[[gnu::always_inline]] inline void event_loop::unpark() noexcept {
+    if (!inbox_.unpark()) {
+        wakes_.expect();
+        ++metrics_.wake_ups_sent;
+        woken_by_node_ += inbox_.empty() ? 0 : 1; // or by release(), which leaves nothing
+    }
+}
+
 [[gnu::always_inline]] inline void event_loop::park(std::int64_t until_ns) noexcept {
     watch_wake_descriptor();
     if (!watching_ || !inbox_.try_park()) {
         poll(); // not while nobody could wake us
         return;
     }
-    if (!(has_work() || held_.load())) {
+    if (!(has_work() || hold_.held())) {
         unpark();
         return;
     }
@@ -188,14 +197,6 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     }
     if (timed && end >= until_ns) {
         no_timer_before_ns_ = until_ns + timer_gap_ns;
-    }
-}
-
-[[gnu::always_inline]] inline void event_loop::unpark() noexcept {
-    if (!inbox_.unpark()) {
-        ++wakes_due_;
-        ++metrics_.wake_ups_sent;
-        woken_by_node_ += inbox_.empty() ? 0 : 1; // or by release(), which leaves nothing
     }
 }
 
@@ -279,7 +280,7 @@ void event_loop::turn_until_done() try {
             poll();
         } else if (stop_requested_) {
             continue;
-        } else if (has_work() || held_.load()) {
+        } else if (has_work() || hold_.held()) {
             wait();
         } else if (in_flight_ > 0) {
             end_what_no_frame_owns();
@@ -297,23 +298,20 @@ void event_loop::stop() noexcept {
         stop_requested_ = true;
         return;
     }
-    stop_counts_.store(true);
     // By the inbox: then posting is the last thing that another thread does here, and the context
     // may go as soon as run() has returned.
-    if (!stop_posted_.exchange(true, std::memory_order_acq_rel)) {
-        stop_request_.deliver = [](queue_node&, event_loop& loop) noexcept {
-            loop.stop_posted_.store(false, std::memory_order_release);
-            loop.stop_requested_ = loop.stop_counts_.exchange(false);
+    if (stop_.make()) {
+        stop_node_.deliver = [](queue_node&, event_loop& loop) noexcept {
+            loop.stop_requested_ = loop.stop_.arrived();
         };
-        post(stop_request_);
+        post(stop_node_);
     }
 }
 
-void event_loop::hold() noexcept { held_.store(true); }
+void event_loop::hold() noexcept { hold_.hold(); }
 
 void event_loop::release() noexcept {
-    held_.store(false);
-    if (inbox_.unpark_for_signal()) {
+    if (hold_.release(inbox_)) {
         wake();
     }
 }
@@ -445,30 +443,30 @@ void event_loop::watch_wake_descriptor() noexcept {
 
 void event_loop::stop_watching() noexcept {
     if (watching_) {
-        ++wakes_due_;
+        wakes_.expect();
         wake();
     }
     while (watching_) {
         enter(1, nullptr, 0);
         reap();
     }
-    if (wakes_due_ == 0) {
+    if (wakes_.untouched()) {
         return;
     }
     // A thread that ended a sleep may still be on its way to wake(), and this loop may be gone
     // soon: wait for its write(2), after which it touches nothing here. One more of our own, read
     // by a system call, is what shows ThreadSanitizer the order of them all.
-    ++wakes_due_;
+    wakes_.expect();
     wake();
-    while (wakes_seen_ < wakes_due_) {
+    while (!wakes_.settled()) {
         std::uint64_t count = 0;
         if (::read(wake_fd_, &count, sizeof count) == sizeof count) {
-            wakes_seen_ += count;
+            wakes_.saw(count);
         } else {
             std::this_thread::yield();
         }
     }
-    wakes_due_ = wakes_seen_ = 0;
+    wakes_.clear();
 }
 
 } // namespace coil::detail

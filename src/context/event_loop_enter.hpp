@@ -49,7 +49,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         break;
     case completion_kind::wake:
         watching_ = false;
-        wakes_seen_ += completion.res > 0 ? wake_count_ : 0;
+        wakes_.saw(completion.res > 0 ? wake_count_ : 0);
         break;
     case completion_kind::ignore:
         break;

@@ -1,28 +1,22 @@
 #include <coil/context/join_handle.hpp>
 
+#include <atomic>
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 namespace coil::detail {
 
-join_state_base::waiter join_state_base::done_mark{nullptr};
-
 void join_state_base::mark_done() noexcept {
-    if (waiter* w = state_.exchange(&done_mark, std::memory_order_acq_rel)) {
+    if (waiter* w = handshake_.mark_done()) {
         w->notify(*w);
     }
 }
 
-bool join_state_base::register_waiter(waiter& w) noexcept {
-    waiter* expected = nullptr;
-    return state_.compare_exchange_strong(expected, &w, std::memory_order_acq_rel);
-}
+bool join_state_base::register_waiter(waiter& w) noexcept { return handshake_.register_waiter(w); }
 
-bool join_state_base::withdraw_waiter(waiter& w) noexcept {
-    waiter* expected = &w;
-    return state_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel);
-}
+bool join_state_base::withdraw_waiter(waiter& w) noexcept { return handshake_.withdraw_waiter(w); }
 
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <coil/context/inbox.hpp>
 #include <coil/context/live_metrics.hpp>
+#include <coil/context/loop_signals.hpp>
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
 #include <coil/context/own_rings.hpp>
@@ -64,7 +65,7 @@ public:
     /// Any thread.
     void stop() noexcept;
     /// After run() ended on another thread: requests to stop that came too late for it are void.
-    void forget_stop() noexcept { stop_counts_.store(false); }
+    void forget_stop() noexcept { stop_.forget(); }
     /// Any thread: run() does not return for lack of work between hold() and release().
     void hold() noexcept;
     void release() noexcept;
@@ -240,8 +241,7 @@ private:
     bool ending_ = false;
     int wake_fd_ = -1;
     std::uint64_t wake_count_ = 0;
-    std::uint64_t wakes_due_ = 0;  // sleeps that another thread ended: each comes with a wake()
-    std::uint64_t wakes_seen_ = 0; // wake() calls whose write(2) has happened
+    wake_account wakes_;
 
     io_context& context_;
     const io_context_options& options_;
@@ -254,10 +254,9 @@ private:
 
     // Touched by other threads.
     inbox inbox_;
-    std::atomic<bool> stop_posted_{false}; // the request is in the inbox
-    std::atomic<bool> stop_counts_{false}; // and means something
-    queue_node stop_request_;
-    std::atomic<bool> held_{false};
+    stop_request stop_;
+    queue_node stop_node_;
+    loop_hold hold_;
     std::atomic<bool> running_{false};
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/core/atomics.hpp>
 #include <coil/core/queue.hpp>
 
 #include <atomic>
@@ -13,11 +14,12 @@ namespace coil::detail {
 /// the owner is awake with nothing to do, or `parked` when it sleeps. Because emptiness and parking
 /// are the same word, a producer cannot push between the owner's last look and its sleep without
 /// seeing `parked`, and exactly one producer sees it: that one pays for the wake-up call.
-class alignas(64) inbox {
+template <class Node, class Atomics = std_atomics>
+class alignas(64) basic_inbox {
 public:
     /// Any thread. True when the owner sleeps and the caller must wake it.
-    [[nodiscard]] bool push(queue_node& node) noexcept {
-        queue_node* head = head_.load(std::memory_order_relaxed);
+    [[nodiscard]] bool push(Node& node) noexcept {
+        Node* head = head_.load(std::memory_order_relaxed);
         do {
             node.next = head == parked() ? nullptr : head;
         } while (!head_.compare_exchange_weak(head, &node, std::memory_order_release,
@@ -28,20 +30,20 @@ public:
     /// Any thread. True when the owner sleeps and the caller must wake it although nothing was
     /// pushed.
     [[nodiscard]] bool unpark_for_signal() noexcept {
-        queue_node* expected = parked();
+        Node* expected = parked();
         return head_.compare_exchange_strong(expected, nullptr);
     }
 
     /// Owner. False when something arrived: do not sleep.
     [[nodiscard]] bool try_park() noexcept {
-        queue_node* expected = nullptr;
+        Node* expected = nullptr;
         return head_.compare_exchange_strong(expected, parked());
     }
 
     /// Owner, after sleeping. False when another thread ended the sleep: its wake-up has come or
     /// will.
     bool unpark() noexcept {
-        queue_node* expected = parked();
+        Node* expected = parked();
         return head_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel);
     }
 
@@ -51,11 +53,11 @@ public:
     }
 
     /// Owner, awake: everything there is, oldest first.
-    [[nodiscard]] queue_node* take_all() noexcept {
-        queue_node* newest = head_.exchange(nullptr, std::memory_order_acquire);
-        queue_node* oldest = nullptr;
+    [[nodiscard]] Node* take_all() noexcept {
+        Node* newest = head_.exchange(nullptr, std::memory_order_acquire);
+        Node* oldest = nullptr;
         while (newest != nullptr) {
-            queue_node* following = newest->next;
+            Node* following = newest->next;
             newest->next = oldest;
             oldest = newest;
             newest = following;
@@ -64,10 +66,12 @@ public:
     }
 
 private:
-    queue_node* parked() noexcept { return &parked_; }
+    Node* parked() noexcept { return &parked_; }
 
-    std::atomic<queue_node*> head_{nullptr};
-    queue_node parked_;
+    typename Atomics::template atomic<Node*> head_{nullptr};
+    Node parked_;
 };
+
+using inbox = basic_inbox<queue_node>;
 
 } // namespace coil::detail

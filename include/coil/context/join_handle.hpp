@@ -1,12 +1,12 @@
 #pragma once
 
 #include <coil/context/event_loop.hpp>
+#include <coil/context/join_handshake.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 
-#include <atomic>
 #include <cassert>
 #include <coroutine>
 #include <exception>
@@ -27,10 +27,6 @@ struct join_stop {
 };
 
 /// What a spawned task and its join_handle share: made when spawned, gone when both have let go.
-///
-/// `state_` is the whole hand-shake between the task's thread and whoever joins, which may be
-/// another thread. It holds null (running), the join_waiter that wants to know, or the address of
-/// `done_mark`.
 class join_state_base : join_stop, public root_observer {
 public:
     join_state_base(const join_state_base&) = delete;
@@ -38,9 +34,7 @@ public:
 
     void cancel() noexcept { stop_.request_stop(); }
 
-    [[nodiscard]] bool done() const noexcept {
-        return state_.load(std::memory_order_acquire) == &done_mark;
-    }
+    [[nodiscard]] bool done() const noexcept { return handshake_.done(); }
     /// Blocks the calling thread until the task is done.
     void wait_blocking() noexcept;
 
@@ -58,15 +52,10 @@ protected:
 
     void mark_done() noexcept;
     /// True for the last of the two owners.
-    [[nodiscard]] bool release_one() noexcept {
-        return owners_.fetch_sub(1, std::memory_order_acq_rel) == 1;
-    }
+    [[nodiscard]] bool release_one() noexcept { return handshake_.release_one(); }
 
 private:
-    static waiter done_mark;
-
-    std::atomic<waiter*> state_{nullptr};
-    std::atomic<unsigned> owners_{2};
+    basic_join_handshake<waiter> handshake_;
 };
 
 template <class T>
@@ -158,8 +147,8 @@ private:
 /// Threading: one thread at a time; the task may run on any other. cancel() asks the task's stop
 /// token.
 template <class T = void>
-class [[nodiscard(
-    "dropping a join_handle detaches the task; use co_spawn to say so")]] join_handle {
+class [[nodiscard("dropping a join_handle detaches the task; use co_spawn to say so")]]
+join_handle {
 public:
     join_handle(join_handle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
     join_handle& operator=(join_handle&& other) noexcept {
