@@ -282,6 +282,8 @@ void event_loop::turn_until_done() try {
             continue;
         } else if (has_work() || hold_.held()) {
             wait();
+        } else if (!inbox_.empty()) {
+            continue; // posted before the hold ended
         } else if (in_flight_ > 0) {
             end_what_no_frame_owns();
         } else {

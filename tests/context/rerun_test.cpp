@@ -4,6 +4,7 @@
 #include "support/run.hpp"
 
 #include <cstdint>
+#include <future>
 #include <latch>
 #include <memory>
 #include <stdexcept>
@@ -166,6 +167,33 @@ TEST_F(Rerun, JoinLetsTheTasksFinish) {
     ctx.join();
     EXPECT_TRUE(handle.done());
     EXPECT_EQ(handle.get(), 5);
+}
+
+/// Keeps a loop inside of its inbox until it is let go.
+struct obstacle : detail::queue_node {
+    explicit obstacle(io_context& ctx) {
+        deliver = [](detail::queue_node& node, detail::event_loop&) noexcept {
+            auto& self = static_cast<obstacle&>(node);
+            self.reached.set_value();
+            self.let_go.get_future().wait();
+        };
+        ctx.loop().post(*this);
+        reached.get_future().wait();
+    }
+    std::promise<void> reached;
+    std::promise<void> let_go;
+};
+
+TEST_F(Rerun, G9_JoinDoesWhatWasSpawnedAfterTheLoopTookInItsInbox) {
+    io_context ctx;
+    ctx.start();
+    obstacle in_the_inbox(ctx);
+    auto handle = ctx.spawn(work());
+    ctx.loop().release(); // as join() does, which then blocks
+    in_the_inbox.let_go.set_value();
+    ctx.join();
+    ASSERT_TRUE(handle.done());
+    EXPECT_EQ(handle.get(), 1);
 }
 
 TEST_F(Rerun, RunWhileItRunsThrows) {
