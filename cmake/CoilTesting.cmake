@@ -58,6 +58,41 @@ function(coil_add_room_tests room)
             ENVIRONMENT "COIL_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples")
 endfunction()
 
+# coil_add_model_tests(<folder>): all of <folder>/*_test.cpp in one program that plays models of what threads do to each other
+# with relacy. Nothing of it depends on how the library is built, so it is always optimized and never sanitized: relacy
+# switches stacks behind a sanitizer's back. Without relacy one test is there that says so.
+function(coil_add_model_tests folder)
+    find_path(COIL_RELACY_INCLUDE_DIR relacy/relacy.hpp)
+    mark_as_advanced(COIL_RELACY_INCLUDE_DIR)
+    if(COIL_SANITIZE)
+        message(STATUS "no model tests: relacy does not work under sanitizers")
+        return()
+    elseif(NOT COIL_RELACY_INCLUDE_DIR)
+        message(STATUS "no model tests: relacy is not installed (./dev setup, or relacy-dev)")
+        add_test(NAME ${folder}.relacy
+            COMMAND "${CMAKE_COMMAND}" -E echo "SKIP: relacy is not installed: ./dev setup, or relacy-dev")
+        set_tests_properties(${folder}.relacy PROPERTIES LABELS ${folder} SKIP_REGULAR_EXPRESSION "SKIP: ")
+        return()
+    endif()
+    file(GLOB sources CONFIGURE_DEPENDS "${folder}/*_test.cpp")
+    set(target test_${folder})
+    add_executable(${target} ${sources})
+    target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+    target_include_directories(${target} SYSTEM PRIVATE "${COIL_RELACY_INCLUDE_DIR}")
+    # Headers alone: nothing of the library is run.
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include")
+    target_compile_features(${target} PRIVATE cxx_std_20)
+    target_link_libraries(${target} PRIVATE GTest::gtest_main)
+    coil_own_target(${target})
+    # A destructor's last stores are how relacy knows what is gone.
+    target_compile_options(${target} PRIVATE -O2 $<$<CXX_COMPILER_ID:GNU>:-fno-lifetime-dse>)
+    gtest_discover_tests(${target}
+        TEST_PREFIX "${folder}."
+        DISCOVERY_MODE PRE_TEST
+        DISCOVERY_TIMEOUT 60
+        PROPERTIES LABELS ${folder})
+endfunction()
+
 # coil_add_script_tests(<room>): each tests/<room>/*.sh is one test. Exit status 77 means skipped, and the script says
 # why on a line that begins with "SKIP:".
 function(coil_add_script_tests room)

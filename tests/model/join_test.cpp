@@ -1,0 +1,193 @@
+// A task and whoever joins it: the result is seen once, who waits is told once, what they share is
+// freed once and not touched after that.
+
+#include "model/parts.hpp"
+
+#include <coil/context/join_handshake.hpp>
+
+namespace {
+
+using namespace coil_model;
+
+/// What a join_state is: the hand-shake and the outcome, freed by the last of the two.
+template <class Change>
+struct shared {
+    coil::detail::basic_join_handshake<letter, atomics<Change>> handshake;
+    plain<int> outcome{0};
+    plain<bool> freed{false};
+
+    void let_go() {
+        if (handshake.release_one()) {
+            require(!freed, "freed once");
+            require(outcome != 0, "the last one looks at the outcome");
+            freed = true;
+        }
+    }
+};
+
+/// A joiner's context: the task posts to its inbox.
+template <class Change>
+struct joiner {
+    inbox<Change> box;
+    bell wake_up;
+    letter waiter;
+    plain<bool> there{true}; // the awaiter
+    int told = 0;
+
+    void deliver_inbox() {
+        for (letter* l = box.take_all(); l != nullptr;) {
+            letter* const following = l->next;
+            require(l == &waiter, "the waiter");
+            ++told;
+            l = following;
+        }
+    }
+    void sleep_until_told() {
+        while (told == 0) {
+            if (box.try_park()) {
+                wake_up.wait();
+                box.unpark();
+            }
+            deliver_inbox();
+        }
+        require(told == 1, "told once");
+        there = false;
+    }
+};
+
+template <class Change, int Joiners>
+struct task_and_joiners {
+    static constexpr int threads = 1 + Joiners;
+
+    shared<Change> state;
+    joiner<Change> joiners[Joiners];
+
+    void run_task() {
+        state.outcome = 42;
+        if (letter* waiter = state.handshake.mark_done()) {
+            for (auto& j : joiners) {
+                if (&j.waiter == waiter) {
+                    require(j.there, "nobody is told who has left");
+                    if (j.box.push(*waiter)) {
+                        j.wake_up.ring();
+                    }
+                }
+            }
+        }
+        state.let_go();
+    }
+
+    void await_and_take(joiner<Change>& me) {
+        if (!state.handshake.done()) {
+            if (state.handshake.register_waiter(me.waiter)) {
+                me.sleep_until_told();
+            } else {
+                require(state.handshake.done(), "nobody else waits");
+            }
+        }
+        require(state.outcome == 42, "the result is there");
+    }
+
+    /// The awaiting frame is destroyed while it waits, as ~awaiter() does it.
+    void await_and_be_destroyed(joiner<Change>& me) {
+        if (state.handshake.done() || !state.handshake.register_waiter(me.waiter)) {
+            return;
+        }
+        if (!state.handshake.withdraw_waiter(me.waiter)) {
+            while (me.told == 0) {
+                me.deliver_inbox();
+                rl::yield(1, RL_INFO);
+            }
+        }
+        me.there = false;
+    }
+
+    void after() { require(state.freed, "freed"); }
+};
+
+template <class Change>
+struct awaited : task_and_joiners<Change, 1> {
+    void thread(unsigned number) {
+        if (number == 0) {
+            this->run_task();
+        } else {
+            this->await_and_take(this->joiners[0]);
+            this->state.let_go();
+        }
+    }
+};
+
+template <class Change>
+struct dropped : task_and_joiners<Change, 1> {
+    void thread(unsigned number) {
+        if (number == 0) {
+            this->run_task();
+        } else {
+            this->state.let_go();
+        }
+    }
+};
+
+template <class Change>
+struct destroyed : task_and_joiners<Change, 1> {
+    void thread(unsigned number) {
+        if (number == 0) {
+            this->run_task();
+        } else {
+            this->await_and_be_destroyed(this->joiners[0]);
+            this->state.let_go();
+        }
+    }
+};
+
+/// The handle goes to a third thread after the second has given up waiting.
+template <class Change>
+struct handed_over : task_and_joiners<Change, 2> {
+    bell handle;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            this->run_task();
+        } else if (number == 1) {
+            this->await_and_be_destroyed(this->joiners[0]);
+            handle.ring();
+        } else {
+            handle.wait();
+            this->await_and_take(this->joiners[1]);
+            this->state.let_go();
+        }
+    }
+};
+
+TEST(JoinModelG9, AwaitedOnAnotherContext) { expect_proof<awaited<as_written>>(everything{}); }
+TEST(JoinModelG9, HandleDropped) { expect_proof<dropped<as_written>>(everything{}); }
+TEST(JoinModelG9, DestroyedWhileItWaits) { expect_proof<destroyed<as_written>>(everything{}); }
+TEST(JoinModelG9, HandleGoesToAThirdThread) {
+    expect_proof<handed_over<without_spurious_failures>>(everything{});
+}
+
+// Canaries.
+
+TEST(JoinModelCanary, AnEndThatPublishesNothing) {
+    expect_found<awaited<relaxed<call::exchange>>>(rl::test_result_data_race, everything{});
+}
+
+TEST(JoinModelCanary, ALetGoThatOrdersNothing) {
+    expect_found<dropped<relaxed<call::fetch_add>>>(rl::test_result_data_race, everything{});
+}
+
+TEST(JoinModelCanary, ALetGoInTwoSteps) {
+    expect_found<dropped<in_two_steps<call::fetch_add>>>(rl::test_result_user_assert_failed,
+                                                         everything{});
+}
+
+TEST(JoinModelCanary, ALookThatAcquiresNothing) {
+    expect_found<awaited<relaxed<call::load>>>(rl::test_result_data_race, everything{});
+}
+
+TEST(JoinModelCanary, AWithdrawalInTwoSteps) {
+    expect_found<destroyed<in_two_steps<call::compare_strong>>>(rl::test_result_data_race,
+                                                                everything{});
+}
+
+} // namespace

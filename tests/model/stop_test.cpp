@@ -1,0 +1,290 @@
+// The end of a run: whoever asks for it is heard or comes too late, and nobody touches the loop
+// once run() has returned.
+
+#include "model/parts.hpp"
+
+#include <coil/context/loop_signals.hpp>
+
+namespace {
+
+using namespace coil_model;
+
+/// What event_loop does otherwise than it should, for the canaries.
+struct faithful {
+    static constexpr int short_sleeps =
+        1; // that may end by themselves, as if something had completed
+    static constexpr bool waits_for_wakes = true;
+    static constexpr bool looks_again = true;
+};
+struct sleeps_long : faithful {
+    static constexpr int short_sleeps = 0;
+};
+struct leaves_at_once : faithful {
+    static constexpr bool waits_for_wakes = false;
+};
+struct looks_once : sleeps_long {
+    static constexpr bool looks_again = false;
+};
+
+/// A loop as far as others can see it: what event_loop does with its inbox, its signals and its
+/// wake-up descriptor.
+template <class Change, class Steps = faithful>
+class loop {
+public:
+    explicit loop(bool held = true) {
+        if (held) {
+            parts_->hold.hold();
+        }
+    }
+
+    // Any thread.
+    void post(letter& l) {
+        if (parts_->box.push(l)) {
+            wake();
+        }
+    }
+    void stop() {
+        if (parts_->stop.make()) {
+            post(stop_node_);
+        }
+    }
+    void release() {
+        if (parts_->hold.release(parts_->box)) {
+            wake();
+        }
+    }
+    void forget_stop() { parts_->stop.forget(); }
+
+    // Owner. True: stopped; false: nothing was left to do.
+    bool run() {
+        const bool stopped = turn_until_done();
+        if (Steps::waits_for_wakes && !wakes_.untouched()) {
+            while (!wakes_.settled()) {
+                wakes_.saw(wake_up_.wait());
+            }
+            wakes_.clear();
+        }
+        return stopped;
+    }
+    void destroy() {
+        descriptor_ = -1;
+        parts_.destroy();
+    }
+    [[nodiscard]] int delivered() const { return delivered_; }
+
+private:
+    struct parts {
+        inbox<Change> box;
+        coil::detail::basic_stop_request<atomics<Change>> stop;
+        coil::detail::basic_hold<atomics<Change>> hold;
+    };
+
+    void wake() {
+        require(descriptor_ != -1, "the loop is there");
+        wake_up_.ring();
+    }
+
+    bool turn_until_done() {
+        for (;;) {
+            if (deliver_inbox()) {
+                return true;
+            }
+            if (parts_->hold.held()) {
+                park();
+            } else if (!Steps::looks_again || parts_->box.empty()) {
+                return false;
+            }
+        }
+    }
+    void park() {
+        if (!parts_->box.try_park()) {
+            return;
+        }
+        if (parts_->hold.held() && !wakes_by_itself()) {
+            wakes_.saw(wake_up_.wait());
+        }
+        if (!parts_->box.unpark()) {
+            wakes_.expect();
+        }
+    }
+    bool wakes_by_itself() {
+        if (short_sleeps_ == 0 || rl::rand(2) == 0) {
+            return false;
+        }
+        --short_sleeps_;
+        return true;
+    }
+    bool deliver_inbox() {
+        bool stop = false;
+        for (letter* l = parts_->box.take_all(); l != nullptr;) {
+            letter* const following = l->next;
+            if (l == &stop_node_) {
+                stop = parts_->stop.arrived();
+            } else {
+                ++delivered_;
+            }
+            l = following;
+        }
+        return stop;
+    }
+
+    mortal<parts> parts_;
+    letter stop_node_;
+    plain<int> descriptor_{3};
+    bell wake_up_; // the kernel's: it may outlive the descriptor
+    coil::detail::wake_account wakes_;
+    int short_sleeps_ = Steps::short_sleeps;
+    int delivered_ = 0; // letters that others posted
+};
+
+/// Stopped by another thread, `Times` times; after the only one the loop goes.
+template <class Change, int Times, class Steps = faithful>
+struct stopped {
+    static constexpr int threads = 2;
+
+    loop<Change, Steps> it;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            require(it.run(), "the stop was seen");
+            if (Times == 1) {
+                it.destroy();
+            }
+        } else {
+            for (int i = 0; i < Times; ++i) {
+                it.stop();
+            }
+        }
+    }
+    void after() {}
+};
+
+/// Stopped by two threads at once. The run after that may be stopped by the second; no other is.
+template <class Change>
+struct stopped_by_two {
+    static constexpr int threads = 3;
+
+    loop<Change, sleeps_long> it;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            require(it.run(), "a stop was seen");
+        } else {
+            it.stop();
+        }
+    }
+    void after() {
+        it.release();
+        it.run();
+        require(!it.run(), "two stops end two runs at most");
+        it.destroy();
+    }
+};
+
+/// join(): what was posted before it is done, the hold ends, and the loop goes.
+template <class Change, class Steps = faithful>
+struct joined {
+    static constexpr int threads = 2;
+
+    loop<Change, Steps> it;
+    letter work;
+    bell ended;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            require(!it.run(), "nobody stopped it");
+            require(it.delivered() == 1, "no work is left behind");
+            ended.ring();
+        } else {
+            it.post(work);
+            it.release();
+            ended.wait();
+            it.destroy();
+        }
+    }
+    void after() {}
+};
+
+/// A stop that races with join() ends this run or none: it does not reach the next.
+template <class Change>
+struct stopped_and_joined {
+    static constexpr int threads = 3;
+
+    loop<Change, sleeps_long> it;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            it.run();
+        } else if (number == 1) {
+            it.release();
+        } else {
+            it.stop();
+        }
+    }
+    void after() {
+        it.forget_stop();
+        require(!it.run(), "the next run is not stopped");
+        it.destroy();
+    }
+};
+
+/// A loop that uses what it is not to use any more.
+struct touched_too_late {
+    static constexpr int threads = 2;
+
+    loop<as_written> it;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            it.run();
+            it.destroy();
+        } else {
+            it.stop();
+            it.stop();
+        }
+    }
+    void after() {}
+};
+
+TEST(StopModelG5, StoppedByAnotherThread_TheLoopGoesAtOnce) {
+    expect_proof<stopped<as_written, 1>>(everything{});
+}
+
+TEST(StopModelG5, StoppedTwice) { expect_proof<stopped<as_written, 2>>(everything{}); }
+
+TEST(StopModelG5, StoppedByTwoThreads) {
+    expect_proof<stopped_by_two<without_spurious_failures>>(everything{});
+}
+
+TEST(StopModelG9, JoinDoesWhatWasPostedBefore) {
+    expect_proof<joined<as_written, sleeps_long>>(everything{});
+}
+
+TEST(StopModelG9, AStopThatRacesWithJoinDoesNotReachTheNextRun) {
+    // The full search takes 5 million interleavings.
+    expect_proof<stopped_and_joined<as_written>>(at_most(4));
+}
+
+// Canaries.
+
+TEST(StopModelCanary, ALoopThatLeavesBeforeItsWakeUpHasCome) {
+    expect_found<stopped<as_written, 1, leaves_at_once>>(rl::test_result_data_race, everything{});
+}
+
+TEST(StopModelCanary, ALoopThatDoesNotLookAgainWhenTheHoldEnds) {
+    expect_found<joined<as_written, looks_once>>(rl::test_result_user_assert_failed, everything{});
+}
+
+TEST(StopModelCanary, AHoldThatIsSeenToEndTooLate) {
+    expect_found<joined<relaxed<call::load>, sleeps_long>>(rl::test_result_deadlock, everything{});
+}
+
+TEST(StopModelCanary, AStopThatOrdersNothing) {
+    expect_found<stopped<relaxed<call::fetch_or>, 2>>(rl::test_result_data_race, everything{});
+}
+
+TEST(StopModelCanary, AStopperThatTouchesALoopThatIsGone) {
+    expect_found<touched_too_late>(rl::test_result_access_to_freed_memory, everything{});
+}
+
+} // namespace
