@@ -113,6 +113,7 @@ dev_lint() {
     local all=no
     [[ ${1:-} != --all ]] || all=yes
     need build test lint
+    want model
     need_compiler
     check "format (.clang-format)" check_format
     check "headers stand alone" check_headers

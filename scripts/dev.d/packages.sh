@@ -9,7 +9,7 @@ clang_tools=19
 declare -A brings=(
     [cmake]=cmake [ninja-build]=ninja
     [libgtest-dev]=gtest/gtest.h [netcat-openbsd]=nc.openbsd [redis-tools]=redis-benchmark [pkg-config]=pkg-config
-    [python3]=python3 [git]=git
+    [python3]=python3 [git]=git [relacy-dev]=relacy/relacy.hpp
     [libbenchmark-dev]=benchmark/benchmark.h [liburing-dev]=liburing.h [libuv1-dev]=uv.h [libasio-dev]=asio.hpp
     [redis-server]=redis-server [fio]=fio
     [shellcheck]=shellcheck [debootstrap]=debootstrap
@@ -19,6 +19,7 @@ packages_of() {
     case $1 in
         build) echo cmake ninja-build ;;
         test) echo libgtest-dev netcat-openbsd redis-tools pkg-config python3 ;;
+        model) echo relacy-dev ;;
         sanitizers) compiler_packages sanitizers ;;
         demo) echo netcat-openbsd redis-tools redis-server liburing-dev python3 ;;
         bench) echo libbenchmark-dev liburing-dev libuv1-dev libasio-dev netcat-openbsd redis-server redis-tools python3 ;;
@@ -203,6 +204,7 @@ choose_compiler() {
 
 dev_setup() {
     need build test demo bench lint
+    want model
     want bench_peers
     need_compiler
     need sanitizers

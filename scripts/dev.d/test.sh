@@ -142,6 +142,7 @@ dev_test() {
         fi
     fi
     need build test
+    want model
     need_compiler
     if ((faults)); then
         run_fault_tests "$preset" "$faults"

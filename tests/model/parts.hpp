@@ -6,6 +6,8 @@
 
 #include <coil/context/inbox.hpp>
 
+#include <memory>
+
 namespace coil_model {
 
 struct letter {
@@ -19,7 +21,7 @@ struct letter {
 template <class T>
 class mortal {
 public:
-    mortal() : it_(::new (memory_) T) {}
+    mortal() : it_(std::construct_at(reinterpret_cast<T*>(memory_))) {}
     mortal(const mortal&) = delete;
     mortal& operator=(const mortal&) = delete;
     ~mortal() {
