@@ -7,8 +7,11 @@
 #include <coil/context/io_context.hpp>
 #include <coil/context/log2_histogram.hpp>
 #include <coil/context/metrics.hpp>
+#include <coil/context/parallel.hpp>
 #include <coil/context/prometheus.hpp>
+#include <coil/context/resume_on.hpp>
 #include <coil/context/run.hpp>
+#include <coil/context/runtime.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/context/this_context.hpp>
 #include <coil/core/buffer.hpp>

@@ -171,6 +171,10 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
         unpark();
         return;
     }
+    const bool leaves = seated_ && !has_work();
+    if (leaves) {
+        quiescence_->leave(seat_, [this] { return inbox_.is_parked(); });
+    }
     const bool timed = until_ns != timer_wheel::never;
     const bool measured = idle_.what() == idle_policy::kind::spin;
     const std::int64_t begin = now_ns();
@@ -190,6 +194,9 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
         enter(1, timed ? &timeout : nullptr, 0);
     }
     unpark();
+    if (leaves) {
+        quiescence_->come_back(seat_);
+    }
     const std::int64_t end = now_ns();
     meter_.resume(end);
     if (measured && end - begin < idle_.limit().count()) {
@@ -213,8 +220,10 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
         }
         return;
     }
-    // Without anything in flight only a timer or another thread can make work: nothing to spin for.
-    if (idle_.what() == idle_policy::kind::spin && spinning_pays_ && in_flight_ > 0) {
+    // Without anything in flight only a timer or another thread can make work: nothing to spin for,
+    // unless other threads do.
+    if (idle_.what() == idle_policy::kind::spin && spinning_pays_ &&
+        (in_flight_ > 0 || mail_pays_)) {
         gather();
         look();
         if (!ready_.empty() || lacks_room()) {
@@ -225,6 +234,7 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
             return;
         }
         spinning_pays_ = false;
+        mail_pays_ = false;
     }
     park(next_deadline());
     reap();
@@ -245,10 +255,13 @@ void event_loop::run() {
         throw std::logic_error("coil: io_context::run() called while the context runs already");
     }
     struct ending {
-        std::atomic<bool>& running;
-        ~ending() { running.store(false); }
+        event_loop& loop;
+        ~ending() {
+            loop.seated_ = false;
+            loop.running_.store(false);
+        }
     };
-    const ending at_end{running_};
+    const ending at_end{*this};
     const running scope(*this);
     turn_until_done();
 }
@@ -282,6 +295,10 @@ void event_loop::turn_until_done() try {
             continue;
         } else if (has_work() || hold_.held()) {
             wait();
+            if (seated_ && quiescence_->is_over()) {
+                end_what_no_frame_owns();
+                return; // what has come by the inbox since is for the next round
+            }
         } else if (!inbox_.empty()) {
             continue; // posted before the hold ended
         } else if (in_flight_ > 0) {
@@ -366,15 +383,6 @@ inline void event_loop::end_turn(bool full) noexcept {
     publish();
 }
 
-/// For those who read it on other threads: what would cost too much to write as it changes.
-inline void event_loop::publish() noexcept {
-    metrics_.tasks_started.set(roots_.inserted());
-    metrics_.tasks.set(roots_.inserted() - root_list::removed_on_this_thread);
-    metrics_.in_flight.set(in_flight_);
-    metrics_.timers.set(timers_.size());
-    metrics_.back_pressure_waits.set(waited_);
-}
-
 /// A clock read per resumption would cost more than many a resumption: the time that whole turns
 /// take sets the number for the next.
 void event_loop::adapt_budget(std::int64_t now) noexcept {
@@ -393,6 +401,7 @@ void event_loop::deliver_inbox() noexcept {
     if (inbox_.empty()) {
         return;
     }
+    mail_pays_ = true;
     queue_node* node = inbox_.take_all();
     std::uint64_t nodes = 0;
     while (node != nullptr) {
@@ -404,9 +413,7 @@ void event_loop::deliver_inbox() noexcept {
     metrics_.wake_ups_elided += nodes - std::exchange(woken_by_node_, 0);
 }
 
-void event_loop::fire_timers() noexcept {
-    timers_.expire(now_ns());
-}
+void event_loop::fire_timers() noexcept { timers_.expire(now_ns()); }
 
 void event_loop::report_unhandled(std::exception_ptr error) noexcept {
     ++metrics_.unhandled_exceptions;

@@ -66,18 +66,30 @@ event_loop::event_loop(io_context& context, const io_context_options& options)
 }
 
 event_loop::~event_loop() {
-    // Nothing is in flight, but there may be tasks that never started, whose parameters'
-    // destructors may want the context.
+    discard_mail();
     event_loop* const outer = std::exchange(current_loop, this);
-    const std::uint64_t removed_by_outer =
-        std::exchange(root_list::removed_on_this_thread, roots_removed_);
-    shut_down();
     close_ring();
     deliver_inbox(); // from those who found the ring still open
     timers_.clear(); // of eager operations that have ended
-    root_list::removed_on_this_thread = removed_by_outer;
     current_loop = outer;
     ::close(wake_fd_);
+}
+
+/// Nothing is in flight, but tasks that never started have parameters whose destructors may want
+/// the context.
+void event_loop::discard_mail() noexcept {
+    event_loop* const outer = std::exchange(current_loop, this);
+    std::swap(root_list::removed_on_this_thread, roots_removed_);
+    shut_down();
+    publish();
+    std::swap(root_list::removed_on_this_thread, roots_removed_);
+    current_loop = outer;
+}
+
+std::uint64_t event_loop::load() const noexcept {
+    const std::uint64_t settled = settled_.get();
+    const std::uint64_t coming = coming_.load(std::memory_order_relaxed);
+    return metrics_.tasks.get() + (coming > settled ? coming - settled : 0);
 }
 
 void event_loop::attach(ring_attachment& attachment) noexcept {

@@ -1,9 +1,9 @@
+#include "thread_name.hpp"
+
 #include <coil/context/io_context.hpp>
 
 #include <stdexcept>
 #include <utility>
-
-#include <pthread.h>
 
 namespace coil {
 
@@ -24,7 +24,7 @@ void io_context::start() {
     loop_.hold();
     const auto body = [this] {
         if (!options_.name.empty()) {
-            ::pthread_setname_np(::pthread_self(), options_.name.substr(0, 15).c_str());
+            detail::name_this_thread(options_.name);
         }
         try {
             run();

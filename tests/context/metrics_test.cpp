@@ -15,7 +15,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-class Metrics : public coil_test::no_descriptor_leak {};
+class Metrics : public ::testing::Test {};
 
 void work_for(std::chrono::nanoseconds time) {
     const auto end = steady_clock::now() + time;

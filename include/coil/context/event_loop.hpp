@@ -6,6 +6,7 @@
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
 #include <coil/context/own_rings.hpp>
+#include <coil/context/quiescence.hpp>
 #include <coil/context/ready_probe.hpp>
 #include <coil/context/ring_tables.hpp>
 #include <coil/context/timer_wheel.hpp>
@@ -25,7 +26,8 @@
 
 namespace coil {
 class io_context;
-}
+class runtime;
+} // namespace coil
 
 namespace coil::detail {
 
@@ -66,6 +68,8 @@ public:
     void stop() noexcept;
     /// After run() ended on another thread: requests to stop that came too late for it are void.
     void forget_stop() noexcept { stop_.forget(); }
+    /// While it does not run: destroys the tasks that were posted and never started.
+    void discard_mail() noexcept;
     /// Any thread: run() does not return for lack of work between hold() and release().
     void hold() noexcept;
     void release() noexcept;
@@ -78,9 +82,29 @@ public:
         ready_.remove(node, coroutine);
     }
 
+    /// Before anybody else knows the loop: it is one of a runtime's, and run() ends when all that
+    /// share `common_end` have nothing left to do.
+    void take_part_in(runtime& home, quiescence& common_end) noexcept {
+        home_ = &home;
+        quiescence_ = &common_end;
+    }
+    /// The runtime that it is part of, or null.
+    [[nodiscard]] runtime* home() const noexcept { return home_; }
+    /// While it does not run: its next run() is in a round with the others.
+    void take_seat() noexcept {
+        seat_.absent = false;
+        seated_ = true;
+        hold();
+    }
+    /// Whether something has come that it has not looked at.
+    [[nodiscard]] bool has_mail() const noexcept { return !inbox_.empty(); }
+
     /// Any thread: `node.deliver` runs on the owner thread.
     void post(queue_node& node) noexcept {
         if (inbox_.push(node)) {
+            if (quiescence_ != nullptr) {
+                quiescence_->come_back(seat_);
+            }
             wake();
         }
     }
@@ -93,6 +117,21 @@ public:
         ready_.push(root, coroutine);
     }
     void report_unhandled(std::exception_ptr error) noexcept;
+    /// Any thread: posts a node that gives the loop a coroutine, by settle() when it is delivered.
+    void post_coroutine(queue_node& node) noexcept {
+        coming_.fetch_add(1, std::memory_order_relaxed);
+        post(node);
+    }
+    /// A coroutine comes from another thread, and its root (or null) with it. Makes it ready.
+    void settle(promise_base* root, queue_node& node, std::coroutine_handle<> coroutine) noexcept {
+        ++settled_;
+        if (root != nullptr) {
+            roots_.insert(*root);
+        }
+        ready_.push(node, coroutine);
+    }
+    /// Any thread: how many top-level tasks it has or will have, as far as it has published that.
+    [[nodiscard]] std::uint64_t load() const noexcept;
 
     // Timers.
     [[nodiscard]] std::int64_t now_ns() noexcept {
@@ -227,6 +266,7 @@ private:
     std::uint16_t buffer_group_ = 0;
     live_metrics metrics_;
     std::uint64_t waited_ = 0;        // of which back_pressure_waits is what others see
+    counter settled_;                 // of coming_
     std::uint64_t roots_removed_ = 0; // root_list::removed_on_this_thread, while it does not run
     std::uint64_t woken_by_node_ = 0; // wake-ups since the inbox was delivered, by what is in it
 
@@ -239,10 +279,15 @@ private:
     bool watching_ = false;
     bool stop_requested_ = false;
     bool ending_ = false;
+    bool mail_pays_ = false; // something came by the inbox, not long ago
     int wake_fd_ = -1;
     std::uint64_t wake_count_ = 0;
     wake_account wakes_;
 
+    runtime* home_ = nullptr;
+    quiescence* quiescence_ = nullptr;
+    quiescence::seat seat_;
+    bool seated_ = false;
     io_context& context_;
     const io_context_options& options_;
     own_ring listed_ring_;       // ring_, for those who would post to it
@@ -258,6 +303,7 @@ private:
     queue_node stop_node_;
     loop_hold hold_;
     std::atomic<bool> running_{false};
+    std::atomic<std::uint64_t> coming_{0}; // coroutines that other threads have ever posted
 };
 
 // What every single operation goes through, inlined into its await.

@@ -47,6 +47,11 @@ public:
         return head_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel);
     }
 
+    /// Whether nobody has ended the sleep that try_park() announced.
+    [[nodiscard]] bool is_parked() noexcept {
+        return head_.load(std::memory_order_seq_cst) == parked();
+    }
+
     /// Owner, awake.
     [[nodiscard]] bool empty() const noexcept {
         return head_.load(std::memory_order_relaxed) == nullptr;

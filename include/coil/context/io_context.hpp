@@ -77,6 +77,9 @@ public:
     /// What the context has done so far, and how it stands. Any thread, at any time; on its own
     /// thread it costs what copying a kilobyte costs. prometheus.hpp writes it for a monitor.
     [[nodiscard]] context_metrics metrics() const noexcept { return loop_.metrics(); }
+    /// How many top-level tasks it has, those that other threads have just given to it included: an
+    /// estimate for dispatchers. Any thread.
+    [[nodiscard]] std::uint64_t load() const noexcept { return loop_.load(); }
     [[nodiscard]] const io_context_options& options() const noexcept { return options_; }
 
     /// For awaiters.
@@ -134,9 +137,9 @@ void io_context::launch(std::coroutine_handle<Promise> coroutine) noexcept {
     }
     root.deliver = [](detail::queue_node& node, detail::event_loop& loop) noexcept {
         auto& promise = static_cast<Promise&>(node);
-        loop.add_root(promise, std::coroutine_handle<Promise>::from_promise(promise));
+        loop.settle(&promise, promise, std::coroutine_handle<Promise>::from_promise(promise));
     };
-    loop_.post(root);
+    loop_.post_coroutine(root);
 }
 
 inline void io_context::co_spawn(task<> work) {

@@ -38,6 +38,12 @@ protected:
     ~root_observer() = default;
 };
 
+/// Below this await a task is asked to stop by something else than its root is. Lives in the await.
+struct stop_detour {
+    inplace_stop_token token;
+    promise_base* root; // null: the tree's root is no task
+};
+
 /// What every task's promise holds whatever its result. A coroutine is either a child, awaited by
 /// another coroutine (`coroutine` is that one), or a root, started on a context (it has an
 /// observer, and hangs in the context's list of roots, so that a shutdown finds every frame).
@@ -52,30 +58,75 @@ public:
 
     promise_base() noexcept {} // NOLINT(*-member-init)
 
-    void become_root(root_observer& observer) noexcept {
-        origin_ = reinterpret_cast<std::uintptr_t>(&observer) | root_mark;
+    void become_root(root_observer& observer) noexcept { set_origin(&observer, is_observer); }
+
+    /// Inherits from a parent that is a task.
+    void become_child(std::coroutine_handle<> parent, promise_base& from) noexcept {
+        coroutine = parent;
+        origin_ = from.is_root() ? reinterpret_cast<std::uintptr_t>(&from) : from.origin_;
     }
+    /// Below a coroutine of another kind, whose root nobody knows.
     void become_child(std::coroutine_handle<> parent, inplace_stop_token token) noexcept {
         coroutine = parent;
-        origin_ = reinterpret_cast<std::uintptr_t>(token.source_);
+        set_origin(token.source_, is_source);
+    }
+    void become_child(std::coroutine_handle<> parent, const stop_detour& detour) noexcept {
+        coroutine = parent;
+        set_origin(&detour, is_detour);
     }
 
-    [[nodiscard]] bool is_root() const noexcept { return (origin_ & root_mark) != 0; }
-    [[nodiscard]] root_observer& observer() const noexcept {
-        return *reinterpret_cast<root_observer*>(origin_ & ~root_mark);
+    [[nodiscard]] bool is_root() const noexcept { return kind() == is_observer; }
+    [[nodiscard]] root_observer& observer() const noexcept { return *as<root_observer>(); }
+
+    /// The root of the tree of awaits that this one is in; null when it is no task.
+    [[nodiscard]] promise_base* root() noexcept {
+        switch (kind()) {
+        case is_root_promise:
+            return as<promise_base>();
+        case is_observer:
+            return this;
+        case is_detour:
+            return as<stop_detour>()->root;
+        default:
+            return nullptr;
+        }
     }
+
     [[nodiscard]] inplace_stop_token stop_token() const noexcept {
-        return is_root() ? observer().token
-                         : inplace_stop_token(reinterpret_cast<inplace_stop_source*>(origin_));
+        switch (kind()) {
+        case is_root_promise:
+            return as<promise_base>()->observer().token;
+        case is_observer:
+            return observer().token;
+        case is_detour:
+            return as<stop_detour>()->token;
+        default:
+            return inplace_stop_token(as<inplace_stop_source>());
+        }
     }
 
     promise_base* next_root;  // while it hangs in a root_list
     promise_base** root_link; // the pointer that points here
 
 private:
-    static constexpr std::uintptr_t root_mark = 1;
+    // What `origin_` points to, in its low bits. Unset before the coroutine becomes either.
+    static constexpr std::uintptr_t is_root_promise = 0;
+    static constexpr std::uintptr_t is_observer = 1; // of this one, which is a root
+    static constexpr std::uintptr_t is_detour = 2;
+    static constexpr std::uintptr_t is_source = 3; // which may be null
+    static constexpr std::uintptr_t kind_mask = 3;
 
-    // A child: its stop source; a root: its observer, marked. Unset before it becomes either.
+    template <class T>
+    void set_origin(const T* origin, std::uintptr_t kind) noexcept {
+        static_assert(alignof(T) > kind_mask);
+        origin_ = reinterpret_cast<std::uintptr_t>(origin) | kind;
+    }
+    [[nodiscard]] std::uintptr_t kind() const noexcept { return origin_ & kind_mask; }
+    template <class T>
+    [[nodiscard]] T* as() const noexcept {
+        return reinterpret_cast<T*>(origin_ & ~kind_mask);
+    }
+
     std::uintptr_t origin_;
 };
 

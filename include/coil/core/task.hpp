@@ -2,6 +2,7 @@
 
 #include <coil/core/io_result.hpp>
 #include <coil/core/promise.hpp>
+#include <coil/core/this_task.hpp>
 
 #include <cassert>
 #include <concepts>
@@ -99,16 +100,17 @@ public:
 
         template <class P>
         detail::transfer await_suspend(std::coroutine_handle<P> parent) noexcept {
-            inplace_stop_token token;
-            if constexpr (requires { parent.promise().stop_token(); }) {
-                token = parent.promise().stop_token();
+            if constexpr (std::derived_from<P, detail::promise_base>) {
+                return start(parent, static_cast<detail::promise_base&>(parent.promise()));
+            } else {
+                return start(parent, detail::stop_token_of(parent));
             }
-            return start(parent, token);
         }
 
-        /// For code that gives the task another token than its parent's.
-        detail::transfer start(std::coroutine_handle<> parent, inplace_stop_token token) noexcept {
-            coroutine_.promise().become_child(parent, token);
+        /// Below `origin`: a parent's promise, a token, or a stop_detour.
+        template <class Origin>
+        detail::transfer start(std::coroutine_handle<> parent, Origin&& origin) noexcept {
+            coroutine_.promise().become_child(parent, origin);
             return detail::transfer_to(coroutine_);
         }
 

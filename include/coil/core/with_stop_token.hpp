@@ -31,17 +31,24 @@ template <class T>
 class await_with_token {
 public:
     await_with_token(task<T>& work, inplace_stop_token token) noexcept
-        : awaiter_(std::move(work).operator co_await()), token_(token) {}
+        : awaiter_(std::move(work).operator co_await()), detour_{token, nullptr} {}
+    await_with_token(const await_with_token&) = delete;
+    await_with_token& operator=(const await_with_token&) = delete;
+    ~await_with_token() = default;
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
-    transfer await_suspend(std::coroutine_handle<> parent) noexcept {
-        return awaiter_.start(parent, token_);
+    template <class P>
+    transfer await_suspend(std::coroutine_handle<P> parent) noexcept {
+        if constexpr (std::derived_from<P, promise_base>) {
+            detour_.root = parent.promise().root();
+        }
+        return awaiter_.start(parent, std::as_const(detour_));
     }
     T await_resume() { return awaiter_.await_resume(); }
 
 private:
     typename task<T>::awaiter awaiter_;
-    inplace_stop_token token_;
+    stop_detour detour_;
 };
 
 } // namespace detail

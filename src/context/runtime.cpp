@@ -1,0 +1,174 @@
+#include "thread_name.hpp"
+
+#include <coil/context/runtime.hpp>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+
+namespace coil {
+
+std::size_t least_loaded::operator()(const runtime& contexts) noexcept {
+    const std::size_t count = contexts.size();
+    const std::size_t first = first_(contexts);
+    std::size_t best = first % count;
+    std::uint64_t least = UINT64_MAX;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t candidate = (first + i) % count;
+        if (const std::uint64_t load = contexts.context(candidate).load(); load < least) {
+            least = load;
+            best = candidate;
+        }
+    }
+    return best;
+}
+
+runtime::runtime(runtime_options options)
+    : dispatcher_(options.dispatcher ? std::move(options.dispatcher) : round_robin()),
+      quiescence_([this] {
+          for (const auto& context : contexts_) {
+              context->loop().release();
+          }
+      }) {
+    const std::size_t count = options.contexts != 0 ? options.contexts : usable_processors();
+    const std::vector<int> processors = detail::allowed_processors();
+    const std::string name = options.context.name.empty() ? "coil" : options.context.name;
+    contexts_.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        io_context_options each = options.context;
+        each.name = name + "-" + std::to_string(i);
+        if (options.pin) {
+            each.cpu_affinity = processors[i % processors.size()];
+        }
+        contexts_.push_back(std::make_unique<io_context>(std::move(each)));
+        contexts_.back()->loop().take_part_in(*this, quiescence_);
+    }
+}
+
+runtime::~runtime() = default;
+
+void runtime::check_may_block() {
+    if (detail::current_loop != nullptr) {
+        throw std::system_error(
+            std::make_error_code(std::errc::resource_deadlock_would_occur),
+            "coil: runtime::block_on() would block a context's thread; co_await the task there");
+    }
+}
+
+void runtime::run() {
+    {
+        const std::lock_guard lock(life_);
+        if (running_) {
+            throw std::logic_error("coil: runtime::run() called while the runtime runs already");
+        }
+        begin();
+    }
+    run_rounds();
+}
+
+void runtime::begin() noexcept {
+    running_ = true;
+    if (stopping_) {
+        for (const auto& context : contexts_) {
+            context->stop();
+        }
+    }
+}
+
+void runtime::run_rounds() {
+    do {
+        run_round();
+    } while (!ends());
+    if (std::exception_ptr error = std::exchange(error_, nullptr)) {
+        std::rethrow_exception(error);
+    }
+}
+
+/// False when tasks have come that no context has looked at: another round.
+bool runtime::ends() noexcept {
+    const std::lock_guard lock(life_);
+    for (const auto& context : contexts_) {
+        if (!stopping_ && context->loop().has_mail()) {
+            return false;
+        }
+    }
+    for (const auto& context : contexts_) {
+        // What a stop has done to contexts that had ended before is void, so that the next run()
+        // starts with all of them stopped or none.
+        context->loop().forget_stop();
+        if (stopping_) {
+            context->loop().discard_mail();
+        }
+    }
+    running_ = false;
+    stopping_ = false;
+    return true;
+}
+
+/// Until it is over for all contexts together, or each has been stopped.
+void runtime::run_round() noexcept {
+    quiescence_.begin(static_cast<unsigned>(contexts_.size()));
+    for (const auto& context : contexts_) {
+        context->loop().take_seat();
+    }
+    std::vector<std::thread> threads;
+    struct joining {
+        std::vector<std::thread>& threads;
+        ~joining() {
+            for (std::thread& thread : threads) {
+                thread.join();
+            }
+        }
+    };
+    const joining at_end{threads};
+    try {
+        threads.reserve(contexts_.size() - 1);
+        for (std::size_t i = 1; i < contexts_.size(); ++i) {
+            threads.emplace_back([this, i] {
+                detail::name_this_thread(contexts_[i]->options().name);
+                run_context(i);
+            });
+        }
+    } catch (...) {
+        fail(); // those that have started are to stop
+        return;
+    }
+    run_context(0);
+}
+
+/// A context ends with all others, or it was stopped or has failed: then the others are to stop.
+void runtime::run_context(std::size_t i) noexcept {
+    try {
+        contexts_[i]->run();
+    } catch (...) {
+        fail();
+    }
+    if (!quiescence_.is_over()) {
+        stop();
+    }
+}
+
+void runtime::fail() noexcept {
+    {
+        const std::lock_guard lock(life_);
+        if (!error_) {
+            error_ = std::current_exception();
+        }
+    }
+    stop();
+}
+
+void runtime::stop() noexcept {
+    // The lock also keeps ends(), and so the runtime's owner, waiting until this is done with it.
+    const std::lock_guard lock(life_);
+    if (std::exchange(stopping_, true) || !running_) {
+        return;
+    }
+    for (const auto& context : contexts_) {
+        context->stop();
+    }
+}
+
+} // namespace coil
