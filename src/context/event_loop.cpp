@@ -41,6 +41,13 @@ void spin_pause() noexcept {
 #endif
 }
 
+/// Before the loop goes on without waiting.
+void lap_if_due(turn_meter& meter, event_loop& loop) noexcept {
+    if (meter.due()) {
+        meter.lap(loop.now_ns());
+    }
+}
+
 } // namespace
 
 /// Marks this thread as the loop's for the duration of run(), and leaves nothing behind however it
@@ -116,9 +123,7 @@ void event_loop::gather() noexcept {
     constexpr std::int32_t least = one_found + one_found / 4;
     constexpr std::int32_t most = 16 * one_found;
     if (found_per_look_ < least || found_per_look_ > most) {
-        if (meter_.due()) {
-            meter_.lap(now_ns());
-        }
+        lap_if_due(meter_, *this);
         return;
     }
     std::int64_t now = now_ns();
@@ -164,6 +169,7 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
 [[gnu::always_inline]] inline void event_loop::park(std::int64_t until_ns) noexcept {
     watch_wake_descriptor();
     if (!watching_ || !inbox_.try_park()) {
+        lap_if_due(meter_, *this);
         poll(); // not while nobody could wake us
         return;
     }
@@ -213,6 +219,7 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     if (lacks_room()) [[unlikely]] {
         // What fills the queue may wait for what is held back. No memory in the kernel: look again
         // soon.
+        lap_if_due(meter_, *this);
         poll();
         if (ring_->unsubmitted() > 0) {
             park(std::min(next_deadline(), now_ns() + retry_ns));
@@ -287,9 +294,7 @@ void event_loop::turn_until_done() try {
         }
         end_turn(full);
         if (!ready_.empty()) {
-            if (meter_.due()) {
-                meter_.lap(now_ns());
-            }
+            lap_if_due(meter_, *this);
             poll();
         } else if (stop_requested_) {
             continue;
