@@ -152,13 +152,6 @@ private:
     rl::atomic<T> word_;
 };
 
-/// The policy that takes the place of coil::detail::std_atomics.
-template <class Change = as_written>
-struct atomics {
-    template <class T>
-    using atomic = coil_model::atomic<T, Change>;
-};
-
 /// A plain variable: relacy fails the test when two threads touch it and nothing orders them.
 template <class T>
 class plain {
@@ -166,7 +159,10 @@ public:
     plain() : value_(T{}) {}
     plain(T value) : value_(value) {} // NOLINT(*-explicit-*)
     plain(const plain&) = delete;
-    plain& operator=(const plain&) = delete;
+    plain& operator=(const plain& other) { // NOLINT(*-unhandled-self-assignment)
+        set(other.get());
+        return *this;
+    }
 
     plain& operator=(T value) {
         set(value);
@@ -184,6 +180,19 @@ public:
 
 private:
     rl::var<T> value_;
+};
+
+/// The policy that takes the place of coil::detail::std_atomics.
+template <class Change = as_written>
+struct atomics {
+    template <class T>
+    using atomic = coil_model::atomic<T, Change>;
+
+    using thread_id = plain<unsigned>;
+    static unsigned this_thread() { return rl::thread_index() + 1; }
+    static void yield(std::source_location at = std::source_location::current()) {
+        rl::yield(1, place(at));
+    }
 };
 
 } // namespace coil_model

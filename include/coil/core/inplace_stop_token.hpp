@@ -1,10 +1,9 @@
 #pragma once
 
 #include <coil/core/queue.hpp>
+#include <coil/core/stop_state.hpp>
 
-#include <atomic>
 #include <concepts>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -46,7 +45,8 @@ protected:
     [[nodiscard]] bool attached() const noexcept { return source_ != nullptr; }
 
 private:
-    friend class coil::inplace_stop_source;
+    template <class, class>
+    friend class basic_stop_state;
 
     queue_node** link_; // while attached: the pointer that points here, null once taken out
     inplace_stop_source* source_ = nullptr;
@@ -91,99 +91,15 @@ public:
         return inplace_stop_token(const_cast<inplace_stop_source*>(this));
     }
     [[nodiscard]] static constexpr bool stop_possible() noexcept { return true; }
-    [[nodiscard]] bool stop_requested() const noexcept {
-        return (state_.load(std::memory_order_acquire) & requested) != 0;
-    }
+    [[nodiscard]] bool stop_requested() const noexcept { return state_.is_requested(); }
 
     /// Runs every registered callback on this thread. False when a stop had been requested before.
-    bool request_stop() noexcept {
-        lock();
-        if ((state_.load(std::memory_order_relaxed) & requested) != 0) {
-            unlock();
-            return false;
-        }
-        state_.store(locked | requested, std::memory_order_release);
-        notifier_ = std::this_thread::get_id();
-        while (callbacks_ != nullptr) {
-            auto& node = static_cast<detail::stop_callback_base&>(*callbacks_);
-            const auto callback = node.on_stop;
-            take_out(node);
-            // While running_ is the node, detach() from another thread waits. From inside the
-            // callback it returns at once, and the node may be gone when the callback returns.
-            running_.store(&node, std::memory_order_release);
-            unlock();
-            callback(node);
-            lock();
-            running_.store(nullptr, std::memory_order_release);
-        }
-        unlock();
-        return true;
-    }
+    bool request_stop() noexcept { return state_.request(); }
 
 private:
     friend class detail::stop_callback_base;
 
-    static constexpr unsigned requested = 1;
-    static constexpr unsigned locked = 2;
-
-    void lock() noexcept {
-        unsigned expected = state_.load(std::memory_order_relaxed) & ~locked;
-        while (!state_.compare_exchange_weak(expected, expected | locked, std::memory_order_acquire,
-                                             std::memory_order_relaxed)) {
-            if ((expected & locked) != 0) {
-                std::this_thread::yield();
-                expected &= ~locked;
-            }
-        }
-    }
-    void unlock() noexcept {
-        state_.store(state_.load(std::memory_order_relaxed) & ~locked, std::memory_order_release);
-    }
-
-    static void take_out(detail::stop_callback_base& node) noexcept {
-        *node.link_ = node.next;
-        if (node.next != nullptr) {
-            static_cast<detail::stop_callback_base&>(*node.next).link_ = node.link_;
-        }
-        node.link_ = nullptr;
-    }
-
-    /// False when a stop was requested already: the caller runs the callback itself.
-    bool insert(detail::stop_callback_base& node) noexcept {
-        lock();
-        const bool stopped = (state_.load(std::memory_order_relaxed) & requested) != 0;
-        if (!stopped) {
-            node.next = callbacks_;
-            node.link_ = &callbacks_;
-            if (node.next != nullptr) {
-                static_cast<detail::stop_callback_base&>(*node.next).link_ = &node.next;
-            }
-            callbacks_ = &node;
-        }
-        unlock();
-        return !stopped;
-    }
-
-    void erase(detail::stop_callback_base& node) noexcept {
-        lock();
-        const bool waiting = node.link_ != nullptr;
-        if (waiting) {
-            take_out(node);
-        }
-        const bool by_callback = !waiting && notifier_ == std::this_thread::get_id();
-        unlock();
-        if (waiting || by_callback) {
-            return;
-        }
-        while (running_.load(std::memory_order_acquire) == &node) {
-            std::this_thread::yield();
-        }
-    }
-
-    std::atomic<unsigned> state_{0};
-    detail::queue_node* callbacks_ = nullptr;
-    std::atomic<detail::stop_callback_base*> running_{nullptr};
-    std::thread::id notifier_;
+    detail::basic_stop_state<detail::stop_callback_base> state_;
 };
 
 inline bool inplace_stop_token::stop_requested() const noexcept {
@@ -193,7 +109,7 @@ inline bool inplace_stop_token::stop_requested() const noexcept {
 inline void detail::stop_callback_base::attach(inplace_stop_token token, callback f) noexcept {
     source_ = token.source_;
     on_stop = f;
-    if (source_ != nullptr && !source_->insert(*this)) {
+    if (source_ != nullptr && !source_->state_.insert(*this)) {
         source_ = nullptr;
         f(*this);
     }
@@ -201,7 +117,7 @@ inline void detail::stop_callback_base::attach(inplace_stop_token token, callbac
 
 inline void detail::stop_callback_base::detach() noexcept {
     if (inplace_stop_source* source = std::exchange(source_, nullptr)) {
-        source->erase(*this);
+        source->state_.erase(*this);
     }
 }
 

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <coil/core/atomics.hpp>
+
+#include <atomic>
+#include <type_traits>
+#include <utility>
+
+namespace coil::detail {
+
+/// What an inplace_stop_source is: whether a stop was requested, and the callbacks that wait for
+/// it. A bit of the word is a lock; nothing is done under it but linking and unlinking.
+///
+/// A Callback has `next` and `link_`, by which it hangs in the list (`link_` is null once it was
+/// taken out), and `on_stop`.
+template <class Callback, class Atomics = std_atomics>
+class basic_stop_state {
+public:
+    [[nodiscard]] bool is_requested() const noexcept {
+        return (word_.load(std::memory_order_acquire) & requested) != 0;
+    }
+
+    /// Runs every registered callback on this thread. False when a stop had been requested before.
+    bool request() noexcept {
+        lock();
+        if ((word_.load(std::memory_order_relaxed) & requested) != 0) {
+            unlock();
+            return false;
+        }
+        word_.store(locked | requested, std::memory_order_release);
+        notifier_ = Atomics::this_thread();
+        while (callbacks_ != nullptr) {
+            auto& node = static_cast<Callback&>(*callbacks_);
+            const auto callback = node.on_stop;
+            take_out(node);
+            // While running_ is the node, erase() from another thread waits. From inside the
+            // callback it returns at once, and the node may be gone when the callback returns.
+            running_.store(&node, std::memory_order_release);
+            unlock();
+            callback(node);
+            lock();
+            running_.store(nullptr, std::memory_order_release);
+        }
+        unlock();
+        return true;
+    }
+
+    /// False when a stop was requested already: the caller runs the callback itself.
+    bool insert(Callback& node) noexcept {
+        lock();
+        const bool stopped = (word_.load(std::memory_order_relaxed) & requested) != 0;
+        if (!stopped) {
+            node.next = callbacks_;
+            node.link_ = &callbacks_;
+            if (node.next != nullptr) {
+                static_cast<Callback&>(*node.next).link_ = &node.next;
+            }
+            callbacks_ = &node;
+        }
+        unlock();
+        return !stopped;
+    }
+
+    /// After this the callback does not run and is not running, unless it is the caller.
+    void erase(Callback& node) noexcept {
+        lock();
+        const bool waiting = node.link_ != nullptr;
+        if (waiting) {
+            take_out(node);
+        }
+        const bool by_callback = !waiting && notifier_ == Atomics::this_thread();
+        unlock();
+        if (waiting || by_callback) {
+            return;
+        }
+        while (running_.load(std::memory_order_acquire) == &node) {
+            Atomics::yield();
+        }
+    }
+
+private:
+    static constexpr unsigned requested = 1;
+    static constexpr unsigned locked = 2;
+
+    void lock() noexcept {
+        unsigned expected = word_.load(std::memory_order_relaxed) & ~locked;
+        while (!word_.compare_exchange_weak(expected, expected | locked, std::memory_order_acquire,
+                                            std::memory_order_relaxed)) {
+            if ((expected & locked) != 0) {
+                Atomics::yield();
+                expected &= ~locked;
+            }
+        }
+    }
+    void unlock() noexcept {
+        word_.store(word_.load(std::memory_order_relaxed) & ~locked, std::memory_order_release);
+    }
+
+    static void take_out(Callback& node) noexcept {
+        *node.link_ = node.next;
+        if (node.next != nullptr) {
+            static_cast<Callback&>(*node.next).link_ = node.link_;
+        }
+        node.link_ = nullptr;
+    }
+
+    typename Atomics::template atomic<unsigned> word_{0};
+    std::remove_reference_t<decltype(std::declval<Callback&>().next)> callbacks_{nullptr};
+    typename Atomics::template atomic<Callback*> running_{nullptr};
+    typename Atomics::thread_id notifier_{};
+};
+
+} // namespace coil::detail
