@@ -298,14 +298,12 @@ void event_loop::turn_until_done() try {
             poll();
         } else if (stop_requested_) {
             continue;
-        } else if (has_work() || hold_.held()) {
-            wait();
+        } else if (has_work() || hold_.held() || !inbox_.empty()) {
+            wait(); // the inbox last: what was posted before the hold ended is seen there
             if (seated_ && quiescence_->is_over()) {
                 end_what_no_frame_owns();
                 return; // what has come by the inbox since is for the next round
             }
-        } else if (!inbox_.empty()) {
-            continue; // posted before the hold ended
         } else if (in_flight_ > 0) {
             end_what_no_frame_owns();
         } else {

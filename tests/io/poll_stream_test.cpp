@@ -1,6 +1,7 @@
 // poll_multishot and timeout_multishot.
 
 #include "io/stream_support.hpp"
+#include "support/fault_environment.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
