@@ -92,7 +92,7 @@ public:
     [[nodiscard]] runtime* home() const noexcept { return home_; }
     /// While it does not run: its next run() is in a round with the others.
     void take_seat() noexcept {
-        seat_.absent = false;
+        quiescence_->take(seat_);
         seated_ = true;
         hold();
     }

@@ -30,6 +30,12 @@ public:
         over_.store(false, std::memory_order_relaxed);
     }
 
+    /// Before its context takes part in the round.
+    void take(seat& s) noexcept {
+        const std::lock_guard lock(mutex_);
+        s.absent = false;
+    }
+
     /// The seat's context is about to sleep and has no work. `still_asleep` says whether nobody has
     /// woken it since it announced that.
     template <class Predicate>
