@@ -130,6 +130,8 @@ function(coil_add_fault_tests room seeds)
         add_test(NAME faults.${room}.seed_${seed}
             COMMAND bash "${PROJECT_SOURCE_DIR}/tests/faults/run.bash" "$<TARGET_FILE:test_${room}>" ${seed} ${seed}
                 --gtest_filter=-Depth.*:Idle.*:TimerWheel.*)
-        set_tests_properties(faults.${room}.seed_${seed} PROPERTIES LABELS faults)
+        set_tests_properties(faults.${room}.seed_${seed} PROPERTIES
+            LABELS faults
+            ENVIRONMENT_MODIFICATION "COIL_TEST_LONG=unset:") # many seeds are worth more than long runs of one
     endforeach()
 endfunction()
