@@ -8,20 +8,28 @@
 // buffer in that coroutine. Answering and waiting for the next request are one linked submission.
 // --idle chooses what the thread does when no request is there, --stats tells at the end how few
 // system calls that took.
+//
+//     redis_ping 6379 --contexts 4 --stats
+//
+// With several contexts each has a thread and an acceptor of its own on the same port. The kernel
+// spreads the connections, and each stays where it was accepted: the threads share nothing.
 
 #include <coil/coil.hpp>
 
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <getopt.h>
 #include <sys/resource.h>
@@ -32,31 +40,40 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::uint64_t answered = 0;
+/// What one context counts, on cache lines of its own: two, as processors fetch them in pairs.
+struct alignas(128) tally {
+    std::uint64_t answered = 0;
+};
 
-task<> session(net::socket peer) {
+task<> session(net::socket peer, tally& counted) {
     char buf[1024];
     int n = co_await peer.recv(buf);
     while (n > 0) {
-        ++answered;
+        ++counted.answered;
         n = co_await (peer.send("+OK\r\n") && peer.recv(buf));
     }
 }
 
-task<> serve(net::acceptor acceptor) {
+task<> serve(net::acceptor acceptor, tally& counted) {
     while (net::socket peer = co_await acceptor.accept()) {
-        co_spawn(session(std::move(peer)));
+        co_spawn(session(std::move(peer), counted));
     }
 }
 
-/// Ends the program's run on SIGINT and SIGTERM, which arrive as data on a descriptor.
-task<> stop_on_signal() {
+/// SIGINT and SIGTERM, kept from this thread and those that it starts.
+::sigset_t block_signals() {
     ::sigset_t set;
     ::sigemptyset(&set);
     ::sigaddset(&set, SIGINT);
     ::sigaddset(&set, SIGTERM);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
-    const int signals = ::signalfd(-1, &set, SFD_CLOEXEC);
+    return set;
+}
+
+/// Ends the program's run on a blocked signal, which arrives as data on a descriptor. The stop of
+/// one context of a runtime stops them all.
+task<> stop_on_signal(::sigset_t blocked) {
+    const int signals = ::signalfd(-1, &blocked, SFD_CLOEXEC);
     ::signalfd_siginfo which;
     co_await io::read(signals, {&which, sizeof which});
     this_context().stop();
@@ -72,6 +89,7 @@ void allow_many_descriptors() {
 
 struct arguments {
     std::uint16_t port = 0;
+    unsigned contexts = 1;
     idle_policy idle = io_context_options().idle;
     bool stats = false;
 };
@@ -89,33 +107,91 @@ std::optional<idle_policy> parse_idle(std::string_view name) {
     return std::nullopt;
 }
 
+template <class Number>
+bool parse_number(std::string_view word, Number& number) {
+    const char* const end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(word.data(), end, number);
+    return rest == end && error == std::errc();
+}
+
 std::optional<arguments> parse(int argc, char** argv) {
-    constexpr ::option known[] = {
-        {"idle", required_argument, nullptr, 'i'}, {"stats", no_argument, nullptr, 's'}, {}};
+    constexpr ::option known[] = {{"contexts", required_argument, nullptr, 'c'},
+                                  {"idle", required_argument, nullptr, 'i'},
+                                  {"stats", no_argument, nullptr, 's'},
+                                  {}};
     arguments args;
     for (int option; (option = ::getopt_long(argc, argv, "", known, nullptr)) != -1;) {
         if (option == 's') {
             args.stats = true;
+        } else if (option == 'c' && parse_number(optarg, args.contexts) && args.contexts > 0) {
+            continue;
         } else if (const auto idle = option == 'i' ? parse_idle(optarg) : std::nullopt) {
             args.idle = *idle;
         } else {
             return std::nullopt;
         }
     }
-    if (optind != argc - 1) {
+    if (optind != argc - 1 || !parse_number(argv[optind], args.port)) {
         return std::nullopt;
     }
-    const char* const word = argv[optind];
-    const char* const end = word + std::strlen(word);
-    const auto [rest, error] = std::from_chars(word, end, args.port);
-    return rest == end && error == std::errc() ? std::optional(args) : std::nullopt;
+    return args;
 }
 
-void print_stats(const context_metrics& metrics) {
-    std::printf(
-        "%llu requests, %llu io_uring_enter calls (%.4f per request)\n",
-        static_cast<unsigned long long>(answered), static_cast<unsigned long long>(metrics.enters),
-        answered == 0 ? 0.0 : static_cast<double>(metrics.enters) / static_cast<double>(answered));
+void say_where(const net::inet_address& address) {
+    std::printf("listening on %s\n", address.to_string().c_str());
+    std::fflush(stdout);
+}
+
+void print_stats(const char* whose, std::uint64_t requests, std::uint64_t enters) {
+    std::printf("%s%llu requests, %llu io_uring_enter calls (%.4f per request)\n", whose,
+                static_cast<unsigned long long>(requests), static_cast<unsigned long long>(enters),
+                requests == 0 ? 0.0 : static_cast<double>(enters) / static_cast<double>(requests));
+}
+
+/// All on this thread.
+void run_one(const arguments& args, const io_context_options& options, ::sigset_t signals) {
+    tally counted;
+    io_context context(options);
+    net::acceptor acceptor{net::inet_address(args.port)};
+    say_where(acceptor.local_address());
+
+    context.co_spawn(serve(std::move(acceptor), counted));
+    context.co_spawn(stop_on_signal(signals));
+    context.run();
+    if (args.stats) {
+        print_stats("", counted.answered, context.metrics().enters);
+    }
+}
+
+void run_many(const arguments& args, const io_context_options& options, ::sigset_t signals) {
+    std::vector<tally> counted(args.contexts);
+    runtime_options all;
+    all.contexts = args.contexts;
+    all.context = options;
+    runtime contexts(all);
+    net::inet_address address(args.port);
+    for (std::size_t i = 0; i < contexts.size(); ++i) {
+        net::acceptor acceptor(address, {.reuse_port = true});
+        address = acceptor.local_address(); // port 0 is the first one's to choose
+        contexts.context(i).co_spawn(serve(std::move(acceptor), counted[i]));
+    }
+    contexts.context(0).co_spawn(stop_on_signal(signals));
+    say_where(address);
+    contexts.run();
+    if (!args.stats) {
+        return;
+    }
+    std::uint64_t answered = 0;
+    std::uint64_t enters = 0;
+    for (std::size_t i = 0; i < contexts.size(); ++i) {
+        answered += counted[i].answered;
+        enters += contexts.context(i).metrics().enters;
+    }
+    print_stats("", answered, enters);
+    for (std::size_t i = 0; i < contexts.size(); ++i) {
+        const std::string whose = "context " + std::to_string(i) + ": ";
+        print_stats(whose.c_str(), counted[i].answered, contexts.context(i).metrics().enters);
+    }
 }
 
 } // namespace
@@ -123,23 +199,19 @@ void print_stats(const context_metrics& metrics) {
 int main(int argc, char** argv) try {
     const std::optional<arguments> args = parse(argc, argv);
     if (!args) {
-        std::fprintf(stderr, "usage: redis_ping PORT [--idle park|spin|batch] [--stats]\n");
+        std::fprintf(stderr, "usage: redis_ping PORT [--contexts N] [--idle park|spin|batch] "
+                             "[--stats]\n");
         return 2;
     }
     allow_many_descriptors();
+    const ::sigset_t signals = block_signals();
 
     io_context_options options;
     options.idle = args->idle;
-    io_context context(options);
-    net::acceptor acceptor{net::inet_address(args->port)};
-    std::printf("listening on %s\n", acceptor.local_address().to_string().c_str());
-    std::fflush(stdout);
-
-    context.co_spawn(serve(std::move(acceptor)));
-    context.co_spawn(stop_on_signal());
-    context.run();
-    if (args->stats) {
-        print_stats(context.metrics());
+    if (args->contexts == 1) {
+        run_one(*args, options, signals);
+    } else {
+        run_many(*args, options, signals);
     }
     return 0;
 } catch (const std::exception& e) {

@@ -12,6 +12,8 @@ expect_status 2 "$examples/redis_ping"
 expect_status 2 "$examples/redis_ping" nonsense
 expect_status 2 "$examples/redis_ping" 65536
 expect_status 2 "$examples/redis_ping" 0 --idle sometimes
+expect_status 2 "$examples/redis_ping" 0 --contexts 0
+expect_status 2 "$examples/redis_ping" 0 --contexts two
 grep -q '^usage: ' "$tmp/said" || fail "no usage: $(cat "$tmp/said")"
 
 for idle in park spin batch; do
@@ -106,3 +108,35 @@ assert most < 40, most
 PYTHON
 kill -TERM "$server"
 ends "$server" || fail "the server ended with $?"
+
+# Two contexts: both answer, the figures add up, and a signal ends all of it while connections are open.
+start server "$examples/redis_ping" 0 --contexts 2 --stats
+server=$pid
+port=$(port_of "$tmp/server.out" "$server") || fail "two contexts did not start: $(cat "$tmp/server.err")"
+timeout 8 redis-benchmark -p "$port" -t ping_inline,ping_mbulk -c 50 -n 5000 -q >"$tmp/bench" 2>/dev/null ||
+    fail "redis-benchmark failed with two contexts"
+timeout 8 python3 - "$port" "$server" <<'PYTHON' || fail "clients of two contexts failed"
+import os, signal, socket, sys
+
+clients = [socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=5) for _ in range(100)]
+for client in clients:
+    client.sendall(b"PING\r\n")
+for client in clients:
+    assert client.recv(100) == b"+OK\r\n", "wrong answer"
+os.kill(int(sys.argv[2]), signal.SIGTERM)
+for client in clients:
+    try:
+        assert client.recv(100) == b"", "an answer to nothing"
+    except ConnectionResetError:
+        pass
+PYTHON
+ends "$server" || fail "two contexts ended with $?: $(cat "$tmp/server.err")"
+[[ ! -s $tmp/server.err ]] || fail "two contexts complained: $(cat "$tmp/server.err")"
+mapfile -t lines < <(sed -n 's/,//; s/^context .: //; /requests/p' "$tmp/server.out")
+[[ ${#lines[@]} == 3 ]] || fail "not three lines: $(cat "$tmp/server.out")"
+read -r requests _ enters _ <<<"${lines[0]}"
+read -r requests0 _ enters0 _ <<<"${lines[1]}"
+read -r requests1 _ enters1 _ <<<"${lines[2]}"
+((requests >= 10101 && requests <= 10120)) || fail "$requests requests counted on two contexts"
+((requests0 > 0 && requests1 > 0)) || fail "one context did nothing: $(cat "$tmp/server.out")"
+((requests0 + requests1 == requests && enters0 + enters1 == enters)) || fail "wrong sums: $(cat "$tmp/server.out")"
