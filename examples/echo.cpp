@@ -1,0 +1,197 @@
+// An echo server: sends every client what it receives, until the client has said all.
+//
+//     echo 7007 &
+//     netcat localhost 7007 < file | cmp - file
+//
+// It shows the two shapes of a server on many cores. With --acceptors each, every context has an
+// acceptor of its own on the same port (SO_REUSEPORT): the kernel spreads the connections, and none
+// of them ever crosses to another thread. With --acceptors one, a single acceptor gives each
+// connection to a context: a message to another thread for each, but they are spread evenly also
+// when there are few. --dispatch says to which: to each in turn, or to the one that has the fewest.
+// --stats tells at the end what each context has done.
+
+#include <coil/coil.hpp>
+
+#include <charconv>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <getopt.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+
+using namespace coil;
+
+namespace {
+
+/// Sending the answer and receiving what comes next are one linked submission. The buffer can serve
+/// both: the second begins when all has been sent.
+task<> session(net::socket peer) {
+    char buf[16384];
+    int n = co_await peer.recv(buf);
+    while (n > 0) {
+        n = co_await (peer.send({buf, n}) && peer.recv(buf));
+    }
+}
+
+/// Sessions stay on the context that accepts them.
+task<> serve_here(net::acceptor acceptor) {
+    while (net::socket peer = co_await acceptor.accept()) {
+        co_spawn(session(std::move(peer)));
+    }
+}
+
+/// Sessions go where the dispatcher says.
+task<> deal_out(net::acceptor acceptor, runtime& contexts) {
+    while (net::socket peer = co_await acceptor.accept()) {
+        contexts.co_spawn(session(std::move(peer)));
+    }
+}
+
+/// SIGINT and SIGTERM, kept from this thread and those that it starts.
+::sigset_t block_signals() {
+    ::sigset_t set;
+    ::sigemptyset(&set);
+    ::sigaddset(&set, SIGINT);
+    ::sigaddset(&set, SIGTERM);
+    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    return set;
+}
+
+/// Ends the run on a blocked signal, which arrives as data on a descriptor.
+task<> stop_on_signal(::sigset_t blocked, runtime& contexts) {
+    const int signals = ::signalfd(-1, &blocked, SFD_CLOEXEC);
+    ::signalfd_siginfo which;
+    co_await io::read(signals, {&which, sizeof which});
+    contexts.stop();
+}
+
+void allow_many_descriptors() {
+    ::rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        ::setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+struct arguments {
+    std::uint16_t port = 0;
+    unsigned contexts = 0; // one for each processor
+    bool one_acceptor = false;
+    bool by_load = false;
+    bool stats = false;
+};
+
+template <class Number>
+bool parse_number(std::string_view word, Number& number) {
+    const char* const end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(word.data(), end, number);
+    return rest == end && error == std::errc();
+}
+
+/// Whether `word` is one of two; `second` says which.
+bool parse_choice(std::string_view word, std::string_view no, std::string_view yes, bool& second) {
+    second = word == yes;
+    return second || word == no;
+}
+
+bool parse_option(int option, arguments& args) {
+    switch (option) {
+    case 'a':
+        return parse_choice(optarg, "each", "one", args.one_acceptor);
+    case 'c':
+        return parse_number(optarg, args.contexts) && args.contexts > 0;
+    case 'd':
+        return parse_choice(optarg, "round-robin", "least-loaded", args.by_load);
+    case 's':
+        return args.stats = true;
+    default:
+        return false;
+    }
+}
+
+std::optional<arguments> parse(int argc, char** argv) {
+    constexpr ::option known[] = {{"acceptors", required_argument, nullptr, 'a'},
+                                  {"contexts", required_argument, nullptr, 'c'},
+                                  {"dispatch", required_argument, nullptr, 'd'},
+                                  {"stats", no_argument, nullptr, 's'},
+                                  {}};
+    arguments args;
+    opterr = 0; // the usage says it
+    for (int option; (option = ::getopt_long(argc, argv, "", known, nullptr)) != -1;) {
+        if (!parse_option(option, args)) {
+            return std::nullopt;
+        }
+    }
+    if (optind != argc - 1 || !parse_number(argv[optind], args.port)) {
+        return std::nullopt;
+    }
+    return args;
+}
+
+/// The address that clients connect to.
+net::inet_address start_acceptors(const arguments& args, runtime& contexts) {
+    net::inet_address address(args.port);
+    if (args.one_acceptor) {
+        net::acceptor acceptor(address);
+        address = acceptor.local_address();
+        contexts.context(0).co_spawn(deal_out(std::move(acceptor), contexts));
+        return address;
+    }
+    for (std::size_t i = 0; i < contexts.size(); ++i) {
+        net::acceptor acceptor(address, {.reuse_port = contexts.size() > 1});
+        address = acceptor.local_address(); // port 0 is the first one's to choose
+        contexts.context(i).co_spawn(serve_here(std::move(acceptor)));
+    }
+    return address;
+}
+
+void print_stats(const runtime& contexts) {
+    for (std::size_t i = 0; i < contexts.size(); ++i) {
+        const context_metrics metrics = contexts.context(i).metrics();
+        std::printf("context %zu: %llu tasks, %llu turns, %llu io_uring_enter calls\n", i,
+                    static_cast<unsigned long long>(metrics.tasks_started),
+                    static_cast<unsigned long long>(metrics.turn_length.count()),
+                    static_cast<unsigned long long>(metrics.enters));
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) try {
+    const std::optional<arguments> args = parse(argc, argv);
+    if (!args) {
+        std::fprintf(stderr, "usage: echo PORT [--contexts N] [--acceptors each|one] "
+                             "[--dispatch round-robin|least-loaded] [--stats]\n");
+        return 2;
+    }
+    allow_many_descriptors();
+    const ::sigset_t signals = block_signals();
+
+    runtime_options options;
+    options.contexts = args->contexts;
+    if (args->by_load) {
+        options.dispatcher = least_loaded();
+    }
+    runtime contexts(options);
+    const net::inet_address address = start_acceptors(*args, contexts);
+    contexts.context(0).co_spawn(stop_on_signal(signals, contexts));
+    std::printf("listening on %s\n", address.to_string().c_str());
+    std::fflush(stdout);
+
+    contexts.run();
+    if (args->stats) {
+        print_stats(contexts);
+    }
+    return 0;
+} catch (const std::exception& e) {
+    std::fprintf(stderr, "echo: %s\n", e.what());
+    return 1;
+}
