@@ -3,6 +3,8 @@
 // are here.
 #pragma once
 
+#include "../lib/usage.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -13,8 +15,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <time.h>
 
 namespace sleepers {
 
@@ -66,30 +66,6 @@ inline options parse_options(int argc, char** argv) {
     return o;
 }
 
-inline double cpu_seconds() {
-    timespec t{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-// Memory that is this process's own and resident, in bytes.
-inline long private_bytes() {
-    std::FILE* file = std::fopen("/proc/self/smaps_rollup", "r");
-    if (file == nullptr)
-        return -1;
-    long total = 0;
-    char line[256];
-    while (std::fgets(line, sizeof line, file) != nullptr) {
-        long kib = 0;
-        if (std::sscanf(line, "Private_Clean: %ld", &kib) == 1 ||
-            std::sscanf(line, "Private_Dirty: %ld", &kib) == 1) {
-            total += kib * 1024;
-        }
-    }
-    std::fclose(file);
-    return total;
-}
-
 class workload {
 public:
     explicit workload(const options& o) : options_(o) {
@@ -104,8 +80,8 @@ public:
 
     // Call before the first coroutine is created.
     void begin() {
-        memory_before_ = private_bytes();
-        cpu_ = cpu_seconds();
+        memory_before_ = usage::private_bytes();
+        cpu_ = usage::cpu_seconds();
         wall_ = clock::now();
     }
 
@@ -137,13 +113,13 @@ public:
     // Call from a coroutine that was started after all sleepers.
     void sample_memory() {
         if (asleep_ == options_.count)
-            memory_asleep_ = private_bytes();
+            memory_asleep_ = usage::private_bytes();
     }
 
     // One JSON object on stdout. Returns the exit code.
     int report(const char* runtime) {
         const double wall = std::chrono::duration<double>(clock::now() - wall_).count();
-        const double cpu = cpu_seconds() - cpu_;
+        const double cpu = usage::cpu_seconds() - cpu_;
         std::printf("{\"runtime\": \"%s\", \"sleepers\": %u, ", runtime, options_.count);
         if (options_.memory) {
             if (memory_asleep_ < 0 || memory_before_ < 0) {

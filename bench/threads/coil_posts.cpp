@@ -1,0 +1,66 @@
+// Messages to a context.
+//   node:  a node that is there already, by the context's inbox alone: what resume_on() and every
+//          wake-up from another thread is made of
+//   spawn: a task each
+
+#include "posts.hpp"
+
+#include <coil/coil.hpp>
+
+namespace {
+
+struct message : coil::detail::queue_node {
+    posts::workload* work = nullptr;
+    unsigned producer = 0;
+    unsigned number = 0;
+};
+
+void take(coil::detail::queue_node& node, coil::detail::event_loop&) noexcept {
+    const auto& each = static_cast<message&>(node);
+    each.work->take(each.producer, each.number);
+}
+
+coil::task<> taker(posts::workload& work, unsigned producer, unsigned number) {
+    work.take(producer, number);
+    co_return;
+}
+
+void post_nodes(posts::workload& work, coil::io_context& context) {
+    // A node is free again when the consumer has had its message, which is when the workload lets
+    // the producer come by it again.
+    std::vector<std::vector<message>> messages(work.settings().producers);
+    for (auto& of_producer : messages) {
+        of_producer = std::vector<message>(posts::window);
+    }
+    work.run([&](unsigned producer, unsigned number) {
+        message& each = messages[producer][number % posts::window];
+        each.deliver = take;
+        each.work = &work;
+        each.producer = producer;
+        each.number = number;
+        context.loop().post(each);
+    });
+}
+
+void spawn_tasks(posts::workload& work, coil::io_context& context) {
+    work.run([&](unsigned producer, unsigned number) {
+        context.co_spawn(taker(work, producer, number));
+    });
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    posts::workload work{posts::parse_options(argc, argv, "node", "spawn")};
+    coil::io_context_options options;
+    options.cpu_affinity = work.settings().consumer_cpu;
+    coil::io_context context(options);
+    context.start();
+    if (work.settings().way == "node") {
+        post_nodes(work, context);
+    } else {
+        spawn_tasks(work, context);
+    }
+    context.join();
+    return work.report();
+}

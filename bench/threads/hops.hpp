@@ -1,0 +1,115 @@
+// Back and forth between two threads: the arguments, the measurement and the output, the same for
+// all who do it. A hop is half a round trip.
+#pragma once
+
+#include "../lib/usage.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include <sched.h>
+
+namespace hops {
+
+using clock = std::chrono::steady_clock;
+
+struct options {
+    std::string_view way;
+    unsigned batches = 0;
+    int cpus[2] = {-1, -1};
+};
+
+inline options parse_options(int argc, char** argv, std::string_view one,
+                             std::string_view another) {
+    options o;
+    if (argc == 5) {
+        o.way = argv[1];
+        o.batches = static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10));
+        o.cpus[0] = std::atoi(argv[3]);
+        o.cpus[1] = std::atoi(argv[4]);
+    }
+    if ((o.way != one && o.way != another) || o.batches == 0) {
+        std::fprintf(stderr, "usage: %s %.*s|%.*s BATCHES CPU CPU\n", argv[0],
+                     static_cast<int>(one.size()), one.data(), static_cast<int>(another.size()),
+                     another.data());
+        std::exit(2);
+    }
+    return o;
+}
+
+inline void pin_this_thread(int cpu) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(cpu), &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) {
+        std::perror("sched_setaffinity");
+        std::exit(1);
+    }
+}
+
+// The clock is read after each batch of round trips. The median over the batches is the figure:
+// a batch in which another process got one of the CPUs says nothing about hops.
+class measurement {
+public:
+    static constexpr unsigned batch = 500; // round trips
+
+    explicit measurement(const options& o) : batches_(o.batches) { ends_.reserve(batches_ + 1); }
+
+    // Round trips in all, those before the first reading included, which warm up.
+    unsigned round_trips() const { return (batches_ + 1) * batch; }
+    // That are measured.
+    double hops() const { return 2.0 * batch * batches_; }
+
+    // After the i-th round trip, by the thread that makes them. True when measuring begins or ends.
+    bool made(unsigned i) {
+        if ((i + 1) % batch != 0) {
+            return false;
+        }
+        ends_.push_back(clock::now());
+        if (ends_.size() == 1) {
+            cpu_ = -usage::cpu_seconds();
+            return true;
+        }
+        if (ends_.size() == batches_ + 1) {
+            cpu_ += usage::cpu_seconds();
+            return true;
+        }
+        return false;
+    }
+
+    // One JSON object; `calls` is the number of system calls while measuring, as far as known.
+    int report(double calls) const {
+        if (ends_.size() != batches_ + 1) {
+            std::fprintf(stderr, "%zu of %u batches were made\n", ends_.size(), batches_ + 1);
+            return 1;
+        }
+        std::vector<double> lengths;
+        for (std::size_t i = 1; i < ends_.size(); ++i) {
+            lengths.push_back(ns(ends_[i] - ends_[i - 1]) / (2.0 * batch));
+        }
+        const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+        std::nth_element(lengths.begin(), middle, lengths.end());
+        const double all = hops();
+        std::printf("{\"hops\": %.0f, \"ns\": %.1f, \"mean_ns\": %.1f, \"cpu_ns\": %.1f, "
+                    "\"calls_per_hop\": %.6f}\n",
+                    all, *middle, ns(ends_.back() - ends_.front()) / all, cpu_ * 1e9 / all,
+                    calls / all);
+        return 0;
+    }
+
+private:
+    static double ns(clock::duration d) {
+        return std::chrono::duration<double, std::nano>(d).count();
+    }
+
+    unsigned batches_;
+    std::vector<clock::time_point> ends_;
+    double cpu_ = 0;
+};
+
+} // namespace hops

@@ -1,0 +1,160 @@
+// Messages from many threads to one: the arguments, the check, the measurement and the output, the
+// same for all who do it.
+#pragma once
+
+#include "../lib/usage.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <latch>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <sched.h>
+
+namespace posts {
+
+using clock = std::chrono::steady_clock;
+
+struct options {
+    std::string_view way;
+    unsigned each = 0; // messages of each producer
+    unsigned producers = 0;
+    int consumer_cpu = -1; // -1: wherever the scheduler likes
+    int producer_cpu = -1;
+};
+
+inline options parse_options(int argc, char** argv, std::string_view one,
+                             std::string_view another) {
+    options o;
+    if (argc == 6) {
+        o.way = argv[1];
+        o.producers = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10));
+        const unsigned long all = std::strtoul(argv[2], nullptr, 10);
+        o.each = o.producers == 0 ? 0 : static_cast<unsigned>(all / o.producers);
+        o.consumer_cpu = std::atoi(argv[4]);
+        o.producer_cpu = std::atoi(argv[5]);
+    }
+    if ((o.way != one && o.way != another) || o.each == 0) {
+        std::fprintf(stderr,
+                     "usage: %s %.*s|%.*s MESSAGES PRODUCERS CONSUMER'S-CPU PRODUCERS'-CPU\n",
+                     argv[0], static_cast<int>(one.size()), one.data(),
+                     static_cast<int>(another.size()), another.data());
+        std::exit(2);
+    }
+    return o;
+}
+
+inline void pin_this_thread(int cpu) {
+    if (cpu < 0) {
+        return;
+    }
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(cpu), &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) {
+        std::perror("sched_setaffinity");
+        std::exit(1);
+    }
+}
+
+// A producer is at most so many messages ahead of the consumer. That bounds the memory of those who
+// have none set aside for all, and is so much that a consumer who works never runs out.
+inline constexpr unsigned window = 65536;
+
+// What the consumer has had of a producer: the check that nothing was lost or overtaken.
+class alignas(128) account {
+public:
+    // Consumer.
+    void take(unsigned number) {
+        const unsigned had = had_.load(std::memory_order_relaxed);
+        if (number != had) {
+            std::fprintf(stderr, "message %u of a producer came when %u was due\n", number, had);
+            std::exit(1);
+        }
+        had_.store(had + 1, std::memory_order_release);
+    }
+    unsigned had() const { return had_.load(std::memory_order_acquire); }
+
+private:
+    std::atomic<unsigned> had_{0};
+};
+
+class workload {
+public:
+    explicit workload(const options& o) : options_(o), accounts_(o.producers) {}
+
+    const options& settings() const { return options_; }
+
+    // Consumer.
+    void take(unsigned producer, unsigned number) {
+        accounts_[producer].take(number);
+        if (++taken_ == std::uint64_t{options_.each} * options_.producers) {
+            done_.count_down();
+        }
+    }
+
+    // Runs the producers: send(producer, number) for each message, from as many threads. Returns
+    // when the consumer has had them all.
+    template <class Send>
+    void run(Send send) {
+        std::latch ready(options_.producers + 1);
+        std::vector<std::jthread> threads;
+        for (unsigned p = 0; p < options_.producers; ++p) {
+            threads.emplace_back([this, p, &ready, &send] {
+                pin_this_thread(options_.producer_cpu);
+                ready.arrive_and_wait();
+                produce(p, send);
+            });
+        }
+        const double cpu = usage::cpu_seconds();
+        ready.arrive_and_wait();
+        const auto begin = clock::now();
+        done_.wait();
+        seconds_ = std::chrono::duration<double>(clock::now() - begin).count();
+        cpu_ = usage::cpu_seconds() - cpu;
+    }
+
+    // One JSON object.
+    int report() const {
+        const double all = double{options_.each} * options_.producers;
+        for (const account& each : accounts_) {
+            if (each.had() != options_.each) {
+                std::fprintf(stderr, "%u of %u messages of a producer came\n", each.had(),
+                             options_.each);
+                return 1;
+            }
+        }
+        std::printf("{\"messages\": %.0f, \"per_s\": %.0f, \"wall_s\": %.4f, \"cpu_ns\": %.2f}\n",
+                    all, all / seconds_, seconds_, cpu_ * 1e9 / all);
+        return 0;
+    }
+
+private:
+    template <class Send>
+    void produce(unsigned producer, Send& send) {
+        unsigned room = window;
+        for (unsigned i = 0; i < options_.each; ++i) {
+            while (i == room) {
+                room = accounts_[producer].had() + window;
+                if (i == room) {
+                    std::this_thread::yield();
+                }
+            }
+            send(producer, i);
+        }
+    }
+
+    options options_;
+    std::vector<account> accounts_;
+    std::uint64_t taken_ = 0;
+    std::latch done_{1};
+    double seconds_ = 0;
+    double cpu_ = 0;
+};
+
+} // namespace posts
