@@ -121,7 +121,7 @@ public:
 
     // One JSON object.
     int report() const {
-        const double all = double{options_.each} * options_.producers;
+        const double all = 1.0 * options_.each * options_.producers;
         for (const account& each : accounts_) {
             if (each.had() != options_.each) {
                 std::fprintf(stderr, "%u of %u messages of a producer came\n", each.had(),
