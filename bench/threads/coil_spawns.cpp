@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -114,12 +115,13 @@ void during_run(coil::runtime& all, unsigned count) {
 }
 
 // One JSON object. Run once with few tasks before, so that what any first use makes is there.
-template <class Spawn>
-int measure(unsigned count, Spawn spawn) {
+template <class Spawn, class WakeUps>
+int measure(unsigned count, Spawn spawn, WakeUps wake_ups) {
     spawn(1000U);
     ended = 0;
     memory_alive = -1;
     const long memory_before = usage::private_bytes();
+    const std::uint64_t woken = wake_ups();
     const double cpu = usage::cpu_seconds();
     const auto begin = clock::now();
     spawn(count);
@@ -131,9 +133,10 @@ int measure(unsigned count, Spawn spawn) {
                      static_cast<unsigned long long>(ended.load()), count);
         return 1;
     }
-    std::printf("{\"tasks\": %u, \"cpu_ns\": %.2f, \"wall_ns\": %.2f, \"bytes_before\": %ld, "
-                "\"bytes_alive\": %ld, \"bytes_after\": %ld}\n",
-                count, used * 1e9 / count, wall * 1e9 / count, memory_before, memory_alive,
+    std::printf("{\"tasks\": %u, \"cpu_ns\": %.2f, \"wall_ns\": %.2f, \"wake_ups\": %llu, "
+                "\"bytes_before\": %ld, \"bytes_alive\": %ld, \"bytes_after\": %ld}\n",
+                count, used * 1e9 / count, wall * 1e9 / count,
+                static_cast<unsigned long long>(wake_ups() - woken), memory_before, memory_alive,
                 memory_after);
     return 0;
 }
@@ -146,22 +149,26 @@ int main(int argc, char** argv) {
         argc == 3 ? static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)) : 0;
     if (count > 0 && (way == "burst" || way == "heap" || way == "mail")) {
         coil::io_context context;
-        return measure(count, [&](unsigned n) {
+        const auto spawn = [&](unsigned n) {
             if (way == "mail") {
                 by_mail(context, n);
             } else {
                 on_one_context(context, n, way == "heap" ? n : burst);
             }
-        });
+        };
+        return measure(count, spawn, [&] { return context.metrics().wake_ups_sent; });
     }
     if (count > 0 && (way == "before" || way == "during")) {
         coil::runtime all(2);
-        return measure(count, [&](unsigned n) {
+        const auto spawn = [&](unsigned n) {
             if (way == "before") {
                 before_run(all, n);
             } else {
                 during_run(all, n);
             }
+        };
+        return measure(count, spawn, [&] {
+            return all.context(0).metrics().wake_ups_sent + all.context(1).metrics().wake_ups_sent;
         });
     }
     std::fprintf(stderr, "usage: %s burst|heap|mail|before|during TASKS\n", argv[0]);
