@@ -147,8 +147,8 @@ private:
 /// Threading: one thread at a time; the task may run on any other. cancel() asks the task's stop
 /// token.
 template <class T = void>
-class [[nodiscard("dropping a join_handle detaches the task; use co_spawn to say so")]]
-join_handle {
+class [[nodiscard(
+    "dropping a join_handle detaches the task; use co_spawn to say so")]] join_handle {
 public:
     join_handle(join_handle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
     join_handle& operator=(join_handle&& other) noexcept {
