@@ -42,6 +42,17 @@ unsigned quota_v1(const std::string& folder) {
     return quota_file >> quota && period_file >> period ? processors_for(quota, period) : 0;
 }
 
+/// Whether "cpu" is among names that commas divide.
+bool names_cpu(const std::string& controllers) {
+    std::istringstream names(controllers);
+    for (std::string name; std::getline(names, name, ',');) {
+        if (name == "cpu") {
+            return true;
+        }
+    }
+    return false;
+}
+
 /// The smallest quota on the way from `path` up to `root`.
 template <class Quota>
 unsigned smallest_quota(const std::string& root, std::string path, Quota quota_of) {
@@ -99,9 +110,10 @@ unsigned quota_in_processors(const std::string& root, const std::string& members
         const std::string path = line.substr(second + 1);
         if (controllers.empty()) {
             quota = smaller(quota, smallest_quota(root, path, quota_v2));
-        } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {
-            for (const std::string& mount : {root + "/" + controllers, root + "/cpu"}) {
-                quota = smaller(quota, smallest_quota(mount, path, quota_v1));
+        } else if (names_cpu(controllers)) {
+            // Either name may be the mount's.
+            for (const std::string& mount : {controllers, std::string("cpu")}) {
+                quota = smaller(quota, smallest_quota(root + "/" + mount, path, quota_v1));
             }
         }
     }
