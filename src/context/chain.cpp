@@ -64,7 +64,8 @@ bool is_limited(const ring_entry& entry) noexcept {
 }
 
 /// Whether one of the kernel's workers may execute it, and then what is linked to it as well. The
-/// others wait in a poll queue, without a thread.
+/// others wait in a poll queue, without a thread (but for sends to the full queue of a Unix
+/// datagram socket).
 bool may_need_a_worker(const ring_entry& entry) noexcept {
     if ((entry.request.flags & uring::sqe_flag::async) != 0) {
         return true;
@@ -72,7 +73,6 @@ bool may_need_a_worker(const ring_entry& entry) noexcept {
     switch (static_cast<uring::opcode>(entry.request.opcode)) {
     case uring::opcode::nop:
     case uring::opcode::accept:
-    case uring::opcode::connect:
     case uring::opcode::send:
     case uring::opcode::sendmsg:
     case uring::opcode::send_zc:

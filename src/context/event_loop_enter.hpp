@@ -31,8 +31,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
             }
             break;
         }
-        entry.result = completion.res;
-        entry.flags = completion.flags;
+        entry.answer(completion);
         io_wait& wait = *entry.owner;
         if (wait.plain_) [[likely]] {
             entry.completed = true;

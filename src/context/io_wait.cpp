@@ -24,6 +24,16 @@ bool changes_others(const ring_entry& entry) noexcept {
 
 } // namespace
 
+int ring_entry::error_of(int error) const noexcept {
+    constexpr int first_restart = 512; // ERESTARTSYS, which user space has no name for
+    constexpr int last_restart = 516;
+    const bool restarts = error <= -first_restart && error >= -last_restart;
+    // No worker accepts: there it is a connection that came and went.
+    const bool interrupted =
+        error == -EINTR && request.opcode != static_cast<std::uint8_t>(uring::opcode::accept);
+    return restarts || interrupted ? -ECANCELED : error;
+}
+
 void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                     ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept {
     begin(loop, waiter);
@@ -84,9 +94,10 @@ void io_wait::fail(int error) noexcept {
 void io_wait::on_completion(ring_entry& entry) noexcept {
     entry.completed = true;
     if (one_completion_) {
-        // The kernel says no more: what came before this entry succeeded, what follows was
-        // cancelled.
-        for (ring_entry* later = entry.next; later != nullptr; later = later->next) {
+        // The kernel says no more: what came before this entry succeeded, what follows in the
+        // submission was cancelled.
+        for (ring_entry* later = entry.next_in_submission(); later != nullptr;
+             later = later->next_in_submission()) {
             later->result = -ECANCELED;
             later->completed = true;
         }
@@ -120,8 +131,7 @@ void io_wait::on_part(ring_entry& entry, const uring::cqe& completion) noexcept 
     } else if (multishot_) {
         static_cast<multishot_source&>(*this).on_result(completion);
     } else {
-        entry.result = completion.res;
-        entry.flags = completion.flags;
+        entry.answer(completion);
     }
 }
 

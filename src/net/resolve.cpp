@@ -323,7 +323,7 @@ task<std::vector<inet_address>> resolve(std::string host, std::string service) {
     co_return addresses;
 }
 
-COIL_NOT_A_COROUTINE task<std::vector<inet_address>> resolve(std::string host, std::uint16_t port) {
+task<std::vector<inet_address>> resolve(std::string host, std::uint16_t port) {
     return resolve(std::move(host), std::to_string(port));
 }
 

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -191,6 +192,53 @@ TEST_F(UnnoticedFailure, G13_ACancelledPartIsTheLast) {
     };
     coil_test::run_on(ctx, stopper(handle));
     EXPECT_EQ(contents(fd), "");
+}
+
+/// The first part posts one completion for several calls; the second waits for what never comes.
+class SecondPart : public ::testing::Test {
+protected:
+    static auto chain(const coil_test::socket_pair& s, char& c) {
+        return io::nop() && io::shutdown(s.b, SHUT_RD) && io::recv(s.a, {&c, 1});
+    }
+    coil_test::socket_pair sockets_;
+};
+
+TEST_F(SecondPart, G3_IsLimitedAndStopped) {
+    auto main = [](const coil_test::socket_pair& s) -> task<> {
+        char c;
+        EXPECT_EQ(co_await timeout(chain(s, c), 5ms), -ECANCELED);
+        auto op = eager(chain(s, c));
+        co_await sleep_for(2ms);
+        op.cancel();
+        EXPECT_EQ(co_await op, -ECANCELED);
+        auto awaits = [](const coil_test::socket_pair& pair) -> task<int> {
+            char byte;
+            co_return co_await chain(pair, byte);
+        };
+        auto handle = coil::spawn(awaits(s));
+        co_await sleep_for(2ms);
+        handle.cancel();
+        EXPECT_EQ(co_await handle, -ECANCELED);
+    };
+    coil::run(main(sockets_));
+}
+
+TEST_F(SecondPart, G2_IsDropped) {
+    auto main = [](const coil_test::socket_pair& s) -> task<> {
+        char c;
+        {
+            auto dropped = eager(chain(s, c));
+            co_await sleep_for(2ms);
+        }
+        try {
+            const auto unwound = eager(chain(s, c));
+            co_await sleep_for(2ms);
+            throw std::runtime_error("as expected");
+        } catch (const std::runtime_error&) {
+        }
+        EXPECT_EQ(co_await io::nop(), 0);
+    };
+    coil::run(main(sockets_));
 }
 
 TEST_F(UnnoticedFailure, G5_DestroyedBetweenItsParts) {

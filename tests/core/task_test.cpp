@@ -2,6 +2,7 @@
 
 #include "core/support.hpp"
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -225,6 +226,19 @@ TEST(Task, MemberFunctionIsACoroutineToo) {
     counter c;
     EXPECT_EQ(drive(c.next()), 1);
     EXPECT_EQ(drive(c.next()), 2);
+}
+
+TEST(Task, APlainFunctionMayPassItOn) {
+    struct through {
+        static task<int> one() { co_return 1; }
+        static task<int> other() { return one(); }
+    };
+    const auto lambda = [] { return through::one(); };
+    const std::function<task<int>()> function = through::one;
+    EXPECT_EQ(drive(through::other()), 1);
+    EXPECT_EQ(drive(lambda()), 1);
+    EXPECT_EQ(drive(function()), 1);
+    EXPECT_EQ(drive(std::invoke(through::one)), 1);
 }
 
 } // namespace

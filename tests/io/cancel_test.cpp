@@ -8,7 +8,10 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace coil;
 using namespace std::chrono_literals;
@@ -339,6 +342,26 @@ TEST_F(Cancel, G9_ManyThreadsCancelManyTasks) {
             ASSERT_EQ(h.get(), -ECANCELED);
         }
     }
+}
+
+TEST(CancelWorker, G3_WhatAWorkerWaitsInGivesCanceledToo) {
+    // Not EINTR, nor what the kernel calls a restart.
+    const coil_test::pipe_pair from;
+    const coil_test::pipe_pair to;
+    char fifo[] = "/tmp/coil-fifo-XXXXXX";
+    ASSERT_NE(::mkdtemp(fifo), nullptr);
+    const std::string name = std::string(fifo) + "/fifo";
+    ASSERT_EQ(::mkfifo(name.c_str(), 0600), 0);
+    auto main = [](int in, int out, const char* path) -> task<> {
+        EXPECT_EQ(co_await timeout(io::splice(in, nullptr, out, nullptr, 5, 0), 5ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(io::tee(in, out, 5, 0), 5ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(io::nop() && io::splice(in, nullptr, out, nullptr, 5, 0), 5ms),
+                  -ECANCELED);
+        EXPECT_EQ(co_await timeout(io::force_async(io::open(path, O_RDONLY)), 5ms), -ECANCELED);
+    };
+    coil::run(main(from.in, to.out, name.c_str()));
+    ::unlink(name.c_str());
+    ::rmdir(fifo);
 }
 
 } // namespace

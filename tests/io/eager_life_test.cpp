@@ -278,6 +278,17 @@ TEST_F(EagerLife, MisusesEndTheProgramWithASentence) {
         coil::run(main(p.in));
     };
     EXPECT_DEATH(two(), "two coroutines await one eager operation");
+    auto elsewhere = [] {
+        const pipe_pair p;
+        auto main = [](int fd) -> task<> {
+            char c;
+            auto op = eager(io::read(fd, {&c, 1}));
+            std::thread([&op] { op.cancel(); }).join();
+            co_await op;
+        };
+        coil::run(main(p.in));
+    };
+    EXPECT_DEATH(elsewhere(), "cancelled on another thread");
 }
 
 } // namespace

@@ -175,10 +175,10 @@ struct discard {
 /// asked to stop but not waited for: what they refer to must outlive the runtime's run, or belong
 /// to them.
 template <class T>
-[[nodiscard]] COIL_NOT_A_COROUTINE task<std::vector<T>> parallel(std::vector<task<T>> tasks) {
+[[nodiscard]] task<std::vector<T>> parallel(std::vector<task<T>> tasks) {
     return detail::collect(std::move(tasks), detail::spawn_beside{});
 }
-[[nodiscard]] COIL_NOT_A_COROUTINE inline task<> parallel(std::vector<task<>> tasks) {
+[[nodiscard]] inline task<> parallel(std::vector<task<>> tasks) {
     return detail::spread(std::move(tasks), detail::spawn_beside{}, detail::discard{});
 }
 
@@ -189,24 +189,21 @@ template <class T>
 ///     const int total = co_await parallel(std::move(parts), std::plus<>());
 template <class T, class Reduce>
     requires std::is_invocable_r_v<T, Reduce&, T, T>
-[[nodiscard]] COIL_NOT_A_COROUTINE task<T> parallel(std::vector<task<T>> tasks, Reduce reduce) {
+[[nodiscard]] task<T> parallel(std::vector<task<T>> tasks, Reduce reduce) {
     return detail::fold(std::move(tasks), std::move(reduce), detail::spawn_beside{});
 }
 
 /// The same on the contexts of a runtime; the calling task may run anywhere.
 template <class T>
-[[nodiscard]] COIL_NOT_A_COROUTINE task<std::vector<T>> parallel(runtime& contexts,
-                                                                 std::vector<task<T>> tasks) {
+[[nodiscard]] task<std::vector<T>> parallel(runtime& contexts, std::vector<task<T>> tasks) {
     return detail::collect(std::move(tasks), detail::spawn_on{contexts});
 }
-[[nodiscard]] COIL_NOT_A_COROUTINE inline task<> parallel(runtime& contexts,
-                                                          std::vector<task<>> tasks) {
+[[nodiscard]] inline task<> parallel(runtime& contexts, std::vector<task<>> tasks) {
     return detail::spread(std::move(tasks), detail::spawn_on{contexts}, detail::discard{});
 }
 template <class T, class Reduce>
     requires std::is_invocable_r_v<T, Reduce&, T, T>
-[[nodiscard]] COIL_NOT_A_COROUTINE task<T> parallel(runtime& contexts, std::vector<task<T>> tasks,
-                                                    Reduce reduce) {
+[[nodiscard]] task<T> parallel(runtime& contexts, std::vector<task<T>> tasks, Reduce reduce) {
     return detail::fold(std::move(tasks), std::move(reduce), detail::spawn_on{contexts});
 }
 

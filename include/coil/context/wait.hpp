@@ -170,6 +170,19 @@ struct alignas(8) ring_entry {
     [[nodiscard]] ring_entry* next_in_submission() const noexcept {
         return ends_submission ? nullptr : next;
     }
+
+    void answer(const uring::cqe& completion) noexcept {
+        result = completion.res;
+        flags = completion.flags;
+        if (result < 0) [[unlikely]] {
+            result = error_of(result);
+        }
+    }
+
+private:
+    /// Nothing but a request to cancel interrupts a call that one of the kernel's workers executes,
+    /// and the kernel's own codes for restarting it may come out.
+    [[nodiscard]] int error_of(int error) const noexcept;
 };
 
 /// What the low bits of a user_data say about the rest: entries are aligned, so three bits are

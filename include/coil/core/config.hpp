@@ -33,15 +33,12 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_SANITIZED 0
 #endif
 
-// Attributes of a coroutine's return type: its frame may live inside the frame that awaits it at
-// once, and an argument bound by reference must outlive it.
+// Of a coroutine's return type: its frame may live inside the frame that awaits it at once. (Not
+// clang::coro_return_type, which would find references that dangle: it refuses every plain function
+// that returns a task, also std::function's and std::invoke.)
 #if defined(__clang__) && defined(__has_cpp_attribute)
 #if __has_cpp_attribute(clang::coro_await_elidable)
 #define COIL_AWAIT_ELIDABLE [[clang::coro_await_elidable]]
-#endif
-#if __has_cpp_attribute(clang::coro_return_type) && __has_cpp_attribute(clang::coro_lifetimebound)
-#define COIL_COROUTINE_TYPE [[clang::coro_return_type]] [[clang::coro_lifetimebound]]
-#define COIL_NOT_A_COROUTINE [[clang::coro_wrapper]]
 #endif
 #if __has_cpp_attribute(clang::lifetimebound)
 #define COIL_LIFETIMEBOUND [[clang::lifetimebound]]
@@ -49,10 +46,6 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #endif
 #if !defined(COIL_AWAIT_ELIDABLE)
 #define COIL_AWAIT_ELIDABLE
-#endif
-#if !defined(COIL_COROUTINE_TYPE)
-#define COIL_COROUTINE_TYPE
-#define COIL_NOT_A_COROUTINE
 #endif
 #if !defined(COIL_LIFETIMEBOUND)
 #define COIL_LIFETIMEBOUND

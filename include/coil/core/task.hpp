@@ -69,11 +69,8 @@ inline constexpr bool always_false = false;
 /// lambda that captures must outlive its task; give a detached one parameters instead. Locals may
 /// be aligned up to alignas(64), as every frame is. Destroying a coroutine destroys what it awaits,
 /// and so on: a recursion, of which each level takes some 20 to 150 bytes of stack.
-///
-/// A plain function may return a task that it got from another: clang wants it marked
-/// COIL_NOT_A_COROUTINE (core/config.hpp), because the references it passes on are not checked.
 template <class T = void>
-class [[nodiscard("did you forget to co_await?")]] COIL_COROUTINE_TYPE COIL_AWAIT_ELIDABLE task {
+class [[nodiscard("did you forget to co_await?")]] COIL_AWAIT_ELIDABLE task {
 public:
     using promise_type = detail::task_promise<T>;
     using value_type = T;

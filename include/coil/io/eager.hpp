@@ -102,7 +102,14 @@ public:
 
     /// Asks the kernel to give up. The operation then ends with -ECANCELED, or with its real result
     /// if that came first: await it to learn which. Nothing happens when it is complete.
-    void cancel() noexcept { detail::io_wait::cancel(); }
+    /// On its own context's thread.
+    void cancel() noexcept {
+        if (this->pending() && !this->loop().on_owner_thread()) [[unlikely]] {
+            detail::end_with_misuse("an eager operation is cancelled on another thread than its "
+                                    "context's");
+        }
+        detail::io_wait::cancel();
+    }
 
     /// For io::poll_update and io::poll_remove: what the kernel knows it by.
     [[nodiscard]] std::uint64_t key() const noexcept { return this->first_key(); }
