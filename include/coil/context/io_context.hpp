@@ -59,8 +59,8 @@ public:
         return spawn(with_stop_token(std::move(work), std::move(token)));
     }
 
-    /// Runs on the calling thread until no task is left or stop() was called. A stop() that came
-    /// before counts: run() then shuts down at once.
+    /// Runs on the calling thread until no task is left, nor an eager operation in flight, or
+    /// stop() was called. A stop() that came before counts: run() then shuts down at once.
     void run() { loop_.run(); }
 
     /// Runs on a thread of its own, also while there is nothing to do, until stop() or join(). At
