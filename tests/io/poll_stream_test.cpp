@@ -134,14 +134,15 @@ TEST_P(TimeoutStream, TicksThatNobodyWaitedForAreCounted) {
         int count = co_await ticks.next();
         co_await sleep_for(50ms);
         count += co_await ticks.next();
-        // A faulty kernel tells of them later.
-        EXPECT_GE(count, coil_test::under_faults() ? 2 : 50);
+        // A faulty kernel tells of them later, and so does a slow thread.
+        const bool late = coil_test::under_faults() || coil_test::sanitized;
+        EXPECT_GE(count, late ? 2 : 50);
         EXPECT_EQ(co_await timeout(ticks.next(), 0ms), -ECANCELED);
         co_await sleep_for(5ms); // one comes and nobody takes it, others are due
         count += co_await ticks.next();
         const auto before = std::chrono::steady_clock::now() - begin;
         count += co_await ticks.next();
-        if (!coil_test::under_faults()) {
+        if (!late) {
             EXPECT_GE(1ms * (count + 1), before);
         }
         EXPECT_LE(1ms * count, std::chrono::steady_clock::now() - begin);
