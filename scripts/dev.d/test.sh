@@ -153,7 +153,8 @@ dev_test() {
         ASAN_SYMBOLIZER_PATH=$(command -v "llvm-symbolizer-$clang_major" || true)
         export ASAN_SYMBOLIZER_PATH
         TSAN_OPTIONS+=:external_symbolizer_path=$ASAN_SYMBOLIZER_PATH
-        # What must not compile is tried once, and so are the models, which are optimized in any case. On the faulty kernel a sanitizer gets one seed a room.
+        # What must not compile is tried once, and so are the models, which are optimized in any case. On the faulty
+        # kernel a sanitizer gets one seed a room.
         local -r once='consumer|compile_fail|model' more_seeds='^faults\..*seed_[^1]'
         COIL_TEST_LONG=1 run_tests "long, C++23" cxx23 -LE "$once" --timeout 600 "${select[@]}"
         run_tests consumers debug -L consumer --timeout 300 "${select[@]}"
