@@ -3,6 +3,8 @@
 #include "io/stream_support.hpp"
 #include "support/fault_environment.hpp"
 
+#include <algorithm>
+
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -137,7 +139,10 @@ TEST_P(TimeoutStream, TicksThatNobodyWaitedForAreCounted) {
         // A faulty kernel tells of them later, and so does a slow thread.
         const bool late = coil_test::under_faults() || coil_test::sanitized;
         EXPECT_GE(count, late ? 2 : 50);
-        EXPECT_EQ(co_await timeout(ticks.next(), 0ms), -ECANCELED);
+        // Given up at once, unless one is there already.
+        const int taken = co_await timeout(ticks.next(), 0ms);
+        EXPECT_TRUE(taken == -ECANCELED || taken > 0) << taken;
+        count += std::max(taken, 0);
         co_await sleep_for(5ms); // one comes and nobody takes it, others are due
         count += co_await ticks.next();
         const auto before = std::chrono::steady_clock::now() - begin;
