@@ -15,7 +15,7 @@ trap 'rm -f "$output"' EXIT
 skips=""
 for ((seed = first; seed <= last; ++seed)); do
     status=0
-    COIL_FAULT_SEED=$seed timeout "${COIL_FAULT_TIMEOUT:-60}" "$program" "$@" >"$output" 2>&1 || status=$?
+    COIL_FAULT_SEED=$seed timeout "${COIL_FAULT_TIMEOUT:-110}" "$program" "$@" >"$output" 2>&1 || status=$?
     if ((status != 0)); then
         grep -A 12 ': Failure$' "$output" | head -n 60
         grep -v -e '^\[       OK' -e '^\[ RUN' -e '^\[-----' -e SKIPPED "$output" | tail -n 40
