@@ -338,7 +338,9 @@ void event_loop::release() noexcept {
     }
 }
 
-bool event_loop::run_ready() {
+/// Its loop is a few instructions long: where it lies in the cache's lines is a tenth of what a
+/// switch between coroutines costs, and should not depend on what surrounds it.
+[[gnu::noinline, gnu::aligned(64)]] bool event_loop::run_ready() {
     metrics_.ready.set(ready_.size());
     unsigned left = budget_;
     if (probe_.due()) [[unlikely]] {
