@@ -104,6 +104,7 @@ public:
     void run(Send send) {
         std::latch ready(options_.producers + 1);
         std::vector<std::jthread> threads;
+        threads.reserve(options_.producers);
         for (unsigned p = 0; p < options_.producers; ++p) {
             threads.emplace_back([this, p, &ready, &send] {
                 pin_this_thread(options_.producer_cpu);
