@@ -97,6 +97,7 @@ std::vector<int> allowed_processors() {
 }
 
 unsigned quota_in_processors(const std::string& root, const std::string& membership) {
+    const std::string folder = root + "/";
     unsigned quota = 0;
     std::istringstream lines(membership);
     for (std::string line; std::getline(lines, line);) {
@@ -113,7 +114,7 @@ unsigned quota_in_processors(const std::string& root, const std::string& members
         } else if (names_cpu(controllers)) {
             // Either name may be the mount's.
             for (const std::string& mount : {controllers, std::string("cpu")}) {
-                quota = smaller(quota, smallest_quota(root + "/" + mount, path, quota_v1));
+                quota = smaller(quota, smallest_quota(folder + mount, path, quota_v1));
             }
         }
     }
