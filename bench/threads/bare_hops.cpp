@@ -65,13 +65,13 @@ void ping_pong(const hops::options& o, hops::measurement& measured) {
     Channel back;
     const unsigned round_trips = measured.round_trips();
     std::thread other([&] {
-        hops::pin_this_thread(o.cpus[1]);
+        pin_this_thread(o.cpus[1]);
         for (unsigned i = 1; i <= round_trips; ++i) {
             there.await(i);
             back.send(i);
         }
     });
-    hops::pin_this_thread(o.cpus[0]);
+    pin_this_thread(o.cpus[0]);
     for (unsigned i = 1; i <= round_trips; ++i) {
         there.send(i);
         back.await(i);

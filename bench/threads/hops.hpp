@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../lib/usage.hpp"
+#include "pin.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -11,8 +12,6 @@
 #include <cstdlib>
 #include <string_view>
 #include <vector>
-
-#include <sched.h>
 
 namespace hops {
 
@@ -40,16 +39,6 @@ inline options parse_options(int argc, char** argv, std::string_view one,
         std::exit(2);
     }
     return o;
-}
-
-inline void pin_this_thread(int cpu) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(cpu), &one);
-    if (sched_setaffinity(0, sizeof one, &one) != 0) {
-        std::perror("sched_setaffinity");
-        std::exit(1);
-    }
 }
 
 // The clock is read after each batch of round trips. The median over the batches is the figure:

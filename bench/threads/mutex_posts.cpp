@@ -91,7 +91,7 @@ void run(posts::workload& work) {
     const posts::options& o = work.settings();
     Inbox inbox;
     std::jthread consumer([&] {
-        posts::pin_this_thread(o.consumer_cpu);
+        posts::pin_if_asked(o.consumer_cpu);
         inbox.consume(std::uint64_t{o.each} * o.producers,
                       [&](message m) { work.take(m.producer, m.number); });
     });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../lib/usage.hpp"
+#include "pin.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -13,8 +14,6 @@
 #include <string_view>
 #include <thread>
 #include <vector>
-
-#include <sched.h>
 
 namespace posts {
 
@@ -49,16 +48,10 @@ inline options parse_options(int argc, char** argv, std::string_view one,
     return o;
 }
 
-inline void pin_this_thread(int cpu) {
-    if (cpu < 0) {
-        return;
-    }
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(cpu), &one);
-    if (sched_setaffinity(0, sizeof one, &one) != 0) {
-        std::perror("sched_setaffinity");
-        std::exit(1);
+// A negative CPU is any.
+inline void pin_if_asked(int cpu) {
+    if (cpu >= 0) {
+        pin_this_thread(cpu);
     }
 }
 
@@ -107,7 +100,7 @@ public:
         threads.reserve(options_.producers);
         for (unsigned p = 0; p < options_.producers; ++p) {
             threads.emplace_back([this, p, &ready, &send] {
-                pin_this_thread(options_.producer_cpu);
+                pin_if_asked(options_.producer_cpu);
                 ready.arrive_and_wait();
                 produce(p, send);
             });

@@ -92,22 +92,6 @@ std::uint64_t event_loop::load() const noexcept {
     return metrics_.tasks.get() + (coming > settled ? coming - settled : 0);
 }
 
-void event_loop::attach(ring_attachment& attachment) noexcept {
-    attachment.next_ = attachments_;
-    attachment.link_ = &attachments_;
-    if (attachments_ != nullptr) {
-        attachments_->link_ = &attachment.next_;
-    }
-    attachments_ = &attachment;
-}
-
-void event_loop::detach(ring_attachment& attachment) noexcept {
-    *attachment.link_ = attachment.next_;
-    if (attachment.next_ != nullptr) {
-        attachment.next_->link_ = attachment.link_;
-    }
-}
-
 void event_loop::close_ring() noexcept {
     while (attachments_ != nullptr) {
         ring_attachment& attachment = *attachments_;

@@ -13,6 +13,7 @@
 #include <coil/context/turn_meter.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/context/zero_copy_set.hpp>
+#include <coil/core/list_node.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
 #include <coil/core/ready_queue.hpp>
@@ -32,7 +33,7 @@ class runtime;
 namespace coil::detail {
 
 /// Something that is registered with a loop's ring, and must let go of it in time.
-class ring_attachment {
+class ring_attachment : list_node<ring_attachment> {
 public:
     /// The ring is about to be closed; nothing is in flight. The loop has forgotten the attachment.
     virtual void ring_gone() noexcept = 0;
@@ -43,9 +44,7 @@ protected:
 
 private:
     friend class event_loop;
-
-    ring_attachment* next_ = nullptr;
-    ring_attachment** link_ = nullptr;
+    friend struct list_node<ring_attachment>;
 };
 
 /// The machine inside an io_context: one thread, one ring, one ready queue, one timer wheel, one
@@ -178,8 +177,8 @@ public:
     void remove_buffers(unsigned first, unsigned count) noexcept {
         tables_.remove_buffers(first, count);
     }
-    void attach(ring_attachment& attachment) noexcept;
-    void detach(ring_attachment& attachment) noexcept;
+    void attach(ring_attachment& attachment) noexcept { attachment.push_to(attachments_); }
+    void detach(ring_attachment& attachment) noexcept { attachment.unlink(); }
     /// A number that no buffer ring of this loop has had lately.
     [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return buffer_group_++; }
 
