@@ -1,5 +1,7 @@
 // The floor under every hop: two threads that do nothing but hand a number to each other.
 //   atomic:  by an atomic word each, at which the other looks all the time
+//   object:  the same with the address of an object, which the other takes out, reads and changes:
+//            what handing over anything costs that does not fit into the word
 //   eventfd: by write(2) to an eventfd, on whose read(2) the other sleeps
 
 #include "hops.hpp"
@@ -13,19 +15,52 @@
 
 namespace {
 
+void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
 struct alignas(128) word {
     std::atomic<unsigned> value{0};
 
     void send(unsigned number) { value.store(number, std::memory_order_release); }
     void await(unsigned number) const {
         while (value.load(std::memory_order_acquire) != number) {
-#if defined(__x86_64__)
-            __builtin_ia32_pause();
-#elif defined(__aarch64__)
-            asm volatile("yield");
-#endif
+            pause();
         }
     }
+};
+
+struct object {
+    unsigned number = 0;
+};
+
+class alignas(128) mailbox {
+public:
+    explicit mailbox(object& content) : content_(content) {}
+
+    void send(unsigned number) {
+        content_.number = number;
+        object* none = nullptr;
+        place_.compare_exchange_strong(none, &content_, std::memory_order_release);
+    }
+    void await(unsigned number) {
+        while (place_.load(std::memory_order_relaxed) == nullptr) {
+            pause();
+        }
+        object* const came = place_.exchange(nullptr, std::memory_order_acquire);
+        if (came->number != number) {
+            std::fprintf(stderr, "%u came when %u was due\n", came->number, number);
+            std::exit(1);
+        }
+    }
+
+private:
+    std::atomic<object*> place_{nullptr};
+    object& content_;
 };
 
 class counter {
@@ -60,9 +95,7 @@ private:
 };
 
 template <class Channel>
-void ping_pong(const hops::options& o, hops::measurement& measured) {
-    Channel there;
-    Channel back;
+void ping_pong(const hops::options& o, hops::measurement& measured, Channel& there, Channel& back) {
     const unsigned round_trips = measured.round_trips();
     std::thread other([&] {
         pin_this_thread(o.cpus[1]);
@@ -83,13 +116,23 @@ void ping_pong(const hops::options& o, hops::measurement& measured) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const hops::options o = hops::parse_options(argc, argv, "atomic", "eventfd");
+    const hops::options o = hops::parse_options(argc, argv, {"atomic", "object", "eventfd"});
     hops::measurement measured(o);
-    const bool sleeps = o.way == "eventfd";
-    if (sleeps) {
-        ping_pong<counter>(o, measured);
-    } else {
-        ping_pong<word>(o, measured);
+    if (o.way == "eventfd") {
+        counter there;
+        counter back;
+        ping_pong(o, measured, there, back);
+        return measured.report(2.0 * measured.hops());
     }
-    return measured.report(sleeps ? 2.0 * measured.hops() : 0);
+    if (o.way == "object") {
+        alignas(128) object one;
+        mailbox there(one);
+        mailbox back(one);
+        ping_pong(o, measured, there, back);
+    } else {
+        word there;
+        word back;
+        ping_pong(o, measured, there, back);
+    }
+    return measured.report(0);
 }

@@ -39,7 +39,7 @@ coil::task<double> travel(coil::io_context& a, coil::io_context& b, hops::measur
 } // namespace
 
 int main(int argc, char** argv) {
-    const hops::options o = hops::parse_options(argc, argv, "spin", "park");
+    const hops::options o = hops::parse_options(argc, argv, {"spin", "park"});
     coil::io_context_options each;
     // So long that they never stop to look while the other has been taken off its CPU.
     each.idle = o.way == "spin" ? coil::idle_policy::spin(std::chrono::seconds(1))

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -23,8 +24,7 @@ struct options {
     int cpus[2] = {-1, -1};
 };
 
-inline options parse_options(int argc, char** argv, std::string_view one,
-                             std::string_view another) {
+inline options parse_options(int argc, char** argv, std::initializer_list<std::string_view> ways) {
     options o;
     if (argc == 5) {
         o.way = argv[1];
@@ -32,10 +32,12 @@ inline options parse_options(int argc, char** argv, std::string_view one,
         o.cpus[0] = std::atoi(argv[3]);
         o.cpus[1] = std::atoi(argv[4]);
     }
-    if ((o.way != one && o.way != another) || o.batches == 0) {
-        std::fprintf(stderr, "usage: %s %.*s|%.*s BATCHES CPU CPU\n", argv[0],
-                     static_cast<int>(one.size()), one.data(), static_cast<int>(another.size()),
-                     another.data());
+    if (std::find(ways.begin(), ways.end(), o.way) == ways.end() || o.batches == 0) {
+        std::fprintf(stderr, "usage: %s WAY BATCHES CPU CPU\nways:", argv[0]);
+        for (const std::string_view way : ways) {
+            std::fprintf(stderr, " %.*s", static_cast<int>(way.size()), way.data());
+        }
+        std::fprintf(stderr, "\n");
         std::exit(2);
     }
     return o;

@@ -87,9 +87,9 @@ void event_loop::discard_mail() noexcept {
 }
 
 std::uint64_t event_loop::load() const noexcept {
-    const std::uint64_t settled = settled_.get();
-    const std::uint64_t coming = coming_.load(std::memory_order_relaxed);
-    return metrics_.tasks.get() + (coming > settled ? coming - settled : 0);
+    const std::uint64_t received = received_roots_.get();
+    const std::uint64_t sent = sent_roots_.load(std::memory_order_relaxed);
+    return metrics_.tasks.get() + (sent > received ? sent - received : 0);
 }
 
 void event_loop::close_ring() noexcept {

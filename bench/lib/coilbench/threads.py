@@ -21,6 +21,7 @@ class Crossing:
 def hops(build, cpus, batches, sleeping_batches):
     """From one of two threads to the other, on a CPU each."""
     return [Crossing(build, "bare_spin", "atomic word, spinning", "bare_hops", "atomic", batches, *cpus),
+            Crossing(build, "bare_object", "address of an object, spinning", "bare_hops", "object", batches, *cpus),
             Crossing(build, "coil_spin", "coil, spinning", "coil_hops", "spin", batches, *cpus),
             Crossing(build, "bare_park", "eventfd, blocking read", "bare_hops", "eventfd", sleeping_batches, *cpus),
             Crossing(build, "coil_park", "coil, parked", "coil_hops", "park", sleeping_batches, *cpus)]

@@ -116,14 +116,17 @@ public:
         ready_.push(root, coroutine);
     }
     void report_unhandled(std::exception_ptr error) noexcept;
-    /// Any thread: posts a node that gives the loop a coroutine, by settle() when it is delivered.
-    void post_coroutine(queue_node& node) noexcept {
-        coming_.fetch_add(1, std::memory_order_relaxed);
-        post(node);
+    /// Any thread: posts a new root, whose `deliver` calls receive_root().
+    void send_root(promise_base& root) noexcept {
+        sent_roots_.fetch_add(1, std::memory_order_relaxed);
+        post(root);
     }
-    /// A coroutine comes from another thread, and its root (or null) with it. Makes it ready.
+    void receive_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
+        ++received_roots_;
+        add_root(root, coroutine);
+    }
+    /// A coroutine comes from another loop, and its root (or null) with it. Makes it ready.
     void settle(promise_base* root, queue_node& node, std::coroutine_handle<> coroutine) noexcept {
-        ++settled_;
         if (root != nullptr) {
             roots_.insert(*root);
         }
@@ -225,6 +228,7 @@ private:
     [[nodiscard]] std::int64_t next_deadline() noexcept;
     void look() noexcept;
     void gather() noexcept;
+    bool look_around() noexcept;
     bool spin(std::int64_t until_ns) noexcept;
     void park(std::int64_t until_ns) noexcept;
     void unpark() noexcept;
@@ -265,7 +269,7 @@ private:
     std::uint16_t buffer_group_ = 0;
     live_metrics metrics_;
     std::uint64_t waited_ = 0;        // of which back_pressure_waits is what others see
-    counter settled_;                 // of coming_
+    counter received_roots_;          // of sent_roots_
     std::uint64_t roots_removed_ = 0; // root_list::removed_on_this_thread, while it does not run
     std::uint64_t woken_by_node_ = 0; // wake-ups since the inbox was delivered, by what is in it
 
@@ -296,13 +300,15 @@ private:
     ready_probe probe_;
     turn_meter meter_;
 
-    // Touched by other threads.
-    inbox inbox_;
-    stop_request stop_;
+    // Written by every thread that posts. Nothing else is on this line.
+    alignas(128) inbox inbox_;
+    std::atomic<std::uint64_t> sent_roots_{0}; // ever
+
+    // Written by other threads now and then, read by the loop in every turn.
+    alignas(128) stop_request stop_;
     queue_node stop_node_;
     loop_hold hold_;
     std::atomic<bool> running_{false};
-    std::atomic<std::uint64_t> coming_{0}; // coroutines that other threads have ever posted
 };
 
 // What every single operation goes through, inlined into its await.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/core/atomics.hpp>
+#include <coil/core/config.hpp>
 #include <coil/core/queue.hpp>
 
 #include <atomic>
@@ -8,17 +9,18 @@
 namespace coil::detail {
 
 /// Where other threads leave work for a context: lock-free, intrusive, first in first out per
-/// producer.
+/// producer. Belongs on a line of its own, or with what its producers write as well.
 ///
 /// One word holds everything: the newest node (a stack, reversed when it is taken), or null when
 /// the owner is awake with nothing to do, or `parked` when it sleeps. Because emptiness and parking
 /// are the same word, a producer cannot push between the owner's last look and its sleep without
 /// seeing `parked`, and exactly one producer sees it: that one pays for the wake-up call.
 template <class Node, class Atomics = std_atomics>
-class alignas(64) basic_inbox {
+class basic_inbox {
 public:
     /// Any thread. True when the owner sleeps and the caller must wake it.
     [[nodiscard]] bool push(Node& node) noexcept {
+        prefetch_to_write(&head_);
         Node* head = head_.load(std::memory_order_relaxed);
         do {
             node.next = head == parked() ? nullptr : head;
@@ -59,6 +61,13 @@ public:
 
     /// Owner, awake: everything there is, oldest first.
     [[nodiscard]] Node* take_all() noexcept {
+        // While the line of the head comes. A node of a frame is in its first line, and what
+        // resuming it needs in the next ones.
+        const auto* const first =
+            reinterpret_cast<const char*>(head_.load(std::memory_order_relaxed));
+        prefetch_to_write(first);
+        prefetch_to_write(first + 64);
+        prefetch_to_write(first + 128);
         Node* newest = head_.exchange(nullptr, std::memory_order_acquire);
         Node* oldest = nullptr;
         while (newest != nullptr) {

@@ -137,9 +137,9 @@ void io_context::launch(std::coroutine_handle<Promise> coroutine) noexcept {
     }
     root.deliver = [](detail::queue_node& node, detail::event_loop& loop) noexcept {
         auto& promise = static_cast<Promise&>(node);
-        loop.settle(&promise, promise, std::coroutine_handle<Promise>::from_promise(promise));
+        loop.receive_root(promise, std::coroutine_handle<Promise>::from_promise(promise));
     };
-    loop_.post_coroutine(root);
+    loop_.send_root(root);
 }
 
 inline void io_context::co_spawn(task<> work) {

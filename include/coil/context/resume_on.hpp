@@ -13,6 +13,9 @@ namespace detail {
 
 /// Life: fresh → (posted → queued on the target) → resumed. The node is in one queue at a time: the
 /// target's inbox, then its ready queue.
+///
+/// A root travels by the node of its promise, which is on the line of the frame that resuming it
+/// needs anyway; anyone else by the awaiter's.
 class [[nodiscard("did you forget to co_await?")]] move_awaiter : queue_node {
 public:
     explicit move_awaiter(event_loop& target) noexcept : target_(target) {}
@@ -28,27 +31,47 @@ public:
 
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        waiter_ = waiter;
         if constexpr (std::derived_from<P, promise_base>) {
-            root_ = waiter.promise().root();
+            P& promise = waiter.promise();
+            if (promise.is_root()) [[likely]] {
+                send_root(promise);
+                return;
+            }
+            root_ = promise.root();
             if (root_ != nullptr) {
                 root_list::remove(*root_); // from now on the target finds it at a shutdown
             }
         }
+        waiter_ = waiter;
         deliver = [](queue_node& node, event_loop& loop) noexcept {
             auto& self = static_cast<move_awaiter&>(node);
             self.queued_ = true;
             loop.settle(self.root_, self, self.waiter_);
         };
-        target_.post_coroutine(*this); // and it may be gone
+        target_.post(*this); // and it may be gone
     }
 
-    void await_resume() noexcept { queued_ = false; }
+    void await_resume() noexcept {
+        if (waiter_) {
+            queued_ = false;
+        }
+    }
 
 private:
+    /// Nobody but a shutdown destroys a root, which clears the queue of its node first.
+    template <class P>
+    void send_root(P& promise) noexcept {
+        root_list::remove(promise);
+        promise.deliver = [](queue_node& node, event_loop& loop) noexcept {
+            P& root = static_cast<P&>(node);
+            loop.settle(&root, root, std::coroutine_handle<P>::from_promise(root));
+        };
+        target_.post(promise); // and it may be gone
+    }
+
     event_loop& target_;
     promise_base* root_ = nullptr;
-    std::coroutine_handle<> waiter_;
+    std::coroutine_handle<> waiter_; // unless it is a root
     bool queued_ = false;
 };
 

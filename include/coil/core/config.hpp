@@ -50,3 +50,19 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #if !defined(COIL_LIFETIMEBOUND)
 #define COIL_LIFETIMEBOUND
 #endif
+
+namespace coil::detail {
+
+/// The line of `address` will be written soon: fetches it to that end, so that a load before the
+/// store does not fetch it for reading first.
+inline void prefetch_to_write(const void* address) noexcept {
+#if defined(__x86_64__)
+    // Compilers make this instruction of the builtin only when told of the processor. On those that
+    // lack it, it does nothing.
+    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
+#else
+    __builtin_prefetch(address, 1);
+#endif
+}
+
+} // namespace coil::detail
