@@ -12,20 +12,25 @@ if(NOT GTest_FOUND)
         "GoogleTest is not installed: run ./dev setup, or install libgtest-dev, or configure with -DCOIL_BUILD_TESTS=OFF.")
 endif()
 
-# Parsing gtest.h costs more than most test files; it is done once, for all rooms, and with the flags of the tests, as
-# GCC refuses it otherwise.
-add_library(coil_test_pch OBJECT "${PROJECT_SOURCE_DIR}/cmake/test_pch.cpp")
-target_link_libraries(coil_test_pch PUBLIC GTest::gtest_main)
-target_compile_features(coil_test_pch PUBLIC cxx_std_20)
-coil_own_target(coil_test_pch)
-target_precompile_headers(coil_test_pch PRIVATE
-    <gtest/gtest.h> <atomic> <chrono> <functional> <string> <thread> <vector>)
+# Parsing gtest.h and coil.hpp costs more than most test files; it is done once, with the flags of the tests, as GCC refuses
+# it otherwise. The room "uring" has headers of its own, without coil.hpp: it proves that the ring stands alone.
+function(coil_add_test_headers target)
+    add_library(${target} OBJECT "${PROJECT_SOURCE_DIR}/cmake/test_pch.cpp")
+    target_link_libraries(${target} PRIVATE GTest::gtest_main ${ARGN})
+    target_compile_features(${target} PRIVATE cxx_std_20)
+    coil_own_target(${target})
+    target_precompile_headers(${target} PRIVATE
+        <gtest/gtest.h> <atomic> <chrono> <functional> <string> <thread> <vector>)
+endfunction()
+coil_add_test_headers(coil_test_headers coil::coil)
+target_precompile_headers(coil_test_headers PRIVATE <coil/coil.hpp>)
+coil_add_test_headers(coil_uring_test_headers)
 
 # What tests share and is worth compiling once. It also lets a program's contexts run on a faulty kernel when
 # COIL_FAULT_SEED is set (tests/support/fault_environment.cpp).
 file(GLOB coil_test_support_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/*.cpp")
 add_library(coil_test_support OBJECT ${coil_test_support_sources})
-target_precompile_headers(coil_test_support REUSE_FROM coil_test_pch)
+target_precompile_headers(coil_test_support REUSE_FROM coil_test_headers)
 target_include_directories(coil_test_support PUBLIC "${PROJECT_SOURCE_DIR}/tests")
 target_link_libraries(coil_test_support PUBLIC coil::coil GTest::gtest_main)
 coil_own_target(coil_test_support)
@@ -39,11 +44,12 @@ function(coil_add_room_tests room)
     endif()
     set(target test_${room})
     add_executable(${target} ${sources})
-    target_precompile_headers(${target} REUSE_FROM coil_test_pch)
     target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
     if(room STREQUAL "uring")
+        target_precompile_headers(${target} REUSE_FROM coil_uring_test_headers)
         target_link_libraries(${target} PRIVATE coil::uring)
     else()
+        target_precompile_headers(${target} REUSE_FROM coil_test_headers)
         target_link_libraries(${target} PRIVATE coil_test_support coil::coil)
     endif()
     target_link_libraries(${target} PRIVATE GTest::gtest_main)

@@ -31,6 +31,7 @@ run_tests() {
         sed -u -e '/^[0-9]*% tests passed/,$d' -e '/^Internal ctest/d' -e '/^$/d' -e '/^Test project/d' -e '/^ *Start *[0-9]*:/d' |
         meter "testing $name" || status=$?
     count_results "$name" "$log" "$dir/Testing/Temporary/LastTest.log"
+    show_failures "$dir/Testing/Temporary/LastTest.log"
     if ((status != 0 && failed == before[1])); then
         count_failure "$name: ctest ($log)"
         tail -n 5 "$log" >&2
@@ -55,6 +56,17 @@ count_results() {
         sub(/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /, "")
         print result, $1
     }' "$2")
+}
+
+# show_failures CTEST-LOG: what the tests that failed said at their end, for those who see no more than our output.
+show_failures() {
+    awk '
+        /^[0-9]+\/[0-9]+ Testing: / { test = $3; count = 0 }
+        { line[count++] = $0 }
+        /^Test Failed\./ {
+            printf "---- %s\n", test
+            for (i = count > 60 ? count - 60 : 0; i < count; ++i) print line[i]
+        }' "$1"
 }
 
 # skip_reason TEST CTEST-LOG: the script's "SKIP: ..." or what follows GoogleTest's "...: Skipped".

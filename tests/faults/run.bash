@@ -19,6 +19,7 @@ for ((seed = first; seed <= last; ++seed)); do
     if ((status != 0)); then
         grep -A 12 ': Failure$' "$output" | head -n 60
         grep -v -e '^\[       OK' -e '^\[ RUN' -e '^\[-----' -e SKIPPED "$output" | tail -n 40
+        echo "the last test that began: $(grep '^\[ RUN' "$output" | tail -n 1)"
         echo "FAILED with status $status; replay: COIL_FAULT_SEED=$seed $program $*"
         exit 1
     fi
