@@ -127,6 +127,12 @@ TEST_F(Direct, FromAndToPlainOnes) {
         }
         EXPECT_GE(plain, 0);
         EXPECT_EQ(::fcntl(plain, F_GETFD), FD_CLOEXEC);
+        const descriptor inherited{
+            co_await io::fixed_fd_install(in, uring::fixed_fd_flag::no_cloexec)};
+        EXPECT_GE(inherited, 0);
+        EXPECT_EQ(::fcntl(inherited, F_GETFD), 0);
+        EXPECT_EQ(co_await io::fixed_fd_install(in, 2), -EINVAL);
+        EXPECT_EQ(co_await io::fixed_fd_install(in, ~0U), -EINVAL);
         EXPECT_EQ(co_await io::close(in), 0);
         EXPECT_EQ(::read(plain, &c, 1), 1) << "stays open";
         EXPECT_EQ(::close(plain), 0);

@@ -148,10 +148,11 @@ inline operation close_direct(direct_descriptor fd) noexcept {
 }
 
 /// A plain descriptor for a direct one's file, which stays direct as well
-/// (IORING_OP_FIXED_FD_INSTALL, Linux 6.8; before, -EOPNOTSUPP): close-on-exec, and closed if
-/// nobody receives it.
-inline descriptor_operation fixed_fd_install(direct_descriptor fd) noexcept {
-    return detail::make_descriptor_operation(uring::prep::fixed_fd_install(fd));
+/// (IORING_OP_FIXED_FD_INSTALL, Linux 6.8; before, -EOPNOTSUPP): closed if nobody receives it.
+/// Close-on-exec, unless `flags` is uring::fixed_fd_flag::no_cloexec
+/// (IORING_FIXED_FD_NO_CLOEXEC); -EINVAL for any other.
+inline descriptor_operation fixed_fd_install(direct_descriptor fd, unsigned flags = 0) noexcept {
+    return detail::make_descriptor_operation(uring::prep::fixed_fd_install(fd, flags));
 }
 
 /// A direct descriptor for a plain one's file, which stays open as well (IORING_OP_FILES_UPDATE,
