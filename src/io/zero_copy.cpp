@@ -10,7 +10,11 @@ void zero_copy_element::copy_instead() noexcept {
     const bool is_message = request.opcode == static_cast<std::uint8_t>(uring::opcode::sendmsg_zc);
     request.opcode =
         static_cast<std::uint8_t>(is_message ? uring::opcode::sendmsg : uring::opcode::send);
-    request.ioprio = 0; // a registered buffer is memory like any other
+    // A registered buffer is memory like any other; what is no known flag stays, and is refused.
+    constexpr std::uint16_t known = uring::recvsend_flag::fixed_buf |
+                                    uring::recvsend_flag::poll_first |
+                                    uring::recvsend_flag::zc_report_usage;
+    request.ioprio &= static_cast<std::uint16_t>(~known);
     request.buf_index = 0;
 }
 

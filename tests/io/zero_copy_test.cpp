@@ -152,6 +152,54 @@ TEST_F(ZeroCopy, Errors) {
     coil::run(main(c, local));
 }
 
+TEST_F(ZeroCopy, FlagsOfItsOwnReachTheKernelAndChangeNoResult) {
+    const connection c;
+    auto guard = std::make_shared<door_kernel::guard>();
+    std::vector<std::uint16_t> seen;
+    guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+        for (const sqe& e : entries) {
+            if (e.opcode == static_cast<std::uint8_t>(opcode::send_zc) ||
+                e.opcode == static_cast<std::uint8_t>(opcode::sendmsg_zc)) {
+                seen.push_back(e.ioprio);
+            }
+        }
+        return 0;
+    };
+    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    using namespace uring::recvsend_flag;
+    auto main = [](const connection& tcp) -> task<> {
+        char memory[] = "registered";
+        const io::registered_buffers registered{mutable_buffer(memory, 10)};
+        ::iovec part{memory, 3};
+        ::msghdr message{};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        for (const unsigned flags : {unsigned{poll_first}, unsigned{zc_report_usage},
+                                     unsigned{poll_first | zc_report_usage}}) {
+            EXPECT_EQ(co_await io::send_zc(tcp.client, "ab", 0, flags), 2) << flags;
+            EXPECT_EQ(co_await io::send_zc(tcp.client, registered[0], 0, flags), 10) << flags;
+            EXPECT_EQ(co_await io::sendmsg_zc(tcp.client, &message, 0, flags), 3) << flags;
+            EXPECT_EQ(tcp.received(15), "abregisteredreg");
+        }
+        // One that says what the memory is, one that means something else, unknown ones.
+        for (const unsigned flags :
+             {unsigned{fixed_buf}, unsigned{send_vectorized}, 0x4000U, 0x10000U, ~0U}) {
+            EXPECT_EQ(co_await io::send_zc(tcp.client, "x", 0, flags), -EINVAL) << flags;
+            EXPECT_EQ(co_await io::send_zc(tcp.client, registered[0], 0, flags), -EINVAL) << flags;
+            EXPECT_EQ(co_await io::sendmsg_zc(tcp.client, &message, 0, flags), -EINVAL) << flags;
+        }
+        EXPECT_EQ(co_await io::send_zc(tcp.client, "end"), 3);
+        EXPECT_EQ(tcp.received(3), "end");
+    };
+    coil_test::run_on(ctx, main(c));
+    ASSERT_GE(seen.size(), 9U);
+    seen.resize(9);
+    constexpr std::uint16_t both = poll_first | zc_report_usage;
+    EXPECT_EQ(seen, (std::vector<std::uint16_t>{poll_first, poll_first | fixed_buf, poll_first,
+                                                zc_report_usage, zc_report_usage | fixed_buf,
+                                                zc_report_usage, both, both | fixed_buf, both}));
+}
+
 TEST_F(ZeroCopy, WhereTheKernelHasNone_ItCopies) {
     const connection c;
     const socket_pair local;
@@ -176,6 +224,12 @@ TEST_F(ZeroCopy, WhereTheKernelHasNone_ItCopies) {
                   3);
         EXPECT_EQ(co_await timeout(io::send_zc(s.a, "c"), 1s), 1);
         EXPECT_EQ(tcp.received(15), "aregisteredbreg");
+        constexpr unsigned known =
+            uring::recvsend_flag::poll_first | uring::recvsend_flag::zc_report_usage;
+        EXPECT_EQ(co_await io::send_zc(tcp.client, "d", 0, known), 1);
+        EXPECT_EQ(tcp.received(1), "d");
+        EXPECT_EQ(co_await io::send_zc(tcp.client, "e", 0, uring::recvsend_flag::fixed_buf),
+                  -EINVAL);
     };
     coil_test::run_on(ctx, main(c, local));
 }
@@ -249,6 +303,22 @@ TEST_F(ZeroCopyCompletions, G2_TheAwaitReturnsAfterTheSecond) {
     auto ctx = context();
     coil_test::run_on(ctx, main());
     EXPECT_EQ(cancels_, 1) << "only where there is something to cancel";
+}
+
+TEST_F(ZeroCopyCompletions, WhatANotificationReportsIsNoResult) {
+    auto main = [this]() -> task<> {
+        auto sends = []() -> task<int> {
+            co_return co_await io::send_zc(3, "x", 0, uring::recvsend_flag::zc_report_usage);
+        };
+        auto h = spawn(sends());
+        co_await io::nop();
+        post(1, more);
+        co_await io::nop();
+        post(static_cast<int>(uring::notif_usage_zc_copied), notif);
+        EXPECT_EQ(co_await h, 1);
+    };
+    auto ctx = context();
+    coil_test::run_on(ctx, main());
 }
 
 TEST_F(ZeroCopyCompletions, G2_AFrameThatIsDestroyedWaitsForTheSecond) {

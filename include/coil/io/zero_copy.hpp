@@ -18,6 +18,13 @@
 // several in flight; the loopback interface copies anyway.
 //
 // Sockets that cannot do it (AF_UNIX) give -EOPNOTSUPP.
+//
+// `zc_flags` are uring::recvsend_flag::* (IORING_RECVSEND_*, IORING_SEND_ZC_*), any other gives
+// -EINVAL:
+// - poll_first: the socket is known to be full, so wait for room before the first try;
+// - zc_report_usage (Linux 6.2; before, -EINVAL): the kernel's second answer says whether the data
+//   was copied after all. The await has one result, what was sent, so nobody gets to see it: the
+//   flag changes nothing, and is taken for the sake of what is written for other rings.
 
 namespace coil {
 
@@ -45,6 +52,15 @@ private:
     void copy_instead() noexcept;
 };
 
+/// What a caller may ask for, or a flag that the kernel refuses: the others say that the memory is
+/// something else than it is.
+constexpr std::uint16_t zero_copy_flags(unsigned flags) noexcept {
+    constexpr unsigned taken =
+        uring::recvsend_flag::poll_first | uring::recvsend_flag::zc_report_usage;
+    constexpr std::uint16_t refused = 1U << 15;
+    return (flags & ~taken) == 0 ? static_cast<std::uint16_t>(flags) : refused;
+}
+
 } // namespace detail
 
 namespace io {
@@ -55,24 +71,28 @@ using zero_copy_operation = io_awaitable<detail::zero_copy_element>;
 /// send(2) without a copy (IORING_OP_SEND_ZC, Linux 6.0; before, with one): bytes sent, perhaps
 /// fewer than asked. In the middle of a `&&` chain all is sent or the chain ends; what follows does
 /// not wait for the buffer.
-inline zero_copy_operation send_zc(descriptor fd, const_buffer buf, int flags = 0) noexcept {
+inline zero_copy_operation send_zc(descriptor fd, const_buffer buf, int flags = 0,
+                                   unsigned zc_flags = 0) noexcept {
     return zero_copy_operation(detail::zero_copy_element(detail::request_on(
-        fd, uring::prep::send_zc(fd.number(), buf.data(), buf.size(), flags | MSG_NOSIGNAL))));
+        fd, uring::prep::send_zc(fd.number(), buf.data(), buf.size(), flags | MSG_NOSIGNAL,
+                                 detail::zero_copy_flags(zc_flags)))));
 }
 
 /// The same out of a registered buffer, which also saves pinning the pages each time.
-inline zero_copy_operation send_zc(descriptor fd, registered_buffer buf, int flags = 0) noexcept {
-    return zero_copy_operation(detail::zero_copy_element(
-        detail::request_on(fd, uring::prep::send_zc_fixed(fd.number(), buf.data(), buf.size(),
-                                                          flags | MSG_NOSIGNAL, buf.index()))));
+inline zero_copy_operation send_zc(descriptor fd, registered_buffer buf, int flags = 0,
+                                   unsigned zc_flags = 0) noexcept {
+    return zero_copy_operation(detail::zero_copy_element(detail::request_on(
+        fd, uring::prep::send_zc_fixed(fd.number(), buf.data(), buf.size(), flags | MSG_NOSIGNAL,
+                                       buf.index(), detail::zero_copy_flags(zc_flags)))));
 }
 
 /// sendmsg(2) without a copy (IORING_OP_SENDMSG_ZC, Linux 6.1; before, with one): bytes sent. The
 /// header and what it names must outlive the await.
-inline zero_copy_operation sendmsg_zc(descriptor fd, const ::msghdr* message,
-                                      int flags = 0) noexcept {
-    return zero_copy_operation(detail::zero_copy_element(detail::request_on(
-        fd, uring::prep::sendmsg_zc(fd.number(), message, flags | MSG_NOSIGNAL))));
+inline zero_copy_operation sendmsg_zc(descriptor fd, const ::msghdr* message, int flags = 0,
+                                      unsigned zc_flags = 0) noexcept {
+    return zero_copy_operation(detail::zero_copy_element(
+        detail::request_on(fd, uring::prep::sendmsg_zc(fd.number(), message, flags | MSG_NOSIGNAL,
+                                                       detail::zero_copy_flags(zc_flags)))));
 }
 
 } // namespace io
