@@ -168,6 +168,34 @@ TEST_F(Futex, WaitvFailsAsTheSystemCallDoes) {
     same(2);
 }
 
+TEST_F(Futex, WaitvTakesWhatTheSystemsHeaderDeclares) {
+    const word w{1};
+    const auto at = reinterpret_cast<std::uintptr_t>(&w);
+    struct ::futex_waitv on[2] = {{1, at, FUTEX_32, 0}, {2, at, FUTEX_32, 0}};
+    const auto same = [&](unsigned flags) {
+        const int expected =
+            outcome(::syscall(SYS_futex_waitv, on, 2, flags, nullptr, CLOCK_MONOTONIC));
+        EXPECT_EQ(result_of(io::futex_waitv(on, 2, flags)), expected) << flags;
+        return expected;
+    };
+    EXPECT_EQ(same(0), -EAGAIN);
+    EXPECT_EQ(same(1), -EINVAL);
+    EXPECT_EQ(result_of(io::futex_waitv(on)), -EAGAIN);
+    EXPECT_EQ(result_of(io::futex_waitv(std::span(on))), -EAGAIN);
+    EXPECT_EQ(result_of(io::futex_waitv(std::vector(std::begin(on), std::end(on)))), -EAGAIN);
+    on[1].val = 1;
+    for (int i = 0; i < 2; ++i) {
+        std::thread waker([&] {
+            while (wake_by_system_call(w) == 0) {
+                std::this_thread::sleep_for(1ms);
+            }
+        });
+        const int woken = result_of(i == 0 ? io::futex_waitv(on) : io::futex_waitv(on, 2));
+        EXPECT_TRUE(woken == 0 || woken == 1) << woken;
+        waker.join();
+    }
+}
+
 // ---- cancellation
 
 TEST_F(Futex, G3_CancelledAndLimitedWaits) {

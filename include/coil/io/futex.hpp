@@ -3,7 +3,9 @@
 #include <coil/context/operation.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <concepts>
 #include <cstdint>
+#include <ranges>
 #include <span>
 
 struct futex_waitv; // <linux/futex.h>
@@ -54,10 +56,20 @@ inline operation futex_waitv(std::span<const uring::futex_waiter> waiters) noexc
         uring::prep::futex_waitv(waiters.data(), static_cast<unsigned>(waiters.size())));
 }
 
-/// As above, with the type of the system's header; both are laid out the same.
-inline operation futex_waitv(const struct ::futex_waitv* waiters, unsigned count) noexcept {
-    return detail::make_operation(
-        uring::prep::futex_waitv(reinterpret_cast<const uring::futex_waiter*>(waiters), count));
+/// As above, with the type of the system's header; both are laid out the same. Linux knows no
+/// `flags` yet: any gives -EINVAL.
+inline operation futex_waitv(const struct ::futex_waitv* waiters, unsigned count,
+                             unsigned flags = 0) noexcept {
+    return detail::make_operation(uring::prep::futex_waitv(
+        reinterpret_cast<const uring::futex_waiter*>(waiters), count, flags));
+}
+
+/// As above, of an array, span or vector of them.
+template <std::ranges::contiguous_range Waiters>
+    requires std::same_as<std::ranges::range_value_t<Waiters>, struct ::futex_waitv>
+operation futex_waitv(Waiters&& waiters) noexcept {
+    return io::futex_waitv(std::ranges::data(waiters),
+                           static_cast<unsigned>(std::ranges::size(waiters)));
 }
 
 } // namespace coil::io

@@ -228,9 +228,11 @@ inline sqe futex_wake(const void* word, std::uint64_t count, std::uint64_t mask 
 }
 
 /// Waits for any of `count` words; completes with the index of the one that woke it (kernel 6.7).
-/// The array is read at submission.
-inline sqe futex_waitv(const futex_waiter* waiters, unsigned count) noexcept {
-    return detail::entry(opcode::futex_waitv, 0, detail::address(waiters), count);
+/// The array is read at submission. There are no `flags` yet: any gives EINVAL.
+inline sqe futex_waitv(const futex_waiter* waiters, unsigned count, unsigned flags = 0) noexcept {
+    sqe s = detail::entry(opcode::futex_waitv, 0, detail::address(waiters), count);
+    s.futex_flags = flags;
+    return s;
 }
 
 /// waitid(2) (kernel 6.7): completes with 0, `*info` filled, when a child changes state.
