@@ -63,6 +63,12 @@ TEST_F(Directory, RenameReplacesUnlessToldNotTo) {
     EXPECT_EQ(result_of(io::renameat(at, "a", at, "b", RENAME_NOREPLACE)), -EEXIST);
     EXPECT_EQ(result_of(io::renameat(at, "a", at, "b", RENAME_EXCHANGE)), 0);
     EXPECT_TRUE(exists("a") && exists("b"));
+    EXPECT_EQ(result_of(io::renameat2(at, "a", at, "b", RENAME_NOREPLACE)), -EEXIST);
+    EXPECT_EQ(result_of(io::renameat2(at, "a", at, "b", 1U << 20)),
+              outcome(::renameat2(at, "a", at, "b", 1U << 20)));
+    EXPECT_EQ(result_of(io::renameat2(at, "a", at, "c", 0)), 0);
+    EXPECT_EQ(result_of(io::renameat2(at, "c", at, "a", RENAME_NOREPLACE)), 0);
+    EXPECT_TRUE(exists("a") && !exists("c"));
     EXPECT_EQ(result_of(io::rename(dir_ / "a", dir_ / "b")), 0);
     EXPECT_FALSE(exists("a"));
     EXPECT_EQ(result_of(io::rename(dir_ / "a", dir_ / "b")), -ENOENT);

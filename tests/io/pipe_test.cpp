@@ -108,6 +108,16 @@ TEST_F(Pipe, PipeMakesTwoDescriptorsWithFlags) {
     EXPECT_EQ(untouched[0], -7);
 }
 
+TEST_F(Pipe, Pipe2IsPipeWithFlags) {
+    int fds[2] = {-1, -1};
+    ASSERT_EQ(result_of(io::pipe2(fds, O_CLOEXEC | O_DIRECT)), 0);
+    const descriptor in{fds[0]};
+    const descriptor out{fds[1]};
+    EXPECT_EQ(::fcntl(out, F_GETFD), FD_CLOEXEC);
+    EXPECT_NE(::fcntl(out, F_GETFL) & O_DIRECT, 0);
+    EXPECT_EQ(result_of(io::pipe2(fds, ~0)), outcome(::pipe2(fds, ~0)));
+}
+
 TEST_F(Pipe, G4_APipeThatNobodyReceivesIsClosed) {
     int fds[2] = {-1, -1};
     auto makes = [](int(&to)[2]) -> task<> { co_await io::pipe(to); };

@@ -33,6 +33,12 @@ inline operation renameat(int olddirfd, path_argument oldpath, int newdirfd, pat
         uring::prep::renameat(olddirfd, oldpath.c_str(), newdirfd, newpath.c_str(), flags));
 }
 
+/// renameat2(2).
+inline operation renameat2(int olddirfd, path_argument oldpath, int newdirfd, path_argument newpath,
+                           unsigned flags) noexcept {
+    return renameat(olddirfd, oldpath, newdirfd, newpath, flags);
+}
+
 /// rename(2).
 inline operation rename(path_argument oldpath, path_argument newpath) noexcept {
     return renameat(AT_FDCWD, oldpath, AT_FDCWD, newpath);

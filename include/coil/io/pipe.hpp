@@ -120,6 +120,11 @@ inline io_awaitable<detail::pipe_element> pipe(int (&fds)[2], int flags = 0) noe
     return io_awaitable<detail::pipe_element>(detail::pipe_element(fds, flags));
 }
 
+/// pipe2(2), as pipe.
+inline io_awaitable<detail::pipe_element> pipe2(int (&fds)[2], int flags) noexcept {
+    return pipe(fds, flags);
+}
+
 } // namespace io
 
 } // namespace coil
