@@ -125,7 +125,10 @@ function(coil_add_compile_fail_tests folder)
     foreach(source IN LISTS sources)
         get_filename_component(name "${source}" NAME_WE)
         add_test(NAME compile_fail.${name} COMMAND ${check} "${source}" "${headers}" ${compiler})
-        set_tests_properties(compile_fail.${name} PROPERTIES LABELS compile_fail FIXTURES_REQUIRED compile_fail_headers)
+        set_tests_properties(compile_fail.${name} PROPERTIES
+            LABELS compile_fail
+            SKIP_RETURN_CODE 77
+            FIXTURES_REQUIRED compile_fail_headers)
     endforeach()
 endfunction()
 

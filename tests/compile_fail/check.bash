@@ -4,6 +4,8 @@
 #
 # SOURCE must not compile, and the compiler must say the sentence of its first line, "// expect: SENTENCE". With
 # -DCOIL_EXPECT_OK the same file must compile: so nothing but the tested line can be what is refused.
+#
+# A second line "// only: clang" says that other compilers have no such diagnostic.
 set -u
 
 source=$1 headers=$2
@@ -22,6 +24,11 @@ sentence=${first#// expect: }
 if [[ $sentence == "$first" || -z $sentence ]]; then
     echo "$source: the first line must be '// expect: SENTENCE'"
     exit 1
+fi
+
+if [[ $(sed -n 2p "$source") == '// only: clang' ]] && ! "$@" -dM -E -x c++ /dev/null | grep -q __clang__; then
+    echo "SKIP: this compiler does not say that"
+    exit 77
 fi
 
 if said=$("${compile[@]}" 2>&1); then

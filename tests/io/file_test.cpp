@@ -79,6 +79,11 @@ TEST_F(File, WriteAndReadAtOffsets) {
     char buf[32] = {};
     EXPECT_EQ(result_of(io::read(fd, buf, 4)), 7);
     EXPECT_STREQ(buf, "o World");
+    for (const std::size_t at : {4, 6}) { // also of this type
+        EXPECT_EQ(result_of(io::read(fd, {buf, 5}, at)), 5);
+        EXPECT_EQ(std::string_view(buf, 5), std::string_view("hello World").substr(at, 5));
+        EXPECT_EQ(result_of(io::write(fd, {buf, 5}, at)), 5);
+    }
     EXPECT_EQ(result_of(io::read(fd, buf, 11)), 0) << "end of file";
     EXPECT_EQ(result_of(io::read(fd, buf, 1000)), 0);
     EXPECT_EQ(result_of(io::write(fd, "x", 5000)), 1);

@@ -188,7 +188,7 @@ TEST_F(ZeroCopy, FlagsOfItsOwnReachTheKernelAndChangeNoResult) {
             EXPECT_EQ(co_await io::send_zc(tcp.client, registered[0], 0, flags), -EINVAL) << flags;
             EXPECT_EQ(co_await io::sendmsg_zc(tcp.client, &message, 0, flags), -EINVAL) << flags;
         }
-        EXPECT_EQ(co_await io::send_zc(tcp.client, "end"), 3);
+        EXPECT_EQ(co_await io::send_zc(tcp.client, {"ends", 3}), 3);
         EXPECT_EQ(tcp.received(3), "end");
     };
     coil_test::run_on(ctx, main(c));

@@ -127,6 +127,11 @@ constexpr unsigned transfer_size(std::size_t bytes) noexcept {
     return static_cast<unsigned>(bytes < max_transfer ? bytes : max_transfer);
 }
 
+/// What a call takes behind its buffer is not what the man page has there, a length. As flags a
+/// length is never meant: nobody has flags of this type.
+template <class T>
+inline constexpr bool are_flags = !std::same_as<T, std::size_t>;
+
 } // namespace detail
 
 } // namespace coil

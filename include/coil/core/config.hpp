@@ -51,6 +51,17 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_LIFETIMEBOUND
 #endif
 
+// Behind a function's parameters: a warning where a call makes the condition true, as far as the
+// compiler knows the arguments. For what is legal but hardly ever meant.
+#if defined(__clang__)
+#define COIL_WARN_IF(condition, sentence)                                                          \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wgcc-compat\"")          \
+        __attribute__((diagnose_if(condition, sentence, "warning"))) _Pragma(                      \
+            "clang diagnostic pop")
+#else
+#define COIL_WARN_IF(condition, sentence)
+#endif
+
 namespace coil::detail {
 
 /// The line of `address` will be written soon: fetches it to that end, so that a load before the

@@ -2,10 +2,12 @@
 
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/core/config.hpp>
 #include <coil/io/descriptor.hpp>
 #include <coil/io/path_argument.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,6 +21,10 @@ struct open_how; // <linux/openat2.h>
 
 // Calls on any descriptor and on files. Every function only describes the call; co_await starts it
 // and gives an io_result: a value ≥ 0 or −errno. Errors are those of the man page.
+//
+// The length is part of the buffer: `read(fd, buf)`, or `read(fd, {buf, n})` for a part of it. What
+// follows a buffer is the offset. `read(fd, buf, sizeof buf)`, as read(2) is called, reads at that
+// offset; clang warns where it can tell. (Where just that is meant, `off_t{sizeof buf}` says so.)
 
 namespace coil::detail {
 
@@ -44,6 +50,14 @@ inline operation read(descriptor fd, mutable_buffer buf,
                                                         static_cast<std::uint64_t>(offset)));
 }
 
+/// As above.
+template <std::same_as<std::size_t> Offset>
+inline operation read(descriptor fd, mutable_buffer buf, Offset offset) noexcept
+    COIL_WARN_IF(offset != 0 && offset == buf.size(),
+                 "what follows the buffer is the offset; the length is part of the buffer") {
+    return read(fd, buf, static_cast<::off_t>(offset));
+}
+
 /// write(2), pwrite(2): bytes written, perhaps fewer than asked. In the middle of a `&&` chain a
 /// short write ends the chain.
 inline operation write(descriptor fd, const_buffer buf,
@@ -51,6 +65,14 @@ inline operation write(descriptor fd, const_buffer buf,
     return detail::make_operation(fd, uring::prep::write(fd.number(), buf.data(),
                                                          detail::transfer_size(buf.size()),
                                                          static_cast<std::uint64_t>(offset)));
+}
+
+/// As above.
+template <std::same_as<std::size_t> Offset>
+inline operation write(descriptor fd, const_buffer buf, Offset offset) noexcept
+    COIL_WARN_IF(offset != 0 && offset == buf.size(),
+                 "what follows the buffer is the offset; the length is part of the buffer") {
+    return write(fd, buf, static_cast<::off_t>(offset));
 }
 
 /// readv(2), preadv(2). The iovec array must outlive the await.

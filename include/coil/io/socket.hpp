@@ -5,6 +5,9 @@
 #include <coil/io/descriptor.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <concepts>
+#include <cstddef>
+
 #include <sys/socket.h>
 
 // Socket calls. Every function only describes the call; co_await starts it and gives an io_result:
@@ -48,10 +51,26 @@ inline operation send(descriptor fd, const_buffer buf, int flags = 0) noexcept {
                                                         flags | MSG_NOSIGNAL));
 }
 
+/// No call: the length is part of the buffer.
+template <std::same_as<std::size_t> Flags>
+operation send(descriptor fd, const_buffer buf, Flags flags) noexcept {
+    static_assert(detail::are_flags<Flags>,
+                  "what follows the buffer are flags; the length is part of the buffer");
+    return send(fd, buf, static_cast<int>(flags));
+}
+
 /// recv(2): bytes received, 0 when the peer has shut down its side.
 inline operation recv(descriptor fd, mutable_buffer buf, int flags = 0) noexcept {
     return detail::make_operation(
         fd, uring::prep::recv(fd.number(), buf.data(), detail::transfer_size(buf.size()), flags));
+}
+
+/// No call: the length is part of the buffer.
+template <std::same_as<std::size_t> Flags>
+operation recv(descriptor fd, mutable_buffer buf, Flags flags) noexcept {
+    static_assert(detail::are_flags<Flags>,
+                  "what follows the buffer are flags; the length is part of the buffer");
+    return recv(fd, buf, static_cast<int>(flags));
 }
 
 /// shutdown(2): 0.

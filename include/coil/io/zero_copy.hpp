@@ -6,6 +6,8 @@
 #include <coil/io/registered_buffers.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 
 #include <sys/socket.h>
@@ -78,9 +80,20 @@ inline zero_copy_operation send_zc(descriptor fd, const_buffer buf, int flags = 
                                  detail::zero_copy_flags(zc_flags)))));
 }
 
-/// The same out of a registered buffer, which also saves pinning the pages each time.
-inline zero_copy_operation send_zc(descriptor fd, registered_buffer buf, int flags = 0,
-                                   unsigned zc_flags = 0) noexcept {
+/// No call: the length is part of the buffer.
+template <std::same_as<std::size_t> Flags>
+zero_copy_operation send_zc(descriptor fd, const_buffer buf, Flags flags,
+                            unsigned zc_flags = 0) noexcept {
+    static_assert(detail::are_flags<Flags>,
+                  "what follows the buffer are flags; the length is part of the buffer");
+    return send_zc(fd, buf, static_cast<int>(flags), zc_flags);
+}
+
+/// The same out of a registered buffer, which also saves pinning the pages each time. (A template,
+/// so that `{pointer, bytes}` is the memory.)
+template <std::same_as<registered_buffer> Buffer>
+zero_copy_operation send_zc(descriptor fd, Buffer buf, int flags = 0,
+                            unsigned zc_flags = 0) noexcept {
     return zero_copy_operation(detail::zero_copy_element(detail::request_on(
         fd, uring::prep::send_zc_fixed(fd.number(), buf.data(), buf.size(), flags | MSG_NOSIGNAL,
                                        buf.index(), detail::zero_copy_flags(zc_flags)))));

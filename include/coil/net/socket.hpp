@@ -126,9 +126,19 @@ public:
     }
     /// recv(2): bytes received; 0: the peer has shut down its side.
     operation recv(mutable_buffer buf, int flags = 0) noexcept { return io::recv(fd_, buf, flags); }
+    /// No call: the length is part of the buffer.
+    template <std::same_as<std::size_t> Flags>
+    operation recv(mutable_buffer buf, Flags flags) noexcept {
+        return io::recv(fd_, buf, flags);
+    }
     /// send(2): bytes sent, perhaps fewer than asked; in the middle of a `&&` chain all of them or
     /// the chain ends.
     operation send(const_buffer buf, int flags = 0) noexcept { return io::send(fd_, buf, flags); }
+    /// No call: the length is part of the buffer.
+    template <std::same_as<std::size_t> Flags>
+    operation send(const_buffer buf, Flags flags) noexcept {
+        return io::send(fd_, buf, flags);
+    }
     /// Receives until the buffer is full: bytes received, fewer only when the peer has shut down
     /// its side; or the error, however much came before it. At most 0x7ffff000 bytes, as with
     /// read(2).
