@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/context/operation.hpp>
+#include <coil/core/config.hpp>
 #include <coil/io/descriptor.hpp>
 #include <coil/io/path_argument.hpp>
 #include <coil/uring/prep.hpp>
@@ -129,8 +130,8 @@ inline direct_operation accept_direct(descriptor fd, ::sockaddr* address = nullp
 }
 
 /// openat(2) as a direct descriptor (IORING_OP_OPENAT, Linux 5.19). `path` must outlive the await.
-inline direct_operation openat_direct(int dirfd, path_argument path, int flags, ::mode_t mode = 0,
-                                      std::uint32_t slot = any_slot) noexcept {
+inline direct_operation openat_direct(int dirfd, path_argument path COIL_LIFETIMEBOUND, int flags,
+                                      ::mode_t mode = 0, std::uint32_t slot = any_slot) noexcept {
     return direct_operation(detail::direct_element(
         uring::prep::openat_direct(dirfd, path.c_str(), flags & ~O_CLOEXEC, mode, slot), slot));
 }

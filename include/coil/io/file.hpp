@@ -118,19 +118,20 @@ inline operation write_fixed(descriptor fd, const_buffer buf, ::off_t offset,
 
 /// openat(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile.
 /// `path` must outlive the await.
-inline descriptor_operation openat(int dirfd, path_argument path, int flags,
+inline descriptor_operation openat(int dirfd, path_argument path COIL_LIFETIMEBOUND, int flags,
                                    ::mode_t mode = 0) noexcept {
     return detail::make_descriptor_operation(uring::prep::openat(dirfd, path.c_str(), flags, mode));
 }
 
 /// open(2): openat relative to the current directory.
-inline descriptor_operation open(path_argument path, int flags, ::mode_t mode = 0) noexcept {
+inline descriptor_operation open(path_argument path COIL_LIFETIMEBOUND, int flags,
+                                 ::mode_t mode = 0) noexcept {
     return openat(AT_FDCWD, path, flags, mode);
 }
 
 /// openat2(2): a descriptor, as openat. `path` and `how` must outlive the await.
-inline descriptor_operation openat2(int dirfd, path_argument path, const ::open_how* how,
-                                    std::size_t size) noexcept {
+inline descriptor_operation openat2(int dirfd, path_argument path COIL_LIFETIMEBOUND,
+                                    const ::open_how* how, std::size_t size) noexcept {
     return detail::make_descriptor_operation(uring::prep::openat2(dirfd, path.c_str(), how, size));
 }
 

@@ -2,6 +2,7 @@
 
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/core/config.hpp>
 #include <coil/io/descriptor.hpp>
 #include <coil/io/path_argument.hpp>
 #include <coil/uring/prep.hpp>
@@ -19,7 +20,7 @@
 namespace coil::io {
 
 /// statx(2): 0. `path` and `buf` must outlive the await.
-inline operation statx(int dirfd, path_argument path, int flags, unsigned mask,
+inline operation statx(int dirfd, path_argument path COIL_LIFETIMEBOUND, int flags, unsigned mask,
                        struct ::statx* buf) noexcept {
     return detail::make_operation(uring::prep::statx(dirfd, path.c_str(), flags, mask, buf));
 }
@@ -77,14 +78,15 @@ inline operation madvise(void* addr, std::size_t length, int advice) noexcept {
 // ---- extended attributes. Names, paths and values must outlive the await.
 
 /// getxattr(2): the value's length; an empty buffer only asks for it.
-inline operation getxattr(path_argument path, const char* name, mutable_buffer value) noexcept {
+inline operation getxattr(path_argument path COIL_LIFETIMEBOUND, const char* name,
+                          mutable_buffer value) noexcept {
     return detail::make_operation(
         uring::prep::getxattr(path.c_str(), name, value.data(), value.size()));
 }
 
 /// setxattr(2): 0. `flags`: XATTR_CREATE, XATTR_REPLACE.
-inline operation setxattr(path_argument path, const char* name, const_buffer value,
-                          int flags = 0) noexcept {
+inline operation setxattr(path_argument path COIL_LIFETIMEBOUND, const char* name,
+                          const_buffer value, int flags = 0) noexcept {
     return detail::make_operation(
         uring::prep::setxattr(path.c_str(), name, value.data(), value.size(), flags));
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/core/config.hpp>
+
 #include <filesystem>
 #include <string>
 
@@ -7,12 +9,15 @@ namespace coil::io {
 
 /// A path as the kernel takes it, from whatever holds one with a terminating zero. Refers to it: a
 /// temporary lives until the end of the full expression, so `co_await io::openat(dir, name +
-/// ".tmp", ...)` is fine, and storing the operation for later is not.
+/// ".tmp", ...)` is fine, and storing the operation for later, or giving it to eager(), is not.
+/// Clang warns of an operation that is stored (-Wdangling).
 class path_argument {
 public:
-    path_argument(const char* path) noexcept : path_(path) {}                          // NOLINT
-    path_argument(const std::string& path) noexcept : path_(path.c_str()) {}           // NOLINT
-    path_argument(const std::filesystem::path& path) noexcept : path_(path.c_str()) {} // NOLINT
+    path_argument(const char* path COIL_LIFETIMEBOUND) noexcept : path_(path) {} // NOLINT
+    path_argument(const std::string& path COIL_LIFETIMEBOUND) noexcept           // NOLINT
+        : path_(path.c_str()) {}
+    path_argument(const std::filesystem::path& path COIL_LIFETIMEBOUND) noexcept // NOLINT
+        : path_(path.c_str()) {}
 
     [[nodiscard]] const char* c_str() const noexcept { return path_; }
 
