@@ -53,8 +53,8 @@ bool event_loop::make_room(unsigned entries) noexcept {
 }
 
 void event_loop::submit(io_wait& wait) noexcept {
-    for (const ring_entry* entry = wait.first_; entry != nullptr;
-         entry = entry->next_in_submission()) {
+    for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
+        entry->look_up(direct_table());
         if (!ring_->supports(static_cast<uring::opcode>(entry->request.opcode))) [[unlikely]] {
             wait.submit_without_opcode();
             return;

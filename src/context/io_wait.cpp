@@ -3,6 +3,7 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/context/multishot.hpp>
 #include <coil/context/wait.hpp>
+#include <coil/uring/prep.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -23,6 +24,14 @@ bool changes_others(const ring_entry& entry) noexcept {
 }
 
 } // namespace
+
+/// It becomes a call that gives -EBADF, in its place in a chain, whatever it was.
+void ring_entry::refuse_descriptor() noexcept {
+    constexpr unsigned of_the_call = uring::sqe_flag::fixed_file | uring::sqe_flag::buffer_select;
+    const unsigned of_its_making = request.flags & ~of_the_call;
+    request = uring::prep::close(-1);
+    request.flags = static_cast<std::uint8_t>(of_its_making);
+}
 
 int ring_entry::error_of(int error) const noexcept {
     constexpr int first_restart = 512; // ERESTARTSYS, which user space has no name for

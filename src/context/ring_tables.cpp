@@ -19,7 +19,9 @@ int ring_tables::use_files(uring::ring& ring, unsigned slots) noexcept {
     }
     if (error == 0) {
         static std::atomic<std::uint64_t> tables{0};
-        files_number_ = tables.fetch_add(1, std::memory_order_relaxed) + 1;
+        constexpr std::uint64_t numbers = UINT32_MAX - any_files; // those above any_files
+        files_number_ = static_cast<std::uint32_t>(
+            any_files + 1 + tables.fetch_add(1, std::memory_order_relaxed) % numbers);
     }
     if (error == 0 && size > chosen_files) {
         // Where the kernel cannot keep to a range (before 6.0) it takes any free slot.

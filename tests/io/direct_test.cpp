@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@ using coil_test::listener;
 using coil_test::manual;
 using coil_test::pipe_pair;
 using coil_test::run_on;
+using coil_test::socket_pair;
 using io::direct_descriptor;
 
 namespace {
@@ -260,6 +262,105 @@ TEST_F(Direct, AnotherThreadsRunAndAnotherContextHaveTheirOwn) {
     run_on(a, makes(p)); // the same table: this thread ran it before
     std::thread([&] { EXPECT_EQ(run_on(a, uses(slot)), -ENOTCONN) << "a new table"; }).join();
     left.reset();
+}
+
+TEST_F(Direct, OneOfAnotherContextIsNoDescriptor) {
+    const pipe_pair p;
+    const socket_pair s;
+    auto home = small_table();
+    auto elsewhere = small_table();
+    struct both {
+        direct_descriptor pipe;
+        direct_descriptor socket;
+    };
+    auto makes = [](const pipe_pair& pipe, const socket_pair& sockets) -> task<both> {
+        const auto end = co_await io::register_file(pipe.in);
+        co_return both{end, co_await io::register_file(sockets.a)};
+    };
+    auto uses = [](both d, const pipe_pair& pipe, bool has_table) -> task<> {
+        if (has_table) { // with something at the same places
+            EXPECT_EQ(co_await io::register_file(pipe.in), d.pipe);
+            const auto listens = co_await io::socket_direct(AF_INET, SOCK_STREAM);
+            EXPECT_EQ(listens, d.socket);
+            EXPECT_EQ(co_await io::listen(listens, 1), 0);
+        }
+        char buf[8];
+        ::epoll_event event{};
+        ::msghdr message{};
+        ::iovec part{buf, 1};
+        const pipe_pair other;
+        other.put("x");
+        EXPECT_EQ(co_await io::read(d.pipe, buf), -EBADF);
+        EXPECT_EQ(co_await io::readv(d.pipe, {&part, 1}), -EBADF);
+        EXPECT_EQ(co_await io::poll(d.pipe, POLLIN), -EBADF);
+        EXPECT_EQ(co_await io::fsync(d.pipe), -EBADF);
+        EXPECT_EQ(co_await io::splice(d.pipe, nullptr, other.out, nullptr, 1), -EBADF);
+        EXPECT_EQ(co_await io::splice(other.in, nullptr, d.pipe, nullptr, 1), -EBADF);
+        EXPECT_EQ(co_await io::tee(d.pipe, other.out, 1), -EBADF);
+        EXPECT_EQ(co_await io::tee(other.in, d.pipe, 1), -EBADF);
+        EXPECT_EQ(co_await io::epoll_wait(d.pipe, {&event, 1}), -EBADF);
+        EXPECT_EQ(co_await io::send(d.socket, "x"), -EBADF);
+        EXPECT_EQ(co_await io::sendto(d.socket, "x", 0, nullptr, 0), -EBADF);
+        EXPECT_EQ(co_await io::sendmsg(d.socket, &message), -EBADF);
+        EXPECT_EQ(co_await io::send_zc(d.socket, "x"), -EBADF);
+        EXPECT_EQ(co_await io::sendmsg_zc(d.socket, &message), -EBADF);
+        EXPECT_EQ(co_await io::recv(d.socket, buf), -EBADF);
+        EXPECT_EQ(co_await io::recvfrom(d.socket, buf, 0, nullptr, nullptr), -EBADF);
+        EXPECT_EQ(co_await io::accept(d.socket), -EBADF);
+        EXPECT_EQ(co_await io::accept_direct(d.socket), -EBADF);
+        int value = 0;
+        ::socklen_t size = sizeof value;
+        EXPECT_EQ(co_await io::getsockopt(d.socket, SOL_SOCKET, SO_TYPE, &value, &size), -EBADF);
+        EXPECT_EQ(co_await io::setsockopt(d.socket, SOL_SOCKET, SO_REUSEADDR, &value, size),
+                  -EBADF);
+        EXPECT_EQ(co_await io::shutdown(d.socket, SHUT_RD), -EBADF);
+        EXPECT_EQ(co_await io::fixed_fd_install(d.pipe), -EBADF);
+        EXPECT_EQ(co_await io::cancel(d.pipe), -EBADF);
+        EXPECT_EQ(co_await io::close(d.pipe), -EBADF);
+        EXPECT_EQ(co_await io::close_direct(d.socket), -EBADF);
+        // However it is made.
+        EXPECT_EQ(co_await io::force_async(io::read(d.pipe, buf)), -EBADF);
+        EXPECT_EQ(co_await io::drain(io::read(d.pipe, buf)), -EBADF);
+        EXPECT_EQ(co_await timeout(io::read(d.pipe, buf), 5s), -EBADF);
+        EXPECT_EQ(co_await (io::nop() && io::read(d.pipe, buf)), -EBADF);
+        EXPECT_EQ(co_await (io::nop() && io::read(d.pipe, buf) && io::nop()), -ECANCELED);
+        EXPECT_EQ(co_await (io::fsync(d.pipe) && io::nop()), -ECANCELED);
+        EXPECT_EQ(co_await hard_link(io::read(d.pipe, buf), io::write(other.out, "y")), 1);
+        auto pending = eager(io::read(d.pipe, buf));
+        EXPECT_EQ(co_await pending, -EBADF);
+        buffer_pool pool(2, 64);
+        auto reads = io::read_multishot(d.pipe, pool);
+        EXPECT_EQ((co_await reads.next()).result(), -EBADF);
+        auto receives = io::recv_multishot(d.socket, pool);
+        EXPECT_EQ((co_await receives.next()).result(), -EBADF);
+        auto accepts = io::accept_multishot(d.socket);
+        EXPECT_EQ(int{co_await accepts.next()}, -EBADF);
+        auto polls = io::poll_multishot(d.pipe, POLLIN);
+        EXPECT_EQ(int{co_await polls.next()}, -EBADF);
+        if (has_table) {
+            EXPECT_EQ(co_await io::poll(direct_descriptor{d.pipe}, POLLIN), -EBADF) << "a copy";
+            const direct_descriptor here{int{d.pipe}};
+            EXPECT_EQ(co_await io::read(here, {buf, 1}), 1) << "what a program counts itself";
+            EXPECT_EQ(co_await io::splice(d.pipe, nullptr, here, nullptr, 1), -EBADF);
+            EXPECT_EQ(co_await io::splice(here, nullptr, d.pipe, nullptr, 1), -EBADF);
+        }
+    };
+    auto goes_on = [](both d, operation made_elsewhere) -> task<> {
+        char buf[8];
+        EXPECT_EQ(co_await io::read(d.pipe, {buf, 1}), 1);
+        EXPECT_EQ(co_await std::move(made_elsewhere), 1) << "where it is awaited counts";
+        EXPECT_EQ(co_await (io::close(d.pipe) && io::close_direct(d.socket)), 0);
+    };
+    auto awaits = [](operation op) -> task<int> { co_return co_await std::move(op); };
+
+    p.put("abcd");
+    const both d = run_on(home, makes(p, s));
+    ASSERT_TRUE(d.pipe >= 64 && d.socket >= 64);
+    run_on(elsewhere, uses(d, p, false));
+    run_on(elsewhere, uses(d, p, true));
+    char c = 0;
+    EXPECT_EQ(run_on(elsewhere, awaits(io::read(d.pipe, {&c, 1}))), -EBADF);
+    run_on(home, goes_on(d, io::read(d.pipe, {&c, 1})));
 }
 
 TEST_F(Direct, G6_WithFewDescriptorsAllowed) {

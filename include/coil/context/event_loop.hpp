@@ -173,7 +173,7 @@ public:
     }
     void close_direct(int slot) noexcept { tables_.close_file(slot); }
     /// A number that no other table of direct descriptors in this process has; 0: there is none.
-    [[nodiscard]] std::uint64_t direct_table() const noexcept { return tables_.files_number(); }
+    [[nodiscard]] std::uint32_t direct_table() const noexcept { return tables_.files_number(); }
     int add_buffers(std::span<const ::iovec> memory) noexcept {
         return tables_.add_buffers(*ring_, options_.registered_buffers, memory);
     }
@@ -332,8 +332,14 @@ inline bool event_loop::submit_at_once(ring_entry& entry) noexcept {
 inline bool io_wait::start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
                                    inplace_stop_token token, ring_entry& entry) noexcept {
     constexpr unsigned special = uring::sqe_flag::io_drain | uring::sqe_flag::io_hardlink;
-    if ((entry.request.flags & special) != 0 || entry.next != nullptr || token.stop_requested() ||
-        !loop.submit_at_once(entry)) [[unlikely]] {
+    if ((entry.request.flags & (special | ring_entry::in_table)) != 0) [[unlikely]] {
+        if ((entry.request.flags & special) != 0) {
+            return false;
+        }
+        entry.look_up(loop.direct_table());
+    }
+    if (entry.next != nullptr || token.stop_requested() || !loop.submit_at_once(entry))
+        [[unlikely]] {
         return false;
     }
     begin(loop, waiter);

@@ -17,13 +17,15 @@ class ring_tables {
 public:
     /// Slots below this one are for numbers that programs choose; the kernel takes the others.
     static constexpr unsigned chosen_files = 64;
+    /// What is no table's files_number(): whichever table there is.
+    static constexpr std::uint32_t any_files = 1;
 
     /// Makes the table of files unless there is one: 0 or −errno. It has at most `slots` slots
     /// besides those for chosen numbers, fewer where RLIMIT_NOFILE says so.
     int use_files(uring::ring& ring, unsigned slots) noexcept;
     void close_file(int slot) noexcept;
-    /// Which table of all that ever were; 0: none.
-    [[nodiscard]] std::uint64_t files_number() const noexcept { return files_number_; }
+    /// Which table of the process (of the last 2^32 or so); 0: none.
+    [[nodiscard]] std::uint32_t files_number() const noexcept { return files_number_; }
 
     /// Registers memory in neighbouring slots of a table of `slots`: the first one, or −errno
     /// (−ENFILE: no such row of free ones).
@@ -37,7 +39,7 @@ private:
     [[nodiscard]] int find_free(unsigned count) const noexcept;
 
     uring::registered_files files_;
-    std::uint64_t files_number_ = 0;
+    std::uint32_t files_number_ = 0;
     uring::registered_buffers buffers_;
     std::vector<bool> taken_; // slots of buffers_
 };

@@ -171,6 +171,22 @@ struct alignas(8) ring_entry {
         return ends_submission ? nullptr : next;
     }
 
+    /// In `request.flags` until it is submitted: it names a slot of the table of direct descriptors
+    /// whose number is `request.user_data`. (The kernel has no meaning for this bit.)
+    static constexpr std::uint8_t in_table = 1U << 7;
+    /// A number that no table has, nor a ring without one.
+    static constexpr std::uint64_t no_table = ~std::uint64_t{0};
+
+    /// Before it is submitted to a ring with this table: a slot of another is no descriptor here.
+    void look_up(std::uint32_t table) noexcept {
+        if ((request.flags & in_table) != 0) {
+            request.flags &= static_cast<std::uint8_t>(~in_table);
+            if (request.user_data != table) [[unlikely]] {
+                refuse_descriptor();
+            }
+        }
+    }
+
     void answer(const uring::cqe& completion) noexcept {
         result = completion.res;
         flags = completion.flags;
@@ -180,6 +196,7 @@ struct alignas(8) ring_entry {
     }
 
 private:
+    void refuse_descriptor() noexcept;
     /// Nothing but a request to cancel interrupts a call that one of the kernel's workers executes,
     /// and the kernel's own codes for restarting it may come out.
     [[nodiscard]] int error_of(int error) const noexcept;

@@ -80,7 +80,8 @@ inline operation cancel(descriptor fd) noexcept {
     if (fd.is_direct()) {
         flags |= uring::cancel_flag::fd_fixed;
     }
-    return detail::make_operation(uring::prep::cancel_fd(fd.number(), flags));
+    return detail::make_operation(
+        detail::request_in_table_of(fd, uring::prep::cancel_fd(fd.number(), flags)));
 }
 
 /// Cancels everything that this context does, the waits of other tasks included: how many (Linux

@@ -3,6 +3,7 @@
 #include <coil/context/operation.hpp>
 #include <coil/core/config.hpp>
 #include <coil/io/descriptor.hpp>
+#include <coil/io/file.hpp>
 #include <coil/io/path_argument.hpp>
 #include <coil/uring/prep.hpp>
 
@@ -47,12 +48,15 @@ protected:
         const bool no_table = table_error_ < 0 && entry_.result != -ECANCELED;
         return io::direct_descriptor(no_table ? table_error_ : entry_.result);
     }
+    [[nodiscard]] io::direct_descriptor descriptor_of(int slot) const noexcept {
+        return {slot, table_};
+    }
     /// Unless its table is gone, and the file with it.
     void close_slot(int slot) const noexcept;
 
 private:
     int table_error_ = 0;
-    std::uint64_t table_ = 0;
+    std::uint32_t table_ = 0;
 };
 
 /// A call whose result is a direct descriptor: one that nobody receives is closed (guarantee G4),
@@ -63,7 +67,7 @@ public:
         : table_element(request), slot_(slot) {}
 
     [[nodiscard]] io::direct_descriptor result() const noexcept {
-        return entry_.result < 0 ? failure() : io::direct_descriptor(slot());
+        return entry_.result < 0 ? failure() : descriptor_of(slot());
     }
     void drop() const noexcept {
         if (entry_.completed && entry_.result >= 0) {
@@ -96,7 +100,7 @@ public:
         return table_element::arm();
     }
     [[nodiscard]] io::direct_descriptor result() const noexcept {
-        return entry_.result != 1 ? failure() : io::direct_descriptor(slot_);
+        return entry_.result != 1 ? failure() : descriptor_of(slot_);
     }
     void drop() const noexcept {
         if (entry_.completed && entry_.result == 1) {
@@ -144,16 +148,15 @@ inline direct_operation socket_direct(int domain, int type, int protocol = 0,
 }
 
 /// close(2) of a direct descriptor (IORING_OP_CLOSE, Linux 5.15): 0, and its slot is free.
-inline operation close_direct(direct_descriptor fd) noexcept {
-    return detail::make_operation(uring::prep::close_direct(static_cast<unsigned>(int{fd})));
-}
+inline operation close_direct(direct_descriptor fd) noexcept { return close(fd); }
 
 /// A plain descriptor for a direct one's file, which stays direct as well
 /// (IORING_OP_FIXED_FD_INSTALL, Linux 6.8; before, -EOPNOTSUPP): closed if nobody receives it.
 /// Close-on-exec, unless `flags` is uring::fixed_fd_flag::no_cloexec
 /// (IORING_FIXED_FD_NO_CLOEXEC); -EINVAL for any other.
 inline descriptor_operation fixed_fd_install(direct_descriptor fd, unsigned flags = 0) noexcept {
-    return detail::make_descriptor_operation(uring::prep::fixed_fd_install(fd, flags));
+    return detail::make_descriptor_operation(
+        detail::request_on(fd, uring::prep::fixed_fd_install(fd, flags)));
 }
 
 /// A direct descriptor for a plain one's file, which stays open as well (IORING_OP_FILES_UPDATE,

@@ -139,7 +139,8 @@ inline descriptor_operation openat2(int dirfd, path_argument path COIL_LIFETIMEB
 /// back. A direct descriptor's slot is free afterwards.
 inline operation close(descriptor fd) noexcept {
     return detail::make_operation(
-        fd.is_direct() ? uring::prep::close_direct(static_cast<unsigned>(fd.number()))
+        fd.is_direct() ? detail::request_in_table_of(
+                             fd, uring::prep::close_direct(static_cast<unsigned>(fd.number())))
                        : uring::prep::close(fd.number()));
 }
 

@@ -46,6 +46,7 @@ private:
         message_.msg_iovlen = 1;
         entry_.request = uring::prep::sendmsg(call.fd, &message_, static_cast<int>(call.msg_flags));
         entry_.request.flags = call.flags;
+        entry_.request.user_data = call.user_data;
     }
 
     ::msghdr message_{};

@@ -24,6 +24,12 @@ constexpr unsigned splice_flags(io::descriptor fd_in, unsigned flags) noexcept {
                              : flags & ~uring::splice_flag::fd_in_fixed;
 }
 
+/// The request, made to two descriptors of either kind.
+constexpr uring::sqe request_on_both(io::descriptor fd_in, io::descriptor fd_out,
+                                     const uring::sqe& request) noexcept {
+    return request_in_table_of(fd_in, request_on(fd_out, request));
+}
+
 /// splice(2) with offsets by pointer, which the ring has not: they are read when the await begins
 /// and moved on when it has ended.
 class splice_element : public io_element {
@@ -32,8 +38,9 @@ public:
 
     splice_element(io::descriptor fd_in, ::off64_t* off_in, io::descriptor fd_out,
                    ::off64_t* off_out, unsigned len, unsigned flags) noexcept
-        : io_element(request_on(fd_out, uring::prep::splice(fd_in.number(), 0, fd_out.number(), 0,
-                                                            len, splice_flags(fd_in, flags)))),
+        : io_element(request_on_both(fd_in, fd_out,
+                                     uring::prep::splice(fd_in.number(), 0, fd_out.number(), 0, len,
+                                                         splice_flags(fd_in, flags)))),
           in_(off_in), out_(off_out) {}
 
     ring_entry& arm() noexcept {
@@ -109,9 +116,10 @@ inline io_awaitable<detail::splice_element> splice(descriptor fd_in, ::off64_t* 
 /// tee(2): bytes that the second pipe has now as well.
 inline operation tee(descriptor fd_in, descriptor fd_out, std::size_t len,
                      unsigned flags = 0) noexcept {
-    return detail::make_operation(fd_out, uring::prep::tee(fd_in.number(), fd_out.number(),
-                                                           detail::transfer_size(len),
-                                                           detail::splice_flags(fd_in, flags)));
+    return detail::make_operation(detail::request_on_both(
+        fd_in, fd_out,
+        uring::prep::tee(fd_in.number(), fd_out.number(), detail::transfer_size(len),
+                         detail::splice_flags(fd_in, flags))));
 }
 
 /// pipe2(2), or with no flags pipe(2): 0, and `fds` filled; both are closed if the awaiting
