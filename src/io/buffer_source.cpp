@@ -33,6 +33,12 @@ buffer_source::buffer_source(buffer_pool& pool, io::descriptor fd, bool cuttable
 buffer_source::~buffer_source() { pool_.release(); }
 
 void buffer_source::close() noexcept {
+    // The kernel has nothing of it, but the pool's queue and who waits for it are the loop's.
+    if (starving_ && !home().on_owner_thread() && home().is_running()) {
+        end_with_misuse(
+            "a multishot stream that waits for a buffer was destroyed on a thread other "
+            "than its context's.");
+    }
     multishot_source::close();
     if (std::exchange(starving_, false)) {
         pool_.forget(idle_node());

@@ -64,6 +64,29 @@ TEST(StreamDeathTest, DestroyedOnAnotherThread) {
     EXPECT_DEATH(coil::run(main()), "on a thread other than its context's");
 }
 
+TEST(StreamDeathTest, DestroyedOnAnotherThreadWhileItWaitsForABuffer) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto main = [](bool waited_for) -> task<> {
+        const socket_pair s;
+        buffer_pool pool(pool_of(1, 64));
+        auto incoming = std::make_unique<io::recv_stream>(s.a, pool, 0);
+        put(s.b, std::string(128, 'x'));
+        const auto held = co_await incoming->next(); // the only one
+        EXPECT_EQ(held.result(), 64);
+        auto waits = coil::spawn(wait_for(*incoming));
+        co_await some_turns();
+        if (!waited_for) {
+            waits.cancel();
+            EXPECT_EQ(co_await waits, -ECANCELED);
+        }
+        std::thread([&] { incoming.reset(); }).join();
+    };
+    const char* const said =
+        "waits for a buffer was destroyed on a thread other than its context's";
+    EXPECT_DEATH(coil::run(main(true)), said);
+    EXPECT_DEATH(coil::run(main(false)), said);
+}
+
 TEST(StreamDeathTest, OutsideOfAContext) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     auto waits = [](io::recv_stream& incoming) -> coil_test::manual {

@@ -186,6 +186,10 @@ public:
     [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return buffer_group_++; }
 
     [[nodiscard]] bool on_owner_thread() const noexcept { return current_loop == this; }
+    /// Any thread: whether run() is under way.
+    [[nodiscard]] bool is_running() const noexcept {
+        return running_.load(std::memory_order_relaxed);
+    }
     /// Whether its own read of the wake-up descriptor is in flight.
     [[nodiscard]] bool is_watching() const noexcept { return watching_; }
     /// run() is about to end: what is in flight is being cancelled for that reason alone.
