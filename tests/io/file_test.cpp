@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 using namespace coil;
+using namespace std::chrono_literals;
 using io_test::outcome;
 using io_test::temporary_directory;
 
@@ -70,6 +71,40 @@ TEST_F(File, OpenatTakesEveryKindOfPath) {
     };
     const coil_test::descriptor d{coil::run(awaits(dir_ / "."))};
     EXPECT_GE(d, 0);
+}
+
+TEST_F(File, AFifoIsOpenedAtOnceOrByAWorkerThatWaits) {
+    const std::string fifo = dir_ / "fifo";
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    auto main = [](const std::string& name) -> task<> {
+        // Whoever waits, waits for the other.
+        EXPECT_EQ(co_await timeout(io::force_async(io::open(name, O_WRONLY)), 5ms), -ECANCELED);
+        auto reads = eager(io::force_async(io::open(name, O_RDONLY)));
+        const coil_test::descriptor out{co_await io::force_async(io::open(name, O_WRONLY))};
+        const coil_test::descriptor in{co_await reads};
+        EXPECT_GE(in, 0);
+        EXPECT_GE(out, 0);
+        EXPECT_EQ(co_await io::write(out, "x"), 1);
+        char c = 0;
+        EXPECT_EQ(co_await io::read(in, {&c, 1}), 1);
+    };
+    coil::run(main(fifo));
+    // Without a worker.
+    EXPECT_EQ(result_of(io::open(fifo, O_WRONLY)), -ENXIO);
+    const coil_test::descriptor in{result_of(io::open(fifo, O_RDONLY))};
+    EXPECT_GE(in, 0);
+    EXPECT_EQ(::fcntl(in, F_GETFL) & O_NONBLOCK, 0);
+    auto main2 = [](const std::string& name, int from) -> task<> {
+        char c = 0;
+        auto read = eager(io::read(from, {&c, 1}));
+        co_await sleep_for(1ms);
+        EXPECT_FALSE(read.is_complete()) << "no writer is not the end";
+        const coil_test::descriptor out{co_await io::open(name, O_WRONLY)};
+        EXPECT_EQ(co_await io::write(out, "y"), 1);
+        EXPECT_EQ(co_await read, 1);
+        EXPECT_EQ(c, 'y');
+    };
+    coil::run(main2(fifo, in));
 }
 
 TEST_F(File, WriteAndReadAtOffsets) {

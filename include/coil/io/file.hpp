@@ -118,6 +118,12 @@ inline operation write_fixed(descriptor fd, const_buffer buf, ::off_t offset,
 
 /// openat(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile.
 /// `path` must outlive the await.
+///
+/// A FIFO may not be waited for as open(2) does: the kernel first tries as if O_NONBLOCK were given
+/// (which the descriptor then is not). Where that works, with the name in the kernel's cache and
+/// neither O_CREAT nor O_TRUNC, O_RDONLY gives a descriptor before there is a writer (a read then
+/// waits for one), and O_WRONLY gives -ENXIO when there is no reader (measured on Linux 6.18).
+/// io::force_async(openat(...)) always waits, in one of the kernel's workers.
 inline descriptor_operation openat(int dirfd, path_argument path COIL_LIFETIMEBOUND, int flags,
                                    ::mode_t mode = 0) noexcept {
     return detail::make_descriptor_operation(uring::prep::openat(dirfd, path.c_str(), flags, mode));
