@@ -69,7 +69,7 @@ class Running:
 
 
 class Pinger:
-    """Measures servers with the two clients, both pinned beside the server's CPU."""
+    """Measures servers with the two clients, both pinned beside the server's CPU. A CPU that is None is any."""
 
     def __init__(self, build, server_cpu, client_cpu):
         self.load_program = pathlib.Path(build) / "bench" / "net" / "load"

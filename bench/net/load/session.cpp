@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -102,6 +103,7 @@ bool session::received(connection& c, std::string_view bytes, std::uint64_t now)
     last_reply_ = now;
     if (measuring_) {
         replies_ += answered;
+        c.had += answered;
         if (c.due == 0 && answered > 0)
             latency_.add(now - c.since);
     } else {
@@ -143,6 +145,15 @@ bool session::over(std::uint64_t now) {
     return true;
 }
 
+double session::unfairness() const {
+    const double mean = static_cast<double>(replies_) / static_cast<double>(connections_.size());
+    double worst = 0;
+    for (const connection& c : connections_) {
+        worst = std::max(worst, std::abs(static_cast<double>(c.had) - mean));
+    }
+    return mean > 0 ? worst / mean : 0;
+}
+
 int session::report(std::string_view engine_name) const {
     const double wall = seconds(closed_.wall - opened_.wall);
     const double client = seconds(closed_.client_cpu - opened_.client_cpu);
@@ -158,6 +169,7 @@ int session::report(std::string_view engine_name) const {
                 static_cast<int>(engine_name.size()), engine_name.data(), options_.connections,
                 options_.pipeline, wall, static_cast<unsigned long long>(replies_),
                 wall > 0 ? count / wall : 0);
+    std::printf("\"unfairness\": %.4f, ", unfairness());
     std::printf(
         "\"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f, \"errors\": "
         "%llu, "

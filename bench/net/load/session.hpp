@@ -15,6 +15,7 @@ struct connection {
     int fd = -1;
     unsigned due = 0;        // reply lines still to come
     std::uint64_t since = 0; // when the request was handed over, ns
+    std::uint64_t had = 0;   // replies in the window
 };
 
 std::uint64_t now_ns();
@@ -52,6 +53,8 @@ private:
         std::uint64_t wall = 0, client_cpu = 0, server_cpu = 0;
     };
     clocks read_clocks(std::uint64_t now) const;
+    // How far the connection that is furthest from the mean of all is from it, as a part of it.
+    double unfairness() const;
 
     options options_;
     std::string batch_;
