@@ -4,6 +4,8 @@
 
 #include <coil/compose/link.hpp>
 #include <coil/compose/timeout.hpp>
+#include <coil/compose/when_all.hpp>
+#include <coil/compose/when_any.hpp>
 #include <coil/context/io_context.hpp>
 #include <coil/context/log2_histogram.hpp>
 #include <coil/context/metrics.hpp>

@@ -1,10 +1,12 @@
 // What every kind of await shares.
 
 #include <coil/context/event_loop.hpp>
+#include <coil/context/resume_on.hpp>
 #include <coil/context/wait.hpp>
 
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 
 namespace coil::detail {
 
@@ -20,6 +22,12 @@ void end_without_context() noexcept {
 void end_with_misuse(const char* sentence) noexcept {
     std::fprintf(stderr, "coil: %s\n", sentence);
     std::abort();
+}
+
+void refuse_to_move() {
+    throw std::logic_error("coil: resume_on() inside a child of when_all, when_any, scope or "
+                           "timeout: it stays on its parent's context. Use ctx.spawn(task) and "
+                           "await its join_handle there");
 }
 
 void wait_base::finish() noexcept {

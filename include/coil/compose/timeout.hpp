@@ -123,6 +123,14 @@ public:
         return element_.result();
     }
 
+    void discard() noexcept {
+        if (armed()) {
+            loop().disarm(*this);
+        }
+        resumed();
+        element_.drop();
+    }
+
 protected:
     void launch(event_loop& loop, std::coroutine_handle<> waiter,
                 inplace_stop_token token) noexcept {

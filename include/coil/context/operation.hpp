@@ -128,6 +128,12 @@ public:
         return element_.result();
     }
 
+    /// Instead of await_resume(): nobody wants the result.
+    void discard() noexcept {
+        resumed();
+        element_.drop();
+    }
+
 protected:
     void launch(event_loop& loop, std::coroutine_handle<> waiter,
                 inplace_stop_token token) noexcept {

@@ -11,6 +11,8 @@ namespace coil {
 
 namespace detail {
 
+[[noreturn]] void refuse_to_move();
+
 /// Life: fresh → (posted → queued on the target) → resumed. The node is in one queue at a time: the
 /// target's inbox, then its ready queue.
 ///
@@ -30,14 +32,17 @@ public:
     [[nodiscard]] bool await_ready() const noexcept { return target_.on_owner_thread(); }
 
     template <class P>
-    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+    void await_suspend(std::coroutine_handle<P> waiter) {
         if constexpr (std::derived_from<P, promise_base>) {
             P& promise = waiter.promise();
+            root_ = promise.root();
+            if (root_ != nullptr && root_->observer().bound) [[unlikely]] {
+                refuse_to_move();
+            }
             if (promise.is_root()) [[likely]] {
                 send_root(promise);
                 return;
             }
-            root_ = promise.root();
             if (root_ != nullptr) {
                 root_list::remove(*root_); // from now on the target finds it at a shutdown
             }
@@ -90,6 +95,10 @@ private:
 ///
 /// Cancellation: a stop request does not keep it from moving. A shutdown of `ctx` destroys a task
 /// that is on its way to it; a context must outlive whatever moves to it.
+///
+/// A child of when_all, when_any, scope or timeout(task, d) stays where its parent is, which may
+/// have lent it what lies in its frame: there, moving throws std::logic_error. Give the other
+/// context a task of its own, ctx.spawn(work), and let the child be its join_handle.
 inline detail::move_awaiter resume_on(io_context& context) noexcept {
     return detail::move_awaiter(context.loop());
 }

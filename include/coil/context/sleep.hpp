@@ -84,6 +84,9 @@ public:
         return io_result(static_cast<int>(tick));
     }
 
+    /// Instead of await_resume(): nobody wants the result.
+    void discard() noexcept { resumed(); }
+
 private:
     friend class wait_base;
 

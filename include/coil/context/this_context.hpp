@@ -49,7 +49,7 @@ namespace detail {
 class [[nodiscard("did you forget to co_await?")]] yield_awaiter : queue_node {
 public:
     yield_awaiter() noexcept { coroutine = nullptr; }
-    yield_awaiter(const yield_awaiter&) = delete;
+    yield_awaiter(yield_awaiter&&) noexcept { coroutine = nullptr; } // before it is awaited
     yield_awaiter& operator=(const yield_awaiter&) = delete;
     ~yield_awaiter() {
         if (coroutine != nullptr && current_loop != nullptr) [[unlikely]] {

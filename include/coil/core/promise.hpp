@@ -31,10 +31,14 @@ public:
     /// Whether a coroutine that ends well may destroy itself without asking: the quick way for the
     /// many that nobody waits for.
     const bool indifferent;
+    /// Whether the root belongs to a coroutine of the same context, which destroys it: then it
+    /// hangs in no context's list, and does not move to another.
+    const bool bound;
 
 protected:
-    constexpr root_observer(inplace_stop_token stop, bool is_indifferent) noexcept
-        : token(stop), indifferent(is_indifferent) {}
+    constexpr root_observer(inplace_stop_token stop, bool is_indifferent,
+                            bool is_bound = false) noexcept
+        : token(stop), indifferent(is_indifferent), bound(is_bound) {}
     ~root_observer() = default;
 };
 
@@ -130,14 +134,13 @@ private:
     std::uintptr_t origin_;
 };
 
-/// The roots of one context.
-class root_list {
+/// Roots that one owner destroys if they do not end before.
+class root_chain {
 public:
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
     [[nodiscard]] promise_base* first() const noexcept { return first_; }
 
     void insert(promise_base& root) noexcept {
-        ++inserted_;
         root.next_root = first_;
         root.root_link = &first_;
         if (first_ != nullptr) {
@@ -146,13 +149,33 @@ public:
         first_ = &root;
     }
 
-    /// Takes a root out of whatever list it is in.
+    /// Takes a root out of whatever chain it is in.
     static void remove(promise_base& root) noexcept {
-        ++removed_on_this_thread;
         *root.root_link = root.next_root;
         if (root.next_root != nullptr) {
             root.next_root->root_link = root.root_link;
         }
+    }
+
+private:
+    promise_base* first_ = nullptr;
+};
+
+/// The roots of one context: its top-level tasks.
+class root_list : root_chain {
+public:
+    using root_chain::empty;
+    using root_chain::first;
+
+    void insert(promise_base& root) noexcept {
+        ++inserted_;
+        root_chain::insert(root);
+    }
+
+    /// Takes a root out of whatever list it is in.
+    static void remove(promise_base& root) noexcept {
+        ++removed_on_this_thread;
+        root_chain::remove(root);
     }
 
     [[nodiscard]] std::uint64_t inserted() const noexcept { return inserted_; }
@@ -161,7 +184,6 @@ public:
     static constinit inline thread_local std::uint64_t removed_on_this_thread = 0;
 
 private:
-    promise_base* first_ = nullptr;
     std::uint64_t inserted_ = 0;
 };
 

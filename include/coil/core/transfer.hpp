@@ -19,6 +19,8 @@ using transfer = std::coroutine_handle<>;
 inline transfer transfer_to(std::coroutine_handle<> next) noexcept { return next; }
 inline transfer transfer_to_nobody() noexcept { return std::noop_coroutine(); }
 inline void resume(std::coroutine_handle<> coroutine) { coroutine.resume(); }
+/// For whoever calls an await_suspend by hand: what a `void` one has asked to be run next, or null.
+inline std::coroutine_handle<> take_transfer() noexcept { return {}; }
 
 #else
 
@@ -30,6 +32,10 @@ constinit inline thread_local std::coroutine_handle<> next_to_resume{};
 
 inline void transfer_to(std::coroutine_handle<> next) noexcept { next_to_resume = next; }
 inline void transfer_to_nobody() noexcept {}
+
+inline std::coroutine_handle<> take_transfer() noexcept {
+    return std::exchange(next_to_resume, std::coroutine_handle<>{});
+}
 
 inline void resume(std::coroutine_handle<> coroutine) {
     do {

@@ -1,0 +1,308 @@
+#pragma once
+
+#include <coil/compose/child_group.hpp>
+#include <coil/context/join_handle.hpp>
+#include <coil/context/operation.hpp>
+#include <coil/context/sleep.hpp>
+#include <coil/core/awaitable.hpp>
+#include <coil/core/callback_coroutine.hpp>
+#include <coil/core/promise.hpp>
+#include <coil/core/task.hpp>
+#include <coil/core/transfer.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace coil::detail {
+
+/// The promise of a child that is no coroutine: what it awaits finds its token and its root here.
+class child_promise final : public promise_base {};
+
+/// Every child is a root: the tree of awaits below it is its own, and ends where it ends.
+class child_base : public root_observer {
+public:
+    child_base(const child_base&) = delete;
+    child_base& operator=(const child_base&) = delete;
+
+    /// A bound root hangs in no list in which a shutdown could find it.
+    void abandoned(promise_base&) noexcept final {}
+
+protected:
+    explicit child_base(child_group& group) noexcept
+        : root_observer(group.token(), false, true), group_(group) {}
+    ~child_base() = default;
+
+    child_group& group_;
+};
+
+template <class A>
+inline constexpr bool is_join_handle = false;
+template <class T>
+inline constexpr bool is_join_handle<join_handle<T>> = true;
+
+/// What nobody notices when it is not started at all.
+template <class A>
+inline constexpr bool is_idle_before_await = is_io_awaitable<A> || std::same_as<A, sleep_awaitable>;
+
+template <class Handle>
+struct cancel_joined {
+    Handle& handle;
+    void operator()() const noexcept { handle.cancel(); }
+};
+
+/// Whether an awaiter says, when it is over, if it has a result or an exception. Combinators do.
+template <class Awaiter>
+concept knows_failure = requires(const Awaiter& a) {
+    { a.has_failed() } noexcept -> std::same_as<bool>;
+};
+
+/// A child that awaits `Kept`: its awaiter lives here, and is resumed like a coroutine's.
+///
+/// Where it is clear without asking that there is a result, asking for it is left to the parent. An
+/// awaiter that is not asked gives up what it carries by itself: a descriptor is closed (guarantee
+/// G4), what came by a stream stays in it. One that knows a better way than its destructor has
+/// `discard()`. Of others, what may be an exception is asked for, so that it is not lost (G12),
+/// unless they belong to a named object, which keeps it.
+template <class Kept>
+class child final : public child_base, callback_coroutine<child_promise> {
+    using coroutine = callback_coroutine<child_promise>;
+    using awaitable_t = std::remove_reference_t<Kept>;
+    using awaiter_t = awaiter_of<Kept&&>; // perhaps a reference
+    using awaiter_object = std::remove_reference_t<awaiter_t>;
+    static constexpr bool is_lazy =
+        noexcept(std::declval<awaiter_object&>().await_resume()) || knows_failure<awaiter_object>;
+    static constexpr bool joins = is_join_handle<std::remove_cv_t<awaitable_t>>;
+
+public:
+    using result_type = stored_result<Kept&&>;
+
+    child(child_group& group, awaitable_t& awaitable) noexcept
+        : child_base(group), coroutine(&resume), awaitable_(awaitable) {}
+    ~child() {
+        if (state_ == state::fresh) {
+            return;
+        }
+        canceller_.reset();
+        if (state_ == state::over) {
+            discard();
+        }
+        awaiter_.destroy();
+        if (state_ == state::started && passed_on_) [[unlikely]] {
+            group_.loop().withdraw(this->promise(), passed_on_);
+        }
+    }
+
+    void start() noexcept {
+        if constexpr (is_idle_before_await<std::remove_cv_t<awaitable_t>>) {
+            if (group_.is_decided()) {
+                return;
+            }
+        }
+        group_.enter();
+        this->promise().become_root(*this);
+        try {
+            awaiter_.make(static_cast<Kept&&>(awaitable_));
+            state_ = state::started;
+            if constexpr (joins) {
+                canceller_.emplace(this->token, cancel_joined<awaitable_t>{awaitable_});
+            }
+            if (!awaiter_->await_ready() && suspend()) {
+                return;
+            }
+        } catch (...) {
+            fail(std::current_exception());
+            return;
+        }
+        end();
+    }
+
+    /// Once, when it has ended and the group wants its result.
+    result_type take() {
+        if constexpr (is_lazy) {
+            state_ = state::taken;
+            return static_cast<result_type>(awaiter_->await_resume());
+        } else {
+            return result_.take();
+        }
+    }
+
+    void finished(promise_base&) noexcept override {} // this root runs no coroutine
+
+private:
+    enum class state : unsigned char { fresh, started, over, taken };
+
+    /// What get_awaiter() gives, made where it stays.
+    class made_awaiter {
+    public:
+        made_awaiter() noexcept {} // NOLINT(*-member-init)
+        made_awaiter(const made_awaiter&) = delete;
+        made_awaiter& operator=(const made_awaiter&) = delete;
+        ~made_awaiter() {}
+
+        void make(Kept&& from) {
+            if constexpr (std::is_reference_v<awaiter_t>) {
+                stored_ = std::addressof(from);
+            } else {
+                ::new (static_cast<void*>(&stored_))
+                    awaiter_t(get_awaiter(static_cast<Kept&&>(from)));
+            }
+        }
+        void destroy() noexcept {
+            if constexpr (!std::is_reference_v<awaiter_t>) {
+                std::destroy_at(&stored_);
+            }
+        }
+        awaiter_object* operator->() noexcept {
+            if constexpr (std::is_reference_v<awaiter_t>) {
+                return stored_;
+            } else {
+                return std::addressof(stored_);
+            }
+        }
+
+    private:
+        union {
+            std::conditional_t<std::is_reference_v<awaiter_t>, awaiter_object*, awaiter_object>
+                stored_;
+        };
+    };
+    struct nothing {
+        void reset() const noexcept {}
+    };
+
+    static void resume(coroutine& self) noexcept { static_cast<child&>(self).end(); }
+
+    /// False when it is over already.
+    bool suspend() {
+        using answer = decltype(awaiter_->await_suspend(this->handle()));
+        if constexpr (std::same_as<answer, bool>) {
+            return awaiter_->await_suspend(this->handle());
+        } else {
+            if constexpr (std::is_void_v<answer>) {
+                awaiter_->await_suspend(this->handle());
+                passed_on_ = take_transfer();
+            } else {
+                passed_on_ = awaiter_->await_suspend(this->handle());
+            }
+            if (passed_on_) {
+                // By the queue: a child that starts another coroutine must not nest (G10).
+                group_.loop().make_ready(this->promise(), passed_on_);
+            }
+            return true;
+        }
+    }
+
+    void end() noexcept {
+        state_ = state::over;
+        canceller_.reset();
+        if constexpr (knows_failure<awaiter_object>) {
+            if (!group_.is_decided() && awaiter_->has_failed()) {
+                try {
+                    static_cast<void>(awaiter_->await_resume());
+                } catch (...) {
+                    fail(std::current_exception());
+                    return;
+                }
+            }
+        } else if constexpr (!is_lazy) {
+            if (!group_.is_decided()) {
+                state_ = state::taken;
+                try {
+                    if constexpr (std::is_void_v<result_type>) {
+                        awaiter_->await_resume();
+                        result_.set_value();
+                    } else {
+                        result_.set_value(awaiter_->await_resume());
+                    }
+                } catch (...) {
+                    fail(std::current_exception());
+                    return;
+                }
+            }
+        }
+        group_.leave(this, nullptr);
+    }
+
+    void fail(std::exception_ptr error) noexcept {
+        if (state_ != state::fresh) {
+            state_ = state::taken;
+        }
+        canceller_.reset();
+        group_.leave(this, std::move(error));
+    }
+
+    void discard() noexcept {
+        if constexpr (requires { awaiter_->discard(); }) {
+            awaiter_->discard();
+        } else if constexpr (!is_lazy && !std::is_lvalue_reference_v<Kept>) {
+            try {
+                static_cast<void>(awaiter_->await_resume());
+            } catch (...) {
+                report_aside(std::current_exception());
+            }
+        }
+    }
+
+    awaitable_t& awaitable_;
+    made_awaiter awaiter_;
+    std::coroutine_handle<> passed_on_; // the coroutine that the awaiter starts
+    [[no_unique_address]] std::conditional_t<is_lazy, nothing, result<result_type>> result_;
+    /// Passes a request to stop on to the task of a join_handle, whose await does not look at it.
+    [[no_unique_address]] std::conditional_t<
+        joins, std::optional<inplace_stop_callback<cancel_joined<awaitable_t>>>, nothing>
+        canceller_;
+    state state_ = state::fresh;
+};
+
+/// A task needs nothing between: it is the root itself.
+template <class T>
+class child<task<T>> final : public child_base {
+public:
+    using result_type = stored_result<task<T>&&>;
+
+    child(child_group& group, task<T>& work) noexcept : child_base(group), work_(work) {}
+    ~child() {
+        if (coroutine_) [[unlikely]] {
+            check_same_loop(&group_.loop());
+            group_.loop().withdraw(coroutine_.promise(), coroutine_); // if it has not begun
+            coroutine_.destroy();
+        }
+    }
+
+    void start() noexcept {
+        coroutine_ = work_.release();
+        coroutine_.promise().become_root(*this);
+        group_.enter();
+        group_.loop().make_ready(coroutine_.promise(), coroutine_);
+    }
+
+    result_type take() { return static_cast<result_type>(result_.take()); }
+
+    void finished(promise_base&) noexcept override {
+        result<T>& outcome = coroutine_.promise().outcome;
+        std::exception_ptr error = outcome.error();
+        if (!error && !group_.is_decided()) {
+            try {
+                result_.move_from(outcome);
+            } catch (...) {
+                error = std::current_exception();
+            }
+        }
+        std::exchange(coroutine_, nullptr).destroy();
+        group_.leave(this, std::move(error));
+    }
+
+private:
+    task<T>& work_;
+    std::coroutine_handle<task_promise<T>> coroutine_;
+    result<T> result_;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/join_handle.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <utility>
+
+namespace coil::detail {
+
+/// Whether an exception is what cancelled work ends with: std::errc::operation_canceled.
+[[nodiscard]] bool is_cancellation(const std::exception_ptr& error) noexcept;
+
+/// An exception of a child that was asked to stop, or of one beside the exception that comes out:
+/// to the context's on_unhandled_exception, unless it only says that the child was cancelled.
+void report_aside(std::exception_ptr error) noexcept;
+
+/// Nobody but the context's own thread touches what it awaits.
+void check_same_loop(const event_loop* loop) noexcept;
+
+/// What the children of one await share: how many are left, who stops them, and which of them has
+/// decided how it ends. It is part of the awaiter, and outlives the children, which are parts of it
+/// as well.
+///
+/// All of it happens on the context's thread, but for the request to stop that comes from outside:
+/// its callback may run on any thread, and does nothing but pass it on. So counting needs no
+/// atomics.
+class child_group : ready_node, stop_callback_base {
+public:
+    enum class decided_by : unsigned char { first_error, first_end };
+
+    explicit child_group(decided_by what) noexcept : what_(what) {}
+    child_group(const child_group&) = delete;
+    child_group& operator=(const child_group&) = delete;
+    /// When the children are gone.
+    ~child_group() {
+        detach();
+        if (loop_ != nullptr) [[unlikely]] { // destroyed before the awaiting coroutine went on
+            if (left_ == 0) {
+                loop_->withdraw(static_cast<ready_node&>(*this), waiter_);
+            }
+            if (error_) {
+                report_aside(std::move(error_));
+            }
+        }
+    }
+
+    [[nodiscard]] inplace_stop_token token() const noexcept { return stop_.get_token(); }
+    /// On whose loop the children run.
+    [[nodiscard]] event_loop& loop() const noexcept { return *loop_; }
+    void stop() noexcept { stop_.request_stop(); }
+
+    /// Before the children are started. `outside` asks all of them to stop.
+    void begin(std::coroutine_handle<> waiter, inplace_stop_token outside) noexcept {
+        loop_ = &required_loop();
+        waiter_ = waiter;
+        attach(outside, [](queue_node& node) noexcept {
+            static_cast<child_group&>(static_cast<stop_callback_base&>(node)).stop();
+        });
+    }
+    /// A child is started.
+    void enter() noexcept { ++left_; }
+    /// When all have been started: whether one is still under way.
+    [[nodiscard]] bool must_wait() noexcept { return --left_ > 0; }
+
+    /// A child has ended.
+    void leave(const void* child, std::exception_ptr error) noexcept {
+        check_same_loop(loop_);
+        if (!is_decided() && (what_ == decided_by::first_end || error)) {
+            decider_ = child;
+            error_ = std::move(error);
+            stop();
+        } else if (error) {
+            report_aside(std::move(error));
+        }
+        if (--left_ == 0) {
+            loop_->make_ready(static_cast<ready_node&>(*this), waiter_);
+        }
+    }
+
+    /// Whether the result of a child that ends now is of no interest.
+    [[nodiscard]] bool is_decided() const noexcept { return decider_ != nullptr; }
+    /// The child that decided, if any.
+    [[nodiscard]] const void* decider() const noexcept { return decider_; }
+    [[nodiscard]] bool is_over() const noexcept { return left_ == 0; }
+    [[nodiscard]] bool has_failed() const noexcept { return error_ != nullptr; }
+
+    /// The awaiting coroutine goes on. No request to stop reaches the children any more.
+    void resumed() noexcept {
+        detach();
+        loop_ = nullptr;
+    }
+    void rethrow() {
+        if (error_) [[unlikely]] {
+            std::rethrow_exception(std::exchange(error_, nullptr));
+        }
+    }
+    [[nodiscard]] std::exception_ptr take_error() noexcept {
+        return std::exchange(error_, nullptr);
+    }
+
+private:
+    inplace_stop_source stop_;
+    std::coroutine_handle<> waiter_;
+    event_loop* loop_ = nullptr; // from begin() to resumed()
+    const void* decider_ = nullptr;
+    std::exception_ptr error_;
+    std::size_t left_ = 1; // and one until must_wait()
+    decided_by what_;
+};
+
+} // namespace coil::detail

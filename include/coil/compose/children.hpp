@@ -1,0 +1,137 @@
+#pragma once
+
+#include <coil/compose/child.hpp>
+#include <coil/compose/child_group.hpp>
+#include <coil/core/awaitable.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <ranges>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace coil::detail {
+
+/// What a child is made of, where it stays.
+template <class Kept>
+struct child_seed {
+    child_group& group;
+    std::remove_reference_t<Kept>& awaitable;
+
+    operator child<Kept>() const noexcept { // NOLINT: only for child_pack and child_array
+        return child<Kept>(group, awaitable);
+    }
+};
+
+/// The children of a pack, which awaitables of different types may be.
+template <class... Kept>
+class child_pack {
+public:
+    child_pack(child_group& group, std::tuple<Kept...>& awaitables) noexcept
+        : child_pack(group, awaitables, std::index_sequence_for<Kept...>{}) {}
+
+    void start() noexcept {
+        std::apply([](auto&... each) noexcept { (each.start(), ...); }, children_);
+    }
+
+    template <std::size_t I>
+    [[nodiscard]] auto& get() noexcept {
+        return std::get<I>(children_);
+    }
+
+private:
+    template <std::size_t... I>
+    child_pack(child_group& group, std::tuple<Kept...>& awaitables,
+               std::index_sequence<I...>) noexcept
+        : children_(child_seed<Kept>{group, std::get<I>(awaitables)}...) {}
+
+    std::tuple<child<Kept>...> children_;
+};
+
+/// The children of a range: any number, of one type, in one allocation.
+template <class Kept>
+class child_array {
+    using child_t = child<Kept>;
+    using allocator = std::allocator<child_t>;
+
+public:
+    template <class Awaitables>
+    child_array(child_group& group, Awaitables& awaitables)
+        : children_(allocator().allocate(awaitables.size())) {
+        for (auto& each : awaitables) {
+            std::construct_at(children_ + size_, group, refer(each));
+            ++size_;
+        }
+    }
+    child_array(const child_array&) = delete;
+    child_array& operator=(const child_array&) = delete;
+    ~child_array() {
+        std::destroy_n(children_, size_);
+        allocator().deallocate(children_, size_);
+    }
+
+    void start() noexcept {
+        for (child_t& each : *this) {
+            each.start();
+        }
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] child_t* begin() noexcept { return children_; }
+    [[nodiscard]] child_t* end() noexcept { return children_ + size_; }
+
+private:
+    template <class Each>
+    static std::remove_reference_t<Kept>& refer(Each& each) noexcept {
+        if constexpr (std::is_lvalue_reference_v<Kept>) {
+            return *each; // named elsewhere
+        } else {
+            return each;
+        }
+    }
+
+    child_t* children_;
+    std::size_t size_ = 0;
+};
+
+/// How the elements of a range are kept: those of a named container by reference, all others by
+/// value.
+template <class Range>
+using kept_element =
+    std::conditional_t<std::is_lvalue_reference_v<Range> &&
+                           std::is_lvalue_reference_v<std::ranges::range_reference_t<Range>>,
+                       std::ranges::range_reference_t<Range>,
+                       std::remove_cvref_t<std::ranges::range_reference_t<Range>>>;
+
+template <class T>
+concept range_of_awaitables =
+    std::ranges::input_range<T> && !awaitable<T> && awaitable<kept_element<T>>;
+
+/// The awaitables of a range, or the addresses of those that are named.
+template <class Range>
+auto keep_elements(Range&& range) {
+    using kept_t = kept_element<Range>;
+    if constexpr (std::is_lvalue_reference_v<kept_t>) {
+        std::vector<std::remove_reference_t<kept_t>*> addresses;
+        for (auto&& each : range) {
+            addresses.push_back(std::addressof(each));
+        }
+        return addresses;
+    } else if constexpr (std::same_as<Range, std::vector<kept_t>>) {
+        return std::vector<kept_t>(std::move(range));
+    } else {
+        std::vector<kept_t> values;
+        for (auto&& each : range) {
+            if constexpr (std::is_lvalue_reference_v<Range>) { // a view that makes them
+                values.push_back(std::forward<decltype(each)>(each));
+            } else {
+                values.push_back(std::move(each));
+            }
+        }
+        return values;
+    }
+}
+
+} // namespace coil::detail

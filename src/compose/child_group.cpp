@@ -1,0 +1,31 @@
+#include <coil/compose/child_group.hpp>
+
+#include <system_error>
+
+namespace coil::detail {
+
+bool is_cancellation(const std::exception_ptr& error) noexcept {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::system_error& e) {
+        return e.code() == std::errc::operation_canceled;
+    } catch (...) {
+        return false;
+    }
+}
+
+void report_aside(std::exception_ptr error) noexcept {
+    if (!is_cancellation(error)) {
+        report_unhandled(std::move(error));
+    }
+}
+
+void check_same_loop(const event_loop* loop) noexcept {
+    if (current_loop != loop) [[unlikely]] {
+        end_with_misuse("a child of when_all, when_any, scope or timeout ended, or was destroyed, "
+                        "on another thread than its parent's context: what it awaits must resume "
+                        "it where it was awaited");
+    }
+}
+
+} // namespace coil::detail
