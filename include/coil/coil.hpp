@@ -3,6 +3,9 @@
 // All of coil.
 
 #include <coil/compose/link.hpp>
+#include <coil/compose/scope.hpp>
+#include <coil/compose/shield.hpp>
+#include <coil/compose/time_limit.hpp>
 #include <coil/compose/timeout.hpp>
 #include <coil/compose/when_all.hpp>
 #include <coil/compose/when_any.hpp>

@@ -1,4 +1,5 @@
 #include <coil/compose/child_group.hpp>
+#include <coil/compose/time_limit.hpp>
 
 #include <system_error>
 
@@ -18,6 +19,11 @@ void report_aside(std::exception_ptr error) noexcept {
     if (!is_cancellation(error)) {
         report_unhandled(std::move(error));
     }
+}
+
+void throw_timed_out() {
+    throw std::system_error(std::make_error_code(std::errc::timed_out),
+                            "coil: the limit of a timeout() has passed");
 }
 
 void check_same_loop(const event_loop* loop) noexcept {

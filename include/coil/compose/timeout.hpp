@@ -198,11 +198,5 @@ void timeout_at(const eager_operation<E>&, std::chrono::time_point<Clock, Durati
                   "this operation is under way: limit it before it starts, "
                   "eager(timeout_at(op, time))");
 }
-template <class T, class Rep, class Period>
-    requires(!ring_operation<T>)
-void timeout(const T&, std::chrono::duration<Rep, Period>) {
-    static_assert(detail::always_false<T>,
-                  "timeout() limits operations, not tasks: put it on those that the task awaits");
-}
 
 } // namespace coil

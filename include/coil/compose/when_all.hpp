@@ -183,7 +183,7 @@ private:
 /// task: resume_on() inside of one throws std::logic_error.
 template <class... Awaitables>
     requires(awaitable<detail::kept<Awaitables>> && ...)
-[[nodiscard]] auto when_all(Awaitables&&... awaitables) {
+auto when_all(Awaitables&&... awaitables) {
     using kept_tuple = std::tuple<detail::kept<Awaitables>...>;
     return when_all_awaitable<detail::kept<Awaitables>...>(
         kept_tuple(std::forward<Awaitables>(awaitables)...));
@@ -198,7 +198,7 @@ template <class... Awaitables>
 ///     ...
 ///     const std::vector<int> counts = co_await when_all(std::move(parts));
 template <detail::range_of_awaitables Range>
-[[nodiscard]] auto when_all(Range&& range) {
+auto when_all(Range&& range) {
     auto kept = detail::keep_elements(std::forward<Range>(range));
     return when_all_range_awaitable<detail::kept_element<Range>, decltype(kept)>(std::move(kept));
 }

@@ -139,7 +139,7 @@ private:
 /// For the rest it is as when_all.
 template <class... Awaitables>
     requires(awaitable<detail::kept<Awaitables>> && ...)
-[[nodiscard]] auto when_any(Awaitables&&... awaitables) {
+auto when_any(Awaitables&&... awaitables) {
     static_assert(sizeof...(Awaitables) > 0, "when_any() of nothing would wait for ever");
     using kept_tuple = std::tuple<detail::kept<Awaitables>...>;
     return when_any_awaitable<detail::kept<Awaitables>...>(
@@ -151,7 +151,7 @@ template <class... Awaitables>
 ///
 ///     auto [index, value] = co_await when_any(std::move(attempts));
 template <detail::range_of_awaitables Range>
-[[nodiscard]] auto when_any(Range&& range) {
+auto when_any(Range&& range) {
     auto kept = detail::keep_elements(std::forward<Range>(range));
     return when_any_range_awaitable<detail::kept_element<Range>, decltype(kept)>(std::move(kept));
 }

@@ -1,0 +1,123 @@
+#include <coil/compose/scope.hpp>
+
+#include <utility>
+
+namespace coil {
+
+namespace {
+
+std::coroutine_handle<detail::task_promise<void>>
+coroutine_of(detail::promise_base& root) noexcept {
+    return std::coroutine_handle<detail::task_promise<void>>::from_promise(
+        static_cast<detail::task_promise<void>&>(root));
+}
+
+} // namespace
+
+scope::~scope() {
+    outside_.reset();
+    if (joiner_ != nullptr) {
+        joiner_->detach();
+        joiner_->unwake();
+        joiner_->scope_ = nullptr;
+    }
+    if (running_ > 0) {
+        detail::check_same_loop(loop_);
+        while (!children_.empty()) { // a destructor may spawn another
+            detail::promise_base& root = *children_.first();
+            detail::root_chain::remove(root);
+            loop_->withdraw(root, coroutine_of(root)); // if it has not begun
+            coroutine_of(root).destroy();
+        }
+    }
+    if (error_) {
+        detail::report_aside(std::move(error_));
+    }
+}
+
+void scope::settle_on(detail::event_loop& loop) noexcept {
+    if (running_ > 0 && loop_ != &loop) {
+        detail::end_with_misuse("a scope is used on another context than the one on which its "
+                                "children run");
+    }
+    loop_ = &loop;
+}
+
+void scope::start(task<> work) {
+    settle_on(detail::required_loop());
+    if (joiner_ != nullptr) {
+        joiner_->unwake();
+    }
+    const auto coroutine = work.release();
+    coroutine.promise().become_root(*this);
+    children_.insert(coroutine.promise());
+    ++running_;
+    loop_->make_ready(coroutine.promise(), coroutine);
+}
+
+void scope::finished(detail::promise_base& root) noexcept {
+    detail::check_same_loop(loop_);
+    detail::root_chain::remove(root);
+    std::exception_ptr error = coroutine_of(root).promise().outcome.error();
+    coroutine_of(root).destroy();
+    if (error) {
+        fail(std::move(error));
+    }
+    if (--running_ == 0 && joiner_ != nullptr) {
+        joiner_->wake();
+    }
+}
+
+void scope::fail(std::exception_ptr error) noexcept {
+    if (failed_ || (stop_.stop_requested() && detail::is_cancellation(error))) {
+        detail::report_aside(std::move(error));
+        return;
+    }
+    failed_ = true;
+    error_ = std::move(error);
+    cancel();
+}
+
+scope::joiner::~joiner() {
+    detach();
+    unwake();
+    if (scope_ != nullptr && scope_->joiner_ == this) {
+        scope_->joiner_ = nullptr;
+    }
+}
+
+void scope::joiner::begin(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept {
+    if (scope_->joiner_ != nullptr) {
+        detail::end_with_misuse("two coroutines join one scope");
+    }
+    scope_->settle_on(detail::required_loop());
+    waiter_ = waiter;
+    scope_->joiner_ = this;
+    attach(token, [](detail::queue_node& node) noexcept {
+        static_cast<joiner&>(static_cast<detail::stop_callback_base&>(node)).scope_->cancel();
+    });
+}
+
+void scope::joiner::wake() noexcept {
+    woken_on_ = scope_->loop_;
+    woken_on_->make_ready(static_cast<detail::ready_node&>(*this), waiter_);
+}
+
+/// Another child was spawned meanwhile, or the scope is gone.
+void scope::joiner::unwake() noexcept {
+    if (woken_on_ != nullptr) {
+        std::exchange(woken_on_, nullptr)
+            ->withdraw(static_cast<detail::ready_node&>(*this), waiter_);
+    }
+}
+
+void scope::joiner::await_resume() {
+    detach();
+    woken_on_ = nullptr;
+    scope_->joiner_ = nullptr;
+    if (scope_->error_) {
+        std::rethrow_exception(std::exchange(scope_->error_, nullptr));
+    }
+}
+
+} // namespace coil
