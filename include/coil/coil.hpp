@@ -19,7 +19,10 @@
 #include <coil/context/runtime.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/context/this_context.hpp>
+#include <coil/core/async_generator.hpp>
+#include <coil/core/awaitable.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/core/generator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
@@ -43,6 +46,7 @@
 #include <coil/io/receive.hpp>
 #include <coil/io/registered_buffers.hpp>
 #include <coil/io/ring_message.hpp>
+#include <coil/io/signal_set.hpp>
 #include <coil/io/socket.hpp>
 #include <coil/io/socket_options.hpp>
 #include <coil/io/zero_copy.hpp>

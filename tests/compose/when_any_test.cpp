@@ -389,7 +389,9 @@ TEST_F(WhenAny, TenSleepsInALoop_ConstantMemory) {
             EXPECT_EQ(co_await f(), 9U);
         }
         const std::size_t after = resident_kilobytes();
-        EXPECT_LT(after, before + (coil_test::sanitized ? 65536 : 1024));
+        if (!coil_test::sanitized) { // which keep what has been freed
+            EXPECT_LT(after, before + 1024);
+        }
     };
     ctx_.run(main(round));
 }

@@ -93,6 +93,9 @@ public:
         if (state_ == state::over) {
             discard();
         }
+        if constexpr (joins && !std::is_lvalue_reference_v<Kept>) {
+            awaitable_.cancel(); // the last that is heard of it
+        }
         awaiter_.destroy();
         if (state_ == state::started && passed_on_) [[unlikely]] {
             group_.loop().withdraw(this->promise(), passed_on_);

@@ -174,7 +174,8 @@ private:
 ///
 /// Each child has a stop token of its own, which a stop request of the awaiting task reaches, too.
 /// A join_handle's task is asked to stop as well. Whatever happens, nothing of the children is left
-/// when the await returns or its frame is destroyed; a result that nobody gets is given up as if it
+/// when the await returns or its frame is destroyed (but for the task of a join_handle, which a
+/// destroyed frame does not wait for); a result that nobody gets is given up as if it
 /// had never been received: descriptors are closed, what came by a stream stays in it.
 ///
 /// Temporaries are moved into the await, named objects are referred to; nothing is allocated. Tasks

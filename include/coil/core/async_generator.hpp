@@ -1,0 +1,218 @@
+#pragma once
+
+#include <coil/core/config.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/promise.hpp>
+#include <coil/core/this_task.hpp>
+#include <coil/core/transfer.hpp>
+
+#include <cassert>
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+template <class T>
+class async_generator;
+
+namespace detail {
+
+template <class T>
+class async_generator_promise final : public promise_base {
+public:
+    using element =
+        std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<T>, std::optional<T>>;
+
+    async_generator<T> get_return_object() noexcept;
+
+    /// Gives control to whoever waits in next().
+    class hand_over {
+    public:
+        [[nodiscard]] bool await_ready() const noexcept { return false; }
+        transfer await_suspend(std::coroutine_handle<async_generator_promise> self) const noexcept {
+            self.promise().busy = nullptr;
+            return transfer_to(self.promise().coroutine);
+        }
+        void await_resume() const noexcept {}
+    };
+    [[nodiscard]] hand_over final_suspend() const noexcept { return {}; }
+
+    template <class U = T>
+        requires std::convertible_to<U&&, T>
+    [[nodiscard]] hand_over yield_value(U&& value) {
+        if constexpr (std::is_reference_v<T>) {
+            yielded = std::addressof(value);
+        } else {
+            yielded.emplace(std::forward<U>(value));
+        }
+        return {};
+    }
+    void unhandled_exception() noexcept { error = std::current_exception(); }
+    void return_void() const noexcept {}
+
+    element yielded{};        // and not taken yet
+    std::exception_ptr error; // that has ended it
+    void* busy = nullptr;     // the await of next() for which it runs
+};
+
+} // namespace detail
+
+/// A coroutine that makes a sequence of elements, and may wait for each: the body uses co_await and
+/// co_yield, whoever consumes it asks for one after the other.
+///
+///     async_generator<std::string> lines(net::socket& peer) {
+///         ...
+///         while (co_await peer.recv(buf) > 0)
+///             co_yield next_line();
+///     }
+///     auto all = lines(peer);
+///     while (auto line = co_await all.next()) use(*line);
+///
+/// next() gives a std::optional<T>, or a pointer where T is a reference: empty at the end, and ever
+/// after. What the body throws comes out of next(), once; then it is at its end. Lazy: the body
+/// runs while somebody waits in next(), and not before the first.
+///
+/// Threading: the body runs where next() is awaited, by one coroutine at a time. Cancellation: it
+/// has the stop token of whoever awaits next(), so it may be another after each co_yield, which is
+/// when to ask for it again. A next() that has lost in when_any loses no element: it is the result
+/// of a later next().
+///
+/// Destroying the generator destroys the body where it stands. So does destroying a coroutine that
+/// waits in next(), because what the body waits for is cancelled with it; a later next() then gives
+/// the end. It must not be moved while somebody waits in next().
+template <class T>
+class [[nodiscard("did you forget to co_await next()?")]] async_generator {
+public:
+    using promise_type = detail::async_generator_promise<T>;
+    /// What next() gives.
+    using element = typename promise_type::element;
+
+    async_generator(async_generator&& other) noexcept
+        : coroutine_(std::exchange(other.coroutine_, nullptr)) {
+        assert((!coroutine_ || coroutine_.promise().busy == nullptr) &&
+               "coil: an async_generator was moved while somebody waits for it");
+    }
+    async_generator& operator=(async_generator&& other) noexcept {
+        if (this != &other) {
+            destroy();
+            coroutine_ = std::exchange(other.coroutine_, nullptr);
+        }
+        return *this;
+    }
+    ~async_generator() { destroy(); }
+
+    class next_awaiter;
+    class [[nodiscard("did you forget to co_await?")]] next_awaitable {
+    public:
+        explicit next_awaitable(async_generator& of) noexcept : generator_(&of) {}
+        [[nodiscard]] next_awaiter operator co_await() const noexcept {
+            return next_awaiter(*generator_);
+        }
+
+    private:
+        async_generator* generator_;
+    };
+
+    /// co_await gives the next element, or nothing at the end.
+    [[nodiscard("did you forget to co_await?")]] next_awaitable next() noexcept {
+        return next_awaitable(*this);
+    }
+
+private:
+    friend promise_type;
+    explicit async_generator(std::coroutine_handle<promise_type> coroutine) noexcept
+        : coroutine_(coroutine) {}
+
+    void destroy() noexcept;
+
+    std::coroutine_handle<promise_type> coroutine_;
+};
+
+template <class T>
+class async_generator<T>::next_awaiter {
+public:
+    explicit next_awaiter(async_generator& of) noexcept : generator_(&of) {}
+    next_awaiter(const next_awaiter&) = delete;
+    next_awaiter& operator=(const next_awaiter&) = delete;
+    ~next_awaiter() {
+        if (generator_ != nullptr && generator_->coroutine_ && promise().busy == this)
+            [[unlikely]] {
+            promise().busy = nullptr;
+            generator_->destroy(); // the body waits below a coroutine that is going away
+        }
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept {
+        return !generator_->coroutine_ || generator_->coroutine_.done() || promise().yielded;
+    }
+
+    template <class P>
+    detail::transfer await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        if constexpr (std::derived_from<P, detail::promise_base>) {
+            return start(waiter, static_cast<detail::promise_base&>(waiter.promise()));
+        } else {
+            return start(waiter, detail::stop_token_of(waiter));
+        }
+    }
+
+    /// Below `origin`: see task<T>::awaiter.
+    template <class Origin>
+    detail::transfer start(std::coroutine_handle<> waiter, Origin&& origin) noexcept {
+        assert(promise().busy == nullptr && "coil: two coroutines wait for one async_generator");
+        promise().busy = this;
+        promise().become_child(waiter, origin);
+        return detail::transfer_to(generator_->coroutine_);
+    }
+
+    element await_resume() {
+        if (!generator_->coroutine_) {
+            return {};
+        }
+        if (promise().error) [[unlikely]] {
+            std::rethrow_exception(std::exchange(promise().error, nullptr));
+        }
+        return std::exchange(promise().yielded, element());
+    }
+
+    /// Whether await_resume() throws.
+    [[nodiscard]] bool has_failed() const noexcept {
+        return generator_->coroutine_ && promise().error;
+    }
+    /// Instead of await_resume(): leaves the element to a later next().
+    void discard() noexcept {}
+
+private:
+    friend async_generator;
+
+    [[nodiscard]] promise_type& promise() const noexcept {
+        return generator_->coroutine_.promise();
+    }
+
+    async_generator* generator_; // null when it is gone
+};
+
+template <class T>
+void async_generator<T>::destroy() noexcept {
+    if (const auto coroutine = std::exchange(coroutine_, nullptr)) {
+        if (void* const waiting = coroutine.promise().busy) {
+            static_cast<next_awaiter*>(waiting)->generator_ = nullptr;
+        }
+        coroutine.destroy();
+    }
+}
+
+namespace detail {
+
+template <class T>
+async_generator<T> async_generator_promise<T>::get_return_object() noexcept {
+    return async_generator<T>(std::coroutine_handle<async_generator_promise>::from_promise(*this));
+}
+
+} // namespace detail
+
+} // namespace coil

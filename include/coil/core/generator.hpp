@@ -1,0 +1,258 @@
+#pragma once
+
+#include <coil/core/config.hpp>
+#include <coil/core/frame_allocator.hpp>
+#include <coil/core/transfer.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+template <class Ref, class Value = void>
+class generator;
+
+/// `co_yield elements_of(range)` yields each of them. Of another generator of the same kind,
+/// without a step through this one for each: recursion costs the same at any depth.
+template <std::ranges::range Range>
+struct elements_of {
+    Range range;
+};
+template <class Range>
+elements_of(Range&&) -> elements_of<Range&&>;
+
+namespace detail {
+
+/// The promise of every generator that yields the same. Nested ones form a stack, of which the
+/// outermost knows the innermost, which is the one that runs.
+template <class Yielded>
+class generator_promise : public frame_allocated {
+    using handle = std::coroutine_handle<generator_promise>;
+    using pointer = std::add_pointer_t<Yielded>;
+
+public:
+    generator_promise() noexcept = default;
+    generator_promise(const generator_promise&) = delete;
+    generator_promise& operator=(const generator_promise&) = delete;
+
+    [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
+
+    class final_awaiter {
+    public:
+        [[nodiscard]] bool await_ready() const noexcept { return false; }
+        template <class P>
+        transfer await_suspend(std::coroutine_handle<P> self) const noexcept {
+            generator_promise& ended = self.promise();
+            if (ended.parent_) {
+                ended.root_->innermost_ = ended.parent_;
+                return transfer_to(ended.parent_);
+            }
+            return transfer_to_nobody();
+        }
+        void await_resume() const noexcept {}
+    };
+    [[nodiscard]] final_awaiter final_suspend() const noexcept { return {}; }
+
+    [[nodiscard]] std::suspend_always yield_value(Yielded value) noexcept {
+        root_->value_ = std::addressof(value);
+        return {};
+    }
+
+    /// A named object where the generator gives objects to be moved from: it gives a copy.
+    class copy_awaiter {
+        using object = std::remove_cvref_t<Yielded>;
+
+    public:
+        copy_awaiter(const object& value, pointer& shown) : copy_(value), shown_(shown) {}
+        [[nodiscard]] bool await_ready() const noexcept { return false; }
+        void await_suspend(std::coroutine_handle<>) noexcept { shown_ = std::addressof(copy_); }
+        void await_resume() const noexcept {}
+
+    private:
+        object copy_;
+        pointer& shown_;
+    };
+    [[nodiscard]] copy_awaiter yield_value(const std::remove_reference_t<Yielded>& value)
+        requires std::is_rvalue_reference_v<Yielded> &&
+                 std::constructible_from<std::remove_cvref_t<Yielded>,
+                                         const std::remove_reference_t<Yielded>&>
+    {
+        return copy_awaiter(value, root_->value_);
+    }
+
+    template <class Ref, class Value>
+    class nested_awaiter {
+    public:
+        nested_awaiter(generator<Ref, Value>&& inner, generator_promise& outer) noexcept
+            : inner_(std::move(inner)), outer_(outer) {}
+        [[nodiscard]] bool await_ready() const noexcept { return !inner_.coroutine_; }
+        transfer await_suspend(std::coroutine_handle<> self) noexcept {
+            generator_promise& promise = inner_.coroutine_.promise();
+            promise.root_ = outer_.root_;
+            promise.parent_ = self;
+            outer_.root_->innermost_ = inner_.coroutine_;
+            return transfer_to(inner_.coroutine_);
+        }
+        void await_resume() {
+            if (inner_.coroutine_ && inner_.coroutine_.promise().error_) {
+                std::rethrow_exception(std::move(inner_.coroutine_.promise().error_));
+            }
+        }
+
+    private:
+        generator<Ref, Value> inner_;
+        generator_promise& outer_;
+    };
+
+    template <class Ref, class Value>
+        requires std::same_as<typename generator<Ref, Value>::yielded, Yielded>
+    [[nodiscard]] auto yield_value(elements_of<generator<Ref, Value>&&> inner) noexcept {
+        return nested_awaiter<Ref, Value>(std::move(inner.range), *this);
+    }
+    template <std::ranges::input_range Range>
+        requires std::convertible_to<std::ranges::range_reference_t<Range>, Yielded>
+    [[nodiscard]] auto yield_value(elements_of<Range> each) {
+        using inner = generator<Yielded>;
+        return nested_awaiter<Yielded, void>(
+            [](std::ranges::iterator_t<Range> at, std::ranges::sentinel_t<Range> end) -> inner {
+                for (; at != end; ++at) {
+                    co_yield static_cast<Yielded>(*at);
+                }
+            }(std::ranges::begin(each.range), std::ranges::end(each.range)),
+            *this);
+    }
+
+    void unhandled_exception() {
+        if (!parent_) {
+            throw; // out of begin() or ++
+        }
+        error_ = std::current_exception();
+    }
+    void return_void() const noexcept {}
+
+    template <class A>
+    std::suspend_never await_transform(A&&) const noexcept {
+        static_assert(!std::same_as<A, A>, "a generator only computes and cannot co_await: make it "
+                                           "an async_generator");
+        return {};
+    }
+
+    void advance() { resume(innermost_ ? innermost_ : std::coroutine_handle<>(own())); }
+    [[nodiscard]] pointer value() const noexcept { return value_; }
+
+private:
+    [[nodiscard]] handle own() noexcept { return handle::from_promise(*this); }
+
+    generator_promise* root_ = this;
+    pointer value_ = nullptr;           // the outermost's
+    std::coroutine_handle<> innermost_; // the outermost's; null: itself
+    std::coroutine_handle<> parent_;    // null: it is the outermost
+    std::exception_ptr error_;
+};
+
+} // namespace detail
+
+/// A coroutine that computes a range, element by element, as the range is iterated over: C++23's
+/// std::generator, for C++20.
+///
+///     generator<int> primes(int limit) {
+///         for (int n = 2; n < limit; ++n)
+///             if (is_prime(n))
+///                 co_yield n;
+///     }
+///     for (int p : primes(100)) ...
+///
+/// An input range that can be moved and not copied, and iterated over once. `*it` gives a `Ref&&`,
+/// or with a second argument a `Ref`, which is then the reference type of a range of `Value`s. An
+/// exception that leaves the coroutine comes out of begin() or ++. Destroying the generator
+/// destroys the coroutine where it stands.
+///
+/// It is synchronous: a co_await inside does not compile; async_generator is for that. Threading:
+/// one thread at a time.
+template <class Ref, class Value>
+class [[nodiscard("a generator computes nothing until it is iterated over")]] generator
+    : public std::ranges::view_interface<generator<Ref, Value>> {
+    using value_t = std::conditional_t<std::is_void_v<Value>, std::remove_cvref_t<Ref>, Value>;
+    using reference_t = std::conditional_t<std::is_void_v<Value>, Ref&&, Ref>;
+
+public:
+    /// What a co_yield inside takes.
+    using yielded =
+        std::conditional_t<std::is_reference_v<reference_t>, reference_t, const reference_t&>;
+
+    class promise_type : public detail::generator_promise<yielded> {
+    public:
+        generator get_return_object() noexcept {
+            return generator(
+                std::coroutine_handle<detail::generator_promise<yielded>>::from_promise(*this));
+        }
+    };
+
+    generator(generator&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+    generator& operator=(generator other) noexcept {
+        std::swap(coroutine_, other.coroutine_);
+        return *this;
+    }
+    ~generator() {
+        if (coroutine_) {
+            coroutine_.destroy();
+        }
+    }
+
+    class iterator {
+    public:
+        using value_type = value_t;
+        using difference_type = std::ptrdiff_t;
+
+        iterator(iterator&& other) noexcept
+            : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+        iterator& operator=(iterator&& other) noexcept {
+            coroutine_ = std::exchange(other.coroutine_, nullptr);
+            return *this;
+        }
+
+        reference_t operator*() const
+            noexcept(std::is_nothrow_constructible_v<reference_t, yielded>) {
+            return static_cast<reference_t>(*coroutine_.promise().value());
+        }
+        iterator& operator++() {
+            coroutine_.promise().advance();
+            return *this;
+        }
+        void operator++(int) { ++*this; }
+        friend bool operator==(const iterator& i, std::default_sentinel_t) noexcept {
+            return i.coroutine_.done();
+        }
+
+    private:
+        friend generator;
+        using handle = std::coroutine_handle<detail::generator_promise<yielded>>;
+        explicit iterator(handle coroutine) noexcept : coroutine_(coroutine) {}
+
+        handle coroutine_;
+    };
+
+    /// Computes the first element. Once.
+    iterator begin() {
+        coroutine_.promise().advance();
+        return iterator(coroutine_);
+    }
+    [[nodiscard]] std::default_sentinel_t end() const noexcept { return std::default_sentinel; }
+
+private:
+    template <class>
+    friend class detail::generator_promise;
+    using handle = std::coroutine_handle<detail::generator_promise<yielded>>;
+    explicit generator(handle coroutine) noexcept : coroutine_(coroutine) {}
+
+    handle coroutine_;
+};
+
+} // namespace coil

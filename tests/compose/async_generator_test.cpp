@@ -1,0 +1,251 @@
+// async_generator: sequences that are waited for.
+
+#include "compose/combinations.hpp"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+using namespace coil;
+using namespace compose_test;
+using coil_test::pipe_pair;
+
+namespace {
+
+class AsyncGenerator : public ::testing::Test {
+protected:
+    listening_context ctx_;
+};
+
+async_generator<int> count_to(int last, std::chrono::nanoseconds each = 0ns) {
+    for (int i = 1; i <= last; ++i) {
+        if (each > 0ns) {
+            co_await sleep_for(each);
+        }
+        co_yield i;
+    }
+}
+
+TEST_F(AsyncGenerator, GivesOneElementAfterTheOther) {
+    auto main = []() -> task<int> {
+        int sum = 0;
+        auto quick = count_to(10);
+        while (auto n = co_await quick.next()) {
+            sum += *n;
+        }
+        EXPECT_FALSE(co_await quick.next()) << "the end remains the end";
+        auto slow = count_to(10, 100us);
+        while (auto n = co_await slow.next()) {
+            sum += *n;
+        }
+        co_return sum;
+    };
+    EXPECT_EQ(ctx_.run(main()), 110);
+}
+
+TEST_F(AsyncGenerator, ReferencesAndMoveOnlyElements) {
+    auto owners = []() -> async_generator<std::unique_ptr<int>> {
+        co_yield std::make_unique<int>(1);
+        co_await yield();
+        co_yield std::make_unique<int>(2);
+    };
+    auto references = [](std::vector<int>& all) -> async_generator<int&> {
+        for (int& n : all) {
+            co_await yield();
+            co_yield n;
+        }
+    };
+    std::vector<int> numbers{1, 2};
+    auto main = [](auto o, auto r, std::vector<int>& all) -> task<> {
+        auto values = o();
+        EXPECT_EQ(**(co_await values.next()), 1);
+        EXPECT_EQ(**(co_await values.next()), 2);
+        EXPECT_FALSE(co_await values.next());
+        auto named = r(all);
+        while (int* n = co_await named.next()) {
+            *n *= 10;
+        }
+    };
+    ctx_.run(main(owners, references, numbers));
+    EXPECT_EQ(numbers, (std::vector{10, 20}));
+}
+
+TEST_F(AsyncGenerator, G10_ElementsThatAreThereAtOnceDoNotGrowTheStack) {
+    auto main = []() -> task<int> {
+        int sum = 0;
+        auto all = count_to(coil_test::rounds(100'000, 10'000'000));
+        while (auto n = co_await all.next()) {
+            sum += *n % 2;
+        }
+        co_return sum;
+    };
+    EXPECT_EQ(ctx_.run(main()), coil_test::rounds(50'000, 5'000'000));
+}
+
+TEST_F(AsyncGenerator, OneBehindAnother) {
+    auto lines = [](int fd) -> async_generator<std::string> {
+        std::string line;
+        std::array<char, 3> buf{};
+        for (int n; (n = co_await io::read(fd, buf)) > 0;) {
+            for (int i = 0; i < n; ++i) {
+                if (buf.at(static_cast<std::size_t>(i)) == '\n') {
+                    co_yield std::exchange(line, {});
+                } else {
+                    line += buf.at(static_cast<std::size_t>(i));
+                }
+            }
+        }
+        if (!line.empty()) {
+            co_yield std::move(line);
+        }
+    };
+    auto longer = [](async_generator<std::string> all,
+                     std::size_t than) -> async_generator<std::string> {
+        while (auto line = co_await all.next()) {
+            if (line->size() > than) {
+                co_yield std::move(*line);
+            }
+        }
+    };
+    auto main = [](auto l, auto f) -> task<> {
+        pipe_pair p;
+        p.put("one\nthree\n\nfour\nx\nfifth");
+        p.out.reset();
+        auto all = f(l(p.in), 3);
+        std::vector<std::string> seen;
+        while (auto line = co_await all.next()) {
+            seen.push_back(*line);
+        }
+        EXPECT_EQ(seen, (std::vector<std::string>{"three", "four", "fifth"}));
+    };
+    ctx_.run(main(lines, longer));
+}
+
+TEST_F(AsyncGenerator, G12_ExceptionsComeOutOfNextOnce) {
+    auto throws = []() -> async_generator<int> {
+        co_yield 1;
+        co_await sleep_for(1us);
+        throw oops("enough");
+    };
+    auto main = [](auto f) -> task<> {
+        auto all = f();
+        EXPECT_TRUE(co_await all.next());
+        EXPECT_EQ(co_await complaint_of([](auto& g) -> task<> { co_await g.next(); }(all)),
+                  "enough");
+        EXPECT_FALSE(co_await all.next());
+        // As a child.
+        auto more = f();
+        EXPECT_EQ(co_await complaint_of([](auto& g) -> task<> {
+                      while (true) {
+                          co_await when_all(g.next(), yield());
+                      }
+                  }(more)),
+                  "enough");
+    };
+    ctx_.run(main(throws));
+}
+
+TEST_F(AsyncGenerator, G3_ItsTokenIsThatOfWhoeverWaits) {
+    auto waits_twice = []() -> async_generator<int> {
+        co_yield co_await sleep_for(1h);
+        co_yield co_await sleep_for(0s);
+    };
+    auto first = [](async_generator<int>& all) -> task<int> { co_return *(co_await all.next()); };
+    auto main = [](auto f, auto g) -> task<> {
+        auto all = f();
+        auto handle = spawn(g(all));
+        co_await yield();
+        handle.cancel();
+        EXPECT_EQ(co_await handle, -ECANCELED);
+        EXPECT_EQ(co_await all.next(), 0) << "nobody has cancelled this one";
+        auto more = f();
+        EXPECT_EQ(
+            co_await complaint_of([](auto& m) -> task<> { co_await timeout(m.next(), 1ms); }(more)),
+            timed_out_text);
+        EXPECT_EQ(*(co_await more.next()), -ECANCELED) << "what came too late is kept";
+        EXPECT_EQ(co_await shield(more.next()), 0);
+    };
+    ctx_.run(main(waits_twice, first));
+}
+
+TEST_F(AsyncGenerator, ALoserLosesNoElement) {
+    auto main = []() -> task<> {
+        auto all = count_to(50, 50us);
+        int expected = 0;
+        while (true) {
+            auto first = co_await when_any(yield(), all.next(), sleep_for(1us));
+            if (first.index == 1) {
+                const auto& element = std::get<1>(first.value);
+                if (!element) {
+                    break;
+                }
+                EXPECT_EQ(*element, ++expected);
+            } else if (auto element = co_await all.next()) {
+                EXPECT_EQ(*element, ++expected);
+            } else {
+                break;
+            }
+        }
+        EXPECT_EQ(expected, 50);
+    };
+    ctx_.run(main());
+}
+
+async_generator<int> holds(int& destroyed) {
+    const coil_test::on_destruction guard(destroyed);
+    co_yield 1;
+    co_await sleep_for(1h);
+    co_yield 2;
+}
+
+TEST_F(AsyncGenerator, G5_DestroyedWhereItStands) {
+    int destroyed = 0;
+    auto main = [](int& count) -> task<> {
+        {
+            const auto unused = holds(count);
+        }
+        EXPECT_EQ(count, 0) << "it had not begun";
+        {
+            auto used = holds(count);
+            EXPECT_EQ(co_await used.next(), 1);
+        }
+        EXPECT_EQ(count, 1);
+        // The consumer is destroyed while it waits.
+        auto all = holds(count);
+        {
+            auto waiting = [](auto& g) -> coil_test::manual {
+                co_await g.next();
+                co_await g.next();
+                ADD_FAILURE() << "went on";
+            };
+            const auto victim = waiting(all);
+            victim.start();
+            co_await yield();
+        }
+        EXPECT_EQ(count, 2);
+        EXPECT_FALSE(co_await all.next());
+    };
+    ctx_.run(main(destroyed));
+}
+
+TEST_F(AsyncGenerator, G5_AShutdownInTheMiddle) {
+    int destroyed = 0;
+    auto shared = std::make_shared<std::optional<async_generator<int>>>(holds(destroyed));
+    auto consumes = [](auto all) -> task<> {
+        co_await (*all)->next();
+        co_await (*all)->next();
+    };
+    auto as_child = [](int& count) -> task<> {
+        auto all = holds(count);
+        co_await all.next();
+        co_await when_any(all.next(), sleep_for(1h));
+    };
+    ctx_.context.co_spawn(consumes(std::move(shared)));
+    ctx_.context.co_spawn(as_child(destroyed));
+    ctx_.context.co_spawn(stops());
+    ctx_.context.run();
+    EXPECT_EQ(destroyed, 2);
+}
+
+} // namespace

@@ -1,0 +1,129 @@
+// signal_set: signals as something to wait for.
+
+#include "support/descriptors.hpp"
+#include "support/run.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+using namespace coil;
+using namespace std::chrono_literals;
+
+namespace {
+
+class SignalSet : public ::testing::Test {
+protected:
+    static void send(int signal) { ASSERT_EQ(::kill(::getpid(), signal), 0); }
+    static bool is_blocked(int signal) {
+        ::sigset_t now;
+        ::pthread_sigmask(SIG_BLOCK, nullptr, &now);
+        return ::sigismember(&now, signal) == 1;
+    }
+};
+
+TEST_F(SignalSet, GivesTheNumberOfASignal) {
+    const signal_set signals{SIGUSR1, SIGUSR2};
+    auto main = [](const signal_set& set) -> task<> {
+        send(SIGUSR1); // before
+        EXPECT_EQ(co_await set.next(), SIGUSR1);
+        auto later = []() -> task<> {
+            co_await sleep_for(1ms);
+            send(SIGUSR2);
+        };
+        co_spawn(later());
+        EXPECT_EQ(co_await set, SIGUSR2);
+        send(SIGUSR1);
+        send(SIGUSR2);
+        std::set<int> both{co_await set.next()};
+        both.insert(co_await set.next());
+        EXPECT_EQ(both, (std::set{SIGUSR1, SIGUSR2}));
+    };
+    coil::run(main(signals));
+}
+
+TEST_F(SignalSet, WakesASleepingContext) {
+    signal_set signals(SIGUSR1);
+    const pid_t waiter = ::gettid();
+    std::thread other([waiter] { // inherits the mask
+        coil_test::wait_until_asleep(waiter);
+        send(SIGUSR1);
+    });
+    auto main = [](const signal_set& set) -> task<int> { co_return co_await set; };
+    EXPECT_EQ(coil::run(main(signals)), SIGUSR1);
+    other.join();
+}
+
+TEST_F(SignalSet, G3_CancelledAndLimited_TheSignalIsNotLost) {
+    const signal_set signals{SIGUSR1};
+    auto waits = [](const signal_set& set) -> task<int> { co_return co_await set; };
+    auto main = [](auto w, const signal_set& set) -> task<> {
+        EXPECT_EQ(co_await timeout(set.next(), 1ms), -ECANCELED);
+        auto handle = spawn(w(set));
+        co_await yield();
+        handle.cancel();
+        EXPECT_EQ(co_await handle, -ECANCELED);
+        send(SIGUSR1);
+        // A loser that has one to give.
+        const auto first = co_await when_any(io::nop(), set.next());
+        EXPECT_EQ(first.index, 0U);
+        EXPECT_EQ(co_await timeout(set.next(), 1s), SIGUSR1);
+        EXPECT_EQ(co_await (io::nop() && timeout(set.next(), 1ms)), -ECANCELED);
+    };
+    coil::run(main(waits, signals));
+}
+
+TEST_F(SignalSet, OfSeveralThatWaitOneGetsIt) {
+    const signal_set signals{SIGUSR1};
+    auto main = [](const signal_set& set) -> task<> {
+        send(SIGUSR1);
+        auto [a, b] = co_await when_all(set.next(), timeout(set.next(), 5ms));
+        EXPECT_EQ(std::max<int>(a, b), SIGUSR1);
+        EXPECT_TRUE(std::min<int>(a, b) == -ECANCELED || std::min<int>(a, b) == -EAGAIN);
+    };
+    coil::run(main(signals));
+}
+
+TEST_F(SignalSet, TheMaskIsAsBeforeAndWhatWasNotTakenIsGone) {
+    ::sigset_t one;
+    ::sigemptyset(&one);
+    ::sigaddset(&one, SIGUSR2);
+    ::pthread_sigmask(SIG_BLOCK, &one, nullptr);
+    const auto before = coil_test::open_descriptors();
+    {
+        signal_set first{SIGUSR1, SIGUSR2};
+        signal_set second = std::move(first);
+        EXPECT_TRUE(is_blocked(SIGUSR1));
+        send(SIGUSR1); // its usual effect would be to end the program
+    }
+    EXPECT_EQ(coil_test::open_descriptors(), before);
+    EXPECT_FALSE(is_blocked(SIGUSR1));
+    EXPECT_TRUE(is_blocked(SIGUSR2)) << "it was not the set that blocked it";
+    ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+}
+
+TEST_F(SignalSet, WhatIsNoSignal) {
+    EXPECT_THROW(signal_set{-1}, std::system_error);
+    EXPECT_THROW((signal_set{SIGUSR1, 100'000}), std::system_error);
+    EXPECT_FALSE(is_blocked(SIGUSR1));
+}
+
+TEST_F(SignalSet, G5_DestroyedWhileSomebodyWaits) {
+    const signal_set signals{SIGUSR1};
+    auto waits = [](const signal_set& set) -> task<> { co_await set; };
+    io_context ctx;
+    ctx.co_spawn(waits(signals));
+    ctx.co_spawn([]() -> task<> {
+        co_await sleep_for(1ms);
+        this_context().stop();
+    }());
+    ctx.run();
+}
+
+} // namespace
