@@ -25,7 +25,6 @@
 
 #include <getopt.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 
 using namespace coil;
 
@@ -55,21 +54,8 @@ task<> deal_out(net::acceptor acceptor, runtime& contexts) {
     }
 }
 
-/// SIGINT and SIGTERM, kept from this thread and those that it starts.
-::sigset_t block_signals() {
-    ::sigset_t set;
-    ::sigemptyset(&set);
-    ::sigaddset(&set, SIGINT);
-    ::sigaddset(&set, SIGTERM);
-    ::sigprocmask(SIG_BLOCK, &set, nullptr);
-    return set;
-}
-
-/// Ends the run on a blocked signal, which arrives as data on a descriptor.
-task<> stop_on_signal(::sigset_t blocked, runtime& contexts) {
-    const int signals = ::signalfd(-1, &blocked, SFD_CLOEXEC);
-    ::signalfd_siginfo which;
-    co_await io::read(signals, {&which, sizeof which});
+task<> stop_on_signal(const signal_set& signals, runtime& contexts) {
+    co_await signals.next();
     contexts.stop();
 }
 
@@ -173,7 +159,7 @@ int main(int argc, char** argv) try {
         return 2;
     }
     allow_many_descriptors();
-    const ::sigset_t signals = block_signals();
+    const signal_set signals{SIGINT, SIGTERM}; // before there are threads
 
     runtime_options options;
     options.contexts = args->contexts;

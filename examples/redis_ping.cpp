@@ -35,7 +35,6 @@
 
 #include <getopt.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 
 using namespace coil;
 using namespace std::chrono_literals;
@@ -69,22 +68,9 @@ task<> serve(net::acceptor acceptor, runtime& contexts, std::vector<tally>& coun
     }
 }
 
-/// SIGINT and SIGTERM, kept from this thread and those that it starts.
-::sigset_t block_signals() {
-    ::sigset_t set;
-    ::sigemptyset(&set);
-    ::sigaddset(&set, SIGINT);
-    ::sigaddset(&set, SIGTERM);
-    ::sigprocmask(SIG_BLOCK, &set, nullptr);
-    return set;
-}
-
-/// Ends the program's run on a blocked signal, which arrives as data on a descriptor. The stop of
-/// one context of a runtime stops them all.
-task<> stop_on_signal(::sigset_t blocked) {
-    const int signals = ::signalfd(-1, &blocked, SFD_CLOEXEC);
-    ::signalfd_siginfo which;
-    co_await io::read(signals, {&which, sizeof which});
+/// Ends the program's run. The stop of one context of a runtime stops them all.
+task<> stop_on_signal(const signal_set& signals) {
+    co_await signals.next();
     this_context().stop();
 }
 
@@ -158,7 +144,7 @@ void print_stats(const char* whose, std::uint64_t requests, std::uint64_t enters
 }
 
 /// All on this thread.
-void run_one(const arguments& args, const io_context_options& options, ::sigset_t signals) {
+void run_one(const arguments& args, const io_context_options& options, const signal_set& signals) {
     tally counted;
     io_context context(options);
     net::acceptor acceptor{net::inet_address(args.port)};
@@ -172,7 +158,7 @@ void run_one(const arguments& args, const io_context_options& options, ::sigset_
     }
 }
 
-void run_many(const arguments& args, const io_context_options& options, ::sigset_t signals) {
+void run_many(const arguments& args, const io_context_options& options, const signal_set& signals) {
     std::vector<tally> counted(args.contexts);
     runtime_options all;
     all.contexts = args.contexts;
@@ -209,7 +195,7 @@ int main(int argc, char** argv) try {
         return 2;
     }
     allow_many_descriptors();
-    const ::sigset_t signals = block_signals();
+    const signal_set signals{SIGINT, SIGTERM}; // before there are threads
 
     io_context_options options;
     options.idle = args->idle;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "property/compose_steps.hpp"
 #include "property/eager_steps.hpp"
 #include "property/operations.hpp"
 #include "property/stream_steps.hpp"
@@ -13,27 +14,6 @@
 // What a task of a random program does, one step after the other.
 
 namespace property {
-
-/// The exception that programs throw; any other is a failure.
-struct planned : std::exception {};
-
-task<> body(world& w, random_source r, unsigned depth);
-
-/// Awaits, and swallows the exceptions that a program may meet.
-template <class Awaitable>
-task<> tolerate(world& w, Awaitable awaitable) {
-    const witness here(w);
-    await_probe probe(w);
-    try {
-        co_await std::move(awaitable);
-        probe.resumed();
-    } catch (const planned&) {
-        probe.resumed();
-    } catch (const std::system_error& e) {
-        probe.resumed();
-        EXPECT_EQ(e.code(), std::errc::operation_canceled);
-    }
-}
 
 inline task<> operation_step(world& w, random_source& r, unsigned) {
     std::optional<task<int>> awaiting;
@@ -350,7 +330,7 @@ inline constexpr std::array step_kinds{
     step_kind{6, &receive_all_step}, step_kind{4, &accept_stream_step},
     step_kind{4, &poll_stream_step}, step_kind{2, &tick_step},
     step_kind{5, &direct_step},      step_kind{4, &fixed_step},
-    step_kind{4, &stop_step},
+    step_kind{4, &stop_step},        step_kind{14, &together_step},
 };
 
 inline const step_kind& random_step(random_source& r) {

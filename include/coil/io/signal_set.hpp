@@ -64,7 +64,7 @@ public:
     /// co_await gives the number of the next signal, or −errno: -ECANCELED when the task was asked
     /// to stop, -EAGAIN when somebody else has taken the signal. An operation like those of
     /// coil::io: it may stand in chains and limits.
-    [[nodiscard]] io_awaitable<detail::signal_element> next() const noexcept {
+    io_awaitable<detail::signal_element> next() const noexcept {
         return io_awaitable<detail::signal_element>(detail::signal_element(fd_));
     }
     /// `co_await signals` is `co_await signals.next()`.

@@ -1,0 +1,39 @@
+#!/bin/bash
+# line_count counts what wc -l counts; a file that cannot be read ends it at once, whatever the others do.
+
+# shellcheck source=tests/examples/common.bash
+. "$(dirname "$0")/common.bash"
+need_example line_count
+
+expect_status 2 "$examples/line_count"
+expect_said '^usage: line_count FILE'
+
+cd "$tmp" || exit 1
+: >empty
+printf 'no newline' >short
+seq 100000 >many
+head -c 3000000 /dev/urandom >binary
+for files in "empty" "short" "many" "empty short many binary" "many many many"; do
+    # shellcheck disable=SC2086 # a list
+    "$examples/line_count" $files >ours || fail "line_count $files ended with $?"
+    # shellcheck disable=SC2086
+    wc -l $files | sed 's/^ *//' | cmp - ours || fail "line_count $files: $(<ours)"
+done
+
+# A hundred at once.
+files=()
+for ((i = 0; i < 100; i++)); do
+    seq "$((i * 37))" >"file $i"
+    files+=("file $i")
+done
+wc -l "${files[@]}" | sed 's/^ *//' >theirs
+"$examples/line_count" "${files[@]}" | cmp - theirs || fail "a hundred files"
+
+# Another waits for input that never comes: it is cancelled.
+mkfifo silent
+exec 7<>silent
+start failing "$examples/line_count" silent many missing silent
+ends "$pid"
+[[ $? == 1 ]] || fail "a missing file went unnoticed"
+[[ ! -s failing.out ]] || fail "it printed: $(<failing.out)"
+[[ $(<failing.err) == 'line_count: missing: No such file or directory' ]] || fail "it said: $(<failing.err)"
