@@ -24,7 +24,7 @@ graceful_ends() {
     ends "$server" || fail "graceful ended with $?: $(cat "$tmp/graceful.err")"
     [[ ! -s $tmp/graceful.err ]] || fail "graceful complained: $(cat "$tmp/graceful.err")"
     # shellcheck disable=SC2053 # a pattern
-    [[ $(tail -n 2 "$tmp/graceful.out") == "stopping: "$2" sessions"$'\n'"$1" ]] || fail "graceful said: $(cat "$tmp/graceful.out")"
+    [[ $(tail -n 2 "$tmp/graceful.out") == stopping:\ $2\ sessions$'\n'"$1" ]] || fail "graceful said: $(cat "$tmp/graceful.out")"
 }
 
 for signal in INT TERM; do
