@@ -98,7 +98,7 @@ TEST_F(Scope, SpawnedWhileTheJoinIsAboutToEnd) {
         };
         s.spawn(counts(count, 0us));
         auto handle = coil::spawn(joins(s, count));
-        while (count == 0) {
+        while (s.size() > 0) {
             co_await yield();
         }
         s.spawn(counts(count)); // it is woken already, and runs after this

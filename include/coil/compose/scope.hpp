@@ -117,6 +117,8 @@ public:
     template <class A>
         requires awaitable<detail::kept<A>>
     void spawn(A&& work) {
+        static_assert(detail::can_be_kept<A>, "what cannot be moved is given by its name: auto x = "
+                                              "eager(op); s.spawn(x)");
         static_assert(!is_named_task<A>, "a task is spawned once: write s.spawn(std::move(t)), or "
                                          "s.spawn(f()) directly");
         if constexpr (std::same_as<A, task<>>) {

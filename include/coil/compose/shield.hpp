@@ -95,6 +95,8 @@ private:
 template <class A>
     requires awaitable<detail::kept<A>>
 auto shield(A&& work) {
+    static_assert(detail::can_be_kept<A>, "what cannot be moved is given by its name: auto x = "
+                                          "eager(op); shield(x)");
     return shielded_awaitable<detail::kept<A>>(std::forward<A>(work));
 }
 

@@ -153,6 +153,7 @@ private:
 template <class A, class Rep, class Period>
     requires detail::limited_by_child<A>
 auto timeout(A&& work, std::chrono::duration<Rep, Period> limit) {
+    static_assert(detail::can_be_kept<A>, "what cannot be moved is given by its name");
     return limited_awaitable<detail::kept<A>>(std::forward<A>(work), detail::saturated_ns(limit),
                                               sleep_awaitable::from::now);
 }

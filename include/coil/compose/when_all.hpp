@@ -185,6 +185,9 @@ private:
 template <class... Awaitables>
     requires(awaitable<detail::kept<Awaitables>> && ...)
 auto when_all(Awaitables&&... awaitables) {
+    static_assert(
+        (detail::can_be_kept<Awaitables> && ...),
+        "what cannot be moved is given by its name: auto x = eager(op); when_all(x, ...)");
     using kept_tuple = std::tuple<detail::kept<Awaitables>...>;
     return when_all_awaitable<detail::kept<Awaitables>...>(
         kept_tuple(std::forward<Awaitables>(awaitables)...));

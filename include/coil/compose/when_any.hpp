@@ -141,6 +141,9 @@ template <class... Awaitables>
     requires(awaitable<detail::kept<Awaitables>> && ...)
 auto when_any(Awaitables&&... awaitables) {
     static_assert(sizeof...(Awaitables) > 0, "when_any() of nothing would wait for ever");
+    static_assert(
+        (detail::can_be_kept<Awaitables> && ...),
+        "what cannot be moved is given by its name: auto x = eager(op); when_any(x, ...)");
     using kept_tuple = std::tuple<detail::kept<Awaitables>...>;
     return when_any_awaitable<detail::kept<Awaitables>...>(
         kept_tuple(std::forward<Awaitables>(awaitables)...));

@@ -42,6 +42,10 @@ namespace detail {
 template <class A>
 using kept = std::conditional_t<std::is_lvalue_reference_v<A>, A, std::remove_cvref_t<A>>;
 
+/// Whether it can be kept so.
+template <class A>
+inline constexpr bool can_be_kept = std::is_constructible_v<kept<A>, A>;
+
 /// What of an await's result is kept for later: a value, a reference to a named object, or nothing.
 template <awaitable A>
 using stored_result = std::conditional_t<std::is_lvalue_reference_v<await_result_t<A>>,
