@@ -14,40 +14,44 @@
 
 namespace coil::detail {
 
-/// What a child is made of, where it stays.
-template <class Kept>
-struct child_seed {
-    child_group& group;
-    std::remove_reference_t<Kept>& awaitable;
+/// The children of a pack, which awaitables of different types may be. Like locals, the last one
+/// goes first: what several give back to the same queue is in its order again.
+template <class... Kept>
+class child_pack;
 
-    operator child<Kept>() const noexcept { // NOLINT: only for child_pack and child_array
-        return child<Kept>(group, awaitable);
-    }
+template <>
+class child_pack<> {
+public:
+    template <class Awaitables>
+    child_pack(child_group&, Awaitables&) noexcept {}
+    void start() const noexcept {}
 };
 
-/// The children of a pack, which awaitables of different types may be.
-template <class... Kept>
-class child_pack {
+template <class First, class... Rest>
+class child_pack<First, Rest...> {
 public:
-    child_pack(child_group& group, std::tuple<Kept...>& awaitables) noexcept
-        : child_pack(group, awaitables, std::index_sequence_for<Kept...>{}) {}
+    template <class... All>
+    child_pack(child_group& group, std::tuple<All...>& awaitables) noexcept
+        : first_(group, std::get<sizeof...(All) - sizeof...(Rest) - 1>(awaitables)),
+          rest_(group, awaitables) {}
 
     void start() noexcept {
-        std::apply([](auto&... each) noexcept { (each.start(), ...); }, children_);
+        first_.start();
+        rest_.start();
     }
 
     template <std::size_t I>
     [[nodiscard]] auto& get() noexcept {
-        return std::get<I>(children_);
+        if constexpr (I == 0) {
+            return first_;
+        } else {
+            return rest_.template get<I - 1>();
+        }
     }
 
 private:
-    template <std::size_t... I>
-    child_pack(child_group& group, std::tuple<Kept...>& awaitables,
-               std::index_sequence<I...>) noexcept
-        : children_(child_seed<Kept>{group, std::get<I>(awaitables)}...) {}
-
-    std::tuple<child<Kept>...> children_;
+    child<First> first_;
+    [[no_unique_address]] child_pack<Rest...> rest_;
 };
 
 /// The children of a range: any number, of one type, in one allocation.
@@ -68,7 +72,9 @@ public:
     child_array(const child_array&) = delete;
     child_array& operator=(const child_array&) = delete;
     ~child_array() {
-        std::destroy_n(children_, size_);
+        for (std::size_t i = size_; i > 0; --i) {
+            std::destroy_at(children_ + i - 1);
+        }
         allocator().deallocate(children_, size_);
     }
 
