@@ -189,6 +189,25 @@ task<int> deep(int depth) {
 
 TEST_F(WhenAll, G10_DepthDoesNotGrowTheStack) { EXPECT_EQ(ctx_.run(deep(50'000)), 50'000); }
 
+/// The same, but what is at the bottom waits.
+task<int> deep_wait(int depth) {
+    if (depth == 0) {
+        co_return co_await sleep_for(1h);
+    }
+    auto [n] = co_await when_all(deep_wait(depth - 1));
+    co_return n;
+}
+
+TEST_F(WhenAll, G3_CancelledAtTheBottomOfThousands) {
+    auto main = []() -> task<> {
+        auto handle = spawn(deep_wait(2000));
+        co_await sleep_for(5ms);
+        handle.cancel();
+        EXPECT_EQ(co_await handle, -ECANCELED);
+    };
+    ctx_.run(main());
+}
+
 TEST_F(WhenAll, MovedBeforeItIsAwaited) {
     auto main = []() -> task<int> {
         auto both = when_all(gives(1), io::nop(), gives_later(2));

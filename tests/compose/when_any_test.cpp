@@ -183,7 +183,7 @@ TEST_F(WhenAny, G4_ADescriptorOfALoserIsClosed) {
             const auto client = server.connect();
             // All of them have something to give.
             const auto first = co_await when_any(
-                io::nop(), io::accept(server.socket), io::socket(AF_UNIX, SOCK_STREAM),
+                yield(), io::accept(server.socket), io::socket(AF_UNIX, SOCK_STREAM),
                 io::openat(AT_FDCWD, "/dev/null", O_RDONLY) && io::nop(),
                 when_all(io::socket(AF_UNIX, SOCK_STREAM), io::nop()),
                 when_any(io::socket(AF_UNIX, SOCK_STREAM)),

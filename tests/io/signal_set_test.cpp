@@ -71,7 +71,7 @@ TEST_F(SignalSet, G3_CancelledAndLimited_TheSignalIsNotLost) {
         EXPECT_EQ(co_await handle, -ECANCELED);
         send(SIGUSR1);
         // A loser that has one to give.
-        const auto first = co_await when_any(io::nop(), set.next());
+        const auto first = co_await when_any(yield(), set.next());
         EXPECT_EQ(first.index, 0U);
         EXPECT_EQ(co_await timeout(set.next(), 1s), SIGUSR1);
         EXPECT_EQ(co_await (io::nop() && timeout(set.next(), 1ms)), -ECANCELED);
