@@ -151,11 +151,22 @@ void event_loop::gather() noexcept {
     return false;
 }
 
+/// Whether look_around() has seen more than the kernel's word that it has work to finish. The
+/// kernel lists the work first and raises the flag then, when the work may be done already: the
+/// flag may stand with nothing behind it until there is work again, and must not keep a context
+/// from sleeping.
+bool event_loop::is_true() noexcept {
+    if (!ring_->has_completions() && inbox_.empty()) {
+        enter(0, nullptr, 0);
+    }
+    return ring_->has_completions() || !inbox_.empty();
+}
+
 /// True as soon as there is something to do. The clock is not read when that is at once: between
 /// contexts that answer each other it would be most of what a turn takes.
 bool event_loop::spin(std::int64_t until_ns) noexcept {
     ++metrics_.spins;
-    if (look_around()) {
+    if (look_around() && is_true()) {
         lap_if_due(meter_, *this);
         return true;
     }
@@ -163,7 +174,7 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     meter_.lap(now);
     const std::int64_t limit = std::min(until_ns, now + idle_.limit().count());
     do {
-        if (look_around()) {
+        if (look_around() && is_true()) {
             meter_.resume(now); // not read again: whoever is waited for would wait for that
             return true;
         }
@@ -284,7 +295,9 @@ void event_loop::run() {
     struct ending {
         event_loop& loop;
         ~ending() {
-            loop.seated_ = false;
+            if (std::exchange(loop.seated_, false)) {
+                loop.release(); // from take_seat()
+            }
             loop.running_.store(false);
         }
     };
@@ -332,6 +345,7 @@ void event_loop::turn_until_done() try {
     }
 } catch (...) {
     shut_down();
+    stop_requested_ = false;
     throw;
 }
 

@@ -81,6 +81,7 @@ void event_loop::discard_mail() noexcept {
     event_loop* const outer = std::exchange(current_loop, this);
     std::swap(root_list::removed_on_this_thread, roots_removed_);
     shut_down();
+    stop_requested_ = false; // by a destructor: there is nothing left that it could stop
     publish();
     std::swap(root_list::removed_on_this_thread, roots_removed_);
     current_loop = outer;
@@ -89,7 +90,11 @@ void event_loop::discard_mail() noexcept {
 std::uint64_t event_loop::load() const noexcept {
     const std::uint64_t received = received_roots_.get();
     const std::uint64_t sent = sent_roots_.load(std::memory_order_relaxed);
-    return metrics_.tasks.get() + (sent > received ? sent - received : 0);
+    // What the others see is as old as the last turn. A task that gives out work sees its own.
+    const std::uint64_t tasks = on_owner_thread()
+                                    ? roots_.inserted() - root_list::removed_on_this_thread
+                                    : metrics_.tasks.get();
+    return tasks + (sent > received ? sent - received : 0);
 }
 
 void event_loop::close_ring() noexcept {

@@ -17,6 +17,13 @@ io_context::~io_context() {
     }
 }
 
+void io_context::run() {
+    if (thread_.joinable()) {
+        throw std::logic_error("coil: io_context::run() called between start() and join()");
+    }
+    loop_.run();
+}
+
 void io_context::start() {
     if (thread_.joinable()) {
         throw std::logic_error("coil: io_context::start() called again before join()");
@@ -27,9 +34,10 @@ void io_context::start() {
             detail::name_this_thread(options_.name);
         }
         try {
-            run();
+            loop_.run();
         } catch (...) {
             thread_error_ = std::current_exception();
+            loop_.discard_mail(); // whoever joins what never started learns it
         }
     };
     try {

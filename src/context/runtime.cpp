@@ -47,7 +47,18 @@ runtime::runtime(runtime_options options)
     }
 }
 
-runtime::~runtime() = default;
+runtime::~runtime() {
+    // While all of them are there: destructors of what never started may spawn on any.
+    for (bool more = true; more;) {
+        more = false;
+        for (const auto& context : contexts_) {
+            context->loop().discard_mail();
+        }
+        for (const auto& context : contexts_) {
+            more = more || context->loop().has_mail();
+        }
+    }
+}
 
 void runtime::check_may_block() {
     if (detail::current_loop != nullptr) {
@@ -63,53 +74,78 @@ void runtime::run() {
         if (running_) {
             throw std::logic_error("coil: runtime::run() called while the runtime runs already");
         }
-        begin();
+        begin(false);
     }
     run_rounds();
 }
 
-void runtime::begin() noexcept {
+void runtime::begin(bool until_stopped) noexcept {
     running_ = true;
+    until_stopped_ = until_stopped;
+    ++run_;
     if (stopping_) {
-        for (const auto& context : contexts_) {
-            context->stop();
-        }
+        stop_contexts();
+    }
+}
+
+void runtime::stop_contexts() noexcept {
+    for (const auto& context : contexts_) {
+        context->stop();
     }
 }
 
 void runtime::run_rounds() {
+    std::exception_ptr error;
     do {
         run_round();
-    } while (!ends());
-    if (std::exception_ptr error = std::exchange(error_, nullptr)) {
+    } while (!ends(error));
+    if (error) {
         std::rethrow_exception(error);
     }
 }
 
 /// False when tasks have come that no context has looked at: another round.
-bool runtime::ends() noexcept {
-    const std::lock_guard lock(life_);
-    for (const auto& context : contexts_) {
-        if (!stopping_ && context->loop().has_mail()) {
-            return false;
+bool runtime::ends(std::exception_ptr& error) noexcept {
+    std::unique_lock lock(life_);
+    if (!stopping_) {
+        for (const auto& context : contexts_) {
+            if (context->loop().has_mail()) {
+                return false;
+            }
         }
+    } else {
+        lock.unlock(); // destructors of what never started may call stop()
+        for (const auto& context : contexts_) {
+            context->loop().forget_stop();
+            context->loop().discard_mail();
+        }
+        lock.lock();
     }
     for (const auto& context : contexts_) {
         // What a stop has done to contexts that had ended before is void, so that the next run()
         // starts with all of them stopped or none.
         context->loop().forget_stop();
-        if (stopping_) {
-            context->loop().discard_mail();
-        }
     }
+    error = std::exchange(error_, nullptr);
     running_ = false;
     stopping_ = false;
+    ended_.notify_all();
     return true;
+}
+
+/// What block_on() waits for is done. When its run has been over for a while, that is nobody's
+/// business.
+void runtime::end_run(std::uint64_t number) noexcept {
+    const std::lock_guard lock(life_);
+    if (running_ && run_ == number && !std::exchange(stopping_, true)) {
+        stop_contexts();
+    }
 }
 
 /// Until it is over for all contexts together, or each has been stopped.
 void runtime::run_round() noexcept {
-    quiescence_.begin(static_cast<unsigned>(contexts_.size()));
+    // One seat more, which nobody leaves, keeps them together until a stop.
+    quiescence_.begin(static_cast<unsigned>(contexts_.size()) + (until_stopped_ ? 1 : 0));
     for (const auto& context : contexts_) {
         context->loop().take_seat();
     }
@@ -163,11 +199,8 @@ void runtime::fail() noexcept {
 void runtime::stop() noexcept {
     // The lock also keeps ends(), and so the runtime's owner, waiting until this is done with it.
     const std::lock_guard lock(life_);
-    if (std::exchange(stopping_, true) || !running_) {
-        return;
-    }
-    for (const auto& context : contexts_) {
-        context->stop();
+    if (!std::exchange(stopping_, true) && running_) {
+        stop_contexts();
     }
 }
 

@@ -40,7 +40,7 @@ public:
 
 protected:
     ring_attachment() noexcept = default;
-    ~ring_attachment() = default;
+    virtual ~ring_attachment() = default;
 
 private:
     friend class event_loop;
@@ -233,6 +233,7 @@ private:
     void look() noexcept;
     void gather() noexcept;
     bool look_around() noexcept;
+    bool is_true() noexcept;
     bool spin(std::int64_t until_ns) noexcept;
     void park(std::int64_t until_ns) noexcept;
     void unpark() noexcept;

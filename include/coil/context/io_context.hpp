@@ -7,6 +7,7 @@
 #include <coil/core/task.hpp>
 #include <coil/core/with_stop_token.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <exception>
 #include <thread>
@@ -36,7 +37,10 @@ class io_context {
 public:
     /// Throws std::system_error when no ring can be had; the message says why and what to do.
     io_context() : io_context(io_context_options{}) {}
-    explicit io_context(unsigned entries) : io_context(with_entries(entries)) {}
+    /// A ring of so many entries, as any integer.
+    template <std::integral Number>
+    explicit io_context(Number entries)
+        : io_context(with_entries(detail::checked_number<unsigned>(entries))) {}
     explicit io_context(io_context_options options);
     ~io_context();
     io_context(const io_context&) = delete;
@@ -61,7 +65,7 @@ public:
 
     /// Runs on the calling thread until no task is left, nor an eager operation in flight, or
     /// stop() was called. A stop() that came before counts: run() then shuts down at once.
-    void run() { loop_.run(); }
+    void run();
 
     /// Runs on a thread of its own, also while there is nothing to do, until stop() or join(). At
     /// most once until join().
@@ -69,6 +73,14 @@ public:
     /// Lets the thread of start() finish the tasks that there are, and waits for it to end; returns
     /// at once when there is none. Rethrows what made run() fail on it.
     void join();
+
+    /// Calls `f` on the context's thread, in the order of the calls of each thread that posts. What
+    /// leaves it as an exception goes to on_unhandled_exception. Any thread; a shutdown destroys
+    /// what was not called.
+    template <std::invocable F>
+    void post(F f) {
+        co_spawn(call(std::move(f)));
+    }
 
     /// Makes run() return, after a shutdown. Any thread; also from a coroutine of this context.
     /// Between start() and join() once is as good as often: what is left over ends with join().
@@ -86,6 +98,12 @@ public:
     [[nodiscard]] detail::event_loop& loop() noexcept { return loop_; }
 
 private:
+    template <class F>
+    static task<> call(F f) {
+        f();
+        co_return;
+    }
+
     static io_context_options with_entries(unsigned entries) {
         io_context_options options;
         options.entries = entries;

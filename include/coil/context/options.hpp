@@ -2,13 +2,29 @@
 
 #include <coil/context/idle_policy.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace coil {
+
+namespace detail {
+
+/// For constructors that take a number: an int variable in braces would not do otherwise.
+template <std::integral To, std::integral From>
+To checked_number(From number) {
+    if (!std::in_range<To>(number)) {
+        throw std::invalid_argument("coil: a number of contexts or entries is out of range");
+    }
+    return static_cast<To>(number);
+}
+
+} // namespace detail
 
 namespace uring {
 class kernel;

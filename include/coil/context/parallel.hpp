@@ -49,6 +49,9 @@ public:
         }
         stop();
     }
+    [[nodiscard]] bool has_failed() const noexcept {
+        return failed_.load(std::memory_order_relaxed);
+    }
     /// When all have been joined.
     void rethrow() const {
         if (error_) {
@@ -91,8 +94,12 @@ task<> spread(std::vector<task<T>> tasks, Spawn spawn, Take take) {
     const stop_at_end guard(group);
     std::vector<join_handle<T>> handles;
     handles.reserve(tasks.size());
-    for (task<T>& each : tasks) {
-        handles.push_back(spawn(in_group(std::move(each), group)));
+    try {
+        for (task<T>& each : tasks) {
+            handles.push_back(spawn(in_group(std::move(each), group)));
+        }
+    } catch (...) {
+        group->fail(std::current_exception()); // those that have started are waited for
     }
     tasks.clear();
     const auto stop = [&group]() noexcept { group->stop(); };
@@ -102,7 +109,10 @@ task<> spread(std::vector<task<T>> tasks, Spawn spawn, Take take) {
             if constexpr (std::is_void_v<T>) {
                 co_await handle;
             } else {
-                take(co_await handle);
+                T value = co_await handle;
+                if (!group->has_failed()) {
+                    take(std::move(value));
+                }
             }
         } catch (...) {
             group->fail(std::current_exception()); // of `take`, or of a context that stopped

@@ -26,6 +26,8 @@ public:
     ~move_awaiter() {
         if (queued_) [[unlikely]] {
             target_.withdraw(*this, waiter_); // destroyed on its way
+        } else if (posted_) [[unlikely]] {
+            end_with_misuse("a coroutine is destroyed while it moves to another context");
         }
     }
 
@@ -50,9 +52,11 @@ public:
         waiter_ = waiter;
         deliver = [](queue_node& node, event_loop& loop) noexcept {
             auto& self = static_cast<move_awaiter&>(node);
+            self.posted_ = false;
             self.queued_ = true;
             loop.settle(self.root_, self, self.waiter_);
         };
+        posted_ = true;
         target_.post(*this); // and it may be gone
     }
 
@@ -77,7 +81,8 @@ private:
     event_loop& target_;
     promise_base* root_ = nullptr;
     std::coroutine_handle<> waiter_; // unless it is a root
-    bool queued_ = false;
+    bool posted_ = false;            // in the target's inbox
+    bool queued_ = false;            // in its ready queue
 };
 
 } // namespace detail
@@ -92,6 +97,11 @@ private:
 /// Threading: everything before it happens before everything after it. What belongs to the context
 /// that is left stays there and must not be awaited from elsewhere: eager operations, multishot
 /// streams and direct descriptors. Plain descriptors and join handles move freely.
+///
+/// While it is away it is no work of the context that it left, whose run() may return meanwhile;
+/// coil::run() and block_on() wait for it wherever it is. Coroutines of other kinds that await
+/// tasks must not be destroyed while one of these moves, nor be awaited by a task of the context
+/// that is left: nobody knows the root of their tree.
 ///
 /// Cancellation: a stop request does not keep it from moving. A shutdown of `ctx` destroys a task
 /// that is on its way to it; a context must outlive whatever moves to it.

@@ -11,13 +11,14 @@ namespace coil {
 namespace detail {
 
 template <class T>
-task<T> run_then_stop(task<T> work) {
+task<T> run_then_stop(task<T> work, io_context& context) {
     struct stopper {
-        stopper() noexcept = default;
+        explicit stopper(io_context& c) noexcept : context(c) {}
         stopper(const stopper&) = delete;
-        ~stopper() { this_context().stop(); }
+        ~stopper() { context.stop(); }
+        io_context& context;
     };
-    const stopper at_end;
+    const stopper at_end(context);
     co_return co_await std::move(work);
 }
 
@@ -33,7 +34,8 @@ task<T> run_then_stop(task<T> work) {
 template <class T>
 T run(task<T> main, io_context_options options = {}) {
     io_context context(std::move(options));
-    join_handle<T> result = context.spawn(detail::run_then_stop(std::move(main)));
+    join_handle<T> result = context.spawn(detail::run_then_stop(std::move(main), context));
+    context.loop().hold(); // the task may be away, on another context
     context.run();
     return result.get();
 }

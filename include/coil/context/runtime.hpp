@@ -8,7 +8,10 @@
 #include <coil/core/task.hpp>
 #include <coil/core/with_stop_token.hpp>
 
+#include <concepts>
+#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -48,7 +51,10 @@ class runtime {
 public:
     /// Throws std::system_error when no ring can be had.
     runtime() : runtime(runtime_options{}) {}
-    explicit runtime(unsigned contexts) : runtime(with_contexts(contexts)) {}
+    /// So many contexts, as any integer.
+    template <std::integral Number>
+    explicit runtime(Number contexts)
+        : runtime(with_contexts(detail::checked_number<unsigned>(contexts))) {}
     explicit runtime(runtime_options options);
     ~runtime();
     runtime(const runtime&) = delete;
@@ -79,9 +85,10 @@ public:
     /// Rethrows what made a context fail. Once at a time; then again.
     void run();
 
-    /// Runs `work` and gives its value or throws its exception. When run() is active on another
-    /// thread, it only waits for the result. Otherwise it runs the contexts until `work` is done,
-    /// and then stops: tasks that are not done are destroyed, as by coil::run().
+    /// Runs `work` and gives its value or throws its exception. When run() or another block_on() is
+    /// active on another thread, it only waits for the result. Otherwise it runs the contexts until
+    /// `work` is done, and then stops: tasks that are not done are destroyed, as by coil::run(),
+    /// those of other calls of block_on() too.
     template <class T>
     T block_on(task<T> work);
 
@@ -101,16 +108,18 @@ private:
     }
 
     [[nodiscard]] io_context& next() { return *contexts_[dispatcher_(*this) % contexts_.size()]; }
-    void begin() noexcept;
+    void begin(bool until_stopped) noexcept;
+    void end_run(std::uint64_t number) noexcept;
+    void stop_contexts() noexcept;
     void run_rounds();
     void run_round() noexcept;
     void run_context(std::size_t i) noexcept;
     void fail() noexcept;
-    [[nodiscard]] bool ends() noexcept;
+    [[nodiscard]] bool ends(std::exception_ptr& error) noexcept;
     static void check_may_block();
 
     template <class T>
-    static task<T> then_stop(task<T> work, runtime& all);
+    static task<T> then_end(task<T> work, runtime& all, std::uint64_t run);
 
     const dispatcher_function dispatcher_;
     detail::quiescence quiescence_;
@@ -119,33 +128,39 @@ private:
     std::mutex life_; // of what follows
     bool running_ = false;
     bool stopping_ = false;
+    bool until_stopped_ = false; // a run that does not end by itself
+    std::uint64_t run_ = 0;      // the number of the last one that began
+    std::condition_variable ended_;
     std::exception_ptr error_;
 };
 
 template <class T>
-task<T> runtime::then_stop(task<T> work, runtime& all) {
-    struct stopper {
-        explicit stopper(runtime& r) noexcept : all(r) {}
-        stopper(const stopper&) = delete;
-        ~stopper() { all.stop(); }
+task<T> runtime::then_end(task<T> work, runtime& all, std::uint64_t run) {
+    struct ender {
+        ender(runtime& r, std::uint64_t n) noexcept : all(r), number(n) {}
+        ender(const ender&) = delete;
+        ~ender() { all.end_run(number); }
         runtime& all;
+        std::uint64_t number;
     };
-    const stopper at_end(all);
+    const ender at_end(all, run);
     co_return co_await std::move(work);
 }
 
 template <class T>
 T runtime::block_on(task<T> work) {
     check_may_block();
+    io_context& home = next();
     std::unique_lock lock(life_);
+    ended_.wait(lock, [this] { return !running_ || !stopping_; });
     if (running_) {
-        join_handle<T> result = spawn(std::move(work)); // before run() can decide to end
+        join_handle<T> result = home.spawn(std::move(work)); // before run() can decide to end
         lock.unlock();
         return result.get();
     }
-    begin();
+    join_handle<T> result = home.spawn(then_end(std::move(work), *this, run_ + 1));
+    begin(true); // the task may be away, on a context of somebody else
     lock.unlock();
-    join_handle<T> result = spawn(then_stop(std::move(work), *this));
     run_rounds();
     return result.get();
 }
