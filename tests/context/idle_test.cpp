@@ -2,8 +2,10 @@
 
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
+#include "support/kernels.hpp"
 #include "support/run.hpp"
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -97,6 +99,24 @@ TEST_P(IdlePolicy, AnotherThreadWakesIt) {
 
 INSTANTIATE_TEST_SUITE_P(Every, IdlePolicy, testing::ValuesIn(policies),
                          [](const auto& each) { return std::string(each.param.name); });
+
+TEST(Idle, G8_AKernelThatSaysForEverThatItHasWorkDoesNotKeepAContextAwake) {
+    auto script = std::make_shared<coil_test::scripted_kernel::script>();
+    script->stuck_flags = coil::uring::sq_flag::taskrun;
+    std::uint64_t read = 0;
+    script->on_submit = [&](const coil::uring::sqe& entry) { read = entry.user_data; };
+    script->on_wait = [&] { script->post(read, 1); };
+    io_context_options options;
+    options.idle = idle_policy::spin(50us);
+    options.make_kernel = coil_test::scripted_kernel::factory(script);
+    io_context context(options);
+    auto reads = []() -> task<int> {
+        char c;
+        co_return co_await io::read(0, {&c, 1});
+    };
+    EXPECT_EQ(coil_test::run_on(context, reads()), 1);
+    EXPECT_EQ(context.metrics().parks, 1U);
+}
 
 TEST(Idle, G8_ASecondOfWaitingTakesNoCpuTimeWithAnyPolicy) {
     if (coil_test::sanitized) {

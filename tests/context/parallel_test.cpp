@@ -157,4 +157,46 @@ TEST_F(Parallel, G5_AtAShutdown) {
     rt.run();
 }
 
+TEST_F(Parallel, G12_AReductionThatThrowsIsNotCalledAgain) {
+    runtime rt(2);
+    std::vector<task<int>> tasks;
+    auto value = [](int i) -> task<int> { co_return i; };
+    for (int i = 0; i < 10; ++i) {
+        tasks.push_back(value(i));
+    }
+    int calls = 0;
+    auto throws = [&calls](int, int) -> int {
+        ++calls;
+        throw std::runtime_error("no sum");
+    };
+    EXPECT_THROW(rt.block_on(parallel(rt, std::move(tasks), throws)), std::runtime_error);
+    EXPECT_EQ(calls, 1);
+}
+
+TEST_F(Parallel, G12_WhenNotAllCanBeStartedTheOthersHaveEnded) {
+    int dispatched = 0;
+    runtime_options options;
+    options.contexts = 2;
+    options.dispatcher = [&](const runtime&) -> std::size_t {
+        return dispatched++ == 5 ? throw std::runtime_error("no more") : 1;
+    };
+    runtime rt(options);
+    std::atomic<int> alive{0};
+    auto waits = [&]() -> task<> {
+        ++alive;
+        co_await sleep_for(1h);
+        --alive;
+    };
+    std::vector<task<>> tasks;
+    for (int i = 0; i < 10; ++i) {
+        tasks.push_back(waits());
+    }
+    auto starts = [&]() -> task<> {
+        EXPECT_THROW(co_await parallel(rt, std::move(tasks)), std::runtime_error);
+        EXPECT_EQ(alive, 0);
+    };
+    rt.context(0).co_spawn(starts());
+    rt.run();
+}
+
 } // namespace

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <latch>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <pthread.h>
@@ -504,6 +506,168 @@ TEST_F(Runtime, G5_AJoinerOfAnotherContextHearsOfTheStop) {
     rt.context(0).co_spawn(stop(rt));
     rt.run();
     EXPECT_THROW(handle.get(), std::system_error);
+}
+
+/// Says where it is destroyed.
+struct at_destruction {
+    explicit at_destruction(std::function<void()> f) : call(std::move(f)) {}
+    at_destruction(at_destruction&& other) noexcept : call(std::exchange(other.call, {})) {}
+    ~at_destruction() {
+        if (call) {
+            call();
+        }
+    }
+    std::function<void()> call;
+};
+
+task<> holds(at_destruction) { co_return; }
+
+TEST_F(Runtime, G5_DestructorsOfWhatNeverStartedMayStopAndSpawn) {
+    for (const bool runs : {false, true}) {
+        int destroyed = 0;
+        {
+            runtime rt(2);
+            for (int i = 0; i < 4; ++i) {
+                rt.co_spawn(holds(at_destruction([&] {
+                    ++destroyed;
+                    rt.stop();
+                    rt.co_spawn(holds(at_destruction([&] { ++destroyed; })));
+                })));
+            }
+            rt.stop();
+            if (runs) {
+                rt.run();
+            }
+        }
+        EXPECT_EQ(destroyed, 8);
+    }
+}
+
+TEST_F(Runtime, G5_AStopDuringBlockOnEndsIt) {
+    auto travels = [](runtime& rt) -> task<> {
+        for (std::size_t i = 0;; ++i) {
+            co_await resume_on(rt.context(i % rt.size()));
+        }
+    };
+    for (int i = 0; i < 50; ++i) {
+        runtime rt(2);
+        std::thread stopper([&] {
+            std::this_thread::yield();
+            rt.stop();
+        });
+        EXPECT_THROW(rt.block_on(travels(rt)), std::system_error);
+        stopper.join();
+    }
+}
+
+TEST_F(Runtime, BlockOn_WaitsForATaskThatIsAway) {
+    io_context elsewhere;
+    elsewhere.start();
+    auto there_and_back = [](io_context& other, bool back) -> task<int> {
+        io_context& home = this_context();
+        co_await resume_on(other);
+        if (back) {
+            co_await resume_on(home);
+        }
+        co_return 7;
+    };
+    runtime rt(2);
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(rt.block_on(there_and_back(elsewhere, i % 2 == 0)), 7);
+        EXPECT_EQ(coil::run(there_and_back(elsewhere, i % 2 == 0)), 7);
+    }
+    auto innocent = []() -> task<int> { co_return 1; };
+    EXPECT_EQ(elsewhere.spawn(innocent()).get(), 1); // it was not stopped
+    elsewhere.stop();
+    elsewhere.join();
+}
+
+TEST_F(Runtime, ADispatcherThatThrowsLeavesItAsItWas) {
+    bool throws = true;
+    runtime_options options = with_contexts(2);
+    options.dispatcher = [&](const runtime&) -> std::size_t {
+        return throws ? throw std::runtime_error("no context today") : 0;
+    };
+    runtime rt(options);
+    auto one = []() -> task<int> { co_return 1; };
+    EXPECT_THROW(rt.block_on(one()), std::runtime_error);
+    throws = false;
+    EXPECT_EQ(rt.block_on(one()), 1);
+    rt.run();
+}
+
+TEST_F(Runtime, LeastLoadedCountsWhatATaskGivesOut) {
+    runtime_options options = with_contexts(4);
+    options.dispatcher = least_loaded();
+    runtime rt(options);
+    std::array<std::atomic<int>, 4> here{};
+    auto work = [](runtime& all, std::array<std::atomic<int>, 4>& counts) -> task<> {
+        ++counts[index_of(all, this_context())];
+        co_return;
+    };
+    auto gives_out = [&]() -> task<> {
+        for (int i = 0; i < 400; ++i) {
+            rt.co_spawn(work(rt, here));
+        }
+        co_return;
+    };
+    rt.context(0).co_spawn(gives_out());
+    rt.run();
+    EXPECT_LT(here[0], 200); // the others end theirs meanwhile
+}
+
+TEST_F(Runtime, ContextsCanBeUsedByThemselvesAfterAStop) {
+    runtime rt(2);
+    auto stops = [&]() -> task<> {
+        rt.stop();
+        co_return;
+    };
+    rt.co_spawn(stops());
+    rt.run();
+    rt.context(0).run();
+    rt.context(1).run();
+}
+
+TEST_F(Runtime, AnyIntegerSaysHowMany) {
+    const int n = 2;
+    EXPECT_EQ(runtime{n}.size(), 2U);
+    EXPECT_THROW(runtime{-1}, std::invalid_argument);
+    EXPECT_NO_THROW(io_context{n});
+}
+
+TEST(Context, G9_PostCallsOnItsThread) {
+    io_context context;
+    context.start();
+    std::vector<int> order;
+    std::thread::id where;
+    for (int i = 0; i < 100; ++i) {
+        context.post([&order, &where, i] {
+            order.push_back(i);
+            where = std::this_thread::get_id();
+        });
+    }
+    context.join();
+    ASSERT_EQ(order.size(), 100U);
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+    EXPECT_NE(where, std::this_thread::get_id());
+}
+
+TEST(Context, WhoJoinsATaskOfAThreadThatFailedHearsOfIt) {
+    io_context_options options;
+    options.cpu_affinity = 4000; // no machine has so many
+    io_context context(options);
+    auto nothing = []() -> task<> { co_return; };
+    join_handle<> joined = context.spawn(nothing());
+    context.start();
+    EXPECT_THROW(joined.get(), std::system_error);
+    EXPECT_THROW(context.join(), std::system_error);
+}
+
+TEST(Context, RunBetweenStartAndJoinIsRefused) {
+    io_context context;
+    context.start();
+    EXPECT_THROW(context.run(), std::logic_error);
+    context.join();
 }
 
 } // namespace

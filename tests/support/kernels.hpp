@@ -137,6 +137,8 @@ public:
                                  coil::uring::feature::ext_arg | coil::uring::feature::single_mmap |
                                  coil::uring::feature::cqe_skip;
         unsigned most_per_enter = ~0U;
+        /// Flags of the submission ring that stay set, whatever is behind them.
+        std::uint32_t stuck_flags = 0;
         std::chrono::nanoseconds now{1'000'000'000};
         std::deque<cqe> posted;
 
@@ -255,6 +257,7 @@ private:
         } else {
             sq_[flags] |= coil::uring::sq_flag::cq_overflow;
         }
+        sq_[flags] |= script_->stuck_flags;
     }
 
     std::shared_ptr<script> script_;
