@@ -141,6 +141,7 @@ function(coil_add_fault_tests room seeds)
                 --gtest_filter=-Depth.*:Idle.*:TimerWheel.*)
         set_tests_properties(faults.${room}.seed_${seed} PROPERTIES
             LABELS faults
+            TIMEOUT 150 # run.bash gives up before, and says which test it was
             ENVIRONMENT_MODIFICATION "COIL_TEST_LONG=unset:") # many seeds are worth more than long runs of one
     endforeach()
 endfunction()

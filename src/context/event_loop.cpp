@@ -155,7 +155,7 @@ void event_loop::gather() noexcept {
 /// kernel lists the work first and raises the flag then, when the work may be done already: the
 /// flag may stand with nothing behind it until there is work again, and must not keep a context
 /// from sleeping.
-bool event_loop::is_true() noexcept {
+bool event_loop::something_came() noexcept {
     if (!ring_->has_completions() && inbox_.empty()) {
         enter(0, nullptr, 0);
     }
@@ -166,7 +166,7 @@ bool event_loop::is_true() noexcept {
 /// contexts that answer each other it would be most of what a turn takes.
 bool event_loop::spin(std::int64_t until_ns) noexcept {
     ++metrics_.spins;
-    if (look_around() && is_true()) {
+    if (look_around() && something_came()) {
         lap_if_due(meter_, *this);
         return true;
     }
@@ -174,7 +174,7 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     meter_.lap(now);
     const std::int64_t limit = std::min(until_ns, now + idle_.limit().count());
     do {
-        if (look_around() && is_true()) {
+        if (look_around() && something_came()) {
             meter_.resume(now); // not read again: whoever is waited for would wait for that
             return true;
         }

@@ -233,7 +233,7 @@ private:
     void look() noexcept;
     void gather() noexcept;
     bool look_around() noexcept;
-    bool is_true() noexcept;
+    bool something_came() noexcept;
     bool spin(std::int64_t until_ns) noexcept;
     void park(std::int64_t until_ns) noexcept;
     void unpark() noexcept;

@@ -61,10 +61,13 @@ public:
 
     /// Owner, awake: everything there is, oldest first.
     [[nodiscard]] Node* take_all() noexcept {
-        // While the line of the head comes. A node of a frame is in its first line, and what
-        // resuming it needs in the next ones.
         const auto* const first =
             reinterpret_cast<const char*>(head_.load(std::memory_order_relaxed));
+        if (first == nullptr) {
+            return nullptr;
+        }
+        // While the line of the head comes. A node of a frame is in its first line, and what
+        // resuming it needs in the next ones.
         prefetch_to_write(first);
         prefetch_to_write(first + 64);
         prefetch_to_write(first + 128);
