@@ -151,6 +151,12 @@ void io_wait::arrange_submission() noexcept {
             needs_a_look ||
             (!is_hard && (one_by_one_ || failure_goes_unnoticed(*entry) ||
                           (is_command(*entry) && may_be_refused(*entry, loop().ring()))));
+        if (is_limited(*entry)) {
+            // A limit that expires while a worker is about to wait by poll is told that it is too
+            // late, and the call then waits for ever.
+            entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
+            entry->next->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
+        }
         by_worker = by_worker || may_need_a_worker(*entry);
         ring_entry* const following = entry->next;
         if (following == nullptr || is_limit(*following)) {

@@ -524,7 +524,7 @@ task<> holds(at_destruction) { co_return; }
 
 TEST_F(Runtime, G5_DestructorsOfWhatNeverStartedMayStopAndSpawn) {
     for (const bool runs : {false, true}) {
-        int destroyed = 0;
+        std::atomic<int> destroyed{0};
         {
             runtime rt(2);
             for (int i = 0; i < 4; ++i) {

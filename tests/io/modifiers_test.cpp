@@ -207,9 +207,12 @@ TEST_F(Modifiers, DrainNeverReachesTheKernel_ForceAsyncDoes) {
         EXPECT_EQ(co_await io::force_async(io::drain(io::nop())), 0);
         EXPECT_EQ(co_await io::force_async(timeout(io::nop(), 1h)), 0);
         EXPECT_EQ(co_await io::force_async(io::nop() && io::nop()), 0);
+        // Not what a limit inside a chain must be able to end.
+        EXPECT_EQ(co_await (io::force_async(timeout(io::nop(), 1h)) && io::nop()), 0);
+        EXPECT_EQ(co_await io::force_async(timeout(io::nop(), 1h) && io::nop()), 0);
     };
     run_on(ctx, main());
-    EXPECT_EQ(forced, 5);
+    EXPECT_EQ(forced, 6);
 }
 
 TEST_F(Modifiers, ForceAsyncGivesTheSameResults) {

@@ -40,7 +40,7 @@ public:
 
 protected:
     ring_attachment() noexcept = default;
-    virtual ~ring_attachment() = default;
+    ~ring_attachment() = default;
 
 private:
     friend class event_loop;

@@ -101,7 +101,7 @@ protected:
     static constexpr int wait = 1;
 
     multishot_source() noexcept : io_wait(true) {}
-    virtual ~multishot_source() = default;
+    ~multishot_source() = default;
 
     virtual int prepare(uring::sqe& request) noexcept = 0;
     virtual bool arrived(multishot_result& /*r*/) noexcept { return true; }

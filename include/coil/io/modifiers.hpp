@@ -48,7 +48,8 @@ namespace io {
 
 /// Gives an operation to one of the kernel's workers at once (IOSQE_ASYNC) instead of trying it in
 /// place first: for calls that are known to take long in the kernel (a large buffered read that is
-/// not cached) and would keep the context from its other work.
+/// not cached) and would keep the context from its other work. A call that has a limit inside a
+/// chain is tried in place all the same: the kernel's limit may miss what a worker has begun.
 template <ring_operation Op>
 auto force_async(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,
