@@ -62,9 +62,10 @@ task<> serve(net::acceptor acceptor, tally& counted) {
 }
 
 task<> serve(net::acceptor acceptor, runtime& contexts, std::vector<tally>& counted) {
-    for (std::size_t i = 0; net::socket peer = co_await acceptor.accept();
-         i = (i + 1) % contexts.size()) {
-        contexts.context(i).co_spawn(session(std::move(peer), counted[i]));
+    std::size_t next = 0;
+    while (net::socket peer = co_await acceptor.accept()) {
+        contexts.context(next).co_spawn(session(std::move(peer), counted[next]));
+        next = (next + 1) % contexts.size();
     }
 }
 
