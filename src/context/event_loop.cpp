@@ -136,25 +136,9 @@ void event_loop::gather() noexcept {
     meter_.resume(now);
 }
 
-/// Some looks, which take less than reading the clock twice. True as soon as there is something to
-/// do.
-[[gnu::always_inline]] inline bool event_loop::look_around() noexcept {
-    constexpr int looks = 128;
-    for (int i = 0; i < looks; ++i) {
-        if (ring_->has_completions() || ring_->needs_enter() || !inbox_.empty()) {
-            return true;
-        }
-        if (i % 8 == 7) {
-            spin_pause();
-        }
-    }
-    return false;
-}
-
-/// Whether look_around() has seen more than the kernel's word that it has work to finish. The
-/// kernel lists the work first and raises the flag then, when the work may be done already: the
-/// flag may stand with nothing behind it until there is work again, and must not keep a context
-/// from sleeping.
+/// Whether there is more than the kernel's word that it has work to finish. The kernel lists the
+/// work first and raises the flag then, when the work may be done already: the flag may stand with
+/// nothing behind it until there is work again, and must not keep a context from sleeping.
 bool event_loop::something_came() noexcept {
     if (!ring_->has_completions() && inbox_.empty()) {
         enter(0, nullptr, 0);
@@ -162,11 +146,23 @@ bool event_loop::something_came() noexcept {
     return ring_->has_completions() || !inbox_.empty();
 }
 
+/// Some looks, between two readings of the clock. True as soon as there is something to do.
+[[gnu::always_inline]] inline bool event_loop::look_around() noexcept {
+    constexpr int looks = 16;
+    for (int i = 0; i < looks; ++i) {
+        if (ring_->has_completions() || ring_->needs_enter() || !inbox_.empty()) {
+            return something_came();
+        }
+        spin_pause();
+    }
+    return false;
+}
+
 /// True as soon as there is something to do. The clock is not read when that is at once: between
 /// contexts that answer each other it would be most of what a turn takes.
 bool event_loop::spin(std::int64_t until_ns) noexcept {
     ++metrics_.spins;
-    if (look_around() && something_came()) {
+    if (look_around()) {
         lap_if_due(meter_, *this);
         return true;
     }
@@ -174,7 +170,7 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     meter_.lap(now);
     const std::int64_t limit = std::min(until_ns, now + idle_.limit().count());
     do {
-        if (look_around() && something_came()) {
+        if (look_around()) {
             meter_.resume(now); // not read again: whoever is waited for would wait for that
             return true;
         }
@@ -437,11 +433,11 @@ void event_loop::adapt_budget(std::int64_t now) noexcept {
 }
 
 void event_loop::deliver_inbox() noexcept {
-    if (inbox_.empty()) {
+    queue_node* node = inbox_.take_all();
+    if (node == nullptr) {
         return;
     }
     mail_pays_ = true;
-    queue_node* node = inbox_.take_all();
     std::uint64_t nodes = 0;
     while (node != nullptr) {
         queue_node* following = node->next;

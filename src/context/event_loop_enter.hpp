@@ -90,7 +90,8 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
 /// For those who read it on other threads: what would cost too much to write as it changes.
 inline void event_loop::publish() noexcept {
     metrics_.tasks_started.set(roots_.inserted());
-    metrics_.tasks.set(roots_.inserted() - root_list::removed_on_this_thread);
+    metrics_.tasks.set(tasks());
+    balance_.set(tasks() - received_roots_); // one word: never received, and not counted
     metrics_.in_flight.set(in_flight_);
     metrics_.timers.set(timers_.size());
     metrics_.back_pressure_waits.set(waited_);

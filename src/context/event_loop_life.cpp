@@ -87,14 +87,13 @@ void event_loop::discard_mail() noexcept {
     current_loop = outer;
 }
 
+/// What the others see is as old as the last turn. A task that gives out work sees its own.
 std::uint64_t event_loop::load() const noexcept {
-    const std::uint64_t received = received_roots_.get();
-    const std::uint64_t sent = sent_roots_.load(std::memory_order_relaxed);
-    // What the others see is as old as the last turn. A task that gives out work sees its own.
-    const std::uint64_t tasks = on_owner_thread()
-                                    ? roots_.inserted() - root_list::removed_on_this_thread
-                                    : metrics_.tasks.get();
-    return tasks + (sent > received ? sent - received : 0);
+    const std::uint64_t balance = on_owner_thread() ? tasks() - received_roots_ : balance_.get();
+    // Without an order between the two, what was received may not have been sent yet.
+    const auto load =
+        static_cast<std::int64_t>(balance + sent_roots_.load(std::memory_order_relaxed));
+    return load > 0 ? static_cast<std::uint64_t>(load) : 0;
 }
 
 void event_loop::close_ring() noexcept {

@@ -88,6 +88,13 @@ void runtime::begin(bool until_stopped) noexcept {
     }
 }
 
+/// By whoever holds the lock.
+void runtime::request_stop() noexcept {
+    if (!std::exchange(stopping_, true) && running_) {
+        stop_contexts();
+    }
+}
+
 void runtime::stop_contexts() noexcept {
     for (const auto& context : contexts_) {
         context->stop();
@@ -116,7 +123,6 @@ bool runtime::ends(std::exception_ptr& error) noexcept {
     } else {
         lock.unlock(); // destructors of what never started may call stop()
         for (const auto& context : contexts_) {
-            context->loop().forget_stop();
             context->loop().discard_mail();
         }
         lock.lock();
@@ -137,8 +143,8 @@ bool runtime::ends(std::exception_ptr& error) noexcept {
 /// business.
 void runtime::end_run(std::uint64_t number) noexcept {
     const std::lock_guard lock(life_);
-    if (running_ && run_ == number && !std::exchange(stopping_, true)) {
-        stop_contexts();
+    if (running_ && run_ == number) {
+        request_stop();
     }
 }
 
@@ -199,9 +205,7 @@ void runtime::fail() noexcept {
 void runtime::stop() noexcept {
     // The lock also keeps ends(), and so the runtime's owner, waiting until this is done with it.
     const std::lock_guard lock(life_);
-    if (!std::exchange(stopping_, true) && running_) {
-        stop_contexts();
-    }
+    request_stop();
 }
 
 } // namespace coil

@@ -124,6 +124,19 @@ TEST_F(Runtime, LeastLoadedAvoidsWhoIsBusy) {
     rt.run();
 }
 
+TEST_F(Runtime, LoadCountsWhatThisTurnReceived) {
+    runtime rt(1);
+    std::uint64_t seen = 0;
+    auto look = [&]() -> task<> {
+        std::thread([&] { seen = rt.context(0).load(); }).join();
+        co_return;
+    };
+    rt.co_spawn(look());
+    rt.co_spawn([]() -> task<> { co_await yield(); }());
+    rt.run();
+    EXPECT_EQ(seen, 2U);
+}
+
 TEST_F(Runtime, LeastLoadedCountsWhatIsOnItsWay) {
     runtime_options options = with_contexts(4);
     options.dispatcher = least_loaded();

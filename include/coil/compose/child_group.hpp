@@ -43,9 +43,7 @@ public:
             if (left_ == 0) {
                 loop_->withdraw(static_cast<ready_node&>(*this), waiter_);
             }
-            if (error_) {
-                report_aside(std::move(error_));
-            }
+            report_error();
         }
     }
 
@@ -99,8 +97,11 @@ public:
             std::rethrow_exception(std::exchange(error_, nullptr));
         }
     }
-    [[nodiscard]] std::exception_ptr take_error() noexcept {
-        return std::exchange(error_, nullptr);
+    /// Instead of rethrow().
+    void report_error() noexcept {
+        if (error_) {
+            report_aside(std::exchange(error_, nullptr));
+        }
     }
 
 private:

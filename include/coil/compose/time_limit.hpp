@@ -61,7 +61,7 @@ public:
         disarm();
         group_.resumed();
         if (outcome_ != outcome::in_time) {
-            report_error();
+            group_.report_error();
             if (outcome_ == outcome::no_memory) {
                 throw std::bad_alloc();
             }
@@ -77,7 +77,7 @@ public:
     void discard() noexcept {
         disarm();
         group_.resumed();
-        report_error();
+        group_.report_error();
     }
 
 private:
@@ -93,11 +93,6 @@ private:
     void disarm() noexcept {
         if (armed()) {
             group_.loop().disarm(*this);
-        }
-    }
-    void report_error() noexcept {
-        if (std::exception_ptr error = group_.take_error()) {
-            report_aside(std::move(error));
         }
     }
 

@@ -63,9 +63,7 @@ public:
     /// Instead of await_resume(): nobody wants the result.
     void discard() noexcept {
         group_.resumed();
-        if (std::exception_ptr error = group_.take_error()) {
-            report_aside(std::move(error));
-        }
+        group_.report_error();
     }
 
 protected:

@@ -232,8 +232,8 @@ private:
     [[nodiscard]] std::int64_t next_deadline() noexcept;
     void look() noexcept;
     void gather() noexcept;
-    bool look_around() noexcept;
-    bool something_came() noexcept;
+    [[nodiscard]] bool something_came() noexcept;
+    [[nodiscard]] bool look_around() noexcept;
     bool spin(std::int64_t until_ns) noexcept;
     void park(std::int64_t until_ns) noexcept;
     void unpark() noexcept;
@@ -250,6 +250,10 @@ private:
     void cancel_everything(std::uint32_t at_most) noexcept;
     void shut_down() noexcept;
     void end_what_no_frame_owns() noexcept;
+    /// Owner: how many top-level tasks it has.
+    [[nodiscard]] std::uint64_t tasks() const noexcept {
+        return roots_.inserted() - root_list::removed_on_this_thread;
+    }
     /// A stream that no task waits for is nobody's work.
     [[nodiscard]] bool has_work() const noexcept {
         return !roots_.empty() || in_flight_ > multishots_ || !queued_.empty();
@@ -273,10 +277,11 @@ private:
     ring_attachment* attachments_ = nullptr;
     std::uint16_t buffer_group_ = 0;
     live_metrics metrics_;
-    std::uint64_t waited_ = 0;        // of which back_pressure_waits is what others see
-    counter received_roots_;          // of sent_roots_
-    std::uint64_t roots_removed_ = 0; // root_list::removed_on_this_thread, while it does not run
-    std::uint64_t woken_by_node_ = 0; // wake-ups since the inbox was delivered, by what is in it
+    std::uint64_t waited_ = 0;         // of which back_pressure_waits is what others see
+    std::uint64_t received_roots_ = 0; // of sent_roots_
+    counter balance_;                  // tasks() - received_roots_, as last published
+    std::uint64_t roots_removed_ = 0;  // root_list::removed_on_this_thread, while it does not run
+    std::uint64_t woken_by_node_ = 0;  // wake-ups since the inbox was delivered, by what is in it
 
     // Idle.
     idle_policy idle_;

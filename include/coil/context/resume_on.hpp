@@ -24,9 +24,9 @@ public:
     move_awaiter(const move_awaiter&) = delete;
     move_awaiter& operator=(const move_awaiter&) = delete;
     ~move_awaiter() {
-        if (queued_) [[unlikely]] {
+        if (place_ == place::ready_queue) [[unlikely]] {
             target_.withdraw(*this, waiter_); // destroyed on its way
-        } else if (posted_) [[unlikely]] {
+        } else if (place_ == place::inbox) [[unlikely]] {
             end_with_misuse("a coroutine is destroyed while it moves to another context");
         }
     }
@@ -52,21 +52,19 @@ public:
         waiter_ = waiter;
         deliver = [](queue_node& node, event_loop& loop) noexcept {
             auto& self = static_cast<move_awaiter&>(node);
-            self.posted_ = false;
-            self.queued_ = true;
+            self.place_ = place::ready_queue;
             loop.settle(self.root_, self, self.waiter_);
         };
-        posted_ = true;
+        place_ = place::inbox;
         target_.post(*this); // and it may be gone
     }
 
-    void await_resume() noexcept {
-        if (waiter_) {
-            queued_ = false;
-        }
-    }
+    void await_resume() noexcept { place_ = place::nowhere; }
 
 private:
+    /// Of the target's, where this node is. A root's own node is not followed.
+    enum class place : unsigned char { nowhere, inbox, ready_queue };
+
     /// Nobody but a shutdown destroys a root, which clears the queue of its node first.
     template <class P>
     void send_root(P& promise) noexcept {
@@ -81,8 +79,7 @@ private:
     event_loop& target_;
     promise_base* root_ = nullptr;
     std::coroutine_handle<> waiter_; // unless it is a root
-    bool posted_ = false;            // in the target's inbox
-    bool queued_ = false;            // in its ready queue
+    place place_ = place::nowhere;
 };
 
 } // namespace detail

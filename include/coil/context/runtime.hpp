@@ -110,6 +110,7 @@ private:
     [[nodiscard]] io_context& next() { return *contexts_[dispatcher_(*this) % contexts_.size()]; }
     void begin(bool until_stopped) noexcept;
     void end_run(std::uint64_t number) noexcept;
+    void request_stop() noexcept;
     void stop_contexts() noexcept;
     void run_rounds();
     void run_round() noexcept;
