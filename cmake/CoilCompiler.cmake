@@ -23,7 +23,9 @@ function(coil_own_target target)
         -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion
         -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wold-style-cast -Wundef
         -Wimplicit-fallthrough -Wdouble-promotion -Wformat=2
-        $<$<CXX_COMPILER_ID:Clang>:-Wshadow -Wextra-semi -Wthread-safety -Wunreachable-code-aggressive>
+        $<$<CXX_COMPILER_ID:Clang>:-Wextra-semi -Wthread-safety -Wunreachable-code-aggressive>
+        # Where files are compiled together, it would warn of each other's unnamed namespaces.
+        $<$<AND:$<CXX_COMPILER_ID:Clang>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>>:-Wshadow>
         # Google Benchmark's macros count with __COUNTER__.
         $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_GREATER_EQUAL:${CMAKE_CXX_COMPILER_VERSION},22>>:-Wno-c2y-extensions>
         # GCC takes a protected destructor for accessible where the class has a friend; clang checks it.

@@ -7,6 +7,7 @@ option(COIL_INSTALL "Create the install target" ${PROJECT_IS_TOP_LEVEL})
 option(COIL_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 option(COIL_ALLOW_GCC12 "Build with GCC 12 although it miscompiles coroutines" OFF)
 set(COIL_SANITIZE "" CACHE STRING "Sanitizers for everything in this build tree, as in -fsanitize=")
+option(COIL_BUILD_MODELS "Build the tests that play models of threads with relacy" ON)
 set(COIL_TEST_TIMEOUT 60 CACHE STRING "Seconds after which one test has failed")
 
 if(PROJECT_IS_TOP_LEVEL)

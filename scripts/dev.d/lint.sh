@@ -73,28 +73,34 @@ check_rooms() {
     return "$bad"
 }
 
-# clang-tidy on each source; headers are read with the sources that include them. A file that was clean is not read
-# again until it, a header it includes, or .clang-tidy has changed (--all: read all the same).
+# clang-tidy on all sources, those of a target many at a time; headers are read with the sources that include them. What was
+# clean is not read again until it, a header it includes, or .clang-tidy has changed (--all: read all the same).
 check_tidy() {
-    local all=$1 done_dir=build/lint/tidy
+    local all=$1 done_dir=build/lint/tidy version config configs
+    version=$(tidy_version)
     rm -f build/lint/build.ninja # nothing else would notice new files
+    configs=$(our_files .clang-tidy '*/.clang-tidy')
+    # It looks for its configuration from where a source is, and the files that include many are in build/lint.
+    for config in $configs; do
+        mkdir -p "build/lint/$(dirname "$config")" && cp "$config" "build/lint/$config" || return 1
+    done
     # The tests' precompiled headers must be of the compiler that the reader is made of.
-    CXX=clang++-$clang_tools configure lint &&
+    CXX=clang++-$version configure lint &&
         ninja -C build/lint coil_test_headers coil_uring_test_headers >build/log/build-lint.log || return 1
     [[ $all == yes ]] && rm -rf "$done_dir"
     mkdir -p "$done_dir"
     # shellcheck disable=SC2016
-    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json | grep -v '/build/lint/' | sort -u |
-        xargs -r -n 1 -P "$(jobs_at_once)" bash -c '
+    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json | grep -v '/cmake_pch\.' | sort -u |
+        configs=$configs xargs -r -n 1 -P "$(jobs_at_once)" bash -c '
             source=${2#"$PWD"/} stamp=build/lint/tidy/${source//\//_}
             # shellcheck disable=SC2046
-            if [[ -e $stamp && -z $(find .clang-tidy tests/.clang-tidy $(<"$stamp") -newer "$stamp" 2>&1) ]]; then
+            if [[ -e $stamp && -z $(find $configs $(<"$stamp") -newer "$stamp" 2>&1) ]]; then
                 exit
             fi
             touch "$stamp.begun"
             said=$("$0" -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option "$source" 2>&1)
             status=$?
-            said=$(grep -vE "^[0-9]+ warnings? .*generated|^[0-9]+ warnings? generated" <<<"$said")
+            said=$(grep -vE "^[0-9]+ warnings? .*generated|^\[[0-9]+/[0-9]+\] " <<<"$said")
             if ((status == 0)) && [[ -z $said ]]; then
                 "$1" -std=c++20 -Iinclude -Itests -w -MM "$source" | sed "s/^[^:]*://; s/\\\\//g" >"$stamp"
                 touch -r "$stamp.begun" "$stamp"
@@ -103,7 +109,7 @@ check_tidy() {
                 status=1
             fi
             rm "$stamp.begun"
-            exit "$status"' "clang-tidy-$clang_tools" "$CXX"
+            exit "$status"' "clang-tidy-$version" "$CXX"
 }
 
 check_scripts() {
@@ -114,9 +120,10 @@ check_scripts() {
 dev_lint() {
     local all=no
     [[ ${1:-} != --all ]] || all=yes
-    need build test lint
+    need build test
     want model
     need_compiler
+    need lint
     check "format (.clang-format)" check_format
     check "headers stand alone" check_headers
     check "rooms include only what is below them" check_rooms
@@ -126,6 +133,7 @@ dev_lint() {
 }
 
 dev_format() {
+    need_compiler
     need lint
     clang_format -i
 }

@@ -4,7 +4,7 @@
 
 newest_clang=22
 oldest_clang=17
-clang_tools=19
+clang_tools=19 # clang-format, whose taste changes with its version, and the oldest clang-tidy
 
 declare -A brings=(
     [cmake]=cmake [ninja-build]=ninja
@@ -24,7 +24,7 @@ packages_of() {
         demo) echo netcat-openbsd redis-tools redis-server liburing-dev python3 ;;
         bench) echo libbenchmark-dev liburing-dev libuv1-dev libasio-dev netcat-openbsd redis-server redis-tools python3 ;;
         bench_peers) echo fio ;;
-        lint) echo "clang-format-$clang_tools" "clang-tidy-$clang_tools" shellcheck git ;;
+        lint) echo "clang-format-$clang_tools" "clang-tidy-$(tidy_version)" shellcheck git ;;
         chroot) echo debootstrap ;;
         *) die "no group of packages is called '$1'" ;;
     esac
@@ -148,6 +148,16 @@ compiler_packages() {
     fi
 }
 
+# The compiler's own version where there is one: a newer clang-tidy is much faster. After need_compiler.
+tidy_version() {
+    if [[ -n $clang_major ]] && ((clang_major > clang_tools)) &&
+        { have "clang-tidy-$clang_major" || apt_knows "clang-tidy-$clang_major"; }; then
+        echo "$clang_major"
+    else
+        echo "$clang_tools"
+    fi
+}
+
 # Sets and exports CXX: the environment's, else the one chosen before, else the newest clang to be had.
 need_compiler() {
     local memory=build/log/compiler package
@@ -203,10 +213,10 @@ choose_compiler() {
 }
 
 dev_setup() {
-    need build test demo bench lint
+    need build test demo bench
     want model
     want bench_peers
     need_compiler
-    need sanitizers
+    need sanitizers lint
     say "everything is installed; the compiler is $CXX"
 }

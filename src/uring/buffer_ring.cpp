@@ -12,7 +12,7 @@
 namespace coil::uring {
 namespace {
 
-std::string explain(int error, unsigned group, unsigned entries, bool incremental) {
+std::string why_no_ring(int error, unsigned group, unsigned entries, bool incremental) {
     const std::string what =
         "coil::uring::buffer_ring: group " + std::to_string(group) + " was refused: ";
     switch (error) {
@@ -40,7 +40,7 @@ std::string explain(int error, unsigned group, unsigned entries, bool incrementa
 buffer_ring::buffer_ring(ring& r, unsigned group, unsigned entries, bool incremental) {
     if (const int error = setup(r, group, entries, incremental); error != 0)
         throw std::system_error(-error, std::generic_category(),
-                                explain(-error, group, entries, incremental));
+                                why_no_ring(-error, group, entries, incremental));
 }
 
 buffer_ring::buffer_ring(buffer_ring&& other) noexcept

@@ -10,7 +10,7 @@
 namespace coil::uring {
 namespace {
 
-std::string_view explain(int error, unsigned slots) noexcept {
+std::string_view why_no_buffers(int error, unsigned slots) noexcept {
     if (error != EINVAL)
         return {};
     return slots == 0 || slots > registered_buffers::max_slots
@@ -22,7 +22,8 @@ std::string_view explain(int error, unsigned slots) noexcept {
 
 registered_buffers::registered_buffers(ring& r, unsigned slots) {
     if (const int error = setup(r, slots); error != 0)
-        detail::registration::refused("registered_buffers", slots, -error, explain(-error, slots));
+        detail::registration::refused("registered_buffers", slots, -error,
+                                      why_no_buffers(-error, slots));
 }
 
 int registered_buffers::setup(ring& r, unsigned slots) noexcept {

@@ -13,7 +13,7 @@
 namespace coil::uring {
 namespace {
 
-std::string explain(int error, unsigned slots) {
+std::string why_no_files(int error, unsigned slots) {
     ::rlimit limit{};
     switch (error) {
     case EINVAL:
@@ -31,7 +31,8 @@ std::string explain(int error, unsigned slots) {
 
 registered_files::registered_files(ring& r, unsigned slots) {
     if (const int error = setup(r, slots); error != 0)
-        detail::registration::refused("registered_files", slots, -error, explain(-error, slots));
+        detail::registration::refused("registered_files", slots, -error,
+                                      why_no_files(-error, slots));
 }
 
 int registered_files::setup(ring& r, unsigned slots) noexcept {

@@ -6,7 +6,7 @@
 namespace coil::uring::detail {
 namespace {
 
-std::string_view explain(int error) noexcept {
+std::string_view why_refused(int error) noexcept {
     switch (error) {
     case EBUSY:
         return "a ring can have one at a time, and there is one";
@@ -26,7 +26,7 @@ void registration::refused(std::string_view type, unsigned slots, int error,
     std::string sentence = "coil::uring::";
     sentence.append(type);
     sentence.append(": a table of ").append(std::to_string(slots)).append(" slots was refused: ");
-    sentence.append(cause.empty() ? explain(error) : cause);
+    sentence.append(cause.empty() ? why_refused(error) : cause);
     throw std::system_error(error, std::generic_category(), sentence);
 }
 

@@ -192,7 +192,7 @@ TEST_F(AsyncGenerator, ALoserLosesNoElement) {
     ctx_.run(main());
 }
 
-async_generator<int> holds(int& destroyed) {
+async_generator<int> held_numbers(int& destroyed) {
     const coil_test::on_destruction guard(destroyed);
     co_yield 1;
     co_await sleep_for(1h);
@@ -203,16 +203,16 @@ TEST_F(AsyncGenerator, G5_DestroyedWhereItStands) {
     int destroyed = 0;
     auto main = [](int& count) -> task<> {
         {
-            const auto unused = holds(count);
+            const auto unused = held_numbers(count);
         }
         EXPECT_EQ(count, 0) << "it had not begun";
         {
-            auto used = holds(count);
+            auto used = held_numbers(count);
             EXPECT_EQ(co_await used.next(), 1);
         }
         EXPECT_EQ(count, 1);
         // The consumer is destroyed while it waits.
-        auto all = holds(count);
+        auto all = held_numbers(count);
         {
             auto waiting = [](auto& g) -> coil_test::manual {
                 co_await g.next();
@@ -231,13 +231,13 @@ TEST_F(AsyncGenerator, G5_DestroyedWhereItStands) {
 
 TEST_F(AsyncGenerator, G5_AShutdownInTheMiddle) {
     int destroyed = 0;
-    auto shared = std::make_shared<std::optional<async_generator<int>>>(holds(destroyed));
+    auto shared = std::make_shared<std::optional<async_generator<int>>>(held_numbers(destroyed));
     auto consumes = [](auto all) -> task<> {
         co_await (*all)->next();
         co_await (*all)->next();
     };
     auto as_child = [](int& count) -> task<> {
-        auto all = holds(count);
+        auto all = held_numbers(count);
         co_await all.next();
         co_await when_any(all.next(), sleep_for(1h));
     };

@@ -218,7 +218,7 @@ TEST_F(Scope, G9_CancelledFromAnotherThread) {
 
 // ---- destroyed
 
-task<> holds(int fd, int& destroyed) {
+task<> holds_descriptor(int fd, int& destroyed) {
     const coil_test::on_destruction guard(destroyed);
     std::array<char, 8> buf{};
     co_await when_any(io::read(fd, buf), sleep_for(1h));
@@ -232,7 +232,7 @@ TEST_F(Scope, G2_G5_DestroyedWithoutJoin) {
             {
                 scope s;
                 for (int i = 0; i < 10; ++i) {
-                    s.spawn(holds(fd, destroyed));
+                    s.spawn(holds_descriptor(fd, destroyed));
                 }
                 for (int i = 0; i < turns; ++i) {
                     co_await yield();
@@ -244,7 +244,7 @@ TEST_F(Scope, G2_G5_DestroyedWithoutJoin) {
         int destroyed = 0;
         EXPECT_EQ(co_await complaint_of([](int in, int& count) -> task<> {
                       scope s;
-                      s.spawn(holds(in, count));
+                      s.spawn(holds_descriptor(in, count));
                       co_await fails_later("in between");
                       co_await s.join();
                   }(fd, destroyed)),
@@ -258,7 +258,7 @@ TEST_F(Scope, G5_DestroyedWhileItIsJoined) {
     const pipe_pair p;
     auto joins = [](int fd, int& destroyed) -> coil_test::manual {
         scope s;
-        s.spawn(holds(fd, destroyed));
+        s.spawn(holds_descriptor(fd, destroyed));
         co_await s.join();
     };
     auto main = [](auto f, int fd) -> task<> {
@@ -283,7 +283,7 @@ TEST_F(Scope, G5_AShutdownInTheMiddle) {
     auto main = [](int fd, int& count) -> task<> {
         scope s;
         for (int i = 0; i < 100; ++i) {
-            s.spawn(holds(fd, count));
+            s.spawn(holds_descriptor(fd, count));
         }
         co_await s.join();
     };
@@ -298,7 +298,7 @@ TEST_F(Scope, G5_OwnedByNobodyInParticular) {
     const pipe_pair p;
     int destroyed = 0;
     auto owns = [](std::shared_ptr<scope> s, int fd, int& count) -> task<> {
-        s->spawn(holds(fd, count));
+        s->spawn(holds_descriptor(fd, count));
         co_await sleep_for(1h);
     };
     auto joins = [](scope& s) -> task<> { co_await s.join(); };

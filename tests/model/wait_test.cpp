@@ -18,14 +18,14 @@ struct node {
     void (*on_stop)(node&) = nullptr;
 };
 
-struct faithful {
+struct faithful_wait {
     static constexpr bool waits_for_delivery = true;
 };
-struct hasty {
+struct hasty_wait {
     static constexpr bool waits_for_delivery = false;
 };
 
-template <class Change, class Steps = faithful>
+template <class Change, class Steps = faithful_wait>
 class stoppable_wait {
 public:
     stoppable_wait() {
@@ -115,7 +115,7 @@ private:
     bool cancelled_ = false;
 };
 
-template <class Change, class Steps = faithful>
+template <class Change, class Steps = faithful_wait>
 struct completes : stoppable_wait<Change, Steps> {
     static constexpr int threads = 2;
 
@@ -175,7 +175,7 @@ TEST(WaitModelG1, IsDestroyedWhileItIsStopped_FourInterruptions) {
 // Canaries.
 
 TEST(WaitModelCanary, AFrameThatGoesBeforeItsNodeHasArrived) {
-    expect_found<completes<as_written, hasty>>(rl::test_result_user_assert_failed, at_most{4});
+    expect_found<completes<as_written, hasty_wait>>(rl::test_result_user_assert_failed, at_most{4});
 }
 
 TEST(WaitModelCanary, ADetachThatAcquiresNothing) {

@@ -30,7 +30,7 @@ class descriptor_count final : public testing::EmptyTestEventListener {
 };
 
 // gtest_main has the main function: what comes before it is all there is.
-[[maybe_unused]] const bool installed = [] {
+[[maybe_unused]] const bool descriptors_are_watched = [] {
     testing::UnitTest::GetInstance()->listeners().Append(new descriptor_count);
     return true;
 }();

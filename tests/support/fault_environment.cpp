@@ -52,7 +52,7 @@ class faulty_kernels final : public testing::EmptyTestEventListener {
 };
 
 // gtest_main has the main function: what comes before it is all there is.
-[[maybe_unused]] const bool installed = [] {
+[[maybe_unused]] const bool faults_are_installed = [] {
     if (under_faults()) {
         testing::UnitTest::GetInstance()->listeners().Append(new faulty_kernels);
     }
