@@ -54,3 +54,8 @@
 #include <coil/net/inet_address.hpp>
 #include <coil/net/resolve.hpp>
 #include <coil/net/socket.hpp>
+#include <coil/sync/event.hpp>
+#include <coil/sync/latch.hpp>
+#include <coil/sync/mutex.hpp>
+#include <coil/sync/semaphore.hpp>
+#include <coil/sync/wait_group.hpp>

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <coil/sync/detail/gate.hpp>
+#include <coil/sync/detail/waiter.hpp>
+
+namespace coil::detail {
+
+using gate = basic_gate<sync_waiter>;
+
+/// The await of a gate. `Kind` says what the error calls it.
+template <class Kind>
+class gate_awaiter : public sync_awaiter<gate_awaiter<Kind>> {
+public:
+    explicit gate_awaiter(gate& source) noexcept : gate_(source) {}
+    ~gate_awaiter() { this->end_wait(); }
+
+    void await_resume() {
+        if (!this->succeeded()) [[unlikely]] {
+            throw_wait_cancelled(Kind::name);
+        }
+    }
+
+private:
+    friend class sync_awaiter<gate_awaiter<Kind>>;
+
+    static constexpr bool gives_back = false;
+
+    [[nodiscard]] bool take_now() noexcept { return gate_.passes(); }
+    [[nodiscard]] gate& room() noexcept { return gate_; }
+    void give_back() noexcept {}
+
+    gate& gate_;
+};
+
+struct event_kind {
+    static constexpr const char* name = "event";
+};
+struct latch_kind {
+    static constexpr const char* name = "latch";
+};
+
+} // namespace coil::detail

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <coil/sync/detail/permits.hpp>
+#include <coil/sync/detail/waiter.hpp>
+
+namespace coil::detail {
+
+using permits = basic_permits<sync_waiter>;
+
+/// The await of one permit. `Kind` says how a permit that nobody will use is given back, and what
+/// the error calls the wait.
+template <class Kind>
+class permit_awaiter : public sync_awaiter<permit_awaiter<Kind>> {
+public:
+    explicit permit_awaiter(permits& source) noexcept : permits_(source) {}
+    ~permit_awaiter() { this->end_wait(); }
+
+    void await_resume() {
+        if (!this->succeeded()) [[unlikely]] {
+            throw_wait_cancelled(Kind::name);
+        }
+    }
+
+private:
+    friend class sync_awaiter<permit_awaiter<Kind>>;
+
+    static constexpr bool gives_back = true;
+
+    [[nodiscard]] bool take_now() noexcept { return permits_.acquire(); }
+    [[nodiscard]] permits& room() noexcept { return permits_; }
+    void give_back() noexcept { Kind::give_back(permits_); }
+
+    permits& permits_;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <coil/sync/detail/wait_room.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+
+namespace coil::detail {
+
+/// A number of permits, and those who wait for one, first in first out: what semaphores, mutexes and
+/// auto-reset events are.
+///
+/// `count_` is how many are free; below zero, how many who have asked are not promised one yet. Who
+/// gives one back while somebody waits has promised it to the oldest: it is never free in between,
+/// so nobody passes those who wait. What has been promised and not been given is in `promised_` or,
+/// in the turn, in `due_`.
+template <class Waiter, class Atomics = std_atomics>
+class basic_permits : public basic_wait_room<basic_permits<Waiter, Atomics>, Waiter, Atomics> {
+public:
+    using room = basic_wait_room<basic_permits<Waiter, Atomics>, Waiter, Atomics>;
+    using typename room::told;
+
+    explicit basic_permits(std::ptrdiff_t free) noexcept : count_(free) {}
+
+    [[nodiscard]] bool try_acquire() noexcept {
+        std::ptrdiff_t seen = count_.load(std::memory_order_relaxed);
+        while (seen > 0) {
+            if (count_.compare_exchange_weak(seen, seen - 1, std::memory_order_acquire,
+                                             std::memory_order_relaxed)) {
+                return true;
+            }
+        }
+        return false;
+    }
+    /// False: the caller waits for one, by wait(), now.
+    [[nodiscard]] bool acquire() noexcept {
+        return count_.fetch_sub(1, std::memory_order_acquire) > 0;
+    }
+    void release(std::ptrdiff_t n = 1) noexcept {
+        const std::ptrdiff_t before = count_.fetch_add(n, std::memory_order_release);
+        if (before < 0) {
+            promise(std::min(n, -before));
+        }
+    }
+    /// Gives one back, unless `most` are free.
+    void release_up_to(std::ptrdiff_t most) noexcept {
+        std::ptrdiff_t seen = count_.load(std::memory_order_relaxed);
+        do {
+            if (seen >= most) {
+                return;
+            }
+        } while (!count_.compare_exchange_weak(seen, seen + 1, std::memory_order_release,
+                                               std::memory_order_relaxed));
+        if (seen < 0) {
+            promise(1);
+        }
+    }
+    [[nodiscard]] std::ptrdiff_t free() const noexcept {
+        return count_.load(std::memory_order_acquire);
+    }
+
+private:
+    friend room;
+
+    void promise(std::ptrdiff_t n) noexcept {
+        promised_.fetch_add(n, std::memory_order_release);
+        this->signal();
+    }
+
+    void arrive(Waiter& w, told& t) noexcept {
+        if (due_ > 0) { // those before it have left
+            due_ = due_ - 1;
+            t.over(w);
+        } else {
+            this->queue_.push(w);
+        }
+    }
+    /// Not when all who wait are promised one.
+    [[nodiscard]] bool may_leave(Waiter&) noexcept {
+        std::ptrdiff_t seen = count_.load(std::memory_order_relaxed);
+        while (seen < 0) {
+            if (count_.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed,
+                                             std::memory_order_relaxed)) {
+                return true;
+            }
+        }
+        return false;
+    }
+    void left(told&) noexcept {}
+    void look(told& t) noexcept {
+        due_ = due_ + promised_.exchange(0, std::memory_order_acquire);
+        while (due_ > 0 && !this->queue_.empty()) {
+            due_ = due_ - 1;
+            t.over(this->queue_.pop());
+        }
+    }
+
+    typename Atomics::template atomic<std::ptrdiff_t> count_;
+    typename Atomics::template atomic<std::ptrdiff_t> promised_{0};
+    std::ptrdiff_t due_ = 0; // the turn's
+};
+
+} // namespace coil::detail

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <coil/sync/detail/gate_awaiter.hpp>
+
+#include <atomic>
+#include <cassert>
+#include <coroutine>
+#include <cstddef>
+#include <limits>
+
+namespace coil {
+
+/// std::latch for coroutines: a counter that goes down to zero once; wait() passes when it is there.
+///
+/// Threading: any context and any thread. Who waits goes on on its own context; who has waited may
+/// destroy the latch, although the last count_down() has not returned yet on another thread.
+///
+/// Cancellation: wait() of a task that is asked to stop throws std::system_error with
+/// std::errc::operation_canceled, unless the count came first. arrive_and_wait() has arrived all the
+/// same.
+class latch {
+public:
+    explicit latch(std::ptrdiff_t expected) noexcept : count_(expected), gate_(expected == 0) {
+        assert(expected >= 0);
+    }
+    latch(const latch&) = delete;
+    latch& operator=(const latch&) = delete;
+    ~latch() = default;
+
+    [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
+        return std::numeric_limits<std::ptrdiff_t>::max();
+    }
+
+    /// From any thread; n is at most what is left.
+    void count_down(std::ptrdiff_t n = 1) noexcept {
+        const std::ptrdiff_t before = count_.fetch_sub(n, std::memory_order_acq_rel);
+        assert(n >= 0 && n <= before);
+        if (before == n && n > 0) {
+            gate_.open();
+        }
+    }
+    /// Whether the count is zero.
+    [[nodiscard]] bool try_wait() const noexcept { return gate_.is_open(); }
+
+    [[nodiscard]] auto wait() noexcept {
+        return detail::sync_awaitable<detail::gate_awaiter<detail::latch_kind>, detail::gate>(
+            gate_);
+    }
+    /// Counts down by `n` when it is awaited, then waits.
+    [[nodiscard("did you forget to co_await?")]] auto
+    arrive_and_wait(std::ptrdiff_t n = 1) noexcept {
+        return arrival(*this, n);
+    }
+
+private:
+    class arriving_awaiter : public detail::gate_awaiter<detail::latch_kind> {
+    public:
+        arriving_awaiter(latch& source, std::ptrdiff_t n) noexcept
+            : gate_awaiter(source.gate_), latch_(source), n_(n) {}
+
+        template <class P>
+        bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
+            latch_.count_down(n_);
+            return gate_awaiter::await_suspend(coroutine);
+        }
+
+    private:
+        latch& latch_;
+        std::ptrdiff_t n_;
+    };
+
+    class [[nodiscard("did you forget to co_await?")]] arrival {
+    public:
+        arrival(latch& source, std::ptrdiff_t n) noexcept : latch_(&source), n_(n) {}
+        [[nodiscard]] arriving_awaiter operator co_await() const noexcept {
+            return {*latch_, n_};
+        }
+
+    private:
+        latch* latch_;
+        std::ptrdiff_t n_;
+    };
+
+    std::atomic<std::ptrdiff_t> count_;
+    detail::gate gate_;
+};
+
+} // namespace coil

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <coil/sync/detail/permit_awaiter.hpp>
+
+#include <cassert>
+#include <utility>
+
+namespace coil {
+
+namespace detail {
+
+struct lock_kind {
+    static constexpr const char* name = "mutex";
+    static void give_back(permits& p) noexcept { p.release(); }
+};
+
+} // namespace detail
+
+/// std::mutex for coroutines: who waits is suspended, and the thread goes on with others. A coroutine
+/// that holds it may await whatever it likes meanwhile, and may unlock on another context than it
+/// locked on.
+///
+///     coil::mutex m;
+///     {
+///         auto guard = co_await m.lock_guard();
+///         co_await append(log, entry);
+///     }
+///
+/// First come, first served: unlock() hands the mutex to whoever has waited longest, on whichever
+/// context; nobody passes those who wait. Not recursive.
+///
+/// Threading: any context and any thread. Who waits goes on on its own context. It may be destroyed
+/// as soon as nobody holds it or waits for it, also by whoever unlocked it last.
+///
+/// Cancellation: lock() of a task that is asked to stop throws std::system_error with
+/// std::errc::operation_canceled, and does not hold the mutex. A mutex that was handed to a
+/// coroutine that is destroyed before it goes on passes to the next.
+class mutex {
+public:
+    class guard;
+
+    mutex() noexcept = default;
+    mutex(const mutex&) = delete;
+    mutex& operator=(const mutex&) = delete;
+    ~mutex() {
+        assert(permits_.free() == 1 && "coil: a mutex was destroyed while somebody holds it");
+    }
+
+    /// co_await gives nothing, and the mutex.
+    [[nodiscard]] auto lock() noexcept {
+        return detail::sync_awaitable<detail::permit_awaiter<detail::lock_kind>, detail::permits>(
+            permits_);
+    }
+    /// Does not wait. True: the caller holds the mutex.
+    [[nodiscard]] bool try_lock() noexcept { return permits_.try_acquire(); }
+    /// Whoever holds it; from any thread.
+    void unlock() noexcept {
+        assert(permits_.free() <= 0 && "coil: unlock() of a mutex that nobody holds");
+        permits_.release();
+    }
+
+    /// co_await gives a guard, which unlocks when it is destroyed.
+    [[nodiscard]] auto lock_guard() noexcept {
+        return detail::sync_awaitable<guard_awaiter, mutex>(*this);
+    }
+
+private:
+    class guard_awaiter;
+    friend class condition_variable;
+
+    detail::permits permits_{1};
+};
+
+/// Holds a mutex for as long as it lives. Move-only.
+class [[nodiscard("the mutex is unlocked at once")]] mutex::guard {
+public:
+    guard() noexcept = default;
+    /// Of a mutex that the caller holds.
+    explicit guard(mutex& held) noexcept : mutex_(&held) {}
+    guard(guard&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
+    guard& operator=(guard&& other) noexcept {
+        if (this != &other) {
+            unlock();
+            mutex_ = std::exchange(other.mutex_, nullptr);
+        }
+        return *this;
+    }
+    ~guard() { unlock(); }
+
+    [[nodiscard]] bool owns_lock() const noexcept { return mutex_ != nullptr; }
+    explicit operator bool() const noexcept { return owns_lock(); }
+
+    /// Before its time; nothing when it holds none.
+    void unlock() noexcept {
+        if (mutex* const held = std::exchange(mutex_, nullptr)) {
+            held->unlock();
+        }
+    }
+    /// The mutex, which stays locked.
+    mutex* release() noexcept { return std::exchange(mutex_, nullptr); }
+
+private:
+    mutex* mutex_ = nullptr;
+};
+
+class mutex::guard_awaiter : public detail::permit_awaiter<detail::lock_kind> {
+public:
+    explicit guard_awaiter(mutex& source) noexcept
+        : permit_awaiter(source.permits_), source_(source) {}
+
+    guard await_resume() {
+        permit_awaiter::await_resume();
+        return guard(source_);
+    }
+
+private:
+    mutex& source_;
+};
+
+} // namespace coil

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <coil/sync/detail/permit_awaiter.hpp>
+
+#include <cassert>
+#include <cstddef>
+
+namespace coil {
+
+namespace detail {
+
+struct acquire_kind {
+    static constexpr const char* name = "semaphore";
+    static void give_back(permits& p) noexcept { p.release(); }
+};
+
+} // namespace detail
+
+/// std::counting_semaphore for coroutines: a number of permits, of which acquire() takes one and
+/// waits until there is one.
+///
+///     coil::counting_semaphore<> slots{10};       // ten downloads at a time
+///     co_await slots.acquire();
+///     ...
+///     slots.release();
+///
+/// First come, first served. A permit that is released while somebody waits is handed to whoever has
+/// waited longest; try_acquire() does not see it.
+///
+/// Threading: any context and any thread, release() as well. Who waits goes on on its own context.
+/// The semaphore may be destroyed when nobody waits and nobody will release.
+///
+/// Cancellation: acquire() of a task that is asked to stop throws std::system_error with
+/// std::errc::operation_canceled and takes no permit. A permit that was handed to a coroutine that
+/// is destroyed before it goes on is released again.
+template <std::ptrdiff_t LeastMaxValue = PTRDIFF_MAX / 2>
+class counting_semaphore {
+    static_assert(LeastMaxValue >= 0);
+
+public:
+    /// 0 <= desired <= max().
+    explicit counting_semaphore(std::ptrdiff_t desired) noexcept : permits_(desired) {
+        assert(desired >= 0 && desired <= max());
+    }
+    counting_semaphore(const counting_semaphore&) = delete;
+    counting_semaphore& operator=(const counting_semaphore&) = delete;
+    ~counting_semaphore() = default;
+
+    [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return LeastMaxValue; }
+
+    /// co_await gives nothing, and one permit.
+    [[nodiscard]] auto acquire() noexcept {
+        return detail::sync_awaitable<detail::permit_awaiter<detail::acquire_kind>,
+                                      detail::permits>(permits_);
+    }
+    /// Does not wait. True: the caller has a permit.
+    [[nodiscard]] bool try_acquire() noexcept { return permits_.try_acquire(); }
+    /// From any thread. There must not be more than max() after it.
+    void release(std::ptrdiff_t update = 1) noexcept {
+        assert(update >= 0 && permits_.free() <= max() - update);
+        if (update > 0) {
+            permits_.release(update);
+        }
+    }
+
+private:
+    detail::permits permits_;
+};
+
+using binary_semaphore = counting_semaphore<1>;
+
+} // namespace coil

@@ -1,0 +1,13 @@
+#include <coil/sync/detail/waiter.hpp>
+
+#include <string>
+#include <system_error>
+
+namespace coil::detail {
+
+void throw_wait_cancelled(const char* name) {
+    throw std::system_error(std::make_error_code(std::errc::operation_canceled),
+                            std::string("coil: ") + name + ": the task was asked to stop");
+}
+
+} // namespace coil::detail

@@ -1,0 +1,124 @@
+// coil::mutex: one at a time, first come first served, nothing lost.
+
+#include "sync/support.hpp"
+
+using namespace coil;
+using namespace std::chrono_literals;
+
+namespace {
+
+class Mutex : public ::testing::Test {};
+
+task<> adds(mutex& m, int& sum, int times) {
+    for (int i = 0; i < times; ++i) {
+        co_await m.lock();
+        const int seen = sum;
+        if (i % 4 == 0) {
+            co_await yield();
+        }
+        sum = seen + 1;
+        m.unlock();
+    }
+}
+
+TEST_F(Mutex, ManyOfOneContext) {
+    mutex m;
+    int sum = 0;
+    io_context ctx;
+    for (int i = 0; i < 100; ++i) {
+        ctx.co_spawn(adds(m, sum, 20));
+    }
+    ctx.run();
+    EXPECT_EQ(sum, 2000);
+    EXPECT_TRUE(m.try_lock());
+    m.unlock();
+}
+
+TEST_F(Mutex, ManyOfTwoContexts) {
+    mutex m;
+    int sum = 0;
+    io_context one;
+    io_context two;
+    for (int i = 0; i < 20; ++i) {
+        one.co_spawn(adds(m, sum, 50));
+        two.co_spawn(adds(m, sum, 50));
+    }
+    two.start();
+    one.run();
+    two.join();
+    EXPECT_EQ(sum, 2000);
+}
+
+TEST_F(Mutex, TryLock) {
+    mutex m;
+    EXPECT_TRUE(m.try_lock());
+    EXPECT_FALSE(m.try_lock());
+    m.unlock();
+    EXPECT_TRUE(m.try_lock());
+    m.unlock();
+}
+
+TEST_F(Mutex, TheGuardUnlocks) {
+    mutex m;
+    coil::run([](mutex& it) -> task<> {
+        {
+            auto guard = co_await it.lock_guard();
+            EXPECT_TRUE(guard.owns_lock());
+            EXPECT_FALSE(it.try_lock());
+            auto other = std::move(guard);
+            EXPECT_FALSE(guard.owns_lock());
+            EXPECT_FALSE(it.try_lock());
+        }
+        EXPECT_TRUE(it.try_lock());
+        mutex::guard adopted(it);
+        adopted.unlock();
+        EXPECT_TRUE(it.try_lock());
+        it.unlock();
+    }(m));
+}
+
+TEST_F(Mutex, G7_FirstComeFirstServed) {
+    mutex m;
+    std::vector<int> order;
+    coil::run([](mutex& it, std::vector<int>& o) -> task<> {
+        co_await it.lock();
+        std::vector<join_handle<>> all;
+        for (int i = 0; i < 10; ++i) {
+            all.push_back(spawn([](mutex& mine, std::vector<int>& out, int number) -> task<> {
+                co_await mine.lock();
+                out.push_back(number);
+                mine.unlock();
+            }(it, o, i)));
+            co_await yield();
+        }
+        it.unlock();
+        EXPECT_FALSE(it.try_lock()) << "it was handed over";
+        for (auto& h : all) {
+            co_await h;
+        }
+    }(m, order));
+    EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST_F(Mutex, G12_AnExceptionUnlocksByTheGuard) {
+    mutex m;
+    EXPECT_THROW(coil::run([](mutex& it) -> task<> {
+                     const auto guard = co_await it.lock_guard();
+                     throw std::runtime_error("in the middle");
+                 }(m)),
+                 std::runtime_error);
+    EXPECT_TRUE(m.try_lock());
+    m.unlock();
+}
+
+TEST_F(Mutex, G10_AMillionLocksThatDoNotWait) {
+    mutex m;
+    coil::run([](mutex& it) -> task<> {
+        for (int i = 0; i < 1'000'000; ++i) {
+            co_await it.lock();
+            it.unlock();
+        }
+    }(m));
+}
+
+} // namespace
