@@ -54,6 +54,7 @@
 #include <coil/net/inet_address.hpp>
 #include <coil/net/resolve.hpp>
 #include <coil/net/socket.hpp>
+#include <coil/sync/channel.hpp>
 #include <coil/sync/event.hpp>
 #include <coil/sync/latch.hpp>
 #include <coil/sync/mutex.hpp>

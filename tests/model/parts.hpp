@@ -43,8 +43,10 @@ private:
     bool alive_ = true;
 };
 
+template <class Node, class Change>
+using inbox_of = coil::detail::basic_inbox<Node, atomics<Change>>;
 template <class Change>
-using inbox = coil::detail::basic_inbox<letter, atomics<Change>>;
+using inbox = inbox_of<letter, Change>;
 
 /// An eventfd. The kernel keeps its order: it is never weakened.
 class bell {

@@ -98,6 +98,7 @@ private:
 /// - `may_leave(w)`: a queued waiter wants to leave. False: what it waits for is on its way.
 /// - `left(told)`: a waiter has left the queue.
 /// - `look(told)`: there was a signal.
+/// - `queue_of(w)`, where there is more than one queue.
 template <class Rules, class Waiter, class Atomics = std_atomics>
 class basic_wait_room {
 public:
@@ -145,6 +146,22 @@ protected:
         std::forward<F>(f)(t);
         end_turn(t);
     }
+    /// The same, unless somebody else has the turn for longer than a moment: false.
+    template <class F>
+    [[nodiscard]] bool try_in_turn(F&& f) noexcept {
+        constexpr int attempts = 50;
+        for (int i = 0; i < attempts; ++i) {
+            if (turn_.try_enter()) {
+                told t;
+                std::forward<F>(f)(t);
+                end_turn(t);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    [[nodiscard]] wait_list<Waiter>& queue_of(Waiter&) noexcept { return queue_; }
 
     basic_turn<node, Atomics> turn_;
     wait_list<Waiter> queue_; // the turn's
@@ -154,7 +171,7 @@ private:
 
     void depart(Waiter& w, told& t) noexcept {
         if (w.queued && rules().may_leave(w)) {
-            queue_.remove(w);
+            rules().queue_of(w).remove(w);
             w.cancelled = true;
             rules().left(t);
         }

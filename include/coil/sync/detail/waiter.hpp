@@ -6,6 +6,7 @@
 #include <coil/core/this_task.hpp>
 
 #include <coroutine>
+#include <utility>
 
 namespace coil::detail {
 
@@ -133,8 +134,8 @@ private:
 /// - `auto& room()`: where to wait otherwise;
 /// - `void give_back()`: what was taken, by a coroutine that will not use it;
 /// - `gives_back`: whether a coroutine that was asked to stop before it went on will not use it.
-template <class Self>
-class sync_awaiter : protected sync_waiter {
+template <class Self, class Waiter = sync_waiter>
+class sync_awaiter : protected Waiter {
 public:
     sync_awaiter(const sync_awaiter&) = delete;
     sync_awaiter& operator=(const sync_awaiter&) = delete;
@@ -145,26 +146,27 @@ public:
     bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
         token_ = stop_token_of(coroutine);
         if (token_.stop_requested()) [[unlikely]] {
-            cancelled = true;
+            this->cancelled = true;
             return false;
         }
         if (self().take_now()) {
             return false;
         }
-        if (!wait_in(self().room(), required_loop(), coroutine)) {
+        if (!this->wait_in(self().room(), required_loop(), coroutine)) {
             return false;
         }
-        observe<Self>(token_);
+        this->template observe<Self>(token_);
         return true;
     }
 
 protected:
-    sync_awaiter() noexcept = default;
+    template <class... Args>
+    explicit sync_awaiter(Args&&... args) noexcept : Waiter(std::forward<Args>(args)...) {}
     /// Self's destructor calls end_wait() first.
     ~sync_awaiter() = default;
 
     void end_wait() noexcept {
-        if (under_way()) [[unlikely]] {
+        if (this->under_way()) [[unlikely]] {
             if (this->template abandon<Self>()) {
                 self().give_back();
             }
@@ -174,9 +176,9 @@ protected:
     /// In await_resume(): true when the coroutine has what it waited for. Who is asked to stop before
     /// it goes on gives back what it was given: so nothing is lost with one that lost a race.
     [[nodiscard]] bool succeeded() noexcept {
-        const bool waited = under_way();
-        resumed();
-        if (cancelled) [[unlikely]] {
+        const bool waited = this->under_way();
+        this->resumed();
+        if (this->cancelled) [[unlikely]] {
             return false;
         }
         if constexpr (Self::gives_back) {
@@ -193,7 +195,7 @@ private:
     friend class sync_waiter;
 
     Self& self() noexcept { return static_cast<Self&>(*this); }
-    void cancel() noexcept { leave(self().room()); }
+    void cancel() noexcept { this->leave(self().room()); }
 
     inplace_stop_token token_;
 };

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <coil/core/atomics.hpp>
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace coil::detail {
+
+enum class ring_answer : unsigned char { done, not_now, closed };
+
+/// A bounded queue for any number of threads: each cell has a stamp, which says whose turn it is
+/// with the cell. A position has the cell's index in its low bits, then the `closed` bit (of the
+/// tail alone), then the lap. A cell may be written when its stamp is the tail's position, and read
+/// when it is one more than the head's.
+///
+/// Stamps are written and read with sequential consistency: who has changed a cell looks after that
+/// whether somebody waits for it, who wants to wait says so and then looks at the cell, and one of
+/// the two sees the other. `not_now` may also mean that another thread is in the middle of changing
+/// the cell: it looks afterwards.
+template <class T, class Atomics = std_atomics>
+class basic_ring {
+public:
+    explicit basic_ring(std::size_t capacity)
+        : capacity_(capacity), closed_(std::bit_ceil(capacity + 1)),
+          cells_(capacity > 0 ? std::make_unique<cell[]>(capacity) : nullptr) {
+        for (std::size_t i = 0; i < capacity; ++i) {
+            cells_[i].stamp.store(i, std::memory_order_relaxed);
+        }
+    }
+
+    [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+
+    /// Moves from `value` when done.
+    [[nodiscard]] ring_answer push(T& value) noexcept {
+        std::size_t tail = tail_.load(std::memory_order_relaxed);
+        for (;;) {
+            if ((tail & closed_) != 0) {
+                return ring_answer::closed;
+            }
+            cell& c = cells_[tail & (closed_ - 1)];
+            const std::size_t stamp = c.stamp.load(std::memory_order_seq_cst);
+            if (stamp == tail) {
+                if (tail_.compare_exchange_weak(tail, after(tail), std::memory_order_relaxed,
+                                                std::memory_order_relaxed)) {
+                    c.value.emplace(std::move(value));
+                    c.stamp.store(tail + 1, std::memory_order_seq_cst);
+                    return ring_answer::done;
+                }
+            } else if (stamp + lap() == tail + 1) {
+                return ring_answer::not_now; // what was written a lap ago is there, or being read
+            } else {
+                tail = tail_.load(std::memory_order_relaxed);
+            }
+        }
+    }
+
+    [[nodiscard]] bool pop(std::optional<T>& value) noexcept {
+        std::size_t head = head_.load(std::memory_order_relaxed);
+        for (;;) {
+            cell& c = cells_[head & (closed_ - 1)];
+            const std::size_t stamp = c.stamp.load(std::memory_order_seq_cst);
+            if (stamp == head + 1) {
+                if (head_.compare_exchange_weak(head, after(head), std::memory_order_relaxed,
+                                                std::memory_order_relaxed)) {
+                    value.emplace(std::move(*c.value));
+                    c.value.reset();
+                    c.stamp.store(head + lap(), std::memory_order_seq_cst);
+                    return true;
+                }
+            } else if (stamp == head) {
+                return false; // nothing is there, or it is being written
+            } else {
+                head = head_.load(std::memory_order_relaxed);
+            }
+        }
+    }
+
+    /// Nothing is pushed after this.
+    void close() noexcept { tail_.fetch_or(closed_, std::memory_order_seq_cst); }
+    /// After close(): nothing will come out any more.
+    [[nodiscard]] bool is_drained() const noexcept {
+        return (tail_.load(std::memory_order_seq_cst) & ~closed_) ==
+               head_.load(std::memory_order_seq_cst);
+    }
+    /// How many are in it, when nobody uses it.
+    [[nodiscard]] std::size_t size() const noexcept {
+        const std::size_t tail = tail_.load(std::memory_order_acquire) & ~closed_;
+        const std::size_t head = head_.load(std::memory_order_acquire);
+        const std::size_t laps = (tail & ~(closed_ - 1)) == (head & ~(closed_ - 1)) ? 0 : 1;
+        return (tail & (closed_ - 1)) + laps * capacity_ - (head & (closed_ - 1));
+    }
+
+private:
+    struct cell {
+        typename Atomics::template atomic<std::size_t> stamp{0};
+        std::optional<T> value;
+    };
+
+    [[nodiscard]] std::size_t lap() const noexcept { return 2 * closed_; }
+    [[nodiscard]] std::size_t after(std::size_t position) const noexcept {
+        const std::size_t index = position & (closed_ - 1);
+        return index + 1 < capacity_ ? position + 1 : position - index + lap();
+    }
+
+    const std::size_t capacity_;
+    const std::size_t closed_; // the bit, above every index
+    const std::unique_ptr<cell[]> cells_;
+    alignas(64) typename Atomics::template atomic<std::size_t> tail_{0};
+    alignas(64) typename Atomics::template atomic<std::size_t> head_{0};
+};
+
+} // namespace coil::detail

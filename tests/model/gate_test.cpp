@@ -1,0 +1,223 @@
+// Gates (events, latches) and wait groups: everybody who waits passes, and whoever has passed may
+// destroy the gate.
+
+#include "model/sync_parts.hpp"
+
+#include <coil/sync/wait_group.hpp>
+
+namespace {
+
+using namespace coil_model;
+
+struct looks_at_all {
+    static constexpr bool looks_at_turn = true;
+};
+struct looks_at_bit {
+    static constexpr bool looks_at_turn = false;
+};
+
+template <class Change>
+struct closed_gate : coil::detail::basic_gate<sync_waiter<Change>, atomics<Change>> {
+    closed_gate() : coil::detail::basic_gate<sync_waiter<Change>, atomics<Change>>(false) {}
+};
+
+/// Somebody waits for something that another thread makes, and destroys the gate.
+template <class Change, class Steps = looks_at_all>
+struct opened {
+    static constexpr int threads = 2;
+
+    mortal<closed_gate<Change>> gate;
+    sync_waiter<Change> w{0};
+    plain<int> made{0};
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            const bool passes = Steps::looks_at_turn ? gate->passes() : gate->is_open();
+            if (!passes) {
+                gate->wait(w);
+                w.sleep_until_over();
+            }
+            require(made == 1, "it was made");
+            gate.destroy();
+            w.go();
+        } else {
+            made = 1;
+            gate->open();
+        }
+    }
+    void after() {}
+};
+
+/// Gives up, or is destroyed, while another thread opens it.
+template <class Change, bool Destroyed>
+struct given_up {
+    static constexpr int threads = 2;
+
+    closed_gate<Change> gate;
+    sync_waiter<Change> w{0};
+    plain<int> made{0};
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            gate.wait(w);
+            w.leave(gate);
+            if (Destroyed) {
+                w.deliver_until_over();
+            } else {
+                w.sleep_until_over();
+            }
+            require(w.cancelled || made == 1, "it was made");
+            w.go();
+        } else {
+            made = 1;
+            gate.open();
+        }
+    }
+    void after() { require(gate.passes(), "open"); }
+};
+
+/// Two wait on two contexts; one of them gives up.
+template <class Change>
+struct opened_for_two {
+    static constexpr int threads = 3;
+
+    closed_gate<Change> gate;
+    sync_waiter<Change> one{0};
+    sync_waiter<Change> two{1};
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            gate.wait(one);
+            one.sleep_until_over();
+            one.go();
+        } else if (number == 1) {
+            gate.wait(two);
+            two.leave(gate);
+            two.deliver_until_over();
+            two.go();
+        } else {
+            gate.open();
+        }
+    }
+    void after() { require(gate.passes(), "open"); }
+};
+
+/// Who waits when it is opened passes although it is closed at once; who comes after does not.
+template <class Change>
+struct opened_and_closed {
+    static constexpr int threads = 2;
+
+    closed_gate<Change> gate;
+    sync_waiter<Change> waits_before{0};
+    sync_waiter<Change> comes{1};
+    bell waits;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            gate.wait(waits_before);
+            waits.ring();
+            waits_before.sleep_until_over();
+            waits_before.go();
+        } else {
+            waits.wait();
+            gate.open();
+            gate.close();
+            require(!gate.passes(), "closed");
+            gate.wait(comes);
+            require(!comes.ended(), "waits for the next time");
+            comes.leave(gate);
+            comes.deliver_until_over();
+            require(comes.cancelled, "nobody opened it");
+        }
+    }
+    void after() { require(!gate.is_open(), "closed"); }
+};
+
+template <class Change>
+using group = coil::detail::basic_group<sync_waiter<Change>, atomics<Change>>;
+
+template <class Change>
+struct group_of_two {
+    static constexpr int threads = 3;
+
+    mortal<group<Change>> it;
+    sync_waiter<Change> w{0};
+    plain<int> made[2];
+
+    group_of_two() { it->add(2); }
+    void thread(unsigned number) {
+        if (number == 0) {
+            if (!it->passes()) {
+                it->wait(w);
+                w.sleep_until_over();
+            }
+            require(made[0] == 1 && made[1] == 1, "all is done");
+            it.destroy();
+            w.go();
+        } else {
+            made[number - 1] = 1;
+            require(it->done(), "there was something");
+        }
+    }
+    void after() {}
+};
+
+/// What was counted before is over when more is counted: wait() waits for that.
+template <class Change>
+struct group_used_again {
+    static constexpr int threads = 2;
+
+    group<Change> it;
+    sync_waiter<Change> w{0};
+
+    group_used_again() { it.add(1); }
+    void thread(unsigned number) {
+        if (number == 0) {
+            it.add(1);
+            require(!it.passes(), "one is left");
+            it.wait(w);
+            w.leave(it);
+            w.deliver_until_over();
+            require(w.cancelled, "one is left");
+            require(it.done(), "it is done now");
+        } else {
+            require(it.done(), "there was something");
+        }
+    }
+    void after() { require(it.passes(), "nothing is left"); }
+};
+
+TEST(GateModelG1, OpenedAndDestroyed_FiveInterruptions) { expect_proof<opened<as_written>>(at_most{5}); }
+TEST(GateModelG1, CancelledWhileItIsOpened_FourInterruptions) {
+    expect_proof<given_up<as_written, false>>(at_most{4});
+}
+TEST(GateModelG5, DestroyedWhileItIsOpened_FourInterruptions) {
+    expect_proof<given_up<as_written, true>>(at_most{4});
+}
+TEST(GateModelG1, TwoWaitAndOneGivesUp_ThreeInterruptions) {
+    expect_proof<opened_for_two<without_spurious_failures>>(at_most{3});
+}
+TEST(GateModelG1, OpenedAndClosedAtOnce_FourInterruptions) {
+    expect_proof<opened_and_closed<without_spurious_failures>>(at_most{4});
+}
+TEST(GroupModelG1, TheLastOfTwoWakesAndTheGroupGoes_ThreeInterruptions) {
+    expect_proof<group_of_two<without_spurious_failures>>(at_most{3});
+}
+TEST(GroupModelG1, UsedAgainWhileItEnds_FourInterruptions) {
+    expect_proof<group_used_again<without_spurious_failures>>(at_most{4});
+}
+
+// Canaries.
+
+TEST(GateModelCanary, PassingWhileItIsBeingOpened) {
+    expect_found<opened<as_written, looks_at_bit>>(rl::test_result_access_to_freed_memory,
+                                                   at_most{4});
+}
+TEST(GateModelCanary, AnOpeningThatOrdersNothing) {
+    expect_found<opened<relaxed<call::compare_weak>>>(rl::test_result_data_race, at_most{4});
+}
+TEST(GateModelCanary, NewsThatAreTakenWithoutOrder) {
+    expect_found<opened_for_two<relaxed<call::fetch_or>>>(rl::test_result_data_race, at_most{3});
+}
+
+} // namespace

@@ -1,0 +1,266 @@
+// coil::channel: what goes in comes out, once and in order; closing as in Go.
+
+#include "sync/support.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+using namespace coil;
+using namespace std::chrono_literals;
+
+namespace {
+
+class Channel : public ::testing::Test {};
+
+template <class C>
+task<> sends(C& ch, int first, int count, bool closes) {
+    for (int i = 0; i < count; ++i) {
+        co_await ch.send(first + i);
+    }
+    if (closes) {
+        ch.close();
+    }
+}
+template <class C>
+task<> receives(C& ch, std::vector<int>& got) {
+    while (auto n = co_await ch.recv()) {
+        got.push_back(*n);
+    }
+}
+
+std::vector<int> upto(int n) {
+    std::vector<int> all(static_cast<std::size_t>(n));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+}
+
+void one_to_one(channel<int>& ch, int count) {
+    std::vector<int> got;
+    io_context ctx;
+    ctx.co_spawn(receives(ch, got));
+    ctx.co_spawn(sends(ch, 0, count, true));
+    ctx.run();
+    EXPECT_EQ(got, upto(count));
+}
+void across(channel<int>& ch, int count) {
+    std::vector<int> got;
+    io_context here;
+    io_context there;
+    here.co_spawn(receives(ch, got));
+    there.co_spawn(sends(ch, 0, count, true));
+    there.start();
+    here.run();
+    there.join();
+    EXPECT_EQ(got, upto(count));
+}
+
+TEST_F(Channel, OneToOne) {
+    for (const std::size_t room : {0, 1, 2, 3, 16, 1000}) {
+        SCOPED_TRACE(room);
+        channel<int> ch{room};
+        one_to_one(ch, 5000);
+    }
+    channel<int> endless{unbounded};
+    one_to_one(endless, 5000);
+}
+
+TEST_F(Channel, G1_OneToOneAcrossContexts) {
+    const int count = coil_test::rounds(5000, 200'000);
+    for (const std::size_t room : {0, 1, 2, 7, 64}) {
+        SCOPED_TRACE(room);
+        channel<int> ch{room};
+        across(ch, count);
+    }
+    channel<int> endless{unbounded};
+    across(endless, count);
+}
+
+TEST_F(Channel, G1_ManyToManyAcrossContexts) {
+    const int each = coil_test::rounds(500, 20'000);
+    for (const std::size_t room : {0, 1, 3, 64}) {
+        SCOPED_TRACE(room);
+        channel<int> ch{room};
+        wait_group senders;
+        std::vector<int> got[4];
+        io_context one;
+        io_context two;
+        for (int i = 0; i < 4; ++i) {
+            io_context& ctx = i % 2 == 0 ? one : two;
+            senders.add();
+            ctx.co_spawn(receives(ch, got[i]));
+            ctx.co_spawn([](channel<int>& out, int first, int n, wait_group& g) -> task<> {
+                co_await sends(out, first, n, false);
+                g.done();
+            }(ch, i * each, each, senders));
+        }
+        one.co_spawn([](channel<int>& out, wait_group& g) -> task<> {
+            co_await g.wait();
+            out.close();
+        }(ch, senders));
+        two.start();
+        one.run();
+        two.join();
+        std::vector<int> all;
+        for (auto& some : got) {
+            // Of each sender, in its order.
+            for (int s = 0; s < 4; ++s) {
+                int last = -1;
+                for (const int n : some) {
+                    if (n / each == s) {
+                        EXPECT_GT(n, last);
+                        last = n;
+                    }
+                }
+            }
+            all.insert(all.end(), some.begin(), some.end());
+        }
+        std::sort(all.begin(), all.end());
+        EXPECT_EQ(all, upto(4 * each));
+    }
+}
+
+TEST_F(Channel, TrySendAndTryRecv) {
+    channel<int> ch{2};
+    EXPECT_EQ(ch.capacity(), 2U);
+    EXPECT_FALSE(ch.try_recv());
+    EXPECT_TRUE(ch.try_send(1));
+    EXPECT_TRUE(ch.try_send(2));
+    EXPECT_FALSE(ch.try_send(3));
+    EXPECT_EQ(ch.try_recv(), 1);
+    EXPECT_TRUE(ch.try_send(4));
+    EXPECT_EQ(ch.try_recv(), 2);
+    EXPECT_EQ(ch.try_recv(), 4);
+    EXPECT_FALSE(ch.try_recv());
+
+    channel<int> none;
+    EXPECT_FALSE(none.try_send(1));
+    EXPECT_FALSE(none.try_recv());
+
+    channel<int> any{unbounded};
+    for (int i = 0; i < 100; ++i) {
+        EXPECT_TRUE(any.try_send(i));
+    }
+    for (int i = 0; i < 100; ++i) {
+        EXPECT_EQ(any.try_recv(), i);
+    }
+    EXPECT_FALSE(any.try_recv());
+}
+
+TEST_F(Channel, ATrySendThatFailsKeepsTheValue) {
+    channel<std::unique_ptr<int>> ch;
+    auto value = std::make_unique<int>(7);
+    EXPECT_FALSE(ch.try_send(std::move(value)));
+    ASSERT_NE(value, nullptr); // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(*value, 7);
+}
+
+TEST_F(Channel, TrySendGoesToWhoWaits) {
+    channel<int> ch;
+    std::optional<int> got;
+    coil::run([](channel<int>& c, std::optional<int>& g) -> task<> {
+        auto h = spawn([](channel<int>& in, std::optional<int>& out) -> task<> {
+            out = co_await in.recv();
+        }(c, g));
+        co_await yield();
+        EXPECT_TRUE(c.try_send(5));
+        EXPECT_FALSE(c.try_send(6));
+        co_await h;
+    }(ch, got));
+    EXPECT_EQ(got, 5);
+}
+
+TEST_F(Channel, ClosedWhatIsInItComesOut) {
+    for (const bool bounded : {true, false}) {
+        auto test = [](channel<int>& c) -> task<> {
+            co_await c.send(1);
+            co_await c.send(2);
+            c.close();
+            c.close();
+            EXPECT_TRUE(c.is_closed());
+            EXPECT_FALSE(c.try_send(3));
+            EXPECT_EQ(co_await c.recv(), 1);
+            EXPECT_EQ(co_await c.recv(), 2);
+            EXPECT_EQ(co_await c.recv(), std::nullopt);
+            EXPECT_EQ(co_await c.recv(), std::nullopt);
+            EXPECT_FALSE(c.try_recv());
+            bool refused = false;
+            try {
+                co_await c.send(4);
+            } catch (const std::system_error& e) {
+                refused = e.code() == std::errc::broken_pipe;
+            }
+            EXPECT_TRUE(refused);
+        };
+        if (bounded) {
+            channel<int> ch{4};
+            coil::run(test(ch));
+        } else {
+            channel<int> ch{unbounded};
+            coil::run(test(ch));
+        }
+    }
+}
+
+TEST_F(Channel, CloseWakesWhoWaits) {
+    channel<int> ch;
+    coil::run([](channel<int>& c) -> task<> {
+        std::vector<join_handle<std::optional<int>>> all;
+        for (int i = 0; i < 3; ++i) {
+            all.push_back(spawn([](channel<int>& in) -> task<std::optional<int>> {
+                co_return co_await in.recv();
+            }(c)));
+        }
+        co_await yield();
+        c.close();
+        for (auto& h : all) {
+            EXPECT_EQ(co_await h, std::nullopt);
+        }
+    }(ch));
+    channel<int> full{1};
+    coil::run([](channel<int>& c) -> task<> {
+        co_await c.send(1);
+        auto h = spawn([](channel<int>& out) -> task<> { co_await out.send(2); }(c));
+        co_await yield();
+        c.close();
+        bool refused = false;
+        try {
+            co_await h;
+        } catch (const std::system_error& e) {
+            refused = e.code() == std::errc::broken_pipe;
+        }
+        EXPECT_TRUE(refused);
+        EXPECT_EQ(co_await c.recv(), 1);
+        EXPECT_EQ(co_await c.recv(), std::nullopt);
+    }(full));
+}
+
+TEST_F(Channel, WithoutRoomSendWaitsForTheReceiver) {
+    channel<int> ch;
+    coil::run([](channel<int>& c) -> task<> {
+        bool sent = false;
+        auto h = spawn([](channel<int>& out, bool& s) -> task<> {
+            co_await out.send(1);
+            s = true;
+        }(c, sent));
+        co_await yield();
+        co_await yield();
+        EXPECT_FALSE(sent);
+        EXPECT_EQ(co_await c.recv(), 1);
+        co_await h;
+        EXPECT_TRUE(sent);
+    }(ch));
+}
+
+TEST_F(Channel, MoveOnlyElements) {
+    channel<std::unique_ptr<int>> ch{1};
+    coil::run([](channel<std::unique_ptr<int>>& c) -> task<> {
+        co_await c.send(std::make_unique<int>(5));
+        auto got = co_await c.recv();
+        EXPECT_EQ(**got, 5);
+        co_await c.send(std::make_unique<int>(6)); // the channel frees it
+    }(ch));
+}
+
+} // namespace
