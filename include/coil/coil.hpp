@@ -54,9 +54,14 @@
 #include <coil/net/inet_address.hpp>
 #include <coil/net/resolve.hpp>
 #include <coil/net/socket.hpp>
+#include <coil/sync/barrier.hpp>
+#include <coil/sync/broadcast.hpp>
 #include <coil/sync/channel.hpp>
+#include <coil/sync/condition_variable.hpp>
 #include <coil/sync/event.hpp>
 #include <coil/sync/latch.hpp>
 #include <coil/sync/mutex.hpp>
+#include <coil/sync/oneshot.hpp>
 #include <coil/sync/semaphore.hpp>
+#include <coil/sync/shared_mutex.hpp>
 #include <coil/sync/wait_group.hpp>

@@ -2,6 +2,7 @@
 
 #include <coil/sync/detail/permit_awaiter.hpp>
 
+#include <atomic>
 #include <cassert>
 #include <utility>
 
@@ -68,7 +69,24 @@ private:
     class guard_awaiter;
     friend class condition_variable;
 
+    void unlock_by_guard() noexcept {
+        unsigned orphans = orphans_.load(std::memory_order_relaxed);
+        while (orphans > 0) {
+            if (orphans_.compare_exchange_weak(orphans, orphans - 1, std::memory_order_relaxed,
+                                               std::memory_order_relaxed)) {
+                return;
+            }
+        }
+        guarded_ = false;
+        unlock();
+    }
+
     detail::permits permits_{1};
+    /// How many guards will unlock what they do not hold: those of coroutines that were destroyed
+    /// while they waited for a condition. Any guard may answer for them, as the number of calls
+    /// comes out right.
+    std::atomic<unsigned> orphans_{0};
+    bool guarded_ = false; // the holder's: it has a guard
 };
 
 /// Holds a mutex for as long as it lives. Move-only.
@@ -76,7 +94,7 @@ class [[nodiscard("the mutex is unlocked at once")]] mutex::guard {
 public:
     guard() noexcept = default;
     /// Of a mutex that the caller holds.
-    explicit guard(mutex& held) noexcept : mutex_(&held) {}
+    explicit guard(mutex& held) noexcept : mutex_(&held) { held.guarded_ = true; }
     guard(guard&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
     guard& operator=(guard&& other) noexcept {
         if (this != &other) {
@@ -93,11 +111,16 @@ public:
     /// Before its time; nothing when it holds none.
     void unlock() noexcept {
         if (mutex* const held = std::exchange(mutex_, nullptr)) {
-            held->unlock();
+            held->unlock_by_guard();
         }
     }
     /// The mutex, which stays locked.
-    mutex* release() noexcept { return std::exchange(mutex_, nullptr); }
+    mutex* release() noexcept {
+        if (mutex_ != nullptr) {
+            mutex_->guarded_ = false;
+        }
+        return std::exchange(mutex_, nullptr);
+    }
 
 private:
     mutex* mutex_ = nullptr;

@@ -7,7 +7,8 @@ namespace coil::detail {
 
 using gate = basic_gate<sync_waiter>;
 
-/// The await of a gate. `Kind` says what the error calls it.
+/// The await of a gate. `Kind` says what the error calls it, and whether who was asked to stop before
+/// it went on has not passed.
 template <class Kind>
 class gate_awaiter : public sync_awaiter<gate_awaiter<Kind>> {
 public:
@@ -23,7 +24,7 @@ public:
 private:
     friend class sync_awaiter<gate_awaiter<Kind>>;
 
-    static constexpr bool gives_back = false;
+    static constexpr bool gives_back = Kind::gives_back;
 
     [[nodiscard]] bool take_now() noexcept { return gate_.passes(); }
     [[nodiscard]] gate& room() noexcept { return gate_; }
@@ -34,9 +35,11 @@ private:
 
 struct event_kind {
     static constexpr const char* name = "event";
+    static constexpr bool gives_back = false;
 };
 struct latch_kind {
     static constexpr const char* name = "latch";
+    static constexpr bool gives_back = false;
 };
 
 } // namespace coil::detail

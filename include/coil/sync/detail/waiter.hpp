@@ -89,7 +89,7 @@ protected:
                 end_with_misuse("a coroutine that waits for a mutex, a channel or the like was "
                                 "destroyed on a thread other than its context's.");
             }
-            node().coroutine = nullptr; // nobody is to be resumed
+            forget_coroutine();
             then_ = nullptr;
             stop_observing();
             static_cast<Self&>(*this).cancel();
@@ -102,6 +102,10 @@ protected:
 
     /// The wait went on elsewhere, and ends now.
     void end() noexcept { finish(); }
+    /// The end of a wait that no coroutine waits for by itself.
+    void end_silently() noexcept { resumed(); }
+    /// What end() would resume is being destroyed.
+    void forget_coroutine() noexcept { node().coroutine = nullptr; }
 
 private:
     /// Owner thread.

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <coil/sync/detail/wait_room.hpp>
+
+#include <atomic>
+#include <cstddef>
+
+namespace coil::detail {
+
+/// Many readers or one writer. `state_` holds whether there is a writer, whether somebody waits, and
+/// the number of readers. While somebody waits nobody passes, so writers are not starved: who lets go
+/// sees the mark and signals, and the turn gives the lock to the oldest, and to the readers that
+/// follow a reader.
+///
+/// Entry: a Waiter with `shared`.
+template <class Entry, class Waiter, class Atomics = std_atomics>
+class basic_shared_lock
+    : public basic_wait_room<basic_shared_lock<Entry, Waiter, Atomics>, Waiter, Atomics> {
+public:
+    using room = basic_wait_room<basic_shared_lock<Entry, Waiter, Atomics>, Waiter, Atomics>;
+    using typename room::told;
+
+    [[nodiscard]] bool try_lock() noexcept {
+        std::size_t seen = 0;
+        return state_.compare_exchange_strong(seen, writer, std::memory_order_acquire);
+    }
+    [[nodiscard]] bool try_lock_shared() noexcept {
+        std::size_t seen = state_.load(std::memory_order_relaxed);
+        while ((seen & (writer | waiting)) == 0) {
+            if (state_.compare_exchange_weak(seen, seen + reader, std::memory_order_acquire,
+                                             std::memory_order_relaxed)) {
+                return true;
+            }
+        }
+        return false;
+    }
+    void unlock() noexcept {
+        if ((state_.fetch_sub(writer, std::memory_order_release) & waiting) != 0) {
+            this->signal();
+        }
+    }
+    void unlock_shared() noexcept {
+        const std::size_t before = state_.fetch_sub(reader, std::memory_order_release);
+        if (before - reader == waiting) {
+            this->signal();
+        }
+    }
+    [[nodiscard]] bool is_free() const noexcept {
+        return state_.load(std::memory_order_acquire) == 0;
+    }
+
+private:
+    friend room;
+
+    static constexpr std::size_t writer = 1;
+    static constexpr std::size_t waiting = 2;
+    static constexpr std::size_t reader = 4;
+
+    void arrive(Waiter& w, told& t) noexcept {
+        this->queue_.push(w);
+        look(t);
+    }
+    [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
+    void left(told& t) noexcept { look(t); }
+
+    void look(told& t) noexcept {
+        while (!this->queue_.empty() && give(*this->queue_.first())) {
+            t.over(this->queue_.pop());
+        }
+        if (this->queue_.empty()) {
+            state_.fetch_and(~waiting, std::memory_order_relaxed);
+        }
+    }
+    /// Gives the lock to `w`, or marks that somebody waits.
+    [[nodiscard]] bool give(Waiter& w) noexcept {
+        const bool shared = static_cast<Entry&>(w).shared;
+        std::size_t seen = state_.load(std::memory_order_relaxed);
+        for (;;) {
+            const bool is_free = shared ? (seen & writer) == 0 : (seen & ~waiting) == 0;
+            const std::size_t wanted = !is_free ? seen | waiting
+                                       : shared ? seen + reader
+                                                : seen | writer;
+            if (state_.compare_exchange_weak(seen, wanted, std::memory_order_acquire,
+                                             std::memory_order_relaxed)) {
+                return is_free;
+            }
+        }
+    }
+
+    typename Atomics::template atomic<std::size_t> state_{0};
+};
+
+} // namespace coil::detail

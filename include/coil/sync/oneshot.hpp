@@ -1,0 +1,80 @@
+#pragma once
+
+#include <coil/sync/detail/gate_awaiter.hpp>
+
+#include <atomic>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+/// One value, from one coroutine or thread to another.
+///
+///     coil::oneshot<int> answer;
+///     co_spawn(ask(answer));                  // ... answer.send(42);
+///     std::optional<int> n = co_await answer.recv();
+///
+/// Threading: any context and any thread; one receiver at a time. Who waits goes on on its own
+/// context; it may destroy the oneshot, although send() has not returned yet on another thread.
+///
+/// Cancellation: recv() of a task that is asked to stop throws std::system_error with
+/// std::errc::operation_canceled; the value, if there is one, is the next recv()'s.
+template <class T>
+class oneshot {
+    static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T>);
+
+public:
+    oneshot() noexcept : gate_(false) {}
+    oneshot(const oneshot&) = delete;
+    oneshot& operator=(const oneshot&) = delete;
+    ~oneshot() = default;
+
+    /// False, and the value is gone: one was sent before, or it is closed.
+    bool send(T value) noexcept {
+        if (claimed_.exchange(true, std::memory_order_acquire)) {
+            return false;
+        }
+        value_.emplace(std::move(value));
+        gate_.open();
+        return true;
+    }
+    /// There will be no value: recv() gives nullopt, unless one was sent before.
+    void close() noexcept {
+        if (!claimed_.exchange(true, std::memory_order_acquire)) {
+            gate_.open();
+        }
+    }
+
+    /// co_await gives the value, once, or nullopt.
+    [[nodiscard]] auto recv() noexcept { return detail::sync_awaitable<awaiter, oneshot>(*this); }
+    /// Does not wait: nullopt also when there is none yet.
+    [[nodiscard]] std::optional<T> try_recv() noexcept {
+        return gate_.passes() ? std::exchange(value_, std::nullopt) : std::nullopt;
+    }
+
+private:
+    struct kind {
+        static constexpr const char* name = "oneshot";
+        static constexpr bool gives_back = true; // it is taken when the coroutine goes on
+    };
+    class awaiter : public detail::gate_awaiter<kind> {
+    public:
+        explicit awaiter(oneshot& source) noexcept
+            : detail::gate_awaiter<kind>(source.gate_), source_(source) {}
+
+        std::optional<T> await_resume() {
+            detail::gate_awaiter<kind>::await_resume();
+            return std::exchange(source_.value_, std::nullopt);
+        }
+
+    private:
+        oneshot& source_;
+    };
+
+    detail::gate gate_;
+    std::atomic<bool> claimed_{false};
+    std::optional<T> value_;
+};
+
+} // namespace coil
