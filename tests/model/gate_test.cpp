@@ -187,7 +187,9 @@ struct group_used_again {
     void after() { require(it.passes(), "nothing is left"); }
 };
 
-TEST(GateModelG1, OpenedAndDestroyed_FiveInterruptions) { expect_proof<opened<as_written>>(at_most{5}); }
+TEST(GateModelG1, OpenedAndDestroyed_FiveInterruptions) {
+    expect_proof<opened<as_written>>(at_most{5});
+}
 TEST(GateModelG1, CancelledWhileItIsOpened_FourInterruptions) {
     expect_proof<given_up<as_written, false>>(at_most{4});
 }

@@ -159,7 +159,9 @@ struct destroyed_by_the_last {
     void after() {}
 };
 
-TEST(PermitsModelG1, HandedOver_FiveInterruptions) { expect_proof<handed_over<as_written>>(at_most{5}); }
+TEST(PermitsModelG1, HandedOver_FiveInterruptions) {
+    expect_proof<handed_over<as_written>>(at_most{5});
+}
 TEST(PermitsModelG1, CancelledWhileItIsHandedOver_FourInterruptions) {
     expect_proof<gives_up<as_written, false>>(at_most{4});
 }

@@ -289,7 +289,8 @@ TEST_F(Conditions, G12_APredicateThatThrows) {
     shared_queue q;
     EXPECT_THROW(coil::run([](shared_queue& it) -> task<> {
                      auto guard = co_await it.m.lock_guard();
-                     co_await it.changed.wait(it.m, []() -> bool { throw std::runtime_error("p"); });
+                     co_await it.changed.wait(it.m,
+                                              []() -> bool { throw std::runtime_error("p"); });
                  }(q)),
                  std::runtime_error);
     EXPECT_TRUE(q.m.try_lock());

@@ -79,12 +79,13 @@ TEST_F(Exchange, ReadersShareAndWritersDoNot) {
     std::atomic<int> writers = 0;
     std::atomic<int> most = 0;
     long value = 0; // the mutex's
-    auto reads = [](shared_mutex& it, std::atomic<int>& r, std::atomic<int>& w, std::atomic<int>& most_readers,
-                    long& v) -> task<> {
+    auto reads = [](shared_mutex& it, std::atomic<int>& r, std::atomic<int>& w,
+                    std::atomic<int>& most_readers, long& v) -> task<> {
         for (int i = 0; i < 100; ++i) {
             const auto guard = co_await it.shared_lock_guard();
             const int now = ++r;
-            for (int seen = most_readers; seen < now && !most_readers.compare_exchange_weak(seen, now);) {
+            for (int seen = most_readers;
+                 seen < now && !most_readers.compare_exchange_weak(seen, now);) {
             }
             EXPECT_EQ(w, 0);
             const long before = v;
@@ -93,7 +94,8 @@ TEST_F(Exchange, ReadersShareAndWritersDoNot) {
             --r;
         }
     };
-    auto writes = [](shared_mutex& it, std::atomic<int>& r, std::atomic<int>& w, long& v) -> task<> {
+    auto writes = [](shared_mutex& it, std::atomic<int>& r, std::atomic<int>& w,
+                     long& v) -> task<> {
         for (int i = 0; i < 100; ++i) {
             const auto guard = co_await it.lock_guard();
             EXPECT_EQ(++w, 1);

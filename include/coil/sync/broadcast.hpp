@@ -108,8 +108,8 @@ private:
 /// oldest that is still there, and missed() says how many it has lost. After close() receivers get
 /// what they have not had yet, then nullopt.
 ///
-/// Threading: any context and any thread; a receiver is one coroutine's at a time. Who waits goes on
-/// on its own context. Calls wait a moment for each other. The broadcast outlives its receivers.
+/// Threading: any context and any thread; a receiver is one coroutine's at a time. Who waits goes
+/// on on its own context. Calls wait a moment for each other. The broadcast outlives its receivers.
 ///
 /// Cancellation: recv() of a task that is asked to stop throws std::system_error with
 /// std::errc::operation_canceled, and the element, if there is one, is the next recv()'s.
@@ -162,8 +162,7 @@ public:
 private:
     friend class broadcast;
     friend class awaiter;
-    receiver(core& source, std::uint64_t position) noexcept
-        : core_(&source), position_(position) {}
+    receiver(core& source, std::uint64_t position) noexcept : core_(&source), position_(position) {}
 
     core* core_;
     std::uint64_t position_;

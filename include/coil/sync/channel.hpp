@@ -132,8 +132,8 @@ private:
     T value_;
 };
 
-/// A queue between coroutines, with room for a number of elements, or none, or any number; closed as
-/// in Go.
+/// A queue between coroutines, with room for a number of elements, or none, or any number; closed
+/// as in Go.
 ///
 ///     coil::channel<int> ch{16};
 ///     // one coroutine                          // another
@@ -148,16 +148,16 @@ private:
 /// recv() gives nullopt; send(), also one that waits already, throws std::system_error with
 /// std::errc::broken_pipe.
 ///
-/// Threading: any context and any thread. Who waits goes on on its own context. Elements may be moved
-/// on any of these threads; moving one must not throw, and must not use the channel. The channel must
-/// outlive every call and every wait on it.
+/// Threading: any context and any thread. Who waits goes on on its own context. Elements may be
+/// moved on any of these threads; moving one must not throw, and must not use the channel. The
+/// channel must outlive every call and every wait on it.
 ///
 /// Cancellation: send() and recv() of a task that is asked to stop throw std::system_error with
 /// std::errc::operation_canceled. Such a recv() has taken nothing: an element that was handed to it
-/// before it went on, or before its coroutine was destroyed, comes out next. (It then may come after
-/// a younger one that another receiver took meanwhile; and when there is no memory for keeping it
-/// beyond the channel's room, it is lost.) Such a send() has sent nothing; one whose value was taken
-/// reports that.
+/// before it went on, or before its coroutine was destroyed, comes out next. (It then may come
+/// after a younger one that another receiver took meanwhile; and when there is no memory for
+/// keeping it beyond the channel's room, it is lost.) Such a send() has sent nothing; one whose
+/// value was taken reports that.
 template <class T>
 class channel {
     static_assert(std::is_object_v<T> && !std::is_const_v<T>);

@@ -10,14 +10,15 @@
 
 namespace coil {
 
-/// std::latch for coroutines: a counter that goes down to zero once; wait() passes when it is there.
+/// std::latch for coroutines: a counter that goes down to zero once; wait() passes when it is
+/// there.
 ///
 /// Threading: any context and any thread. Who waits goes on on its own context; who has waited may
 /// destroy the latch, although the last count_down() has not returned yet on another thread.
 ///
 /// Cancellation: wait() of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled, unless the count came first. arrive_and_wait() has arrived all the
-/// same.
+/// std::errc::operation_canceled, unless the count came first. arrive_and_wait() has arrived all
+/// the same.
 class latch {
 public:
     explicit latch(std::ptrdiff_t expected) noexcept : count_(expected), gate_(expected == 0) {
@@ -72,9 +73,7 @@ private:
     class [[nodiscard("did you forget to co_await?")]] arrival {
     public:
         arrival(latch& source, std::ptrdiff_t n) noexcept : latch_(&source), n_(n) {}
-        [[nodiscard]] arriving_awaiter operator co_await() const noexcept {
-            return {*latch_, n_};
-        }
+        [[nodiscard]] arriving_awaiter operator co_await() const noexcept { return {*latch_, n_}; }
 
     private:
         latch* latch_;

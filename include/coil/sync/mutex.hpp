@@ -17,9 +17,9 @@ struct lock_kind {
 
 } // namespace detail
 
-/// std::mutex for coroutines: who waits is suspended, and the thread goes on with others. A coroutine
-/// that holds it may await whatever it likes meanwhile, and may unlock on another context than it
-/// locked on.
+/// std::mutex for coroutines: who waits is suspended, and the thread goes on with others. A
+/// coroutine that holds it may await whatever it likes meanwhile, and may unlock on another context
+/// than it locked on.
 ///
 ///     coil::mutex m;
 ///     {

@@ -24,8 +24,8 @@ struct acquire_kind {
 ///     ...
 ///     slots.release();
 ///
-/// First come, first served. A permit that is released while somebody waits is handed to whoever has
-/// waited longest; try_acquire() does not see it.
+/// First come, first served. A permit that is released while somebody waits is handed to whoever
+/// has waited longest; try_acquire() does not see it.
 ///
 /// Threading: any context and any thread, release() as well. Who waits goes on on its own context.
 /// The semaphore may be destroyed when nobody waits and nobody will release.

@@ -59,8 +59,8 @@ private:
 /// on. Who waits goes on on its own context. It must outlive every call and every wait.
 ///
 /// Cancellation: lock() and lock_shared() of a task that is asked to stop throw std::system_error
-/// with std::errc::operation_canceled, and do not hold it. When it was handed to a coroutine that is
-/// destroyed before it goes on, it passes to the next.
+/// with std::errc::operation_canceled, and do not hold it. When it was handed to a coroutine that
+/// is destroyed before it goes on, it passes to the next.
 class shared_mutex {
 public:
     template <bool Shared>

@@ -72,8 +72,8 @@ private:
 ///     }
 ///     co_await jobs.wait();
 ///
-/// It may be used again and again. add() while the count is zero belongs before the wait() that is to
-/// wait for it: one that waits already may have been resumed.
+/// It may be used again and again. add() while the count is zero belongs before the wait() that is
+/// to wait for it: one that waits already may have been resumed.
 ///
 /// Threading: any context and any thread. Who waits goes on on its own context; who has waited may
 /// destroy the group, although the last done() has not returned yet on another thread.

@@ -23,8 +23,8 @@ struct channel_element {
 /// waits or something was given back (`marks_`); and before that in `elements_`, the turn's.
 ///
 /// Who waits is in one of the queues, and `marks_` says so. Whoever has changed the ring looks at
-/// the marks afterwards, and signals; whoever queues up marks first and then looks at the ring again
-/// (settle()): nobody is left waiting for what is there.
+/// the marks afterwards, and signals; whoever queues up marks first and then looks at the ring
+/// again (settle()): nobody is left waiting for what is there.
 ///
 /// Closing is the turn's `open` bit: set with the signal, so that who calls close() and then sends
 /// is told; the ring is closed in the turn.
@@ -39,8 +39,7 @@ public:
     using typename room::told;
     using element = channel_element<T>;
 
-    basic_channel(std::size_t capacity, bool unbounded)
-        : ring_(capacity), unbounded_(unbounded) {}
+    basic_channel(std::size_t capacity, bool unbounded) : ring_(capacity), unbounded_(unbounded) {}
     basic_channel(const basic_channel&) = delete;
     basic_channel& operator=(const basic_channel&) = delete;
     ~basic_channel() {

@@ -8,8 +8,8 @@
 
 namespace coil::detail {
 
-/// A number of permits, and those who wait for one, first in first out: what semaphores, mutexes and
-/// auto-reset events are.
+/// A number of permits, and those who wait for one, first in first out: what semaphores, mutexes
+/// and auto-reset events are.
 ///
 /// `count_` is how many are free; below zero, how many who have asked are not promised one yet. Who
 /// gives one back while somebody waits has promised it to the oldest: it is never free in between,

@@ -7,10 +7,10 @@
 
 namespace coil::detail {
 
-/// Many readers or one writer. `state_` holds whether there is a writer, whether somebody waits, and
-/// the number of readers. While somebody waits nobody passes, so writers are not starved: who lets go
-/// sees the mark and signals, and the turn gives the lock to the oldest, and to the readers that
-/// follow a reader.
+/// Many readers or one writer. `state_` holds whether there is a writer, whether somebody waits,
+/// and the number of readers. While somebody waits nobody passes, so writers are not starved: who
+/// lets go sees the mark and signals, and the turn gives the lock to the oldest, and to the readers
+/// that follow a reader.
 ///
 /// Entry: a Waiter with `shared`.
 template <class Entry, class Waiter, class Atomics = std_atomics>

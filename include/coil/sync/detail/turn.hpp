@@ -9,10 +9,10 @@ namespace coil::detail {
 
 /// Whose turn it is to work on the plain data of a primitive, without anybody waiting for the turn.
 ///
-/// Who finds it free has it. Who does not leaves what it wants, a node or a signal, and goes on: the
-/// thread that has the turn cannot give it back before it has seen to that. One word says all: free
-/// or `busy`; what was left, newest first; whether there was a signal; and the `open` bit, which is
-/// the user's and survives.
+/// Who finds it free has it. Who does not leaves what it wants, a node or a signal, and goes on:
+/// the thread that has the turn cannot give it back before it has seen to that. One word says all:
+/// free or `busy`; what was left, newest first; whether there was a signal; and the `open` bit,
+/// which is the user's and survives.
 ///
 /// Giving the turn back is the last access: what the primitive belongs to may be destroyed by
 /// whoever learns of what was done in the turn, if it learns that after the turn was given back.
@@ -28,8 +28,8 @@ public:
 
     explicit basic_turn(bool is_open = false) noexcept : word_(is_open ? open : 0) {}
 
-    /// Any thread. True: the caller has the turn, and sees to `request` itself. False: `request` was
-    /// left, and may be gone.
+    /// Any thread. True: the caller has the turn, and sees to `request` itself. False: `request`
+    /// was left, and may be gone.
     [[nodiscard]] bool enter(Node& request) noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);
         for (;;) {

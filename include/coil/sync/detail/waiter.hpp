@@ -14,8 +14,8 @@ namespace coil::detail {
 /// stop".
 [[noreturn]] void throw_wait_cancelled(const char* name);
 
-/// A coroutine that waits in a basic_wait_room; part of its frame. Whoever has the turn may touch it,
-/// from any thread, until it was told all that is outstanding; it is told on its own thread.
+/// A coroutine that waits in a basic_wait_room; part of its frame. Whoever has the turn may touch
+/// it, from any thread, until it was told all that is outstanding; it is told on its own thread.
 class sync_waiter : public wait_base {
 public:
     using turn_node = queue_node;
@@ -177,8 +177,9 @@ protected:
         }
     }
 
-    /// In await_resume(): true when the coroutine has what it waited for. Who is asked to stop before
-    /// it goes on gives back what it was given: so nothing is lost with one that lost a race.
+    /// In await_resume(): true when the coroutine has what it waited for. Who is asked to stop
+    /// before it goes on gives back what it was given: so nothing is lost with one that lost a
+    /// race.
     [[nodiscard]] bool succeeded() noexcept {
         const bool waited = this->under_way();
         this->resumed();
@@ -204,8 +205,8 @@ private:
     inplace_stop_token token_;
 };
 
-/// What a member function gives that is to be awaited: plain data that may be moved. Nothing happens
-/// before it is awaited.
+/// What a member function gives that is to be awaited: plain data that may be moved. Nothing
+/// happens before it is awaited.
 template <class Awaiter, class Source>
 class [[nodiscard("did you forget to co_await?")]] sync_awaitable {
 public:
