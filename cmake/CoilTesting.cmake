@@ -97,9 +97,8 @@ function(coil_add_model_tests folder)
     target_compile_features(${target} PRIVATE cxx_std_20)
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
     coil_own_target(${target})
-    coil_compile_together(${target})
-    # A destructor's last stores are how relacy knows what is gone.
-    target_compile_options(${target} PRIVATE -O2 $<$<CXX_COMPILER_ID:GNU>:-fno-lifetime-dse>)
+    # A destructor's last stores are how relacy knows what is gone. It replaces operator delete, but not the sized one.
+    target_compile_options(${target} PRIVATE -O2 -fno-sized-deallocation $<$<CXX_COMPILER_ID:GNU>:-fno-lifetime-dse>)
     gtest_discover_tests(${target}
         TEST_PREFIX "${folder}."
         DISCOVERY_MODE PRE_TEST

@@ -147,18 +147,30 @@ public:
     }
 
     void await_resume() {
-        if (under_way()) {
-            resumed();
-            mutex_.guarded_ = guarded_;
-        }
+        go_on();
         if (cancelled) [[unlikely]] {
             detail::throw_wait_cancelled("condition_variable");
+        }
+    }
+
+    /// Instead of await_resume(), for code that combines awaits. The mutex is locked all the same.
+    void discard() noexcept {
+        go_on();
+        if (!cancelled) {
+            audience_.notify_one();
         }
     }
 
 private:
     friend class detail::wait_base;
     friend class detail::sync_waiter;
+
+    void go_on() noexcept {
+        if (under_way()) {
+            resumed();
+            mutex_.guarded_ = guarded_;
+        }
+    }
 
     class relocker : public detail::sync_waiter {
     public:

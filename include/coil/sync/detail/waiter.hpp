@@ -163,6 +163,14 @@ public:
         return true;
     }
 
+    /// Instead of await_resume(), for code that combines awaits: nobody wants what it has.
+    void discard() noexcept {
+        this->resumed();
+        if (!this->cancelled) {
+            self().give_back();
+        }
+    }
+
 protected:
     template <class... Args>
     explicit sync_awaiter(Args&&... args) noexcept : Waiter(std::forward<Args>(args)...) {}

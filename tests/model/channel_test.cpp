@@ -1,0 +1,270 @@
+// Channels: what goes in comes out, once; nobody is left waiting for what is there; a receiver that
+// gives up loses nothing; closing ends all waits and loses nothing.
+
+#include "model/sync_parts.hpp"
+
+#include <coil/sync/detail/channel_core.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace {
+
+using namespace coil_model;
+
+/// An element that two threads must not touch at once.
+struct payload {
+    explicit payload(int n) : number(n) {}
+    payload(payload&& other) noexcept : number(other.number.get()) {}
+    plain<int> number;
+};
+
+template <class Change>
+struct entry : sync_waiter<Change> {
+    entry(unsigned owner, bool is_sender) : sync_waiter<Change>(owner), sends(is_sender) {}
+
+    std::optional<payload> value;
+    std::unique_ptr<coil::detail::channel_element<payload>> element;
+    const bool sends;
+    bool closed = false;
+};
+
+template <class Change>
+using core =
+    coil::detail::basic_channel<payload, entry<Change>, sync_waiter<Change>, atomics<Change>>;
+
+template <class Change, std::size_t Room>
+struct shared {
+    core<Change> ch{Room, false};
+
+    /// False: it is closed.
+    bool send(entry<Change>& me, int number) {
+        me.value.emplace(number);
+        const coil::detail::ring_answer answer = ch.try_push(*me.value);
+        if (answer != coil::detail::ring_answer::not_now) {
+            return answer == coil::detail::ring_answer::done;
+        }
+        ch.wait(me);
+        me.sleep_until_over();
+        me.go();
+        return !me.closed;
+    }
+    /// 0: it is closed.
+    int receive(entry<Change>& me) {
+        if (!ch.try_pop(me.value)) {
+            ch.wait(me);
+            me.sleep_until_over();
+            me.go();
+        }
+        require(me.value.has_value() != me.closed, "an element, or the end");
+        return me.value ? me.value->number.get() : 0;
+    }
+    /// Gives up, and what it was given back. The number, if it had it before.
+    int receive_and_give_up(entry<Change>& me, bool destroyed) {
+        if (!ch.try_pop(me.value)) {
+            ch.wait(me);
+            me.leave(ch);
+            if (destroyed) {
+                me.deliver_until_over();
+            } else {
+                me.sleep_until_over();
+            }
+            me.go();
+            if (me.value) {
+                ch.give_back(std::move(*me.value));
+            }
+            return 0;
+        }
+        return me.value->number;
+    }
+    int try_receive() {
+        entry<Change> e(rl::thread_index(), false);
+        bool done = ch.try_pop(e.value);
+        if (!done) {
+            ch.attempt_in_turn(e, done);
+        }
+        return e.value ? e.value->number.get() : 0;
+    }
+};
+
+/// Several elements through a channel that has less room.
+template <class Change, std::size_t Room, int Count>
+struct one_to_one : shared<Change, Room> {
+    static constexpr int threads = 2;
+
+    struct sender : entry<Change> {
+        sender() : entry<Change>(0, true) {}
+    };
+    struct receiver : entry<Change> {
+        receiver() : entry<Change>(1, false) {}
+    };
+    sender senders[Count];
+    receiver receivers[Count];
+
+    void thread(unsigned number) {
+        for (int i = 0; i < Count; ++i) {
+            if (number == 0) {
+                require(this->send(senders[i], i + 1), "nobody closed it");
+            } else {
+                require(this->receive(receivers[i]) == i + 1, "in order");
+            }
+        }
+    }
+    void after() {}
+};
+
+/// The receiver gives up while the element comes.
+template <class Change, std::size_t Room, bool Destroyed>
+struct gives_up : shared<Change, Room> {
+    static constexpr int threads = 2;
+
+    entry<Change> sender{0, true};
+    entry<Change> receiver{1, false};
+    int got = 0;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            if (Room == 0) {
+                bool done = false;
+                sender.value.emplace(1);
+                this->ch.attempt_in_turn(sender, done);
+                got = done ? 0 : 1; // nobody was there
+            } else {
+                require(this->send(sender, 1), "nobody closed it");
+            }
+        } else {
+            got += this->receive_and_give_up(receiver, Destroyed);
+        }
+    }
+    void after() {
+        require(got == 1 || this->try_receive() == 1, "the element is there");
+        require(this->try_receive() == 0, "and not twice");
+    }
+};
+
+/// One gives up, another waits for the only element.
+template <class Change>
+struct one_of_two_gives_up : shared<Change, 1> {
+    static constexpr int threads = 3;
+
+    entry<Change> sender{0, true};
+    entry<Change> patient_one{1, false};
+    entry<Change> other{2, false};
+    entry<Change> second{2, true};
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            require(this->send(sender, 1), "nobody closed it");
+        } else if (number == 1) {
+            require(this->receive(patient_one) == 1, "the element, or what was passed on");
+        } else if (this->receive_and_give_up(other, true) != 0) {
+            require(this->send(second, 1), "passed on");
+        }
+    }
+    void after() { require(this->try_receive() == 0, "not twice"); }
+};
+
+/// Sends, then closes: the receiver gets the element, then the end.
+template <class Change, std::size_t Room>
+struct closed_behind : shared<Change, Room> {
+    static constexpr int threads = 2;
+
+    entry<Change> sender{0, true};
+    entry<Change> first{1, false};
+    entry<Change> last{1, false};
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            require(this->send(sender, 1), "not closed yet");
+            this->ch.close();
+        } else {
+            require(this->receive(first) == 1, "the element");
+            require(this->receive(last) == 0, "the end");
+        }
+    }
+    void after() {}
+};
+
+/// Closed while an element goes in: it comes out, or was refused.
+template <class Change>
+struct closed_across : shared<Change, 1> {
+    static constexpr int threads = 3;
+
+    entry<Change> sender{0, true};
+    entry<Change> receivers[2]{{1, false}, {1, false}};
+    int sent = -1;
+    int received = 0;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            sent = this->send(sender, 1) ? 1 : 0;
+        } else if (number == 1) {
+            for (auto& r : receivers) {
+                const int n = this->receive(r);
+                received += n;
+                if (n == 0) {
+                    return;
+                }
+            }
+        } else {
+            this->ch.close();
+        }
+    }
+    void after() { require(sent == received, "what was sent was received"); }
+};
+
+/// Sequential consistency is no more than release and acquire.
+struct no_common_order : without_spurious_failures {
+    static constexpr std::memory_order order(call made, std::memory_order said) {
+        if (said != std::memory_order_seq_cst) {
+            return said;
+        }
+        return made == call::load    ? std::memory_order_acquire
+               : made == call::store ? std::memory_order_release
+                                     : std::memory_order_acq_rel;
+    }
+};
+
+using quick = without_spurious_failures;
+
+TEST(ChannelModelG1, TwoThroughOne_TwoInterruptions) {
+    expect_proof<one_to_one<quick, 1, 2>>(at_most{2});
+}
+TEST(ChannelModelG1, TwoThroughTwo_TwoInterruptions) {
+    expect_proof<one_to_one<quick, 2, 2>>(at_most{2});
+}
+TEST(ChannelModelG1, OneThroughOne_ThreeInterruptions) {
+    expect_proof<one_to_one<quick, 1, 1>>(at_most{3});
+}
+TEST(ChannelModelG1, WithoutRoom_TwoInterruptions) {
+    expect_proof<one_to_one<quick, 0, 2>>(at_most{2});
+}
+TEST(ChannelModelG3, CancelledWhileAnElementComes_TwoInterruptions) {
+    expect_proof<gives_up<quick, 1, false>>(at_most{2});
+    expect_proof<gives_up<quick, 0, false>>(at_most{2});
+}
+TEST(ChannelModelG5, DestroyedWhileAnElementComes_TwoInterruptions) {
+    expect_proof<gives_up<quick, 1, true>>(at_most{2});
+    expect_proof<gives_up<quick, 0, true>>(at_most{2});
+}
+TEST(ChannelModelG1, OneOfTwoGivesUp_TwoInterruptions) {
+    expect_proof<one_of_two_gives_up<quick>>(at_most{2});
+}
+TEST(ChannelModelG1, ClosedBehindAnElement_TwoInterruptions) {
+    expect_proof<closed_behind<quick, 1>>(at_most{2});
+    expect_proof<closed_behind<quick, 0>>(at_most{2});
+}
+TEST(ChannelModelG1, ClosedWhileAnElementGoesIn_TwoInterruptions) {
+    expect_proof<closed_across<quick>>(at_most{2});
+}
+
+// Canaries.
+
+TEST(ChannelModelCanary, MarksAndCellsWithoutACommonOrder) {
+    expect_found<one_to_one<no_common_order, 1, 1>>(rl::test_result_deadlock, at_most{3});
+}
+TEST(ChannelModelCanary, CellsThatOrderNothing) {
+    expect_found<one_to_one<relaxed<call::store>, 1, 1>>(rl::test_result_data_race, at_most{3});
+}
+
+} // namespace
