@@ -5,8 +5,15 @@
 
 #include <coil/sync/detail/channel_core.hpp>
 
+#include <cstddef>
 #include <memory>
+#include <new>
 #include <optional>
+
+/// Relacy replaces the others, and would not know what comes from this one.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+    return ::operator new(bytes);
+}
 
 namespace {
 
