@@ -254,8 +254,8 @@ TEST(ChannelModelG5, DestroyedWhileAnElementComes_TwoInterruptions) {
     expect_proof<gives_up<quick, 1, true>>(at_most{2});
     expect_proof<gives_up<quick, 0, true>>(at_most{2});
 }
-TEST(ChannelModelG1, OneOfTwoGivesUp_TwoInterruptions) {
-    expect_proof<one_of_two_gives_up<quick>>(at_most{2});
+TEST(ChannelModelG1, OneOfTwoGivesUp_OneInterruption) {
+    expect_proof<one_of_two_gives_up<quick>>(at_most{1});
 }
 TEST(ChannelModelG1, ClosedBehindAnElement_TwoInterruptions) {
     expect_proof<closed_behind<quick, 1>>(at_most{2});

@@ -51,8 +51,9 @@ public:
                     c.stamp.store(tail + 1, std::memory_order_seq_cst);
                     return ring_answer::done;
                 }
-            } else if (stamp + lap() == tail + 1) {
-                return ring_answer::not_now; // what was written a lap ago is there, or being read
+            } else if (is_behind(stamp, tail)) {
+                // What was written a lap ago is there, or being read, or not even written.
+                return ring_answer::not_now;
             } else {
                 tail = tail_.load(std::memory_order_relaxed);
             }
@@ -72,8 +73,8 @@ public:
                     c.stamp.store(head + lap(), std::memory_order_seq_cst);
                     return true;
                 }
-            } else if (stamp == head) {
-                return false; // nothing is there, or it is being written
+            } else if (is_behind(stamp, head + 1)) {
+                return false; // nothing is there, or being written, or even read of the lap before
             } else {
                 head = head_.load(std::memory_order_relaxed);
             }
@@ -87,13 +88,6 @@ public:
         return (tail_.load(std::memory_order_seq_cst) & ~closed_) ==
                head_.load(std::memory_order_seq_cst);
     }
-    /// How many are in it, when nobody uses it.
-    [[nodiscard]] std::size_t size() const noexcept {
-        const std::size_t tail = tail_.load(std::memory_order_acquire) & ~closed_;
-        const std::size_t head = head_.load(std::memory_order_acquire);
-        const std::size_t laps = (tail & ~(closed_ - 1)) == (head & ~(closed_ - 1)) ? 0 : 1;
-        return (tail & (closed_ - 1)) + laps * capacity_ - (head & (closed_ - 1));
-    }
 
 private:
     struct cell {
@@ -101,6 +95,10 @@ private:
         std::optional<T> value;
     };
 
+    /// Then it is another thread's turn with the cell.
+    static bool is_behind(std::size_t stamp, std::size_t position) noexcept {
+        return static_cast<std::ptrdiff_t>(stamp - position) < 0;
+    }
     [[nodiscard]] std::size_t lap() const noexcept { return 2 * closed_; }
     [[nodiscard]] std::size_t after(std::size_t position) const noexcept {
         const std::size_t index = position & (closed_ - 1);

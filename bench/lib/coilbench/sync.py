@@ -1,0 +1,33 @@
+"""Programs about mutexes, channels and events."""
+
+import json
+
+from . import process
+
+
+class Way:
+    """One program in one of its ways."""
+
+    def __init__(self, build, cpus, key, title, program, way, count):
+        path = build / "bench" / "sync" / program
+        self.key, self.title = key, title
+        self.command = [path, way, count, *cpus]
+        self.missing = None if path.exists() else "not built"
+
+    def measure(self):
+        return json.loads(process.run(self.command, timeout=120))
+
+
+def ways(build, cpus, count):
+    """`count` is what a few hundred milliseconds are enough for with the cheapest."""
+    return [Way(build, cpus, *way) for way in
+            (("free", "coil::mutex, free", "locks", "free", count),
+             ("std_free", "std::mutex, free", "locks", "std_free", count),
+             ("contended", "coil::mutex, 4 coroutines on 2 contexts", "locks", "contended", count // 10),
+             ("std_contended", "std::mutex, 2 threads", "locks", "std_contended", count // 10),
+             ("one", "coil::channel, one context", "channels", "one", count // 4),
+             ("asio", "asio channel, one context", "asio_channel", "one", count // 4),
+             ("across", "coil::channel, two contexts", "channels", "across", count // 4),
+             ("ring", "ring by hand, two threads", "channels", "ring", count // 4),
+             ("wake", "100,000 coroutines woken by one event", "waiters", "wake", 100_000),
+             ("spawn", "100,000 coroutines spawned", "waiters", "spawn", 100_000))]

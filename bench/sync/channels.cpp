@@ -1,0 +1,165 @@
+// What an element costs that goes through a channel with room for 64, from one producer to one
+// consumer.
+//   one:    a coil::channel, both coroutines on one context
+//   across: a coil::channel, a context each
+//   ring:   by hand: a ring of 64 for one writer and one reader, two threads; who finds nothing to
+//           do looks a while and then sleeps
+
+#include "measure.hpp"
+
+#include <coil/coil.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <latch>
+#include <thread>
+
+namespace {
+
+constexpr const char* ways = "one|across|ring";
+constexpr std::size_t room = 64;
+
+coil::task<> sends(coil::channel<long>& out, long count) {
+    for (long i = 1; i <= count; ++i) {
+        co_await out.send(i);
+    }
+    out.close();
+}
+
+coil::task<> receives(coil::channel<long>& in, std::uint64_t& sum) {
+    while (const auto n = co_await in.recv()) {
+        sum += static_cast<std::uint64_t>(*n);
+    }
+}
+
+int check(std::uint64_t sum, long count) {
+    const auto n = static_cast<std::uint64_t>(count);
+    if (sum != n * (n + 1) / 2) {
+        std::fprintf(stderr, "something was lost\n");
+        return 1;
+    }
+    return 0;
+}
+
+/// One writer, one reader. Each keeps what it knows of the other's position; who sleeps has said so
+/// first.
+class ring {
+public:
+    void push(long value) {
+        const std::uint64_t at = tail_.load(std::memory_order_relaxed);
+        if (at - known_head_ == room) {
+            known_head_ = wait(head_, at - room, writer_sleeps_);
+        }
+        cells_[at % room] = value;
+        tail_.store(at + 1, std::memory_order_seq_cst);
+        wake(tail_, reader_sleeps_);
+    }
+    long pop() {
+        const std::uint64_t at = head_.load(std::memory_order_relaxed);
+        if (at == known_tail_) {
+            known_tail_ = wait(tail_, at, reader_sleeps_);
+        }
+        const long value = cells_[at % room];
+        head_.store(at + 1, std::memory_order_seq_cst);
+        wake(head_, writer_sleeps_);
+        return value;
+    }
+
+private:
+    using position = std::atomic<std::uint64_t>;
+
+    static std::uint64_t wait(position& other, std::uint64_t until_not, std::atomic<bool>& sleeps) {
+        constexpr int looks = 2000;
+        for (int i = 0; i < looks; ++i) {
+            const std::uint64_t now = other.load(std::memory_order_acquire);
+            if (now != until_not) {
+                return now;
+            }
+        }
+        sleeps.store(true, std::memory_order_seq_cst);
+        other.wait(until_not, std::memory_order_seq_cst);
+        sleeps.store(false, std::memory_order_relaxed);
+        return other.load(std::memory_order_acquire);
+    }
+    static void wake(position& mine, std::atomic<bool>& other_sleeps) {
+        if (other_sleeps.load(std::memory_order_seq_cst)) {
+            mine.notify_one();
+        }
+    }
+
+    alignas(64) position tail_{0};
+    std::uint64_t known_head_ = 0;
+    alignas(64) position head_{0};
+    std::uint64_t known_tail_ = 0;
+    alignas(64) std::atomic<bool> writer_sleeps_{false};
+    std::atomic<bool> reader_sleeps_{false};
+    alignas(64) std::array<long, room> cells_{};
+};
+
+template <class Produce, class Consume>
+int on_two_threads(const sync_bench::options& o, Produce produce, Consume consume) {
+    std::latch ready(3);
+    std::uint64_t sum = 0;
+    std::thread consumer([&] {
+        sync_bench::pin(o.cpus[0]);
+        ready.arrive_and_wait();
+        consume(sum);
+    });
+    std::thread producer([&] {
+        sync_bench::pin(o.cpus[1]);
+        ready.arrive_and_wait();
+        produce();
+    });
+    ready.arrive_and_wait();
+    const sync_bench::stopwatch watch;
+    consumer.join();
+    producer.join();
+    return check(sum, o.count) + watch.report(o.count);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const sync_bench::options o = sync_bench::parse(argc, argv, ways);
+    if (o.way == "one") {
+        sync_bench::pin(o.cpus[0]);
+        coil::channel<long> ch(room);
+        std::uint64_t sum = 0;
+        coil::io_context ctx;
+        ctx.co_spawn(receives(ch, sum));
+        ctx.co_spawn(sends(ch, o.count));
+        const sync_bench::stopwatch watch;
+        ctx.run();
+        return check(sum, o.count) + watch.report(o.count);
+    }
+    if (o.way == "across") {
+        coil::channel<long> ch(room);
+        coil::io_context from;
+        coil::io_context to;
+        from.co_spawn(sends(ch, o.count));
+        return on_two_threads(
+            o, [&] { from.run(); },
+            [&](std::uint64_t& sum) {
+                to.co_spawn(receives(ch, sum));
+                to.run();
+            });
+    }
+    if (o.way == "ring") {
+        static ring r;
+        return on_two_threads(
+            o,
+            [&] {
+                for (long i = 1; i <= o.count; ++i) {
+                    r.push(i);
+                }
+            },
+            [&](std::uint64_t& sum) {
+                for (long i = 0; i < o.count; ++i) {
+                    sum += static_cast<std::uint64_t>(r.pop());
+                }
+            });
+    }
+    sync_bench::unknown_way(ways);
+}

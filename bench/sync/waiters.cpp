@@ -1,0 +1,73 @@
+// Many coroutines on one context.
+//   wake:  COUNT of them wait for an event: from set() until the last has gone on and ended
+//   spawn: COUNT of them are spawned: from the first spawn until the last has ended
+// Their frames are made outside of the measurement in the first case, inside in the second: that is
+// what spawning is.
+
+#include "measure.hpp"
+
+#include <coil/coil.hpp>
+
+#include <cstdio>
+
+namespace {
+
+constexpr const char* ways = "wake|spawn";
+
+coil::task<> waits(coil::event& e, long& ended) {
+    co_await e.wait();
+    ++ended;
+}
+coil::task<> ends(long& ended) {
+    ++ended;
+    co_return;
+}
+
+int check(long ended, long count) {
+    if (ended != count) {
+        std::fprintf(stderr, "%ld of %ld have ended\n", ended, count);
+        return 1;
+    }
+    return 0;
+}
+
+coil::task<int> wake(long count) {
+    coil::event e;
+    long ended = 0;
+    for (long i = 0; i < count; ++i) {
+        coil::co_spawn(waits(e, ended));
+    }
+    co_await coil::yield(); // now all of them wait
+    const sync_bench::stopwatch watch;
+    e.set();
+    while (ended < count) {
+        co_await coil::yield();
+    }
+    co_return check(ended, count) + watch.report(count);
+}
+
+coil::task<int> spawn(long count) {
+    long ended = 0;
+    const sync_bench::stopwatch watch;
+    for (long i = 0; i < count; ++i) {
+        coil::co_spawn(ends(ended));
+    }
+    while (ended < count) {
+        co_await coil::yield();
+    }
+    co_return check(ended, count) + watch.report(count);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const sync_bench::options o = sync_bench::parse(argc, argv, ways);
+    sync_bench::pin(o.cpus[0]);
+    if (o.way == "wake") {
+        return coil::run(wake(o.count));
+    }
+    if (o.way == "spawn") {
+        return coil::run(spawn(o.count));
+    }
+    sync_bench::unknown_way(ways);
+}
