@@ -112,8 +112,8 @@ int on_two_threads(const sync_bench::options& o, Produce produce, Consume consum
         ready.arrive_and_wait();
         produce();
     });
-    ready.arrive_and_wait();
     const sync_bench::stopwatch watch;
+    ready.arrive_and_wait();
     consumer.join();
     producer.join();
     return check(sum, o.count) + watch.report(o.count);

@@ -68,8 +68,8 @@ int contended(const sync_bench::options& o) {
     };
     std::thread first(runs, std::ref(one));
     std::thread second(runs, std::ref(two));
-    ready.arrive_and_wait();
     const sync_bench::stopwatch watch;
+    ready.arrive_and_wait();
     first.join();
     second.join();
     return check(sum, o.count) + watch.report(o.count, shares);
@@ -94,8 +94,8 @@ int std_contended(const sync_bench::options& o) {
     };
     std::thread first(locks, o.cpus[0], std::ref(shares[0]));
     std::thread second(locks, o.cpus[1], std::ref(shares[1]));
-    ready.arrive_and_wait();
     const sync_bench::stopwatch watch;
+    ready.arrive_and_wait();
     first.join();
     second.join();
     return check(sum, o.count) + watch.report(o.count, shares);

@@ -40,8 +40,9 @@ public:
         departure.waiter = this;
     }
 
+    [[nodiscard]] bool is_here() const { return rl::thread_index() == owner_; }
     void tell(notice& n) {
-        if (rl::thread_index() == owner_) {
+        if (is_here()) {
             take(n);
         } else if (box_.push(n)) {
             wake_up_.ring();

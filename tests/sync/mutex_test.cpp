@@ -2,6 +2,8 @@
 
 #include "sync/support.hpp"
 
+#include <atomic>
+
 using namespace coil;
 using namespace std::chrono_literals;
 
@@ -98,6 +100,48 @@ TEST_F(Mutex, G7_FirstComeFirstServed) {
         }
     }(m, order));
     EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+task<> takes(mutex& m, std::vector<char>& order, char name) {
+    co_await m.lock();
+    order.push_back(name);
+    m.unlock();
+}
+
+TEST_F(Mutex, G7_OthersOfOneContextPassTheOldestForAWhileOnly) {
+    mutex m;
+    std::vector<char> order; // the mutex's
+    ASSERT_TRUE(m.try_lock());
+    io_context here;
+    io_context there;
+    there.co_spawn([]() -> task<> { co_await sleep_for(24h); }());
+    there.start();
+    auto oldest = there.spawn(takes(m, order, 'o'));
+    std::atomic<bool> waits = false; // after the one before, which was spawned on the same context
+    there.co_spawn([](std::atomic<bool>& w) -> task<> {
+        w = true;
+        co_return;
+    }(waits));
+    while (!waits) {
+        std::this_thread::yield();
+    }
+    here.co_spawn([](mutex& it, std::vector<char>& o) -> task<> {
+        std::vector<join_handle<>> all;
+        for (int i = 0; i < 50; ++i) {
+            all.push_back(spawn(takes(it, o, 'y')));
+        }
+        co_await yield();
+        it.unlock();
+        for (auto& h : all) {
+            co_await h;
+        }
+    }(m, order));
+    here.run();
+    oldest.get();
+    there.stop();
+    there.join();
+    ASSERT_EQ(order.size(), 51U);
+    EXPECT_EQ(order[32], 'o');
 }
 
 TEST_F(Mutex, G12_AnExceptionUnlocksByTheGuard) {

@@ -27,8 +27,10 @@ struct lock_kind {
 ///         co_await append(log, entry);
 ///     }
 ///
-/// First come, first served: unlock() hands the mutex to whoever has waited longest, on whichever
-/// context; nobody passes those who wait. Not recursive.
+/// First come, first served: unlock() hands the mutex to whoever has waited longest, and nobody who
+/// comes later passes those who wait. Among waiters of several contexts some of one context may have
+/// it one after the other, which is many times cheaper; who has waited longest is passed at most 32
+/// times. Not recursive.
 ///
 /// Threading: any context and any thread. Who waits goes on on its own context. It may be destroyed
 /// as soon as nobody holds it or waits for it, also by whoever unlocked it last.

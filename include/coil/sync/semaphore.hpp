@@ -24,7 +24,7 @@ struct acquire_kind {
 ///     ...
 ///     slots.release();
 ///
-/// First come, first served. A permit that is released while somebody waits is handed to whoever
+/// First come, first served, with mutex's exception for several contexts. A permit that is released while somebody waits is handed to whoever
 /// has waited longest; try_acquire() does not see it.
 ///
 /// Threading: any context and any thread, release() as well. Who waits goes on on its own context.

@@ -15,6 +15,12 @@ namespace coil::detail {
 /// gives one back while somebody waits has promised it to the oldest: it is never free in between,
 /// so nobody passes those who wait. What has been promised and not been given is in `promised_` or,
 /// in the turn, in `due_`.
+///
+/// Giving one to another context costs many times what it costs to give it to one's own. So the
+/// oldest waiter of the context that gives comes first, if it is near the front; but the oldest of
+/// all is not passed more than `most_passed` times.
+///
+/// Waiter: also `is_here()`, whether its context runs on this thread.
 template <class Waiter, class Atomics = std_atomics>
 class basic_permits : public basic_wait_room<basic_permits<Waiter, Atomics>, Waiter, Atomics> {
 public:
@@ -92,13 +98,34 @@ private:
         due_ = due_ + promised_.exchange(0, std::memory_order_acquire);
         while (due_ > 0 && !this->queue_.empty()) {
             due_ = due_ - 1;
-            t.over(this->queue_.pop());
+            Waiter& w = next();
+            this->queue_.remove(w);
+            t.over(w);
         }
+    }
+    /// Who is to have the next one; somebody waits.
+    [[nodiscard]] Waiter& next() noexcept {
+        constexpr int most_passed = 32;
+        constexpr int reach = 8;
+        Waiter* const oldest = this->queue_.first();
+        if (passed_ < most_passed) {
+            Waiter* w = oldest;
+            for (int i = 0; w != nullptr && i < reach; ++i, w = w->later) {
+                if (w->is_here()) {
+                    passed_ = w == oldest ? 0 : passed_ + 1;
+                    return *w;
+                }
+            }
+        }
+        passed_ = 0;
+        return *oldest;
     }
 
     typename Atomics::template atomic<std::ptrdiff_t> count_;
     typename Atomics::template atomic<std::ptrdiff_t> promised_{0};
-    std::ptrdiff_t due_ = 0; // the turn's
+    // The turn's.
+    std::ptrdiff_t due_ = 0;
+    int passed_ = 0; // how often the oldest was
 };
 
 } // namespace coil::detail

@@ -33,6 +33,9 @@ public:
     /// It has left without what it waited for.
     bool cancelled = false;
 
+    /// Any thread that may touch it.
+    [[nodiscard]] bool is_here() const noexcept { return loop().on_owner_thread(); }
+
     /// Any thread; the waiter may be gone when this returns.
     void tell(notice& n) noexcept {
         event_loop& owner = loop();
