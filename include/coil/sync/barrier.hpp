@@ -129,11 +129,9 @@ public:
         count(n);
         return arrival_token(phase);
     }
-    [[nodiscard]] auto wait(arrival_token&& arrived) noexcept {
-        return awaitable(*this, arrived.phase_, false);
-    }
+    auto wait(arrival_token&& arrived) noexcept { return awaitable(*this, arrived.phase_, false); }
     /// Arrives when it is awaited.
-    [[nodiscard]] auto arrive_and_wait() noexcept { return awaitable(*this, 0, true); }
+    auto arrive_and_wait() noexcept { return awaitable(*this, 0, true); }
     /// Arrives, and is no participant of the phases that follow.
     void arrive_and_drop() noexcept {
         core_.expect_one_less();

@@ -147,7 +147,7 @@ template <class T>
 class broadcast<T>::receiver {
 public:
     /// co_await gives a copy of the next element, or nullopt: closed, and nothing is left.
-    [[nodiscard]] auto recv() noexcept { return detail::sync_awaitable<awaiter, receiver>(*this); }
+    auto recv() noexcept { return detail::sync_awaitable<awaiter, receiver>(*this); }
     /// Does not wait: nullopt also when there is none yet.
     [[nodiscard]] std::optional<T> try_recv() {
         typename core::pointer element;

@@ -174,11 +174,9 @@ public:
 
     /// co_await gives nothing; the value is in the channel, or with a receiver. Unbounded: throws
     /// std::bad_alloc when it is awaited.
-    [[nodiscard]] send_awaitable<T> send(T value) noexcept {
-        return send_awaitable<T>(core_, std::move(value));
-    }
+    send_awaitable<T> send(T value) noexcept { return send_awaitable<T>(core_, std::move(value)); }
     /// co_await gives an element, or nullopt: closed, and nothing is left.
-    [[nodiscard]] auto recv() noexcept {
+    auto recv() noexcept {
         return detail::sync_awaitable<detail::receive_awaiter<T>, detail::channel_core<T>>(core_);
     }
 

@@ -87,7 +87,7 @@ public:
     void notify_all() noexcept { audience_.notify_all(); }
 
     /// The caller holds `m`.
-    [[nodiscard]] auto wait(mutex& m) noexcept { return awaitable(audience_, m); }
+    auto wait(mutex& m) noexcept { return awaitable(audience_, m); }
     /// Until `pred()`, which is called with the mutex locked. What it throws comes out.
     template <class Predicate>
     task<> wait(mutex& m, Predicate pred) {

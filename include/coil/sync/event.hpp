@@ -38,7 +38,7 @@ public:
     void reset() noexcept { gate_.close(); }
     [[nodiscard]] bool is_set() const noexcept { return gate_.is_open(); }
 
-    [[nodiscard]] auto wait() noexcept {
+    auto wait() noexcept {
         return detail::sync_awaitable<detail::gate_awaiter<detail::event_kind>, detail::gate>(
             gate_);
     }
@@ -76,7 +76,7 @@ public:
     /// Does not wait. True: it was set, and is not any more.
     [[nodiscard]] bool try_wait() noexcept { return permits_.try_acquire(); }
 
-    [[nodiscard]] auto wait() noexcept {
+    auto wait() noexcept {
         return detail::sync_awaitable<detail::permit_awaiter<detail::auto_event_kind>,
                                       detail::permits>(permits_);
     }
@@ -123,9 +123,7 @@ public:
     [[nodiscard]] T& get() noexcept { return *value_; }
 
     /// co_await gives a reference to the value.
-    [[nodiscard]] auto wait() noexcept {
-        return detail::sync_awaitable<awaiter, event_value>(*this);
-    }
+    auto wait() noexcept { return detail::sync_awaitable<awaiter, event_value>(*this); }
 
 private:
     class awaiter : public detail::gate_awaiter<detail::event_kind> {

@@ -43,15 +43,12 @@ public:
     /// Whether the count is zero.
     [[nodiscard]] bool try_wait() const noexcept { return gate_.is_open(); }
 
-    [[nodiscard]] auto wait() noexcept {
+    auto wait() noexcept {
         return detail::sync_awaitable<detail::gate_awaiter<detail::latch_kind>, detail::gate>(
             gate_);
     }
     /// Counts down by `n` when it is awaited, then waits.
-    [[nodiscard("did you forget to co_await?")]] auto
-    arrive_and_wait(std::ptrdiff_t n = 1) noexcept {
-        return arrival(*this, n);
-    }
+    auto arrive_and_wait(std::ptrdiff_t n = 1) noexcept { return arrival(*this, n); }
 
 private:
     class arriving_awaiter : public detail::gate_awaiter<detail::latch_kind> {

@@ -28,9 +28,9 @@ struct lock_kind {
 ///     }
 ///
 /// First come, first served: unlock() hands the mutex to whoever has waited longest, and nobody who
-/// comes later passes those who wait. Among waiters of several contexts some of one context may have
-/// it one after the other, which is many times cheaper; who has waited longest is passed at most 32
-/// times. Not recursive.
+/// comes later passes those who wait. Among waiters of several contexts some of one context may
+/// have it one after the other, which is many times cheaper; who has waited longest is passed at
+/// most 32 times. Not recursive.
 ///
 /// Threading: any context and any thread. Who waits goes on on its own context. It may be destroyed
 /// as soon as nobody holds it or waits for it, also by whoever unlocked it last.
@@ -45,12 +45,10 @@ public:
     mutex() noexcept = default;
     mutex(const mutex&) = delete;
     mutex& operator=(const mutex&) = delete;
-    ~mutex() {
-        assert(permits_.free() == 1 && "coil: a mutex was destroyed while somebody holds it");
-    }
+    ~mutex() = default;
 
     /// co_await gives nothing, and the mutex.
-    [[nodiscard]] auto lock() noexcept {
+    auto lock() noexcept {
         return detail::sync_awaitable<detail::permit_awaiter<detail::lock_kind>, detail::permits>(
             permits_);
     }
@@ -63,9 +61,7 @@ public:
     }
 
     /// co_await gives a guard, which unlocks when it is destroyed.
-    [[nodiscard]] auto lock_guard() noexcept {
-        return detail::sync_awaitable<guard_awaiter, mutex>(*this);
-    }
+    auto lock_guard() noexcept { return detail::sync_awaitable<guard_awaiter, mutex>(*this); }
 
 private:
     class guard_awaiter;

@@ -47,7 +47,7 @@ public:
     }
 
     /// co_await gives the value, once, or nullopt.
-    [[nodiscard]] auto recv() noexcept { return detail::sync_awaitable<awaiter, oneshot>(*this); }
+    auto recv() noexcept { return detail::sync_awaitable<awaiter, oneshot>(*this); }
     /// Does not wait: nullopt also when there is none yet.
     [[nodiscard]] std::optional<T> try_recv() noexcept {
         return gate_.passes() ? std::exchange(value_, std::nullopt) : std::nullopt;

@@ -24,8 +24,8 @@ struct acquire_kind {
 ///     ...
 ///     slots.release();
 ///
-/// First come, first served, with mutex's exception for several contexts. A permit that is released while somebody waits is handed to whoever
-/// has waited longest; try_acquire() does not see it.
+/// First come, first served, with mutex's exception for several contexts. A permit that is released
+/// while somebody waits is handed to whoever has waited longest; try_acquire() does not see it.
 ///
 /// Threading: any context and any thread, release() as well. Who waits goes on on its own context.
 /// The semaphore may be destroyed when nobody waits and nobody will release.
@@ -49,7 +49,7 @@ public:
     [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return LeastMaxValue; }
 
     /// co_await gives nothing, and one permit.
-    [[nodiscard]] auto acquire() noexcept {
+    auto acquire() noexcept {
         return detail::sync_awaitable<detail::permit_awaiter<detail::acquire_kind>,
                                       detail::permits>(permits_);
     }

@@ -3,7 +3,6 @@
 #include <coil/sync/detail/shared_lock.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
-#include <cassert>
 #include <utility>
 
 namespace coil {
@@ -71,19 +70,17 @@ public:
     shared_mutex() noexcept = default;
     shared_mutex(const shared_mutex&) = delete;
     shared_mutex& operator=(const shared_mutex&) = delete;
-    ~shared_mutex() {
-        assert(lock_.is_free() && "coil: a shared_mutex was destroyed while somebody holds it");
-    }
+    ~shared_mutex() = default;
 
     /// co_await gives nothing, and the mutex.
-    [[nodiscard]] auto lock() noexcept {
+    auto lock() noexcept {
         return detail::sync_awaitable<detail::shared_lock_awaiter<false>, detail::shared_lock>(
             lock_);
     }
     [[nodiscard]] bool try_lock() noexcept { return lock_.try_lock(); }
     void unlock() noexcept { lock_.unlock(); }
 
-    [[nodiscard]] auto lock_shared() noexcept {
+    auto lock_shared() noexcept {
         return detail::sync_awaitable<detail::shared_lock_awaiter<true>, detail::shared_lock>(
             lock_);
     }
@@ -92,10 +89,10 @@ public:
     void unlock_shared() noexcept { lock_.unlock_shared(); }
 
     /// co_await gives a guard, which unlocks when it is destroyed.
-    [[nodiscard]] auto lock_guard() noexcept {
+    auto lock_guard() noexcept {
         return detail::sync_awaitable<guard_awaiter<false>, shared_mutex>(*this);
     }
-    [[nodiscard]] auto shared_lock_guard() noexcept {
+    auto shared_lock_guard() noexcept {
         return detail::sync_awaitable<guard_awaiter<true>, shared_mutex>(*this);
     }
 

@@ -95,7 +95,7 @@ public:
         }
     }
 
-    [[nodiscard]] auto wait() noexcept { return detail::sync_awaitable<awaiter, group>(group_); }
+    auto wait() noexcept { return detail::sync_awaitable<awaiter, group>(group_); }
 
 private:
     using group = detail::basic_group<detail::sync_waiter>;
