@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <string_view>
@@ -53,6 +54,7 @@ task<int> download_all(int count, int at_once, int per_second) {
     limits shared{counting_semaphore<>(at_once)};
     auto permits = spawn(gives_permits(shared, 1'000'000'000ns / per_second));
     std::vector<join_handle<>> all;
+    all.reserve(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) {
         all.push_back(spawn(download(shared, i)));
     }

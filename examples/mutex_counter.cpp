@@ -9,6 +9,7 @@
 #include <coil/coil.hpp>
 
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -38,6 +39,7 @@ task<long> adds(counter& shared, int times) {
 
 task<long> run_all(counter& shared, int tasks, int times) {
     std::vector<task<long>> all;
+    all.reserve(static_cast<std::size_t>(tasks));
     for (int i = 0; i < tasks; ++i) {
         all.push_back(adds(shared, times));
     }

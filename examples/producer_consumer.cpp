@@ -8,6 +8,7 @@
 #include <coil/coil.hpp>
 
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <string_view>
@@ -68,6 +69,7 @@ int main(int argc, char** argv) try {
     wait_group at_work(producers);
     runtime contexts(2);
     std::vector<join_handle<taken>> all;
+    all.reserve(consumers);
     for (int i = 0; i < consumers; ++i) {
         all.push_back(contexts.spawn(consumes(numbers)));
     }

@@ -40,7 +40,7 @@ coil::task<int> wake(long count) {
     co_await coil::yield(); // now all of them wait
     const sync_bench::stopwatch watch;
     e.set();
-    while (ended < count) {
+    while (ended < count) { // NOLINT(bugprone-infinite-loop): they count
         co_await coil::yield();
     }
     co_return check(ended, count) + watch.report(count);
@@ -52,7 +52,7 @@ coil::task<int> spawn(long count) {
     for (long i = 0; i < count; ++i) {
         coil::co_spawn(ends(ended));
     }
-    while (ended < count) {
+    while (ended < count) { // NOLINT(bugprone-infinite-loop): they count
         co_await coil::yield();
     }
     co_return check(ended, count) + watch.report(count);

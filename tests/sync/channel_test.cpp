@@ -153,7 +153,7 @@ TEST_F(Channel, ATrySendThatFailsKeepsTheValue) {
     auto value = std::make_unique<int>(7);
     EXPECT_FALSE(ch.try_send(std::move(value)));
     ASSERT_NE(value, nullptr); // NOLINT(bugprone-use-after-move)
-    EXPECT_EQ(*value, 7);
+    EXPECT_EQ(*value, 7);      // NOLINT(bugprone-use-after-move)
 }
 
 TEST_F(Channel, TrySendGoesToWhoWaits) {

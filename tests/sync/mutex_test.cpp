@@ -68,7 +68,7 @@ TEST_F(Mutex, TheGuardUnlocks) {
             EXPECT_TRUE(guard.owns_lock());
             EXPECT_FALSE(it.try_lock());
             auto other = std::move(guard);
-            EXPECT_FALSE(guard.owns_lock());
+            EXPECT_FALSE(guard.owns_lock()); // NOLINT(bugprone-use-after-move)
             EXPECT_FALSE(it.try_lock());
         }
         EXPECT_TRUE(it.try_lock());
