@@ -70,6 +70,13 @@ private:
     friend room;
 
     void promise(std::ptrdiff_t n) noexcept {
+        const auto give = [this, n](told& t) {
+            due_ = due_ + n;
+            look(t);
+        };
+        if (this->try_in_turn(give, 1)) {
+            return;
+        }
         promised_.fetch_add(n, std::memory_order_release);
         this->signal();
     }
@@ -95,7 +102,9 @@ private:
     }
     void left(told&) noexcept {}
     void look(told& t) noexcept {
-        due_ = due_ + promised_.exchange(0, std::memory_order_acquire);
+        if (promised_.load(std::memory_order_relaxed) != 0) {
+            due_ = due_ + promised_.exchange(0, std::memory_order_acquire);
+        }
         while (due_ > 0 && !this->queue_.empty()) {
             due_ = due_ - 1;
             Waiter& w = next();

@@ -148,8 +148,7 @@ protected:
     }
     /// The same, unless somebody else has the turn for longer than a moment: false.
     template <class F>
-    [[nodiscard]] bool try_in_turn(F&& f) noexcept {
-        constexpr int attempts = 50;
+    [[nodiscard]] bool try_in_turn(F&& f, int attempts = 50) noexcept {
         for (int i = 0; i < attempts; ++i) {
             if (turn_.try_enter()) {
                 told t;
