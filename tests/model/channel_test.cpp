@@ -40,25 +40,36 @@ template <class Change>
 using core =
     coil::detail::basic_channel<payload, entry<Change>, sync_waiter<Change>, atomics<Change>>;
 
+/// As much room as is wanted: unbounded.
+constexpr std::size_t endless = ~std::size_t{0};
+
+/// One attempt to have the turn shows what many show.
+constexpr int attempts = 1;
+
 template <class Change, std::size_t Room>
 struct shared {
-    core<Change> ch{Room, false};
+    core<Change> ch{Room == endless ? 0 : Room, Room == endless};
 
+    void put_into(entry<Change>& me, int number) {
+        if (Room == endless) {
+            me.element = std::make_unique<coil::detail::channel_element<payload>>(payload(number));
+        } else {
+            me.value.emplace(number);
+        }
+    }
     /// False: it is closed.
     bool send(entry<Change>& me, int number) {
-        me.value.emplace(number);
-        const coil::detail::ring_answer answer = ch.try_push(*me.value);
-        if (answer != coil::detail::ring_answer::not_now) {
-            return answer == coil::detail::ring_answer::done;
+        put_into(me, number);
+        if (!ch.send_now(me, attempts)) {
+            ch.wait(me);
+            me.sleep_until_over();
+            me.go();
         }
-        ch.wait(me);
-        me.sleep_until_over();
-        me.go();
         return !me.closed;
     }
     /// 0: it is closed.
     int receive(entry<Change>& me) {
-        if (!ch.try_pop(me.value)) {
+        if (!ch.receive_now(me, attempts)) {
             ch.wait(me);
             me.sleep_until_over();
             me.go();
@@ -68,7 +79,7 @@ struct shared {
     }
     /// Gives up, and what it was given back. The number, if it had it before.
     int receive_and_give_up(entry<Change>& me, bool destroyed) {
-        if (!ch.try_pop(me.value)) {
+        if (!ch.receive_now(me, attempts)) {
             ch.wait(me);
             me.leave(ch);
             if (destroyed) {
@@ -246,13 +257,18 @@ TEST(ChannelModelG1, OneThroughOne_ThreeInterruptions) {
 TEST(ChannelModelG1, WithoutRoom_TwoInterruptions) {
     expect_proof<one_to_one<quick, 0, 2>>(at_most{2});
 }
+TEST(ChannelModelG1, Endless_TwoInterruptions) {
+    expect_proof<one_to_one<quick, endless, 2>>(at_most{2});
+}
 TEST(ChannelModelG3, CancelledWhileAnElementComes_TwoInterruptions) {
     expect_proof<gives_up<quick, 1, false>>(at_most{2});
     expect_proof<gives_up<quick, 0, false>>(at_most{2});
+    expect_proof<gives_up<quick, endless, false>>(at_most{2});
 }
 TEST(ChannelModelG5, DestroyedWhileAnElementComes_TwoInterruptions) {
     expect_proof<gives_up<quick, 1, true>>(at_most{2});
     expect_proof<gives_up<quick, 0, true>>(at_most{2});
+    expect_proof<gives_up<quick, endless, true>>(at_most{2});
 }
 TEST(ChannelModelG1, OneOfTwoGivesUp_OneInterruption) {
     expect_proof<one_of_two_gives_up<quick>>(at_most{1});
@@ -260,6 +276,7 @@ TEST(ChannelModelG1, OneOfTwoGivesUp_OneInterruption) {
 TEST(ChannelModelG1, ClosedBehindAnElement_TwoInterruptions) {
     expect_proof<closed_behind<quick, 1>>(at_most{2});
     expect_proof<closed_behind<quick, 0>>(at_most{2});
+    expect_proof<closed_behind<quick, endless>>(at_most{2});
 }
 TEST(ChannelModelG1, ClosedWhileAnElementGoesIn_TwoInterruptions) {
     expect_proof<closed_across<quick>>(at_most{2});
@@ -272,6 +289,10 @@ TEST(ChannelModelCanary, MarksAndCellsWithoutACommonOrder) {
 }
 TEST(ChannelModelCanary, CellsThatOrderNothing) {
     expect_found<one_to_one<relaxed<call::store>, 1, 1>>(rl::test_result_data_race, at_most{3});
+}
+TEST(ChannelModelCanary, TurnsThatOrderNothing) {
+    using weak = relaxed<call::compare_weak>;
+    expect_found<one_to_one<weak, endless, 1>>(rl::test_result_data_race, at_most{3});
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "sync/support.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -75,6 +76,73 @@ TEST_F(Channel, G1_OneToOneAcrossContexts) {
     }
     channel<int> endless{unbounded};
     across(endless, count);
+}
+
+/// Its second move, from where it was made, waits.
+struct slow_move {
+    struct gate {
+        std::atomic<int> moves{0};
+        std::atomic<bool> reached{false};
+        std::atomic<bool> open{false};
+    };
+    explicit slow_move(int n, gate* g = nullptr) : number(n), gate_(g) {}
+    slow_move(slow_move&& other) noexcept : number(other.number), gate_(other.gate_) {
+        if (gate_ != nullptr && gate_->moves.fetch_add(1) == 1) {
+            gate_->reached = true;
+            gate_->reached.notify_all();
+            gate_->open.wait(false);
+        }
+    }
+    int number;
+
+private:
+    gate* gate_;
+};
+
+/// Two receivers wait. The first element is moved in a turn; the second one's sender comes while
+/// that lasts, and finds nobody's place but the queue's.
+void sent_in_another_turn(channel<slow_move>& ch) {
+    slow_move::gate gate;
+    std::atomic<bool> both_wait{false};
+    std::vector<int> got;
+    io_context receivers;
+    for (int i = 0; i < 2; ++i) {
+        receivers.co_spawn([](channel<slow_move>& in, std::vector<int>& out) -> task<> {
+            auto element = co_await in.recv();
+            out.push_back(element ? element->number : 0);
+        }(ch, got));
+    }
+    receivers.co_spawn([](std::atomic<bool>& flag) -> task<> {
+        flag = true;
+        flag.notify_all();
+        co_return;
+    }(both_wait));
+    receivers.start();
+    both_wait.wait(false);
+
+    std::thread first([&] { EXPECT_TRUE(ch.try_send(slow_move(1, &gate))); });
+    gate.reached.wait(false);
+    io_context sender;
+    sender.co_spawn([](channel<slow_move>& out) -> task<> { co_await out.send(slow_move(2)); }(ch));
+    sender.co_spawn([](slow_move::gate& g) -> task<> { // when the sender waits
+        g.open = true;
+        g.open.notify_all();
+        co_return;
+    }(gate));
+    sender.run();
+    first.join();
+    receivers.join();
+    EXPECT_EQ(got, (std::vector<int>{1, 2}));
+}
+
+TEST_F(Channel, G1_SentWhileSomebodyElseHasTheTurn) {
+    for (const std::size_t room : {0, 1, 2}) {
+        SCOPED_TRACE(room);
+        channel<slow_move> ch{room};
+        sent_in_another_turn(ch);
+    }
+    channel<slow_move> endless{unbounded};
+    sent_in_another_turn(endless);
 }
 
 TEST_F(Channel, G1_ManyToManyAcrossContexts) {

@@ -53,10 +53,7 @@ private:
     friend class sync_awaiter<receive_awaiter<T>, channel_entry<T>>;
     static constexpr bool gives_back = true;
 
-    [[nodiscard]] bool take_now() noexcept {
-        bool done = core_.try_pop(this->value);
-        return done || (core_.attempt(*this, done) && done);
-    }
+    [[nodiscard]] bool take_now() noexcept { return core_.receive_now(*this); }
     [[nodiscard]] channel_core<T>& room() noexcept { return core_; }
     void give_back() noexcept {
         if (this->value) {
@@ -93,21 +90,7 @@ private:
     friend class sync_awaiter<send_awaiter<T>, channel_entry<T>>;
     static constexpr bool gives_back = false;
 
-    [[nodiscard]] bool take_now() noexcept {
-        if (!core_.is_unbounded()) {
-            switch (core_.try_push(*this->value)) {
-            case ring_answer::done:
-                return true;
-            case ring_answer::closed:
-                this->closed = true;
-                return true;
-            case ring_answer::not_now:
-                break;
-            }
-        }
-        bool done = false;
-        return core_.attempt(*this, done) && done;
-    }
+    [[nodiscard]] bool take_now() noexcept { return core_.send_now(*this); }
     [[nodiscard]] channel_core<T>& room() noexcept { return core_; }
     void give_back() noexcept {}
 

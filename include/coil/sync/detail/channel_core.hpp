@@ -29,8 +29,8 @@ struct channel_element {
 /// Closing is the turn's `open` bit: set with the signal, so that who calls close() and then sends
 /// is told; the ring is closed in the turn.
 ///
-/// Entry: a Waiter with `sends`, `closed`, `value` (optional<T>) and `element` (of an unbounded
-/// channel's sender).
+/// Entry: a Waiter with `sends`, `closed`, `value` (optional<T>) and `element` (what a sender of an
+/// unbounded channel has instead of a value).
 template <class T, class Entry, class Waiter, class Atomics = std_atomics>
 class basic_channel
     : public basic_wait_room<basic_channel<T, Entry, Waiter, Atomics>, Waiter, Atomics> {
@@ -72,11 +72,26 @@ public:
         }
         return true;
     }
-    /// Where try_push() and try_pop() say not now: does in a turn what can be done without waiting.
-    /// False: somebody else has the turn.
-    [[nodiscard]] bool attempt(Entry& e, bool& done) noexcept {
-        return this->try_in_turn([&](told& t) { done = serve_now(e, t); });
+    /// What an await does first, with so many attempts to have the turn. True: it is over. False:
+    /// it waits, by wait(), now; perhaps only because somebody else has the turn.
+    [[nodiscard]] bool send_now(Entry& e, int attempts = 50) noexcept {
+        if (!unbounded_) {
+            switch (try_push(*e.value)) {
+            case ring_answer::done:
+                return true;
+            case ring_answer::closed:
+                e.closed = true;
+                return true;
+            case ring_answer::not_now:
+                break;
+            }
+        }
+        return attempt(e, attempts);
     }
+    [[nodiscard]] bool receive_now(Entry& e, int attempts = 50) noexcept {
+        return try_pop(e.value) || attempt(e, attempts);
+    }
+    /// Where try_push() and try_pop() say not now: does in a turn what can be done without waiting.
     void attempt_in_turn(Entry& e, bool& done) noexcept {
         this->in_turn([&](told& t) { done = serve_now(e, t); });
     }
@@ -108,6 +123,12 @@ private:
     static constexpr unsigned receivers_wait = 1;
     static constexpr unsigned senders_wait = 2;
     static constexpr unsigned elements_lie = 4;
+
+    /// attempt_in_turn(), unless somebody else keeps the turn. Whether it is done.
+    [[nodiscard]] bool attempt(Entry& e, int attempts) noexcept {
+        bool done = false;
+        return this->try_in_turn([&](told& t) { done = serve_now(e, t); }, attempts) && done;
+    }
 
     static Entry& entry(Waiter& w) noexcept { return static_cast<Entry&>(w); }
 
@@ -175,7 +196,9 @@ private:
         if (ring_.capacity() > 0) {
             return ring_.pop(e.value);
         }
-        if (senders_.empty()) {
+        // From hand to hand. A sender of an unbounded channel has no `value`: it is here only
+        // because somebody else had the turn, and put() is what serves it.
+        if (unbounded_ || senders_.empty()) {
             return false;
         }
         Waiter& from = senders_.pop();
