@@ -71,7 +71,7 @@ function(coil_add_room_tests room)
             ENVIRONMENT "COIL_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples")
 endfunction()
 
-# coil_add_model_tests(<folder>): all of <folder>/*_test.cpp in one program that plays models of what threads do to each other
+# coil_add_model_tests(<folder>): all of <folder>/*.cpp in one program that plays models of what threads do to each other
 # with relacy. Nothing of it depends on how the library is built, so it is always optimized and never sanitized: relacy
 # switches stacks behind a sanitizer's back. Without relacy one test is there that says so.
 function(coil_add_model_tests folder)
@@ -87,7 +87,7 @@ function(coil_add_model_tests folder)
         set_tests_properties(${folder}.relacy PROPERTIES LABELS ${folder} SKIP_REGULAR_EXPRESSION "SKIP: ")
         return()
     endif()
-    file(GLOB sources CONFIGURE_DEPENDS "${folder}/*_test.cpp")
+    file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
     set(target test_${folder})
     add_executable(${target} ${sources})
     target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
@@ -98,7 +98,7 @@ function(coil_add_model_tests folder)
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
     coil_own_target(${target})
     # A destructor's last stores are how relacy knows what is gone. It replaces operator delete, but not the sized one.
-    target_compile_options(${target} PRIVATE -O2 -fno-sized-deallocation $<$<CXX_COMPILER_ID:GNU>:-fno-lifetime-dse>)
+    target_compile_options(${target} PRIVATE -O2 $<$<CONFIG:Debug>:-g1> -fno-sized-deallocation $<$<CXX_COMPILER_ID:GNU>:-fno-lifetime-dse>)
     gtest_discover_tests(${target}
         TEST_PREFIX "${folder}."
         DISCOVERY_MODE PRE_TEST
