@@ -58,8 +58,9 @@ struct auto_event_kind {
 
 } // namespace detail
 
-/// An event that each set() gives to one coroutine: to the one that has waited longest, or else to
-/// the next that waits. Setting it while it is set does nothing.
+/// An event that each set() gives to one coroutine: to the one that has waited longest, or to the
+/// next that waits. Mutex's exception for several contexts holds here, too. Setting it while it is
+/// set does nothing.
 ///
 /// Threading and cancellation as event's; an event that was given to a coroutine that is destroyed
 /// before it goes on is set again.

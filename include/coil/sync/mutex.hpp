@@ -27,10 +27,11 @@ struct lock_kind {
 ///         co_await append(log, entry);
 ///     }
 ///
-/// First come, first served: unlock() hands the mutex to whoever has waited longest, and nobody who
-/// comes later passes those who wait. Among waiters of several contexts some of one context may
-/// have it one after the other, which is many times cheaper; who has waited longest is passed at
-/// most 32 times. Not recursive.
+/// unlock() hands the mutex to one of those who wait; who comes meanwhile queues behind them. Among
+/// waiters of one context: first come, first served. With several contexts it stays with one for a
+/// while, which is many times cheaper: of the eight that have waited longest, the first of the
+/// context that unlocks has it next; but whoever has waited longest of all is passed at most 32
+/// times. Not recursive.
 ///
 /// Threading: any context and any thread. Who waits goes on on its own context. It may be destroyed
 /// as soon as nobody holds it or waits for it, also by whoever unlocked it last.

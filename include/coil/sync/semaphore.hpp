@@ -24,8 +24,8 @@ struct acquire_kind {
 ///     ...
 ///     slots.release();
 ///
-/// First come, first served, with mutex's exception for several contexts. A permit that is released
-/// while somebody waits is handed to whoever has waited longest; try_acquire() does not see it.
+/// A permit that is released while somebody waits is handed over, first come, first served, with
+/// mutex's exception for several contexts; try_acquire() does not see it.
 ///
 /// Threading: any context and any thread, release() as well. Who waits goes on on its own context.
 /// The semaphore may be destroyed when nobody waits and nobody will release.

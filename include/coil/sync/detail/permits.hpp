@@ -8,13 +8,13 @@
 
 namespace coil::detail {
 
-/// A number of permits, and those who wait for one, first in first out: what semaphores, mutexes
-/// and auto-reset events are.
+/// A number of permits, and those who wait for one: what semaphores, mutexes and auto-reset events
+/// are.
 ///
 /// `count_` is how many are free; below zero, how many who have asked are not promised one yet. Who
-/// gives one back while somebody waits has promised it to the oldest: it is never free in between,
-/// so nobody passes those who wait. What has been promised and not been given is in `promised_` or,
-/// in the turn, in `due_`.
+/// gives one back while somebody waits has promised it to them: it is never free in between, so
+/// nobody who does not wait passes them. What has been promised and not been given is in
+/// `promised_` or, in the turn, in `due_`.
 ///
 /// Giving one to another context costs many times what it costs to give it to one's own. So the
 /// oldest waiter of the context that gives comes first, if it is near the front; but the oldest of
