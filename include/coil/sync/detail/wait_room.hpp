@@ -124,8 +124,6 @@ public:
 protected:
     using node = typename Waiter::turn_node;
 
-    basic_wait_room() noexcept = default;
-    explicit basic_wait_room(bool is_open) noexcept : turn_(is_open) {}
     ~basic_wait_room() = default;
 
     /// Any thread: look() will be called, or has been.
@@ -166,6 +164,11 @@ protected:
     wait_list<Waiter> queue_; // the turn's
 
 private:
+    friend Rules;
+
+    basic_wait_room() noexcept = default;
+    explicit basic_wait_room(bool is_open) noexcept : turn_(is_open) {}
+
     Rules& rules() noexcept { return static_cast<Rules&>(*this); }
 
     void depart(Waiter& w, told& t) noexcept {

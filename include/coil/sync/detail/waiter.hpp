@@ -144,9 +144,6 @@ private:
 template <class Self, class Waiter = sync_waiter>
 class sync_awaiter : protected Waiter {
 public:
-    sync_awaiter(const sync_awaiter&) = delete;
-    sync_awaiter& operator=(const sync_awaiter&) = delete;
-
     [[nodiscard]] bool await_ready() const noexcept { return false; }
 
     template <class P>
