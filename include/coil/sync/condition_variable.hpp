@@ -249,7 +249,7 @@ private:
 };
 
 inline condition_variable::awaiter
-condition_variable::awaitable::operator co_await() const noexcept {
+    condition_variable::awaitable::operator co_await() const noexcept {
     return {*audience_, *mutex_};
 }
 
