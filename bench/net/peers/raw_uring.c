@@ -1,6 +1,6 @@
 /*
  * The yardstick: a ping server on io_uring as one would write it by hand in C, on liburing.
- * One thread, one ring. The defaults are the variant that measured fastest.
+ * One thread, one ring, or several of each. The defaults are the variant that measured fastest.
  *
  * raw_uring PORT [options]
  *   --mode turn       receive, send, receive: one operation in flight per connection (default)
@@ -10,11 +10,13 @@
  *   --direct          accept into the ring's own file table
  *   --flags defer|coop|none   task-run flags (default defer; falls back when refused)
  *   --spin US         look for completions this long before parking (default: park at once)
+ *   --rings N         threads with a ring each; the first accepts and gives connections to all in turn
  *   --min-wait N:US   wait for N completions or until US microseconds have passed, then for one
  */
 #include "ping_peer.h"
 
 #include <liburing.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -37,7 +39,7 @@ struct wait_arg { /* io_uring_getevents_arg with the field that Linux 6.12 gave 
 };
 
 enum mode { MODE_TURN, MODE_LINK, MODE_SKIP, MODE_MULTISHOT };
-enum kind { KIND_ACCEPT, KIND_RECEIVE, KIND_SEND, KIND_IGNORE }; /* the low bits of user_data */
+enum kind { KIND_ACCEPT, KIND_RECEIVE, KIND_SEND, KIND_IGNORE, KIND_GIVEN }; /* the low bits of user_data */
 
 struct connection {
     int fd; /* or the index in the file table */
@@ -49,17 +51,22 @@ enum {
     CQ_ENTRIES = 32768,
     GROUP = 1,
     GROUP_BUFFERS = 4096,
-    GROUP_BUFFER_SIZE = 256
+    GROUP_BUFFER_SIZE = 256,
+    MAX_RINGS = 64
 };
 
-static struct io_uring ring;
+static _Thread_local struct io_uring ring;
+static int ring_fds[MAX_RINGS];
+static unsigned rings = 1, accepted;
+static const char* flags = "defer";
+static pthread_barrier_t all_set_up;
 static int listener;
 static enum mode mode = MODE_TURN;
 static bool direct;
 static unsigned spin_us;
 static unsigned min_wait_events, min_wait_us;
-static struct io_uring_buf_ring* group;
-static char* group_memory;
+static _Thread_local struct io_uring_buf_ring* group;
+static _Thread_local char* group_memory;
 
 static struct io_uring_sqe* next_sqe(void) {
     struct io_uring_sqe* sqe = io_uring_get_sqe(&ring);
@@ -114,14 +121,28 @@ static void drop(struct connection* c) {
     free(c);
 }
 
+static void serve(int fd) {
+    const size_t room = mode == MODE_MULTISHOT ? 0 : RECEIVE_SIZE;
+    struct connection* c = malloc(sizeof *c + room);
+    if (c == NULL)
+        die("malloc", ENOMEM);
+    c->fd = fd;
+    queue_receive(c);
+}
+
+static void give(int fd, unsigned number) {
+    struct io_uring_sqe* sqe = next_sqe();
+    io_uring_prep_msg_ring(sqe, ring_fds[number], (unsigned)fd, KIND_GIVEN, 0);
+    sqe->user_data = KIND_IGNORE;
+}
+
 static void on_accept(const struct io_uring_cqe* cqe) {
     if (cqe->res >= 0) {
-        const size_t room = mode == MODE_MULTISHOT ? 0 : RECEIVE_SIZE;
-        struct connection* c = malloc(sizeof *c + room);
-        if (c == NULL)
-            die("malloc", ENOMEM);
-        c->fd = cqe->res;
-        queue_receive(c);
+        const unsigned number = accepted++ % rings;
+        if (number == 0)
+            serve(cqe->res);
+        else
+            give(cqe->res, number);
     }
     if (!(cqe->flags & IORING_CQE_F_MORE))
         queue_accept();
@@ -192,6 +213,9 @@ static unsigned handle_completions(void) {
         case KIND_SEND:
             on_send(c, cqe->res);
             break;
+        case KIND_GIVEN:
+            serve(cqe->res);
+            break;
         case KIND_IGNORE:
             break;
         }
@@ -242,7 +266,7 @@ static void wait_batch(void) {
         die("io_uring_enter with a minimal wait (Linux 6.12)", -entered);
 }
 
-static void set_up(const char* flags) {
+static void set_up(void) {
     const unsigned defer = SETUP_SINGLE_ISSUER | SETUP_DEFER_TASKRUN | SETUP_TASKRUN_FLAG;
     const unsigned coop = SETUP_COOP_TASKRUN | SETUP_TASKRUN_FLAG;
     const unsigned choices[] = {defer, coop, 0};
@@ -289,7 +313,7 @@ static void set_up_group(void) {
         give_back(id);
 }
 
-static void parse(int argc, char** argv, const char** flags) {
+static void parse(int argc, char** argv) {
     for (int i = 2; i < argc; ++i) {
         const char* value = i + 1 < argc ? argv[i + 1] : "";
         if (strcmp(argv[i], "--direct") == 0) {
@@ -306,9 +330,13 @@ static void parse(int argc, char** argv, const char** flags) {
                 goto bad;
             mode = (enum mode)m;
         } else if (strcmp(argv[i - 1], "--flags") == 0) {
-            *flags = value;
+            flags = value;
         } else if (strcmp(argv[i - 1], "--spin") == 0) {
             spin_us = parse_number(value, 1000000);
+        } else if (strcmp(argv[i - 1], "--rings") == 0) {
+            rings = parse_number(value, MAX_RINGS);
+            if (rings == 0)
+                goto bad;
         } else if (strcmp(argv[i - 1], "--min-wait") == 0) {
             if (sscanf(value, "%u:%u", &min_wait_events, &min_wait_us) != 2)
                 goto bad;
@@ -322,28 +350,21 @@ static void parse(int argc, char** argv, const char** flags) {
     }
 }
 
-int main(int argc, char** argv) {
-    if (argc < 2) {
-        fprintf(stderr, "usage: raw_uring PORT [--mode turn|link|skip|multishot] [--direct] "
-                        "[--flags defer|coop|none] [--spin US] [--min-wait N:US]\n");
-        return 2;
-    }
-    const char* flags = "defer";
-    parse(argc, argv, &flags);
-    const unsigned descriptors = raise_descriptor_limit();
-    listener = listen_on(parse_number(argv[1], 65535), 0);
-    set_up(flags);
+/* Each thread; `number` is its own. */
+static void* run(void* number) {
+    const unsigned mine = (unsigned)(uintptr_t)number;
+    set_up();
+    ring_fds[mine] = ring.ring_fd;
     if (direct) {
-        const int result = io_uring_register_files_sparse(&ring, descriptors);
+        const int result = io_uring_register_files_sparse(&ring, raise_descriptor_limit());
         if (result != 0)
             die("register files", -result);
     }
     if (mode == MODE_MULTISHOT)
         set_up_group();
-    printf("raw_uring: listening on port %s\n", argv[1]);
-    fflush(stdout);
-
-    queue_accept();
+    pthread_barrier_wait(&all_set_up);
+    if (mine == 0)
+        queue_accept();
     for (;;) {
         if (spin_us != 0 && spin()) {
             handle_completions();
@@ -355,4 +376,29 @@ int main(int argc, char** argv) {
             io_uring_submit_and_wait(&ring, 1);
         handle_completions();
     }
+}
+
+int main(int argc, char** argv) {
+    if (argc < 2) {
+        fprintf(stderr, "usage: raw_uring PORT [--mode turn|link|skip|multishot] [--direct] "
+                        "[--flags defer|coop|none] [--spin US] [--min-wait N:US] [--rings N]\n");
+        return 2;
+    }
+    parse(argc, argv);
+    if (direct && rings > 1) {
+        fprintf(stderr, "--direct: a ring's own files cannot be given to another\n");
+        return 2;
+    }
+    raise_descriptor_limit();
+    listener = listen_on(parse_number(argv[1], 65535), 0);
+    pthread_barrier_init(&all_set_up, NULL, rings);
+    printf("raw_uring: listening on port %s\n", argv[1]);
+    fflush(stdout);
+    for (unsigned i = 1; i < rings; ++i) {
+        pthread_t thread;
+        const int result = pthread_create(&thread, NULL, run, (void*)(uintptr_t)i);
+        if (result != 0)
+            die("pthread_create", result);
+    }
+    run(NULL);
 }
