@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <coroutine>
 #include <cstddef>
 #include <deque>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -130,7 +132,12 @@ TEST(ReadyQueue, GivesBackInOrderFarBeyondItsRing) {
 /// A ready queue and a deque that both do the same.
 class twin_queues {
 public:
-    explicit twin_queues(unsigned seed) : random_(seed) {}
+    explicit twin_queues(unsigned seed) : random_(seed) {
+        for (std::size_t n = 0; n < nodes_.size(); ++n) { // only who was pushed is taken out
+            queue_.push(nodes_[n], handle_of(n));
+        }
+        clear();
+    }
 
     void push() {
         next_ = (next_ + 1) % nodes_.size();
@@ -159,7 +166,7 @@ public:
 
     void remove() {
         const std::size_t n = random_() % nodes_.size();
-        queue_.remove(nodes_[n], handle_of(n));
+        ASSERT_EQ(queue_.remove(nodes_[n], handle_of(n)), queued_[n]);
         std::erase(model_, n);
         queued_[n] = false;
     }
@@ -200,6 +207,38 @@ private:
     std::deque<std::size_t> model_;
     std::size_t next_ = 0;
 };
+
+/// Looking for each from the front would take minutes.
+TEST(ReadyQueue, ManyAreTakenOutInAnyOrder) {
+    std::vector<std::size_t> order(400'000);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<queue_node> nodes(order.size() + 1);
+    std::mt19937 random(7);
+    for (int how = 0; how < 3; ++how) {
+        coil::detail::ready_queue q;
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+            q.push(nodes[i], handle_of(i));
+        }
+        for (const std::size_t n : order) {
+            ASSERT_TRUE(q.remove(nodes[n], handle_of(n)));
+            ASSERT_FALSE(q.remove(nodes[n], handle_of(n)));
+        }
+        queue_node late;
+        q.push(late, handle_of(nodes.size()));
+        std::vector<std::coroutine_handle<>> left;
+        while (q.has_next()) {
+            if (const auto next = q.pop(); next != std::noop_coroutine()) {
+                left.push_back(next);
+            }
+        }
+        EXPECT_EQ(left, (std::vector{handle_of(order.size()), handle_of(nodes.size())}));
+        if (how == 0) {
+            std::reverse(order.begin(), order.end());
+        } else {
+            std::shuffle(order.begin(), order.end(), random);
+        }
+    }
+}
 
 TEST(ReadyQueue, AgreesWithADequeOnRandomWork) {
     for (unsigned seed = 0; seed < 6 && !HasFatalFailure(); ++seed) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/core/queue.hpp>
+#include <coil/core/ready_shelf.hpp>
 
 #include <array>
 #include <coroutine>
@@ -15,6 +16,10 @@ namespace coil::detail {
 /// fetches several frames at once, where a linked list makes it wait for one frame to find the
 /// next. What does not fit hangs behind it in an intrusive list: pushing never allocates and never
 /// fails, however long the queue grows (guarantee G6).
+///
+/// A node in the ring knows its place there. The list has no way back, so when somebody in it is
+/// taken out, all of it moves to a shelf, where everybody has a place: many that are destroyed while
+/// they wait cost a constant time each, and nobody else pays for it.
 class ready_queue {
 public:
     ready_queue() noexcept {
@@ -22,12 +27,15 @@ public:
     ready_queue(const ready_queue&) = delete;
     ready_queue& operator=(const ready_queue&) = delete;
 
-    [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && overflow_.empty(); }
+    [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && nothing_behind(); }
 
     /// How many wait.
-    [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_ + in_overflow_; }
+    [[nodiscard]] std::size_t size() const noexcept {
+        return tail_ - head_ + shelf_.size() + in_overflow_;
+    }
 
-    /// `node` is the waiter's own; it is used when the ring is full.
+    /// `node` is the waiter's own, which only the queue uses until the coroutine is resumed or taken
+    /// out.
     void push(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         if (tail_ == end_) [[unlikely]] {
             if (!extend()) {
@@ -37,6 +45,7 @@ public:
                 return;
             }
         }
+        set_place(node, tail_);
         ring_[tail_++ % capacity] = coroutine;
     }
 
@@ -45,25 +54,25 @@ public:
         if (head_ != tail_) [[likely]] {
             return true;
         }
-        return !overflow_.empty() && refill();
+        return !nothing_behind() && refill();
     }
 
     /// The oldest, after has_next() has said that there is one.
     std::coroutine_handle<> pop() noexcept { return ring_[head_++ % capacity]; }
 
-    /// Takes a waiter out, if it is there. Linear: only for frames that are destroyed while they
-    /// wait.
-    void remove(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
-        for (std::uint32_t i = head_; i != tail_; ++i) {
-            if (ring_[i % capacity] == coroutine) {
-                ring_[i % capacity] = std::noop_coroutine();
-                return;
-            }
+    /// Takes a waiter out that was pushed with this node; false when it is not there any more. For
+    /// frames that are destroyed while they wait.
+    bool remove(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
+        const auto place = static_cast<std::uint32_t>(place_of(node));
+        if (place - head_ < tail_ - head_ && ring_[place % capacity] == coroutine) {
+            ring_[place % capacity] = std::noop_coroutine();
+            return true;
         }
-        in_overflow_ -= overflow_.remove(node) ? 1 : 0;
+        return !nothing_behind() && remove_behind(node);
     }
 
     void clear() noexcept {
+        shelf_.clear();
         overflow_.clear();
         in_overflow_ = 0;
         head_ = tail_;
@@ -76,27 +85,51 @@ private:
     /// Makes use of the places that have become free; false when there are none, or when older
     /// waiters than the next one hang in the list.
     bool extend() noexcept {
-        if (!overflow_.empty() || tail_ - head_ == capacity) {
+        if (!nothing_behind() || tail_ - head_ == capacity) {
             return false;
         }
         end_ = head_ + capacity;
         return true;
     }
 
+    [[nodiscard]] bool nothing_behind() const noexcept {
+        return overflow_.empty() && shelf_.empty();
+    }
+
     [[gnu::noinline, gnu::cold]] bool refill() noexcept {
-        while (!overflow_.empty() && tail_ - head_ < capacity) {
-            ring_[tail_++ % capacity] = overflow_.pop().coroutine;
-            --in_overflow_;
+        while (!nothing_behind() && tail_ - head_ < capacity) {
+            queue_node* node = shelf_.pop();
+            if (node == nullptr) {
+                node = &overflow_.pop();
+                --in_overflow_;
+            }
+            const std::coroutine_handle<> coroutine = node->coroutine;
+            set_place(*node, tail_);
+            ring_[tail_++ % capacity] = coroutine;
         }
-        end_ = overflow_.empty() ? head_ + capacity : tail_;
+        end_ = nothing_behind() ? head_ + capacity : tail_;
         return true;
+    }
+
+    [[gnu::noinline, gnu::cold]] bool remove_behind(queue_node& node) noexcept {
+        if (shelf_.remove(node)) {
+            return true;
+        }
+        if (shelf_.append(overflow_, in_overflow_)) {
+            in_overflow_ = 0;
+            return shelf_.remove(node);
+        }
+        const bool found = overflow_.remove(node); // no memory: the long way
+        in_overflow_ -= found ? 1 : 0;
+        return found;
     }
 
     // Running counters: a position is one of them modulo the capacity.
     std::uint32_t head_ = 0;
     std::uint32_t tail_ = 0;
     std::uint32_t end_ = capacity; // where push() has to look again; never beyond head_ + capacity
-    fifo overflow_;                // younger than all that is in the ring
+    ready_shelf shelf_;            // younger than all that is in the ring
+    fifo overflow_;                // younger than all that is on the shelf
     std::size_t in_overflow_ = 0;
     std::array<std::coroutine_handle<>, capacity> ring_;
 };
