@@ -21,10 +21,29 @@ void report_aside(std::exception_ptr error) noexcept {
     }
 }
 
-void throw_timed_out() {
-    throw std::system_error(std::make_error_code(std::errc::timed_out),
-                            "coil: the limit of a timeout() has passed");
+namespace {
+
+/// To be told from others' std::errc::timed_out.
+class time_out : public std::system_error {
+public:
+    time_out()
+        : system_error(std::make_error_code(std::errc::timed_out),
+                       "coil: the limit of a timeout() has passed") {}
+};
+
+} // namespace
+
+bool is_time_out(const std::exception_ptr& error) noexcept {
+    try {
+        std::rethrow_exception(error);
+    } catch (const time_out&) {
+        return true;
+    } catch (...) {
+        return false;
+    }
 }
+
+void throw_timed_out() { throw time_out(); }
 
 void check_same_loop(const event_loop* loop) noexcept {
     if (current_loop != loop) [[unlikely]] {

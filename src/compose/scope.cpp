@@ -1,5 +1,6 @@
 #include <coil/compose/scope.hpp>
 
+#include <system_error>
 #include <utility>
 
 namespace coil {
@@ -16,13 +17,11 @@ coroutine_of(detail::promise_base& root) noexcept {
 
 scope::~scope() {
     outside_.reset();
-    if (joiner_ != nullptr) {
-        joiner_->detach();
-        joiner_->unwake();
-        joiner_->scope_ = nullptr;
-    }
-    if (running_ > 0) {
+    if (running_ > 0 || joiner_ != nullptr) {
         detail::check_same_loop(loop_);
+        if (joiner_ != nullptr) {
+            joiner_->left_alone(std::exchange(error_, nullptr));
+        }
         while (!children_.empty()) { // a destructor may spawn another
             detail::promise_base& root = *children_.first();
             detail::root_chain::remove(root);
@@ -41,6 +40,12 @@ void scope::settle_on(detail::event_loop& loop) noexcept {
                                 "children run");
     }
     loop_ = &loop;
+}
+
+void scope::check_unjoined() const noexcept {
+    if (joiner_ != nullptr) {
+        detail::end_with_misuse("two coroutines join one scope");
+    }
 }
 
 void scope::start(task<> work) {
@@ -84,12 +89,12 @@ scope::joiner::~joiner() {
     if (scope_ != nullptr && scope_->joiner_ == this) {
         scope_->joiner_ = nullptr;
     }
+    if (error_) {
+        detail::report_aside(std::move(error_));
+    }
 }
 
 void scope::joiner::begin(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept {
-    if (scope_->joiner_ != nullptr) {
-        detail::end_with_misuse("two coroutines join one scope");
-    }
     scope_->settle_on(detail::required_loop());
     waiter_ = waiter;
     scope_->joiner_ = this;
@@ -111,9 +116,31 @@ void scope::joiner::unwake() noexcept {
     }
 }
 
-void scope::joiner::await_resume() {
+/// The scope is being destroyed. In a shutdown the frame that joins goes, too, before its turn
+/// comes.
+void scope::joiner::left_alone(std::exception_ptr error) noexcept {
     detach();
+    error_ = std::move(error);
+    if (woken_on_ == nullptr) {
+        if (!error_) {
+            error_ = std::make_exception_ptr(
+                std::system_error(std::make_error_code(std::errc::operation_canceled),
+                                  "coil: a scope was destroyed while a coroutine joined it"));
+        }
+        wake();
+    }
+    scope_ = nullptr;
+}
+
+void scope::joiner::await_resume() {
     woken_on_ = nullptr;
+    if (scope_ == nullptr) [[unlikely]] {
+        if (error_) {
+            std::rethrow_exception(std::exchange(error_, nullptr));
+        }
+        return;
+    }
+    detach();
     scope_->joiner_ = nullptr;
     if (scope_->error_) {
         std::rethrow_exception(std::exchange(scope_->error_, nullptr));

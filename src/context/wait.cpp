@@ -3,6 +3,7 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/context/resume_on.hpp>
 #include <coil/context/wait.hpp>
+#include <coil/core/async_generator.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +23,16 @@ void end_without_context() noexcept {
 void end_with_misuse(const char* sentence) noexcept {
     std::fprintf(stderr, "coil: %s\n", sentence);
     std::abort();
+}
+
+void resume_later(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
+    required_loop().make_ready(node, coroutine);
+}
+
+void take_back(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
+    if (current_loop != nullptr) {
+        current_loop->withdraw(node, coroutine);
+    }
 }
 
 void refuse_to_move() {
@@ -48,15 +59,15 @@ void wait_base::make_waiter_ready() noexcept {
     }
 }
 
-void wait_base::leave() noexcept {
+bool wait_base::leave() noexcept {
     stop_observing();
-    if (is(phase::done)) {
-        loop().withdraw(node(), node().coroutine);
-    }
+    const bool waits = node().coroutine != nullptr &&
+                       (pending() || loop().withdraw(node(), node().coroutine));
     node().coroutine = nullptr;
     // Whoever joins next may be stopped, too.
     word_.store(word_.load(std::memory_order_relaxed) & ~(posted | delivered),
                 std::memory_order_relaxed);
+    return waits;
 }
 
 void wait_base::stop_observing() noexcept {

@@ -248,4 +248,132 @@ TEST_F(AsyncGenerator, G5_AShutdownInTheMiddle) {
     EXPECT_EQ(destroyed, 2);
 }
 
+using owned = std::unique_ptr<async_generator<int>>;
+
+task<> destroys(owned& all, std::chrono::nanoseconds after) {
+    co_await sleep_for(after);
+    all.reset();
+}
+
+TEST_F(AsyncGenerator, G1_G2_DestroyedBeforeItsElementIsTaken) {
+    auto main = []() -> task<> {
+        for (int taken = 0; taken < 3; ++taken) { // it runs, stands at its co_yield, has ended
+            auto all = std::make_unique<async_generator<int>>(count_to(2));
+            for (int i = 0; i < taken; ++i) {
+                co_await all->next();
+            }
+            auto [element, _] = co_await when_all(all->next(), destroys(all, 1ms));
+            EXPECT_FALSE(element);
+        }
+        auto kept = std::make_unique<async_generator<int>>(count_to(2, 1us));
+        co_await when_any(yield(), kept->next()); // leaves an element in it
+        auto [element, _] = co_await when_all(kept->next(), destroys(kept, 1ms));
+        EXPECT_FALSE(element);
+    };
+    ctx_.run(main());
+}
+
+TEST_F(AsyncGenerator, G1_DestroyedWhileSomebodyElseWaits_WhoGetsTheEnd) {
+    int destroyed = 0;
+    auto consumes = [](owned& all, int& ends) -> task<> {
+        EXPECT_TRUE(co_await all->next());
+        EXPECT_FALSE(co_await all->next());
+        ++ends;
+    };
+    auto main = [](auto c, int& count) -> task<> {
+        int ends = 0;
+        auto all = std::make_unique<async_generator<int>>(holds(count));
+        co_await when_all(c(all, ends), destroys(all, 1ms));
+        auto again = std::make_unique<async_generator<int>>(holds(count));
+        co_await again->next();
+        auto [end, _] = co_await when_all(again->next(), destroys(again, 1ms));
+        EXPECT_FALSE(end);
+        EXPECT_EQ(ends, 1);
+        // Whoever waits is gone before its turn comes.
+        auto last = std::make_unique<async_generator<int>>(holds(count));
+        {
+            auto waiting = [](owned& g) -> coil_test::manual {
+                co_await g->next();
+                co_await g->next();
+                ADD_FAILURE() << "went on";
+            };
+            const auto victim = waiting(last);
+            victim.start();
+            co_await yield();
+            last.reset();
+        }
+        co_await yield();
+    };
+    ctx_.run(main(consumes, destroyed));
+    EXPECT_EQ(destroyed, 3);
+}
+
+TEST_F(AsyncGenerator, G12_AnExceptionThatNobodyTakesIsReported) {
+    auto fails_late = []() -> async_generator<int> {
+        co_yield 1;
+        co_await sleep_for(1h);
+        throw oops("flush failed");
+    };
+    auto is_cancelled = []() -> async_generator<int> {
+        co_yield 1;
+        (co_await sleep_for(1h)).value();
+    };
+    auto main = [](auto... makes) -> task<> {
+        auto lose = [](auto make) -> task<> {
+            auto all = make();
+            co_await all.next();
+            co_await when_any(all.next(), sleep_for(1us));
+        };
+        (co_await lose(makes), ...);
+    };
+    ctx_.run(main(fails_late, is_cancelled));
+    EXPECT_EQ(ctx_.heard, std::vector<std::string>{"flush failed"});
+}
+
+TEST_F(AsyncGenerator, ElementsOfAnyKind) {
+    struct fixed { // neither assigned nor made of nothing
+        explicit fixed(int v) : value(v) {}
+        fixed(fixed&&) = default;
+        fixed& operator=(fixed&&) = delete;
+        int value;
+    };
+    auto fixed_ones = []() -> async_generator<fixed> {
+        co_yield fixed(1);
+        co_yield fixed(2);
+    };
+    auto constants = []() -> async_generator<const std::string> { co_yield "abc"; };
+    auto converted = []() -> async_generator<const std::string&> {
+        co_yield "abc";
+        const std::string named = "def";
+        co_yield named;
+    };
+    auto movable = []() -> async_generator<std::string&&> { co_yield std::string("ghi"); };
+    auto main = [](auto f, auto c, auto r, auto m) -> task<> {
+        auto a = f();
+        EXPECT_EQ((co_await a.next())->value, 1);
+        EXPECT_EQ((co_await a.next())->value, 2);
+        EXPECT_FALSE(co_await a.next());
+        auto b = c();
+        EXPECT_EQ(*(co_await b.next()), "abc");
+        EXPECT_FALSE(co_await b.next());
+        auto d = r();
+        EXPECT_EQ(*(co_await d.next()), "abc");
+        EXPECT_EQ(*(co_await d.next()), "def");
+        EXPECT_FALSE(co_await d.next());
+        auto e = m();
+        EXPECT_EQ(std::move(*(co_await e.next())), "ghi");
+        EXPECT_FALSE(co_await e.next());
+    };
+    ctx_.run(main(fixed_ones, constants, converted, movable));
+}
+
+TEST_F(AsyncGenerator, TwoCoroutinesInOneNext) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto main = []() -> task<> {
+        auto all = count_to(2, 1ms);
+        co_await when_all(all.next(), all.next());
+    };
+    EXPECT_DEATH(ctx_.run(main()), "two coroutines await next\\(\\) of one async_generator");
+}
+
 } // namespace

@@ -350,4 +350,122 @@ TEST_F(Scope, AChildStaysOnItsContext) {
     ctx_.run(main(moves, other));
 }
 
+TEST_F(Scope, G1_DestroyedWhileAnotherTaskJoins_WhoIsTold) {
+    auto joins = [](scope& s) -> task<> { co_await s.join(); };
+    auto main = [](auto j) -> task<> {
+        auto s = std::make_unique<scope>();
+        int cancelled = 0;
+        s->spawn(obeys(cancelled));
+        auto handle = spawn(complaint_of(j(*s)));
+        co_await yield();
+        co_await yield();
+        s.reset();
+        EXPECT_EQ(co_await handle, cancelled_text);
+        EXPECT_EQ(cancelled, 0) << "it was destroyed where it stood";
+        // All children have ended, and the one that joins has not had its turn.
+        s = std::make_unique<scope>();
+        auto destroys = [](std::unique_ptr<scope>& all) -> task<> {
+            while (all->size() > 0) {
+                co_await yield();
+            }
+            all.reset();
+        };
+        s->spawn([]() -> task<> {
+            co_await yield();
+            throw oops("first");
+        }());
+        co_spawn(destroys(s));
+        auto second = spawn(complaint_of(j(*s)));
+        EXPECT_EQ(co_await second, "first");
+        EXPECT_EQ(s, nullptr);
+    };
+    ctx_.run(main(joins));
+    EXPECT_TRUE(ctx_.heard.empty());
+}
+
+TEST_F(Scope, TwoCoroutinesThatJoin) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto joins = [](scope& s) -> task<> { co_await s.join(); };
+    auto both_wait = [](auto j) -> task<> {
+        scope s;
+        s.spawn([]() -> task<> { co_await sleep_for(1ms); }());
+        co_await when_all(j(s), j(s));
+    };
+    EXPECT_DEATH(ctx_.run(both_wait(joins)), "two coroutines join one scope");
+    auto one_is_woken = [](auto j) -> task<> {
+        scope s;
+        s.spawn([]() -> task<> { co_await yield(); }());
+        auto first = spawn(j(s));
+        co_await yield();
+        while (s.size() > 0) {
+            co_await yield();
+        }
+        co_await s.join();
+        co_await first;
+    };
+    EXPECT_DEATH(ctx_.run(one_is_woken(joins)), "two coroutines join one scope");
+}
+
+TEST_F(Scope, G5_TheTaskOfAHandleIsCancelledWhenTheScopeIsLeft) {
+    auto main = []() -> task<> {
+        for (int turns = 0; turns < 4; ++turns) {
+            int cancelled = 0;
+            {
+                scope s;
+                s.spawn(spawn(obeys(cancelled)));
+                for (int i = 0; i < turns; ++i) {
+                    co_await yield();
+                }
+            }
+            co_await sleep_for(1ms);
+            EXPECT_EQ(cancelled, 1);
+        }
+        int named = 0;
+        auto handle = spawn(obeys(named));
+        {
+            scope s;
+            s.spawn(handle);
+            co_await yield();
+        }
+        co_await sleep_for(1ms);
+        EXPECT_EQ(named, 0) << "somebody may still want it";
+        handle.cancel();
+        co_await handle;
+    };
+    ctx_.run(main());
+}
+
+/// Searching the ready queue for each would take minutes.
+TEST_F(Scope, G7_ManyThatAreDestroyedWhileTheyAreReady) {
+    auto nothing = []() -> task<> { co_return; };
+    auto sleeps = []() -> task<> { co_await sleep_for(1h); };
+    auto main = [](auto n, auto s) -> task<> {
+        constexpr int many = 200'000;
+        {
+            scope unbegun;
+            for (int i = 0; i < many; ++i) {
+                unbegun.spawn(n());
+            }
+        }
+        {
+            scope cancelled;
+            for (int i = 0; i < many; ++i) {
+                cancelled.spawn(s());
+            }
+            co_await sleep_for(1ms);
+            cancelled.cancel();
+        }
+        {
+            std::vector<task<>> all;
+            for (int i = 0; i < many; ++i) {
+                all.push_back(n());
+            }
+            scope in_one;
+            in_one.spawn(when_all(std::move(all)));
+            co_await yield();
+        }
+    };
+    ctx_.run(main(nothing, sleeps));
+}
+
 } // namespace

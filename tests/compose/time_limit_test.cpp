@@ -218,4 +218,33 @@ TEST_F(TimeLimit, AsAChild) {
     EXPECT_EQ(cancelled, 3);
 }
 
+task<> sleeps_through() { co_await sleep_for(1h); }
+
+TEST_F(TimeLimit, G12_ThatTimeIsUpBelowAsWellIsNoFurtherFailure) {
+    auto inner = []() -> task<> { co_await timeout(sleeps_through(), 1ms); };
+    auto main = [](auto in) -> task<> {
+        for (int i = 0; i < 3; ++i) {
+            EXPECT_EQ(co_await complaint_of([](auto f) -> task<> {
+                          co_await timeout(f(), 1ms);
+                      }(in)),
+                      timed_out_text);
+            EXPECT_EQ(co_await complaint_of([](auto f) -> task<> {
+                          co_await timeout(timeout(f(), 1ms), 1ms);
+                      }(in)),
+                      timed_out_text);
+        }
+        // Others' time_outs are told.
+        auto another = []() -> task<> {
+            co_await sleep_for(1h);
+            throw std::system_error(std::make_error_code(std::errc::timed_out), "another");
+        };
+        EXPECT_EQ(co_await complaint_of(
+                      [](auto f) -> task<> { co_await timeout(f(), 1us); }(another)),
+                  timed_out_text);
+    };
+    ctx_.run(main(inner));
+    ASSERT_EQ(ctx_.heard.size(), 1U);
+    EXPECT_EQ(ctx_.heard[0].substr(0, 7), "another");
+}
+
 } // namespace

@@ -57,11 +57,21 @@ struct cancel_joined {
     void operator()() const noexcept { handle.cancel(); }
 };
 
-/// Whether an awaiter says, when it is over, if it has a result or an exception. Combinators do.
-template <class Awaiter>
-concept knows_failure = requires(const Awaiter& a) {
-    { a.has_failed() } noexcept -> std::same_as<bool>;
-};
+/// Nobody wants the result of a `Kept` that is over. A named one keeps it; what else may be an
+/// exception is asked for, so that it is not lost (guarantee G12).
+template <class Kept, class Awaiter>
+void give_up(Awaiter& awaiter) noexcept {
+    constexpr bool is_named = std::is_lvalue_reference_v<Kept>;
+    if constexpr (is_join_handle<Kept> || (!asked_late<Awaiter> && !is_named)) {
+        try {
+            static_cast<void>(awaiter.await_resume());
+        } catch (...) {
+            report_aside(std::current_exception());
+        }
+    } else if constexpr (requires { awaiter.discard(); }) {
+        awaiter.discard();
+    }
+}
 
 /// A child that awaits `Kept`: its awaiter lives here, and is resumed like a coroutine's.
 ///
@@ -76,8 +86,7 @@ class child final : public child_base, callback_coroutine<child_promise> {
     using awaitable_t = std::remove_reference_t<Kept>;
     using awaiter_t = awaiter_of<Kept&&>; // perhaps a reference
     using awaiter_object = std::remove_reference_t<awaiter_t>;
-    static constexpr bool is_lazy =
-        noexcept(std::declval<awaiter_object&>().await_resume()) || knows_failure<awaiter_object>;
+    static constexpr bool is_lazy = asked_late<awaiter_object>;
     static constexpr bool joins = is_join_handle<std::remove_cv_t<awaitable_t>>;
 
 public:
@@ -91,7 +100,7 @@ public:
         }
         canceller_.reset();
         if (state_ == state::over) {
-            discard();
+            give_up<Kept>(*awaiter_.operator->());
         }
         if constexpr (joins && !std::is_lvalue_reference_v<Kept>) {
             awaitable_.cancel(); // the last that is heard of it
@@ -239,18 +248,6 @@ private:
         }
         canceller_.reset();
         group_.leave(this, std::move(error));
-    }
-
-    void discard() noexcept {
-        if constexpr (requires { awaiter_->discard(); }) {
-            awaiter_->discard();
-        } else if constexpr (!is_lazy && !std::is_lvalue_reference_v<Kept>) {
-            try {
-                static_cast<void>(awaiter_->await_resume());
-            } catch (...) {
-                report_aside(std::current_exception());
-            }
-        }
     }
 
     awaitable_t& awaitable_;

@@ -19,6 +19,9 @@ namespace coil::detail {
 /// to the context's on_unhandled_exception, unless it only says that the child was cancelled.
 void report_aside(std::exception_ptr error) noexcept;
 
+/// Whether it is what a timeout() throws whose time has passed.
+[[nodiscard]] bool is_time_out(const std::exception_ptr& error) noexcept;
+
 /// Nobody but the context's own thread touches what it awaits.
 void check_same_loop(const event_loop* loop) noexcept;
 
@@ -72,7 +75,7 @@ public:
             decider_ = child;
             error_ = std::move(error);
             stop();
-        } else if (error) {
+        } else if (error && !(expired_ && is_time_out(error))) {
             report_aside(std::move(error));
         }
         if (--left_ == 0) {
@@ -82,6 +85,16 @@ public:
 
     /// Whether the result of a child that ends now is of no interest.
     [[nodiscard]] bool is_decided() const noexcept { return decider_ != nullptr; }
+    /// Before the children have ended: whatever they end with, it does not come out. When that is
+    /// because time is up, nor does it matter that time is up for what is below them as well.
+    void overrule(bool expired) noexcept {
+        if (!is_decided()) {
+            decider_ = this;
+            expired_ = expired;
+        }
+        stop();
+    }
+
     /// The child that decided, if any.
     [[nodiscard]] const void* decider() const noexcept { return decider_; }
     [[nodiscard]] bool is_over() const noexcept { return left_ == 0; }
@@ -112,6 +125,7 @@ private:
     std::exception_ptr error_;
     std::size_t left_ = 1; // and one until must_wait()
     decided_by what_;
+    bool expired_ = false;
 };
 
 } // namespace coil::detail

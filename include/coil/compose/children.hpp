@@ -4,6 +4,7 @@
 #include <coil/compose/child_group.hpp>
 #include <coil/core/awaitable.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <ranges>
@@ -102,11 +103,18 @@ private:
     std::size_t size_ = 0;
 };
 
-/// How the elements of a range are kept: those of a named container by reference, all others by
+/// Whether the elements of a range stay when it goes: it is named, or it only looks at a named one.
+template <class Range>
+inline constexpr bool leaves_elements =
+    std::is_lvalue_reference_v<Range> || std::ranges::borrowed_range<Range> ||
+    (std::ranges::view<std::remove_cv_t<Range>> &&
+     std::copyable<std::remove_cv_t<Range>>); // what owns elements is not copied in no time
+
+/// How the elements of a range are kept: those that stay elsewhere by reference, all others by
 /// value.
 template <class Range>
 using kept_element =
-    std::conditional_t<std::is_lvalue_reference_v<Range> &&
+    std::conditional_t<leaves_elements<Range> &&
                            std::is_lvalue_reference_v<std::ranges::range_reference_t<Range>>,
                        std::ranges::range_reference_t<Range>,
                        std::remove_cvref_t<std::ranges::range_reference_t<Range>>>;

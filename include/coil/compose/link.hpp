@@ -43,7 +43,7 @@ public:
         return *first;
     }
 
-    auto result() {
+    auto result() noexcept {
         drop_all_but_last(std::make_index_sequence<sizeof...(Elements) - 1>{});
         return std::get<sizeof...(Elements) - 1>(elements_).result();
     }

@@ -71,6 +71,35 @@ task<> await_and_discard(Kept awaitable) {
     }
 }
 
+/// A join_handle that a scope was given: when it goes, its task is asked to stop, whether the child
+/// that awaits it has begun or not.
+template <class T>
+class sole_handle {
+public:
+    explicit sole_handle(join_handle<T>&& handle) noexcept : handle_(std::move(handle)) {}
+    sole_handle(sole_handle&& other) noexcept
+        : handle_(std::move(other.handle_)), mine_(std::exchange(other.mine_, false)) {}
+    sole_handle& operator=(sole_handle&&) = delete;
+    ~sole_handle() {
+        if (mine_) {
+            handle_.cancel();
+        }
+    }
+
+    [[nodiscard]] join_handle<T>& get() noexcept { return handle_; }
+
+private:
+    join_handle<T> handle_;
+    bool mine_ = true;
+};
+
+template <class T>
+task<> join_and_discard(sole_handle<T> handle) {
+    const inplace_stop_callback canceller(co_await this_task::stop_token(),
+                                          cancel_joined<join_handle<T>>{handle.get()});
+    co_await discarded_await<join_handle<T>>(handle.get());
+}
+
 } // namespace detail
 
 /// A nursery: tasks that are started one by one and end before join() does.
@@ -95,6 +124,9 @@ task<> await_and_discard(Kept awaitable) {
 /// Destroying a scope without joining it, as an exception in between or a shutdown does, destroys
 /// the children that have not ended where they stand: their I/O is cancelled and waited for, their
 /// locals are destroyed, nothing of them is left. (So does destroying any frame that is suspended.)
+/// The task of a join_handle that it was given is no part of it: it is asked to stop, as by a
+/// when_all that is destroyed, and ends by itself. A coroutine that waits in join() meanwhile goes
+/// on, with std::errc::operation_canceled. A child must not destroy its own scope.
 ///
 /// Threading: it belongs to the context on which its children run, that of the first spawn();
 /// spawn(), join() and the destructor there only, cancel() and stop_token() from any thread.
@@ -123,6 +155,8 @@ public:
                                          "s.spawn(f()) directly");
         if constexpr (std::same_as<A, task<>>) {
             start(std::move(work));
+        } else if constexpr (detail::is_join_handle<A>) {
+            start(detail::join_and_discard(detail::sole_handle(std::move(work))));
         } else if constexpr (!is_named_task<A>) {
             start(detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)));
         }
@@ -154,6 +188,7 @@ private:
     void abandoned(detail::promise_base&) noexcept override {} // it hangs in no context's list
     void fail(std::exception_ptr error) noexcept;
     void settle_on(detail::event_loop& loop) noexcept;
+    void check_unjoined() const noexcept;
 
     detail::root_chain children_;
     std::size_t running_ = 0;
@@ -178,7 +213,10 @@ public:
     joiner& operator=(joiner&&) = delete;
     ~joiner();
 
-    [[nodiscard]] bool await_ready() const noexcept { return scope_->running_ == 0; }
+    [[nodiscard]] bool await_ready() const noexcept {
+        scope_->check_unjoined();
+        return scope_->running_ == 0;
+    }
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
         begin(waiter, detail::stop_token_of(waiter));
@@ -190,9 +228,11 @@ private:
     void begin(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept;
     void wake() noexcept;
     void unwake() noexcept;
+    void left_alone(std::exception_ptr error) noexcept;
 
     scope* scope_; // null when it is gone
     std::coroutine_handle<> waiter_;
+    std::exception_ptr error_; // of a scope that is gone
     detail::event_loop* woken_on_ = nullptr; // while it is in the ready queue
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/compose/child.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
@@ -58,7 +59,7 @@ public:
     void discard() noexcept
         requires requires(awaiter_object& a) { a.discard(); }
     {
-        awaiter_.discard();
+        give_up<Kept>(awaiter_);
     }
 
 private:

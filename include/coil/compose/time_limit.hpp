@@ -52,7 +52,7 @@ public:
             origin_ == sleep_awaitable::from::now ? deadline_after(loop.now_ns(), ns_) : ns_;
         if (!loop.arm(*this, deadline)) {
             outcome_ = outcome::no_memory; // without its limit it would be worse
-            group_.stop();
+            group_.overrule(false);
         }
         return true;
     }
@@ -87,7 +87,7 @@ private:
         auto& self = static_cast<time_limit&>(node);
         if (!self.group_.is_over()) {
             self.outcome_ = outcome::expired;
-            self.group_.stop();
+            self.group_.overrule(true);
         }
     }
     void disarm() noexcept {

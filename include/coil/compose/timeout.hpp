@@ -115,7 +115,7 @@ public:
         launch(required_loop(), waiter, stop_token_of(waiter));
     }
 
-    auto await_resume() noexcept(noexcept(std::declval<Element&>().result())) {
+    auto await_resume() noexcept {
         if (armed()) {
             loop().disarm(*this);
         }

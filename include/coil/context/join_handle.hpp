@@ -90,6 +90,9 @@ public:
         return outcome_.take();
     }
 
+    /// When it is done: whether take() throws.
+    [[nodiscard]] bool has_failed() const noexcept { return taken_ || outcome_.has_error(); }
+
     /// The handle lets go.
     void drop() noexcept {
         if (release_one()) {
@@ -218,6 +221,11 @@ public:
             resumed();
             return state_.take();
         }
+
+        /// When it is over: whether await_resume() throws.
+        [[nodiscard]] bool has_failed() const noexcept { return state_.has_failed(); }
+        /// Instead of await_resume(): the result stays with the handle.
+        void discard() noexcept { resumed(); }
 
     private:
         struct join_waiter : detail::join_state_base::waiter, detail::queue_node {

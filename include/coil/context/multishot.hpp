@@ -4,6 +4,7 @@
 #include <coil/context/sleep.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/wait.hpp>
+#include <coil/core/awaitable.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/uring/abi.hpp>
@@ -204,6 +205,7 @@ public:
     };
 
     [[nodiscard]] awaiter operator co_await() const noexcept {
+        static_assert(detail::asked_late<awaiter>);
         return awaiter(*stream_, ns_, origin_);
     }
 

@@ -2,8 +2,10 @@
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/wait.hpp>
+#include <coil/core/awaitable.hpp>
 #include <coil/core/io_result.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <cstdint>
 #include <type_traits>
@@ -20,7 +22,8 @@ namespace detail {
 /// - `arm()` gives the first entry; further ones hang from `entry.next`.
 /// - `entries` says how many there are.
 /// - `needs_result`: somebody must see the result even inside a chain.
-/// - `result()`, after completion, makes what co_await gives.
+/// - `result()`, after completion, makes what co_await gives. It does not throw: somebody may ask
+///   for it late, or never.
 /// - `drop()`, after completion or without it: nobody will ask for the result.
 /// - `leave_behind()`, where there is one, instead of drop() in the middle of a chain whose last
 ///   result is asked for.
@@ -56,8 +59,8 @@ concept element = requires(E e) {
     { e.arm() } -> std::same_as<ring_entry&>;
     { E::entries } -> std::convertible_to<std::uint16_t>;
     { E::needs_result } -> std::convertible_to<bool>;
-    e.result();
-    e.drop();
+    { e.result() } noexcept;
+    { e.drop() } noexcept;
 };
 
 /// Whether every entry of an element must complete by itself (see io_wait).
@@ -123,7 +126,7 @@ public:
         start(loop, waiter, token, first, Element::entries, needs_every_result<Element>);
     }
 
-    auto await_resume() noexcept(noexcept(std::declval<Element&>().result())) {
+    auto await_resume() noexcept {
         resumed();
         return element_.result();
     }
@@ -168,6 +171,7 @@ public:
     ~io_awaitable() = default;
 
     [[nodiscard]] detail::io_awaiter<Element> operator co_await() noexcept {
+        static_assert(detail::asked_late<detail::io_awaiter<Element>>);
         return detail::io_awaiter<Element>(std::move(element_));
     }
 

@@ -116,8 +116,8 @@ protected:
         node().coroutine = waiter;
         observe<Self>(token);
     }
-    /// The coroutine that joined is destroyed before it was resumed.
-    void leave() noexcept;
+    /// The coroutine that joined is destroyed. True when it had not been resumed, and will not be.
+    bool leave() noexcept;
 
     /// Before a pending wait is destroyed: no stop reaches it any more.
     void stop_observing() noexcept;

@@ -3,6 +3,7 @@
 #include <coil/core/config.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
+#include <coil/core/queue.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/core/transfer.hpp>
 
@@ -22,6 +23,16 @@ class async_generator;
 
 namespace detail {
 
+// Of the rooms above, which know the loop and where its unhandled exceptions go.
+
+/// The coroutine goes on in a later turn of the loop that runs here.
+void resume_later(queue_node& node, std::coroutine_handle<> coroutine) noexcept;
+/// It does not: it is being destroyed.
+void take_back(queue_node& node, std::coroutine_handle<> coroutine) noexcept;
+/// An exception that nobody waits for.
+void report_aside(std::exception_ptr error) noexcept;
+[[noreturn]] void end_with_misuse(const char* sentence) noexcept;
+
 template <class T>
 class async_generator_promise final : public promise_base {
 public:
@@ -35,7 +46,7 @@ public:
     public:
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         transfer await_suspend(std::coroutine_handle<async_generator_promise> self) const noexcept {
-            self.promise().busy = nullptr;
+            self.promise().running = false;
             return transfer_to(self.promise().coroutine);
         }
         void await_resume() const noexcept {}
@@ -43,21 +54,35 @@ public:
     [[nodiscard]] hand_over final_suspend() const noexcept { return {}; }
 
     template <class U = T>
-        requires std::convertible_to<U&&, T>
+        requires(!std::is_reference_v<T> && std::convertible_to<U &&, T>)
     [[nodiscard]] hand_over yield_value(U&& value) {
-        if constexpr (std::is_reference_v<T>) {
-            yielded = std::addressof(value);
-        } else {
-            yielded.emplace(std::forward<U>(value));
-        }
+        yielded.emplace(std::forward<U>(value));
+        return {};
+    }
+    /// What it is converted from, and to, lives until the body goes on.
+    [[nodiscard]] hand_over yield_value(T value) noexcept
+        requires std::is_reference_v<T>
+    {
+        yielded = std::addressof(value);
         return {};
     }
     void unhandled_exception() noexcept { error = std::current_exception(); }
     void return_void() const noexcept {}
 
+    element take() {
+        if constexpr (std::is_reference_v<T>) {
+            return std::exchange(yielded, nullptr);
+        } else {
+            element taken(std::move(yielded));
+            yielded.reset();
+            return taken;
+        }
+    }
+
     element yielded{};        // and not taken yet
-    std::exception_ptr error; // that has ended it
-    void* busy = nullptr;     // the await of next() for which it runs
+    std::exception_ptr error; // that has ended it, and has not come out yet
+    void* asking = nullptr;   // the await of next() that waits, or has not taken what came
+    bool running = false;     // for it: it has been started, and has not handed over
 };
 
 } // namespace detail
@@ -84,7 +109,9 @@ public:
 ///
 /// Destroying the generator destroys the body where it stands. So does destroying a coroutine that
 /// waits in next(), because what the body waits for is cancelled with it; a later next() then gives
-/// the end. It must not be moved while somebody waits in next().
+/// the end. Whoever waits in next() when the generator is destroyed gets the end, too; an exception
+/// that nobody has taken by then goes to the context's on_unhandled_exception, unless it only says
+/// that the body was cancelled. It must not be moved while somebody waits in next().
 template <class T>
 class [[nodiscard("did you forget to co_await next()?")]] async_generator {
 public:
@@ -94,7 +121,7 @@ public:
 
     async_generator(async_generator&& other) noexcept
         : coroutine_(std::exchange(other.coroutine_, nullptr)) {
-        assert((!coroutine_ || coroutine_.promise().busy == nullptr) &&
+        assert((!coroutine_ || coroutine_.promise().asking == nullptr) &&
                "coil: an async_generator was moved while somebody waits for it");
     }
     async_generator& operator=(async_generator&& other) noexcept {
@@ -119,7 +146,8 @@ public:
     };
 
     /// co_await gives the next element, or nothing at the end.
-    [[nodiscard("did you forget to co_await?")]] next_awaitable next() noexcept {
+    [[nodiscard("did you forget to co_await?")]] next_awaitable
+    next() noexcept COIL_LIFETIMEBOUND {
         return next_awaitable(*this);
     }
 
@@ -134,21 +162,31 @@ private:
 };
 
 template <class T>
-class async_generator<T>::next_awaiter {
+class async_generator<T>::next_awaiter : detail::queue_node {
 public:
     explicit next_awaiter(async_generator& of) noexcept : generator_(&of) {}
     next_awaiter(const next_awaiter&) = delete;
     next_awaiter& operator=(const next_awaiter&) = delete;
     ~next_awaiter() {
-        if (generator_ != nullptr && generator_->coroutine_ && promise().busy == this)
-            [[unlikely]] {
-            promise().busy = nullptr;
-            generator_->destroy(); // the body waits below a coroutine that is going away
+        if (left_alone_) [[unlikely]] {
+            detail::take_back(*this, this->coroutine);
+        } else if (is_asking()) [[unlikely]] {
+            promise().asking = nullptr;
+            if (promise().running) {
+                generator_->destroy(); // the body waits below a coroutine that is going away
+            }
         }
     }
 
-    [[nodiscard]] bool await_ready() const noexcept {
-        return !generator_->coroutine_ || generator_->coroutine_.done() || promise().yielded;
+    [[nodiscard]] bool await_ready() noexcept {
+        if (!generator_->coroutine_) {
+            return true;
+        }
+        if (promise().asking != nullptr) [[unlikely]] {
+            detail::end_with_misuse("two coroutines await next() of one async_generator");
+        }
+        promise().asking = this;
+        return generator_->coroutine_.done() || promise().yielded;
     }
 
     template <class P>
@@ -163,28 +201,32 @@ public:
     /// Below `origin`: see task<T>::awaiter.
     template <class Origin>
     detail::transfer start(std::coroutine_handle<> waiter, Origin&& origin) noexcept {
-        assert(promise().busy == nullptr && "coil: two coroutines wait for one async_generator");
-        promise().busy = this;
+        promise().running = true;
         promise().become_child(waiter, origin);
         return detail::transfer_to(generator_->coroutine_);
     }
 
     element await_resume() {
-        if (!generator_->coroutine_) {
-            return {};
+        left_alone_ = false;
+        if (!is_asking()) {
+            return element();
         }
+        promise().asking = nullptr;
         if (promise().error) [[unlikely]] {
             std::rethrow_exception(std::exchange(promise().error, nullptr));
         }
-        return std::exchange(promise().yielded, element());
+        return promise().take();
     }
 
     /// Whether await_resume() throws.
-    [[nodiscard]] bool has_failed() const noexcept {
-        return generator_->coroutine_ && promise().error;
-    }
+    [[nodiscard]] bool has_failed() const noexcept { return is_asking() && promise().error; }
     /// Instead of await_resume(): leaves the element to a later next().
-    void discard() noexcept {}
+    void discard() noexcept {
+        left_alone_ = false;
+        if (is_asking()) {
+            promise().asking = nullptr;
+        }
+    }
 
 private:
     friend async_generator;
@@ -192,17 +234,36 @@ private:
     [[nodiscard]] promise_type& promise() const noexcept {
         return generator_->coroutine_.promise();
     }
+    [[nodiscard]] bool is_asking() const noexcept {
+        return generator_ != nullptr && generator_->coroutine_ && promise().asking == this;
+    }
 
     async_generator* generator_; // null when it is gone
+    bool left_alone_ = false;    // by a generator that went while this waited; in the ready queue
 };
 
 template <class T>
 void async_generator<T>::destroy() noexcept {
-    if (const auto coroutine = std::exchange(coroutine_, nullptr)) {
-        if (void* const waiting = coroutine.promise().busy) {
-            static_cast<next_awaiter*>(waiting)->generator_ = nullptr;
-        }
-        coroutine.destroy();
+    const auto coroutine = std::exchange(coroutine_, nullptr);
+    if (!coroutine) {
+        return;
+    }
+    promise_type& promise = coroutine.promise();
+    auto* const asking = static_cast<next_awaiter*>(promise.asking);
+    const bool waits = asking != nullptr && promise.running;
+    const std::coroutine_handle<> waiter = promise.coroutine;
+    const std::exception_ptr error = std::exchange(promise.error, nullptr);
+    if (asking != nullptr) {
+        asking->generator_ = nullptr;
+    }
+    coroutine.destroy();
+    if (error) {
+        detail::report_aside(error);
+    }
+    if (waits) {
+        asking->left_alone_ = true;
+        asking->coroutine = waiter;
+        detail::resume_later(*asking, waiter);
     }
 }
 

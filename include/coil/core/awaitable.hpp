@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <type_traits>
 #include <utility>
 
@@ -45,6 +46,21 @@ using kept = std::conditional_t<std::is_lvalue_reference_v<A>, A, std::remove_cv
 /// Whether it can be kept so.
 template <class A>
 inline constexpr bool can_be_kept = std::is_constructible_v<kept<A>, A>;
+
+/// Whether an awaiter says, when it is over, if it has a result or an exception. Combinators do.
+template <class Awaiter>
+concept knows_failure = requires(const Awaiter& a) {
+    { a.has_failed() } noexcept -> std::same_as<bool>;
+};
+
+/// Whether a combinator may leave the result in the awaiter until somebody wants it: nobody has to
+/// ask for it in order to see whether it is an exception. One that is never asked gives up what it
+/// carries by itself, in its destructor or in `discard()`: so every await of ring work is one, or
+/// descriptors would leak (guarantee G4).
+template <class Awaiter>
+concept asked_late = knows_failure<Awaiter> || requires(Awaiter& a) {
+    { a.await_resume() } noexcept;
+};
 
 /// What of an await's result is kept for later: a value, a reference to a named object, or nothing.
 template <awaitable A>

@@ -2,6 +2,7 @@
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/operation.hpp>
+#include <coil/core/awaitable.hpp>
 #include <coil/core/queue.hpp>
 
 #include <cerrno>
@@ -41,8 +42,7 @@ public:
         if (awaiter_ != nullptr) [[unlikely]] {
             awaiter* const left_alone = std::exchange(awaiter_, nullptr);
             const std::coroutine_handle<> waiter = this->node().coroutine;
-            this->leave();
-            left_alone->go_on_without(waiter);
+            left_alone->go_on_without(this->leave() ? waiter : nullptr);
         }
     }
 
@@ -53,7 +53,7 @@ public:
         awaiter& operator=(const awaiter&) = delete;
         ~awaiter() {
             if (op_ == nullptr) {
-                if (orphaned_ && detail::current_loop != nullptr) {
+                if (left_alone_ == by::queue && detail::current_loop != nullptr) {
                     detail::current_loop->withdraw(*this, this->coroutine);
                 }
             } else if (op_->awaiter_ == this) [[unlikely]] {
@@ -62,40 +62,60 @@ public:
             }
         }
 
-        [[nodiscard]] bool await_ready() const noexcept {
+        [[nodiscard]] bool await_ready() noexcept {
             op_->check_awaited();
+            op_->awaiter_ = this;
             return op_->is_complete();
         }
         template <class P>
         void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-            op_->awaiter_ = this;
             op_->template join<detail::io_wait>(waiter, detail::stop_token_of(waiter));
         }
-        result_type await_resume() {
-            if (std::exchange(orphaned_, false)) [[unlikely]] {
+        result_type await_resume() noexcept {
+            if (std::exchange(left_alone_, by::nobody) != by::nobody) [[unlikely]] {
                 return result_type(-ECANCELED);
             }
             op_->awaiter_ = nullptr;
             return std::exchange(op_, nullptr)->base::await_resume();
         }
 
+        /// Instead of await_resume(): the result stays in the operation.
+        void discard() noexcept {
+            if (op_ != nullptr) {
+                op_->awaiter_ = nullptr;
+                op_->node().coroutine = nullptr; // nobody is in the ready queue any more
+                op_ = nullptr;
+            }
+            left_alone_ = by::nobody;
+        }
+
     private:
         friend class eager_operation;
 
-        /// The operation is being destroyed.
+        /// Who resumes the waiter of an operation that was destroyed: the ready queue, or nobody,
+        /// because it went on before and has not asked for the result.
+        enum class by : unsigned char { nobody, queue, itself };
+
+        /// The operation is being destroyed. No waiter: it went on already.
         void go_on_without(std::coroutine_handle<> waiter) noexcept {
             op_ = nullptr;
-            orphaned_ = true;
-            this->coroutine = waiter;
-            detail::required_loop().make_ready(*this, waiter);
+            left_alone_ = by::itself;
+            if (waiter) {
+                left_alone_ = by::queue;
+                this->coroutine = waiter;
+                detail::required_loop().make_ready(*this, waiter);
+            }
         }
 
         eager_operation* op_; // null when the operation was destroyed, or has given its result
-        bool orphaned_ = false;
+        by left_alone_ = by::nobody;
     };
 
     /// The result, once. Suspends only when it is not there yet.
-    [[nodiscard]] awaiter operator co_await() noexcept { return awaiter(*this); }
+    [[nodiscard]] awaiter operator co_await() noexcept {
+        static_assert(detail::asked_late<awaiter>);
+        return awaiter(*this);
+    }
 
     /// Whether the result is there.
     [[nodiscard]] bool is_complete() const noexcept { return !this->pending(); }
@@ -130,7 +150,7 @@ private:
         }
     }
 
-    awaiter* awaiter_ = nullptr; // of the coroutine that is suspended for it
+    awaiter* awaiter_ = nullptr; // the one that waits for it, or has not taken its result
 };
 
 /// Starts an operation now instead of when it is awaited; it runs while the coroutine goes on.
