@@ -126,12 +126,33 @@ void io_wait::on_completion(ring_entry& entry) noexcept {
                 }
             }
         }
+        if (entry.may_come_in_vain && came_in_vain(entry)) [[unlikely]] {
+            return;
+        }
         if (entries_ > 1 || first_->next != nullptr) {
             on_submission_complete();
         } else {
             end_if_quiet();
         }
     }
+}
+
+/// Whether somebody was quicker than a taking_entry, and it waits again.
+bool io_wait::came_in_vain(ring_entry& entry) noexcept {
+    if (entry.next != nullptr || entry.result < 0) {
+        return false;
+    }
+    auto& taking = static_cast<taking_entry&>(entry);
+    entry.result = taking.take(taking);
+    if (entry.result != -EAGAIN) {
+        return false;
+    }
+    if (cancelling_) {
+        entry.result = -ECANCELED;
+        return false;
+    }
+    entry.completed = false;
+    return start_rest(entry);
 }
 
 void io_wait::on_part(ring_entry& entry, const uring::cqe& completion) noexcept {

@@ -1,12 +1,22 @@
 #include <coil/io/signal_set.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <mutex>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -14,21 +24,174 @@ namespace coil {
 
 namespace {
 
-/// The number of a signal, or −errno.
-int take_signal(int fd) noexcept {
-    ::signalfd_siginfo what{};
-    const ssize_t n = ::read(fd, &what, sizeof what);
-    return n == sizeof what ? static_cast<int>(what.ssi_signo) : -errno;
+/// How many sets of this process have each signal.
+class signal_counts {
+public:
+    /// Blocks the signals of a new set on this thread.
+    void add(const ::sigset_t& signals) noexcept {
+        const std::lock_guard guard(lock_);
+        ::sigset_t before;
+        ::pthread_sigmask(SIG_BLOCK, &signals, &before);
+        for_each(signals, [&](int signal, one& counted) {
+            const bool was_blocked = ::sigismember(&before, signal) == 1;
+            counted.unblocks = !was_blocked || (counted.sets > 0 && counted.unblocks);
+            ++counted.sets;
+        });
+    }
+
+    /// Of those that no other set has, discards what is left, and unblocks them.
+    void remove(const ::sigset_t& signals) noexcept {
+        const std::lock_guard guard(lock_);
+        ::sigset_t last;
+        ::sigset_t blocked;
+        ::sigemptyset(&last);
+        ::sigemptyset(&blocked);
+        for_each(signals, [&](int signal, one& counted) {
+            if (--counted.sets == 0) {
+                ::sigaddset(&last, signal);
+                if (counted.unblocks) {
+                    ::sigaddset(&blocked, signal);
+                }
+            }
+        });
+        const ::timespec now{};
+        while (::sigtimedwait(&last, nullptr, &now) > 0) { // it would have its usual effect
+        }
+        ::pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);
+    }
+
+    /// A signal that was taken for nobody waits again, if there is a set that wants it.
+    void give_back(int signal) noexcept {
+        const std::lock_guard guard(lock_);
+        if (counts_.at(static_cast<std::size_t>(signal)).sets > 0) {
+            ::kill(::getpid(), signal);
+        }
+    }
+
+private:
+    struct one {
+        unsigned sets = 0;
+        bool unblocks = false; // it was not blocked before
+    };
+
+    template <class F>
+    void for_each(const ::sigset_t& signals, F f) noexcept {
+        for (std::size_t i = 1; i < counts_.size(); ++i) {
+            if (::sigismember(&signals, static_cast<int>(i)) == 1) {
+                f(static_cast<int>(i), counts_[i]);
+            }
+        }
+    }
+
+    std::mutex lock_;
+    std::array<one, NSIG> counts_{};
+};
+
+signal_counts& counts() {
+    static signal_counts instance;
+    return instance;
 }
+
+class owned_descriptor {
+public:
+    owned_descriptor(int fd, const char* call) : fd_(fd) {
+        if (fd < 0) {
+            throw std::system_error(errno, std::generic_category(), call);
+        }
+    }
+    owned_descriptor(const owned_descriptor&) = delete;
+    owned_descriptor& operator=(const owned_descriptor&) = delete;
+    ~owned_descriptor() { ::close(fd_); }
+    operator int() const noexcept { return fd_; }
+
+private:
+    int fd_;
+};
 
 } // namespace
 
 namespace detail {
 
-signal_element::signal_element(int fd) noexcept : io_element(uring::prep::poll_add(fd, POLLIN)) {}
+/// A signalfd, and an epoll set of it and of what says that the signal_set is gone.
+class signal_source {
+public:
+    explicit signal_source(const ::sigset_t& signals)
+        : signals_(signals),
+          queue_(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), "coil: signalfd"),
+          end_(::eventfd(0, EFD_CLOEXEC), "coil: signal_set: eventfd"),
+          either_(::epoll_create1(EPOLL_CLOEXEC), "coil: signal_set: epoll_create1") {
+        watch(queue_);
+        watch(end_);
+        counts().add(signals_);
+    }
+    signal_source(const signal_source&) = delete;
+    signal_source& operator=(const signal_source&) = delete;
+    ~signal_source() = default;
+
+    /// The signal_set goes.
+    void close() noexcept {
+        closed_.store(true, std::memory_order_relaxed); // the write publishes it
+        ::eventfd_write(end_, 1);
+        counts().remove(signals_);
+    }
+
+    /// A number; -EAGAIN: there is none; -ECANCELED: there will be none.
+    [[nodiscard]] int take() noexcept {
+        if (closed_.load(std::memory_order_relaxed)) {
+            return -ECANCELED;
+        }
+        ::signalfd_siginfo what{};
+        const ssize_t n = ::read(queue_, &what, sizeof what);
+        return n == sizeof what ? static_cast<int>(what.ssi_signo) : -errno;
+    }
+
+    [[nodiscard]] int queue() const noexcept { return queue_; }
+    [[nodiscard]] int either() const noexcept { return either_; }
+
+private:
+    void watch(int fd) {
+        ::epoll_event readable{};
+        readable.events = EPOLLIN;
+        if (::epoll_ctl(either_, EPOLL_CTL_ADD, fd, &readable) != 0) {
+            throw std::system_error(errno, std::generic_category(), "coil: signal_set: epoll_ctl");
+        }
+    }
+
+    const ::sigset_t signals_;
+    std::atomic<bool> closed_{false};
+    owned_descriptor queue_;
+    owned_descriptor end_;
+    owned_descriptor either_;
+};
+
+signal_element::signal_element(std::shared_ptr<signal_source> source) noexcept
+    : source_(std::move(source)),
+      entry_(uring::prep::poll_add(source_ ? source_->either() : -1, POLLIN), &take) {}
+
+ring_entry& signal_element::arm() noexcept {
+    entry_.source = source_.get();
+    return entry_;
+}
+
+int signal_element::take(taking_entry& of) noexcept {
+    auto& self = static_cast<entry&>(of);
+    const int signal = self.source->take();
+    self.has_taken = signal > 0;
+    return signal;
+}
 
 io_result signal_element::result() noexcept {
-    return io_result(entry_.result < 0 ? entry_.result : take_signal(entry_.request.fd));
+    // Inside a chain it has not been taken when it came.
+    if (entry_.result >= 0 && !entry_.has_taken) {
+        return io_result(source_->take());
+    }
+    return io_result(entry_.result);
+}
+
+void signal_element::drop() noexcept {
+    if (entry_.has_taken) {
+        counts().give_back(entry_.result);
+    }
 }
 
 } // namespace detail
@@ -42,28 +205,15 @@ signal_set::signal_set(std::span<const int> signals) {
                                     "coil: signal_set: " + std::to_string(signal));
         }
     }
-    fd_ = ::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (fd_ < 0) {
-        throw std::system_error(errno, std::generic_category(), "coil: signalfd");
-    }
-    ::sigset_t before;
-    ::pthread_sigmask(SIG_BLOCK, &wanted, &before);
-    ::sigemptyset(&blocked_);
-    for (const int signal : signals) {
-        if (::sigismember(&before, signal) == 0) {
-            ::sigaddset(&blocked_, signal);
-        }
-    }
+    source_ = std::make_shared<detail::signal_source>(wanted);
 }
 
 signal_set::~signal_set() {
-    if (fd_ < 0) {
-        return;
+    if (source_) {
+        source_->close();
     }
-    while (take_signal(fd_) > 0) { // unblocked, they would have their usual effect
-    }
-    ::close(fd_);
-    ::pthread_sigmask(SIG_UNBLOCK, &blocked_, nullptr);
 }
+
+int signal_set::native_handle() const noexcept { return source_ ? source_->queue() : -1; }
 
 } // namespace coil

@@ -28,6 +28,8 @@ namespace detail {
 /// - `leave_behind()`, where there is one, instead of drop() in the middle of a chain whose last
 ///   result is asked for.
 ///
+/// - `may_come_in_vain`, where there is one: it has a taking_entry.
+///
 /// This one is a plain Linux call: an SQE and an io_result.
 class io_element {
 public:
@@ -118,7 +120,7 @@ public:
         event_loop& loop = required_loop();
         const inplace_stop_token token = stop_token_of(waiter);
         ring_entry& first = element_.arm();
-        if constexpr (Element::entries == 1) {
+        if constexpr (Element::entries == 1 && !requires { Element::may_come_in_vain; }) {
             if (start_at_once(loop, waiter, token, first)) [[likely]] {
                 return;
             }

@@ -166,6 +166,7 @@ struct alignas(8) ring_entry {
     bool completed = false;
     bool ends_submission = false; // the following entry is submitted when this one has succeeded
     bool goes_on_anyway = false;  // or, with this, when it has ended
+    bool may_come_in_vain = false; // it is a taking_entry
 
     [[nodiscard]] ring_entry* next_in_submission() const noexcept {
         return ends_submission ? nullptr : next;
@@ -200,6 +201,18 @@ private:
     /// Nothing but a request to cancel interrupts a call that one of the kernel's workers executes,
     /// and the kernel's own codes for restarting it may come out.
     [[nodiscard]] int error_of(int error) const noexcept;
+};
+
+/// One whose completion says that there may be something to take, which others may want as well.
+/// Where nothing of a chain follows it, it is taken as soon as it completes; when somebody was
+/// quicker, the kernel is asked again. Such a wait is not started by start_at_once().
+struct taking_entry : ring_entry {
+    taking_entry(const uring::sqe& s, int (*f)(taking_entry&) noexcept) noexcept
+        : ring_entry(s), take(f) {
+        may_come_in_vain = true;
+    }
+
+    int (*take)(taking_entry&) noexcept; // the result; -EAGAIN: there is nothing
 };
 
 /// What the low bits of a user_data say about the rest: entries are aligned, so three bits are
@@ -275,6 +288,7 @@ private:
         return entry.completed || (entry.flags & uring::cqe_flag::more) != 0;
     }
     void on_completion(ring_entry& entry) noexcept;
+    [[nodiscard]] bool came_in_vain(ring_entry& entry) noexcept;
     void on_part(ring_entry& entry, const uring::cqe& completion) noexcept;
     void on_submission_complete() noexcept;
     [[nodiscard]] bool start_rest(ring_entry& rest) noexcept;

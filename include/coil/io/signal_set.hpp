@@ -1,26 +1,48 @@
 #pragma once
 
 #include <coil/context/operation.hpp>
+#include <coil/context/wait.hpp>
 #include <coil/core/io_result.hpp>
 
 #include <concepts>
+#include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <utility>
-
-#include <signal.h>
 
 namespace coil {
 
 namespace detail {
 
-/// Waits until the set has something, and takes it when somebody asks for the result: a signal that
-/// nobody receives stays in the set.
-class signal_element : public io_element {
-public:
-    explicit signal_element(int fd) noexcept;
+/// What a signal_set and those who wait for it share, so that no descriptor that somebody waits on
+/// is closed, and its number given to something else.
+class signal_source;
 
+/// Takes a signal when there is one. One that nobody receives goes back to where it came from.
+class signal_element {
+public:
+    static constexpr std::uint16_t entries = 1;
+    static constexpr bool needs_result = false;
+    static constexpr bool may_come_in_vain = true;
+
+    explicit signal_element(std::shared_ptr<signal_source> source) noexcept;
+
+    ring_entry& arm() noexcept;
     [[nodiscard]] io_result result() noexcept;
+    void drop() noexcept;
+
+private:
+    struct entry : taking_entry {
+        using taking_entry::taking_entry;
+        signal_source* source = nullptr;
+        bool has_taken = false;
+    };
+
+    static int take(taking_entry& of) noexcept;
+
+    std::shared_ptr<signal_source> source_;
+    entry entry_;
 };
 
 } // namespace detail
@@ -38,12 +60,17 @@ public:
 ///
 /// Threading: the constructor blocks the signals on the calling thread, and threads that are
 /// started from then on inherit that; one that is older and does not block them gets them instead,
-/// with their usual effect. next() may be awaited on any context; of several that wait, one gets
-/// it. Signals for the process are meant (kill(1), Ctrl-C), and those for a thread are seen there
-/// only. The destructor discards what has not been taken, and on its thread unblocks what the
-/// constructor had blocked: let both be the same thread.
+/// with their usual effect. next() may be awaited on any context; of several that wait, for one set
+/// or for several that have the signal, one gets it. Signals for the process are meant (kill(1),
+/// Ctrl-C), and those for a thread are seen there only.
 ///
-/// signalfd(2). Errors: std::system_error from the constructor, EINVAL for what is no signal.
+/// Destroying a set ends the waits for it with -ECANCELED. When it is the last one of the process
+/// that has a signal, what of that has not been taken is discarded, and the signal is unblocked on
+/// the thread that destroys the set, unless it was blocked before the first: let sets of one signal
+/// be made and destroyed on one thread.
+///
+/// signalfd(2). Errors: std::system_error from the constructor, EINVAL for what is no signal. Takes
+/// three descriptors.
 class signal_set {
 public:
     signal_set(std::initializer_list<int> signals)
@@ -52,31 +79,30 @@ public:
     explicit signal_set(int signal, More... more)
         : signal_set(std::initializer_list<int>{signal, more...}) {}
     explicit signal_set(std::span<const int> signals);
-    signal_set(signal_set&& other) noexcept
-        : fd_(std::exchange(other.fd_, -1)), blocked_(other.blocked_) {}
+    signal_set(signal_set&& other) noexcept = default;
     signal_set& operator=(signal_set&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        std::swap(blocked_, other.blocked_);
+        std::swap(source_, other.source_);
         return *this;
     }
     ~signal_set();
 
     /// co_await gives the number of the next signal, or −errno: -ECANCELED when the task was asked
-    /// to stop, -EAGAIN when somebody else has taken the signal. An operation like those of
-    /// coil::io: it may stand in chains and limits.
+    /// to stop or the set is destroyed. An operation like those of coil::io: it may stand in chains
+    /// and limits. (What follows it in a chain begins when there is a signal, which stays in the set.
+    /// Limited inside of a chain, it gives -EAGAIN when somebody else was quicker.)
     io_awaitable<detail::signal_element> next() const noexcept {
-        return io_awaitable<detail::signal_element>(detail::signal_element(fd_));
+        return io_awaitable<detail::signal_element>(detail::signal_element(source_));
     }
     /// `co_await signals` is `co_await signals.next()`.
     [[nodiscard]] detail::io_awaiter<detail::signal_element> operator co_await() const noexcept {
         return next().operator co_await();
     }
 
-    [[nodiscard]] int native_handle() const noexcept { return fd_; }
+    /// The signalfd(2); -1 of a set that was moved from.
+    [[nodiscard]] int native_handle() const noexcept;
 
 private:
-    int fd_;
-    ::sigset_t blocked_{}; // those that were not blocked before
+    std::shared_ptr<detail::signal_source> source_;
 };
 
 } // namespace coil
