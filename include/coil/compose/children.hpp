@@ -2,7 +2,9 @@
 
 #include <coil/compose/child.hpp>
 #include <coil/compose/child_group.hpp>
+#include <coil/core/async_generator.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/task.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -147,5 +149,34 @@ auto keep_elements(Range&& range) {
         return values;
     }
 }
+
+template <class T>
+inline constexpr bool is_async_generator = false;
+template <class T>
+inline constexpr bool is_async_generator<async_generator<T>> = true;
+
+/// Only for the sentence that the compiler says.
+template <class A>
+constexpr void explain_child() noexcept {
+    using T = std::remove_cvref_t<A>;
+    if constexpr (awaitable<kept<A>>) {
+        // another one is meant
+    } else if constexpr (is_async_generator<T>) {
+        static_assert(always_false<A>, "an async_generator cannot be awaited, its elements can: "
+                                       "give the combination g.next()");
+    } else if constexpr (std::invocable<A>) {
+        static_assert(always_false<A>, "this is a function, not what it returns: call it, f()");
+    } else if constexpr (std::ranges::range<T>) {
+        static_assert(always_false<A>, "a range of awaitables is the only argument of when_all or "
+                                       "when_any; beside others, put it into one of its own");
+    } else {
+        static_assert(always_false<A>, "this cannot be awaited");
+    }
+}
+
+template <class... Args>
+inline constexpr bool are_children = (awaitable<kept<Args>> && ...);
+template <class Arg>
+inline constexpr bool are_children<Arg> = awaitable<kept<Arg>> || range_of_awaitables<Arg>;
 
 } // namespace coil::detail

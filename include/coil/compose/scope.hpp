@@ -2,6 +2,7 @@
 
 #include <coil/compose/child.hpp>
 #include <coil/compose/child_group.hpp>
+#include <coil/compose/children.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/awaitable.hpp>
@@ -160,6 +161,13 @@ public:
         } else if constexpr (!is_named_task<A>) {
             start(detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)));
         }
+    }
+
+    /// Only for the sentence that the compiler says.
+    template <class A>
+        requires(!awaitable<detail::kept<A>>)
+    void spawn(A&&) {
+        detail::explain_child<A>();
     }
 
     class joiner;

@@ -80,6 +80,12 @@ public:
     [[nodiscard]] detail::shielded_await<Kept> operator co_await() && {
         return detail::shielded_await<Kept>(awaitable_);
     }
+    template <class Self = void>
+    detail::shielded_await<Kept> operator co_await() & {
+        static_assert(detail::always_false<Self>, "shield(...) is awaited once: write co_await "
+                                                  "std::move(x), or await it directly");
+        return detail::shielded_await<Kept>(awaitable_);
+    }
 
 private:
     Kept awaitable_;

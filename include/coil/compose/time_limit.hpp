@@ -127,6 +127,12 @@ public:
     [[nodiscard]] detail::time_limit<Kept> operator co_await() && noexcept {
         return detail::time_limit<Kept>(awaitable_, ns_, origin_);
     }
+    template <class Self = void>
+    detail::time_limit<Kept> operator co_await() & noexcept {
+        static_assert(detail::always_false<Self>, "timeout(...) is awaited once: write co_await "
+                                                  "std::move(x), or await it directly");
+        return detail::time_limit<Kept>(awaitable_, ns_, origin_);
+    }
 
 private:
     Kept awaitable_;
@@ -164,6 +170,20 @@ auto timeout_at(A&& work, std::chrono::time_point<Clock, Duration> deadline) {
     } else {
         return timeout(std::forward<A>(work), detail::span_until(deadline));
     }
+}
+
+/// Only for the sentences that the compiler says.
+template <class A, class Clock, class Duration>
+    requires awaitable<detail::kept<A>>
+void timeout(A&&, std::chrono::time_point<Clock, Duration>) {
+    static_assert(detail::always_false<A>,
+                  "this is a time, not a span: write timeout_at(work, time)");
+}
+template <class A, class Rep, class Period>
+    requires awaitable<detail::kept<A>>
+void timeout_at(A&&, std::chrono::duration<Rep, Period>) {
+    static_assert(detail::always_false<A>,
+                  "this is a span, not a time: write timeout(work, span)");
 }
 
 } // namespace coil

@@ -205,4 +205,11 @@ auto when_all(Range&& range) {
     return when_all_range_awaitable<detail::kept_element<Range>, decltype(kept)>(std::move(kept));
 }
 
+/// Only for the sentence that the compiler says.
+template <class... Args>
+    requires(!detail::are_children<Args...>)
+void when_all(Args&&...) {
+    (detail::explain_child<Args>(), ...);
+}
+
 } // namespace coil

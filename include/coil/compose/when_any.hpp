@@ -159,4 +159,11 @@ auto when_any(Range&& range) {
     return when_any_range_awaitable<detail::kept_element<Range>, decltype(kept)>(std::move(kept));
 }
 
+/// Only for the sentence that the compiler says.
+template <class... Args>
+    requires(!detail::are_children<Args...>)
+void when_any(Args&&...) {
+    (detail::explain_child<Args>(), ...);
+}
+
 } // namespace coil
