@@ -61,8 +61,8 @@ void wait_base::make_waiter_ready() noexcept {
 
 bool wait_base::leave() noexcept {
     stop_observing();
-    const bool waits = node().coroutine != nullptr &&
-                       (pending() || loop().withdraw(node(), node().coroutine));
+    const bool waits =
+        node().coroutine != nullptr && (pending() || loop().withdraw(node(), node().coroutine));
     node().coroutine = nullptr;
     // Whoever joins next may be stopped, too.
     word_.store(word_.load(std::memory_order_relaxed) & ~(posted | delivered),

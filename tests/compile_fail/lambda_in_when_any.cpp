@@ -2,7 +2,6 @@
 
 #include <coil/coil.hpp>
 
-
 coil::task<> caller() {
 #if defined(COIL_EXPECT_OK)
     co_await coil::when_any([]() -> coil::task<> { co_return; }());

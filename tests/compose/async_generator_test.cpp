@@ -18,6 +18,8 @@ protected:
     listening_context ctx_;
 };
 
+using owned = std::unique_ptr<async_generator<int>>;
+
 async_generator<int> count_to(int last, std::chrono::nanoseconds each = 0ns) {
     for (int i = 1; i <= last; ++i) {
         if (each > 0ns) {
@@ -169,6 +171,101 @@ TEST_F(AsyncGenerator, G3_ItsTokenIsThatOfWhoeverWaits) {
     ctx_.run(main(waits_twice, first));
 }
 
+TEST_F(AsyncGenerator, G2_ItsTokenOutlivesWhoeverWaits) {
+    int cancelled = 0;
+    auto keeps = [](int& count) -> async_generator<int> {
+        const inplace_stop_token token = co_await this_task::stop_token();
+        scope s(token);
+        s.spawn(obeys(count));
+        co_yield 1;
+        EXPECT_EQ(co_await this_task::stop_token(), token);
+        EXPECT_FALSE(token.stop_requested());
+        co_yield 2;
+        co_yield co_await sleep_for(1h);
+        EXPECT_FALSE(token.stop_requested()) << "who asked has got his answer";
+        co_await s.join();
+    };
+    auto next = [](async_generator<int>& all) -> task<int> { co_return *(co_await all.next()); };
+    auto main = [](auto k, auto n, int& count) -> task<> {
+        auto all = k(count);
+        EXPECT_EQ(co_await timeout(n(all), 1h), 1);
+        co_await yield();
+        EXPECT_EQ(std::get<0>(co_await when_all(n(all))), 2);
+        EXPECT_EQ(count, 0);
+        auto handle = spawn(n(all));
+        co_await yield();
+        handle.cancel();
+        EXPECT_EQ(co_await handle, -ECANCELED);
+        EXPECT_FALSE(co_await all.next());
+        EXPECT_EQ(count, 1);
+        auto dropped = k(count);
+        co_await timeout(n(dropped), 1h);
+    };
+    ctx_.run(main(keeps, next, cancelled));
+}
+
+/// Resumes whoever waits from within the request to stop.
+class resumes_at_once {
+public:
+    resumes_at_once() = default;
+    resumes_at_once(const resumes_at_once&) = delete;
+    resumes_at_once& operator=(const resumes_at_once&) = delete;
+    ~resumes_at_once() = default;
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> waiter) {
+        waiter_ = waiter;
+        callback_.emplace(waiter.promise().stop_token(), resumer{*this});
+    }
+    void await_resume() { callback_.reset(); }
+
+private:
+    struct resumer {
+        resumes_at_once& self;
+        void operator()() const noexcept { detail::resume(self.waiter_); }
+    };
+
+    std::coroutine_handle<> waiter_;
+    std::optional<inplace_stop_callback<resumer>> callback_;
+};
+
+TEST_F(AsyncGenerator, G2_GoneAsSoonAsAStopHasResumedIt) {
+    auto waits = []() -> async_generator<int> {
+        co_await resumes_at_once();
+        co_yield 1;
+    };
+    auto takes_one = [](auto make, int& got) -> task<> {
+        auto all = make();
+        got += *(co_await all.next());
+    };
+    auto main = [](auto w, auto t) -> task<> {
+        int got = 0;
+        auto handle = spawn(t(w, got));
+        co_await yield();
+        handle.cancel();
+        co_await handle;
+        EXPECT_EQ(got, 1);
+        {
+            scope s;
+            s.spawn(t(w, got));
+            co_await yield();
+            s.cancel(); // and destroyed before its turn comes
+        }
+        EXPECT_EQ(got, 1);
+        auto all = std::make_unique<async_generator<int>>(w());
+        auto stopped = [](owned& g) -> task<> {
+            auto next = spawn([](owned& of) -> task<> { EXPECT_FALSE(co_await of->next()); }(g));
+            co_await yield();
+            next.cancel();
+            g.reset();
+            co_await next;
+        };
+        co_await stopped(all);
+    };
+    ctx_.run(main(waits, takes_one));
+}
+
 TEST_F(AsyncGenerator, ALoserLosesNoElement) {
     auto main = []() -> task<> {
         auto all = count_to(50, 50us);
@@ -247,8 +344,6 @@ TEST_F(AsyncGenerator, G5_AShutdownInTheMiddle) {
     ctx_.context.run();
     EXPECT_EQ(destroyed, 2);
 }
-
-using owned = std::unique_ptr<async_generator<int>>;
 
 task<> destroys(owned& all, std::chrono::nanoseconds after) {
     co_await sleep_for(after);

@@ -103,9 +103,8 @@ TEST_F(LateResults, G4_ANamedEagerOperationKeepsItsResult) {
             co_await s.join();
         });
         co_await leaves_it([](auto& e) -> task<> { co_await when_any(gives(1), shield(e)); });
-        co_await leaves_it([](auto& e) -> task<> {
-            co_await when_any(gives(1), when_all(e, sleep_for(1ms)));
-        });
+        co_await leaves_it(
+            [](auto& e) -> task<> { co_await when_any(gives(1), when_all(e, sleep_for(1ms))); });
         co_await leaves_it([](auto& e) -> task<> { co_await when_any(gives(1), when_any(e)); });
     };
     const auto before = open_descriptors();
@@ -141,9 +140,9 @@ TEST_F(LateResults, G4_ANamedJoinHandleKeepsItsResult) {
         EXPECT_EQ(co_await early, 1);
         int cancelled = 0;
         auto limited = spawn(waits(cancelled));
-        EXPECT_EQ(co_await complaint_of(
-                      [](auto& h) -> task<> { co_await timeout(h, 1ms); }(limited)),
-                  timed_out_text);
+        EXPECT_EQ(
+            co_await complaint_of([](auto& h) -> task<> { co_await timeout(h, 1ms); }(limited)),
+            timed_out_text);
         EXPECT_EQ(co_await complaint_of([](auto& h) -> task<> { co_await h; }(limited)),
                   cancelled_text);
         auto shielded = spawn(gives_later(3, 2ms));

@@ -224,13 +224,11 @@ TEST_F(TimeLimit, G12_ThatTimeIsUpBelowAsWellIsNoFurtherFailure) {
     auto inner = []() -> task<> { co_await timeout(sleeps_through(), 1ms); };
     auto main = [](auto in) -> task<> {
         for (int i = 0; i < 3; ++i) {
-            EXPECT_EQ(co_await complaint_of([](auto f) -> task<> {
-                          co_await timeout(f(), 1ms);
-                      }(in)),
-                      timed_out_text);
-            EXPECT_EQ(co_await complaint_of([](auto f) -> task<> {
-                          co_await timeout(timeout(f(), 1ms), 1ms);
-                      }(in)),
+            EXPECT_EQ(
+                co_await complaint_of([](auto f) -> task<> { co_await timeout(f(), 1ms); }(in)),
+                timed_out_text);
+            EXPECT_EQ(co_await complaint_of(
+                          [](auto f) -> task<> { co_await timeout(timeout(f(), 1ms), 1ms); }(in)),
                       timed_out_text);
         }
         // Others' time_outs are told.
@@ -238,9 +236,9 @@ TEST_F(TimeLimit, G12_ThatTimeIsUpBelowAsWellIsNoFurtherFailure) {
             co_await sleep_for(1h);
             throw std::system_error(std::make_error_code(std::errc::timed_out), "another");
         };
-        EXPECT_EQ(co_await complaint_of(
-                      [](auto f) -> task<> { co_await timeout(f(), 1us); }(another)),
-                  timed_out_text);
+        EXPECT_EQ(
+            co_await complaint_of([](auto f) -> task<> { co_await timeout(f(), 1us); }(another)),
+            timed_out_text);
     };
     ctx_.run(main(inner));
     ASSERT_EQ(ctx_.heard.size(), 1U);

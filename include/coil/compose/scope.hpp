@@ -240,7 +240,7 @@ private:
 
     scope* scope_; // null when it is gone
     std::coroutine_handle<> waiter_;
-    std::exception_ptr error_; // of a scope that is gone
+    std::exception_ptr error_;               // of a scope that is gone
     detail::event_loop* woken_on_ = nullptr; // while it is in the ready queue
 };
 

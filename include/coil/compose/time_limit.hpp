@@ -182,8 +182,7 @@ void timeout(A&&, std::chrono::time_point<Clock, Duration>) {
 template <class A, class Rep, class Period>
     requires awaitable<detail::kept<A>>
 void timeout_at(A&&, std::chrono::duration<Rep, Period>) {
-    static_assert(detail::always_false<A>,
-                  "this is a span, not a time: write timeout(work, span)");
+    static_assert(detail::always_false<A>, "this is a span, not a time: write timeout(work, span)");
 }
 
 } // namespace coil

@@ -194,7 +194,8 @@ auto when_all(Awaitables&&... awaitables) {
 /// The same for any number of awaitables of one type: gives their results as a std::vector, in
 /// their order (of references, std::reference_wrapper), or nothing when they give none. The
 /// elements of a container that is given by name, or through a view like std::span, are referred
-/// to: join handles, say. Tasks are moved: `when_all(std::move(tasks))`. Takes one allocation for all children.
+/// to: join handles, say. Tasks are moved: `when_all(std::move(tasks))`. Takes one allocation for
+/// all children.
 ///
 ///     std::vector<task<int>> parts;
 ///     ...

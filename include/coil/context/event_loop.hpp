@@ -77,8 +77,8 @@ public:
     void make_ready(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         ready_.push(node, coroutine);
     }
-    /// Takes a waiter that was made ready out again; false when it has been resumed meanwhile. Quick
-    /// also for the last of very many.
+    /// Takes a waiter that was made ready out again; false when it has been resumed meanwhile.
+    /// Quick also for the last of very many.
     bool withdraw(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         return ready_.remove(node, coroutine);
     }

@@ -164,8 +164,8 @@ struct alignas(8) ring_entry {
     int result = 0;
     std::uint32_t flags = 0;
     bool completed = false;
-    bool ends_submission = false; // the following entry is submitted when this one has succeeded
-    bool goes_on_anyway = false;  // or, with this, when it has ended
+    bool ends_submission = false;  // the following entry is submitted when this one has succeeded
+    bool goes_on_anyway = false;   // or, with this, when it has ended
     bool may_come_in_vain = false; // it is a taking_entry
 
     [[nodiscard]] ring_entry* next_in_submission() const noexcept {

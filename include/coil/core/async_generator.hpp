@@ -46,8 +46,7 @@ public:
     public:
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         transfer await_suspend(std::coroutine_handle<async_generator_promise> self) const noexcept {
-            self.promise().running = false;
-            return transfer_to(self.promise().coroutine);
+            return self.promise().stop_running();
         }
         void await_resume() const noexcept {}
     };
@@ -69,6 +68,36 @@ public:
     void unhandled_exception() noexcept { error = std::current_exception(); }
     void return_void() const noexcept {}
 
+    /// Runs until the next element for `waiter`, below `origin`.
+    template <class Origin>
+    void run_for(std::coroutine_handle<> waiter, Origin& origin) noexcept {
+        running = true;
+        if (stop_.stop_requested() && !stopping_) {
+            stop_.state_.renew(); // that was for somebody who has given up
+        }
+        detour_.token = stop_.get_token();
+        inplace_stop_token outside;
+        if constexpr (std::derived_from<Origin, promise_base>) {
+            detour_.root = origin.root();
+            outside = origin.stop_token();
+        } else if constexpr (std::same_as<Origin, const stop_detour>) {
+            detour_.root = origin.root;
+            outside = origin.token;
+        } else {
+            detour_.root = nullptr;
+            outside = origin;
+        }
+        become_child(waiter, std::as_const(detour_));
+        link_.emplace(outside, stopper{*this});
+    }
+
+    /// Before whoever waits goes on after all, by the queue, or is gone.
+    void forget_queued() noexcept {
+        if (std::exchange(queued, false)) {
+            take_back(*this, coroutine);
+        }
+    }
+
     element take() {
         if constexpr (std::is_reference_v<T>) {
             return std::exchange(yielded, nullptr);
@@ -83,6 +112,37 @@ public:
     std::exception_ptr error; // that has ended it, and has not come out yet
     void* asking = nullptr;   // the await of next() that waits, or has not taken what came
     bool running = false;     // for it: it has been started, and has not handed over
+    bool queued = false;      // it has, and whoever waits goes on by the loop's queue
+
+private:
+    struct stopper {
+        async_generator_promise& self;
+        void operator()() const noexcept {
+            async_generator_promise& promise = self; // this may be gone when the body hands over
+            promise.stopping_ = true;
+            promise.stop_.request_stop();
+            promise.stopping_ = false;
+        }
+    };
+
+    transfer stop_running() noexcept {
+        running = false;
+        link_.reset(); // and no other thread is in it
+        if (stopping_) [[unlikely]] {
+            // Resumed by a callback of stop_, which must not go before that has returned.
+            queued = true;
+            resume_later(*this, coroutine);
+            return transfer_to_nobody();
+        }
+        return transfer_to(coroutine);
+    }
+
+    // What the body is asked to stop by: by whoever waits for an element, but its token outlives
+    // them.
+    inplace_stop_source stop_;
+    stop_detour detour_{};
+    bool stopping_ = false;
+    std::optional<inplace_stop_callback<stopper>> link_;
 };
 
 } // namespace detail
@@ -103,9 +163,9 @@ public:
 /// runs while somebody waits in next(), and not before the first.
 ///
 /// Threading: the body runs where next() is awaited, by one coroutine at a time. Cancellation: it
-/// has the stop token of whoever awaits next(), so it may be another after each co_yield, which is
-/// when to ask for it again. A next() that has lost in when_any loses no element: it is the result
-/// of a later next().
+/// has a stop token of its own, which is the same from its beginning to its end: a stop of whoever
+/// waits in next() reaches it, and is forgotten when the next one waits. A next() that has lost in
+/// when_any loses no element: it is the result of a later next().
 ///
 /// Destroying the generator destroys the body where it stands. So does destroying a coroutine that
 /// waits in next(), because what the body waits for is cancelled with it; a later next() then gives
@@ -146,8 +206,7 @@ public:
     };
 
     /// co_await gives the next element, or nothing at the end.
-    [[nodiscard("did you forget to co_await?")]] next_awaitable
-    next() noexcept COIL_LIFETIMEBOUND {
+    [[nodiscard("did you forget to co_await?")]] next_awaitable next() noexcept COIL_LIFETIMEBOUND {
         return next_awaitable(*this);
     }
 
@@ -172,6 +231,7 @@ public:
             detail::take_back(*this, this->coroutine);
         } else if (is_asking()) [[unlikely]] {
             promise().asking = nullptr;
+            promise().forget_queued();
             if (promise().running) {
                 generator_->destroy(); // the body waits below a coroutine that is going away
             }
@@ -201,8 +261,7 @@ public:
     /// Below `origin`: see task<T>::awaiter.
     template <class Origin>
     detail::transfer start(std::coroutine_handle<> waiter, Origin&& origin) noexcept {
-        promise().running = true;
-        promise().become_child(waiter, origin);
+        promise().run_for(waiter, origin);
         return detail::transfer_to(generator_->coroutine_);
     }
 
@@ -212,6 +271,7 @@ public:
             return element();
         }
         promise().asking = nullptr;
+        promise().queued = false;
         if (promise().error) [[unlikely]] {
             std::rethrow_exception(std::exchange(promise().error, nullptr));
         }
@@ -225,6 +285,7 @@ public:
         left_alone_ = false;
         if (is_asking()) {
             promise().asking = nullptr;
+            promise().queued = false;
         }
     }
 
@@ -250,8 +311,9 @@ void async_generator<T>::destroy() noexcept {
     }
     promise_type& promise = coroutine.promise();
     auto* const asking = static_cast<next_awaiter*>(promise.asking);
-    const bool waits = asking != nullptr && promise.running;
+    const bool waits = asking != nullptr && (promise.running || promise.queued);
     const std::coroutine_handle<> waiter = promise.coroutine;
+    promise.forget_queued();
     const std::exception_ptr error = std::exchange(promise.error, nullptr);
     if (asking != nullptr) {
         asking->generator_ = nullptr;

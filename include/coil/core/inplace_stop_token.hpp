@@ -21,6 +21,8 @@ class inplace_stop_callback;
 namespace detail {
 
 class promise_base;
+template <class T>
+class async_generator_promise;
 
 /// A registered callback: a node in its source's list. Once its callback runs it is out of that
 /// list, and the node is free for the callback's owner to queue somewhere else (an inbox).
@@ -98,6 +100,8 @@ public:
 
 private:
     friend class detail::stop_callback_base;
+    template <class T>
+    friend class detail::async_generator_promise;
 
     detail::basic_stop_state<detail::stop_callback_base> state_;
 };

@@ -18,8 +18,8 @@ namespace coil::detail {
 /// fails, however long the queue grows (guarantee G6).
 ///
 /// A node in the ring knows its place there. The list has no way back, so when somebody in it is
-/// taken out, all of it moves to a shelf, where everybody has a place: many that are destroyed while
-/// they wait cost a constant time each, and nobody else pays for it.
+/// taken out, all of it moves to a shelf, where everybody has a place: many that are destroyed
+/// while they wait cost a constant time each, and nobody else pays for it.
 class ready_queue {
 public:
     ready_queue() noexcept {
@@ -34,8 +34,8 @@ public:
         return tail_ - head_ + shelf_.size() + in_overflow_;
     }
 
-    /// `node` is the waiter's own, which only the queue uses until the coroutine is resumed or taken
-    /// out.
+    /// `node` is the waiter's own, which only the queue uses until the coroutine is resumed or
+    /// taken out.
     void push(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         if (tail_ == end_) [[unlikely]] {
             if (!extend()) {

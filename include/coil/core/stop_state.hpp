@@ -45,6 +45,12 @@ public:
         return true;
     }
 
+    /// As if no stop had been requested. Not while request() is under way.
+    void renew() noexcept {
+        lock();
+        word_.store(0, std::memory_order_release);
+    }
+
     /// False when a stop was requested already: the caller runs the callback itself.
     bool insert(Callback& node) noexcept {
         lock();

@@ -88,8 +88,8 @@ public:
 
     /// co_await gives the number of the next signal, or −errno: -ECANCELED when the task was asked
     /// to stop or the set is destroyed. An operation like those of coil::io: it may stand in chains
-    /// and limits. (What follows it in a chain begins when there is a signal, which stays in the set.
-    /// Limited inside of a chain, it gives -EAGAIN when somebody else was quicker.)
+    /// and limits. (What follows it in a chain begins when there is a signal, which stays in the
+    /// set. Limited inside of a chain, it gives -EAGAIN when somebody else was quicker.)
     io_awaitable<detail::signal_element> next() const noexcept {
         return io_awaitable<detail::signal_element>(detail::signal_element(source_));
     }
