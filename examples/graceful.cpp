@@ -43,7 +43,14 @@ task<> session(net::socket peer) {
 
 /// Its parameter, and so the port, is gone when it has ended.
 task<> accept_all(net::acceptor acceptor, scope& sessions) {
-    while (net::socket peer = co_await acceptor.accept()) {
+    while (true) {
+        net::socket peer = co_await acceptor.accept(); // which waits for what passes
+        if (!peer) {
+            if (peer.error() == std::errc::operation_canceled) {
+                co_return;
+            }
+            throw std::system_error(peer.error(), "accept");
+        }
         sessions.spawn(session(std::move(peer)));
     }
 }

@@ -83,3 +83,30 @@ for client in clients:
 assert 0.2 < time.monotonic() - start < 4
 PYTHON
 graceful_ends "some were ended" 2
+
+# Out of descriptors: it serves whom it has, and takes the next when there is room again.
+start graceful bash -c 'ulimit -n 24 && exec "$0" "$@"' "$examples/graceful" 0 --grace 8
+server=$pid
+port=$(port_of "$tmp/graceful.out" "$server") || fail "graceful did not start: $(cat "$tmp/graceful.err")"
+timeout 8 python3 - "$port" "$server" <<'PYTHON' || fail "the clients failed: $(cat "$tmp/graceful.err")"
+import os, signal, socket, sys, time
+
+def connect():
+    return socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=5)
+
+crowd = [connect() for _ in range(40)]
+crowd[0].sendall(b"hello")
+assert crowd[0].recv(5, socket.MSG_WAITALL) == b"hello"
+time.sleep(0.2)
+crowd[0].sendall(b"again")
+assert crowd[0].recv(5, socket.MSG_WAITALL) == b"again"
+for client in crowd:
+    client.close()
+late = connect()
+late.sendall(b"hello")
+assert late.recv(5, socket.MSG_WAITALL) == b"hello", "it takes no more connections"
+late.close()
+os.kill(int(sys.argv[2]), signal.SIGTERM)
+PYTHON
+ends "$server" || fail "graceful ended with $?: $(cat "$tmp/graceful.err")"
+[[ ! -s $tmp/graceful.err ]] || fail "graceful complained: $(cat "$tmp/graceful.err")"

@@ -29,6 +29,9 @@ done
 wc -l "${files[@]}" | sed 's/^ *//' >theirs
 "$examples/line_count" "${files[@]}" | cmp - theirs || fail "a hundred files"
 
+# More than may be open.
+(ulimit -n 90 && "$examples/line_count" "${files[@]}" "${files[@]}" >ours) || fail "two hundred files with ninety descriptors"
+
 # Another waits for input that never comes: it is cancelled.
 mkfifo silent
 exec 7<>silent

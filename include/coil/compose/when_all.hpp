@@ -174,7 +174,8 @@ private:
 /// A join_handle's task is asked to stop as well. Whatever happens, nothing of the children is left
 /// when the await returns or its frame is destroyed (but for the task of a join_handle, which a
 /// destroyed frame does not wait for); a result that nobody gets is given up as if it
-/// had never been received: descriptors are closed, what came by a stream stays in it.
+/// had never been received: descriptors are closed, what came by a stream stays in it, what belongs
+/// to a named eager operation or join_handle stays there.
 ///
 /// Temporaries are moved into the await, named objects are referred to; nothing is allocated. Tasks
 /// start in a later turn of the loop, in their order, everything else at once. Children stay on the
