@@ -129,8 +129,8 @@ private:
 ///     if (first.index == 0)
 ///         use(std::get<0>(first.value));
 ///
-/// When the awaiting task is asked to stop, the first is whoever obeys first, with -ECANCELED: often
-/// the timeout, which gives 0 only when its time has passed.
+/// When the awaiting task is asked to stop, the first is whoever obeys first, with -ECANCELED:
+/// often the timeout, which gives 0 only when its time has passed.
 ///
 /// The first to end decides, however: an exception comes out, and an operation's −errno is its
 /// result. Of the others, results are given up as if they had never been received: a descriptor is
