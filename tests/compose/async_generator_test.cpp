@@ -377,15 +377,15 @@ TEST_F(AsyncGenerator, G1_DestroyedWhileSomebodyElseWaits_WhoGetsTheEnd) {
     };
     auto main = [](auto c, int& count) -> task<> {
         int ends = 0;
-        auto all = std::make_unique<async_generator<int>>(holds(count));
+        auto all = std::make_unique<async_generator<int>>(held_numbers(count));
         co_await when_all(c(all, ends), destroys(all, 1ms));
-        auto again = std::make_unique<async_generator<int>>(holds(count));
+        auto again = std::make_unique<async_generator<int>>(held_numbers(count));
         co_await again->next();
         auto [end, _] = co_await when_all(again->next(), destroys(again, 1ms));
         EXPECT_FALSE(end);
         EXPECT_EQ(ends, 1);
         // Whoever waits is gone before its turn comes.
-        auto last = std::make_unique<async_generator<int>>(holds(count));
+        auto last = std::make_unique<async_generator<int>>(held_numbers(count));
         {
             auto waiting = [](owned& g) -> coil_test::manual {
                 co_await g->next();
