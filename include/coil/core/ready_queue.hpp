@@ -17,9 +17,9 @@ namespace coil::detail {
 /// next. What does not fit hangs behind it in an intrusive list: pushing never allocates and never
 /// fails, however long the queue grows (guarantee G6).
 ///
-/// A node in the ring knows its place there. The list has no way back, so when somebody in it is
-/// taken out, all of it moves to a shelf, where everybody has a place: many that are destroyed
-/// while they wait cost a constant time each, and nobody else pays for it.
+/// Who is taken out is looked for in the ring, which is short. The list has no way back, so when
+/// somebody in it is taken out, all of it moves to a shelf, where everybody knows his place: many
+/// that are destroyed while they wait cost a bounded time each, and nobody else pays for it.
 class ready_queue {
 public:
     ready_queue() noexcept {
@@ -45,7 +45,6 @@ public:
                 return;
             }
         }
-        set_place(node, tail_);
         ring_[tail_++ % capacity] = coroutine;
     }
 
@@ -63,12 +62,16 @@ public:
     /// Takes a waiter out that was pushed with this node; false when it is not there any more. For
     /// frames that are destroyed while they wait.
     bool remove(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
-        const auto place = static_cast<std::uint32_t>(place_of(node));
-        if (place - head_ < tail_ - head_ && ring_[place % capacity] == coroutine) {
-            ring_[place % capacity] = std::noop_coroutine();
+        if (!shelf_.empty() && shelf_.remove(node)) {
             return true;
         }
-        return !nothing_behind() && remove_behind(node);
+        for (std::uint32_t i = head_; i != tail_; ++i) {
+            if (ring_[i % capacity] == coroutine) {
+                ring_[i % capacity] = std::noop_coroutine();
+                return true;
+            }
+        }
+        return !overflow_.empty() && remove_from_overflow(node);
     }
 
     void clear() noexcept {
@@ -103,18 +106,13 @@ private:
                 node = &overflow_.pop();
                 --in_overflow_;
             }
-            const std::coroutine_handle<> coroutine = node->coroutine;
-            set_place(*node, tail_);
-            ring_[tail_++ % capacity] = coroutine;
+            ring_[tail_++ % capacity] = node->coroutine;
         }
         end_ = nothing_behind() ? head_ + capacity : tail_;
         return true;
     }
 
-    [[gnu::noinline, gnu::cold]] bool remove_behind(queue_node& node) noexcept {
-        if (shelf_.remove(node)) {
-            return true;
-        }
+    [[gnu::noinline, gnu::cold]] bool remove_from_overflow(queue_node& node) noexcept {
         if (shelf_.append(overflow_, in_overflow_)) {
             in_overflow_ = 0;
             return shelf_.remove(node);

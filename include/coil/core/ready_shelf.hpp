@@ -55,6 +55,7 @@ public:
         return oldest;
     }
 
+    /// False when it is not here; its link may hold anything then.
     bool remove(queue_node& node) noexcept {
         const std::uintptr_t place = place_of(node);
         if (place - begin_ >= end_ - begin_ || at(place) != &node) {
