@@ -1,6 +1,8 @@
+#include <coil/context/join_handle.hpp>
 #include <coil/sync/channel.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
+#include <exception>
 #include <string>
 #include <system_error>
 
@@ -14,6 +16,14 @@ void throw_wait_cancelled(const char* name) {
 void throw_channel_closed() {
     throw std::system_error(std::make_error_code(std::errc::broken_pipe),
                             "coil: channel::send: the channel is closed");
+}
+
+void report_channel_closed() noexcept {
+    try {
+        throw_channel_closed();
+    } catch (...) {
+        report_unhandled(std::current_exception());
+    }
 }
 
 } // namespace coil::detail

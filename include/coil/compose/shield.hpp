@@ -51,8 +51,8 @@ public:
         return awaiter_.await_resume();
     }
 
-    [[nodiscard]] bool has_failed() const noexcept
-        requires requires(const awaiter_object& a) { a.has_failed(); }
+    [[nodiscard]] bool has_failed() noexcept
+        requires knows_failure<awaiter_object>
     {
         return awaiter_.has_failed();
     }

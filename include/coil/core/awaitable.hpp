@@ -47,9 +47,11 @@ using kept = std::conditional_t<std::is_lvalue_reference_v<A>, A, std::remove_cv
 template <class A>
 inline constexpr bool can_be_kept = std::is_constructible_v<kept<A>, A>;
 
-/// Whether an awaiter says, when it is over, if it has a result or an exception. Combinators do.
+/// Whether an awaiter says, when it is over, if it has a result or an exception. Combinators do,
+/// and what waits for a mutex, a channel and the like. What it says holds from then on, whatever
+/// happens before it is asked for the result.
 template <class Awaiter>
-concept knows_failure = requires(const Awaiter& a) {
+concept knows_failure = requires(Awaiter& a) {
     { a.has_failed() } noexcept -> std::same_as<bool>;
 };
 

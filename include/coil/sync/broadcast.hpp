@@ -174,7 +174,7 @@ class broadcast<T>::awaiter : public detail::sync_awaiter<awaiter, detail::broad
     using base = detail::sync_awaiter<awaiter, detail::broadcast_entry<T>>;
 
 public:
-    explicit awaiter(receiver& source) noexcept : source_(source) {
+    explicit awaiter(receiver& source) noexcept : source_(source), missed_before_(source.missed_) {
         this->position = source.position_;
     }
     ~awaiter() { this->end_wait(); }
@@ -201,9 +201,15 @@ private:
         return taken_;
     }
     [[nodiscard]] core& room() noexcept { return *source_.core_; }
-    void give_back() noexcept {}
+    void give_back() noexcept {
+        if (taken_) { // the receiver is this coroutine's: nobody else has moved on
+            source_.position_ = this->position;
+            source_.missed_ = missed_before_;
+        }
+    }
 
     receiver& source_;
+    std::uint64_t missed_before_;
     typename core::pointer element_;
     bool taken_ = false;
 };

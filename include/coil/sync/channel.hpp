@@ -21,6 +21,8 @@ namespace detail {
 
 /// Throws std::system_error with std::errc::broken_pipe.
 [[noreturn]] void throw_channel_closed();
+/// Gives the same exception to the context's on_unhandled_exception.
+void report_channel_closed() noexcept;
 
 template <class T>
 struct channel_entry : sync_waiter {
@@ -76,6 +78,14 @@ public:
         }
     }
     ~send_awaiter() { this->end_wait(); }
+
+    [[nodiscard]] bool has_failed() noexcept { return !this->succeeded() || this->closed; }
+    /// That the channel was closed before the value was in it does not go unnoticed.
+    void discard() noexcept {
+        if (has_failed() && !this->cancelled) {
+            report_channel_closed();
+        }
+    }
 
     void await_resume() {
         if (!this->succeeded()) [[unlikely]] {

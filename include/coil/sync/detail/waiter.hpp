@@ -163,7 +163,12 @@ public:
         return true;
     }
 
-    /// Instead of await_resume(), for code that combines awaits: nobody wants what it has.
+    // For code that combines awaits, when the wait is over. What it has may stay here until
+    // somebody calls await_resume(), or discard() instead.
+
+    /// Whether await_resume() throws. A stop that comes later changes nothing.
+    [[nodiscard]] bool has_failed() noexcept { return !succeeded(); }
+    /// Nobody wants what it has.
     void discard() noexcept {
         this->resumed();
         if (!this->cancelled) {
@@ -187,7 +192,7 @@ protected:
 
     /// In await_resume(): true when the coroutine has what it waited for. Who is asked to stop
     /// before it goes on gives back what it was given: so nothing is lost with one that lost a
-    /// race.
+    /// race. Asked again, it says the same.
     [[nodiscard]] bool succeeded() noexcept {
         const bool waited = this->under_way();
         this->resumed();
@@ -196,6 +201,7 @@ protected:
         }
         if constexpr (Self::gives_back) {
             if (waited && token_.stop_requested()) [[unlikely]] {
+                this->cancelled = true;
                 self().give_back();
                 return false;
             }
