@@ -94,7 +94,11 @@ struct no_completion {
 /// next phase expects it, unless it calls arrive_and_drop().
 template <class CompletionFunction = detail::no_completion>
 class barrier {
-    static_assert(std::is_nothrow_invocable_v<CompletionFunction&>);
+    static_assert(std::is_invocable_v<CompletionFunction&>,
+                  "a barrier's completion is called without arguments");
+    static_assert(!std::is_invocable_v<CompletionFunction&> ||
+                      std::is_nothrow_invocable_v<CompletionFunction&>,
+                  "a barrier's completion must not throw: declare it noexcept");
     using core = detail::basic_barrier<detail::barrier_entry, detail::sync_waiter>;
 
 public:

@@ -3,7 +3,6 @@
 #include <coil/sync/detail/wait_room.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -115,14 +114,20 @@ private:
 /// std::errc::operation_canceled, and the element, if there is one, is the next recv()'s.
 template <class T>
 class broadcast {
-    static_assert(std::is_object_v<T> && std::is_copy_constructible_v<T>);
+    static_assert(std::is_object_v<T>, "a broadcast keeps elements: neither void nor references");
+    static_assert(std::is_copy_constructible_v<T>,
+                  "each receiver gets a copy: broadcast a std::shared_ptr, or use a channel");
     using core = detail::broadcast_core<T>;
 
 public:
     class receiver;
 
-    /// How many elements are kept, at least one. Throws std::bad_alloc.
-    explicit broadcast(std::size_t capacity) : core_(capacity) { assert(capacity > 0); }
+    /// How many elements are kept. Throws std::bad_alloc. None: the program ends with a message.
+    explicit broadcast(std::size_t capacity) : core_(capacity) {
+        if (capacity == 0) [[unlikely]] {
+            detail::end_with_misuse("a broadcast keeps at least one element.");
+        }
+    }
     broadcast(const broadcast&) = delete;
     broadcast& operator=(const broadcast&) = delete;
     ~broadcast() = default;

@@ -109,7 +109,8 @@ private:
 
 } // namespace detail
 
-/// What channel::send() gives: co_await it once. It holds the value until then.
+/// What channel::send() gives: co_await it once. It holds the value until then. Awaited again, it
+/// has none, and the program ends with a message.
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] send_awaitable {
 public:
@@ -117,7 +118,10 @@ public:
         : core_(&target), value_(std::move(value)) {}
 
     [[nodiscard]] detail::send_awaiter<T> operator co_await() {
-        return detail::send_awaiter<T>(*core_, std::move(value_));
+        if (core_ == nullptr) [[unlikely]] {
+            detail::end_with_misuse("what channel::send() gave was awaited twice.");
+        }
+        return detail::send_awaiter<T>(*std::exchange(core_, nullptr), std::move(value_));
     }
 
 private:
@@ -153,7 +157,12 @@ private:
 /// value was taken reports that.
 template <class T>
 class channel {
-    static_assert(std::is_object_v<T> && !std::is_const_v<T>);
+    static_assert(!std::is_void_v<T>,
+                  "a channel has elements: where only that something happens is to be told, use "
+                  "a coil::counting_semaphore, or an empty struct");
+    static_assert(!std::is_reference_v<T>,
+                  "a channel keeps its elements: send a pointer or a std::reference_wrapper");
+    static_assert(!std::is_const_v<T>, "elements are moved out of a channel: not const");
     static_assert(std::is_nothrow_move_constructible_v<T>,
                   "a channel moves its elements between threads: that must not throw");
 

@@ -78,7 +78,7 @@ private:
 /// not hold the mutex; its mutex::guard, if it has one, knows.
 class condition_variable {
 public:
-    condition_variable() noexcept = default;
+    constexpr condition_variable() noexcept = default;
     condition_variable(const condition_variable&) = delete;
     condition_variable& operator=(const condition_variable&) = delete;
     ~condition_variable() = default;

@@ -29,7 +29,7 @@ namespace coil {
 /// std::errc::operation_canceled, unless the event came first.
 class event {
 public:
-    explicit event(bool is_set = false) noexcept : gate_(is_set) {}
+    constexpr explicit event(bool is_set = false) noexcept : gate_(is_set) {}
     event(const event&) = delete;
     event& operator=(const event&) = delete;
     ~event() = default;
@@ -66,7 +66,7 @@ struct auto_event_kind {
 /// before it goes on is set again.
 class auto_reset_event {
 public:
-    explicit auto_reset_event(bool is_set = false) noexcept : permits_(is_set ? 1 : 0) {}
+    constexpr explicit auto_reset_event(bool is_set = false) noexcept : permits_(is_set ? 1 : 0) {}
     auto_reset_event(const auto_reset_event&) = delete;
     auto_reset_event& operator=(const auto_reset_event&) = delete;
     ~auto_reset_event() = default;
@@ -95,10 +95,13 @@ private:
 /// contexts read at once must bear that.
 template <class T>
 class event_value {
-    static_assert(std::is_object_v<T>);
+    static_assert(!std::is_void_v<T>,
+                  "an event_value has a value: without one it is a coil::event");
+    static_assert(!std::is_reference_v<T>,
+                  "an event_value keeps its value: set a pointer or a std::reference_wrapper");
 
 public:
-    event_value() noexcept : gate_(false) {}
+    constexpr event_value() noexcept : gate_(false) {}
     event_value(const event_value&) = delete;
     event_value& operator=(const event_value&) = delete;
     ~event_value() = default;

@@ -3,7 +3,6 @@
 #include <coil/sync/detail/gate_awaiter.hpp>
 
 #include <atomic>
-#include <cassert>
 #include <coroutine>
 #include <cstddef>
 #include <limits>
@@ -21,8 +20,12 @@ namespace coil {
 /// the same.
 class latch {
 public:
-    explicit latch(std::ptrdiff_t expected) noexcept : count_(expected), gate_(expected == 0) {
-        assert(expected >= 0);
+    /// Below zero: the program ends with a message.
+    constexpr explicit latch(std::ptrdiff_t expected) noexcept
+        : count_(expected), gate_(expected == 0) {
+        if (expected < 0) [[unlikely]] {
+            detail::end_with_misuse("a latch counts down from zero or more.");
+        }
     }
     latch(const latch&) = delete;
     latch& operator=(const latch&) = delete;
@@ -32,10 +35,12 @@ public:
         return std::numeric_limits<std::ptrdiff_t>::max();
     }
 
-    /// From any thread; n is at most what is left.
+    /// From any thread. n is at most what is left, or the program ends with a message.
     void count_down(std::ptrdiff_t n = 1) noexcept {
         const std::ptrdiff_t before = count_.fetch_sub(n, std::memory_order_acq_rel);
-        assert(n >= 0 && n <= before);
+        if (n < 0 || n > before) [[unlikely]] {
+            detail::end_with_misuse("latch::count_down() was called for more than was left.");
+        }
         if (before == n && n > 0) {
             gate_.open();
         }

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <coil/sync/detail/permit_awaiter.hpp>
+#include <coil/sync/detail/std_locks.hpp>
 
 #include <atomic>
-#include <cassert>
 #include <utility>
 
 namespace coil {
@@ -43,7 +43,7 @@ class mutex {
 public:
     class guard;
 
-    mutex() noexcept = default;
+    constexpr mutex() noexcept = default;
     mutex(const mutex&) = delete;
     mutex& operator=(const mutex&) = delete;
     ~mutex() = default;
@@ -55,10 +55,11 @@ public:
     }
     /// Does not wait. True: the caller holds the mutex.
     [[nodiscard]] bool try_lock() noexcept { return permits_.try_acquire(); }
-    /// Whoever holds it; from any thread.
+    /// Whoever holds it; from any thread. When nobody does, the program ends with a message.
     void unlock() noexcept {
-        assert(permits_.free() <= 0 && "coil: unlock() of a mutex that nobody holds");
-        permits_.release();
+        if (permits_.release() > 0) [[unlikely]] {
+            detail::end_with_misuse("unlock() of a mutex that nobody holds.");
+        }
     }
 
     /// co_await gives a guard, which unlocks when it is destroyed.

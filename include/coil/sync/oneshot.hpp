@@ -22,10 +22,14 @@ namespace coil {
 /// std::errc::operation_canceled; the value, if there is one, is the next recv()'s.
 template <class T>
 class oneshot {
-    static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T>);
+    static_assert(!std::is_void_v<T>, "a oneshot has a value: without one it is a coil::event");
+    static_assert(!std::is_reference_v<T>,
+                  "a oneshot keeps its value: send a pointer or a std::reference_wrapper");
+    static_assert(std::is_nothrow_move_constructible_v<T>,
+                  "a oneshot moves its value between threads: that must not throw");
 
 public:
-    oneshot() noexcept : gate_(false) {}
+    constexpr oneshot() noexcept : gate_(false) {}
     oneshot(const oneshot&) = delete;
     oneshot& operator=(const oneshot&) = delete;
     ~oneshot() = default;

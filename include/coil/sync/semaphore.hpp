@@ -2,7 +2,6 @@
 
 #include <coil/sync/detail/permit_awaiter.hpp>
 
-#include <cassert>
 #include <cstddef>
 
 namespace coil {
@@ -38,9 +37,11 @@ class counting_semaphore {
     static_assert(LeastMaxValue >= 0);
 
 public:
-    /// 0 <= desired <= max().
-    explicit counting_semaphore(std::ptrdiff_t desired) noexcept : permits_(desired) {
-        assert(desired >= 0 && desired <= max());
+    /// 0 <= desired <= max(), or the program ends with a message.
+    constexpr explicit counting_semaphore(std::ptrdiff_t desired) noexcept : permits_(desired) {
+        if (desired < 0 || desired > max()) [[unlikely]] {
+            detail::end_with_misuse("a semaphore has permits from none to max().");
+        }
     }
     counting_semaphore(const counting_semaphore&) = delete;
     counting_semaphore& operator=(const counting_semaphore&) = delete;
@@ -55,15 +56,22 @@ public:
     }
     /// Does not wait. True: the caller has a permit.
     [[nodiscard]] bool try_acquire() noexcept { return permits_.try_acquire(); }
-    /// From any thread. There must not be more than max() after it.
+    /// From any thread. With less than none, or when there are more than max() after it, the
+    /// program ends with a message.
     void release(std::ptrdiff_t update = 1) noexcept {
-        assert(update >= 0 && permits_.free() <= max() - update);
-        if (update > 0) {
-            permits_.release(update);
+        if (update < 0 || update > max()) [[unlikely]] {
+            end_with_too_many();
+        }
+        if (update > 0 && permits_.release(update) > max() - update) [[unlikely]] {
+            end_with_too_many();
         }
     }
 
 private:
+    [[noreturn]] static void end_with_too_many() noexcept {
+        detail::end_with_misuse("semaphore::release() of less than none, or beyond max().");
+    }
+
     detail::permits permits_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/sync/detail/shared_lock.hpp>
+#include <coil/sync/detail/std_locks.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
 #include <utility>
@@ -67,7 +68,7 @@ public:
     using guard = basic_guard<false>;
     using shared_guard = basic_guard<true>;
 
-    shared_mutex() noexcept = default;
+    constexpr shared_mutex() noexcept = default;
     shared_mutex(const shared_mutex&) = delete;
     shared_mutex& operator=(const shared_mutex&) = delete;
     ~shared_mutex() = default;
@@ -78,7 +79,12 @@ public:
             lock_);
     }
     [[nodiscard]] bool try_lock() noexcept { return lock_.try_lock(); }
-    void unlock() noexcept { lock_.unlock(); }
+    /// Whoever holds it alone. When nobody does, the program ends with a message.
+    void unlock() noexcept {
+        if (!lock_.unlock()) [[unlikely]] {
+            detail::end_with_misuse("unlock() of a shared_mutex that nobody holds alone.");
+        }
+    }
 
     auto lock_shared() noexcept {
         return detail::sync_awaitable<detail::shared_lock_awaiter<true>, detail::shared_lock>(
@@ -86,7 +92,12 @@ public:
     }
     /// False also when somebody waits.
     [[nodiscard]] bool try_lock_shared() noexcept { return lock_.try_lock_shared(); }
-    void unlock_shared() noexcept { lock_.unlock_shared(); }
+    /// One of those who share it. When nobody does, the program ends with a message.
+    void unlock_shared() noexcept {
+        if (!lock_.unlock_shared()) [[unlikely]] {
+            detail::end_with_misuse("unlock_shared() of a shared_mutex that nobody shares.");
+        }
+    }
 
     /// co_await gives a guard, which unlocks when it is destroyed.
     auto lock_guard() noexcept {

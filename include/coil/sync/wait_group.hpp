@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <limits>
 
 namespace coil {
 
@@ -18,17 +19,23 @@ public:
     using room = basic_wait_room<basic_group<Waiter, Atomics>, Waiter, Atomics>;
     using typename room::told;
 
+    constexpr explicit basic_group(std::ptrdiff_t count = 0) noexcept : count_(count) {}
+
     void add(std::ptrdiff_t n) noexcept { count_.fetch_add(n, std::memory_order_relaxed); }
-    /// False: there was nothing to be done.
-    [[nodiscard]] bool done() noexcept {
+    /// n > 0. False: there was less to be done.
+    [[nodiscard]] bool done(std::ptrdiff_t n = 1) noexcept {
         std::ptrdiff_t seen = count_.load(std::memory_order_relaxed);
-        while (seen > 1) {
-            if (count_.compare_exchange_weak(seen, seen - 1, std::memory_order_release,
+        while (seen > n || (seen == n && n > 1)) {
+            const std::ptrdiff_t rest = seen > n ? seen - n : 1;
+            if (count_.compare_exchange_weak(seen, rest, std::memory_order_release,
                                              std::memory_order_relaxed)) {
-                return true;
+                if (seen > n) {
+                    return true;
+                }
+                seen = n = 1; // the last one is left to the turn
             }
         }
-        if (seen < 1) {
+        if (seen < n) {
             return false;
         }
         this->signal();
@@ -58,7 +65,7 @@ private:
         }
     }
 
-    typename Atomics::template atomic<std::ptrdiff_t> count_{0};
+    typename Atomics::template atomic<std::ptrdiff_t> count_;
 };
 
 } // namespace detail
@@ -82,16 +89,27 @@ private:
 /// std::errc::operation_canceled, unless the last done() came first.
 class wait_group {
 public:
-    explicit wait_group(std::ptrdiff_t count = 0) noexcept { add(count); }
+    constexpr explicit wait_group(std::ptrdiff_t count = 0) noexcept : group_(count) {
+        if (count < 0) [[unlikely]] {
+            end_with_too_many();
+        }
+    }
     wait_group(const wait_group&) = delete;
     wait_group& operator=(const wait_group&) = delete;
     ~wait_group() = default;
 
-    void add(std::ptrdiff_t n = 1) noexcept { group_.add(n); }
+    /// Below zero: as so many done(), at once.
+    void add(std::ptrdiff_t n = 1) noexcept {
+        if (n >= 0) [[likely]] {
+            group_.add(n);
+        } else if (n == std::numeric_limits<std::ptrdiff_t>::min() || !group_.done(-n)) {
+            end_with_too_many();
+        }
+    }
     /// More often than add() said: the program ends with a message.
     void done() noexcept {
         if (!group_.done()) [[unlikely]] {
-            detail::end_with_misuse("wait_group::done() was called more often than add() said.");
+            end_with_too_many();
         }
     }
 
@@ -99,6 +117,10 @@ public:
 
 private:
     using group = detail::basic_group<detail::sync_waiter>;
+
+    [[noreturn]] static void end_with_too_many() noexcept {
+        detail::end_with_misuse("wait_group::done() was called more often than add() said.");
+    }
 
     class awaiter : public detail::sync_awaiter<awaiter> {
     public:

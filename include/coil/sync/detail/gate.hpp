@@ -13,7 +13,7 @@ public:
     using room = basic_wait_room<basic_gate<Waiter, Atomics>, Waiter, Atomics>;
     using typename room::told;
 
-    explicit basic_gate(bool is_open) noexcept : room(is_open) {}
+    constexpr explicit basic_gate(bool is_open) noexcept : room(is_open) {}
 
     /// False: the caller waits, by wait(), now.
     [[nodiscard]] bool passes() const noexcept { return this->turn_.is_open_and_free(); }

@@ -27,7 +27,7 @@ public:
     using room = basic_wait_room<basic_permits<Waiter, Atomics>, Waiter, Atomics>;
     using typename room::told;
 
-    explicit basic_permits(std::ptrdiff_t free) noexcept : count_(free) {}
+    constexpr explicit basic_permits(std::ptrdiff_t free) noexcept : count_(free) {}
 
     [[nodiscard]] bool try_acquire() noexcept {
         std::ptrdiff_t seen = count_.load(std::memory_order_relaxed);
@@ -43,11 +43,13 @@ public:
     [[nodiscard]] bool acquire() noexcept {
         return count_.fetch_sub(1, std::memory_order_acquire) > 0;
     }
-    void release(std::ptrdiff_t n = 1) noexcept {
+    /// Gives how many were free before.
+    std::ptrdiff_t release(std::ptrdiff_t n = 1) noexcept {
         const std::ptrdiff_t before = count_.fetch_add(n, std::memory_order_release);
         if (before < 0) {
             promise(std::min(n, -before));
         }
+        return before;
     }
     /// Gives one back, unless `most` are free.
     void release_up_to(std::ptrdiff_t most) noexcept {

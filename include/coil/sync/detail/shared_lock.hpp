@@ -34,16 +34,20 @@ public:
         }
         return false;
     }
-    void unlock() noexcept {
-        if ((state_.fetch_sub(writer, std::memory_order_release) & waiting) != 0) {
+    /// False: nobody held it so, and nothing can be relied on any more.
+    bool unlock() noexcept {
+        const std::size_t before = state_.fetch_sub(writer, std::memory_order_release);
+        if ((before & waiting) != 0) {
             this->signal();
         }
+        return (before & writer) != 0;
     }
-    void unlock_shared() noexcept {
+    bool unlock_shared() noexcept {
         const std::size_t before = state_.fetch_sub(reader, std::memory_order_release);
         if (before - reader == waiting) {
             this->signal();
         }
+        return before >= reader;
     }
     [[nodiscard]] bool is_free() const noexcept {
         return state_.load(std::memory_order_acquire) == 0;

@@ -26,7 +26,7 @@ public:
 
     static constexpr std::uintptr_t open = 4;
 
-    explicit basic_turn(bool is_open = false) noexcept : word_(is_open ? open : 0) {}
+    constexpr explicit basic_turn(bool is_open = false) noexcept : word_(is_open ? open : 0) {}
 
     /// Any thread. True: the caller has the turn, and sees to `request` itself. False: `request`
     /// was left, and may be gone.

@@ -166,8 +166,8 @@ protected:
 private:
     friend Rules;
 
-    basic_wait_room() noexcept = default;
-    explicit basic_wait_room(bool is_open) noexcept : turn_(is_open) {}
+    constexpr basic_wait_room() noexcept = default;
+    constexpr explicit basic_wait_room(bool is_open) noexcept : turn_(is_open) {}
 
     Rules& rules() noexcept { return static_cast<Rules&>(*this); }
 
