@@ -218,6 +218,43 @@ TEST_F(Conditions, ABarrierWithTokensAndDrops) {
     }(b));
 }
 
+/// Who ends a phase arrives in the next at once, without waiting.
+TEST_F(Conditions, G1_ABarrierCountsAnArrivalThatFollowsTheEndOfAPhase) {
+    const long rounds = coil_test::sanitized ? 2000 : coil_test::rounds(30'000, 500'000);
+    barrier b(2);
+    std::atomic<long> arrived{0};
+    std::atomic<long> passed{0};
+    io_context other;
+    other.co_spawn(
+        [](barrier<>& it, std::atomic<long>& in, std::atomic<long>& out, long n) -> task<> {
+            for (long k = 1; k <= 2 * n; ++k) {
+                auto token = it.arrive();
+                in = k;
+                co_await it.wait(std::move(token));
+                out = k;
+            }
+        }(b, arrived, passed, rounds));
+    other.start();
+    bool hangs = false;
+    for (long k = 1; k <= rounds && !hangs; ++k) {
+        while (arrived < 2 * k - 1) {
+            std::this_thread::yield();
+        }
+        static_cast<void>(b.arrive()); // the last of this phase
+        static_cast<void>(b.arrive()); // the first or the last of the next
+        const auto limit = std::chrono::steady_clock::now() + 30s;
+        while (passed < 2 * k && !hangs) {
+            std::this_thread::yield();
+            hangs = std::chrono::steady_clock::now() > limit;
+        }
+    }
+    EXPECT_FALSE(hangs) << "after " << passed << " phases";
+    if (hangs) {
+        other.stop();
+    }
+    other.join();
+}
+
 struct shared_queue {
     mutex m;
     condition_variable changed;

@@ -20,7 +20,8 @@ struct barrier_entry : sync_waiter {
     std::uint64_t phase = 0;
 };
 
-/// The phase changes in the turn: see basic_group.
+/// The phase changes in the turn: see basic_group. It has changed when the call that ended it
+/// returns, so that an arrival that follows is counted in the next: who ends it waits for the turn.
 template <class Entry, class Waiter, class Atomics = std_atomics>
 class basic_barrier
     : public basic_wait_room<basic_barrier<Entry, Waiter, Atomics>, Waiter, Atomics> {
@@ -39,7 +40,9 @@ public:
     [[nodiscard]] bool arrive(std::ptrdiff_t n) noexcept {
         return left_.fetch_sub(n, std::memory_order_acq_rel) == n;
     }
-    void complete() noexcept { this->signal(); }
+    void complete() noexcept {
+        this->in_turn([this](told& t) { next_phase(t); });
+    }
     void expect_one_less() noexcept { expected_.fetch_sub(1, std::memory_order_relaxed); }
     [[nodiscard]] bool is_over(std::uint64_t phase) const noexcept {
         return phase_.load(std::memory_order_acquire) != phase && this->turn_.is_free();
@@ -57,7 +60,8 @@ private:
     }
     [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
     void left(told&) noexcept {}
-    void look(told& t) noexcept {
+    void look(told&) noexcept {} // nobody signals
+    void next_phase(told& t) noexcept {
         left_.store(expected_.load(std::memory_order_relaxed), std::memory_order_relaxed);
         phase_.fetch_add(1, std::memory_order_release);
         while (!this->queue_.empty()) {
