@@ -73,6 +73,8 @@ outcome play(const any_model& model, search what, std::ostream* told = nullptr) 
         return play_threads<2>(what, told);
     case 3:
         return play_threads<3>(what, told);
+    case 4:
+        return play_threads<4>(what, told);
     default:
         ADD_FAILURE() << "no machine for " << model.threads << " threads";
         return {rl::test_result_user_assert_failed, 0};

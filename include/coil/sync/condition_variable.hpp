@@ -5,6 +5,7 @@
 #include <coil/sync/detail/waiter.hpp>
 #include <coil/sync/mutex.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <coroutine>
 #include <cstddef>
@@ -15,6 +16,10 @@ namespace coil {
 namespace detail {
 
 /// Those who wait for a notification.
+///
+/// Whoever has the turn may find a notification before it has seen the arrival of somebody whom it
+/// is for: what is left of it then is `due_` to those who have announced themselves and not
+/// arrived. At worst it wakes somebody who announced himself later, and who looks in vain.
 template <class Waiter, class Atomics = std_atomics>
 class basic_audience : public basic_wait_room<basic_audience<Waiter, Atomics>, Waiter, Atomics> {
 public:
@@ -39,21 +44,34 @@ public:
 private:
     friend room;
 
-    void arrive(Waiter& w, told&) noexcept { this->queue_.push(w); }
+    void arrive(Waiter& w, told& t) noexcept {
+        if (due_ > 0) { // then nobody is queued
+            due_ = due_ - 1;
+            waiting_.fetch_sub(1, std::memory_order_relaxed);
+            t.over(w);
+        } else {
+            this->queue_.push(w);
+        }
+    }
     [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
     void left(told&) noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
     void look(told& t) noexcept {
-        std::size_t n = ones_.exchange(0, std::memory_order_acquire);
+        const std::size_t n = ones_.exchange(0, std::memory_order_acquire);
         const bool all = all_.exchange(false, std::memory_order_acquire);
-        for (; (n > 0 || all) && !this->queue_.empty(); n -= n > 0 ? 1 : 0) {
+        // Read after that: all are in it whom these notifications are for.
+        const std::size_t waiting = waiting_.load(std::memory_order_relaxed);
+        due_ = all ? waiting : std::min(due_ + n, waiting);
+        while (due_ > 0 && !this->queue_.empty()) {
+            due_ = due_ - 1;
             waiting_.fetch_sub(1, std::memory_order_relaxed);
             t.over(this->queue_.pop());
         }
     }
 
-    typename Atomics::template atomic<std::size_t> waiting_{0};
+    typename Atomics::template atomic<std::size_t> waiting_{0}; // announced, and not told yet
     typename Atomics::template atomic<std::size_t> ones_{0};
     typename Atomics::template atomic<bool> all_{false};
+    std::size_t due_ = 0; // the turn's; not more than `waiting_`
 };
 
 } // namespace detail

@@ -1,0 +1,154 @@
+// Barriers: an arrival that follows the end of a phase counts in the next. Condition variables: who
+// waits for a notification, and has let go of the mutex before it was made, gets it.
+
+#include "model/sync_parts.hpp"
+
+#include <coil/sync/barrier.hpp>
+#include <coil/sync/condition_variable.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace {
+
+using namespace coil_model;
+using quick = without_spurious_failures;
+
+template <class Change>
+struct barrier_entry : sync_waiter<Change> {
+    plain<std::uint64_t> phase{0};
+};
+
+/// One waits through two phases; the other ends the first, and arrives in the second at once.
+template <class Change>
+struct arrives_twice {
+    static constexpr int threads = 2;
+    using entry = barrier_entry<Change>;
+    using core = coil::detail::basic_barrier<entry, sync_waiter<Change>, atomics<Change>>;
+
+    core b{2};
+    entry waits[2];
+    plain<int> phases{0};
+
+    arrives_twice() { static_cast<void>(b.arrive(1)); } // the first that waits, in phase 0
+
+    void arrive() {
+        if (b.arrive(1)) {
+            phases = phases + 1;
+            b.complete();
+        }
+    }
+    void wait(entry& w, std::uint64_t phase) {
+        w.phase = phase;
+        if (!b.is_over(phase)) {
+            b.wait(w);
+            w.sleep_until_over();
+            w.go();
+        }
+    }
+    void thread(unsigned number) {
+        if (number == 1) {
+            arrive();
+            arrive();
+            return;
+        }
+        wait(waits[0], 0);
+        require(b.phase() == 1, "the first phase is over");
+        arrive();
+        wait(waits[1], 1);
+        require(phases == 2, "so is the second");
+    }
+    void after() {}
+};
+
+template <class Change>
+using audience_of = coil::detail::basic_audience<sync_waiter<Change>, atomics<Change>>;
+
+/// What the mutex and the predicate are to one waiter and the one that notifies it.
+template <class Change>
+struct condition {
+    static constexpr unsigned lets_go = 1;
+    static constexpr unsigned holds = 2;
+    atomic<unsigned, Change> word{0};
+
+    void wait(audience_of<Change>& a, sync_waiter<Change>& w) {
+        a.announce();
+        a.wait(w);
+        if ((word.fetch_or(lets_go, std::memory_order_acq_rel) & holds) != 0) {
+            w.leave(a); // it would not have begun to wait
+        }
+        w.sleep_until_over();
+        w.go();
+    }
+    /// Whether it is somebody's who waits.
+    [[nodiscard]] bool change() {
+        return (word.fetch_or(holds, std::memory_order_acq_rel) & lets_go) != 0;
+    }
+};
+
+/// One waits; another notifies when it may, and a third meanwhile, for somebody else.
+template <class Change, bool All>
+struct notified_across {
+    static constexpr int threads = 3;
+    audience_of<Change> a;
+    condition<Change> c;
+    sync_waiter<Change> w{0};
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            c.wait(a, w);
+        } else if (number == 1) {
+            a.notify_all();
+        } else if (c.change()) {
+            if (All) {
+                a.notify_all();
+            } else {
+                a.notify_one();
+            }
+        }
+    }
+    void after() {}
+};
+
+/// Two wait, each for another condition, and two notify.
+template <class Change>
+struct two_and_two {
+    static constexpr int threads = 4;
+    audience_of<Change> a;
+    condition<Change> c[2];
+    sync_waiter<Change> w[2]{sync_waiter<Change>(0), sync_waiter<Change>(1)};
+
+    void thread(unsigned number) {
+        if (number < 2) {
+            c[number].wait(a, w[number]);
+        } else if (c[number - 2].change()) {
+            a.notify_all();
+        }
+    }
+    void after() {}
+};
+
+TEST(BarrierModelG1, ArrivesInTheNextPhaseAtOnce_ThreeInterruptions) {
+    expect_proof<arrives_twice<quick>>(at_most{3});
+}
+TEST(AudienceModelG1, NotifiedAcrossAnother_TwoInterruptions) {
+    expect_proof<notified_across<quick, false>>(at_most{2});
+    expect_proof<notified_across<quick, true>>(at_most{2});
+    expect_no_failure<notified_across<quick, false>>(at_random{20'000});
+}
+TEST(AudienceModelG1, TwoAndTwo_OneInterruption) {
+    expect_proof<two_and_two<quick>>(at_most{1});
+    expect_no_failure<two_and_two<quick>>(at_random{20'000});
+}
+
+// Canaries.
+
+TEST(ConditionModelCanary, ABarrierWhoseTurnOrdersNothing) {
+    expect_found<arrives_twice<relaxed<call::compare_weak>>>(rl::test_result_data_race, at_most{3});
+}
+TEST(ConditionModelCanary, NewsOfAnAudienceThatAreTakenWithoutOrder) {
+    expect_found<notified_across<relaxed<call::fetch_or>, true>>(rl::test_result_deadlock,
+                                                                 at_most{3});
+}
+
+} // namespace
