@@ -13,8 +13,11 @@ namespace coil::detail {
 ///
 /// `count_` is how many are free; below zero, how many who have asked are not promised one yet. Who
 /// gives one back while somebody waits has promised it to them: it is never free in between, so
-/// nobody who does not wait passes them. What has been promised and not been given is in
-/// `promised_` or, in the turn, in `due_`.
+/// nobody who does not wait passes them. What has been promised and not been given is, in the
+/// turn, in `due_`.
+///
+/// A signal is one permit. So leaving it is the last access of whoever gives one back: the permit
+/// is not given before, and who has learned that all were given may destroy this.
 ///
 /// Giving one to another context costs many times what it costs to give it to one's own. So the
 /// oldest waiter of the context that gives comes first, if it is near the front; but the oldest of
@@ -72,15 +75,11 @@ private:
     friend room;
 
     void promise(std::ptrdiff_t n) noexcept {
-        const auto give = [this, n](told& t) {
-            due_ = due_ + n;
-            look(t);
-        };
-        if (this->try_in_turn(give, 1)) {
-            return;
+        if (n == 1) {
+            this->signal_alone();
+        } else {
+            this->in_turn([this, n](told& t) { give(n, t); });
         }
-        promised_.fetch_add(n, std::memory_order_release);
-        this->signal();
     }
 
     void arrive(Waiter& w, told& t) noexcept {
@@ -103,10 +102,9 @@ private:
         return false;
     }
     void left(told&) noexcept {}
-    void look(told& t) noexcept {
-        if (promised_.load(std::memory_order_relaxed) != 0) {
-            due_ = due_ + promised_.exchange(0, std::memory_order_acquire);
-        }
+    void look(told& t) noexcept { give(1, t); }
+    void give(std::ptrdiff_t n, told& t) noexcept {
+        due_ = due_ + n;
         while (due_ > 0 && !this->queue_.empty()) {
             due_ = due_ - 1;
             Waiter& w = next();
@@ -133,7 +131,6 @@ private:
     }
 
     typename Atomics::template atomic<std::ptrdiff_t> count_;
-    typename Atomics::template atomic<std::ptrdiff_t> promised_{0};
     // The turn's.
     std::ptrdiff_t due_ = 0;
     int passed_ = 0; // how often the oldest was

@@ -73,6 +73,23 @@ public:
         return (seen & busy) == 0;
     }
 
+    enum class answer : unsigned char { entered, left, refused };
+
+    /// Any thread: as signal(), for one who must know that his is the only one. Refused: there is
+    /// another that has not been seen.
+    [[nodiscard]] answer signal_alone() noexcept {
+        std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+        std::uintptr_t wanted = 0;
+        do {
+            if ((seen & signalled) != 0) {
+                return answer::refused;
+            }
+            wanted = seen | ((seen & busy) != 0 ? signalled : busy);
+        } while (!word_.compare_exchange_weak(seen, wanted, std::memory_order_acq_rel,
+                                              std::memory_order_relaxed));
+        return (seen & busy) == 0 ? answer::entered : answer::left;
+    }
+
     /// With the turn. True: it was given back. False: there is more to see to.
     [[nodiscard]] bool leave(news& left) noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);

@@ -134,6 +134,21 @@ protected:
             end_turn(t);
         }
     }
+    /// Any thread: look() will be called for this signal and no other, or has been. It waits while
+    /// there is another that has not been seen.
+    void signal_alone() noexcept {
+        using answer = typename basic_turn<node, Atomics>::answer;
+        answer given = turn_.signal_alone();
+        while (given == answer::refused) {
+            Atomics::yield();
+            given = turn_.signal_alone();
+        }
+        if (given == answer::entered) {
+            told t;
+            rules().look(t);
+            end_turn(t);
+        }
+    }
     /// Any thread: what a call does that must have its result at once. It waits for the turn.
     template <class F>
     void in_turn(F&& f) noexcept {
