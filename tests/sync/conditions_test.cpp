@@ -334,6 +334,46 @@ TEST_F(Conditions, G12_APredicateThatThrows) {
     q.m.unlock();
 }
 
+TEST_F(Conditions, G5_ANotificationOfOneThatIsDestroyedPassesToTheNext) {
+    for (const bool mutex_is_free : {true, false}) {
+        shared_queue q;
+        coil::run([](shared_queue& it, bool free) -> task<> {
+            bool first_went_on = false;
+            bool second_went_on = false;
+            coil_test::manual first = [](shared_queue& mine, bool& went_on) -> coil_test::manual {
+                auto guard = co_await mine.m.lock_guard();
+                co_await mine.changed.wait(mine.m);
+                went_on = true;
+            }(it, first_went_on);
+            first.start();
+            auto second = spawn([](shared_queue& mine, bool& went_on) -> task<> {
+                auto guard = co_await mine.m.lock_guard();
+                co_await mine.changed.wait(mine.m);
+                went_on = true;
+            }(it, second_went_on));
+            co_await yield();
+            EXPECT_TRUE(it.m.try_lock()); // both wait for the condition
+            if (free) {
+                it.m.unlock();
+            }
+            it.changed.notify_one(); // the first has the mutex, or waits for it
+            first.destroy();
+            if (!free) {
+                it.m.unlock();
+            }
+            for (int i = 0; i < 5; ++i) {
+                co_await yield();
+            }
+            EXPECT_TRUE(second_went_on);
+            EXPECT_FALSE(first_went_on);
+            it.changed.notify_all();
+            co_await second;
+        }(q, mutex_is_free));
+        EXPECT_TRUE(q.m.try_lock());
+        q.m.unlock();
+    }
+}
+
 TEST_F(Conditions, G5_DestroyedWhileItWaitsWithAGuard) {
     shared_queue q;
     for (const bool with_guard : {true, false}) {

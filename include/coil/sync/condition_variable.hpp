@@ -231,12 +231,11 @@ private:
     }
 
     void destroyed() noexcept {
-        bool notified = false;
         bool locked = false;
         if (!pending()) {
             locked = true;
         } else if (!relocking_) {
-            notified = abandon<awaiter>();
+            static_cast<void>(abandon<awaiter>());
         } else {
             forget_coroutine();
             stop_observing(); // which may deliver the mutex
@@ -249,7 +248,7 @@ private:
                 end();
             }
         }
-        if (notified) {
+        if (!cancelled) { // it was notified, in whichever of the two waits it was
             audience_.notify_one();
         }
         if (locked && !guarded_) {
