@@ -374,6 +374,50 @@ TEST_F(Conditions, G5_ANotificationOfOneThatIsDestroyedPassesToTheNext) {
     }
 }
 
+/// Under ThreadSanitizer: a guard that answers for another orders what both have done.
+TEST_F(Conditions, G5_DestroyedWithGuardsWhileOthersLock) {
+    shared_queue q;
+    std::atomic<bool> end{false};
+    io_context users[2];
+    for (io_context& user : users) {
+        user.co_spawn([](shared_queue& it, std::atomic<bool>& stop) -> task<> {
+            while (!stop) {
+                {
+                    auto guard = co_await it.m.lock_guard();
+                    it.items.assign(1, 1);
+                }
+                co_await yield();
+            }
+        }(q, end));
+        user.start();
+    }
+    for (int round = coil_test::rounds(100, 3000); round > 0; --round) {
+        constexpr int many = 20;
+        io_context sleepers;
+        std::atomic<int> waiting{0};
+        for (int i = 0; i < many; ++i) {
+            sleepers.co_spawn([](shared_queue& it, std::atomic<int>& count) -> task<> {
+                auto guard = co_await it.m.lock_guard();
+                it.items.assign(1, 2);
+                ++count;
+                co_await it.changed.wait(it.m);
+            }(q, waiting));
+        }
+        sleepers.start();
+        while (waiting < many) {
+            std::this_thread::yield();
+        }
+        sleepers.stop();
+        sleepers.join();
+    }
+    end = true;
+    for (io_context& user : users) {
+        user.join();
+    }
+    EXPECT_TRUE(q.m.try_lock());
+    q.m.unlock();
+}
+
 TEST_F(Conditions, G5_DestroyedWhileItWaitsWithAGuard) {
     shared_queue q;
     for (const bool with_guard : {true, false}) {

@@ -69,11 +69,13 @@ private:
     class guard_awaiter;
     friend class condition_variable;
 
+    /// A guard that takes an orphan's place leaves the mutex to one that comes later and finds
+    /// none: that one unlocks what the first has held, and everything the first did happens before.
     void unlock_by_guard() noexcept {
-        unsigned orphans = orphans_.load(std::memory_order_relaxed);
+        unsigned orphans = orphans_.load(std::memory_order_acquire);
         while (orphans > 0) {
-            if (orphans_.compare_exchange_weak(orphans, orphans - 1, std::memory_order_relaxed,
-                                               std::memory_order_relaxed)) {
+            if (orphans_.compare_exchange_weak(orphans, orphans - 1, std::memory_order_acq_rel,
+                                               std::memory_order_acquire)) {
                 return;
             }
         }
