@@ -331,4 +331,25 @@ TEST_F(Channel, MoveOnlyElements) {
     }(ch));
 }
 
+/// Four of one context send one after the other, and some have to wait.
+TEST_F(Channel, G1_SendsOfOneContextComeOutInOrder) {
+    const int rounds = coil_test::sanitized ? 2000 : coil_test::rounds(20'000, 500'000);
+    channel<int> ch{1};
+    io_context other;
+    other.co_spawn([](channel<int>& it, int n) -> task<> {
+        for (int k = 0; k < n; ++k) {
+            const auto one = [](channel<int>& to, int value) -> task<> { co_await to.send(value); };
+            co_await when_all(one(it, 4 * k), one(it, 4 * k + 1), one(it, 4 * k + 2),
+                              one(it, 4 * k + 3));
+        }
+        it.close();
+    }(ch, rounds));
+    other.start();
+    std::vector<int> got;
+    coil::run(receives(ch, got));
+    other.join();
+    EXPECT_EQ(got.size(), static_cast<std::size_t>(4 * rounds));
+    EXPECT_TRUE(std::ranges::is_sorted(got));
+}
+
 } // namespace

@@ -22,9 +22,10 @@ struct channel_element {
 /// A channel. What is in it lies in `ring_`, which any thread uses without a turn, unless somebody
 /// waits or something was given back (`marks_`); and before that in `elements_`, the turn's.
 ///
-/// Who waits is in one of the queues, and `marks_` says so. Whoever has changed the ring looks at
-/// the marks afterwards, and signals; whoever queues up marks first and then looks at the ring
-/// again (settle()): nobody is left waiting for what is there.
+/// Who waits is in one of the queues, and `marks_` says so; it also counts those who have begun to
+/// wait and are not in a queue yet, as nobody may pass them through the ring. Whoever has changed
+/// the ring looks at the marks afterwards, and signals; whoever queues up marks first and then
+/// looks at the ring again (settle()): nobody is left waiting for what is there.
 ///
 /// Closing is the turn's `open` bit: set with the signal, so that who calls close() and then sends
 /// is told; the ring is closed in the turn.
@@ -96,6 +97,14 @@ public:
         this->in_turn([&](told& t) { done = serve_now(e, t); });
     }
 
+    /// The waiter's thread.
+    void wait(Waiter& w) noexcept {
+        if (ring_.capacity() > 0) {
+            marks_.fetch_add(coming, std::memory_order_seq_cst);
+        }
+        room::wait(w);
+    }
+
     void close() noexcept { this->signal(this->turn_.open); }
     [[nodiscard]] bool is_closed() const noexcept { return this->turn_.is_open(); }
     [[nodiscard]] bool is_unbounded() const noexcept { return unbounded_; }
@@ -123,6 +132,7 @@ private:
     static constexpr unsigned receivers_wait = 1;
     static constexpr unsigned senders_wait = 2;
     static constexpr unsigned elements_lie = 4;
+    static constexpr unsigned coming = 8; // and its multiples
 
     /// attempt_in_turn(), unless somebody else keeps the turn. Whether it is done.
     [[nodiscard]] bool attempt(Entry& e, int attempts) noexcept {
@@ -140,10 +150,10 @@ private:
         if (this->turn_.is_open() && entry(w).sends) {
             entry(w).closed = true;
             t.over(w);
-            return;
+        } else {
+            queue_of(w).push(w);
         }
-        queue_of(w).push(w);
-        settle(t);
+        settle(t, coming);
     }
     /// What does not want to wait; nobody passes those who do.
     [[nodiscard]] bool serve_now(Entry& e, told& t) noexcept {
@@ -215,8 +225,8 @@ private:
         return elements_ == nullptr && ring_.is_drained();
     }
 
-    /// Gives whoever waits what there is.
-    void settle(told& t) noexcept {
+    /// Gives whoever waits what there is. `arrived`: of `marks_`, who is not coming any more.
+    void settle(told& t, unsigned arrived = 0) noexcept {
         for (;;) {
             match(t);
             if (this->turn_.is_open()) {
@@ -225,12 +235,13 @@ private:
             if (ring_.capacity() == 0) {
                 return; // nobody goes without a turn
             }
-            const unsigned before = marks_.load(std::memory_order_relaxed);
+            const unsigned before = marks_.load(std::memory_order_relaxed) & (coming - 1);
             const unsigned now = (receivers_.empty() ? 0 : receivers_wait) |
                                  (senders_.empty() ? 0 : senders_wait) |
                                  (elements_ == nullptr ? 0 : elements_lie);
-            if (now != before) {
-                marks_.store(now, std::memory_order_seq_cst);
+            const unsigned change = now - before - std::exchange(arrived, 0);
+            if (change != 0) {
+                marks_.fetch_add(change, std::memory_order_seq_cst);
             }
             if ((now & ~before) == 0) {
                 return;
