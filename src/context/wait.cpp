@@ -4,6 +4,7 @@
 #include <coil/context/resume_on.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/async_generator.hpp>
+#include <coil/core/patience.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -72,7 +73,7 @@ bool wait_base::leave() noexcept {
 
 void wait_base::stop_observing() noexcept {
     detach();
-    while (stop_is_coming()) {
+    for (patience wait; stop_is_coming(); wait.once_more()) {
         loop().deliver_inbox(); // the post is there, or a few instructions away
     }
 }
@@ -92,7 +93,7 @@ bool wait_base::stop_delivered() noexcept {
 }
 
 void wait_base::forget() noexcept {
-    while (stop_is_coming()) {
+    for (patience wait; stop_is_coming(); wait.once_more()) {
         loop().deliver_inbox();
     }
     if (node().coroutine) {

@@ -3,6 +3,7 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/patience.hpp>
 #include <coil/core/this_task.hpp>
 
 #include <coroutine>
@@ -96,7 +97,7 @@ protected:
             then_ = nullptr;
             stop_observing();
             static_cast<Self&>(*this).cancel();
-            while (pending()) {
+            for (patience wait; pending(); wait.once_more()) {
                 loop().deliver_inbox(); // the notice is there, or a few instructions away
             }
         }
