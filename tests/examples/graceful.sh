@@ -85,6 +85,7 @@ PYTHON
 graceful_ends "some were ended" 2
 
 # Out of descriptors: it serves whom it has, and takes the next when there is room again.
+# shellcheck disable=SC2016 # that bash expands them
 start graceful bash -c 'ulimit -n 24 && exec "$0" "$@"' "$examples/graceful" 0 --grace 8
 server=$pid
 port=$(port_of "$tmp/graceful.out" "$server") || fail "graceful did not start: $(cat "$tmp/graceful.err")"

@@ -10,7 +10,8 @@
  *   --direct          accept into the ring's own file table
  *   --flags defer|coop|none   task-run flags (default defer; falls back when refused)
  *   --spin US         look for completions this long before parking (default: park at once)
- *   --rings N         threads with a ring each; the first accepts and gives connections to all in turn
+ *   --rings N         threads with a ring each; the first accepts and gives connections to all in
+ * turn
  *   --min-wait N:US   wait for N completions or until US microseconds have passed, then for one
  */
 #include "ping_peer.h"
@@ -39,7 +40,13 @@ struct wait_arg { /* io_uring_getevents_arg with the field that Linux 6.12 gave 
 };
 
 enum mode { MODE_TURN, MODE_LINK, MODE_SKIP, MODE_MULTISHOT };
-enum kind { KIND_ACCEPT, KIND_RECEIVE, KIND_SEND, KIND_IGNORE, KIND_GIVEN }; /* the low bits of user_data */
+enum kind {
+    KIND_ACCEPT,
+    KIND_RECEIVE,
+    KIND_SEND,
+    KIND_IGNORE,
+    KIND_GIVEN
+}; /* the low bits of user_data */
 
 struct connection {
     int fd; /* or the index in the file table */
