@@ -88,7 +88,7 @@ TEST_F(SignalSet, OfSeveralThatWaitOneGetsIt) {
     const signal_set signals{SIGUSR1};
     auto main = [](const signal_set& set) -> task<> {
         send(SIGUSR1);
-        auto [a, b] = co_await when_all(set.next(), timeout(set.next(), 5ms));
+        auto [a, b] = co_await when_all(timeout(set.next(), 300ms), timeout(set.next(), 300ms));
         EXPECT_EQ(std::max<int>(a, b), SIGUSR1);
         EXPECT_EQ((std::min<int>(a, b)), -ECANCELED);
     };
