@@ -35,10 +35,13 @@ target_include_directories(coil_test_support PUBLIC "${PROJECT_SOURCE_DIR}/tests
 target_link_libraries(coil_test_support PUBLIC coil::coil GTest::gtest_main)
 coil_own_target(coil_test_support)
 
-# coil_compile_together(<target>): several files at a time. Most of what a test costs to compile is what the others of its room
+# coil_compile_together(<target>): the sources in two lots. Most of what a test costs to compile is what the others of its room
 # need as well. Names in unnamed namespaces have to differ within a room.
 function(coil_compile_together target)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 20)
+    get_target_property(sources ${target} SOURCES)
+    list(LENGTH sources count)
+    math(EXPR half "(${count} + 1) / 2")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${half})
 endfunction()
 
 # coil_add_room_tests(<room>): all of tests/<room>/*_test.cpp in one program; each TEST is a test of CTest with the
