@@ -333,7 +333,7 @@ TEST_F(Channel, MoveOnlyElements) {
 
 /// Four of one context send one after the other, and some have to wait.
 TEST_F(Channel, G1_SendsOfOneContextComeOutInOrder) {
-    const int rounds = coil_test::sanitized ? 2000 : coil_test::rounds(20'000, 500'000);
+    const int rounds = coil_test::sanitized ? 2000 : coil_test::rounds(20'000, 100'000);
     channel<int> ch{1};
     io_context other;
     other.co_spawn([](channel<int>& it, int n) -> task<> {

@@ -220,7 +220,7 @@ TEST_F(Conditions, ABarrierWithTokensAndDrops) {
 
 /// Who ends a phase arrives in the next at once, without waiting.
 TEST_F(Conditions, G1_ABarrierCountsAnArrivalThatFollowsTheEndOfAPhase) {
-    const long rounds = coil_test::sanitized ? 2000 : coil_test::rounds(30'000, 500'000);
+    const long rounds = coil_test::sanitized ? 2000 : coil_test::rounds(30'000, 100'000);
     barrier b(2);
     std::atomic<long> arrived{0};
     std::atomic<long> passed{0};
