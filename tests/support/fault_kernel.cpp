@@ -164,7 +164,7 @@ fault_kernel::fault_kernel(std::uint64_t seed, const fault_plan& plan,
     : random_(seed), plan_(plan), log_(std::move(log)) {}
 
 coil::detail::kernel_factory fault_kernel::factory(std::uint64_t seed, const fault_plan& plan,
-                                                   std::shared_ptr<fault_log> log) {
+                                                   const std::shared_ptr<fault_log>& log) {
     auto made = std::make_shared<std::atomic<std::uint64_t>>(0);
     return [=] { return std::make_unique<fault_kernel>(mixed(seed, (*made)++), plan, log); };
 }

@@ -90,7 +90,7 @@ public:
 
     /// Each kernel that it makes has a sequence of its own.
     static coil::detail::kernel_factory factory(std::uint64_t seed, const fault_plan& plan,
-                                                std::shared_ptr<fault_log> log = {});
+                                                const std::shared_ptr<fault_log>& log = {});
 
     int setup(unsigned entries, coil::uring::params& p, mapping& m) noexcept override;
     int enter(unsigned to_submit, unsigned min_complete, unsigned flags, const void* arg,

@@ -30,8 +30,8 @@ void resume_later(queue_node& node, std::coroutine_handle<> coroutine) noexcept;
 /// It does not: it is being destroyed.
 void take_back(queue_node& node, std::coroutine_handle<> coroutine) noexcept;
 /// An exception that nobody waits for.
-void report_aside(std::exception_ptr error) noexcept;
-[[noreturn]] void end_with_misuse(const char* sentence) noexcept;
+void report_aside(std::exception_ptr error) noexcept;             // NOLINT(*-redundant-*)
+[[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
 
 template <class T>
 class async_generator_promise final : public promise_base {
