@@ -100,6 +100,7 @@ function(coil_add_model_tests folder)
     target_compile_features(${target} PRIVATE cxx_std_20)
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
     coil_own_target(${target})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF) # they have the same names for the same things
     # A destructor's last stores are how relacy knows what is gone. It replaces operator delete, but not the sized one.
     target_compile_options(${target} PRIVATE -O2 $<$<CONFIG:Debug>:-g1> -fno-sized-deallocation $<$<CXX_COMPILER_ID:GNU>:-fno-lifetime-dse>)
     gtest_discover_tests(${target}
