@@ -463,7 +463,7 @@ void report_unhandled(std::exception_ptr error) noexcept {
     if (current_loop != nullptr) {
         current_loop->report_unhandled(std::move(error));
     } else {
-        print_unhandled("join_handle", error);
+        print_unhandled("outside of a context", error);
     }
 }
 

@@ -9,10 +9,9 @@ namespace coil {
 /// has been shut down. When it throws, `f` will not be called.
 ///
 /// Those of coil take any function that can be moved, may be called from any thread, and treat an
-/// exception that leaves `f` as that of a detached task: it goes to on_unhandled_exception, outside
-/// of a context it ends the program. An executor whose execute() takes a std::function will do;
-/// but what such a one drops is not noticed, and a coroutine that was to go on there never does.
+/// exception that leaves `f` as that of a detached task: it goes to on_unhandled_exception, or,
+/// outside of a context, is printed. Those whose execute() takes a std::function will do as well.
 template <class E>
-concept executor = requires(E& ex, detail::work& w) { ex.execute(detail::copyable_work_call(w)); };
+concept executor = requires(E& ex, detail::work_call call) { ex.execute(std::move(call)); };
 
 } // namespace coil

@@ -1,8 +1,9 @@
 #pragma once
 
-#include <coil/context/wait.hpp>
+#include <coil/context/join_handle.hpp>
 #include <coil/core/frame_allocator.hpp>
 
+#include <atomic>
 #include <concepts>
 #include <exception>
 #include <type_traits>
@@ -76,47 +77,59 @@ void execute_as_work(E& executor, F&& f) {
     }
 }
 
-/// Work as a function, for executors that know nothing of work: called once, or destroyed uncalled.
+/// Work as a function, for executors that know nothing of work. It can be copied, since many keep
+/// a std::function. When the last copy goes uncalled, the work is dropped.
 class work_call {
 public:
-    explicit work_call(work& w) noexcept : work_(&w) {}
-    work_call(work_call&& other) noexcept : work_(std::exchange(other.work_, nullptr)) {}
-    work_call& operator=(work_call&&) = delete;
-    ~work_call() {
-        if (work_ != nullptr) {
-            work_->drop();
+    explicit work_call(work& w) : shared_(new shared(w)) {}
+    work_call(const work_call& other) noexcept : shared_(other.shared_) {
+        if (shared_ != nullptr) {
+            shared_->owners.fetch_add(1, std::memory_order_relaxed);
         }
     }
-    void operator()() noexcept { std::exchange(work_, nullptr)->run(); }
+    work_call(work_call&& other) noexcept : shared_(std::exchange(other.shared_, nullptr)) {}
+    work_call& operator=(work_call other) noexcept {
+        std::swap(shared_, other.shared_);
+        return *this;
+    }
+    ~work_call() {
+        if (shared_ == nullptr || shared_->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+            return;
+        }
+        if (work* const w = shared_->what) {
+            w->drop();
+        }
+        delete shared_;
+    }
+
+    void operator()() const noexcept {
+        if (work* const w = std::exchange(shared_->what, nullptr)) {
+            w->run();
+        }
+    }
 
 private:
-    work* work_;
+    struct shared : frame_allocated {
+        explicit shared(work& w) noexcept : what(&w) {}
+        std::atomic<unsigned> owners{1};
+        work* what;
+    };
+
+    shared* shared_;
 };
 
-/// The same that may be copied, for executors that keep std::function: what they drop is not
-/// noticed.
-class copyable_work_call {
-public:
-    explicit copyable_work_call(work& w) noexcept : work_(&w) {}
-    void operator()() const noexcept { work_->run(); }
-
-private:
-    work* work_;
-};
-
-/// Has `executor` run `w`. When one of ours throws, the work was not taken; when another does, the
-/// work was dropped, as when it destroys the function that it was given.
+/// Has `executor` run `w`. When one of ours throws, the work was not taken; when another does, it
+/// has destroyed the function that it was given, and so the work was dropped.
 template <class E>
 void submit_to(E& executor, work& w) {
     if constexpr (work_executor<E>) {
         executor.submit(w);
-    } else if constexpr (requires { executor.execute(work_call(w)); }) {
-        try {
-            executor.execute(work_call(w));
-        } catch (...) { // its destruction has dropped the work // NOLINT(bugprone-empty-catch)
-        }
     } else {
-        executor.execute(copyable_work_call(w));
+        work_call call(w);
+        try {
+            executor.execute(std::move(call));
+        } catch (...) { // NOLINT(bugprone-empty-catch): whoever waits for the work learns of it
+        }
     }
 }
 
