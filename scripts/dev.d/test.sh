@@ -17,17 +17,19 @@ count_skip() {
     skips+=("$1")
 }
 
-# run_tests NAME PRESET [CTEST-ARGUMENT...]: builds the preset, runs its tests and adds up the results.
+# run_tests NAME PRESET TARGETS [CTEST-ARGUMENT...]: builds these targets of the preset (all: everything), runs its tests and
+# adds up the results.
 run_tests() {
-    local name=$1 preset=$2 dir=build/$2 log=build/log/test-${1//[^a-z0-9]/-}.log started=$SECONDS status=0
+    local name=$1 preset=$2 targets dir=build/$2 log=build/log/test-${1//[^a-z0-9]/-}.log started=$SECONDS status=0
     local before=("$passed" "$failed" "$skipped")
-    shift 2
-    if ! build_preset "$preset"; then
+    read -ra targets <<<"$3"
+    shift 3
+    if ! build_preset "$preset" "${targets[@]}"; then
         count_failure "$name: the build (build/log/build-$preset.log)"
         return
     fi
     started=$SECONDS
-    ctest --test-dir "$dir" -j "$(jobs_at_once)" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$log" |
+    ctest --test-dir "$dir" -j "$(jobs_at_once)" --output-on-failure --no-tests=ignore "$@" 2>&1 | tee "$log" |
         sed -u -e '/^[0-9]*% tests passed/,$d' -e '/^Internal ctest/d' -e '/^$/d' -e '/^Test project/d' -e '/^ *Start *[0-9]*:/d' |
         meter "testing $name" || status=$?
     count_results "$name" "$log" "$dir/Testing/Temporary/LastTest.log"
@@ -81,6 +83,9 @@ skip_reason() {
 
 report() {
     local line
+    if ((passed + failed + skipped == 0)); then
+        count_failure "there is no such test"
+    fi
     for line in "${skips[@]}"; do
         say "skipped: $line"
     done
@@ -99,7 +104,7 @@ report() {
 # of a room run side by side, in as many parts as there are jobs.
 run_fault_tests() {
     local preset=$1 seeds=$2 dir=build/$1/tests room part parts from to pids=() names=() i log started=$SECONDS
-    local rooms=(context io compose net)
+    local rooms=(context io compose sync net)
     build_preset "$preset" "${rooms[@]/#/test_}" || {
         count_failure "faults: the build (build/log/build-$preset.log)"
         return
@@ -129,8 +134,14 @@ run_fault_tests() {
     say "faults: $seeds seeds in $((SECONDS - started)) s"
 }
 
+# What must not compile is tried once, and so are the models, which are optimized in any case and never sanitized.
+readonly once='compile_fail|model'
+
+# On the faulty kernel these get one seed a room.
+run_sanitized() { run_tests "$1" "$1" all -LE "consumer|$once" -E '^faults\..*seed_[^1]' "${@:2}"; }
+
 dev_test() {
-    local full=no gcc=no preset=debug faults=0 select=()
+    local full=no gcc=no preset='' faults=0 select=()
     while (($#)); do
         case $1 in
             --full) full=yes ;;
@@ -157,21 +168,22 @@ dev_test() {
     want model
     need_compiler
     if ((faults)); then
-        run_fault_tests "$preset" "$faults"
-    elif [[ $full == no ]]; then
-        run_tests "$preset" "$preset" -LE consumer -E '^faults\..*seed_[^12]' "${select[@]}"
+        run_fault_tests "${preset:-debug}" "$faults"
+    elif [[ -n $preset ]]; then
+        run_tests "$preset" "$preset" all -LE consumer -E '^faults\..*seed_[^12]' "${select[@]}"
     else
         need sanitizers
         ASAN_SYMBOLIZER_PATH=$(command -v "llvm-symbolizer-$clang_major" || true)
         export ASAN_SYMBOLIZER_PATH
         TSAN_OPTIONS+=:external_symbolizer_path=$ASAN_SYMBOLIZER_PATH
-        # What must not compile is tried once, and so are the models, which are optimized in any case. On the faulty
-        # kernel a sanitizer gets one seed a room.
-        local -r once='consumer|compile_fail|model' more_seeds='^faults\..*seed_[^1]'
-        COIL_TEST_LONG=1 run_tests "long, C++23" cxx23 -LE "$once" --timeout 600 "${select[@]}"
-        run_tests consumers debug -L consumer --timeout 300 "${select[@]}"
-        run_tests asan asan -LE "$once" -E "$more_seeds" "${select[@]}"
-        run_tests tsan tsan -LE "$once" -E "$more_seeds" "${select[@]}"
+        if [[ $full == no ]]; then
+            run_sanitized asan "${select[@]}"
+            run_tests "models and refusals" debug tests_once -L "$once" "${select[@]}"
+        else
+            COIL_TEST_LONG=1 run_tests "long, C++23" cxx23 all -LE "consumer|$once" --timeout 600 "${select[@]}"
+            run_sanitized tsan "${select[@]}"
+            run_tests consumers debug 'coil coil_uring' -L consumer --timeout 300 "${select[@]}"
+        fi
     fi
     report
 }

@@ -149,10 +149,24 @@ TEST(Idle, G8_ASecondOfWaitingTakesNoCpuTimeWithAnyPolicy) {
     contexts.back()->co_spawn(sleeps(5h));
     contexts.back()->start();
     std::this_thread::sleep_for(100ms);
-    const auto before = coil_test::cpu_time();
-    std::this_thread::sleep_for(1s);
-    const auto used = coil_test::cpu_time() - before;
-    EXPECT_LE(used, 1ms) << "of six contexts together";
+    auto looks = [&] {
+        std::uint64_t all = 0;
+        for (const auto& ctx : contexts) {
+            const auto m = ctx->metrics();
+            all += m.enters + m.spins;
+        }
+        return all;
+    };
+    const auto before = looks();
+    std::chrono::nanoseconds least =
+        1h; // of some: an interrupt counts as the thread's that it hits
+    for (int i = 0; i < 4; ++i) {
+        const auto begin = coil_test::cpu_time();
+        std::this_thread::sleep_for(250ms);
+        least = std::min<std::chrono::nanoseconds>(least, coil_test::cpu_time() - begin);
+    }
+    EXPECT_LE(least, 250us) << "of six contexts together";
+    EXPECT_EQ(looks(), before);
     for (auto& ctx : contexts) {
         ctx->stop();
         ctx->join();

@@ -26,6 +26,15 @@ task<> some_turns(int n) {
     }
 }
 
+/// One of each kind of await: nothing given, something moved out, something taken, one that ends
+/// with an exception. The others differ from them in what they wait for alone, and what a
+/// combination does costs much to compile.
+template <class S>
+constexpr bool stands_for_others =
+    std::is_same_v<S, sync_test::semaphore_scenario> ||
+    std::is_same_v<S, sync_test::guard_scenario> ||
+    std::is_same_v<S, sync_test::recv_scenario<1>> || std::is_same_v<S, sync_test::send_scenario>;
+
 /// Calls `f` with a function that makes a wait, for each way to combine it.
 template <class S, class F>
 void in_each_combination(F f) {
@@ -37,11 +46,13 @@ void in_each_combination(F f) {
         f(make);
     };
     step("timeout", [](S& s) { return timeout(s.wait(), 24h); });
-    step("when_any", [](S& s) { return when_any(s.wait(), never->wait()); });
-    step("timeout of when_any of timeout",
-         [](S& s) { return timeout(when_any(never->wait(), timeout(s.wait(), 24h)), 24h); });
-    step("when_all of shield of when_any",
-         [](S& s) { return when_all(shield(when_any(s.wait(), never->wait()))); });
+    if constexpr (stands_for_others<S>) {
+        step("when_any", [](S& s) { return when_any(s.wait(), never->wait()); });
+        step("timeout of when_any of timeout",
+             [](S& s) { return timeout(when_any(never->wait(), timeout(s.wait(), 24h)), 24h); });
+        step("when_all of shield of when_any",
+             [](S& s) { return when_all(shield(when_any(s.wait(), never->wait()))); });
+    }
 }
 
 TYPED_TEST(Combined, G4_NothingIsLostWhereAnotherWins) {
