@@ -31,7 +31,7 @@ asio::awaitable<void> receives(channel& in, long count, std::uint64_t& sum) {
 
 int main(int argc, char** argv) {
     const sync_bench::options o = sync_bench::parse(argc, argv, "one");
-    sync_bench::pin(o.cpus[0]);
+    pin_this_thread(o.cpus[0]);
     asio::io_context context{1};
     channel ch{context, 64};
     std::uint64_t sum = 0;

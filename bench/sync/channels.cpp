@@ -103,12 +103,12 @@ int on_two_threads(const sync_bench::options& o, Produce produce, Consume consum
     std::latch ready(3);
     std::uint64_t sum = 0;
     std::thread consumer([&] {
-        sync_bench::pin(o.cpus[0]);
+        pin_this_thread(o.cpus[0]);
         ready.arrive_and_wait();
         consume(sum);
     });
     std::thread producer([&] {
-        sync_bench::pin(o.cpus[1]);
+        pin_this_thread(o.cpus[1]);
         ready.arrive_and_wait();
         produce();
     });
@@ -124,7 +124,7 @@ int on_two_threads(const sync_bench::options& o, Produce produce, Consume consum
 int main(int argc, char** argv) {
     const sync_bench::options o = sync_bench::parse(argc, argv, ways);
     if (o.way == "one") {
-        sync_bench::pin(o.cpus[0]);
+        pin_this_thread(o.cpus[0]);
         coil::channel<long> ch(room);
         std::uint64_t sum = 0;
         coil::io_context ctx;

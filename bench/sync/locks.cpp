@@ -81,7 +81,7 @@ int std_contended(const sync_bench::options& o) {
     std::vector<long> shares(2);
     std::latch ready(3);
     const auto locks = [&](int cpu, long& mine) {
-        sync_bench::pin(cpu);
+        pin_this_thread(cpu);
         ready.arrive_and_wait();
         for (;;) {
             const std::lock_guard guard(m);
@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
     const sync_bench::options o = sync_bench::parse(argc, argv, ways);
     long sum = 0;
     if (o.way == "free") {
-        sync_bench::pin(o.cpus[0]);
+        pin_this_thread(o.cpus[0]);
         coil::mutex m;
         coil::run(locks_alone(m, o.count / 100 + 1, sum));
         sum = 0;
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
         return check(sum, o.count) + watch.report(o.count);
     }
     if (o.way == "std_free") {
-        sync_bench::pin(o.cpus[0]);
+        pin_this_thread(o.cpus[0]);
         std::mutex m;
         const sync_bench::stopwatch watch;
         for (long i = 0; i < o.count; ++i) {

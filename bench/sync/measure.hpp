@@ -1,6 +1,7 @@
 // What the programs of this folder have in common: their arguments, a clock and the output.
 #pragma once
 
+#include "../lib/pin.hpp"
 #include "../lib/usage.hpp"
 
 #include <chrono>
@@ -8,8 +9,6 @@
 #include <cstdlib>
 #include <string_view>
 #include <vector>
-
-#include <sched.h>
 
 namespace sync_bench {
 
@@ -39,16 +38,6 @@ inline options parse(int argc, char** argv, const char* ways) {
 [[noreturn]] inline void unknown_way(const char* ways) {
     std::fprintf(stderr, "the way is one of %s\n", ways);
     std::exit(2);
-}
-
-inline void pin(int cpu) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(cpu), &one);
-    if (sched_setaffinity(0, sizeof one, &one) != 0) {
-        std::perror("sched_setaffinity");
-        std::exit(1);
-    }
 }
 
 class stopwatch {

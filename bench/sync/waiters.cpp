@@ -62,7 +62,7 @@ coil::task<int> spawn(long count) {
 
 int main(int argc, char** argv) {
     const sync_bench::options o = sync_bench::parse(argc, argv, ways);
-    sync_bench::pin(o.cpus[0]);
+    pin_this_thread(o.cpus[0]);
     if (o.way == "wake") {
         return coil::run(wake(o.count));
     }

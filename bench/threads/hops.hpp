@@ -2,8 +2,8 @@
 // all who do it. A hop is half a round trip.
 #pragma once
 
+#include "../lib/pin.hpp"
 #include "../lib/usage.hpp"
-#include "pin.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -2,8 +2,8 @@
 // same for all who do it.
 #pragma once
 
+#include "../lib/pin.hpp"
 #include "../lib/usage.hpp"
-#include "pin.hpp"
 
 #include <atomic>
 #include <chrono>

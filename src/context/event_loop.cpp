@@ -4,6 +4,7 @@
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
+#include <coil/core/patience.hpp>
 #include <coil/core/transfer.hpp>
 #include <coil/uring/prep.hpp>
 
@@ -502,12 +503,12 @@ void event_loop::stop_watching() noexcept {
     // by a system call, is what shows ThreadSanitizer the order of them all.
     wakes_.expect();
     wake();
-    while (!wakes_.settled()) {
+    for (patience wait; !wakes_.settled();) {
         std::uint64_t count = 0;
         if (::read(wake_fd_, &count, sizeof count) == sizeof count) {
             wakes_.saw(count);
         } else {
-            std::this_thread::yield();
+            wait.once_more();
         }
     }
     wakes_.clear();

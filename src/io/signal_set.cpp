@@ -145,6 +145,12 @@ public:
         return n == sizeof what ? static_cast<int>(what.ssi_signo) : -errno;
     }
 
+    void add_owner() noexcept { owners_.fetch_add(1, std::memory_order_relaxed); }
+    /// True: nobody keeps it any more.
+    [[nodiscard]] bool remove_owner() noexcept {
+        return owners_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    }
+
     [[nodiscard]] int queue() const noexcept { return queue_; }
     [[nodiscard]] int either() const noexcept { return either_; }
 
@@ -158,15 +164,33 @@ private:
     }
 
     const ::sigset_t signals_;
+    std::atomic<unsigned> owners_{1};
     std::atomic<bool> closed_{false};
     owned_descriptor queue_;
     owned_descriptor end_;
     owned_descriptor either_;
 };
 
-signal_element::signal_element(std::shared_ptr<signal_source> source) noexcept
+signal_source_owner::signal_source_owner(const ::sigset_t& signals)
+    : source_(new signal_source(signals)) {}
+
+signal_source_owner::signal_source_owner(const signal_source_owner& other) noexcept
+    : source_(other.source_) {
+    if (source_ != nullptr) {
+        source_->add_owner();
+    }
+}
+
+signal_source_owner::~signal_source_owner() {
+    if (source_ != nullptr && source_->remove_owner()) {
+        delete source_;
+    }
+}
+
+signal_element::signal_element(signal_source_owner source) noexcept
     : source_(std::move(source)),
-      entry_(uring::prep::poll_add(source_ ? source_->either() : -1, POLLIN), &take) {}
+      entry_(uring::prep::poll_add(source_.get() != nullptr ? source_.get()->either() : -1, POLLIN),
+             &take) {}
 
 ring_entry& signal_element::arm() noexcept {
     entry_.source = source_.get();
@@ -183,7 +207,7 @@ int signal_element::take(taking_entry& of) noexcept {
 io_result signal_element::result() noexcept {
     // Inside a chain it has not been taken when it came.
     if (entry_.result >= 0 && !entry_.has_taken) {
-        return io_result(source_->take());
+        return io_result(source_.get()->take());
     }
     return io_result(entry_.result);
 }
@@ -196,7 +220,7 @@ void signal_element::drop() noexcept {
 
 } // namespace detail
 
-signal_set::signal_set(std::span<const int> signals) {
+::sigset_t signal_set::set_of(std::span<const int> signals) {
     ::sigset_t wanted;
     ::sigemptyset(&wanted);
     for (const int signal : signals) {
@@ -205,15 +229,17 @@ signal_set::signal_set(std::span<const int> signals) {
                                     "coil: signal_set: " + std::to_string(signal));
         }
     }
-    source_ = std::make_shared<detail::signal_source>(wanted);
+    return wanted;
 }
 
 signal_set::~signal_set() {
-    if (source_) {
-        source_->close();
+    if (source_.get() != nullptr) {
+        source_.get()->close();
     }
 }
 
-int signal_set::native_handle() const noexcept { return source_ ? source_->queue() : -1; }
+int signal_set::native_handle() const noexcept {
+    return source_.get() != nullptr ? source_.get()->queue() : -1;
+}
 
 } // namespace coil

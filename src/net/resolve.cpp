@@ -1,5 +1,6 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/context/wait.hpp>
+#include <coil/core/patience.hpp>
 #include <coil/net/resolve.hpp>
 
 #include <algorithm>
@@ -58,8 +59,8 @@ public:
 
     /// When the answer has been delivered; the helper is a few instructions from leaving.
     void wait_until_helper_left() const noexcept {
-        while (state_.load(std::memory_order_acquire) != state::left) {
-            std::this_thread::yield();
+        for (coil::detail::patience wait; state_.load(std::memory_order_acquire) != state::left;) {
+            wait.once_more();
         }
     }
 

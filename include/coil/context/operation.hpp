@@ -27,7 +27,6 @@ namespace detail {
 /// - `drop()`, after completion or without it: nobody will ask for the result.
 /// - `leave_behind()`, where there is one, instead of drop() in the middle of a chain whose last
 ///   result is asked for.
-///
 /// - `may_come_in_vain`, where there is one: it has a taking_entry.
 ///
 /// This one is a plain Linux call: an SQE and an io_result.

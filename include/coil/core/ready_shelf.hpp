@@ -11,15 +11,6 @@
 
 namespace coil::detail {
 
-/// A queued node that stands in an array keeps its running number in its link, which nobody needs
-/// meanwhile.
-inline void set_place(queue_node& node, std::uintptr_t place) noexcept {
-    node.next = reinterpret_cast<queue_node*>(place);
-}
-[[nodiscard]] inline std::uintptr_t place_of(const queue_node& node) noexcept {
-    return reinterpret_cast<std::uintptr_t>(node.next);
-}
-
 /// Where the long tail of a ready_queue waits from the moment at which somebody is taken out of it:
 /// an array, in which a node finds its place.
 class ready_shelf {
@@ -74,6 +65,15 @@ public:
     }
 
 private:
+    /// A queued node that stands in an array keeps its running number in its link, which nobody
+    /// needs meanwhile.
+    static void set_place(queue_node& node, std::uintptr_t place) noexcept {
+        node.next = reinterpret_cast<queue_node*>(place);
+    }
+    [[nodiscard]] static std::uintptr_t place_of(const queue_node& node) noexcept {
+        return reinterpret_cast<std::uintptr_t>(node.next);
+    }
+
     [[nodiscard]] queue_node*& at(std::uintptr_t place) noexcept { return places_[place - first_]; }
 
     void one_less() noexcept {

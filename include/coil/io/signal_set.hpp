@@ -7,9 +7,10 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <span>
 #include <utility>
+
+#include <signal.h>
 
 namespace coil {
 
@@ -19,6 +20,25 @@ namespace detail {
 /// is closed, and its number given to something else.
 class signal_source;
 
+/// One of those who keep it. A moved one keeps nothing.
+class signal_source_owner {
+public:
+    explicit signal_source_owner(const ::sigset_t& signals);
+    signal_source_owner(const signal_source_owner& other) noexcept;
+    signal_source_owner(signal_source_owner&& other) noexcept
+        : source_(std::exchange(other.source_, nullptr)) {}
+    signal_source_owner& operator=(signal_source_owner other) noexcept {
+        std::swap(source_, other.source_);
+        return *this;
+    }
+    ~signal_source_owner();
+
+    [[nodiscard]] signal_source* get() const noexcept { return source_; }
+
+private:
+    signal_source* source_;
+};
+
 /// Takes a signal when there is one. One that nobody receives goes back to where it came from.
 class signal_element {
 public:
@@ -26,7 +46,7 @@ public:
     static constexpr bool needs_result = false;
     static constexpr bool may_come_in_vain = true;
 
-    explicit signal_element(std::shared_ptr<signal_source> source) noexcept;
+    explicit signal_element(signal_source_owner source) noexcept;
 
     ring_entry& arm() noexcept;
     [[nodiscard]] io_result result() noexcept;
@@ -41,7 +61,7 @@ private:
 
     static int take(taking_entry& of) noexcept;
 
-    std::shared_ptr<signal_source> source_;
+    signal_source_owner source_;
     entry entry_;
 };
 
@@ -78,7 +98,7 @@ public:
     template <std::same_as<int>... More>
     explicit signal_set(int signal, More... more)
         : signal_set(std::initializer_list<int>{signal, more...}) {}
-    explicit signal_set(std::span<const int> signals);
+    explicit signal_set(std::span<const int> signals) : source_(set_of(signals)) {}
     signal_set(signal_set&& other) noexcept = default;
     signal_set& operator=(signal_set&& other) noexcept {
         std::swap(source_, other.source_);
@@ -102,7 +122,9 @@ public:
     [[nodiscard]] int native_handle() const noexcept;
 
 private:
-    std::shared_ptr<detail::signal_source> source_;
+    static ::sigset_t set_of(std::span<const int> signals);
+
+    detail::signal_source_owner source_;
 };
 
 } // namespace coil
