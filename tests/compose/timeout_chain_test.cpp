@@ -1,6 +1,7 @@
 // Limits inside of chains and around them.
 
 #include "support/descriptors.hpp"
+#include "support/fault_environment.hpp"
 #include "support/run.hpp"
 
 #include <cerrno>
@@ -220,8 +221,10 @@ TEST_F(TimeoutChain, G3_RacesInsideOfAChain) {
     int expired = 0;
     int completed = 0;
     coil::run(main(feed, a_, expired, completed));
-    EXPECT_GT(expired, 0);
-    EXPECT_GT(completed, 0);
+    if (!coil_test::under_faults()) { // which may delay all that should come in time
+        EXPECT_GT(expired, 0);
+        EXPECT_GT(completed, 0);
+    }
 }
 
 } // namespace
