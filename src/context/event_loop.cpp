@@ -449,6 +449,23 @@ void event_loop::deliver_inbox() noexcept {
     metrics_.wake_ups_elided += nodes - std::exchange(woken_by_node_, 0);
 }
 
+void event_loop::wait_for_mail() noexcept {
+    if (!is_running()) { // nobody has this ring
+        for (patience wait; inbox_.empty(); wait.once_more()) {
+        }
+    } else if (inbox_.empty()) {
+        watch_wake_descriptor();
+        if (watching_ && inbox_.try_park()) {
+            enter(1, nullptr, 0);
+            unpark();
+        } else {
+            poll();
+        }
+        reap();
+    }
+    deliver_inbox();
+}
+
 void event_loop::fire_timers() noexcept { timers_.expire(now_ns()); }
 
 void event_loop::report_unhandled(std::exception_ptr error) noexcept {

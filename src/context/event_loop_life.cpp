@@ -178,14 +178,7 @@ void event_loop::shut_down() noexcept {
         cancel_everything(many);
     }
     do {
-        deliver_inbox();
-        ready_.clear();
-        while (!roots_.empty()) {
-            promise_base& root = *roots_.first();
-            root_list::remove(root);
-            ready_.clear();
-            root.observer().abandoned(root);
-        }
+        abandon_roots();
     } while (!inbox_.empty());
     ready_.clear();
     if (on_owner_thread()) {
@@ -193,6 +186,28 @@ void event_loop::shut_down() noexcept {
     }
     ready_.clear();
     ending_ = false;
+}
+
+void event_loop::abandon_roots() noexcept {
+    deliver_inbox();
+    ready_.clear();
+    while (!roots_.empty()) {
+        promise_base& root = *roots_.first();
+        root_list::remove(root);
+        ready_.clear();
+        root.observer().abandoned(root);
+    }
+}
+
+void event_loop::abandon_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
+    for (const promise_base* one = roots_.first(); one != nullptr; one = one->next_root) {
+        if (one == &root) {
+            root_list::remove(root);
+            withdraw(root, coroutine); // if it has not begun
+            root.observer().abandoned(root);
+            return;
+        }
+    }
 }
 
 /// Frames have ended what they own. Eager operations and streams may live elsewhere: nothing of

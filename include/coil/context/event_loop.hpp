@@ -134,6 +134,19 @@ public:
         }
         ready_.push(node, coroutine);
     }
+    /// A root that no loop knew is one of this loop's from now on; its coroutine runs here already.
+    void adopt(promise_base& root) noexcept { roots_.insert(root); }
+
+    // For the destructor of an await that another thread ends, on the owner thread. Whoever is
+    // waited for may need a coroutine of this loop that will not run again: then both would wait.
+
+    /// Blocks until something has come by the inbox, and delivers it. No coroutine runs.
+    void wait_for_mail() noexcept;
+    /// In a shutdown: destroys all roots.
+    void abandon_roots() noexcept;
+    /// Destroys a root if it is one of this loop's.
+    void abandon_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept;
+
     /// Any thread: how many top-level tasks it has or will have, as far as it has published that.
     [[nodiscard]] std::uint64_t load() const noexcept;
 

@@ -11,6 +11,7 @@
 #include <coroutine>
 #include <exception>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 namespace coil {
@@ -82,6 +83,26 @@ public:
         co_spawn(call(std::move(f)));
     }
 
+    /// The same by an executor's name: a context is an executor (coil/exec/executor.hpp).
+    template <class F>
+    void execute(F&& f) {
+        post(std::decay_t<F>(std::forward<F>(f)));
+    }
+
+    /// Runs an executor's work on the context's thread; a shutdown drops it. Any thread.
+    template <std::derived_from<detail::queue_node> Work>
+    void submit(Work& work) noexcept {
+        work.deliver = [](detail::queue_node& node, detail::event_loop& loop) noexcept {
+            auto& posted = static_cast<Work&>(node);
+            if (loop.is_ending()) {
+                posted.drop();
+            } else {
+                posted.run();
+            }
+        };
+        loop_.post(work);
+    }
+
     /// Makes run() return, after a shutdown. Any thread; also from a coroutine of this context.
     /// Between start() and join() once is as good as often: what is left over ends with join().
     void stop() noexcept { loop_.stop(); }
@@ -131,7 +152,8 @@ public:
     /// Only with an exception: see root_observer::indifferent.
     void finished(promise_base& root) noexcept override {
         root_list::remove(root);
-        current_loop->report_unhandled(static_cast<task_promise<void>&>(root).outcome.error());
+        // It may have ended elsewhere than on a context.
+        report_unhandled(static_cast<task_promise<void>&>(root).outcome.error());
         abandoned(root);
     }
 

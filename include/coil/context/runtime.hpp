@@ -80,6 +80,19 @@ public:
         return next().spawn(std::move(work), std::move(token));
     }
 
+    /// Calls `f` on a context that the dispatcher names: a runtime is an executor
+    /// (coil/exec/executor.hpp). What leaves `f` as an exception goes to that context's
+    /// on_unhandled_exception; a shutdown destroys what was not called. Any thread.
+    template <class F>
+    void execute(F&& f) {
+        next().execute(std::forward<F>(f));
+    }
+    /// Runs an executor's work there; a shutdown drops it. Throws what the dispatcher throws.
+    template <std::derived_from<detail::queue_node> Work>
+    void submit(Work& work) {
+        next().submit(work);
+    }
+
     /// Runs until every task on every context is done or stop() was called; a stop() that came
     /// before counts. Context 0 runs on the calling thread, the others on threads of their own.
     /// Rethrows what made a context fail. Once at a time; then again.

@@ -2,6 +2,7 @@
 
 #include <coil/context/join_handle.hpp>
 #include <coil/core/frame_allocator.hpp>
+#include <coil/core/queue.hpp>
 
 #include <atomic>
 #include <concepts>
@@ -14,7 +15,9 @@ namespace coil::detail {
 /// What an executor runs. It is a part of whoever waits for it (an awaiter, a promise), so that
 /// handing it over allocates nothing. Exactly one of run() and drop() is called, once, on any
 /// thread, and the work may be gone when that returns.
-class work {
+///
+/// It is a queue_node as well, by which it hangs in the inbox of a context that is the executor.
+class work : public queue_node {
 public:
     enum class fate : bool { run, dropped };
     using function = void (*)(work&, fate) noexcept;

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <coil/exec/detail/executor_ref.hpp>
+#include <coil/exec/detail/work.hpp>
+#include <coil/exec/executor.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+/// Any executor, its type forgotten.
+///
+///     looper_executor looper;
+///     any_executor ex = looper;                                    // refers to it
+///     any_executor own = new_thread_executor();                    // is its only owner
+///     any_executor too(std::in_place_type<looper_executor>);       // the same, made there
+///
+/// Made of a named executor it refers to that one, which must outlive it. Made of a temporary, or
+/// by std::in_place_type, it owns the executor together with its copies; the last of them destroys
+/// it. A coroutine that runs there does not keep it alive.
+///
+/// Copies are equal, and so are two that refer to the same executor, or hold equal ones of a type
+/// that has operator==. An empty one throws std::logic_error when it is to execute something.
+/// Submitting allocates nothing that the executor does not. Threading: as an object, like a
+/// pointer.
+class any_executor {
+public:
+    any_executor() noexcept = default;
+    any_executor(std::nullptr_t) noexcept {} // NOLINT(*-explicit-*)
+
+    /// Refers to `target`.
+    template <executor E>
+        requires(!std::same_as<std::remove_const_t<E>, any_executor>)
+    any_executor(E& target) noexcept // NOLINT(*-explicit-*)
+        : target_(detail::executor_ref::to(target)) {}
+
+    /// Owns what `target` becomes by moving.
+    template <class E>
+        requires(!std::is_reference_v<E> && !std::is_const_v<E> && !std::same_as<E, any_executor> &&
+                 executor<E>)
+    any_executor(E&& target) // NOLINT(*-explicit-*)
+        : any_executor(std::in_place_type<E>, std::move(target)) {}
+
+    /// Owns an E that is made of `args`.
+    template <executor E, class... Args>
+        requires std::constructible_from<E, Args...>
+    explicit any_executor(std::in_place_type_t<E>, Args&&... args) {
+        auto* const made = new owned<E>(std::forward<Args>(args)...);
+        owner_ = made;
+        target_ = detail::executor_ref::to(made->value);
+    }
+
+    any_executor(const any_executor& other) noexcept
+        : target_(other.target_), owner_(other.owner_) {
+        if (owner_ != nullptr) {
+            owner_->owners.fetch_add(1, std::memory_order_relaxed);
+        }
+    }
+    any_executor(any_executor&& other) noexcept { swap(other); }
+    any_executor& operator=(any_executor other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~any_executor() {
+        if (owner_ != nullptr && owner_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            owner_->destroy(owner_);
+        }
+    }
+    void swap(any_executor& other) noexcept {
+        std::swap(target_, other.target_);
+        std::swap(owner_, other.owner_);
+    }
+
+    explicit operator bool() const noexcept { return static_cast<bool>(target_); }
+
+    template <class F>
+    void execute(F&& f) const {
+        detail::execute_as_work(*this, std::forward<F>(f));
+    }
+    void submit(detail::work& w) const {
+        check();
+        target_.submit(w);
+    }
+
+    friend bool operator==(const any_executor& a, const any_executor& b) noexcept {
+        const detail::executor_ref x = a.target_;
+        const detail::executor_ref y = b.target_;
+        return x == y || (x && x.functions() == y.functions() &&
+                          x.functions()->equal(x.object(), y.object()));
+    }
+
+    /// The executor, when it is an E; else null.
+    template <class E>
+    [[nodiscard]] E* target() const noexcept {
+        return target_.functions() == &detail::functions_of<E> ? static_cast<E*>(target_.object())
+                                                               : nullptr;
+    }
+
+    /// For awaiters; empty when it is.
+    [[nodiscard]] const detail::executor_ref& ref() const noexcept { return target_; }
+
+private:
+    struct shared {
+        explicit shared(void (*f)(shared*) noexcept) noexcept : destroy(f) {}
+        std::atomic<unsigned> owners{1};
+        void (*destroy)(shared*) noexcept;
+    };
+    template <class E>
+    struct owned : shared {
+        template <class... Args>
+        explicit owned(Args&&... args)
+            : shared([](shared* self) noexcept { delete static_cast<owned*>(self); }),
+              value(std::forward<Args>(args)...) {}
+        E value;
+    };
+
+    void check() const {
+        if (!target_) [[unlikely]] {
+            throw_empty();
+        }
+    }
+    [[noreturn]] static void throw_empty();
+
+    detail::executor_ref target_;
+    shared* owner_ = nullptr;
+};
+
+namespace detail {
+
+template <class E>
+executor_ref ref_to(E& executor) noexcept {
+    return executor_ref::to(executor);
+}
+/// The executor inside: what goes on there must not depend on how long the any_executor lives. An
+/// empty one stands for itself, and throws when it is used.
+inline executor_ref ref_to(const any_executor& executor) noexcept {
+    if (executor) {
+        return executor.ref();
+    }
+    static constexpr executor_functions empty{
+        [](void*, work& w) { any_executor().submit(w); },
+        [](const void*) noexcept { return false; },
+        [](const void*, const void*) noexcept { return true; },
+    };
+    return {nullptr, &empty};
+}
+inline executor_ref ref_to(any_executor& executor) noexcept {
+    return ref_to(std::as_const(executor));
+}
+
+} // namespace detail
+
+} // namespace coil

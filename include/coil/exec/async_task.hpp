@@ -1,0 +1,219 @@
+#pragma once
+
+#include <coil/core/promise.hpp>
+#include <coil/core/task.hpp>
+#include <coil/core/transfer.hpp>
+#include <coil/exec/any_executor.hpp>
+#include <coil/exec/default_executor.hpp>
+#include <coil/exec/detail/async_callbacks.hpp>
+#include <coil/exec/detail/async_promise.hpp>
+#include <coil/exec/detail/async_state.hpp>
+#include <coil/exec/executor.hpp>
+#include <coil/exec/new_thread_executor.hpp>
+
+#include <cassert>
+#include <coroutine>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+/// A coroutine that belongs to an executor: it starts at once, on that executor, and goes on there
+/// after every wait.
+///
+///     async_task<int, new_thread_executor> slow() { ...; co_return 2; }
+///
+///     async_task<int, looper_executor> sum() {
+///         const int a = co_await slow();     // on a thread of its own; here again
+///         co_return a + 1;
+///     }
+///
+///     sum().then([](int n) { show(n); }).catching([](std::exception& e) { show(e); });
+///     int n = sum().get();                   // from a thread that may block
+///
+/// It runs on default_executor<Executor>(), unless the coroutine's first two parameters are
+/// `(coil::executor_arg_t, Executor& ex)`: then on `ex`, which must live until the coroutine has
+/// ended. (With any_executor, which may be the parameter's type by value too, the task has a copy
+/// of its own: one that owns its executor keeps it alive.)
+///
+/// What it can await: anything; it comes back from wherever that ends. What needs a context, such
+/// as the operations of coil::io, needs an executor that is one (io_context, runtime). A task<>
+/// that it awaits runs on its executor.
+///
+/// Results. `get()` and `co_await` of a task by its name give a copy, as often as wanted, from any
+/// thread; of a temporary or a moved one, and when T cannot be copied, they move the value out,
+/// once: then std::logic_error. References are given as they are. An exception, of whatever type,
+/// comes out each time. One that nobody has received (by get, co_await, catching) when the task is
+/// gone goes to on_unhandled_exception of the context that runs there, or is printed.
+///
+/// Callbacks are called in the order in which they were added, by the thread that ends the task,
+/// which is its executor's; before anybody who waits goes on. One that comes when the task is done
+/// is called at once, by its caller's thread. What leaves a callback as an exception is reported as
+/// that of a detached task; the others are called all the same.
+///
+/// Dropping it detaches the coroutine, which goes on to its end; its frame is destroyed there, and
+/// the callbacks are called.
+///
+/// Shutdown: when the executor drops the coroutine (it was shut down) or is a context that stops,
+/// the frame is destroyed where that happens, and whoever waits gets std::system_error with
+/// std::errc::operation_canceled. When no thread is to be had, the executor's exception is the
+/// result.
+///
+/// Threading: the coroutine goes on on its executor, whoever awaits it on his own (his context, his
+/// executor; who has none, where the task ends). done(), get(), co_await and the callbacks'
+/// functions may be used from several threads at once; moving and destroying the object not.
+template <class T = void, class Executor = new_thread_executor>
+class [[nodiscard("dropping an async_task detaches it, and nobody learns how it ends: name it, or "
+                  "add a callback")]] async_task {
+public:
+    using promise_type = detail::async_promise<T, Executor>;
+    using value_type = T;
+    using executor_type = Executor;
+
+    async_task(async_task&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    async_task& operator=(async_task&& other) noexcept {
+        if (this != &other) {
+            reset();
+            state_ = std::exchange(other.state_, nullptr);
+        }
+        return *this;
+    }
+    ~async_task() { reset(); }
+
+    /// Whether get() would return at once.
+    [[nodiscard]] bool done() const noexcept { return state().done(); }
+
+    /// Blocks this thread until the task is done. On a thread that runs a context, where blocking
+    /// would stop everything, it throws std::system_error with
+    /// std::errc::resource_deadlock_would_occur unless the task is done: co_await there. On the
+    /// only thread of the task's own executor it would wait for ever.
+    T get() & {
+        wait();
+        return state().copy();
+    }
+    T get() && {
+        wait();
+        return state().take();
+    }
+
+    /// Calls `f` with the result, if there is one: as `const T&` where it takes that; else, once,
+    /// by moving. T& as it is; void without argument.
+    template <class F>
+    async_task& then(F f) & {
+        detail::add_then<T>(state(), std::move(f));
+        return *this;
+    }
+    /// Calls `f` with the exception, if there is one: as std::exception_ptr where it takes that;
+    /// else as std::exception& or without argument where it takes those; else as its parameter
+    /// says, if it is of that type.
+    template <class F>
+    async_task& catching(F f) & {
+        detail::add_catching(state(), std::move(f));
+        return *this;
+    }
+    /// Calls `f()` when the task is done, however it ended.
+    template <class F>
+    async_task& finally(F f) & {
+        detail::add_finally(state(), std::move(f));
+        return *this;
+    }
+    template <class F>
+    async_task&& then(F f) && {
+        return std::move(then(std::move(f)));
+    }
+    template <class F>
+    async_task&& catching(F f) && {
+        return std::move(catching(std::move(f)));
+    }
+    template <class F>
+    async_task&& finally(F f) && {
+        return std::move(finally(std::move(f)));
+    }
+
+    template <bool Takes>
+    class awaiter : detail::remote_wait, detail::async_state_base::waiter {
+    public:
+        explicit awaiter(detail::async_state<T>& state) noexcept
+            : detail::async_state_base::waiter(static_cast<detail::remote_wait&>(*this)),
+              state_(state) {}
+        ~awaiter() {
+            if (is_away() && !state_.remove(*this)) [[unlikely]] {
+                come_home(nullptr, nullptr);
+            }
+        }
+
+        [[nodiscard]] bool await_ready() const noexcept { return state_.done(); }
+        template <class P>
+        bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
+            begin(coroutine);
+            if (state_.add(*this)) {
+                return true; // and it may be gone
+            }
+            end();
+            return false;
+        }
+        T await_resume() {
+            end();
+            throw_if_homeless("co_await of an async_task");
+            if constexpr (Takes) {
+                return state_.take();
+            } else {
+                return state_.copy();
+            }
+        }
+
+        /// When it is over: whether await_resume() throws.
+        [[nodiscard]] bool has_failed() const noexcept {
+            return is_homeless() || state_.has_failed();
+        }
+        /// Instead of await_resume(): the result stays with the task.
+        void discard() noexcept { end(); }
+
+    private:
+        detail::async_state<T>& state_;
+    };
+
+    awaiter<false> operator co_await() & noexcept { return awaiter<false>(state()); }
+    awaiter<true> operator co_await() && noexcept { return awaiter<true>(state()); }
+
+private:
+    friend promise_type;
+    explicit async_task(detail::async_state<T>& state) noexcept : state_(&state) {}
+
+    [[nodiscard]] detail::async_state<T>& state() const noexcept {
+        assert(state_ != nullptr && "coil: this async_task was moved from");
+        return *state_;
+    }
+
+    void wait() const {
+        if (detail::current_loop != nullptr && !state().has_result()) {
+            throw std::system_error(
+                std::make_error_code(std::errc::resource_deadlock_would_occur),
+                "coil: async_task::get() would block a context's thread; co_await the task");
+        }
+        state().wait_blocking();
+    }
+
+    void reset() noexcept {
+        if (auto* const state = std::exchange(state_, nullptr)) {
+            state->release();
+        }
+    }
+
+    detail::async_state<T>* state_;
+};
+
+namespace detail {
+
+template <class T, class E>
+inline constexpr bool comes_home<async_task<T, E>> = true;
+
+template <class T, class E>
+async_task<T, E> async_promise<T, E>::get_return_object() noexcept {
+    return async_task<T, E>(this->state());
+}
+
+} // namespace detail
+
+} // namespace coil

@@ -1,0 +1,197 @@
+#pragma once
+
+#include <coil/core/frame_allocator.hpp>
+#include <coil/core/list_node.hpp>
+#include <coil/core/promise.hpp>
+#include <coil/exec/any_executor.hpp>
+#include <coil/exec/detail/home.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace coil::detail {
+
+class async_state_base;
+
+/// What then(), catching() and finally() leave behind.
+struct async_callback : frame_allocated {
+    async_callback() noexcept = default;
+    async_callback(const async_callback&) = delete;
+    async_callback& operator=(const async_callback&) = delete;
+    virtual ~async_callback() = default;
+    virtual void call(async_state_base& state) = 0;
+
+    async_callback* next = nullptr;
+};
+
+/// What an async_task and its coroutine share: two owners. Not in the frame, which is destroyed
+/// when the coroutine has ended, or its executor has dropped it, however long somebody keeps the
+/// task.
+///
+/// running → finishing (there is a result, and the callbacks are being called) → done. Who waits is
+/// told when it is done. A lock, because whoever waits may leave again; no callback and no
+/// coroutine runs under it.
+class async_state_base : public root_observer {
+public:
+    async_state_base(const async_state_base&) = delete;
+    async_state_base& operator=(const async_state_base&) = delete;
+
+    struct waiter : list_node<waiter> {
+        explicit waiter(remote_wait& w) noexcept : who(&w) {}
+        remote_wait* who;
+    };
+
+    [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
+    /// Whether the result may be read on this thread: also by a callback.
+    [[nodiscard]] bool has_result() const noexcept {
+        return done() || completer_.load(std::memory_order_acquire) == std::this_thread::get_id();
+    }
+    void wait_blocking() noexcept;
+    /// False when it is done: nobody will tell.
+    [[nodiscard]] bool add(waiter& w) noexcept;
+    /// False when it is about to be told, or was.
+    [[nodiscard]] bool remove(waiter& w) noexcept;
+    /// Calls it at once when it is done.
+    void add(std::unique_ptr<async_callback> callback) noexcept;
+
+    void finished(promise_base& root) noexcept override;
+    /// Its executor has dropped it, or its context stops.
+    void abandoned(promise_base& root) noexcept override;
+    /// It could not be started.
+    void fail(std::exception_ptr error) noexcept;
+
+    void set_error(std::exception_ptr error) noexcept { error_ = std::move(error); }
+    [[nodiscard]] const std::exception_ptr& error() const noexcept { return error_; }
+    [[noreturn]] void rethrow() {
+        set_received();
+        std::rethrow_exception(error_);
+    }
+    /// Somebody knows of the exception.
+    void set_received() noexcept { received_.store(true, std::memory_order_relaxed); }
+
+    /// Each of the two owners, once.
+    void release() noexcept;
+
+protected:
+    async_state_base() noexcept : root_observer({}, false) {}
+    virtual ~async_state_base() = default;
+
+    void watch(std::coroutine_handle<> coroutine) noexcept { coroutine_ = coroutine; }
+
+private:
+    void complete() noexcept;
+    void call(async_callback& callback) noexcept;
+
+    std::coroutine_handle<> coroutine_;
+    std::exception_ptr error_;
+    std::atomic<bool> done_{false};
+    std::atomic<bool> received_{false};
+    std::atomic<unsigned> owners_{2};
+    std::atomic<std::thread::id> completer_{}; // once there is a result
+
+    std::mutex mutex_; // of what follows
+    async_callback* first_ = nullptr;
+    async_callback** last_ = &first_;
+    waiter* waiters_ = nullptr; // newest first
+    std::condition_variable done_now_;
+};
+
+template <class T>
+struct async_stored {
+    using type = T;
+};
+template <class T>
+struct async_stored<T&> {
+    using type = T*;
+};
+template <>
+struct async_stored<void> {
+    using type = std::monostate;
+};
+
+[[noreturn]] void throw_async_taken();
+
+template <class T>
+class async_state final : public async_state_base, public frame_allocated {
+public:
+    using stored = typename async_stored<T>::type;
+
+    /// `keep`: what its executor is kept alive by, perhaps nothing.
+    async_state(std::coroutine_handle<> coroutine, any_executor keep) noexcept
+        : keep_(std::move(keep)) {
+        watch(coroutine);
+    }
+
+    template <class... Args>
+    void set_value(Args&&... args) {
+        if constexpr (std::is_reference_v<T>) {
+            value_.emplace(std::addressof(args)...);
+        } else {
+            value_.emplace(std::forward<Args>(args)...);
+        }
+    }
+
+    /// What get() of a task by its name gives: a copy where there can be one.
+    T copy() {
+        if (error()) {
+            rethrow();
+        }
+        if constexpr (std::is_void_v<T>) {
+            return;
+        } else if constexpr (std::is_reference_v<T>) {
+            return **value_;
+        } else if constexpr (std::is_copy_constructible_v<T>) {
+            if (taken_.load(std::memory_order_acquire)) {
+                throw_async_taken();
+            }
+            return std::as_const(*value_);
+        } else {
+            return take();
+        }
+    }
+
+    /// The value where it is, for a callback.
+    [[nodiscard]] const stored& look() const {
+        if (taken_.load(std::memory_order_acquire)) {
+            throw_async_taken();
+        }
+        return *value_;
+    }
+
+    /// Moves the value out: once.
+    T take() {
+        if (error()) {
+            rethrow();
+        }
+        if constexpr (std::is_void_v<T>) {
+            return;
+        } else if constexpr (std::is_reference_v<T>) {
+            return **value_;
+        } else {
+            if (taken_.exchange(true, std::memory_order_acq_rel)) {
+                throw_async_taken();
+            }
+            return std::move(*value_);
+        }
+    }
+
+    [[nodiscard]] bool has_failed() const noexcept {
+        return error() != nullptr || taken_.load(std::memory_order_acquire);
+    }
+
+private:
+    any_executor keep_;
+    std::optional<stored> value_;
+    std::atomic<bool> taken_{false};
+};
+
+} // namespace coil::detail

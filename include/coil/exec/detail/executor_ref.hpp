@@ -1,0 +1,110 @@
+#pragma once
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/io_context.hpp>
+#include <coil/exec/detail/work.hpp>
+#include <coil/exec/executor.hpp>
+
+#include <concepts>
+#include <memory>
+#include <type_traits>
+
+namespace coil {
+class any_executor;
+} // namespace coil
+
+namespace coil::detail {
+
+/// What can be done with an executor whose type is forgotten. One per type: their addresses tell
+/// the types apart.
+struct executor_functions {
+    void (*submit)(void* executor, work& w);
+    bool (*is_here)(const void* executor) noexcept; // null: current_place knows
+    bool (*equal)(const void* a, const void* b) noexcept;
+};
+
+/// An executor that says itself whether the caller runs on it.
+template <class E>
+concept knows_here = requires(const E& e) {
+    { e.runs_here() } noexcept -> std::same_as<bool>;
+};
+
+template <class E>
+inline constexpr executor_functions functions_of{
+    [](void* e, work& w) { submit_to(*static_cast<E*>(e), w); },
+    [] {
+        using function = bool (*)(const void*) noexcept;
+        if constexpr (std::same_as<E, io_context>) {
+            return function([](const void* e) noexcept {
+                return current_loop != nullptr && &current_loop->context() == e;
+            });
+        } else if constexpr (std::same_as<E, runtime>) {
+            return function([](const void* e) noexcept {
+                return current_loop != nullptr && current_loop->home() == e;
+            });
+        } else if constexpr (knows_here<E>) {
+            return function(
+                [](const void* e) noexcept { return static_cast<const E*>(e)->runs_here(); });
+        } else {
+            return function(nullptr);
+        }
+    }(),
+    [](const void* a, const void* b) noexcept {
+        if constexpr (std::equality_comparable<E>) {
+            return static_cast<bool>(*static_cast<const E*>(a) == *static_cast<const E*>(b));
+        } else {
+            return a == b;
+        }
+    },
+};
+
+/// An executor, by reference. It must outlive what goes on there.
+class executor_ref {
+public:
+    constexpr executor_ref() noexcept = default;
+    constexpr executor_ref(void* executor, const executor_functions* functions) noexcept
+        : executor_(executor), functions_(functions) {}
+
+    /// Of an any_executor it is the executor inside; see any_executor.hpp.
+    template <class E>
+        requires(!std::same_as<std::remove_const_t<E>, any_executor>)
+    static executor_ref to(E& executor) noexcept {
+        return {const_cast<void*>(static_cast<const void*>(std::addressof(executor))),
+                &functions_of<E>};
+    }
+
+    explicit operator bool() const noexcept { return functions_ != nullptr; }
+    /// The same object.
+    bool operator==(const executor_ref&) const noexcept = default;
+
+    /// As submit_to().
+    void submit(work& w) const { functions_->submit(executor_, w); }
+
+    /// Whether the caller runs on it; as far as is known of executors that do not say.
+    [[nodiscard]] bool is_here() const noexcept;
+
+    [[nodiscard]] void* object() const noexcept { return executor_; }
+    [[nodiscard]] const executor_functions* functions() const noexcept { return functions_; }
+
+private:
+    void* executor_ = nullptr;
+    const executor_functions* functions_ = nullptr;
+};
+
+/// What a thread that runs no context runs coroutines for. Set while one of them goes on; means
+/// nothing while a loop runs here.
+struct executor_place {
+    executor_ref executor{};
+    /// Of an async_task: that goes on there or not at all.
+    promise_base* bound = nullptr;
+};
+constinit inline thread_local executor_place current_place{};
+
+inline bool executor_ref::is_here() const noexcept {
+    if (functions_->is_here != nullptr) {
+        return functions_->is_here(executor_);
+    }
+    return current_loop == nullptr && current_place.executor == *this;
+}
+
+} // namespace coil::detail

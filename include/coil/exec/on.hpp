@@ -1,0 +1,177 @@
+#pragma once
+
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/promise.hpp>
+#include <coil/core/task.hpp>
+#include <coil/core/this_task.hpp>
+#include <coil/core/transfer.hpp>
+#include <coil/exec/any_executor.hpp>
+#include <coil/exec/detail/executor_ref.hpp>
+#include <coil/exec/detail/home.hpp>
+#include <coil/exec/executor.hpp>
+
+#include <atomic>
+#include <coroutine>
+#include <optional>
+#include <utility>
+
+namespace coil {
+
+namespace detail {
+
+struct on_stop_source {
+    inplace_stop_source stop_;
+};
+
+[[noreturn]] void throw_not_run();
+
+/// The task is the root of a tree of its own, which this observes. What is told by whoever ends it:
+/// over(). Its frame lives as long as this, which the thread at home destroys.
+template <class T>
+class [[nodiscard("did you forget to co_await?")]] on_awaiter final : on_stop_source,
+                                                                      root_observer,
+                                                                      remote_wait {
+public:
+    on_awaiter(executor_ref target, task<T>&& work) noexcept
+        : root_observer(stop_.get_token(), false), target_(target), start_(*this),
+          child_(work.release()) {}
+    ~on_awaiter() {
+        if (is_away()) [[unlikely]] {
+            unwanted_.store(true, std::memory_order_relaxed);
+            stop_.request_stop();
+            come_home(&child_.promise(), child_);
+        }
+        outside_.reset();
+        if (child_) {
+            child_.destroy();
+        }
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+
+    template <class P>
+    bool await_suspend(std::coroutine_handle<P> waiter) {
+        outside_.emplace(stop_token_of(waiter), request{stop_});
+        child_.promise().become_root(*this);
+        begin_adrift(child_.promise());
+        begin(waiter);
+        beginning now(*this);
+        try {
+            target_.submit(start_);
+        } catch (...) {
+            end();
+            throw;
+        }
+        return !now.is_over();
+    }
+
+    T await_resume() {
+        end();
+        throw_if_homeless("on()");
+        if (dropped_) [[unlikely]] {
+            throw_not_run();
+        }
+        return child_.promise().outcome.take();
+    }
+
+    /// When it is over: whether await_resume() throws.
+    [[nodiscard]] bool has_failed() const noexcept {
+        return is_homeless() || dropped_ || child_.promise().outcome.has_error();
+    }
+    /// Instead of await_resume(): nobody wants the result.
+    void discard() noexcept { end(); }
+
+private:
+    struct request {
+        inplace_stop_source& stop;
+        void operator()() const noexcept { stop.request_stop(); }
+    };
+    struct start final : work {
+        explicit start(on_awaiter& awaiter) noexcept
+            : work([](work& w, fate what) noexcept {
+                  static_cast<start&>(w).self.begin_there(what);
+              }),
+              self(awaiter) {}
+        on_awaiter& self;
+    };
+
+    void begin_there(work::fate what) noexcept {
+        if (what == work::fate::dropped || unwanted_.load(std::memory_order_relaxed)) {
+            dropped_ = true;
+            over();
+            return;
+        }
+        promise_base& root = child_.promise();
+        if (current_loop != nullptr) {
+            current_loop->settle(&root, root, child_);
+            return;
+        }
+        const running_at scope({target_, nullptr});
+        resume(child_); // and this may be gone
+    }
+
+    void finished(promise_base& root) noexcept override {
+        if (!is_adrift(root)) {
+            root_list::remove(root);
+        }
+        over();
+    }
+    /// By the context where it went.
+    void abandoned(promise_base&) noexcept override {
+        std::exchange(child_, nullptr).destroy();
+        dropped_ = true;
+        over();
+    }
+
+    const executor_ref target_;
+    start start_;
+    std::coroutine_handle<task_promise<T>> child_;
+    std::optional<inplace_stop_callback<request>> outside_;
+    std::atomic<bool> unwanted_{false};
+    bool dropped_ = false;
+};
+
+/// What on() gives: plain data that may be moved until it is awaited.
+template <class T>
+class [[nodiscard("did you forget to co_await?")]] on_awaitable {
+public:
+    on_awaitable(executor_ref target, task<T>&& work) noexcept
+        : target_(target), work_(std::move(work)) {}
+
+    on_awaiter<T> operator co_await() && noexcept { return {target_, std::move(work_)}; }
+
+private:
+    executor_ref target_;
+    task<T> work_;
+};
+
+} // namespace detail
+
+/// Runs a task on an executor and comes back with its result, or its exception:
+///
+///     const auto digest = co_await on(pool, hash(file));   // here again
+///
+/// Of a context it is what ctx.spawn(task) and joining it is, but the task may use what belongs to
+/// the caller, which is there until the task has ended.
+///
+/// Threading: the task runs on `ex`, the caller goes on where it was: on its context; on the
+/// executor that runs it; or, when nobody knows one, where the task ended. Everything the caller
+/// did before happens before the task, and everything the task did happens before what the caller
+/// does then. `ex` must live until the task has ended.
+///
+/// Cancellation: the task inherits the caller's stop token. It is waited for, however it ends. When
+/// the caller's context shuts down meanwhile, the task is asked to stop, and the shutdown waits for
+/// its end; one that has not begun does not begin.
+///
+/// Errors: when `ex` was shut down before the task began, or is a context that stops, the await
+/// throws std::system_error with std::errc::operation_canceled; also what the executor throws.
+template <executor E, class T>
+detail::on_awaitable<T> on(E& ex, task<T> work) noexcept {
+    return {detail::ref_to(ex), std::move(work)};
+}
+template <class T>
+detail::on_awaitable<T> on(const any_executor& ex, task<T> work) noexcept {
+    return {detail::ref_to(ex), std::move(work)};
+}
+
+} // namespace coil

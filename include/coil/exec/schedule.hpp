@@ -1,0 +1,129 @@
+#pragma once
+
+#include <coil/context/resume_on.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/core/promise.hpp>
+#include <coil/exec/any_executor.hpp>
+#include <coil/exec/detail/executor_ref.hpp>
+#include <coil/exec/detail/home.hpp>
+#include <coil/exec/executor.hpp>
+
+#include <concepts>
+#include <coroutine>
+
+namespace coil {
+
+namespace detail {
+
+/// On its way to an executor, a task's root is adrift. When the executor drops it, it goes back to
+/// where it comes from.
+class [[nodiscard("did you forget to co_await?")]] hop_awaiter : remote_wait {
+public:
+    hop_awaiter(executor_ref target, bool always) noexcept
+        : remote_wait(&travel), target_(target), always_(always) {}
+    ~hop_awaiter() {
+        if (is_away()) [[unlikely]] {
+            end_with_misuse("a coroutine is destroyed while it moves to another executor");
+        }
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return !always_ && target_.is_here(); }
+
+    template <class P>
+    bool await_suspend(std::coroutine_handle<P> waiter) {
+        if constexpr (std::derived_from<P, promise_base>) {
+            promise_base* const top = waiter.promise().root();
+            if (top != nullptr && top->observer().bound) [[unlikely]] {
+                refuse_to_move();
+            }
+        }
+        origin_ = home::here();
+        begin(waiter, home{nullptr, {target_, nullptr}});
+        if (root() != nullptr) {
+            set_adrift(*root());
+        }
+        beginning now(*this);
+        try {
+            send();
+        } catch (...) {
+            stay();
+            throw;
+        }
+        if (!now.is_over()) {
+            return true;
+        }
+        stay();
+        return false;
+    }
+
+    void await_resume() {
+        end();
+        throw_if_homeless("resume_on() or schedule()");
+    }
+
+private:
+    static void travel(work& w, fate what) noexcept {
+        auto& self = static_cast<hop_awaiter&>(w);
+        if (what == fate::run || self.turned_back_) {
+            arrive(w, what);
+            return;
+        }
+        self.turned_back_ = true;
+        self.set_homeless();
+        self.set_home(self.origin_);
+        self.over();
+    }
+
+    const executor_ref target_;
+    home origin_;
+    const bool always_;
+    bool turned_back_ = false;
+};
+
+} // namespace detail
+
+/// Moves the calling task to an executor: after `co_await resume_on(ex)` it, and whoever awaits it,
+/// runs there, until it moves again. Does nothing when it runs there already, as far as that is
+/// known: because it came there by one of coil's awaits.
+///
+///     co_await resume_on(pool);       // compute there
+///     const auto sum = add(numbers);
+///     co_await resume_on(context);    // where its I/O is
+///
+/// For a while there, and back with the result, `on(ex, task)` is the better way.
+///
+/// Threading: everything before it happens before everything after it. On an executor that is no
+/// context no operation of coil::io can be awaited, nor anything else that needs a context: the
+/// program ends with a message that says so. Tasks, async_tasks, on(), schedule() and resume_on()
+/// can; what they wait for brings the task back to the executor, which must live until then.
+///
+/// While it is away it is no work of the context that it left, whose run() may return meanwhile;
+/// coil::run() and block_on() wait for it wherever it is. It is not destroyed while it is away: it
+/// ends by itself.
+///
+/// Errors: when the executor was shut down, the task goes on where it was, which must live as long,
+/// and std::system_error with std::errc::operation_canceled is thrown; also what the executor
+/// throws, for example when there is no thread to be had. A child of when_all, when_any, scope or
+/// timeout(task, d) stays where its parent is: std::logic_error. Cancellation: a stop request does
+/// not keep it from moving.
+///
+/// In an async_task, which always runs on its own executor, it goes there and comes back at once.
+template <executor E>
+detail::hop_awaiter resume_on(E& ex) noexcept {
+    return {detail::ref_to(ex), false};
+}
+inline detail::hop_awaiter resume_on(const any_executor& ex) noexcept {
+    return {detail::ref_to(ex), false};
+}
+
+/// As resume_on(), but always by the executor's queue: also where the task runs already, it lets
+/// those go first that wait there.
+template <executor E>
+detail::hop_awaiter schedule(E& ex) noexcept {
+    return {detail::ref_to(ex), true};
+}
+inline detail::hop_awaiter schedule(const any_executor& ex) noexcept {
+    return {detail::ref_to(ex), true};
+}
+
+} // namespace coil

@@ -1,0 +1,121 @@
+#include <coil/context/join_handle.hpp>
+#include <coil/exec/detail/async_state.hpp>
+
+#include <stdexcept>
+#include <system_error>
+
+namespace coil::detail {
+
+void throw_async_taken() {
+    throw std::logic_error("coil: this async_task has given its result already");
+}
+
+void async_state_base::wait_blocking() noexcept {
+    if (has_result()) {
+        return;
+    }
+    std::unique_lock lock(mutex_);
+    done_now_.wait(lock, [this] { return done(); });
+}
+
+bool async_state_base::add(waiter& w) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (done()) {
+        return false;
+    }
+    w.push_to(waiters_);
+    return true;
+}
+
+bool async_state_base::remove(waiter& w) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!w.is_linked()) {
+        return false;
+    }
+    w.unlink();
+    return true;
+}
+
+void async_state_base::add(std::unique_ptr<async_callback> callback) noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!done()) {
+            *last_ = callback.get();
+            last_ = &callback.release()->next;
+            return;
+        }
+    }
+    call(*callback);
+}
+
+void async_state_base::call(async_callback& callback) noexcept {
+    try {
+        callback.call(*this);
+    } catch (...) {
+        report_unhandled(std::current_exception());
+    }
+}
+
+void async_state_base::finished(promise_base& root) noexcept {
+    if (!is_adrift(root)) {
+        root_list::remove(root);
+    }
+    coroutine_.destroy();
+    complete();
+}
+
+void async_state_base::abandoned(promise_base&) noexcept {
+    fail(std::make_exception_ptr(
+        std::system_error(std::make_error_code(std::errc::operation_canceled),
+                          "coil: the async_task's executor was shut down")));
+}
+
+void async_state_base::fail(std::exception_ptr error) noexcept {
+    coroutine_.destroy();
+    set_error(std::move(error));
+    complete();
+}
+
+/// The coroutine is gone, and there is a result.
+void async_state_base::complete() noexcept {
+    completer_.store(std::this_thread::get_id(), std::memory_order_release);
+    std::unique_lock lock(mutex_);
+    while (first_ != nullptr) {
+        async_callback* callback = std::exchange(first_, nullptr);
+        last_ = &first_;
+        lock.unlock();
+        while (callback != nullptr) {
+            const std::unique_ptr<async_callback> one(callback);
+            callback = one->next;
+            call(*one);
+        }
+        lock.lock();
+    }
+    done_.store(true, std::memory_order_release);
+    waiter* oldest = nullptr;
+    while (waiter* const w = waiters_) {
+        w->unlink(); // from now on remove() fails, and w stays until it is told
+        w->next = oldest;
+        oldest = w;
+    }
+    done_now_.notify_all();
+    lock.unlock();
+    while (oldest != nullptr) {
+        remote_wait& who = *oldest->who;
+        oldest = oldest->next;
+        who.over();
+    }
+    release();
+}
+
+void async_state_base::release() noexcept {
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+        return;
+    }
+    if (error_ && !received_.load(std::memory_order_relaxed)) {
+        report_unhandled(error_);
+    }
+    delete this;
+}
+
+} // namespace coil::detail

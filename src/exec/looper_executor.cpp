@@ -1,0 +1,130 @@
+#include <coil/exec/looper_executor.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+namespace coil {
+
+/// The queue is one thing with its lock: what is dropped must be counted by whoever drops it, so
+/// the thread takes one at a time and nothing is hidden in a batch of its own.
+struct looper_executor::core {
+    std::mutex mutex;
+    std::condition_variable came;  // for the thread, when it sleeps
+    std::condition_variable ended; // for join()
+    detail::work* first = nullptr;
+    detail::work** end = &first;
+    bool sleeping = false;
+    bool closed = false;
+    bool over = false;
+    std::atomic<unsigned> owners{2}; // the executor and its thread
+
+    void run() noexcept {
+        std::unique_lock lock(mutex);
+        while (wait_for_work(lock)) {
+            detail::work& w = *first;
+            first = w.next;
+            if (first == nullptr) {
+                end = &first;
+            }
+            lock.unlock();
+            w.run();
+            lock.lock();
+        }
+        over = true;
+        ended.notify_all();
+        lock.unlock();
+        release();
+    }
+
+    bool wait_for_work(std::unique_lock<std::mutex>& lock) {
+        while (first == nullptr && !closed) {
+            sleeping = true;
+            came.wait(lock);
+            sleeping = false;
+        }
+        return first != nullptr;
+    }
+
+    /// By whoever has the lock. A woken thread that has not come yet is woken once more; that costs
+    /// nothing but a call.
+    void wake() {
+        if (sleeping) {
+            came.notify_one();
+        }
+    }
+
+    void release() noexcept {
+        if (owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            delete this;
+        }
+    }
+};
+
+looper_executor::looper_executor() : core_(new core) {
+    try {
+        thread_ = std::thread([shared = core_] { shared->run(); });
+    } catch (...) {
+        delete core_;
+        throw;
+    }
+}
+
+looper_executor::~looper_executor() {
+    shutdown(false);
+    if (thread_.get_id() == std::this_thread::get_id()) {
+        thread_.detach();
+    } else {
+        thread_.join();
+    }
+    core_->release();
+}
+
+void looper_executor::submit(detail::work& w) noexcept {
+    {
+        const std::lock_guard lock(core_->mutex);
+        if (!core_->closed) {
+            w.next = nullptr;
+            *core_->end = &w;
+            core_->end = &w.next;
+            core_->wake();
+            return;
+        }
+    }
+    w.drop();
+}
+
+std::size_t looper_executor::shutdown(bool wait) {
+    detail::work* dropped = nullptr;
+    {
+        const std::lock_guard lock(core_->mutex);
+        core_->closed = true;
+        if (!wait) {
+            dropped = std::exchange(core_->first, nullptr);
+            core_->end = &core_->first;
+        }
+        core_->wake();
+    }
+    std::size_t count = 0;
+    while (dropped != nullptr) {
+        detail::work& w = *dropped;
+        dropped = w.next;
+        w.drop();
+        ++count;
+    }
+    return count;
+}
+
+void looper_executor::join() {
+    if (thread_.get_id() == std::this_thread::get_id()) {
+        throw std::system_error(
+            std::make_error_code(std::errc::resource_deadlock_would_occur),
+            "coil: looper_executor::join() on its own thread, which would wait for itself");
+    }
+    std::unique_lock lock(core_->mutex);
+    core_->ended.wait(lock, [this] { return core_->over; });
+}
+
+} // namespace coil
