@@ -1,0 +1,137 @@
+#pragma once
+
+#include "support/run.hpp"
+
+#include <coil/exec/any_executor.hpp>
+#include <coil/exec/async_executor.hpp>
+#include <coil/exec/async_task.hpp>
+#include <coil/exec/default_executor.hpp>
+#include <coil/exec/executor.hpp>
+#include <coil/exec/inline_executor.hpp>
+#include <coil/exec/looper_executor.hpp>
+#include <coil/exec/new_thread_executor.hpp>
+#include <coil/exec/on.hpp>
+#include <coil/exec/schedule.hpp>
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <semaphore>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace exec_test {
+
+using namespace coil;
+using namespace std::chrono_literals;
+
+/// An executor that runs what it was given when the test says so: what happens before and after is
+/// not a matter of luck.
+class by_hand {
+public:
+    by_hand() = default;
+    by_hand(const by_hand&) = delete;
+    ~by_hand() { drop_all(); }
+
+    void submit(detail::work& w) { queue_.push_back(&w); }
+    template <class F>
+    void execute(F&& f) {
+        detail::execute_as_work(*this, std::forward<F>(f));
+    }
+
+    /// False when there is nothing.
+    bool run_one() {
+        if (queue_.empty()) {
+            return false;
+        }
+        take().run();
+        return true;
+    }
+    int run_all() {
+        int count = 0;
+        while (run_one()) {
+            ++count;
+        }
+        return count;
+    }
+    void drop_all() {
+        while (!queue_.empty()) {
+            take().drop();
+        }
+    }
+    [[nodiscard]] std::size_t size() const { return queue_.size(); }
+
+private:
+    detail::work& take() {
+        detail::work& w = *queue_.front();
+        queue_.pop_front();
+        return w;
+    }
+
+    std::deque<detail::work*> queue_;
+};
+
+/// As the seeds of other people's programs have it: it knows nothing of coil.
+struct foreign_executor {
+    std::deque<std::function<void()>> queue;
+    void execute(std::function<void()>&& f) { queue.push_back(std::move(f)); }
+    void run_all() {
+        while (!queue.empty()) {
+            auto f = std::move(queue.front());
+            queue.pop_front();
+            f();
+        }
+    }
+};
+
+inline bool is_cancelled(const std::exception_ptr& error) {
+    try {
+        if (error) {
+            std::rethrow_exception(error);
+        }
+    } catch (const std::system_error& e) {
+        return e.code() == std::errc::operation_canceled;
+    } catch (...) {
+        return false;
+    }
+    return false;
+}
+
+template <class F>
+bool throws_cancelled(F f) {
+    try {
+        f();
+    } catch (...) {
+        return is_cancelled(std::current_exception());
+    }
+    return false;
+}
+
+inline std::thread::id thread_of(looper_executor& looper) { return looper.get_id(); }
+
+/// Lets a looper's thread wait, so that what is submitted meanwhile is queued.
+class held {
+public:
+    explicit held(looper_executor& looper) {
+        looper.execute([this] {
+            holding_.release();
+            go_on_.acquire();
+        });
+        holding_.acquire();
+    }
+    ~held() { let_go(); }
+    void let_go() {
+        if (!std::exchange(gone_, true)) {
+            go_on_.release();
+        }
+    }
+
+private:
+    std::binary_semaphore holding_{0};
+    std::binary_semaphore go_on_{0};
+    bool gone_ = false;
+};
+
+} // namespace exec_test
