@@ -21,18 +21,18 @@ struct demonstration_log {
     }
     std::mutex m;
     std::vector<line> lines;
+    std::binary_semaphore callbacks_added{0};
 };
 
 async_task<int, async_executor> demonstration_two(demonstration_log& log) {
     log.say("task 2 starts");
-    std::this_thread::sleep_for(5ms);
+    log.callbacks_added.acquire();
     log.say("task 2 returns");
     co_return 2;
 }
 
 async_task<int, new_thread_executor> demonstration_three(demonstration_log& log) {
     log.say("task 3 starts");
-    std::this_thread::sleep_for(5ms);
     log.say("task 3 returns");
     co_return 3;
 }
@@ -52,14 +52,14 @@ TEST(ExecutorsDemonstration, G1_ThreadsAndOrder) {
     sum.then([&](int n) { log.say("ends: " + std::to_string(n)); })
         .catching([](std::exception&) { ADD_FAILURE(); })
         .finally([&] { log.say("finally"); });
+    log.callbacks_added.release();
     const int result = sum.get();
     log.say("get: " + std::to_string(result));
 
     EXPECT_EQ(result, 6);
-    const std::vector<std::string> expected{"task starts", "task 2 starts", "task 2 returns",
-                                            "has 2: 2",    "task 3 starts", "task 3 returns",
-                                            "has 3: 3",    "ends: 6",       "finally",
-                                            "get: 6"};
+    const std::vector<std::string> expected{
+        "task starts",    "task 2 starts", "task 2 returns", "has 2: 2", "task 3 starts",
+        "task 3 returns", "has 3: 3",      "ends: 6",        "finally",  "get: 6"};
     ASSERT_EQ(log.lines.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
         EXPECT_EQ(log.lines[i].text, expected[i]);

@@ -132,9 +132,8 @@ TEST(Executors, G5_AContextThatGoesDestroysWhatItWasGiven) {
     } w(dropped);
     {
         io_context context;
-        context.execute([guard = coil_test::on_destruction(destroyed)] {
-            ADD_FAILURE() << "called";
-        });
+        context.execute(
+            [guard = coil_test::on_destruction(destroyed)] { ADD_FAILURE() << "called"; });
         context.submit(w);
     }
     EXPECT_EQ(destroyed, 1);
@@ -196,8 +195,7 @@ TEST(AnyExecutor, AnEmptyOneSaysSo) {
     EXPECT_EQ(none, any_executor());
     EXPECT_THROW(none.execute([] {}), std::logic_error);
     int destroyed = 0;
-    EXPECT_THROW(none.execute([guard = coil_test::on_destruction(destroyed)] {}),
-                 std::logic_error);
+    EXPECT_THROW(none.execute([guard = coil_test::on_destruction(destroyed)] {}), std::logic_error);
     EXPECT_EQ(destroyed, 1);
     auto hop = [](any_executor ex) -> task<int> {
         try {

@@ -86,6 +86,17 @@ struct foreign_executor {
     }
 };
 
+/// What somebody else's inline executor looks like.
+struct foreign_inline {
+    template <class F>
+    void execute(F&& f) {
+        f();
+    }
+};
+
+/// Whether the calling coroutine runs on it, by its own knowledge.
+inline bool current_executor_is(const any_executor& ex) { return detail::ref_to(ex).is_here(); }
+
 inline bool is_cancelled(const std::exception_ptr& error) {
     try {
         if (error) {
@@ -108,8 +119,6 @@ bool throws_cancelled(F f) {
     }
     return false;
 }
-
-inline std::thread::id thread_of(looper_executor& looper) { return looper.get_id(); }
 
 /// Lets a looper's thread wait, so that what is submitted meanwhile is queued.
 class held {
