@@ -89,11 +89,12 @@ TEST(ResumeOnExecutor, G5_NoShutdownDestroysATaskThatIsAway) {
         co_return 7;
     };
     auto handle = home.spawn(work(coil_test::on_destruction(destroyed)));
-    home.co_spawn([&]() -> task<> {
+    auto stops = [&]() -> task<> {
         away.acquire();
         this_context().stop();
         co_return;
-    }());
+    };
+    home.co_spawn(stops());
     home.run();
     go_on.release();
     EXPECT_EQ(handle.get(), 7);
@@ -105,10 +106,11 @@ TEST(ResumeOnExecutor, G12_AnExceptionOfADetachedTaskThere) {
     {
         looper_executor looper;
         io_context home;
-        home.co_spawn([&]() -> task<> {
-            co_await resume_on(looper);
+        auto work = [](looper_executor& to) -> task<> {
+            co_await resume_on(to);
             throw std::runtime_error("thrown on a looper");
-        }());
+        };
+        home.co_spawn(work(looper));
         home.run();
         looper.shutdown();
         looper.join();
