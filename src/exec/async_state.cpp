@@ -65,6 +65,7 @@ void async_state_base::finished(promise_base& root) noexcept {
 }
 
 void async_state_base::abandoned(promise_base&) noexcept {
+    set_received(); // who shut it down knows
     fail(std::make_exception_ptr(
         std::system_error(std::make_error_code(std::errc::operation_canceled),
                           "coil: the async_task's executor was shut down")));

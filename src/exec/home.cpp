@@ -18,7 +18,8 @@ void remote_wait::arrive(work& w, fate what) noexcept {
             self.go_on_here(self.home_.place);
         }
     } else if (promise_base* const bound = self.home_.place.bound) {
-        bound->observer().abandoned(*bound); // and this is gone
+        self.end(); // it is over, for its destructor
+        bound->observer().abandoned(*bound);
     } else {
         self.homeless_ = true;
         if (!beginning::notice(self)) {

@@ -124,22 +124,26 @@ bool throws_cancelled(F f) {
 class held {
 public:
     explicit held(looper_executor& looper) {
-        looper.execute([this] {
-            holding_.release();
-            go_on_.acquire();
+        looper.execute([gates = gates_] { // which may still be in them when this has gone
+            gates->holding.release();
+            gates->go_on.acquire();
         });
-        holding_.acquire();
+        gates_->holding.acquire();
     }
+    held(const held&) = delete;
     ~held() { let_go(); }
     void let_go() {
         if (!std::exchange(gone_, true)) {
-            go_on_.release();
+            gates_->go_on.release();
         }
     }
 
 private:
-    std::binary_semaphore holding_{0};
-    std::binary_semaphore go_on_{0};
+    struct gates {
+        std::binary_semaphore holding{0};
+        std::binary_semaphore go_on{0};
+    };
+    const std::shared_ptr<gates> gates_ = std::make_shared<gates>();
     bool gone_ = false;
 };
 
