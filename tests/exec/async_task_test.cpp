@@ -433,8 +433,10 @@ TEST(AsyncTask, AForeignExecutor) {
         co_return 3;
     };
     looper_executor looper;
+    held hold(looper); // the queue of `ex` has no lock
     auto t = work(executor_arg, ex, looper);
     ex.run_all();
+    hold.let_go();
     looper.shutdown();
     looper.join();
     ex.run_all();

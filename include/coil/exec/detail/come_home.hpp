@@ -1,10 +1,12 @@
 #pragma once
 
+#include <coil/context/resume_on.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/exec/detail/home.hpp>
 #include <coil/exec/on.hpp>
+#include <coil/exec/schedule.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -19,7 +21,9 @@ namespace coil::detail {
 /// The last step of an await in an async_task: back to its executor, if the coroutine is not there.
 class homing_awaiter : remote_wait {
 public:
-    explicit homing_awaiter(const home& where) noexcept : where_(where) {}
+    /// `may_have_moved`: whether what was awaited was one of coil's, which take the root along.
+    homing_awaiter(const home& where, bool may_have_moved) noexcept
+        : where_(where), may_have_moved_(may_have_moved) {}
     ~homing_awaiter() = default;
 
     [[nodiscard]] bool await_ready() const noexcept {
@@ -34,7 +38,7 @@ public:
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
         begin(waiter, where_);
-        if (root() != nullptr) {
+        if (root() != nullptr && may_have_moved_) {
             set_adrift(*root());
         }
         beginning now(*this);
@@ -53,7 +57,13 @@ public:
 
 private:
     const home where_;
+    const bool may_have_moved_;
 };
+
+template <class A>
+inline constexpr bool moves_roots = std::same_as<A, hop_awaiter> || std::same_as<A, move_awaiter>;
+template <class T>
+inline constexpr bool moves_roots<task<T>> = true;
 
 /// What of an await's result is handed on by a task.
 template <class A>
@@ -71,7 +81,7 @@ task<homing_result<A>> come_home(A&& what, home where) {
         } catch (...) {
             error = std::current_exception();
         }
-        co_await homing_awaiter(where);
+        co_await homing_awaiter(where, moves_roots<std::remove_cvref_t<A>>);
         if (error) {
             std::rethrow_exception(std::move(error));
         }
@@ -82,7 +92,7 @@ task<homing_result<A>> come_home(A&& what, home where) {
         } catch (...) {
             came.set_error(std::current_exception());
         }
-        co_await homing_awaiter(where);
+        co_await homing_awaiter(where, moves_roots<std::remove_cvref_t<A>>);
         co_return came.take();
     }
 }

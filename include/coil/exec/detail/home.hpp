@@ -25,9 +25,10 @@ inline void begin_adrift(promise_base& root) noexcept {
     root.next_root = nullptr;
     root.root_link = &root.next_root;
 }
-/// On the thread where it runs.
+/// On the thread where it runs. One that does not run on a context's thread is adrift already; or
+/// something that coil does not know has brought its coroutine here, and its context has it still.
 inline void set_adrift(promise_base& root) noexcept {
-    if (!is_adrift(root)) {
+    if (current_loop != nullptr && !is_adrift(root)) {
         root_list::remove(root);
         begin_adrift(root);
     }
