@@ -49,7 +49,7 @@ void thread_per_work::submit(work& w) {
         const std::lock_guard lock(mutex_);
         // Under the lock, which the thread needs to end: nobody joins what is not assigned yet.
         made->thread = std::thread([r = made.get()] { r->run(); });
-        static_cast<void>(made.release());
+        [[maybe_unused]] const record* const its_own = made.release();
         ++running_;
         ended = std::exchange(ended_, nullptr);
     }

@@ -238,6 +238,76 @@ TEST(On, G5_AShutdownDoesNotWaitForItself) {
     }
 }
 
+/// The task comes to the context that waits for it: nothing will run there, so it goes as well.
+TEST(On, G5_AShutdownTakesATaskThatComesMeanwhile) {
+    looper_executor looper;
+    io_context home;
+    int destroyed = 0;
+    auto comes = [](io_context& to, int& count) -> task<> {
+        const coil_test::on_destruction guard(count);
+        const auto token = co_await this_task::stop_token();
+        to.stop();
+        while (!token.stop_requested()) { // by the destructor that waits for this
+            std::this_thread::yield();
+        }
+        co_await resume_on(to);
+        ADD_FAILURE() << "went on";
+    };
+    auto main = [&]() -> task<> { co_await on(looper, comes(home, destroyed)); };
+    home.co_spawn(main());
+    home.run();
+    EXPECT_EQ(destroyed, 1);
+}
+
+/// Somebody else's coroutine, destroyed by its owner on the context's thread, which cannot wait for
+/// a task of the same context.
+TEST(On, G5_DestroyedByItsOwner) {
+    looper_executor looper;
+    std::array<int, 3> destroyed{};
+    auto naps = [](int& count) -> task<> {
+        const coil_test::on_destruction guard(count);
+        co_await sleep_for(1h);
+        co_await shield(sleep_for(1h));
+        ADD_FAILURE();
+    };
+    auto works = [](int& count) -> task<> {
+        const coil_test::on_destruction guard(count);
+        const auto token = co_await this_task::stop_token();
+        while (!token.stop_requested()) {
+            std::this_thread::yield();
+        }
+    };
+    auto main = [&]() -> task<> {
+        io_context& here = this_context();
+        auto waits_here = [](io_context& ctx, task<> work) -> coil_test::manual {
+            co_await on(ctx, std::move(work));
+            ADD_FAILURE();
+        };
+        auto waits_there = [](looper_executor& ex, task<> work) -> coil_test::manual {
+            co_await on(ex, std::move(work));
+            ADD_FAILURE();
+        };
+        { // before it begins
+            auto m = waits_here(here, naps(destroyed[0]));
+            m.start();
+        }
+        {
+            auto m = waits_here(here, naps(destroyed[1]));
+            m.start();
+            co_await sleep_for(1ms);
+        }
+        auto m = waits_there(looper, works(destroyed[2]));
+        m.start();
+        co_await sleep_for(1ms);
+        m.destroy();
+        EXPECT_EQ(co_await io::nop(), 0);
+    };
+    coil::run(main());
+    EXPECT_EQ(destroyed[0], 0) << "it did not begin";
+    EXPECT_EQ(destroyed[1], 1);
+    EXPECT_EQ(destroyed[2], 1);
+}
+
 TEST(On, G5_ATargetThatStops) {
     io_context other;
     int destroyed = 0;

@@ -4,6 +4,7 @@
 #include <coil/exec/executor.hpp>
 
 #include <concepts>
+#include <exception>
 
 namespace coil {
 
@@ -16,12 +17,12 @@ namespace detail {
 /// another finds all of them there.
 class shared_executor {
 public:
+    virtual ~shared_executor() = default;
     shared_executor(const shared_executor&) = delete;
     shared_executor& operator=(const shared_executor&) = delete;
 
 protected:
     shared_executor() noexcept = default;
-    virtual ~shared_executor() = default;
     /// From now on it belongs to the list.
     void enlist();
 

@@ -42,6 +42,7 @@ struct async_callback : frame_allocated {
 /// coroutine runs under it.
 class async_state_base : public root_observer {
 public:
+    virtual ~async_state_base() = default;
     async_state_base(const async_state_base&) = delete;
     async_state_base& operator=(const async_state_base&) = delete;
 
@@ -83,7 +84,6 @@ public:
 
 protected:
     async_state_base() noexcept : root_observer({}, false) {}
-    virtual ~async_state_base() = default;
 
     void watch(std::coroutine_handle<> coroutine) noexcept { coroutine_ = coroutine; }
 

@@ -50,6 +50,7 @@ template <class F>
 class function_work final : public work, public frame_allocated {
 public:
     template <class G>
+        requires(!std::same_as<std::remove_cvref_t<G>, function_work>)
     explicit function_work(G&& f) : work(&finish), function_(std::forward<G>(f)) {}
 
 private:
