@@ -270,9 +270,11 @@ TEST(On, G5_DestroyedByItsOwner) {
         co_await shield(sleep_for(1h));
         ADD_FAILURE();
     };
-    auto works = [](int& count) -> task<> {
+    std::atomic<bool> began{false};
+    auto works = [&](int& count) -> task<> {
         const coil_test::on_destruction guard(count);
         const auto token = co_await this_task::stop_token();
+        began = true;
         while (!token.stop_requested()) {
             std::this_thread::yield();
         }
@@ -298,7 +300,9 @@ TEST(On, G5_DestroyedByItsOwner) {
         }
         auto m = waits_there(looper, works(destroyed[2]));
         m.start();
-        co_await sleep_for(1ms);
+        while (!began) {
+            co_await yield();
+        }
         m.destroy();
         EXPECT_EQ(co_await io::nop(), 0);
     };
