@@ -355,7 +355,10 @@ TEST(AsyncTask, InlineRunsOnItsCaller) {
         co_await async_where(executor_arg, l);
         co_return async_here();
     };
-    EXPECT_EQ(waits(looper).get(), looper.get_id());
+    held hold(looper);
+    auto u = waits(looper);
+    hold.let_go();
+    EXPECT_EQ(u.get(), looper.get_id());
 }
 
 TEST(AsyncTask, WhoAwaitsItGoesOnAtHome) {
