@@ -7,6 +7,9 @@
 #include <stop_token>
 #include <vector>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 using namespace exec_test;
 
 namespace {
@@ -175,11 +178,12 @@ TEST(On, G5_AShutdownWithdrawsATaskThatHasNotBegun) {
     };
     held hold(looper);
     std::thread opener;
+    const auto thread = static_cast<pid_t>(::syscall(SYS_gettid));
     auto stops = [&]() -> task<> {
         co_await yield();
         this_context().stop();
         opener = std::thread([&] { // the shutdown waits for the looper, which waits for this
-            std::this_thread::sleep_for(2ms);
+            coil_test::wait_until_asleep(thread);
             hold.let_go();
         });
     };
