@@ -1,0 +1,122 @@
+// What it costs to give a pool of one thread a small function.
+//   coil, mutex:               COUNT calls of execute() by one thread, while the pool's only thread
+//                              is busy with something else: nobody disturbs
+//   coil_stream, mutex_stream: the same while the pool runs them; from the first call until the
+//                              last function has run
+//   coil_turns, mutex_turns:   each is given when the one before has run
+// The mutex is that of the pool that one writes in ten minutes, a std::deque of std::functions.
+
+#include "measure.hpp"
+#include "mutex_pool.hpp"
+
+#include <coil/exec/thread_pool.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <functional>
+#include <semaphore>
+
+namespace {
+
+constexpr const char* ways = "coil|mutex|coil_stream|mutex_stream|coil_turns|mutex_turns";
+
+using mutex_pool = exec_bench::mutex_pool<std::function<void()>>;
+
+// Written by the pool's thread alone.
+class counter {
+public:
+    void add() { n_.store(n_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+    void wait_for(long n) const {
+        while (n_.load(std::memory_order_acquire) != n) {
+        }
+    }
+
+private:
+    alignas(64) std::atomic<long> n_{0};
+};
+
+template <class Pool>
+int undisturbed(long count) {
+    Pool pool(1);
+    counter ran;
+    long given = 0;
+    constexpr long lot = 1000;
+    exec_bench::stopwatch watch;
+    for (long measured = -lot; measured < count; measured += lot) {
+        std::binary_semaphore begun(0);
+        std::binary_semaphore may_end(0);
+        pool.execute([&] {
+            begun.release();
+            may_end.acquire();
+        });
+        begun.acquire();
+        if (measured >= 0) { // the first is for the allocators
+            watch.start();
+        }
+        for (long i = 0; i < lot; ++i) {
+            pool.execute([&ran] { ran.add(); });
+        }
+        if (measured >= 0) {
+            watch.stop();
+        }
+        given += lot;
+        may_end.release();
+        ran.wait_for(given);
+    }
+    return watch.report(static_cast<double>(given - lot));
+}
+
+template <class Pool>
+int stream(long count) {
+    Pool pool(1);
+    counter ran;
+    exec_bench::stopwatch watch;
+    watch.start();
+    for (long i = 0; i < count; ++i) {
+        pool.execute([&ran] { ran.add(); });
+    }
+    ran.wait_for(count);
+    watch.stop();
+    return watch.report(static_cast<double>(count));
+}
+
+template <class Pool>
+int turns(long count) {
+    Pool pool(1);
+    counter ran;
+    exec_bench::stopwatch watch;
+    watch.start();
+    for (long i = 0; i < count; ++i) {
+        pool.execute([&ran] { ran.add(); });
+        ran.wait_for(i + 1);
+    }
+    watch.stop();
+    return watch.report(static_cast<double>(count));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const exec_bench::options o = exec_bench::parse(argc, argv, ways);
+    exec_bench::pin(o.cpus[0], o.cpus[1]);
+    if (o.way == "coil") {
+        return undisturbed<coil::thread_pool>(o.count);
+    }
+    if (o.way == "mutex") {
+        return undisturbed<mutex_pool>(o.count);
+    }
+    if (o.way == "coil_stream") {
+        return stream<coil::thread_pool>(o.count);
+    }
+    if (o.way == "mutex_stream") {
+        return stream<mutex_pool>(o.count);
+    }
+    if (o.way == "coil_turns") {
+        return turns<coil::thread_pool>(o.count);
+    }
+    if (o.way == "mutex_turns") {
+        return turns<mutex_pool>(o.count);
+    }
+    exec_bench::unknown_way(ways);
+}

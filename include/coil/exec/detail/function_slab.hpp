@@ -1,0 +1,116 @@
+#pragma once
+
+#include <coil/core/config.hpp>
+#include <coil/core/frame_allocator.hpp>
+#include <coil/exec/detail/work.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace coil::detail {
+
+/// Where functions lie that one thread hands to others, which run and destroy them. The thread
+/// fills one slab after the other from its beginning to its end and reads nothing that others have
+/// written, so it need not wait for their caches, as it would with a list of what they have freed.
+/// A slab goes when all of its places have been used and given back.
+class function_slab {
+public:
+    static constexpr std::size_t place_bytes = 64;
+    static constexpr std::size_t places = 63;
+
+    struct place {
+        void* memory;
+        function_slab* of;
+    };
+
+    /// May throw std::bad_alloc.
+    static place take() {
+        cursor& c = here;
+        if (c.next == c.end) [[unlikely]] {
+            refill(c);
+        }
+        std::byte* const memory = c.next;
+        // The one whose turn is when its line will have come.
+        prefetch_to_write(memory + prefetched_ahead);
+        c.next = memory + place_bytes;
+        return {memory, c.of};
+    }
+
+    /// Any thread.
+    void give_back() noexcept { give_back(1); }
+
+private:
+    friend struct function_slab_end;
+
+    /// The places of this thread's slab that have not been used.
+    struct cursor {
+        std::byte* next;
+        std::byte* end;
+        function_slab* of;
+    };
+    static constexpr std::size_t prefetched_ahead = 8 * place_bytes;
+
+    static void refill(cursor& c);
+    void give_back(std::size_t count) noexcept {
+        if (left_.fetch_sub(count, std::memory_order_acq_rel) == count) {
+            std::destroy_at(this);
+            deallocate_frame(this, sizeof(function_slab));
+        }
+    }
+
+    static constinit inline thread_local cursor here{nullptr, nullptr, nullptr};
+
+    alignas(place_bytes) std::atomic<std::size_t> left_{places};
+    alignas(place_bytes) std::byte places_[places * place_bytes];
+};
+
+/// A function_work in a slab.
+template <class F>
+class slab_work final : public work {
+public:
+    template <class G>
+    static work& make(G&& f) {
+        const function_slab::place place = function_slab::take();
+        try {
+            return *::new (place.memory) slab_work(*place.of, std::forward<G>(f));
+        } catch (...) {
+            place.of->give_back();
+            throw;
+        }
+    }
+
+private:
+    template <class G>
+    slab_work(function_slab& slab, G&& f)
+        : work(&finish), slab_(slab), function_(std::forward<G>(f)) {}
+
+    static void finish(work& w, fate what) noexcept {
+        auto* const self = static_cast<slab_work*>(&w);
+        if (what == fate::run) {
+            try {
+                self->function_();
+            } catch (...) {
+                report_unhandled(std::current_exception());
+            }
+        }
+        function_slab& slab = self->slab_;
+        std::destroy_at(self);
+        slab.give_back();
+    }
+
+    function_slab& slab_;
+    F function_;
+};
+
+/// Under a sanitizer every function is its own allocation.
+template <class F>
+inline constexpr bool fits_a_slab =
+    !COIL_SANITIZED && sizeof(slab_work<F>) <= function_slab::place_bytes &&
+    alignof(slab_work<F>) <= function_slab::place_bytes;
+
+} // namespace coil::detail

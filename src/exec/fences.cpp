@@ -1,0 +1,67 @@
+#include <coil/exec/detail/fences.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <mutex>
+#include <thread>
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace coil::detail {
+
+namespace {
+
+bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
+
+bool register_process() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
+
+/// Once refused, never again relied on: somebody may have executed a free light fence since.
+void give_up_heavy_fences() noexcept {
+    light_fences_are_free.store(false, std::memory_order_seq_cst);
+    // What others have written before a light fence that was still free leaves their processors
+    // within this time.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+} // namespace
+
+void prepare_heavy_fence() noexcept {
+    static std::once_flag once;
+    std::call_once(once, [] { light_fences_are_free.store(register_process()); });
+}
+
+void heavy_fence() noexcept {
+    if (light_fences_are_free.load(std::memory_order_relaxed)) [[likely]] {
+        if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) [[likely]] {
+            return;
+        }
+        give_up_heavy_fences();
+    }
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+namespace {
+
+int* futex_of(std::atomic<unsigned>* word) noexcept {
+    static_assert(sizeof *word == sizeof(int));
+    return reinterpret_cast<int*>(word);
+}
+
+void wake(std::atomic<unsigned>* word, int sleepers) noexcept {
+    ::syscall(SYS_futex, futex_of(word), FUTEX_WAKE_PRIVATE, sleepers, nullptr, nullptr, 0);
+}
+
+} // namespace
+
+void sleep_while(std::atomic<unsigned>& word, unsigned value) noexcept {
+    ::syscall(SYS_futex, futex_of(&word), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+void wake_sleeper(std::atomic<unsigned>* word) noexcept { wake(word, 1); }
+void wake_all_sleepers(std::atomic<unsigned>* word) noexcept { wake(word, INT_MAX); }
+
+} // namespace coil::detail

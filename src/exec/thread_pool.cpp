@@ -1,0 +1,419 @@
+#include "../context/thread_name.hpp"
+
+#include <coil/context/processors.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/exec/detail/fences.hpp>
+#include <coil/exec/detail/injector.hpp>
+#include <coil/exec/detail/sleepers.hpp>
+#include <coil/exec/detail/work_stealing_deque.hpp>
+#include <coil/exec/thread_pool.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace coil {
+
+using detail::work;
+using steady = std::chrono::steady_clock;
+
+struct thread_pool::state {
+    explicit state(thread_pool_options o, unsigned threads)
+        : options(std::move(o)), sleepers(threads) {}
+
+    void start();
+    void bring_from_elsewhere(work& w) noexcept;
+    void stop() noexcept;
+    void join() noexcept;
+    void check_may_block(const char* what) const;
+
+    /// Up to a fair share of what came from elsewhere, but at most `most` pieces: the oldest, and
+    /// the others in `own`, from which they are popped in their order.
+    work* take_from_elsewhere(worker& who, std::size_t most) noexcept;
+    /// Whether there is anything that a worker could take. Not in the injector: see its arm().
+    [[nodiscard]] bool work_waits() const noexcept;
+    /// After work was left where others may take it.
+    void tell_others() noexcept;
+
+    const thread_pool_options options;
+    detail::basic_sleepers<> sleepers;
+    std::vector<std::unique_ptr<worker>> workers;
+    std::vector<std::thread> threads;
+
+    // Threads from elsewhere write this.
+    alignas(64) detail::basic_injector<work> injector;
+
+    // What was taken from the injector: who takes that has the lock.
+    alignas(64) std::mutex taking;
+    work* backlog = nullptr;
+    std::atomic<std::size_t> backlog_size{0};
+
+    std::mutex joining;
+    // A stop() that is under way when the threads have ended is waited for.
+    std::mutex stopping;
+    std::condition_variable stopped;
+    unsigned stops_under_way = 0;
+};
+
+class alignas(64) thread_pool::worker {
+public:
+    worker(state& pool, unsigned number) noexcept : pool_(pool), random_(number + 1) {}
+
+    void run() noexcept;
+    /// Own thread.
+    void bring(work& w) noexcept;
+
+    [[nodiscard]] const state& pool() const noexcept { return pool_; }
+    auto& queue() noexcept { return queue_; }
+    [[nodiscard]] bool looks_empty() const noexcept { return queue_.looks_empty(); }
+
+    /// The one whose thread this is.
+    static constinit inline thread_local worker* current = nullptr;
+
+    static constexpr std::size_t largest_batch = 16;
+
+private:
+    work* next_in_turn() noexcept;
+    work* out_of_turn() noexcept;
+    work* look_elsewhere() noexcept;
+    work* search() noexcept;
+    work* steal() noexcept;
+
+    state& pool_;
+    detail::basic_work_stealing_deque<work> queue_;
+    detail::basic_sleepers<>::seat seat_;
+    unsigned turns_ = 0;
+    unsigned random_;
+    bool spinning_pays_ = true;
+};
+
+// What comes from elsewhere.
+
+void thread_pool::state::bring_from_elsewhere(work& w) noexcept {
+    // When it has been left, it may run at once, and the pool be gone.
+    if (!injector.push(w, [this] { sleepers.wake_one(); })) {
+        w.drop();
+    }
+}
+
+work* thread_pool::state::take_from_elsewhere(worker& who, std::size_t most) noexcept {
+    if (backlog_size.load(std::memory_order_relaxed) == 0 && injector.looks_empty()) {
+        return nullptr;
+    }
+    const std::lock_guard lock(taking);
+    std::size_t size = backlog_size.load(std::memory_order_relaxed);
+    if (size == 0) {
+        const auto all = injector.take_all();
+        backlog = all.oldest;
+        size = all.count;
+        if (size == 0) {
+            return nullptr;
+        }
+    }
+    std::array<work*, worker::largest_batch> taken{};
+    std::size_t count = std::min({most, taken.size(), size / workers.size() + 1, size});
+    for (std::size_t i = 0; i < count; ++i) {
+        taken[i] = backlog;
+        backlog = backlog->next;
+    }
+    size -= count;
+    while (count > 1 && who.queue().push(*taken[count - 1])) {
+        --count;
+    }
+    while (count > 1) { // no memory for it
+        taken[--count]->next = backlog;
+        backlog = taken[count];
+        ++size;
+    }
+    backlog_size.store(size, std::memory_order_relaxed);
+    return taken[0];
+}
+
+bool thread_pool::state::work_waits() const noexcept {
+    return backlog_size.load(std::memory_order_relaxed) != 0 ||
+           std::any_of(workers.begin(), workers.end(),
+                       [](const auto& w) { return !w->looks_empty(); });
+}
+
+void thread_pool::state::tell_others() noexcept {
+    detail::light_fence();
+    if (sleepers.must_wake()) [[unlikely]] {
+        sleepers.wake_one();
+    }
+}
+
+// A worker.
+
+void thread_pool::worker::bring(work& w) noexcept {
+    if (!queue_.push(w)) [[unlikely]] {
+        pool_.bring_from_elsewhere(w);
+        return;
+    }
+    detail::light_fence();
+    if (pool_.sleepers.must_wake()) [[unlikely]] {
+        if (pool_.sleepers.stopped()) {
+            while (work* const mine = queue_.pop()) {
+                mine->drop();
+            }
+        } else {
+            pool_.sleepers.wake_one();
+        }
+    }
+}
+
+void thread_pool::worker::run() noexcept {
+    current = this;
+    for (;;) {
+        work* w = next_in_turn();
+        if (w == nullptr) {
+            w = look_elsewhere();
+        }
+        if (pool_.sleepers.stopped()) [[unlikely]] {
+            if (w != nullptr) {
+                w->drop();
+            }
+            break;
+        }
+        if (w != nullptr) [[likely]] {
+            w->run();
+        }
+    }
+    while (work* const w = queue_.pop()) {
+        w->drop();
+    }
+    current = nullptr;
+    pool_.sleepers.leave();
+}
+
+work* thread_pool::worker::next_in_turn() noexcept {
+    if (++turns_ % 32 == 0) [[unlikely]] {
+        if (work* const w = out_of_turn()) {
+            return w;
+        }
+    }
+    return queue_.pop();
+}
+
+/// So that nothing starves behind what is younger (guarantee G7).
+work* thread_pool::worker::out_of_turn() noexcept {
+    if (turns_ % 64 == 0) {
+        return queue_.steal();
+    }
+    work* const w = pool_.take_from_elsewhere(*this, 1);
+    if (w != nullptr) {
+        pool_.tell_others(); // of the rest, if there is any: whom it woke may look in vain by now
+    }
+    return w;
+}
+
+/// Until there is something; null when the pool was stopped.
+work* thread_pool::worker::look_elsewhere() noexcept {
+    if (work* const w = pool_.take_from_elsewhere(*this, largest_batch)) {
+        pool_.tell_others();
+        return w;
+    }
+    return pool_.sleepers.look(
+        seat_, [this] { return search(); },
+        [this] { return !pool_.injector.arm() || pool_.work_waits(); },
+        [this](auto sleep) {
+            const steady::time_point begin = steady::now();
+            sleep();
+            spinning_pays_ = steady::now() - begin < pool_.options.spin;
+        });
+}
+
+void pause() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb"); // yield does nothing on most
+#endif
+}
+
+work* thread_pool::worker::search() noexcept {
+    constexpr unsigned first_looks = 2;
+    steady::time_point begin;
+    for (unsigned looks = 0; !pool_.sleepers.stopped(); ++looks) {
+        if (work* const w = pool_.take_from_elsewhere(*this, largest_batch)) {
+            return w;
+        }
+        if (work* const w = steal()) {
+            return w;
+        }
+        if (looks >= first_looks) {
+            const steady::time_point now = steady::now();
+            if (looks == first_looks) {
+                begin = now;
+            }
+            if (!spinning_pays_ || now - begin >= pool_.options.spin) {
+                spinning_pays_ = false;
+                break;
+            }
+        }
+        // Who has work writes what is looked at: not too often.
+        for (int i = 0; i < 8; ++i) {
+            pause();
+        }
+    }
+    return nullptr;
+}
+
+work* thread_pool::worker::steal() noexcept {
+    const auto& victims = pool_.workers;
+    random_ = random_ * 1664525 + 1013904223; // any one will do
+    std::size_t i = (random_ >> 8U) % victims.size();
+    for (std::size_t left = victims.size(); left > 0; --left) {
+        worker& victim = *victims[i];
+        if (&victim != this && !victim.looks_empty()) {
+            if (work* const w = victim.queue_.steal()) {
+                return w;
+            }
+        }
+        i = i + 1 == victims.size() ? 0 : i + 1;
+    }
+    return nullptr;
+}
+
+// The pool.
+
+void thread_pool::state::start() {
+    detail::prepare_heavy_fence();
+    const auto count = static_cast<unsigned>(sleepers.workers());
+    for (unsigned i = 0; i < count; ++i) {
+        workers.push_back(std::make_unique<worker>(*this, i));
+    }
+    try {
+        threads.reserve(count);
+        for (unsigned i = 0; i < count; ++i) {
+            threads.emplace_back([this, i] {
+                detail::name_this_thread(options.name + "-" + std::to_string(i));
+                workers[i]->run();
+            });
+        }
+    } catch (...) {
+        stop();
+        join();
+        throw;
+    }
+}
+
+void thread_pool::state::stop() noexcept {
+    {
+        const std::lock_guard lock(stopping);
+        ++stops_under_way;
+    }
+    sleepers.stop();
+    work* left = nullptr;
+    work* rest = nullptr;
+    {
+        const std::lock_guard lock(taking);
+        left = std::exchange(backlog, nullptr);
+        backlog_size.store(0, std::memory_order_relaxed);
+        rest = injector.close().oldest;
+    }
+    for (work* list : {left, rest}) {
+        while (list != nullptr) {
+            std::exchange(list, list->next)->drop();
+        }
+    }
+    // From now on workers drop what they submit.
+    detail::heavy_fence();
+    for (const auto& w : workers) {
+        while (!w->looks_empty()) {
+            if (work* const queued = w->queue().steal()) {
+                queued->drop();
+            }
+        }
+    }
+    const std::lock_guard lock(stopping);
+    --stops_under_way;
+    stopped.notify_all();
+}
+
+void thread_pool::state::join() noexcept {
+    const std::lock_guard lock(joining);
+    for (std::thread& thread : threads) {
+        if (thread.joinable()) {
+            thread.join();
+        }
+    }
+    std::unique_lock under_way(stopping);
+    stopped.wait(under_way, [this] { return stops_under_way == 0; });
+}
+
+void thread_pool::state::check_may_block(const char* what) const {
+    if (worker::current != nullptr && &worker::current->pool() == this) {
+        throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
+                                std::string("coil: thread_pool::") + what +
+                                    " on one of the pool's threads would wait for itself");
+    }
+}
+
+namespace {
+
+unsigned thread_count(unsigned asked) {
+    if (asked > detail::basic_sleepers<>::most_workers) {
+        throw std::invalid_argument("coil: a thread_pool has at most 32767 threads");
+    }
+    return asked != 0 ? asked : usable_processors();
+}
+
+} // namespace
+
+thread_pool::thread_pool(thread_pool_options options) {
+    const unsigned count = thread_count(options.threads);
+    state_ = std::make_unique<state>(std::move(options), count);
+    state_->start();
+}
+
+thread_pool::~thread_pool() {
+    if (runs_here()) {
+        detail::end_with_misuse("a thread_pool is destroyed by one of its own threads.");
+    }
+    drain();
+    stop();
+    join();
+}
+
+void thread_pool::submit(work& w) noexcept {
+    state& pool = *state_;
+    worker* const here = worker::current;
+    if (here != nullptr && &here->pool() == &pool) {
+        here->bring(w);
+    } else {
+        pool.bring_from_elsewhere(w);
+    }
+}
+
+void thread_pool::drain() {
+    state& pool = *state_;
+    pool.check_may_block("drain()");
+    pool.sleepers.wait_until_idle([&pool] {
+        return pool.injector.looks_empty() &&
+               pool.backlog_size.load(std::memory_order_relaxed) == 0;
+    });
+}
+
+void thread_pool::stop() noexcept { state_->stop(); }
+
+void thread_pool::join() {
+    state_->check_may_block("join()");
+    state_->join();
+}
+
+unsigned thread_pool::size() const noexcept {
+    return static_cast<unsigned>(state_->workers.size());
+}
+
+bool thread_pool::runs_here() const noexcept {
+    return worker::current != nullptr && &worker::current->pool() == state_.get();
+}
+
+} // namespace coil

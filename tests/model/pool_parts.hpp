@@ -1,0 +1,99 @@
+#pragma once
+
+// What the models of a pool share: its fences, its lock and its futexes.
+
+#include "model/check.hpp"
+
+#include <atomic>
+#include <optional>
+#include <source_location>
+
+namespace coil_model {
+
+/// A fence that the whole process executes, and that others rely on, as the kernel makes it: with
+/// each thread by itself there is an order between its light fences and the heavy ones of others.
+class fence_cells {
+public:
+    using where = std::source_location;
+    static constexpr unsigned most_threads = 4;
+
+    fence_cells() { current = this; }
+    fence_cells(const fence_cells&) = delete;
+    fence_cells& operator=(const fence_cells&) = delete;
+
+    void light(where at) { cells_[rl::thread_index()].fetch_add(0, order, at); }
+    void heavy(unsigned threads, where at) {
+        for (unsigned i = 0; i < threads; ++i) {
+            cells_[i].fetch_add(0, order, at);
+        }
+    }
+
+    /// Of the model that is being played.
+    static inline fence_cells* current = nullptr;
+
+private:
+    static constexpr auto order = std::memory_order_acq_rel;
+    atomic<unsigned, as_written> cells_[most_threads] = {0, 0, 0, 0};
+};
+
+/// Which fences do something.
+struct all_fences {
+    static constexpr bool full = true;
+    static constexpr bool light = true;
+    static constexpr bool heavy = true;
+};
+struct no_full_fences : all_fences {
+    static constexpr bool full = false;
+};
+struct no_light_fences : all_fences {
+    static constexpr bool light = false;
+};
+struct no_heavy_fences : all_fences {
+    static constexpr bool heavy = false;
+};
+
+/// The policy that takes the place of coil::detail::pool_atomics. Models that have light fences
+/// hold a fence_cells.
+template <int Threads, class Change = as_written, class Fences = all_fences>
+struct pool_atomics : atomics<Change> {
+    using where = std::source_location;
+
+    class mutex {
+    public:
+        void lock(where at = where::current()) { mutex_.lock(place(at)); }
+        void unlock(where at = where::current()) { mutex_.unlock(place(at)); }
+
+    private:
+        rl::mutex mutex_;
+    };
+
+    static void fence(where at = where::current()) {
+        if (Fences::full) {
+            rl::atomic_thread_fence(rl::mo_seq_cst, place(at));
+        }
+    }
+    static void light_fence(where at = where::current()) {
+        if (Fences::light) {
+            fence_cells::current->light(at);
+        }
+    }
+    static void heavy_fence(where at = where::current()) {
+        if (Fences::heavy) {
+            fence_cells::current->heavy(Threads, at);
+        }
+    }
+
+    /// The kernel looks at what is there, not at what may be seen.
+    static void sleep_while(atomic<unsigned, Change>& word, unsigned value,
+                            where at = where::current()) {
+        if (word.fetch_add(0, std::memory_order_seq_cst, at) == value) {
+            word.sleep(at);
+        }
+    }
+    static void wake(atomic<unsigned, Change>& word, where at = where::current()) { word.wake(at); }
+    static void wake_all(atomic<unsigned, Change>& word, where at = where::current()) {
+        word.wake_all(at);
+    }
+};
+
+} // namespace coil_model
