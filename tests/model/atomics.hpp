@@ -130,7 +130,9 @@ public:
     /// Sleeps until wake() of another thread. Nothing comes between the last access and the sleep.
     void sleep(where at = where::current()) { word_.wait(rl::ctx(), false, false, place(at)); }
     void wake(where at = where::current()) { word_.wake(rl::ctx(), 1, place(at)); }
-    void wake_all(where at = where::current()) { word_.wake(rl::ctx(), rl::thread_id_t(-1), place(at)); }
+    void wake_all(where at = where::current()) {
+        word_.wake(rl::ctx(), rl::thread_id_t(-1), place(at));
+    }
 
 private:
     static rl::memory_order weaken(call made, std::memory_order said) {

@@ -10,8 +10,8 @@
 
 namespace coil_model {
 
-/// A fence that the whole process executes, and that others rely on, as the kernel makes it: with
-/// each thread by itself there is an order between its light fences and the heavy ones of others.
+/// A fence that the whole process executes, as the kernel makes it: full for who asks for it, and
+/// in an order with the light fences of each other thread by itself.
 class fence_cells {
 public:
     using where = std::source_location;
@@ -23,6 +23,7 @@ public:
 
     void light(where at) { cells_[rl::thread_index()].fetch_add(0, order, at); }
     void heavy(unsigned threads, where at) {
+        rl::atomic_thread_fence(rl::mo_seq_cst, place(at));
         for (unsigned i = 0; i < threads; ++i) {
             cells_[i].fetch_add(0, order, at);
         }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 
 namespace coil::detail {
@@ -117,11 +118,12 @@ private:
 
     array* grown(array& from, index b) noexcept {
         const std::size_t capacity = 2 * (from.mask + 1);
-        slot* const slots = new (std::nothrow) slot[capacity];
-        auto* const to =
-            slots != nullptr ? new (std::nothrow) array(slots, capacity, &from) : nullptr;
-        if (to == nullptr) {
-            delete[] slots;
+        array* to = nullptr;
+        try {
+            std::unique_ptr<slot[]> slots(new slot[capacity]);
+            to = new array(slots.get(), capacity, &from);
+            static_cast<void>(slots.release());
+        } catch (const std::bad_alloc&) {
             return nullptr;
         }
         for (index i = top_seen_; i < b; ++i) {

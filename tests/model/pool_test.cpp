@@ -1,0 +1,331 @@
+// How the workers of a pool sleep and are woken: nobody sleeps while work waits, whoever brought it
+// and whatever the others do; a stop ends all of them; who waits until all sleep is told.
+
+#include "model/parts.hpp"
+#include "model/pool_parts.hpp"
+
+#include <coil/exec/detail/injector.hpp>
+#include <coil/exec/detail/sleepers.hpp>
+
+namespace {
+
+using namespace coil_model;
+using quick = without_spurious_failures;
+
+/// A pool of `Workers`, each with room for one piece of work that others may steal. `Threads` are
+/// all that take part.
+template <int Workers, int Threads, class Change, class Fences>
+class pool {
+public:
+    using policy = pool_atomics<Threads, Change, Fences>;
+    using sleepers_type = coil::detail::basic_sleepers<policy>;
+
+    sleepers_type sleepers{Workers};
+    coil::detail::basic_injector<letter, policy> injector;
+
+    /// By a thread that is no worker.
+    [[nodiscard]] bool submit(letter& l) {
+        return injector.push(l, [this] { sleepers.wake_one(); });
+    }
+
+    /// By worker `w`.
+    void bring(int w) {
+        own_[w].word.store(1, std::memory_order_release);
+        policy::light_fence();
+        if (sleepers.must_wake()) {
+            sleepers.wake_one();
+        }
+    }
+    [[nodiscard]] bool take(int w) {
+        return own_[w].word.load(std::memory_order_relaxed) != 0 &&
+               own_[w].word.exchange(0, std::memory_order_acquire) != 0;
+    }
+
+    /// A letter, or own_work for what some worker brought; null after a stop.
+    letter* look(int w) {
+        return sleepers.look(
+            seats_[w],
+            [this]() -> letter* {
+                taking_.lock();
+                letter* const taken = injector.take_all().oldest;
+                taking_.unlock();
+                if (taken != nullptr) {
+                    return taken;
+                }
+                for (int i = 0; i < Workers; ++i) {
+                    if (take(i)) {
+                        return &own_work;
+                    }
+                }
+                return nullptr;
+            },
+            [this] {
+                bool waits = !injector.arm();
+                for (auto& own : own_) {
+                    waits = waits || own.word.load(std::memory_order_relaxed) != 0;
+                }
+                return waits;
+            },
+            [](auto sleep) { sleep(); });
+    }
+
+    letter* stop() {
+        sleepers.stop();
+        taking_.lock();
+        letter* const left = injector.close().oldest;
+        taking_.unlock();
+        return left;
+    }
+
+    letter own_work;
+
+private:
+    struct own_queue {
+        atomic<unsigned, Change> word{0};
+    };
+
+    fence_cells cells_;
+    typename policy::mutex taking_;
+    typename sleepers_type::seat seats_[Workers];
+    own_queue own_[Workers];
+};
+
+/// Something that happens once, and that others wait for.
+class event {
+public:
+    void set() {
+        set_.fetch_add(1);
+        set_.wake_all();
+    }
+    void wait() {
+        while (set_.fetch_add(0) == 0) {
+            set_.sleep();
+        }
+    }
+
+private:
+    atomic<unsigned, as_written> set_{0};
+};
+
+/// Somebody submits letters, one after the other; when the last has come, the pool is stopped, or
+/// is stopped at once, and each letter has come or is dropped.
+template <int Workers, int Letters, bool AtOnce, class Change, class Fences = all_fences>
+struct mailed {
+    static constexpr int threads = 1 + Workers;
+
+    pool<Workers, threads, Change, Fences> p;
+    letter letters[Letters];
+    event all_came;
+    atomic<int, as_written> came{0};
+    int times[Letters] = {};
+    int dropped = 0;
+
+    void thread(unsigned number) {
+        if (number != 0) {
+            work(static_cast<int>(number) - 1);
+            return;
+        }
+        for (int i = 0; i < Letters; ++i) {
+            letters[i].number = i;
+            require(p.submit(letters[i]), "nobody has stopped it");
+        }
+        if (!AtOnce) {
+            all_came.wait();
+        }
+        for (letter* l = p.stop(); l != nullptr; l = l->next) {
+            ++times[l->number.get()];
+            ++dropped;
+        }
+        require(!p.submit(letters[0]), "it is closed");
+    }
+
+    void work(int w) {
+        while (letter* l = p.look(w)) {
+            while (l != nullptr) {
+                letter* const next = l->next;
+                ++times[l->number.get()];
+                if (came.fetch_add(1) == Letters - 1) {
+                    all_came.set();
+                }
+                l = next;
+            }
+        }
+    }
+
+    void after() {
+        require(AtOnce || dropped == 0, "all were taken");
+        for (const int n : times) {
+            require(n == 1, "each comes once");
+        }
+    }
+};
+
+/// A worker brings work and goes on only when that is done, as is the other's letter.
+template <class Change, class Fences = all_fences>
+struct blocks {
+    static constexpr int threads = 2;
+
+    pool<2, threads, Change, Fences> p;
+    event done;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            p.bring(0);
+            done.wait();
+        } else {
+            require(p.look(1) == &p.own_work, "what was brought");
+            done.set();
+        }
+    }
+    void after() {}
+};
+
+/// A worker brings work and goes on only when that is done. One of two others gets a letter, which
+/// waits for it, too.
+template <class Change, class Fences = all_fences>
+struct two_block {
+    static constexpr int threads = 3;
+
+    pool<3, threads, Change, Fences> p;
+    letter waits;
+    event done;
+
+    two_block() { static_cast<void>(p.submit(waits)); }
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            p.bring(0);
+            done.wait();
+        } else if (p.look(static_cast<int>(number)) == &p.own_work) {
+            done.set();
+        } else {
+            done.wait();
+        }
+    }
+    void after() {}
+};
+
+/// Two are brought by workers that wait for a third, who takes them one after the other.
+template <class Change, class Fences = all_fences>
+struct two_bring {
+    static constexpr int threads = 3;
+
+    pool<3, threads, Change, Fences> p;
+    event done;
+
+    void thread(unsigned number) {
+        if (number < 2) {
+            p.bring(static_cast<int>(number));
+            done.wait();
+            return;
+        }
+        for (int i = 0; i < 2; ++i) {
+            require(p.look(2) == &p.own_work, "what was brought");
+        }
+        done.set();
+    }
+    void after() {}
+};
+
+/// Somebody submits a letter and waits until all is done.
+template <int Workers, class Change, class Fences = all_fences>
+struct drained {
+    static constexpr int threads = 1 + Workers;
+
+    pool<Workers, threads, Change, Fences> p;
+    letter sent;
+    plain<int> read{0};
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            require(p.submit(sent), "nobody has stopped it");
+            p.sleepers.wait_until_idle([this] { return p.injector.looks_empty(); });
+            require(read == 1, "the letter was read");
+            require(p.stop() == nullptr, "nothing is left");
+            p.sleepers.wait_until_idle([this] { return p.injector.looks_empty(); });
+            return;
+        }
+        while (letter* const l = p.look(static_cast<int>(number) - 1)) {
+            require(l == &sent, "the letter");
+            read = 1;
+        }
+        p.sleepers.leave();
+    }
+    void after() {}
+};
+
+/// The work that was submitted ends the pool.
+template <class Change, class Fences = all_fences>
+struct ended_by_work {
+    static constexpr int threads = 2;
+
+    mortal<pool<1, threads, Change, Fences>> p;
+    letter sent;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            require(p->submit(sent), "nobody has stopped it");
+        } else {
+            require(p->look(0) == &sent, "the letter");
+            p.destroy();
+        }
+    }
+    void after() {}
+};
+
+TEST(PoolModelG9, OneWorkerTwoLetters_TwoInterruptions) {
+    expect_proof<mailed<1, 2, false, quick>>(at_most{2});
+    expect_proof<mailed<1, 2, true, quick>>(at_most{2});
+    expect_no_failure<mailed<1, 2, true, as_written>>(at_random{20'000});
+}
+
+TEST(PoolModelG9, TwoWorkers_OneInterruption) {
+    expect_proof<mailed<2, 2, false, quick>>(at_most{1});
+    expect_proof<mailed<2, 1, true, quick>>(at_most{1});
+    expect_no_failure<mailed<2, 2, false, as_written>>(at_random{20'000});
+}
+
+TEST(PoolModelG9, AWorkerThatBlocks_FiveInterruptions) {
+    expect_proof<blocks<as_written>>(at_most{5});
+}
+
+TEST(PoolModelG9, TwoThatBlock_TwoInterruptions) {
+    expect_proof<two_block<quick>>(at_most{2});
+    expect_proof<two_bring<quick>>(at_most{2});
+    expect_no_failure<two_block<as_written>>(at_random{20'000});
+}
+
+TEST(PoolModelG5, WhoWaitsUntilItIsIdle_TwoInterruptions) {
+    expect_proof<drained<1, quick>>(at_most{2});
+    expect_proof<drained<2, quick>>(at_most{1});
+}
+
+TEST(PoolModelG5, WorkThatEndsThePool_FourInterruptions) {
+    expect_proof<ended_by_work<as_written>>(at_most{4});
+}
+
+// Canaries.
+
+TEST(PoolModelCanary, BringingWithoutALightFence) {
+    expect_found<blocks<as_written, no_light_fences>>(rl::test_result_deadlock, at_most{5});
+}
+
+TEST(PoolModelCanary, SleepingWithoutAHeavyFence) {
+    expect_found<blocks<as_written, no_heavy_fences>>(rl::test_result_deadlock, at_most{5});
+}
+
+TEST(PoolModelCanary, RelyingOnWhoLooksWithoutAFullFence) {
+    expect_found<two_block<quick, no_full_fences>>(rl::test_result_deadlock, at_most{4});
+}
+
+TEST(PoolModelCanary, SubmittingPublishesNothing) {
+    expect_found<mailed<1, 2, false, relaxed<call::compare_weak>>>(rl::test_result_data_race,
+                                                                   at_most{4});
+}
+
+TEST(PoolModelCanary, ArmingInTwoSteps) {
+    expect_found<mailed<1, 2, true, in_two_steps<call::compare_strong>>>(
+        rl::test_result_user_assert_failed, at_most{4});
+}
+
+} // namespace
