@@ -118,7 +118,9 @@ work* thread_pool::state::take_from_elsewhere(worker& who, std::size_t most) noe
         }
     }
     std::array<work*, worker::largest_batch> taken{};
-    std::size_t count = std::min({most, taken.size(), size / workers.size() + 1, size});
+    // One worker alone keeps the order of what came.
+    const std::size_t share = workers.size() == 1 ? 1 : size / workers.size() + 1;
+    std::size_t count = std::min({most, taken.size(), share, size});
     for (std::size_t i = 0; i < count; ++i) {
         taken[i] = backlog;
         backlog = backlog->next;
