@@ -13,9 +13,11 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 namespace {
 
+/// To all threads there are.
 bool forbid_membarrier() {
     ::sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), // the number of the call
@@ -25,7 +27,7 @@ bool forbid_membarrier() {
     };
     const ::sock_fprog filter{sizeof program / sizeof *program, program};
     return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+           ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 }
 
 /// Whoever waits for what it has submitted needs a thread that sleeps.

@@ -250,7 +250,7 @@ TEST(ThreadPool, G9_WorkThatWaitsForWhatItHasSubmittedIsHelped) {
 
 TEST(ThreadPool, G9_NoWakeUpIsLost) {
     thread_pool pool(2);
-    const int rounds = coil_test::rounds(500, 500'000);
+    const int rounds = coil_test::rounds(300, 500'000);
     for (int round = 0; round < rounds; ++round) {
         std::binary_semaphore ran(0);
         pool.execute([&] {
