@@ -231,13 +231,17 @@ work* thread_pool::worker::look_elsewhere() noexcept {
         });
 }
 
-void pause() noexcept {
+namespace {
+
+void wait_a_little() noexcept {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     asm volatile("isb"); // yield does nothing on most
 #endif
 }
+
+} // namespace
 
 work* thread_pool::worker::search() noexcept {
     constexpr unsigned first_looks = 2;
@@ -261,7 +265,7 @@ work* thread_pool::worker::search() noexcept {
         }
         // Who has work writes what is looked at: not too often.
         for (int i = 0; i < 8; ++i) {
-            pause();
+            wait_a_little();
         }
     }
     return nullptr;

@@ -36,9 +36,10 @@ struct thread_pool_options {
 /// and its thread runs the youngest first, so that what recursive algorithms submit stays small in
 /// number and warm in cache; threads without work of their own take the oldest. What comes from
 /// elsewhere is run in the order in which it came, as far as several threads can keep one.
-/// Nothing starves (guarantee G7): of 61 pieces of work that a thread takes one is the oldest of
-/// its own queue, and one of those from elsewhere. A piece of work that does not return keeps its
-/// thread, and nothing else: others take what that thread has queued.
+/// Nothing starves (guarantee G7): of 64 pieces of work that a thread takes, one at least is the
+/// oldest of its own queue, if there are several, and one at least comes from elsewhere. A piece of
+/// work that does not return keeps its thread, and nothing else: others take what that thread has
+/// queued.
 ///
 /// Threading: any thread may call anything at any time, before and after stop(), except the
 /// destructor. Submitting neither blocks nor fails for want of memory (execute() allocates its
@@ -85,10 +86,11 @@ public:
     /// threads. (One that runs a context it blocks with all that runs there.)
     void drain();
 
-    /// Nothing is run any more but what runs now; nothing starts after stop() has returned. What is
-    /// queued is dropped by whoever calls, and what is submitted after that by whoever submits it:
-    /// functions are destroyed uncalled, a coroutine's await throws std::system_error with
-    /// std::errc::operation_canceled where the coroutine came from. Does not wait; for good.
+    /// The threads end when they have done what each is at, and begin nothing more. What is queued
+    /// is dropped by whoever calls, before stop() returns, and what is submitted after that by
+    /// whoever submits it: functions are destroyed uncalled, a coroutine's await throws
+    /// std::system_error with std::errc::operation_canceled where the coroutine came from. Does not
+    /// wait for the threads, so one of them may call it. For good.
     void stop() noexcept;
 
     /// Blocks until the threads have ended, which they do after a stop(). Throws as drain() does.

@@ -94,11 +94,11 @@ public:
         return true;
     }
 
-    /// Blocks until all workers sleep or have left and `nothing_waits()`.
+    /// Blocks until all workers sleep and `nothing_waits()`, or all have left after a stop.
     template <class Predicate>
     void wait_until_idle(Predicate nothing_waits) noexcept {
         mutex_.lock();
-        while (!all_idle() || !nothing_waits()) {
+        while (!all_idle() || !(nothing_waits() || stopped())) {
             ++waiting_;
             const unsigned round = rounds_.load(std::memory_order_relaxed);
             mutex_.unlock();
