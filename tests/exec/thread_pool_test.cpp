@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -445,7 +446,7 @@ TEST(ThreadPool, G12_AnExceptionIsReportedAndThePoolGoesOn) {
 
 TEST(ThreadPool, TakesFunctionsOfAnyKind) {
     struct alignas(128) aligned {
-        void operator()() const { *right = reinterpret_cast<std::uintptr_t>(this) % 64 == 0; }
+        void operator()() const { *right = reinterpret_cast<std::uintptr_t>(this) % 128 == 0; }
         bool* right;
     };
     struct throws_when_copied {

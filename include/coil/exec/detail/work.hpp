@@ -44,10 +44,16 @@ private:
 template <class E>
 concept work_executor = requires(E& e, work& w) { e.submit(w); };
 
+/// Frames are aligned to 64: what asks for more gets memory of its own.
+struct not_frame_allocated {};
+template <class T>
+using frame_allocated_if_aligned =
+    std::conditional_t<alignof(T) <= frame_alignment, frame_allocated, not_frame_allocated>;
+
 /// What execute() makes of a function. An exception that leaves it is reported as that of a
 /// detached task is.
 template <class F>
-class function_work final : public work, public frame_allocated {
+class function_work final : public work, public frame_allocated_if_aligned<F> {
 public:
     template <class G>
         requires(!std::same_as<std::remove_cvref_t<G>, function_work>)
