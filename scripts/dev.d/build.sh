@@ -81,11 +81,11 @@ dev_bench() {
     for name in "$@"; do
         case $name in
             --*) options+=("$name") ;;
-            micro | net | stream | timers | files | threads | sync) names+=("$name") ;;
-            *) die "there is no benchmark '$name': micro, net, stream, timers, files, threads, sync" ;;
+            micro | net | stream | timers | files | threads | sync | exec) names+=("$name") ;;
+            *) die "there is no benchmark '$name': micro, net, stream, timers, files, threads, sync, exec" ;;
         esac
     done
-    ((${#names[@]})) || names=(micro net stream timers files threads sync)
+    ((${#names[@]})) || names=(micro net stream timers files threads sync exec)
     need build bench
     want bench_peers
     need_compiler
@@ -94,7 +94,7 @@ dev_bench() {
         say "benchmark: $name"
         case $name in
             micro) build/release/bench/bin/bench_micro || status=1 ;;
-            net | timers | files | threads | sync) "bench/$name/run" build/release "${options[@]}" || status=1 ;;
+            net | timers | files | threads | sync | exec) "bench/$name/run" build/release "${options[@]}" || status=1 ;;
             stream) bench/net/stream build/release "${options[@]}" || status=1 ;;
         esac
     done

@@ -104,7 +104,7 @@ report() {
 # of a room run side by side, in as many parts as there are jobs.
 run_fault_tests() {
     local preset=$1 seeds=$2 dir=build/$1/tests room part parts from to pids=() names=() i log started=$SECONDS
-    local rooms=(context io compose sync net)
+    local rooms=(context io compose sync net exec)
     build_preset "$preset" "${rooms[@]/#/test_}" || {
         count_failure "faults: the build (build/log/build-$preset.log)"
         return
