@@ -1,0 +1,52 @@
+#include <coil/core/promise.hpp>
+#include <coil/exec/asyncify.hpp>
+
+namespace coil::detail {
+
+/// By the inbox, also one's own: it is looked at after the ready coroutines had their turn.
+void later_turn::pass(std::coroutine_handle<> waiter) noexcept {
+    waiter_ = waiter;
+    home_ = home_executor::current();
+    if (home_) {
+        place_ = place::executor;
+        home_.submit(*this);
+        return;
+    }
+    loop_ = &required_loop();
+    node_.deliver = [](queue_node& node, event_loop& loop) noexcept {
+        later_turn& self = *static_cast<loop_node&>(node).self;
+        self.place_ = place::ready_queue;
+        loop.make_ready(node, self.waiter_);
+    };
+    place_ = place::inbox;
+    loop_->post(node_);
+}
+
+void later_turn::go_on(work& w, fate what) noexcept {
+    auto& self = static_cast<later_turn&>(w);
+    const home_executor home = self.home_;
+    if (promise_base* const bound = home.place().bound; bound != nullptr && what == fate::dropped) {
+        self.place_ = place::nowhere; // for its destructor
+        bound->observer().abandoned(*bound);
+        return;
+    }
+    self.dropped_ = what == fate::dropped;
+    home.resume(self.waiter_, what);
+}
+
+void later_turn::take_out() noexcept {
+    if (place_ == place::executor) {
+        home_.take_out(*this);
+        return;
+    }
+    if (!loop_->on_owner_thread()) {
+        end_with_misuse("a coroutine that waits for a later turn was destroyed on a thread other "
+                        "than its context's.");
+    }
+    if (place_ == place::inbox) {
+        loop_->deliver_inbox();
+    }
+    loop_->withdraw(node_, waiter_);
+}
+
+} // namespace coil::detail

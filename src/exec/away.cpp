@@ -1,0 +1,123 @@
+#include <coil/core/patience.hpp>
+#include <coil/core/transfer.hpp>
+#include <coil/exec/blocking_pool.hpp>
+#include <coil/exec/detail/away.hpp>
+
+#include <climits>
+#include <exception>
+#include <string>
+#include <system_error>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace coil::detail {
+
+namespace {
+
+void futex_wait(const void* word, unsigned seen) noexcept {
+    ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+}
+/// By address only: what was there may be gone.
+void futex_wake(const void* word) noexcept {
+    ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+} // namespace
+
+void away_wait::leave(std::coroutine_handle<> waiter) noexcept {
+    away_ = true;
+    home_ = home_executor::current();
+    if (home_ || current_loop == nullptr) {
+        node().coroutine = waiter;
+    } else {
+        begin(*current_loop, waiter);
+    }
+}
+
+void away_wait::come_back() noexcept {
+    const void* const word = errand_.address();
+    switch (errand_.finish()) {
+    case errand::sending:
+        return; // the sender has not suspended
+    case errand::abandoned:
+        futex_wake(word);
+        return;
+    default:
+        break;
+    }
+    if (home_) {
+        home_.submit(continuation_);
+    } else if (!under_way()) {
+        resume(node().coroutine);
+    } else if (event_loop& home = loop(); home.on_owner_thread()) {
+        finish();
+    } else {
+        post_.deliver = [](queue_node& posted, event_loop&) noexcept {
+            static_cast<post_node&>(posted).self->finish();
+        };
+        home.post(post_);
+    }
+}
+
+/// Of an executor that has ended, too: whoever tells goes on with the coroutine, unless it belongs
+/// to that executor alone.
+void away_wait::continuation::go_on(work& w, fate what) noexcept {
+    away_wait& self = *static_cast<continuation&>(w).self;
+    if (promise_base* const bound = self.home_.place().bound;
+        bound != nullptr && what == fate::dropped) {
+        self.is_over(); // for its destructor
+        bound->observer().abandoned(*bound);
+        return;
+    }
+    const home_executor home = self.home_;
+    home.resume(self.node().coroutine, what);
+}
+
+void away_wait::stop_before_end() noexcept {
+    if (!loop().on_owner_thread()) {
+        end_with_misuse("a coroutine that waits for what another thread does was destroyed on a "
+                        "thread other than its context's.");
+    }
+    if (pending()) {
+        stop_observing();
+    }
+}
+
+void away_wait::wait_until_back() noexcept {
+    if (errand_.abandon()) {
+        while (!errand_.is_back()) {
+            futex_wait(errand_.address(), errand::abandoned);
+        }
+    } else if (home_) {
+        home_.take_out(continuation_);
+    } else if (!under_way()) {
+        end_with_misuse("a coroutine is destroyed while it goes on on another thread.");
+    } else {
+        for (patience wait; pending(); wait.once_more()) {
+            loop().deliver_inbox(); // the post is there, or a few instructions away
+        }
+    }
+}
+
+void throw_not_called(const char* name, not_called why, int error) {
+    std::string what = std::string("coil: ") + name;
+    if (why == not_called::no_thread) {
+        throw std::system_error(error, std::generic_category(),
+                                what + ": there is no thread, and none can be made");
+    }
+    what += why == not_called::stopped ? ": the task was asked to stop"
+                                       : ": what should have run the function was shut down";
+    throw std::system_error(std::make_error_code(std::errc::operation_canceled), what);
+}
+
+void report_no_thread(int error) noexcept {
+    try {
+        throw_not_called("blocking_pool::execute", not_called::no_thread, error);
+    } catch (...) {
+        report_unhandled(std::current_exception());
+    }
+}
+
+} // namespace coil::detail

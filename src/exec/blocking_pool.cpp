@@ -1,0 +1,307 @@
+#include "../context/thread_name.hpp"
+
+#include <coil/context/wait.hpp>
+#include <coil/exec/blocking_pool.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include <pthread.h>
+#include <sched.h>
+
+namespace coil {
+
+namespace detail {
+
+void pool_queue::push(pool_job& job) noexcept {
+    job.before_ = last_;
+    job.behind_ = nullptr;
+    job.queued_ = true;
+    (last_ == nullptr ? first_ : last_->behind_) = &job;
+    last_ = &job;
+    ++size_;
+}
+
+pool_job& pool_queue::pop() noexcept {
+    pool_job& job = *first_;
+    remove(job);
+    return job;
+}
+
+bool pool_queue::remove(pool_job& job) noexcept {
+    if (!std::exchange(job.queued_, false)) {
+        return false;
+    }
+    (job.before_ == nullptr ? first_ : job.before_->behind_) = job.behind_;
+    (job.behind_ == nullptr ? last_ : job.behind_->before_) = job.before_;
+    --size_;
+    return true;
+}
+
+} // namespace detail
+
+namespace {
+
+constinit thread_local const blocking_pool* pool_of_this_thread = nullptr;
+
+blocking_pool_options checked(blocking_pool_options options) {
+    options.threads = std::max(options.threads, 1U);
+    options.queue = std::max<std::size_t>(options.queue, 1);
+    // Added to the clock it must not overflow.
+    options.idle_time = std::clamp<std::chrono::nanoseconds>(
+        options.idle_time, std::chrono::nanoseconds(0), std::chrono::hours(24 * 365));
+    return options;
+}
+
+/// Threads of a pool that wake up do not interrupt a context in the middle of a turn: with many of
+/// them, that is most of what makes turns long. A policy that the program has chosen itself, which
+/// threads inherit, stays.
+void let_others_run_first() noexcept {
+    if (::sched_getscheduler(0) == SCHED_OTHER) {
+        const ::sched_param none{};
+        ::sched_setscheduler(0, SCHED_BATCH | SCHED_RESET_ON_FORK, &none);
+    }
+}
+
+} // namespace
+
+/// Lives on its thread's stack. All of it under the pool's lock.
+struct blocking_pool::worker {
+    worker* earlier = nullptr; // in the list of the idle: those that were idle before
+    worker* later = nullptr;
+    detail::pool_job* job = nullptr; // given to it, out of the list
+    std::condition_variable given;
+};
+
+blocking_pool::blocking_pool(blocking_pool_options options)
+    : options_(checked(std::move(options))) {}
+
+blocking_pool::~blocking_pool() {
+    if (pool_of_this_thread == this) {
+        detail::end_with_misuse("a blocking_pool is destroyed by one of its own calls.");
+    }
+    std::unique_lock lock(mutex_);
+    ending_ = true;
+    for (worker* w = idle_; w != nullptr; w = w->earlier) {
+        w->given.notify_one();
+    }
+    room_.notify_all();
+    while (!queue_.empty()) {
+        detail::pool_job& job = queue_.pop();
+        lock.unlock();
+        job.drop();
+        lock.lock();
+    }
+    ended_.wait(lock, [this] { return threads_ == 0 && waiting_for_room_ == 0; });
+    if (has_ended_) {
+        lock.unlock();
+        ::pthread_join(last_ended_, nullptr);
+    }
+}
+
+blocking_pool_metrics blocking_pool::metrics() const noexcept {
+    const std::scoped_lock lock(mutex_);
+    blocking_pool_metrics m;
+    m.threads = threads_;
+    m.idle_threads = idle_threads_;
+    m.queued = std::min(queue_.size(), options_.queue);
+    m.waiting = queue_.size() - m.queued + waiting_for_room_;
+    m.threads_made = threads_made_;
+    return m;
+}
+
+void blocking_pool::submit(detail::pool_job& job) noexcept {
+    submit(job, std::unique_lock(mutex_));
+}
+
+void blocking_pool::wait_and_submit(detail::pool_job& job) {
+    std::unique_lock lock(mutex_);
+    if (detail::current_loop == nullptr && pool_of_this_thread != this) {
+        ++waiting_for_room_;
+        room_.wait(lock, [this] { return queue_.size() < options_.queue || ending_; });
+        if (--waiting_for_room_ == 0 && ending_) {
+            ended_.notify_all();
+        }
+    }
+    submit(job, std::move(lock));
+}
+
+void blocking_pool::submit(detail::pool_job& job, std::unique_lock<std::mutex> lock) noexcept {
+    if (ending_) [[unlikely]] {
+        lock.unlock();
+        job.drop();
+        return;
+    }
+    if (worker* const w = idle_) {
+        idle_ = w->earlier;
+        if (idle_ != nullptr) {
+            idle_->later = nullptr;
+        }
+        --idle_threads_;
+        w->job = &job;
+        w->given.notify_one(); // under the lock: the worker may end when it is free
+        return;
+    }
+    queue_.push(job);
+    if (may_grow()) {
+        lock.unlock();
+        make_thread();
+    }
+}
+
+bool blocking_pool::take_back(detail::pool_job& job) noexcept {
+    const std::scoped_lock lock(mutex_);
+    if (!queue_.remove(job)) {
+        return false;
+    }
+    left_queue();
+    return true;
+}
+
+void blocking_pool::left_queue() noexcept {
+    if (waiting_for_room_ > 0) {
+        room_.notify_one();
+    }
+}
+
+/// Under the lock, when something is queued. True: the caller must make_thread(). Only one at a
+/// time is being made, so whoever submits many calls pays for one: a thread that begins makes the
+/// next while there is more to do.
+bool blocking_pool::may_grow() noexcept {
+    if (starting_ || idle_threads_ > 0 || threads_ >= options_.threads) {
+        return false;
+    }
+    starting_ = true;
+    ++threads_;
+    return true;
+}
+
+void blocking_pool::make_thread() noexcept {
+    ::sigset_t all;
+    ::sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    ::pthread_t id{};
+    const int error = ::pthread_create(
+        &id, nullptr,
+        [](void* pool) noexcept -> void* {
+            static_cast<blocking_pool*>(pool)->run_thread();
+            return nullptr;
+        },
+        this);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (error == 0) {
+        return; // and the pool may be gone
+    }
+    std::unique_lock lock(mutex_);
+    starting_ = false;
+    --threads_;
+    // The calls are for the other threads; without one they fail.
+    while (threads_ == 0 && !queue_.empty()) {
+        detail::pool_job& job = queue_.pop();
+        left_queue();
+        lock.unlock();
+        job.error_ = error;
+        job.drop();
+        lock.lock();
+    }
+    if (ending_ && threads_ == 0) {
+        ended_.notify_all();
+    }
+}
+
+void blocking_pool::run_thread() noexcept {
+    detail::name_this_thread(options_.name);
+    let_others_run_first();
+    pool_of_this_thread = this;
+    worker self;
+    std::unique_lock lock(mutex_);
+    starting_ = false;
+    ++threads_made_;
+    while (detail::pool_job* const job = next_job(self, lock)) {
+        const bool more = !queue_.empty() && may_grow();
+        lock.unlock();
+        if (more) {
+            make_thread();
+        }
+        job->run();
+        lock.lock();
+    }
+    --threads_;
+    if (!ending_) {
+        ::pthread_detach(::pthread_self());
+        return;
+    }
+    // Each waits for the one before; the last is the destructor's.
+    const ::pthread_t before = std::exchange(last_ended_, ::pthread_self());
+    const bool joins = std::exchange(has_ended_, true);
+    if (joins) {
+        lock.unlock();
+        ::pthread_join(before, nullptr);
+        lock.lock();
+    }
+    if (threads_ == 0) {
+        ended_.notify_all();
+    }
+}
+
+/// Null: the thread ends.
+detail::pool_job* blocking_pool::next_job(worker& self,
+                                          std::unique_lock<std::mutex>& lock) noexcept {
+    if (!queue_.empty()) {
+        detail::pool_job& job = queue_.pop();
+        left_queue();
+        return &job;
+    }
+    if (ending_) {
+        return nullptr;
+    }
+    self.later = nullptr;
+    self.earlier = idle_;
+    if (idle_ != nullptr) {
+        idle_->later = &self;
+    }
+    idle_ = &self;
+    ++idle_threads_;
+    const auto end = std::chrono::steady_clock::now() + options_.idle_time;
+    self.given.wait_until(lock, end, [&] { return self.job != nullptr || ending_; });
+    if (self.job != nullptr) {
+        return std::exchange(self.job, nullptr);
+    }
+    (self.later == nullptr ? idle_ : self.later->earlier) = self.earlier;
+    if (self.earlier != nullptr) {
+        self.earlier->later = self.later;
+    }
+    --idle_threads_;
+    return nullptr;
+}
+
+/// The only thread, which holds the lock. What was queued belongs to contexts of the parent.
+void blocking_pool::reset_in_child() noexcept {
+    queue_ = {};
+    idle_ = nullptr;
+    threads_ = 0;
+    idle_threads_ = 0;
+    starting_ = false;
+    waiting_for_room_ = 0;
+}
+
+blocking_pool& default_blocking_pool() {
+    static blocking_pool* const pool = [] {
+        auto* const made = new blocking_pool;
+        static blocking_pool& forked = *made;
+        ::pthread_atfork([] { forked.mutex_.lock(); }, [] { forked.mutex_.unlock(); },
+                         [] {
+                             forked.reset_in_child();
+                             forked.mutex_.unlock();
+                         });
+        return made;
+    }();
+    return *pool;
+}
+
+} // namespace coil

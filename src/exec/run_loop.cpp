@@ -1,0 +1,309 @@
+#include <coil/context/join_handle.hpp>
+#include <coil/core/transfer.hpp>
+#include <coil/exec/run_loop.hpp>
+
+#include <exception>
+#include <stdexcept>
+
+namespace coil {
+
+namespace detail {
+
+bool work_queue::remove(work& w) noexcept {
+    work* before = nullptr;
+    for (work* each = first_; each != nullptr; before = std::exchange(each, each->next)) {
+        if (each == &w) {
+            (before == nullptr ? first_ : before->next) = w.next;
+            if (last_ == &w) {
+                last_ = before;
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+void work_queue::append(work_queue& younger) noexcept {
+    if (younger.empty()) {
+        return;
+    }
+    (first_ == nullptr ? first_ : last_->next) = younger.first_;
+    last_ = younger.last_;
+    younger.first_ = nullptr;
+}
+
+/// Dropped only by a loop that ends, after it has destroyed its coroutines: one of another's, which
+/// goes on here.
+void run_loop_yield::go_on(work& w, fate) noexcept {
+    resume(static_cast<run_loop_yield&>(w).waiter_);
+}
+
+} // namespace detail
+
+/// A coroutine whose turns come by themselves. An element of frames_, always in a queue but for its
+/// turn.
+class run_loop::pushed final : public detail::work, public detail::frame_allocated {
+public:
+    pushed(run_loop& loop, std::coroutine_handle<> coroutine) noexcept
+        : work(&turn), loop_(loop), coroutine_(coroutine) {}
+
+    [[nodiscard]] std::coroutine_handle<> coroutine() const noexcept { return coroutine_; }
+
+private:
+    static void turn(work& w, fate what) noexcept {
+        auto& self = static_cast<pushed&>(w);
+        if (what == fate::dropped || self.coroutine_.done()) {
+            self.loop_.destroy(self);
+            return;
+        }
+        void* const outer = std::exchange(self.loop_.resumed_, self.coroutine_.address());
+        try {
+            detail::resume(self.coroutine_);
+        } catch (...) { // then it stands at its end
+            detail::report_unhandled(std::current_exception());
+        }
+        self.loop_.resumed_ = outer;
+        if (self.coroutine_.done()) {
+            self.loop_.destroy(self);
+        } else {
+            self.loop_.submit(self);
+        }
+    }
+
+    run_loop& loop_;
+    std::coroutine_handle<> coroutine_;
+};
+
+/// A task. It is bound: the loop destroys its frame, and no context does. Before it begins it is
+/// the queue's.
+class run_loop::spawned final : public detail::work,
+                                public detail::root_observer,
+                                public detail::frame_allocated {
+public:
+    using handle = std::coroutine_handle<detail::task_promise<void>>;
+
+    explicit spawned(run_loop& loop) noexcept
+        : work(&start), root_observer({}, false, true), loop_(loop) {}
+
+    void take(handle coroutine) noexcept {
+        coroutine_ = coroutine;
+        coroutine.promise().become_root(*this);
+    }
+
+    void finished(detail::promise_base&) noexcept override {
+        if (const std::exception_ptr error = coroutine_.promise().outcome.error()) {
+            detail::report_unhandled(error);
+        }
+        loop_.end(*this);
+    }
+    void abandoned(detail::promise_base&) noexcept override {} // hangs in no context's list
+
+    void destroy_frame() const noexcept { coroutine_.destroy(); }
+
+    spawned* older = nullptr;
+    spawned* younger = nullptr;
+
+private:
+    static void start(work& w, fate what) noexcept {
+        auto& self = static_cast<spawned&>(w);
+        if (what == fate::dropped) {
+            self.destroy_frame();
+            delete &self;
+            return;
+        }
+        self.loop_.begin(self);
+        detail::resume(self.coroutine_);
+    }
+
+    run_loop& loop_;
+    handle coroutine_;
+};
+
+class run_loop::running : detail::executor_scope {
+public:
+    explicit running(run_loop& loop) : executor_scope(loop.home()), loop_(loop) {
+        const std::scoped_lock lock(loop_.mutex_);
+        if (loop_.runner_ != std::thread::id()) {
+            throw std::logic_error("coil: run_loop::run() called while the loop runs already");
+        }
+        loop_.runner_ = std::this_thread::get_id();
+    }
+    ~running() {
+        const std::scoped_lock lock(loop_.mutex_);
+        loop_.runner_ = {};
+    }
+    running(const running&) = delete;
+    running& operator=(const running&) = delete;
+
+private:
+    run_loop& loop_;
+};
+
+run_loop::run_loop() = default;
+
+run_loop::~run_loop() {
+    std::unique_lock lock(mutex_);
+    if (runner_ != std::thread::id()) {
+        detail::end_with_misuse("a run_loop is destroyed while it runs.");
+    }
+    // What is destroyed may give the loop more. The oldest task first: what it waits for is in
+    // front of the queue.
+    for (;;) {
+        if (oldest_ != nullptr) {
+            spawned& task = *oldest_;
+            lock.unlock();
+            end(task);
+        } else if (!ready_.empty()) {
+            detail::work& w = ready_.pop();
+            lock.unlock();
+            w.drop();
+        } else {
+            return;
+        }
+        lock.lock();
+    }
+}
+
+bool run_loop::push(std::coroutine_handle<> coroutine) {
+    if (!coroutine) {
+        return false;
+    }
+    const std::scoped_lock lock(mutex_);
+    const auto [where, is_new] = frames_.try_emplace(coroutine.address());
+    if (!is_new) {
+        return false;
+    }
+    try {
+        where->second.reset(new pushed(*this, coroutine));
+    } catch (...) {
+        frames_.erase(where);
+        throw;
+    }
+    ready_.push(*where->second);
+    note_giver();
+    changed_.notify_all();
+    return true;
+}
+
+void run_loop::spawn(task<> work) {
+    auto* const root = new spawned(*this);
+    root->take(work.release());
+    enter(*root, true);
+}
+
+void run_loop::enter(detail::work& w, bool given) noexcept {
+    const std::scoped_lock lock(mutex_);
+    ready_.push(w);
+    if (given) {
+        note_giver();
+    }
+    changed_.notify_all();
+}
+
+/// Under the lock.
+void run_loop::note_giver() noexcept {
+    const std::thread::id giver = std::this_thread::get_id();
+    if (giver_ == std::thread::id()) {
+        giver_ = giver;
+    }
+    given_by_others_ = given_by_others_ || giver != giver_;
+}
+
+void run_loop::take_out(detail::work& w) noexcept {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ready_.remove(w) || round_.remove(w); });
+}
+
+detail::home_executor run_loop::home() noexcept {
+    return detail::home_executor(
+        {detail::executor_ref::to(*this), nullptr},
+        [](void* loop, detail::work& w) noexcept { static_cast<run_loop*>(loop)->take_out(w); });
+}
+
+/// Under the lock.
+bool run_loop::nothing_left() const noexcept {
+    return ready_.empty() && frames_.empty() && oldest_ == nullptr;
+}
+
+std::size_t run_loop::run_round(std::unique_lock<std::mutex>& lock) noexcept {
+    std::size_t turns = 0;
+    round_.append(ready_);
+    while (!round_.empty() && !stopping_) {
+        detail::work& w = round_.pop();
+        lock.unlock();
+        w.run();
+        ++turns;
+        lock.lock();
+    }
+    round_.append(ready_); // after a stop: what has had no turn comes first
+    std::swap(round_, ready_);
+    return turns;
+}
+
+void run_loop::run() {
+    const running scope(*this);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        if (std::exchange(stopping_, false)) {
+            return;
+        }
+        if (!ready_.empty()) {
+            (void)run_round(lock);
+        } else if (nothing_left() && (finishing_ || (giver_ == runner_ && !given_by_others_))) {
+            return;
+        } else {
+            changed_.wait(lock);
+        }
+    }
+}
+
+std::size_t run_loop::run_once() {
+    const running scope(*this);
+    std::unique_lock lock(mutex_);
+    const std::size_t turns = run_round(lock);
+    stopping_ = false;
+    return turns;
+}
+
+void run_loop::finish() noexcept {
+    const std::scoped_lock lock(mutex_);
+    finishing_ = true;
+    changed_.notify_all();
+}
+
+void run_loop::stop() noexcept {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+}
+
+/// Forgets the address first: as soon as the frame is gone, another one may have it.
+void run_loop::destroy(pushed& frame) noexcept {
+    const std::coroutine_handle<> coroutine = frame.coroutine();
+    {
+        const std::scoped_lock lock(mutex_);
+        frames_.erase(coroutine.address());
+    }
+    coroutine.destroy();
+}
+
+void run_loop::begin(spawned& root) noexcept {
+    const std::scoped_lock lock(mutex_);
+    root.older = newest_;
+    (newest_ == nullptr ? oldest_ : newest_->younger) = &root;
+    newest_ = &root;
+}
+
+/// Forgets the task last: run() may then return on its thread, which need not be this one.
+void run_loop::end(spawned& root) noexcept {
+    root.destroy_frame();
+    {
+        const std::scoped_lock lock(mutex_);
+        (root.older == nullptr ? oldest_ : root.older->younger) = root.younger;
+        (root.younger == nullptr ? newest_ : root.younger->older) = root.older;
+        changed_.notify_all();
+    }
+    delete &root;
+}
+
+} // namespace coil

@@ -1,0 +1,14 @@
+// expect: blocking(f) calls f with nothing, or with an inplace_stop_token; bind arguments in a lambda
+
+#include <coil/coil.hpp>
+#include <coil/exec/blocking.hpp>
+
+int twice(int n) { return 2 * n; }
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    co_await coil::blocking([] { return twice(1); });
+#else
+    co_await coil::blocking(twice);
+#endif
+}

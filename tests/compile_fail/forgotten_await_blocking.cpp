@@ -1,0 +1,13 @@
+// expect: did you forget to co_await? Only that calls the function
+
+#include <coil/coil.hpp>
+#include <coil/exec/blocking.hpp>
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    co_await coil::blocking([] {});
+#else
+    coil::blocking([] {});
+    co_return;
+#endif
+}

@@ -1,0 +1,461 @@
+#include "support/run.hpp"
+
+#include <coil/exec/asyncify.hpp>
+#include <coil/exec/blocking_pool.hpp>
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <semaphore>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace coil;
+using namespace std::chrono_literals;
+
+/// Runs what it was given when the test says so.
+class asyncify_queue {
+public:
+    void submit(detail::work& w) {
+        const std::scoped_lock lock(mutex_);
+        if (refuses) {
+            throw std::length_error("full");
+        }
+        queue_.push_back(&w);
+    }
+    template <class F>
+    void execute(F&& f) {
+        detail::execute_as_work(*this, std::forward<F>(f));
+    }
+    std::size_t size() {
+        const std::scoped_lock lock(mutex_);
+        return queue_.size();
+    }
+    void run_one() { take().run(); }
+    void drop_one() { take().drop(); }
+
+    bool refuses = false;
+
+private:
+    detail::work& take() {
+        const std::scoped_lock lock(mutex_);
+        detail::work& w = *queue_.front();
+        queue_.pop_front();
+        return w;
+    }
+
+    std::mutex mutex_;
+    std::deque<detail::work*> queue_;
+};
+
+/// One that knows nothing of coil.
+struct asyncify_std_function_executor {
+    void execute(std::function<void()> f) { kept.push_back(std::move(f)); }
+    std::vector<std::function<void()>> kept;
+};
+
+struct asyncify_inline {
+    template <class F>
+    void execute(F&& f) {
+        std::forward<F>(f)();
+    }
+};
+
+struct asyncify_new_thread {
+    template <class F>
+    void execute(F&& f) {
+        std::thread(std::forward<F>(f)).detach();
+    }
+};
+
+static_assert(executor<asyncify_queue> && executor<asyncify_std_function_executor> &&
+              executor<asyncify_inline> && executor<blocking_pool>);
+
+TEST(Asyncify, RunsHereAfterAllWhoAreReady) {
+    std::vector<std::string> order;
+    const auto home = std::this_thread::get_id();
+    io_context ctx;
+    ctx.co_spawn([](std::vector<std::string>& o, std::thread::id here) -> task<> {
+        o.push_back("before");
+        const int n = co_await asyncify([&] {
+            EXPECT_EQ(std::this_thread::get_id(), here);
+            o.push_back("function");
+            return 1;
+        });
+        EXPECT_EQ(n, 1);
+        EXPECT_EQ(std::this_thread::get_id(), here);
+        o.push_back("after");
+    }(order, home));
+    for (const char* other : {"b", "c"}) {
+        ctx.co_spawn([](std::vector<std::string>& o, const char* name) -> task<> {
+            o.push_back(name);
+            co_await yield();
+            o.push_back(name);
+        }(order, other));
+    }
+    ctx.run();
+    // In a later turn: also after those who had another turn in this one.
+    EXPECT_EQ(order, (std::vector<std::string>{"before", "b", "c", "b", "c", "function", "after"}));
+}
+
+/// The demonstration of an asynchronous file library: two coroutines start, each comes to its first
+/// await; then the loop calls what they have asked for, in the order in which they did.
+TEST(Asyncify, FirstAskedFirstCalled) {
+    std::vector<std::string> said;
+    io_context ctx;
+    const auto step = [&said](const char* name) {
+        return asyncify([&said, name] {
+            said.push_back(name);
+            return true;
+        });
+    };
+    ctx.co_spawn([](auto make, std::vector<std::string>& s) -> task<> {
+        s.push_back("before create");
+        EXPECT_TRUE(co_await make("create"));
+        s.push_back("after create");
+        EXPECT_TRUE(co_await make("exists"));
+        s.push_back("after exists");
+    }(step, said));
+    ctx.co_spawn([](std::vector<std::string>& s) -> task<> {
+        co_await asyncify([&s] { s.push_back("hello"); });
+    }(said));
+    ctx.run();
+    EXPECT_EQ(said, (std::vector<std::string>{"before create", "create", "after create", "hello",
+                                              "exists", "after exists"}));
+}
+
+/// A long computation in pieces lets timers in between.
+TEST(Asyncify, PiecesLetTimersInG7) {
+    coil::run([]() -> task<> {
+        int ticks = 0;
+        bool done = false;
+        join_handle<> ticker = spawn([](int& n, bool& end) -> task<> {
+            while (!end) {
+                co_await sleep_for(200us);
+                ++n;
+            }
+        }(ticks, done));
+        for (int i = 0; i < 20; ++i) {
+            co_await asyncify([] {
+                const auto end = std::chrono::steady_clock::now() + 300us;
+                while (std::chrono::steady_clock::now() < end) {
+                }
+            });
+        }
+        done = true;
+        EXPECT_GE(ticks, 5);
+        co_await ticker;
+    }());
+}
+
+struct asyncify_immovable {
+    explicit asyncify_immovable(int n) : value(n) {}
+    asyncify_immovable(asyncify_immovable&&) = delete;
+    int value;
+};
+
+int asyncify_plain_function() { return 3; }
+
+TEST(Asyncify, AnyCallableAndAnyResult) {
+    coil::run([]() -> task<> {
+        EXPECT_EQ(co_await asyncify(asyncify_plain_function), 3);
+        EXPECT_EQ(
+            *co_await asyncify([n = std::make_unique<int>(4)]() mutable { return std::move(n); }),
+            4);
+        int there = 5;
+        int& same = co_await asyncify([&]() -> int& { return there; });
+        EXPECT_EQ(&same, &there);
+        const asyncify_immovable built = co_await asyncify([] { return asyncify_immovable(6); });
+        EXPECT_EQ(built.value, 6);
+        co_await asyncify([] {});
+        const inplace_stop_token mine = co_await this_task::stop_token();
+        EXPECT_EQ(co_await asyncify([](inplace_stop_token given) { return given; }), mine);
+        try {
+            co_await asyncify([] { throw 7; });
+            ADD_FAILURE();
+        } catch (int n) {
+            EXPECT_EQ(n, 7);
+        }
+    }());
+}
+
+TEST(Asyncify, AStopBeforeItsTurnG3) {
+    inplace_stop_source stop;
+    bool cancelled = false;
+    io_context ctx;
+    ctx.co_spawn(
+        [](bool& c) -> task<> {
+            try {
+                co_await asyncify([] { ADD_FAILURE(); });
+            } catch (const std::system_error& e) {
+                c = e.code() == std::errc::operation_canceled;
+            }
+        }(cancelled),
+        stop.get_token());
+    ctx.co_spawn([](inplace_stop_source& s) -> task<> {
+        s.request_stop();
+        co_return;
+    }(stop));
+    ctx.run();
+    EXPECT_TRUE(cancelled);
+}
+
+TEST(Asyncify, DestroyedBeforeItsTurnG5) {
+    int destroyed = 0;
+    io_context ctx;
+    const auto waits = [](int& d) -> task<> {
+        const coil_test::on_destruction local(d);
+        co_await asyncify([] { ADD_FAILURE(); });
+    };
+    ctx.co_spawn(waits(destroyed));
+    ctx.post([&] { ctx.stop(); });
+    ctx.run();
+    EXPECT_EQ(destroyed, 1);
+
+    ctx.post([&] { // by hand: in the inbox, and in the ready queue
+        const auto by_hand = [](int& d) -> coil_test::manual {
+            const coil_test::on_destruction local(d);
+            co_await asyncify([] { ADD_FAILURE(); });
+        };
+        auto first = by_hand(destroyed);
+        auto second = by_hand(destroyed);
+        first.start();
+        second.start();
+        first.destroy();
+        second.destroy();
+    });
+    ctx.run();
+    EXPECT_EQ(destroyed, 3);
+}
+
+TEST(AsyncifyOn, RunsThereAndComesBackG1) {
+    blocking_pool pool(1);
+    coil::run([](blocking_pool& p) -> task<> {
+        const auto home = std::this_thread::get_id();
+        const auto there = co_await asyncify([] { return std::this_thread::get_id(); }, p);
+        EXPECT_NE(there, home);
+        EXPECT_EQ(std::this_thread::get_id(), home);
+        asyncify_new_thread threads;
+        EXPECT_NE(co_await asyncify([] { return std::this_thread::get_id(); }, threads), home);
+        EXPECT_EQ(std::this_thread::get_id(), home);
+        // A temporary executor is kept.
+        EXPECT_EQ(co_await asyncify([] { return std::this_thread::get_id(); }, asyncify_inline()),
+                  home);
+    }(pool));
+}
+
+TEST(AsyncifyOn, AnyCallableAndAnyResultG12) {
+    blocking_pool pool(2);
+    coil::run([](blocking_pool& p) -> task<> {
+        EXPECT_EQ(co_await asyncify(asyncify_plain_function, p), 3);
+        EXPECT_EQ(*co_await asyncify(
+                      [n = std::make_unique<int>(4)]() mutable { return std::move(n); }, p),
+                  4);
+        int there = 5;
+        int& same = co_await asyncify([&]() -> int& { return there; }, p);
+        EXPECT_EQ(&same, &there);
+        co_await asyncify([] {}, p);
+        try {
+            co_await asyncify([] { throw std::string("there"); }, p);
+            ADD_FAILURE();
+        } catch (const std::string& s) {
+            EXPECT_EQ(s, "there");
+        }
+    }(pool));
+}
+
+TEST(AsyncifyOn, DroppedByTheExecutor) {
+    asyncify_queue queue;
+    io_context ctx;
+    int cancelled = 0;
+    const auto waits = [](auto& ex, int& c) -> task<> {
+        try {
+            co_await asyncify([] { ADD_FAILURE(); }, ex);
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(e.code(), std::errc::operation_canceled);
+            EXPECT_EQ(std::string(e.what()).find("coil: asyncify: what should have run"), 0U);
+            ++c;
+        }
+    };
+    ctx.co_spawn(waits(queue, cancelled));
+    ctx.post([&] { queue.drop_one(); });
+    ctx.run();
+    EXPECT_EQ(cancelled, 1);
+
+    asyncify_std_function_executor other;
+    ctx.co_spawn(waits(other, cancelled));
+    ctx.post([&] { other.kept.clear(); });
+    ctx.run();
+    EXPECT_EQ(cancelled, 2);
+}
+
+TEST(AsyncifyOn, AnExecutorThatRefuses) {
+    asyncify_queue queue;
+    queue.refuses = true;
+    coil::run([](asyncify_queue& q) -> task<> {
+        try {
+            co_await asyncify([] { ADD_FAILURE(); }, q);
+            ADD_FAILURE();
+        } catch (const std::length_error& e) {
+            EXPECT_STREQ(e.what(), "full");
+        }
+    }(queue));
+}
+
+TEST(AsyncifyOn, AStopTakesBackWhatIsQueuedG3) {
+    asyncify_queue queue;
+    inplace_stop_source stop;
+    io_context ctx;
+    bool cancelled = false;
+    ctx.co_spawn(
+        [](asyncify_queue& q, bool& c) -> task<> {
+            try {
+                co_await asyncify([] { ADD_FAILURE(); }, q);
+            } catch (const std::system_error& e) {
+                c = e.code() == std::errc::operation_canceled;
+            }
+        }(queue, cancelled),
+        stop.get_token());
+    ctx.post([&] { stop.request_stop(); });
+    ctx.run(); // at once, whatever the executor does
+    EXPECT_TRUE(cancelled);
+    ASSERT_EQ(queue.size(), 1U);
+    queue.run_one();
+}
+
+TEST(AsyncifyOn, AShutdownTakesBackWhatIsQueuedG5) {
+    asyncify_queue queue;
+    int destroyed = 0;
+    {
+        io_context ctx;
+        for (int i = 0; i < 2; ++i) {
+            ctx.co_spawn([](asyncify_queue& q, int& d) -> task<> {
+                const coil_test::on_destruction local(d);
+                co_await asyncify([] { ADD_FAILURE(); }, q);
+            }(queue, destroyed));
+        }
+        ctx.post([&] { ctx.stop(); });
+        ctx.run();
+        EXPECT_EQ(destroyed, 2);
+    }
+    queue.run_one();
+    queue.drop_one();
+}
+
+TEST(AsyncifyOn, AShutdownWaitsForWhatHasBegunG5) {
+    asyncify_new_thread threads;
+    std::binary_semaphore entered(0);
+    std::atomic<bool> ended = false;
+    int destroyed = 0;
+    io_context ctx;
+    ctx.co_spawn([](asyncify_new_thread& ex, std::binary_semaphore& in, std::atomic<bool>& end,
+                    int& d) -> task<> {
+        const coil_test::on_destruction local(d);
+        co_await asyncify(
+            [&] {
+                in.release();
+                std::this_thread::sleep_for(5ms);
+                EXPECT_EQ(d, 0);
+                end = true;
+            },
+            ex);
+        ADD_FAILURE();
+    }(threads, entered, ended, destroyed));
+    std::thread stopper([&] {
+        entered.acquire();
+        ctx.stop();
+    });
+    ctx.run();
+    stopper.join();
+    EXPECT_TRUE(ended);
+    EXPECT_EQ(destroyed, 1);
+}
+
+/// An executor that runs it at once is no reason for the stack to grow.
+TEST(AsyncifyOn, ManyThatAreBackAtOnceG10) {
+    const int count = coil_test::rounds(100'000, 10'000'000);
+    const auto counts = [](int n, int& c) -> coil_test::manual {
+        asyncify_inline at_once;
+        for (int i = 0; i < n; ++i) {
+            co_await asyncify([&] { ++c; }, at_once);
+        }
+    };
+    int calls = 0;
+    auto nowhere = counts(count, calls);
+    nowhere.start();
+    EXPECT_TRUE(nowhere.done());
+    EXPECT_EQ(calls, count);
+    io_context ctx;
+    auto in_context = counts(count, calls);
+    ctx.post([&] { in_context.start(); });
+    ctx.run();
+    EXPECT_TRUE(in_context.done());
+    EXPECT_EQ(calls, 2 * count);
+}
+
+/// Executor threads, stops and shutdowns.
+TEST(AsyncifyOn, StopsThatRaceG1G3) {
+    const int count = coil_test::rounds(coil_test::sanitized ? 200 : 1000, 20'000);
+    asyncify_queue queue;
+    std::atomic<bool> over = false;
+    std::atomic<int> called = 0;
+    std::thread thread([&] {
+        while (!over || queue.size() > 0) {
+            if (queue.size() > 0) {
+                queue.run_one();
+            }
+        }
+    });
+    int given = 0;
+    int stopped = 0;
+    for (int round = 0; round < 4; ++round) {
+        inplace_stop_source stop;
+        std::atomic<bool> some = false;
+        io_context ctx;
+        for (int i = 0; i < count; ++i) {
+            ctx.co_spawn(
+                [](asyncify_queue& q, std::atomic<int>& c, int& g, int& s,
+                   std::atomic<bool>& begun) -> task<> {
+                    try {
+                        co_await asyncify(
+                            [&] {
+                                ++c;
+                                begun = true;
+                            },
+                            q);
+                        ++g;
+                    } catch (const std::system_error&) {
+                        ++s;
+                    }
+                }(queue, called, given, stopped, some),
+                stop.get_token());
+        }
+        std::thread stopper([&] {
+            while (!some) {
+                std::this_thread::yield();
+            }
+            if (round % 2 == 0) {
+                stop.request_stop();
+            } else {
+                ctx.stop();
+            }
+        });
+        ctx.run();
+        stopper.join();
+    }
+    over = true;
+    thread.join();
+    EXPECT_GE(called, given);
+    EXPECT_LE(given + stopped, 4 * count);
+    EXPECT_GE(given + stopped, 2 * count);
+}
+
+} // namespace

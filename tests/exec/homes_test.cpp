@@ -1,0 +1,95 @@
+// Functions that are called elsewhere, by coroutines of every home.
+
+#include "support/run.hpp"
+
+#include <coil/exec/async_task.hpp>
+#include <coil/exec/asyncify.hpp>
+#include <coil/exec/blocking.hpp>
+#include <coil/exec/looper_executor.hpp>
+#include <coil/exec/on.hpp>
+#include <coil/exec/run_loop.hpp>
+#include <coil/exec/schedule.hpp>
+
+#include <thread>
+
+namespace {
+
+using namespace coil;
+
+std::thread::id homes_me() { return std::this_thread::get_id(); }
+task<std::thread::id> homes_where() { co_return homes_me(); }
+
+TEST(Homes, ATaskOfARunLoopComesBackToItG1) {
+    looper_executor other;
+    run_loop loop;
+    loop.spawn([](looper_executor& ex) -> task<> {
+        const auto home = homes_me();
+        EXPECT_NE(co_await on(ex, homes_where()), home);
+        EXPECT_EQ(homes_me(), home);
+        EXPECT_NE(co_await asyncify(homes_me, ex), home);
+        EXPECT_EQ(homes_me(), home);
+        EXPECT_EQ(co_await asyncify(homes_me), home);
+        EXPECT_EQ(homes_me(), home);
+    }(other));
+    loop.run();
+}
+
+TEST(Homes, ATaskThatMovedComesBackToWhereItIsG1) {
+    looper_executor other;
+    coil::run([](looper_executor& ex) -> task<> {
+        co_await resume_on(ex);
+        const auto there = homes_me();
+        EXPECT_NE(co_await blocking(homes_me), there);
+        EXPECT_EQ(homes_me(), there);
+        EXPECT_EQ(co_await asyncify(homes_me), there);
+        EXPECT_EQ(homes_me(), there);
+        EXPECT_NE(co_await asyncify(homes_me, default_blocking_pool()), there);
+        EXPECT_EQ(homes_me(), there);
+    }(other));
+}
+
+TEST(Homes, ATaskOfAContextVisitsARunLoop) {
+    run_loop loop;
+    std::thread runner([&] { loop.run(); });
+    coil::run([](run_loop& l, std::thread::id there) -> task<> {
+        io_context& home = this_context();
+        co_await schedule(l);
+        EXPECT_EQ(homes_me(), there);
+        EXPECT_NE(co_await blocking(homes_me), there);
+        EXPECT_EQ(homes_me(), there);
+        co_await resume_on(home);
+        EXPECT_EQ(&this_context(), &home);
+    }(loop, runner.get_id()));
+    loop.finish();
+    runner.join();
+}
+
+async_task<int, looper_executor> homes_of_a_looper(executor_arg_t, looper_executor& ex) {
+    const auto home = homes_me();
+    EXPECT_NE(co_await blocking(homes_me), home);
+    EXPECT_EQ(homes_me(), home);
+    EXPECT_EQ(co_await asyncify(homes_me, ex), home);
+    EXPECT_EQ(homes_me(), home);
+    co_return 3;
+}
+
+TEST(Homes, AnAsyncTaskComesBackToItsExecutorG1) {
+    looper_executor ex;
+    EXPECT_EQ(homes_of_a_looper(executor_arg, ex).get(), 3);
+}
+
+TEST(Homes, ARunLoopInsideOfAContextG1) {
+    looper_executor other;
+    coil::run([](looper_executor& ex) -> task<> {
+        run_loop loop;
+        loop.spawn([](looper_executor& there) -> task<> {
+            const auto home = homes_me();
+            EXPECT_NE(co_await asyncify(homes_me, there), home);
+            EXPECT_EQ(homes_me(), home);
+        }(ex));
+        loop.run();
+        co_await blocking([] {});
+    }(other));
+}
+
+} // namespace
