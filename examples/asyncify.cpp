@@ -9,8 +9,6 @@
 // ticked meanwhile, and how late a tick was at worst.
 
 #include <coil/coil.hpp>
-#include <coil/exec/asyncify.hpp>
-#include <coil/exec/blocking.hpp>
 
 #include <algorithm>
 #include <charconv>

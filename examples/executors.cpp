@@ -7,10 +7,6 @@
 // their own.
 
 #include <coil/coil.hpp>
-#include <coil/exec/async_executor.hpp>
-#include <coil/exec/async_task.hpp>
-#include <coil/exec/looper_executor.hpp>
-#include <coil/exec/new_thread_executor.hpp>
 
 #include <chrono>
 #include <cstdio>

@@ -8,8 +8,6 @@
 // another thread, and has no turn until it is back.
 
 #include <coil/coil.hpp>
-#include <coil/exec/blocking.hpp>
-#include <coil/exec/run_loop.hpp>
 
 #include <charconv>
 #include <coroutine>

@@ -1,8 +1,6 @@
 // expect: the parameter after executor_arg_t is the async_task's Executor&
 
 #include <coil/coil.hpp>
-#include <coil/exec/async_task.hpp>
-#include <coil/exec/looper_executor.hpp>
 
 #if defined(COIL_EXPECT_OK)
 using executor = coil::looper_executor;

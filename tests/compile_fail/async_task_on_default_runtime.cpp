@@ -1,7 +1,6 @@
 // expect: a runtime runs while somebody calls run()
 
 #include <coil/coil.hpp>
-#include <coil/exec/async_task.hpp>
 
 #if defined(COIL_EXPECT_OK)
 coil::async_task<int, coil::runtime> work(coil::executor_arg_t, coil::runtime&) { co_return 1; }

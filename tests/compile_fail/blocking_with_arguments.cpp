@@ -1,7 +1,6 @@
 // expect: blocking(f) calls f with nothing, or with an inplace_stop_token; bind arguments in a lambda
 
 #include <coil/coil.hpp>
-#include <coil/exec/blocking.hpp>
 
 int twice(int n) { return 2 * n; }
 

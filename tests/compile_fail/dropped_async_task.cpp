@@ -1,7 +1,6 @@
 // expect: dropping an async_task detaches it
 
 #include <coil/coil.hpp>
-#include <coil/exec/async_task.hpp>
 
 coil::async_task<int> work();
 

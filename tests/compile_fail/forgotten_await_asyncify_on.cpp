@@ -1,8 +1,6 @@
 // expect: did you forget to co_await? Only that calls the function
 
 #include <coil/coil.hpp>
-#include <coil/exec/asyncify.hpp>
-#include <coil/exec/blocking_pool.hpp>
 
 coil::task<> caller(coil::blocking_pool& pool) {
 #if defined(COIL_EXPECT_OK)

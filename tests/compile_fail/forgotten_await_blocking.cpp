@@ -1,7 +1,6 @@
 // expect: did you forget to co_await? Only that calls the function
 
 #include <coil/coil.hpp>
-#include <coil/exec/blocking.hpp>
 
 coil::task<> caller() {
 #if defined(COIL_EXPECT_OK)

@@ -1,8 +1,6 @@
 // expect: did you forget to co_await?
 
 #include <coil/coil.hpp>
-#include <coil/exec/looper_executor.hpp>
-#include <coil/exec/on.hpp>
 
 coil::task<> work();
 

@@ -1,8 +1,6 @@
 // expect: did you forget to co_await?
 
 #include <coil/coil.hpp>
-#include <coil/exec/looper_executor.hpp>
-#include <coil/exec/schedule.hpp>
 
 coil::task<> caller(coil::looper_executor& ex) {
 #if defined(COIL_EXPECT_OK)

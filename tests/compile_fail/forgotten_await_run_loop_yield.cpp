@@ -1,7 +1,6 @@
 // expect: did you forget to co_await?
 
 #include <coil/coil.hpp>
-#include <coil/exec/run_loop.hpp>
 
 coil::task<> caller(coil::run_loop& loop) {
 #if defined(COIL_EXPECT_OK)

@@ -1,7 +1,6 @@
 // expect: blocking(...) is awaited once: write co_await std::move(x), or await it directly
 
 #include <coil/coil.hpp>
-#include <coil/exec/blocking.hpp>
 
 coil::task<> caller() {
     auto call = coil::blocking([] {});

@@ -1,7 +1,6 @@
 // expect: then(f): f takes the task's result
 
 #include <coil/coil.hpp>
-#include <coil/exec/async_task.hpp>
 
 struct other {};
 
