@@ -19,7 +19,7 @@
 
 namespace {
 
-constexpr const char* ways = "coil|mutex|coil_stream|mutex_stream|coil_turns|mutex_turns";
+constexpr const char* names = "coil|mutex|coil_stream|mutex_stream|coil_turns|mutex_turns";
 
 using mutex_pool = exec_bench::mutex_pool<std::function<void()>>;
 
@@ -98,8 +98,8 @@ int turns(long count) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const exec_bench::options o = exec_bench::parse(argc, argv, ways);
-    exec_bench::pin(o.cpus[0], o.cpus[1]);
+    const ways::options o = ways::parse(argc, argv, names);
+    pin_this_thread(o.cpus[0], o.cpus[1]);
     if (o.way == "coil") {
         return undisturbed<coil::thread_pool>(o.count);
     }
@@ -118,5 +118,5 @@ int main(int argc, char** argv) {
     if (o.way == "mutex_turns") {
         return turns<mutex_pool>(o.count);
     }
-    exec_bench::unknown_way(ways);
+    ways::unknown(names);
 }

@@ -22,7 +22,7 @@
 
 namespace {
 
-constexpr const char* ways = "coil|oldest|youngest";
+constexpr const char* names = "coil|oldest|youngest";
 constexpr unsigned threads = 2;
 
 using coil::detail::work;
@@ -178,8 +178,8 @@ int measure(long n) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const exec_bench::options o = exec_bench::parse(argc, argv, ways);
-    exec_bench::pin(o.cpus[0], o.cpus[1]);
+    const ways::options o = ways::parse(argc, argv, names);
+    pin_this_thread(o.cpus[0], o.cpus[1]);
     if (o.way == "coil") {
         return measure<coil::thread_pool>(o.count);
     }
@@ -189,5 +189,5 @@ int main(int argc, char** argv) {
     if (o.way == "youngest") {
         return measure<work_pool<exec_bench::order::youngest_first>>(o.count);
     }
-    exec_bench::unknown_way(ways);
+    ways::unknown(names);
 }

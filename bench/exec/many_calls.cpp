@@ -3,8 +3,9 @@
 // One JSON object: how long all of it took, the context's longest turn, and how late the latest
 // tick was.
 
+#include "../lib/usage.hpp"
+
 #include <coil/coil.hpp>
-#include <coil/exec/blocking.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -68,9 +69,9 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "%ld of %ld calls were made\n", s.calls, count);
         return 1;
     }
-    std::printf("{\"calls\": %ld, \"threads\": %zu, \"ms\": %.1f, \"longest_turn_ms\": %.3f, "
-                "\"latest_tick_ms\": %.3f}\n",
-                s.calls, pool.metrics().threads_made, took,
+    std::printf("{\"calls\": %ld, \"threads\": %zu, \"ms\": %.1f, \"cpu_ms\": %.1f, "
+                "\"longest_turn_ms\": %.3f, \"latest_tick_ms\": %.3f}\n",
+                s.calls, pool.metrics().threads_made, took, usage::cpu_seconds() * 1e3,
                 milliseconds(ctx.metrics().longest_turn), milliseconds(s.latest));
     return 0;
 }

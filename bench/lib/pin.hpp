@@ -1,16 +1,21 @@
 // Where a thread runs.
 #pragma once
 
+#include <concepts>
 #include <cstdio>
 #include <cstdlib>
 
 #include <sched.h>
 
-inline void pin_this_thread(int cpu) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(cpu), &one);
-    if (sched_setaffinity(0, sizeof one, &one) != 0) {
+// And those that it starts from now on.
+template <std::same_as<int>... Cpus>
+void pin_this_thread(Cpus... cpus) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int cpu : {cpus...}) {
+        CPU_SET(static_cast<unsigned>(cpu), &set);
+    }
+    if (sched_setaffinity(0, sizeof set, &set) != 0) {
         std::perror("sched_setaffinity");
         std::exit(1);
     }

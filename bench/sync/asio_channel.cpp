@@ -30,7 +30,7 @@ asio::awaitable<void> receives(channel& in, long count, std::uint64_t& sum) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const sync_bench::options o = sync_bench::parse(argc, argv, "one");
+    const ways::options o = ways::parse(argc, argv, "one");
     pin_this_thread(o.cpus[0]);
     asio::io_context context{1};
     channel ch{context, 64};

@@ -18,7 +18,7 @@
 
 namespace {
 
-constexpr const char* ways = "one|across|ring";
+constexpr const char* names = "one|across|ring";
 constexpr std::size_t room = 64;
 
 coil::task<> sends(coil::channel<long>& out, long count) {
@@ -99,7 +99,7 @@ private:
 };
 
 template <class Produce, class Consume>
-int on_two_threads(const sync_bench::options& o, Produce produce, Consume consume) {
+int on_two_threads(const ways::options& o, Produce produce, Consume consume) {
     std::latch ready(3);
     std::uint64_t sum = 0;
     std::thread consumer([&] {
@@ -122,7 +122,7 @@ int on_two_threads(const sync_bench::options& o, Produce produce, Consume consum
 } // namespace
 
 int main(int argc, char** argv) {
-    const sync_bench::options o = sync_bench::parse(argc, argv, ways);
+    const ways::options o = ways::parse(argc, argv, names);
     if (o.way == "one") {
         pin_this_thread(o.cpus[0]);
         coil::channel<long> ch(room);
@@ -161,5 +161,5 @@ int main(int argc, char** argv) {
                 }
             });
     }
-    sync_bench::unknown_way(ways);
+    ways::unknown(names);
 }

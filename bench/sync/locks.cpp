@@ -16,7 +16,7 @@
 
 namespace {
 
-constexpr const char* ways = "free|std_free|contended|std_contended";
+constexpr const char* names = "free|std_free|contended|std_contended";
 
 coil::task<> locks_alone(coil::mutex& m, long count, long& sum) {
     for (long i = 0; i < count; ++i) {
@@ -49,7 +49,7 @@ int check(long sum, long count) {
     return 0;
 }
 
-int contended(const sync_bench::options& o) {
+int contended(const ways::options& o) {
     coil::mutex m;
     long sum = 0;
     std::vector<long> shares(4);
@@ -75,7 +75,7 @@ int contended(const sync_bench::options& o) {
     return check(sum, o.count) + watch.report(o.count, shares);
 }
 
-int std_contended(const sync_bench::options& o) {
+int std_contended(const ways::options& o) {
     std::mutex m;
     long sum = 0;
     std::vector<long> shares(2);
@@ -104,7 +104,7 @@ int std_contended(const sync_bench::options& o) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const sync_bench::options o = sync_bench::parse(argc, argv, ways);
+    const ways::options o = ways::parse(argc, argv, names);
     long sum = 0;
     if (o.way == "free") {
         pin_this_thread(o.cpus[0]);
@@ -133,5 +133,5 @@ int main(int argc, char** argv) {
     if (o.way == "std_contended") {
         return std_contended(o);
     }
-    sync_bench::unknown_way(ways);
+    ways::unknown(names);
 }

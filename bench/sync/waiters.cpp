@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr const char* ways = "wake|spawn";
+constexpr const char* names = "wake|spawn";
 
 coil::task<> waits(coil::event& e, long& ended) {
     co_await e.wait();
@@ -61,7 +61,7 @@ coil::task<int> spawn(long count) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const sync_bench::options o = sync_bench::parse(argc, argv, ways);
+    const ways::options o = ways::parse(argc, argv, names);
     pin_this_thread(o.cpus[0]);
     if (o.way == "wake") {
         return coil::run(wake(o.count));
@@ -69,5 +69,5 @@ int main(int argc, char** argv) {
     if (o.way == "spawn") {
         return coil::run(spawn(o.count));
     }
-    sync_bench::unknown_way(ways);
+    ways::unknown(names);
 }

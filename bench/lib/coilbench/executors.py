@@ -3,25 +3,30 @@
 import json
 
 from . import process
+from .ways import Way
 
 
-class Way:
-    """One program in one of its ways."""
+class ManyCalls:
+    """10 000 calls at once that block, on 64 threads, beside a ticker."""
 
-    def __init__(self, build, cpus, key, title, program, way, count):
-        path = build / "bench" / "exec" / program
-        self.key, self.title = key, title
-        self.command = [path, way, count, *cpus]
+    key, title = "many", "10,000 blocking calls on 64 threads"
+
+    def __init__(self, build):
+        path = build / "bench" / "exec" / "many_calls"
+        self.command = [path, 10_000, 64, 1000]
         self.missing = None if path.exists() else "not built"
 
     def measure(self):
-        return json.loads(process.run(self.command, timeout=120))
+        result = json.loads(process.run(self.command, timeout=120))
+        each = result["ms"] * 1e6 / result["calls"]
+        return {**result, "ns": each, "cpu_ns": result["cpu_ms"] * 1e6 / result["calls"]}
 
 
 def ways(build, cpus, quick):
     fib = 22 if quick else 27
     count = 100_000 if quick else 1_000_000
-    return [Way(build, cpus, *way) for way in
+    trips = 300 if quick else 3000
+    return [ManyCalls(build)] + [Way(build, "exec", cpus, *way) for way in
             (("fib", f"fib({fib}), coil::thread_pool", "fib", "coil", fib),
              ("fib_youngest", f"fib({fib}), mutex + deque, youngest first", "fib", "youngest", fib),
              ("fib_oldest", f"fib({fib}), mutex + deque, oldest first", "fib", "oldest", fib),
@@ -30,4 +35,7 @@ def ways(build, cpus, quick):
              ("stream", "execute and run, coil::thread_pool", "execute", "coil_stream", count),
              ("mutex_stream", "execute and run, mutex + deque", "execute", "mutex_stream", count),
              ("turns", "execute, wait until it ran, coil::thread_pool", "execute", "coil_turns", count // 10),
-             ("mutex_turns", "execute, wait until it ran, mutex + deque", "execute", "mutex_turns", count // 10))]
+             ("mutex_turns", "execute, wait until it ran, mutex + deque", "execute", "mutex_turns", count // 10),
+             ("eventfd", "a call there and back, eventfds", "blocking", "eventfd", trips),
+             ("blocking", "blocking(f)", "blocking", "blocking", trips),
+             ("parked", "blocking(f), context parks", "blocking", "parked", trips))]

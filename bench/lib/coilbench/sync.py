@@ -1,26 +1,11 @@
 """Programs about mutexes, channels and events."""
 
-import json
-
-from . import process
-
-
-class Way:
-    """One program in one of its ways."""
-
-    def __init__(self, build, cpus, key, title, program, way, count):
-        path = build / "bench" / "sync" / program
-        self.key, self.title = key, title
-        self.command = [path, way, count, *cpus]
-        self.missing = None if path.exists() else "not built"
-
-    def measure(self):
-        return json.loads(process.run(self.command, timeout=120))
+from .ways import Way
 
 
 def ways(build, cpus, count):
     """`count` is what a few hundred milliseconds are enough for with the cheapest."""
-    return [Way(build, cpus, *way) for way in
+    return [Way(build, "sync", cpus, *way) for way in
             (("free", "coil::mutex, free", "locks", "free", count),
              ("std_free", "std::mutex, free", "locks", "std_free", count),
              ("contended", "coil::mutex, 4 coroutines on 2 contexts", "locks", "contended", count // 10),
