@@ -93,8 +93,8 @@ private:
 /// Cancellation: wait() of a task that is asked to stop throws std::system_error with
 /// std::errc::operation_canceled, with the mutex locked. A notification that a coroutine had been
 /// given which is destroyed passes to the next; so does that of a when_any's loser, unless it
-/// stands in a combination inside of the one that it loses in. A coroutine that is destroyed while it waits does
-/// not hold the mutex; its mutex::guard, if it has one, knows.
+/// stands in a combination inside of the one that it loses in. A coroutine that is destroyed while
+/// it waits does not hold the mutex; its mutex::guard, if it has one, knows.
 class condition_variable {
 public:
     constexpr condition_variable() noexcept = default;
