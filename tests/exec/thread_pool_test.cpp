@@ -499,13 +499,17 @@ TEST(ThreadPool, G8_IdleThreadsSleepAndUseNoProcessor) {
     for (const pid_t thread : threads_of(pool)) {
         coil_test::wait_until_asleep(thread);
     }
-    const auto before = coil_test::cpu_time();
-    std::this_thread::sleep_for(100ms);
-    const auto used = coil_test::cpu_time() - before;
     if (coil_test::sanitized) {
         GTEST_SKIP() << "a sanitizer has threads of its own";
     }
-    EXPECT_LT(used, 2ms) << used.count() << " ns";
+    std::chrono::nanoseconds least =
+        1h; // of some: an interrupt counts as the thread's that it hits
+    for (int i = 0; i < 3; ++i) {
+        const auto before = coil_test::cpu_time();
+        std::this_thread::sleep_for(50ms);
+        least = std::min<std::chrono::nanoseconds>(least, coil_test::cpu_time() - before);
+    }
+    EXPECT_LT(least, 1ms) << least.count() << " ns";
 }
 
 /// submit() is over for the pool when the work is there: whoever is told by the work may destroy
