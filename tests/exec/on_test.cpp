@@ -3,6 +3,7 @@
 #include "exec/support.hpp"
 
 #include <array>
+#include <functional>
 #include <stdexcept>
 #include <stop_token>
 #include <vector>
@@ -405,6 +406,46 @@ TEST(On, G1_AHomeThatIsGone) {
     there.run_all(); // it goes on here: nowhere else is left
     EXPECT_TRUE(handle.done());
     EXPECT_EQ(handle.get(), 1);
+}
+
+TEST(On, G12_WhatAForeignExecutorThrows) {
+    struct full {
+        void execute(const std::function<void()>&) { throw std::length_error("full"); }
+    } ex;
+    // It has the function, and will call it.
+    struct grumbling {
+        foreign_executor inner;
+        void execute(std::function<void()>&& f) {
+            inner.execute(std::move(f));
+            throw std::length_error("nearly full");
+        }
+    } other;
+    auto work = []() -> task<int> { co_return 1; };
+    auto main = [&]() -> task<int> {
+        int caught = 0;
+        try {
+            co_await on(ex, work());
+        } catch (const std::length_error&) {
+            ++caught;
+        }
+        try {
+            co_await schedule(ex);
+        } catch (const std::length_error&) {
+            ++caught;
+        }
+        co_return caught + co_await on(other, work());
+    };
+    io_context context;
+    auto handle = context.spawn(main());
+    auto runs = [&]() -> task<> {
+        co_await yield();
+        other.inner.run_all();
+    };
+    context.co_spawn(runs());
+    context.run();
+    EXPECT_EQ(handle.get(), 3);
+    auto belongs = [](executor_arg_t, full&) -> async_task<int, full> { co_return 1; };
+    EXPECT_THROW(belongs(executor_arg, ex).get(), std::length_error);
 }
 
 TEST(On, G9_ManyAtOnce) {

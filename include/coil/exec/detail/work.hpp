@@ -118,6 +118,13 @@ public:
         }
     }
 
+    /// True when this is the only copy that is left and the work is still in it: then it is no
+    /// more.
+    [[nodiscard]] bool take_back() const noexcept {
+        return shared_->owners.load(std::memory_order_acquire) == 1 &&
+               std::exchange(shared_->what, nullptr) != nullptr;
+    }
+
 private:
     struct shared : frame_allocated {
         explicit shared(work& w) noexcept : what(&w) {}
@@ -128,17 +135,21 @@ private:
     shared* shared_;
 };
 
-/// Has `executor` run `w`. When one of ours throws, the work was not taken; when another does, it
-/// has destroyed the function that it was given, and so the work was dropped.
+/// Has `executor` run `w`. When it throws, the work was not taken: another than ours has destroyed
+/// the function that it was given. One that has kept or called it all the same has taken it, and
+/// what it throws concerns only those who call its execute().
 template <class E>
 void submit_to(E& executor, work& w) {
     if constexpr (work_executor<E>) {
         executor.submit(w);
     } else {
-        work_call call(w);
+        const work_call call(w);
         try {
-            executor.execute(std::move(call));
-        } catch (...) { // NOLINT(bugprone-empty-catch): whoever waits for the work learns of it
+            executor.execute(work_call(call));
+        } catch (...) {
+            if (call.take_back()) {
+                throw;
+            }
         }
     }
 }
