@@ -199,14 +199,19 @@ void event_loop::abandon_roots() noexcept {
     }
 }
 
+bool event_loop::has_root(const promise_base& root) const noexcept {
+    const promise_base* one = roots_.first();
+    while (one != nullptr && one != &root) {
+        one = one->next_root;
+    }
+    return one != nullptr;
+}
+
 void event_loop::abandon_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
-    for (const promise_base* one = roots_.first(); one != nullptr; one = one->next_root) {
-        if (one == &root) {
-            root_list::remove(root);
-            withdraw(root, coroutine); // if it has not begun
-            root.observer().abandoned(root);
-            return;
-        }
+    if (has_root(root)) {
+        root_list::remove(root);
+        withdraw(root, coroutine); // if it has not begun
+        root.observer().abandoned(root);
     }
 }
 

@@ -2,6 +2,9 @@
 
 #include "exec/support.hpp"
 
+#include <coil/compose/shield.hpp>
+#include <coil/core/async_generator.hpp>
+
 #include <array>
 #include <stdexcept>
 #include <string>
@@ -316,6 +319,41 @@ class async_default_context : public ::testing::Environment {
 };
 [[maybe_unused]] const auto* const async_environment =
     ::testing::AddGlobalTestEnvironment(new async_default_context);
+
+/// What has taken it to a context, the context forgets, whoever was in between.
+TEST(AsyncTask, G1_LeavesTheContextWhereItWas) {
+    auto hops = [](io_context& to) -> task<int> {
+        co_await resume_on(to);
+        co_return 1;
+    };
+    auto yields = [](io_context& to) -> async_generator<int> {
+        co_await resume_on(to);
+        co_yield 1;
+    };
+    auto work = [&](executor_arg_t, by_hand&, io_context& to, bool shielded) -> async_by_hand<int> {
+        if (shielded) {
+            co_return co_await shield(hops(to));
+        }
+        auto numbers = yields(to);
+        co_return (co_await numbers.next()).value();
+    };
+    for (const bool shielded : {true, false}) {
+        by_hand ex;
+        io_context context;
+        auto t = work(executor_arg, ex, context, shielded);
+        std::thread([&] { ex.run_all(); }).join();
+        auto looks = [&]() -> task<> {
+            while (ex.size() == 0) {
+                co_await yield();
+            }
+            EXPECT_EQ(context.load(), 1U) << "this one";
+        };
+        context.co_spawn(looks());
+        context.run();
+        EXPECT_EQ(ex.run_all(), 1);
+        EXPECT_EQ(t.get(), 1);
+    }
+}
 
 TEST(AsyncTask, AContextAsExecutorHasItsOperations) {
     auto work = []() -> async_task<int, io_context> {

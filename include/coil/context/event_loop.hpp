@@ -142,6 +142,8 @@ public:
 
     /// Blocks until something has come by the inbox, and delivers it. No coroutine runs.
     void wait_for_mail() noexcept;
+    /// Owner thread: whether it is one of this loop's. Looks at the newest first.
+    [[nodiscard]] bool has_root(const promise_base& root) const noexcept;
     /// In a shutdown: destroys all roots.
     void abandon_roots() noexcept;
     /// Destroys a root if it is one of this loop's.

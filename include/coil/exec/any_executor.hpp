@@ -145,6 +145,7 @@ inline executor_ref ref_to(const any_executor& executor) noexcept {
         [](void*, work& w) { any_executor().submit(w); },
         [](const void*) noexcept { return false; },
         [](const void*, const void*) noexcept { return true; },
+        false,
     };
     return {nullptr, &empty};
 }

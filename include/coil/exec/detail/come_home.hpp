@@ -21,9 +21,7 @@ namespace coil::detail {
 /// The last step of an await in an async_task: back to its executor, if the coroutine is not there.
 class homing_awaiter : remote_wait {
 public:
-    /// `may_have_moved`: whether what was awaited was one of coil's, which take the root along.
-    homing_awaiter(const home& where, bool may_have_moved) noexcept
-        : where_(where), may_have_moved_(may_have_moved) {}
+    explicit homing_awaiter(const home& where) noexcept : where_(where) {}
     ~homing_awaiter() = default;
 
     [[nodiscard]] bool await_ready() const noexcept {
@@ -38,7 +36,7 @@ public:
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
         begin(waiter, where_);
-        if (root() != nullptr && may_have_moved_) {
+        if (root() != nullptr && has_moved(*root())) {
             set_adrift(*root());
         }
         beginning now(*this);
@@ -56,14 +54,17 @@ public:
     void await_resume() noexcept { end(); }
 
 private:
-    const home where_;
-    const bool may_have_moved_;
-};
+    /// Whether one of coil's awaits has taken the root along to the context that runs here. What
+    /// else brings a coroutine leaves the root in the list where it is: in that of another context,
+    /// whose thread may be writing it, or in none.
+    [[nodiscard]] bool has_moved(const promise_base& root) const noexcept {
+        return current_loop != nullptr &&
+               (where_.place.executor.is_context() || !is_adrift(root)) &&
+               current_loop->has_root(root);
+    }
 
-template <class A>
-inline constexpr bool moves_roots = std::same_as<A, hop_awaiter> || std::same_as<A, move_awaiter>;
-template <class T>
-inline constexpr bool moves_roots<task<T>> = true;
+    const home where_;
+};
 
 /// What of an await's result is handed on by a task.
 template <class A>
@@ -81,7 +82,7 @@ task<homing_result<A>> come_home(A&& what, home where) {
         } catch (...) {
             error = std::current_exception();
         }
-        co_await homing_awaiter(where, moves_roots<std::remove_cvref_t<A>>);
+        co_await homing_awaiter(where);
         if (error) {
             std::rethrow_exception(std::move(error));
         }
@@ -92,7 +93,7 @@ task<homing_result<A>> come_home(A&& what, home where) {
         } catch (...) {
             came.set_error(std::current_exception());
         }
-        co_await homing_awaiter(where, moves_roots<std::remove_cvref_t<A>>);
+        co_await homing_awaiter(where);
         co_return came.take();
     }
 }

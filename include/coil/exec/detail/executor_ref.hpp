@@ -21,6 +21,7 @@ struct executor_functions {
     void (*submit)(void* executor, work& w);
     bool (*is_here)(const void* executor) noexcept; // null: current_place knows
     bool (*equal)(const void* a, const void* b) noexcept;
+    bool is_context;
 };
 
 /// An executor that says itself whether the caller runs on it.
@@ -56,6 +57,7 @@ inline constexpr executor_functions functions_of{
             return a == b;
         }
     },
+    std::same_as<E, io_context> || std::same_as<E, runtime>,
 };
 
 /// An executor, by reference. It must outlive what goes on there.
@@ -82,6 +84,10 @@ public:
 
     /// Whether the caller runs on it; as far as is known of executors that do not say.
     [[nodiscard]] bool is_here() const noexcept;
+    /// Whether what runs there hangs in the list of a context.
+    [[nodiscard]] bool is_context() const noexcept {
+        return functions_->is_context;
+    }
 
     [[nodiscard]] void* object() const noexcept { return executor_; }
     [[nodiscard]] const executor_functions* functions() const noexcept { return functions_; }
