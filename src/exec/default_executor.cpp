@@ -16,14 +16,18 @@ public:
         const std::lock_guard lock(mutex_);
         one.older_ = newest_;
         newest_ = &one;
+        if (ending_) {
+            one.shut_down();
+        }
     }
 
     ~shared_executors() {
-        for (shared_executor* one = newest_; one != nullptr; one = one->older_) {
+        shared_executor* const newest = end();
+        for (shared_executor* one = newest; one != nullptr; one = one->older_) {
             one->shut_down();
         }
-        for (shared_executor* one = newest_; one != nullptr; one = one->older_) {
-            one->join();
+        for (shared_executor* one = newest; one != nullptr; one = one->older_) {
+            one->join(); // what runs there may still ask for others, which take nothing
         }
         while (newest_ != nullptr) {
             delete std::exchange(newest_, newest_->older_);
@@ -31,8 +35,15 @@ public:
     }
 
 private:
+    shared_executor* end() {
+        const std::lock_guard lock(mutex_);
+        ending_ = true;
+        return newest_;
+    }
+
     std::mutex mutex_;
     shared_executor* newest_ = nullptr;
+    bool ending_ = false;
 };
 
 void shared_executor::enlist() { shared_executors::all().add(*this); }

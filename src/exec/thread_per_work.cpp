@@ -46,7 +46,12 @@ void thread_per_work::submit(work& w) {
     auto made = std::make_unique<record>(*this, w);
     record* ended = nullptr;
     {
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
+        if (stopped_) {
+            lock.unlock();
+            w.drop();
+            return;
+        }
         // Under the lock, which the thread needs to end: nobody joins what is not assigned yet.
         made->thread = std::thread([r = made.get()] { r->run(); });
         [[maybe_unused]] const record* const its_own = made.release();
@@ -54,6 +59,11 @@ void thread_per_work::submit(work& w) {
         ended = std::exchange(ended_, nullptr);
     }
     join_all(ended);
+}
+
+void thread_per_work::stop() noexcept {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
 }
 
 void thread_per_work::join_all(record* ended) noexcept {

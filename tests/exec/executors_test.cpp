@@ -2,7 +2,9 @@
 
 #include "exec/support.hpp"
 
+#include <cstdlib>
 #include <latch>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -101,6 +103,47 @@ TEST(Executors, DestroyedOnOneOfItsThreads) {
         done.release();
     });
     done.acquire();
+}
+
+template <class E>
+class ThreadPerWork : public testing::Test {};
+using thread_per_work_types = testing::Types<new_thread_executor, async_executor>;
+TYPED_TEST_SUITE(ThreadPerWork, thread_per_work_types);
+
+TYPED_TEST(ThreadPerWork, G5_StoppedItDropsWhatItIsGiven) {
+    TypeParam ex;
+    ex.stop();
+    auto guard = std::make_shared<int>();
+    ex.execute([guard] { ADD_FAILURE() << "called"; });
+    EXPECT_EQ(guard.use_count(), 1);
+    auto work = [](executor_arg_t, TypeParam&) -> async_task<int, TypeParam> { co_return 1; };
+    EXPECT_TRUE(throws_cancelled([&] { work(executor_arg, ex).get(); }));
+    ex.join();
+}
+
+async_task<int, async_executor> pong() { co_return 1; }
+async_task<void, new_thread_executor> ping(std::latch& begun) {
+    for (int left = 10;; --left) {
+        co_await pong();
+        if (left == 0) {
+            begun.count_down();
+        }
+    }
+}
+
+/// Between two of its threads an executor is empty, though more will come.
+TEST(DefaultExecutorsDeathTest, G5_TheProgramEndsWhileOneCallsAnother) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            static std::latch begun(1);
+            {
+                const auto detached = ping(begun);
+            }
+            begun.wait();
+            std::exit(0);
+        },
+        testing::ExitedWithCode(0), "");
 }
 
 TEST(Executors, AContextExecutes) {

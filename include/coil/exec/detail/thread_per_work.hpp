@@ -26,6 +26,10 @@ public:
     /// Throws std::system_error when no thread is to be had.
     void submit(work& w);
 
+    /// From now on nothing is taken: a function is destroyed uncalled, and a coroutine that was to
+    /// go on here learns it (std::errc::operation_canceled). Any thread.
+    void stop() noexcept;
+
     /// Waits until no thread runs. Throws std::system_error with
     /// std::errc::resource_deadlock_would_occur on one of them.
     void join();
@@ -42,6 +46,7 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable none_left_;
     std::size_t running_ = 0;
+    bool stopped_ = false;
     record* ended_ = nullptr; // whose threads are about to end, or have
     static thread_local record* mine;
 };
