@@ -195,6 +195,31 @@ TEST(On, G5_AShutdownWithdrawsATaskThatHasNotBegun) {
     EXPECT_EQ(destroyed, 1);
 }
 
+TEST(On, G5_AShutdownWithdrawsATaskFromAContextThatDoesNotRun) {
+    io_context other;
+    int destroyed = 0;
+    auto work = [](coil_test::on_destruction) -> task<> {
+        ADD_FAILURE() << "began";
+        co_return;
+    };
+    auto main = [&]() -> task<> {
+        co_await on(other, work(coil_test::on_destruction(destroyed)));
+        ADD_FAILURE() << "went on";
+    };
+    {
+        io_context home;
+        home.co_spawn(main());
+        auto stops = [&]() -> task<> {
+            co_await yield();
+            this_context().stop();
+        };
+        home.co_spawn(stops());
+        home.run();
+        EXPECT_EQ(destroyed, 1);
+    }
+    other.run();
+}
+
 TEST(On, G5_AShutdownStopsATaskOnAnotherContext) {
     io_context home;
     io_context other;
@@ -383,31 +408,6 @@ TEST(On, G1_AnExecutorThatDropsIt) {
     EXPECT_TRUE(coil::run(main())) << "at once";
 }
 
-TEST(On, G1_AHomeThatIsGone) {
-    by_hand there;
-    looper_executor home;
-    std::binary_semaphore sent{0};
-    auto main = [&]() -> task<int> {
-        co_await resume_on(home);
-        try {
-            home.execute([&] { sent.release(); });
-            co_await on(there, on_where());
-        } catch (const std::system_error& e) {
-            co_return e.code() == std::errc::operation_canceled ? 1 : 2;
-        }
-        co_return 0;
-    };
-    io_context context;
-    auto handle = context.spawn(main());
-    context.run();
-    sent.acquire();
-    home.shutdown();
-    home.join();
-    there.run_all(); // it goes on here: nowhere else is left
-    EXPECT_TRUE(handle.done());
-    EXPECT_EQ(handle.get(), 1);
-}
-
 TEST(On, G12_WhatAForeignExecutorThrows) {
     struct full {
         void execute(const std::function<void()>&) { throw std::length_error("full"); }
@@ -446,6 +446,31 @@ TEST(On, G12_WhatAForeignExecutorThrows) {
     EXPECT_EQ(handle.get(), 3);
     auto belongs = [](executor_arg_t, full&) -> async_task<int, full> { co_return 1; };
     EXPECT_THROW(belongs(executor_arg, ex).get(), std::length_error);
+}
+
+TEST(On, G1_AHomeThatIsGone) {
+    by_hand there;
+    looper_executor home;
+    std::binary_semaphore sent{0};
+    auto main = [&]() -> task<int> {
+        co_await resume_on(home);
+        try {
+            home.execute([&] { sent.release(); });
+            co_await on(there, on_where());
+        } catch (const std::system_error& e) {
+            co_return e.code() == std::errc::operation_canceled ? 1 : 2;
+        }
+        co_return 0;
+    };
+    io_context context;
+    auto handle = context.spawn(main());
+    context.run();
+    sent.acquire();
+    home.shutdown();
+    home.join();
+    there.run_all(); // it goes on here: nowhere else is left
+    EXPECT_TRUE(handle.done());
+    EXPECT_EQ(handle.get(), 1);
 }
 
 TEST(On, G9_ManyAtOnce) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/core/frame_allocator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
@@ -33,15 +34,19 @@ class [[nodiscard("did you forget to co_await?")]] on_awaiter final : on_stop_so
                                                                       remote_wait {
 public:
     on_awaiter(executor_ref target, task<T>&& work) noexcept
-        : root_observer(stop_.get_token(), false), target_(target), start_(*this),
-          child_(work.release()) {}
+        : root_observer(stop_.get_token(), false), target_(target), child_(work.release()) {}
     ~on_awaiter() {
         if (is_away()) [[unlikely]] {
-            unwanted_.store(true, std::memory_order_relaxed);
-            stop_.request_stop();
-            come_home(&child_.promise(), child_);
+            if (start_->withdraw()) {
+                start_ = nullptr;
+                end();
+            } else {
+                stop_.request_stop();
+                come_home(&child_.promise(), child_);
+            }
         }
         outside_.reset();
+        delete start_;
         if (child_) {
             child_.destroy();
         }
@@ -51,13 +56,14 @@ public:
 
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) {
+        start_ = new start(*this);
         outside_.emplace(stop_token_of(waiter), request{stop_});
         child_.promise().become_root(*this);
         begin_adrift(child_.promise());
         begin(waiter);
         beginning now(*this);
         try {
-            target_.submit(start_);
+            target_.submit(*start_);
         } catch (...) {
             end();
             throw;
@@ -86,17 +92,30 @@ private:
         inplace_stop_source& stop;
         void operator()() const noexcept { stop.request_stop(); }
     };
-    struct start final : work {
-        explicit start(on_awaiter& awaiter) noexcept
-            : work([](work& w, fate what) noexcept {
-                  static_cast<start&>(w).self.begin_there(what);
-              }),
-              self(awaiter) {}
-        on_awaiter& self;
+    /// What the executor is given. Not a part of the awaiter: nobody can take it out of the
+    /// executor's queue again, which may stand still for as long as it likes. Until it has come or
+    /// was withdrawn it is both's; then the awaiter's in the first case, the executor's in the
+    /// second.
+    struct start final : work, frame_allocated {
+        explicit start(on_awaiter& awaiter) noexcept : work(&come), self(&awaiter) {}
+        static void come(work& w, fate what) noexcept {
+            auto& arrived = static_cast<start&>(w);
+            on_awaiter* const awaiter = arrived.self.exchange(nullptr, std::memory_order_acq_rel);
+            if (awaiter != nullptr) {
+                awaiter->begin_there(what);
+            } else {
+                delete &arrived;
+            }
+        }
+        /// True when it has not come to the executor. From then on it belongs to that.
+        [[nodiscard]] bool withdraw() noexcept {
+            return self.exchange(nullptr, std::memory_order_acq_rel) != nullptr;
+        }
+        std::atomic<on_awaiter*> self;
     };
 
     void begin_there(work::fate what) noexcept {
-        if (what == work::fate::dropped || unwanted_.load(std::memory_order_relaxed)) {
+        if (what == work::fate::dropped) {
             dropped_ = true;
             over();
             return;
@@ -124,10 +143,9 @@ private:
     }
 
     const executor_ref target_;
-    start start_;
+    start* start_ = nullptr;
     std::coroutine_handle<task_promise<T>> child_;
     std::optional<inplace_stop_callback<request>> outside_;
-    std::atomic<bool> unwanted_{false};
     bool dropped_ = false;
 };
 
@@ -139,6 +157,12 @@ public:
         : target_(target), work_(std::move(work)) {}
 
     on_awaiter<T> operator co_await() && noexcept { return {target_, std::move(work_)}; }
+    template <class Self = T>
+    on_awaiter<T> operator co_await() & noexcept {
+        static_assert(always_false<Self>,
+                      "on(...) is awaited once: write co_await std::move(x), or await it directly");
+        return {target_, std::move(work_)};
+    }
 
 private:
     executor_ref target_;
