@@ -525,6 +525,33 @@ TEST(On, G5_StoppedAtAnyMoment) {
     }
 }
 
+TEST(On, G5_BothContextsStopAtOnce) {
+    for (int round = 0; round < 100; ++round) {
+        io_context home;
+        io_context other;
+        int destroyed = 0;
+        std::binary_semaphore begun{0};
+        auto work = [&](coil_test::on_destruction) -> task<> {
+            begun.release();
+            for (;;) {
+                co_await yield();
+            }
+        };
+        auto main = [&]() -> task<> {
+            co_await on(other, work(coil_test::on_destruction(destroyed)));
+        };
+        home.co_spawn(main());
+        home.start();
+        other.start();
+        begun.acquire();
+        other.stop();
+        home.stop();
+        home.join();
+        other.join();
+        EXPECT_EQ(destroyed, 1);
+    }
+}
+
 TEST(On, G10_InlineDoesNotNest) {
     const int many = coil_test::sanitized ? 20'000 : 200'000;
     looper_executor looper;

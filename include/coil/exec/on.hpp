@@ -47,7 +47,7 @@ public:
         }
         outside_.reset();
         delete start_;
-        if (child_) {
+        if (!abandoned_) {
             child_.destroy();
         }
     }
@@ -137,16 +137,18 @@ private:
     }
     /// By the context where it went.
     void abandoned(promise_base&) noexcept override {
-        std::exchange(child_, nullptr).destroy();
+        child_.destroy();
+        abandoned_ = true;
         dropped_ = true;
         over();
     }
 
     const executor_ref target_;
     start* start_ = nullptr;
-    std::coroutine_handle<task_promise<T>> child_;
+    const std::coroutine_handle<task_promise<T>> child_; // read at home while another ends it
     std::optional<inplace_stop_callback<request>> outside_;
     bool dropped_ = false;
+    bool abandoned_ = false; // and its frame is gone
 };
 
 /// What on() gives: plain data that may be moved until it is awaited.
