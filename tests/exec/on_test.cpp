@@ -473,6 +473,33 @@ TEST(On, G1_AHomeThatIsGone) {
     EXPECT_EQ(handle.get(), 1);
 }
 
+TEST(On, G12_TheExceptionOfATaskWhoseHomeIsGone) {
+    by_hand there;
+    by_hand home;
+    auto fails = []() -> task<> {
+        throw std::runtime_error("of the task");
+        co_return;
+    };
+    auto main = [&]() -> task<bool> {
+        co_await resume_on(home);
+        try {
+            co_await on(there, fails());
+        } catch (const std::system_error& e) {
+            co_return e.code() == std::errc::operation_canceled;
+        }
+        co_return false;
+    };
+    io_context context;
+    auto handle = context.spawn(main());
+    context.run();
+    home.run_all();
+    there.run_all();
+    testing::internal::CaptureStderr();
+    home.drop_all(); // it goes on here
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("of the task"), std::string::npos);
+    EXPECT_TRUE(handle.get());
+}
+
 TEST(On, G9_ManyAtOnce) {
     const int count = coil_test::rounds(coil_test::sanitized ? 500 : 5000, 100'000);
     looper_executor a;

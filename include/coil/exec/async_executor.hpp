@@ -11,7 +11,8 @@ namespace coil {
 /// execute() throws std::system_error when no thread is to be had; the function is then destroyed.
 ///
 /// Threading: any thread. No thread outlives the executor: the destructor waits until all functions
-/// have returned, as join() does. On one of its own threads it waits for the others.
+/// have returned, as join() does. On one of its own threads it waits for the others. What they
+/// submit meanwhile runs as well, and is waited for; after stop() it is dropped.
 class async_executor : public detail::thread_per_work {};
 
 } // namespace coil

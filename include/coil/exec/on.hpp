@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/join_handle.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
@@ -73,6 +74,9 @@ public:
 
     T await_resume() {
         end();
+        if (is_homeless() && !dropped_ && child_.promise().outcome.has_error()) [[unlikely]] {
+            report_unhandled(child_.promise().outcome.error()); // this exception takes its place
+        }
         throw_if_homeless("on()");
         if (dropped_) [[unlikely]] {
             throw_not_run();
@@ -191,6 +195,8 @@ private:
 ///
 /// Errors: when `ex` was shut down before the task began, or is a context that stops, the await
 /// throws std::system_error with std::errc::operation_canceled; also what the executor throws.
+/// So it does when the caller's own executor was shut down meanwhile; an exception of the task is
+/// then reported as that of a detached one.
 template <executor E, class T>
 detail::on_awaitable<T> on(E& ex, task<T> work) noexcept {
     return {detail::ref_to(ex), std::move(work)};
