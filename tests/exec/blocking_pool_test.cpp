@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <latch>
 #include <mutex>
 #include <semaphore>
@@ -222,6 +223,29 @@ TEST(BlockingPool, AFullQueueHoldsThreadsThatExecuteG6) {
 }
 
 /// A call of the pool's own that gives it more would wait for itself.
+TEST(BlockingPool, AlignsFunctionsAsTheyAskFor) {
+    struct alignas(128) aligned {
+        std::atomic<int>* misaligned;
+        void operator()() const {
+            const void* volatile place = this; // what is known of its type is not to be relied on
+            *misaligned += reinterpret_cast<std::uintptr_t>(place) % 128 != 0 ? 1 : 0;
+        }
+    };
+    std::atomic<int> misaligned{0};
+    {
+        std::latch called(8);
+        blocking_pool pool(1);
+        for (int i = 0; i < 8; ++i) {
+            pool.execute([f = aligned{&misaligned}, &called] {
+                f();
+                called.count_down();
+            });
+        }
+        called.wait();
+    }
+    EXPECT_EQ(misaligned, 0);
+}
+
 TEST(BlockingPool, ItsOwnCallsAreLetIn) {
     std::latch done(4);
     blocking_pool pool(pool_of(1, 10s, 1));

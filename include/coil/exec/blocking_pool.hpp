@@ -175,7 +175,8 @@ private:
 [[nodiscard]] blocking_pool& default_blocking_pool();
 
 template <class F>
-class blocking_pool::executed final : public detail::pool_job, public detail::frame_allocated {
+class blocking_pool::executed final : public detail::pool_job,
+                                      public detail::frame_allocated_if_aligned<F> {
 public:
     template <class G>
     explicit executed(G&& f) : pool_job(&finish), function_(std::forward<G>(f)) {}
