@@ -5,6 +5,7 @@ namespace coil::detail {
 
 /// By the inbox, also one's own: it is looked at after the ready coroutines had their turn.
 void later_turn::pass(std::coroutine_handle<> waiter) noexcept {
+    refuse_resumed_each_round(waiter);
     waiter_ = waiter;
     home_ = home_executor::current();
     if (home_) {

@@ -27,6 +27,7 @@ void futex_wake(const void* word) noexcept {
 } // namespace
 
 void away_wait::leave(std::coroutine_handle<> waiter) noexcept {
+    refuse_resumed_each_round(waiter);
     away_ = true;
     home_ = home_executor::current();
     if (home_ || current_loop == nullptr) {

@@ -56,13 +56,13 @@ private:
             self.loop_.destroy(self);
             return;
         }
-        void* const outer = std::exchange(self.loop_.resumed_, self.coroutine_.address());
+        const auto outer = std::exchange(detail::resumed_each_round, self.coroutine_);
         try {
             detail::resume(self.coroutine_);
         } catch (...) { // then it stands at its end
             detail::report_unhandled(std::current_exception());
         }
-        self.loop_.resumed_ = outer;
+        detail::resumed_each_round = outer;
         if (self.coroutine_.done()) {
             self.loop_.destroy(self);
         } else {

@@ -537,4 +537,20 @@ TEST(RunLoop, InsideOfAContext) {
     outer.run();
 }
 
+/// What resumes it by itself would do so beside the loop.
+TEST(RunLoopDeathTest, WhatWasPushedCannotAwaitWhatResumesItG1) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto run_one = [](round_robin_coroutine coroutine) {
+        run_loop loop;
+        loop.push(coroutine.handle);
+        loop.run();
+    };
+    const char* const message = "coil: a coroutine that was pushed to a run_loop awaits";
+    EXPECT_DEATH(run_one([]() -> round_robin_coroutine {
+                     co_await blocking([] { std::this_thread::sleep_for(10ms); });
+                 }()),
+                 message);
+    EXPECT_DEATH(run_one([]() -> round_robin_coroutine { co_await asyncify([] {}); }()), message);
+}
+
 } // namespace

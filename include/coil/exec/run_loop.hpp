@@ -58,7 +58,8 @@ class run_loop_yield;
 /// Two kinds of coroutines:
 /// - push(handle): of any type. It is resumed in each round until it is done, whatever it has
 ///   suspended for; so it may co_await what only suspends (std::suspend_always, loop.yield()) or
-///   is ready, and nothing that resumes it by itself, nor another coroutine.
+///   is ready, and nothing that resumes it by itself (blocking() and asyncify() end the program
+///   with a message), nor another coroutine.
 /// - spawn(task): a task. It is resumed when what it awaits is over, and by nobody else meanwhile;
 ///   then it goes on on this loop. Of coil's awaits those work that need no context: other tasks,
 ///   blocking(), asyncify(), loop.yield(). A task of a loop does not move to a context.
@@ -124,10 +125,6 @@ public:
     void submit(detail::work& w) noexcept { enter(w, false); }
     /// It has been submitted, or is about to be: takes it out before its turn.
     void take_out(detail::work& w) noexcept;
-    /// Whether its turn ends when it suspends, whatever it awaits.
-    [[nodiscard]] bool resumes(std::coroutine_handle<> coroutine) const noexcept {
-        return coroutine.address() == resumed_;
-    }
     [[nodiscard]] detail::home_executor home() noexcept;
 
 private:
@@ -160,7 +157,6 @@ private:
     bool given_by_others_ = false;
     bool finishing_ = false;
     bool stopping_ = false;
-    void* resumed_ = nullptr; // of the pushed coroutine whose turn it is; the runner's
 };
 
 namespace detail {
@@ -178,7 +174,7 @@ public:
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> waiter) noexcept {
-        if (!loop_.resumes(waiter)) {
+        if (waiter != resumed_each_round) {
             waiter_ = waiter;
             loop_.submit(*this);
         }

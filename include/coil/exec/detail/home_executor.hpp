@@ -73,6 +73,17 @@ private:
     const executor_scope* outer_;
 };
 
+/// A coroutine that a run_loop resumes in each round, whatever it waits for, while it has its turn.
+constinit inline thread_local std::coroutine_handle<> resumed_each_round;
+
+/// It would be resumed twice: by the loop, and by what it awaits.
+inline void refuse_resumed_each_round(std::coroutine_handle<> waiter) noexcept {
+    if (resumed_each_round && waiter == resumed_each_round) [[unlikely]] {
+        end_with_misuse("a coroutine that was pushed to a run_loop awaits what resumes it by "
+                        "itself. Give the loop a task instead, by spawn().");
+    }
+}
+
 inline home_executor home_executor::current() noexcept {
     const executor_scope* const scope = executor_scope::innermost;
     if (scope != nullptr && scope->around == current_loop &&
