@@ -4,9 +4,10 @@
 namespace coil::detail {
 
 /// By the inbox, also one's own: it is looked at after the ready coroutines had their turn.
-void later_turn::pass(std::coroutine_handle<> waiter) noexcept {
+void later_turn::pass(std::coroutine_handle<> waiter, promise_base* root) noexcept {
     refuse_resumed_each_round(waiter);
     waiter_ = waiter;
+    root_ = root;
     home_ = home_executor::current();
     if (home_) {
         place_ = place::executor;
@@ -32,6 +33,12 @@ void later_turn::go_on(work& w, fate what) noexcept {
         return;
     }
     self.dropped_ = what == fate::dropped;
+    if (self.dropped_ && current_loop != nullptr) { // it is this context's from now on
+        self.loop_ = current_loop;
+        self.place_ = place::ready_queue;
+        settle_in(*current_loop, self.root_, self.node_, self.waiter_);
+        return;
+    }
     home.resume(self.waiter_, what);
 }
 

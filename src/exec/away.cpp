@@ -26,8 +26,9 @@ void futex_wake(const void* word) noexcept {
 
 } // namespace
 
-void away_wait::leave(std::coroutine_handle<> waiter) noexcept {
+void away_wait::leave(std::coroutine_handle<> waiter, promise_base* root) noexcept {
     refuse_resumed_each_round(waiter);
+    root_ = root;
     away_ = true;
     home_ = home_executor::current();
     if (home_ || current_loop == nullptr) {
@@ -63,7 +64,7 @@ void away_wait::come_back() noexcept {
 }
 
 /// Of an executor that has ended, too: whoever tells goes on with the coroutine, unless it belongs
-/// to that executor alone.
+/// to that executor alone; a context by its queue.
 void away_wait::continuation::go_on(work& w, fate what) noexcept {
     away_wait& self = *static_cast<continuation&>(w).self;
     if (promise_base* const bound = self.home_.place().bound;
@@ -72,8 +73,15 @@ void away_wait::continuation::go_on(work& w, fate what) noexcept {
         bound->observer().abandoned(*bound);
         return;
     }
+    const std::coroutine_handle<> coroutine = self.node().coroutine;
+    if (what == fate::dropped && current_loop != nullptr) {
+        self.begin(*current_loop, coroutine);
+        self.finish_unobserved();
+        settle_in(*current_loop, self.root_, self.node(), coroutine);
+        return;
+    }
     const home_executor home = self.home_;
-    home.resume(self.node().coroutine, what);
+    home.resume(coroutine, what);
 }
 
 void away_wait::stop_before_end() noexcept {

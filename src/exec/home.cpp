@@ -62,8 +62,7 @@ void remote_wait::go_on_here(const executor_place& place) noexcept {
 void remote_wait::settle(event_loop& loop) noexcept {
     state_ = state::queued;
     queue_ = &loop;
-    promise_base* const arriving = root_ != nullptr && is_adrift(*root_) ? root_ : nullptr;
-    loop.settle(arriving, *this, waiter_);
+    settle_in(loop, root_, *this, waiter_);
 }
 
 void remote_wait::come_home(promise_base* other, std::coroutine_handle<> coroutine) noexcept {

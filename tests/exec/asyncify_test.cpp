@@ -1,7 +1,9 @@
 #include "support/run.hpp"
 
 #include <coil/exec/asyncify.hpp>
+#include <coil/exec/blocking.hpp>
 #include <coil/exec/blocking_pool.hpp>
+#include <coil/exec/schedule.hpp>
 
 #include <atomic>
 #include <deque>
@@ -456,6 +458,56 @@ TEST(AsyncifyOn, StopsThatRaceG1G3) {
     EXPECT_GE(called, given);
     EXPECT_LE(given + stopped, 4 * count);
     EXPECT_GE(given + stopped, 2 * count);
+}
+
+/// A task has moved to an executor, which a context's thread drops when what the task waits for is
+/// over: the task is that context's from then on, which runs it, waits for it, and destroys it.
+void is_dropped_by_a_context(const std::function<task<>()>& waits, bool shutdown) {
+    int destroyed = 0;
+    bool went_on = false;
+    asyncify_queue there;
+    {
+        io_context ctx;
+        ctx.co_spawn([](asyncify_queue& ex, const std::function<task<>()>& w, int& d, bool& on,
+                        bool ends) -> task<> {
+            const coil_test::on_destruction local(d);
+            co_await resume_on(ex);
+            co_await w();
+            co_await sleep_for(ends ? 1h : 1ms);
+            on = true;
+        }(there, waits, destroyed, went_on, shutdown));
+        ctx.co_spawn([](io_context& c, asyncify_queue& ex, bool ends) -> task<> {
+            std::thread([&] { ex.run_one(); }).join(); // until it waits
+            while (ex.size() == 0) {                   // until that is over
+                std::this_thread::sleep_for(50us);
+            }
+            ex.drop_one();
+            if (ends) {
+                co_await sleep_for(1ms);
+                c.stop();
+            }
+        }(ctx, there, shutdown));
+        ctx.run();
+    }
+    EXPECT_EQ(went_on, !shutdown);
+    EXPECT_EQ(destroyed, 1);
+}
+
+TEST(Asyncify, DroppedByAContextItIsThatContextsG1G5) {
+    for (const bool shutdown : {false, true}) {
+        is_dropped_by_a_context([]() -> task<> { co_await blocking([] {}); }, shutdown);
+        is_dropped_by_a_context(
+            []() -> task<> {
+                bool canceled = false;
+                try {
+                    co_await asyncify([] {});
+                } catch (const std::system_error& e) {
+                    canceled = e.code() == std::errc::operation_canceled;
+                }
+                EXPECT_TRUE(canceled);
+            },
+            shutdown);
+    }
 }
 
 } // namespace

@@ -29,7 +29,7 @@ protected:
         }
     }
 
-    void pass(std::coroutine_handle<> waiter) noexcept;
+    void pass(std::coroutine_handle<> waiter, promise_base* root) noexcept;
     /// The coroutine has gone on. False: what should have run it has ended.
     [[nodiscard]] bool has_passed() noexcept {
         place_ = place::nowhere;
@@ -50,6 +50,7 @@ private:
     std::coroutine_handle<> waiter_;
     event_loop* loop_ = nullptr;
     home_executor home_;
+    promise_base* root_ = nullptr;
     place place_ = place::nowhere;
     bool dropped_ = false;
 };
@@ -62,7 +63,7 @@ public:
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
         token_ = stop_token_of(waiter);
-        this->pass(waiter);
+        this->pass(waiter, root_of(waiter));
     }
     call_result<F> await_resume() {
         if (!this->has_passed()) [[unlikely]] {

@@ -30,7 +30,7 @@ protected:
     ~away_wait() = default;
 
     /// Before it is given away.
-    void leave(std::coroutine_handle<> waiter) noexcept;
+    void leave(std::coroutine_handle<> waiter, promise_base* root) noexcept;
 
     /// After it was given away. False: it is back. True: the coroutine suspends, and may have gone
     /// on when this returns, unless it is on a context.
@@ -99,6 +99,7 @@ private:
 
     errand errand_;
     home_executor home_;
+    promise_base* root_ = nullptr;
     post_node post_{this};
     continuation continuation_{this};
     bool away_ = false;
@@ -155,14 +156,15 @@ protected:
     ~away_call() = default;
 
     /// False: a stop was requested before.
-    [[nodiscard]] bool begin_call(std::coroutine_handle<> waiter,
+    template <class P>
+    [[nodiscard]] bool begin_call(std::coroutine_handle<P> waiter,
                                   inplace_stop_token token) noexcept {
         token_ = token;
         if (token_.stop_requested()) [[unlikely]] {
             why_ = not_called::stopped;
             return false;
         }
-        this->leave(waiter);
+        this->leave(waiter, root_of(waiter));
         return true;
     }
 

@@ -34,6 +34,23 @@ inline void set_adrift(promise_base& root) noexcept {
     }
 }
 
+/// The root of a task's tree, if that may run elsewhere than its context; or null.
+template <class P>
+[[nodiscard]] promise_base* root_of(std::coroutine_handle<P> coroutine) noexcept {
+    if constexpr (std::derived_from<P, promise_base>) {
+        promise_base* const root = coroutine.promise().root();
+        return root != nullptr && !root->observer().bound ? root : nullptr;
+    } else {
+        return nullptr;
+    }
+}
+/// A coroutine comes to a context, on its thread: it waits for its turn there, and its root, if
+/// that was adrift, is this context's.
+inline void settle_in(event_loop& loop, promise_base* root, queue_node& node,
+                      std::coroutine_handle<> coroutine) noexcept {
+    loop.settle(root != nullptr && is_adrift(*root) ? root : nullptr, node, coroutine);
+}
+
 // ---- home
 
 /// Where a coroutine goes on when what it waits for is over: on the context that runs it, or the
@@ -153,16 +170,6 @@ protected:
 
     /// What a work function does that has nothing to add.
     static void arrive(work& w, fate what) noexcept;
-
-    template <class P>
-    static promise_base* root_of(std::coroutine_handle<P> coroutine) noexcept {
-        if constexpr (std::derived_from<P, promise_base>) {
-            promise_base* const root = coroutine.promise().root();
-            return root != nullptr && !root->observer().bound ? root : nullptr;
-        } else {
-            return nullptr;
-        }
-    }
 
 private:
     friend class beginning;
