@@ -34,8 +34,14 @@ void work_queue::append(work_queue& younger) noexcept {
 
 /// Dropped only by a loop that ends, after it has destroyed its coroutines: one of another's, which
 /// goes on here.
-void run_loop_yield::go_on(work& w, fate) noexcept {
-    resume(static_cast<run_loop_yield&>(w).waiter_);
+void run_loop_yield::go_on(work& w, fate what) noexcept {
+    auto& self = static_cast<run_loop_yield&>(w);
+    if (what == fate::dropped && current_loop != nullptr) { // it is this context's from now on
+        self.settled_in_ = current_loop;
+        settle_in(*current_loop, self.root_, self, self.waiter_);
+        return;
+    }
+    resume(self.waiter_);
 }
 
 } // namespace detail

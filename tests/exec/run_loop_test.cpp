@@ -3,10 +3,12 @@
 #include <coil/exec/asyncify.hpp>
 #include <coil/exec/blocking.hpp>
 #include <coil/exec/run_loop.hpp>
+#include <coil/exec/schedule.hpp>
 
 #include <atomic>
 #include <coroutine>
 #include <exception>
+#include <memory>
 #include <semaphore>
 #include <stdexcept>
 #include <string>
@@ -535,6 +537,34 @@ TEST(RunLoop, InsideOfAContext) {
         }());
     });
     outer.run();
+}
+
+/// A context's task has moved here, and the context ends the loop: it has its task back.
+TEST(RunLoop, EndedByAContextItGivesBackThatContextsTasksG1G5) {
+    for (const bool shutdown : {false, true}) {
+        int destroyed = 0;
+        bool went_on = false;
+        auto loop = std::make_unique<run_loop>();
+        io_context ctx;
+        ctx.co_spawn([](run_loop& l, int& d, bool& on, bool ends) -> task<> {
+            const coil_test::on_destruction local(d);
+            co_await resume_on(l);
+            co_await l.yield();
+            co_await sleep_for(ends ? 1h : 1ms);
+            on = true;
+        }(*loop, destroyed, went_on, shutdown));
+        ctx.co_spawn([](io_context& c, std::unique_ptr<run_loop>& l, bool ends) -> task<> {
+            std::thread([&] { l->run_once(); }).join(); // until it yields
+            l.reset();
+            if (ends) {
+                co_await sleep_for(1ms);
+                c.stop();
+            }
+        }(ctx, loop, shutdown));
+        ctx.run();
+        EXPECT_EQ(went_on, !shutdown);
+        EXPECT_EQ(destroyed, 1);
+    }
 }
 
 /// What resumes it by itself would do so beside the loop.

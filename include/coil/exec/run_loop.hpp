@@ -62,7 +62,9 @@ class run_loop_yield;
 ///   with a message), nor another coroutine.
 /// - spawn(task): a task. It is resumed when what it awaits is over, and by nobody else meanwhile;
 ///   then it goes on on this loop. Of coil's awaits those work that need no context: other tasks,
-///   blocking(), asyncify(), loop.yield(). A task of a loop does not move to a context.
+///   blocking(), asyncify(), loop.yield(); also on() and async_tasks, if the loop lives until they
+///   are over: its end cannot wait for them, and ends the program. A task of a loop does not move
+///   elsewhere: resume_on() and schedule() throw std::logic_error.
 ///
 /// Threading: run() and run_once() by one thread at a time; everything else from any thread, also
 /// while they run. Who resumes a coroutine sees all that its last turn has done.
@@ -167,25 +169,34 @@ public:
     run_loop_yield(const run_loop_yield&) = delete;
     run_loop_yield& operator=(const run_loop_yield&) = delete;
     ~run_loop_yield() {
-        if (waiter_) [[unlikely]] {
+        if (settled_in_ != nullptr) [[unlikely]] {
+            settled_in_->withdraw(*this, waiter_);
+        } else if (waiter_) [[unlikely]] {
             loop_.take_out(*this); // destroyed in the queue
         }
     }
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) noexcept {
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
         if (waiter != resumed_each_round) {
             waiter_ = waiter;
+            root_ = root_of(waiter);
             loop_.submit(*this);
         }
     }
-    void await_resume() noexcept { waiter_ = nullptr; }
+    void await_resume() noexcept {
+        waiter_ = nullptr;
+        settled_in_ = nullptr;
+    }
 
 private:
     static void go_on(work& w, fate what) noexcept;
 
     run_loop& loop_;
     std::coroutine_handle<> waiter_;
+    promise_base* root_ = nullptr;
+    event_loop* settled_in_ = nullptr; // of a context, when the run_loop has ended
 };
 
 } // namespace detail
