@@ -6,7 +6,9 @@
 #include <coil/exec/schedule.hpp>
 
 #include <atomic>
+#include <coroutine>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -508,6 +510,33 @@ TEST(Asyncify, DroppedByAContextItIsThatContextsG1G5) {
             },
             shutdown);
     }
+}
+
+/// Nothing can be taken out of its queue.
+TEST(AsyncifyDeathTest, ACoroutineThatAnExecutorHasCannotBeDestroyedG1) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    struct by_hand {
+        struct promise_type {
+            by_hand get_return_object() {
+                return {std::coroutine_handle<promise_type>::from_promise(*this)};
+            }
+            std::suspend_never initial_suspend() noexcept { return {}; }
+            std::suspend_always final_suspend() noexcept { return {}; }
+            void return_void() noexcept {}
+            void unhandled_exception() noexcept { std::terminate(); }
+        };
+        std::coroutine_handle<promise_type> handle;
+    };
+    asyncify_queue there;
+    const by_hand coroutine = [](asyncify_queue& ex) -> by_hand {
+        co_await resume_on(ex);
+        co_await asyncify([] {});
+    }(there);
+    there.run_one();
+    ASSERT_EQ(there.size(), 1U);
+    EXPECT_DEATH(coroutine.handle.destroy(), "coil: a coroutine is destroyed while the executor");
+    there.run_one();
+    coroutine.handle.destroy();
 }
 
 } // namespace

@@ -34,9 +34,10 @@ public:
         }
     }
     void take_out(work& w) const noexcept {
-        if (take_out_ != nullptr) {
-            take_out_(place_.executor.object(), w);
+        if (take_out_ == nullptr) [[unlikely]] {
+            end_with_misuse("a coroutine is destroyed while the executor where it goes on has it.");
         }
+        take_out_(place_.executor.object(), w);
     }
     /// On the executor; or, when it has dropped it, wherever that was.
     void resume(std::coroutine_handle<> coroutine, work::fate what) const {
