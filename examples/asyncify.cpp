@@ -127,7 +127,7 @@ task<> measure(const char* how, task<computed> work) {
     const long meanwhile = t.count;
     t.stop = true;
     co_await ticking;
-    std::printf("%-14s %ld primes on thread %zu in %.0f ms; %ld ticks meanwhile, the latest %.1f "
+    std::printf("%-15s %ld primes on thread %zu in %.0f ms; %ld ticks meanwhile, the latest %.1f "
                 "ms late\n",
                 how, result.primes, result.thread, took.count(), meanwhile, t.latest.count());
 }

@@ -1,10 +1,11 @@
 // Many downloads, a few at a time, no more of them a second than allowed:
 //
 //     downloads                  20 downloads, 4 at a time, 100 a second
-//     downloads 50 --at-once 8 --per-second 200
+//     downloads 50 --at-once 8 --per-second 2000
 //
 // A semaphore bounds how many are under way. A second one bounds the rate: a task of its own puts
-// permits into it by the clock. The downloads are sleeps here; put your requests in their place.
+// permits into it by the clock. In the first line above the rate is the narrower of the two, in the
+// second the number. The downloads are sleeps here; put your requests in their place.
 
 #include <coil/coil.hpp>
 
