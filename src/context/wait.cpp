@@ -16,7 +16,8 @@ void end_without_context() noexcept {
     std::fputs(
         "coil: an await, or co_spawn(), spawn() or this_context(), outside of an io_context: "
         "this thread runs none. Run the coroutine with coil::run(task), or with "
-        "io_context::co_spawn(task) and io_context::run().\n",
+        "io_context::co_spawn(task) and io_context::run(); one that runs on another executor "
+        "awaits this in a task of a context: co_await on(context, task).\n",
         stderr);
     std::abort();
 }
@@ -37,9 +38,10 @@ void take_back(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
 }
 
 void refuse_to_move() {
-    throw std::logic_error("coil: resume_on() inside a child of when_all, when_any, scope or "
-                           "timeout: it stays on its parent's context. Use ctx.spawn(task) and "
-                           "await its join_handle there");
+    throw std::logic_error("coil: resume_on() or schedule() in a child of when_all, when_any, "
+                           "scope or timeout, or in a task of a run_loop: it stays where that is. "
+                           "Use co_await on(executor, task), or ctx.spawn(task) and await its "
+                           "join_handle there");
 }
 
 void wait_base::finish() noexcept {

@@ -137,7 +137,7 @@ TEST(Asyncify, FirstAskedFirstCalled) {
 }
 
 /// A long computation in pieces lets timers in between.
-TEST(Asyncify, PiecesLetTimersInG7) {
+TEST(Asyncify, G7_PiecesLetTimersIn) {
     coil::run([]() -> task<> {
         int ticks = 0;
         bool done = false;
@@ -191,7 +191,7 @@ TEST(Asyncify, AnyCallableAndAnyResult) {
     }());
 }
 
-TEST(Asyncify, AStopBeforeItsTurnG3) {
+TEST(Asyncify, G3_AStopBeforeItsTurn) {
     inplace_stop_source stop;
     bool cancelled = false;
     io_context ctx;
@@ -212,7 +212,7 @@ TEST(Asyncify, AStopBeforeItsTurnG3) {
     EXPECT_TRUE(cancelled);
 }
 
-TEST(Asyncify, DestroyedBeforeItsTurnG5) {
+TEST(Asyncify, G5_DestroyedBeforeItsTurn) {
     int destroyed = 0;
     io_context ctx;
     const auto waits = [](int& d) -> task<> {
@@ -240,7 +240,7 @@ TEST(Asyncify, DestroyedBeforeItsTurnG5) {
     EXPECT_EQ(destroyed, 3);
 }
 
-TEST(AsyncifyOn, RunsThereAndComesBackG1) {
+TEST(AsyncifyOn, G1_RunsThereAndComesBack) {
     blocking_pool pool(1);
     coil::run([](blocking_pool& p) -> task<> {
         const auto home = std::this_thread::get_id();
@@ -256,7 +256,7 @@ TEST(AsyncifyOn, RunsThereAndComesBackG1) {
     }(pool));
 }
 
-TEST(AsyncifyOn, AnyCallableAndAnyResultG12) {
+TEST(AsyncifyOn, G12_AnyCallableAndAnyResult) {
     blocking_pool pool(2);
     coil::run([](blocking_pool& p) -> task<> {
         EXPECT_EQ(co_await asyncify(asyncify_plain_function, p), 3);
@@ -314,7 +314,7 @@ TEST(AsyncifyOn, AnExecutorThatRefuses) {
     }(queue));
 }
 
-TEST(AsyncifyOn, AStopTakesBackWhatIsQueuedG3) {
+TEST(AsyncifyOn, G3_AStopTakesBackWhatIsQueued) {
     asyncify_queue queue;
     inplace_stop_source stop;
     io_context ctx;
@@ -335,7 +335,7 @@ TEST(AsyncifyOn, AStopTakesBackWhatIsQueuedG3) {
     queue.run_one();
 }
 
-TEST(AsyncifyOn, AShutdownTakesBackWhatIsQueuedG5) {
+TEST(AsyncifyOn, G5_AShutdownTakesBackWhatIsQueued) {
     asyncify_queue queue;
     int destroyed = 0;
     {
@@ -354,7 +354,7 @@ TEST(AsyncifyOn, AShutdownTakesBackWhatIsQueuedG5) {
     queue.drop_one();
 }
 
-TEST(AsyncifyOn, AShutdownWaitsForWhatHasBegunG5) {
+TEST(AsyncifyOn, G5_AShutdownWaitsForWhatHasBegun) {
     asyncify_new_thread threads;
     std::binary_semaphore entered(0);
     std::atomic<bool> ended = false;
@@ -384,7 +384,7 @@ TEST(AsyncifyOn, AShutdownWaitsForWhatHasBegunG5) {
 }
 
 /// An executor that runs it at once is no reason for the stack to grow.
-TEST(AsyncifyOn, ManyThatAreBackAtOnceG10) {
+TEST(AsyncifyOn, G10_ManyThatAreBackAtOnce) {
     const int count = coil_test::rounds(100'000, 10'000'000);
     const auto counts = [](int n, int& c) -> coil_test::manual {
         asyncify_inline at_once;
@@ -406,7 +406,7 @@ TEST(AsyncifyOn, ManyThatAreBackAtOnceG10) {
 }
 
 /// Executor threads, stops and shutdowns.
-TEST(AsyncifyOn, StopsThatRaceG1G3) {
+TEST(AsyncifyOn, G1_G3_StopsThatRace) {
     const int count = coil_test::rounds(coil_test::sanitized ? 200 : 1000, 20'000);
     asyncify_queue queue;
     std::atomic<bool> over = false;
@@ -495,7 +495,7 @@ void is_dropped_by_a_context(const std::function<task<>()>& waits, bool shutdown
     EXPECT_EQ(destroyed, 1);
 }
 
-TEST(Asyncify, DroppedByAContextItIsThatContextsG1G5) {
+TEST(Asyncify, G1_G5_DroppedByAContextItIsThatContexts) {
     for (const bool shutdown : {false, true}) {
         is_dropped_by_a_context([]() -> task<> { co_await blocking([] {}); }, shutdown);
         is_dropped_by_a_context(
@@ -513,7 +513,7 @@ TEST(Asyncify, DroppedByAContextItIsThatContextsG1G5) {
 }
 
 /// Nothing can be taken out of its queue.
-TEST(AsyncifyDeathTest, ACoroutineThatAnExecutorHasCannotBeDestroyedG1) {
+TEST(AsyncifyDeathTest, G1_ACoroutineThatAnExecutorHasCannotBeDestroyed) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     struct by_hand {
         struct promise_type {

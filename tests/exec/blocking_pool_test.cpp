@@ -79,7 +79,7 @@ TEST(BlockingPool, NeedsOneThreadForOneAfterTheOther) {
     EXPECT_EQ(threads.size(), 1U);
 }
 
-TEST(BlockingPool, ShrinksWhenIdleG8) {
+TEST(BlockingPool, G8_ShrinksWhenIdle) {
     blocking_pool pool(pool_of(4, 1ms));
     std::latch together(4);
     for (int i = 0; i < 4; ++i) {
@@ -153,7 +153,7 @@ TEST(BlockingPool, WhatWasIdleLastWorksFirst) {
     EXPECT_EQ(next, id[1]);
 }
 
-TEST(BlockingPool, FirstInFirstOutG7) {
+TEST(BlockingPool, G7_FirstInFirstOut) {
     blocking_pool pool(1);
     std::vector<int> order;
     io_context ctx;
@@ -169,7 +169,7 @@ TEST(BlockingPool, FirstInFirstOutG7) {
     }
 }
 
-TEST(BlockingPool, AFullQueueSuspendsAndNeverFailsG6) {
+TEST(BlockingPool, G6_AFullQueueSuspendsAndNeverFails) {
     std::binary_semaphore entered(0);
     std::binary_semaphore opened(0);
     std::atomic<int> calls = 0;
@@ -197,7 +197,7 @@ TEST(BlockingPool, AFullQueueSuspendsAndNeverFailsG6) {
     wait_for_pool([&] { return calls == 11; });
 }
 
-TEST(BlockingPool, AFullQueueHoldsThreadsThatExecuteG6) {
+TEST(BlockingPool, G6_AFullQueueHoldsThreadsThatExecute) {
     std::counting_semaphore<> entered(0);
     std::counting_semaphore<> opened(0);
     const auto call = [&] {
@@ -258,7 +258,7 @@ TEST(BlockingPool, ItsOwnCallsAreLetIn) {
     done.wait();
 }
 
-TEST(BlockingPool, ItsEndDropsWhatIsQueuedG5) {
+TEST(BlockingPool, G5_ItsEndDropsWhatIsQueued) {
     std::binary_semaphore entered(0);
     std::binary_semaphore opened(0);
     std::atomic<bool> ended = false;
@@ -349,7 +349,7 @@ TEST(BlockingPool, ItsThreadsHaveItsNameAndNoSignalsAndInterruptNobody) {
     EXPECT_EQ(::sigismember(&mine, SIGTERM), 0);
 }
 
-TEST(BlockingPool, ExceptionsOfDetachedCallsAreReportedG12) {
+TEST(BlockingPool, G12_ExceptionsOfDetachedCallsAreReported) {
     testing::internal::CaptureStderr();
     {
         blocking_pool pool(1);
@@ -361,7 +361,7 @@ TEST(BlockingPool, ExceptionsOfDetachedCallsAreReportedG12) {
     EXPECT_NE(testing::internal::GetCapturedStderr().find("nobody waits"), std::string::npos);
 }
 
-TEST(BlockingPool, WithoutAnyThreadTheAwaitThrowsG6) {
+TEST(BlockingPool, G6_WithoutAnyThreadTheAwaitThrows) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "a sanitized child of a program with threads must not make threads";
     }
@@ -411,7 +411,7 @@ TEST(BlockingPool, TheDefaultOneIsNewInAChild) {
               "");
 }
 
-TEST(BlockingPool, TenThousandCallsOnSixtyFourThreadsG6) {
+TEST(BlockingPool, G6_TenThousandCallsOnSixtyFourThreads) {
     constexpr int count = coil_test::sanitized ? 1000 : 10'000;
     blocking_pool pool(64);
     std::atomic<int> calls = 0;

@@ -61,7 +61,7 @@ std::error_code blocking_error_of(const std::exception_ptr& error) {
     return {};
 }
 
-TEST(Blocking, RunsElsewhereAndComesBackG1) {
+TEST(Blocking, G1_RunsElsewhereAndComesBack) {
     const auto here = std::this_thread::get_id();
     coil::run([](std::thread::id home) -> task<> {
         const auto there = co_await blocking([] { return std::this_thread::get_id(); });
@@ -145,7 +145,7 @@ TEST(Blocking, AnyCallable) {
     }());
 }
 
-TEST(Blocking, ExceptionsOfAnyTypeComeBackG12) {
+TEST(Blocking, G12_ExceptionsOfAnyTypeComeBack) {
     coil::run([]() -> task<> {
         try {
             co_await blocking([] { throw std::runtime_error("there"); });
@@ -195,7 +195,7 @@ TEST(Blocking, TheFunctionIsDestroyedHere) {
     EXPECT_EQ(destroyed, here);
 }
 
-TEST(Blocking, AStopTakesOutWhatIsQueuedG3) {
+TEST(Blocking, G3_AStopTakesOutWhatIsQueued) {
     busy_blocking_pool busy;
     inplace_stop_source stop;
     bool called = false;
@@ -225,7 +225,7 @@ TEST(Blocking, AStopTakesOutWhatIsQueuedG3) {
     EXPECT_EQ(error, std::errc::operation_canceled);
 }
 
-TEST(Blocking, AStopFromAnotherThreadTakesOutWhatIsQueuedG3) {
+TEST(Blocking, G3_AStopFromAnotherThreadTakesOutWhatIsQueued) {
     busy_blocking_pool busy;
     std::stop_source stop;
     std::error_code error;
@@ -250,7 +250,7 @@ TEST(Blocking, AStopFromAnotherThreadTakesOutWhatIsQueuedG3) {
     EXPECT_EQ(error, std::errc::operation_canceled);
 }
 
-TEST(Blocking, AStopBeforeTheAwaitG3) {
+TEST(Blocking, G3_AStopBeforeTheAwait) {
     inplace_stop_source stop;
     stop.request_stop();
     EXPECT_EQ(coil::run([](inplace_stop_token token) -> task<bool> {
@@ -269,7 +269,7 @@ TEST(Blocking, AStopBeforeTheAwaitG3) {
               true);
 }
 
-TEST(Blocking, WhatHasBegunGivesItsRealResultG3) {
+TEST(Blocking, G3_WhatHasBegunGivesItsRealResult) {
     blocking_gate gate;
     inplace_stop_source stop;
     io_context ctx;
@@ -291,7 +291,7 @@ TEST(Blocking, WhatHasBegunGivesItsRealResultG3) {
     EXPECT_EQ(h.get(), 9);
 }
 
-TEST(Blocking, AFunctionMaySeeTheStopG3) {
+TEST(Blocking, G3_AFunctionMaySeeTheStop) {
     blocking_gate gate;
     inplace_stop_source stop;
     io_context ctx;
@@ -323,7 +323,7 @@ task<> blocking_forever(blocking_pool& pool, bool& called, int& destroyed) {
     ADD_FAILURE();
 }
 
-TEST(Blocking, AShutdownTakesBackWhatIsQueuedG5) {
+TEST(Blocking, G5_AShutdownTakesBackWhatIsQueued) {
     busy_blocking_pool busy;
     bool called = false;
     int destroyed = 0;
@@ -339,7 +339,7 @@ TEST(Blocking, AShutdownTakesBackWhatIsQueuedG5) {
     EXPECT_FALSE(called);
 }
 
-TEST(Blocking, AShutdownWaitsForWhatHasBegunG5G2) {
+TEST(Blocking, G5_G2_AShutdownWaitsForWhatHasBegun) {
     blocking_gate gate;
     int destroyed = 0;
     std::atomic<bool> ended = false;
@@ -367,7 +367,7 @@ TEST(Blocking, AShutdownWaitsForWhatHasBegunG5G2) {
 }
 
 /// It has ended, and whether its coroutine goes on or is destroyed is open.
-TEST(Blocking, AShutdownWhenTheResultIsThereG5G1) {
+TEST(Blocking, G5_G1_AShutdownWhenTheResultIsThere) {
     for (int i = 0; i < coil_test::rounds(50, 2000); ++i) {
         int destroyed = 0;
         int after = 0;
@@ -510,7 +510,7 @@ TEST(Blocking, InCombinations) {
 }
 
 /// Stops, results and shutdowns that race.
-TEST(Blocking, StopsThatRaceG1G3) {
+TEST(Blocking, G1_G3_StopsThatRace) {
     std::atomic<int> called = 0;
     std::atomic<int> given = 0;
     std::atomic<int> stopped = 0;

@@ -19,7 +19,7 @@ using namespace coil;
 std::thread::id homes_me() { return std::this_thread::get_id(); }
 task<std::thread::id> homes_where() { co_return homes_me(); }
 
-TEST(Homes, ATaskOfARunLoopComesBackToItG1) {
+TEST(Homes, G1_ATaskOfARunLoopComesBackToIt) {
     looper_executor other;
     run_loop loop;
     loop.spawn([](looper_executor& ex) -> task<> {
@@ -34,7 +34,7 @@ TEST(Homes, ATaskOfARunLoopComesBackToItG1) {
     loop.run();
 }
 
-TEST(Homes, ATaskThatMovedComesBackToWhereItIsG1) {
+TEST(Homes, G1_ATaskThatMovedComesBackToWhereItIs) {
     looper_executor other;
     coil::run([](looper_executor& ex) -> task<> {
         co_await resume_on(ex);
@@ -73,12 +73,12 @@ async_task<int, looper_executor> homes_of_a_looper(executor_arg_t, looper_execut
     co_return 3;
 }
 
-TEST(Homes, AnAsyncTaskComesBackToItsExecutorG1) {
+TEST(Homes, G1_AnAsyncTaskComesBackToItsExecutor) {
     looper_executor ex;
     EXPECT_EQ(homes_of_a_looper(executor_arg, ex).get(), 3);
 }
 
-TEST(Homes, ARunLoopInsideOfAContextG1) {
+TEST(Homes, G1_ARunLoopInsideOfAContext) {
     looper_executor other;
     coil::run([](looper_executor& ex) -> task<> {
         run_loop loop;

@@ -52,7 +52,7 @@ round_robin_coroutine run_loop_holds(int& destroyed, int turns) {
 
 /// The demonstration of the smallest scheduler: each has a turn in each round, in the order in
 /// which they came, on the thread that runs the loop.
-TEST(RunLoop, RoundRobinG7) {
+TEST(RunLoop, G7_RoundRobin) {
     said log;
     run_loop loop;
     EXPECT_TRUE(loop.push(run_loop_counts(log, "a", 3).handle));
@@ -105,7 +105,7 @@ TEST(RunLoop, OnTheThreadThatRunsIt) {
     EXPECT_EQ(executed, id);
 }
 
-TEST(RunLoop, OwnsItsFramesG5) {
+TEST(RunLoop, G5_OwnsItsFrames) {
     int ended = 0;
     int never = 0;
     {
@@ -131,7 +131,7 @@ TEST(RunLoop, WhatIsDoneAlreadyIsDestroyed) {
     loop.run();
 }
 
-TEST(RunLoop, PushedTwiceIsTakenOnceG1) {
+TEST(RunLoop, G1_PushedTwiceIsTakenOnce) {
     said log;
     run_loop loop;
     const auto coroutine = run_loop_counts(log, "a", 2).handle;
@@ -146,7 +146,7 @@ TEST(RunLoop, PushedTwiceIsTakenOnceG1) {
 }
 
 /// The awaiter of the smallest scheduler: whoever suspends pushes itself.
-TEST(RunLoop, PushesItselfG1) {
+TEST(RunLoop, G1_PushesItself) {
     struct back_to {
         run_loop& loop;
         bool await_ready() const noexcept { return false; }
@@ -191,7 +191,7 @@ TEST(RunLoop, TasksYield) {
 }
 
 /// A task that waits for something else has no turn meanwhile, and goes on here.
-TEST(RunLoop, TasksThatWaitAreLeftAloneG1) {
+TEST(RunLoop, G1_TasksThatWaitAreLeftAlone) {
     run_loop loop;
     std::binary_semaphore entered(0);
     std::binary_semaphore opened(0);
@@ -241,7 +241,7 @@ TEST(RunLoop, AsAnExecutor) {
     EXPECT_EQ(log, (said{"f", "before", "h", "g", "after"}));
 }
 
-TEST(RunLoop, ExceptionsAreReportedG12) {
+TEST(RunLoop, G12_ExceptionsAreReported) {
     testing::internal::CaptureStderr();
     said log;
     {
@@ -373,7 +373,7 @@ TEST(RunLoop, OneThreadAtATime) {
     EXPECT_EQ(what, "coil: run_loop::run() called while the loop runs already");
 }
 
-TEST(RunLoop, AnyThreadMayGiveItSomethingG9) {
+TEST(RunLoop, G9_AnyThreadMayGiveItSomething) {
     run_loop loop;
     std::atomic<int> ended = 0;
     const int each = coil_test::rounds(coil_test::sanitized ? 50 : 500, 20'000);
@@ -405,7 +405,7 @@ TEST(RunLoop, AnyThreadMayGiveItSomethingG9) {
     EXPECT_EQ(ended, 3 * 4 * each);
 }
 
-TEST(RunLoop, ItsEndDestroysEverythingG5) {
+TEST(RunLoop, G5_ItsEndDestroysEverything) {
     int destroyed = 0;
     {
         run_loop loop;
@@ -431,7 +431,7 @@ TEST(RunLoop, ItsEndDestroysEverythingG5) {
     EXPECT_EQ(destroyed, 6);
 }
 
-TEST(RunLoop, ItsEndWaitsForWhatHasBegunElsewhereG5) {
+TEST(RunLoop, G5_ItsEndWaitsForWhatHasBegunElsewhere) {
     int destroyed = 0;
     std::binary_semaphore entered(0);
     std::binary_semaphore opened(0);
@@ -462,7 +462,7 @@ TEST(RunLoop, ItsEndWaitsForWhatHasBegunElsewhereG5) {
 }
 
 /// The result is there, and its coroutine in the queue or on its way to it.
-TEST(RunLoop, ItsEndWhenTheResultIsThereG5) {
+TEST(RunLoop, G5_ItsEndWhenTheResultIsThere) {
     for (int i = 0; i < coil_test::rounds(50, 2000); ++i) {
         int destroyed = 0;
         int after = 0;
@@ -540,7 +540,7 @@ TEST(RunLoop, InsideOfAContext) {
 }
 
 /// A context's task has moved here, and the context ends the loop: it has its task back.
-TEST(RunLoop, EndedByAContextItGivesBackThatContextsTasksG1G5) {
+TEST(RunLoop, G1_G5_EndedByAContextItGivesBackThatContextsTasks) {
     for (const bool shutdown : {false, true}) {
         int destroyed = 0;
         bool went_on = false;
@@ -568,7 +568,7 @@ TEST(RunLoop, EndedByAContextItGivesBackThatContextsTasksG1G5) {
 }
 
 /// What resumes it by itself would do so beside the loop.
-TEST(RunLoopDeathTest, WhatWasPushedCannotAwaitWhatResumesItG1) {
+TEST(RunLoopDeathTest, G1_WhatWasPushedCannotAwaitWhatResumesIt) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const auto run_one = [](round_robin_coroutine coroutine) {
         run_loop loop;

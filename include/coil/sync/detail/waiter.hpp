@@ -149,6 +149,7 @@ public:
 
     template <class P>
     bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
+        event_loop& loop = required_loop(); // also where it need not wait: not by luck alone
         token_ = stop_token_of(coroutine);
         if (token_.stop_requested()) [[unlikely]] {
             this->cancelled = true;
@@ -157,7 +158,7 @@ public:
         if (self().take_now()) {
             return false;
         }
-        if (!this->wait_in(self().room(), required_loop(), coroutine)) {
+        if (!this->wait_in(self().room(), loop, coroutine)) {
             return false;
         }
         this->template observe<Self>(token_);
