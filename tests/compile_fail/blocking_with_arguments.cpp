@@ -1,4 +1,5 @@
-// expect: blocking(f) calls f with nothing, or with an inplace_stop_token; bind arguments in a lambda
+// expect: blocking(f) calls f with nothing, or with an inplace_stop_token; bind arguments in a
+// lambda
 
 #include <coil/coil.hpp>
 

@@ -14,8 +14,8 @@ namespace coil {
 /// Each time that an async_task goes on after a wait, it is on another thread.
 ///
 /// Threading: any thread. No thread outlives the executor: the destructor waits until all functions
-/// have returned. On one of its own threads it waits for the others. What they submit meanwhile runs
-/// as well, and is waited for; after stop() it is dropped.
+/// have returned. On one of its own threads it waits for the others. What they submit meanwhile
+/// runs as well, and is waited for; after stop() it is dropped.
 class new_thread_executor : public detail::thread_per_work {};
 
 } // namespace coil

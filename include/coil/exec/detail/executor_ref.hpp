@@ -85,9 +85,7 @@ public:
     /// Whether the caller runs on it; as far as is known of executors that do not say.
     [[nodiscard]] bool is_here() const noexcept;
     /// Whether what runs there hangs in the list of a context.
-    [[nodiscard]] bool is_context() const noexcept {
-        return functions_->is_context;
-    }
+    [[nodiscard]] bool is_context() const noexcept { return functions_->is_context; }
 
     [[nodiscard]] void* object() const noexcept { return executor_; }
     [[nodiscard]] const executor_functions* functions() const noexcept { return functions_; }
