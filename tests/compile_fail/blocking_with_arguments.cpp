@@ -1,5 +1,4 @@
-// expect: blocking(f) calls f with nothing, or with an inplace_stop_token; bind arguments in a
-// lambda
+// expect: blocking(f) calls f with nothing, or with an inplace_stop_token
 
 #include <coil/coil.hpp>
 
