@@ -24,6 +24,38 @@ namespace coil {
 using detail::work;
 using steady = std::chrono::steady_clock;
 
+class alignas(64) thread_pool::worker {
+public:
+    worker(state& pool, unsigned number) noexcept : pool_(pool), random_(number + 1) {}
+
+    void run() noexcept;
+    /// Own thread.
+    void bring(work& w) noexcept;
+
+    [[nodiscard]] const state& pool() const noexcept { return pool_; }
+    auto& queue() noexcept { return queue_; }
+    [[nodiscard]] bool looks_empty() const noexcept { return queue_.looks_empty(); }
+
+    /// The one whose thread this is.
+    static constinit inline thread_local worker* current = nullptr;
+
+    static constexpr std::size_t largest_batch = 16;
+
+private:
+    work* next_in_turn() noexcept;
+    work* out_of_turn() noexcept;
+    work* look_elsewhere() noexcept;
+    work* search() noexcept;
+    work* steal() noexcept;
+
+    state& pool_;
+    detail::basic_work_stealing_deque<work> queue_;
+    detail::basic_sleepers<>::seat seat_;
+    unsigned turns_ = 0;
+    unsigned random_;
+    bool spinning_pays_ = true;
+};
+
 struct thread_pool::state {
     explicit state(thread_pool_options o, unsigned threads)
         : options(std::move(o)), sleepers(threads) {}
@@ -60,38 +92,6 @@ struct thread_pool::state {
     std::mutex stopping;
     std::condition_variable stopped;
     unsigned stops_under_way = 0;
-};
-
-class alignas(64) thread_pool::worker {
-public:
-    worker(state& pool, unsigned number) noexcept : pool_(pool), random_(number + 1) {}
-
-    void run() noexcept;
-    /// Own thread.
-    void bring(work& w) noexcept;
-
-    [[nodiscard]] const state& pool() const noexcept { return pool_; }
-    auto& queue() noexcept { return queue_; }
-    [[nodiscard]] bool looks_empty() const noexcept { return queue_.looks_empty(); }
-
-    /// The one whose thread this is.
-    static constinit inline thread_local worker* current = nullptr;
-
-    static constexpr std::size_t largest_batch = 16;
-
-private:
-    work* next_in_turn() noexcept;
-    work* out_of_turn() noexcept;
-    work* look_elsewhere() noexcept;
-    work* search() noexcept;
-    work* steal() noexcept;
-
-    state& pool_;
-    detail::basic_work_stealing_deque<work> queue_;
-    detail::basic_sleepers<>::seat seat_;
-    unsigned turns_ = 0;
-    unsigned random_;
-    bool spinning_pays_ = true;
 };
 
 // What comes from elsewhere.

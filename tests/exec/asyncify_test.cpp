@@ -464,31 +464,37 @@ TEST(AsyncifyOn, G1_G3_StopsThatRace) {
 
 /// A task has moved to an executor, which a context's thread drops when what the task waits for is
 /// over: the task is that context's from then on, which runs it, waits for it, and destroys it.
-void is_dropped_by_a_context(const std::function<task<>()>& waits, bool shutdown) {
+/// `waits` is given what is released when the task waits.
+void is_dropped_by_a_context(const std::function<task<>(std::binary_semaphore&)>& waits,
+                             bool shutdown) {
     int destroyed = 0;
     bool went_on = false;
     asyncify_queue there;
+    std::binary_semaphore it_waits(0);
     {
         io_context ctx;
-        ctx.co_spawn([](asyncify_queue& ex, const std::function<task<>()>& w, int& d, bool& on,
+        ctx.co_spawn([](asyncify_queue& ex, std::binary_semaphore& s,
+                        const std::function<task<>(std::binary_semaphore&)>& w, int& d, bool& on,
                         bool ends) -> task<> {
             const coil_test::on_destruction local(d);
             co_await resume_on(ex);
-            co_await w();
+            co_await w(s);
             co_await sleep_for(ends ? 1h : 1ms);
             on = true;
-        }(there, waits, destroyed, went_on, shutdown));
-        ctx.co_spawn([](io_context& c, asyncify_queue& ex, bool ends) -> task<> {
-            std::thread([&] { ex.run_one(); }).join(); // until it waits
-            while (ex.size() == 0) {                   // until that is over
-                std::this_thread::sleep_for(50us);
-            }
-            ex.drop_one();
-            if (ends) {
-                co_await sleep_for(1ms);
-                c.stop();
-            }
-        }(ctx, there, shutdown));
+        }(there, it_waits, waits, destroyed, went_on, shutdown));
+        ctx.co_spawn(
+            [](io_context& c, asyncify_queue& ex, std::binary_semaphore& s, bool ends) -> task<> {
+                std::thread([&] { ex.run_one(); }).join(); // until it waits
+                s.release();
+                while (ex.size() == 0) { // until that is over
+                    std::this_thread::sleep_for(50us);
+                }
+                ex.drop_one();
+                if (ends) {
+                    co_await sleep_for(1ms);
+                    c.stop();
+                }
+            }(ctx, there, it_waits, shutdown));
         ctx.run();
     }
     EXPECT_EQ(went_on, !shutdown);
@@ -497,9 +503,11 @@ void is_dropped_by_a_context(const std::function<task<>()>& waits, bool shutdown
 
 TEST(Asyncify, G1_G5_DroppedByAContextItIsThatContexts) {
     for (const bool shutdown : {false, true}) {
-        is_dropped_by_a_context([]() -> task<> { co_await blocking([] {}); }, shutdown);
         is_dropped_by_a_context(
-            []() -> task<> {
+            [](std::binary_semaphore& s) -> task<> { co_await blocking([&] { s.acquire(); }); },
+            shutdown);
+        is_dropped_by_a_context(
+            [](std::binary_semaphore&) -> task<> {
                 bool canceled = false;
                 try {
                     co_await asyncify([] {});
