@@ -179,6 +179,7 @@ class blocking_pool::executed final : public detail::pool_job,
                                       public detail::frame_allocated_if_aligned<F> {
 public:
     template <class G>
+        requires(!std::same_as<std::remove_cvref_t<G>, executed>)
     explicit executed(G&& f) : pool_job(&finish), function_(std::forward<G>(f)) {}
 
 private:

@@ -41,9 +41,7 @@ void add_then(async_state<T>& to, F f) {
         }
         if constexpr (std::is_void_v<T>) {
             std::invoke(f);
-        } else if constexpr (std::is_reference_v<T>) {
-            std::invoke(f, state.take());
-        } else if constexpr (std::invocable<F&, const T&>) {
+        } else if constexpr (!std::is_reference_v<T> && std::invocable<F&, const T&>) {
             std::invoke(f, state.look());
         } else {
             std::invoke(f, state.take());
