@@ -131,7 +131,7 @@ public:
 
 private:
     class pushed;
-    class spawned;
+    class spawned; // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
     class running;
     /// What is submitted here was given to the loop by whoever calls.
     struct entrance {
