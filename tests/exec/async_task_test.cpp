@@ -285,7 +285,8 @@ async_task<int, E> async_travels(executor_arg_t, E& ex, looper_executor& away,
                           }(away)),
               true);
     look();
-    EXPECT_FALSE((co_await this_task::stop_token()).stop_possible());
+    const inplace_stop_token token = co_await this_task::stop_token();
+    EXPECT_FALSE(token.stop_possible());
     co_await schedule(ex);
     look();
     other.join();
