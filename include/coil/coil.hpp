@@ -43,6 +43,7 @@
 #include <coil/exec/run_loop.hpp>
 #include <coil/exec/schedule.hpp>
 #include <coil/exec/thread_pool.hpp>
+#include <coil/fs/types.hpp>
 #include <coil/io/buffer_pool.hpp>
 #include <coil/io/cancel.hpp>
 #include <coil/io/descriptor.hpp>

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/operation.hpp>
+#include <coil/core/io_result.hpp>
+#include <coil/core/task.hpp>
+#include <coil/exec/blocking.hpp>
+#include <coil/fs/types.hpp>
+#include <coil/uring/abi.hpp>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+// How the functions of coil::fs reach the kernel, and how they say what went wrong.
+
+namespace coil::fs::detail {
+
+/// The error of a call that gave `result`: none, or -result in std::generic_category(), which is
+/// what the functions of <filesystem> give.
+inline std::error_code error_of(int result) noexcept {
+    return result < 0 ? std::error_code(-result, std::generic_category()) : std::error_code();
+}
+
+/// What the functions without an error_code throw.
+inline void throw_if(const std::error_code& error, const char* what) {
+    if (error) {
+        throw filesystem_error(what, error);
+    }
+}
+inline void throw_if(const std::error_code& error, const char* what, const path& p) {
+    if (error) {
+        throw filesystem_error(what, p, error);
+    }
+}
+inline void throw_if(const std::error_code& error, const char* what, const path& p1,
+                     const path& p2) {
+    if (error) {
+        throw filesystem_error(what, p1, p2, error);
+    }
+}
+
+/// Calls `f` on a thread of the blocking pool: for what io_uring does not have. `f` gives a value ≥
+/// 0 or −errno. -ECANCELED when the task was asked to stop before `f` began.
+template <class F>
+task<io_result> on_thread(F f) {
+    try {
+        co_return io_result(co_await blocking(std::move(f)));
+    } catch (const std::system_error& error) { // was not called
+        co_return io_result(-error.code().value());
+    }
+}
+
+/// Awaits `call` where the ring has its opcode; elsewhere calls `f`, which does the same and gives
+/// a value ≥ 0 or −errno, on a thread of the blocking pool: what waits for a device must not hold
+/// up the context.
+template <class F>
+task<io_result> ring_or_thread(uring::opcode opcode, operation call, F f) {
+    if (coil::detail::required_loop().ring().supports(opcode)) [[likely]] {
+        co_return co_await call;
+    }
+    co_return co_await on_thread(std::move(f));
+}
+
+/// What a system call gave, as a value ≥ 0 or −errno.
+template <class T>
+[[nodiscard]] int checked(T result) noexcept {
+    return result < 0 ? -errno : static_cast<int>(result);
+}
+
+} // namespace coil::fs::detail
