@@ -1,6 +1,7 @@
 // A turn of the loop: what runs, and how it waits.
 
 #include "event_loop_enter.hpp"
+#include "spin_pause.hpp"
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
@@ -32,14 +33,6 @@ void print_unhandled(const char* where, const std::exception_ptr& error) noexcep
 }
 
 constexpr std::int64_t retry_ns = 1'000'000;
-
-void spin_pause() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
 
 /// Before the loop goes on without waiting.
 void lap_if_due(turn_meter& meter, event_loop& loop) noexcept {

@@ -1,10 +1,8 @@
+#include "futex.hpp"
+
 #include <coil/context/join_handle.hpp>
 
 #include <atomic>
-
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace coil::detail {
 
@@ -26,9 +24,9 @@ struct blocking_waiter : join_state_base::waiter {
     blocking_waiter() noexcept
         : waiter{[](waiter& base) noexcept {
               std::atomic<int>& word = static_cast<blocking_waiter&>(base).woken;
-              auto* address = reinterpret_cast<int*>(&word);
+              const void* const address = &word;
               word.store(1, std::memory_order_release);
-              ::syscall(SYS_futex, address, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+              futex_wake(address, 1);
           }} {}
 
     std::atomic<int> woken{0};
@@ -43,8 +41,7 @@ void join_state_base::wait_blocking() noexcept {
         return;
     }
     while (w.woken.load(std::memory_order_acquire) == 0) {
-        ::syscall(SYS_futex, reinterpret_cast<int*>(&w.woken), FUTEX_WAIT_PRIVATE, 0, nullptr,
-                  nullptr, 0);
+        futex_wait(&w.woken, 0);
     }
 }
 

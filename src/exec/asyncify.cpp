@@ -15,13 +15,13 @@ void later_turn::pass(std::coroutine_handle<> waiter, promise_base* root) noexce
         return;
     }
     loop_ = &required_loop();
-    node_.deliver = [](queue_node& node, event_loop& loop) noexcept {
-        later_turn& self = *static_cast<loop_node&>(node).self;
+    deliver = [](queue_node& node, event_loop& loop) noexcept {
+        auto& self = static_cast<later_turn&>(node);
         self.place_ = place::ready_queue;
         loop.make_ready(node, self.waiter_);
     };
     place_ = place::inbox;
-    loop_->post(node_);
+    loop_->post(*this);
 }
 
 void later_turn::go_on(work& w, fate what) noexcept {
@@ -36,7 +36,7 @@ void later_turn::go_on(work& w, fate what) noexcept {
     if (self.dropped_ && current_loop != nullptr) { // it is this context's from now on
         self.loop_ = current_loop;
         self.place_ = place::ready_queue;
-        settle_in(*current_loop, self.root_, self.node_, self.waiter_);
+        settle_in(*current_loop, self.root_, self, self.waiter_);
         return;
     }
     home.resume(self.waiter_, what);
@@ -54,7 +54,7 @@ void later_turn::take_out() noexcept {
     if (place_ == place::inbox) {
         loop_->deliver_inbox();
     }
-    loop_->withdraw(node_, waiter_);
+    loop_->withdraw(*this, waiter_);
 }
 
 } // namespace coil::detail

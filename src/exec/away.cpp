@@ -1,3 +1,5 @@
+#include "../context/futex.hpp"
+
 #include <coil/core/patience.hpp>
 #include <coil/core/transfer.hpp>
 #include <coil/exec/blocking_pool.hpp>
@@ -8,23 +10,7 @@
 #include <string>
 #include <system_error>
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 namespace coil::detail {
-
-namespace {
-
-void futex_wait(const void* word, unsigned seen) noexcept {
-    ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
-}
-/// By address only: what was there may be gone.
-void futex_wake(const void* word) noexcept {
-    ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
-}
-
-} // namespace
 
 void away_wait::leave(std::coroutine_handle<> waiter, promise_base* root) noexcept {
     refuse_resumed_each_round(waiter);
@@ -44,7 +30,7 @@ void away_wait::come_back() noexcept {
     case errand::sending:
         return; // the sender has not suspended
     case errand::abandoned:
-        futex_wake(word);
+        futex_wake(word, INT_MAX);
         return;
     default:
         break;
@@ -56,10 +42,10 @@ void away_wait::come_back() noexcept {
     } else if (event_loop& home = loop(); home.on_owner_thread()) {
         finish();
     } else {
-        post_.deliver = [](queue_node& posted, event_loop&) noexcept {
-            static_cast<post_node&>(posted).self->finish();
+        continuation_.deliver = [](queue_node& posted, event_loop&) noexcept {
+            static_cast<continuation&>(posted).self->finish();
         };
-        home.post(post_);
+        home.post(continuation_);
     }
 }
 

@@ -1,3 +1,5 @@
+#include "../context/futex.hpp"
+
 #include <coil/exec/detail/fences.hpp>
 
 #include <cerrno>
@@ -6,7 +8,6 @@
 #include <mutex>
 #include <thread>
 
-#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -44,24 +45,10 @@ void heavy_fence() noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-namespace {
+static_assert(sizeof(std::atomic<unsigned>) == sizeof(int)); // a futex
 
-int* futex_of(std::atomic<unsigned>* word) noexcept {
-    static_assert(sizeof *word == sizeof(int));
-    return reinterpret_cast<int*>(word);
-}
-
-void wake(std::atomic<unsigned>* word, int sleepers) noexcept {
-    ::syscall(SYS_futex, futex_of(word), FUTEX_WAKE_PRIVATE, sleepers, nullptr, nullptr, 0);
-}
-
-} // namespace
-
-void sleep_while(std::atomic<unsigned>& word, unsigned value) noexcept {
-    ::syscall(SYS_futex, futex_of(&word), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
-}
-
-void wake_sleeper(std::atomic<unsigned>* word) noexcept { wake(word, 1); }
-void wake_all_sleepers(std::atomic<unsigned>* word) noexcept { wake(word, INT_MAX); }
+void sleep_while(std::atomic<unsigned>& word, unsigned value) noexcept { futex_wait(&word, value); }
+void wake_sleeper(std::atomic<unsigned>* word) noexcept { futex_wake(word, 1); }
+void wake_all_sleepers(std::atomic<unsigned>* word) noexcept { futex_wake(word, INT_MAX); }
 
 } // namespace coil::detail

@@ -14,8 +14,7 @@ struct looper_executor::core {
     std::mutex mutex;
     std::condition_variable came;  // for the thread, when it sleeps
     std::condition_variable ended; // for join()
-    detail::work* first = nullptr;
-    detail::work** end = &first;
+    detail::fifo queue;
     bool sleeping = false;
     bool closed = false;
     bool over = false;
@@ -24,11 +23,7 @@ struct looper_executor::core {
     void run() noexcept {
         std::unique_lock lock(mutex);
         while (wait_for_work(lock)) {
-            detail::work& w = *first;
-            first = w.next;
-            if (first == nullptr) {
-                end = &first;
-            }
+            auto& w = static_cast<detail::work&>(queue.pop());
             lock.unlock();
             w.run();
             lock.lock();
@@ -40,12 +35,12 @@ struct looper_executor::core {
     }
 
     bool wait_for_work(std::unique_lock<std::mutex>& lock) {
-        while (first == nullptr && !closed) {
+        while (queue.empty() && !closed) {
             sleeping = true;
             came.wait(lock);
             sleeping = false;
         }
-        return first != nullptr;
+        return !queue.empty();
     }
 
     /// By whoever has the lock. A woken thread that has not come yet is woken once more; that costs
@@ -86,9 +81,7 @@ void looper_executor::submit(detail::work& w) noexcept {
     {
         const std::lock_guard lock(core_->mutex);
         if (!core_->closed) {
-            w.next = nullptr;
-            *core_->end = &w;
-            core_->end = &w.next;
+            core_->queue.push(w);
             core_->wake();
             return;
         }
@@ -97,21 +90,18 @@ void looper_executor::submit(detail::work& w) noexcept {
 }
 
 std::size_t looper_executor::shutdown(bool wait) {
-    detail::work* dropped = nullptr;
+    detail::fifo dropped;
     {
         const std::lock_guard lock(core_->mutex);
         core_->closed = true;
         if (!wait) {
-            dropped = std::exchange(core_->first, nullptr);
-            core_->end = &core_->first;
+            dropped.append(core_->queue);
         }
         core_->wake();
     }
     std::size_t count = 0;
-    while (dropped != nullptr) {
-        detail::work& w = *dropped;
-        dropped = w.next;
-        w.drop();
+    while (!dropped.empty()) {
+        static_cast<detail::work&>(dropped.pop()).drop();
         ++count;
     }
     return count;

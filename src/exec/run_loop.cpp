@@ -9,29 +9,6 @@ namespace coil {
 
 namespace detail {
 
-bool work_queue::remove(work& w) noexcept {
-    work* before = nullptr;
-    for (work* each = first_; each != nullptr; before = std::exchange(each, each->next)) {
-        if (each == &w) {
-            (before == nullptr ? first_ : before->next) = w.next;
-            if (last_ == &w) {
-                last_ = before;
-            }
-            return true;
-        }
-    }
-    return false;
-}
-
-void work_queue::append(work_queue& younger) noexcept {
-    if (younger.empty()) {
-        return;
-    }
-    (first_ == nullptr ? first_ : last_->next) = younger.first_;
-    last_ = younger.last_;
-    younger.first_ = nullptr;
-}
-
 /// Dropped only by a loop that ends, after it has destroyed its coroutines: one of another's, which
 /// goes on here.
 void run_loop_yield::go_on(work& w, fate what) noexcept {
@@ -160,7 +137,7 @@ run_loop::~run_loop() {
             lock.unlock();
             end(task);
         } else if (!ready_.empty()) {
-            detail::work& w = ready_.pop();
+            auto& w = static_cast<detail::work&>(ready_.pop());
             lock.unlock();
             w.drop();
         } else {
@@ -235,14 +212,14 @@ std::size_t run_loop::run_round(std::unique_lock<std::mutex>& lock) noexcept {
     std::size_t turns = 0;
     round_.append(ready_);
     while (!round_.empty() && !stopping_) {
-        detail::work& w = round_.pop();
+        auto& w = static_cast<detail::work&>(round_.pop());
         lock.unlock();
         w.run();
         ++turns;
         lock.lock();
     }
     round_.append(ready_); // after a stop: what has had no turn comes first
-    std::swap(round_, ready_);
+    ready_.append(round_);
     return turns;
 }
 

@@ -1,3 +1,4 @@
+#include "../context/spin_pause.hpp"
 #include "../context/thread_name.hpp"
 
 #include <coil/context/processors.hpp>
@@ -80,11 +81,11 @@ struct thread_pool::state {
     std::vector<std::thread> threads;
 
     // Threads from elsewhere write this.
-    alignas(64) detail::basic_injector<work> injector;
+    alignas(64) detail::basic_injector<detail::queue_node> injector;
 
     // What was taken from the injector: who takes that has the lock.
     alignas(64) std::mutex taking;
-    work* backlog = nullptr;
+    detail::queue_node* backlog = nullptr;
     std::atomic<std::size_t> backlog_size{0};
 
     std::mutex joining;
@@ -122,8 +123,7 @@ work* thread_pool::state::take_from_elsewhere(worker& who, std::size_t most) noe
     const std::size_t share = workers.size() == 1 ? 1 : size / workers.size() + 1;
     std::size_t count = std::min({most, taken.size(), share, size});
     for (std::size_t i = 0; i < count; ++i) {
-        taken[i] = backlog;
-        backlog = backlog->next;
+        taken[i] = static_cast<work*>(std::exchange(backlog, backlog->next));
     }
     size -= count;
     while (count > 1 && who.queue().push(*taken[count - 1])) {
@@ -231,18 +231,6 @@ work* thread_pool::worker::look_elsewhere() noexcept {
         });
 }
 
-namespace {
-
-void wait_a_little() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("isb"); // yield does nothing on most
-#endif
-}
-
-} // namespace
-
 work* thread_pool::worker::search() noexcept {
     constexpr unsigned first_looks = 2;
     steady::time_point begin;
@@ -265,7 +253,7 @@ work* thread_pool::worker::search() noexcept {
         }
         // Who has work writes what is looked at: not too often.
         for (int i = 0; i < 8; ++i) {
-            wait_a_little();
+            detail::spin_pause();
         }
     }
     return nullptr;
@@ -316,17 +304,17 @@ void thread_pool::state::stop() noexcept {
         ++stops_under_way;
     }
     sleepers.stop();
-    work* left = nullptr;
-    work* rest = nullptr;
+    detail::queue_node* left = nullptr;
+    detail::queue_node* rest = nullptr;
     {
         const std::lock_guard lock(taking);
         left = std::exchange(backlog, nullptr);
         backlog_size.store(0, std::memory_order_relaxed);
         rest = injector.close().oldest;
     }
-    for (work* list : {left, rest}) {
+    for (detail::queue_node* list : {left, rest}) {
         while (list != nullptr) {
-            std::exchange(list, list->next)->drop();
+            static_cast<work*>(std::exchange(list, list->next))->drop();
         }
     }
     // From now on workers drop what they submit.

@@ -59,6 +59,15 @@ public:
         return node;
     }
 
+    /// All of `younger` behind what is here.
+    void append(fifo& younger) noexcept {
+        if (!younger.empty()) {
+            *tail_ = younger.head_;
+            tail_ = younger.tail_;
+            younger.clear();
+        }
+    }
+
     [[nodiscard]] queue_node* front() const noexcept { return head_; }
 
     /// Takes `node` out wherever it stands; false when it is not there. Linear: only for frames

@@ -38,15 +38,10 @@ protected:
 
 private:
     enum class place : unsigned char { nowhere, inbox, ready_queue, executor };
-    struct loop_node : queue_node {
-        explicit loop_node(later_turn* t) noexcept : self(t) {}
-        later_turn* self;
-    };
 
     static void go_on(work& w, fate what) noexcept;
     void take_out() noexcept;
 
-    loop_node node_{this};
     std::coroutine_handle<> waiter_;
     event_loop* loop_ = nullptr;
     home_executor home_;

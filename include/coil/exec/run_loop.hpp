@@ -18,26 +18,6 @@ namespace coil {
 
 namespace detail {
 
-/// Work in the order in which it came. Taking one out is linear: only for frames that are destroyed
-/// while they wait, which is rare.
-class work_queue {
-public:
-    [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
-    void push(work& w) noexcept {
-        w.next = nullptr;
-        (first_ == nullptr ? first_ : last_->next) = &w;
-        last_ = &w;
-    }
-    work& pop() noexcept { return *std::exchange(first_, first_->next); }
-    bool remove(work& w) noexcept;
-    /// All of `younger` behind what is here.
-    void append(work_queue& younger) noexcept;
-
-private:
-    work* first_ = nullptr;
-    work* last_ = nullptr; // while there is a first
-};
-
 class run_loop_yield;
 
 } // namespace detail
@@ -149,8 +129,8 @@ private:
 
     std::mutex mutex_;
     std::condition_variable changed_;
-    detail::work_queue ready_;
-    detail::work_queue round_; // what has not had its turn in this round
+    detail::fifo ready_;
+    detail::fifo round_; // what has not had its turn in this round
     std::unordered_map<void*, std::unique_ptr<pushed>> frames_; // by their addresses
     spawned* oldest_ = nullptr;                                 // of the tasks that have begun
     spawned* newest_ = nullptr;

@@ -142,18 +142,11 @@ public:
 
     /// What get() of a task by its name gives: a copy where there can be one.
     T copy() {
-        if (error()) {
-            rethrow();
-        }
-        if constexpr (std::is_void_v<T>) {
-            return;
-        } else if constexpr (std::is_reference_v<T>) {
-            return **value_;
-        } else if constexpr (std::is_copy_constructible_v<T>) {
-            if (taken_.load(std::memory_order_acquire)) {
-                throw_async_taken();
+        if constexpr (std::is_object_v<T> && std::is_copy_constructible_v<T>) {
+            if (error()) {
+                rethrow();
             }
-            return std::as_const(*value_);
+            return look();
         } else {
             return take();
         }

@@ -84,10 +84,6 @@ protected:
     }
 
 private:
-    struct post_node : queue_node {
-        explicit post_node(away_wait* w) noexcept : self(w) {}
-        away_wait* self;
-    };
     struct continuation : work {
         explicit continuation(away_wait* w) noexcept : work(&go_on), self(w) {}
         static void go_on(work& w, fate what) noexcept;
@@ -100,7 +96,6 @@ private:
     errand errand_;
     home_executor home_;
     promise_base* root_ = nullptr;
-    post_node post_{this};
     continuation continuation_{this};
     bool away_ = false;
 };

@@ -16,7 +16,7 @@ namespace coil::detail {
 /// handing it over allocates nothing. Exactly one of run() and drop() is called, once, on any
 /// thread, and the work may be gone when that returns.
 ///
-/// It is a queue_node as well, by which it hangs in the inbox of a context that is the executor.
+/// It is a queue_node, by which it hangs in the executor's queue.
 class work : public queue_node {
 public:
     enum class fate : bool { run, dropped };
@@ -28,8 +28,6 @@ public:
     void run() noexcept { function_(*this, fate::run); }
     /// The executor will not run it: it was shut down.
     void drop() noexcept { function_(*this, fate::dropped); }
-
-    work* next = nullptr; // the executor's
 
 protected:
     explicit work(function f) noexcept : function_(f) {}
