@@ -4,17 +4,14 @@
 //   blocking: `co_await blocking(pool, f)`; the context waits as it does by default
 //   parked:   the same on a context that sleeps at once, as the floor does
 
+#include "../lib/eventfd_counter.hpp"
 #include "measure.hpp"
 
 #include <coil/coil.hpp>
 
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
-
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace {
 
@@ -24,37 +21,6 @@ constexpr const char* names = "eventfd|blocking|parked";
 struct work {
     long calls = 0;
     long operator()() { return ++calls; }
-};
-
-class counter {
-public:
-    counter() : fd_(eventfd(0, EFD_CLOEXEC)) {
-        if (fd_ < 0) {
-            std::perror("eventfd");
-            std::exit(1);
-        }
-    }
-    ~counter() { close(fd_); }
-    counter(const counter&) = delete;
-    counter& operator=(const counter&) = delete;
-
-    void send() const {
-        const std::uint64_t one = 1;
-        if (write(fd_, &one, sizeof one) != sizeof one) {
-            std::perror("write");
-            std::exit(1);
-        }
-    }
-    void await() const {
-        std::uint64_t count = 0;
-        if (read(fd_, &count, sizeof count) != sizeof count || count != 1) {
-            std::perror("read");
-            std::exit(1);
-        }
-    }
-
-private:
-    int fd_;
 };
 
 void check(long called, long due) {
@@ -68,8 +34,8 @@ void check(long called, long due) {
 constexpr long warm_up(long count) { return count / 10 + 1; }
 
 int by_eventfd(const ways::options& o) {
-    counter there;
-    counter back;
+    eventfd_counter there;
+    eventfd_counter back;
     work f;
     long result = 0;
     const long all = warm_up(o.count) + o.count;

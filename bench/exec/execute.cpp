@@ -67,30 +67,20 @@ int undisturbed(long count) {
     return watch.report(static_cast<double>(given - lot));
 }
 
-template <class Pool>
-int stream(long count) {
+/// With `turns` each is given when the one before has run.
+template <class Pool, bool turns>
+int disturbed(long count) {
     Pool pool(1);
     counter ran;
     exec_bench::stopwatch watch;
     watch.start();
     for (long i = 0; i < count; ++i) {
         pool.execute([&ran] { ran.add(); });
+        if (turns) {
+            ran.wait_for(i + 1);
+        }
     }
     ran.wait_for(count);
-    watch.stop();
-    return watch.report(static_cast<double>(count));
-}
-
-template <class Pool>
-int turns(long count) {
-    Pool pool(1);
-    counter ran;
-    exec_bench::stopwatch watch;
-    watch.start();
-    for (long i = 0; i < count; ++i) {
-        pool.execute([&ran] { ran.add(); });
-        ran.wait_for(i + 1);
-    }
     watch.stop();
     return watch.report(static_cast<double>(count));
 }
@@ -107,16 +97,16 @@ int main(int argc, char** argv) {
         return undisturbed<mutex_pool>(o.count);
     }
     if (o.way == "coil_stream") {
-        return stream<coil::thread_pool>(o.count);
+        return disturbed<coil::thread_pool, false>(o.count);
     }
     if (o.way == "mutex_stream") {
-        return stream<mutex_pool>(o.count);
+        return disturbed<mutex_pool, false>(o.count);
     }
     if (o.way == "coil_turns") {
-        return turns<coil::thread_pool>(o.count);
+        return disturbed<coil::thread_pool, true>(o.count);
     }
     if (o.way == "mutex_turns") {
-        return turns<mutex_pool>(o.count);
+        return disturbed<mutex_pool, true>(o.count);
     }
     ways::unknown(names);
 }

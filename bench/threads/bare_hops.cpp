@@ -4,14 +4,11 @@
 //            what handing over anything costs that does not fit into the word
 //   eventfd: by write(2) to an eventfd, on whose read(2) the other sleeps
 
+#include "../lib/eventfd_counter.hpp"
 #include "hops.hpp"
 
 #include <atomic>
-#include <cstdint>
 #include <thread>
-
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace {
 
@@ -63,35 +60,9 @@ private:
     object& content_;
 };
 
-class counter {
-public:
-    counter() : fd_(eventfd(0, EFD_CLOEXEC)) {
-        if (fd_ < 0) {
-            std::perror("eventfd");
-            std::exit(1);
-        }
-    }
-    ~counter() { close(fd_); }
-    counter(const counter&) = delete;
-    counter& operator=(const counter&) = delete;
-
-    void send(unsigned) const {
-        const std::uint64_t one = 1;
-        if (write(fd_, &one, sizeof one) != sizeof one) {
-            std::perror("write");
-            std::exit(1);
-        }
-    }
-    void await(unsigned) const {
-        std::uint64_t count = 0;
-        if (read(fd_, &count, sizeof count) != sizeof count || count != 1) {
-            std::perror("read");
-            std::exit(1);
-        }
-    }
-
-private:
-    int fd_;
+struct counter : eventfd_counter {
+    void send(unsigned) const { eventfd_counter::send(); }
+    void await(unsigned) const { eventfd_counter::await(); }
 };
 
 template <class Channel>

@@ -1,34 +1,20 @@
 // Where io_uring is forbidden the exception says why and what to do.
 
 #include "support/run.hpp"
+#include "support/seccomp.hpp"
 
 #include <cerrno>
 #include <string>
-
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 using namespace coil;
 
 namespace {
 
-/// From now on this process is refused new rings.
-bool forbid_rings(unsigned error, unsigned call = 425 /* io_uring_setup */) {
-    ::sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), // the number of the call
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const ::sock_fprog filter{sizeof program / sizeof *program, program};
-    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
+constexpr unsigned io_uring_setup = 425;
+constexpr unsigned io_uring_enter = 426;
 
 std::string refusal(unsigned error) {
-    if (!forbid_rings(error)) {
+    if (!coil_test::forbid(io_uring_setup, error)) {
         return "no filter";
     }
     auto nothing = []() -> task<> { co_return; };
@@ -59,8 +45,7 @@ TEST(Refused, G11_ByASeccompFilterThatSaysENOSYS) {
 TEST(Refused, TakenAwayWhileItRuns_EndsWithAMessage) {
     testing::GTEST_FLAG(death_test_style) = "threadsafe";
     auto waits = []() -> task<> {
-        constexpr unsigned io_uring_enter = 426;
-        if (forbid_rings(EPERM, io_uring_enter)) {
+        if (coil_test::forbid(io_uring_enter, EPERM)) {
             co_await io::nop();
         }
     };
@@ -77,7 +62,7 @@ TEST(Refused, ASecondThreadThatCannotHaveARing_TheFirstRunsOn) {
         if (coil_test::run_on(ctx, nap()) != 7) {
             return "first run";
         }
-        if (!forbid_rings(EPERM)) {
+        if (!coil_test::forbid(io_uring_setup, EPERM)) {
             return "no filter";
         }
         // The ring belongs to this thread; another one needs a new ring, which is refused.

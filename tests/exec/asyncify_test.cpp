@@ -1,3 +1,4 @@
+#include "races.hpp"
 #include "support/run.hpp"
 
 #include <coil/exec/asyncify.hpp>
@@ -407,10 +408,9 @@ TEST(AsyncifyOn, G10_ManyThatAreBackAtOnce) {
 
 /// Executor threads, stops and shutdowns.
 TEST(AsyncifyOn, G1_G3_StopsThatRace) {
-    const int count = coil_test::rounds(coil_test::sanitized ? 200 : 1000, 20'000);
+    coil_test::racing_stops race(coil_test::rounds(coil_test::sanitized ? 200 : 1000, 20'000));
     asyncify_queue queue;
     std::atomic<bool> over = false;
-    std::atomic<int> called = 0;
     std::thread thread([&] {
         while (!over || queue.size() > 0) {
             if (queue.size() > 0) {
@@ -418,48 +418,12 @@ TEST(AsyncifyOn, G1_G3_StopsThatRace) {
             }
         }
     });
-    int given = 0;
-    int stopped = 0;
     for (int round = 0; round < 4; ++round) {
-        inplace_stop_source stop;
-        std::atomic<bool> some = false;
-        io_context ctx;
-        for (int i = 0; i < count; ++i) {
-            ctx.co_spawn(
-                [](asyncify_queue& q, std::atomic<int>& c, int& g, int& s,
-                   std::atomic<bool>& begun) -> task<> {
-                    try {
-                        co_await asyncify(
-                            [&] {
-                                ++c;
-                                begun = true;
-                            },
-                            q);
-                        ++g;
-                    } catch (const std::system_error&) {
-                        ++s;
-                    }
-                }(queue, called, given, stopped, some),
-                stop.get_token());
-        }
-        std::thread stopper([&] {
-            while (!some) {
-                std::this_thread::yield();
-            }
-            if (round % 2 == 0) {
-                stop.request_stop();
-            } else {
-                ctx.stop();
-            }
-        });
-        ctx.run();
-        stopper.join();
+        race.round([&queue](auto f) { return asyncify(f, queue); });
     }
     over = true;
     thread.join();
-    EXPECT_GE(called, given);
-    EXPECT_LE(given + stopped, 4 * count);
-    EXPECT_GE(given + stopped, 2 * count);
+    race.check();
 }
 
 /// A task has moved to an executor, which a context's thread drops when what the task waits for is

@@ -1,3 +1,4 @@
+#include "races.hpp"
 #include "support/run.hpp"
 
 #include <coil/exec/blocking.hpp>
@@ -511,48 +512,12 @@ TEST(Blocking, InCombinations) {
 
 /// Stops, results and shutdowns that race.
 TEST(Blocking, G1_G3_StopsThatRace) {
-    std::atomic<int> called = 0;
-    std::atomic<int> given = 0;
-    std::atomic<int> stopped = 0;
-    const int count = coil_test::rounds(coil_test::sanitized ? 200 : 1000, 50'000);
+    coil_test::racing_stops race(coil_test::rounds(coil_test::sanitized ? 200 : 1000, 50'000));
     blocking_pool pool(3);
     for (int round = 0; round < 4; ++round) {
-        inplace_stop_source stop;
-        std::atomic<bool> some = false;
-        io_context ctx;
-        for (int i = 0; i < count; ++i) {
-            ctx.co_spawn(
-                [](blocking_pool& p, std::atomic<int>& c, std::atomic<int>& g, std::atomic<int>& s,
-                   std::atomic<bool>& begun) -> task<> {
-                    try {
-                        co_await blocking(p, [&] {
-                            ++c;
-                            begun = true;
-                        });
-                        ++g;
-                    } catch (const std::system_error& e) {
-                        EXPECT_EQ(e.code(), std::errc::operation_canceled);
-                        ++s;
-                    }
-                }(pool, called, given, stopped, some),
-                stop.get_token());
-        }
-        std::thread stopper([&] {
-            while (!some) {
-                std::this_thread::yield();
-            }
-            if (round % 2 == 0) {
-                stop.request_stop();
-            } else {
-                ctx.stop();
-            }
-        });
-        ctx.run();
-        stopper.join();
+        race.round([&pool](auto f) { return blocking(pool, f); });
     }
-    EXPECT_GE(called, given);
-    EXPECT_LE(given + stopped, 4 * count);
-    EXPECT_GE(given + stopped, 2 * count); // of the rounds that were not shut down
+    race.check();
 }
 
 } // namespace

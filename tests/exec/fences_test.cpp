@@ -1,6 +1,7 @@
 // Where the process-wide fence is refused, light fences are full ones, and pools work all the same.
 
 #include "support/run.hpp"
+#include "support/seccomp.hpp"
 
 #include <coil/exec/detail/fences.hpp>
 #include <coil/exec/thread_pool.hpp>
@@ -9,26 +10,9 @@
 #include <semaphore>
 #include <string>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 namespace {
-
-/// To all threads there are.
-bool forbid_membarrier() {
-    ::sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), // the number of the call
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const ::sock_fprog filter{sizeof program / sizeof *program, program};
-    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
-}
 
 /// Whoever waits for what it has submitted needs a thread that sleeps.
 void wait_for_helpers(coil::thread_pool& pool, int rounds) {
@@ -55,7 +39,7 @@ TEST_F(Fences, G9_RefusedWhileAPoolRuns) {
     const std::string complaint = coil_test::in_child([]() -> std::string {
         coil::thread_pool pool(2);
         wait_for_helpers(pool, 20);
-        if (!forbid_membarrier()) {
+        if (!coil_test::forbid(SYS_membarrier, EPERM)) {
             return "no filter";
         }
         wait_for_helpers(pool, 200);
@@ -66,7 +50,7 @@ TEST_F(Fences, G9_RefusedWhileAPoolRuns) {
 
 TEST_F(Fences, G9_RefusedFromTheBeginning) {
     const std::string complaint = coil_test::in_child([]() -> std::string {
-        if (!forbid_membarrier()) {
+        if (!coil_test::forbid(SYS_membarrier, EPERM)) {
             return "no filter";
         }
         coil::detail::light_fences_are_free = false; // as if no pool had been made before the fork

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <coroutine>
 #include <cstdlib>
@@ -98,6 +99,18 @@ inline std::chrono::nanoseconds cpu_time(clockid_t clock = CLOCK_PROCESS_CPUTIME
     ::timespec t{};
     ::clock_gettime(clock, &t);
     return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+}
+
+/// What this process uses while this thread sleeps for `each`: the least of some, as an interrupt
+/// counts as the thread's that it hits.
+inline std::chrono::nanoseconds least_cpu_time(int times, std::chrono::nanoseconds each) {
+    std::chrono::nanoseconds least = std::chrono::hours(1);
+    for (int i = 0; i < times; ++i) {
+        const auto before = cpu_time();
+        std::this_thread::sleep_for(each);
+        least = std::min(least, cpu_time() - before);
+    }
+    return least;
 }
 
 /// Waits until another thread of this process sleeps in the kernel.
