@@ -10,8 +10,15 @@ install(TARGETS coil_uring coil EXPORT coil-targets
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT coil-targets NAMESPACE coil:: DESTINATION "${COIL_CMAKE_DIR}")
 
+# Sources: see CoilModules.cmake.
+set(COIL_MODULES_DIR "${CMAKE_INSTALL_DATADIR}/coil/modules")
+file(GLOB coil_module_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/modules/*.cppm")
+install(FILES ${coil_module_sources} DESTINATION "${COIL_MODULES_DIR}")
+install(FILES "${PROJECT_SOURCE_DIR}/cmake/CoilModules.cmake" DESTINATION "${COIL_CMAKE_DIR}")
+
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/coil-config.cmake.in" coil-config.cmake
-    INSTALL_DESTINATION "${COIL_CMAKE_DIR}")
+    INSTALL_DESTINATION "${COIL_CMAKE_DIR}"
+    PATH_VARS COIL_MODULES_DIR)
 # Before 1.0 a minor version may break; afterwards only a major one.
 write_basic_package_version_file(coil-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES

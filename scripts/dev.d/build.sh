@@ -65,6 +65,13 @@ dev_build() {
     done
 }
 
+dev_modules() {
+    need_compiler
+    [[ -n $clang_major ]] || die "only clang lists what a header declares: CXX=clang++-$newest_clang ./dev modules"
+    python3 modules/generate.py "$CXX"
+    say "modules/*.cppm are what the headers say"
+}
+
 dev_demo() {
     need build demo
     need_compiler

@@ -26,6 +26,7 @@ packages_of() {
         bench_peers) echo fio ;;
         lint) echo "clang-format-$clang_tools" "clang-tidy-$(tidy_version)" shellcheck git ;;
         chroot) echo debootstrap ;;
+        modules) compiler_packages modules ;;
         *) die "no group of packages is called '$1'" ;;
     esac
 }
@@ -35,6 +36,7 @@ is_here() {
     local probe=${brings[$1]:-}
     case $1 in
         clang-[0-9]*) probe=clang++-${1#clang-} ;;
+        clang-tools-[0-9]*) probe=clang-scan-deps-${1#clang-tools-} ;;
         llvm-[0-9]*) probe=llvm-symbolizer-${1#llvm-} ;;
         g++-[0-9]* | clang-format-* | clang-tidy-*) probe=$1 ;;
         libclang-rt-*-dev)
@@ -141,11 +143,13 @@ package_of_compiler() {
     esac
 }
 
-# compiler_packages sanitizers: what the sanitizers need beside the compiler (clang keeps their runtime apart).
+# compiler_packages sanitizers|modules: what these need beside the compiler (clang keeps its runtimes and tools apart).
 compiler_packages() {
-    if [[ -n ${clang_major:-} ]]; then
-        echo "libclang-rt-$clang_major-dev" "llvm-$clang_major"
-    fi
+    [[ -n ${clang_major:-} ]] || return 0
+    case $1 in
+        sanitizers) echo "libclang-rt-$clang_major-dev" "llvm-$clang_major" ;;
+        modules) echo "clang-tools-$clang_major" ;;
+    esac
 }
 
 # The compiler's own version where there is one: a newer clang-tidy is much faster. After need_compiler.
@@ -218,5 +222,44 @@ dev_setup() {
     want bench_peers
     need_compiler
     need sanitizers lint
+    want modules
     say "everything is installed; the compiler is $CXX"
+}
+
+# want_new_cmake: sets COIL_NEW_CMAKE to a CMake that knows C++ modules (3.28), if this machine's is older and its Debian
+# backports one. That one is unpacked below .cache/, so the machine keeps the one that it has.
+want_new_cmake() {
+    local home=${COIL_CACHE:-$PWD/.cache}/new-cmake mirror codename options
+    if [[ $(printf '%s\n' 3.28 "$(cmake --version | sed -n '1s/[^0-9]*//p')" | sort -V | head -n 1) == 3.28 ]]; then
+        return
+    fi
+    if [[ ! -x $home/usr/bin/cmake ]]; then
+        have apt-get || return
+        codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+        mirror=$(apt-get indextargets --format "\$(REPO_URI)" 'Created-By: Packages' 2>/dev/null | grep -m1 '/debian/\?$') || return 0
+        mkdir -p "$home.part/lists/partial" build/log
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $codename-backports main" >"$home.part/sources"
+        options=(-o "Dir::Etc::SourceList=$home.part/sources" -o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$home.part/lists"
+            -o "Dir::Cache::pkgcache=" -o "Dir::Cache::srcpkgcache=" -o APT::Sandbox::User=root)
+        if ! patiently "fetching a newer CMake" build/log/new-cmake.log fetch_new_cmake "$home.part" "${options[@]}"; then
+            say "no newer CMake could be had (build/log/new-cmake.log)"
+            rm -rf "$home.part"
+            return
+        fi
+        mv "$home.part" "$home"
+    fi
+    export COIL_NEW_CMAKE=$home/usr/bin/cmake
+}
+
+# fetch_new_cmake FOLDER APT-OPTION...
+fetch_new_cmake() {
+    local folder=$1 package
+    shift
+    apt-get -q "$@" update &&
+        (cd "$folder" && apt-get -q "$@" download cmake cmake-data) || return
+    for package in "$folder"/*.deb; do
+        dpkg-deb -x "$package" "$folder" || return
+    done
+    rm -rf "$folder"/*.deb "$folder/lists"
+    "$folder/usr/bin/cmake" --version
 }

@@ -183,7 +183,9 @@ dev_test() {
         else
             COIL_TEST_LONG=1 run_tests "long, C++23" cxx23 all -LE "consumer|$once" --timeout 600 "${select[@]}"
             run_sanitized tsan "${select[@]}"
-            run_tests consumers debug 'coil coil_uring' -L consumer --timeout 300 "${select[@]}"
+            want modules
+            want_new_cmake
+            run_tests consumers debug 'coil coil_uring' -L consumer --timeout 600 "${select[@]}"
         fi
     fi
     report

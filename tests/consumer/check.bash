@@ -10,9 +10,46 @@ prefix=$work/prefix
 # configure_and_build [CMAKE-ARGUMENT...]
 configure_and_build() {
     rm -rf "${work:?}/$step"
-    cmake -S "$here/$step" -B "$work/$step" -G Ninja -DCMAKE_BUILD_TYPE=Debug \
+    "${cmake:-cmake}" -S "$here/${project:-$step}" -B "$work/$step" -G Ninja -DCMAKE_BUILD_TYPE=Debug \
         -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$flags" "$@"
-    cmake --build "$work/$step"
+    "${cmake:-cmake}" --build "$work/$step"
+}
+
+skip() {
+    echo "SKIP: $1"
+    exit 77
+}
+is_clang() { "$compiler" --version | grep -q clang; }
+
+# check_modules [CMAKE-ARGUMENT...]: programs that import an installed coil.
+check_modules() {
+    project=modules
+    configure_and_build -DCMAKE_PREFIX_PATH="$prefix" "$@"
+    "$work/$step/consumer"
+    "$work/$step/parts"
+}
+
+# The examples do what they do when they include coil.
+check_importing_examples() {
+    local script status
+    for script in "$here"/../examples/*.sh; do
+        status=0
+        COIL_EXAMPLES_DIR=$work/$step/examples bash "$script" || status=$?
+        ((status == 0 || status == 77)) || {
+            echo "$script: exit status $status, with examples that import coil"
+            exit 1
+        }
+    done
+}
+
+# A CMake that knows modules: this machine's, or the one that ./dev has got.
+find_new_cmake() {
+    local version
+    for cmake in cmake ${COIL_NEW_CMAKE:-}; do
+        version=$("$cmake" --version | sed -n '1s/[^0-9]*//p')
+        [[ $(printf '%s\n' 3.28 "$version" | sort -V | head -n 1) == 3.28 ]] && return
+    done
+    skip "CMake is $version; modules are known to 3.28 and newer"
 }
 
 case $step in
@@ -51,6 +88,20 @@ case $step in
             echo "a project that adds coil must get the library only"
             exit 1
         fi
+        ;;
+    modules_are_what_headers_say)
+        is_clang || skip "only clang lists what a header declares"
+        python3 "$here/../../modules/generate.py" "$compiler" --check
+        ;;
+    modules_by_commands)
+        is_clang || skip "only with clang, coil's modules do without CMake's help"
+        check_modules -DCOIL_PRECOMPILE_MODULES=ON -DCOIL_EXAMPLES="$here/../../examples"
+        check_importing_examples
+        ;;
+    modules_by_cmake)
+        is_clang || skip "GCC 15 would be needed"
+        find_new_cmake
+        check_modules -DCMAKE_CXX_STANDARD=23 -DCMAKE_CXX_EXTENSIONS=OFF
         ;;
     *)
         echo "no step is called '$step'"

@@ -1,0 +1,82 @@
+# coil_add_modules(): the target coil::modules, for programs that say `import coil;`.
+#
+# What a compiler makes of a module serves no other compiler, language level or flags. So the modules come as sources and are
+# compiled in the project that imports them. Where it has CMake 3.28 or newer and Ninja, they are a file set of CMake's, and
+# whoever imports them is to be scanned for that, which cmake_minimum_required(VERSION 3.28) turns on. Elsewhere, with Clang,
+# they are compiled by commands of their own, and an import needs no scanning; COIL_PRECOMPILE_MODULES=ON has it so everywhere.
+
+function(coil_add_modules)
+    if(TARGET coil::modules)
+        return()
+    endif()
+    get_property(folder GLOBAL PROPERTY COIL_MODULES_DIR)
+    file(GLOB modules "${folder}/*.cppm")
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15)
+        message(FATAL_ERROR
+            "coil's modules need Clang 17 or newer, or GCC 15 or newer (-DCMAKE_CXX_COMPILER=...); this is GCC "
+            "${CMAKE_CXX_COMPILER_VERSION}. #include <coil/coil.hpp> works with it.")
+    endif()
+    if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.28 AND CMAKE_GENERATOR MATCHES "Ninja" AND NOT COIL_PRECOMPILE_MODULES)
+        add_library(coil_modules STATIC)
+        target_sources(coil_modules PUBLIC FILE_SET CXX_MODULES BASE_DIRS "${folder}" FILES ${modules})
+    elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+        coil_precompile_modules("${modules}")
+    else()
+        message(FATAL_ERROR
+            "coil's modules need CMake 3.28 or newer with Ninja, or Clang; this is CMake ${CMAKE_VERSION} with "
+            "${CMAKE_GENERATOR} and ${CMAKE_CXX_COMPILER_ID}. #include <coil/coil.hpp> works with it.")
+    endif()
+    target_compile_features(coil_modules PUBLIC cxx_std_20)
+    target_link_libraries(coil_modules PUBLIC coil::coil)
+    add_library(coil::modules ALIAS coil_modules)
+endfunction()
+
+# The library coil_modules from these modules, with the flags that the project's own sources have.
+function(coil_precompile_modules modules)
+    set(binary "${CMAKE_CURRENT_BINARY_DIR}/coil_modules")
+    file(MAKE_DIRECTORY "${binary}")
+    set(standard ${CMAKE_CXX_STANDARD})
+    if(NOT standard)
+        set(standard 20)
+    endif()
+    set(dialect gnu)
+    if(DEFINED CMAKE_CXX_EXTENSIONS AND NOT CMAKE_CXX_EXTENSIONS)
+        set(dialect c)
+    endif()
+    string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
+    separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}}")
+    list(APPEND flags -std=${dialect}++${standard} "-fprebuilt-module-path=${binary}")
+    if(CMAKE_POSITION_INDEPENDENT_CODE)
+        list(APPEND flags -fPIC)
+    endif()
+    set(includes $<TARGET_PROPERTY:coil::coil,INTERFACE_INCLUDE_DIRECTORIES>
+        $<TARGET_PROPERTY:coil::uring,INTERFACE_INCLUDE_DIRECTORIES>)
+    set(of_project $<TARGET_PROPERTY:coil_modules,COMPILE_OPTIONS>)
+
+    set(objects "")
+    foreach(source IN LISTS modules)
+        get_filename_component(name "${source}" NAME_WLE)
+        file(STRINGS "${source}" imports REGEX "^(export )?import ")
+        list(TRANSFORM imports REPLACE "^(export )?import (.*);$" "${binary}/\\2.pcm")
+        set(pcm "${binary}/${name}.pcm")
+        add_custom_command(OUTPUT "${pcm}"
+            COMMAND "${CMAKE_CXX_COMPILER}" ${flags} ${of_project} "-I$<JOIN:${includes},;-I>"
+                -MD -MF "${pcm}.d" -MT "${pcm}" --precompile -o "${pcm}" "${source}"
+            MAIN_DEPENDENCY "${source}"
+            DEPENDS ${imports}
+            DEPFILE "${pcm}.d"
+            COMMENT "Precompiling module ${name}"
+            COMMAND_EXPAND_LISTS VERBATIM)
+        add_custom_command(OUTPUT "${binary}/${name}.o"
+            COMMAND "${CMAKE_CXX_COMPILER}" ${flags} ${of_project} -Wno-unused-command-line-argument
+                -c -o "${binary}/${name}.o" "${pcm}"
+            MAIN_DEPENDENCY "${pcm}"
+            DEPENDS ${imports}
+            COMMENT "Compiling module ${name}"
+            COMMAND_EXPAND_LISTS VERBATIM)
+        list(APPEND objects "${binary}/${name}.o")
+    endforeach()
+    add_library(coil_modules STATIC ${objects})
+    set_target_properties(coil_modules PROPERTIES LINKER_LANGUAGE CXX)
+    target_compile_options(coil_modules INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fprebuilt-module-path=${binary}>")
+endfunction()

@@ -1,0 +1,404 @@
+// The ring alone.
+// Written by generate.py from the headers, which say what each name is: ./dev modules.
+export module coil.uring;
+
+import coil;
+
+export namespace coil::uring {
+using coil::uring::attr_pi;
+using coil::uring::availability;
+using coil::uring::available;
+using coil::uring::buf;
+using coil::uring::buf_reg;
+using coil::uring::buf_ring;
+using coil::uring::buf_status;
+using coil::uring::buffer_id;
+using coil::uring::buffer_ring;
+using coil::uring::clock_register;
+using coil::uring::clone_buffers;
+using coil::uring::cq_offsets;
+using coil::uring::cqe;
+using coil::uring::default_setup_flags;
+using coil::uring::explain_setup_error;
+using coil::uring::file_index_alloc;
+using coil::uring::file_index_range;
+using coil::uring::files_skip;
+using coil::uring::files_update;
+using coil::uring::futex_match_any;
+using coil::uring::futex_waiter;
+using coil::uring::getevents_arg;
+using coil::uring::has_buffer;
+using coil::uring::has_more;
+using coil::uring::has_more_buffer;
+using coil::uring::kernel;
+using coil::uring::make_linux_kernel;
+using coil::uring::mem_region_reg;
+using coil::uring::napi;
+using coil::uring::notif_usage_zc_copied;
+using coil::uring::op_supported;
+using coil::uring::opcode;
+using coil::uring::opcode_count;
+using coil::uring::params;
+using coil::uring::probe;
+using coil::uring::probe_op;
+using coil::uring::probe_opcodes;
+using coil::uring::probe_result;
+using coil::uring::recvmsg_out;
+using coil::uring::reg_wait;
+using coil::uring::region_desc;
+using coil::uring::register_op;
+using coil::uring::register_use_registered_ring;
+using coil::uring::registered_buffers;
+using coil::uring::registered_files;
+using coil::uring::restriction;
+using coil::uring::ring;
+using coil::uring::ring_fd_any_slot;
+using coil::uring::ring_options;
+using coil::uring::rsrc_register;
+using coil::uring::rsrc_update;
+using coil::uring::rsrc_update2;
+using coil::uring::sockopt_name;
+using coil::uring::sq_offsets;
+using coil::uring::sqe;
+using coil::uring::sync_cancel_reg;
+using coil::uring::timespec;
+} // namespace coil::uring
+
+export namespace coil::uring::accept_flag {
+using coil::uring::accept_flag::dontwait;
+using coil::uring::accept_flag::multishot;
+using coil::uring::accept_flag::poll_first;
+} // namespace coil::uring::accept_flag
+
+export namespace coil::uring::cancel_flag {
+using coil::uring::cancel_flag::all;
+using coil::uring::cancel_flag::any;
+using coil::uring::cancel_flag::fd;
+using coil::uring::cancel_flag::fd_fixed;
+using coil::uring::cancel_flag::op;
+using coil::uring::cancel_flag::userdata;
+} // namespace coil::uring::cancel_flag
+
+export namespace coil::uring::clone_flag {
+using coil::uring::clone_flag::dst_replace;
+using coil::uring::clone_flag::src_registered;
+} // namespace coil::uring::clone_flag
+
+export namespace coil::uring::cq_flag {
+using coil::uring::cq_flag::eventfd_disabled;
+} // namespace coil::uring::cq_flag
+
+export namespace coil::uring::cqe_flag {
+using coil::uring::cqe_flag::buf_more;
+using coil::uring::cqe_flag::buffer;
+using coil::uring::cqe_flag::buffer_shift;
+using coil::uring::cqe_flag::cqe_32;
+using coil::uring::cqe_flag::more;
+using coil::uring::cqe_flag::notif;
+using coil::uring::cqe_flag::skip;
+using coil::uring::cqe_flag::sock_nonempty;
+using coil::uring::cqe_flag::tstamp_hw;
+} // namespace coil::uring::cqe_flag
+
+export namespace coil::uring::enter_flag {
+using coil::uring::enter_flag::abs_timer;
+using coil::uring::enter_flag::ext_arg;
+using coil::uring::enter_flag::ext_arg_reg;
+using coil::uring::enter_flag::getevents;
+using coil::uring::enter_flag::no_iowait;
+using coil::uring::enter_flag::registered_ring;
+using coil::uring::enter_flag::sq_wait;
+using coil::uring::enter_flag::sq_wakeup;
+} // namespace coil::uring::enter_flag
+
+export namespace coil::uring::feature {
+using coil::uring::feature::cqe_skip;
+using coil::uring::feature::cur_personality;
+using coil::uring::feature::ext_arg;
+using coil::uring::feature::fast_poll;
+using coil::uring::feature::linked_file;
+using coil::uring::feature::min_timeout;
+using coil::uring::feature::native_workers;
+using coil::uring::feature::no_iowait;
+using coil::uring::feature::nodrop;
+using coil::uring::feature::poll_32bits;
+using coil::uring::feature::recvsend_bundle;
+using coil::uring::feature::reg_reg_ring;
+using coil::uring::feature::rsrc_tags;
+using coil::uring::feature::rw_attr;
+using coil::uring::feature::rw_cur_pos;
+using coil::uring::feature::single_mmap;
+using coil::uring::feature::sqpoll_nonfixed;
+using coil::uring::feature::submit_stable;
+} // namespace coil::uring::feature
+
+export namespace coil::uring::fixed_fd_flag {
+using coil::uring::fixed_fd_flag::no_cloexec;
+} // namespace coil::uring::fixed_fd_flag
+
+export namespace coil::uring::fsync_flag {
+using coil::uring::fsync_flag::datasync;
+} // namespace coil::uring::fsync_flag
+
+export namespace coil::uring::futex_flag {
+using coil::uring::futex_flag::numa;
+using coil::uring::futex_flag::private_;
+using coil::uring::futex_flag::size_u16;
+using coil::uring::futex_flag::size_u32;
+using coil::uring::futex_flag::size_u64;
+using coil::uring::futex_flag::size_u8;
+} // namespace coil::uring::futex_flag
+
+export namespace coil::uring::iowq {
+using coil::uring::iowq::bound;
+using coil::uring::iowq::unbound;
+} // namespace coil::uring::iowq
+
+export namespace coil::uring::mem_region_flag {
+using coil::uring::mem_region_flag::reg_wait_arg;
+} // namespace coil::uring::mem_region_flag
+
+export namespace coil::uring::mmap_offset {
+using coil::uring::mmap_offset::cq_ring;
+using coil::uring::mmap_offset::pbuf_ring;
+using coil::uring::mmap_offset::pbuf_shift;
+using coil::uring::mmap_offset::sq_ring;
+using coil::uring::mmap_offset::sqes;
+} // namespace coil::uring::mmap_offset
+
+export namespace coil::uring::msg_ring_command {
+using coil::uring::msg_ring_command::data;
+using coil::uring::msg_ring_command::send_fd;
+} // namespace coil::uring::msg_ring_command
+
+export namespace coil::uring::msg_ring_flag {
+using coil::uring::msg_ring_flag::cqe_skip;
+using coil::uring::msg_ring_flag::flags_pass;
+} // namespace coil::uring::msg_ring_flag
+
+export namespace coil::uring::napi_op {
+using coil::uring::napi_op::register_;
+using coil::uring::napi_op::static_add_id;
+using coil::uring::napi_op::static_del_id;
+} // namespace coil::uring::napi_op
+
+export namespace coil::uring::napi_tracking {
+using coil::uring::napi_tracking::dynamic;
+using coil::uring::napi_tracking::inactive;
+using coil::uring::napi_tracking::static_;
+} // namespace coil::uring::napi_tracking
+
+export namespace coil::uring::nop_flag {
+using coil::uring::nop_flag::cqe32;
+using coil::uring::nop_flag::file;
+using coil::uring::nop_flag::fixed_buffer;
+using coil::uring::nop_flag::fixed_file;
+using coil::uring::nop_flag::inject_result;
+using coil::uring::nop_flag::tw;
+} // namespace coil::uring::nop_flag
+
+export namespace coil::uring::pbuf_ring_flag {
+using coil::uring::pbuf_ring_flag::inc;
+using coil::uring::pbuf_ring_flag::mmap;
+} // namespace coil::uring::pbuf_ring_flag
+
+export namespace coil::uring::poll_flag {
+using coil::uring::poll_flag::add_level;
+using coil::uring::poll_flag::add_multi;
+using coil::uring::poll_flag::update_events;
+using coil::uring::poll_flag::update_user_data;
+} // namespace coil::uring::poll_flag
+
+export namespace coil::uring::prep {
+using coil::uring::prep::accept;
+using coil::uring::prep::accept_direct;
+using coil::uring::prep::accept_multishot;
+using coil::uring::prep::accept_multishot_direct;
+using coil::uring::prep::bind;
+using coil::uring::prep::cancel;
+using coil::uring::prep::cancel_any;
+using coil::uring::prep::cancel_fd;
+using coil::uring::prep::cancel_op;
+using coil::uring::prep::close;
+using coil::uring::prep::close_direct;
+using coil::uring::prep::connect;
+using coil::uring::prep::current_position;
+using coil::uring::prep::epoll_ctl;
+using coil::uring::prep::epoll_wait;
+using coil::uring::prep::fadvise;
+using coil::uring::prep::fallocate;
+using coil::uring::prep::fdatasync;
+using coil::uring::prep::fgetxattr;
+using coil::uring::prep::files_update;
+using coil::uring::prep::fixed_fd_install;
+using coil::uring::prep::fsetxattr;
+using coil::uring::prep::fsync;
+using coil::uring::prep::ftruncate;
+using coil::uring::prep::futex_wait;
+using coil::uring::prep::futex_waitv;
+using coil::uring::prep::futex_wake;
+using coil::uring::prep::getsockopt;
+using coil::uring::prep::getxattr;
+using coil::uring::prep::link_timeout;
+using coil::uring::prep::linkat;
+using coil::uring::prep::listen;
+using coil::uring::prep::madvise;
+using coil::uring::prep::mkdirat;
+using coil::uring::prep::msg_ring;
+using coil::uring::prep::msg_ring_fd;
+using coil::uring::prep::msg_ring_flags;
+using coil::uring::prep::nop;
+using coil::uring::prep::nop_result;
+using coil::uring::prep::openat;
+using coil::uring::prep::openat2;
+using coil::uring::prep::openat2_direct;
+using coil::uring::prep::openat_direct;
+using coil::uring::prep::pipe;
+using coil::uring::prep::pipe_direct;
+using coil::uring::prep::poll_add;
+using coil::uring::prep::poll_multishot;
+using coil::uring::prep::poll_remove;
+using coil::uring::prep::poll_update;
+using coil::uring::prep::provide_buffers;
+using coil::uring::prep::read;
+using coil::uring::prep::read_fixed;
+using coil::uring::prep::read_multishot;
+using coil::uring::prep::readv;
+using coil::uring::prep::readv_fixed;
+using coil::uring::prep::recv;
+using coil::uring::prep::recv_multishot;
+using coil::uring::prep::recvmsg;
+using coil::uring::prep::recvmsg_multishot;
+using coil::uring::prep::remove_buffers;
+using coil::uring::prep::renameat;
+using coil::uring::prep::send;
+using coil::uring::prep::send_bundle;
+using coil::uring::prep::send_zc;
+using coil::uring::prep::send_zc_fixed;
+using coil::uring::prep::sendmsg;
+using coil::uring::prep::sendmsg_zc;
+using coil::uring::prep::sendto;
+using coil::uring::prep::setsockopt;
+using coil::uring::prep::setxattr;
+using coil::uring::prep::shutdown;
+using coil::uring::prep::socket;
+using coil::uring::prep::socket_direct;
+using coil::uring::prep::splice;
+using coil::uring::prep::statx;
+using coil::uring::prep::symlinkat;
+using coil::uring::prep::sync_file_range;
+using coil::uring::prep::tee;
+using coil::uring::prep::timeout;
+using coil::uring::prep::timeout_multishot;
+using coil::uring::prep::timeout_remove;
+using coil::uring::prep::timeout_update;
+using coil::uring::prep::unlinkat;
+using coil::uring::prep::uring_cmd;
+using coil::uring::prep::waitid;
+using coil::uring::prep::write;
+using coil::uring::prep::write_fixed;
+using coil::uring::prep::writev;
+using coil::uring::prep::writev_fixed;
+} // namespace coil::uring::prep
+
+export namespace coil::uring::recvsend_flag {
+using coil::uring::recvsend_flag::bundle;
+using coil::uring::recvsend_flag::fixed_buf;
+using coil::uring::recvsend_flag::poll_first;
+using coil::uring::recvsend_flag::recv_multishot;
+using coil::uring::recvsend_flag::send_vectorized;
+using coil::uring::recvsend_flag::zc_report_usage;
+} // namespace coil::uring::recvsend_flag
+
+export namespace coil::uring::reg_wait_flag {
+using coil::uring::reg_wait_flag::ts;
+} // namespace coil::uring::reg_wait_flag
+
+export namespace coil::uring::region_flag {
+using coil::uring::region_flag::user_memory;
+} // namespace coil::uring::region_flag
+
+export namespace coil::uring::restriction_op {
+using coil::uring::restriction_op::register_op;
+using coil::uring::restriction_op::sqe_flags_allowed;
+using coil::uring::restriction_op::sqe_flags_required;
+using coil::uring::restriction_op::sqe_op;
+} // namespace coil::uring::restriction_op
+
+export namespace coil::uring::rsrc_flag {
+using coil::uring::rsrc_flag::sparse;
+} // namespace coil::uring::rsrc_flag
+
+export namespace coil::uring::rw_attr_flag {
+using coil::uring::rw_attr_flag::pi;
+} // namespace coil::uring::rw_attr_flag
+
+export namespace coil::uring::setup {
+using coil::uring::setup::attach_wq;
+using coil::uring::setup::clamp;
+using coil::uring::setup::coop_taskrun;
+using coil::uring::setup::cqe32;
+using coil::uring::setup::cqe_mixed;
+using coil::uring::setup::cqsize;
+using coil::uring::setup::defer_taskrun;
+using coil::uring::setup::hybrid_iopoll;
+using coil::uring::setup::iopoll;
+using coil::uring::setup::no_mmap;
+using coil::uring::setup::no_sqarray;
+using coil::uring::setup::r_disabled;
+using coil::uring::setup::registered_fd_only;
+using coil::uring::setup::single_issuer;
+using coil::uring::setup::sq_aff;
+using coil::uring::setup::sqe128;
+using coil::uring::setup::sqpoll;
+using coil::uring::setup::submit_all;
+using coil::uring::setup::taskrun_flag;
+} // namespace coil::uring::setup
+
+export namespace coil::uring::socket_command {
+using coil::uring::socket_command::getsockopt;
+using coil::uring::socket_command::setsockopt;
+using coil::uring::socket_command::siocinq;
+using coil::uring::socket_command::siocoutq;
+using coil::uring::socket_command::tx_timestamp;
+} // namespace coil::uring::socket_command
+
+export namespace coil::uring::splice_flag {
+using coil::uring::splice_flag::fd_in_fixed;
+} // namespace coil::uring::splice_flag
+
+export namespace coil::uring::sq_flag {
+using coil::uring::sq_flag::cq_overflow;
+using coil::uring::sq_flag::need_wakeup;
+using coil::uring::sq_flag::taskrun;
+} // namespace coil::uring::sq_flag
+
+export namespace coil::uring::sqe_flag {
+using coil::uring::sqe_flag::async;
+using coil::uring::sqe_flag::buffer_select;
+using coil::uring::sqe_flag::cqe_skip_success;
+using coil::uring::sqe_flag::fixed_file;
+using coil::uring::sqe_flag::io_drain;
+using coil::uring::sqe_flag::io_hardlink;
+using coil::uring::sqe_flag::io_link;
+} // namespace coil::uring::sqe_flag
+
+export namespace coil::uring::timeout_flag {
+using coil::uring::timeout_flag::abs;
+using coil::uring::timeout_flag::boottime;
+using coil::uring::timeout_flag::etime_success;
+using coil::uring::timeout_flag::link_update;
+using coil::uring::timeout_flag::multishot;
+using coil::uring::timeout_flag::realtime;
+using coil::uring::timeout_flag::update;
+} // namespace coil::uring::timeout_flag
+
+export namespace coil::uring::tsan {
+using coil::uring::tsan::completed;
+using coil::uring::tsan::submitted;
+} // namespace coil::uring::tsan
+
+export namespace coil::uring::uring_cmd_flag {
+using coil::uring::uring_cmd_flag::fixed;
+using coil::uring::uring_cmd_flag::multishot;
+} // namespace coil::uring::uring_cmd_flag
