@@ -43,6 +43,12 @@
 #include <coil/exec/run_loop.hpp>
 #include <coil/exec/schedule.hpp>
 #include <coil/exec/thread_pool.hpp>
+#include <coil/fs/create.hpp>
+#include <coil/fs/links.hpp>
+#include <coil/fs/metadata.hpp>
+#include <coil/fs/paths.hpp>
+#include <coil/fs/rename.hpp>
+#include <coil/fs/status.hpp>
 #include <coil/fs/types.hpp>
 #include <coil/io/buffer_pool.hpp>
 #include <coil/io/cancel.hpp>
