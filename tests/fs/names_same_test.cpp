@@ -1,103 +1,13 @@
-// The functions of coil::fs beside those of <filesystem>, on the same random trees: the same
-// values, the same errors, and of changes the same tree.
+// Values, errors and effects of coil::fs are those of <filesystem>, with the ring's calls and
+// without.
 
-#include "fs/names_support.hpp"
+#include "fs/again.hpp"
+#include "fs/names_same.hpp"
 
 using namespace coil;
 using namespace names_test;
 
 namespace {
-
-/// Asks both libraries the same, each form of the function.
-class both {
-public:
-    explicit both(io_context& context) : context_(context) {}
-
-    template <class S, class C>
-    void throwing(const char* what, S standard, C of_coil) {
-        compare(what, say(standard), coil_test::run_on(context_, say_in_coil(of_coil())));
-    }
-    template <class S, class C>
-    void coded(const char* what, S standard, C of_coil) {
-        compare(what, say_code(standard), say_code_in_coil(context_, of_coil));
-    }
-
-    [[nodiscard]] int errors() const noexcept { return errors_; }
-    [[nodiscard]] int successes() const noexcept { return successes_; }
-
-private:
-    void compare(const char* what, const said& standard, const said& of_coil) {
-        EXPECT_EQ(standard, of_coil) << what;
-        // The operator of error_code compares category and value; make sure of the latter's name.
-        EXPECT_EQ(standard.code.message(), of_coil.code.message()) << what;
-        ++(standard.code ? errors_ : successes_);
-    }
-
-    io_context& context_;
-    int errors_ = 0;
-    int successes_ = 0;
-};
-
-// Both forms with these arguments.
-#define COIL_ASK_BOTH(name, ...)                                                                   \
-    b.throwing(                                                                                    \
-        #name "(" #__VA_ARGS__ ")", [&] { return stdfs::name(__VA_ARGS__); },                      \
-        [&] { return fs::name(__VA_ARGS__); });                                                    \
-    b.coded(                                                                                       \
-        #name "(" #__VA_ARGS__ ", ec)",                                                            \
-        [&](std::error_code& ec) { return stdfs::name(__VA_ARGS__, ec); },                         \
-        [&](std::error_code& ec) { return fs::name(__VA_ARGS__, ec); })
-
-void ask_everything(both& b, const path& p, const path& q) {
-    SCOPED_TRACE(testing::Message() << "p = " << p << ", q = " << q);
-    COIL_ASK_BOTH(status, p);
-    COIL_ASK_BOTH(symlink_status, p);
-    COIL_ASK_BOTH(exists, p);
-    COIL_ASK_BOTH(is_regular_file, p);
-    COIL_ASK_BOTH(is_directory, p);
-    COIL_ASK_BOTH(is_symlink, p);
-    COIL_ASK_BOTH(is_other, p);
-    COIL_ASK_BOTH(is_block_file, p);
-    COIL_ASK_BOTH(is_character_file, p);
-    COIL_ASK_BOTH(is_fifo, p);
-    COIL_ASK_BOTH(is_socket, p);
-    COIL_ASK_BOTH(is_empty, p);
-    COIL_ASK_BOTH(file_size, p);
-    COIL_ASK_BOTH(hard_link_count, p);
-    COIL_ASK_BOTH(last_write_time, p);
-    COIL_ASK_BOTH(space, p);
-    COIL_ASK_BOTH(equivalent, p, q);
-    COIL_ASK_BOTH(read_symlink, p);
-    COIL_ASK_BOTH(canonical, p);
-    COIL_ASK_BOTH(weakly_canonical, p);
-    COIL_ASK_BOTH(absolute, p);
-    COIL_ASK_BOTH(relative, p);
-    COIL_ASK_BOTH(relative, p, q);
-    COIL_ASK_BOTH(proximate, p);
-    COIL_ASK_BOTH(proximate, p, q);
-}
-
-void ask_of_random_trees(io_context& context, int trees, std::uint64_t first_seed) {
-    both b(context);
-    for (int i = 0; i < trees && !testing::Test::HasFailure(); ++i) {
-        const std::uint64_t seed = coil_test::mixed(first_seed, static_cast<std::uint64_t>(i));
-        SCOPED_TRACE(testing::Message() << "tree " << seed);
-        const temporary_tree tree;
-        make_random_tree(tree.root(), seed);
-        const inside here(tree.root());
-        random_source r(seed);
-        for (int k = 0; k < 20 && !testing::Test::HasFailure(); ++k) {
-            const path p = random_path(r);
-            const path q = r.one_in(3) ? p : path(random_path(r));
-            const bool from_root = r.one_in(4) && !p.empty();
-            ask_everything(b, from_root ? path(tree.root() / p) : p, q);
-        }
-    }
-    EXPECT_GT(b.errors(), 100);
-    EXPECT_GT(b.successes(), 100);
-}
-
-#undef COIL_ASK_BOTH
 
 TEST(Names, QuestionsAreAnsweredAsTheStandardLibraryDoes) {
     io_context context;
@@ -110,123 +20,6 @@ TEST(Names, QuestionsAreAnsweredTheSameWithoutTheCallsOfTheRing) {
     ask_of_random_trees(*context, coil_test::rounds(2, 100), 2);
 }
 
-/// One change on two trees: the standard's function in one, coil's in the other.
-class two_trees {
-public:
-    two_trees(io_context& context, std::uint64_t seed) : context_(context) {
-        make_random_tree(theirs_.root(), seed);
-        make_random_tree(ours_.root(), seed);
-    }
-
-    template <class S, class Sc, class C, class Cc>
-    void change(bool throwing, S standard, Sc standard_code, C of_coil, Cc of_coil_code) {
-        said expected;
-        {
-            const inside here(theirs_.root());
-            expected = throwing ? say(standard) : say_code(standard_code);
-        }
-        const inside here(ours_.root());
-        const said got = throwing ? coil_test::run_on(context_, say_in_coil(of_coil()))
-                                  : say_code_in_coil(context_, of_coil_code);
-        EXPECT_EQ(expected, got);
-        ++(expected.code ? errors : successes);
-    }
-
-    void compare() const { EXPECT_EQ(listing(theirs_.root()), listing(ours_.root())); }
-
-    int errors = 0;
-    int successes = 0;
-
-private:
-    io_context& context_;
-    temporary_tree theirs_;
-    temporary_tree ours_;
-};
-
-#define COIL_CHANGE_BOTH(name, ...)                                                                \
-    SCOPED_TRACE(#name "(" #__VA_ARGS__ ")");                                                      \
-    trees.change(                                                                                  \
-        r.one_in(2), [&] { return stdfs::name(__VA_ARGS__); },                                     \
-        [&](std::error_code& ec) { return stdfs::name(__VA_ARGS__, ec); },                         \
-        [&] { return fs::name(__VA_ARGS__); },                                                     \
-        [&](std::error_code& ec) { return fs::name(__VA_ARGS__, ec); });                           \
-    break
-
-void change_something(two_trees& trees, random_source& r) {
-    const path p = random_path(r);
-    const path q = random_path(r);
-    const path target = random_target(r);
-    SCOPED_TRACE(testing::Message() << "p = " << p << ", q = " << q << ", target = " << target);
-    switch (r.below(14)) {
-    case 0: {
-        COIL_CHANGE_BOTH(create_directory, p);
-    }
-    case 1: {
-        COIL_CHANGE_BOTH(create_directory, p, q);
-    }
-    case 2:
-    case 3: {
-        COIL_CHANGE_BOTH(create_directories, p);
-    }
-    case 4: {
-        COIL_CHANGE_BOTH(create_symlink, target, p);
-    }
-    case 5: {
-        COIL_CHANGE_BOTH(create_directory_symlink, target, p);
-    }
-    case 6: {
-        COIL_CHANGE_BOTH(create_hard_link, p, q);
-    }
-    case 7: {
-        COIL_CHANGE_BOTH(copy_symlink, p, q);
-    }
-    case 8:
-    case 9: {
-        COIL_CHANGE_BOTH(rename, p, q);
-    }
-    case 10: {
-        COIL_CHANGE_BOTH(remove, p);
-    }
-    case 11: {
-        static constexpr std::uintmax_t sizes[] = {0, 1, 5000, UINTMAX_MAX, INTMAX_MAX};
-        const std::uintmax_t size = sizes[r.below(std::size(sizes))];
-        COIL_CHANGE_BOTH(resize_file, p, size);
-    }
-    case 12: {
-        const auto prms = static_cast<stdfs::perms>(r.below(01000));
-        const auto opts = static_cast<stdfs::perm_options>(r.below(16));
-        COIL_CHANGE_BOTH(permissions, p, prms, opts);
-    }
-    default: {
-        const auto time =
-            stdfs::file_time_type::clock::from_sys(std::chrono::sys_time<std::chrono::nanoseconds>(
-                std::chrono::nanoseconds(static_cast<std::int64_t>(r() >> 2) - (1LL << 61))));
-        COIL_CHANGE_BOTH(last_write_time, p, time);
-    }
-    }
-}
-
-#undef COIL_CHANGE_BOTH
-
-void change_random_trees(io_context& context, int count, std::uint64_t first_seed) {
-    int errors = 0;
-    int successes = 0;
-    for (int i = 0; i < count && !testing::Test::HasFailure(); ++i) {
-        const std::uint64_t seed = coil_test::mixed(first_seed, static_cast<std::uint64_t>(i));
-        two_trees trees(context, seed);
-        random_source r(seed);
-        for (int k = 0; k < 60 && !testing::Test::HasFailure(); ++k) {
-            SCOPED_TRACE(testing::Message() << "tree " << seed << ", step " << k);
-            change_something(trees, r);
-            trees.compare();
-        }
-        errors += trees.errors;
-        successes += trees.successes;
-    }
-    EXPECT_GT(errors, 50);
-    EXPECT_GT(successes, 50);
-}
-
 TEST(Names, ChangesAreThoseOfTheStandardLibrary) {
     io_context context;
     change_random_trees(context, coil_test::rounds(4, 200), 3);
@@ -235,6 +28,85 @@ TEST(Names, ChangesAreThoseOfTheStandardLibrary) {
 TEST(Names, ChangesAreTheSameWithoutTheCallsOfTheRing) {
     const auto context = context_of_an_old_kernel();
     change_random_trees(*context, coil_test::rounds(4, 200), 4);
+}
+
+/// Of trees where much is forbidden, which nothing is for root.
+void as_somebody_else(io_context& context, std::uint64_t seed) {
+    ask_of_random_trees(context, coil_test::rounds(1, 50), seed);
+    change_random_trees(context, coil_test::rounds(2, 100), seed);
+    both b(context);
+    const temporary_tree tree;
+    const inside here(tree.root());
+    stdfs::create_directories("shut/in");
+    std::ofstream("shut/in/file") << "content";
+    stdfs::permissions("shut", stdfs::perms::none);
+    ask_everything(b, "shut/in/file", "shut");
+    ask_everything(b, "shut", "shut/in/../in/file");
+    EXPECT_EQ(
+        say_code_in_coil(context, [](auto& ec) { return fs::is_directory("shut/in", ec); }).code,
+        std::errc::permission_denied)
+        << "this test is not about permissions";
+}
+
+TEST(Names, PermissionsAreRefusedAsByTheStandardLibrary) {
+    const fs_test::again child("Names.PermissionsAreRefusedAsByTheStandardLibrary");
+    if (!child.is_it() && ::geteuid() == 0) {
+        child.run("", [] { return fs_test::become_nobody(); });
+        return;
+    }
+    io_context context;
+    as_somebody_else(context, 5);
+    as_somebody_else(*context_of_an_old_kernel(), 6);
+}
+
+/// What ends for want of room, in a file system of eight inodes.
+void fill(io_context& context, const path& theirs, const path& ours) {
+    two_trees trees(context, theirs, ours);
+    const auto change = [&](auto standard, auto of_coil) {
+        trees.change(false, [] {}, standard, []() -> task<> { co_return; }, of_coil);
+        trees.compare();
+    };
+    using code = std::error_code;
+    change([](code& ec) { return stdfs::create_directories("a/b/c/d/e/f/g/h/i", ec); },
+           [](code& ec) { return fs::create_directories("a/b/c/d/e/f/g/h/i", ec); });
+    EXPECT_EQ(trees.errors, 1) << "there was room";
+    change([](code& ec) { return stdfs::create_directory("x", ec); },
+           [](code& ec) { return fs::create_directory("x", ec); });
+    change([](code& ec) { stdfs::create_symlink("to", "x", ec); },
+           [](code& ec) { return fs::create_symlink("to", "x", ec); });
+    change([](code& ec) { return stdfs::remove("a/b/c/d/e/f/g", ec); },
+           [](code& ec) { return fs::remove("a/b/c/d/e/f/g", ec); });
+    change([](code& ec) { stdfs::create_symlink("to", "x", ec); },
+           [](code& ec) { return fs::create_symlink("to", "x", ec); });
+    change([](code& ec) { stdfs::create_hard_link("x", "y", ec); },
+           [](code& ec) { return fs::create_hard_link("x", "y", ec); });
+    change([](code& ec) { stdfs::copy_symlink("x", "y", ec); },
+           [](code& ec) { return fs::copy_symlink("x", "y", ec); });
+    change([](code& ec) { stdfs::rename("x", "a/y", ec); },
+           [](code& ec) { return fs::rename("x", "a/y", ec); });
+    change([](code& ec) { return stdfs::space(".", ec); },
+           [](code& ec) { return fs::space(".", ec); });
+    EXPECT_EQ(trees.errors, 5);
+    EXPECT_EQ(trees.successes, 4);
+}
+
+TEST(Names, AFullFileSystemIsReportedAsByTheStandardLibrary) {
+    const fs_test::again child("Names.AFullFileSystemIsReportedAsByTheStandardLibrary");
+    if (!child.is_it()) {
+        const temporary_tree tree(0);
+        for (const char* const name : {"1", "2", "3", "4"}) {
+            stdfs::create_directory(tree.root() / name);
+        }
+        child.run(tree.root(), [&tree] {
+            return fs_test::mount_small(tree.root(), {"1", "2", "3", "4"},
+                                        "size=64k,nr_inodes=8,mode=1777");
+        });
+        return;
+    }
+    const path root = child.argument();
+    io_context context;
+    fill(context, root / "1", root / "2");
+    fill(*context_of_an_old_kernel(), root / "3", root / "4");
 }
 
 } // namespace

@@ -35,8 +35,9 @@ using stdfs::path;
 /// `..` at most, a symlink two, and the kernel follows no more than 40 of those.
 class temporary_tree {
 public:
-    explicit temporary_tree(int depth = 100) {
-        std::string pattern = stdfs::temp_directory_path() / "coil-names-XXXXXX";
+    explicit temporary_tree(int depth = 100, const path& where = stdfs::temp_directory_path()) {
+        std::string pattern = (stdfs::is_directory(where) ? where : stdfs::temp_directory_path()) /
+                              "coil-names-XXXXXX";
         if (::mkdtemp(pattern.data()) == nullptr) {
             throw std::system_error(errno, std::generic_category(), "mkdtemp");
         }
