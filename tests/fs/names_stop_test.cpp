@@ -178,14 +178,14 @@ TEST(NamesStop, G5_DestroyedAtAnyMomentItLeavesNoDescriptor) {
     }
 }
 
-/// A door that does something when the kernel is asked for that call in that directory.
+/// A door that does something when the kernel is asked for that call of that name.
 std::unique_ptr<io_context> context_with(coil_test::opcode call, std::string name,
                                          std::function<void()> f) {
     auto door = std::make_shared<coil_test::door_kernel::guard>();
     door->before_enter = [call, name = std::move(name), f = std::move(f), done = false](
                              auto&, const std::vector<coil_test::sqe>& entries, unsigned) mutable {
         for (const coil_test::sqe& e : entries) {
-            if (!done && e.opcode == static_cast<std::uint8_t>(call) && e.fd != AT_FDCWD &&
+            if (!done && e.opcode == static_cast<std::uint8_t>(call) &&
                 name == reinterpret_cast<const char*>(static_cast<std::uintptr_t>(e.addr))) {
                 done = true;
                 f();
@@ -225,6 +225,29 @@ TEST(NamesStop, ADirectoryThatIsMovedMeanwhileIsGoneOnIn) {
     const said s = coil_test::run_on(*context, say_in_coil(fs::create_directories("top/a/b/c")));
     EXPECT_EQ(s, (said{"1", {}, {}, {}}));
     EXPECT_TRUE(stdfs::is_directory("moved/a/b/c"));
+}
+
+/// After the kernel has done what it was asked for, and before the loop knows.
+task<> stop_when(const bool& asked, join_handle<>& work) {
+    while (!asked) {
+        co_await yield();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    work.cancel();
+}
+
+TEST(NamesStop, G3_StoppedBeforeItKnowsWhatHasTheNameItIsCancelled) {
+    const temporary_tree tree(2);
+    const inside here(tree.root());
+    stdfs::create_directory("d");
+    bool asked = false;
+    const auto context = context_with(coil_test::opcode::mkdirat, "d", [&asked] { asked = true; });
+    said outcome;
+    auto made = context->spawn(
+        [](said& o) -> task<> { o = co_await say_in_coil(fs::create_directory("d")); }(outcome));
+    context->co_spawn(stop_when(asked, made));
+    context->run();
+    EXPECT_EQ(outcome.code, std::errc::operation_canceled);
 }
 
 task<> make_and_count(path p, int& made) { made += co_await fs::create_directories(p) ? 1 : 0; }
