@@ -43,13 +43,17 @@
 #include <coil/exec/run_loop.hpp>
 #include <coil/exec/schedule.hpp>
 #include <coil/exec/thread_pool.hpp>
+#include <coil/fs/copy_file.hpp>
 #include <coil/fs/create.hpp>
+#include <coil/fs/file.hpp>
 #include <coil/fs/links.hpp>
 #include <coil/fs/metadata.hpp>
 #include <coil/fs/paths.hpp>
+#include <coil/fs/read_file.hpp>
 #include <coil/fs/rename.hpp>
 #include <coil/fs/status.hpp>
 #include <coil/fs/types.hpp>
+#include <coil/fs/write_file.hpp>
 #include <coil/io/buffer_pool.hpp>
 #include <coil/io/cancel.hpp>
 #include <coil/io/descriptor.hpp>

@@ -83,6 +83,12 @@ public:
         return ready_.remove(node, coroutine);
     }
 
+    /// Whether this turn is about to enter the kernel for others anyway, or may: then one more
+    /// entry costs less than a system call.
+    [[nodiscard]] bool submits_for_others() const noexcept {
+        return ring_->unsubmitted() > 0 || !ready_.empty();
+    }
+
     /// Before anybody else knows the loop: it is one of a runtime's, and run() ends when all that
     /// share `common_end` have nothing left to do.
     void take_part_in(runtime& home, quiescence& common_end) noexcept {

@@ -5,6 +5,7 @@
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
+#include <coil/io/owned_close.hpp>
 #include <coil/io/socket.hpp>
 #include <coil/net/inet_address.hpp>
 
@@ -38,38 +39,7 @@ private:
 /// What a socket holds that owns nothing: calls on it give -EBADF, and it is nobody's error.
 inline constexpr int nothing = std::numeric_limits<int>::min();
 
-/// close, which takes the descriptor from its socket when it happens, and only then: a chain that
-/// breaks before it leaves the socket open.
-class close_element : public coil::detail::io_element {
-public:
-    /// Also in the middle of a chain somebody must learn whether it happened.
-    static constexpr bool needs_result = true;
-
-    explicit close_element(int& fd) noexcept : io_element(uring::prep::close(-1)), fd_(&fd) {}
-
-    coil::detail::ring_entry& arm() noexcept {
-        entry_.request.fd = *fd_; // the socket may have been moved from meanwhile
-        return io_element::arm();
-    }
-
-    [[nodiscard]] io_result result() noexcept {
-        drop();
-        return io_element::result();
-    }
-    void drop() noexcept {
-        if (entry_.completed && was_called(entry_.result)) {
-            *fd_ = nothing;
-        }
-    }
-
-private:
-    /// close(2) closes even where it reports an error; these are not its own.
-    static bool was_called(int result) noexcept {
-        return result != -ECANCELED && result != -E2BIG && result != -EOPNOTSUPP;
-    }
-
-    int* fd_;
-};
+using close_element = coil::detail::owned_close_element<nothing>;
 
 } // namespace detail
 

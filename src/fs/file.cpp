@@ -1,0 +1,130 @@
+#include "call.hpp"
+
+#include <coil/fs/file.hpp>
+#include <coil/io/file.hpp>
+#include <coil/io/metadata.hpp>
+#include <coil/io/modifiers.hpp>
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace coil::fs {
+
+namespace {
+
+/// Of what the page cache has, the context itself copies; so much at a time, and then others run.
+constexpr std::size_t piece = 1U << 20;
+
+template <class Buffer>
+Buffer next_piece(Buffer buf, std::size_t done) noexcept {
+    buf = buf.drop(done);
+    return {buf.data(), std::min(buf.size(), piece)};
+}
+
+io_result whole(std::size_t size) noexcept {
+    return io_result(static_cast<int>(std::min<std::size_t>(size, INT_MAX)));
+}
+
+/// The place of the next transfer: behind the last one, or wherever the file's position is.
+::off_t place(::off_t offset, std::size_t done) noexcept {
+    return offset == io::current_position ? offset : offset + static_cast<::off_t>(done);
+}
+
+task<io_result> read_all_of(int fd, mutable_buffer buf, ::off_t offset) {
+    std::size_t done = 0;
+    while (done < buf.size()) {
+        const int n = co_await io::read(fd, next_piece(buf, done), place(offset, done));
+        if (n < 0) {
+            co_return n;
+        }
+        if (n == 0) {
+            co_return -ENODATA;
+        }
+        done += static_cast<std::size_t>(n);
+    }
+    co_return whole(done);
+}
+
+task<io_result> write_all_of(int fd, const_buffer buf, ::off_t offset) {
+    std::size_t done = 0;
+    while (done < buf.size()) {
+        const int n = co_await io::write(fd, next_piece(buf, done), place(offset, done));
+        if (n < 0) {
+            co_return n;
+        }
+        if (n == 0) {
+            co_return -EIO; // no device does that; it would do so for ever
+        }
+        done += static_cast<std::size_t>(n);
+    }
+    co_return whole(done);
+}
+
+} // namespace
+
+file& file::operator=(file&& other) noexcept {
+    if (this != &other) {
+        const file closing(std::exchange(fd_, std::exchange(other.fd_, nothing)));
+    }
+    return *this;
+}
+
+file::~file() {
+    if (fd_ >= 0) {
+        ::close(fd_);
+    }
+}
+
+task<file> file::open(path p, int flags, ::mode_t mode, std::error_code& ec) {
+    flags |= O_CLOEXEC;
+    int fd = co_await io::open(p, flags, mode);
+    if (fd == -ENXIO && (flags & O_NONBLOCK) == 0) {
+        // A FIFO that nobody reads, tried without waiting (see io::openat).
+        fd = co_await io::force_async(io::open(p, flags, mode));
+    }
+    ec = detail::error_of(fd);
+    co_return file(fd);
+}
+
+task<file> file::open(path p, int flags, ::mode_t mode) {
+    std::error_code ec;
+    file opened = co_await open(p, flags, mode, ec);
+    detail::throw_if(ec, "coil: cannot open file", p);
+    co_return opened;
+}
+
+task<io_result> file::read_exact(mutable_buffer buf) {
+    return read_all_of(fd_, buf, io::current_position);
+}
+task<io_result> file::write_all(const_buffer buf) {
+    return write_all_of(fd_, buf, io::current_position);
+}
+task<io_result> file::read_exact_at(mutable_buffer buf, ::off_t offset) {
+    return read_all_of(fd_, buf, real_offset(offset));
+}
+task<io_result> file::write_all_at(const_buffer buf, ::off_t offset) {
+    return write_all_of(fd_, buf, real_offset(offset));
+}
+
+task<std::uintmax_t> file::size(std::error_code& ec) const {
+    struct ::statx found{};
+    const int r = co_await io::statx(fd_, "", AT_EMPTY_PATH, STATX_SIZE, &found);
+    ec = detail::error_of(r);
+    if (r < 0) {
+        co_return static_cast<std::uintmax_t>(-1);
+    }
+    co_return found.stx_size;
+}
+
+task<std::uintmax_t> file::size() const {
+    std::error_code ec;
+    const std::uintmax_t bytes = co_await size(ec);
+    detail::throw_if(ec, "coil: cannot get a file's size");
+    co_return bytes;
+}
+
+} // namespace coil::fs
