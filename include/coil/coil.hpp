@@ -50,6 +50,7 @@
 #include <coil/fs/metadata.hpp>
 #include <coil/fs/paths.hpp>
 #include <coil/fs/read_file.hpp>
+#include <coil/fs/remove_all.hpp>
 #include <coil/fs/rename.hpp>
 #include <coil/fs/status.hpp>
 #include <coil/fs/types.hpp>

@@ -1,0 +1,263 @@
+#include "directory_table.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace coil::fs::detail {
+
+directory_node::directory_node(directory_node* parent, std::string name, bool follow) noexcept
+    : parent_(parent), name_(std::move(name)), depth_(parent == nullptr ? 0 : parent->depth_ + 1),
+      follow_(follow) {
+    if (parent != nullptr) {
+        directory_table::share(*parent);
+    }
+}
+
+directory_node::~directory_node() = default;
+
+std::string directory_node::path() const { return path_of(nullptr); }
+
+std::string directory_node::path_of(const char* entry) const {
+    const std::size_t last = entry == nullptr ? 0 : std::char_traits<char>::length(entry);
+    std::size_t length = last + 1;
+    for (const directory_node* n = this; n != nullptr; n = n->parent_) {
+        length += n->name_.size() + 1;
+    }
+    std::string whole;
+    whole.resize(length);
+    std::size_t at = length; // filled from its end
+    const auto put = [&](const char* text, std::size_t size) {
+        at -= size;
+        std::copy_n(text, size, whole.data() + at);
+    };
+    if (entry != nullptr) {
+        put(entry, last);
+    }
+    for (const directory_node* n = this; n != nullptr; n = n->parent_) {
+        if (at != length && !n->name_.ends_with('/')) {
+            put("/", 1);
+        }
+        put(n->name_.data(), n->name_.size());
+    }
+    whole.erase(0, at);
+    return whole;
+}
+
+namespace {
+
+unsigned well_below_the_limit() noexcept {
+    ::rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return 8;
+    }
+    return static_cast<unsigned>(std::clamp<::rlim_t>(limit.rlim_cur / 8, 6, 64));
+}
+
+} // namespace
+
+directory_table::directory_table() noexcept : directory_table(well_below_the_limit()) {}
+
+int directory_table::pin(directory_node& node, int child) {
+    if (const int fd = pin_if_open(node); fd >= 0) {
+        return fd;
+    }
+    bool known = false;
+    {
+        const std::scoped_lock lock(mutex_);
+        known = node.known_;
+    }
+    if (known) {
+        return reopen(node, child);
+    }
+    // The first time: whoever found it is the only one who knows of it.
+    if (node.parent_ == nullptr) {
+        return open_below(AT_FDCWD, node, node.name_.c_str());
+    }
+    const pinned_directory parent(*this, *node.parent_);
+    if (parent.fd() < 0) {
+        return parent.fd();
+    }
+    return open_below(parent.fd(), node, node.name_.c_str());
+}
+
+int directory_table::pin_if_open(directory_node& node) noexcept {
+    const std::scoped_lock lock(mutex_);
+    if (node.fd_ >= 0 && node.pins_++ == 0 && node.parent_ != nullptr) {
+        forget(node);
+    }
+    return node.fd_;
+}
+
+void directory_table::unpin(directory_node& node) noexcept {
+    const std::scoped_lock lock(mutex_);
+    if (--node.pins_ > 0 || node.parent_ == nullptr) {
+        return;
+    }
+    node.newer_ = nullptr;
+    node.older_ = newest_;
+    (newest_ == nullptr ? oldest_ : newest_->newer_) = &node;
+    newest_ = &node;
+    while (open_ > most_open_ && close_oldest()) {
+    }
+}
+
+void directory_table::adopt(directory_node& node, int fd) noexcept {
+    const std::scoped_lock lock(mutex_);
+    node.fd_ = fd;
+    node.pins_ = 1;
+    ++open_;
+}
+
+void directory_table::release(directory_node* node) noexcept {
+    while (node != nullptr && node->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        directory_node* const parent = node->parent_;
+        int fd = -1;
+        {
+            const std::scoped_lock lock(mutex_);
+            fd = node->fd_;
+            if (fd >= 0) {
+                if (node->pins_ == 0 && parent != nullptr) {
+                    forget(*node);
+                }
+                --open_;
+            }
+        }
+        if (fd >= 0) {
+            ::close(fd);
+        }
+        delete node;
+        node = parent;
+    }
+}
+
+bool directory_table::is_at_or_above(directory_node& node, ::dev_t device, ::ino_t inode) {
+    const std::scoped_lock lock(mutex_);
+    for (directory_node* n = &node; n != nullptr; n = n->parent_) {
+        if (!n->known_ && n->fd_ >= 0) {
+            learn(*n, n->fd_);
+        }
+        if (n->known_ && n->device_ == device && n->inode_ == inode) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int directory_table::open_below(int parent, directory_node& node, const char* name) {
+    const int fd = open(parent, name, node.follow_);
+    if (fd >= 0) {
+        adopt(node, fd);
+    }
+    return fd;
+}
+
+int directory_table::reopen(directory_node& node, int child) {
+    const std::scoped_lock one(reopening_);
+    if (const int fd = pin_if_open(node); fd >= 0) {
+        return fd;
+    }
+    // A child that was found behind a link has another directory above it.
+    if (child >= 0) {
+        const int fd = open(child, "..", false);
+        struct ::stat status{};
+        if (fd >= 0 && ::fstat(fd, &status) == 0 && status.st_dev == node.device_ &&
+            status.st_ino == node.inode_) {
+            adopt(node, fd);
+            return fd;
+        }
+        if (fd >= 0) {
+            ::close(fd);
+        }
+    }
+    return walk_down(node);
+}
+
+/// Opens what is closed between the next ancestor that is open and `node`. What it passes stays
+/// open as long as there is room: whoever comes back to one of them often needs the next one soon.
+int directory_table::walk_down(directory_node& node) {
+    std::vector<directory_node*> closed;
+    directory_node* above = &node;
+    int fd = -1;
+    while ((fd = pin_if_open(*above)) < 0) { // the top is open
+        closed.push_back(above);
+        above = above->parent_;
+    }
+    for (; !closed.empty(); closed.pop_back()) {
+        directory_node& next = *closed.back();
+        const int below = open(fd, next.name_.c_str(), next.follow_);
+        unpin(*above);
+        if (below < 0) {
+            return below;
+        }
+        struct ::stat status{};
+        if (::fstat(below, &status) != 0 || status.st_dev != next.device_ ||
+            status.st_ino != next.inode_) {
+            ::close(below);
+            return -ENOENT;
+        }
+        adopt(next, below);
+        above = &next;
+        fd = below;
+    }
+    return fd;
+}
+
+int directory_table::open(int at, const char* name, bool follow) {
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW);
+    for (;;) {
+        const int fd = ::openat(at, name, flags);
+        if (fd >= 0) {
+            return fd;
+        }
+        const int error = errno;
+        if (error == EINTR) {
+            continue;
+        }
+        if (error == EMFILE || error == ENFILE) {
+            const std::scoped_lock lock(mutex_);
+            if (close_oldest()) {
+                most_open_ = std::max(open_, 1U);
+                continue;
+            }
+        }
+        return -error;
+    }
+}
+
+bool directory_table::close_oldest() noexcept {
+    if (oldest_ == nullptr) {
+        return false;
+    }
+    directory_node& node = *oldest_;
+    forget(node);
+    if (!node.known_) {
+        learn(node, node.fd_);
+    }
+    ::close(std::exchange(node.fd_, -1));
+    --open_;
+    return true;
+}
+
+void directory_table::forget(directory_node& node) noexcept {
+    (node.older_ == nullptr ? oldest_ : node.older_->newer_) = node.newer_;
+    (node.newer_ == nullptr ? newest_ : node.newer_->older_) = node.older_;
+    node.older_ = node.newer_ = nullptr;
+}
+
+void directory_table::learn(directory_node& node, int fd) noexcept {
+    struct ::stat status{};
+    if (::fstat(fd, &status) == 0) {
+        node.device_ = status.st_dev;
+        node.inode_ = status.st_ino;
+    }
+    node.known_ = true; // if that failed it will not be recognised, and the work fails
+}
+
+} // namespace coil::fs::detail

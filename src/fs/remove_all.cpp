@@ -1,0 +1,303 @@
+#include "call.hpp"
+#include "directory_stream.hpp"
+#include "directory_table.hpp"
+#include "tree_work.hpp"
+
+#include <coil/fs/remove_all.hpp>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace coil::fs {
+
+namespace {
+
+using detail::checked;
+using detail::directory_node;
+using detail::directory_table;
+using detail::pinned_directory;
+using detail::raw_entries;
+using detail::raw_entry;
+
+/// A directory that is to be removed: when it has been read to its end and all directories in it
+/// are gone.
+class condemned final : public directory_node {
+public:
+    condemned(condemned* parent, std::string name)
+        : directory_node(parent, std::move(name), false) {}
+
+    [[nodiscard]] condemned* above() const noexcept { return static_cast<condemned*>(parent()); }
+
+    std::atomic<unsigned> left{1};  // directories in it that are there, and 1 while it is read
+    std::int64_t position = 0;      // where reading goes on
+    std::atomic<bool> found{false}; // something, since it was read from its beginning
+    unsigned passes = 0;
+};
+
+class removal final : public detail::tree_work {
+public:
+    explicit removal(const path& p) { waiting_.push_back(own(new condemned(nullptr, p.native()))); }
+
+    // When no worker is left.
+    [[nodiscard]] std::uintmax_t count() const noexcept { return count_; }
+    [[nodiscard]] const std::string& failed_at() const noexcept { return failed_at_; }
+    [[nodiscard]] bool is_done() const noexcept override { return done_; }
+
+private:
+    struct releaser {
+        directory_table* table;
+        void operator()(condemned* node) const noexcept { table->release(node); }
+    };
+    /// A reference: of whoever reads it, or waits for its turn to, and of each directory in it that
+    /// is still there.
+    using owned = std::unique_ptr<condemned, releaser>;
+
+    static constexpr std::size_t buffer_size = 16384; // some hundred entries
+    /// A directory that is still not empty is read again: some file systems skip entries when
+    /// others are deleted, and others may add some. Not for ever.
+    static constexpr unsigned most_passes = 8;
+
+    owned own(condemned* node) noexcept { return owned(node, releaser{&table_}); }
+
+    bool work(const detail::slice& time) override {
+        while (error() == 0) {
+            owned next = take();
+            if (!next) {
+                return false;
+            }
+            clear(std::move(next), time);
+            if (time.is_over() || wants_help()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    [[nodiscard]] bool has_much() const noexcept override {
+        return waiting_count_.load(std::memory_order_relaxed) > 1;
+    }
+
+    owned take() {
+        const std::scoped_lock lock(mutex_);
+        if (waiting_.empty()) {
+            return own(nullptr);
+        }
+        owned last = std::move(waiting_.back());
+        waiting_.pop_back();
+        waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
+        return last;
+    }
+
+    /// What was found last comes first: the list stays as short as the tree is deep, and what is
+    /// worked on is still open.
+    void put(owned first, std::vector<owned> more = {}) {
+        const std::scoped_lock lock(mutex_);
+        waiting_.push_back(std::move(first));
+        for (owned& node : more) {
+            waiting_.push_back(std::move(node));
+        }
+        waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
+    }
+
+    void fail_at(int error, std::string where) {
+        const std::scoped_lock lock(mutex_);
+        if (this->error() == 0) {
+            failed_at_ = std::move(where);
+            fail(error);
+        }
+    }
+
+    /// Deletes what is in it, until the time is over.
+    void clear(owned node, const detail::slice& time) {
+        std::vector<owned> inside;
+        const int result = clear_open(*node, time, inside);
+        if (result == go_on) {
+            put(std::move(node), std::move(inside));
+        } else if (result == 0 || result == -ENOENT) { // -ENOENT: somebody else has removed it
+            let_go(std::move(node), result == 0);
+        } else if (result == -ENOTDIR || result == -ELOOP) { // something else is in its place
+            replaced(std::move(node));
+        } else {
+            fail_at(result, node->path());
+        }
+    }
+
+    /// 0: to the end. go_on: there is more in it, or what is in `inside`.
+    int clear_open(condemned& node, const detail::slice& time, std::vector<owned>& inside) {
+        const pinned_directory pinned(table_, node);
+        if (pinned.fd() < 0) {
+            return pinned.fd();
+        }
+        if (node.position != 0) { // it may have been closed meanwhile
+            ::lseek(pinned.fd(), node.position, SEEK_SET);
+        }
+        for (;;) {
+            alignas(8) std::array<std::byte, buffer_size> buffer;
+            const int n = detail::read_entries(pinned.fd(), buffer.data(), buffer.size());
+            if (n <= 0) {
+                return n;
+            }
+            raw_entries entries(buffer.data(), static_cast<std::size_t>(n));
+            if (!clear_some(node, pinned.fd(), entries, time, inside) || !inside.empty()) {
+                return go_on;
+            }
+        }
+    }
+
+    /// False: the time is over, or it failed.
+    bool clear_some(condemned& node, int fd, raw_entries& entries, const detail::slice& time,
+                    std::vector<owned>& inside) {
+        std::uintmax_t gone = 0;
+        bool all = true;
+        for (; all && !entries.empty(); entries.pop()) {
+            const raw_entry entry = entries.front();
+            node.found.store(true, std::memory_order_relaxed);
+            const int result =
+                entry.type() == DT_DIR ? -EISDIR : checked(::unlinkat(fd, entry.name(), 0));
+            if (result == 0) {
+                ++gone;
+            } else if (result == -EISDIR) {
+                inside.push_back(own(new condemned(&node, entry.name())));
+                node.left.fetch_add(1, std::memory_order_relaxed);
+            } else if (result != -ENOENT) {
+                fail_at(result, node.path_of(entry.name()));
+                all = false;
+            }
+            node.position = entry.position_behind();
+            all = all && !time.is_over();
+        }
+        count_.fetch_add(gone, std::memory_order_relaxed);
+        return all || (entries.empty() && error() == 0);
+    }
+
+    /// It is a directory no more.
+    void replaced(owned node) {
+        condemned* const above = node->above();
+        int result = 0;
+        if (above == nullptr) {
+            result = checked(::unlinkat(AT_FDCWD, node->name().c_str(), 0));
+        } else {
+            const pinned_directory parent(table_, *above);
+            result = parent.fd() < 0 ? parent.fd()
+                                     : checked(::unlinkat(parent.fd(), node->name().c_str(), 0));
+        }
+        if (result == 0) {
+            count_.fetch_add(1, std::memory_order_relaxed);
+        } else if (result == -EISDIR) { // and now it is again
+            put(std::move(node));
+            return;
+        } else if (result != -ENOENT) {
+            fail_at(result, node->path());
+            return;
+        }
+        let_go(std::move(node), false);
+    }
+
+    /// Whoever has read it has nothing more to do with it; or it is gone already,
+    /// and its parent waits for one fewer. The last one who lets go removes it.
+    void let_go(owned node, bool is_there) {
+        for (;;) {
+            if (is_there) {
+                if (node->left.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+                    return;
+                }
+                const int result = remove_empty(*node);
+                if ((result == -ENOTEMPTY || result == -EEXIST) && node->found &&
+                    ++node->passes < most_passes) {
+                    node->left = 1;
+                    node->position = 0;
+                    node->found = false;
+                    put(std::move(node));
+                    return;
+                }
+                if (result == 0) {
+                    count_.fetch_add(1, std::memory_order_relaxed);
+                } else if (result != -ENOENT) {
+                    fail_at(result, node->path());
+                    return;
+                }
+            }
+            condemned* const above = node->above();
+            if (above == nullptr) {
+                done_ = true;
+                return;
+            }
+            directory_table::share(*above);
+            node = own(above);
+            is_there = true;
+        }
+    }
+
+    int remove_empty(condemned& node) {
+        condemned* const above = node.above();
+        if (above == nullptr) {
+            return checked(::unlinkat(AT_FDCWD, node.name().c_str(), AT_REMOVEDIR));
+        }
+        const int fd = table_.pin_if_open(node); // by which its parent is found, if need be
+        int result = 0;
+        {
+            const pinned_directory parent(table_, *above, fd);
+            result = parent.fd() < 0
+                         ? parent.fd()
+                         : checked(::unlinkat(parent.fd(), node.name().c_str(), AT_REMOVEDIR));
+        }
+        if (fd >= 0) {
+            table_.unpin(node);
+        }
+        return result;
+    }
+
+    static constexpr int go_on = 1;
+
+    directory_table table_;
+    std::mutex mutex_;
+    std::vector<owned> waiting_; // after the table
+    std::atomic<std::size_t> waiting_count_{1};
+    std::atomic<std::uintmax_t> count_{0};
+    std::atomic<bool> done_{false};
+    std::string failed_at_;
+};
+
+/// 0 or −errno; `failed_at`: where, unless it is `p` itself.
+task<int> remove_tree(path p, std::uintmax_t& count, path& failed_at) {
+    removal work(p);
+    co_await detail::do_tree_work(work);
+    count = work.count();
+    failed_at = work.failed_at();
+    co_return work.error();
+}
+
+} // namespace
+
+task<std::uintmax_t> remove_all(path p, std::error_code& ec) {
+    std::uintmax_t count = 0;
+    path failed_at;
+    const int error = co_await remove_tree(std::move(p), count, failed_at);
+    ec = detail::error_of(error);
+    co_return error == 0 ? count : static_cast<std::uintmax_t>(-1);
+}
+
+task<std::uintmax_t> remove_all(path p) {
+    std::uintmax_t count = 0;
+    path failed_at;
+    const int error = co_await remove_tree(p, count, failed_at);
+    if (failed_at.empty()) {
+        failed_at = p;
+    }
+    detail::throw_if(detail::error_of(error), "cannot remove all", p, failed_at);
+    co_return count;
+}
+
+} // namespace coil::fs

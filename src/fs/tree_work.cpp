@@ -1,0 +1,64 @@
+#include "tree_work.hpp"
+
+#include <coil/context/processors.hpp>
+#include <coil/core/this_task.hpp>
+#include <coil/exec/blocking.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <system_error>
+
+namespace coil::fs::detail {
+
+unsigned tree_work::usual_workers() noexcept {
+    static const unsigned processors = [] {
+        try {
+            return usable_processors();
+        } catch (...) {
+            return 1U;
+        }
+    }();
+    return std::clamp(processors, 1U, 4U);
+}
+
+void tree_work::add_worker(scope& crew) {
+    if (workers() < most_workers_) {
+        crew.spawn(worker(*this, crew));
+        workers_.store(workers() + 1, std::memory_order_relaxed);
+    }
+}
+
+task<> tree_work::worker(tree_work& self, scope& crew) {
+    bool more = true;
+    while (more && self.error() == 0) {
+        try {
+            more = co_await blocking([&self](inplace_stop_token token) {
+                const slice time(token);
+                return self.work(time);
+            });
+        } catch (const std::system_error& error) { // no slice: cancelled, or no thread
+            self.fail(-error.code().value());
+        } catch (const std::bad_alloc&) {
+            self.fail(-ENOMEM);
+        }
+        if (!more) {
+            self.workers_.store(self.workers() - 1, std::memory_order_relaxed);
+        }
+        self.after_slice();
+        if (self.wants_help() && self.error() == 0) {
+            self.add_worker(crew);
+        }
+    }
+}
+
+task<> do_tree_work(tree_work& work) {
+    scope crew(co_await this_task::stop_token());
+    work.add_worker(crew);
+    co_await crew.join();
+    if (work.error() == -ECANCELED && work.is_done()) { // the stop came too late
+        work.error_.store(0, std::memory_order_relaxed);
+    }
+}
+
+} // namespace coil::fs::detail
