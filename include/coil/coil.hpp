@@ -45,6 +45,7 @@
 #include <coil/exec/thread_pool.hpp>
 #include <coil/fs/copy_file.hpp>
 #include <coil/fs/create.hpp>
+#include <coil/fs/directory_entry.hpp>
 #include <coil/fs/file.hpp>
 #include <coil/fs/links.hpp>
 #include <coil/fs/metadata.hpp>
@@ -54,6 +55,7 @@
 #include <coil/fs/rename.hpp>
 #include <coil/fs/status.hpp>
 #include <coil/fs/types.hpp>
+#include <coil/fs/walk.hpp>
 #include <coil/fs/write_file.hpp>
 #include <coil/io/buffer_pool.hpp>
 #include <coil/io/cancel.hpp>

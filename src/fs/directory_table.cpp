@@ -97,7 +97,13 @@ int directory_table::pin_if_open(directory_node& node) noexcept {
 
 void directory_table::unpin(directory_node& node) noexcept {
     const std::scoped_lock lock(mutex_);
-    if (--node.pins_ > 0 || node.parent_ == nullptr) {
+    if (--node.pins_ > 0) {
+        return;
+    }
+    if (node.parent_ == nullptr) {
+        if (most_open_ == 0) {
+            close(node);
+        }
         return;
     }
     node.newer_ = nullptr;
@@ -185,14 +191,19 @@ int directory_table::walk_down(directory_node& node) {
     std::vector<directory_node*> closed;
     directory_node* above = &node;
     int fd = -1;
-    while ((fd = pin_if_open(*above)) < 0) { // the top is open
+    while (above != nullptr && (fd = pin_if_open(*above)) < 0) {
         closed.push_back(above);
         above = above->parent_;
+    }
+    if (above == nullptr) {
+        fd = AT_FDCWD; // even the top: after close_all()
     }
     for (; !closed.empty(); closed.pop_back()) {
         directory_node& next = *closed.back();
         const int below = open(fd, next.name_.c_str(), next.follow_);
-        unpin(*above);
+        if (above != nullptr) {
+            unpin(*above);
+        }
         if (below < 0) {
             return below;
         }
@@ -223,7 +234,7 @@ int directory_table::open(int at, const char* name, bool follow) {
         if (error == EMFILE || error == ENFILE) {
             const std::scoped_lock lock(mutex_);
             if (close_oldest()) {
-                most_open_ = std::max(open_, 1U);
+                most_open_ = std::min(most_open_, std::max(open_, 1U));
                 continue;
             }
         }
@@ -237,12 +248,26 @@ bool directory_table::close_oldest() noexcept {
     }
     directory_node& node = *oldest_;
     forget(node);
+    close(node);
+    return true;
+}
+
+void directory_table::close(directory_node& node) noexcept {
     if (!node.known_) {
         learn(node, node.fd_);
     }
     ::close(std::exchange(node.fd_, -1));
     --open_;
-    return true;
+}
+
+void directory_table::close_all(directory_node& top) noexcept {
+    const std::scoped_lock lock(mutex_);
+    most_open_ = 0;
+    while (close_oldest()) {
+    }
+    if (top.fd_ >= 0 && top.pins_ == 0) {
+        close(top);
+    }
 }
 
 void directory_table::forget(directory_node& node) noexcept {

@@ -75,6 +75,9 @@ public:
     /// Its descriptor, if it is open; pins it then.
     [[nodiscard]] int pin_if_open(directory_node& node) noexcept;
 
+    /// From then on nothing stays open without being pinned, not even the top.
+    void close_all(directory_node& top) noexcept;
+
     /// One more reference to it.
     static directory_node& share(directory_node& node) noexcept {
         node.references_.fetch_add(1, std::memory_order_relaxed);
@@ -93,6 +96,7 @@ private:
     /// What openat(2) gives, after making room where there are too many descriptors.
     int open(int at, const char* name, bool follow);
     bool close_oldest() noexcept;
+    void close(directory_node& node) noexcept;
     void forget(directory_node& node) noexcept;
     void learn(directory_node& node, int fd) noexcept;
 

@@ -14,7 +14,7 @@ namespace coil::fs::detail {
 unsigned tree_work::usual_workers() noexcept {
     static const unsigned processors = [] {
         try {
-            return usable_processors();
+            return usable_processors() + 1;
         } catch (...) {
             return 1U;
         }
@@ -31,7 +31,7 @@ void tree_work::add_worker(scope& crew) {
 
 task<> tree_work::worker(tree_work& self, scope& crew) {
     bool more = true;
-    while (more && self.error() == 0) {
+    while (more) {
         try {
             more = co_await blocking([&self](inplace_stop_token token) {
                 const slice time(token);
@@ -42,11 +42,12 @@ task<> tree_work::worker(tree_work& self, scope& crew) {
         } catch (const std::bad_alloc&) {
             self.fail(-ENOMEM);
         }
+        more = more && self.error() == 0;
         if (!more) {
             self.workers_.store(self.workers() - 1, std::memory_order_relaxed);
         }
         self.after_slice();
-        if (self.wants_help() && self.error() == 0) {
+        if (self.error() == 0 && self.wants_help()) {
             self.add_worker(crew);
         }
     }

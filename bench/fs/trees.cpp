@@ -1,0 +1,151 @@
+// Trees of files: what coil::fs does with them, and how late a 1 ms ticker on the same context is meanwhile.
+//
+//     trees make DIR [SEED [FILES [DIRECTORIES]]]     a random tree; nothing is measured
+//     trees remove DIR
+//     trees copy FROM TO
+//     trees walk DIR                                  and the sizes of all files
+//     trees tick MS                                   nothing but the ticker
+//
+// One line of JSON: wall and CPU time, what was done, how late the ticker was at most and in the middle of the worst
+// hundredth. With `--still` before the command there is no ticker.
+
+#include <coil/coil.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace coil;
+using clock_type = std::chrono::steady_clock;
+
+namespace {
+
+struct outcome {
+    std::uintmax_t entries = 0;
+    std::uintmax_t bytes = 0;
+};
+
+double cpu_seconds() {
+    std::timespec t{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+void make(const std::filesystem::path& top, unsigned seed, unsigned files, unsigned directories) {
+    std::mt19937 random(seed);
+    struct made {
+        std::filesystem::path path;
+        int depth;
+    };
+    std::vector<made> all{{top, 0}};
+    std::filesystem::create_directories(top);
+    while (all.size() < directories) {
+        const made& in = all[random() % all.size()];
+        if (in.depth < 8) {
+            made next{in.path / ("directory-" + std::to_string(all.size())), in.depth + 1};
+            std::filesystem::create_directory(next.path);
+            all.push_back(std::move(next));
+        }
+    }
+    std::string content(65536, 'x');
+    for (unsigned i = 0; i < files; ++i) {
+        const unsigned size = random() % 10 == 0 ? random() % 65537 : random() % 2049;
+        std::ofstream(all[random() % all.size()].path / ("file-" + std::to_string(i) + ".txt"), std::ios::binary)
+            .write(content.data(), size);
+    }
+}
+
+task<> tick(std::vector<double>& late_ms) {
+    auto due = clock_type::now();
+    for (;;) {
+        due += std::chrono::milliseconds(1);
+        if (co_await sleep_until(due) < 0) { // it has been cancelled
+            co_return;
+        }
+        const auto now = clock_type::now();
+        late_ms.push_back(std::chrono::duration<double, std::milli>(now - due).count());
+        due = std::max(due, now - std::chrono::milliseconds(1)); // what was missed is not made up for
+    }
+}
+
+task<> remove_tree(std::string dir, outcome& o) { o.entries = co_await fs::remove_all(dir); }
+
+task<> walk_tree(std::string dir, outcome& o) {
+    auto tree = fs::walk(dir);
+    while (auto entry = co_await tree.next()) {
+        ++o.entries;
+        if (entry->is_regular_file()) {
+            o.bytes += co_await entry->file_size();
+        }
+    }
+}
+
+task<> rest(int ms, outcome& o) {
+    co_await sleep_for(std::chrono::milliseconds(ms));
+    o.entries = 0;
+}
+
+task<> measured(task<> what, bool still, outcome& o) {
+    std::vector<double> late;
+    late.reserve(100'000);
+    scope ticking;
+    if (!still) {
+        ticking.spawn(tick(late));
+        co_await sleep_for(std::chrono::milliseconds(5));
+        late.clear();
+    }
+    const double cpu = cpu_seconds();
+    const auto begin = clock_type::now();
+    co_await std::move(what);
+    const double wall = std::chrono::duration<double>(clock_type::now() - begin).count();
+    const double used = cpu_seconds() - cpu;
+    std::ranges::sort(late);
+    std::printf("{\"wall_s\": %.6f, \"cpu_s\": %.6f, \"entries\": %ju, \"bytes\": %ju, \"ticks\": %zu, "
+                "\"late_max_ms\": %.3f, \"late_p99_ms\": %.3f}\n",
+                wall, used, o.entries, o.bytes, late.size(), late.empty() ? 0.0 : late.back(),
+                late.empty() ? 0.0 : late[late.size() * 99 / 100]);
+    ticking.cancel();
+    co_await ticking.join();
+}
+
+unsigned number(const std::vector<std::string>& words, std::size_t i, unsigned otherwise) {
+    return i < words.size() ? static_cast<unsigned>(std::strtoul(words[i].c_str(), nullptr, 10)) : otherwise;
+}
+
+} // namespace
+
+int main(int argc, char** argv) try {
+    std::vector<std::string> words(argv + 1, argv + argc);
+    const bool still = !words.empty() && words[0] == "--still";
+    if (still) {
+        words.erase(words.begin());
+    }
+    outcome o;
+    const std::string what = words.empty() ? "" : words[0];
+    if (what == "make" && words.size() >= 2) {
+        make(words[1], number(words, 2, 1), number(words, 3, 100'000), number(words, 4, 2000));
+    } else if (what == "remove" && words.size() == 2) {
+        coil::run(measured(remove_tree(words[1], o), still, o));
+    } else if (what == "walk" && words.size() == 2) {
+        coil::run(measured(walk_tree(words[1], o), still, o));
+    } else if (what == "tick" && words.size() == 2) {
+        coil::run(measured(rest(std::atoi(words[1].c_str()), o), still, o));
+    } else {
+        std::fprintf(stderr, "usage: trees [--still] make|remove|copy|walk|tick ...\n");
+        return 2;
+    }
+    return 0;
+} catch (const std::exception& e) {
+    std::fprintf(stderr, "trees: %s\n", e.what());
+    return 1;
+}

@@ -1,0 +1,335 @@
+#include "call.hpp"
+#include "directory_stream.hpp"
+#include "entry_batch.hpp"
+#include "tree_work.hpp"
+
+#include <coil/core/this_task.hpp>
+#include <coil/fs/walk.hpp>
+#include <coil/sync/event.hpp>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace coil::fs {
+
+namespace {
+
+using detail::directory_node;
+using detail::entry_batch;
+using detail::pinned_directory;
+using detail::raw_entries;
+
+class walked_directory final : public directory_node {
+public:
+    walked_directory(directory_node* parent, std::string name, bool follow)
+        : directory_node(parent, std::move(name), follow) {}
+
+    std::int64_t position = 0; // where reading goes on
+};
+
+struct batch_releaser {
+    void operator()(entry_batch* batch) const noexcept { batch->release(); }
+};
+using batch_ptr = std::unique_ptr<entry_batch, batch_releaser>;
+
+/// Reads directories into batches, until there are enough of them.
+class walking final : public detail::tree_work {
+public:
+    walking(const path& p, walk_options options, bool recursive)
+        : tree_work(recursive ? usual_workers() : 1), options_(std::move(options)),
+          recursive_(recursive), top_(own(new walked_directory(nullptr, p.native(), true))) {
+        base_->wants_metadata = options_.with_metadata;
+        detail::directory_table::share(*top_);
+        waiting_.push_back(own(top_.get()));
+    }
+    walking(const walking&) = delete;
+    walking& operator=(const walking&) = delete;
+    ~walking() { base_->table.close_all(*top_); }
+
+    /// Those that whoever walks has not taken yet; null when there are none.
+    batch_ptr take_batch() {
+        const std::scoped_lock lock(mutex_);
+        if (ready_.empty()) {
+            return nullptr;
+        }
+        batch_ptr first = std::move(ready_.front());
+        ready_.pop_front();
+        ready_entries_.fetch_sub(first->size(), std::memory_order_relaxed);
+        return first;
+    }
+    /// Something is to be read, and nobody does.
+    [[nodiscard]] bool stands_still() const noexcept {
+        return workers() == 0 && error() == 0 &&
+               waiting_count_.load(std::memory_order_relaxed) > 0 &&
+               ready_entries_.load(std::memory_order_relaxed) < enough_entries / 2;
+    }
+    [[nodiscard]] bool is_done() const noexcept override {
+        return waiting_count_.load(std::memory_order_relaxed) == 0;
+    }
+    [[nodiscard]] const std::string& failed_at() const noexcept { return failed_at_; }
+
+    auto_reset_event arrived; // on the context: there may be batches, or no more
+
+private:
+    struct releaser {
+        detail::directory_table* table;
+        void operator()(walked_directory* node) const noexcept { table->release(node); }
+    };
+    using owned = std::unique_ptr<walked_directory, releaser>;
+
+    static constexpr std::size_t buffer_size = 16384; // some hundred entries
+    static constexpr std::size_t enough_entries = 8192;
+
+    owned own(walked_directory* node) noexcept { return owned(node, releaser{&base_->table}); }
+
+    bool work(const detail::slice& time) override {
+        while (error() == 0 && ready_entries_.load(std::memory_order_relaxed) < enough_entries) {
+            owned next = take();
+            if (!next) {
+                return false;
+            }
+            std::vector<owned> inside;
+            const int result = read(*next, time, inside);
+            if (result < 0 && !is_taken_for_empty(*next, result)) {
+                fail_at(result, next->path());
+                return false;
+            }
+            put(result == go_on ? std::move(next) : own(nullptr), std::move(inside));
+            if (time.is_over() || wants_help()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    [[nodiscard]] bool has_much() const noexcept override {
+        return waiting_count_.load(std::memory_order_relaxed) > 1 &&
+               ready_entries_.load(std::memory_order_relaxed) < enough_entries / 2;
+    }
+    void after_slice() override { arrived.set(); }
+
+    owned take() {
+        const std::scoped_lock lock(mutex_);
+        if (waiting_.empty()) {
+            return own(nullptr);
+        }
+        owned last = std::move(waiting_.back());
+        waiting_.pop_back();
+        waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
+        return last;
+    }
+
+    /// The rest of a directory, and what was found in it so far, which comes first: so there are
+    /// not more of them than the depth and one batch allow.
+    void put(owned rest, std::vector<owned> inside) {
+        const std::scoped_lock lock(mutex_);
+        if (rest) {
+            waiting_.push_back(std::move(rest));
+        }
+        for (owned& node : inside) {
+            waiting_.push_back(std::move(node));
+        }
+        waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
+    }
+
+    void fail_at(int error, std::string where) {
+        const std::scoped_lock lock(mutex_);
+        if (this->error() == 0) {
+            failed_at_ = std::move(where);
+            fail(error);
+        }
+    }
+
+    [[nodiscard]] bool is_taken_for_empty(const walked_directory& node, int error) const noexcept {
+        if (error == -EACCES) {
+            return (options_.directories & directory_options::skip_permission_denied) !=
+                   directory_options::none;
+        }
+        // Somebody has removed it, or put something else in its place.
+        return node.parent() != nullptr &&
+               (error == -ENOENT || error == -ENOTDIR || error == -ELOOP);
+    }
+
+    [[nodiscard]] bool follows() const noexcept {
+        return (options_.directories & directory_options::follow_directory_symlink) !=
+               directory_options::none;
+    }
+
+    /// 0: to the end; go_on: there is more; −errno.
+    int read(walked_directory& node, const detail::slice& time, std::vector<owned>& inside) {
+        const pinned_directory pinned(base_->table, node);
+        if (pinned.fd() < 0) {
+            return pinned.fd();
+        }
+        if (node.position != 0) { // it may have been closed meanwhile
+            ::lseek(pinned.fd(), node.position, SEEK_SET);
+        }
+        for (;;) {
+            alignas(8) std::array<std::byte, buffer_size> buffer;
+            const int n = detail::read_entries(pinned.fd(), buffer.data(), buffer.size());
+            if (n <= 0) {
+                return n;
+            }
+            const auto size = static_cast<std::size_t>(n);
+            batch_ptr batch(new entry_batch(base_, node, buffer.data(), size));
+            if (batch->size() > 0) {
+                look_at(*batch, pinned.fd(), inside);
+                const std::scoped_lock lock(mutex_);
+                ready_entries_.fetch_add(batch->size(), std::memory_order_relaxed);
+                ready_.push_back(std::move(batch));
+            }
+            node.position = ::lseek(pinned.fd(), 0, SEEK_CUR);
+            if (size > buffer_size / 2 || time.is_over()) {
+                return go_on;
+            }
+        }
+    }
+
+    /// Before others see it: what is needed of its entries, and the directories among them.
+    void look_at(entry_batch& batch, int fd, std::vector<owned>& inside) {
+        bool asks = base_->wants_metadata.load(std::memory_order_relaxed);
+        for (raw_entries all = batch.records(); !asks && !all.empty(); all.pop()) {
+            asks = all.front().type() == DT_UNKNOWN;
+        }
+        if (asks) {
+            batch.ask();
+        }
+        if (!recursive_) {
+            return;
+        }
+        std::uint32_t number = 0;
+        for (raw_entries all = batch.records(); !all.empty(); all.pop(), ++number) {
+            const unsigned char type = all.front().type();
+            if (type != DT_DIR && type != DT_UNKNOWN && (type != DT_LNK || !follows())) {
+                continue;
+            }
+            const directory_entry entry =
+                detail::entry_access::make(batch, batch.offset_of(all.front()), number);
+            const bool is_link = entry.is_symlink() && follows();
+            if ((entry.is_directory() || (is_link && leads_down(batch, fd, all.front().name()))) &&
+                (!options_.descend || options_.descend(entry))) {
+                inside.push_back(
+                    own(new walked_directory(&batch.directory(), all.front().name(), is_link)));
+            }
+        }
+    }
+
+    /// Whether a link leads to a directory that it is not in.
+    bool leads_down(entry_batch& batch, int fd, const char* name) {
+        struct ::stat status{};
+        return ::fstatat(fd, name, &status, 0) == 0 && S_ISDIR(status.st_mode) &&
+               !base_->table.is_at_or_above(batch.directory(), status.st_dev, status.st_ino);
+    }
+
+    static constexpr int go_on = 1;
+
+    const walk_options options_;
+    const bool recursive_;
+    const std::shared_ptr<detail::walk_base> base_ = std::make_shared<detail::walk_base>();
+    const owned top_;
+    std::mutex mutex_;
+    std::vector<owned> waiting_; // directories
+    std::atomic<std::size_t> waiting_count_{1};
+    std::deque<batch_ptr> ready_;
+    std::atomic<std::size_t> ready_entries_{0};
+    std::string failed_at_;
+};
+
+/// Until there are batches or no more will come. False: cancelled.
+task<bool> next_arrival(walking& work) {
+    try {
+        co_await work.arrived.wait();
+    } catch (const std::system_error&) {
+        co_return false;
+    }
+    co_return true;
+}
+
+async_generator<directory_entry> entries_of(path p, walk_options options, bool recursive,
+                                            std::error_code* ec) {
+    if (ec != nullptr) {
+        ec->clear();
+    }
+    walking work(p, std::move(options), recursive);
+    scope crew(co_await this_task::stop_token());
+    for (;;) {
+        if (work.stands_still()) {
+            work.add_worker(crew);
+        }
+        if (const batch_ptr batch = work.take_batch()) {
+            std::uint32_t number = 0;
+            for (raw_entries all = batch->records(); !all.empty(); all.pop(), ++number) {
+                co_yield detail::entry_access::make(*batch, batch->offset_of(all.front()), number);
+            }
+        } else if (work.workers() == 0) {
+            break;
+        } else {
+            const bool arrived = co_await next_arrival(work);
+            if (!arrived) {
+                work.fail(-ECANCELED);
+                break;
+            }
+        }
+    }
+    co_await crew.join();
+    const std::error_code error = detail::error_of(work.error());
+    if (ec != nullptr) {
+        *ec = error;
+    } else if (error) {
+        const path where = work.failed_at();
+        detail::throw_if(error, recursive ? "cannot walk" : "cannot read directory", p,
+                         where.empty() ? p : where);
+    }
+}
+
+walk_options only(directory_options options) {
+    walk_options all;
+    all.directories = options;
+    return all;
+}
+
+} // namespace
+
+async_generator<directory_entry> read_directory(path p, directory_options options) {
+    return entries_of(std::move(p), only(options), false, nullptr);
+}
+async_generator<directory_entry> read_directory(path p, std::error_code& ec) {
+    return entries_of(std::move(p), {}, false, &ec);
+}
+async_generator<directory_entry> read_directory(path p, directory_options options,
+                                                std::error_code& ec) {
+    return entries_of(std::move(p), only(options), false, &ec);
+}
+
+async_generator<directory_entry> walk(path p, walk_options options) {
+    return entries_of(std::move(p), std::move(options), true, nullptr);
+}
+async_generator<directory_entry> walk(path p, directory_options options) {
+    return entries_of(std::move(p), only(options), true, nullptr);
+}
+async_generator<directory_entry> walk(path p, std::error_code& ec) {
+    return entries_of(std::move(p), {}, true, &ec);
+}
+async_generator<directory_entry> walk(path p, directory_options options, std::error_code& ec) {
+    return entries_of(std::move(p), only(options), true, &ec);
+}
+async_generator<directory_entry> walk(path p, walk_options options, std::error_code& ec) {
+    return entries_of(std::move(p), std::move(options), true, &ec);
+}
+
+} // namespace coil::fs
