@@ -3,6 +3,7 @@
 #include <coil/context/io_context.hpp>
 #include <coil/context/this_context.hpp>
 
+#include <concepts>
 #include <type_traits>
 #include <utility>
 
@@ -44,6 +45,13 @@ T run(task<T> main, io_context_options options = {}) {
 template <class T, detail::any_stop_token Token>
 T run(task<T> main, Token token, io_context_options options = {}) {
     return run(with_stop_token(std::move(main), std::move(token)), std::move(options));
+}
+
+/// Only for the sentence that the compiler says.
+template <class F, class... Rest>
+    requires std::invocable<F&>
+void run(F&&, Rest&&...) {
+    static_assert(detail::always_false<F>, "run takes a task: call the function, run(co_main())");
 }
 
 } // namespace coil

@@ -3,11 +3,13 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/io_result.hpp>
+#include <coil/core/task.hpp>
 
 #include <cerrno>
 #include <chrono>
 #include <coroutine>
 #include <cstdint>
+#include <type_traits>
 
 namespace coil {
 
@@ -149,6 +151,23 @@ sleep_awaitable sleep_until(std::chrono::time_point<Clock, Duration> tp) noexcep
 template <class Rep, class Period>
 sleep_awaitable timeout(std::chrono::duration<Rep, Period> d) noexcept {
     return sleep_for(d);
+}
+
+/// Only for the sentences that the compiler says.
+template <class Number>
+    requires std::is_arithmetic_v<Number>
+sleep_awaitable sleep_for(Number) noexcept {
+    static_assert(detail::always_false<Number>, "how long is a duration: sleep_for(3s)");
+}
+template <class Number>
+    requires std::is_arithmetic_v<Number>
+sleep_awaitable timeout(Number) noexcept {
+    static_assert(detail::always_false<Number>, "how long is a duration: timeout(3s)");
+}
+template <class Work, class Number>
+    requires std::is_arithmetic_v<Number>
+sleep_awaitable timeout(Work&&, Number) noexcept {
+    static_assert(detail::always_false<Number>, "a limit is a duration: timeout(op, 3s)");
 }
 
 /// sleep_until, likewise.
