@@ -44,16 +44,16 @@ TEST_F(Modifiers, DrainWaitsForWhatIsBefore_AndWhatIsBehindWaitsForIt) {
         auto c = spawn(note(log, 'c', io::nop()));
         auto second = spawn(note(log, 'E', io::drain(io::nop())));
         auto d = spawn(note(log, 'd', io::nop()));
+        co_await b;
         co_await sleep_for(3ms); // sleeps are no ring work
         EXPECT_EQ(log, "b");
         first.put("x");
+        co_await a;
         co_await sleep_for(3ms);
         EXPECT_EQ(log, "ba");
         alone.put("x");
         co_await d;
         EXPECT_EQ(log, "baDcEd");
-        co_await a;
-        co_await b;
         co_await barrier;
         co_await c;
         co_await second;
