@@ -90,6 +90,11 @@ task<> walk_tree(std::string dir, outcome& o) {
     }
 }
 
+task<> copy_tree(std::string from, std::string to, outcome& o) {
+    const fs::copy_progress done = co_await fs::copy_tree(from, to);
+    o = {done.entries, done.bytes};
+}
+
 task<> rest(int ms, outcome& o) {
     co_await sleep_for(std::chrono::milliseconds(ms));
     o.entries = 0;
@@ -138,6 +143,8 @@ int main(int argc, char** argv) try {
         coil::run(measured(remove_tree(words[1], o), still, o));
     } else if (what == "walk" && words.size() == 2) {
         coil::run(measured(walk_tree(words[1], o), still, o));
+    } else if (what == "copy" && words.size() == 3) {
+        coil::run(measured(copy_tree(words[1], words[2], o), still, o));
     } else if (what == "tick" && words.size() == 2) {
         coil::run(measured(rest(std::atoi(words[1].c_str()), o), still, o));
     } else {

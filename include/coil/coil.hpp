@@ -43,6 +43,7 @@
 #include <coil/exec/run_loop.hpp>
 #include <coil/exec/schedule.hpp>
 #include <coil/exec/thread_pool.hpp>
+#include <coil/fs/copy.hpp>
 #include <coil/fs/copy_file.hpp>
 #include <coil/fs/create.hpp>
 #include <coil/fs/directory_entry.hpp>

@@ -57,7 +57,7 @@ unsigned well_below_the_limit() noexcept {
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
         return 8;
     }
-    return static_cast<unsigned>(std::clamp<::rlim_t>(limit.rlim_cur / 8, 6, 64));
+    return static_cast<unsigned>(std::clamp<::rlim_t>(limit.rlim_cur / 4, 6, 64));
 }
 
 } // namespace
@@ -169,20 +169,56 @@ int directory_table::reopen(directory_node& node, int child) {
     if (const int fd = pin_if_open(node); fd >= 0) {
         return fd;
     }
-    // A child that was found behind a link has another directory above it.
     if (child >= 0) {
-        const int fd = open(child, "..", false);
-        struct ::stat status{};
-        if (fd >= 0 && ::fstat(fd, &status) == 0 && status.st_dev == node.device_ &&
-            status.st_ino == node.inode_) {
-            adopt(node, fd);
+        if (const int fd = climb(node, child); fd >= 0) {
             return fd;
         }
+    }
+    // Who works its way up comes from a directory that was used a moment ago.
+    if (directory_node* const below = pin_child_of(node)) {
+        const int fd = climb(node, below->fd_);
+        unpin(*below);
+        release(below);
         if (fd >= 0) {
-            ::close(fd);
+            return fd;
         }
     }
     return walk_down(node);
+}
+
+/// A child that was found behind a link, or was moved away, has another directory above it.
+int directory_table::climb(directory_node& node, int child) {
+    const int fd = open(child, "..", false);
+    struct ::stat status{};
+    if (fd >= 0 && ::fstat(fd, &status) == 0 && status.st_dev == node.device_ &&
+        status.st_ino == node.inode_) {
+        adopt(node, fd);
+        return fd;
+    }
+    if (fd >= 0) {
+        ::close(fd);
+    }
+    return -ENOENT;
+}
+
+directory_node* directory_table::pin_child_of(directory_node& node) noexcept {
+    const std::scoped_lock lock(mutex_);
+    for (directory_node* n = newest_; n != nullptr; n = n->older_) {
+        if (n->parent_ != &node) {
+            continue;
+        }
+        // Whoever has released the last reference waits for the lock.
+        unsigned references = n->references_.load(std::memory_order_relaxed);
+        while (references > 0 && !n->references_.compare_exchange_weak(references, references + 1,
+                                                                       std::memory_order_acq_rel)) {
+        }
+        if (references > 0) {
+            forget(*n);
+            n->pins_ = 1;
+            return n;
+        }
+    }
+    return nullptr;
 }
 
 /// Opens what is closed between the next ancestor that is open and `node`. What it passes stays
@@ -221,9 +257,12 @@ int directory_table::walk_down(directory_node& node) {
 }
 
 int directory_table::open(int at, const char* name, bool follow) {
-    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW);
+    return open_file(at, name, O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW), 0);
+}
+
+int directory_table::open_file(int at, const char* name, int flags, ::mode_t mode) {
     for (;;) {
-        const int fd = ::openat(at, name, flags);
+        const int fd = ::openat(at, name, flags | O_CLOEXEC, mode);
         if (fd >= 0) {
             return fd;
         }

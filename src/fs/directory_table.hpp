@@ -78,6 +78,10 @@ public:
     /// From then on nothing stays open without being pinned, not even the top.
     void close_all(directory_node& top) noexcept;
 
+    /// What openat(2) gives, or −errno, with O_CLOEXEC; closes directories where there are too many
+    /// descriptors.
+    [[nodiscard]] int open_file(int at, const char* name, int flags, ::mode_t mode);
+
     /// One more reference to it.
     static directory_node& share(directory_node& node) noexcept {
         node.references_.fetch_add(1, std::memory_order_relaxed);
@@ -92,8 +96,9 @@ public:
 private:
     int open_below(int parent, directory_node& node, const char* name);
     int reopen(directory_node& node, int child);
+    int climb(directory_node& node, int child);
+    directory_node* pin_child_of(directory_node& node) noexcept;
     int walk_down(directory_node& node);
-    /// What openat(2) gives, after making room where there are too many descriptors.
     int open(int at, const char* name, bool follow);
     bool close_oldest() noexcept;
     void close(directory_node& node) noexcept;

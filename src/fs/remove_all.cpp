@@ -40,9 +40,9 @@ public:
 
     [[nodiscard]] condemned* above() const noexcept { return static_cast<condemned*>(parent()); }
 
-    std::atomic<unsigned> left{1};  // directories in it that are there, and 1 while it is read
-    std::int64_t position = 0;      // where reading goes on
-    std::atomic<bool> found{false}; // something, since it was read from its beginning
+    std::atomic<unsigned> left{1}; // directories in it that are there, and 1 while it is read
+    std::int64_t position = 0;     // where reading goes on
+    bool has_begun = false;
     unsigned passes = 0;
 };
 
@@ -67,7 +67,7 @@ private:
     static constexpr std::size_t buffer_size = 16384; // some hundred entries
     /// A directory that is still not empty is read again: some file systems skip entries when
     /// others are deleted, and others may add some. Not for ever.
-    static constexpr unsigned most_passes = 8;
+    static constexpr unsigned most_passes = 32;
 
     owned own(condemned* node) noexcept { return owned(node, releaser{&table_}); }
 
@@ -140,9 +140,10 @@ private:
         if (pinned.fd() < 0) {
             return pinned.fd();
         }
-        if (node.position != 0) { // it may have been closed meanwhile
+        if (node.has_begun) { // it may have been closed meanwhile, or is read again
             ::lseek(pinned.fd(), node.position, SEEK_SET);
         }
+        node.has_begun = true;
         for (;;) {
             alignas(8) std::array<std::byte, buffer_size> buffer;
             const int n = detail::read_entries(pinned.fd(), buffer.data(), buffer.size());
@@ -163,7 +164,6 @@ private:
         bool all = true;
         for (; all && !entries.empty(); entries.pop()) {
             const raw_entry entry = entries.front();
-            node.found.store(true, std::memory_order_relaxed);
             const int result =
                 entry.type() == DT_DIR ? -EISDIR : checked(::unlinkat(fd, entry.name(), 0));
             if (result == 0) {
@@ -214,11 +214,9 @@ private:
                     return;
                 }
                 const int result = remove_empty(*node);
-                if ((result == -ENOTEMPTY || result == -EEXIST) && node->found &&
-                    ++node->passes < most_passes) {
+                if ((result == -ENOTEMPTY || result == -EEXIST) && ++node->passes < most_passes) {
                     node->left = 1;
                     node->position = 0;
-                    node->found = false;
                     put(std::move(node));
                     return;
                 }

@@ -221,7 +221,8 @@ private:
             const directory_entry entry =
                 detail::entry_access::make(batch, batch.offset_of(all.front()), number);
             const bool is_link = entry.is_symlink() && follows();
-            if ((entry.is_directory() || (is_link && leads_down(batch, fd, all.front().name()))) &&
+            if ((is_link || entry.is_directory()) &&
+                (!follows() || leads_down(batch, fd, all.front().name())) &&
                 (!options_.descend || options_.descend(entry))) {
                 inside.push_back(
                     own(new walked_directory(&batch.directory(), all.front().name(), is_link)));
@@ -229,7 +230,7 @@ private:
         }
     }
 
-    /// Whether a link leads to a directory that it is not in.
+    /// Whether it leads to a directory that it is not in: links may.
     bool leads_down(entry_batch& batch, int fd, const char* name) {
         struct ::stat status{};
         return ::fstatat(fd, name, &status, 0) == 0 && S_ISDIR(status.st_mode) &&

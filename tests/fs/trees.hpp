@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace fs_test {
@@ -40,6 +42,23 @@ private:
 
 inline void make_file(const stdfs::path& p, std::string_view content = {}) {
     std::ofstream(p, std::ios::binary) << content;
+}
+
+/// "d" in "d" in "d", `depth` of them, each with one more directory beside: deeper than a path may
+/// be long.
+inline void make_deep(const stdfs::path& top, int depth) {
+    int at = ::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < depth; ++i) {
+        ::mkdirat(at, "d", 0700);
+        if (i > 0) {
+            ::mkdirat(at, "beside", 0700);
+        }
+        const int below = ::openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        ::close(at);
+        at = below;
+    }
+    ::mkdirat(at, "last", 0700);
+    ::close(at);
 }
 
 /// Directories, files of all sizes, links to files, directories and to nothing: the same for the

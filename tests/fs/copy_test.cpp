@@ -1,0 +1,300 @@
+#include "support/run.hpp"
+#include "trees.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+namespace {
+
+using namespace coil;
+using namespace fs_test;
+using coil_test::in_child;
+
+/// What a tree is: type, mode, and content or target of each.
+using picture = std::map<std::string, std::tuple<stdfs::file_type, stdfs::perms, std::string>>;
+
+picture picture_of(const stdfs::path& top) {
+    picture all;
+    std::error_code ec;
+    const auto add = [&](const stdfs::path& p) {
+        const stdfs::file_status status = stdfs::symlink_status(p);
+        std::string content;
+        if (status.type() == stdfs::file_type::symlink) {
+            content = stdfs::read_symlink(p);
+        } else if (status.type() == stdfs::file_type::regular) {
+            std::ifstream in(p, std::ios::binary);
+            content.assign(std::istreambuf_iterator<char>(in), {});
+        }
+        all[p.lexically_relative(top)] = {status.type(), status.permissions(), content};
+    };
+    if (stdfs::exists(stdfs::symlink_status(top, ec))) {
+        add(top);
+    }
+    for (stdfs::recursive_directory_iterator i(top, ec), end; i != end; ++i) {
+        add(i->path());
+    }
+    return all;
+}
+
+task<> copy_with_error(fs::path from, fs::path to, fs::copy_options options, std::error_code& ec) {
+    co_await fs::copy(from, to, options, ec);
+}
+
+/// One of each kind, in both: `from/…` to copy, `to/…` to copy it to.
+void make_scene(const stdfs::path& top) {
+    stdfs::create_directories(top / "tree/a/b");
+    make_file(top / "tree/one", "one");
+    make_file(top / "tree/a/two", "two");
+    make_file(top / "tree/a/b/three", std::string(100'000, '3'));
+    stdfs::create_directory(top / "tree/empty");
+    stdfs::permissions(top / "tree/empty", static_cast<stdfs::perms>(0711));
+    stdfs::permissions(top / "tree/a/two", static_cast<stdfs::perms>(04751));
+    make_file(top / "file", "file");
+    make_file(top / "old", "old");
+    stdfs::last_write_time(top / "old",
+                           stdfs::last_write_time(top / "file") - std::chrono::hours(1));
+    stdfs::create_symlink("file", top / "link");
+    stdfs::create_symlink("nowhere", top / "dangling");
+    stdfs::create_directory_symlink("tree", top / "tree_link");
+    stdfs::create_directories(top / "there/a");
+    make_file(top / "there/one", "there already");
+    stdfs::create_directory(top / "hollow");
+    stdfs::create_symlink("loop", top / "loop");
+    ::mkfifo((top / "fifo").c_str(), 0600);
+}
+
+TEST(fs_copy, does_what_the_standard_does_with_all_options) {
+    const std::vector<fs::copy_options> existing{
+        fs::copy_options::none, fs::copy_options::skip_existing,
+        fs::copy_options::overwrite_existing, fs::copy_options::update_existing};
+    const std::vector<fs::copy_options> links{
+        fs::copy_options::none, fs::copy_options::copy_symlinks, fs::copy_options::skip_symlinks};
+    const std::vector<fs::copy_options> forms{
+        fs::copy_options::none, fs::copy_options::directories_only,
+        fs::copy_options::create_symlinks, fs::copy_options::create_hard_links};
+    const std::vector<std::string> sources{"tree",     "file",      "old",     "link",
+                                           "dangling", "tree_link", "missing", "loop",
+                                           "fifo",     "file/x",    ""};
+    const std::vector<std::string> targets{"new",    "there",     "file",   "old",
+                                           "link",   "dangling",  "fifo",   "tree",
+                                           "hollow", "missing/x", "file/y", ""};
+    // Both in the same place, so that also what links say is the same.
+    const temporary_directory tmp;
+    int compared = 0;
+    for (const auto e : existing) {
+        for (const auto l : links) {
+            for (const auto f : forms) {
+                for (const auto r : {fs::copy_options::none, fs::copy_options::recursive}) {
+                    const fs::copy_options options = e | l | f | r;
+                    for (const std::string& source : sources) {
+                        for (const std::string& target : targets) {
+                            // All of it would take a minute.
+                            if (++compared % coil_test::rounds(151, 1) != 0) {
+                                continue;
+                            }
+                            const stdfs::path from = source.empty() ? "" : tmp / "s" / source;
+                            const stdfs::path to = target.empty() ? "" : tmp / "s" / target;
+                            std::error_code results[2];
+                            picture pictures[2];
+                            for (int i = 0; i < 2; ++i) {
+                                make_scene(tmp / "s");
+                                if (i == 0) {
+                                    stdfs::copy(from, to, options, results[i]);
+                                } else {
+                                    coil::run(copy_with_error(from, to, options, results[i]));
+                                }
+                                pictures[i] = picture_of(tmp / "s");
+                                stdfs::remove_all(tmp / "s");
+                            }
+                            const auto what = ::testing::Message()
+                                              << source << " to " << target << " with "
+                                              << static_cast<int>(options);
+                            EXPECT_EQ(results[1], results[0]) << what;
+                            if (!results[0]) { // an error leaves what it met before
+                                EXPECT_EQ(pictures[1], pictures[0]) << what;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(fs_copy, copies_random_trees_as_the_standard_does) {
+    const temporary_directory tmp;
+    for (unsigned seed = 1; seed < 4; ++seed) {
+        const stdfs::path from = tmp / ("from" + std::to_string(seed));
+        random_tree(from, seed, 60, 500);
+        const auto options = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
+        stdfs::copy(from, tmp / "theirs", options);
+        coil::run(fs::copy(from, tmp / "ours", options));
+        EXPECT_EQ(picture_of(tmp / "ours"), picture_of(tmp / "theirs"));
+        EXPECT_EQ(picture_of(tmp / "ours"), picture_of(from));
+        stdfs::remove_all(tmp / "theirs");
+        stdfs::remove_all(tmp / "ours");
+    }
+}
+
+TEST(fs_copy, a_large_file_comes_in_pieces) {
+    const temporary_directory tmp;
+    stdfs::create_directory(tmp / "from");
+    std::string content(static_cast<std::size_t>(9'000'000), 'x');
+    content[5'000'000] = 'y';
+    make_file(tmp / "from/large", content);
+    const auto copy_it = [](fs::path from, fs::path to) -> task<int> {
+        int calls = 0;
+        fs::copy_progress last;
+        fs::copy_tree_options options;
+        options.progress = [&](const fs::copy_progress& p) {
+            EXPECT_GE(p.bytes, last.bytes);
+            EXPECT_GE(p.entries, last.entries);
+            last = p;
+            ++calls;
+        };
+        const fs::copy_progress done = co_await fs::copy_tree(from, to, options);
+        EXPECT_EQ(done.bytes, 9'000'000U);
+        EXPECT_EQ(done.entries, 2U);
+        EXPECT_EQ(last.bytes, done.bytes);
+        co_return calls;
+    };
+    EXPECT_GT(coil::run(copy_it(tmp / "from", tmp / "to")), 0);
+    EXPECT_EQ(picture_of(tmp / "to"), picture_of(tmp / "from"));
+}
+
+TEST(fs_copy, does_not_go_round) {
+    const temporary_directory tmp;
+    stdfs::create_directories(tmp / "a/b");
+    make_file(tmp / "a/file");
+    std::error_code ec;
+    coil::run(copy_with_error(tmp / "a", tmp / "a/b/c", fs::copy_options::recursive, ec));
+    EXPECT_EQ(ec, std::errc::invalid_argument);
+    stdfs::create_directory_symlink(".", tmp / "a/up");
+    coil::run(copy_with_error(tmp / "a", tmp / "d", fs::copy_options::recursive, ec));
+    EXPECT_EQ(ec, std::errc::too_many_symbolic_link_levels);
+}
+
+TEST(fs_copy_tree, keeps_times_and_copies_what_is_read_only) {
+    const temporary_directory tmp;
+    random_tree(tmp / "from", 4);
+    stdfs::create_directories(tmp / "from/shut/in");
+    make_file(tmp / "from/shut/in/file", "x");
+    const auto long_ago = stdfs::last_write_time(tmp / "from") - std::chrono::hours(1000);
+    for (const auto& e : stdfs::recursive_directory_iterator(tmp / "from")) {
+        const ::timespec times[2] = {{1'000'000, 1}, {2'000'000, 2}};
+        ::utimensat(AT_FDCWD, e.path().c_str(), times, AT_SYMLINK_NOFOLLOW);
+    }
+    stdfs::last_write_time(tmp / "from", long_ago);
+    stdfs::permissions(tmp / "from/shut", static_cast<stdfs::perms>(0555));
+    fs::copy_tree_options options;
+    options.times = true;
+    options.owner = true;
+    coil::run(fs::copy_tree(tmp / "from", tmp / "to", options));
+    EXPECT_EQ(picture_of(tmp / "to"), picture_of(tmp / "from"));
+    EXPECT_EQ(stdfs::last_write_time(tmp / "to"), long_ago);
+    for (const auto& e : stdfs::recursive_directory_iterator(tmp / "to")) {
+        struct ::stat status{};
+        ::lstat(e.path().c_str(), &status);
+        EXPECT_EQ(status.st_mtim.tv_sec, 2'000'000) << e.path();
+        EXPECT_EQ(status.st_mtim.tv_nsec, 2) << e.path();
+    }
+}
+
+TEST(fs_copy_tree, names_what_could_not_be_copied) {
+    const temporary_directory tmp;
+    stdfs::create_directories(tmp / "from/a");
+    ::mkfifo((tmp / "from/a/fifo").c_str(), 0600);
+    try {
+        coil::run(fs::copy_tree(tmp / "from", tmp / "to"));
+        ADD_FAILURE();
+    } catch (const fs::filesystem_error& e) {
+        EXPECT_EQ(e.code(), std::errc::invalid_argument);
+        EXPECT_EQ(e.path1(), tmp / "from/a/fifo");
+        EXPECT_EQ(e.path2(), tmp / "to/a/fifo");
+    }
+    try {
+        coil::run(fs::copy(tmp / "from", tmp / "to2", fs::copy_options::recursive));
+        ADD_FAILURE();
+    } catch (const fs::filesystem_error& e) {
+        EXPECT_EQ(e.path1(), tmp / "from");
+        EXPECT_EQ(e.path2(), tmp / "to2");
+    }
+}
+
+task<> after_some_turns(int turns, std::function<void()> f) {
+    for (int i = 0; i < turns; ++i) {
+        co_await yield();
+    }
+    f();
+}
+
+TEST(G3_fs_copy, a_stop_ends_it) {
+    const temporary_directory tmp;
+    random_tree(tmp / "from", 5, 30, 300);
+    int cancelled = 0;
+    for (int turns = 0; turns < 30; ++turns) {
+        inplace_stop_source source;
+        io_context ctx;
+        std::error_code ec;
+        auto copying = ctx.spawn(with_stop_token(
+            fs::copy(tmp / "from", tmp / "to",
+                     fs::copy_options::recursive | fs::copy_options::copy_symlinks, ec),
+            source.get_token()));
+        ctx.co_spawn(after_some_turns(turns, [&] { source.request_stop(); }));
+        ctx.run();
+        copying.get();
+        if (ec) {
+            EXPECT_EQ(ec, std::errc::operation_canceled);
+            ++cancelled;
+        } else {
+            EXPECT_EQ(picture_of(tmp / "to"), picture_of(tmp / "from"));
+        }
+        stdfs::remove_all(tmp / "to");
+    }
+    EXPECT_GT(cancelled, 0);
+}
+
+TEST(G5_fs_copy, may_be_stopped_in_the_middle) {
+    const temporary_directory tmp;
+    random_tree(tmp / "from", 5, 30, 300);
+    for (int turns = 0; turns < 24; ++turns) {
+        io_context ctx;
+        ctx.co_spawn([](fs::path from, fs::path to) -> task<> {
+            co_await fs::copy_tree(from, to);
+        }(tmp / "from", tmp / "to"));
+        ctx.co_spawn(after_some_turns(turns, [&] { ctx.stop(); }));
+        ctx.run();
+        stdfs::remove_all(tmp / "to");
+    }
+}
+
+TEST(G6_fs_copy, copies_deep_trees_with_few_descriptors) {
+    EXPECT_EQ(in_child([]() -> std::string {
+                  const temporary_directory tmp;
+                  const int depth = coil_test::sanitized ? 300 : 1500;
+                  stdfs::create_directory(tmp / "from");
+                  make_deep(tmp / "from", depth);
+                  const ::rlimit few{64, 64};
+                  ::setrlimit(RLIMIT_NOFILE, &few);
+                  const fs::copy_progress done = coil::run(fs::copy_tree(tmp / "from", tmp / "to"));
+                  coil::run(fs::remove_all(tmp / "from"));
+                  const std::uintmax_t removed = coil::run(fs::remove_all(tmp / "to"));
+                  const auto count = static_cast<std::uintmax_t>(2 * depth + 1);
+                  return done.entries == count && removed == count
+                             ? ""
+                             : std::to_string(done.entries) + " " + std::to_string(removed);
+              }),
+              "");
+}
+
+} // namespace
