@@ -320,7 +320,7 @@ int tree_copy::copy_regular(const place& p, const char* to_name, const struct ::
         has(copy_options::overwrite_existing) || has(copy_options::update_existing);
     if (to != nullptr) {
         if (!S_ISREG(to->st_mode)) {
-            return -ENOTSUP;
+            return -EINVAL;
         }
         if (is_same(from, *to)) {
             return -EEXIST;
