@@ -1,17 +1,20 @@
-// Trees of files: what coil::fs does with them, and how late a 1 ms ticker on the same context is meanwhile.
+// Trees of files: what coil::fs does with them, and how late a 1 ms ticker on the same context is
+// meanwhile.
 //
 //     trees make DIR [SEED [FILES [DIRECTORIES]]]     a random tree; nothing is measured
 //     trees remove DIR
 //     trees copy FROM TO
 //     trees walk DIR                                  and the sizes of all files
-//     trees tick MS                                   nothing but the ticker
+//     trees beside COMMAND...                         a bare thread that ticks beside a program:
+//     the floor
 //
-// One line of JSON: wall and CPU time, what was done, how late the ticker was at most and in the middle of the worst
-// hundredth. With `--still` before the command there is no ticker.
+// One line of JSON: wall and CPU time, what was done, how late the ticker was at most and in the
+// middle of the worst hundredth. With `--still` before the command there is no ticker.
 
 #include <coil/coil.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -23,7 +26,13 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace coil;
 using clock_type = std::chrono::steady_clock;
@@ -60,7 +69,8 @@ void make(const std::filesystem::path& top, unsigned seed, unsigned files, unsig
     std::string content(65536, 'x');
     for (unsigned i = 0; i < files; ++i) {
         const unsigned size = random() % 10 == 0 ? random() % 65537 : random() % 2049;
-        std::ofstream(all[random() % all.size()].path / ("file-" + std::to_string(i) + ".txt"), std::ios::binary)
+        std::ofstream(all[random() % all.size()].path / ("file-" + std::to_string(i) + ".txt"),
+                      std::ios::binary)
             .write(content.data(), size);
     }
 }
@@ -74,7 +84,8 @@ task<> tick(std::vector<double>& late_ms) {
         }
         const auto now = clock_type::now();
         late_ms.push_back(std::chrono::duration<double, std::milli>(now - due).count());
-        due = std::max(due, now - std::chrono::milliseconds(1)); // what was missed is not made up for
+        due =
+            std::max(due, now - std::chrono::milliseconds(1)); // what was missed is not made up for
     }
 }
 
@@ -95,9 +106,14 @@ task<> copy_tree(std::string from, std::string to, outcome& o) {
     o = {done.entries, done.bytes};
 }
 
-task<> rest(int ms, outcome& o) {
-    co_await sleep_for(std::chrono::milliseconds(ms));
-    o.entries = 0;
+void print(double wall, double cpu, const outcome& o, std::vector<double>& late) {
+    std::ranges::sort(late);
+    std::printf(
+        "{\"wall_s\": %.6f, \"cpu_s\": %.6f, \"entries\": %ju, \"bytes\": %ju, \"ticks\": %zu, "
+        "\"late_max_ms\": %.3f, \"late_p99_ms\": %.3f, \"late_over_2ms\": %td}\n",
+        wall, cpu, o.entries, o.bytes, late.size(), late.empty() ? 0.0 : late.back(),
+        late.empty() ? 0.0 : late[late.size() * 99 / 100],
+        late.end() - std::ranges::upper_bound(late, 2.0));
 }
 
 task<> measured(task<> what, bool still, outcome& o) {
@@ -114,17 +130,50 @@ task<> measured(task<> what, bool still, outcome& o) {
     co_await std::move(what);
     const double wall = std::chrono::duration<double>(clock_type::now() - begin).count();
     const double used = cpu_seconds() - cpu;
-    std::ranges::sort(late);
-    std::printf("{\"wall_s\": %.6f, \"cpu_s\": %.6f, \"entries\": %ju, \"bytes\": %ju, \"ticks\": %zu, "
-                "\"late_max_ms\": %.3f, \"late_p99_ms\": %.3f}\n",
-                wall, used, o.entries, o.bytes, late.size(), late.empty() ? 0.0 : late.back(),
-                late.empty() ? 0.0 : late[late.size() * 99 / 100]);
+    print(wall, used, o, late);
     ticking.cancel();
     co_await ticking.join();
 }
 
+int beside(const std::vector<std::string>& command) {
+    std::vector<char*> arguments;
+    for (const std::string& word : command) {
+        arguments.push_back(const_cast<char*>(word.c_str()));
+    }
+    arguments.push_back(nullptr);
+    std::atomic<bool> over{false};
+    std::vector<double> late;
+    late.reserve(100'000);
+    std::thread ticking([&] {
+        auto due = clock_type::now();
+        while (!over.load(std::memory_order_relaxed)) {
+            due += std::chrono::milliseconds(1);
+            std::this_thread::sleep_until(due);
+            const auto now = clock_type::now();
+            late.push_back(std::chrono::duration<double, std::milli>(now - due).count());
+            due = std::max(due, now - std::chrono::milliseconds(1));
+        }
+    });
+    const auto begin = clock_type::now();
+    ::pid_t child = 0;
+    int status = ::posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ);
+    ::rusage used{};
+    if (status == 0) {
+        ::wait4(child, &status, 0, &used);
+    }
+    const double wall = std::chrono::duration<double>(clock_type::now() - begin).count();
+    over = true;
+    ticking.join();
+    const auto seconds = [](const ::timeval& t) {
+        return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+    };
+    print(wall, seconds(used.ru_utime) + seconds(used.ru_stime), {}, late);
+    return status == 0 ? 0 : 1;
+}
+
 unsigned number(const std::vector<std::string>& words, std::size_t i, unsigned otherwise) {
-    return i < words.size() ? static_cast<unsigned>(std::strtoul(words[i].c_str(), nullptr, 10)) : otherwise;
+    return i < words.size() ? static_cast<unsigned>(std::strtoul(words[i].c_str(), nullptr, 10))
+                            : otherwise;
 }
 
 } // namespace
@@ -145,10 +194,10 @@ int main(int argc, char** argv) try {
         coil::run(measured(walk_tree(words[1], o), still, o));
     } else if (what == "copy" && words.size() == 3) {
         coil::run(measured(copy_tree(words[1], words[2], o), still, o));
-    } else if (what == "tick" && words.size() == 2) {
-        coil::run(measured(rest(std::atoi(words[1].c_str()), o), still, o));
+    } else if (what == "beside" && words.size() > 1) {
+        return beside({words.begin() + 1, words.end()});
     } else {
-        std::fprintf(stderr, "usage: trees [--still] make|remove|copy|walk|tick ...\n");
+        std::fprintf(stderr, "usage: trees [--still] make|remove|copy|walk|beside ...\n");
         return 2;
     }
     return 0;

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <system_error>
@@ -32,8 +31,9 @@ picture picture_of(const stdfs::path& top) {
         if (status.type() == stdfs::file_type::symlink) {
             content = stdfs::read_symlink(p);
         } else if (status.type() == stdfs::file_type::regular) {
-            std::ifstream in(p, std::ios::binary);
-            content.assign(std::istreambuf_iterator<char>(in), {});
+            content.resize(stdfs::file_size(p));
+            std::ifstream(p, std::ios::binary)
+                .read(content.data(), static_cast<std::streamsize>(content.size()));
         }
         all[p.lexically_relative(top)] = {status.type(), status.permissions(), content};
     };

@@ -1,0 +1,41 @@
+"""Trees of files: coil beside the usual tools."""
+
+import json
+import os
+import shutil
+
+from . import process
+
+
+class Trees:
+    """A random tree in `folder`, and what is done to it and to its copies."""
+
+    def __init__(self, build, folder, files):
+        self.program = build / "bench" / "fs" / "fs_trees"
+        self.folder = folder
+        self.files = files
+        self.source = folder / "source"
+
+    def make(self):
+        self.clear()
+        self.folder.mkdir(parents=True)
+        process.run([self.program, "make", self.source, 1, self.files, max(1, self.files // 50)], timeout=600)
+
+    def clear(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _measure(self, *command):
+        os.sync()  # what one has left to be written is not the next one's
+        return json.loads(process.run([self.program, *command], timeout=600))
+
+    def round(self):
+        """What each took; the copies that are made are what is deleted."""
+        ours, theirs = self.folder / "ours", self.folder / "theirs"
+        return {
+            "cp": self._measure("beside", "cp", "-r", self.source, theirs),
+            "copy": self._measure("copy", self.source, ours),
+            "find": self._measure("beside", "find", self.source, "-size", "+1000000k"),
+            "walk": self._measure("walk", self.source),
+            "rm": self._measure("beside", "rm", "-rf", theirs),
+            "remove": self._measure("remove", ours),
+        }
