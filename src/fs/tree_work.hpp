@@ -13,7 +13,7 @@ namespace coil::fs::detail {
 class slice {
 public:
     using clock = std::chrono::steady_clock;
-    static constexpr std::chrono::microseconds length{1000};
+    static constexpr std::chrono::microseconds length{500};
 
     explicit slice(inplace_stop_token token) noexcept : token_(token) {}
 

@@ -11,7 +11,7 @@ namespace coil::fs {
 /// Deletes `p` and, if it is a directory, all that is in it; gives how many files and directories
 /// that were: 0 when there was nothing. Symbolic links are deleted, not followed, `p` included.
 ///
-/// A few jobs of default_blocking_pool() work on it at once, each for about a millisecond at a
+/// A few jobs of default_blocking_pool() work on it at once, each for about half a millisecond at a
 /// time; directories are opened relative to each other and never through a symbolic link, so that
 /// nothing outside is deleted when somebody exchanges directories for links meanwhile. The number
 /// of open descriptors is bounded (64, fewer where RLIMIT_NOFILE is low), whatever the depth. What
