@@ -12,7 +12,7 @@ namespace coil::fs {
 /// Copies a file, a symbolic link or, as `options` say, a directory and what is in it: with all
 /// options of std::filesystem::copy, which have the standard's meaning.
 ///
-/// A directory is copied by a few jobs of default_blocking_pool() at once, each for about a
+/// A directory is copied by a few jobs of default_blocking_pool() at once, each for about half a
 /// millisecond at a time; directories are opened relative to each other and, except for links that
 /// the options say to follow, without following symbolic links. The number of open descriptors is
 /// bounded. Data is cloned, or copied in the kernel, where the file systems can; holes stay holes.
