@@ -1,0 +1,75 @@
+#pragma once
+
+#include "support/run.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <stdlib.h>
+
+namespace coil_test {
+
+/// A directory of a test's own, removed with all that is in it.
+class scratch {
+public:
+    scratch() {
+        std::string name = std::filesystem::temp_directory_path() / "coil-fs-XXXXXX";
+        if (::mkdtemp(name.data()) == nullptr) {
+            throw std::runtime_error("mkdtemp");
+        }
+        path_ = name;
+    }
+    explicit scratch(const std::filesystem::path& p) : path_(p) {
+        std::filesystem::create_directories(p);
+    }
+    scratch(const scratch&) = delete;
+    scratch& operator=(const scratch&) = delete;
+    ~scratch() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+
+    std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+    [[nodiscard]] std::set<std::string> names() const {
+        std::set<std::string> found;
+        for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+            found.insert(entry.path().filename());
+        }
+        return found;
+    }
+
+private:
+    std::filesystem::path path_;
+};
+
+inline std::string content_of(const std::filesystem::path& p) {
+    std::ifstream in(p, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void put(const std::filesystem::path& p, std::string_view content) {
+    std::ofstream(p, std::ios::binary)
+        .write(content.data(), static_cast<std::streamsize>(content.size()));
+}
+
+/// Whose every part tells where it is from.
+inline std::string pattern(std::size_t size, unsigned seed = 1) {
+    std::string made(size, '\0');
+    std::uint64_t state = seed * 0x9E3779B97F4A7C15U + 1;
+    for (std::size_t i = 0; i < size; ++i) {
+        if (i % 8 == 0) {
+            state = state * 6364136223846793005U + 1442695040888963407U;
+        }
+        made[i] = static_cast<char>(state >> (8 * (i % 8)));
+    }
+    return made;
+}
+
+} // namespace coil_test
