@@ -27,10 +27,10 @@ using options = fs::copy_options;
 void furnish(const std::filesystem::path& dir) {
     std::filesystem::remove_all(dir);
     std::filesystem::create_directories(dir / "dir");
-    coil_test::put(dir / "a", pattern(10'000));
+    static const std::string some = pattern(10'000);
+    coil_test::put(dir / "a", some);
     coil_test::put(dir / "b", "b");
     coil_test::put(dir / "empty", "");
-    coil_test::put(dir / "large", pattern(20'000'000));
     coil_test::put(dir / "newest", "n");
     ::chmod((dir / "b").c_str(), 04750);
     const auto time = std::filesystem::last_write_time(dir / "a");
@@ -75,12 +75,15 @@ std::ostream& operator<<(std::ostream& out, const outcome& o) {
 }
 
 template <class Plain, class Throwing>
-outcome outcome_of(const std::filesystem::path& dir, Plain plain, Throwing throwing) {
+outcome outcome_of(const std::filesystem::path& dir, bool both, Plain plain, Throwing throwing) {
     outcome found;
     furnish(dir);
     found.error = std::make_error_code(std::errc::interrupted); // to be cleared
     found.copied = plain(found.error);
     found.state = state_of(dir);
+    if (!both) {
+        return found;
+    }
     furnish(dir);
     try {
         EXPECT_EQ(throwing(), found.copied);
@@ -94,8 +97,8 @@ outcome outcome_of(const std::filesystem::path& dir, Plain plain, Throwing throw
 TEST(FsCopyFile, DoesWhatTheStandardLibraryDoes) {
     const scratch here;
     const fs::path dir = here / "d";
-    const std::array names{"a",    "b",        "empty", "large", "newest", "dir",
-                           "link", "dangling", "loop",  "hard",  "none",   "a/x"};
+    const std::array names{"a",        "b",    "empty", "newest", "dir", "link",
+                           "dangling", "loop", "hard",  "none",   "a/x"};
     const std::array targets{"new",      "a",    "b",    "dir",    "newest", "link",
                              "dangling", "loop", "fifo", "none/x", "a/x"};
     const std::array all_options{options::none, options::skip_existing, options::overwrite_existing,
@@ -105,19 +108,17 @@ TEST(FsCopyFile, DoesWhatTheStandardLibraryDoes) {
     for (const std::string name : names) {
         for (const std::string target : targets) {
             for (const options how : all_options) {
-                if (name == "large" && ++count % 7 != 0 && target != "new") {
-                    continue; // for the time it takes
-                }
                 const fs::path from = dir / name;
                 const fs::path to = dir / target;
+                const bool both = coil_test::long_run() || ++count % 5 == 0;
                 const outcome standard = outcome_of(
-                    dir,
+                    dir, both,
                     [&](std::error_code& ec) {
                         return std::filesystem::copy_file(from, to, how, ec);
                     },
                     [&] { return std::filesystem::copy_file(from, to, how); });
                 const outcome ours = outcome_of(
-                    dir,
+                    dir, both,
                     [&](std::error_code& ec) {
                         return coil_test::run_on(context, fs::copy_file(from, to, how, ec));
                     },
@@ -168,7 +169,7 @@ TEST(FsCopyFile, SourcesAndTargetsThatMayNotBeOpened) {
 std::string holey(std::size_t size) {
     std::string made(size, '\0');
     for (const std::size_t at :
-         {std::size_t{1} << 20, std::size_t{9} << 20, std::size_t{30} << 20}) {
+         {std::size_t{1} << 20, std::size_t{5} << 20, std::size_t{9} << 20}) {
         if (at + 100'000 < size) {
             const std::string data = pattern(100'000);
             std::copy(data.begin(), data.end(), made.begin() + static_cast<std::ptrdiff_t>(at));
@@ -194,7 +195,7 @@ void put_holey(const fs::path& p, std::size_t size) {
 
 void holes_stay(const scratch& from, const scratch& to) {
     for (const std::size_t size :
-         {std::size_t{50'000'001}, (std::size_t{30} << 20) + 200'000, std::size_t{500'000}}) {
+         {std::size_t{20'000'001}, (std::size_t{9} << 20) + 200'000, std::size_t{500'000}}) {
         put_holey(from / "holes", size);
         EXPECT_TRUE(
             coil::run(fs::copy_file(from / "holes", to / "copy", options::overwrite_existing)));
@@ -224,8 +225,7 @@ TEST(FsCopyFile, HolesStayHolesBetweenFileSystems) {
     }
     holes_stay(dir, memory);
     holes_stay(memory, dir);
-    for (const std::size_t size :
-         {0UL, 1UL, 65'535UL, 65'536UL, 65'537UL, 5'000'000UL, 40'000'000UL}) {
+    for (const std::size_t size : {0UL, 1UL, 65'535UL, 65'536UL, 65'537UL, 20'000'000UL}) {
         coil_test::put(memory / "f", pattern(size));
         EXPECT_TRUE(coil::run(fs::copy_file(memory / "f", dir / "f", options::overwrite_existing)));
         EXPECT_EQ(content_of(dir / "f") == pattern(size), true) << size;
@@ -349,7 +349,7 @@ TEST(FsCopyFile, AFullFileSystemIsAnErrorOfEachFunction) {
         coil::run(fs::copy_file(dir / "a", dir / "b", ec));
         expect_full("copy_file");
         std::filesystem::remove(dir / "b");
-        coil::run(fs::write_file(dir / "a", pattern(2'000'000), fs::atomic_replace, ec));
+        coil::run(fs::write_file(dir / "a", pattern(3'000'000), fs::atomic_replace, ec));
         expect_full("replace");
         if (content_of(dir / "a") != pattern(2'500'000)) {
             wrong += "the old content is gone; ";
@@ -357,7 +357,7 @@ TEST(FsCopyFile, AFullFileSystemIsAnErrorOfEachFunction) {
         if (dir.names().size() != 1) {
             wrong += "a temporary file is left; ";
         }
-        coil::run(fs::write_file(dir / "b", pattern(2'000'000), ec));
+        coil::run(fs::write_file(dir / "b", pattern(3'000'000), ec));
         expect_full("write_file");
         return wrong;
     });

@@ -2,10 +2,13 @@
 
 #include "support/run.hpp"
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,7 +54,12 @@ private:
 
 inline std::string content_of(const std::filesystem::path& p) {
     std::ifstream in(p, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    std::string all;
+    char part[65536];
+    while (in.read(part, sizeof part), in.gcount() > 0) {
+        all.append(part, static_cast<std::size_t>(in.gcount()));
+    }
+    return all;
 }
 
 inline void put(const std::filesystem::path& p, std::string_view content) {
@@ -63,11 +71,9 @@ inline void put(const std::filesystem::path& p, std::string_view content) {
 inline std::string pattern(std::size_t size, unsigned seed = 1) {
     std::string made(size, '\0');
     std::uint64_t state = seed * 0x9E3779B97F4A7C15U + 1;
-    for (std::size_t i = 0; i < size; ++i) {
-        if (i % 8 == 0) {
-            state = state * 6364136223846793005U + 1442695040888963407U;
-        }
-        made[i] = static_cast<char>(state >> (8 * (i % 8)));
+    for (std::size_t i = 0; i < size; i += sizeof state) {
+        state = state * 6364136223846793005U + 1442695040888963407U;
+        std::memcpy(&made[i], &state, std::min(sizeof state, size - i));
     }
     return made;
 }

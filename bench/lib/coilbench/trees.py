@@ -11,7 +11,7 @@ class Trees:
     """A random tree in `folder`, and what is done to it and to its copies."""
 
     def __init__(self, build, folder, files):
-        self.program = build / "bench" / "fs" / "fs_trees"
+        self.program = build / "bench" / "fs" / "trees"
         self.folder = folder
         self.files = files
         self.source = folder / "source"
