@@ -115,7 +115,7 @@ int file_copy::go_on(inplace_stop_token stop) noexcept {
 
 /// `r` ≥ 0: whether it was copied.
 task<io_result> copy_whole(const path& from, const path& to, copy_options options,
-                           const copy_progress& progress) {
+                           const copy_file_progress& progress) {
     const inplace_stop_token stop = co_await this_task::stop_token();
     file_copy work;
     int r = co_await detail::on_thread([&] {
@@ -136,14 +136,14 @@ task<io_result> copy_whole(const path& from, const path& to, copy_options option
 
 } // namespace
 
-task<bool> copy_file(path from, path to, copy_options options, copy_progress progress,
+task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress,
                      std::error_code& ec) {
     const int r = co_await copy_whole(from, to, options, progress);
     ec = detail::error_of(r);
     co_return r == 1;
 }
 
-task<bool> copy_file(path from, path to, copy_options options, copy_progress progress) {
+task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress) {
     const int r = co_await copy_whole(from, to, options, progress);
     detail::throw_if(detail::error_of(r), "coil: cannot copy file", from, to);
     co_return r == 1;

@@ -277,7 +277,7 @@ TEST(FsCopyFile, G12_AnExceptionOfProgressComesOut) {
                  std::runtime_error);
 }
 
-task<> copy_into(fs::path from, fs::path to, fs::copy_progress progress, std::error_code& ec) {
+task<> copy_into(fs::path from, fs::path to, fs::copy_file_progress progress, std::error_code& ec) {
     co_await fs::copy_file(std::move(from), std::move(to), options::none, std::move(progress), ec);
 }
 

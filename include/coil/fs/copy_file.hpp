@@ -11,7 +11,7 @@
 namespace coil::fs {
 
 /// Told how much of a file is copied: bytes, holes included. At the end both are equal.
-using copy_progress = std::function<void(std::uintmax_t done, std::uintmax_t total)>;
+using copy_file_progress = std::function<void(std::uintmax_t done, std::uintmax_t total)>;
 
 /// std::filesystem::copy_file: whether the file was copied. Links are followed; the target gets the
 /// source's permissions; what `options` make of a target that is there is as in [fs.op.copy.file].
@@ -27,18 +27,18 @@ using copy_progress = std::function<void(std::uintmax_t done, std::uintmax_t tot
 /// as libstdc++'s. Cancellation: std::errc::operation_canceled, within some MiB. After an error,
 /// ENOSPC for example, or a cancellation a part of the target is there, as with
 /// std::filesystem::copy_file.
-task<bool> copy_file(path from, path to, copy_options options, copy_progress progress);
-task<bool> copy_file(path from, path to, copy_options options, copy_progress progress,
+task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress);
+task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress,
                      std::error_code& ec);
 
 inline task<bool> copy_file(path from, path to, copy_options options = copy_options::none) {
-    return copy_file(std::move(from), std::move(to), options, copy_progress());
+    return copy_file(std::move(from), std::move(to), options, copy_file_progress());
 }
 inline task<bool> copy_file(path from, path to, copy_options options, std::error_code& ec) {
-    return copy_file(std::move(from), std::move(to), options, copy_progress(), ec);
+    return copy_file(std::move(from), std::move(to), options, copy_file_progress(), ec);
 }
 inline task<bool> copy_file(path from, path to, std::error_code& ec) {
-    return copy_file(std::move(from), std::move(to), copy_options::none, copy_progress(), ec);
+    return copy_file(std::move(from), std::move(to), copy_options::none, copy_file_progress(), ec);
 }
 
 } // namespace coil::fs
