@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -276,6 +278,70 @@ TEST(G5_fs_copy, may_be_stopped_in_the_middle) {
         ctx.run();
         stdfs::remove_all(tmp / "to");
     }
+}
+
+TEST(fs_copy, is_refused_what_the_standard_is_refused) {
+    EXPECT_EQ(in_child([]() -> std::string {
+                  const temporary_directory tmp;
+                  stdfs::permissions(tmp.path(), stdfs::perms::all);
+                  stdfs::create_directories(tmp / "from/secret");
+                  make_file(tmp / "from/file", "x");
+                  stdfs::create_directory(tmp / "locked");
+                  stdfs::create_directory(tmp / "work");
+                  stdfs::permissions(tmp / "work", stdfs::perms::all);
+                  stdfs::permissions(tmp / "from/secret", stdfs::perms::none);
+                  stdfs::permissions(tmp / "locked", static_cast<stdfs::perms>(0555));
+                  const bool was_root = ::geteuid() == 0;
+                  if (was_root && ::seteuid(65534) != 0) {
+                      return "seteuid";
+                  }
+                  std::string complaint;
+                  const auto compare = [&](const stdfs::path& from, const stdfs::path& to) {
+                      std::error_code theirs;
+                      stdfs::copy(from, to, stdfs::copy_options::recursive, theirs);
+                      std::error_code ours;
+                      const stdfs::path other = to.native() + "2";
+                      coil::run(copy_with_error(from, was_root ? other : to,
+                                                fs::copy_options::recursive, ours));
+                      if (ours != theirs || !theirs) {
+                          complaint += from.native() + ": " + ours.message() + "; ";
+                      }
+                  };
+                  compare(tmp / "from", tmp / "work/new");
+                  compare(tmp / "from", tmp / "locked/new");
+                  compare(tmp / "from/file", tmp / "locked/new");
+                  compare(tmp / "from/secret/x", tmp / "work/x");
+                  if (was_root && ::seteuid(0) != 0) {
+                      return "seteuid";
+                  }
+                  stdfs::permissions(tmp / "from/secret", stdfs::perms::all);
+                  return complaint;
+              }),
+              "");
+}
+
+TEST(fs_copy, a_full_file_system_is_an_error) {
+    const std::string said = in_child([]() -> std::string {
+        const temporary_directory tmp;
+        if (::unshare(CLONE_NEWNS) != 0 ||
+            ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+            ::mkdir((tmp / "small").c_str(), 0700) != 0 ||
+            ::mount("tmpfs", (tmp / "small").c_str(), "tmpfs", 0, "size=1m") != 0) {
+            return "may not mount";
+        }
+        stdfs::create_directory(tmp / "from");
+        for (int i = 0; i < 30; ++i) {
+            make_file(tmp / ("from/" + std::to_string(i)), std::string(100'000, 'x'));
+        }
+        std::error_code ec;
+        coil::run(copy_with_error(tmp / "from", tmp / "small/to", fs::copy_options::recursive, ec));
+        ::umount2((tmp / "small").c_str(), MNT_DETACH);
+        return ec == std::errc::no_space_on_device ? "" : "not full: " + ec.message();
+    });
+    if (said == "may not mount") {
+        GTEST_SKIP() << "this user may not mount a small tmpfs";
+    }
+    EXPECT_EQ(said, "");
 }
 
 TEST(G6_fs_copy, copies_deep_trees_with_few_descriptors) {
