@@ -95,6 +95,13 @@ int directory_table::pin_if_open(directory_node& node) noexcept {
     return node.fd_;
 }
 
+void directory_table::reach_parent(directory_node& node) {
+    if (const int fd = pin_if_open(node); fd >= 0) {
+        static_cast<void>(pinned_directory(*this, *node.parent_, fd));
+        unpin(node);
+    }
+}
+
 void directory_table::unpin(directory_node& node) noexcept {
     const std::scoped_lock lock(mutex_);
     if (--node.pins_ > 0) {

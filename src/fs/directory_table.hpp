@@ -70,6 +70,9 @@ public:
     /// subdirectories, if there is one at hand.
     [[nodiscard]] int pin(directory_node& node, int child = -1);
     void unpin(directory_node& node) noexcept;
+    /// Before `node` goes: opens its parent, if it is closed and `node` is not. From below that is
+    /// cheap; later it would be a way from the top.
+    void reach_parent(directory_node& node);
     /// Instead of opening it: `fd` is one of it. Pins it.
     void adopt(directory_node& node, int fd) noexcept;
     /// Its descriptor, if it is open; pins it then.

@@ -436,6 +436,8 @@ void tree_copy::let_go(owned<copied> directory) {
         }
         copied* const above = directory->above();
         if (above != nullptr) {
+            table_.reach_parent(*directory);
+            table_.reach_parent(*directory->target);
             directory_table::share(*above);
         }
         directory = own(above);

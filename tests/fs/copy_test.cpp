@@ -281,6 +281,7 @@ TEST(G5_fs_copy, may_be_stopped_in_the_middle) {
 }
 
 TEST(fs_copy, is_refused_what_the_standard_is_refused) {
+    FS_TEST_NEEDS_FORK();
     EXPECT_EQ(in_child([]() -> std::string {
                   const temporary_directory tmp;
                   stdfs::permissions(tmp.path(), stdfs::perms::all);
@@ -321,6 +322,7 @@ TEST(fs_copy, is_refused_what_the_standard_is_refused) {
 }
 
 TEST(fs_copy, a_full_file_system_is_an_error) {
+    FS_TEST_NEEDS_FORK();
     const std::string said = in_child([]() -> std::string {
         const temporary_directory tmp;
         if (::unshare(CLONE_NEWNS) != 0 ||
@@ -345,9 +347,10 @@ TEST(fs_copy, a_full_file_system_is_an_error) {
 }
 
 TEST(G6_fs_copy, copies_deep_trees_with_few_descriptors) {
+    FS_TEST_NEEDS_FORK();
     EXPECT_EQ(in_child([]() -> std::string {
                   const temporary_directory tmp;
-                  const int depth = coil_test::sanitized ? 300 : 1500;
+                  const int depth = coil_test::sanitized ? 300 : coil_test::rounds(800, 5000);
                   stdfs::create_directory(tmp / "from");
                   make_deep(tmp / "from", depth);
                   const ::rlimit few{64, 64};

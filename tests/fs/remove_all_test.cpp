@@ -63,6 +63,7 @@ TEST(fs_remove_all, takes_what_is_no_directory_as_the_standard_does) {
 }
 
 TEST(fs_remove_all, says_what_could_not_be_deleted) {
+    FS_TEST_NEEDS_FORK();
     EXPECT_EQ(
         in_child([]() -> std::string {
             const temporary_directory tmp;

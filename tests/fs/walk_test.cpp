@@ -141,6 +141,7 @@ TEST(fs_walk, fails_as_the_standard_does) {
 }
 
 TEST(fs_walk, skips_what_it_may_not_read_when_told_to) {
+    FS_TEST_NEEDS_FORK();
     EXPECT_EQ(in_child([]() -> std::string {
                   const temporary_directory tmp;
                   stdfs::create_directories(tmp / "open/in");
@@ -247,9 +248,10 @@ TEST(fs_walk, metadata_come_for_a_whole_batch) {
 }
 
 TEST(G6_fs_walk, goes_deep_with_few_descriptors) {
+    FS_TEST_NEEDS_FORK();
     EXPECT_EQ(in_child([]() -> std::string {
                   const temporary_directory tmp;
-                  const int depth = coil_test::sanitized ? 600 : 5000;
+                  const int depth = coil_test::sanitized ? 600 : coil_test::rounds(2000, 5000);
                   make_deep(tmp.path(), depth);
                   const ::rlimit few{64, 64};
                   ::setrlimit(RLIMIT_NOFILE, &few);
