@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,12 @@ namespace {
 using coil::task;
 
 task<std::size_t> by_pieces(const char* name, std::size_t buffer_bytes) {
-    std::vector<char> buffer(buffer_bytes);
+    // At a page's begin, as dd has its own: the kernel's copying is a third slower elsewhere.
+    std::vector<char> memory(buffer_bytes + 4096);
+    void* place = memory.data();
+    std::size_t room = memory.size();
+    std::align(4096, buffer_bytes, place, room);
+    const coil::mutable_buffer buffer(place, buffer_bytes);
     coil::fs::file f = co_await coil::fs::file::open(name);
     std::size_t bytes = 0;
     int n = 0;

@@ -1,4 +1,5 @@
 #include "call.hpp"
+#include "write_data.hpp"
 
 #include <coil/fs/file.hpp>
 #include <coil/io/file.hpp>
@@ -52,14 +53,19 @@ task<io_result> read_all_of(int fd, mutable_buffer buf, ::off_t offset) {
 task<io_result> write_all_of(int fd, const_buffer buf, ::off_t offset) {
     std::size_t done = 0;
     while (done < buf.size()) {
-        const int n = co_await io::write(fd, next_piece(buf, done), place(offset, done));
+        const const_buffer part = next_piece(buf, done);
+        const int n = co_await io::write(fd, part, place(offset, done));
         if (n < 0) {
             co_return n;
         }
-        if (n == 0) {
-            co_return -EIO; // no device does that; it would do so for ever
-        }
         done += static_cast<std::size_t>(n);
+        if (static_cast<std::size_t>(n) < part.size()) { // the device is full, most likely
+            if (offset < io::current_position) {
+                co_return -EINVAL;
+            }
+            const int r = co_await detail::write_data(fd, buf.drop(done), place(offset, done));
+            co_return r < 0 ? io_result(r) : whole(buf.size());
+        }
     }
     co_return whole(done);
 }

@@ -1,5 +1,6 @@
 #include "call.hpp"
 #include "replacement.hpp"
+#include "write_data.hpp"
 
 #include <coil/fs/file.hpp>
 #include <coil/fs/write_file.hpp>
@@ -26,7 +27,7 @@ task<io_result> write_in_place(const path& p, const_buffer data, write_options o
     if (ec) {
         co_return -ec.value();
     }
-    int r = co_await opened.write_all(data);
+    int r = co_await detail::write_data(opened.native_handle(), data);
     if (r >= 0 && options.durable) {
         r = co_await opened.sync();
     }
@@ -44,7 +45,7 @@ task<io_result> write_replacement(const path& p, const_buffer data, ::mode_t mod
     detail::replacement made;
     int r = co_await detail::on_thread([&] { return made.begin(p.native(), mode); });
     if (r >= 0) {
-        r = co_await made.content().write_all(data);
+        r = co_await detail::write_data(made.content().native_handle(), data);
     }
     if (r >= 0) {
         r = co_await made.content().sync();

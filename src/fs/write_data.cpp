@@ -1,0 +1,57 @@
+#include "write_data.hpp"
+
+#include "call.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+
+#include <unistd.h>
+
+namespace coil::fs::detail {
+
+namespace {
+
+constexpr std::size_t step = 1U << 20;   // between two looks at the stop token
+constexpr std::size_t slice = 16U << 20; // of one job
+
+/// Writes a slice: bytes written, or −errno.
+int write_slice(int fd, const_buffer data, ::off_t offset, inplace_stop_token stop) noexcept {
+    const std::size_t size = std::min(data.size(), slice);
+    std::size_t done = 0;
+    while (done < size) {
+        if (stop.stop_requested()) {
+            return -ECANCELED;
+        }
+        const void* const from = static_cast<const std::byte*>(data.data()) + done;
+        const std::size_t most = std::min(size - done, step);
+        const ::ssize_t n = offset < 0
+                                ? ::write(fd, from, most)
+                                : ::pwrite(fd, from, most, offset + static_cast<::off_t>(done));
+        if (n < 0 && errno != EINTR) {
+            return -errno;
+        }
+        if (n == 0) {
+            return -EIO; // no device does that; it would do so for ever
+        }
+        done += static_cast<std::size_t>(std::max<::ssize_t>(n, 0));
+    }
+    return static_cast<int>(done);
+}
+
+} // namespace
+
+task<io_result> write_data(int fd, const_buffer data, ::off_t offset) {
+    const inplace_stop_token stop = co_await this_task::stop_token();
+    while (data.size() > 0) {
+        const int n = co_await on_thread([=] { return write_slice(fd, data, offset, stop); });
+        if (n < 0) {
+            co_return n;
+        }
+        data = data.drop(static_cast<std::size_t>(n));
+        offset = offset < 0 ? offset : offset + n;
+    }
+    co_return 0;
+}
+
+} // namespace coil::fs::detail
