@@ -26,10 +26,12 @@ constexpr std::size_t first_bytes = 32U << 10;
 /// A tenth of a millisecond or so of copying, for which the context does nothing else.
 constexpr std::size_t piece = 1U << 20;
 
-/// Whether reading is copying from memory, although the file system does not say so.
+/// Whether reading is copying from memory, although the file system does not say so. (A FIFO in it
+/// is something else.)
 bool is_in_memory(int fd) noexcept {
+    struct ::stat status{};
     struct ::statfs found{};
-    return ::fstatfs(fd, &found) == 0 &&
+    return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && ::fstatfs(fd, &found) == 0 &&
            (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC);
 }
 
