@@ -11,9 +11,8 @@ namespace coil::fs::detail {
 /// Writes all of the buffer by write(2), or by pwrite(2) at an offset ≥ 0, on the blocking pool, in
 /// pieces between which it can be stopped: 0 or −errno.
 ///
-/// For what must learn of a device that is full: on Linux 6.18, a write through the ring to a
-/// regular file that fails may report the count of an earlier one that was cut short in its place,
-/// and goes for written.
+/// For whole files: one hop for 16 MiB, and the file's position counts what was written also where
+/// a write is cut short (see file::write).
 task<io_result> write_data(int fd, const_buffer data, ::off_t offset = -1);
 
 } // namespace coil::fs::detail

@@ -3,8 +3,11 @@
 
 #include <cerrno>
 #include <climits>
+#include <csignal>
+#include <string>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -223,6 +226,38 @@ TEST(FsFile, G3_WaitingForAReaderIsCancelled) {
     }(stop));
     context.run();
     EXPECT_EQ(ec, std::errc::operation_canceled);
+}
+
+/// The ring's own writes leave the position where it was when they are cut short.
+TEST(FsFile, WhatIsCutShortIsGoneOnWithWhereItEnded) {
+    if (coil_test::sanitized) {
+        GTEST_SKIP() << "a sanitizer's threads do not survive a fork";
+    }
+    const scratch dir;
+    const std::string complaint = coil_test::in_child([&]() -> std::string {
+        ::signal(SIGXFSZ, SIG_IGN);
+        ::rlimit limit{65536, RLIM_INFINITY};
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+        return coil::run([](fs::path name, ::rlimit l) -> task<std::string> {
+            fs::file f = co_await fs::file::open(name, O_RDWR | O_CREAT);
+            const std::string data(100'000, 'x');
+            int n = co_await f.write_all(data);
+            if (n != -EFBIG) {
+                co_return "written: " + std::to_string(n);
+            }
+            const ::off_t end = ::lseek(f.native_handle(), 0, SEEK_CUR);
+            if (end != 65536) {
+                co_return "the position is " + std::to_string(end);
+            }
+            l.rlim_cur = RLIM_INFINITY;
+            ::setrlimit(RLIMIT_FSIZE, &l);
+            n = co_await f.write_all("the end");
+            const std::string all = co_await fs::read_file(name);
+            co_return n == 7 && all == std::string(65536, 'x') + "the end" ? ""
+                                                                           : "it was overwritten";
+        }(dir / "f", limit));
+    });
+    EXPECT_EQ(complaint, "");
 }
 
 } // namespace

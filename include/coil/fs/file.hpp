@@ -67,7 +67,9 @@ public:
 
     /// read(2): bytes read, 0 at the end of the file.
     operation read(mutable_buffer buf) noexcept { return io::read(fd_, buf); }
-    /// write(2): bytes written, perhaps fewer than asked.
+    /// write(2): bytes written, perhaps fewer than asked, where a device is full or a limit
+    /// reached. The position of a regular file then stays where it was (measured on Linux 6.18): go
+    /// on by write_at(), or use write_all(), which knows that.
     operation write(const_buffer buf) noexcept { return io::write(fd_, buf); }
     /// pread(2), pwrite(2): at an offset in bytes; the file's position stays. (What has no
     /// positions, pipes and sockets, ignores the offset.)

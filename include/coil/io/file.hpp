@@ -59,7 +59,9 @@ inline operation read(descriptor fd, mutable_buffer buf, Offset offset) noexcept
 }
 
 /// write(2), pwrite(2): bytes written, perhaps fewer than asked. In the middle of a `&&` chain a
-/// short write ends the chain.
+/// short write ends the chain. At the current position of a regular file, a short write does not
+/// move the position as write(2) does: the kernel tries the rest by itself, and forgets it when
+/// that fails (measured on Linux 6.18). With an offset nothing is different.
 inline operation write(descriptor fd, const_buffer buf,
                        ::off_t offset = current_position) noexcept {
     return detail::make_operation(fd, uring::prep::write(fd.number(), buf.data(),
