@@ -1,8 +1,8 @@
 # coil_add_modules(): the target coil::modules, for programs that say `import coil;`.
 #
 # What a compiler makes of a module serves no other compiler, language level or flags. So the modules come as sources and are
-# compiled in the project that imports them. Where it has CMake 3.28 or newer and Ninja, they are a file set of CMake's, and
-# whoever imports them is to be scanned for that, which cmake_minimum_required(VERSION 3.28) turns on. Elsewhere, with Clang,
+# compiled in the project that imports them. Where it has CMake 3.28 or newer, Ninja, and its sources are scanned for imports
+# (cmake_minimum_required(VERSION 3.28) or CMAKE_CXX_SCAN_FOR_MODULES), they are a file set of CMake's. Elsewhere, with Clang,
 # they are compiled by commands of their own, and an import needs no scanning; COIL_PRECOMPILE_MODULES=ON has it so everywhere.
 
 function(coil_add_modules)
@@ -16,14 +16,15 @@ function(coil_add_modules)
             "coil's modules need Clang 17 or newer, or GCC 15 or newer (-DCMAKE_CXX_COMPILER=...); this is GCC "
             "${CMAKE_CXX_COMPILER_VERSION}. #include <coil/coil.hpp> works with it.")
     endif()
-    if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.28 AND CMAKE_GENERATOR MATCHES "Ninja" AND NOT COIL_PRECOMPILE_MODULES)
+    if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.28 AND CMAKE_GENERATOR MATCHES "Ninja" AND NOT COIL_PRECOMPILE_MODULES
+       AND (CMAKE_MINIMUM_REQUIRED_VERSION VERSION_GREATER_EQUAL 3.28 OR CMAKE_CXX_SCAN_FOR_MODULES))
         add_library(coil_modules STATIC)
         target_sources(coil_modules PUBLIC FILE_SET CXX_MODULES BASE_DIRS "${folder}" FILES ${modules})
     elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
         coil_precompile_modules("${modules}")
     else()
         message(FATAL_ERROR
-            "coil's modules need CMake 3.28 or newer with Ninja, or Clang; this is CMake ${CMAKE_VERSION} with "
+            "coil's modules need cmake_minimum_required(VERSION 3.28) with Ninja, or Clang; this is CMake ${CMAKE_VERSION} with "
             "${CMAKE_GENERATOR} and ${CMAKE_CXX_COMPILER_ID}. #include <coil/coil.hpp> works with it.")
     endif()
     target_compile_features(coil_modules PUBLIC cxx_std_20)

@@ -137,7 +137,12 @@ int main(int argc, char** argv) try {
     if (args.files.empty()) {
         args.files.emplace_back(".");
     }
-    return coil::run(disk_usage(std::move(args)));
+    const int status = coil::run(disk_usage(std::move(args)));
+    if (std::fflush(stdout) != 0) {
+        std::perror("du: write error");
+        return 1;
+    }
+    return status;
 } catch (const std::exception& e) {
     std::fprintf(stderr, "du: %s\n", e.what());
     return 1;

@@ -205,6 +205,10 @@ int main(int argc, char** argv) try {
         args.files.emplace_back(".");
     }
     const result r = coil::run(search(std::move(args)));
+    if (std::fflush(stdout) != 0) {
+        std::perror("search: write error");
+        return 2;
+    }
     return r.failed ? 2 : r.found ? 0 : 1;
 } catch (const std::exception& e) {
     std::fprintf(stderr, "search: %s\n", e.what());

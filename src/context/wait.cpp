@@ -47,10 +47,10 @@ void refuse_to_move() {
 void wait_base::finish() noexcept {
     if (attached()) [[unlikely]] {
         detach();
-        if (stop_is_coming()) {
-            enter(phase::done);
-            return; // the delivery makes it ready
-        }
+    }
+    if (stop_is_coming()) [[unlikely]] { // also to one that stop_observing() has detached
+        enter(phase::done);
+        return; // the delivery makes it ready
     }
     enter(phase::done);
     make_waiter_ready();

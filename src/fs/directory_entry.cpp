@@ -1,5 +1,6 @@
 #include "call.hpp"
 #include "entry_batch.hpp"
+#include "file_time.hpp"
 
 #include <coil/fs/directory_entry.hpp>
 
@@ -131,12 +132,13 @@ std::uintmax_t size_of(const struct ::stat& status, int& error) {
 
 std::uintmax_t links_of(const struct ::stat& status, int&) { return status.st_nlink; }
 
-file_time_type written_at(const struct ::stat& status, int&) {
-    const std::chrono::sys_time<std::chrono::nanoseconds> at(
-        std::chrono::seconds(status.st_mtim.tv_sec) +
-        std::chrono::nanoseconds(status.st_mtim.tv_nsec));
-    return std::chrono::time_point_cast<file_time_type::duration>(
-        file_time_type::clock::from_sys(at));
+file_time_type written_at(const struct ::stat& status, int& error) {
+    file_time_type time = file_time_type::min();
+    if (!to_file_time(status.st_mtim.tv_sec, static_cast<std::uint32_t>(status.st_mtim.tv_nsec),
+                      time)) {
+        error = -EOVERFLOW;
+    }
+    return time;
 }
 
 /// What is not there is a status as well; with `ec` it says why.

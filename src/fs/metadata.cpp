@@ -1,3 +1,4 @@
+#include "file_time.hpp"
 #include "standard.hpp"
 #include "stat.hpp"
 
@@ -15,27 +16,6 @@ namespace {
 namespace stdfs = std::filesystem;
 
 constexpr auto unknown = static_cast<std::uintmax_t>(-1);
-
-/// From the kernel's clock to that of file times. False when the latter does not reach so far, or
-/// nanoseconds of the former, over which the way leads, do not.
-bool convert(const ::statx_timestamp& from, file_time_type& to) noexcept {
-    using namespace std::chrono;
-    using file_seconds = time_point<file_time_type::clock, seconds>;
-    const sys_seconds at{seconds(from.tv_sec)};
-    constexpr auto first = ceil<seconds>(sys_time<nanoseconds>::min());
-    constexpr auto end = floor<seconds>(sys_time<nanoseconds>::max());
-    if (at < first || at >= end) {
-        return false;
-    }
-    const file_seconds of_file = file_time_type::clock::from_sys(at);
-    if (of_file < ceil<seconds>(file_time_type::min()) ||
-        of_file >= floor<seconds>(file_time_type::max())) {
-        return false;
-    }
-    to = time_point_cast<file_time_type::duration>(of_file) +
-         duration_cast<file_time_type::duration>(nanoseconds(from.tv_nsec));
-    return true;
-}
 
 } // namespace
 
@@ -78,7 +58,7 @@ task<file_time_type> last_write_time(path p, std::error_code& ec) {
     const int result = co_await detail::stat(AT_FDCWD, p, 0, STATX_MTIME, st);
     ec = detail::error_of(result);
     file_time_type time = file_time_type::min();
-    if (result >= 0 && !convert(st.stx_mtime, time)) {
+    if (result >= 0 && !detail::to_file_time(st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec, time)) {
         ec = std::make_error_code(std::errc::value_too_large);
     }
     co_return time;

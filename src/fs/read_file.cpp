@@ -24,7 +24,7 @@ namespace {
 /// Most files end before.
 constexpr std::size_t first_bytes = 32U << 10;
 /// A tenth of a millisecond or so of copying, for which the context does nothing else.
-constexpr std::size_t piece = 1U << 20;
+constexpr std::size_t largest_read = 1U << 20;
 
 /// Whether reading is copying from memory, although the file system does not say so. (A FIFO in it
 /// is something else.)
@@ -102,7 +102,7 @@ task<io_result> read_rest(int fd, std::string& text) {
     for (;;) {
         const std::size_t done = text.size();
         const std::size_t room = text.capacity() - done;
-        text.resize(done + (room == 0 || done == 0 ? first_bytes : std::min(room, piece)));
+        text.resize(done + (room == 0 || done == 0 ? first_bytes : std::min(room, largest_read)));
         const int n = co_await io::read(fd, mutable_buffer(text).drop(done));
         text.resize(done + static_cast<std::size_t>(std::max(n, 0)));
         if (n <= 0) {

@@ -220,6 +220,12 @@ private:
                     put(std::move(node));
                     return;
                 }
+                if (result == -ENOTDIR && ++node->passes < most_passes) {
+                    node->left = 1; // something else has come in its place
+                    node->position = 0;
+                    replaced(std::move(node));
+                    return;
+                }
                 if (result == 0) {
                     count_.fetch_add(1, std::memory_order_relaxed);
                 } else if (result != -ENOENT) {

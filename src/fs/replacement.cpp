@@ -48,7 +48,7 @@ std::string without_links(std::string name, int& error) {
         if (error < 0) {
             return name;
         }
-        name = target.starts_with('/') ? std::move(target) : directory_part(name) + target;
+        name = target.starts_with('/') ? std::move(target) : directory_part(name).append(target);
     }
     error = -ELOOP;
     return name;
@@ -107,10 +107,14 @@ int take_after(int fd, const struct ::stat& old) noexcept {
 
 } // namespace
 
-replacement::~replacement() {
+replacement::~replacement() { discard(); }
+
+void replacement::discard() noexcept {
     if (!temporary_.empty()) {
         ::unlinkat(directory_.native_handle(), temporary_.c_str(), 0);
+        temporary_.clear();
     }
+    content_ = file();
 }
 
 int replacement::begin(std::string target, ::mode_t mode) {

@@ -24,6 +24,8 @@ public:
     [[nodiscard]] file& content() noexcept { return content_; }
     /// Puts it in its place. The content is on the device.
     [[nodiscard]] int commit();
+    /// It will not be put in its place. Freeing what was written may take as long as writing it.
+    void discard() noexcept;
 
 private:
     [[nodiscard]] int find(std::string target);

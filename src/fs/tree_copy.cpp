@@ -68,7 +68,7 @@ bool tree_copy::work(const slice& time) {
             } else if (owned<copied> in = std::move(next.file->directory)) {
                 let_go(std::move(in));
             }
-            next.file.reset();
+            next = {};
         } else {
             copy_some(std::move(next.directory), time);
         }

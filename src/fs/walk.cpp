@@ -165,6 +165,10 @@ private:
                (error == -ENOENT || error == -ENOTDIR || error == -ELOOP);
     }
 
+    /// An exception from it ends the program: the walk could not go on without the answer.
+    [[nodiscard]] bool may_descend(const directory_entry& entry) const noexcept {
+        return !options_.descend || options_.descend(entry);
+    }
     [[nodiscard]] bool follows() const noexcept {
         return (options_.directories & directory_options::follow_directory_symlink) !=
                directory_options::none;
@@ -222,8 +226,7 @@ private:
                 detail::entry_access::make(batch, batch.offset_of(all.front()), number);
             const bool is_link = entry.is_symlink() && follows();
             if ((is_link || entry.is_directory()) &&
-                (!follows() || leads_down(batch, fd, all.front().name())) &&
-                (!options_.descend || options_.descend(entry))) {
+                (!follows() || leads_down(batch, fd, all.front().name())) && may_descend(entry)) {
                 inside.push_back(
                     own(new walked_directory(&batch.directory(), all.front().name(), is_link)));
             }

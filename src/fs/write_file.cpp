@@ -2,6 +2,7 @@
 #include "replacement.hpp"
 #include "write_data.hpp"
 
+#include <coil/compose/shield.hpp>
 #include <coil/fs/file.hpp>
 #include <coil/fs/write_file.hpp>
 
@@ -52,6 +53,12 @@ task<io_result> write_replacement(const path& p, const_buffer data, ::mode_t mod
     }
     if (r >= 0) {
         r = co_await detail::on_thread([&] { return made.commit(); });
+    }
+    if (r < 0) { // also when the task was asked to stop
+        co_await shield(detail::on_thread([&] {
+            made.discard();
+            return 0;
+        }));
     }
     co_return r;
 }

@@ -101,7 +101,7 @@ case $step in
     modules_by_cmake)
         is_clang || skip "GCC 15 would be needed"
         find_new_cmake
-        check_modules -DCMAKE_CXX_STANDARD=23 -DCMAKE_CXX_EXTENSIONS=OFF
+        check_modules -DCMAKE_CXX_SCAN_FOR_MODULES=ON -DCMAKE_CXX_STANDARD=23 -DCMAKE_CXX_EXTENSIONS=OFF
         ;;
     *)
         echo "no step is called '$step'"

@@ -520,4 +520,37 @@ TEST(Blocking, G1_G3_StopsThatRace) {
     race.check();
 }
 
+/// The return from the pool lies in the inbox, and a stop from another thread behind it, when the
+/// waiting coroutine is destroyed: it is made ready once at most, and not when it is gone.
+TEST(Blocking, G1_G2_DestroyedWhenItsReturnAndAStopAreOnTheirWay) {
+    std::binary_semaphore begun(0);
+    std::binary_semaphore may_end(0);
+    blocking_pool pool(1);
+    auto waits = [](blocking_pool& p, std::binary_semaphore& b,
+                    std::binary_semaphore& e) -> task<> {
+        co_await blocking(p, [&] {
+            b.release();
+            e.acquire();
+        });
+    };
+    auto ends = [](task<> work, std::binary_semaphore& b, std::binary_semaphore& e,
+                   blocking_pool& p) -> task<> {
+        {
+            scope s;
+            s.spawn(std::move(work));
+            co_await sleep_for(1ms); // it waits
+            b.acquire();
+            e.release();
+            while (p.metrics().idle_threads == 0) { // it has posted its return
+                std::this_thread::yield();
+            }
+            std::thread([&s] { s.cancel(); }).join();
+        }
+        for (int i = 0; i < 5; ++i) {
+            co_await yield();
+        }
+    };
+    coil::run(ends(waits(pool, begun, may_end), begun, may_end, pool));
+}
+
 } // namespace

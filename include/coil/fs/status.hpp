@@ -14,7 +14,7 @@
 // kernel lacks it. When the task is asked to stop, the error is std::errc::operation_canceled.
 //
 // Call them by a qualified name, fs::exists(p): for an unqualified one, a std::filesystem::path
-// brings the functions of <filesystem> with it, and the call is ambiguous.
+// brings the functions of <filesystem> with it; the call is ambiguous, or theirs, which blocks.
 
 namespace coil::fs {
 

@@ -17,7 +17,8 @@ struct walk_options {
     directory_options directories = directory_options::none;
     /// Whether to go into a directory (or a link to one): in the place of the standard's
     /// disable_recursion_pending(), which would come too late here, as the walk reads ahead. Called
-    /// on threads of the pool, by several at a time; must not throw. Empty: into all.
+    /// on threads of the pool, by several at a time; must not throw: that ends the
+    /// program. Empty: into all.
     std::function<bool(const directory_entry&)> descend;
     /// Ask for everything about entries from the first batch on: saves what waiting for the first
     /// await that asks would cost.
