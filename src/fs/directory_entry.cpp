@@ -1,6 +1,7 @@
 #include "call.hpp"
 #include "entry_batch.hpp"
 #include "file_time.hpp"
+#include "stat.hpp"
 
 #include <coil/fs/directory_entry.hpp>
 
@@ -56,27 +57,6 @@ int entry_batch::follow(std::uint32_t offset, struct ::stat& status) {
 }
 
 namespace {
-
-file_type type_of_mode(::mode_t mode) noexcept {
-    switch (mode & S_IFMT) {
-    case S_IFREG:
-        return file_type::regular;
-    case S_IFDIR:
-        return file_type::directory;
-    case S_IFLNK:
-        return file_type::symlink;
-    case S_IFBLK:
-        return file_type::block;
-    case S_IFCHR:
-        return file_type::character;
-    case S_IFIFO:
-        return file_type::fifo;
-    case S_IFSOCK:
-        return file_type::socket;
-    default:
-        return file_type::unknown;
-    }
-}
 
 file_type type_of_record(unsigned char type) noexcept {
     return type == DT_UNKNOWN ? file_type::unknown : type_of_mode(DTTOIF(type));

@@ -23,4 +23,26 @@ inline task<io_result> stat(int dirfd, const path& p, int flags, unsigned mask,
 /// Whether that error of stat(2) says that nothing is there.
 inline bool is_not_found(int result) noexcept { return result == -ENOENT || result == -ENOTDIR; }
 
+/// What the type bits of st_mode say.
+inline file_type type_of_mode(unsigned mode) noexcept {
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return file_type::regular;
+    case S_IFDIR:
+        return file_type::directory;
+    case S_IFLNK:
+        return file_type::symlink;
+    case S_IFBLK:
+        return file_type::block;
+    case S_IFCHR:
+        return file_type::character;
+    case S_IFIFO:
+        return file_type::fifo;
+    case S_IFSOCK:
+        return file_type::socket;
+    default:
+        return file_type::unknown;
+    }
+}
+
 } // namespace coil::fs::detail

@@ -10,33 +10,13 @@ namespace coil::fs {
 
 namespace {
 
-file_type type_of(unsigned mode) noexcept {
-    switch (mode & S_IFMT) {
-    case S_IFREG:
-        return file_type::regular;
-    case S_IFDIR:
-        return file_type::directory;
-    case S_IFLNK:
-        return file_type::symlink;
-    case S_IFBLK:
-        return file_type::block;
-    case S_IFCHR:
-        return file_type::character;
-    case S_IFIFO:
-        return file_type::fifo;
-    case S_IFSOCK:
-        return file_type::socket;
-    default:
-        return file_type::unknown;
-    }
-}
-
 task<file_status> status_of(path p, int flags, std::error_code& ec) {
     struct ::statx st{};
     const int result = co_await detail::stat(AT_FDCWD, p, flags, STATX_TYPE | STATX_MODE, st);
     ec = detail::error_of(result);
     if (result >= 0) {
-        co_return file_status(type_of(st.stx_mode), static_cast<perms>(st.stx_mode) & perms::mask);
+        co_return file_status(detail::type_of_mode(st.stx_mode),
+                              static_cast<perms>(st.stx_mode) & perms::mask);
     }
     if (detail::is_not_found(result)) {
         co_return file_status(file_type::not_found);
