@@ -8,12 +8,14 @@
 
 #include <coil/coil.hpp>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <map>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 

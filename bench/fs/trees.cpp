@@ -137,6 +137,7 @@ task<> measured(task<> what, bool still, outcome& o) {
 
 int beside(const std::vector<std::string>& command) {
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (const std::string& word : command) {
         arguments.push_back(const_cast<char*>(word.c_str()));
     }

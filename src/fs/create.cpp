@@ -85,7 +85,13 @@ task<std::error_code> find_missing(path p, missing_part& missing) {
             missing.dirfd = missing.above.get();
             co_return std::error_code();
         }
-        if (result != -ENOENT) {
+        if (result == -ENOTDIR) { // of itself, or of what is above it or behind a link
+            struct ::statx st{};
+            const int found = co_await detail::stat(AT_FDCWD, p, 0, STATX_TYPE, st);
+            if (!detail::is_not_found(found)) {
+                co_return detail::error_of(found < 0 ? found : result);
+            }
+        } else if (result != -ENOENT) {
             co_return detail::error_of(result);
         }
     }
@@ -125,7 +131,7 @@ task<std::error_code> make_all(path p, bool& made) {
         p = p.parent_path();
     }
     std::error_code error = co_await make_or_find(AT_FDCWD, p, every_permission, made);
-    if (error.value() == ENOENT) {
+    if (error.value() == ENOENT || error.value() == ENOTDIR) {
         missing_part missing;
         error = co_await find_missing(std::move(p), missing);
         if (!error) {

@@ -1,4 +1,5 @@
 #include "files.hpp"
+#include "needs_fork.hpp"
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
 
@@ -131,6 +132,7 @@ TEST(FsCopyFile, DoesWhatTheStandardLibraryDoes) {
 }
 
 TEST(FsCopyFile, SourcesAndTargetsThatMayNotBeOpened) {
+    FS_TEST_NEEDS_FORK();
     EXPECT_EQ(coil_test::in_child([]() -> std::string {
                   const scratch dir;
                   coil_test::put(dir / "secret", "s");

@@ -3,7 +3,10 @@
 #include "fs/names_support.hpp"
 
 #include <chrono>
+#include <climits>
 #include <cstdint>
+
+#include <unistd.h>
 
 // The functions of coil::fs beside those of <filesystem>, on the same trees: the same values, the
 // same errors, and of changes the same tree.
@@ -110,6 +113,10 @@ public:
     template <class S, class Sc, class C, class Cc>
     void change(bool throwing, S standard, Sc standard_code, C of_coil, Cc of_coil_code) {
         said expected;
+        if (::access(theirs_.c_str(), X_OK) != 0) { // the last change took the way to it
+            make_reachable(theirs_);
+            make_reachable(ours_);
+        }
         {
             const inside here(theirs_);
             expected = throwing ? say(standard) : say_code(standard_code);
@@ -127,6 +134,18 @@ public:
     int successes = 0;
 
 private:
+    /// Its owner may enter it again, and what is above it in the temporary tree.
+    static void make_reachable(const path& root) {
+        std::vector<path> below_top;
+        for (path p = root; p.filename() == "n"; p = p.parent_path()) {
+            below_top.push_back(p);
+        }
+        for (auto p = below_top.rbegin(); p != below_top.rend(); ++p) {
+            std::error_code ignored;
+            stdfs::permissions(*p, stdfs::perms::owner_all, stdfs::perm_options::add, ignored);
+        }
+    }
+
     coil::io_context& context_;
     path theirs_;
     path ours_;
@@ -142,8 +161,12 @@ private:
     break
 
 inline void change_something(two_trees& trees, random_source& r) {
-    const path p = random_path(r);
-    const path q = random_path(r);
+    const path p = random_path_inside(r);
+    // Where both paths are wrong, the ring says first what is wrong with the text of the second.
+    path q = random_path_inside(r);
+    if (q.empty() || q.native().size() >= PATH_MAX) {
+        q = "a";
+    }
     const path target = random_target(r);
     SCOPED_TRACE(testing::Message() << "p = " << p << ", q = " << q << ", target = " << target);
     switch (r.below(14)) {

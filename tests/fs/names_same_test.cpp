@@ -11,29 +11,29 @@ namespace {
 
 TEST(Names, QuestionsAreAnsweredAsTheStandardLibraryDoes) {
     io_context context;
-    ask_of_random_trees(context, coil_test::rounds(2, 100), 1);
+    ask_of_random_trees(context, coil_test::rounds(2, 30), 1);
 }
 
 TEST(Names, QuestionsAreAnsweredTheSameWithoutTheCallsOfTheRing) {
     const auto context = context_of_an_old_kernel();
     ASSERT_FALSE(context->loop().ring().supports(uring::opcode::statx));
-    ask_of_random_trees(*context, coil_test::rounds(2, 100), 2);
+    ask_of_random_trees(*context, coil_test::rounds(2, 30), 2);
 }
 
 TEST(Names, ChangesAreThoseOfTheStandardLibrary) {
     io_context context;
-    change_random_trees(context, coil_test::rounds(4, 200), 3);
+    change_random_trees(context, coil_test::rounds(4, 40), 3);
 }
 
 TEST(Names, ChangesAreTheSameWithoutTheCallsOfTheRing) {
     const auto context = context_of_an_old_kernel();
-    change_random_trees(*context, coil_test::rounds(4, 200), 4);
+    change_random_trees(*context, coil_test::rounds(4, 40), 4);
 }
 
 /// Of trees where much is forbidden, which nothing is for root.
 void as_somebody_else(io_context& context, std::uint64_t seed) {
-    ask_of_random_trees(context, coil_test::rounds(1, 50), seed);
-    change_random_trees(context, coil_test::rounds(2, 100), seed);
+    ask_of_random_trees(context, coil_test::rounds(1, 20), seed);
+    change_random_trees(context, coil_test::rounds(2, 20), seed);
     both b(context);
     const temporary_tree tree;
     const inside here(tree.root());

@@ -129,6 +129,16 @@ inline std::string random_path(random_source& r) {
     return r.one_in(6) ? text + "/" : text;
 }
 
+/// None that leads out of the tree: for what changes something.
+inline std::string random_path_inside(random_source& r) {
+    for (;;) {
+        std::string text = random_path(r);
+        if (!text.starts_with('/')) {
+            return text;
+        }
+    }
+}
+
 /// A symlink's text: see temporary_tree for why it goes up no more than twice.
 inline std::string random_target(random_source& r) {
     if (r.one_in(12)) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "needs_fork.hpp"
+
 #include <coil/coil.hpp>
 
 #include <gtest/gtest.h>
@@ -14,21 +16,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-// Limits, users and mounts are changed in a child, whose blocking pool begins anew there.
-#if defined(__SANITIZE_THREAD__)
-#define FS_TEST_FORKS 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FS_TEST_FORKS 0
-#endif
-#endif
-#if !defined(FS_TEST_FORKS)
-#define FS_TEST_FORKS 1
-#endif
-#define FS_TEST_NEEDS_FORK()                                                                       \
-    if (FS_TEST_FORKS == 0)                                                                        \
-    GTEST_SKIP() << "ThreadSanitizer allows no threads in a child of a process that has some"
 
 namespace fs_test {
 

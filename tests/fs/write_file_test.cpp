@@ -1,4 +1,5 @@
 #include "files.hpp"
+#include "needs_fork.hpp"
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
 
@@ -123,6 +124,7 @@ TEST(FsWriteFile, ReplacesInOneStep) {
 }
 
 TEST(FsWriteFile, ReplacesWhatIsNamedRelativeToTheCurrentDirectory) {
+    FS_TEST_NEEDS_FORK();
     const scratch dir;
     EXPECT_EQ(coil_test::in_child([&]() -> std::string {
                   std::filesystem::current_path(dir.path());
@@ -179,6 +181,7 @@ TEST(FsWriteFile, WhatCannotBeReplacedStays) {
 }
 
 TEST(FsWriteFile, WhatMayNotBeWrittenIsNotReplaced) {
+    FS_TEST_NEEDS_FORK();
     const scratch dir;
     coil_test::put(dir / "f", "f");
     ::chmod((dir / "f").c_str(), 0444);

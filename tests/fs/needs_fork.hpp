@@ -1,0 +1,18 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+// Limits, users and mounts are changed in a child, whose blocking pool begins anew there.
+#if defined(__SANITIZE_THREAD__)
+#define FS_TEST_FORKS 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FS_TEST_FORKS 0
+#endif
+#endif
+#if !defined(FS_TEST_FORKS)
+#define FS_TEST_FORKS 1
+#endif
+#define FS_TEST_NEEDS_FORK()                                                                       \
+    if (FS_TEST_FORKS == 0)                                                                        \
+    GTEST_SKIP() << "ThreadSanitizer allows no threads in a child of a process that has some"
