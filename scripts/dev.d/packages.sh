@@ -234,7 +234,7 @@ want_new_cmake() {
         return
     fi
     if [[ ! -x $home/usr/bin/cmake ]]; then
-        have apt-get || return
+        have apt-get || return 0
         codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
         mirror=$(apt-get indextargets --format "\$(REPO_URI)" 'Created-By: Packages' 2>/dev/null | grep -m1 '/debian/\?$') || return 0
         mkdir -p "$home.part/lists/partial" build/log
