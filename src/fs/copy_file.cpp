@@ -1,5 +1,6 @@
 #include "call.hpp"
 #include "copy_data.hpp"
+#include "stat.hpp"
 
 #include <coil/fs/copy_file.hpp>
 #include <coil/fs/file.hpp>
@@ -19,10 +20,6 @@ constexpr std::uint64_t slice = 16U << 20;
 
 constexpr bool has(copy_options options, copy_options one) noexcept {
     return (options & one) != copy_options::none;
-}
-
-bool is_newer(const ::timespec& a, const ::timespec& b) noexcept {
-    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
 /// The two files and how far the copy is. Plain blocking calls, for jobs.
@@ -56,7 +53,7 @@ int meet_target(const struct ::stat& from, const struct ::stat& to, copy_options
         return file_copy::not_wanted;
     }
     if (has(options, copy_options::update_existing)) {
-        return is_newer(from.st_mtim, to.st_mtim) ? 0 : file_copy::not_wanted;
+        return detail::is_newer(from.st_mtim, to.st_mtim) ? 0 : file_copy::not_wanted;
     }
     return has(options, copy_options::overwrite_existing) ? 0 : -EEXIST;
 }

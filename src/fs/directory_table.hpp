@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -115,6 +116,14 @@ private:
     directory_node* oldest_ = nullptr;
     directory_node* newest_ = nullptr;
 };
+
+/// A reference to a directory.
+struct node_releaser {
+    directory_table* table;
+    void operator()(directory_node* node) const noexcept { table->release(node); }
+};
+template <class Node>
+using owned_node = std::unique_ptr<Node, node_releaser>;
 
 /// A directory's descriptor for the time of a block.
 class pinned_directory {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <utility>
 
 #include <unistd.h>
@@ -23,7 +24,11 @@ public:
         }
     }
 
+    /// What close(2) says, which may be that writing has failed: 0 or −errno.
+    int close() noexcept { return ::close(std::exchange(fd_, -1)) == 0 ? 0 : -errno; }
+    /// The descriptor, or what it was made of.
     [[nodiscard]] int get() const noexcept { return fd_; }
+    operator int() const noexcept { return fd_; }
 
 private:
     int fd_ = -1;

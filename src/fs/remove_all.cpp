@@ -2,6 +2,7 @@
 #include "directory_stream.hpp"
 #include "directory_table.hpp"
 #include "tree_work.hpp"
+#include "work_list.hpp"
 
 #include <coil/fs/remove_all.hpp>
 
@@ -10,8 +11,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,7 +47,7 @@ public:
 
 class removal final : public detail::tree_work {
 public:
-    explicit removal(const path& p) { waiting_.push_back(own(new condemned(nullptr, p.native()))); }
+    explicit removal(const path& p) { waiting_.put(own(new condemned(nullptr, p.native()))); }
 
     // When no worker is left.
     [[nodiscard]] std::uintmax_t count() const noexcept { return count_; }
@@ -56,27 +55,20 @@ public:
     [[nodiscard]] bool is_done() const noexcept override { return done_; }
 
 private:
-    struct releaser {
-        directory_table* table;
-        void operator()(condemned* node) const noexcept { table->release(node); }
-    };
     /// A reference: of whoever reads it, or waits for its turn to, and of each directory in it that
     /// is still there.
-    using owned = std::unique_ptr<condemned, releaser>;
+    using owned = detail::owned_node<condemned>;
 
     static constexpr std::size_t buffer_size = 16384; // some hundred entries
     /// A directory that is still not empty is read again: some file systems skip entries when
     /// others are deleted, and others may add some. Not for ever.
     static constexpr unsigned most_passes = 32;
 
-    owned own(condemned* node) noexcept { return owned(node, releaser{&table_}); }
+    owned own(condemned* node) noexcept { return owned(node, {&table_}); }
 
     bool work(const detail::slice& time) override {
-        while (error() == 0) {
-            owned next = take();
-            if (!next) {
-                return false;
-            }
+        owned next = own(nullptr);
+        while (error() == 0 && waiting_.take(next)) {
             clear(std::move(next), time);
             if (time.is_over() || wants_help()) {
                 return true;
@@ -85,37 +77,11 @@ private:
         return false;
     }
 
-    [[nodiscard]] bool has_much() const noexcept override {
-        return waiting_count_.load(std::memory_order_relaxed) > 1;
-    }
+    [[nodiscard]] bool has_much() const noexcept override { return waiting_.size() > 1; }
 
-    owned take() {
-        const std::scoped_lock lock(mutex_);
-        if (waiting_.empty()) {
-            return own(nullptr);
-        }
-        owned last = std::move(waiting_.back());
-        waiting_.pop_back();
-        waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
-        return last;
-    }
-
-    /// What was found last comes first: the list stays as short as the tree is deep, and what is
-    /// worked on is still open.
-    void put(owned first, std::vector<owned> more = {}) {
-        const std::scoped_lock lock(mutex_);
-        waiting_.push_back(std::move(first));
-        for (owned& node : more) {
-            waiting_.push_back(std::move(node));
-        }
-        waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
-    }
-
-    void fail_at(int error, std::string where) {
-        const std::scoped_lock lock(mutex_);
-        if (this->error() == 0) {
-            failed_at_ = std::move(where);
-            fail(error);
+    void fail_at(int error, const condemned& node, const char* entry = nullptr) {
+        if (fail(error)) {
+            failed_at_ = node.path_of(entry);
         }
     }
 
@@ -124,13 +90,13 @@ private:
         std::vector<owned> inside;
         const int result = clear_open(*node, time, inside);
         if (result == go_on) {
-            put(std::move(node), std::move(inside));
+            waiting_.put(std::move(node), std::move(inside));
         } else if (result == 0 || result == -ENOENT) { // -ENOENT: somebody else has removed it
             let_go(std::move(node), result == 0);
         } else if (result == -ENOTDIR || result == -ELOOP) { // something else is in its place
             replaced(std::move(node));
         } else {
-            fail_at(result, node->path());
+            fail_at(result, *node);
         }
     }
 
@@ -172,7 +138,7 @@ private:
                 inside.push_back(own(new condemned(&node, entry.name())));
                 node.left.fetch_add(1, std::memory_order_relaxed);
             } else if (result != -ENOENT) {
-                fail_at(result, node.path_of(entry.name()));
+                fail_at(result, node, entry.name());
                 all = false;
             }
             node.position = entry.position_behind();
@@ -196,10 +162,10 @@ private:
         if (result == 0) {
             count_.fetch_add(1, std::memory_order_relaxed);
         } else if (result == -EISDIR) { // and now it is again
-            put(std::move(node));
+            waiting_.put(std::move(node));
             return;
         } else if (result != -ENOENT) {
-            fail_at(result, node->path());
+            fail_at(result, *node);
             return;
         }
         let_go(std::move(node), false);
@@ -214,22 +180,21 @@ private:
                     return;
                 }
                 const int result = remove_empty(*node);
-                if ((result == -ENOTEMPTY || result == -EEXIST) && ++node->passes < most_passes) {
+                const bool is_full = result == -ENOTEMPTY || result == -EEXIST;
+                if ((is_full || result == -ENOTDIR) && ++node->passes < most_passes) {
                     node->left = 1;
                     node->position = 0;
-                    put(std::move(node));
-                    return;
-                }
-                if (result == -ENOTDIR && ++node->passes < most_passes) {
-                    node->left = 1; // something else has come in its place
-                    node->position = 0;
-                    replaced(std::move(node));
+                    if (is_full) {
+                        waiting_.put(std::move(node));
+                    } else { // something else has come in its place
+                        replaced(std::move(node));
+                    }
                     return;
                 }
                 if (result == 0) {
                     count_.fetch_add(1, std::memory_order_relaxed);
                 } else if (result != -ENOENT) {
-                    fail_at(result, node->path());
+                    fail_at(result, *node);
                     return;
                 }
             }
@@ -266,9 +231,7 @@ private:
     static constexpr int go_on = 1;
 
     directory_table table_;
-    std::mutex mutex_;
-    std::vector<owned> waiting_; // after the table
-    std::atomic<std::size_t> waiting_count_{1};
+    detail::work_list<owned> waiting_; // after the table
     std::atomic<std::uintmax_t> count_{0};
     std::atomic<bool> done_{false};
     std::string failed_at_;

@@ -23,6 +23,10 @@ inline task<io_result> stat(int dirfd, const path& p, int flags, unsigned mask,
 /// Whether that error of stat(2) says that nothing is there.
 inline bool is_not_found(int result) noexcept { return result == -ENOENT || result == -ENOTDIR; }
 
+inline bool is_newer(const ::timespec& a, const ::timespec& b) noexcept {
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
 /// What the type bits of st_mode say.
 inline file_type type_of_mode(unsigned mode) noexcept {
     switch (mode & S_IFMT) {

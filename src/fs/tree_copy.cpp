@@ -1,6 +1,7 @@
 #include "tree_copy.hpp"
 
 #include "call.hpp"
+#include "stat.hpp"
 
 #include <algorithm>
 #include <array>
@@ -27,10 +28,6 @@ bool is_other(const struct ::stat& s) noexcept {
     return !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode) && !S_ISLNK(s.st_mode);
 }
 
-bool is_newer(const ::timespec& a, const ::timespec& b) noexcept {
-    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
-}
-
 } // namespace
 
 tree_copy::tree_copy(const path& from, const path& to, copy_tree_options options,
@@ -49,22 +46,16 @@ bool tree_copy::work(const slice& time) {
     if (!has_begun_.exchange(true, std::memory_order_relaxed)) {
         std::vector<item> more;
         begin(more);
-        waiting_count_.store(0, std::memory_order_relaxed);
-        if (!more.empty()) {
-            put(std::move(more.back()));
-        }
+        waiting_.put(std::move(more));
     }
     item next{own<copied>(nullptr), nullptr};
-    while (error() == 0 && take(next)) {
+    while (error() == 0 && waiting_.take(next)) {
         if (next.file != nullptr) {
             const int result = go_on(*next.file, &time);
             if (result == more_to_come) {
-                put(std::move(next));
+                waiting_.put(std::move(next));
             } else if (result < 0) {
-                const copied* const in = next.file->directory.get();
-                fail_at(
-                    result, in != nullptr ? in->path_of(next.file->name.c_str()) : from_.native(),
-                    in != nullptr ? in->target->path_of(next.file->name.c_str()) : to_.native());
+                fail_at(result, next.file->directory.get(), next.file->name.c_str());
             } else if (owned<copied> in = std::move(next.file->directory)) {
                 let_go(std::move(in));
             }
@@ -79,31 +70,11 @@ bool tree_copy::work(const slice& time) {
     return false;
 }
 
-bool tree_copy::take(item& next) {
-    const std::scoped_lock lock(mutex_);
-    if (waiting_.empty()) {
-        return false;
-    }
-    next = std::move(waiting_.back());
-    waiting_.pop_back();
-    waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
-    return true;
-}
-
-void tree_copy::put(item first, std::vector<item> more) {
-    const std::scoped_lock lock(mutex_);
-    waiting_.push_back(std::move(first));
-    for (item& i : more) {
-        waiting_.push_back(std::move(i));
-    }
-    waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
-}
-
-void tree_copy::fail_at(int error, std::string from, std::string to) {
-    const std::scoped_lock lock(mutex_);
-    if (this->error() == 0) {
-        failed_at_ = {std::move(from), std::move(to)};
-        fail(error);
+/// In a directory, of one of its entries, or at the top.
+void tree_copy::fail_at(int error, const copied* in, const char* entry) {
+    if (fail(error)) {
+        failed_at_ = in == nullptr ? std::pair(from_.native(), to_.native())
+                                   : std::pair(in->path_of(entry), in->target->path_of(entry));
     }
 }
 
@@ -111,7 +82,7 @@ void tree_copy::begin(std::vector<item>& more) {
     const place top{AT_FDCWD, from_.c_str(), DT_UNKNOWN, AT_FDCWD, to_.c_str(), nullptr};
     const int result = copy_one(top, nullptr, more);
     if (result < 0) {
-        fail_at(result, from_.native(), to_.native());
+        fail_at(result, nullptr);
     }
 }
 
@@ -119,11 +90,11 @@ void tree_copy::copy_some(owned<copied> directory, const slice& time) {
     std::vector<item> more;
     const int result = copy_entries(*directory, time, more);
     if (result == more_to_come) {
-        put({std::move(directory), nullptr}, std::move(more));
+        waiting_.put({std::move(directory), nullptr}, std::move(more));
     } else if (result == 0) {
         let_go(std::move(directory));
-    } else if (error() == 0) {
-        fail_at(result, directory->path(), directory->target->path());
+    } else {
+        fail_at(result, directory.get());
     }
 }
 
@@ -152,8 +123,7 @@ int tree_copy::copy_entries(copied& directory, const slice& time, std::vector<it
             const place p{from.fd(), entry.name(), entry.type(), to.fd(), entry.name(), &directory};
             const int result = copy_one(p, &time, more);
             if (result < 0) {
-                fail_at(result, directory.path_of(entry.name()),
-                        directory.target->path_of(entry.name()));
+                fail_at(result, &directory, entry.name());
                 return result;
             }
             directory.position = entry.position_behind();
@@ -336,12 +306,12 @@ int tree_copy::copy_regular(const place& p, const char* to_name, const struct ::
             return -EEXIST;
         }
     }
-    owned_fd in(table_.open_file(p.from_at, p.from, O_RDONLY | O_NONBLOCK, 0));
+    owned_descriptor in(table_.open_file(p.from_at, p.from, O_RDONLY | O_NONBLOCK, 0));
     if (in < 0) {
         return in;
     }
     const int flags = O_WRONLY | O_CREAT | (replaces ? O_TRUNC : O_EXCL);
-    owned_fd out(table_.open_file(p.to_at, to_name, flags, S_IWUSR));
+    owned_descriptor out(table_.open_file(p.to_at, to_name, flags, S_IWUSR));
     if (out == -EEXIST && has(copy_options::skip_existing)) {
         return 0;
     }
@@ -354,7 +324,7 @@ int tree_copy::copy_regular(const place& p, const char* to_name, const struct ::
 /// A regular file into a directory in which there is nothing but what was copied: without asking
 /// before. EEXIST, ELOOP: it is not like that.
 int tree_copy::copy_new(const place& p, const slice* time, std::vector<item>& more) {
-    owned_fd in(table_.open_file(p.from_at, p.from, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0));
+    owned_descriptor in(table_.open_file(p.from_at, p.from, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0));
     if (in < 0) {
         return in;
     }
@@ -365,15 +335,15 @@ int tree_copy::copy_new(const place& p, const slice* time, std::vector<item>& mo
     if (!S_ISREG(from.st_mode)) {
         return -ELOOP;
     }
-    owned_fd out(table_.open_file(p.to_at, p.to, O_WRONLY | O_CREAT | O_EXCL, S_IWUSR));
+    owned_descriptor out(table_.open_file(p.to_at, p.to, O_WRONLY | O_CREAT | O_EXCL, S_IWUSR));
     if (out < 0) {
         return out;
     }
     return begin_file(p, std::move(in), std::move(out), from, time, more);
 }
 
-int tree_copy::begin_file(const place& p, owned_fd in, owned_fd out, const struct ::stat& from,
-                          const slice* time, std::vector<item>& more) {
+int tree_copy::begin_file(const place& p, owned_descriptor in, owned_descriptor out,
+                          const struct ::stat& from, const slice* time, std::vector<item>& more) {
     entries_.fetch_add(1, std::memory_order_relaxed);
     const int result = set_owner_and_mode(out, from);
     if (result < 0) {
@@ -431,7 +401,7 @@ void tree_copy::let_go(owned<copied> directory) {
     while (directory && directory->left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
         const int result = finish_directory(*directory);
         if (result < 0) {
-            fail_at(result, directory->path(), directory->target->path());
+            fail_at(result, directory.get());
             return;
         }
         copied* const above = directory->above();

@@ -3,7 +3,9 @@
 #include "copy_data.hpp"
 #include "directory_stream.hpp"
 #include "directory_table.hpp"
+#include "owned_descriptor.hpp"
 #include "tree_work.hpp"
+#include "work_list.hpp"
 
 #include <coil/fs/copy.hpp>
 
@@ -12,33 +14,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace coil::fs::detail {
-
-class owned_fd {
-public:
-    explicit owned_fd(int fd) noexcept : fd_(fd) {}
-    owned_fd(owned_fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    owned_fd& operator=(owned_fd&&) = delete;
-    ~owned_fd() {
-        if (fd_ >= 0) {
-            ::close(fd_);
-        }
-    }
-    /// What close(2) says, which may be that writing has failed.
-    int close() noexcept { return ::close(std::exchange(fd_, -1)) == 0 ? 0 : -errno; }
-    operator int() const noexcept { return fd_; }
-
-private:
-    int fd_;
-};
 
 /// What copy() does, from beginning to end.
 class tree_copy final : public tree_work {
@@ -49,7 +31,7 @@ public:
     ~tree_copy();
 
     [[nodiscard]] bool is_done() const noexcept override {
-        return waiting_count_.load(std::memory_order_relaxed) == 0;
+        return has_begun_.load(std::memory_order_relaxed) && waiting_.size() == 0;
     }
     [[nodiscard]] copy_progress progress() const noexcept {
         return {entries_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
@@ -60,12 +42,8 @@ public:
     }
 
 private:
-    struct releaser {
-        directory_table* table;
-        void operator()(directory_node* node) const noexcept { table->release(node); }
-    };
     template <class Node>
-    using owned = std::unique_ptr<Node, releaser>;
+    using owned = owned_node<Node>;
 
     /// A directory that is being copied; it is where it comes from.
     class copied final : public directory_node {
@@ -76,7 +54,7 @@ private:
         [[nodiscard]] copied* above() const noexcept { return static_cast<copied*>(parent()); }
 
         const struct ::stat status;
-        owned<directory_node> target{nullptr, releaser{nullptr}};
+        owned<directory_node> target{nullptr, {nullptr}};
         bool is_new = false;           // what it is copied to; nothing is in there
         std::int64_t position = 0;     // where reading goes on
         std::atomic<unsigned> left{1}; // what of it is under way, and 1 while it is read
@@ -84,8 +62,8 @@ private:
 
     /// A file of which a part has been copied.
     struct open_file {
-        owned_fd in;
-        owned_fd out;
+        owned_descriptor in;
+        owned_descriptor out;
         struct ::stat status;
         data_copy data;
         owned<copied> directory; // that it is in, if any
@@ -113,18 +91,14 @@ private:
     };
 
     bool work(const slice& time) override;
-    [[nodiscard]] bool has_much() const noexcept override {
-        return waiting_count_.load(std::memory_order_relaxed) > 1;
-    }
+    [[nodiscard]] bool has_much() const noexcept override { return waiting_.size() > 1; }
     void after_slice() override;
 
     template <class Node>
     owned<Node> own(Node* node) noexcept {
-        return owned<Node>(node, releaser{&table_});
+        return owned<Node>(node, {&table_});
     }
-    bool take(item& next);
-    void put(item first, std::vector<item> more = {});
-    void fail_at(int error, std::string from, std::string to);
+    void fail_at(int error, const copied* in, const char* entry = nullptr);
 
     void begin(std::vector<item>& more);
     void copy_some(owned<copied> directory, const slice& time);
@@ -137,8 +111,8 @@ private:
     int copy_regular(const place& p, const char* to_name, const struct ::stat& from,
                      const struct ::stat* to, const slice* time, std::vector<item>& more);
     int copy_new(const place& p, const slice* time, std::vector<item>& more);
-    int begin_file(const place& p, owned_fd in, owned_fd out, const struct ::stat& from,
-                   const slice* time, std::vector<item>& more);
+    int begin_file(const place& p, owned_descriptor in, owned_descriptor out,
+                   const struct ::stat& from, const slice* time, std::vector<item>& more);
     int go_on(open_file& file, const slice* time);
     void let_go(owned<copied> directory);
     int finish_directory(copied& directory);
@@ -157,12 +131,10 @@ private:
     directory_table table_;
     std::atomic<std::uintmax_t> entries_{0};
     std::atomic<std::uintmax_t> bytes_{0};
-    std::mutex mutex_;
     std::atomic<bool> has_begun_{false};
-    identity target_{};         // the directory into which all goes, when there is one
-    bool has_target_ = false;   // before the jobs become several
-    std::vector<item> waiting_; // after the table
-    std::atomic<std::size_t> waiting_count_{1};
+    identity target_{};       // the directory into which all goes, when there is one
+    bool has_target_ = false; // before the jobs become several
+    work_list<item> waiting_; // after the table
     std::pair<std::string, std::string> failed_at_;
 };
 

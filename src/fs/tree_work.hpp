@@ -50,10 +50,11 @@ public:
         return workers() < most_workers_ && has_much();
     }
 
-    /// Any thread: −errno, of which the first counts; it ends the work.
-    void fail(int error) noexcept {
+    /// Any thread: −errno, of which the first counts; it ends the work. True: this was the first,
+    /// and its caller may say where it was, for those who look when no worker is left.
+    bool fail(int error) noexcept {
         int none = 0;
-        error_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
+        return error_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
     }
     [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_acquire); }
 

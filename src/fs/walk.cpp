@@ -2,6 +2,7 @@
 #include "directory_stream.hpp"
 #include "entry_batch.hpp"
 #include "tree_work.hpp"
+#include "work_list.hpp"
 
 #include <coil/core/this_task.hpp>
 #include <coil/fs/walk.hpp>
@@ -55,7 +56,7 @@ public:
           recursive_(recursive), top_(own(new walked_directory(nullptr, p.native(), true))) {
         base_->wants_metadata = options_.with_metadata;
         detail::directory_table::share(*top_);
-        waiting_.push_back(own(top_.get()));
+        waiting_.put(own(top_.get()));
     }
     walking(const walking&) = delete;
     walking& operator=(const walking&) = delete;
@@ -74,42 +75,39 @@ public:
     }
     /// Something is to be read, and nobody does.
     [[nodiscard]] bool stands_still() const noexcept {
-        return workers() == 0 && error() == 0 &&
-               waiting_count_.load(std::memory_order_relaxed) > 0 &&
+        return workers() == 0 && error() == 0 && waiting_.size() > 0 &&
                ready_entries_.load(std::memory_order_relaxed) < enough_entries / 2;
     }
-    [[nodiscard]] bool is_done() const noexcept override {
-        return waiting_count_.load(std::memory_order_relaxed) == 0;
-    }
+    [[nodiscard]] bool is_done() const noexcept override { return waiting_.size() == 0; }
     [[nodiscard]] const std::string& failed_at() const noexcept { return failed_at_; }
 
     auto_reset_event arrived; // on the context: there may be batches, or no more
 
 private:
-    struct releaser {
-        detail::directory_table* table;
-        void operator()(walked_directory* node) const noexcept { table->release(node); }
-    };
-    using owned = std::unique_ptr<walked_directory, releaser>;
+    using owned = detail::owned_node<walked_directory>;
 
     static constexpr std::size_t buffer_size = 16384; // some hundred entries
     static constexpr std::size_t enough_entries = 8192;
 
-    owned own(walked_directory* node) noexcept { return owned(node, releaser{&base_->table}); }
+    owned own(walked_directory* node) noexcept { return owned(node, {&base_->table}); }
 
     bool work(const detail::slice& time) override {
-        while (error() == 0 && ready_entries_.load(std::memory_order_relaxed) < enough_entries) {
-            owned next = take();
-            if (!next) {
-                return false;
-            }
+        owned next = own(nullptr);
+        while (error() == 0 && ready_entries_.load(std::memory_order_relaxed) < enough_entries &&
+               waiting_.take(next)) {
             std::vector<owned> inside;
             const int result = read(*next, time, inside);
             if (result < 0 && !is_taken_for_empty(*next, result)) {
-                fail_at(result, next->path());
+                if (fail(result)) {
+                    failed_at_ = next->path();
+                }
                 return false;
             }
-            put(result == go_on ? std::move(next) : own(nullptr), std::move(inside));
+            if (result == go_on) {
+                waiting_.put(std::move(next), std::move(inside));
+            } else {
+                waiting_.put(std::move(inside));
+            }
             if (time.is_over() || wants_help()) {
                 return true;
             }
@@ -118,42 +116,10 @@ private:
     }
 
     [[nodiscard]] bool has_much() const noexcept override {
-        return waiting_count_.load(std::memory_order_relaxed) > 1 &&
+        return waiting_.size() > 1 &&
                ready_entries_.load(std::memory_order_relaxed) < enough_entries / 2;
     }
     void after_slice() override { arrived.set(); }
-
-    owned take() {
-        const std::scoped_lock lock(mutex_);
-        if (waiting_.empty()) {
-            return own(nullptr);
-        }
-        owned last = std::move(waiting_.back());
-        waiting_.pop_back();
-        waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
-        return last;
-    }
-
-    /// The rest of a directory, and what was found in it so far, which comes first: so there are
-    /// not more of them than the depth and one batch allow.
-    void put(owned rest, std::vector<owned> inside) {
-        const std::scoped_lock lock(mutex_);
-        if (rest) {
-            waiting_.push_back(std::move(rest));
-        }
-        for (owned& node : inside) {
-            waiting_.push_back(std::move(node));
-        }
-        waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
-    }
-
-    void fail_at(int error, std::string where) {
-        const std::scoped_lock lock(mutex_);
-        if (this->error() == 0) {
-            failed_at_ = std::move(where);
-            fail(error);
-        }
-    }
 
     [[nodiscard]] bool is_taken_for_empty(const walked_directory& node, int error) const noexcept {
         if (error == -EACCES) {
@@ -246,9 +212,8 @@ private:
     const bool recursive_;
     const std::shared_ptr<detail::walk_base> base_ = std::make_shared<detail::walk_base>();
     const owned top_;
-    std::mutex mutex_;
-    std::vector<owned> waiting_; // directories
-    std::atomic<std::size_t> waiting_count_{1};
+    detail::work_list<owned> waiting_; // directories
+    std::mutex mutex_;                 // of what is ready
     std::deque<batch_ptr> ready_;
     std::atomic<std::size_t> ready_entries_{0};
     std::string failed_at_;

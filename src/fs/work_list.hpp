@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace coil::fs::detail {
+
+/// What the jobs of a tree_work still have to do. What was put last comes first: so the list stays
+/// as short as the tree is deep, and what is worked on is still open. Any thread.
+template <class Item>
+class work_list {
+public:
+    /// False: there is nothing.
+    [[nodiscard]] bool take(Item& next) {
+        const std::scoped_lock lock(mutex_);
+        if (items_.empty()) {
+            return false;
+        }
+        next = std::move(items_.back());
+        items_.pop_back();
+        count();
+        return true;
+    }
+
+    void put(Item item) {
+        const std::scoped_lock lock(mutex_);
+        items_.push_back(std::move(item));
+        count();
+    }
+    void put(std::vector<Item> items) {
+        const std::scoped_lock lock(mutex_);
+        append(items);
+    }
+    /// The rest of something below what was found in it so far.
+    void put(Item rest, std::vector<Item> found) {
+        const std::scoped_lock lock(mutex_);
+        items_.push_back(std::move(rest));
+        append(found);
+    }
+
+    /// A moment ago.
+    [[nodiscard]] std::size_t size() const noexcept {
+        return size_.load(std::memory_order_relaxed);
+    }
+
+private:
+    void append(std::vector<Item>& more) {
+        for (Item& item : more) {
+            items_.push_back(std::move(item));
+        }
+        count();
+    }
+    void count() noexcept { size_.store(items_.size(), std::memory_order_relaxed); }
+
+    std::mutex mutex_;
+    std::vector<Item> items_;
+    std::atomic<std::size_t> size_{0};
+};
+
+} // namespace coil::fs::detail
