@@ -82,7 +82,7 @@ task<std::error_code> find_missing(path p, missing_part& missing) {
         }
         const int result = co_await open_directory(AT_FDCWD, p, 0, missing.above);
         if (result >= 0) {
-            missing.dirfd = missing.above.get();
+            missing.dirfd = missing.above;
             co_return std::error_code();
         }
         if (result == -ENOTDIR) { // of itself, or of what is above it or behind a link
@@ -118,7 +118,7 @@ task<std::error_code> make_missing(missing_part& missing, bool& made) {
                 co_return detail::error_of(result);
             }
             missing.above = std::move(next);
-            missing.dirfd = missing.above.get();
+            missing.dirfd = missing.above;
         }
     }
     co_return std::error_code();

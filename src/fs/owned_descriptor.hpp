@@ -27,7 +27,6 @@ public:
     /// What close(2) says, which may be that writing has failed: 0 or −errno.
     int close() noexcept { return ::close(std::exchange(fd_, -1)) == 0 ? 0 : -errno; }
     /// The descriptor, or what it was made of.
-    [[nodiscard]] int get() const noexcept { return fd_; }
     operator int() const noexcept { return fd_; }
 
 private:
