@@ -102,7 +102,7 @@ check_tidy() {
             status=$?
             said=$(grep -vE "^[0-9]+ warnings? .*generated|^\[[0-9]+/[0-9]+\] " <<<"$said")
             if ((status == 0)) && [[ -z $said ]]; then
-                "$1" -std=c++20 -Iinclude -Itests -w -MM "$source" | sed "s/^[^:]*://; s/\\\\//g" >"$stamp"
+                "$1" -std=c++20 -Iinclude -Itests -Ibench/lib -w -MM "$source" | sed "s/^[^:]*://; s/\\\\//g" >"$stamp"
                 touch -r "$stamp.begun" "$stamp"
             else
                 printf "%s\n" "$said"
