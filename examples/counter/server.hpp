@@ -1,0 +1,52 @@
+#pragma once
+
+#include "ledger.hpp"
+#include "protocol.hpp"
+
+#include <coil/coil.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace counter {
+
+/// A ledger that many sessions use, one at a time.
+struct shared_ledger {
+    coil::mutex turn;
+    ledger book;
+};
+
+inline coil::task<> session(coil::net::socket peer, shared_ledger& shared) {
+    request asked{};
+    while (co_await peer.recv_all({reinterpret_cast<char*>(&asked), sizeof asked}) ==
+           static_cast<int>(sizeof asked)) {
+        reply answer{asked.number, 0};
+        {
+            const auto turn = co_await shared.turn.lock_guard();
+            answer.sum = co_await shared.book.add(asked);
+        }
+        if (co_await peer.send_all({reinterpret_cast<const char*>(&answer), sizeof answer}) < 0) {
+            break;
+        }
+    }
+}
+
+/// Serves until it is stopped or cannot: an error of the disk ends all sessions and comes out of
+/// here. To be called again then, since opening the file finds out what is on the disk.
+inline coil::task<> serve(coil::net::acceptor& acceptor, std::filesystem::path file,
+                          durability wanted = durability::full) {
+    shared_ledger shared{{}, co_await ledger::open(std::move(file), wanted)};
+    coil::scope sessions; // ends before what it uses
+    auto accepting = [](coil::net::acceptor& from, coil::scope& into,
+                        shared_ledger& book) -> coil::task<> {
+        while (coil::net::socket peer = co_await from.accept()) {
+            into.spawn(session(std::move(peer), book));
+        }
+    };
+    sessions.spawn(accepting(acceptor, sessions, shared));
+    co_await sessions.join();
+}
+
+} // namespace counter
