@@ -5,8 +5,22 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace coil::detail {
+
+namespace {
+
+/// Whether epoll_wait(2) would refuse the call: 0 or −errno. Without room for events, which the
+/// library's function declares away, none is taken.
+int refusal_of(int epfd, int most) noexcept {
+    return ::syscall(SYS_epoll_pwait, epfd, nullptr, most, 0, nullptr, 0) < 0 && errno != EFAULT
+               ? -errno
+               : 0;
+}
+
+} // namespace
 
 void epoll_wait_element::wait_for_readiness() noexcept {
     const uring::sqe call = entry_.request;
@@ -15,9 +29,8 @@ void epoll_wait_element::wait_for_readiness() noexcept {
     by_readiness_ = true;
     if ((call.flags & uring::sqe_flag::fixed_file) != 0) {
         refusal_ = -EOPNOTSUPP; // only the ring knows what set that is
-    } else if (::epoll_wait(call.fd, nullptr, most_, 0) < 0 && errno != EFAULT) {
-        // What the call refuses may never become readable. (No room for events: none was taken.)
-        refusal_ = -errno;
+    } else {
+        refusal_ = refusal_of(call.fd, most_); // what it refuses may never become readable
     }
     entry_.request = uring::prep::poll_add(refusal_ != 0 ? -1 : call.fd, POLLIN);
 }
