@@ -28,7 +28,9 @@ function(coil_own_target target)
         $<$<AND:$<CXX_COMPILER_ID:Clang>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>>:-Wshadow>
         # Google Benchmark's macros count with __COUNTER__.
         $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_GREATER_EQUAL:${CMAKE_CXX_COMPILER_VERSION},22>>:-Wno-c2y-extensions>
-        # GCC takes a protected destructor for accessible where the class has a friend; clang checks it.
-        $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local -Wduplicated-cond -Wlogical-op -Wno-maybe-uninitialized -Wno-non-virtual-dtor>
+        # GCC takes a protected destructor for accessible where the class has a friend; clang checks it. Files that are
+        # compiled together it takes for headers, and a replaced operator new for one that does not go with free().
+        $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local -Wduplicated-cond -Wlogical-op -Wno-maybe-uninitialized -Wno-non-virtual-dtor
+        -Wno-subobject-linkage -Wno-mismatched-new-delete>
         $<$<BOOL:${COIL_WERROR}>:-Werror>)
 endfunction()

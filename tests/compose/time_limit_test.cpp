@@ -30,7 +30,8 @@ TEST_F(TimeLimit, InTime) {
         EXPECT_EQ(co_await timeout(gives_later(3), 1h), 3);
         EXPECT_EQ(&(co_await timeout(r(n), 1h)), &n);
         co_await timeout(f(), 1h);
-        EXPECT_EQ(*(co_await timeout(o(), 1h)), 4);
+        std::unique_ptr<int> four = co_await timeout(o(), 1h);
+        EXPECT_EQ(*four, 4);
         EXPECT_EQ(co_await timeout(spawn(gives(5)), 1h), 5);
         EXPECT_EQ(co_await timeout(sleep_for(1us), 1h), 0);
         auto [a, b] = co_await timeout(when_all(gives(1), io::nop()), 1h);
