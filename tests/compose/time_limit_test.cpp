@@ -36,7 +36,8 @@ TEST_F(TimeLimit, InTime) {
         EXPECT_EQ(co_await timeout(sleep_for(1us), 1h), 0);
         auto [a, b] = co_await timeout(when_all(gives(1), io::nop()), 1h);
         EXPECT_EQ(a + b, 1);
-        EXPECT_EQ((co_await timeout(when_any(sleep_for(1h), gives(1)), 1h)).index, 1U);
+        const auto first = co_await timeout(when_any(sleep_for(1h), gives(1)), 1h);
+        EXPECT_EQ(first.index, 1U);
         EXPECT_EQ(co_await timeout(gives(3), std::chrono::nanoseconds::max()), 3);
     };
     ctx_.run(main(refers, nothing, owns, number));
