@@ -35,7 +35,9 @@ void furnish(const std::filesystem::path& dir) {
     coil_test::put(dir / "newest", "n");
     ::chmod((dir / "b").c_str(), 04750);
     const auto time = std::filesystem::last_write_time(dir / "a");
-    std::filesystem::last_write_time(dir / "b", time);
+    for (const char* const as_old : {"b", "empty"}) {
+        std::filesystem::last_write_time(dir / as_old, time);
+    }
     std::filesystem::last_write_time(dir / "newest", time + std::chrono::nanoseconds(1));
     ::mkfifo((dir / "fifo").c_str(), 0600);
     std::filesystem::create_symlink("a", dir / "link");

@@ -86,7 +86,8 @@ TYPED_TEST(Combined, G4_NothingIsLostWhereAnotherWinsBetweenTheInnerEndAndTheOut
     event other;
     coil::run([](TypeParam& it, event& e) -> task<> {
         auto racing = [](TypeParam& t, event& o) -> task<std::size_t> {
-            co_return (co_await when_any(timeout(t.wait(), 24h), o.wait())).index;
+            const auto first = co_await when_any(timeout(t.wait(), 24h), o.wait());
+            co_return first.index;
         };
         auto h = spawn(racing(it, e));
         co_await some_turns(2);
