@@ -64,7 +64,8 @@ TYPED_TEST(Combined, G4_NothingIsLostWhereAnotherWins) {
             std::size_t winner = 2;
             coil::run([](TypeParam& it, event& e, std::size_t& out, int n, auto m) -> task<> {
                 auto racing = [](TypeParam& t, event& o, std::size_t& w, auto made) -> task<> {
-                    w = (co_await when_any(made(t), o.wait())).index;
+                    const auto first = co_await when_any(made(t), o.wait());
+                    w = first.index;
                 };
                 auto h = spawn(racing(it, e, out, m));
                 co_await some_turns(2);
