@@ -57,6 +57,10 @@ public:
     /// The ring's descriptor, or -1 where there is none.
     virtual int native_handle() const noexcept = 0;
 
+    /// Whether completions may appear in the queue while nobody is inside enter(). Where they do
+    /// not it is of no use to look at memory until something comes.
+    virtual bool completes_by_itself() const noexcept { return true; }
+
     /// A short name for logs: "io_uring".
     virtual std::string_view name() const noexcept = 0;
 
