@@ -154,6 +154,9 @@ protected:
     int select(request& r, std::size_t most = 0) noexcept;
     /// Gives back what select() took, when nothing came of it.
     void unselect(request& r) noexcept;
+    /// The selected buffer is used in any case, for all of r.data(), and nobody else gets it: for
+    /// requests that another thread executes.
+    void hold_selected(request& r) noexcept;
 
     /// Copies what io_uring reads at submission (paths, addresses, vectors, headers, ...), so that
     /// `r.entry` and `r.data()` no longer refer to it. To be called before another thread gets the
@@ -163,6 +166,15 @@ protected:
     /// For recvmsg after it was done in r.header: gives name length, control length and flags to
     /// the caller's header. In a stream: fills the recvmsg_out in front.
     void finish_message(request& r, int payload) noexcept;
+
+    /// Puts a file of the world's into the ring's table, which owns it from now on, also when that
+    /// fails: for files that come from another ring. `file_index`: a slot counted from 1, or
+    /// file_index_alloc; the slot that this found or 0, or -errno.
+    int add_file(int file, std::uint32_t file_index) noexcept;
+
+    /// To be called by the destructor of the derived class, while the world is still there: gives
+    /// the table's files back. No request is begun, completed or released any more.
+    void close_world() noexcept;
 
     /// How many requests the world has pending.
     unsigned pending_count() const noexcept;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -15,7 +16,6 @@ namespace coil::uring {
 namespace detail {
 class emulation;
 struct emulated_file;
-struct emulated_group;
 } // namespace detail
 
 /// A submission in the hands of an emulated_kernel, from the moment in which it was consumed to its
@@ -53,6 +53,9 @@ public:
     /// them, data(). In a stream with select(): they lie in the buffer.
     ::msghdr header{};
 
+    /// Flags for the completion, for when begin() returns the result (cqe_flag::sock_nonempty).
+    std::uint32_t result_flags = 0;
+
     // ---- the world's
 
     /// Zero when the request is begun; for what the world likes.
@@ -77,45 +80,44 @@ private:
     friend class detail::emulation;
 
     enum class stage : std::uint8_t {
-        unused,
-        held,    // behind a link or a drain
-        due,     // its turn has come; begins as soon as the world has returned
-        begun,   // in the world
-        timed,   // a timeout, in the core
-        leaving, // its cancellation is under way
+        held,    // consumed; behind a link, a drain, or whoever runs now
+        begun,   // the world has it
+        timed,   // a timeout, which the core has
+        leaving, // cancel() said that it will end
     };
 
     ::iovec* parts_ = nullptr;
     unsigned part_count_ = 0;
-    stage stage_ = stage::unused;
+    stage stage_ = stage::held;
     bool multishot_ = false;
     bool kept_ = false;
-    bool cancelled_ = false; // before it could begin
-    bool sure_to_fail_ = false;
-    bool taken_ = false; // the selected buffers have left the group's ring
+    bool listed_ = false;   // among those that can be cancelled
+    bool limits_ = false;   // a link timeout whose time runs
+    bool taken_ = false;    // the selected buffer has left the group's queue: result_flags say it
+    unsigned selected_ = 0; // how many buffers select() took hold of
     std::uint16_t buffer_id_ = 0;
-    int early_result_ = 0; // wrong arguments of a chain's member
-    ::iovec one_{};
+    int early_result_ = 0; // why it cannot begin
+    ::iovec one_{};        // the buffer that the entry names
+    ::iovec chosen_{};     // and what select() took
 
-    emulated_request* next_ = nullptr; // of all, in submission order
+    emulated_request* next_ = nullptr; // of the listed ones, in order
     emulated_request* previous_ = nullptr;
     emulated_request* same_hash_ = nullptr;
-    emulated_request* link_ = nullptr;  // the next of its chain
-    emulated_request* head_ = nullptr;  // link timeout: whom it limits
-    emulated_request* limit_ = nullptr; // its link timeout
-    emulated_request* next_due_ = nullptr;
+    emulated_request* link_ = nullptr;    // the next of its chain
+    emulated_request* queued_ = nullptr;  // the next that is due, deferred or free
+    emulated_request* limit_ = nullptr;   // its link timeout
+    emulated_request* limited_ = nullptr; // of a link timeout: whom it limits
     detail::emulated_file* held_file_ = nullptr;
     detail::emulated_file* held_file_in_ = nullptr;
-    detail::emulated_group* group_ = nullptr;
-    std::uint64_t sequence_ = 0; // in submission order
-    std::int64_t deadline_ = 0;  // of a timeout
-    std::int64_t period_ = 0;
-    std::uint64_t target_ = 0; // a timeout with a count: at how many completions
-    std::size_t heap_index_ = 0;
+    std::int64_t deadline_ = 0;  // of a timeout, on now_ns()
+    std::int64_t period_ = 0;    // and of a stream of them: 0 for none
+    std::int64_t wall_ = 0;      // and of one on a clock that can be set: its time there
+    std::uint64_t target_ = 0;   // and of one with a count: the completion that ends it
+    std::uint64_t ticks_ = 0;    // and of a stream: how many are left, 0 for ever
+    std::size_t heap_index_ = 0; // counted from 1; 0: not in the heap
+    std::vector<::iovec> bundle_;
     std::unique_ptr<std::byte[]> copies_;
     std::size_t copies_size_ = 0;
-    std::unique_ptr<::iovec[]> vector_;
-    std::size_t vector_size_ = 0;
 };
 
 } // namespace coil::uring

@@ -1,0 +1,181 @@
+#include "emulation.hpp"
+
+#include <cerrno>
+#include <new>
+#include <utility>
+
+namespace coil::uring::detail {
+
+// ---- the requests that can be found
+
+std::size_t emulation::hash_of(std::uint64_t user_data) const noexcept {
+    return static_cast<std::size_t>(user_data * 0x9e3779b97f4a7c15U >> 20) & (hash_.size() - 1);
+}
+
+void emulation::list(request& r) noexcept {
+    if (r.listed_)
+        return;
+    r.listed_ = true;
+    r.next_ = nullptr;
+    r.previous_ = listed_last_;
+    (listed_last_ != nullptr ? listed_last_->next_ : listed_first_) = &r;
+    listed_last_ = &r;
+    if (++listed_ > 2 * hash_.size()) [[unlikely]]
+        grow_hash();
+    request*& bucket = hash_[hash_of(r.entry.user_data)];
+    r.same_hash_ = bucket;
+    bucket = &r;
+}
+
+void emulation::unlist(request& r) noexcept {
+    if (!r.listed_)
+        return;
+    r.listed_ = false;
+    --listed_;
+    (r.previous_ != nullptr ? r.previous_->next_ : listed_first_) = r.next_;
+    (r.next_ != nullptr ? r.next_->previous_ : listed_last_) = r.previous_;
+    request** at = &hash_[hash_of(r.entry.user_data)];
+    while (*at != &r)
+        at = &(*at)->same_hash_;
+    *at = r.same_hash_;
+}
+
+void emulation::grow_hash() noexcept try {
+    std::vector<request*> larger(hash_.size() * 4, nullptr);
+    hash_.swap(larger);
+    for (request* r = listed_first_; r != listed_last_; r = r->next_) { // the last is being added
+        request*& bucket = hash_[hash_of(r->entry.user_data)];
+        r->same_hash_ = bucket;
+        bucket = r;
+    }
+} catch (const std::bad_alloc&) { // slower, that is all
+}
+
+// ---- ending them
+
+/// 0: it is cancelled, or will be; -EALREADY: its own result comes.
+int emulation::end_one(request& victim) noexcept {
+    if (victim.stage_ == stage::timed) {
+        stop_timer(victim);
+        finish(victim, -ECANCELED, 0);
+        return 0;
+    }
+    if (victim.stage_ == stage::leaving)
+        return -EALREADY;
+    switch (world_.cancel(victim)) {
+    case emulated_kernel::outcome::ended:
+        --pending_;
+        unlist(victim);
+        finish(victim, -ECANCELED, victim.result_flags);
+        return 0;
+    case emulated_kernel::outcome::later:
+        victim.stage_ = stage::leaving;
+        return 0;
+    case emulated_kernel::outcome::busy:
+        break;
+    }
+    return -EALREADY;
+}
+
+int emulation::cancel(request& r) noexcept {
+    const sqe& s = r.entry;
+    const std::uint32_t flags = s.cancel_flags;
+    constexpr std::uint32_t known = cancel_flag::all | cancel_flag::fd | cancel_flag::any |
+                                    cancel_flag::fd_fixed | cancel_flag::userdata | cancel_flag::op;
+    if (s.off != 0 || s.splice_fd_in != 0 || (flags & ~known) != 0)
+        return -EINVAL;
+    if ((flags & cancel_flag::any) != 0 && (flags & (cancel_flag::fd | cancel_flag::op)) != 0)
+        return -EINVAL;
+    int fd = s.fd;
+    if ((flags & cancel_flag::fd) != 0 && (flags & cancel_flag::fd_fixed) != 0) {
+        emulated_file* const file = files_.use(static_cast<unsigned>(fd));
+        if (file == nullptr)
+            return -EBADF;
+        r.held_file_ = file;
+        fd = file->file;
+    }
+    const auto op = static_cast<unsigned>((flags & cancel_flag::op) != 0 ? s.len : 0);
+    return cancel_matching(s.addr, fd, flags, op);
+}
+
+int emulation::cancel_matching(std::uint64_t user_data, int fd, std::uint32_t flags,
+                               unsigned op) noexcept {
+    const bool any = (flags & cancel_flag::any) != 0;
+    const bool all = any || (flags & cancel_flag::all) != 0;
+    const bool by_file = (flags & cancel_flag::fd) != 0;
+    const bool by_op = (flags & cancel_flag::op) != 0;
+    const bool by_user_data = (flags & cancel_flag::userdata) != 0 || !(by_file || by_op);
+    const auto matches = [&](const request& r) {
+        if (r.op() == opcode::link_timeout || r.stage_ == stage::leaving)
+            return false;
+        if (any)
+            return true;
+        if (by_file && (r.stage_ == stage::timed || r.file != fd))
+            return false;
+        if (by_op && r.entry.opcode != op)
+            return false;
+        return !by_user_data || r.entry.user_data == user_data;
+    };
+    if (!all && by_user_data) [[likely]] {
+        for (request* r = hash_[hash_of(user_data)]; r != nullptr; r = r->same_hash_)
+            if (matches(*r))
+                return end_one(*r);
+        return -ENOENT;
+    }
+    // Ending one may free its link timeout as well, but begins nothing.
+    int count = 0;
+    for (request* r = listed_first_; r != nullptr;) {
+        request* next = r->next_;
+        if (next != nullptr && next == r->limit_)
+            next = next->next_;
+        if (matches(*r)) {
+            const int result = end_one(*r);
+            if (!all)
+                return result;
+            ++count;
+        }
+        r = next;
+    }
+    return all ? count : -ENOENT;
+}
+
+// ---- polls
+
+int emulation::remove_poll(request& r) noexcept {
+    const sqe s = r.entry;
+    constexpr std::uint32_t updates = poll_flag::update_events | poll_flag::update_user_data;
+    if (s.buf_index != 0 || s.splice_fd_in != 0 ||
+        (s.len & ~(updates | poll_flag::add_multi)) != 0 || s.len == poll_flag::add_multi)
+        return -EINVAL;
+    if ((s.len & poll_flag::update_user_data) == 0 && s.off != 0)
+        return -EINVAL;
+    if ((s.len & poll_flag::update_events) == 0 && s.poll32_events != 0)
+        return -EINVAL;
+    request* victim = hash_[hash_of(s.addr)];
+    while (victim != nullptr &&
+           !(victim->entry.user_data == s.addr && victim->op() == opcode::poll_add &&
+             victim->stage_ == stage::begun))
+        victim = victim->same_hash_;
+    if (victim == nullptr)
+        return -ENOENT;
+    if ((s.len & updates) == 0)
+        return end_one(*victim);
+    if (world_.cancel(*victim) != emulated_kernel::outcome::ended)
+        return -EALREADY;
+    --pending_;
+    unlist(*victim);
+    if ((s.len & poll_flag::update_events) != 0)
+        victim->entry.poll32_events = s.poll32_events;
+    if ((s.len & poll_flag::update_user_data) != 0)
+        victim->entry.user_data = s.off;
+    const int result = world_.begin(*victim);
+    if (result == emulated_kernel::pending) {
+        ++pending_;
+        list(*victim);
+    } else {
+        finish(*victim, result, victim->result_flags);
+    }
+    return 0;
+}
+
+} // namespace coil::uring::detail

@@ -1,0 +1,282 @@
+#include "emulation.hpp"
+
+#include <cerrno>
+#include <new>
+
+// From the world to the queue.
+
+namespace coil::uring::detail {
+namespace {
+
+std::size_t bytes_of(std::span<const ::iovec> parts) noexcept {
+    std::size_t n = 0;
+    for (const ::iovec& part : parts)
+        n += part.iov_len;
+    return n;
+}
+
+bool is_zero_copy(const emulated_request& r) noexcept {
+    return r.op() == opcode::send_zc || r.op() == opcode::sendmsg_zc;
+}
+
+bool is_timeout(const emulated_request& r) noexcept {
+    return r.op() == opcode::timeout || r.op() == opcode::link_timeout;
+}
+
+/// Whether a read, whose end of file uses up a buffer as well.
+bool is_read(const emulated_request& r) noexcept {
+    return r.op() == opcode::read || r.op() == opcode::readv || r.op() == opcode::read_multishot;
+}
+
+/// Whether the result breaks the chain: errors do, and transfers that were short.
+bool has_failed(const emulated_request& r, int result) noexcept {
+    if (result < 0)
+        return !(result == -ETIME && r.op() == opcode::timeout &&
+                 (r.entry.timeout_flags & timeout_flag::etime_success) != 0);
+    const auto moved = static_cast<std::size_t>(result);
+    switch (r.op()) {
+    case opcode::read:
+    case opcode::write:
+    case opcode::readv:
+    case opcode::writev:
+    case opcode::read_fixed:
+    case opcode::write_fixed:
+    case opcode::readv_fixed:
+    case opcode::writev_fixed:
+        return moved != bytes_of(r.data());
+    case opcode::send:
+    case opcode::sendmsg:
+    case opcode::send_zc:
+    case opcode::sendmsg_zc:
+    case opcode::recv:
+    case opcode::recvmsg:
+        return (r.entry.msg_flags & MSG_WAITALL) != 0 && moved < bytes_of(r.data());
+    case opcode::splice:
+    case opcode::tee:
+        return moved != r.entry.len;
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+void emulation::complete(request& r, int result, std::uint32_t flags) noexcept {
+    --pending_;
+    unlist(r);
+    finish(r, result, flags | r.result_flags);
+}
+
+bool emulation::part(request& r, int result, std::uint32_t flags) noexcept {
+    if (unread() >= cq_entries_)
+        return false;
+    const int settled = settle_file(r, result);
+    if (settled < 0 && result >= 0) {
+        r.early_result_ = settled;
+        return false;
+    }
+    post(r.entry.user_data, settled, flags | cqe_flag::more | settle_buffers(r, result));
+    ++completions_;
+    return true;
+}
+
+/// The end of a request that began, or of one that never could.
+void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
+    if (r.early_result_ != 0)
+        result = r.early_result_;
+    else if (result >= 0)
+        result = settle_file(r, result);
+    const bool silent = r.has(sqe_flag::cqe_skip_success);
+    const bool failed = (silent || r.link_ != nullptr) && has_failed(r, result);
+    if (r.selected_ != 0)
+        flags |= settle_buffers(r, result);
+    world_.released(r);
+    if (!silent || failed) {
+        const bool twice = is_zero_copy(r) && result >= 0;
+        post(r.entry.user_data, result, twice ? flags | cqe_flag::more : flags);
+        if (twice) {
+            const bool tells = (r.entry.ioprio & recvsend_flag::zc_report_usage) != 0;
+            post(r.entry.user_data, tells ? static_cast<int>(notif_usage_zc_copied) : 0,
+                 cqe_flag::notif);
+        }
+    }
+    if (request* const limit = r.limit_; limit != nullptr) {
+        if (limit->limits_)
+            stop_timer(*limit);
+        fail_one(*limit, false);
+    }
+    request* const next = r.link_;
+    const bool breaks = failed && !r.has(sqe_flag::io_hardlink);
+    if (!is_timeout(r))
+        ++completions_;
+    free_request(r);
+    if (next != nullptr) {
+        if (breaks)
+            fail_chain(next, silent);
+        else
+            push_due(*next);
+    }
+    if (deferred_ != nullptr) [[unlikely]]
+        release_deferred();
+}
+
+void emulation::free_request(request& r) noexcept {
+    if (r.held_file_ != nullptr) {
+        files_.let_go(r.held_file_);
+        r.held_file_ = nullptr;
+    }
+    if (r.held_file_in_ != nullptr) {
+        files_.let_go(r.held_file_in_);
+        r.held_file_in_ = nullptr;
+    }
+    r.queued_ = free_;
+    free_ = &r;
+    --active_;
+}
+
+/// One that did not begin.
+void emulation::fail_one(request& r, bool silent) noexcept {
+    world_.released(r);
+    if (!silent)
+        post(r.entry.user_data, r.early_result_ != 0 ? r.early_result_ : -ECANCELED, 0);
+    if (!is_timeout(r))
+        ++completions_;
+    free_request(r);
+}
+
+void emulation::fail_chain(request* r, bool silent) noexcept {
+    while (r != nullptr) {
+        request* const next = r->link_;
+        request* const limit = r->limit_;
+        fail_one(*r, silent);
+        if (limit != nullptr)
+            fail_one(*limit, silent);
+        r = next;
+    }
+    if (deferred_ != nullptr)
+        release_deferred();
+}
+
+/// The flags that tell which buffer was used, if one was.
+std::uint32_t emulation::settle_buffers(request& r, int result) noexcept {
+    if (r.selected_ == 0)
+        return 0;
+    if (r.taken_) {
+        r.selected_ = 0;
+        return 0; // result_flags have said it
+    }
+    if (result < 0 || (result == 0 && !is_read(r))) {
+        unselect(r);
+        return 0;
+    }
+    buffer_groups::group* const g = groups_.find(r.entry.buf_group);
+    const std::uint32_t id = std::uint32_t{r.buffer_id_} << cqe_flag::buffer_shift;
+    unsigned used = 1;
+    std::size_t in_them = r.part_count_ != 0 ? r.parts_[0].iov_len : 0;
+    while (used < r.selected_ && in_them < static_cast<std::size_t>(result))
+        in_them += r.parts_[used++].iov_len;
+    const bool stays =
+        g != nullptr && buffer_groups::consume(*g, used, static_cast<std::size_t>(result));
+    unselect(r);
+    return cqe_flag::buffer | id | (stays ? cqe_flag::buf_more : 0);
+}
+
+/// A new file goes where the request wants it: the result that says so.
+int emulation::settle_file(request& r, int result) noexcept {
+    if (result < 0 || r.entry.file_index == 0)
+        return result;
+    switch (r.op()) {
+    case opcode::accept:
+    case opcode::openat:
+    case opcode::openat2:
+    case opcode::socket:
+        return files_.install(result, r.entry.file_index);
+    case opcode::pipe:
+        return settle_pipe(r);
+    default:
+        return result;
+    }
+}
+
+int emulation::settle_pipe(request& r) noexcept {
+    int* const ends = pointer<int>(r.entry.addr);
+    std::uint32_t index = r.entry.file_index;
+    const int other = ends[1];
+    int slot = files_.install(ends[0], index);
+    ends[0] = slot;
+    if (slot < 0) {
+        world_.drop_file(other);
+        return slot;
+    }
+    const bool chosen = index == file_index_alloc;
+    const unsigned first = chosen ? static_cast<unsigned>(slot) : index - 1;
+    slot = files_.install(other, chosen ? index : index + 1);
+    ends[1] = slot;
+    if (slot < 0) {
+        files_.remove(first);
+        return slot;
+    }
+    return 0;
+}
+
+// ---- provided buffers
+
+int emulation::select(request& r, std::size_t most) noexcept {
+    if (!r.selects() || r.selected_ != 0)
+        return 0;
+    buffer_groups::group* const g = groups_.find(r.entry.buf_group);
+    const unsigned available = g != nullptr ? g->available() : 0;
+    if (available == 0)
+        return -ENOBUFS;
+    std::size_t limit = r.entry.len != 0 ? r.entry.len : SIZE_MAX;
+    if (r.op() == opcode::readv || r.op() == opcode::recvmsg || r.op() == opcode::sendmsg)
+        limit = r.one_.iov_len != 0 ? r.one_.iov_len : SIZE_MAX;
+    if (most != 0 && most < limit)
+        limit = most;
+    const auto area = [&](const buf& b) {
+        const std::size_t size = b.len < limit ? b.len : limit;
+        limit -= size;
+        return ::iovec{pointer<void>(b.addr), size};
+    };
+    const buf& first = *g->at(0);
+    r.buffer_id_ = first.bid;
+    const bool is_socket = r.op() == opcode::recv || r.op() == opcode::send;
+    if (!is_socket || (r.entry.ioprio & recvsend_flag::bundle) == 0) {
+        r.bundle_.clear();
+        r.chosen_ = area(first);
+        r.parts_ = &r.chosen_;
+        r.part_count_ = r.selected_ = 1;
+        return 0;
+    }
+    constexpr unsigned most_parts = 256;
+    try {
+        r.bundle_.clear();
+        for (unsigned i = 0; i < available && i < most_parts && limit != 0; ++i)
+            r.bundle_.push_back(area(*g->at(i)));
+    } catch (const std::bad_alloc&) {
+        return -ENOMEM;
+    }
+    r.parts_ = r.bundle_.data();
+    r.part_count_ = r.selected_ = static_cast<unsigned>(r.bundle_.size());
+    return 0;
+}
+
+void emulation::unselect(request& r) noexcept {
+    if (r.selected_ == 0 || r.taken_)
+        return;
+    r.selected_ = 0;
+    r.parts_ = nullptr;
+    r.part_count_ = 0;
+}
+
+void emulation::hold_selected(request& r) noexcept {
+    if (r.selected_ == 0 || r.taken_)
+        return;
+    buffer_groups::group* const g = groups_.find(r.entry.buf_group);
+    const bool stays = g != nullptr && buffer_groups::consume(*g, r.selected_, bytes_of(r.data()));
+    r.taken_ = true;
+    r.result_flags |= cqe_flag::buffer | std::uint32_t{r.buffer_id_} << cqe_flag::buffer_shift |
+                      (stays ? cqe_flag::buf_more : 0);
+}
+
+} // namespace coil::uring::detail

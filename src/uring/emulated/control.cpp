@@ -1,0 +1,229 @@
+#include "emulation.hpp"
+
+#include <coil/uring/syscall.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+// io_uring_register(2).
+
+namespace coil::uring::detail {
+namespace {
+
+/// What the core does without asking the world.
+bool is_own(opcode op) noexcept {
+    switch (op) {
+    case opcode::nop:
+    case opcode::timeout:
+    case opcode::timeout_remove:
+    case opcode::link_timeout:
+    case opcode::async_cancel:
+    case opcode::poll_remove:
+    case opcode::files_update:
+    case opcode::provide_buffers:
+    case opcode::remove_buffers:
+    case opcode::fixed_fd_install:
+        return true;
+    default:
+        return false;
+    }
+}
+
+constexpr unsigned most_buffers = 16384;
+constexpr std::size_t largest_buffer = std::size_t{1} << 30;
+
+int check_buffer(const ::iovec& area) noexcept {
+    if (area.iov_base == nullptr)
+        return area.iov_len != 0 ? -EFAULT : 0;
+    return area.iov_len == 0 || area.iov_len > largest_buffer ? -EFAULT : 0;
+}
+
+} // namespace
+
+int emulation::enable() noexcept {
+    if (!disabled_)
+        return -EBADFD;
+    disabled_ = false;
+    if ((setup_flags_ & setup::single_issuer) != 0)
+        owner_ = number_this_thread();
+    world_.entered_by_owner();
+    return 0;
+}
+
+int emulation::control(register_op op, void* arg, unsigned count) noexcept {
+    if ((op == register_op::ring_fds || op == register_op::unregister_ring_fds) && arg == nullptr)
+        return 0;
+    if (owner_ != 0 && owner_ != number_this_thread())
+        return -EEXIST;
+    switch (op) {
+    case register_op::enable_rings:
+        return arg != nullptr || count != 0 ? -EINVAL : enable();
+    case register_op::probe:
+        return arg == nullptr || count > 256 ? -EINVAL
+                                             : answer_probe(*static_cast<probe*>(arg), count);
+    case register_op::files:
+        return arg == nullptr ? -EFAULT : register_files(static_cast<const int*>(arg), count);
+    case register_op::files2: {
+        if (count != sizeof(rsrc_register))
+            return -EINVAL;
+        const auto& given = *static_cast<const rsrc_register*>(arg);
+        const bool sparse = (given.flags & rsrc_flag::sparse) != 0;
+        if (given.nr == 0 || given.resv2 != 0 || given.tags != 0 ||
+            (given.flags & ~rsrc_flag::sparse) != 0 || (sparse && given.data != 0))
+            return -EINVAL;
+        return register_files(pointer<const int>(given.data), given.nr);
+    }
+    case register_op::unregister_files:
+        return arg != nullptr || count != 0 ? -EINVAL : files_.clear();
+    case register_op::files_update: {
+        const auto& given = *static_cast<const files_update*>(arg);
+        if (count == 0 || given.resv != 0)
+            return -EINVAL;
+        return replace_files(given.offset, pointer<const int>(given.fds), count);
+    }
+    case register_op::files_update2: {
+        const auto& given = *static_cast<const rsrc_update2*>(arg);
+        if (count != sizeof given || given.resv != 0 || given.resv2 != 0 || given.tags != 0)
+            return -EINVAL;
+        return replace_files(given.offset, pointer<const int>(given.data), given.nr);
+    }
+    case register_op::file_alloc_range: {
+        const auto& given = *static_cast<const file_index_range*>(arg);
+        return given.resv != 0 || count != 0 ? -EINVAL : files_.set_range(given.off, given.len);
+    }
+    case register_op::buffers:
+        return arg == nullptr ? -EFAULT : register_buffers(static_cast<const ::iovec*>(arg), count);
+    case register_op::buffers2: {
+        if (count != sizeof(rsrc_register))
+            return -EINVAL;
+        const auto& given = *static_cast<const rsrc_register*>(arg);
+        const bool sparse = (given.flags & rsrc_flag::sparse) != 0;
+        if (given.nr == 0 || given.resv2 != 0 || given.tags != 0 ||
+            (given.flags & ~rsrc_flag::sparse) != 0 || (sparse && given.data != 0))
+            return -EINVAL;
+        return register_buffers(pointer<const ::iovec>(given.data), given.nr);
+    }
+    case register_op::buffers_update: {
+        const auto& given = *static_cast<const rsrc_update2*>(arg);
+        if (count != sizeof given || given.resv != 0 || given.resv2 != 0 || given.tags != 0)
+            return -EINVAL;
+        return replace_buffers(given.offset, pointer<const ::iovec>(given.data), given.nr);
+    }
+    case register_op::unregister_buffers:
+        if (!has_buffers_)
+            return -ENXIO;
+        has_buffers_ = false;
+        buffers_.clear();
+        return 0;
+    case register_op::pbuf_ring:
+        return count != 1 ? -EINVAL : groups_.add_ring(*static_cast<const buf_reg*>(arg));
+    case register_op::unregister_pbuf_ring:
+        return count != 1 ? -EINVAL : groups_.remove_ring(static_cast<const buf_reg*>(arg)->bgid);
+    case register_op::pbuf_status: {
+        auto& status = *static_cast<buf_status*>(arg);
+        const int head = count != 1 ? -EINVAL : groups_.head_of(status.buf_group);
+        if (head < 0)
+            return head;
+        status.head = static_cast<std::uint32_t>(head);
+        return 0;
+    }
+    default:
+        return world_.control_more(op, arg, count);
+    }
+}
+
+int emulation::answer_probe(probe& answer, unsigned count) const noexcept {
+    const unsigned n = std::min(count, opcode_count);
+    answer.last_op = opcode_count - 1;
+    answer.ops_len = static_cast<std::uint8_t>(n);
+    for (unsigned i = 0; i < n; ++i) {
+        const auto op = static_cast<opcode>(i);
+        answer.ops[i].op = static_cast<std::uint8_t>(i);
+        answer.ops[i].flags = is_own(op) || world_.has_opcode(op) ? op_supported : std::uint16_t{0};
+    }
+    return 0;
+}
+
+// ---- files
+
+int emulation::register_files(const int* fds, unsigned count) noexcept {
+    if (const int error = files_.make(count); error != 0 || fds == nullptr)
+        return error;
+    for (unsigned i = 0; i < count; ++i) {
+        if (fds[i] == -1)
+            continue;
+        if (const int error = files_.assign(i, fds[i]); error != 0) {
+            files_.clear();
+            return error;
+        }
+    }
+    return 0;
+}
+
+/// How many were dealt with, or what was wrong with the first.
+int emulation::replace_files(unsigned offset, const int* fds, unsigned count) noexcept {
+    if (!files_.exists())
+        return -ENXIO;
+    if (std::uint64_t{offset} + count > files_.size())
+        return -EINVAL;
+    for (unsigned i = 0; i < count; ++i) {
+        if (fds[i] == files_skip)
+            continue;
+        if (const int error = files_.assign(offset + i, fds[i]); error != 0)
+            return i != 0 ? static_cast<int>(i) : error;
+    }
+    return static_cast<int>(count);
+}
+
+int emulation::update_files(request& r) noexcept {
+    const sqe& s = r.entry;
+    if (s.rw_flags != 0 || s.splice_fd_in != 0 || s.len == 0)
+        return -EINVAL;
+    int* const fds = pointer<int>(s.addr);
+    if (static_cast<std::uint32_t>(s.off) != file_index_alloc)
+        return replace_files(static_cast<unsigned>(s.off), fds, s.len);
+    for (unsigned i = 0; i < s.len; ++i) {
+        const int slot = files_.add(fds[i]);
+        if (slot < 0)
+            return i != 0 ? static_cast<int>(i) : slot;
+        fds[i] = slot;
+    }
+    return static_cast<int>(s.len);
+}
+
+// ---- buffers
+
+int emulation::register_buffers(const ::iovec* areas, unsigned count) noexcept try {
+    if (has_buffers_)
+        return -EBUSY;
+    if (count == 0 || count > most_buffers)
+        return -EINVAL;
+    std::vector<::iovec> table(count);
+    for (unsigned i = 0; areas != nullptr && i < count; ++i) {
+        if (const int error = check_buffer(areas[i]); error != 0)
+            return error;
+        table[i] = areas[i];
+    }
+    buffers_.swap(table);
+    has_buffers_ = true;
+    return 0;
+} catch (const std::bad_alloc&) {
+    return -ENOMEM;
+}
+
+int emulation::replace_buffers(unsigned offset, const ::iovec* areas, unsigned count) noexcept {
+    if (!has_buffers_)
+        return -ENXIO;
+    if (count == 0 || std::uint64_t{offset} + count > buffers_.size())
+        return -EINVAL;
+    for (unsigned i = 0; i < count; ++i) {
+        if (const int error = check_buffer(areas[i]); error != 0)
+            return i != 0 ? static_cast<int>(i) : error;
+        buffers_[offset + i] = areas[i];
+    }
+    return static_cast<int>(count);
+}
+
+} // namespace coil::uring::detail

@@ -1,0 +1,253 @@
+#include "emulation.hpp"
+
+#include <coil/uring/syscall.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <new>
+
+// The queues: how they come to be, entering, waiting.
+
+namespace coil::uring::detail {
+namespace {
+
+enum : unsigned { head, tail, mask, entries, flags, dropped, lost, queue_flags, words };
+
+std::uint32_t load(std::uint32_t* word) noexcept {
+    return std::atomic_ref<std::uint32_t>(*word).load(std::memory_order_acquire);
+}
+void store(std::uint32_t* word, std::uint32_t value) noexcept {
+    std::atomic_ref<std::uint32_t>(*word).store(value, std::memory_order_release);
+}
+
+constexpr unsigned most_entries = 32768;
+
+constexpr std::uint32_t known_setup =
+    setup::cqsize | setup::clamp | setup::r_disabled | setup::submit_all | setup::coop_taskrun |
+    setup::taskrun_flag | setup::single_issuer | setup::defer_taskrun;
+
+constexpr std::uint32_t known_enter =
+    enter_flag::getevents | enter_flag::ext_arg | enter_flag::abs_timer | enter_flag::no_iowait;
+
+} // namespace
+
+emulation::~emulation() {
+    for (const auto& r : all_) {
+        if (r->held_file_ != nullptr)
+            files_.let_go(r->held_file_);
+        if (r->held_file_in_ != nullptr)
+            files_.let_go(r->held_file_in_);
+        r->held_file_ = r->held_file_in_ = nullptr;
+    }
+}
+
+int emulation::setup(unsigned wanted, params& p, kernel::mapping& m) noexcept try {
+    if ((p.flags & ~known_setup) != 0 || p.resv[0] != 0 || p.resv[1] != 0 || p.resv[2] != 0)
+        return -EINVAL;
+    if ((p.flags & setup::defer_taskrun) != 0 && (p.flags & setup::single_issuer) == 0)
+        return -EINVAL;
+    if ((p.flags & setup::taskrun_flag) != 0 &&
+        (p.flags & (setup::coop_taskrun | setup::defer_taskrun)) == 0)
+        return -EINVAL;
+    const bool clamp = (p.flags & setup::clamp) != 0;
+    if (wanted == 0)
+        return -EINVAL;
+    if (wanted > most_entries) {
+        if (!clamp)
+            return -EINVAL;
+        wanted = most_entries;
+    }
+    const std::uint32_t sq_entries = std::bit_ceil(wanted);
+    std::uint32_t cq_entries = 2 * sq_entries;
+    if ((p.flags & setup::cqsize) != 0) {
+        if (p.cq_entries == 0)
+            return -EINVAL;
+        if (p.cq_entries > 2 * most_entries) {
+            if (!clamp)
+                return -EINVAL;
+            p.cq_entries = 2 * most_entries;
+        }
+        cq_entries = std::bit_ceil(p.cq_entries);
+        if (cq_entries < sq_entries)
+            return -EINVAL;
+    }
+
+    constexpr unsigned words_per_cqe = sizeof(cqe) / sizeof(std::uint32_t);
+    sq_ = std::make_unique<std::uint32_t[]>(words + sq_entries);
+    cq_ = std::make_unique<std::uint32_t[]>(words + std::size_t{cq_entries} * words_per_cqe);
+    sqes_ = std::make_unique<sqe[]>(sq_entries);
+    hash_.assign(256, nullptr);
+    cqes_ = reinterpret_cast<cqe*>(cq_.get() + words);
+    sq_entries_ = sq_entries;
+    cq_entries_ = cq_entries;
+    *sq_word(mask) = sq_entries - 1;
+    *sq_word(entries) = sq_entries;
+    *cq_word(mask) = cq_entries - 1;
+    *cq_word(entries) = cq_entries;
+    setup_flags_ = p.flags;
+    disabled_ = (p.flags & setup::r_disabled) != 0;
+    if (!disabled_ && (p.flags & setup::single_issuer) != 0)
+        owner_ = number_this_thread();
+
+    p.sq_entries = sq_entries;
+    p.cq_entries = cq_entries;
+    p.features = feature::single_mmap | feature::nodrop | feature::submit_stable |
+                 feature::rw_cur_pos | feature::fast_poll | feature::poll_32bits |
+                 feature::ext_arg | feature::cqe_skip | feature::linked_file |
+                 feature::recvsend_bundle | feature::min_timeout | feature::no_iowait;
+    constexpr std::uint32_t word = sizeof(std::uint32_t);
+    p.sq_off = {head * word,
+                tail * word,
+                mask * word,
+                entries * word,
+                flags * word,
+                dropped * word,
+                words * word,
+                0,
+                0};
+    p.cq_off = {head * word,        tail * word, mask * word,
+                entries * word,     lost * word, words * word,
+                queue_flags * word, 0,           0};
+    m = {sq_.get(), cq_.get(), sqes_.get()};
+    return 0;
+} catch (const std::bad_alloc&) {
+    return -ENOMEM;
+}
+
+int emulation::enter(unsigned to_submit, unsigned min_complete, unsigned flag_bits, const void* arg,
+                     std::size_t size) noexcept {
+    if ((flag_bits & ~known_enter) != 0)
+        return -EINVAL;
+    if (disabled_)
+        return -EBADFD;
+    if (owner_ != 0 && owner_ != number_this_thread()) [[unlikely]]
+        return -EEXIST;
+
+    int submitted = 0;
+    if (to_submit != 0) {
+        submitted = consume(to_submit);
+        if (submitted != static_cast<int>(to_submit)) {
+            announce_pending();
+            return submitted;
+        }
+    }
+    int waited = 0;
+    if ((flag_bits & enter_flag::getevents) != 0)
+        waited = wait_for(std::min(min_complete, cq_entries_), flag_bits, arg, size);
+    announce_pending();
+    return submitted != 0 ? submitted : waited;
+}
+
+/// The flag that makes a ring look in again before it has reason to sleep: nothing shows in its
+/// memory by itself.
+void emulation::announce_pending() noexcept {
+    std::uint32_t bits = overflow_.empty() ? 0 : sq_flag::cq_overflow;
+    if (pending_ != 0 && (setup_flags_ & setup::taskrun_flag) != 0)
+        bits |= sq_flag::taskrun;
+    if (*sq_word(flags) != bits)
+        store(sq_word(flags), bits);
+}
+
+std::uint32_t emulation::unread() const noexcept {
+    return cq_tail_ - load(cq_word(head)) + static_cast<std::uint32_t>(overflow_.size());
+}
+
+int emulation::look(std::int64_t deadline) noexcept {
+    const int result = world_.wait(std::min(deadline, timers_.deadline()));
+    run_due();
+    expire();
+    if (!counted_.empty()) [[unlikely]]
+        end_counted();
+    return result;
+}
+
+int emulation::wait_for(unsigned min_complete, unsigned flag_bits, const void* arg,
+                        std::size_t size) noexcept {
+    constexpr std::int64_t never = emulated_kernel::never;
+    std::int64_t deadline = never;
+    std::int64_t minimum = 0; // until when to go on collecting
+    if ((flag_bits & enter_flag::ext_arg) != 0) {
+        if (size != sizeof(getevents_arg))
+            return -EINVAL;
+        const auto& given = *static_cast<const getevents_arg*>(arg);
+        if (given.sigmask != 0)
+            return -EINVAL; // a wait and a mask in one step is what only the real call can do
+        if (given.ts != 0) {
+            const auto& ts =
+                *reinterpret_cast<const timespec*>(static_cast<std::uintptr_t>(given.ts));
+            if (ts.tv_sec < 0 || ts.tv_nsec < 0 || ts.tv_nsec >= 1'000'000'000)
+                return -EINVAL;
+            deadline = span_of(ts);
+            if ((flag_bits & enter_flag::abs_timer) == 0)
+                deadline = saturating_add(deadline, world_.now_ns());
+        }
+        if (given.min_wait_usec != 0)
+            minimum = world_.now_ns() + std::int64_t{given.min_wait_usec} * 1000;
+    } else if (arg != nullptr) {
+        return -EINVAL;
+    }
+
+    if (!overflow_.empty())
+        flush_overflow();
+    // What is there already satisfies. Now and then the world is looked at all the same: otherwise
+    // those who always find something would keep it from the others.
+    constexpr unsigned most_blind = 8;
+    if (unread() >= min_complete) {
+        if (min_complete != 0 && ++satisfied_ < most_blind)
+            return 0;
+        satisfied_ = 0;
+        look(INT64_MIN);
+        return 0;
+    }
+    satisfied_ = 0;
+    const std::uint64_t expired = timeouts_expired_;
+    for (;;) {
+        const int result = look(minimum != 0 ? std::min(minimum, deadline) : deadline);
+        if (!overflow_.empty())
+            flush_overflow();
+        const std::uint32_t found = unread();
+        if (found >= min_complete || timeouts_expired_ != expired)
+            return 0;
+        if (result == -EINTR)
+            return found != 0 ? 0 : -EINTR;
+        if (deadline == never && minimum == 0)
+            continue;
+        const std::int64_t now = world_.now_ns();
+        if (now >= deadline)
+            return found != 0 ? 0 : -ETIME;
+        if (minimum != 0 && now >= minimum) {
+            if (found != 0)
+                return 0;
+            minimum = 0;
+            min_complete = 1;
+        }
+    }
+}
+
+// ---- completions
+
+void emulation::post(std::uint64_t user_data, int result, std::uint32_t cqe_flags) noexcept {
+    if (cq_tail_ - cq_head_seen_ == cq_entries_) [[unlikely]]
+        cq_head_seen_ = load(cq_word(head));
+    if (!overflow_.empty() || cq_tail_ - cq_head_seen_ == cq_entries_) [[unlikely]] {
+        overflow_.push_back({user_data, result, cqe_flags});
+        store(sq_word(flags), *sq_word(flags) | sq_flag::cq_overflow);
+        return;
+    }
+    cqes_[cq_tail_ & (cq_entries_ - 1)] = {user_data, result, cqe_flags};
+    store(cq_word(tail), ++cq_tail_);
+}
+
+void emulation::flush_overflow() noexcept {
+    cq_head_seen_ = load(cq_word(head));
+    while (!overflow_.empty() && cq_tail_ - cq_head_seen_ != cq_entries_) {
+        cqes_[cq_tail_ & (cq_entries_ - 1)] = overflow_.front();
+        overflow_.pop_front();
+        store(cq_word(tail), ++cq_tail_);
+    }
+    announce_pending();
+}
+
+} // namespace coil::uring::detail

@@ -1,0 +1,205 @@
+#pragma once
+
+#include "buffer_groups.hpp"
+#include "file_table.hpp"
+#include "timer_heap.hpp"
+
+#include <coil/uring/emulated_kernel.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace coil::uring::detail {
+
+inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) noexcept {
+    std::int64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/// In nanoseconds; what does not fit is for ever.
+inline std::int64_t span_of(const timespec& ts) noexcept {
+    std::int64_t ns = 0;
+    return __builtin_mul_overflow(ts.tv_sec, std::int64_t{1'000'000'000}, &ns)
+               ? INT64_MAX
+               : saturating_add(ns, ts.tv_nsec);
+}
+
+template <class T>
+T* pointer(std::uint64_t address) noexcept {
+    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+}
+
+/// What an emulated_kernel does by itself. Everything on the ring's thread.
+///
+/// A request is in exactly one place: free_, a chain (behind its head, which is elsewhere), due_,
+/// deferred_ (by a drain), or the list of those that are under way, where cancellation finds them
+/// by a hash of their user_data: with the world or, timeouts, in the heap.
+class emulation {
+public:
+    using request = emulated_request;
+    using stage = request::stage;
+
+    explicit emulation(emulated_kernel& world) noexcept : world_(world), files_(world) {}
+    emulation(const emulation&) = delete;
+    emulation& operator=(const emulation&) = delete;
+    ~emulation();
+
+    int setup(unsigned entries, params& p, kernel::mapping& m) noexcept;
+    int enter(unsigned to_submit, unsigned min_complete, unsigned flags, const void* arg,
+              std::size_t size) noexcept;
+    int control(register_op op, void* arg, unsigned count) noexcept;
+
+    void complete(request& r, int result, std::uint32_t flags) noexcept;
+    bool part(request& r, int result, std::uint32_t flags) noexcept;
+    void deliver(std::uint64_t user_data, int result, std::uint32_t flags) noexcept {
+        post(user_data, result, flags);
+    }
+    int select(request& r, std::size_t most) noexcept;
+    void unselect(request& r) noexcept;
+    void hold_selected(request& r) noexcept;
+    static void keep(request& r) noexcept;
+    void finish_message(request& r, int payload) noexcept;
+    static unsigned owned_by(const request& r, request::owned* areas) noexcept;
+
+    int add_file(int file, std::uint32_t index) noexcept { return files_.install(file, index); }
+
+    unsigned pending() const noexcept { return pending_; }
+    request* first() const noexcept { return listed_first_; }
+    /// The next that the world has.
+    static request* in_world(request* r) noexcept {
+        while (r != nullptr && r->stage_ != stage::begun && r->stage_ != stage::leaving)
+            r = r->next_;
+        return r;
+    }
+    static request* after(request& r) noexcept { return r.next_; }
+    buffer_groups& groups() noexcept { return groups_; }
+
+    // For the parts of the emulation.
+    static std::int64_t deadline_of(const request& r) noexcept { return r.deadline_; }
+    static std::size_t& place_of(request& r) noexcept { return r.heap_index_; }
+    static unsigned most_files(emulated_kernel& world) noexcept { return world.most_files(); }
+    static int hold_file(emulated_kernel& world, int fd) noexcept { return world.hold_file(fd); }
+    static void drop_file(emulated_kernel& world, int file) noexcept { world.drop_file(file); }
+
+private:
+    static constexpr int not_mine = INT_MIN + 1; // of begin_core: the world's
+
+    // submission (submit.cpp)
+    int consume(unsigned to_submit) noexcept;
+    request* take_request(const sqe& entry) noexcept;
+    int check(request& r) noexcept;
+    int link(request& r) noexcept;
+    void close_chain() noexcept;
+    void release_deferred() noexcept;
+    void push_due(request& r) noexcept;
+    void run_due() noexcept;
+    void start(request& r) noexcept;
+    int begin_core(request& r) noexcept;
+    int resolve(request& r) noexcept;
+
+    // arguments (arguments.cpp)
+    int lay_out(request& r) noexcept;
+    int lay_out_fixed(const request& r, const ::iovec* parts, std::size_t n) const noexcept;
+
+    // completion (complete.cpp)
+    void post(std::uint64_t user_data, int result, std::uint32_t flags) noexcept;
+    void flush_overflow() noexcept;
+    std::uint32_t unread() const noexcept;
+    void finish(request& r, int result, std::uint32_t flags) noexcept;
+    void free_request(request& r) noexcept;
+    void fail_chain(request* r, bool silent) noexcept;
+    void fail_one(request& r, bool silent) noexcept;
+    std::uint32_t settle_buffers(request& r, int result) noexcept;
+    int settle_file(request& r, int result) noexcept;
+    int settle_pipe(request& r) noexcept;
+    void announce_pending() noexcept;
+
+    // waiting
+    int wait_for(unsigned min_complete, unsigned flags, const void* arg, std::size_t size) noexcept;
+    int look(std::int64_t deadline) noexcept;
+
+    // time (timeouts.cpp)
+    static int check_timeout(request& r) noexcept;
+    void set_time(request& r, const timespec& ts, std::uint32_t flags) noexcept;
+    void begin_timeout(request& r) noexcept;
+    void expire() noexcept;
+    void expire(request& r) noexcept;
+    void end_counted() noexcept;
+    void stop_timer(request& r) noexcept;
+    int remove_timeout(request& r) noexcept;
+
+    // cancellation (cancel.cpp)
+    void list(request& r) noexcept;
+    void unlist(request& r) noexcept;
+    void grow_hash() noexcept;
+    std::size_t hash_of(std::uint64_t user_data) const noexcept;
+    int cancel(request& r) noexcept;
+    int cancel_matching(std::uint64_t user_data, int fd, std::uint32_t flags,
+                        unsigned opcode) noexcept;
+    int end_one(request& victim) noexcept;
+    int remove_poll(request& r) noexcept;
+
+    // tables (control.cpp)
+    int update_files(request& r) noexcept;
+    int replace_files(unsigned offset, const int* fds, unsigned count) noexcept;
+    int register_files(const int* fds, unsigned count) noexcept;
+    int register_buffers(const ::iovec* areas, unsigned count) noexcept;
+    int replace_buffers(unsigned offset, const ::iovec* areas, unsigned count) noexcept;
+    int answer_probe(probe& answer, unsigned count) const noexcept;
+    int enable() noexcept;
+
+    std::uint32_t* sq_word(unsigned i) const noexcept { return sq_.get() + i; }
+    std::uint32_t* cq_word(unsigned i) const noexcept { return cq_.get() + i; }
+
+    emulated_kernel& world_;
+
+    // The queues.
+    std::unique_ptr<std::uint32_t[]> sq_;
+    std::unique_ptr<std::uint32_t[]> cq_;
+    std::unique_ptr<sqe[]> sqes_;
+    cqe* cqes_ = nullptr;
+    std::uint32_t sq_entries_ = 0;
+    std::uint32_t cq_entries_ = 0;
+    std::uint32_t cq_tail_ = 0;
+    std::uint32_t cq_head_seen_ = 0;
+    std::uint32_t setup_flags_ = 0;
+    bool disabled_ = false;
+    std::uint64_t owner_ = 0;  // number of the thread that may enter; 0: any
+    std::deque<cqe> overflow_; // in the order in which they came, behind all that is in the queue
+    std::uint64_t completions_ = 0;      // that count for timeouts with a count
+    std::uint64_t timeouts_expired_ = 0; // each ends a wait
+    unsigned satisfied_ = 0;             // waits in a row that had no need to look
+
+    // The requests.
+    std::vector<std::unique_ptr<request>> all_;
+    request* free_ = nullptr;
+    request* open_chain_ = nullptr; // while a batch is consumed
+    request* open_chain_last_ = nullptr;
+    unsigned open_chain_size_ = 0;
+    bool last_is_limit_ = false;
+    bool open_chain_fails_ = false;
+    bool open_chain_drains_ = false;
+    request* due_ = nullptr;
+    request* due_last_ = nullptr;
+    request* deferred_ = nullptr;
+    request* deferred_last_ = nullptr;
+    unsigned active_ = 0; // consumed, not deferred, not complete
+    unsigned pending_ = 0;
+    request* listed_first_ = nullptr;
+    request* listed_last_ = nullptr;
+    unsigned listed_ = 0;
+    std::vector<request*> hash_;
+    bool running_ = false;
+
+    timer_heap timers_;
+    std::vector<request*> counted_; // timeouts with a count
+
+    file_table files_;
+    buffer_groups groups_;
+    std::vector<::iovec> buffers_;
+    bool has_buffers_ = false;
+};
+
+} // namespace coil::uring::detail

@@ -1,0 +1,411 @@
+#include "emulation.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <new>
+
+// From the queue to the world.
+
+namespace coil::uring::detail {
+namespace {
+
+constexpr std::uint8_t all_flags = 0x7f;
+constexpr std::uint8_t link_flags = sqe_flag::io_link | sqe_flag::io_hardlink;
+
+bool takes_buffers(opcode op) noexcept {
+    switch (op) {
+    case opcode::read:
+    case opcode::readv:
+    case opcode::recv:
+    case opcode::recvmsg:
+    case opcode::send:
+    case opcode::sendmsg:
+    case opcode::read_multishot:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool takes_ioprio(opcode op) noexcept {
+    switch (op) {
+    case opcode::nop:
+    case opcode::read:
+    case opcode::readv:
+    case opcode::read_fixed:
+    case opcode::readv_fixed:
+    case opcode::read_multishot:
+    case opcode::write:
+    case opcode::writev:
+    case opcode::write_fixed:
+    case opcode::writev_fixed:
+    case opcode::recv:
+    case opcode::recvmsg:
+    case opcode::send:
+    case opcode::sendmsg:
+    case opcode::send_zc:
+    case opcode::sendmsg_zc:
+    case opcode::accept:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/// The operations whose `fd` is a number of another kind.
+bool has_file(opcode op) noexcept {
+    switch (op) {
+    case opcode::nop:
+    case opcode::timeout:
+    case opcode::timeout_remove:
+    case opcode::link_timeout:
+    case opcode::async_cancel:
+    case opcode::poll_remove:
+    case opcode::files_update:
+    case opcode::provide_buffers:
+    case opcode::remove_buffers:
+    case opcode::openat:
+    case opcode::openat2:
+    case opcode::close:
+    case opcode::statx:
+    case opcode::madvise:
+    case opcode::renameat:
+    case opcode::unlinkat:
+    case opcode::mkdirat:
+    case opcode::symlinkat:
+    case opcode::linkat:
+    case opcode::getxattr:
+    case opcode::setxattr:
+    case opcode::socket:
+    case opcode::pipe:
+    case opcode::epoll_ctl:
+    case opcode::waitid:
+    case opcode::futex_wait:
+    case opcode::futex_wake:
+    case opcode::futex_waitv:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/// A direct descriptor is closed by its ring alone: to close it at exec means nothing.
+bool makes_both_direct_and_cloexec(const sqe& s) noexcept {
+    if (s.file_index == 0)
+        return false;
+    constexpr std::uint32_t cloexec = 02000000; // O_CLOEXEC, SOCK_CLOEXEC
+    switch (static_cast<opcode>(s.opcode)) {
+    case opcode::accept:
+    case opcode::openat:
+    case opcode::pipe:
+        return (s.open_flags & cloexec) != 0;
+    case opcode::openat2:
+        return s.len >= sizeof(std::uint64_t) && s.addr2 != 0 &&
+               (*pointer<const std::uint64_t>(s.addr2) & cloexec) != 0;
+    case opcode::socket:
+        return (s.off & cloexec) != 0;
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+int emulation::consume(unsigned to_submit) noexcept {
+    constexpr unsigned head = 0;
+    constexpr unsigned tail = 1;
+    constexpr unsigned dropped = 5;
+    constexpr unsigned array = 8;
+    std::uint32_t at = *sq_word(head);
+    const std::uint32_t published =
+        std::atomic_ref<std::uint32_t>(*sq_word(tail)).load(std::memory_order_acquire) - at;
+    const unsigned count = to_submit < published ? to_submit : published;
+    unsigned consumed = 0;
+    while (consumed < count) {
+        const std::uint32_t index = sq_[array + (at & (sq_entries_ - 1))];
+        if (index >= sq_entries_) [[unlikely]] {
+            ++at;
+            ++*sq_word(dropped);
+            break;
+        }
+        request* const r = take_request(sqes_[index]);
+        if (r == nullptr)
+            break; // no memory
+        ++at;
+        ++consumed;
+        // Its place is free for the next already while it runs.
+        std::atomic_ref<std::uint32_t>(*sq_word(head)).store(at, std::memory_order_release);
+        if (link(*r) != 0 && (setup_flags_ & setup::submit_all) == 0)
+            break;
+    }
+    std::atomic_ref<std::uint32_t>(*sq_word(head)).store(at, std::memory_order_release);
+    close_chain(); // a chain ends with its submission
+    if (!counted_.empty())
+        end_counted();
+    return consumed == 0 && count != 0 ? -EAGAIN : static_cast<int>(consumed);
+}
+
+emulation::request* emulation::take_request(const sqe& entry) noexcept try {
+    request* r = free_;
+    if (r != nullptr) {
+        free_ = r->queued_;
+    } else {
+        all_.push_back(world_.make_request());
+        r = all_.back().get();
+    }
+    r->entry = entry;
+    r->file = r->file_in = -1;
+    r->result_flags = 0;
+    r->world = 0;
+    r->done = 0;
+    r->world_next = r->world_previous = nullptr;
+    r->parts_ = nullptr;
+    r->part_count_ = 0;
+    r->stage_ = stage::held;
+    r->multishot_ = r->kept_ = r->listed_ = r->limits_ = r->taken_ = false;
+    r->selected_ = 0;
+    r->early_result_ = 0;
+    r->link_ = r->queued_ = r->limit_ = r->limited_ = nullptr;
+    return r;
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
+/// What is wrong with it whatever the world is like.
+int emulation::check(request& r) noexcept {
+    const sqe& s = r.entry;
+    const opcode op = r.op();
+    if (s.opcode >= opcode_count || (s.flags & ~all_flags) != 0)
+        return -EINVAL;
+    if (r.selects() && !takes_buffers(op))
+        return -EOPNOTSUPP;
+    if (s.personality != 0 || (s.ioprio != 0 && !takes_ioprio(op)))
+        return -EINVAL;
+    switch (op) {
+    case opcode::timeout:
+    case opcode::link_timeout:
+        return check_timeout(r);
+    case opcode::accept:
+        r.multishot_ = (s.ioprio & accept_flag::multishot) != 0;
+        if (r.multishot_ && s.file_index != 0 && s.file_index != file_index_alloc)
+            return -EINVAL;
+        break;
+    case opcode::recv:
+    case opcode::recvmsg:
+        r.multishot_ = (s.ioprio & recvsend_flag::recv_multishot) != 0;
+        if (r.multishot_ && (!r.selects() || (s.msg_flags & MSG_WAITALL) != 0))
+            return -EINVAL;
+        break;
+    case opcode::read_multishot:
+        r.multishot_ = true;
+        if (!r.selects())
+            return -EINVAL;
+        break;
+    case opcode::poll_add:
+        r.multishot_ = (s.len & poll_flag::add_multi) != 0;
+        if ((s.len & ~(poll_flag::add_multi | poll_flag::add_level)) != 0 || s.off != 0 ||
+            s.addr != 0 || (r.multishot_ && r.has(sqe_flag::cqe_skip_success)))
+            return -EINVAL;
+        break;
+    case opcode::send_zc:
+    case opcode::sendmsg_zc:
+        if (r.has(sqe_flag::cqe_skip_success))
+            return -EINVAL;
+        break;
+    default:
+        break;
+    }
+    return makes_both_direct_and_cloexec(s) ? -EINVAL : 0;
+}
+
+/// Puts it into the chain that is being read, and starts what is whole.
+int emulation::link(request& r) noexcept {
+    int error = check(r);
+    const bool goes_on = (r.entry.flags & link_flags) != 0;
+    const bool is_limit = r.op() == opcode::link_timeout;
+    if (is_limit && error == 0 && (open_chain_ == nullptr || last_is_limit_))
+        error = -EINVAL; // whom would it limit?
+    r.early_result_ = error;
+    if (open_chain_ == nullptr) [[likely]] {
+        open_chain_ = open_chain_last_ = &r;
+        open_chain_size_ = 1;
+        open_chain_fails_ = error != 0;
+        open_chain_drains_ = r.has(sqe_flag::io_drain);
+        last_is_limit_ = false;
+    } else {
+        if (is_limit && error == 0) {
+            open_chain_last_->limit_ = &r;
+            r.limited_ = open_chain_last_;
+            last_is_limit_ = true;
+        } else {
+            open_chain_last_->link_ = &r;
+            open_chain_last_ = &r;
+            last_is_limit_ = false;
+        }
+        ++open_chain_size_;
+        open_chain_fails_ |= error != 0;
+        open_chain_drains_ |= r.has(sqe_flag::io_drain);
+    }
+    world_.accepted(r);
+    if (goes_on)
+        keep(r); // it may begin when the caller has changed its arguments
+    else
+        close_chain();
+    return error;
+}
+
+void emulation::close_chain() noexcept {
+    request* const head = open_chain_;
+    if (head == nullptr)
+        return;
+    open_chain_ = nullptr;
+    if (open_chain_size_ > 1)
+        for (request* r = head; r != nullptr; r = r->link_)
+            keep(*r); // the last, which had no flag
+    if (open_chain_fails_) [[unlikely]] {
+        active_ += open_chain_size_;
+        fail_chain(head, false);
+        run_due();
+        return;
+    }
+    if (deferred_ != nullptr || (open_chain_drains_ && active_ != 0)) [[unlikely]] {
+        keep(*head);
+        head->target_ = open_chain_size_;
+        head->ticks_ = open_chain_drains_ ? 1 : 0;
+        (deferred_ != nullptr ? deferred_last_->queued_ : deferred_) = head;
+        deferred_last_ = head;
+        return;
+    }
+    active_ += open_chain_size_;
+    push_due(*head);
+    run_due();
+}
+
+/// Behind a drain: once all before it are complete, and those that follow up to the next drain.
+void emulation::release_deferred() noexcept {
+    while (deferred_ != nullptr && (deferred_->ticks_ == 0 || active_ == 0)) {
+        request& head = *deferred_;
+        deferred_ = head.queued_;
+        active_ += static_cast<unsigned>(head.target_);
+        push_due(head);
+    }
+}
+
+void emulation::push_due(request& r) noexcept {
+    r.queued_ = nullptr;
+    (due_ != nullptr ? due_last_->queued_ : due_) = &r;
+    due_last_ = &r;
+}
+
+void emulation::run_due() noexcept {
+    if (running_)
+        return;
+    running_ = true;
+    while (due_ != nullptr) {
+        request& r = *due_;
+        due_ = r.queued_;
+        start(r);
+    }
+    running_ = false;
+}
+
+void emulation::start(request& r) noexcept {
+    r.target_ = r.ticks_ = 0;
+    int result = resolve(r);
+    if (result == 0) {
+        result = begin_core(r);
+        if (result == not_mine) {
+            result = lay_out(r);
+            if (result == 0)
+                result = world_.begin(r);
+            if (result == emulated_kernel::pending) {
+                r.stage_ = stage::begun;
+                ++pending_;
+                keep(r);
+            }
+        }
+    }
+    if (result != emulated_kernel::pending) {
+        finish(r, result, r.result_flags);
+        return;
+    }
+    list(r);
+    if (r.limit_ != nullptr) {
+        request& limit = *r.limit_;
+        limit.limits_ = true;
+        begin_timeout(limit);
+        list(limit);
+    }
+}
+
+/// Which file its descriptor means: now, not when it was submitted, so that a link sees what the
+/// entries before it have opened.
+int emulation::resolve(request& r) noexcept {
+    const opcode op = r.op();
+    const bool fixed = r.has(sqe_flag::fixed_file);
+    if (!has_file(op)) {
+        r.file = r.entry.fd;
+        return fixed && op != opcode::nop ? -EBADF : 0;
+    }
+    r.file = r.entry.fd;
+    if (fixed) {
+        r.held_file_ = files_.use(static_cast<unsigned>(r.entry.fd));
+        if (r.held_file_ == nullptr)
+            return -EBADF;
+        r.file = r.held_file_->file;
+    }
+    if (op == opcode::splice || op == opcode::tee) {
+        r.file_in = r.entry.splice_fd_in;
+        if ((r.entry.splice_flags & splice_flag::fd_in_fixed) != 0) {
+            r.held_file_in_ = files_.use(static_cast<unsigned>(r.entry.splice_fd_in));
+            if (r.held_file_in_ == nullptr)
+                return -EBADF;
+            r.file_in = r.held_file_in_->file;
+        }
+    }
+    return 0;
+}
+
+/// The operations on the ring itself.
+int emulation::begin_core(request& r) noexcept {
+    const sqe& s = r.entry;
+    switch (r.op()) {
+    case opcode::nop:
+        if ((s.nop_flags & ~(nop_flag::inject_result | nop_flag::tw)) != 0)
+            return -EINVAL;
+        return (s.nop_flags & nop_flag::inject_result) != 0 ? static_cast<int>(s.len) : 0;
+    case opcode::timeout:
+        begin_timeout(r);
+        return emulated_kernel::pending;
+    case opcode::timeout_remove:
+        return remove_timeout(r);
+    case opcode::async_cancel:
+        return cancel(r);
+    case opcode::poll_remove:
+        return remove_poll(r);
+    case opcode::files_update:
+        return update_files(r);
+    case opcode::provide_buffers:
+        return groups_.provide(s);
+    case opcode::remove_buffers:
+        return s.addr != 0 || s.len != 0 || s.off != 0 || s.rw_flags != 0 || s.splice_fd_in != 0
+                   ? -EINVAL
+                   : groups_.remove(s.buf_group, static_cast<unsigned>(s.fd));
+    case opcode::fixed_fd_install:
+        if (s.off != 0 || s.addr != 0 || s.len != 0 || s.buf_index != 0 || s.splice_fd_in != 0 ||
+            s.addr3 != 0 || (s.install_fd_flags & ~fixed_fd_flag::no_cloexec) != 0)
+            return -EINVAL;
+        if (r.held_file_ == nullptr)
+            return -EBADF;
+        return world_.install_file(r.file, (s.install_fd_flags & fixed_fd_flag::no_cloexec) == 0);
+    case opcode::close:
+        if (s.off != 0 || s.addr != 0 || s.len != 0 || s.rw_flags != 0 || s.buf_index != 0 ||
+            (s.file_index != 0 && s.fd != 0))
+            return -EINVAL;
+        return s.file_index != 0 ? files_.remove(s.file_index - 1) : not_mine;
+    default:
+        return world_.has_opcode(r.op()) ? not_mine : -EINVAL;
+    }
+}
+
+} // namespace coil::uring::detail
