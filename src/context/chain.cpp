@@ -1,7 +1,7 @@
 // Chains: what of them reaches the kernel as one submission, and when the rest follows.
 
 #include <coil/context/event_loop.hpp>
-#include <coil/context/fallback.hpp>
+#include <coil/context/perform.hpp>
 #include <coil/context/wait.hpp>
 
 #include <algorithm>
@@ -185,7 +185,7 @@ void io_wait::arrange_submission() noexcept {
 void io_wait::submit_without_opcode() noexcept {
     const auto has_no_way = [this](const ring_entry& entry) {
         return !loop().ring().supports(static_cast<uring::opcode>(entry.request.opcode)) &&
-               !can_perform_directly(entry.request);
+               !uring::is_quick_on_linux(entry.request);
     };
     if (first_->next != nullptr) {
         for (const ring_entry* entry = first_; entry != nullptr; entry = entry->next) {
@@ -197,7 +197,7 @@ void io_wait::submit_without_opcode() noexcept {
     }
     const ring_entry* const second = first_->next_in_submission();
     if (second == nullptr || (is_limit(*second) && second->next_in_submission() == nullptr)) {
-        answer_submission(perform_directly(first_->request));
+        answer_submission(has_no_way(*first_) ? -EOPNOTSUPP : perform(first_->request));
         return;
     }
     if (one_by_one_) {
@@ -226,7 +226,7 @@ void io_wait::on_submission_complete() noexcept {
     }
     ring_entry* const rest = last->next;
     if (rest != nullptr && is_command(*call) && call->result == -EOPNOTSUPP && !cancelling_) {
-        call->result = perform_directly(call->request);
+        call->result = perform(call->request);
     }
     // Only a chain whose every call completes by itself has hard links.
     const bool goes_on =

@@ -1,12 +1,11 @@
 #include <coil/context/operation.hpp>
-
-#include <unistd.h>
+#include <coil/context/perform.hpp>
 
 namespace coil::detail {
 
 void descriptor_element::drop() noexcept {
     if (entry_.completed && entry_.result >= 0) {
-        ::close(entry_.result);
+        close_descriptor(entry_.result);
     }
 }
 

@@ -1,4 +1,6 @@
+#include <coil/context/perform.hpp>
 #include <coil/io/buffer_source.hpp>
+#include <coil/uring/prep.hpp>
 
 #include <cerrno>
 #include <utility>
@@ -11,7 +13,11 @@ namespace coil::detail {
 
 namespace {
 
+/// Of a world of its own, only sockets are known.
 bool is_stream_pipe(int fd) noexcept {
+    if (current_world() != nullptr) {
+        return false;
+    }
     struct ::stat file{};
     return ::fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&
            (::fcntl(fd, F_GETFL) & O_DIRECT) == 0; // else a pipe of packets
@@ -19,8 +25,8 @@ bool is_stream_pipe(int fd) noexcept {
 
 int socket_option(int fd, int name) noexcept {
     int value = -1;
-    ::socklen_t size = sizeof value;
-    return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+    const int size = perform(uring::prep::getsockopt(fd, SOL_SOCKET, name, &value, sizeof value));
+    return size >= 0 ? value : -1;
 }
 
 } // namespace

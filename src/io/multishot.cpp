@@ -1,3 +1,4 @@
+#include <coil/context/perform.hpp>
 #include <coil/io/multishot.hpp>
 #include <coil/uring/prep.hpp>
 
@@ -5,8 +6,6 @@
 #include <cerrno>
 #include <climits>
 #include <utility>
-
-#include <unistd.h>
 
 // Where the running kernel answers such a request only once, it is made without the multishot flag:
 // it ends with its first answer, and the following next() makes it again.
@@ -38,7 +37,7 @@ void accept_stream::discard(const detail::multishot_result& r) noexcept {
     if (direct_) {
         home().close_direct(r.value);
     } else {
-        ::close(r.value);
+        detail::close_descriptor(r.value);
     }
 }
 

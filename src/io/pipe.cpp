@@ -1,13 +1,12 @@
+#include <coil/context/perform.hpp>
 #include <coil/io/pipe.hpp>
-
-#include <unistd.h>
 
 namespace coil::detail {
 
 void pipe_element::drop() noexcept {
     if (entry_.completed && entry_.result == 0) {
-        ::close(made_[0]);
-        ::close(made_[1]);
+        close_descriptor(made_[0]);
+        close_descriptor(made_[1]);
     }
 }
 

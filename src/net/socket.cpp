@@ -1,33 +1,32 @@
+#include <coil/context/perform.hpp>
 #include <coil/net/socket.hpp>
+#include <coil/uring/prep.hpp>
 
 #include <cerrno>
 
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace coil::net {
 
 namespace {
 
 socket create(int family, int type) {
-    const int fd = ::socket(family, type | SOCK_CLOEXEC, 0);
+    const int fd = coil::detail::perform(uring::prep::socket(family, type | SOCK_CLOEXEC, 0));
     if (fd < 0) {
-        throw std::system_error(errno, std::generic_category(), "coil: socket");
+        throw std::system_error(-fd, std::generic_category(), "coil: socket");
     }
     return socket(fd);
 }
 
-io_result checked(int result) noexcept { return io_result(result < 0 ? -errno : result); }
-
-using name_call = int (*)(int, ::sockaddr*, ::socklen_t*);
-
-inet_address address_by(name_call call, int fd, const char* what) {
+/// The socket's own name, or its peer's.
+inet_address address_of(int fd, bool peer, const char* what) {
     ::sockaddr_storage storage{};
     ::socklen_t length = sizeof storage;
     auto* const address = reinterpret_cast<::sockaddr*>(&storage);
-    if (call(fd, address, &length) != 0) {
-        throw std::system_error(errno, std::generic_category(), what);
+    const int result = coil::detail::perform(uring::prep::getsockname(fd, address, &length, peer));
+    if (result < 0) {
+        throw std::system_error(-result, std::generic_category(), what);
     }
     return {address, length};
 }
@@ -43,7 +42,7 @@ socket& socket::operator=(socket&& other) noexcept {
 
 socket::~socket() {
     if (fd_ >= 0) {
-        ::close(fd_);
+        coil::detail::close_descriptor(fd_);
     }
 }
 
@@ -81,15 +80,17 @@ task<io_result> socket::send_all(const_buffer buf) {
 }
 
 immediate_result socket::bind(const inet_address& local) noexcept {
-    return immediate_result(checked(::bind(fd_, local.data(), local.size())));
+    return immediate_result(
+        io_result(coil::detail::perform(uring::prep::bind(fd_, local.data(), local.size()))));
 }
 
 immediate_result socket::listen(int backlog) noexcept {
-    return immediate_result(checked(::listen(fd_, backlog)));
+    return immediate_result(io_result(coil::detail::perform(uring::prep::listen(fd_, backlog))));
 }
 
 io_result socket::set_option(int level, int name, int value) noexcept {
-    return checked(::setsockopt(fd_, level, name, &value, sizeof value));
+    return io_result(
+        coil::detail::perform(uring::prep::setsockopt(fd_, level, name, &value, sizeof value)));
 }
 
 io_result socket::set_reuse_address(bool on) noexcept {
@@ -116,15 +117,12 @@ io_result socket::set_receive_buffer_size(int bytes) noexcept {
 io_result socket::set_linger(std::chrono::seconds time) noexcept {
     const ::linger value{time.count() >= 0 ? 1 : 0,
                          time.count() >= 0 ? static_cast<int>(time.count()) : 0};
-    return checked(::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &value, sizeof value));
+    return io_result(coil::detail::perform(
+        uring::prep::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &value, sizeof value)));
 }
 
-inet_address socket::local_address() const {
-    return address_by(::getsockname, fd_, "coil: local_address");
-}
+inet_address socket::local_address() const { return address_of(fd_, false, "coil: local_address"); }
 
-inet_address socket::peer_address() const {
-    return address_by(::getpeername, fd_, "coil: peer_address");
-}
+inet_address socket::peer_address() const { return address_of(fd_, true, "coil: peer_address"); }
 
 } // namespace coil::net

@@ -125,7 +125,7 @@ def opcodes_of(bodies, seen):
     return result
 
 
-direct = set(re.findall(r"case (?:uring::)?opcode::(\w+):", code("src/context/fallback.cpp")))
+direct = set(re.findall(r"case (?:uring::)?opcode::(\w+):", code("src/uring/quick_calls.cpp")))
 tests = "\n".join(code(path) for path in pathlib.Path("tests").rglob("*_test.cpp"))
 
 # ---- what the page says
@@ -173,7 +173,7 @@ for name, (man, opcode, linux, without, epoll) in rows.items():
     elif version(m[1]) < version(first) or (m[1] != first and not m[2]):
         problem(f"{name}: uring/abi/sqe.hpp says Linux {first}, the row {linux}")
     if name in calls and ("system call" in without) != bool(named & direct and not name.endswith("_direct") or "take_events" in str(calls[name] + helpers.get(f"{name}_element", []))):
-        problem(f"{name}: '{without}' is not what src/context/fallback.cpp does")
+        problem(f"{name}: '{without}' is not what src/uring/quick_calls.cpp does")
     if not epoll.startswith("planned: "):
         problem(f"{name}: there is no epoll kernel yet, so its cell begins with 'planned: '")
     if not re.search(rf"\bio::{name}\(", tests):

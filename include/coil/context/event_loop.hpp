@@ -220,6 +220,10 @@ public:
     [[nodiscard]] bool skips_completions() const noexcept { return skips_completions_; }
     [[nodiscard]] io_context& context() noexcept { return context_; }
     [[nodiscard]] uring::ring& ring() noexcept { return *ring_; }
+    /// Null while the ring is closed.
+    [[nodiscard]] uring::kernel* kernel() noexcept {
+        return ring_ ? &ring_->get_kernel() : nullptr;
+    }
     /// Any thread.
     [[nodiscard]] context_metrics metrics() const noexcept;
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <coil/context/fallback.hpp>
 #include <coil/context/operation.hpp>
+#include <coil/context/perform.hpp>
 #include <coil/io/descriptor.hpp>
 #include <coil/uring/prep.hpp>
 
@@ -31,7 +31,7 @@ public:
 
     io_result result() noexcept {
         if (entry_.result == -EOPNOTSUPP && entry_.flags != not_asked) {
-            entry_.result = perform_directly(entry_.request);
+            entry_.result = perform(entry_.request);
         }
         return io_element::result();
     }

@@ -51,6 +51,17 @@ public:
     /// register_op::unregister_ring_fds ends that. Both then return 0 where nothing is to be done.
     virtual int control(register_op op, void* arg, unsigned count) noexcept = 0;
 
+    /// Does at once what `request` asks for, beside the ring: the calls of constructors and
+    /// destructors, and those that io_uring lacks (perform.hpp). As a completion's result: a value
+    /// >= 0 or -errno; -EOPNOTSUPP for what cannot be done that way. It does not wait for other
+    /// parties. The plain system call, where a kernel has no world of its own. Any thread may call
+    /// it that may use the ring, and with Linux's world every thread.
+    virtual int perform(const sqe& request) noexcept;
+
+    /// Whether its files, sockets and processes are its own (a simulation), so that nothing that is
+    /// done for it may reach Linux's. Its descriptors are numbers from first_world_descriptor on.
+    virtual bool has_own_world() const noexcept { return false; }
+
     /// The clock that this world's timeouts follow; virtual time in a simulation.
     virtual std::chrono::steady_clock::time_point now() noexcept = 0;
 

@@ -199,4 +199,14 @@ inline sqe setsockopt(int fd, int level, int name, const void* value, ::socklen_
     return s;
 }
 
+/// getsockname(2), or getpeername(2) when `peer`. `len` says how much room there is, and then how
+/// long the address is.
+inline sqe getsockname(int fd, ::sockaddr* addr, ::socklen_t* len, bool peer = false) noexcept {
+    sqe s = uring_cmd(fd, socket_command::getsockname);
+    s.addr = detail::address(addr);
+    s.optval = detail::address(len);
+    s.optlen = peer ? 1 : 0;
+    return s;
+}
+
 } // namespace coil::uring::prep

@@ -110,6 +110,7 @@ inline constexpr std::uint32_t siocoutq = 1;
 inline constexpr std::uint32_t getsockopt = 2;   // 6.7
 inline constexpr std::uint32_t setsockopt = 3;   // 6.7
 inline constexpr std::uint32_t tx_timestamp = 4; // 6.17
+inline constexpr std::uint32_t getsockname = 5;  // 6.19; getpeername as well
 } // namespace socket_command
 
 /// futex_wait, futex_wake (in `sqe::fd`) and futex_waiter::flags: width and scope of the word.

@@ -1,4 +1,4 @@
-#include <coil/context/fallback.hpp>
+#include "system_calls.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,83 +15,72 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-namespace coil::detail {
+namespace coil::uring::detail {
 
 namespace {
 
-template <class T>
-int checked(T result) noexcept {
-    return result < 0 ? -errno : static_cast<int>(result);
+/// getsockname(2) and getpeername(2), whose length is behind `optval`.
+int socket_name(const sqe& request) noexcept {
+    auto* const address = pointer<::sockaddr>(request.addr);
+    auto* const length = pointer<::socklen_t>(request.optval);
+    return checked(request.optlen != 0 ? ::getpeername(request.fd, address, length)
+                                       : ::getsockname(request.fd, address, length));
 }
 
-template <class T>
-T* pointer(std::uint64_t address) noexcept {
-    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
-}
-
-int socket_command(const uring::sqe& request) noexcept {
+int command_to_socket(const sqe& request) noexcept {
     const auto level = static_cast<int>(request.sockopt.level);
     const auto name = static_cast<int>(request.sockopt.optname);
     void* const value = pointer<void>(request.optval);
     ::socklen_t length = request.optlen;
     switch (request.cmd_op) {
-    case uring::socket_command::getsockopt: {
+    case socket_command::getsockopt: {
         const int error = checked(::getsockopt(request.fd, level, name, value, &length));
         return error < 0 ? error : static_cast<int>(length);
     }
-    case uring::socket_command::setsockopt:
+    case socket_command::setsockopt:
         return checked(::setsockopt(request.fd, level, name, value, length));
+    case socket_command::getsockname:
+        return socket_name(request);
     default:
         return -EOPNOTSUPP;
     }
 }
 
-int futex_wake(const uring::sqe& request) noexcept {
+int futex_wake(const sqe& request) noexcept {
     constexpr int wake_bitset = 10; // FUTEX_WAKE_BITSET
     const auto flags = static_cast<std::uint32_t>(request.fd);
-    constexpr std::uint32_t known = uring::futex_flag::size_u32 | uring::futex_flag::private_;
-    if ((flags & ~known) != 0 || (flags & uring::futex_flag::size_u32) == 0 ||
-        request.addr3 > uring::futex_match_any) {
+    constexpr std::uint32_t known = futex_flag::size_u32 | futex_flag::private_;
+    if ((flags & ~known) != 0 || (flags & futex_flag::size_u32) == 0 ||
+        request.addr3 > futex_match_any) {
         return -EINVAL;
     }
     if (request.off == 0) {
         return 0; // the older call would wake one
     }
     const auto count = std::min<std::uint64_t>(request.off, std::numeric_limits<int>::max());
-    const auto op = wake_bitset | static_cast<int>(flags & uring::futex_flag::private_);
+    const auto op = wake_bitset | static_cast<int>(flags & futex_flag::private_);
     return checked(::syscall(SYS_futex, pointer<void>(request.addr), op, static_cast<int>(count),
                              nullptr, nullptr, static_cast<std::uint32_t>(request.addr3)));
 }
 
-int waitid(const uring::sqe& request) noexcept {
+int waitid(const sqe& request) noexcept {
     const auto options = static_cast<int>(request.file_index);
     return checked(::waitid(static_cast<::idtype_t>(request.len), static_cast<::id_t>(request.fd),
                             pointer<::siginfo_t>(request.addr2), options));
 }
 
-const char* path(const uring::sqe& request) noexcept { return pointer<const char>(request.addr); }
-const char* second_path(const uring::sqe& request) noexcept {
-    return pointer<const char>(request.addr2);
-}
-int second_dirfd(const uring::sqe& request) noexcept { return static_cast<int>(request.len); }
+const char* second_path(const sqe& request) noexcept { return pointer<const char>(request.addr2); }
+int second_dirfd(const sqe& request) noexcept { return static_cast<int>(request.len); }
 
 // Extended attributes.
-const char* name(const uring::sqe& request) noexcept { return pointer<const char>(request.addr); }
-void* value(const uring::sqe& request) noexcept { return pointer<void>(request.addr2); }
-const char* owner(const uring::sqe& request) noexcept { return pointer<const char>(request.addr3); }
-int attribute_flags(const uring::sqe& request) noexcept {
-    return static_cast<int>(request.xattr_flags);
-}
+const char* name(const sqe& request) noexcept { return pointer<const char>(request.addr); }
+void* value(const sqe& request) noexcept { return pointer<void>(request.addr2); }
+const char* owner(const sqe& request) noexcept { return pointer<const char>(request.addr3); }
+int attribute_flags(const sqe& request) noexcept { return static_cast<int>(request.xattr_flags); }
 
-using system_call = int (*)(const uring::sqe&);
+} // namespace
 
-/// The call that does what `request` asks for; null where there is none.
-system_call call_for(const uring::sqe& request) noexcept {
-    using uring::opcode;
-    using uring::sqe;
-    if ((request.flags & uring::sqe_flag::fixed_file) != 0) {
-        return nullptr; // only the ring knows what file that is
-    }
+system_call quick_call_for(const sqe& request) noexcept {
     switch (static_cast<opcode>(request.opcode)) {
     case opcode::socket:
         if (request.file_index != 0) {
@@ -119,7 +108,7 @@ system_call call_for(const uring::sqe& request) noexcept {
     case opcode::shutdown:
         return [](const sqe& r) { return checked(::shutdown(r.fd, static_cast<int>(r.len))); };
     case opcode::uring_cmd:
-        return socket_command;
+        return command_to_socket;
     case opcode::ftruncate:
         return [](const sqe& r) { return checked(::ftruncate(r.fd, static_cast<::off_t>(r.off))); };
     case opcode::epoll_ctl:
@@ -164,15 +153,4 @@ system_call call_for(const uring::sqe& request) noexcept {
     }
 }
 
-} // namespace
-
-bool can_perform_directly(const uring::sqe& request) noexcept {
-    return call_for(request) != nullptr;
-}
-
-int perform_directly(const uring::sqe& request) noexcept {
-    const system_call call = call_for(request);
-    return call != nullptr ? call(request) : -EOPNOTSUPP;
-}
-
-} // namespace coil::detail
+} // namespace coil::uring::detail

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <coil/uring/abi.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <sys/socket.h>
+
+// Calls beside the ring: what an entry asks for, done at once. A program makes some calls where
+// nobody can wait for a completion (constructors, destructors), and some that io_uring does not
+// have. Written as entries, they reach whichever kernel the program runs on: kernel::perform.
+
+namespace coil::uring {
+
+/// Descriptors from here on are those of a kernel with a world of its own (kernel::has_own_world).
+/// Linux never sees such a number.
+inline constexpr int first_world_descriptor = 1 << 24;
+
+/// Opcodes for kernel::perform alone: system calls that io_uring lacks. No ring knows them.
+enum class call_opcode : std::uint8_t {
+    getdents64 = 240, // fd, addr: buffer, len
+    readlinkat = 241, // fd, addr: path, addr2: buffer, len
+    faccessat = 242,  // fd, addr: path, len: mode, hardlink_flags: AT_EACCESS ...
+    lseek = 243,      // fd, off, len: whence, addr: std::int64_t*, the new position
+};
+
+namespace prep {
+
+/// getdents64(2).
+inline sqe getdents64(int fd, void* buffer, std::size_t size) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::getdents64);
+    s.fd = fd;
+    s.addr = reinterpret_cast<std::uintptr_t>(buffer);
+    s.len = static_cast<std::uint32_t>(size);
+    return s;
+}
+
+/// readlinkat(2).
+inline sqe readlinkat(int dirfd, const char* path, char* buffer, std::size_t size) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::readlinkat);
+    s.fd = dirfd;
+    s.addr = reinterpret_cast<std::uintptr_t>(path);
+    s.addr2 = reinterpret_cast<std::uintptr_t>(buffer);
+    s.len = static_cast<std::uint32_t>(size);
+    return s;
+}
+
+/// faccessat(2).
+inline sqe faccessat(int dirfd, const char* path, int mode, int flags) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::faccessat);
+    s.fd = dirfd;
+    s.addr = reinterpret_cast<std::uintptr_t>(path);
+    s.len = static_cast<std::uint32_t>(mode);
+    s.hardlink_flags = static_cast<std::uint32_t>(flags);
+    return s;
+}
+
+/// lseek(2): 0, and the position in `*at`.
+inline sqe lseek(int fd, std::int64_t offset, int whence, std::int64_t* at) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::lseek);
+    s.fd = fd;
+    s.off = static_cast<std::uint64_t>(offset);
+    s.addr = reinterpret_cast<std::uintptr_t>(at);
+    s.len = static_cast<std::uint32_t>(whence);
+    return s;
+}
+
+} // namespace prep
+
+/// Does by the plain system call what `request` asks for: what kernel::perform does unless a kernel
+/// says otherwise. Files are read and written, opened, closed and synchronized, names are made and
+/// removed; sockets are made, named, listened on and shut down, their options read and written;
+/// pipe, epoll_ctl, futex_wake, waitid with WNOHANG. The result is what a ring would have answered,
+/// so getsockopt gives the option's length. −EOPNOTSUPP for everything else, also for direct
+/// descriptors and provided buffers; −EBADF for descriptors from first_world_descriptor on.
+int perform_on_linux(const sqe& request) noexcept;
+
+/// Whether perform_on_linux() has that call, and the call waits neither for anybody nor for a
+/// device's data: what may be done on a loop's thread when the running kernel's ring lacks the
+/// opcode.
+bool is_quick_on_linux(const sqe& request) noexcept;
+
+} // namespace coil::uring

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <coil/uring/abi.hpp>
+
+#include <cerrno>
+#include <cstdint>
+
+namespace coil::uring::detail {
+
+template <class T>
+int checked(T result) noexcept {
+    return result < 0 ? -errno : static_cast<int>(result);
+}
+
+template <class T>
+T* pointer(std::uint64_t address) noexcept {
+    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+}
+
+inline const char* path(const sqe& request) noexcept { return pointer<const char>(request.addr); }
+
+/// The system call that does what an entry asks for.
+using system_call = int (*)(const sqe&);
+
+/// Null where there is none that waits neither for anybody nor for a device's data.
+system_call quick_call_for(const sqe& request) noexcept;
+
+} // namespace coil::uring::detail
