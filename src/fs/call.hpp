@@ -1,5 +1,7 @@
 #pragma once
 
+#include "calls.hpp"
+
 #include <coil/context/event_loop.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/core/io_result.hpp>
@@ -8,7 +10,6 @@
 #include <coil/fs/types.hpp>
 #include <coil/uring/abi.hpp>
 
-#include <cerrno>
 #include <system_error>
 #include <utility>
 
@@ -60,12 +61,6 @@ task<io_result> ring_or_thread(uring::opcode opcode, operation call, F f) {
         co_return co_await call;
     }
     co_return co_await on_thread(std::move(f));
-}
-
-/// What a system call gave, as a value ≥ 0 or −errno.
-template <class T>
-[[nodiscard]] int checked(T result) noexcept {
-    return result < 0 ? -errno : static_cast<int>(result);
 }
 
 } // namespace coil::fs::detail

@@ -1,5 +1,7 @@
 #include "copy_data.hpp"
 
+#include "calls.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -36,7 +38,7 @@ int data_copy::go_on(std::uint64_t bytes, inplace_stop_token stop) noexcept {
         }
         way_ = size_ > static_cast<::off_t>(buffer_size) ? way::range : way::buffer;
         if (size_ > static_cast<::off_t>(step)) {
-            ::posix_fadvise(from_, 0, 0, POSIX_FADV_SEQUENTIAL);
+            sys::expect_sequential(from_);
         }
     }
     while (bytes > 0) {
@@ -69,7 +71,7 @@ int data_copy::go_on(std::uint64_t bytes, inplace_stop_token stop) noexcept {
 
 /// All at once, blocks and holes and all.
 bool data_copy::clone() noexcept {
-    if (::ioctl(to_, FICLONE, from_) != 0) {
+    if (sys::is_in_world() || ::ioctl(to_, FICLONE, from_) != 0) {
         return false;
     }
     done_ = size_;
@@ -79,9 +81,9 @@ bool data_copy::clone() noexcept {
 /// From a hole to the data behind it: 1; 0: there is none, and the target is as long as the source;
 /// −errno.
 int data_copy::find_data() noexcept {
-    const ::off_t data = ::lseek(from_, done_, SEEK_DATA);
+    const ::off_t data = sys::lseek(from_, done_, SEEK_DATA);
     if (data >= 0) {
-        const ::off_t hole = ::lseek(from_, data, SEEK_HOLE);
+        const ::off_t hole = sys::lseek(from_, data, SEEK_HOLE);
         if (hole > data) {
             done_ = data;
             data_end_ = hole;
@@ -90,11 +92,11 @@ int data_copy::find_data() noexcept {
             }
             return 1;
         }
-    } else if (errno == ENXIO) {
-        const ::off_t end = ::lseek(from_, 0, SEEK_END);
+    } else if (data == -ENXIO) {
+        const ::off_t end = sys::lseek(from_, 0, SEEK_END);
         if (end > written_) {
-            if (::ftruncate(to_, end) != 0) {
-                return -errno;
+            if (const int r = sys::ftruncate(to_, end); r < 0) {
+                return r;
             }
             written_ = end;
         }
@@ -113,7 +115,7 @@ int data_copy::find_data() noexcept {
         if (n > 0) {
             return n;
         }
-        way_ = n == 0 || ::lseek(to_, done_, SEEK_SET) != done_ ? way::buffer : way::send;
+        way_ = n == 0 || sys::lseek(to_, done_, SEEK_SET) != done_ ? way::buffer : way::send;
     }
     if (way_ == way::send) {
         const ::ssize_t n = send(most);
@@ -126,6 +128,9 @@ int data_copy::find_data() noexcept {
 }
 
 ::ssize_t data_copy::copy_range(std::size_t most) noexcept {
+    if (sys::is_in_world()) {
+        return -EOPNOTSUPP;
+    }
     ::ssize_t n = -1;
     do {
         ::off_t in = done_;
@@ -136,6 +141,9 @@ int data_copy::find_data() noexcept {
 }
 
 ::ssize_t data_copy::send(std::size_t most) noexcept {
+    if (sys::is_in_world()) {
+        return -EOPNOTSUPP;
+    }
     ::ssize_t n = -1;
     do {
         ::off_t in = done_;
@@ -149,16 +157,16 @@ int data_copy::find_data() noexcept {
     const std::size_t asked = std::min(most, buffer_size);
     ::ssize_t n = -1;
     do {
-        n = ::pread(from_, buffer, asked, done_);
-    } while (n < 0 && errno == EINTR);
+        n = sys::pread(from_, buffer, asked, done_);
+    } while (n == -EINTR);
     if (n < 0) {
-        return -errno;
+        return n;
     }
     for (::ssize_t put = 0; put < n;) {
         const ::ssize_t w =
-            ::pwrite(to_, buffer + put, static_cast<std::size_t>(n - put), done_ + put);
-        if (w < 0 && errno != EINTR) {
-            return -errno;
+            sys::pwrite(to_, buffer + put, static_cast<std::size_t>(n - put), done_ + put);
+        if (w < 0 && w != -EINTR) {
+            return w;
         }
         put += std::max<::ssize_t>(w, 0);
     }

@@ -61,11 +61,11 @@ int meet_target(const struct ::stat& from, const struct ::stat& to, copy_options
 int file_copy::begin(const path& from, const path& to, copy_options options) noexcept {
     struct ::stat from_status{};
     struct ::stat to_status{};
-    const int there = detail::checked(::stat(to.c_str(), &to_status));
+    const int there = detail::sys::fstatat(AT_FDCWD, to.c_str(), &to_status, 0);
     if (there < 0 && there != -ENOENT && there != -ENOTDIR) {
         return there;
     }
-    if (const int r = detail::checked(::stat(from.c_str(), &from_status)); r < 0) {
+    if (const int r = detail::sys::fstatat(AT_FDCWD, from.c_str(), &from_status, 0); r < 0) {
         return r;
     }
     if (!S_ISREG(from_status.st_mode)) {
@@ -78,22 +78,23 @@ int file_copy::begin(const path& from, const path& to, copy_options options) noe
     }
     const bool may_be_there = has(options, copy_options::overwrite_existing) ||
                               has(options, copy_options::update_existing);
-    const int in = detail::checked(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+    const int in = detail::sys::openat(AT_FDCWD, from.c_str(), O_RDONLY | O_CLOEXEC);
     if (in < 0) {
         return in;
     }
     from_ = file(in);
-    const int out = detail::checked(::open(
-        to.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (may_be_there ? O_TRUNC : O_EXCL), S_IWUSR));
+    const int out = detail::sys::openat(
+        AT_FDCWD, to.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (may_be_there ? O_TRUNC : O_EXCL),
+        S_IWUSR);
     if (out < 0) {
         return out == -EEXIST && has(options, copy_options::skip_existing) ? not_wanted : out;
     }
     to_ = file(out);
     // Of the file that was opened, which need not be the one that was looked at.
-    if (const int r = detail::checked(::fstat(in, &from_status)); r < 0) {
+    if (const int r = detail::sys::fstat(in, &from_status); r < 0) {
         return r;
     }
-    if (const int r = detail::checked(::fchmod(out, from_status.st_mode & 07777U)); r < 0) {
+    if (const int r = detail::sys::fchmod(out, from_status.st_mode & 07777U); r < 0) {
         return r;
     }
     data_ = detail::data_copy(in, out, from_status);
@@ -105,7 +106,7 @@ int file_copy::go_on(inplace_stop_token stop) noexcept {
     if (r == 0) {
         from_ = file();
         // The last chance to hear that it was not written (close(2)).
-        return detail::checked(::close(to_.release()));
+        return detail::sys::close(to_.release());
     }
     return r;
 }

@@ -22,7 +22,7 @@ bool names_directory(int result, const struct ::statx& st) noexcept {
 task<io_result> make_directory(int dirfd, const path& name, ::mode_t mode) {
     return detail::ring_or_thread(
         uring::opcode::mkdirat, io::mkdirat(dirfd, name, mode),
-        [dirfd, &name, mode] { return detail::checked(::mkdirat(dirfd, name.c_str(), mode)); });
+        [dirfd, &name, mode] { return detail::sys::mkdirat(dirfd, name.c_str(), mode); });
 }
 
 /// A directory below `dirfd`, to go on from: 0 or −errno.
@@ -35,7 +35,7 @@ task<io_result> open_directory(int dirfd, const path& name, int flags,
         into = detail::owned_descriptor(result);
     } else {
         result = co_await detail::on_thread([dirfd, &name, flags, &into] {
-            const int fd = detail::checked(::openat(dirfd, name.c_str(), flags));
+            const int fd = detail::sys::openat(dirfd, name.c_str(), flags);
             into = detail::owned_descriptor(fd);
             return fd;
         });

@@ -43,7 +43,7 @@ int entry_batch::ask() {
     metadata* next = of_all.get();
     for (raw_entries all = records(); !all.empty(); all.pop(), ++next) {
         next->error =
-            checked(::fstatat(pinned.fd(), all.front().name(), &next->status, AT_SYMLINK_NOFOLLOW));
+            sys::fstatat(pinned.fd(), all.front().name(), &next->status, AT_SYMLINK_NOFOLLOW);
     }
     metadata_ = std::move(of_all);
     asked_.store(true, std::memory_order_release);
@@ -53,7 +53,7 @@ int entry_batch::ask() {
 int entry_batch::follow(std::uint32_t offset, struct ::stat& status) {
     const pinned_directory pinned(base_->table, directory_);
     return pinned.fd() < 0 ? pinned.fd()
-                           : checked(::fstatat(pinned.fd(), record(offset).name(), &status, 0));
+                           : sys::fstatat(pinned.fd(), record(offset).name(), &status, 0);
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cerrno>
+#include "calls.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -8,8 +9,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 // The names in a directory, as getdents64(2) writes them to memory: readdir(3) would hide where a
 // buffer ends, which is where a job of the pool ends as well.
@@ -76,8 +75,7 @@ private:
 
 /// Bytes written to `buffer`, 0 at the end, −errno.
 inline int read_entries(int directory, std::byte* buffer, std::size_t size) noexcept {
-    const long n = ::syscall(SYS_getdents64, directory, buffer, size);
-    return n < 0 ? -errno : static_cast<int>(n);
+    return sys::getdents64(directory, buffer, size);
 }
 
 } // namespace coil::fs::detail

@@ -1,5 +1,7 @@
 #include "directory_table.hpp"
 
+#include "calls.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -143,7 +145,7 @@ void directory_table::release(directory_node* node) noexcept {
             }
         }
         if (fd >= 0) {
-            ::close(fd);
+            sys::close(fd);
         }
         delete node;
         node = parent;
@@ -197,13 +199,13 @@ int directory_table::reopen(directory_node& node, int child) {
 int directory_table::climb(directory_node& node, int child) {
     const int fd = open(child, "..", false);
     struct ::stat status{};
-    if (fd >= 0 && ::fstat(fd, &status) == 0 && status.st_dev == node.device_ &&
+    if (fd >= 0 && sys::fstat(fd, &status) == 0 && status.st_dev == node.device_ &&
         status.st_ino == node.inode_) {
         adopt(node, fd);
         return fd;
     }
     if (fd >= 0) {
-        ::close(fd);
+        sys::close(fd);
     }
     return -ENOENT;
 }
@@ -251,9 +253,9 @@ int directory_table::walk_down(directory_node& node) {
             return below;
         }
         struct ::stat status{};
-        if (::fstat(below, &status) != 0 || status.st_dev != next.device_ ||
+        if (sys::fstat(below, &status) != 0 || status.st_dev != next.device_ ||
             status.st_ino != next.inode_) {
-            ::close(below);
+            sys::close(below);
             return -ENOENT;
         }
         adopt(next, below);
@@ -269,11 +271,11 @@ int directory_table::open(int at, const char* name, bool follow) {
 
 int directory_table::open_file(int at, const char* name, int flags, ::mode_t mode) {
     for (;;) {
-        const int fd = ::openat(at, name, flags | O_CLOEXEC, mode);
+        const int fd = sys::openat(at, name, flags | O_CLOEXEC, mode);
         if (fd >= 0) {
             return fd;
         }
-        const int error = errno;
+        const int error = -fd;
         if (error == EINTR) {
             continue;
         }
@@ -302,7 +304,7 @@ void directory_table::close(directory_node& node) noexcept {
     if (!node.known_) {
         learn(node, node.fd_);
     }
-    ::close(std::exchange(node.fd_, -1));
+    sys::close(std::exchange(node.fd_, -1));
     --open_;
 }
 
@@ -324,7 +326,7 @@ void directory_table::forget(directory_node& node) noexcept {
 
 void directory_table::learn(directory_node& node, int fd) noexcept {
     struct ::stat status{};
-    if (::fstat(fd, &status) == 0) {
+    if (sys::fstat(fd, &status) == 0) {
         node.device_ = status.st_dev;
         node.inode_ = status.st_ino;
     }

@@ -52,7 +52,7 @@ task<io_result> read_all_of(int fd, mutable_buffer buf, ::off_t offset) {
 
 task<io_result> write_all_of(int fd, const_buffer buf, ::off_t offset) {
     // A write through the ring that is cut short does not move the position. −1: there is none.
-    const ::off_t begin = offset == io::current_position ? ::lseek(fd, 0, SEEK_CUR) : -1;
+    const ::off_t begin = offset == io::current_position ? detail::sys::lseek(fd, 0, SEEK_CUR) : -1;
     std::size_t done = 0;
     while (done < buf.size()) {
         const const_buffer part = next_piece(buf, done);
@@ -66,7 +66,7 @@ task<io_result> write_all_of(int fd, const_buffer buf, ::off_t offset) {
                 co_return -EINVAL;
             }
             if (begin >= 0) {
-                ::lseek(fd, begin + static_cast<::off_t>(done), SEEK_SET);
+                detail::sys::lseek(fd, begin + static_cast<::off_t>(done), SEEK_SET);
             }
             const int r = co_await detail::write_data(fd, buf.drop(done), place(offset, done));
             co_return r < 0 ? io_result(r) : whole(buf.size());
@@ -86,7 +86,7 @@ file& file::operator=(file&& other) noexcept {
 
 file::~file() {
     if (fd_ >= 0) {
-        ::close(fd_);
+        detail::sys::close(fd_);
     }
 }
 

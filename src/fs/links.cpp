@@ -17,13 +17,13 @@ namespace stdfs = std::filesystem;
 
 task<io_result> symlink(const path& to, const path& new_symlink) {
     return detail::ring_or_thread(uring::opcode::symlinkat, io::symlink(to, new_symlink), [&] {
-        return detail::checked(::symlink(to.c_str(), new_symlink.c_str()));
+        return detail::sys::symlinkat(to.c_str(), AT_FDCWD, new_symlink.c_str());
     });
 }
 
 task<io_result> link(const path& to, const path& new_hard_link) {
     return detail::ring_or_thread(uring::opcode::linkat, io::link(to, new_hard_link), [&] {
-        return detail::checked(::link(to.c_str(), new_hard_link.c_str()));
+        return detail::sys::linkat(AT_FDCWD, to.c_str(), AT_FDCWD, new_hard_link.c_str(), 0);
     });
 }
 

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <cerrno>
-#include <utility>
+#include "calls.hpp"
 
-#include <unistd.h>
+#include <utility>
 
 namespace coil::fs::detail {
 
@@ -20,12 +19,12 @@ public:
     }
     ~owned_descriptor() {
         if (fd_ >= 0) {
-            ::close(fd_);
+            sys::close(fd_);
         }
     }
 
     /// What close(2) says, which may be that writing has failed: 0 or −errno.
-    int close() noexcept { return ::close(std::exchange(fd_, -1)) == 0 ? 0 : -errno; }
+    int close() noexcept { return sys::close(std::exchange(fd_, -1)); }
     /// The descriptor, or what it was made of.
     operator int() const noexcept { return fd_; }
 

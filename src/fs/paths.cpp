@@ -63,7 +63,13 @@ task<path> weakly_canonical(path p, std::error_code& ec) {
 
 task<path> absolute(path p, std::error_code& ec) {
     const bool stopped = co_await is_stopped(ec);
-    co_return stopped ? path() : stdfs::absolute(p, ec);
+    if (stopped) {
+        co_return path();
+    }
+    if (detail::sys::is_in_world() && !p.empty()) {
+        co_return path("/") / p;
+    }
+    co_return stdfs::absolute(p, ec);
 }
 task<path> absolute(path p) {
     std::error_code ec;
@@ -106,7 +112,10 @@ task<path> proximate(path p, path base, std::error_code& ec) {
 
 task<path> current_path(std::error_code& ec) {
     const bool stopped = co_await is_stopped(ec);
-    co_return stopped ? path() : stdfs::current_path(ec);
+    if (stopped) {
+        co_return path();
+    }
+    co_return detail::sys::is_in_world() ? path("/") : stdfs::current_path(ec);
 }
 task<path> current_path() {
     std::error_code ec;

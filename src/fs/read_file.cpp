@@ -37,6 +37,9 @@ bool is_in_memory(int fd) noexcept {
 
 /// read(2) that does not wait for a device, or −errno.
 ::ssize_t read_cached(int fd, mutable_buffer buf) noexcept {
+    if (detail::sys::is_in_world()) {
+        return detail::sys::pread(fd, buf.data(), buf.size(), -1);
+    }
     const ::iovec part{buf.data(), buf.size()};
     ::ssize_t n = ::preadv2(fd, &part, 1, -1, RWF_NOWAIT);
     if (n < 0 && errno == EOPNOTSUPP && is_in_memory(fd)) {

@@ -23,7 +23,6 @@ namespace coil::fs {
 
 namespace {
 
-using detail::checked;
 using detail::directory_node;
 using detail::directory_table;
 using detail::pinned_directory;
@@ -107,7 +106,7 @@ private:
             return pinned.fd();
         }
         if (node.has_begun) { // it may have been closed meanwhile, or is read again
-            ::lseek(pinned.fd(), node.position, SEEK_SET);
+            detail::sys::lseek(pinned.fd(), node.position, SEEK_SET);
         }
         node.has_begun = true;
         for (;;) {
@@ -131,7 +130,7 @@ private:
         for (; all && !entries.empty(); entries.pop()) {
             const raw_entry entry = entries.front();
             const int result =
-                entry.type() == DT_DIR ? -EISDIR : checked(::unlinkat(fd, entry.name(), 0));
+                entry.type() == DT_DIR ? -EISDIR : detail::sys::unlinkat(fd, entry.name(), 0);
             if (result == 0) {
                 ++gone;
             } else if (result == -EISDIR) {
@@ -153,11 +152,11 @@ private:
         condemned* const above = node->above();
         int result = 0;
         if (above == nullptr) {
-            result = checked(::unlinkat(AT_FDCWD, node->name().c_str(), 0));
+            result = detail::sys::unlinkat(AT_FDCWD, node->name().c_str(), 0);
         } else {
             const pinned_directory parent(table_, *above);
             result = parent.fd() < 0 ? parent.fd()
-                                     : checked(::unlinkat(parent.fd(), node->name().c_str(), 0));
+                                     : detail::sys::unlinkat(parent.fd(), node->name().c_str(), 0);
         }
         if (result == 0) {
             count_.fetch_add(1, std::memory_order_relaxed);
@@ -212,7 +211,7 @@ private:
     int remove_empty(condemned& node) {
         condemned* const above = node.above();
         if (above == nullptr) {
-            return checked(::unlinkat(AT_FDCWD, node.name().c_str(), AT_REMOVEDIR));
+            return detail::sys::unlinkat(AT_FDCWD, node.name().c_str(), AT_REMOVEDIR);
         }
         const int fd = table_.pin_if_open(node); // by which its parent is found, if need be
         int result = 0;
@@ -220,7 +219,7 @@ private:
             const pinned_directory parent(table_, *above, fd);
             result = parent.fd() < 0
                          ? parent.fd()
-                         : checked(::unlinkat(parent.fd(), node.name().c_str(), AT_REMOVEDIR));
+                         : detail::sys::unlinkat(parent.fd(), node.name().c_str(), AT_REMOVEDIR);
         }
         if (fd >= 0) {
             table_.unpin(node);

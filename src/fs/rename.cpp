@@ -15,14 +15,14 @@ namespace {
 
 task<io_result> rename_path(const path& from, const path& to) {
     return detail::ring_or_thread(uring::opcode::renameat, io::rename(from, to), [&] {
-        return detail::checked(::rename(from.c_str(), to.c_str()));
+        return detail::sys::renameat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str());
     });
 }
 
 task<io_result> unlink_path(const path& p, int flags) {
     return detail::ring_or_thread(
         uring::opcode::unlinkat, io::unlinkat(AT_FDCWD, p, flags),
-        [&p, flags] { return detail::checked(::unlinkat(AT_FDCWD, p.c_str(), flags)); });
+        [&p, flags] { return detail::sys::unlinkat(AT_FDCWD, p.c_str(), flags); });
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "call.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -26,8 +27,8 @@ constexpr int most_names = 100;
 
 std::string link_target(const char* name, int& error) {
     std::array<char, PATH_MAX> target; // NOLINT(*-member-init): only what was read is used
-    const ::ssize_t n = ::readlink(name, target.data(), target.size());
-    error = n < 0 ? -errno : 0;
+    const int n = sys::readlinkat(AT_FDCWD, name, target.data(), target.size());
+    error = std::min(n, 0);
     return n < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(n));
 }
 
@@ -57,9 +58,9 @@ std::string without_links(std::string name, int& error) {
 /// To be synchronized, too, if it may be read.
 file open_directory(const std::string& name, int& error) {
     const char* const called = name.empty() ? "." : name.c_str();
-    int fd = checked(::open(called, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    int fd = sys::openat(AT_FDCWD, called, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd == -EACCES) {
-        fd = checked(::open(called, O_PATH | O_DIRECTORY | O_CLOEXEC));
+        fd = sys::openat(AT_FDCWD, called, O_PATH | O_DIRECTORY | O_CLOEXEC);
     }
     error = fd < 0 ? fd : 0;
     return file(fd);
@@ -67,13 +68,16 @@ file open_directory(const std::string& name, int& error) {
 
 /// 0 also where a directory cannot be synchronized.
 int sync_directory(int fd) noexcept {
-    const int r = checked(::fsync(fd));
+    const int r = sys::fsync(fd);
     return r == -EBADF || r == -EINVAL || r == -EOPNOTSUPP ? 0 : r;
 }
 
-std::string temporary_name() {
+/// The same every time where a world is to be played again.
+std::string temporary_name(int tries) {
     std::uint64_t number = 0;
-    if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
+    if (uring::kernel* const world = coil::detail::current_world()) {
+        number = static_cast<std::uint64_t>(world->now().time_since_epoch().count() + tries);
+    } else if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
         ::timespec now{};
         ::clock_gettime(CLOCK_REALTIME, &now);
         number = static_cast<std::uint64_t>(now.tv_nsec) << 32U ^
@@ -89,20 +93,20 @@ std::string proc_name(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 /// As the old file is; what its owner's bits mean for another owner is not carried over.
 int take_after(int fd, const struct ::stat& old) noexcept {
     struct ::stat made{};
-    if (::fstat(fd, &made) != 0) {
-        return -errno;
+    if (const int r = sys::fstat(fd, &made); r < 0) {
+        return r;
     }
     ::mode_t mode = old.st_mode & 07777U;
     if (made.st_uid != old.st_uid || made.st_gid != old.st_gid) {
-        if (::fchown(fd, old.st_uid, old.st_gid) != 0) {
+        if (sys::fchown(fd, old.st_uid, old.st_gid) != 0) {
             mode &= ~static_cast<::mode_t>(S_ISUID | S_ISGID);
             // The group alone may be permitted.
-            if (::fchown(fd, static_cast<::uid_t>(-1), old.st_gid) != 0) {
+            if (sys::fchown(fd, static_cast<::uid_t>(-1), old.st_gid) != 0) {
                 mode &= 0707U | ((mode & 0007U) << 3U); // not more for another group than for all
             }
         }
     }
-    return checked(::fchmod(fd, mode));
+    return sys::fchmod(fd, mode);
 }
 
 } // namespace
@@ -111,7 +115,7 @@ replacement::~replacement() { discard(); }
 
 void replacement::discard() noexcept {
     if (!temporary_.empty()) {
-        ::unlinkat(directory_.native_handle(), temporary_.c_str(), 0);
+        sys::unlinkat(directory_.native_handle(), temporary_.c_str(), 0);
         temporary_.clear();
     }
     content_ = file();
@@ -122,8 +126,7 @@ int replacement::begin(std::string target, ::mode_t mode) {
         return r;
     }
     struct ::stat old{};
-    int r =
-        checked(::fstatat(directory_.native_handle(), leaf_.c_str(), &old, AT_SYMLINK_NOFOLLOW));
+    int r = sys::fstatat(directory_.native_handle(), leaf_.c_str(), &old, AT_SYMLINK_NOFOLLOW);
     if (r == -ENOENT) {
         return make(mode);
     }
@@ -133,7 +136,7 @@ int replacement::begin(std::string target, ::mode_t mode) {
     if (!S_ISREG(old.st_mode)) {
         return S_ISDIR(old.st_mode) ? -EISDIR : -EINVAL;
     }
-    r = checked(::faccessat(directory_.native_handle(), leaf_.c_str(), W_OK, AT_EACCESS));
+    r = sys::faccessat(directory_.native_handle(), leaf_.c_str(), W_OK, AT_EACCESS);
     if (r == 0) {
         r = make(0600);
     }
@@ -161,16 +164,16 @@ int replacement::find(std::string target) {
 /// Best without a name.
 int replacement::make(::mode_t mode) {
     const int directory = directory_.native_handle();
-    if (::access("/proc/self/fd", X_OK) == 0) {
-        content_ = file(::openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+    if (sys::faccessat(AT_FDCWD, "/proc/self/fd", X_OK, 0) == 0) {
+        content_ = file(sys::openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
         if (content_) {
             return 0;
         }
     }
     for (int tries = 0; tries < most_names; ++tries) {
-        std::string called = temporary_name();
-        const int fd = checked(::openat(
-            directory, called.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+        std::string called = temporary_name(tries);
+        const int fd = sys::openat(directory, called.c_str(),
+                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd >= 0) {
             content_ = file(fd);
             temporary_ = std::move(called);
@@ -187,9 +190,9 @@ int replacement::make(::mode_t mode) {
 int replacement::name() {
     const std::string opened = proc_name(content_.native_handle());
     for (int tries = 0; tries < most_names; ++tries) {
-        std::string called = temporary_name();
-        const int r = checked(::linkat(AT_FDCWD, opened.c_str(), directory_.native_handle(),
-                                       called.c_str(), AT_SYMLINK_FOLLOW));
+        std::string called = temporary_name(tries);
+        const int r = sys::linkat(AT_FDCWD, opened.c_str(), directory_.native_handle(),
+                                  called.c_str(), AT_SYMLINK_FOLLOW);
         if (r == 0) {
             temporary_ = std::move(called);
         }
@@ -207,8 +210,9 @@ int replacement::commit() {
         }
     }
     const int directory = directory_.native_handle();
-    if (::renameat(directory, temporary_.c_str(), directory, leaf_.c_str()) != 0) {
-        return -errno;
+    if (const int r = sys::renameat(directory, temporary_.c_str(), directory, leaf_.c_str());
+        r < 0) {
+        return r;
     }
     temporary_.clear();
     return sync_directory(directory);

@@ -1,9 +1,12 @@
 #pragma once
 
+#include "calls.hpp"
+
 #include <coil/core/task.hpp>
 #include <coil/exec/blocking.hpp>
 #include <coil/fs/types.hpp>
 
+#include <cerrno>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -12,6 +15,13 @@
 // together: as they are, in one job on the blocking pool, so that results and errors are theirs.
 
 namespace coil::fs::detail {
+
+/// A world has no standard library's functions: they would reach Linux's files.
+inline void refuse_in_world() {
+    if (sys::is_in_world()) [[unlikely]] {
+        throw std::system_error(EOPNOTSUPP, std::generic_category());
+    }
+}
 
 /// What a job that was not called gives: cancelled, or no thread to be had.
 inline std::error_code uncalled(const std::system_error& error) noexcept {
@@ -22,6 +32,7 @@ inline std::error_code uncalled(const std::system_error& error) noexcept {
 template <class F, class... Paths>
 task<std::invoke_result_t<F&>> standard(F f, const char* what, const Paths&... paths) {
     try {
+        refuse_in_world();
         co_return co_await blocking(std::move(f));
     } catch (const filesystem_error&) {
         throw;
@@ -34,6 +45,7 @@ task<std::invoke_result_t<F&>> standard(F f, const char* what, const Paths&... p
 template <class F>
 task<std::invoke_result_t<F&>> standard(F f, std::error_code& ec, std::invoke_result_t<F&> failed) {
     try {
+        refuse_in_world();
         co_return co_await blocking(std::move(f));
     } catch (const std::system_error& error) {
         ec = uncalled(error);
@@ -46,6 +58,7 @@ template <class F>
     requires std::is_void_v<std::invoke_result_t<F&>>
 task<> standard(F f, std::error_code& ec) {
     try {
+        refuse_in_world();
         co_await blocking(std::move(f));
     } catch (const std::system_error& error) {
         ec = uncalled(error);

@@ -16,7 +16,7 @@ inline task<io_result> stat(int dirfd, const path& p, int flags, unsigned mask,
     flags |= AT_NO_AUTOMOUNT;
     return ring_or_thread(uring::opcode::statx, io::statx(dirfd, p, flags, mask, &into),
                           [dirfd, &p, flags, mask, &into] {
-                              return checked(::statx(dirfd, p.c_str(), flags, mask, &into));
+                              return sys::statx(dirfd, p.c_str(), flags, mask, &into);
                           });
 }
 

@@ -109,7 +109,7 @@ int tree_copy::copy_entries(copied& directory, const slice& time, std::vector<it
         return to.fd();
     }
     if (directory.position != 0) { // it may have been closed meanwhile
-        ::lseek(from.fd(), directory.position, SEEK_SET);
+        sys::lseek(from.fd(), directory.position, SEEK_SET);
     }
     for (;;) {
         alignas(8) std::array<std::byte, buffer_size> buffer;
@@ -148,8 +148,7 @@ int tree_copy::copy_one(const place& p, const slice* time, std::vector<item>& mo
     }
     struct ::stat from{};
     const bool lstat = looks_at_links() || has(copy_options::copy_symlinks);
-    const int result =
-        checked(::fstatat(p.from_at, p.from, &from, lstat ? AT_SYMLINK_NOFOLLOW : 0));
+    const int result = sys::fstatat(p.from_at, p.from, &from, lstat ? AT_SYMLINK_NOFOLLOW : 0);
     return result < 0 ? result : copy_known(p, from, time, more);
 }
 
@@ -157,8 +156,7 @@ int tree_copy::copy_known(const place& p, struct ::stat& from, const slice* time
                           std::vector<item>& more) {
     struct ::stat to_status{};
     struct ::stat* to = &to_status;
-    const int result =
-        checked(::fstatat(p.to_at, p.to, to, looks_at_links() ? AT_SYMLINK_NOFOLLOW : 0));
+    const int result = sys::fstatat(p.to_at, p.to, to, looks_at_links() ? AT_SYMLINK_NOFOLLOW : 0);
     if (result < 0) {
         if (result != -ENOENT && result != -ENOTDIR) {
             return result;
@@ -187,18 +185,18 @@ int tree_copy::copy_known(const place& p, struct ::stat& from, const slice* time
         if (has(copy_options::create_symlinks)) {
             entries_.fetch_add(1, std::memory_order_relaxed);
             const std::string text = p.in != nullptr ? p.in->path_of(p.from) : from_.native();
-            return checked(::symlinkat(text.c_str(), p.to_at, p.to));
+            return sys::symlinkat(text.c_str(), p.to_at, p.to);
         }
         if (has(copy_options::create_hard_links)) {
             entries_.fetch_add(1, std::memory_order_relaxed);
-            return checked(::linkat(p.from_at, p.from, p.to_at, p.to, 0));
+            return sys::linkat(p.from_at, p.from, p.to_at, p.to, 0);
         }
         if (to == nullptr || !S_ISDIR(to->st_mode)) {
             return copy_regular(p, p.to, from, to, time, more);
         }
         const std::string inside = (path(p.to) / path(p.from).filename()).native();
         struct ::stat there{};
-        const int found = checked(::fstatat(p.to_at, inside.c_str(), &there, 0));
+        const int found = sys::fstatat(p.to_at, inside.c_str(), &there, 0);
         if (found < 0 && found != -ENOENT && found != -ENOTDIR) {
             return found;
         }
@@ -219,9 +217,9 @@ int tree_copy::copy_link(const place& p, const struct ::stat& from) {
     std::size_t size = from.st_size > 0 ? static_cast<std::size_t>(from.st_size) + 1 : 256;
     for (;; size *= 2) {
         text.resize(size);
-        const ::ssize_t n = ::readlinkat(p.from_at, p.from, text.data(), size);
+        const int n = sys::readlinkat(p.from_at, p.from, text.data(), size);
         if (n < 0) {
-            return -errno;
+            return n;
         }
         if (static_cast<std::size_t>(n) < size) {
             text.resize(static_cast<std::size_t>(n));
@@ -229,17 +227,17 @@ int tree_copy::copy_link(const place& p, const struct ::stat& from) {
         }
     }
     entries_.fetch_add(1, std::memory_order_relaxed);
-    const int result = checked(::symlinkat(text.c_str(), p.to_at, p.to));
+    const int result = sys::symlinkat(text.c_str(), p.to_at, p.to);
     if (result < 0) {
         return result;
     }
     if (options_.owner) {
         static_cast<void>(
-            ::fchownat(p.to_at, p.to, from.st_uid, from.st_gid, AT_SYMLINK_NOFOLLOW) == 0);
+            sys::fchownat(p.to_at, p.to, from.st_uid, from.st_gid, AT_SYMLINK_NOFOLLOW) == 0);
     }
     if (options_.times) {
         const ::timespec times[2] = {from.st_atim, from.st_mtim};
-        return checked(::utimensat(p.to_at, p.to, times, AT_SYMLINK_NOFOLLOW));
+        return sys::utimensat(p.to_at, p.to, times, AT_SYMLINK_NOFOLLOW);
     }
     return 0;
 }
@@ -257,7 +255,7 @@ int tree_copy::copy_directory(const place& p, const struct ::stat& from, const s
     if (to == nullptr) {
         // What is put into it later needs the permission to.
         const ::mode_t mode = from.st_mode & 07777;
-        const int made = checked(::mkdirat(p.to_at, p.to, as_the_standard_ ? mode : mode | 0700));
+        const int made = sys::mkdirat(p.to_at, p.to, as_the_standard_ ? mode : mode | 0700);
         if (made < 0) {
             return made;
         }
@@ -271,8 +269,9 @@ int tree_copy::copy_directory(const place& p, const struct ::stat& from, const s
     if (p.in == nullptr) {
         const pinned_directory target(table_, *directory->target);
         struct ::stat status{};
-        if (target.fd() < 0 || ::fstat(target.fd(), &status) != 0) {
-            return target.fd() < 0 ? target.fd() : -errno;
+        const int found = target.fd() < 0 ? target.fd() : sys::fstat(target.fd(), &status);
+        if (found < 0) {
+            return found;
         }
         target_ = {status.st_dev, status.st_ino};
         has_target_ = true;
@@ -329,8 +328,8 @@ int tree_copy::copy_new(const place& p, const slice* time, std::vector<item>& mo
         return in;
     }
     struct ::stat from{};
-    if (::fstat(in, &from) != 0) {
-        return -errno;
+    if (const int r = sys::fstat(in, &from); r < 0) {
+        return r;
     }
     if (!S_ISREG(from.st_mode)) {
         return -ELOOP;
@@ -378,7 +377,7 @@ int tree_copy::go_on(open_file& file, const slice* time) {
     }
     if (options_.times) {
         const ::timespec times[2] = {file.status.st_atim, file.status.st_mtim};
-        result = checked(::futimens(file.out, times));
+        result = sys::futimens(file.out, times);
     }
     const int closed = file.out.close();
     return result < 0 ? result : closed;
@@ -386,14 +385,14 @@ int tree_copy::go_on(open_file& file, const slice* time) {
 
 int tree_copy::set_owner_and_mode(int fd, const struct ::stat& from) const noexcept {
     if (options_.owner) { // before the mode, of which it may clear bits
-        const int result = checked(::fchown(fd, from.st_uid, from.st_gid));
+        const int result = sys::fchown(fd, from.st_uid, from.st_gid);
         if (result == -EPERM) {
-            static_cast<void>(::fchown(fd, static_cast<::uid_t>(-1), from.st_gid) == 0);
+            static_cast<void>(sys::fchown(fd, static_cast<::uid_t>(-1), from.st_gid) == 0);
         } else if (result < 0) {
             return result;
         }
     }
-    return checked(::fchmod(fd, from.st_mode & 07777));
+    return sys::fchmod(fd, from.st_mode & 07777);
 }
 
 /// One of those who work on it is done with it; the last one completes it.
@@ -429,14 +428,14 @@ int tree_copy::finish_directory(copied& directory) {
         result = set_owner_and_mode(target.fd(), directory.status);
     } else { // as the umask has left the rest
         struct ::stat made{};
-        result = checked(::fstat(target.fd(), &made));
+        result = sys::fstat(target.fd(), &made);
         if (result == 0) {
-            result = checked(::fchmod(target.fd(), made.st_mode & mode));
+            result = sys::fchmod(target.fd(), made.st_mode & mode);
         }
     }
     if (result == 0 && options_.times) {
         const ::timespec times[2] = {directory.status.st_atim, directory.status.st_mtim};
-        result = checked(::futimens(target.fd(), times));
+        result = sys::futimens(target.fd(), times);
     }
     return result;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "calls.hpp"
+
 #include <coil/compose/scope.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
@@ -24,7 +26,8 @@ public:
 
 private:
     inplace_stop_token token_;
-    clock::time_point end_ = clock::now() + length;
+    /// In a world, where time passes only when nobody works: it takes as long as it takes.
+    clock::time_point end_ = sys::is_in_world() ? clock::time_point::max() : clock::now() + length;
 };
 
 /// Work on a tree, done by a few jobs of the blocking pool at a time. Each is a slice that takes

@@ -147,7 +147,7 @@ private:
             return pinned.fd();
         }
         if (node.position != 0) { // it may have been closed meanwhile
-            ::lseek(pinned.fd(), node.position, SEEK_SET);
+            detail::sys::lseek(pinned.fd(), node.position, SEEK_SET);
         }
         for (;;) {
             alignas(8) std::array<std::byte, buffer_size> buffer;
@@ -163,7 +163,7 @@ private:
                 ready_entries_.fetch_add(batch->size(), std::memory_order_relaxed);
                 ready_.push_back(std::move(batch));
             }
-            node.position = ::lseek(pinned.fd(), 0, SEEK_CUR);
+            node.position = detail::sys::lseek(pinned.fd(), 0, SEEK_CUR);
             if (size > buffer_size / 2 || time.is_over()) {
                 return go_on;
             }
@@ -202,7 +202,7 @@ private:
     /// Whether it leads to a directory that it is not in: links may.
     bool leads_down(entry_batch& batch, int fd, const char* name) {
         struct ::stat status{};
-        return ::fstatat(fd, name, &status, 0) == 0 && S_ISDIR(status.st_mode) &&
+        return detail::sys::fstatat(fd, name, &status, 0) == 0 && S_ISDIR(status.st_mode) &&
                !base_->table.is_at_or_above(batch.directory(), status.st_dev, status.st_ino);
     }
 

@@ -25,11 +25,10 @@ int write_slice(int fd, const_buffer data, ::off_t offset, inplace_stop_token st
         }
         const void* const from = static_cast<const std::byte*>(data.data()) + done;
         const std::size_t most = std::min(size - done, step);
-        const ::ssize_t n = offset < 0
-                                ? ::write(fd, from, most)
-                                : ::pwrite(fd, from, most, offset + static_cast<::off_t>(done));
-        if (n < 0 && errno != EINTR) {
-            return -errno;
+        const ::ssize_t n =
+            sys::pwrite(fd, from, most, offset < 0 ? -1 : offset + static_cast<::off_t>(done));
+        if (n < 0 && n != -EINTR) {
+            return static_cast<int>(n);
         }
         if (n == 0) {
             return -EIO; // no device does that; it would do so for ever

@@ -100,6 +100,8 @@ system_call slow_call_for(const sqe& request) noexcept {
         };
     case call_opcode::lseek:
         return lseek;
+    case call_opcode::fchmod:
+        return [](const sqe& r) { return checked(::fchmod(r.fd, r.len)); };
     default:
         return nullptr;
     }

@@ -23,6 +23,7 @@ enum class call_opcode : std::uint8_t {
     readlinkat = 241, // fd, addr: path, addr2: buffer, len
     faccessat = 242,  // fd, addr: path, len: mode, hardlink_flags: AT_EACCESS ...
     lseek = 243,      // fd, off, len: whence, addr: std::int64_t*, the new position
+    fchmod = 244,     // fd, len: mode
 };
 
 namespace prep {
@@ -67,6 +68,15 @@ inline sqe lseek(int fd, std::int64_t offset, int whence, std::int64_t* at) noex
     s.off = static_cast<std::uint64_t>(offset);
     s.addr = reinterpret_cast<std::uintptr_t>(at);
     s.len = static_cast<std::uint32_t>(whence);
+    return s;
+}
+
+/// fchmod(2).
+constexpr sqe fchmod(int fd, std::uint32_t mode) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::fchmod);
+    s.fd = fd;
+    s.len = mode;
     return s;
 }
 
