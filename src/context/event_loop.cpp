@@ -442,7 +442,9 @@ void event_loop::deliver_inbox() noexcept {
 }
 
 void event_loop::wait_for_mail() noexcept {
-    if (!is_running()) { // nobody has this ring
+    if (around_ != nullptr) {
+        around_->let_others_run_until_mail(*this);
+    } else if (!is_running()) { // nobody has this ring
         for (patience wait; inbox_.empty(); wait.once_more()) {
         }
     } else if (inbox_.empty()) {

@@ -9,6 +9,7 @@
 #include <coil/context/quiescence.hpp>
 #include <coil/context/ready_probe.hpp>
 #include <coil/context/ring_tables.hpp>
+#include <coil/context/simulation.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/turn_meter.hpp>
 #include <coil/context/wait.hpp>
@@ -67,6 +68,20 @@ public:
     void stop() noexcept;
     /// After run() ended on another thread: requests to stop that came too late for it are void.
     void forget_stop() noexcept { stop_.forget(); }
+
+    // Instead of run(): somebody else drives the loop, a turn at a time and without ever waiting,
+    // beside other loops on the same thread. Turns of several loops may be nested.
+
+    /// From now on turn() may be called, on this thread. `around` is told what a thread of the
+    /// loop's own would have done. Throws as run() does.
+    void begin_turns(simulation& around);
+    /// One turn. When a stop was asked for it is a shutdown, after which there is nothing to do.
+    turn_report turn();
+    /// A shutdown; then run() or begin_turns() may be called again.
+    void end_turns() noexcept;
+    /// Who drives it; null for a loop with a thread of its own.
+    [[nodiscard]] simulation* around() const noexcept { return around_; }
+
     /// While it does not run: destroys the tasks that were posted and never started.
     void discard_mail() noexcept;
     /// Any thread: run() does not return for lack of work between hold() and release().
@@ -228,7 +243,9 @@ public:
     [[nodiscard]] context_metrics metrics() const noexcept;
 
 private:
-    class running; // what holds while run() is active
+    class running;   // what holds while run() is active
+    class one_turn;  // and while turn() is
+    void turn_without_waiting();
 
     /// Ready coroutines resumed before the loop looks at the rest of the world (guarantee G7): at
     /// most so many, and fewer while so many take longer than this.
@@ -324,6 +341,7 @@ private:
     std::uint64_t wake_count_ = 0;
     wake_account wakes_;
 
+    simulation* around_ = nullptr;
     runtime* home_ = nullptr;
     quiescence* quiescence_ = nullptr;
     quiescence::seat seat_;

@@ -1,0 +1,120 @@
+// A loop that somebody else drives, a turn at a time.
+
+#include "event_loop_enter.hpp"
+
+#include <coil/context/event_loop.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace coil::detail {
+
+namespace {
+
+constexpr std::int64_t look_again_ns = 1'000'000;
+
+} // namespace
+
+/// Marks this thread as the loop's, above whatever loop it was.
+class event_loop::one_turn {
+public:
+    explicit one_turn(event_loop& loop) noexcept
+        : loop_(loop), outer_(std::exchange(current_loop, &loop)) {
+        std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
+    }
+    ~one_turn() {
+        loop_.publish();
+        std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
+        current_loop = outer_;
+    }
+    one_turn(const one_turn&) = delete;
+    one_turn& operator=(const one_turn&) = delete;
+
+private:
+    event_loop& loop_;
+    event_loop* outer_;
+};
+
+void event_loop::begin_turns(simulation& around) {
+    if (running_.exchange(true)) {
+        throw std::logic_error("coil: a context is driven while it runs already");
+    }
+    try {
+        bind_to_this_thread();
+    } catch (...) {
+        running_.store(false);
+        throw;
+    }
+    around_ = &around;
+    probe_.rest();
+    meter_.reset(now_ns());
+}
+
+turn_report event_loop::turn() {
+    using enum turn_report::kind;
+    const one_turn scope(*this);
+    try {
+        if (stop_requested_) {
+            shut_down();
+            stop_requested_ = false;
+            return {.what = inbox_.empty() ? finished : busy};
+        }
+        turn_without_waiting();
+    } catch (...) {
+        shut_down();
+        stop_requested_ = false;
+        throw;
+    }
+    if (!ready_.empty() || stop_requested_ || ring_->has_completions() || ring_->needs_enter() ||
+        !inbox_.empty()) {
+        return {.what = busy};
+    }
+    if (!has_work()) {
+        return {.what = finished};
+    }
+    std::int64_t until = next_deadline();
+    if (ring_->unsubmitted() > 0 || lacks_room()) {
+        until = std::min(until, now_ns() + look_again_ns);
+    }
+    return {.what = idle, .until_ns = until};
+}
+
+/// What turn_until_done() does once, with a look at the ring in the place of waiting.
+void event_loop::turn_without_waiting() {
+    const bool full = run_ready();
+    deliver_inbox();
+    if (timers_.size() > 0) {
+        fire_timers();
+    }
+    if (!queued_.empty()) {
+        admit_queued();
+    }
+    if (!retrying_.empty()) {
+        retry_cancels();
+    }
+    meter_.count();
+    if (full) {
+        adapt_budget(now_ns());
+    } else {
+        busy_since_ns_ = 0;
+    }
+    if (ring_->unsubmitted() > 0 || ring_->needs_enter()) {
+        enter(0, nullptr, 0);
+    }
+    reap();
+    metrics_.ready.set(ready_.size());
+}
+
+void event_loop::end_turns() noexcept {
+    {
+        const one_turn scope(*this);
+        shut_down();
+        stop_requested_ = false;
+        ring_->detach_thread();
+    }
+    around_ = nullptr;
+    running_.store(false);
+}
+
+} // namespace coil::detail
