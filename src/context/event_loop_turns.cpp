@@ -66,7 +66,7 @@ turn_report event_loop::turn() {
         stop_requested_ = false;
         throw;
     }
-    if (!ready_.empty() || stop_requested_ || ring_->has_completions() || ring_->needs_enter() ||
+    if (!ready_.empty() || stop_requested_ || ring_->has_completions() || ring_->overflowed() ||
         !inbox_.empty()) {
         return {.what = busy};
     }
@@ -99,9 +99,7 @@ void event_loop::turn_without_waiting() {
     } else {
         busy_since_ns_ = 0;
     }
-    if (ring_->unsubmitted() > 0 || ring_->needs_enter()) {
-        enter(0, nullptr, 0);
-    }
+    enter(0, nullptr, 0);
     reap();
     metrics_.ready.set(ready_.size());
 }
