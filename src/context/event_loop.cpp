@@ -245,7 +245,8 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     }
     // Without anything in flight only a timer or another thread can make work: nothing to spin for,
     // unless other threads do.
-    if (idle_.what() == idle_policy::kind::spin && spinning_pays_ &&
+    // Nor where nothing shows in memory while nobody enters.
+    if (idle_.what() == idle_policy::kind::spin && spinning_pays_ && completes_by_itself_ &&
         (in_flight_ > 0 || mail_pays_)) {
         gather();
         look();
@@ -491,7 +492,8 @@ void event_loop::watch_wake_descriptor() noexcept {
         return;
     }
     uring::sqe* entry = ring_->acquire();
-    *entry = uring::prep::read(wake_fd_, &wake_count_, sizeof wake_count_, 0);
+    *entry = uring::prep::read(wake_fd_, &wake_count_, sizeof wake_count_,
+                               uring::prep::current_position);
     entry->user_data = static_cast<std::uint64_t>(completion_kind::wake);
     ring_->commit(entry);
     watching_ = true;

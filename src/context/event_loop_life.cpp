@@ -1,6 +1,7 @@
 // The beginning and the end of a loop and of its ring.
 
 #include "event_loop_enter.hpp"
+#include "kernel_choice.hpp"
 
 #include <coil/context/default_kernel.hpp>
 #include <coil/context/event_loop.hpp>
@@ -54,10 +55,6 @@ kernel_factory& default_kernel_factory() noexcept {
 
 event_loop::event_loop(io_context& context, const io_context_options& options)
     : limit_(options.max_in_flight), idle_(options.idle), context_(context), options_(options) {
-    if (options.kernel == kernel_kind::epoll) {
-        throw std::system_error(ENOSYS, std::generic_category(),
-                                "coil: the epoll kernel is not available in this version");
-    }
     open_ring();
     wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_fd_ < 0) {
@@ -114,8 +111,9 @@ void event_loop::open_ring() {
     } else if (const kernel_factory& make = default_kernel_factory()) {
         ring_.emplace(ring_options_for(options_), make());
     } else {
-        ring_.emplace(ring_options_for(options_));
+        open_chosen_ring(ring_, ring_options_for(options_), options_.kernel);
     }
+    completes_by_itself_ = ring_->get_kernel().completes_by_itself();
     listed_ring_.remember(ring_->native_handle());
     skips_completions_ = (ring_->features() & uring::feature::cqe_skip) != 0;
     min_wait_ = (ring_->features() & uring::feature::min_timeout) != 0;

@@ -330,6 +330,7 @@ private:
     // Idle.
     idle_policy idle_;
     bool spinning_pays_ = true;
+    bool completes_by_itself_ = true;
     std::int32_t found_per_look_ = 0; // a moving average, in units of 1/one_found
     bool skips_completions_ = false;
     bool min_wait_ = false;

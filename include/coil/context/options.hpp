@@ -39,9 +39,12 @@ using kernel_factory = std::function<std::unique_ptr<uring::kernel>()>;
 
 /// Who executes a context's I/O.
 enum class kernel_kind {
-    automatic, ///< the best that this machine allows
-    io_uring,  ///< Linux's io_uring, or an error that says why not
-    epoll,     ///< in user space over epoll; not available in this version
+    /// What the environment variable COIL_KERNEL says (`io_uring`, `epoll`); without it io_uring,
+    /// and where the system refuses that for good (a seccomp filter, a sysctl, a kernel that is too
+    /// old) epoll. The first time in a process a line on stderr says so and why.
+    automatic,
+    io_uring, ///< Linux's io_uring, or an error that says why not
+    epoll,    ///< in user space over epoll(7): see uring::make_epoll_kernel
 };
 
 /// How an io_context is set up. Every member has a default that suits a server.

@@ -69,7 +69,8 @@ protected:
 
     /// What cancel() did.
     enum class outcome {
-        ended, ///< the world has let go for good and calls complete() no more: -ECANCELED
+        ended, ///< the world has let go for good and does not call complete(): -ECANCELED, or what
+               ///< is `done`
         later, ///< it will end soon, by complete(); the canceller is told that it was cancelled
         busy,  ///< it cannot be recalled: complete() comes with its result; -EALREADY
     };
@@ -130,7 +131,9 @@ protected:
     /// io_uring_register(2) beyond what the core has.
     virtual int control_more(register_op op, void* arg, unsigned count) noexcept;
 
-    /// The ring was enabled, or set up enabled: this is its thread.
+    /// The ring is being set up: 0, or the -errno that says why not. May be called again then.
+    virtual int open_world() noexcept { return 0; }
+    /// The ring was enabled after it was set up disabled: this is its thread.
     virtual void entered_by_owner() noexcept {}
 
     // ---- for the world

@@ -66,7 +66,8 @@ int emulation::end_one(request& victim) noexcept {
     case emulated_kernel::outcome::ended:
         --pending_;
         unlist(victim);
-        finish(victim, -ECANCELED, victim.result_flags);
+        finish(victim, victim.done != 0 ? static_cast<int>(victim.done) : -ECANCELED,
+               victim.result_flags);
         return 0;
     case emulated_kernel::outcome::later:
         victim.stage_ = stage::leaving;

@@ -74,6 +74,8 @@ int emulation::setup(unsigned wanted, params& p, kernel::mapping& m) noexcept tr
             return -EINVAL;
     }
 
+    if (const int error = world_.open_world(); error != 0)
+        return error;
     constexpr unsigned words_per_cqe = sizeof(cqe) / sizeof(std::uint32_t);
     sq_ = std::make_unique<std::uint32_t[]>(words + sq_entries);
     cq_ = std::make_unique<std::uint32_t[]>(words + std::size_t{cq_entries} * words_per_cqe);

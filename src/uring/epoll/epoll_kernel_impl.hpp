@@ -1,0 +1,136 @@
+#pragma once
+
+#include "descriptors.hpp"
+#include "worker_pool.hpp"
+
+#include <coil/uring/emulated_kernel.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include <sys/epoll.h>
+
+namespace coil::uring::detail {
+
+/// The world of make_epoll_kernel(): the Linux that everybody sees.
+///
+/// A descriptor is registered with epoll once, edge-triggered, when somebody first has to wait for
+/// it; from then on readiness is remembered and each wait costs nothing. What was closed behind our
+/// back leaves a registration that is gone without a word; so whoever waits on a memory alone is
+/// looked at after some time (check_doubtful) by an epoll_ctl(2) that tells.
+class epoll_kernel final : public emulated_kernel {
+public:
+    epoll_kernel() = default;
+    ~epoll_kernel() override;
+
+    int native_handle() const noexcept override { return epoll_; }
+    std::string_view name() const noexcept override { return "epoll"; }
+
+protected:
+    int begin(request& r) noexcept override;
+    outcome cancel(request& r) noexcept override;
+    int wait(std::int64_t deadline_ns) noexcept override;
+    std::int64_t now_ns() noexcept override;
+    std::int64_t realtime_ns() noexcept override;
+    std::int64_t boottime_ns() noexcept override;
+    bool has_opcode(opcode op) const noexcept override;
+    int hold_file(int descriptor) noexcept override;
+    void drop_file(int file) noexcept override;
+    int install_file(int file, bool close_on_exec) noexcept override;
+    unsigned most_files() noexcept override;
+    std::unique_ptr<request> make_request() override;
+    int open_world() noexcept override;
+    void entered_by_owner() noexcept override { open_.store(true, std::memory_order_relaxed); }
+
+private:
+    using place = epoll_request::place;
+    using state = descriptor_state;
+
+    /// What a try says when it should be repeated: when there is something to read, room to write,
+    /// or by a thread that may block.
+    static constexpr int again_in = INT_MIN + 16;
+    static constexpr int again_out = INT_MIN + 17;
+    static constexpr int again_event = INT_MIN + 18;
+    static constexpr int by_worker = INT_MIN + 19;
+    static constexpr int by_endless_worker = INT_MIN + 20;
+
+    // readiness (readiness.cpp)
+    int begin_io(epoll_request& r) noexcept;
+    int settle(epoll_request& r, int tried) noexcept;
+    int wait_on(state& s, epoll_request& r, place where) noexcept;
+    int watch(state& s, std::uint32_t events) noexcept;
+    void on_event(state& s, std::uint32_t events) noexcept;
+    void serve(state& s, request_queue& queue, bool& blocked, place where) noexcept;
+    void serve_watchers(state& s) noexcept;
+    void doubt(state& s) noexcept;
+    void trust(state& s) noexcept;
+    void check_doubtful() noexcept;
+    void another_file(state& s) noexcept;
+    void fresh(int fd) noexcept;
+    void orphan(request_queue& queue, bool all) noexcept;
+    void confirm(state& s) noexcept;
+    void again_soon(const state& s) noexcept;
+    void leave_queue(epoll_request& r) noexcept;
+    void clean_up(epoll_request& r) noexcept;
+    static request_queue& queue_of(state& s, place where) noexcept;
+    void finish(epoll_request& r, int result) noexcept;
+
+    // tries (try.cpp): a result, -errno, or one of the above
+    int attempt(epoll_request& r) noexcept;
+    int try_receive(epoll_request& r) noexcept;
+    int try_receive_message(epoll_request& r) noexcept;
+    int try_send(epoll_request& r) noexcept;
+    int try_read(epoll_request& r) noexcept;
+    int try_write(epoll_request& r) noexcept;
+    int try_accept(epoll_request& r) noexcept;
+    static int errno_of_accept(int fd) noexcept;
+    int try_connect(epoll_request& r) noexcept;
+    int try_poll(epoll_request& r) noexcept;
+    int try_epoll_wait(epoll_request& r) noexcept;
+    int try_waitid(epoll_request& r) noexcept;
+    int after_refusal(epoll_request& r, bool in) noexcept;
+    void learn(state& s) noexcept;
+    void learn_socket(state& s) noexcept;
+
+    // calls (calls.cpp)
+    int begin_call(epoll_request& r) noexcept;
+    int close_descriptor(int fd) noexcept;
+    int send_message(const sqe& s) noexcept;
+
+    // threads (work.cpp)
+    int hand_over(epoll_request& r, bool endless) noexcept;
+    static int work(worker_job& job) noexcept;
+    void collect_finished() noexcept;
+    void discard_finished() noexcept;
+    void receive_messages() noexcept;
+
+    struct message {
+        std::uint64_t user_data;
+        int result;
+        std::uint32_t flags;
+    };
+
+    int epoll_ = -1;
+    int wake_fd_ = -1;
+    int sleep(std::int64_t deadline_ns) noexcept;
+
+    bool has_pwait2_ = true;
+    descriptor_table descriptors_;
+    state* doubtful_[2] = {nullptr, nullptr}; // looked at at the next tick; at the one after
+    std::int64_t next_tick_ns_ = 0;
+    unsigned waits_ = 0;
+    unsigned interrupting_ = 0; // requests that a thread is being interrupted in
+    std::vector<::epoll_event> events_;
+    std::vector<std::uint64_t> hot_; // streams that were stopped for the others' sake
+    std::unique_ptr<worker_pool> pool_;
+
+    // For other rings.
+    std::atomic<bool> open_{false};
+    std::mutex mail_guard_;
+    std::vector<message> mail_;
+    std::atomic<bool> has_mail_{false};
+};
+
+} // namespace coil::uring::detail

@@ -1,0 +1,394 @@
+#include "epoll_kernel_impl.hpp"
+
+#include <cerrno>
+#include <new>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+// Who waits on which descriptor, and when it is worth while to try again.
+
+namespace coil::uring::detail {
+namespace {
+
+constexpr std::uint32_t in_events = EPOLLIN | EPOLLRDHUP | EPOLLPRI;
+constexpr std::uint32_t out_events = EPOLLOUT;
+constexpr std::uint32_t end_events = EPOLLHUP | EPOLLERR | EPOLLRDHUP;
+constexpr std::int64_t tick_ns = 10'000'000;
+
+std::uint64_t mark_of(const descriptor_state& s) noexcept {
+    return std::uint64_t{s.generation} << 32 | static_cast<std::uint32_t>(s.fd);
+}
+
+/// Whether the caller would rather have -EAGAIN than wait.
+bool is_impatient(const epoll_request& r) noexcept {
+    const sqe& s = r.entry;
+    switch (r.op()) {
+    case opcode::send:
+    case opcode::sendmsg:
+    case opcode::send_zc:
+    case opcode::sendmsg_zc:
+    case opcode::recv:
+    case opcode::recvmsg:
+        return (s.msg_flags & MSG_DONTWAIT) != 0;
+    case opcode::accept:
+        return (s.ioprio & accept_flag::dontwait) != 0;
+    default:
+        return false;
+    }
+}
+
+/// What the descriptor's state says nothing about: another queue of the socket's.
+bool is_special(const epoll_request& r) noexcept {
+    constexpr std::uint32_t special = MSG_OOB | MSG_ERRQUEUE | MSG_PEEK;
+    return (r.op() == opcode::recv || r.op() == opcode::recvmsg) &&
+           (r.entry.msg_flags & special) != 0;
+}
+
+bool writes(opcode op) noexcept {
+    switch (op) {
+    case opcode::write:
+    case opcode::writev:
+    case opcode::write_fixed:
+    case opcode::writev_fixed:
+    case opcode::send:
+    case opcode::sendmsg:
+    case opcode::send_zc:
+    case opcode::sendmsg_zc:
+    case opcode::connect:
+        return true;
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+descriptor_state* descriptor_table::get(int fd) noexcept try {
+    if (fd < 0)
+        return nullptr;
+    const auto i = static_cast<std::size_t>(fd);
+    if (i >= states_.size()) {
+        constexpr std::size_t most = std::size_t{1} << 24;
+        if (i >= most)
+            return nullptr;
+        states_.resize(i + i / 2 + 64);
+    }
+    if (states_[i] == nullptr) {
+        states_[i] = std::make_unique<descriptor_state>();
+        states_[i]->fd = fd;
+    }
+    return states_[i].get();
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
+request_queue& epoll_kernel::queue_of(state& s, place where) noexcept {
+    return where == place::reading ? s.readers : where == place::writing ? s.writers : s.watchers;
+}
+
+/// The first try, or the end of the queue of those who try when there is something.
+int epoll_kernel::begin_io(epoll_request& r) noexcept {
+    const int fd = r.helper >= 0 ? r.helper : r.file;
+    state* const s = descriptors_.get(fd);
+    if (s == nullptr)
+        return -EBADF;
+    r.on = s;
+    const bool out = writes(r.op());
+    const bool blocked =
+        out ? s->write_blocked || !s->writers.empty() : s->read_blocked || !s->readers.empty();
+    if (blocked && r.op() != opcode::poll_add && !is_special(r) && !is_impatient(r)) {
+        if (r.selects()) {
+            if (const int error = select(r); error != 0)
+                return error; // it says so before there is anything to put there
+            unselect(r);
+        }
+        return wait_on(*s, r, out ? place::writing : place::reading);
+    }
+    return settle(r, attempt(r));
+}
+
+/// What follows from a try.
+int epoll_kernel::settle(epoll_request& r, int tried) noexcept {
+    switch (tried) {
+    case again_in:
+    case again_out:
+    case again_event:
+        if (is_impatient(r))
+            return -EAGAIN;
+        return wait_on(*r.on, r,
+                       tried == again_event || is_special(r) ? place::watching
+                       : tried == again_in                   ? place::reading
+                                                             : place::writing);
+    case by_worker:
+    case by_endless_worker:
+        return hand_over(r, tried == by_endless_worker);
+    default:
+        return tried;
+    }
+}
+
+int epoll_kernel::wait_on(state& s, epoll_request& r, place where) noexcept {
+    std::uint32_t events = where == place::reading ? in_events : out_events;
+    if (where == place::watching)
+        events = r.op() == opcode::poll_add && (r.entry.poll32_events & EPOLLOUT) != 0
+                     ? in_events | out_events
+                     : in_events;
+    if ((s.interest & events) != events) {
+        const int error = watch(s, events);
+        if (error == -EPERM && where != place::watching) {
+            s.what = state::kind::file; // epoll does not take what is always ready
+            return hand_over(r, false);
+        }
+        if (error != 0)
+            return error;
+        r.sure = true;
+    } else {
+        r.sure = false;
+        doubt(s);
+    }
+    queue_of(s, where).push(r);
+    r.at = where;
+    r.on = &s;
+    if (where == place::reading)
+        s.read_blocked = true;
+    else if (where == place::writing)
+        s.write_blocked = true;
+    return pending;
+}
+
+/// Registers. What is ready already is reported as an edge, so nothing that came since the try
+/// before is missed.
+int epoll_kernel::watch(state& s, std::uint32_t events) noexcept {
+    ::epoll_event event{};
+    event.events = s.interest | events | EPOLLET;
+    event.data.u64 = mark_of(s);
+    int op = s.interest != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    for (int tries = 0; tries < 3; ++tries) {
+        if (::epoll_ctl(epoll_, op, s.fd, &event) == 0) {
+            s.interest = event.events & ~static_cast<std::uint32_t>(EPOLLET);
+            confirm(s);
+            return 0;
+        }
+        if (errno == ENOENT && op == EPOLL_CTL_MOD) {
+            another_file(s);
+            event.events = events | EPOLLET;
+            event.data.u64 = mark_of(s);
+            op = EPOLL_CTL_ADD;
+        } else if (errno == EEXIST && op == EPOLL_CTL_ADD) {
+            op = EPOLL_CTL_MOD;
+        } else {
+            return -errno;
+        }
+    }
+    return -EBADF;
+}
+
+void epoll_kernel::on_event(state& s, std::uint32_t events) noexcept {
+    if (s.doubtful != 0)
+        trust(s);
+    if ((events & end_events) != 0)
+        s.hung_up = true;
+    if ((events & (in_events | end_events)) != 0) {
+        s.read_blocked = false;
+        if (!s.readers.empty())
+            serve(s, s.readers, s.read_blocked, place::reading);
+    }
+    if ((events & (out_events | EPOLLHUP | EPOLLERR)) != 0) {
+        s.write_blocked = false;
+        if (!s.writers.empty())
+            serve(s, s.writers, s.write_blocked, place::writing);
+    }
+    if (!s.watchers.empty())
+        serve_watchers(s);
+}
+
+/// Those who wait, oldest first, until one finds nothing.
+void epoll_kernel::serve(state& s, request_queue& queue, bool& blocked, place) noexcept {
+    while (!queue.empty()) {
+        epoll_request& r = *queue.front();
+        int tried = attempt(r);
+        if (tried == again_in || tried == again_out) {
+            blocked = true;
+            return;
+        }
+        queue.remove(r);
+        r.at = place::nowhere;
+        if (tried == by_worker || tried == by_endless_worker || tried == again_event)
+            tried = settle(r, tried);
+        if (tried != pending)
+            finish(r, tried);
+        if (s.fd < 0 || blocked)
+            return;
+    }
+}
+
+void epoll_kernel::serve_watchers(state& s) noexcept {
+    for (epoll_request* r = s.watchers.front(); r != nullptr;) {
+        epoll_request* const next = request_queue::after(*r);
+        const int tried = attempt(*r);
+        if (tried != again_event && tried != again_in) {
+            s.watchers.remove(*r);
+            r->at = place::nowhere;
+            finish(*r, tried);
+        }
+        r = next;
+    }
+}
+
+void epoll_kernel::again_soon(const state& s) noexcept {
+    try {
+        hot_.push_back(mark_of(s));
+    } catch (const std::bad_alloc&) { // the next edge will do
+    }
+}
+
+// ---- doubts
+
+/// It waits for an edge of a registration that was there when it was made.
+void epoll_kernel::doubt(state& s) noexcept {
+    if (s.doubtful != 0)
+        return;
+    if (doubtful_[0] == nullptr && doubtful_[1] == nullptr)
+        next_tick_ns_ = now_ns() + tick_ns;
+    s.doubtful = 2;
+    s.doubt_previous = nullptr;
+    s.doubt_next = doubtful_[1];
+    if (s.doubt_next != nullptr)
+        s.doubt_next->doubt_previous = &s;
+    doubtful_[1] = &s;
+}
+
+void epoll_kernel::trust(state& s) noexcept {
+    if (s.doubtful == 0)
+        return;
+    (s.doubt_previous != nullptr ? s.doubt_previous->doubt_next : doubtful_[s.doubtful - 1]) =
+        s.doubt_next;
+    if (s.doubt_next != nullptr)
+        s.doubt_next->doubt_previous = s.doubt_previous;
+    s.doubtful = 0;
+}
+
+/// Those who have waited on a memory for a tick at least. In a busy ring hardly anybody has.
+void epoll_kernel::check_doubtful() noexcept {
+    while (doubtful_[0] != nullptr) {
+        state& s = *doubtful_[0];
+        trust(s);
+        if (!s.has_waiters())
+            continue;
+        const std::uint32_t interest = s.interest;
+        if (watch(s, interest) != 0) {
+            // The number is closed, or a file's that needs no waiting: who waits here waits for
+            // what was there before.
+            orphan(s.readers, true);
+            orphan(s.writers, true);
+            orphan(s.watchers, true);
+            s.interest = 0;
+            s.read_blocked = s.write_blocked = false;
+        }
+    }
+    doubtful_[0] = doubtful_[1];
+    doubtful_[1] = nullptr;
+    for (state* s = doubtful_[0]; s != nullptr; s = s->doubt_next)
+        s->doubtful = 1;
+    if (doubtful_[0] != nullptr)
+        next_tick_ns_ = now_ns() + tick_ns;
+}
+
+void epoll_kernel::confirm(state& s) noexcept {
+    trust(s);
+    for (const request_queue* queue : {&s.readers, &s.writers, &s.watchers})
+        for (epoll_request* r = queue->front(); r != nullptr; r = request_queue::after(*r))
+            r->sure = true;
+}
+
+/// Its file is gone. On io_uring they would keep it; here they are pending until they are
+/// cancelled.
+void epoll_kernel::orphan(request_queue& queue, bool all) noexcept {
+    for (epoll_request* r = queue.front(); r != nullptr;) {
+        epoll_request* const next = request_queue::after(*r);
+        if (all || r->sure) {
+            queue.remove(*r);
+            r->at = place::orphaned;
+            r->on = nullptr;
+        }
+        r = next;
+    }
+}
+
+/// The number names another file than the one that was registered.
+void epoll_kernel::another_file(state& s) noexcept {
+    orphan(s.readers, false);
+    orphan(s.writers, false);
+    orphan(s.watchers, false);
+    trust(s);
+    ++s.generation;
+    s.interest = 0;
+    s.what = state::kind::unknown;
+    s.read_blocked = s.write_blocked = s.hung_up = false;
+}
+
+/// We have made this descriptor ourselves just now, or are about to close it.
+void epoll_kernel::fresh(int fd) noexcept {
+    state* const s = descriptors_.find(fd);
+    if (s == nullptr)
+        return;
+    orphan(s->readers, true);
+    orphan(s->writers, true);
+    orphan(s->watchers, true);
+    another_file(*s);
+}
+
+// ---- leaving
+
+void epoll_kernel::leave_queue(epoll_request& r) noexcept {
+    if (r.on == nullptr)
+        return;
+    queue_of(*r.on, r.at).remove(r);
+    if (!r.on->has_waiters())
+        trust(*r.on);
+}
+
+void epoll_kernel::clean_up(epoll_request& r) noexcept {
+    if (r.helper >= 0) {
+        close_descriptor(r.helper);
+        r.helper = -1;
+    }
+    r.at = place::nowhere;
+    r.on = nullptr;
+}
+
+void epoll_kernel::finish(epoll_request& r, int result) noexcept {
+    clean_up(r);
+    complete(r, result);
+}
+
+emulated_kernel::outcome epoll_kernel::cancel(request& one) noexcept {
+    auto& r = static_cast<epoll_request&>(one);
+    switch (r.at) {
+    case place::reading:
+    case place::writing:
+    case place::watching:
+        leave_queue(r);
+        clean_up(r);
+        return outcome::ended;
+    case place::working:
+        if (pool_->withdraw(r.job)) {
+            clean_up(r);
+            return outcome::ended;
+        }
+        if (!r.interrupting)
+            ++interrupting_;
+        r.interrupting = true;
+        pool_->interrupt(r.job);
+        return outcome::busy;
+    case place::orphaned:
+    case place::nowhere:
+        break;
+    }
+    clean_up(r);
+    return outcome::ended;
+}
+
+} // namespace coil::uring::detail

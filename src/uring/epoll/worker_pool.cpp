@@ -1,0 +1,187 @@
+#include "worker_pool.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <system_error>
+
+#include <unistd.h>
+
+namespace coil::uring::detail {
+namespace {
+
+constexpr std::chrono::seconds patience{5}; // of a thread without work
+constexpr unsigned most_endless = 1024;
+
+unsigned limit_for_files() noexcept {
+    const unsigned processors = std::thread::hardware_concurrency();
+    return std::clamp(4 * processors, 8U, 64U);
+}
+
+/// A signal that nobody uses, with a handler that does nothing: it ends system calls with EINTR.
+int interrupting_signal() noexcept {
+    static const int chosen = [] {
+        for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; --signal) {
+            struct sigaction old{};
+            if (::sigaction(signal, nullptr, &old) != 0 || old.sa_handler != SIG_DFL ||
+                (old.sa_flags & SA_SIGINFO) != 0)
+                continue;
+            struct sigaction ours{};
+            ours.sa_handler = [](int) {};
+            if (::sigaction(signal, &ours, nullptr) == 0)
+                return signal;
+        }
+        return 0;
+    }();
+    return chosen;
+}
+
+} // namespace
+
+void worker_pool::stop() noexcept {
+    std::unique_lock lock(guard_);
+    ending_ = true;
+    for (lane* l : {&short_, &endless_}) {
+        while (l->first != nullptr)
+            unlink(*l, *l->first);
+        l->work.notify_all();
+    }
+    while (short_.threads + endless_.threads != 0) {
+        for (worker_job* job = running_; job != nullptr; job = job->next) {
+            job->cancelled.store(true);
+            if (const int signal = interrupting_signal(); signal != 0)
+                ::pthread_kill(job->thread, signal);
+        }
+        gone_.wait_for(lock, std::chrono::milliseconds(1));
+    }
+}
+
+bool worker_pool::start_thread(lane& l) noexcept {
+    // A program's signals are its own threads' business.
+    ::sigset_t all;
+    ::sigset_t old;
+    ::sigfillset(&all);
+    if (const int signal = interrupting_signal(); signal != 0)
+        ::sigdelset(&all, signal);
+    ::pthread_sigmask(SIG_SETMASK, &all, &old);
+    bool started = true;
+    try {
+        std::thread([this, &l] { serve(l); }).detach();
+        ++l.threads;
+    } catch (const std::system_error&) {
+        started = false;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    return started;
+}
+
+int worker_pool::submit(worker_job& job) noexcept {
+    job.cancelled.store(false, std::memory_order_relaxed);
+    const std::scoped_lock lock(guard_);
+    lane& l = lane_of(job);
+    if (l.limit == 0)
+        l.limit = job.endless ? most_endless : limit_for_files();
+    if (l.idle <= l.queued && l.threads < l.limit && !start_thread(l) && l.threads == 0)
+        return -EAGAIN;
+    job.at = worker_job::step::queued;
+    job.next = nullptr;
+    job.previous = l.last;
+    (l.last != nullptr ? l.last->next : l.first) = &job;
+    l.last = &job;
+    ++l.queued;
+    l.work.notify_one();
+    return 0;
+}
+
+void worker_pool::unlink(lane& l, worker_job& job) noexcept {
+    (job.previous != nullptr ? job.previous->next : l.first) = job.next;
+    (job.next != nullptr ? job.next->previous : l.last) = job.previous;
+    job.at = worker_job::step::idle;
+    --l.queued;
+}
+
+void worker_pool::add_running(worker_job& job) noexcept {
+    job.previous = nullptr;
+    job.next = running_;
+    if (running_ != nullptr)
+        running_->previous = &job;
+    running_ = &job;
+}
+
+void worker_pool::remove_running(worker_job& job) noexcept {
+    (job.previous != nullptr ? job.previous->next : running_) = job.next;
+    if (job.next != nullptr)
+        job.next->previous = job.previous;
+}
+
+bool worker_pool::withdraw(worker_job& job) noexcept {
+    const std::scoped_lock lock(guard_);
+    if (job.at != worker_job::step::queued)
+        return false;
+    unlink(lane_of(job), job);
+    return true;
+}
+
+void worker_pool::interrupt(worker_job& job) noexcept {
+    job.cancelled.store(true);
+    const std::scoped_lock lock(guard_);
+    if (job.at == worker_job::step::running)
+        if (const int signal = interrupting_signal(); signal != 0)
+            ::pthread_kill(job.thread, signal);
+}
+
+worker_job* worker_pool::take_finished() noexcept {
+    worker_job* newest = finished_.exchange(nullptr, std::memory_order_acquire);
+    worker_job* oldest = nullptr;
+    while (newest != nullptr) {
+        worker_job* const next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    return oldest;
+}
+
+void worker_pool::serve(lane& l) noexcept {
+    std::unique_lock lock(guard_);
+    for (;;) {
+        if (l.first == nullptr && !ending_) {
+            ++l.idle;
+            const bool late = l.work.wait_for(lock, patience) == std::cv_status::timeout;
+            --l.idle;
+            if (late && l.first == nullptr)
+                break;
+            continue;
+        }
+        if (l.first == nullptr)
+            break;
+        worker_job& job = *l.first;
+        unlink(l, job);
+        job.at = worker_job::step::running;
+        job.thread = ::pthread_self();
+        add_running(job);
+        lock.unlock();
+        const int result = job.run(job);
+        lock.lock();
+        remove_running(job);
+        job.at = worker_job::step::idle; // not to be interrupted any more
+        lock.unlock();
+        job.result = result;
+        worker_job* head = finished_.load(std::memory_order_relaxed);
+        do
+            job.next = head;
+        while (!finished_.compare_exchange_weak(head, &job, std::memory_order_release,
+                                                std::memory_order_relaxed));
+        if (head == nullptr) {
+            const std::uint64_t one = 1;
+            [[maybe_unused]] const ssize_t n = ::write(wake_fd_, &one, sizeof one);
+        }
+        lock.lock();
+    }
+    --l.threads;
+    if (ending_)
+        gone_.notify_all();
+}
+
+} // namespace coil::uring::detail
