@@ -239,7 +239,7 @@ TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
             return behind->native_handle();
         }
         [[nodiscard]] std::string_view name() const noexcept override { return "old"; }
-        std::unique_ptr<kernel> behind = uring::make_linux_kernel();
+        std::unique_ptr<kernel> behind = coil_test::make_running_kernel();
     };
     io_context ctx(coil_test::with(
         [](auto& o) { o.make_kernel = [] { return std::make_unique<old_kernel>(); }; }));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "support/random.hpp"
+#include "support/running_kernel.hpp"
 
 #include <coil/context/options.hpp>
 #include <coil/uring/kernel.hpp>
@@ -98,6 +99,9 @@ public:
     int control(coil::uring::register_op op, void* arg, unsigned count) noexcept override;
     std::chrono::steady_clock::time_point now() noexcept override { return behind_->now(); }
     [[nodiscard]] int native_handle() const noexcept override { return behind_->native_handle(); }
+    [[nodiscard]] bool completes_by_itself() const noexcept override {
+        return behind_->completes_by_itself();
+    }
     [[nodiscard]] std::string_view name() const noexcept override { return "faults"; }
 
 private:
@@ -136,7 +140,7 @@ private:
     random_source random_;
     const fault_plan plan_;
     std::shared_ptr<fault_log> log_;
-    std::unique_ptr<kernel> behind_ = coil::uring::make_linux_kernel();
+    std::unique_ptr<kernel> behind_ = make_running_kernel();
 
     bool transparent_ = false;
     coil::uring::params real_{};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "support/run.hpp"
+#include "support/running_kernel.hpp"
 
 #include <coil/uring/kernel.hpp>
 #include <coil/uring/ring.hpp>
@@ -88,6 +89,9 @@ public:
     }
     std::chrono::steady_clock::time_point now() noexcept override { return behind_->now(); }
     [[nodiscard]] int native_handle() const noexcept override { return behind_->native_handle(); }
+    [[nodiscard]] bool completes_by_itself() const noexcept override {
+        return behind_->completes_by_itself();
+    }
     [[nodiscard]] std::string_view name() const noexcept override { return "door"; }
 
 private:
@@ -106,7 +110,7 @@ private:
     }
 
     std::shared_ptr<guard> guard_;
-    std::unique_ptr<kernel> behind_ = coil::uring::make_linux_kernel();
+    std::unique_ptr<kernel> behind_ = make_running_kernel();
     coil::uring::params params_{};
     mapping mapping_{};
 };

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "support/running_kernel.hpp"
+
 #include <coil/uring/prep.hpp>
 #include <coil/uring/probe.hpp>
 #include <coil/uring/ring.hpp>
@@ -27,10 +29,31 @@ namespace uring_test {
 using namespace coil::uring;
 using coil::uring::timespec; // and not the global one
 
-/// Tests that need the running kernel's io_uring derive from this.
+/// coil::uring::ring, on epoll where COIL_KERNEL says so.
+class ring : public coil::uring::ring {
+public:
+    explicit ring(unsigned entries = 256) : ring(options_for(entries)) {}
+    explicit ring(const ring_options& options,
+                  std::unique_ptr<kernel> k = coil_test::make_running_kernel())
+        : coil::uring::ring(options, std::move(k)) {}
+    ring(unsigned entries, const params& p,
+         std::unique_ptr<kernel> k = coil_test::make_running_kernel())
+        : coil::uring::ring(entries, p, std::move(k)) {}
+
+private:
+    static ring_options options_for(unsigned entries) {
+        ring_options options;
+        options.entries = entries;
+        return options;
+    }
+};
+
+/// Tests that need the running kernel's io_uring, or what stands in for it, derive from this.
 class with_io_uring : public ::testing::Test {
 protected:
     void SetUp() override {
+        if (coil_test::on_epoll())
+            return;
         static const availability here = available();
         if (!here)
             GTEST_SKIP() << here.reason;
@@ -167,7 +190,7 @@ inline std::string in_child(const std::function<std::string()>& f) {
 /// The running kernel behind a door that can refuse or change things.
 class filter_kernel final : public kernel {
 public:
-    explicit filter_kernel(std::unique_ptr<kernel> behind = make_linux_kernel())
+    explicit filter_kernel(std::unique_ptr<kernel> behind = coil_test::make_running_kernel())
         : behind_(std::move(behind)) {}
 
     /// Called before each setup; a non-zero answer (-errno) is given in the kernel's place.
@@ -201,6 +224,7 @@ public:
     }
     std::chrono::steady_clock::time_point now() noexcept override { return behind_->now(); }
     int native_handle() const noexcept override { return behind_->native_handle(); }
+    bool completes_by_itself() const noexcept override { return behind_->completes_by_itself(); }
     std::string_view name() const noexcept override { return "filter"; }
 
 private:
