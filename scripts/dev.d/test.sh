@@ -17,6 +17,9 @@ count_skip() {
     skips+=("$1")
 }
 
+# What the tests are run behind: a command, and its arguments.
+behind=()
+
 # run_tests NAME PRESET TARGETS [CTEST-ARGUMENT...]: builds these targets of the preset (all: everything), runs its tests and
 # adds up the results.
 run_tests() {
@@ -29,7 +32,7 @@ run_tests() {
         return
     fi
     started=$SECONDS
-    ctest --test-dir "$dir" -j "$(jobs_at_once)" --output-on-failure --no-tests=ignore "$@" 2>&1 | tee "$log" |
+    "${behind[@]}" ctest --test-dir "$dir" -j "$(jobs_at_once)" --output-on-failure --no-tests=ignore "$@" 2>&1 | tee "$log" |
         sed -u -e '/^[0-9]*% tests passed/,$d' -e '/^Internal ctest/d' -e '/^$/d' -e '/^Test project/d' -e '/^ *Start *[0-9]*:/d' |
         meter "testing $name" || status=$?
     count_results "$name" "$log" "$dir/Testing/Temporary/LastTest.log"
@@ -135,6 +138,38 @@ run_fault_tests() {
     say "faults: $seeds seeds in $((SECONDS - started)) s"
 }
 
+# run_without_io_uring PRESET TARGETS [CTEST-ARGUMENT...]: the tests as they run in a container, where a seccomp filter forbids
+# io_uring and contexts choose the epoll kernel by themselves.
+run_without_io_uring() {
+    local preset=$1 what=$2 launcher=build/$1/tests/without_io_uring tmp=${TMPDIR:-/dev/shm}
+    shift 2
+    [[ -w $tmp ]] || tmp=/tmp
+    if ! build_preset "$preset" without_io_uring; then
+        count_failure "epoll: the build (build/log/build-$preset.log)"
+        return
+    fi
+    behind=("$launcher")
+    TMPDIR=$tmp run_tests "epoll, $preset" "$preset" "$what" -LE "consumer|faults|$once" "$@"
+    behind=()
+}
+
+# The demo, too: an endless loop or a wrong answer is its failure.
+demo_without_io_uring() {
+    local log=build/log/demo-epoll.log
+    need demo
+    build_preset release examples/all bench/demo/all || {
+        count_failure "epoll, demo: the build (build/log/build-release.log)"
+        return
+    }
+    if "build/$1/tests/without_io_uring" bench/demo/run build/release --rounds 1 >"$log" 2>&1; then
+        passed=$((passed + 1))
+        say "epoll: the demo ran ($log)"
+    else
+        tail -n 20 "$log" >&2
+        count_failure "epoll: the demo ($log)"
+    fi
+}
+
 # What must not compile is tried once, and so are the models, which are optimized in any case and never sanitized.
 readonly once='compile_fail|model'
 
@@ -146,12 +181,16 @@ run_sanitized() {
 }
 
 dev_test() {
-    local full=no gcc=no preset='' faults=0 select=()
+    local full=no gcc=no preset='' faults=0 kernel='' select=()
     while (($#)); do
         case $1 in
             --full) full=yes ;;
             --gcc) gcc=yes ;;
             --preset) preset=$2 && shift ;;
+            --kernel)
+                [[ ${2:-} == @(epoll|io_uring) ]] || die "test --kernel epoll, or io_uring (what is tested otherwise)"
+                kernel=$2 && shift
+                ;;
             --faults)
                 [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "test --faults N: how many seeds?"
                 faults=$2 && shift
@@ -172,7 +211,10 @@ dev_test() {
     need build test
     want model
     need_compiler
-    if ((faults)); then
+    if [[ $kernel == epoll ]]; then
+        run_without_io_uring "${preset:-debug}" all "${select[@]}"
+        ((${#select[@]})) || demo_without_io_uring "${preset:-debug}"
+    elif ((faults)); then
         run_fault_tests "${preset:-debug}" "$faults"
     elif [[ -n $preset ]]; then
         run_tests "$preset" "$preset" all -LE consumer -E '^faults\..*seed_[^12]' "${select[@]}"
