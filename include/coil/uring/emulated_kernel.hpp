@@ -179,6 +179,9 @@ protected:
     /// the table's files back. No request is begun, completed or released any more.
     void close_world() noexcept;
 
+    /// When the first of the ring's timeouts ends, on now_ns(); `never`: there is none.
+    std::int64_t next_timer_ns() const noexcept;
+
     /// How many requests the world has pending.
     unsigned pending_count() const noexcept;
     /// Every request that is in the world's hands, oldest first: calls `f(request&)`.

@@ -61,6 +61,8 @@ void emulated_kernel::finish_message(request& r, int payload) noexcept {
     core_->finish_message(r, payload);
 }
 
+std::int64_t emulated_kernel::next_timer_ns() const noexcept { return core_->next_timer(); }
+
 unsigned emulated_kernel::pending_count() const noexcept { return core_->pending(); }
 
 int emulated_kernel::add_file(int file, std::uint32_t file_index) noexcept {

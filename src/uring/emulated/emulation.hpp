@@ -65,6 +65,7 @@ public:
 
     int add_file(int file, std::uint32_t index) noexcept { return files_.install(file, index); }
 
+    std::int64_t next_timer() const noexcept { return timers_.deadline(); }
     unsigned pending() const noexcept { return pending_; }
     request* first() const noexcept { return listed_first_; }
     /// The next that the world has.

@@ -1,0 +1,283 @@
+// Datagrams: they come whole, late, twice, in another order, or not at all.
+
+#include "datagram.hpp"
+
+#include "bytes.hpp"
+#include "machine.hpp"
+#include "network.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace coil::sim::detail {
+
+namespace {
+
+constexpr std::size_t largest = 65'507;
+
+} // namespace
+
+/// One that is under way.
+class datagram_socket::packet final : public object {
+public:
+    packet(machine& to, endpoint target, datagram d)
+        : to_(to), target_(std::move(target)), datagram_(std::move(d)) {}
+
+    void arrive() {
+        if (!to_.up) {
+            return;
+        }
+        auto* const socket = dynamic_cast<datagram_socket*>(
+            to_.find_name(SOCK_DGRAM, target_));
+        if (socket == nullptr) {
+            to_.world.trace.event("nobody takes a datagram", to_.index);
+            unreachable();
+            return;
+        }
+        if (socket->has_peer_ && socket->peer_ != datagram_.from) {
+            return;
+        }
+        to_.world.trace.event("a datagram arrives", to_.index,
+                              static_cast<std::int64_t>(datagram_.bytes.size()));
+        socket->take(datagram_);
+    }
+
+private:
+    /// The sender learns it, if it has named its peer: udp(7).
+    void unreachable() {
+        machine* const back = to_.net.find(to_, datagram_.from);
+        if (back == nullptr || !back->up) {
+            return;
+        }
+        auto* const sender = dynamic_cast<datagram_socket*>(
+            back->find_name(SOCK_DGRAM, datagram_.from));
+        if (sender != nullptr && sender->has_peer_ && sender->peer_ == target_) {
+            sender->error_ = ECONNREFUSED;
+            sender->changed();
+        }
+    }
+
+    machine& to_;
+    const endpoint target_;
+    const datagram datagram_;
+};
+
+datagram_socket::~datagram_socket() {
+    if (partner_ != nullptr) {
+        partner_->partner_ = nullptr;
+    }
+    home.forget_names(*this);
+}
+
+void datagram_socket::join(datagram_socket& a, datagram_socket& b) {
+    a.partner_ = &b;
+    b.partner_ = &a;
+    a.has_peer_ = b.has_peer_ = true;
+    a.peer_.family = b.peer_.family = AF_UNIX;
+}
+
+std::uint32_t datagram_socket::events() {
+    std::uint32_t all = POLLOUT | POLLWRNORM;
+    if (!received_.empty() || ended_) {
+        all |= POLLIN | POLLRDNORM;
+    }
+    return all | (error_ != 0 ? POLLERR : 0U);
+}
+
+int datagram_socket::bind(const endpoint& to) {
+    if (bound_) {
+        return -EINVAL;
+    }
+    endpoint wanted = to;
+    if (const int error = check_local(wanted); error != 0) {
+        return error;
+    }
+    if (const int error = home.take_name(wanted, *this, option(SOL_SOCKET, SO_REUSEADDR) != 0,
+                                         option(SOL_SOCKET, SO_REUSEPORT) != 0);
+        error != 0) {
+        return error;
+    }
+    local_ = wanted;
+    bound_ = true;
+    return 0;
+}
+
+int datagram_socket::bind_somewhere() {
+    if (bound_) {
+        return 0;
+    }
+    endpoint any;
+    any.family = family();
+    return bind(any);
+}
+
+int datagram_socket::connect(op&, const endpoint& to) {
+    if (to.family == AF_UNSPEC) {
+        has_peer_ = false;
+        return 0;
+    }
+    if (to.family != family()) {
+        return -EAFNOSUPPORT;
+    }
+    if (family() != AF_UNIX) {
+        if (const int error = bind_somewhere(); error != 0) {
+            return error;
+        }
+        if (local_.is_any()) {
+            local_ = home.address_towards(to, local_.port);
+        }
+    }
+    peer_ = to;
+    has_peer_ = true;
+    return 0;
+}
+
+int datagram_socket::send(op& call, int) {
+    if (sending_ended_) {
+        return -EPIPE;
+    }
+    if (error_ != 0) {
+        return take_error();
+    }
+    endpoint target = peer_;
+    bool named = has_peer_;
+    const void* address = nullptr;
+    ::socklen_t length = 0;
+    if (call.header != nullptr) {
+        address = call.header->msg_name;
+        length = call.header->msg_namelen;
+    } else if (call.code() == uring::opcode::send || call.code() == uring::opcode::send_zc) {
+        address = reinterpret_cast<const void*>(call.entry.addr2);
+        length = call.entry.addr_len;
+    }
+    if (address != nullptr && length != 0) {
+        if (const int error = endpoint::read(target, address, length); error != 0) {
+            return error;
+        }
+        if (target.family != family()) {
+            return -EAFNOSUPPORT;
+        }
+        named = true;
+    }
+    if (!named) {
+        return family() == AF_UNIX ? -ENOTCONN : -EDESTADDRREQ;
+    }
+    if (call.size() > largest) {
+        return -EMSGSIZE;
+    }
+    if (home.world.fault(home.world.options.faults.no_buffers, "ENOBUFS")) {
+        return -ENOBUFS;
+    }
+    if (family() != AF_UNIX) {
+        if (const int error = bind_somewhere(); error != 0) {
+            return error;
+        }
+    }
+    datagram d{local_, {}};
+    d.bytes.reserve(call.size());
+    for_each_part(call.data, 0, SIZE_MAX, [&](const std::byte* from, std::size_t n) {
+        d.bytes.insert(d.bytes.end(), from, from + n);
+    });
+    const auto count = static_cast<int>(d.bytes.size());
+    if (family() == AF_UNIX) {
+        datagram_socket* to = partner_;
+        if (to == nullptr) {
+            to = dynamic_cast<datagram_socket*>(home.find_name(SOCK_DGRAM, target));
+        }
+        if (to == nullptr) {
+            return -ECONNREFUSED;
+        }
+        if (to->held_ + d.bytes.size() > home.world.options.socket_buffer && to->held_ > 0) {
+            return -EAGAIN;
+        }
+        to->take(std::move(d));
+        return count;
+    }
+    machine* const to = home.net.find(home, target);
+    if (to == nullptr) {
+        return count; // into the void
+    }
+    if (d.from.is_any()) {
+        d.from = home.address_towards(target, local_.port);
+    }
+    if (target.is_any()) {
+        target = home.address_towards(target, target.port);
+    }
+    const link_options& link = home.net.link(home, *to);
+    if (home.net.is_cut(home, *to) || home.world.random.chance(link.loss)) {
+        home.world.trace.event("a datagram is lost to", home.index, to->index);
+        return count;
+    }
+    const unsigned copies = home.world.random.chance(link.duplicate) ? 2 : 1;
+    for (unsigned i = 0; i < copies; ++i) {
+        const auto p = make<packet>(*to, target, d);
+        home.world.at(home.net.arrival(home, *to, d.bytes.size() + 28), *p,
+                      [](object& about, std::uint64_t, std::uint64_t) {
+                          static_cast<packet&>(about).arrive();
+                      });
+    }
+    return count;
+}
+
+void datagram_socket::take(datagram d) {
+    if (held_ + d.bytes.size() > home.world.options.socket_buffer && held_ > 0) {
+        home.world.trace.event("a datagram finds no room", home.index);
+        return;
+    }
+    held_ += d.bytes.size();
+    received_.push_back(std::move(d));
+    changed();
+}
+
+int datagram_socket::receive(op& call, int flags) {
+    if (error_ != 0) {
+        return take_error();
+    }
+    if (received_.empty()) {
+        return ended_ ? 0 : would_wait;
+    }
+    if (call.chooser != nullptr) {
+        if (const int error = call.chooser->choose(call); error != 0) {
+            return error;
+        }
+    }
+    const datagram& d = received_.front();
+    std::size_t offset = 0;
+    const std::size_t count = std::min(d.bytes.size(), call.size());
+    for_each_part(call.data, 0, count, [&](std::byte* to, std::size_t n) {
+        std::copy_n(d.bytes.begin() + static_cast<std::ptrdiff_t>(offset), n, to);
+        offset += n;
+    });
+    const std::size_t whole = d.bytes.size();
+    if (call.header != nullptr) {
+        call.header->msg_flags = count < whole ? MSG_TRUNC : 0;
+        if (call.header->msg_name != nullptr) {
+            ::socklen_t length = call.header->msg_namelen;
+            endpoint from = d.from;
+            from.family = family();
+            from.write(call.header->msg_name, length);
+            call.header->msg_namelen = length;
+        }
+        call.header->msg_controllen = 0;
+    }
+    if ((flags & MSG_PEEK) == 0) {
+        held_ -= whole;
+        received_.pop_front();
+    }
+    return static_cast<int>((flags & MSG_TRUNC) != 0 ? whole : count);
+}
+
+int datagram_socket::shutdown(int how) {
+    if (how < SHUT_RD || how > SHUT_RDWR) {
+        return -EINVAL;
+    }
+    if (!has_peer_) {
+        return -ENOTCONN;
+    }
+    ended_ = ended_ || how != SHUT_WR;
+    sending_ended_ = sending_ended_ || how != SHUT_RD;
+    changed();
+    return 0;
+}
+
+} // namespace coil::sim::detail

@@ -1,0 +1,148 @@
+#pragma once
+
+#include "engine.hpp"
+#include "object.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+namespace coil::sim::detail {
+
+class disk;
+
+/// A file of any type. What a file holds is there twice where it differs: as programs see it, and
+/// as it is on the disk for sure, which is what is left when the machine crashes.
+class inode final : public object {
+public:
+    inode(disk& on, std::uint64_t number, ::mode_t mode) noexcept;
+    ~inode() override;
+
+    [[nodiscard]] bool is_directory() const noexcept { return S_ISDIR(mode); }
+    [[nodiscard]] bool is_regular() const noexcept { return S_ISREG(mode); }
+    [[nodiscard]] bool is_link() const noexcept { return S_ISLNK(mode); }
+
+    // Data of a regular file. Bytes, or -errno.
+    int read(std::span<const ::iovec> to, std::size_t skip, std::uint64_t at,
+             std::size_t most) const;
+    int write(std::span<const ::iovec> from, std::size_t skip, std::uint64_t at, std::size_t count);
+    int resize(std::uint64_t to);
+    void zero(std::uint64_t from, std::uint64_t count);
+    [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+    [[nodiscard]] std::uint64_t blocks() const noexcept;
+    /// All of it is on the disk.
+    void sync() noexcept;
+    /// What a crash leaves.
+    void crash(random_source& random, unsigned kept_per_mille);
+
+    // Names in a directory.
+    std::map<std::string, ref<inode>, std::less<>> entries;
+    std::map<std::string, ref<inode>, std::less<>> durable_entries;
+    inode* parent = nullptr; // of a directory
+
+    std::string target; // of a symbolic link
+
+    disk& on;
+    const std::uint64_t number;
+    ::mode_t mode;
+    ::dev_t device = 0; // of a character device
+    unsigned links = 0;
+    std::int64_t accessed = 0;
+    std::int64_t modified = 0;
+    std::int64_t changed = 0;
+    std::int64_t born = 0;
+
+private:
+    static constexpr std::size_t page_size = 4096;
+    static constexpr std::size_t sector_size = 512;
+    using bytes = std::array<std::byte, page_size>;
+
+    struct page {
+        std::unique_ptr<bytes> seen; // null: zeros
+        std::unique_ptr<bytes> safe; // null: zeros; only while there are dirty sectors
+        std::uint8_t dirty = 0;      // one bit each
+    };
+    page& touched(std::size_t index, std::size_t from, std::size_t to);
+
+    std::vector<page> pages_;
+    std::vector<std::size_t> dirty_; // indices of pages_
+    std::uint64_t size_ = 0;
+    std::uint64_t safe_size_ = 0;
+};
+
+/// What a path leads to.
+struct place {
+    int error = 0;             // -errno: the way there does not exist
+    ref<inode> directory;      // of the last name
+    std::string name;          // the last name; empty for the root, "." and ".."
+    ref<inode> target;         // null: nothing has that name
+    bool wants_directory = false; // a slash behind
+};
+
+/// The file system of a machine.
+class disk {
+public:
+    disk(engine& world, std::uint64_t capacity);
+    ~disk();
+    disk(const disk&) = delete;
+    disk& operator=(const disk&) = delete;
+
+    [[nodiscard]] inode& root() const noexcept { return *root_; }
+    /// `from` for a path that does not begin with a slash.
+    [[nodiscard]] place find(inode& from, std::string_view path, bool follow) const;
+
+    [[nodiscard]] ref<inode> create(::mode_t mode);
+    /// Changes of names; 0 or -errno. Both directories' part of a rename happens, or none.
+    void put(inode& directory, const std::string& name, inode& what);
+    void remove(inode& directory, const std::string& name);
+    void move(inode& from, const std::string& name, inode& to, const std::string& new_name,
+              bool exchange);
+
+    /// The names of `directory` are on the disk.
+    void sync_names(inode& directory);
+    /// The power is gone and back: what was not safe is lost, torn, or there after all.
+    void crash();
+
+    bool take(std::uint64_t bytes) noexcept {
+        if (used_ + bytes > capacity_) {
+            return false;
+        }
+        used_ += bytes;
+        return true;
+    }
+    void give(std::uint64_t bytes) noexcept { used_ -= bytes; }
+    [[nodiscard]] std::int64_t clock() const noexcept;
+
+private:
+    struct assignment {
+        ref<inode> directory;
+        std::string name;
+        ref<inode> what; // null: the name goes
+    };
+    /// What happens as a whole or not at all.
+    using change = std::vector<assignment>;
+
+    void assign(change all);
+    static void apply(const change& all, bool durable);
+
+    engine& world_;
+    const std::uint64_t capacity_;
+    std::uint64_t used_ = 0;
+    std::uint64_t next_number_ = 2;
+    ref<inode> root_;
+    std::vector<change> unsafe_; // changes of names, oldest first
+    friend class inode;
+    std::unordered_set<inode*> directories_; // never gone through for anything that shows
+};
+
+} // namespace coil::sim::detail

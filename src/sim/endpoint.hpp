@@ -1,0 +1,115 @@
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+namespace coil::sim::detail {
+
+/// An address of a socket, of any family.
+struct endpoint {
+    int family = AF_UNSPEC;
+    std::array<std::uint8_t, 16> ip{}; // of IPv4 the first four
+    std::uint16_t port = 0;
+    std::string path; // of AF_UNIX; begins with a null character where it is no file's
+
+    friend auto operator<=>(const endpoint&, const endpoint&) = default;
+
+    [[nodiscard]] bool is_any() const noexcept { return ip == std::array<std::uint8_t, 16>{}; }
+    [[nodiscard]] bool is_loopback() const noexcept {
+        if (family == AF_INET) {
+            return ip[0] == 127;
+        }
+        std::array<std::uint8_t, 16> one{};
+        one[15] = 1;
+        return ip == one;
+    }
+
+    static endpoint v4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d,
+                       std::uint16_t port = 0) noexcept {
+        endpoint e;
+        e.family = AF_INET;
+        e.ip = {a, b, c, d};
+        e.port = port;
+        return e;
+    }
+
+    /// 0 or -errno.
+    static int read(endpoint& to, const void* address, ::socklen_t length) {
+        if (address == nullptr) {
+            return -EFAULT;
+        }
+        if (length < sizeof(::sa_family_t)) {
+            return -EINVAL;
+        }
+        ::sa_family_t family = 0;
+        std::memcpy(&family, address, sizeof family);
+        to.family = family;
+        if (family == AF_INET) {
+            ::sockaddr_in a{};
+            if (length < sizeof a) {
+                return -EINVAL;
+            }
+            std::memcpy(&a, address, sizeof a);
+            to.ip = {};
+            std::memcpy(to.ip.data(), &a.sin_addr, 4);
+            to.port = ntohs(a.sin_port);
+            return 0;
+        }
+        if (family == AF_INET6) {
+            ::sockaddr_in6 a{};
+            if (length < 24) {
+                return -EINVAL;
+            }
+            std::memcpy(&a, address, std::min<std::size_t>(length, sizeof a));
+            std::memcpy(to.ip.data(), &a.sin6_addr, 16);
+            to.port = ntohs(a.sin6_port);
+            return 0;
+        }
+        if (family == AF_UNIX) {
+            const char* const text = static_cast<const char*>(address) + sizeof family;
+            const std::size_t room = length - sizeof family;
+            if (room > sizeof(::sockaddr_un::sun_path)) {
+                return -EINVAL;
+            }
+            to.path = room > 0 && text[0] == 0 ? std::string(text, room)
+                                               : std::string(text, ::strnlen(text, room));
+            return 0;
+        }
+        return -EAFNOSUPPORT;
+    }
+
+    /// As much as there is room for; `length` becomes the whole.
+    void write(void* address, ::socklen_t& length) const {
+        ::sockaddr_storage storage{};
+        ::socklen_t size = sizeof(::sa_family_t);
+        if (family == AF_INET) {
+            auto& a = reinterpret_cast<::sockaddr_in&>(storage);
+            std::memcpy(&a.sin_addr, ip.data(), 4);
+            a.sin_port = htons(port);
+            size = sizeof a;
+        } else if (family == AF_INET6) {
+            auto& a = reinterpret_cast<::sockaddr_in6&>(storage);
+            std::memcpy(&a.sin6_addr, ip.data(), 16);
+            a.sin6_port = htons(port);
+            size = sizeof a;
+        } else if (family == AF_UNIX) {
+            auto& a = reinterpret_cast<::sockaddr_un&>(storage);
+            std::memcpy(a.sun_path, path.data(), path.size());
+            size += static_cast<::socklen_t>(path.size());
+            size += !path.empty() && path[0] != 0 ? 1 : 0;
+        }
+        storage.ss_family = static_cast<::sa_family_t>(family);
+        std::memcpy(address, &storage, std::min(length, size));
+        length = size;
+    }
+};
+
+} // namespace coil::sim::detail

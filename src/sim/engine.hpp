@@ -1,0 +1,85 @@
+#pragma once
+
+#include "object.hpp"
+#include "trace.hpp"
+
+#include <coil/sim/options.hpp>
+#include <coil/sim/random.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace coil::sim::detail {
+
+inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+/// The world's clock, what will happen when, its random numbers and its trace.
+class engine {
+public:
+    /// What happens. `about` is kept alive until then.
+    using action = void (*)(object& about, std::uint64_t a, std::uint64_t b);
+
+    engine(std::uint64_t seed, const world_options& wanted)
+        : options(wanted), random(seed), trace(wanted, now_) {}
+
+    [[nodiscard]] std::int64_t now() const noexcept { return now_; }
+
+    void at(std::int64_t time, object& about, action what, std::uint64_t a = 0,
+            std::uint64_t b = 0);
+    void after(std::int64_t delay, object& about, action what, std::uint64_t a = 0,
+               std::uint64_t b = 0) {
+        at(now_ + delay, about, what, a, b);
+    }
+
+    /// When the next thing happens.
+    [[nodiscard]] std::int64_t next() const noexcept {
+        return events_.empty() ? never : events_.front().time;
+    }
+    /// Lets everything happen that is due; in the order of their times, and of their making.
+    void settle();
+    void advance_to(std::int64_t time) noexcept {
+        if (time > now_) {
+            now_ = time;
+        }
+    }
+    /// Nothing that was planned happens.
+    void forget() noexcept { events_.clear(); }
+
+    /// True so many times in a thousand, and then noted.
+    [[nodiscard]] bool fault(unsigned per_mille, const char* what) {
+        if (per_mille == 0 || !random.chance(per_mille)) {
+            return false;
+        }
+        ++faults;
+        trace.fault(what);
+        return true;
+    }
+
+    const world_options options;
+    random_source random;
+    tracer trace;
+    std::uint64_t operations = 0;
+    std::uint64_t faults = 0;
+
+private:
+    struct event {
+        std::int64_t time;
+        std::uint64_t order;
+        action what;
+        ref<object> about;
+        std::uint64_t a;
+        std::uint64_t b;
+
+        /// For a heap whose first is the earliest.
+        friend bool operator<(const event& x, const event& y) noexcept {
+            return x.time != y.time ? x.time > y.time : x.order > y.order;
+        }
+    };
+
+    std::int64_t now_ = 1'000'000'000; // a clock that shows 0 hides mistakes
+    std::uint64_t order_ = 0;
+    std::vector<event> events_;
+};
+
+} // namespace coil::sim::detail

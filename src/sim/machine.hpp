@@ -1,0 +1,122 @@
+#pragma once
+
+#include "call.hpp"
+#include "disk.hpp"
+#include "endpoint.hpp"
+#include "engine.hpp"
+#include "file.hpp"
+#include "opcode_names.hpp"
+
+#include <coil/uring/perform.hpp>
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace coil::sim::detail {
+
+class network;
+class socket_file;
+class stream_socket;
+
+/// The kernel of a host: descriptors, names of sockets, files. Everything that does not belong to a
+/// single ring.
+class machine {
+public:
+    machine(engine& w, network& n, std::uint32_t number, std::string called);
+    ~machine();
+    machine(const machine&) = delete;
+    machine& operator=(const machine&) = delete;
+
+    engine& world;
+    network& net;
+    const std::uint32_t index;
+    const std::string name;
+    bool up = true;
+    std::uint32_t life = 1; // how often it was started
+
+    // ---- power
+    /// Sockets, pipes and what was not on the disk are gone; its peers learn nothing of it.
+    void lose_power();
+    void start();
+
+    // ---- descriptors
+    int open(ref<file> f, int least = 0);
+    [[nodiscard]] file* get(int fd) const noexcept;
+    int close(int fd);
+    /// For the tables of rings: numbers that no program sees.
+    int hold(int fd);
+    [[nodiscard]] int descriptor_fault();
+    [[nodiscard]] std::vector<int> open_descriptors() const;
+
+    // ---- calls
+    /// Tries what `call` asks for. `f` is the file of its descriptor, null where it names none.
+    int attempt(op& call, file* f, file* f_in);
+    /// A call beside a ring.
+    int perform(const uring::sqe& entry);
+    /// Whether a call on it takes the disk's time.
+    [[nodiscard]] static bool asks_disk(uring::opcode op, const file* f) noexcept;
+
+    // ---- names of sockets
+    [[nodiscard]] bool owns(const endpoint& e) const noexcept;
+    [[nodiscard]] endpoint address_towards(const endpoint& to, std::uint16_t port) const;
+    int take_name(endpoint& e, socket_file& s, bool reuse_address, bool reuse_port);
+    void forget_names(socket_file& s) noexcept;
+    [[nodiscard]] stream_socket* find_listener(const endpoint& to);
+    [[nodiscard]] stream_socket* find_local_listener(const endpoint& to, int& error);
+    [[nodiscard]] socket_file* find_name(int type, const endpoint& to);
+    [[nodiscard]] bool has_other_listener(const stream_socket& s) const;
+
+    // ---- futexes
+    int futex_wait(op& call, waiter& who);
+    int futex_wake(const uring::sqe& entry);
+    [[nodiscard]] waiting_list<waiter>& futex_waiters(std::uint64_t address) {
+        return futexes_[address];
+    }
+
+    disk files;
+
+private:
+    struct bound_name {
+        int type;
+        endpoint where;
+        socket_file* who;
+        bool reuse_address;
+        bool reuse_port;
+        ref<inode> on_disk;
+    };
+
+    int make_socket(const uring::sqe& entry);
+    int make_pipe(const uring::sqe& entry);
+    int poll(op& call, file* f);
+    int splice(op& call, file* out, file* in);
+
+    // On files by name.
+    [[nodiscard]] place find(int dirfd, const char* path, bool follow, bool may_be_empty);
+    int open_path(int dirfd, const char* path, int flags, ::mode_t mode);
+    int statx(const uring::sqe& entry);
+    int mkdir(const uring::sqe& entry);
+    int unlink(const uring::sqe& entry);
+    int rename(const uring::sqe& entry);
+    int symlink(const uring::sqe& entry);
+    int link(const uring::sqe& entry);
+    int read_link(const uring::sqe& entry);
+    int access(const uring::sqe& entry);
+    int attempt_names(op& call);
+
+    std::vector<ref<file>> descriptors_;
+    std::set<int> free_;
+    std::map<int, ref<file>> held_;
+    int next_held_ = first_held;
+    std::vector<bound_name> names_;
+    std::unordered_map<std::uint64_t, waiting_list<waiter>> futexes_;
+    std::uint16_t next_port_ = 32768;
+
+    static constexpr int first_held = 1 << 28;
+};
+
+} // namespace coil::sim::detail

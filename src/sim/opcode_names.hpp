@@ -1,0 +1,28 @@
+#pragma once
+
+#include <coil/uring/abi.hpp>
+
+#include <array>
+#include <cstdint>
+
+namespace coil::sim::detail {
+
+/// Descriptors of a world begin here, so that none of the process is ever touched by mistake.
+inline constexpr int first_descriptor = 1 << 24;
+
+/// As the man pages call it.
+inline const char* opcode_name(std::uint8_t op) noexcept {
+    static constexpr std::array<const char*, uring::opcode_count> names{
+        "nop", "readv", "writev", "fsync", "read_fixed", "write_fixed", "poll", "poll_remove",
+        "sync_file_range", "sendmsg", "recvmsg", "timeout", "timeout_remove", "accept", "cancel",
+        "link_timeout", "connect", "fallocate", "openat", "close", "files_update", "statx", "read",
+        "write", "fadvise", "madvise", "send", "recv", "openat2", "epoll_ctl", "splice",
+        "provide_buffers", "remove_buffers", "tee", "shutdown", "renameat", "unlinkat", "mkdirat",
+        "symlinkat", "linkat", "msg_ring", "fsetxattr", "setxattr", "fgetxattr", "getxattr",
+        "socket", "socket_option", "send_zc", "sendmsg_zc", "read_multishot", "waitid",
+        "futex_wait", "futex_wake", "futex_waitv", "fixed_fd_install", "ftruncate", "bind",
+        "listen", "recv_zc", "epoll_wait", "readv_fixed", "writev_fixed", "pipe"};
+    return op < names.size() ? names.at(op) : "unknown";
+}
+
+} // namespace coil::sim::detail

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "disk.hpp"
+#include "file.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace coil::sim::detail {
+
+/// A file, directory or device of a disk that somebody has opened.
+class open_file final : public file {
+public:
+    open_file(machine& of, ref<inode> what, int flags) noexcept
+        : file(of), node(std::move(what)), flags_(flags) {}
+
+    int attempt(op& call) override;
+    std::uint32_t events() override;
+    /// getdents64 and lseek.
+    int perform(const uring::sqe& entry);
+
+    const ref<inode> node;
+
+private:
+    int read(op& call);
+    int write(op& call);
+    int allocate(const uring::sqe& entry);
+    int read_names(std::byte* to, std::size_t room);
+    [[nodiscard]] bool reads() const noexcept;
+    [[nodiscard]] bool writes() const noexcept;
+
+    const int flags_;
+    std::uint64_t position_ = 0;
+    std::vector<std::string> names_; // of a directory, when they were first asked for
+};
+
+} // namespace coil::sim::detail

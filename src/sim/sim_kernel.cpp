@@ -1,0 +1,512 @@
+#include "sim_kernel.hpp"
+
+#include "open_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+
+namespace coil::sim::detail {
+
+namespace {
+
+using uring::opcode;
+
+constexpr std::int64_t epoch_ns = 1'767'225'600'000'000'000; // 2026-01-01
+constexpr std::size_t most_watched = 1024;
+constexpr auto filler = std::byte{0xe5};
+
+bool waits(opcode op) noexcept {
+    switch (op) {
+    case opcode::read:
+    case opcode::readv:
+    case opcode::read_fixed:
+    case opcode::write:
+    case opcode::writev:
+    case opcode::write_fixed:
+    case opcode::recv:
+    case opcode::recvmsg:
+    case opcode::send:
+    case opcode::sendmsg:
+    case opcode::send_zc:
+    case opcode::sendmsg_zc:
+    case opcode::accept:
+    case opcode::connect:
+    case opcode::splice:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool receives(opcode op) noexcept {
+    return op == opcode::read || op == opcode::readv || op == opcode::read_fixed ||
+           op == opcode::recv || op == opcode::recvmsg;
+}
+bool sends(opcode op) noexcept {
+    return op == opcode::write || op == opcode::writev || op == opcode::write_fixed ||
+           op == opcode::send || op == opcode::sendmsg || op == opcode::send_zc ||
+           op == opcode::sendmsg_zc;
+}
+bool has_message_flags(opcode op) noexcept {
+    return op == opcode::recv || op == opcode::recvmsg || op == opcode::send ||
+           op == opcode::sendmsg || op == opcode::send_zc || op == opcode::sendmsg_zc;
+}
+bool has_header(opcode op) noexcept {
+    return op == opcode::sendmsg || op == opcode::recvmsg || op == opcode::sendmsg_zc;
+}
+
+std::uint64_t sum_of(const std::byte* data, std::size_t size) noexcept {
+    std::uint64_t sum = size;
+    for (; size >= 8; data += 8, size -= 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, data, 8);
+        sum = (sum ^ word) * 0x9fb21c651e98df25;
+        sum ^= sum >> 29;
+    }
+    for (; size > 0; ++data, --size) {
+        sum = (sum ^ static_cast<std::uint64_t>(*data)) * 0x9fb21c651e98df25;
+    }
+    return sum;
+}
+
+std::size_t bytes_of(std::span<const ::iovec> parts) noexcept {
+    std::size_t sum = 0;
+    for (const ::iovec& part : parts) {
+        sum += part.iov_len;
+    }
+    return sum;
+}
+
+} // namespace
+
+sim_kernel::sim_kernel(machine& m, driver& d, std::uint32_t context)
+    : machine_(m), driver_(d), context_(context), anchor_(make<anchor>()) {
+    anchor_->kernel = this;
+}
+
+sim_kernel::~sim_kernel() {
+    anchor_->kernel = nullptr;
+    close_world();
+}
+
+std::unique_ptr<sim_kernel::request> sim_kernel::make_request() {
+    return std::make_unique<sim_request>(*this);
+}
+
+std::int64_t sim_kernel::realtime_ns() noexcept { return epoch_ns + now_ns(); }
+
+int sim_kernel::install_file(int file, bool) noexcept {
+    class file* const f = machine_.get(file);
+    return f == nullptr ? -EBADF : machine_.open(ref<class file>(f));
+}
+
+bool sim_kernel::has_opcode(opcode op) const noexcept {
+    switch (op) {
+    case opcode::epoll_ctl:
+    case opcode::epoll_wait:
+    case opcode::msg_ring:
+    case opcode::recv_zc:
+    case opcode::futex_waitv:
+    case opcode::readv_fixed:
+    case opcode::writev_fixed:
+        return false;
+    default:
+        return true;
+    }
+}
+
+// ---- a call begins
+// -----------------------------------------------------------------------------
+
+int sim_kernel::begin(request& base) noexcept {
+    auto& r = static_cast<sim_request&>(base);
+    engine& world = machine_.world;
+    ++world.operations;
+    ++r.turn_;
+    r.file_ = ref<file>(machine_.get(r.file));
+    r.file_in_ = r.file_in >= 0 ? ref<file>(machine_.get(r.file_in)) : ref<file>();
+    r.watched_ = false;
+    trace(tracer::kind::begin, r, 0);
+    int result = inject(r);
+    if (result == 0) {
+        if (r.multishot()) {
+            enqueue(r);
+            return pending;
+        }
+        watch(r);
+        if (machine::asks_disk(r.op(), r.file_.get())) {
+            at_moment(r, disk_time(r));
+            return pending;
+        }
+        result = try_now(r);
+        if (result == would_wait) {
+            return pending;
+        }
+    }
+    if (world.fault(world.options.faults.delay_completion, "a completion is delayed")) {
+        r.result_ = result;
+        r.stage_ = sim_request::stage::done;
+        at_moment(r, world.random.between(0, 1000 * std::int64_t{
+                                                       world.options.faults.longest_delay_us}));
+        return pending;
+    }
+    unwatch(r);
+    trace(tracer::kind::end, r, result);
+    r.file_ = r.file_in_ = {};
+    return result;
+}
+
+/// What goes wrong before anything has happened.
+int sim_kernel::inject(sim_request& r) {
+    engine& world = machine_.world;
+    const fault_plan& faults = world.options.faults;
+    if (!waits(r.op())) {
+        return 0;
+    }
+    if (world.fault(faults.interrupt, "EINTR")) {
+        return -EINTR;
+    }
+    return world.fault(faults.cancel, "ECANCELED") ? -ECANCELED : 0;
+}
+
+std::int64_t sim_kernel::disk_time(const sim_request& r) const {
+    engine& world = machine_.world;
+    const std::int64_t most = r.op() == opcode::fsync ? world.options.disk.sync.count()
+                                                      : world.options.disk.latency.count();
+    return world.random.between(most / 4, most);
+}
+
+int sim_kernel::choose(op& call) noexcept {
+    const int error = select(*choosing_);
+    call.data = choosing_->data();
+    return error;
+}
+
+/// One try. What was moved in earlier ones (MSG_WAITALL) is in the result when it is the last.
+int sim_kernel::attempt(sim_request& r) {
+    if (r.op() == opcode::futex_wait) {
+        op call{.entry = r.entry};
+        return machine_.futex_wait(call, r);
+    }
+    choosing_ = &r;
+    op call{.entry = r.entry,
+            .data = r.data(),
+            .header = has_header(r.op()) ? &r.header : nullptr,
+            .done = &r.done,
+            .chooser = r.selects() ? this : nullptr};
+    int result = 0;
+    for (;;) {
+        result = machine_.attempt(call, r.file_.get(), r.file_in_.get());
+        const bool all = has_message_flags(r.op()) && (r.entry.msg_flags & MSG_WAITALL) != 0;
+        if (!all || r.op() == opcode::connect) {
+            break;
+        }
+        if (result <= 0) {
+            if (result != would_wait && r.done > 0) {
+                result = static_cast<int>(r.done); // the error comes with the next call
+            }
+            break;
+        }
+        r.done += static_cast<std::uint32_t>(result);
+        if (r.done >= bytes_of(r.data())) {
+            result = static_cast<int>(r.done);
+            break;
+        }
+    }
+    if (r.op() == opcode::recvmsg && result >= 0) {
+        finish_message(r, result);
+    }
+    return result;
+}
+
+/// would_wait: it is in a list.
+int sim_kernel::try_now(sim_request& r) {
+    unwatch(r);
+    int result = attempt(r);
+    if (result != would_wait) {
+        return result;
+    }
+    if (r.op() == opcode::futex_wait) {
+        r.stage_ = sim_request::stage::waiting;
+        return would_wait;
+    }
+    const bool now_or_never =
+        (has_message_flags(r.op()) && (r.entry.msg_flags & MSG_DONTWAIT) != 0) ||
+        (r.file_->nonblocking && waits(r.op()) && r.op() != opcode::connect);
+    if (now_or_never) {
+        return r.done > 0 ? static_cast<int>(r.done) : -EAGAIN;
+    }
+    watch(r);
+    put_to_wait(r);
+    return would_wait;
+}
+
+void sim_kernel::put_to_wait(sim_request& r) {
+    r.stage_ = sim_request::stage::waiting;
+    // splice waits for both, and is told by either: the source is where it usually comes from.
+    file& f = r.file_in_ && (r.file_in_->events() & POLLIN) == 0 ? *r.file_in_ : *r.file_;
+    f.waiting.push(r);
+}
+
+void sim_kernel::at_moment(sim_request& r, std::int64_t delay) {
+    if (r.stage_ != sim_request::stage::done) {
+        r.stage_ = sim_request::stage::timed;
+    }
+    ++r.turn_;
+    machine_.world.after(
+        delay, *anchor_,
+        [](object& about, std::uint64_t address, std::uint64_t turn) {
+            sim_kernel* const kernel = static_cast<anchor&>(about).kernel;
+            if (kernel == nullptr) {
+                return;
+            }
+            auto& waited = *reinterpret_cast<sim_request*>(static_cast<std::uintptr_t>(address));
+            if (waited.turn_ == turn && !waited.is_linked()) {
+                kernel->enqueue(waited);
+            }
+        },
+        reinterpret_cast<std::uintptr_t>(&r), r.turn_);
+}
+
+void sim_kernel::enqueue(sim_request& r) noexcept {
+    if (r.stage_ != sim_request::stage::done) {
+        r.stage_ = sim_request::stage::ready;
+    }
+    queue_.push(r);
+    driver_.make_runnable(context_);
+}
+
+void sim_request::try_again() noexcept { kernel_.enqueue(*this); }
+
+// ---- and goes on
+// -------------------------------------------------------------------------------
+
+int sim_kernel::wait(std::int64_t deadline_ns) noexcept {
+    engine& world = machine_.world;
+    world.settle();
+    if (work()) {
+        return 0;
+    }
+    // Inside of a turn: the world goes on around this thread, but for its coroutines.
+    while (world.now() < deadline_ns) {
+        const std::int64_t next = std::min(world.next(), deadline_ns);
+        if (next == never) {
+            driver_.report_violation("a ring waits for ever inside of a turn");
+        }
+        world.advance_to(next);
+        world.settle();
+        if (work()) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+/// True when something has ended.
+bool sim_kernel::work() {
+    bool ended = false;
+    waiter* const last = queue_.last();
+    for (bool more = last != nullptr; more;) {
+        auto& r = static_cast<sim_request&>(*queue_.first());
+        more = &r != last; // what comes back to the queue meanwhile is for the next time
+        r.unlink();
+        ended = go_on(r) || ended;
+    }
+    return ended;
+}
+
+bool sim_kernel::go_on(sim_request& r) {
+    if (r.stage_ == sim_request::stage::done) {
+        return end(r, r.result_);
+    }
+    if (r.multishot()) {
+        return stream(r);
+    }
+    int result = 0;
+    if (r.op() == opcode::futex_wait) {
+        result = 0; // woken
+    } else {
+        result = try_now(r);
+    }
+    if (result == would_wait) {
+        return false;
+    }
+    engine& world = machine_.world;
+    if (world.fault(world.options.faults.delay_completion, "a completion is delayed")) {
+        r.result_ = result;
+        r.stage_ = sim_request::stage::done;
+        at_moment(r, world.random.between(0, 1000 * std::int64_t{
+                                                       world.options.faults.longest_delay_us}));
+        return false;
+    }
+    return end(r, result);
+}
+
+bool sim_kernel::end(sim_request& r, int result) {
+    r.stage_ = sim_request::stage::over;
+    ++r.turn_;
+    unwatch(r);
+    trace(tracer::kind::end, r, result);
+    const ref<file> keep = std::exchange(r.file_, {});
+    const ref<file> keep_in = std::exchange(r.file_in_, {});
+    complete(r, result);
+    return true;
+}
+
+/// A request with many results, as long as there is something.
+bool sim_kernel::stream(sim_request& r) {
+    engine& world = machine_.world;
+    bool any = false;
+    for (;;) {
+        const int result = attempt(r);
+        if (result == would_wait) {
+            put_to_wait(r);
+            return any;
+        }
+        const bool goes_on =
+            result > 0 || (result == 0 && r.op() == opcode::accept) ||
+            (result == 0 && r.op() == opcode::recvmsg && r.file_->events() == 0);
+        if (!goes_on ||
+            world.fault(world.options.faults.end_multishot, "a stream ends early")) {
+            return end(r, result);
+        }
+        if (!part(r, result)) {
+            return end(r, result);
+        }
+        trace(tracer::kind::part, r, result);
+        any = true;
+        if (r.op() == opcode::poll_add) {
+            // Told when something changes, not as long as it is so.
+            put_to_wait(r);
+            return true;
+        }
+    }
+}
+
+sim_kernel::outcome sim_kernel::cancel(request& base) noexcept {
+    auto& r = static_cast<sim_request&>(base);
+    engine& world = machine_.world;
+    trace(tracer::kind::cancel, r, 0);
+    if (r.stage_ == sim_request::stage::done) {
+        return outcome::busy;
+    }
+    if (world.fault(world.options.faults.late_after_cancel, "a request to cancel is late")) {
+        if (r.stage_ == sim_request::stage::timed || r.is_linked()) {
+            if (r.stage_ == sim_request::stage::waiting) {
+                // It will end, but not at once.
+                r.unlink();
+                r.result_ = -ECANCELED;
+                r.stage_ = sim_request::stage::done;
+                at_moment(r, world.random.between(
+                                 0, 1000 * std::int64_t{world.options.faults.longest_delay_us}));
+                return outcome::later;
+            }
+            return outcome::busy;
+        }
+    }
+    r.unlink();
+    ++r.turn_;
+    r.stage_ = sim_request::stage::over;
+    unwatch(r);
+    const ref<file> keep = std::exchange(r.file_, {});
+    const ref<file> keep_in = std::exchange(r.file_in_, {});
+    return outcome::ended;
+}
+
+void sim_kernel::released(request& base) noexcept {
+    auto& r = static_cast<sim_request&>(base);
+    r.file_ = r.file_in_ = {};
+}
+
+// ---- whose memory it is
+// ------------------------------------------------------------------------
+
+/// While the kernel has a buffer nobody may write to it, and what it is to be filled with cannot be
+/// read: it is filled with something else until then.
+void sim_kernel::watch(sim_request& r) noexcept {
+    if (!machine_.world.options.watch_buffers || r.selects() || r.data().empty()) {
+        return;
+    }
+    r.written_ = receives(r.op());
+    if (!r.written_ && !sends(r.op())) {
+        return;
+    }
+    const ::iovec& first = r.data().front();
+    r.place_ = static_cast<std::byte*>(first.iov_base);
+    r.size_ = std::min(first.iov_len, most_watched);
+    if (r.size_ == 0 || r.place_ == nullptr) {
+        return;
+    }
+    r.watched_ = true;
+    if (r.written_) {
+        r.kept_.assign(r.place_, r.place_ + r.size_);
+        std::memset(r.place_, static_cast<int>(filler), r.size_);
+    } else {
+        r.sum_ = sum_of(r.place_, r.size_);
+    }
+}
+
+void sim_kernel::unwatch(sim_request& r) noexcept {
+    if (!r.watched_) {
+        return;
+    }
+    r.watched_ = false;
+    bool untouched = false;
+    if (r.written_) {
+        untouched = r.place_[0] == filler &&
+                    std::memcmp(r.place_, r.place_ + 1, r.size_ - 1) == 0;
+        std::memcpy(r.place_, r.kept_.data(), r.size_);
+    } else {
+        untouched = sum_of(r.place_, r.size_) == r.sum_;
+    }
+    if (!untouched) {
+        driver_.report_violation(
+            std::string("the buffer of ") + opcode_name(r.entry.opcode) + " on descriptor #" +
+            std::to_string(r.file - first_descriptor) + " of " + machine_.name +
+            " was written to while the kernel owned it");
+    }
+}
+
+void sim_kernel::trace(tracer::kind what, const sim_request& r, std::int64_t result) {
+    const char* path = nullptr;
+    std::uint64_t a = r.entry.len;
+    std::uint64_t b = 0;
+    switch (r.op()) {
+    case opcode::openat:
+    case opcode::openat2:
+    case opcode::unlinkat:
+    case opcode::mkdirat:
+    case opcode::renameat:
+    case opcode::linkat:
+    case opcode::symlinkat:
+        if (what == tracer::kind::begin) {
+            path = reinterpret_cast<const char*>(static_cast<std::uintptr_t>(r.entry.addr));
+        }
+        a = 0;
+        break;
+    case opcode::read:
+    case opcode::write:
+    case opcode::readv:
+    case opcode::writev:
+        b = r.entry.off == ~std::uint64_t{0} ? 0 : r.entry.off;
+        break;
+    case opcode::poll_add:
+        a = r.entry.poll32_events;
+        break;
+    case opcode::statx:
+    case opcode::futex_wait:
+    case opcode::futex_wake:
+        a = 0;
+        break;
+    default:
+        break;
+    }
+    machine_.world.trace.call(what, machine_.index, context_, r.entry.opcode, r.file, a, b, result,
+                              path);
+}
+
+} // namespace coil::sim::detail

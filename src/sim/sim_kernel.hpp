@@ -1,0 +1,125 @@
+#pragma once
+
+#include "call.hpp"
+#include "engine.hpp"
+#include "file.hpp"
+#include "machine.hpp"
+#include "object.hpp"
+
+#include <coil/uring/emulated_kernel.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace coil::sim::detail {
+
+class sim_kernel;
+
+/// Who drives the world while a ring waits inside of a turn.
+class driver {
+public:
+    /// The ring of this context has something to do.
+    virtual void make_runnable(std::uint32_t context) noexcept = 0;
+    virtual void report_violation(const std::string& sentence) noexcept = 0;
+
+protected:
+    ~driver() = default;
+};
+
+/// A call of a ring, from its turn to its completion.
+class sim_request final : public uring::emulated_request, public waiter {
+public:
+    explicit sim_request(sim_kernel& k) noexcept : kernel_(k) {}
+
+    void try_again() noexcept override;
+
+private:
+    friend class sim_kernel;
+
+    enum class stage : std::uint8_t {
+        over,
+        waiting, // for a file to change; in its list
+        timed,   // for a moment
+        ready,   // to be tried again
+        done,    // with `result_`
+    };
+
+    sim_kernel& kernel_;
+    ref<detail::file> file_;
+    ref<detail::file> file_in_;
+    stage stage_ = stage::over;
+    std::uint64_t turn_ = 0; // tells a moment that has passed from one to come
+    int result_ = 0;
+    bool watched_ = false;
+    bool written_ = false; // by the kernel
+    std::uint64_t sum_ = 0;
+    std::byte* place_ = nullptr;
+    std::size_t size_ = 0;
+    std::vector<std::byte> kept_; // what was there before
+};
+
+/// One ring's side of a machine.
+class sim_kernel final : public uring::emulated_kernel, buffer_chooser {
+public:
+    sim_kernel(machine& m, driver& d, std::uint32_t context);
+    ~sim_kernel() override;
+
+    int perform(const uring::sqe& request) noexcept override { return machine_.perform(request); }
+    bool has_own_world() const noexcept override { return true; }
+    std::string_view name() const noexcept override { return "sim"; }
+
+    /// When one of the ring's own timeouts ends.
+    [[nodiscard]] std::int64_t next_timer() const noexcept { return next_timer_ns(); }
+    [[nodiscard]] bool has_work() const noexcept { return !queue_.empty(); }
+
+protected:
+    int begin(request& r) noexcept override;
+    outcome cancel(request& r) noexcept override;
+    int wait(std::int64_t deadline_ns) noexcept override;
+    std::int64_t now_ns() noexcept override { return machine_.world.now(); }
+    std::int64_t realtime_ns() noexcept override;
+    std::int64_t boottime_ns() noexcept override { return now_ns(); }
+    bool has_opcode(uring::opcode op) const noexcept override;
+    int hold_file(int descriptor) noexcept override { return machine_.hold(descriptor); }
+    void drop_file(int file) noexcept override { machine_.close(file); }
+    int install_file(int file, bool close_on_exec) noexcept override;
+    void released(request& r) noexcept override;
+    std::unique_ptr<request> make_request() override;
+
+private:
+    friend class sim_request;
+
+    /// For moments that come when the ring may be gone.
+    struct anchor final : object {
+        sim_kernel* kernel = nullptr;
+    };
+
+    int choose(op& call) noexcept override;
+    [[nodiscard]] int inject(sim_request& r);
+    [[nodiscard]] int attempt(sim_request& r);
+    int try_now(sim_request& r);
+    void put_to_wait(sim_request& r);
+    void at_moment(sim_request& r, std::int64_t delay);
+    void enqueue(sim_request& r) noexcept;
+    bool work();
+    bool go_on(sim_request& r);
+    bool stream(sim_request& r);
+    bool end(sim_request& r, int result);
+    [[nodiscard]] std::int64_t disk_time(const sim_request& r) const;
+
+    void watch(sim_request& r) noexcept;
+    void unwatch(sim_request& r) noexcept;
+    void trace(tracer::kind what, const sim_request& r, std::int64_t result);
+
+    machine& machine_;
+    driver& driver_;
+    const std::uint32_t context_;
+    ref<anchor> anchor_;
+    waiting_list<waiter> queue_; // ready or done
+    sim_request* choosing_ = nullptr;
+};
+
+} // namespace coil::sim::detail

@@ -1,0 +1,186 @@
+#include "socket.hpp"
+
+#include "machine.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+namespace coil::sim::detail {
+
+namespace {
+
+template <class T>
+T* pointer(std::uint64_t address) noexcept {
+    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+}
+
+} // namespace
+
+int socket_file::attempt(op& call) {
+    using uring::opcode;
+    const uring::sqe& entry = call.entry;
+    switch (call.code()) {
+    case opcode::bind:
+    case opcode::connect: {
+        endpoint to;
+        if (const int error = endpoint::read(to, pointer<void>(entry.addr),
+                                             static_cast<::socklen_t>(entry.addr2));
+            error != 0) {
+            return error;
+        }
+        if (call.code() == opcode::connect) {
+            return connect(call, to);
+        }
+        return to.family == family_ ? bind(to) : -EAFNOSUPPORT;
+    }
+    case opcode::listen:
+        return listen(static_cast<int>(entry.len));
+    case opcode::accept:
+        return accept(call);
+    case opcode::shutdown:
+        return shutdown(static_cast<int>(entry.len));
+    case opcode::send:
+    case opcode::send_zc:
+    case opcode::sendmsg:
+    case opcode::sendmsg_zc:
+        return send(call, static_cast<int>(entry.msg_flags));
+    case opcode::recv:
+    case opcode::recvmsg:
+        return receive(call, static_cast<int>(entry.msg_flags));
+    case opcode::read:
+    case opcode::readv:
+    case opcode::read_fixed:
+    case opcode::read_multishot:
+        return receive(call, 0);
+    case opcode::write:
+    case opcode::writev:
+    case opcode::write_fixed:
+        return send(call, 0);
+    case opcode::uring_cmd:
+        return option_call(entry);
+    default:
+        return -EINVAL;
+    }
+}
+
+int socket_file::option_call(const uring::sqe& entry) {
+    const auto level = static_cast<int>(entry.sockopt.level);
+    const auto name = static_cast<int>(entry.sockopt.optname);
+    switch (entry.cmd_op) {
+    case uring::socket_command::getsockopt:
+        return get_option(level, name, pointer<void>(entry.optval), entry.optlen);
+    case uring::socket_command::setsockopt:
+        return set_option(level, name, pointer<void>(entry.optval), entry.optlen);
+    default:
+        return -EOPNOTSUPP;
+    }
+}
+
+int socket_file::option(int level, int name) const noexcept {
+    const auto found = options_.find({level, name});
+    int value = 0;
+    if (found != options_.end()) {
+        std::memcpy(&value, found->second.data(), std::min(sizeof value, found->second.size()));
+    }
+    return value;
+}
+
+bool socket_file::resets_at_close() const noexcept {
+    const auto found = options_.find({SOL_SOCKET, SO_LINGER});
+    ::linger value{};
+    if (found == options_.end() || found->second.size() < sizeof value) {
+        return false;
+    }
+    std::memcpy(&value, found->second.data(), sizeof value);
+    return value.l_onoff != 0 && value.l_linger == 0;
+}
+
+int socket_file::get_option(int level, int name, void* value, ::socklen_t room) {
+    int number = 0;
+    const auto found = options_.find({level, name});
+    if (level == SOL_SOCKET) {
+        switch (name) {
+        case SO_ERROR:
+            number = -take_error();
+            break;
+        case SO_TYPE:
+            number = type_;
+            break;
+        case SO_DOMAIN:
+            number = family_;
+            break;
+        case SO_PROTOCOL:
+            number = family_ == AF_UNIX ? 0 : type_ == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
+            break;
+        case SO_ACCEPTCONN:
+            number = is_listening() ? 1 : 0;
+            break;
+        case SO_SNDBUF:
+        case SO_RCVBUF:
+            number = found != options_.end()
+                         ? 2 * option(level, name)
+                         : static_cast<int>(home.world.options.socket_buffer);
+            break;
+        default:
+            if (found != options_.end()) {
+                break;
+            }
+            number = option(level, name);
+        }
+    }
+    if (found != options_.end() && !(level == SOL_SOCKET && (name == SO_SNDBUF ||
+                                                             name == SO_RCVBUF))) {
+        const auto length = std::min<std::size_t>(room, found->second.size());
+        std::memcpy(value, found->second.data(), length);
+        return static_cast<int>(length);
+    }
+    const ::socklen_t length = std::min<::socklen_t>(room, sizeof number);
+    std::memcpy(value, &number, length);
+    return static_cast<int>(length);
+}
+
+int socket_file::set_option(int level, int name, const void* value, ::socklen_t length) {
+    if (value == nullptr) {
+        return -EFAULT;
+    }
+    if (length < sizeof(int)) {
+        return -EINVAL;
+    }
+    if (level == SOL_SOCKET && (name == SO_ERROR || name == SO_TYPE || name == SO_DOMAIN ||
+                                name == SO_PROTOCOL || name == SO_ACCEPTCONN)) {
+        return -ENOPROTOOPT;
+    }
+    if (level == IPPROTO_TCP && (family_ == AF_UNIX || type_ != SOCK_STREAM)) {
+        return -ENOPROTOOPT;
+    }
+    const auto* const bytes = static_cast<const std::byte*>(value);
+    options_[{level, name}].assign(bytes, bytes + length);
+    return 0;
+}
+
+int socket_file::get_name(bool of_peer, void* address, ::socklen_t* length) {
+    const endpoint* const name = of_peer ? peer() : &local_;
+    if (name == nullptr) {
+        return -ENOTCONN;
+    }
+    endpoint whole = *name;
+    whole.family = family_;
+    whole.write(address, *length);
+    return 0;
+}
+
+int socket_file::check_local(endpoint& to) {
+    if (family_ == AF_UNIX) {
+        return 0;
+    }
+    if (!to.is_any() && !to.is_loopback() && !home.owns(to)) {
+        return -EADDRNOTAVAIL;
+    }
+    return 0;
+}
+
+} // namespace coil::sim::detail

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "endpoint.hpp"
+#include "file.hpp"
+
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace coil::sim::detail {
+
+/// What sockets of all kinds share: names and options.
+class socket_file : public file {
+public:
+    socket_file(machine& of, int family, int type) noexcept
+        : file(of), family_(family), type_(type) {}
+
+    int attempt(op& call) override;
+
+    [[nodiscard]] int family() const noexcept { return family_; }
+    [[nodiscard]] int type() const noexcept { return type_; }
+    [[nodiscard]] const endpoint& local() const noexcept { return local_; }
+    /// The result is the length, or -errno.
+    int get_option(int level, int name, void* value, ::socklen_t room);
+    int set_option(int level, int name, const void* value, ::socklen_t length);
+    int get_name(bool of_peer, void* address, ::socklen_t* length);
+
+protected:
+    virtual int bind(const endpoint& to) = 0;
+    virtual int listen(int backlog) = 0;
+    virtual int accept(op& call) = 0;
+    virtual int connect(op& call, const endpoint& to) = 0;
+    virtual int send(op& call, int flags) = 0;
+    virtual int receive(op& call, int flags) = 0;
+    virtual int shutdown(int how) = 0;
+    virtual const endpoint* peer() const noexcept = 0;
+    virtual bool is_listening() const noexcept { return false; }
+
+    /// The error that SO_ERROR tells once.
+    int take_error() noexcept { return -std::exchange(error_, 0); }
+    [[nodiscard]] int option(int level, int name) const noexcept;
+    /// SO_LINGER with a time of 0.
+    [[nodiscard]] bool resets_at_close() const noexcept;
+    /// A local address that is this machine's, and a port: 0 or -errno.
+    int check_local(endpoint& to);
+
+    endpoint local_;
+    int error_ = 0; // > 0
+
+private:
+    int option_call(const uring::sqe& entry);
+
+    const int family_;
+    const int type_;
+    std::map<std::pair<int, int>, std::vector<std::byte>> options_;
+};
+
+} // namespace coil::sim::detail

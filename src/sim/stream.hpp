@@ -1,0 +1,150 @@
+#pragma once
+
+#include "bytes.hpp"
+#include "socket.hpp"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+
+namespace coil::sim::detail {
+
+class stream_socket;
+
+/// A stream in both directions: what was sent and not yet received. It lives as long as one of its
+/// sockets, or anything under way.
+class connection final : public object {
+public:
+    connection(stream_socket& from, machine& to);
+    ~connection() override;
+
+    // `side` is whose end it is: 0 connected, 1 accepted.
+
+    [[nodiscard]] std::size_t room(unsigned side) const noexcept;
+    void send(unsigned side, std::span<const ::iovec> parts, std::size_t skip, std::size_t count);
+    void finish(unsigned side);
+    [[nodiscard]] std::size_t readable(unsigned side) const noexcept {
+        return ways_[1 - side].arrived;
+    }
+    [[nodiscard]] bool at_end(unsigned side) const noexcept {
+        return ways_[1 - side].end_arrived && ways_[1 - side].arrived == 0;
+    }
+    [[nodiscard]] bool has_ended(unsigned side) const noexcept {
+        return ways_[1 - side].end_arrived;
+    }
+    void peek(unsigned side, std::byte* to, std::size_t count, std::size_t offset) const noexcept {
+        ways_[1 - side].data.peek(to, count, offset);
+    }
+    void drop(unsigned side, std::size_t count);
+    /// The socket of this side is gone.
+    void close(unsigned side, bool at_once);
+    /// A reset travels to the other side.
+    void reset(unsigned side);
+
+    /// The other socket, for a stream inside of a machine.
+    void attach(unsigned side, stream_socket* socket) noexcept {
+        sides_[side] = socket;
+        open_[side] = socket != nullptr;
+    }
+    [[nodiscard]] stream_socket* socket(unsigned side) const noexcept { return sides_[side]; }
+    [[nodiscard]] machine& home(unsigned side) const noexcept { return *homes_[side]; }
+
+    /// Whether what one side sends cannot reach the other now.
+    [[nodiscard]] bool is_cut() const noexcept;
+    void retry();
+    void forget(const machine& m) noexcept;
+
+    // The hand-shake.
+    void begin_connecting(const endpoint& to);
+
+private:
+    friend class stream_socket;
+
+    struct segment {
+        std::int64_t arrival;
+        std::size_t bytes;
+        bool end;
+    };
+    struct way {
+        byte_queue data;         // sent and not received
+        std::size_t arrived = 0; // of it
+        std::size_t hidden = 0;  // received, which the sender does not know yet
+        std::deque<segment> under_way;
+        std::int64_t last_arrival = 0;
+        std::uint64_t progress = 0; // how often something has arrived
+        bool stalled = false;
+        bool telling = false; // the news of `hidden` is under way
+        bool end_sent = false;
+        bool end_arrived = false;
+    };
+
+    void push(unsigned side, std::size_t bytes, bool end);
+    void arrive(unsigned side);
+    void stall(unsigned side);
+    void syn(unsigned tries);
+    void established();
+    void refuse(int error);
+    void tell(unsigned side);
+
+    std::array<way, 2> ways_; // from side i
+    std::array<stream_socket*, 2> sides_{};
+    std::array<bool, 2> open_{true, false};  // somebody has this end, or will accept it
+    std::array<int, 2> errors_{};            // that came before it was accepted
+    std::array<machine*, 2> homes_;
+    std::array<std::uint32_t, 2> lives_;
+    const bool instant_; // AF_UNIX
+    endpoint target_;
+    std::int64_t began_ = 0;
+};
+
+/// A socket of type SOCK_STREAM: TCP, or AF_UNIX.
+class stream_socket final : public socket_file {
+public:
+    stream_socket(machine& of, int family) noexcept : socket_file(of, family, SOCK_STREAM) {}
+    ~stream_socket() override;
+
+    int attempt(op& call) override;
+    std::uint32_t events() override;
+
+    /// Two that are connected to each other, see socketpair(2).
+    static void join(stream_socket& a, stream_socket& b);
+
+protected:
+    int bind(const endpoint& to) override;
+    int listen(int backlog) override;
+    int accept(op& call) override;
+    int connect(op& call, const endpoint& to) override;
+    int send(op& call, int flags) override;
+    int receive(op& call, int flags) override;
+    int shutdown(int how) override;
+    const endpoint* peer() const noexcept override {
+        return state_ == state::connected ? &peer_ : nullptr;
+    }
+    bool is_listening() const noexcept override { return state_ == state::listening; }
+
+private:
+    friend class connection;
+    friend class machine;
+
+    enum class state : std::uint8_t { fresh, listening, connecting, connected, dead };
+
+    void connected(const endpoint& local, const endpoint& to);
+    void failed(int error);
+    void closed_by_peer() { changed(); }
+    void offer(connection& c);
+    [[nodiscard]] bool is_full() const noexcept;
+    int bind_somewhere();
+
+    state state_ = state::fresh;
+    bool bound_ = false;
+    bool sending_ended_ = false;
+    bool receiving_ended_ = false;
+    ref<connection> connection_;
+    unsigned side_ = 0;
+    endpoint peer_;
+    std::deque<ref<connection>> offered_; // accept() takes the first
+    unsigned promised_ = 0;               // of its hand-shake the last step is missing
+    unsigned backlog_ = 0;
+};
+
+} // namespace coil::sim::detail

@@ -1,0 +1,174 @@
+#include <coil/sim/world.hpp>
+
+#include "datagram.hpp"
+#include "open_file.hpp"
+#include "pipe.hpp"
+#include "stream.hpp"
+#include "world_state.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace coil::sim {
+
+world::world(std::uint64_t seed, world_options options)
+    : state_(std::make_unique<detail::world_state>(seed, options)) {}
+
+world::~world() = default;
+
+std::uint64_t world::seed() const noexcept { return state_->seed_; }
+const world_options& world::options() const noexcept { return state_->clockwork.options; }
+
+sim::host& world::host(std::string_view name) { return state_->host(name); }
+
+void world::run() { state_->run(nullptr, detail::never - 1); }
+
+void world::run_for(duration time) {
+    const std::int64_t end = state_->clockwork.now() + time.count();
+    const std::function<bool()> over = [&] { return state_->clockwork.now() >= end; };
+    state_->run(&over, end);
+    state_->clockwork.advance_to(end);
+}
+
+bool world::run_until(const std::function<bool()>& reached, duration limit) {
+    const std::int64_t end = state_->clockwork.now() + limit.count();
+    bool was_reached = false;
+    const std::function<bool()> over = [&] {
+        was_reached = reached();
+        return was_reached || state_->clockwork.now() >= end;
+    };
+    state_->run(&over, end);
+    return was_reached;
+}
+
+world::time_point world::now() const noexcept {
+    return time_point(std::chrono::nanoseconds(state_->clockwork.now()));
+}
+
+void world::after(duration time, std::function<void()> f) {
+    state_->after(time.count(), std::move(f));
+}
+
+random_source& world::random() noexcept { return state_->clockwork.random; }
+
+void world::partition(const sim::host& a, const sim::host& b) {
+    state_->clockwork.trace.event("is cut off from", a.state_.kernel.index, b.state_.kernel.index);
+    state_->net.cut(a.state_.kernel, b.state_.kernel);
+}
+
+void world::heal(const sim::host& a, const sim::host& b) {
+    state_->clockwork.trace.event("reaches again", a.state_.kernel.index, b.state_.kernel.index);
+    state_->net.mend(a.state_.kernel, b.state_.kernel);
+}
+
+void world::link(const sim::host& a, const sim::host& b, const link_options& options) {
+    state_->net.set_link(a.state_.kernel, b.state_.kernel, options);
+}
+
+std::uint64_t world::trace_hash() const noexcept { return state_->clockwork.trace.hash(); }
+std::string world::trace() const { return state_->clockwork.trace.text(); }
+void world::note(std::string_view text) { state_->clockwork.trace.note(text); }
+std::uint64_t world::operations() const noexcept { return state_->clockwork.operations; }
+std::uint64_t world::faults() const noexcept { return state_->clockwork.faults; }
+
+// ---- host
+// --------------------------------------------------------------------------------------
+
+const std::string& host::name() const noexcept { return state_.kernel.name; }
+
+net::inet_address host::address(std::uint16_t port, int family) const {
+    detail::endpoint towards;
+    towards.family = family;
+    towards.ip[0] = 1; // anywhere but here
+    const detail::endpoint mine = state_.kernel.address_towards(towards, port);
+    ::sockaddr_storage storage{};
+    ::socklen_t length = sizeof storage;
+    mine.write(&storage, length);
+    return {reinterpret_cast<const ::sockaddr*>(&storage), length};
+}
+
+io_context& host::context(std::size_t index) {
+    while (state_.slots.size() <= index) {
+        state_.slots.push_back(std::make_unique<detail::slot>(
+            state_.world, state_.kernel, static_cast<std::uint32_t>(state_.slots.size())));
+    }
+    return state_.slots[index]->context();
+}
+
+void host::crash() { state_.world.crash(state_); }
+void host::restart() { state_.world.restart(state_); }
+bool host::is_up() const noexcept { return state_.kernel.up; }
+
+void host::on_start(std::function<void(host&)> boot) {
+    state_.boot = std::move(boot);
+    state_.boot(*this);
+}
+
+std::optional<std::string> host::read_file(std::string_view path) const {
+    detail::disk& disk = state_.kernel.files;
+    const detail::place p = disk.find(disk.root(), path, true);
+    if (p.error != 0 || !p.target || !p.target->is_regular()) {
+        return std::nullopt;
+    }
+    std::string text(p.target->size(), '\0');
+    const ::iovec whole{text.data(), text.size()};
+    p.target->read({&whole, 1}, 0, 0, text.size());
+    return text;
+}
+
+void host::write_file(std::string_view path, std::string_view text) {
+    detail::disk& disk = state_.kernel.files;
+    detail::place p = disk.find(disk.root(), path, true);
+    if (p.error != 0 || (p.target && !p.target->is_regular())) {
+        throw std::system_error(p.error != 0 ? -p.error : EISDIR, std::generic_category(),
+                                "coil: sim: " + std::string(path));
+    }
+    if (!p.target) {
+        p.target = disk.create(S_IFREG | 0644);
+        disk.put(*p.directory, p.name, *p.target);
+        disk.sync_names(*p.directory);
+    }
+    p.target->resize(0);
+    const ::iovec whole{const_cast<char*>(text.data()), text.size()};
+    p.target->write({&whole, 1}, 0, 0, text.size());
+    p.target->sync();
+}
+
+std::vector<std::string> host::list(std::string_view directory) const {
+    detail::disk& disk = state_.kernel.files;
+    const detail::place p = disk.find(disk.root(), directory, true);
+    std::vector<std::string> names;
+    if (p.error == 0 && p.target && p.target->is_directory()) {
+        for (const auto& [name, what] : p.target->entries) {
+            names.push_back(name);
+        }
+    }
+    return names;
+}
+
+std::vector<int> host::open_descriptors() const { return state_.kernel.open_descriptors(); }
+
+std::pair<int, int> host::socket_pair(int type) {
+    detail::machine& m = state_.kernel;
+    const auto both = [&](auto a, auto b) {
+        std::remove_reference_t<decltype(*a)>::join(*a, *b);
+        const int first = m.open(detail::ref<detail::file>(a));
+        return std::pair(first, m.open(detail::ref<detail::file>(b)));
+    };
+    if ((type & 0xf) == SOCK_STREAM) {
+        return both(detail::make<detail::stream_socket>(m, AF_UNIX),
+                    detail::make<detail::stream_socket>(m, AF_UNIX));
+    }
+    return both(detail::make<detail::datagram_socket>(m, AF_UNIX),
+                detail::make<detail::datagram_socket>(m, AF_UNIX));
+}
+
+int host::event_fd(unsigned initial, bool semaphore) {
+    detail::machine& m = state_.kernel;
+    return m.open(detail::ref<detail::file>(detail::make<detail::event_counter>(m, initial,
+                                                                                semaphore)));
+}
+
+int host::perform(const uring::sqe& request) { return state_.kernel.perform(request); }
+
+} // namespace coil::sim

@@ -1,0 +1,240 @@
+// Who goes on next, and when time passes.
+
+#include "world_state.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace coil::sim::detail {
+
+// ---- a context
+// ---------------------------------------------------------------------------------
+
+slot::slot(world_state& w, machine& m, std::uint32_t number) : world_(w) {
+    io_context_options options;
+    options.entries = 64;
+    options.idle = idle_policy::park();
+    options.name = m.name + '.' + std::to_string(number);
+    options.make_kernel = [this, &m, number] {
+        auto made = std::make_unique<sim_kernel>(m, *this, number);
+        kernel_ = made.get();
+        return made;
+    };
+    context_ = std::make_unique<io_context>(std::move(options));
+    loop().begin_turns(world_);
+}
+
+slot::~slot() {
+    in_turn = true;
+    loop().end_turns();
+}
+
+void slot::report_violation(const std::string& sentence) noexcept { world_.fail(sentence); }
+
+bool slot::is_runnable(std::int64_t now) noexcept {
+    return !in_turn && held_until <= now &&
+           (runnable_ || until_ <= now || loop().has_mail() || kernel_->next_timer() <= now);
+}
+
+std::int64_t slot::next() noexcept {
+    if (in_turn) {
+        return never;
+    }
+    if (runnable_ || loop().has_mail()) {
+        return held_until;
+    }
+    const std::int64_t first = std::min(until_, kernel_->next_timer());
+    return first == never ? never : std::max(held_until, first);
+}
+
+void slot::turn() {
+    in_turn = true;
+    runnable_ = false;
+    const coil::detail::turn_report report = loop().turn();
+    in_turn = false;
+    using enum coil::detail::turn_report::kind;
+    runnable_ = runnable_ || report.what == busy;
+    until_ = report.what == idle ? report.until_ns : never;
+}
+
+host_state::host_state(world_state& w, std::uint32_t number, std::string name)
+    : world(w), kernel(w.clockwork, w.net, number, std::move(name)), face(*this) {}
+
+// ---- the world
+// ---------------------------------------------------------------------------------
+
+world_state::~world_state() {
+    for (const auto& h : hosts_) {
+        h->kernel.up = false;
+    }
+    for (const auto& h : hosts_) {
+        h->slots.clear();
+    }
+    clockwork.forget();
+}
+
+sim::host& world_state::host(std::string_view name) {
+    for (const auto& h : hosts_) {
+        if (h->kernel.name == name) {
+            return h->face;
+        }
+    }
+    hosts_.push_back(std::make_unique<host_state>(
+        *this, static_cast<std::uint32_t>(hosts_.size()), std::string(name)));
+    return hosts_.back()->face;
+}
+
+void world_state::fail(const std::string& sentence) noexcept {
+    if (violation_.empty()) {
+        violation_ = "sim: " + sentence;
+        std::fprintf(stderr, "coil: %s\n", violation_.c_str());
+        clockwork.trace.note(violation_);
+    }
+}
+
+void world_state::check() {
+    if (!violation_.empty()) {
+        throw sim::violation(std::exchange(violation_, {}));
+    }
+}
+
+bool world_state::run(const std::function<bool()>* reached, std::int64_t limit) {
+    for (;;) {
+        if (reached != nullptr && (*reached)()) {
+            return true;
+        }
+        if (step(limit) == progress::none) {
+            return false;
+        }
+        check();
+    }
+}
+
+world_state::progress world_state::step(std::int64_t limit) {
+    clockwork.settle();
+    if (turns_ == 0) {
+        do_postponed();
+    }
+    const std::int64_t now = clockwork.now();
+    std::int64_t next = clockwork.next();
+    candidates_.clear();
+    for (const auto& h : hosts_) {
+        for (const auto& s : h->slots) {
+            if (s->is_runnable(now)) {
+                candidates_.push_back(s.get());
+            } else {
+                next = std::min(next, s->next());
+            }
+        }
+    }
+    const std::size_t count = candidates_.size() + (work_.empty() ? 0 : 1);
+    if (count == 0) {
+        if (next == never || next > limit) {
+            return progress::none;
+        }
+        clockwork.advance_to(next);
+        return progress::some;
+    }
+    const std::size_t chosen = count == 1 ? 0 : clockwork.random.below(count);
+    ++turns_;
+    if (chosen == candidates_.size()) {
+        const std::size_t which = clockwork.random.below(work_.size());
+        coil::detail::simulated_work* const work = work_[which];
+        work_.erase(work_.begin() + static_cast<std::ptrdiff_t>(which));
+        clockwork.trace.event("work of another thread");
+        work->run_simulated();
+    } else {
+        slot& s = *candidates_[chosen];
+        const fault_plan& faults = clockwork.options.faults;
+        if (clockwork.fault(faults.delay_turn, "a wake-up is late")) {
+            s.held_until = now + clockwork.random.between(
+                                     1, 1000 * std::int64_t{faults.longest_delay_us});
+        } else {
+            s.turn();
+        }
+    }
+    --turns_;
+    clockwork.advance_to(clockwork.now() + clockwork.options.turn.count());
+    return progress::some;
+}
+
+void world_state::do_postponed() {
+    while (!postponed_.empty()) {
+        const std::function<void()> f = std::move(postponed_.front());
+        postponed_.pop_front();
+        f();
+    }
+}
+
+void world_state::between_turns(std::function<void()> f) {
+    if (turns_ == 0) {
+        f();
+    } else {
+        postponed_.push_back(std::move(f));
+    }
+}
+
+struct world_state::postponed final : object {
+    postponed(world_state& w, std::function<void()> what) : world(w), f(std::move(what)) {}
+    world_state& world;
+    std::function<void()> f;
+};
+
+void world_state::after(std::int64_t time, std::function<void()> f) {
+    const auto p = make<postponed>(*this, std::move(f));
+    clockwork.after(time, *p, [](object& about, std::uint64_t, std::uint64_t) {
+        auto& due = static_cast<postponed&>(about);
+        due.world.postponed_.push_back(std::move(due.f));
+    });
+}
+
+void world_state::crash(host_state& h) {
+    between_turns([this, &h] {
+        if (!h.kernel.up) {
+            return;
+        }
+        h.kernel.lose_power();
+        ++turns_; // destructors of its tasks may ask for more
+        h.slots.clear();
+        --turns_;
+    });
+}
+
+void world_state::restart(host_state& h) {
+    between_turns([&h] {
+        if (!h.kernel.up) {
+            h.kernel.start();
+            if (h.boot) {
+                h.boot(h.face);
+            }
+        }
+    });
+}
+
+// ---- what other threads would do
+// ---------------------------------------------------------------
+
+void world_state::run_later(coil::detail::simulated_work& work) { work_.push_back(&work); }
+
+bool world_state::take_back(coil::detail::simulated_work& work) noexcept {
+    const auto found = std::find(work_.begin(), work_.end(), &work);
+    if (found == work_.end()) {
+        return false;
+    }
+    work_.erase(found);
+    return true;
+}
+
+void world_state::let_others_run_until_mail(coil::detail::event_loop& loop) noexcept {
+    while (!loop.has_mail()) {
+        if (step(never - 1) == progress::none) {
+            std::fprintf(stderr, "coil: sim: SEED=%llu: a context waits for another that never "
+                                 "answers\n",
+                         static_cast<unsigned long long>(seed_));
+            std::abort();
+        }
+    }
+}
+
+} // namespace coil::sim::detail

@@ -1,0 +1,107 @@
+#pragma once
+
+#include "engine.hpp"
+#include "machine.hpp"
+#include "network.hpp"
+#include "sim_kernel.hpp"
+
+#include <coil/context/io_context.hpp>
+#include <coil/context/simulation.hpp>
+#include <coil/sim/host.hpp>
+#include <coil/sim/world.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace coil::sim::detail {
+
+class world_state;
+
+/// A context of a host, as the world drives it.
+class slot final : public driver {
+public:
+    slot(world_state& w, machine& m, std::uint32_t number);
+    ~slot();
+    slot(const slot&) = delete;
+    slot& operator=(const slot&) = delete;
+
+    void make_runnable(std::uint32_t) noexcept override { runnable_ = true; }
+    void report_violation(const std::string& sentence) noexcept override;
+
+    [[nodiscard]] io_context& context() noexcept { return *context_; }
+    [[nodiscard]] coil::detail::event_loop& loop() noexcept { return context_->loop(); }
+    /// Whether it would go on now.
+    [[nodiscard]] bool is_runnable(std::int64_t now) noexcept;
+    /// When it will, if nothing happens.
+    [[nodiscard]] std::int64_t next() noexcept;
+    void turn();
+
+    std::int64_t held_until = 0; // a wake-up is late
+    bool in_turn = false;
+
+private:
+    world_state& world_;
+    sim_kernel* kernel_ = nullptr; // the context's ring's
+    bool runnable_ = true;
+    std::int64_t until_ = never;
+    std::unique_ptr<io_context> context_;
+};
+
+struct host_state {
+    host_state(world_state& w, std::uint32_t number, std::string name);
+
+    world_state& world;
+    machine kernel;
+    sim::host face;
+    std::vector<std::unique_ptr<slot>> slots;
+    std::function<void(sim::host&)> boot;
+};
+
+class world_state final : public coil::detail::simulation {
+public:
+    world_state(std::uint64_t seed, const world_options& options)
+        : seed_(seed), clockwork(seed, options), net(clockwork) {}
+    ~world_state();
+
+    const std::uint64_t seed_;
+    engine clockwork;
+    network net;
+
+    sim::host& host(std::string_view name);
+    /// Until `reached`, or `limit` on the clock, or nothing is left to do; null: until then.
+    bool run(const std::function<bool()>* reached, std::int64_t limit);
+    void crash(host_state& h);
+    void restart(host_state& h);
+    void after(std::int64_t time, std::function<void()> f);
+    /// Now, or when the turn is over.
+    void between_turns(std::function<void()> f);
+    void fail(const std::string& sentence) noexcept;
+
+    void run_later(coil::detail::simulated_work& work) override;
+    [[nodiscard]] bool take_back(coil::detail::simulated_work& work) noexcept override;
+    void let_others_run_until_mail(coil::detail::event_loop& loop) noexcept override;
+
+private:
+    enum class progress : std::uint8_t { some, none };
+
+    struct postponed;
+
+    /// One turn of anybody, or time passes up to `limit`.
+    progress step(std::int64_t limit);
+    void do_postponed();
+    void check();
+
+    std::vector<std::unique_ptr<host_state>> hosts_;
+    std::vector<slot*> candidates_;
+    std::deque<coil::detail::simulated_work*> work_;
+    std::deque<std::function<void()>> postponed_;
+    unsigned turns_ = 0; // that are under way
+    std::string violation_;
+};
+
+} // namespace coil::sim::detail
