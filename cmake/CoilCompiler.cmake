@@ -34,3 +34,17 @@ function(coil_own_target target)
         -Wno-subobject-linkage -Wno-mismatched-new-delete>
         $<$<BOOL:${COIL_WERROR}>:-Werror>)
 endfunction()
+
+# coil_group_by_folder(<target>): in a unity build, what is compiled together is of one folder, at most ten files at once; so
+# only the files of a folder must not have the same names for different things.
+function(coil_group_by_folder target)
+    get_target_property(sources ${target} SOURCES)
+    foreach(source IN LISTS sources)
+        cmake_path(GET source PARENT_PATH folder)
+        string(MAKE_C_IDENTIFIER "${folder}" folder)
+        math(EXPR count_${folder} "0${count_${folder}} + 1")
+        math(EXPR lot "(${count_${folder}} - 1) / 10")
+        set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${lot}")
+    endforeach()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+endfunction()

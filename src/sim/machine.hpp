@@ -23,6 +23,9 @@ class network;
 class socket_file;
 class stream_socket;
 
+/// CLOCK_REALTIME when a world begins: 2026-01-01.
+inline constexpr std::int64_t epoch_ns = 1'767'225'600'000'000'000;
+
 /// The kernel of a host: descriptors, names of sockets, files. Everything that does not belong to a
 /// single ring.
 class machine {

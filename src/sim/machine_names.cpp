@@ -22,7 +22,6 @@ namespace {
 
 using uring::opcode;
 
-constexpr std::int64_t epoch_ns = 1'767'225'600'000'000'000; // 2026-01-01
 
 const char* text(std::uint64_t address) noexcept {
     return reinterpret_cast<const char*>(static_cast<std::uintptr_t>(address));

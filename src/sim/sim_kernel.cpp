@@ -15,7 +15,6 @@ namespace {
 
 using uring::opcode;
 
-constexpr std::int64_t epoch_ns = 1'767'225'600'000'000'000; // 2026-01-01
 constexpr std::size_t most_watched = 1024;
 constexpr auto filler = std::byte{0xe5};
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "../system_calls.hpp"
 #include "buffer_groups.hpp"
 #include "file_table.hpp"
 #include "timer_heap.hpp"
@@ -24,11 +25,6 @@ inline std::int64_t span_of(const timespec& ts) noexcept {
     return __builtin_mul_overflow(ts.tv_sec, std::int64_t{1'000'000'000}, &ns)
                ? INT64_MAX
                : saturating_add(ns, ts.tv_nsec);
-}
-
-template <class T>
-T* pointer(std::uint64_t address) noexcept {
-    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
 }
 
 /// What an emulated_kernel does by itself. Everything on the ring's thread.

@@ -1,3 +1,4 @@
+#include "../system_calls.hpp"
 #include "epoll_kernel_impl.hpp"
 
 #include <algorithm>
@@ -20,16 +21,6 @@
 
 namespace coil::uring::detail {
 namespace {
-
-template <class T>
-T* pointer(std::uint64_t address) noexcept {
-    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
-}
-
-template <class T>
-int checked(T result) noexcept {
-    return result < 0 ? -errno : static_cast<int>(result);
-}
 
 int command_to_socket(int fd, const sqe& s) noexcept {
     const auto level = static_cast<int>(s.sockopt.level);

@@ -1,3 +1,4 @@
+#include "../system_calls.hpp"
 #include "epoll_kernel_impl.hpp"
 
 #include <coil/uring/prep_core.hpp>
@@ -32,11 +33,6 @@ constexpr int RWF_APPEND = 16;
 
 /// Results of one stream in a row before others get their turn.
 constexpr int most_parts = 32;
-
-template <class T>
-T* pointer(std::uint64_t address) noexcept {
-    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
-}
 
 std::size_t bytes_of(std::span<const ::iovec> parts) noexcept {
     std::size_t n = 0;
