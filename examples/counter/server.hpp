@@ -33,19 +33,24 @@ inline coil::task<> session(coil::net::socket peer, shared_ledger& shared) {
     }
 }
 
+inline coil::task<> accept_all(coil::net::acceptor& acceptor, coil::scope& sessions,
+                               shared_ledger& shared) {
+    while (true) {
+        coil::net::socket peer = co_await acceptor.accept();
+        if (!peer) {
+            throw std::system_error(peer.error(), "counter: accept"); // and the sessions end
+        }
+        sessions.spawn(session(std::move(peer), shared));
+    }
+}
+
 /// Serves until it is stopped or cannot: an error of the disk ends all sessions and comes out of
 /// here. To be called again then, since opening the file finds out what is on the disk.
 inline coil::task<> serve(coil::net::acceptor& acceptor, std::filesystem::path file,
                           durability wanted = durability::full) {
     shared_ledger shared{{}, co_await ledger::open(std::move(file), wanted)};
     coil::scope sessions; // ends before what it uses
-    auto accepting = [](coil::net::acceptor& from, coil::scope& into,
-                        shared_ledger& book) -> coil::task<> {
-        while (coil::net::socket peer = co_await from.accept()) {
-            into.spawn(session(std::move(peer), book));
-        }
-    };
-    sessions.spawn(accepting(acceptor, sessions, shared));
+    sessions.spawn(accept_all(acceptor, sessions, shared));
     co_await sessions.join();
 }
 
