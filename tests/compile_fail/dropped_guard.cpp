@@ -1,4 +1,5 @@
 // expect: the mutex is unlocked at once
+// only: clang
 
 #include <coil/coil.hpp>
 

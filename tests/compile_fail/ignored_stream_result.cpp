@@ -1,4 +1,5 @@
 // expect: ignoring return value
+// only: clang
 
 #include <coil/coil.hpp>
 
