@@ -198,14 +198,4 @@ TEST_F(Limits, EntriesAreRoundedUpAndClamped) {
     EXPECT_GE(huge.loop().ring().sq_entries(), 4096U);
 }
 
-TEST_F(Limits, TheEpollKernelIsNotThereYet) {
-    try {
-        const io_context ctx(coil_test::with([](auto& o) { o.kernel = kernel_kind::epoll; }));
-        FAIL() << "did not throw";
-    } catch (const std::system_error& e) {
-        EXPECT_EQ(e.code(), std::errc::function_not_supported);
-        EXPECT_NE(std::string(e.what()).find("epoll"), std::string::npos);
-    }
-}
-
 } // namespace

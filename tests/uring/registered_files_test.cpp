@@ -382,6 +382,7 @@ TEST_F(uring_registered_files, setup_gives_numbers_and_the_constructor_sentences
 }
 
 TEST_F(uring_registered_files, G6_the_descriptor_limit_limits_the_table) {
+    COIL_SKIP_ON_EPOLL("a direct descriptor is an ordinary one that nobody else knows");
     EXPECT_EQ(in_child([&]() -> std::string {
                   ::rlimit limit{};
                   ::getrlimit(RLIMIT_NOFILE, &limit);

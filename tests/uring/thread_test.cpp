@@ -112,6 +112,7 @@ bool hangs_up(int fd, int milliseconds) {
 }
 
 TEST_F(thread_on_io_uring, a_detached_ring_is_gone_when_another_thread_destroys_it) {
+    COIL_SKIP_ON_EPOLL("no thread is attached to it");
     for (const bool detach : {true, false}) {
         pipe_pair p;
         std::unique_ptr<ring> r;
@@ -140,6 +141,7 @@ TEST_F(thread_on_io_uring, a_detached_ring_is_gone_when_another_thread_destroys_
 }
 
 TEST_F(thread_on_io_uring, only_the_attached_thread_takes_the_shortcut) {
+    COIL_SKIP_ON_EPOLL("there is no shortcut");
     ring_options options;
     options.start_disabled = true;
     ring r{options};

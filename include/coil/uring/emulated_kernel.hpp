@@ -133,7 +133,7 @@ protected:
 
     /// The ring is being set up: 0, or the -errno that says why not. May be called again then.
     virtual int open_world() noexcept { return 0; }
-    /// The ring was enabled after it was set up disabled: this is its thread.
+    /// The ring was set up enabled, or is enabled now: this is its thread.
     virtual void entered_by_owner() noexcept {}
 
     // ---- for the world

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <climits>
 #include <new>
+
+#include <sys/mman.h>
 
 // io_uring_register(2).
 
@@ -34,10 +36,29 @@ bool is_own(opcode op) noexcept {
 constexpr unsigned most_buffers = 16384;
 constexpr std::size_t largest_buffer = std::size_t{1} << 30;
 
+/// Whether all of it is there and may be written to; faults it in, as io_uring does, which pins it.
+/// Before Linux 5.14 nobody can be asked.
+bool is_writable(const ::iovec& area) noexcept {
+    constexpr int populate_write = 23; // MADV_POPULATE_WRITE
+    constexpr std::uintptr_t page = 4096;
+    const auto begin = reinterpret_cast<std::uintptr_t>(area.iov_base) & ~(page - 1);
+    const auto end = reinterpret_cast<std::uintptr_t>(area.iov_base) + area.iov_len;
+    if (::madvise(reinterpret_cast<void*>(begin), end - begin, populate_write) == 0)
+        return true;
+    const int error = errno;
+    static const bool known = [] {
+        alignas(page) static char ours[page];
+        return ::madvise(ours, page, populate_write) == 0;
+    }();
+    return !known || (error != ENOMEM && error != EFAULT && error != EINVAL);
+}
+
 int check_buffer(const ::iovec& area) noexcept {
     if (area.iov_base == nullptr)
         return area.iov_len != 0 ? -EFAULT : 0;
-    return area.iov_len == 0 || area.iov_len > largest_buffer ? -EFAULT : 0;
+    if (area.iov_len > SSIZE_MAX)
+        return -EINVAL;
+    return area.iov_len == 0 || area.iov_len > largest_buffer || !is_writable(area) ? -EFAULT : 0;
 }
 
 } // namespace
@@ -55,7 +76,9 @@ int emulation::enable() noexcept {
 int emulation::control(register_op op, void* arg, unsigned count) noexcept {
     if ((op == register_op::ring_fds || op == register_op::unregister_ring_fds) && arg == nullptr)
         return 0;
-    if (owner_ != 0 && owner_ != number_this_thread())
+    // The memory of a provided-buffer ring is the caller's, who is about to unmap it: what must not
+    // happen is that it stays registered. On another thread that is right when the ring rests.
+    if (owner_ != 0 && owner_ != number_this_thread() && op != register_op::unregister_pbuf_ring)
         return -EEXIST;
     switch (op) {
     case register_op::enable_rings:

@@ -92,6 +92,8 @@ int emulation::setup(unsigned wanted, params& p, kernel::mapping& m) noexcept tr
     disabled_ = (p.flags & setup::r_disabled) != 0;
     if (!disabled_ && (p.flags & setup::single_issuer) != 0)
         owner_ = number_this_thread();
+    if (!disabled_)
+        world_.entered_by_owner();
 
     p.sq_entries = sq_entries;
     p.cq_entries = cq_entries;

@@ -74,7 +74,7 @@ int file_table::find_free() noexcept {
 }
 
 int file_table::install(int file, std::uint32_t file_index) noexcept {
-    int error = !exists_ ? -ENXIO : 0;
+    int error = !exists_ ? (file_index == file_index_alloc ? -ENFILE : -ENXIO) : 0;
     unsigned slot = file_index - 1;
     int result = 0;
     if (error == 0 && file_index == file_index_alloc) {

@@ -1,6 +1,8 @@
 #include "../system_calls.hpp"
 #include "epoll_kernel_impl.hpp"
 
+#include <coil/uring/syscall.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -127,6 +129,26 @@ bool waits_for_other_side(const epoll_request& r) noexcept {
 
 } // namespace
 
+int epoll_kernel::perform(const sqe& request) noexcept {
+    // Elsewhere it is a plain call. What its number means is found out when it is used next.
+    const bool here = owner_ != 0 && owner_ == thread_number;
+    const auto op = static_cast<opcode>(request.opcode);
+    if (here && op == opcode::close && request.file_index == 0)
+        return request.fd == epoll_ || request.fd == wake_fd_ ? -EBADF
+                                                              : close_descriptor(request.fd);
+    const int result = kernel::perform(request);
+    if (!here || result < 0)
+        return result;
+    if (op == opcode::socket || op == opcode::openat || op == opcode::openat2 ||
+        op == opcode::accept)
+        fresh(result);
+    if (op == opcode::pipe) {
+        fresh(pointer<int>(request.addr)[0]);
+        fresh(pointer<int>(request.addr)[1]);
+    }
+    return result;
+}
+
 bool epoll_kernel::has_opcode(opcode op) const noexcept { return op != opcode::recv_zc; }
 
 int epoll_kernel::begin(request& one) noexcept {
@@ -203,13 +225,13 @@ int epoll_kernel::begin_call(epoll_request& r) noexcept {
             s.futex_flags != 0 || s.buf_index != 0 || s.file_index != 0 || s.addr3 == 0 ||
             s.addr3 > futex_match_any || s.off > UINT32_MAX)
             return -EINVAL;
-        return hand_over(r, true);
+        return wait_on_futex(r);
     }
     case opcode::futex_waitv:
         if (s.fd != 0 || s.off != 0 || s.futex_flags != 0 || s.buf_index != 0 ||
             s.file_index != 0 || s.addr3 != 0 || s.len == 0 || s.len > 128)
             return -EINVAL;
-        return hand_over(r, true);
+        return wait_on_futex(r);
     case opcode::waitid: {
         if (s.addr != 0 || s.buf_index != 0 || s.addr3 != 0 || s.waitid_flags != 0)
             return -EINVAL;
@@ -328,8 +350,10 @@ int epoll_kernel::work(worker_job& job) noexcept {
         return checked(::syscall(SYS_openat2, s.fd, pointer<const char>(s.addr),
                                  pointer<void>(s.addr2), static_cast<std::size_t>(s.len)));
     case opcode::futex_wait:
+        job.sleeper.store(static_cast<int>(::syscall(SYS_gettid)));
         return futex_wait(s);
     case opcode::futex_waitv:
+        job.sleeper.store(static_cast<int>(::syscall(SYS_gettid)));
         return checked(::syscall(SYS_futex_waitv, pointer<void>(s.addr), s.len, 0U, nullptr, 0));
     case opcode::waitid: {
         ::siginfo_t info{};
@@ -418,6 +442,14 @@ int epoll_kernel::hand_over(epoll_request& r, bool endless) noexcept {
         return error;
     }
     return pending;
+}
+
+/// Whoever wakes after the submission must find the waiter.
+int epoll_kernel::wait_on_futex(epoll_request& r) noexcept {
+    const int result = hand_over(r, true);
+    if (result == pending)
+        worker_pool::wait_until_asleep(r.job);
+    return result;
 }
 
 void epoll_kernel::collect_finished() noexcept {

@@ -1,6 +1,7 @@
 #include "epoll_kernel_impl.hpp"
 
 #include <coil/uring/epoll_kernel.hpp>
+#include <coil/uring/syscall.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -84,6 +85,11 @@ int epoll_kernel::open_world() noexcept try {
     return 0;
 } catch (const std::bad_alloc&) {
     return -ENOMEM;
+}
+
+void epoll_kernel::entered_by_owner() noexcept {
+    owner_ = number_this_thread();
+    open_.store(true, std::memory_order_relaxed);
 }
 
 std::unique_ptr<emulated_request> epoll_kernel::make_request() {

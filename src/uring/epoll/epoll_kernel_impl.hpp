@@ -26,6 +26,7 @@ public:
     ~epoll_kernel() override;
 
     int native_handle() const noexcept override { return epoll_; }
+    int perform(const sqe& request) noexcept override;
     std::string_view name() const noexcept override { return "epoll"; }
 
 protected:
@@ -42,7 +43,7 @@ protected:
     unsigned most_files() noexcept override;
     std::unique_ptr<request> make_request() override;
     int open_world() noexcept override;
-    void entered_by_owner() noexcept override { open_.store(true, std::memory_order_relaxed); }
+    void entered_by_owner() noexcept override;
 
 private:
     using place = epoll_request::place;
@@ -100,6 +101,7 @@ private:
     int send_message(const sqe& s) noexcept;
 
     // threads (work.cpp)
+    int wait_on_futex(epoll_request& r) noexcept;
     int hand_over(epoll_request& r, bool endless) noexcept;
     static int work(worker_job& job) noexcept;
     void collect_finished() noexcept;
@@ -112,6 +114,7 @@ private:
         std::uint32_t flags;
     };
 
+    std::uint64_t owner_ = 0; // number of the thread whose ring it is; 0: not known
     int epoll_ = -1;
     int wake_fd_ = -1;
     int sleep(std::int64_t deadline_ns) noexcept;

@@ -4,8 +4,13 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
 #include <system_error>
 
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace coil::uring::detail {
@@ -78,6 +83,7 @@ bool worker_pool::start_thread(lane& l) noexcept {
 
 int worker_pool::submit(worker_job& job) noexcept {
     job.cancelled.store(false, std::memory_order_relaxed);
+    job.sleeper.store(0, std::memory_order_relaxed);
     const std::scoped_lock lock(guard_);
     lane& l = lane_of(job);
     if (l.limit == 0)
@@ -129,6 +135,31 @@ void worker_pool::interrupt(worker_job& job) noexcept {
     if (job.at == worker_job::step::running)
         if (const int signal = interrupting_signal(); signal != 0)
             ::pthread_kill(job.thread, signal);
+}
+
+void worker_pool::wait_until_asleep(const worker_job& job) noexcept {
+    constexpr int most_looks = 1000;
+    for (int i = 0; i < most_looks; ++i) {
+        if (const int thread = job.sleeper.load(); thread != 0) {
+            if (job.at == worker_job::step::idle)
+                return;
+            char text[64];
+            std::snprintf(text, sizeof text, "/proc/self/task/%d/stat", thread);
+            const int fd = ::open(text, O_RDONLY | O_CLOEXEC);
+            if (fd < 0)
+                return;
+            char stat[128];
+            const ssize_t n = ::read(fd, stat, sizeof stat - 1);
+            ::close(fd);
+            stat[n > 0 ? n : 0] = 0;
+            // The state stands behind the name in parentheses.
+            const char* const name_end = std::strrchr(stat, ')');
+            if (name_end == nullptr || name_end[1] == 0 || name_end[2] == 'S')
+                return;
+        }
+        const std::timespec pause{0, 10'000};
+        ::nanosleep(&pause, nullptr);
+    }
 }
 
 worker_job* worker_pool::take_finished() noexcept {

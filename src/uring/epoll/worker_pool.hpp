@@ -21,6 +21,9 @@ struct worker_job {
     enum class step : std::uint8_t { idle, queued, running };
     std::atomic<step> at{step::idle};
     std::atomic<bool> cancelled{false};
+    /// The thread that is about to make the system call that it sleeps in: set by `run`, for
+    /// worker_pool::wait_until_asleep().
+    std::atomic<int> sleeper{0};
     pthread_t thread{};
 };
 
@@ -46,6 +49,9 @@ public:
     /// Makes the system call that it is in return with EINTR, if it is in one just now; to be
     /// called again until the job is finished.
     void interrupt(worker_job& job) noexcept;
+    /// Returns when the job's thread sleeps in its system call, or is done with it, or shows
+    /// neither for a while.
+    static void wait_until_asleep(const worker_job& job) noexcept;
     /// All that is finished, in a list by `next`, or null.
     worker_job* take_finished() noexcept;
     bool has_finished() const noexcept {

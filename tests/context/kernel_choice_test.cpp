@@ -1,0 +1,188 @@
+// Which kernel a context gets: by its options, by COIL_KERNEL, by what the system allows.
+
+#include "support/kernels.hpp"
+#include "support/run.hpp"
+#include "support/seccomp.hpp"
+
+#include <coil/context/event_loop.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace coil;
+
+namespace {
+
+constexpr unsigned io_uring_setup_call = 425;
+constexpr unsigned io_uring_enter_call = 426;
+constexpr unsigned io_uring_register_call = 427;
+
+task<std::string> kernel_in_use() {
+    co_return std::string(detail::current_loop->ring().get_kernel().name());
+}
+
+std::string kernel_of(kernel_kind kind) {
+    io_context ctx(coil_test::with([&](auto& o) { o.kernel = kind; }));
+    return coil_test::run_on(ctx, kernel_in_use());
+}
+
+/// A little of everything: data both ways, a timer, a cancellation.
+task<std::string> works() {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        co_return "socketpair";
+    }
+    auto echo = [](int fd) -> task<int> {
+        char text[8];
+        const int n = co_await io::recv(fd, text);
+        co_return n < 0 ? n : co_await io::send(fd, {text, static_cast<std::size_t>(n)});
+    };
+    auto handle = co_spawn(echo(ends[1]));
+    char text[8] = {};
+    const int sent = co_await io::send(ends[0], std::string_view("hello"));
+    const int received = co_await io::recv(ends[0], text);
+    const int echoed = co_await handle;
+    co_await sleep_for(std::chrono::milliseconds(2));
+    const auto late = co_await timeout(io::recv(ends[0], text), std::chrono::milliseconds(2));
+    ::close(ends[0]);
+    ::close(ends[1]);
+    if (sent != 5 || received != 5 || echoed != 5 || std::string_view(text) != "hello") {
+        co_return "the data";
+    }
+    co_return late.has_value() ? "the timeout" : "";
+}
+
+/// Runs `f` in a child whose stderr is `said`.
+std::string in_child_that_says(std::string& said, const std::function<std::string()>& f) {
+    char name[] = "/tmp/coil-choice-XXXXXX";
+    const int file = ::mkstemp(name);
+    ::unlink(name);
+    std::string complaint = coil_test::in_child([&] {
+        ::dup2(file, STDERR_FILENO);
+        ::unsetenv("COIL_KERNEL");
+        return f();
+    });
+    char text[4096];
+    const ssize_t n = ::pread(file, text, sizeof text, 0);
+    said.assign(text, n > 0 ? static_cast<std::size_t>(n) : 0);
+    ::close(file);
+    return complaint;
+}
+
+/// With `call` forbidden, several contexts work, on epoll, and one line says why.
+void falls_back(unsigned call, unsigned error, std::string_view reason) {
+    std::string said;
+    const std::string complaint = in_child_that_says(said, [&]() -> std::string {
+        if (!coil_test::forbid(call, error)) {
+            return "no filter";
+        }
+        for (int i = 0; i < 3; ++i) {
+            io_context ctx;
+            if (std::string wrong = coil_test::run_on(ctx, works()); !wrong.empty()) {
+                return wrong;
+            }
+        }
+        return kernel_of(kernel_kind::automatic) == "epoll" ? "" : "another kernel";
+    });
+    EXPECT_EQ(complaint, "");
+    EXPECT_NE(said.find("epoll"), std::string::npos) << said;
+    EXPECT_NE(said.find(reason), std::string::npos) << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+TEST(KernelChoice, G11_SetupForbidden_EpollAndALineThatSaysWhy) {
+    falls_back(io_uring_setup_call, EPERM, "seccomp");
+    falls_back(io_uring_setup_call, EACCES, "denied");
+    falls_back(io_uring_setup_call, ENOSYS, "no io_uring");
+}
+
+TEST(KernelChoice, G11_OtherCallsForbidden_EpollAndALineThatSaysWhy) {
+    falls_back(io_uring_enter_call, EPERM, "io_uring_enter");
+    falls_back(io_uring_enter_call, ENOSYS, "io_uring_enter");
+    falls_back(io_uring_register_call, EPERM, "io_uring_register");
+}
+
+TEST(KernelChoice, WhatMayBeBetterLaterIsAnErrorAsBefore) {
+    for (const unsigned error : {EMFILE, ENOMEM, EINVAL}) {
+        std::string said;
+        EXPECT_EQ(in_child_that_says(said,
+                                     [&]() -> std::string {
+                                         if (!coil_test::forbid(io_uring_setup_call, error)) {
+                                             return "no filter";
+                                         }
+                                         try {
+                                             const io_context ctx;
+                                         } catch (const std::system_error& e) {
+                                             return e.code().value() == static_cast<int>(error)
+                                                        ? ""
+                                                        : e.what();
+                                         }
+                                         return "not refused";
+                                     }),
+                  "");
+        EXPECT_EQ(said, "");
+    }
+}
+
+TEST(KernelChoice, TheOptionDecides) {
+    std::string said;
+    EXPECT_EQ(in_child_that_says(said,
+                                 []() -> std::string {
+                                     io_context ctx(coil_test::with(
+                                         [](auto& o) { o.kernel = kernel_kind::epoll; }));
+                                     if (coil_test::run_on(ctx, kernel_in_use()) != "epoll") {
+                                         return "another kernel";
+                                     }
+                                     ::setenv("COIL_KERNEL", "epoll", 1);
+                                     if (kernel_of(kernel_kind::io_uring) == "epoll") {
+                                         return "the environment won";
+                                     }
+                                     return coil_test::run_on(ctx, works());
+                                 }),
+              "");
+    EXPECT_EQ(said, "");
+}
+
+TEST(KernelChoice, TheEnvironmentDecidesWhereTheOptionsDoNot) {
+    std::string said;
+    EXPECT_EQ(in_child_that_says(
+                  said,
+                  []() -> std::string {
+                      ::setenv("COIL_KERNEL", "epoll", 1);
+                      if (kernel_of(kernel_kind::automatic) != "epoll") {
+                          return "not epoll";
+                      }
+                      ::setenv("COIL_KERNEL", "", 1);
+                      const std::string automatic = kernel_of(kernel_kind::automatic);
+                      ::setenv("COIL_KERNEL", "io_uring", 1);
+                      return kernel_of(kernel_kind::automatic) == automatic ? "" : "not io_uring";
+                  }),
+              "");
+    EXPECT_EQ(said, "");
+}
+
+TEST(KernelChoice, AKernelThatIsNoneIsAnError) {
+    EXPECT_EQ(coil_test::in_child([]() -> std::string {
+                  ::setenv("COIL_KERNEL", "kqueue", 1);
+                  try {
+                      const io_context ctx;
+                  } catch (const std::system_error& e) {
+                      const std::string_view said = e.what();
+                      const bool tells = said.find("kqueue") != std::string_view::npos &&
+                                         said.find("epoll") != std::string_view::npos;
+                      return e.code() == std::errc::invalid_argument && tells ? "" : e.what();
+                  }
+                  return "no error";
+              }),
+              "");
+}
+
+} // namespace
