@@ -45,7 +45,7 @@ task<std::string> works() {
         const int n = co_await io::recv(fd, text);
         co_return n < 0 ? n : co_await io::send(fd, {text, static_cast<std::size_t>(n)});
     };
-    auto handle = co_spawn(echo(ends[1]));
+    auto handle = spawn(echo(ends[1]));
     char text[8] = {};
     const int sent = co_await io::send(ends[0], std::string_view("hello"));
     const int received = co_await io::recv(ends[0], text);

@@ -13,13 +13,23 @@ using coil_test::door_kernel;
 
 namespace {
 
+/// Of the kind that contexts have here.
+struct ring_of_ours : uring::ring {
+    ring_of_ours() : uring::ring(options(), coil_test::make_running_kernel()) {}
+    static uring::ring_options options() {
+        uring::ring_options small;
+        small.entries = 8;
+        return small;
+    }
+};
+
 class RingMessage : public io_test::Calls {
 protected:
     void SetUp() override { need(uring::opcode::msg_ring, "messages"); }
 };
 
 TEST_F(RingMessage, ArrivesAsACompletion) {
-    uring::ring target{8};
+    ring_of_ours target;
     EXPECT_EQ(result_of(io::msg_ring(target.native_handle(), 17, 0xfeedfacecafebeefULL)), 0);
     ASSERT_EQ(target.wait(1s), 0);
     const uring::cqe* const c = target.peek();
@@ -60,7 +70,7 @@ TEST_F(RingMessage, ADescriptorThatWasAContextsRingIsAnybodysAfterwards) {
         io_context gone;
         fd = gone.loop().ring().native_handle();
     }
-    uring::ring target{8};
+    ring_of_ours target;
     if (target.native_handle() != fd) {
         GTEST_SKIP() << "the descriptor was not given out again";
     }
@@ -71,7 +81,7 @@ TEST_F(RingMessage, WithoutTheOpcodeItIsNotSupported) {
     auto guard = std::make_shared<door_kernel::guard>();
     guard->hidden = {uring::opcode::msg_ring};
     io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
-    uring::ring target{8};
+    ring_of_ours target;
     EXPECT_EQ(
         coil_test::run_on(ctx, io_test::await_one(io::msg_ring(target.native_handle(), 1, 2))),
         -EOPNOTSUPP);

@@ -193,6 +193,9 @@ int emulation::check(request& r) noexcept {
     case opcode::recv:
     case opcode::recvmsg:
         r.multishot_ = (s.ioprio & recvsend_flag::recv_multishot) != 0;
+        if ((s.ioprio & ~(recvsend_flag::poll_first | recvsend_flag::recv_multishot |
+                          recvsend_flag::bundle)) != 0)
+            return -EINVAL;
         if (r.multishot_ && (!r.selects() || (s.msg_flags & MSG_WAITALL) != 0))
             return -EINVAL;
         break;
@@ -208,8 +211,23 @@ int emulation::check(request& r) noexcept {
             return -EINVAL;
         break;
     case opcode::send_zc:
-    case opcode::sendmsg_zc:
-        if (r.has(sqe_flag::cqe_skip_success))
+    case opcode::sendmsg_zc: {
+        constexpr unsigned known = recvsend_flag::poll_first | recvsend_flag::fixed_buf |
+                                   recvsend_flag::zc_report_usage | recvsend_flag::send_vectorized;
+        if (r.has(sqe_flag::cqe_skip_success) || (s.ioprio & ~known) != 0)
+            return -EINVAL;
+        break;
+    }
+    case opcode::send:
+    case opcode::sendmsg: {
+        constexpr unsigned known =
+            recvsend_flag::poll_first | recvsend_flag::bundle | recvsend_flag::send_vectorized;
+        if ((s.ioprio & ~known) != 0)
+            return -EINVAL;
+        break;
+    }
+    case opcode::fsync:
+        if ((s.fsync_flags & ~fsync_flag::datasync) != 0 || s.addr != 0 || s.buf_index != 0)
             return -EINVAL;
         break;
     default:

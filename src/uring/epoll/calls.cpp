@@ -263,7 +263,7 @@ int epoll_kernel::begin_call(epoll_request& r) noexcept {
         return hand_over(r, true);
     case opcode::openat:
     case opcode::openat2:
-        return hand_over(r, false);
+        return begin_open(r);
     case opcode::fsync:
     case opcode::sync_file_range:
     case opcode::fallocate:
@@ -284,6 +284,40 @@ int epoll_kernel::begin_call(epoll_request& r) noexcept {
     default:
         return -EOPNOTSUPP;
     }
+}
+
+/// What needs no device is opened at once, and a FIFO without waiting for the other side: as
+/// io_uring does.
+int epoll_kernel::begin_open(epoll_request& r) noexcept {
+    const sqe& s = r.entry;
+    struct {
+        std::uint64_t flags;
+        std::uint64_t mode;
+        std::uint64_t resolve;
+    } how{s.open_flags, 0, 0};
+    constexpr std::uint64_t resolve_cached = 0x20;
+    constexpr std::uint64_t makes = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
+    if (r.op() == opcode::openat2) {
+        if (s.len != sizeof how || s.addr2 == 0)
+            return hand_over(r, false);
+        how = *pointer<const decltype(how)>(s.addr2);
+    }
+    if (r.has(sqe_flag::async) || (how.flags & makes) != 0)
+        return hand_over(r, false);
+    const bool waits = (how.flags & O_NONBLOCK) == 0;
+    how.flags |= O_NONBLOCK | O_LARGEFILE;
+    how.resolve |= resolve_cached;
+    const auto fd = static_cast<int>(
+        ::syscall(SYS_openat2, s.fd, pointer<const char>(s.addr), &how, sizeof how));
+    if (fd < 0)
+        return errno == EAGAIN || errno == EINVAL || errno == ENOSYS || errno == EPERM
+                   ? hand_over(r, false)
+                   : -errno;
+    fresh(fd);
+    if (waits && (how.flags & O_PATH) == 0)
+        if (const int flags = ::fcntl(fd, F_GETFL); flags >= 0)
+            ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+    return fd;
 }
 
 int epoll_kernel::close_descriptor(int fd) noexcept {

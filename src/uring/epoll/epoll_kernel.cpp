@@ -217,7 +217,7 @@ int epoll_kernel::send_message(const sqe& s) noexcept {
     const auto found = std::find_if(all.kernels.begin(), all.kernels.end(),
                                     [&](const epoll_kernel* k) { return k->epoll_ == s.fd; });
     if (found == all.kernels.end())
-        return -EBADFD;
+        return ::fcntl(s.fd, F_GETFD) < 0 ? -EBADF : -EBADFD;
     epoll_kernel& target = **found;
     if (&target == this) {
         deliver(text.user_data, text.result, text.flags);

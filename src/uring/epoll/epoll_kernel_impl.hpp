@@ -97,6 +97,7 @@ private:
 
     // calls (calls.cpp)
     int begin_call(epoll_request& r) noexcept;
+    int begin_open(epoll_request& r) noexcept;
     int close_descriptor(int fd) noexcept;
     int send_message(const sqe& s) noexcept;
 

@@ -79,6 +79,14 @@ bool is_ready(int fd, short events) noexcept {
     return ::poll(&p, 1, 0) != 0;
 }
 
+/// Which sockets io_uring takes for it; here the data is copied.
+bool can_zero_copy(int fd) noexcept {
+    int domain = 0;
+    ::socklen_t size = sizeof domain;
+    return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain == AF_INET ||
+           domain == AF_INET6;
+}
+
 } // namespace
 
 int epoll_kernel::attempt(epoll_request& r) noexcept {
@@ -297,6 +305,8 @@ int epoll_kernel::try_send(epoll_request& r) noexcept {
     const int flags = static_cast<int>(e.msg_flags) | MSG_DONTWAIT | MSG_NOSIGNAL;
     const bool whole = (e.msg_flags & MSG_WAITALL) != 0;
     const bool is_message = r.op() == opcode::sendmsg || r.op() == opcode::sendmsg_zc;
+    if ((r.op() == opcode::send_zc || r.op() == opcode::sendmsg_zc) && !can_zero_copy(r.file))
+        return -EOPNOTSUPP;
     if (r.selects())
         if (const int error = select(r); error != 0)
             return error;
@@ -544,32 +554,29 @@ int epoll_kernel::errno_of_accept(int fd) noexcept {
     return errno;
 }
 
+/// Asked again when epoll says that something has come of it, connect(2) tells what, and makes the
+/// socket fit for another attempt when it failed.
 int epoll_kernel::try_connect(epoll_request& r) noexcept {
-    if (r.phase == 0) {
-        const int flags = ::fcntl(r.file, F_GETFL);
-        if (flags < 0)
-            return -EBADF;
-        const bool blocks = (flags & O_NONBLOCK) == 0;
-        if (blocks && ::fcntl(r.file, F_SETFL, flags | O_NONBLOCK) != 0)
-            return -errno;
-        int result = ::connect(r.file, pointer<const ::sockaddr>(r.entry.addr),
-                               static_cast<::socklen_t>(r.entry.off));
-        const int error = result < 0 ? errno : 0;
-        if (blocks)
-            ::fcntl(r.file, F_SETFL, flags);
-        if (error == EAGAIN)
-            return by_endless_worker; // a Unix socket's peer has no room: nobody tells when it has
-        if (error != EINPROGRESS && error != EINTR)
-            return -error;
-        r.phase = 1;
-    }
-    if (!is_ready(r.file, POLLOUT))
+    if (r.phase != 0 && !is_ready(r.file, POLLOUT))
         return again_out;
-    int error = 0;
-    ::socklen_t size = sizeof error;
-    if (::getsockopt(r.file, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+    const int flags = ::fcntl(r.file, F_GETFL);
+    if (flags < 0)
+        return -EBADF;
+    const bool blocks = (flags & O_NONBLOCK) == 0;
+    if (blocks && ::fcntl(r.file, F_SETFL, flags | O_NONBLOCK) != 0)
         return -errno;
-    return -error;
+    const int result = ::connect(r.file, pointer<const ::sockaddr>(r.entry.addr),
+                                 static_cast<::socklen_t>(r.entry.off));
+    const int error = result < 0 ? errno : 0;
+    if (blocks)
+        ::fcntl(r.file, F_SETFL, flags);
+    if (error == EINPROGRESS || error == EINTR || (error == EALREADY && r.phase != 0)) {
+        r.phase = 1;
+        return again_out;
+    }
+    if (error == EAGAIN)
+        return by_endless_worker; // a Unix socket's peer has no room: nobody tells when it has
+    return error == EISCONN && r.phase != 0 ? 0 : -error;
 }
 
 // ---- readiness itself
