@@ -294,6 +294,19 @@ using coil::net::resolver_category;
 using coil::net::socket;
 } // namespace coil::net
 
+export namespace coil::sim {
+using coil::sim::disk_options;
+using coil::sim::fault_plan;
+using coil::sim::for_each_seed;
+using coil::sim::host;
+using coil::sim::link_options;
+using coil::sim::random_source;
+using coil::sim::seed_from_environment;
+using coil::sim::violation;
+using coil::sim::world;
+using coil::sim::world_options;
+} // namespace coil::sim
+
 export namespace coil::this_task {
 using coil::this_task::stop_token;
 } // namespace coil::this_task
@@ -308,22 +321,27 @@ using coil::uring::buf_ring;
 using coil::uring::buf_status;
 using coil::uring::buffer_id;
 using coil::uring::buffer_ring;
+using coil::uring::call_opcode;
 using coil::uring::clock_register;
 using coil::uring::clone_buffers;
 using coil::uring::cq_offsets;
 using coil::uring::cqe;
 using coil::uring::default_setup_flags;
+using coil::uring::emulated_kernel;
+using coil::uring::emulated_request;
 using coil::uring::explain_setup_error;
 using coil::uring::file_index_alloc;
 using coil::uring::file_index_range;
 using coil::uring::files_skip;
 using coil::uring::files_update;
+using coil::uring::first_world_descriptor;
 using coil::uring::futex_match_any;
 using coil::uring::futex_waiter;
 using coil::uring::getevents_arg;
 using coil::uring::has_buffer;
 using coil::uring::has_more;
 using coil::uring::has_more_buffer;
+using coil::uring::is_quick_on_linux;
 using coil::uring::kernel;
 using coil::uring::make_linux_kernel;
 using coil::uring::mem_region_reg;
@@ -333,6 +351,7 @@ using coil::uring::op_supported;
 using coil::uring::opcode;
 using coil::uring::opcode_count;
 using coil::uring::params;
+using coil::uring::perform_on_linux;
 using coil::uring::probe;
 using coil::uring::probe_op;
 using coil::uring::probe_opcodes;
@@ -519,6 +538,7 @@ using coil::uring::prep::connect;
 using coil::uring::prep::current_position;
 using coil::uring::prep::epoll_ctl;
 using coil::uring::prep::epoll_wait;
+using coil::uring::prep::faccessat;
 using coil::uring::prep::fadvise;
 using coil::uring::prep::fallocate;
 using coil::uring::prep::fdatasync;
@@ -531,11 +551,14 @@ using coil::uring::prep::ftruncate;
 using coil::uring::prep::futex_wait;
 using coil::uring::prep::futex_waitv;
 using coil::uring::prep::futex_wake;
+using coil::uring::prep::getdents64;
+using coil::uring::prep::getsockname;
 using coil::uring::prep::getsockopt;
 using coil::uring::prep::getxattr;
 using coil::uring::prep::link_timeout;
 using coil::uring::prep::linkat;
 using coil::uring::prep::listen;
+using coil::uring::prep::lseek;
 using coil::uring::prep::madvise;
 using coil::uring::prep::mkdirat;
 using coil::uring::prep::msg_ring;
@@ -557,6 +580,7 @@ using coil::uring::prep::provide_buffers;
 using coil::uring::prep::read;
 using coil::uring::prep::read_fixed;
 using coil::uring::prep::read_multishot;
+using coil::uring::prep::readlinkat;
 using coil::uring::prep::readv;
 using coil::uring::prep::readv_fixed;
 using coil::uring::prep::recv;
@@ -650,6 +674,7 @@ using coil::uring::setup::taskrun_flag;
 } // namespace coil::uring::setup
 
 export namespace coil::uring::socket_command {
+using coil::uring::socket_command::getsockname;
 using coil::uring::socket_command::getsockopt;
 using coil::uring::socket_command::setsockopt;
 using coil::uring::socket_command::siocinq;

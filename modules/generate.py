@@ -24,6 +24,7 @@ PARTS = {
     "coil.task": ("contexts, combinations, synchronization, executors", ["context", "compose", "sync", "exec"], ["coil.core"]),
     "coil.io": ("Linux calls, sockets", ["io", "net"], ["coil.core"]),
     "coil.fs": ("files, with the names of std::filesystem", ["fs"], ["coil.core"]),
+    "coil.sim": ("a simulated world for tests", ["sim"], ["coil.core", "coil.task", "coil.io"]),
 }
 
 # Without these nobody who imports a module can write a coroutine.

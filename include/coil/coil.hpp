@@ -84,6 +84,12 @@
 #include <coil/net/inet_address.hpp>
 #include <coil/net/resolve.hpp>
 #include <coil/net/socket.hpp>
+#include <coil/sim/fault_plan.hpp>
+#include <coil/sim/for_each_seed.hpp>
+#include <coil/sim/host.hpp>
+#include <coil/sim/options.hpp>
+#include <coil/sim/random.hpp>
+#include <coil/sim/world.hpp>
 #include <coil/sync/barrier.hpp>
 #include <coil/sync/broadcast.hpp>
 #include <coil/sync/channel.hpp>

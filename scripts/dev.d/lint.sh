@@ -48,6 +48,7 @@ rooms_below() {
         sync) echo uring core context sync ;;
         exec) echo uring core context exec ;;
         fs | net | process | tls) echo uring core context io compose sync exec "$1" ;;
+        sim) echo uring core context io compose sync exec fs net process tls sim ;;
         *) return 1 ;;
     esac
 }

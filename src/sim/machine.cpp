@@ -28,6 +28,8 @@ constexpr int socket_type_mask = 0xf;
 
 } // namespace
 
+file::file(machine& of) noexcept : home(of), number(of.next_file_number()) {}
+
 machine::machine(engine& w, network& n, std::uint32_t number, std::string called)
     : world(w), net(n), index(number), name(std::move(called)),
       files(w, w.options.disk.capacity) {
@@ -328,7 +330,9 @@ int machine::perform(const uring::sqe& entry) {
         } else {
             const ref<file> keep(get(entry.fd));
             result = attempt(call, keep.get(), get(entry.splice_fd_in));
-            result = result == would_wait ? -EAGAIN : result;
+            if (result == would_wait) {
+                result = call.code() == opcode::connect ? -EINPROGRESS : -EAGAIN;
+            }
         }
     }
     world.trace.call(tracer::kind::direct, index, 0, entry.opcode, entry.fd, entry.len, 0, result);

@@ -81,6 +81,8 @@ public:
         return futexes_[address];
     }
 
+    [[nodiscard]] std::uint64_t next_file_number() noexcept { return next_file_number_++; }
+
     disk files;
 
 private:
@@ -118,6 +120,7 @@ private:
     std::vector<bound_name> names_;
     std::unordered_map<std::uint64_t, waiting_list<waiter>> futexes_;
     std::uint16_t next_port_ = 32768;
+    std::uint64_t next_file_number_ = std::uint64_t{1} << 32;
 
     static constexpr int first_held = 1 << 28;
 };

@@ -165,11 +165,13 @@ int machine::statx(const uring::sqe& entry) {
     const auto flags = static_cast<int>(entry.statx_flags);
     auto* const out = reinterpret_cast<struct ::statx*>(entry.off);
     ref<inode> node;
+    std::uint64_t number = 0;
     if (file* const f = get(entry.fd);
         f != nullptr && (flags & AT_EMPTY_PATH) != 0 && text(entry.addr)[0] == '\0' &&
         dynamic_cast<open_file*>(f) == nullptr) {
         node = files.create(S_IFSOCK | 0777);
         node->links = 1;
+        number = f->number;
     } else {
         const place p = find(entry.fd, text(entry.addr), (flags & AT_SYMLINK_NOFOLLOW) == 0,
                              (flags & AT_EMPTY_PATH) != 0);
@@ -186,7 +188,7 @@ int machine::statx(const uring::sqe& entry) {
     s.stx_blksize = 4096;
     s.stx_nlink = node->links;
     s.stx_mode = static_cast<std::uint16_t>(node->mode);
-    s.stx_ino = node->number;
+    s.stx_ino = number != 0 ? number : node->number;
     s.stx_size = node->is_link() ? node->target.size() : node->is_directory() ? 4096 : node->size();
     s.stx_blocks = node->blocks();
     s.stx_atime = time_of(node->accessed);

@@ -89,11 +89,23 @@ net::inet_address host::address(std::uint16_t port, int family) const {
 
 io_context& host::context(std::size_t index) {
     while (state_.slots.size() <= index) {
-        state_.slots.push_back(std::make_unique<detail::slot>(
-            state_.world, state_.kernel, static_cast<std::uint32_t>(state_.slots.size())));
+        io_context_options options;
+        options.entries = 64;
+        make_context(std::move(options));
     }
     return state_.slots[index]->context();
 }
+
+io_context& host::make_context(io_context_options options) {
+    state_.slots.push_back(std::make_unique<detail::slot>(
+        state_.world, state_.kernel, static_cast<std::uint32_t>(state_.slots.size()),
+        std::move(options)));
+    return state_.slots.back()->context();
+}
+
+std::size_t host::contexts() const noexcept { return state_.slots.size(); }
+
+void host::end_contexts() { state_.world.end_contexts(state_); }
 
 void host::crash() { state_.world.crash(state_); }
 void host::restart() { state_.world.restart(state_); }

@@ -11,9 +11,8 @@ namespace coil::sim::detail {
 // ---- a context
 // ---------------------------------------------------------------------------------
 
-slot::slot(world_state& w, machine& m, std::uint32_t number) : world_(w) {
-    io_context_options options;
-    options.entries = 64;
+slot::slot(world_state& w, machine& m, std::uint32_t number, io_context_options options)
+    : world_(w) {
     options.idle = idle_policy::park();
     options.name = m.name + '.' + std::to_string(number);
     options.make_kernel = [this, &m, number] {
@@ -25,9 +24,13 @@ slot::slot(world_state& w, machine& m, std::uint32_t number) : world_(w) {
     loop().begin_turns(world_);
 }
 
-slot::~slot() {
-    in_turn = true;
-    loop().end_turns();
+slot::~slot() { end(); }
+
+/// Tasks of one context may wait for others of the host: all end before any is gone.
+void slot::end() noexcept {
+    if (!std::exchange(in_turn, true)) {
+        loop().end_turns();
+    }
 }
 
 void slot::report_violation(const std::string& sentence) noexcept { world_.fail(sentence); }
@@ -69,7 +72,7 @@ world_state::~world_state() {
         h->kernel.up = false;
     }
     for (const auto& h : hosts_) {
-        h->slots.clear();
+        end_contexts(*h);
     }
     clockwork.forget();
 }
@@ -195,7 +198,16 @@ void world_state::crash(host_state& h) {
             return;
         }
         h.kernel.lose_power();
+        end_contexts(h);
+    });
+}
+
+void world_state::end_contexts(host_state& h) {
+    between_turns([this, &h] {
         ++turns_; // destructors of its tasks may ask for more
+        for (const auto& s : h.slots) {
+            s->end();
+        }
         h.slots.clear();
         --turns_;
     });

@@ -25,7 +25,7 @@ class world_state;
 /// A context of a host, as the world drives it.
 class slot final : public driver {
 public:
-    slot(world_state& w, machine& m, std::uint32_t number);
+    slot(world_state& w, machine& m, std::uint32_t number, io_context_options options);
     ~slot();
     slot(const slot&) = delete;
     slot& operator=(const slot&) = delete;
@@ -40,6 +40,7 @@ public:
     /// When it will, if nothing happens.
     [[nodiscard]] std::int64_t next() noexcept;
     void turn();
+    void end() noexcept;
 
     std::int64_t held_until = 0; // a wake-up is late
     bool in_turn = false;
@@ -77,6 +78,7 @@ public:
     bool run(const std::function<bool()>* reached, std::int64_t limit);
     void crash(host_state& h);
     void restart(host_state& h);
+    void end_contexts(host_state& h);
     void after(std::int64_t time, std::function<void()> f);
     /// Now, or when the turn is over.
     void between_turns(std::function<void()> f);

@@ -16,7 +16,7 @@ public:
     shared_result(const shared_result&) = delete;
     ~shared_result() {
         if (value_ && *value_ >= 0 && kind_ == result_is::a_descriptor) {
-            ::close(*value_);
+            sys::close(*value_);
         }
     }
     void set(int value) { value_ = value; }

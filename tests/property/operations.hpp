@@ -164,7 +164,7 @@ inline constexpr result_is result_of<decltype(io::register_file(0))> =
 
 inline task<> close_result(world& w, result_is kind, int result) {
     if (kind == result_is::a_descriptor && result >= 0) {
-        ::close(result);
+        sys::close(result);
     } else if (kind == result_is::a_direct_descriptor && result >= 0) {
         await_probe probe(w);
         const int closed = co_await io::close(io::direct_descriptor(result));
@@ -301,7 +301,7 @@ coil_test::manual await_until_destroyed(world& w, lease buffer, Op op, int style
     }
     probe.resumed();
     if (kind == result_is::a_descriptor && result >= 0) {
-        ::close(result);
+        sys::close(result);
     }
 }
 

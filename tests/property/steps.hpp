@@ -146,8 +146,8 @@ inline task<> pipe_step(world& w, random_source& r, unsigned) {
     }
     probe.resumed();
     if (result == 0) {
-        ::close(fds[0]);
-        ::close(fds[1]);
+        sys::close(fds[0]);
+        sys::close(fds[1]);
     }
 }
 
@@ -171,7 +171,7 @@ inline task<> tcp_step(world& w, random_source& r, unsigned) {
     const coil_test::descriptor client = server.connect();
     // Closed with a reset, it leaves no port behind.
     const ::linger hard{1, 0};
-    ::setsockopt(client, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    sys::setsockopt(client, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
     await_probe probe(w);
     const int fd = co_await coil::timeout(io::accept(server.socket), 1ms + random_time(r));
     probe.resumed();
@@ -230,7 +230,7 @@ inline task<> direct_step(world& w, random_source& r, unsigned) {
     if (r.one_in(3)) {
         const int plain = co_await io::fixed_fd_install(made);
         if (plain >= 0) {
-            ::close(plain);
+            sys::close(plain);
         }
     } else {
         const int n = co_await io::read(made, buffer.receive(r.between(1, 1024)), 0);
@@ -292,10 +292,7 @@ inline task<> stop_step(world& w, random_source& r, unsigned depth) {
     std::jthread other; // ends after whoever waits for the token
     auto work = body(w, random_source(r()), depth + 1);
     if (r.one_in(8)) {
-        other = std::jthread([source, time = random_time(r)]() mutable {
-            std::this_thread::sleep_for(time);
-            source.request_stop();
-        });
+        other = sys::later(random_time(r), [source]() mutable { source.request_stop(); });
     } else if (r.one_in(6)) {
         source.request_stop();
     } else if (!r.one_in(4)) {

@@ -85,7 +85,7 @@ coil_test::manual await_next(world& w, Stream& stream, bool closes) {
     probe.resumed();
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(got)>, coil::multishot_value>) {
         if (closes && got) {
-            ::close(*got);
+            sys::close(*got);
         }
     }
 }
@@ -202,14 +202,14 @@ inline task<> receive_all_step(world& w, random_source& r, unsigned) {
     }
     if (r.one_in(2)) {
         coil_test::pipe_pair pipe;
-        EXPECT_EQ(::write(pipe.out, data.data(), data.size()), std::ssize(data));
+        EXPECT_EQ(sys::write(pipe.out, data.data(), data.size()), std::ssize(data));
         pipe.out.reset();
         co_await receive_all(w, r, data.size(),
                              [&] { return io::read_multishot(pipe.in, w.pool()); });
     } else {
         const coil_test::socket_pair sockets;
-        EXPECT_EQ(::send(sockets.a, data.data(), data.size(), MSG_NOSIGNAL), std::ssize(data));
-        ::shutdown(sockets.a, SHUT_WR);
+        EXPECT_EQ(sys::send(sockets.a, data.data(), data.size(), MSG_NOSIGNAL), std::ssize(data));
+        sys::shutdown(sockets.a, SHUT_WR);
         co_await receive_all(w, r, data.size(),
                              [&] { return io::recv_multishot(sockets.b, w.pool()); });
     }

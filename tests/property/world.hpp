@@ -32,6 +32,7 @@ namespace property {
 
 using coil::task;
 using coil_test::random_source;
+namespace sys = coil_test::sys;
 using namespace std::chrono_literals;
 
 // Every byte that is written anywhere is `written`. A fresh buffer is full of `fresh`, one that was
@@ -139,18 +140,18 @@ public:
     const coil_test::socket_pair& sockets() { return made(sockets_); }
     int file() {
         if (!file_) {
-            file_.emplace(::memfd_create("property", MFD_CLOEXEC));
-            EXPECT_EQ(::pwrite(*file_, source_data(4096).data(), 4096, 0), 4096);
+            file_.emplace(sys::memfd("property"));
+            EXPECT_EQ(sys::write(*file_, source_data(4096).data(), 4096), 4096);
         }
         return *file_;
     }
     struct local_listener {
-        local_listener() : socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        local_listener() : socket(sys::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)) {
             address.sun_family = AF_UNIX;
             auto* const a = reinterpret_cast<::sockaddr*>(&address);
             // Only the family: the kernel chooses a name.
-            if (::bind(socket, a, sizeof(::sa_family_t)) != 0 || ::listen(socket, 16) != 0 ||
-                ::getsockname(socket, a, &(length = sizeof address)) != 0) {
+            if (sys::bind(socket, a, sizeof(::sa_family_t)) != 0 || sys::listen(socket, 16) != 0 ||
+                sys::getsockname(socket, a, &(length = sizeof address)) != 0) {
                 coil_test::fail_with_errno("listener");
             }
         }
@@ -182,8 +183,8 @@ public:
             feed(other_pipe_->out, data);
         }
         if (sockets_) {
-            ::send(sockets_->a, data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-            ::send(sockets_->b, data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+            sys::send(sockets_->a, data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+            sys::send(sockets_->b, data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
         }
     }
 
@@ -200,8 +201,7 @@ private:
         return thing ? *thing : thing.emplace();
     }
     static void feed(int fd, std::span<const std::byte> data) {
-        const ::iovec part{const_cast<std::byte*>(data.data()), data.size()};
-        ::pwritev2(fd, &part, 1, -1, RWF_NOWAIT);
+        sys::write_now(fd, data.data(), data.size());
     }
 
     coil::io_context& context_;
@@ -288,20 +288,20 @@ private:
 /// if it still is what it was.
 class held_descriptor {
 public:
-    explicit held_descriptor(int fd) : fd_(fd) { EXPECT_EQ(::fstat(fd, &status_), 0); }
+    explicit held_descriptor(int fd) : fd_(fd) { EXPECT_TRUE(sys::identity(fd_, status_)); }
     held_descriptor(const held_descriptor&) = delete;
     ~held_descriptor() {
-        struct ::stat now{};
-        if (::fstat(fd_, &now) == 0 && now.st_ino == status_.st_ino &&
-            now.st_dev == status_.st_dev) {
-            ::close(fd_);
+        struct ::statx now{};
+        if (sys::identity(fd_, now) && now.stx_ino == status_.stx_ino &&
+            now.stx_dev_minor == status_.stx_dev_minor) {
+            sys::close(fd_);
         }
     }
     operator int() const noexcept { return fd_; }
 
 private:
     int fd_;
-    struct ::stat status_{};
+    struct ::statx status_{};
 };
 
 } // namespace property

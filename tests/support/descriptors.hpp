@@ -1,5 +1,7 @@
 #pragma once
 
+#include "support/system.hpp"
+
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
@@ -33,7 +35,7 @@ public:
 
     void reset() noexcept {
         if (fd_ >= 0) {
-            ::close(fd_);
+            sys::close(fd_);
         }
         fd_ = -1;
     }
@@ -47,7 +49,7 @@ private:
 struct pipe_pair {
     pipe_pair() {
         int fds[2];
-        if (::pipe2(fds, O_CLOEXEC) != 0) {
+        if (sys::pipe2(fds, O_CLOEXEC) != 0) {
             fail_with_errno("pipe2");
         }
         in = descriptor{fds[0]};
@@ -55,7 +57,7 @@ struct pipe_pair {
     }
 
     void put(std::string_view bytes) const {
-        if (::write(out, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+        if (sys::write(out, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
             fail_with_errno("write");
         }
     }
@@ -68,7 +70,7 @@ struct pipe_pair {
 struct socket_pair {
     explicit socket_pair(int type = SOCK_STREAM) {
         int fds[2];
-        if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds) != 0) {
+        if (sys::socketpair(type, fds) != 0) {
             fail_with_errno("socketpair");
         }
         a = descriptor{fds[0]};
@@ -81,21 +83,21 @@ struct socket_pair {
 
 /// A listening socket of 127.0.0.1 at a free port.
 struct listener {
-    listener() : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    listener() : socket(sys::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC)) {
         address.sin_family = AF_INET;
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         ::socklen_t length = sizeof address;
         auto* const a = reinterpret_cast<::sockaddr*>(&address);
-        if (::bind(socket, a, length) != 0 || ::listen(socket, 128) != 0 ||
-            ::getsockname(socket, a, &length) != 0) {
+        if (sys::bind(socket, a, length) != 0 || sys::listen(socket, 128) != 0 ||
+            sys::getsockname(socket, a, &length) != 0) {
             fail_with_errno("listener");
         }
     }
 
     /// A client whose connection waits to be accepted.
     [[nodiscard]] descriptor connect() const {
-        descriptor client{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-        if (::connect(client, reinterpret_cast<const ::sockaddr*>(&address), sizeof address) != 0) {
+        descriptor client{sys::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC)};
+        if (sys::connect(client, reinterpret_cast<const ::sockaddr*>(&address), sizeof address) != 0) {
             fail_with_errno("connect");
         }
         return client;

@@ -46,6 +46,14 @@ public:
     /// It is driven by the world alone; never run() or start() it. A crash ends it: ask again.
     [[nodiscard]] io_context& context(std::size_t index = 0);
 
+    /// One more context, with options of its own: those about the ring, about direct descriptors and
+    /// registered buffers, and on_unhandled_exception count.
+    io_context& make_context(io_context_options options);
+    [[nodiscard]] std::size_t contexts() const noexcept;
+    /// Ends its contexts as their destructors do: their tasks are destroyed, and their sockets and
+    /// files closed. What a program does when it exits.
+    void end_contexts();
+
     /// Starts `work` on its first context, detached or with a handle. Nothing happens before the
     /// world runs. Before get() of the handle the task must have ended: nobody runs the world
     /// meanwhile.
