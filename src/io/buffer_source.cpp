@@ -13,10 +13,11 @@ namespace coil::detail {
 
 namespace {
 
-/// Of a world of its own, only sockets are known.
 bool is_stream_pipe(int fd) noexcept {
-    if (current_world() != nullptr) {
-        return false;
+    if (current_world() != nullptr) { // whose pipes are all of bytes
+        struct ::statx file{};
+        return perform(uring::prep::statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &file)) == 0 &&
+               S_ISFIFO(file.stx_mode);
     }
     struct ::stat file{};
     return ::fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&

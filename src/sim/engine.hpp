@@ -48,7 +48,7 @@ public:
 
     /// True so many times in a thousand, and then noted.
     [[nodiscard]] bool fault(unsigned per_mille, const char* what) {
-        if (per_mille == 0 || !random.chance(per_mille)) {
+        if (per_mille == 0 || faultless != 0 || !random.chance(per_mille)) {
             return false;
         }
         ++faults;
@@ -61,6 +61,7 @@ public:
     tracer trace;
     std::uint64_t operations = 0;
     std::uint64_t faults = 0;
+    unsigned faultless = 0; // while above 0 nothing goes wrong
 
 private:
     struct event {

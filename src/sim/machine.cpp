@@ -330,6 +330,9 @@ int machine::perform(const uring::sqe& entry) {
         } else {
             const ref<file> keep(get(entry.fd));
             result = attempt(call, keep.get(), get(entry.splice_fd_in));
+            if (call.code() == opcode::uring_cmd && result == -EOPNOTSUPP) {
+                result = -ENOTSOCK; // as the system call says it
+            }
             if (result == would_wait) {
                 result = call.code() == opcode::connect ? -EINPROGRESS : -EAGAIN;
             }

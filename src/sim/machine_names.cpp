@@ -2,6 +2,7 @@
 
 #include "machine.hpp"
 #include "open_file.hpp"
+#include "pipe.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -169,7 +170,7 @@ int machine::statx(const uring::sqe& entry) {
     if (file* const f = get(entry.fd);
         f != nullptr && (flags & AT_EMPTY_PATH) != 0 && text(entry.addr)[0] == '\0' &&
         dynamic_cast<open_file*>(f) == nullptr) {
-        node = files.create(S_IFSOCK | 0777);
+        node = files.create(dynamic_cast<pipe_end*>(f) != nullptr ? S_IFIFO | 0600 : S_IFSOCK | 0777);
         node->links = 1;
         number = f->number;
     } else {

@@ -398,7 +398,8 @@ sim_kernel::outcome sim_kernel::cancel(request& base) noexcept {
             if (r.stage_ == sim_request::stage::waiting) {
                 // It will end, but not at once.
                 r.unlink();
-                r.result_ = -ECANCELED;
+                r.result_ = r.done > 0 && has_message_flags(r.op()) ? static_cast<int>(r.done)
+                                                                    : -ECANCELED;
                 r.stage_ = sim_request::stage::done;
                 at_moment(r, world.random.between(
                                  0, 1000 * std::int64_t{world.options.faults.longest_delay_us}));
@@ -409,6 +410,12 @@ sim_kernel::outcome sim_kernel::cancel(request& base) noexcept {
     }
     r.unlink();
     ++r.turn_;
+    if (r.done > 0 && has_message_flags(r.op())) { // what has been moved is told
+        r.result_ = static_cast<int>(r.done);
+        r.stage_ = sim_request::stage::done;
+        enqueue(r);
+        return outcome::later;
+    }
     r.stage_ = sim_request::stage::over;
     unwatch(r);
     const ref<file> keep = std::exchange(r.file_, {});

@@ -181,6 +181,12 @@ int host::event_fd(unsigned initial, bool semaphore) {
                                                                                 semaphore)));
 }
 
-int host::perform(const uring::sqe& request) { return state_.kernel.perform(request); }
+int host::perform(const uring::sqe& request) {
+    unsigned& faultless = state_.world.clockwork.faultless;
+    ++faultless;
+    const int result = state_.kernel.perform(request);
+    --faultless;
+    return result;
+}
 
 } // namespace coil::sim

@@ -228,8 +228,8 @@ inline task<> accept_stream_step(world& w, random_source& r, unsigned) {
     for (unsigned peers = r.between(1, 4); peers > 0 && stream; --peers) {
         for (unsigned more = r.below(3); more > 0; --more) {
             const auto& client = clients.emplace_back(
-                ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-            ::connect(client, reinterpret_cast<const ::sockaddr*>(&listener.address),
+                sys::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK));
+            sys::connect(client, reinterpret_cast<const ::sockaddr*>(&listener.address),
                       listener.length);
         }
         if (r.one_in(8)) {

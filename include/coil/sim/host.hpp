@@ -91,7 +91,7 @@ public:
     [[nodiscard]] std::pair<int, int> socket_pair(int type);
     /// A counter (eventfd(2)).
     [[nodiscard]] int event_fd(unsigned initial, bool semaphore = false);
-    /// Does a call at once in the name of this host: see uring::kernel::perform.
+    /// Does a call at once in the name of this host, and without faults: see uring::kernel::perform.
     int perform(const uring::sqe& request);
 
 private:
