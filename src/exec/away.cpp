@@ -39,9 +39,9 @@ void away_wait::come_back() noexcept {
         home_.submit(continuation_);
     } else if (!under_way()) {
         resume(node().coroutine);
-    } else if (event_loop& home = loop(); home.on_owner_thread() && home.around() == nullptr) {
+    } else if (event_loop& home = loop(); home.on_owner_thread()) {
         finish();
-    } else { // whoever drives a loop looks for mail, between turns
+    } else {
         continuation_.deliver = [](queue_node& posted, event_loop&) noexcept {
             static_cast<continuation&>(posted).self->finish();
         };

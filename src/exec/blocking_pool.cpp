@@ -1,6 +1,6 @@
 #include "../context/thread_name.hpp"
+#include "simulated_work.hpp"
 
-#include <coil/context/event_loop.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/exec/blocking_pool.hpp>
 
@@ -17,13 +17,6 @@
 namespace coil {
 
 namespace detail {
-
-/// What it asks of the system is asked of the world that its loop is in.
-void pool_job::run_simulated() noexcept {
-    event_loop* const outer = std::exchange(current_loop, in_the_name_of_);
-    run(); // and it may be gone
-    current_loop = outer;
-}
 
 void pool_queue::push(pool_job& job) noexcept {
     job.before_ = last_;
@@ -123,11 +116,16 @@ blocking_pool_metrics blocking_pool::metrics() const noexcept {
 }
 
 void blocking_pool::submit(detail::pool_job& job) noexcept {
-    job.in_the_name_of_ = detail::current_loop; // which is there while the await is
+    if (detail::run_simulated(job)) {
+        return;
+    }
     submit(job, std::unique_lock(mutex_));
 }
 
 void blocking_pool::wait_and_submit(detail::pool_job& job) {
+    if (detail::run_simulated(job)) {
+        return;
+    }
     std::unique_lock lock(mutex_);
     if (detail::current_loop == nullptr && pool_of_this_thread != this) {
         ++waiting_for_room_;
@@ -140,12 +138,6 @@ void blocking_pool::wait_and_submit(detail::pool_job& job) {
 }
 
 void blocking_pool::submit(detail::pool_job& job, std::unique_lock<std::mutex> lock) noexcept {
-    if (detail::current_loop != nullptr && detail::current_loop->around() != nullptr) [[unlikely]] {
-        lock.unlock();
-        job.simulated_by_ = detail::current_loop->around();
-        job.simulated_by_->run_later(job);
-        return;
-    }
     if (ending_) [[unlikely]] {
         lock.unlock();
         job.drop();
@@ -169,8 +161,8 @@ void blocking_pool::submit(detail::pool_job& job, std::unique_lock<std::mutex> l
 }
 
 bool blocking_pool::take_back(detail::pool_job& job) noexcept {
-    if (job.simulated_by_ != nullptr) [[unlikely]] {
-        return job.simulated_by_->take_back(job);
+    if (detail::current_simulation != nullptr) {
+        return detail::current_simulation->take_back(job);
     }
     const std::scoped_lock lock(mutex_);
     if (!queue_.remove(job)) {

@@ -1,6 +1,8 @@
 #include "../context/spin_pause.hpp"
 #include "../context/thread_name.hpp"
 
+#include "simulated_work.hpp"
+
 #include <coil/context/processors.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/exec/detail/fences.hpp>
@@ -377,6 +379,9 @@ thread_pool::~thread_pool() {
 }
 
 void thread_pool::submit(work& w) noexcept {
+    if (run_simulated(w)) {
+        return;
+    }
     state& pool = *state_;
     worker* const here = worker::current;
     if (here != nullptr && &here->pool() == &pool) {

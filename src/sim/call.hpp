@@ -34,7 +34,7 @@ struct op {
     const uring::sqe& entry;
     std::span<::iovec> data{}; // where the bytes come from or go to
     ::msghdr* header = nullptr;
-    std::uint32_t* done = nullptr; // bytes that were moved before (MSG_WAITALL)
+    std::uint32_t* done = nullptr;           // bytes that were moved before (MSG_WAITALL)
     class buffer_chooser* chooser = nullptr; // takes a provided buffer, which is then `data`
 
     [[nodiscard]] uring::opcode code() const noexcept {

@@ -27,8 +27,7 @@ public:
         if (!to_.up) {
             return;
         }
-        auto* const socket = dynamic_cast<datagram_socket*>(
-            to_.find_name(SOCK_DGRAM, target_));
+        auto* const socket = dynamic_cast<datagram_socket*>(to_.find_name(SOCK_DGRAM, target_));
         if (socket == nullptr) {
             to_.world.trace.event("nobody takes a datagram", to_.index);
             unreachable();
@@ -49,8 +48,8 @@ private:
         if (back == nullptr || !back->up) {
             return;
         }
-        auto* const sender = dynamic_cast<datagram_socket*>(
-            back->find_name(SOCK_DGRAM, datagram_.from));
+        auto* const sender =
+            dynamic_cast<datagram_socket*>(back->find_name(SOCK_DGRAM, datagram_.from));
         if (sender != nullptr && sender->has_peer_ && sender->peer_ == target_) {
             sender->error_ = ECONNREFUSED;
             sender->changed();

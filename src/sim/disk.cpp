@@ -365,9 +365,8 @@ void disk::move(inode& from, const std::string& name, inode& to, const std::stri
 
 void disk::sync_names(inode& directory) {
     const auto concerns = [&](const change& c) {
-        return std::any_of(c.begin(), c.end(), [&](const assignment& a) {
-            return a.directory.get() == &directory;
-        });
+        return std::any_of(c.begin(), c.end(),
+                           [&](const assignment& a) { return a.directory.get() == &directory; });
     };
     std::vector<change> rest;
     for (change& c : unsafe_) {

@@ -82,10 +82,10 @@ private:
 
 /// What a path leads to.
 struct place {
-    int error = 0;             // -errno: the way there does not exist
-    ref<inode> directory;      // of the last name
-    std::string name;          // the last name; empty for the root, "." and ".."
-    ref<inode> target;         // null: nothing has that name
+    int error = 0;                // -errno: the way there does not exist
+    ref<inode> directory;         // of the last name
+    std::string name;             // the last name; empty for the root, "." and ".."
+    ref<inode> target;            // null: nothing has that name
     bool wants_directory = false; // a slash behind
 };
 

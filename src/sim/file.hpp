@@ -23,9 +23,9 @@ public:
     virtual std::uint32_t events() = 0;
 
     machine& home;
-    const std::uint64_t number;    // fstat(2)'s inode, of what is on no disk
-    bool nonblocking = false;      // O_NONBLOCK
-    waiting_list<waiter> waiting;  // in the order in which they came
+    const std::uint64_t number;   // fstat(2)'s inode, of what is on no disk
+    bool nonblocking = false;     // O_NONBLOCK
+    waiting_list<waiter> waiting; // in the order in which they came
 
 protected:
     /// Something may be possible that was not: whoever waits tries again.

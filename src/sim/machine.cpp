@@ -31,8 +31,7 @@ constexpr int socket_type_mask = 0xf;
 file::file(machine& of) noexcept : home(of), number(of.next_file_number()) {}
 
 machine::machine(engine& w, network& n, std::uint32_t number, std::string called)
-    : world(w), net(n), index(number), name(std::move(called)),
-      files(w, w.options.disk.capacity) {
+    : world(w), net(n), index(number), name(std::move(called)), files(w, w.options.disk.capacity) {
     world.trace.name_host(index, name);
     net.add(*this);
 }
@@ -280,8 +279,7 @@ int machine::splice(op& call, file* out, file* in) {
     if (to == nullptr || from == nullptr) {
         return to == nullptr && from == nullptr ? -EINVAL : -EOPNOTSUPP;
     }
-    const int result =
-        pipe_end::move(*from, *to, call.entry.len, call.code() == opcode::tee);
+    const int result = pipe_end::move(*from, *to, call.entry.len, call.code() == opcode::tee);
     return result == would_wait && (flags & SPLICE_F_NONBLOCK) != 0 ? -EAGAIN : result;
 }
 
@@ -407,7 +405,8 @@ int machine::take_name(endpoint& e, socket_file& s, bool reuse_address, bool reu
                 return false;
             }
             const auto* const stream = dynamic_cast<const stream_socket*>(other.who);
-            const bool listens = stream != nullptr && stream->state_ == stream_socket::state::listening;
+            const bool listens =
+                stream != nullptr && stream->state_ == stream_socket::state::listening;
             return !(reuse_address && other.reuse_address && !listens);
         });
     };

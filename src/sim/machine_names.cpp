@@ -167,10 +167,11 @@ int machine::statx(const uring::sqe& entry) {
     auto* const out = reinterpret_cast<struct ::statx*>(entry.off);
     ref<inode> node;
     std::uint64_t number = 0;
-    if (file* const f = get(entry.fd);
-        f != nullptr && (flags & AT_EMPTY_PATH) != 0 && text(entry.addr)[0] == '\0' &&
-        dynamic_cast<open_file*>(f) == nullptr) {
-        node = files.create(dynamic_cast<pipe_end*>(f) != nullptr ? S_IFIFO | 0600 : S_IFSOCK | 0777);
+    if (file* const f = get(entry.fd); f != nullptr && (flags & AT_EMPTY_PATH) != 0 &&
+                                       text(entry.addr)[0] == '\0' &&
+                                       dynamic_cast<open_file*>(f) == nullptr) {
+        node =
+            files.create(dynamic_cast<pipe_end*>(f) != nullptr ? S_IFIFO | 0600 : S_IFSOCK | 0777);
         node->links = 1;
         number = f->number;
     } else {

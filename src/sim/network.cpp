@@ -60,9 +60,9 @@ std::int64_t network::arrival(const machine& from, const machine& to, std::size_
     wire& w = between(from, to);
     const std::int64_t begin = std::max(world_.now(), w.free_at);
     if (w.options.bytes_per_second > 0) {
-        w.free_at = begin + static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 /
-                                                      static_cast<double>(
-                                                          w.options.bytes_per_second));
+        w.free_at =
+            begin + static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 /
+                                              static_cast<double>(w.options.bytes_per_second));
     }
     return std::max(begin, w.free_at) + w.options.latency.count() +
            world_.random.between(0, w.options.jitter.count());

@@ -115,8 +115,7 @@ int open_file::write(op& call) {
     }
     const fault_plan& faults = home.world.options.faults;
     const bool moves = call.entry.off == ~std::uint64_t{0};
-    const bool appends = (flags_ & O_APPEND) != 0 ||
-                         (call.entry.rw_flags & RWF_APPEND) != 0;
+    const bool appends = (flags_ & O_APPEND) != 0 || (call.entry.rw_flags & RWF_APPEND) != 0;
     const std::uint64_t at = appends ? node->size() : moves ? position_ : call.entry.off;
     if (static_cast<std::int64_t>(at) < 0) {
         return -EINVAL;
@@ -159,7 +158,8 @@ int open_file::allocate(const uring::sqe& entry) {
     if (!node->is_regular()) {
         return node->is_directory() ? -EISDIR : -ENODEV;
     }
-    const std::uint64_t end = static_cast<std::uint64_t>(offset) + static_cast<std::uint64_t>(length);
+    const std::uint64_t end =
+        static_cast<std::uint64_t>(offset) + static_cast<std::uint64_t>(length);
     if (end > largest_file) {
         return -EFBIG;
     }

@@ -149,8 +149,8 @@ int sim_kernel::begin(request& base) noexcept {
     if (world.fault(world.options.faults.delay_completion, "a completion is delayed")) {
         r.result_ = result;
         r.stage_ = sim_request::stage::done;
-        at_moment(r, world.random.between(0, 1000 * std::int64_t{
-                                                       world.options.faults.longest_delay_us}));
+        at_moment(
+            r, world.random.between(0, 1000 * std::int64_t{world.options.faults.longest_delay_us}));
         return pending;
     }
     unwatch(r);
@@ -338,8 +338,8 @@ bool sim_kernel::go_on(sim_request& r) {
     if (world.fault(world.options.faults.delay_completion, "a completion is delayed")) {
         r.result_ = result;
         r.stage_ = sim_request::stage::done;
-        at_moment(r, world.random.between(0, 1000 * std::int64_t{
-                                                       world.options.faults.longest_delay_us}));
+        at_moment(
+            r, world.random.between(0, 1000 * std::int64_t{world.options.faults.longest_delay_us}));
         return false;
     }
     return end(r, result);
@@ -366,11 +366,9 @@ bool sim_kernel::stream(sim_request& r) {
             put_to_wait(r);
             return any;
         }
-        const bool goes_on =
-            result > 0 || (result == 0 && r.op() == opcode::accept) ||
-            (result == 0 && r.op() == opcode::recvmsg && r.file_->events() == 0);
-        if (!goes_on ||
-            world.fault(world.options.faults.end_multishot, "a stream ends early")) {
+        const bool goes_on = result > 0 || (result == 0 && r.op() == opcode::accept) ||
+                             (result == 0 && r.op() == opcode::recvmsg && r.file_->events() == 0);
+        if (!goes_on || world.fault(world.options.faults.end_multishot, "a stream ends early")) {
             return end(r, result);
         }
         if (!part(r, result)) {
@@ -398,8 +396,8 @@ sim_kernel::outcome sim_kernel::cancel(request& base) noexcept {
             if (r.stage_ == sim_request::stage::waiting) {
                 // It will end, but not at once.
                 r.unlink();
-                r.result_ = r.done > 0 && has_message_flags(r.op()) ? static_cast<int>(r.done)
-                                                                    : -ECANCELED;
+                r.result_ =
+                    r.done > 0 && has_message_flags(r.op()) ? static_cast<int>(r.done) : -ECANCELED;
                 r.stage_ = sim_request::stage::done;
                 at_moment(r, world.random.between(
                                  0, 1000 * std::int64_t{world.options.faults.longest_delay_us}));
@@ -463,17 +461,16 @@ void sim_kernel::unwatch(sim_request& r) noexcept {
     r.watched_ = false;
     bool untouched = false;
     if (r.written_) {
-        untouched = r.place_[0] == filler &&
-                    std::memcmp(r.place_, r.place_ + 1, r.size_ - 1) == 0;
+        untouched = r.place_[0] == filler && std::memcmp(r.place_, r.place_ + 1, r.size_ - 1) == 0;
         std::memcpy(r.place_, r.kept_.data(), r.size_);
     } else {
         untouched = sum_of(r.place_, r.size_) == r.sum_;
     }
     if (!untouched) {
-        driver_.report_violation(
-            std::string("the buffer of ") + opcode_name(r.entry.opcode) + " on descriptor #" +
-            std::to_string(r.file - first_descriptor) + " of " + machine_.name +
-            " was written to while the kernel owned it");
+        driver_.report_violation(std::string("the buffer of ") + opcode_name(r.entry.opcode) +
+                                 " on descriptor #" + std::to_string(r.file - first_descriptor) +
+                                 " of " + machine_.name +
+                                 " was written to while the kernel owned it");
     }
 }
 

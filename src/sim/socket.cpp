@@ -121,9 +121,8 @@ int socket_file::get_option(int level, int name, void* value, ::socklen_t room) 
             break;
         case SO_SNDBUF:
         case SO_RCVBUF:
-            number = found != options_.end()
-                         ? 2 * option(level, name)
-                         : static_cast<int>(home.world.options.socket_buffer);
+            number = found != options_.end() ? 2 * option(level, name)
+                                             : static_cast<int>(home.world.options.socket_buffer);
             break;
         default:
             if (found != options_.end()) {
@@ -132,8 +131,8 @@ int socket_file::get_option(int level, int name, void* value, ::socklen_t room) 
             number = option(level, name);
         }
     }
-    if (found != options_.end() && !(level == SOL_SOCKET && (name == SO_SNDBUF ||
-                                                             name == SO_RCVBUF))) {
+    if (found != options_.end() &&
+        !(level == SOL_SOCKET && (name == SO_SNDBUF || name == SO_RCVBUF))) {
         const auto length = std::min<std::size_t>(room, found->second.size());
         std::memcpy(value, found->second.data(), length);
         return static_cast<int>(length);

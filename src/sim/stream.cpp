@@ -46,9 +46,8 @@ std::size_t connection::room(unsigned side) const noexcept {
 
 void connection::send(unsigned side, std::span<const ::iovec> parts, std::size_t skip,
                       std::size_t count) {
-    for_each_part(parts, skip, count, [&](const std::byte* from, std::size_t n) {
-        ways_[side].data.push(from, n);
-    });
+    for_each_part(parts, skip, count,
+                  [&](const std::byte* from, std::size_t n) { ways_[side].data.push(from, n); });
     push(side, count, false);
 }
 
@@ -73,9 +72,12 @@ void connection::push(unsigned side, std::size_t bytes, bool end) {
     }
     w.last_arrival = std::max(arrival, w.last_arrival);
     w.under_way.push_back({w.last_arrival, bytes, end});
-    from.world.at(w.last_arrival, *this, [](object& about, std::uint64_t s, std::uint64_t) {
-        as_connection(about).arrive(static_cast<unsigned>(s));
-    }, side);
+    from.world.at(
+        w.last_arrival, *this,
+        [](object& about, std::uint64_t s, std::uint64_t) {
+            as_connection(about).arrive(static_cast<unsigned>(s));
+        },
+        side);
 }
 
 bool connection::is_cut() const noexcept { return homes_[0]->net.is_cut(*homes_[0], *homes_[1]); }
@@ -160,11 +162,12 @@ void connection::retry() {
         }
         w.stalled = false;
         const std::int64_t back_off = from.world.random.between(0, again_ns);
-        from.world.after(back_off + from.net.link(from, *homes_[1 - side]).latency.count(), *this,
-                         [](object& about, std::uint64_t s, std::uint64_t) {
-                             as_connection(about).arrive(static_cast<unsigned>(s));
-                         },
-                         side);
+        from.world.after(
+            back_off + from.net.link(from, *homes_[1 - side]).latency.count(), *this,
+            [](object& about, std::uint64_t s, std::uint64_t) {
+                as_connection(about).arrive(static_cast<unsigned>(s));
+            },
+            side);
     }
 }
 
@@ -194,11 +197,12 @@ void connection::drop(unsigned side, std::size_t count) {
     // A sender that has room enough learns it in time.
     machine& from = *homes_[side];
     w.telling = true;
-    from.world.after(from.net.link(from, *homes_[1 - side]).latency.count(), *this,
-                     [](object& about, std::uint64_t s, std::uint64_t) {
-                         as_connection(about).tell(static_cast<unsigned>(s));
-                     },
-                     1 - side);
+    from.world.after(
+        from.net.link(from, *homes_[1 - side]).latency.count(), *this,
+        [](object& about, std::uint64_t s, std::uint64_t) {
+            as_connection(about).tell(static_cast<unsigned>(s));
+        },
+        1 - side);
 }
 
 /// `side` learns that there is room again.
@@ -237,7 +241,8 @@ void connection::reset(unsigned side) {
         if (stream_socket* const receiver = c.sides_[s]) {
             receiver->home.world.trace.event("reset by", receiver->home.index,
                                              c.homes_[1 - s]->index);
-            receiver->failed(c.ways_[1 - s].end_arrived && c.ways_[1 - s].arrived == 0 && !c.instant_
+            receiver->failed(c.ways_[1 - s].end_arrived && c.ways_[1 - s].arrived == 0 &&
+                                     !c.instant_
                                  ? EPIPE
                                  : ECONNRESET);
         }
@@ -292,11 +297,12 @@ void connection::syn(unsigned tries) {
                           });
             return;
         }
-        from.world.after(wait, *this,
-                         [](object& about, std::uint64_t n, std::uint64_t) {
-                             as_connection(about).syn(static_cast<unsigned>(n));
-                         },
-                         tries + 1);
+        from.world.after(
+            wait, *this,
+            [](object& about, std::uint64_t n, std::uint64_t) {
+                as_connection(about).syn(static_cast<unsigned>(n));
+            },
+            tries + 1);
         return;
     }
     ++listener->promised_;
@@ -315,20 +321,19 @@ void connection::established() {
     if (socket != nullptr) {
         socket->connected(socket->local(), target_);
     }
-    from.world.at(from.net.arrival(from, to, 40), *this,
-                  [](object& about, std::uint64_t, std::uint64_t) {
-                      connection& c = as_connection(about);
-                      machine& server = *c.homes_[1];
-                      stream_socket* const listener =
-                          server.up && server.life == c.lives_[1] ? server.find_listener(c.target_)
-                                                                  : nullptr;
-                      if (listener == nullptr) {
-                          c.reset(1);
-                          return;
-                      }
-                      listener->promised_ -= listener->promised_ > 0 ? 1 : 0;
-                      listener->offer(c);
-                  });
+    from.world.at(
+        from.net.arrival(from, to, 40), *this, [](object& about, std::uint64_t, std::uint64_t) {
+            connection& c = as_connection(about);
+            machine& server = *c.homes_[1];
+            stream_socket* const listener =
+                server.up && server.life == c.lives_[1] ? server.find_listener(c.target_) : nullptr;
+            if (listener == nullptr) {
+                c.reset(1);
+                return;
+            }
+            listener->promised_ -= listener->promised_ > 0 ? 1 : 0;
+            listener->offer(c);
+        });
 }
 
 void connection::refuse(int error) {

@@ -88,8 +88,8 @@ private:
 
     std::array<way, 2> ways_; // from side i
     std::array<stream_socket*, 2> sides_{};
-    std::array<bool, 2> open_{true, false};  // somebody has this end, or will accept it
-    std::array<int, 2> errors_{};            // that came before it was accepted
+    std::array<bool, 2> open_{true, false}; // somebody has this end, or will accept it
+    std::array<int, 2> errors_{};           // that came before it was accepted
     std::array<machine*, 2> homes_;
     std::array<std::uint32_t, 2> lives_;
     const bool instant_; // AF_UNIX

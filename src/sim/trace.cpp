@@ -89,7 +89,8 @@ void tracer::add(const line& l) {
 
 void tracer::print(std::string& out, const line& l) const {
     char buf[160];
-    std::snprintf(buf, sizeof buf, "%11.6f ms  ", static_cast<double>(l.time - 1'000'000'000) / 1e6);
+    std::snprintf(buf, sizeof buf, "%11.6f ms  ",
+                  static_cast<double>(l.time - 1'000'000'000) / 1e6);
     out += buf;
     if (l.what == kind::fault) {
         out += "  fault: ";

@@ -57,9 +57,7 @@ private:
         std::uint8_t opcode;
     };
 
-    word intern(const char* text) {
-        return text == nullptr ? word{} : find(text);
-    }
+    word intern(const char* text) { return text == nullptr ? word{} : find(text); }
     word find(std::string_view text);
     void mix(std::uint64_t value) noexcept {
         hash_ = (hash_ ^ value) * 0x9fb21c651e98df25;

@@ -1,10 +1,10 @@
-#include <coil/sim/world.hpp>
-
 #include "datagram.hpp"
 #include "open_file.hpp"
 #include "pipe.hpp"
 #include "stream.hpp"
 #include "world_state.hpp"
+
+#include <coil/sim/world.hpp>
 
 #include <cstring>
 #include <utility>
@@ -177,8 +177,8 @@ std::pair<int, int> host::socket_pair(int type) {
 
 int host::event_fd(unsigned initial, bool semaphore) {
     detail::machine& m = state_.kernel;
-    return m.open(detail::ref<detail::file>(detail::make<detail::event_counter>(m, initial,
-                                                                                semaphore)));
+    return m.open(
+        detail::ref<detail::file>(detail::make<detail::event_counter>(m, initial, semaphore)));
 }
 
 int host::perform(const uring::sqe& request) {

@@ -4,20 +4,41 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 namespace coil::sim::detail {
+
+namespace {
+
+/// What this thread does is the world's.
+class inside_scope {
+public:
+    explicit inside_scope(coil::detail::simulation& world) noexcept
+        : outer_(std::exchange(coil::detail::current_simulation, &world)) {}
+    inside_scope(const inside_scope&) = delete;
+    inside_scope& operator=(const inside_scope&) = delete;
+    ~inside_scope() { coil::detail::current_simulation = outer_; }
+
+private:
+    coil::detail::simulation* outer_;
+};
+
+} // namespace
 
 // ---- a context
 // ---------------------------------------------------------------------------------
 
 slot::slot(world_state& w, machine& m, std::uint32_t number, io_context_options options)
     : world_(w) {
+    if (m.world.fault(m.world.options.faults.small_queues, "small queues")) {
+        options.entries = options.cq_entries = 2;
+    }
     options.idle = idle_policy::park();
     options.name = m.name + '.' + std::to_string(number);
     options.make_kernel = [this, &m, number] {
-        auto made = std::make_unique<sim_kernel>(m, *this, number);
-        kernel_ = made.get();
+        auto made = std::make_unique<front_kernel>(m, *this, number);
+        kernel_ = &made->behind();
         return made;
     };
     context_ = std::make_unique<io_context>(std::move(options));
@@ -37,14 +58,15 @@ void slot::report_violation(const std::string& sentence) noexcept { world_.fail(
 
 bool slot::is_runnable(std::int64_t now) noexcept {
     return !in_turn && held_until <= now &&
-           (runnable_ || until_ <= now || loop().has_mail() || kernel_->next_timer() <= now);
+           (runnable_ || kernel_->has_work() || until_ <= now || loop().has_mail() ||
+            kernel_->next_timer() <= now);
 }
 
 std::int64_t slot::next() noexcept {
     if (in_turn) {
         return never;
     }
-    if (runnable_ || loop().has_mail()) {
+    if (runnable_ || kernel_->has_work() || loop().has_mail()) {
         return held_until;
     }
     const std::int64_t first = std::min(until_, kernel_->next_timer());
@@ -83,8 +105,8 @@ sim::host& world_state::host(std::string_view name) {
             return h->face;
         }
     }
-    hosts_.push_back(std::make_unique<host_state>(
-        *this, static_cast<std::uint32_t>(hosts_.size()), std::string(name)));
+    hosts_.push_back(std::make_unique<host_state>(*this, static_cast<std::uint32_t>(hosts_.size()),
+                                                  std::string(name)));
     return hosts_.back()->face;
 }
 
@@ -141,18 +163,22 @@ world_state::progress world_state::step(std::int64_t limit) {
     }
     const std::size_t chosen = count == 1 ? 0 : clockwork.random.below(count);
     ++turns_;
+    const inside_scope inside(*this);
     if (chosen == candidates_.size()) {
         const std::size_t which = clockwork.random.below(work_.size());
-        coil::detail::simulated_work* const work = work_[which];
+        const foreign_work work = work_[which];
         work_.erase(work_.begin() + static_cast<std::ptrdiff_t>(which));
         clockwork.trace.event("work of another thread");
-        work->run_simulated();
+        coil::detail::event_loop* const outer =
+            std::exchange(coil::detail::current_loop, nullptr); // it is another thread's
+        work.run(*work.node);
+        coil::detail::current_loop = outer;
     } else {
         slot& s = *candidates_[chosen];
         const fault_plan& faults = clockwork.options.faults;
         if (clockwork.fault(faults.delay_turn, "a wake-up is late")) {
-            s.held_until = now + clockwork.random.between(
-                                     1, 1000 * std::int64_t{faults.longest_delay_us});
+            s.held_until =
+                now + clockwork.random.between(1, 1000 * std::int64_t{faults.longest_delay_us});
         } else {
             s.turn();
         }
@@ -205,6 +231,7 @@ void world_state::crash(host_state& h) {
 void world_state::end_contexts(host_state& h) {
     between_turns([this, &h] {
         ++turns_; // destructors of its tasks may ask for more
+        const inside_scope inside(*this);
         for (const auto& s : h.slots) {
             s->end();
         }
@@ -227,10 +254,14 @@ void world_state::restart(host_state& h) {
 // ---- what other threads would do
 // ---------------------------------------------------------------
 
-void world_state::run_later(coil::detail::simulated_work& work) { work_.push_back(&work); }
+void world_state::run_later(coil::detail::queue_node& node,
+                            void (*run)(coil::detail::queue_node&)) {
+    work_.push_back({&node, run});
+}
 
-bool world_state::take_back(coil::detail::simulated_work& work) noexcept {
-    const auto found = std::find(work_.begin(), work_.end(), &work);
+bool world_state::take_back(coil::detail::queue_node& node) noexcept {
+    const auto found = std::find_if(work_.begin(), work_.end(),
+                                    [&](const foreign_work& w) { return w.node == &node; });
     if (found == work_.end()) {
         return false;
     }
@@ -241,8 +272,9 @@ bool world_state::take_back(coil::detail::simulated_work& work) noexcept {
 void world_state::let_others_run_until_mail(coil::detail::event_loop& loop) noexcept {
     while (!loop.has_mail()) {
         if (step(never - 1) == progress::none) {
-            std::fprintf(stderr, "coil: sim: SEED=%llu: a context waits for another that never "
-                                 "answers\n",
+            std::fprintf(stderr,
+                         "coil: sim: SEED=%llu: a context waits for another that never "
+                         "answers\n",
                          static_cast<unsigned long long>(seed_));
             std::abort();
         }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "engine.hpp"
+#include "front_kernel.hpp"
 #include "machine.hpp"
 #include "network.hpp"
 #include "sim_kernel.hpp"
@@ -84,8 +85,8 @@ public:
     void between_turns(std::function<void()> f);
     void fail(const std::string& sentence) noexcept;
 
-    void run_later(coil::detail::simulated_work& work) override;
-    [[nodiscard]] bool take_back(coil::detail::simulated_work& work) noexcept override;
+    void run_later(coil::detail::queue_node& node, void (*run)(coil::detail::queue_node&)) override;
+    [[nodiscard]] bool take_back(coil::detail::queue_node& node) noexcept override;
     void let_others_run_until_mail(coil::detail::event_loop& loop) noexcept override;
 
 private:
@@ -100,7 +101,11 @@ private:
 
     std::vector<std::unique_ptr<host_state>> hosts_;
     std::vector<slot*> candidates_;
-    std::deque<coil::detail::simulated_work*> work_;
+    struct foreign_work {
+        coil::detail::queue_node* node;
+        void (*run)(coil::detail::queue_node&);
+    };
+    std::deque<foreign_work> work_;
     std::deque<std::function<void()>> postponed_;
     unsigned turns_ = 0; // that are under way
     std::string violation_;

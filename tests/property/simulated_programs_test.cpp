@@ -160,10 +160,9 @@ class SimulatedPrograms : public testing::TestWithParam<unsigned> {};
 TEST_P(SimulatedPrograms, G1_G2_G3_G4_G5_G6_G12_NothingIsLeftOfThem) {
     constexpr unsigned parts = 4;
     const char* const wanted = std::getenv("COIL_PROPERTY_PROGRAMS");
-    const std::uint64_t programs = wanted != nullptr
-                                       ? std::strtoull(wanted, nullptr, 0)
-                                       : static_cast<std::uint64_t>(
-                                             coil_test::rounds(2'000, 100'000));
+    const std::uint64_t programs =
+        wanted != nullptr ? std::strtoull(wanted, nullptr, 0)
+                          : static_cast<std::uint64_t>(coil_test::rounds(2'000, 100'000));
     const bool one = std::getenv("SEED") != nullptr;
     if (one && GetParam() != 0) {
         GTEST_SKIP() << "one seed was asked for, which the first part plays";

@@ -230,7 +230,7 @@ inline task<> accept_stream_step(world& w, random_source& r, unsigned) {
             const auto& client = clients.emplace_back(
                 sys::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK));
             sys::connect(client, reinterpret_cast<const ::sockaddr*>(&listener.address),
-                      listener.length);
+                         listener.length);
         }
         if (r.one_in(8)) {
             co_await disturb(w, r, stream, !direct);

@@ -8,9 +8,14 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 namespace {
 
@@ -27,11 +32,13 @@ task<> ping_session(net::socket peer) {
     }
 }
 
-task<> ping_server(std::uint16_t port) {
+task<> ping_server(std::uint16_t port) try {
     net::acceptor acceptor{net::inet_address(port)};
     while (net::socket peer = co_await acceptor.accept()) {
         coil::co_spawn(ping_session(std::move(peer)));
     }
+} catch (const std::system_error& e) {
+    EXPECT_EQ(e.code().value(), EMFILE);
 }
 
 task<int> ping_client(net::inet_address server, int count) {
@@ -92,6 +99,156 @@ TEST(SimWorld, TheSameSeedGivesTheSameRunAndOthersGiveOthers) {
     EXPECT_EQ(first.hash, second.hash);
     EXPECT_EQ(first.trace, second.trace);
     EXPECT_NE(first.hash, other.hash);
+}
+
+/// Another process has its code and its heap elsewhere: nothing may depend on that.
+TEST(SimWorld, AnotherProcessGetsTheSameHash) {
+    constexpr const char* printing = "COIL_SIM_PRINT_HASH";
+    sim::world_options options;
+    options.faults = sim::fault_plan::everything();
+    const std::string hash = std::to_string(run_pings(11, 50, options).hash);
+    if (std::getenv(printing) != nullptr) {
+        std::printf("hash %s\n", hash.c_str());
+        return;
+    }
+    char self[4096] = {};
+    ASSERT_GT(::readlink("/proc/self/exe", self, sizeof self - 1), 0);
+    std::FILE* const other = ::popen(
+        (std::string(printing) + "=1 '" + self + "' --gtest_filter=SimWorld.AnotherProcess*")
+            .c_str(),
+        "r");
+    ASSERT_NE(other, nullptr);
+    std::string said;
+    char line[256];
+    while (std::fgets(line, sizeof line, other) != nullptr) {
+        said += line;
+    }
+    ::pclose(other);
+    EXPECT_NE(said.find("hash " + hash + "\n"), std::string::npos) << hash << '\n' << said;
+}
+
+TEST(SimWorld, EverySeedOfFaultyPingsEnds) {
+    sim::world_options options;
+    options.faults = sim::fault_plan::everything();
+    int all = 0;
+    int some = 0;
+    int failed = 0;
+    const bool ok = sim::for_each_seed(
+        static_cast<std::uint64_t>(coil_test::rounds(200, 10'000)), [&](std::uint64_t seed) {
+            try {
+                const ping_run run = run_pings(seed, 20, options);
+                (run.answers == 20 ? all : run.answers < 0 ? failed : some) += 1;
+            } catch (const std::system_error& e) {
+                EXPECT_EQ(e.code().value(), EMFILE);
+                ++failed;
+            }
+            return !HasFailure();
+        });
+    EXPECT_TRUE(ok);
+    EXPECT_GT(all, 0);
+    EXPECT_GT(some + failed, 0);
+}
+
+task<> keep_connection(net::inet_address server, int& connected) {
+    net::socket s = net::socket::create_tcp();
+    const int result = co_await s.connect(server);
+    connected += result == 0 ? 1 : 0;
+    char buf[16];
+    co_await s.recv(buf);
+}
+
+TEST(SimWorld, AnHourOfAHundredIdleConnectionsIsNoTime) {
+    sim::world w{1};
+    sim::host& server = w.host("server");
+    sim::host& client = w.host("client");
+    server.co_spawn(ping_server(7));
+    int connected = 0;
+    for (int i = 0; i < 100; ++i) {
+        client.co_spawn(keep_connection(server.address(7), connected));
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    w.run_for(1h);
+    EXPECT_EQ(connected, 100);
+    EXPECT_GE(w.now().time_since_epoch(), 1h);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+}
+
+task<> tick_for_ever(int& ticks, const coil_test::on_destruction& destroyed) {
+    static_cast<void>(destroyed);
+    for (;;) {
+        co_await coil::sleep_for(1s);
+        ++ticks;
+    }
+}
+
+task<> hold_and_tick(int& ticks, coil_test::on_destruction destroyed) {
+    co_await tick_for_ever(ticks, destroyed);
+}
+
+TEST(SimWorld, G5_ACrashDestroysTheTasksWhereTheyStand) {
+    sim::world w{1};
+    sim::host& h = w.host("h");
+    int ticks = 0;
+    int destroyed = 0;
+    h.co_spawn(hold_and_tick(ticks, coil_test::on_destruction(destroyed)));
+    w.run_for(10'500ms);
+    EXPECT_EQ(ticks, 10);
+    h.crash();
+    EXPECT_EQ(destroyed, 1);
+    EXPECT_FALSE(h.is_up());
+    w.run_for(10s);
+    EXPECT_EQ(ticks, 10);
+    h.restart();
+    h.co_spawn(hold_and_tick(ticks, coil_test::on_destruction(destroyed)));
+    w.run_for(5'500ms);
+    EXPECT_EQ(ticks, 15);
+}
+
+task<> crash_oneself(sim::host& h, int& after) {
+    h.crash();
+    ++after; // until the turn is over
+    co_await coil::sleep_for(1s);
+    ++after;
+}
+
+TEST(SimWorld, AHostThatCrashesItselfFinishesItsTurn) {
+    sim::world w{1};
+    int after = 0;
+    sim::host& h = w.host("h");
+    h.co_spawn(crash_oneself(h, after));
+    w.run();
+    EXPECT_EQ(after, 1);
+    EXPECT_FALSE(h.is_up());
+}
+
+task<int> block_in(int value) {
+    const auto here = std::this_thread::get_id();
+    const int doubled = co_await coil::blocking([value, here] {
+        EXPECT_EQ(std::this_thread::get_id(), here);
+        return 2 * value;
+    });
+    co_return doubled;
+}
+
+TEST(SimWorld, BlockingWorkIsDoneOnTheOnlyThread) {
+    sim::world w{1};
+    auto result = w.host("h").spawn(block_in(21));
+    w.run();
+    EXPECT_EQ(result.get(), 42);
+}
+
+task<> visit(coil::io_context& there, int& where) {
+    co_await coil::resume_on(there);
+    where = &coil::this_context() == &there ? 1 : 2;
+}
+
+TEST(SimWorld, TasksMoveBetweenTheContextsOfAHost) {
+    sim::world w{1};
+    sim::host& h = w.host("h");
+    int where = 0;
+    h.context(0).co_spawn(visit(h.context(1), where));
+    w.run();
+    EXPECT_EQ(where, 1);
 }
 
 } // namespace

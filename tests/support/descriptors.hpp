@@ -97,7 +97,8 @@ struct listener {
     /// A client whose connection waits to be accepted.
     [[nodiscard]] descriptor connect() const {
         descriptor client{sys::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC)};
-        if (sys::connect(client, reinterpret_cast<const ::sockaddr*>(&address), sizeof address) != 0) {
+        if (sys::connect(client, reinterpret_cast<const ::sockaddr*>(&address), sizeof address) !=
+            0) {
             fail_with_errno("connect");
         }
         return client;

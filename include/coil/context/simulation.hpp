@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/context/timer_wheel.hpp>
+#include <coil/core/queue.hpp>
 
 #include <cstdint>
 
@@ -19,28 +20,17 @@ struct turn_report {
     std::int64_t until_ns = timer_wheel::never; ///< by the clock of the loop's kernel
 };
 
-/// Work that another thread would do, and that is done on the only thread there is.
-class simulated_work {
-public:
-    virtual void run_simulated() noexcept = 0;
-
-protected:
-    simulated_work() noexcept = default;
-    ~simulated_work() = default;
-    simulated_work(const simulated_work&) = default;
-    simulated_work& operator=(const simulated_work&) = default;
-};
-
 /// Whoever drives loops by event_loop::turn(), all of them on one thread. Only that thread calls.
 class simulation {
 public:
     simulation(const simulation&) = delete;
     simulation& operator=(const simulation&) = delete;
 
-    /// `work` is called once, between turns, unless take_back() is called before.
-    virtual void run_later(simulated_work& work) = 0;
-    /// True: it will not be called.
-    [[nodiscard]] virtual bool take_back(simulated_work& work) noexcept = 0;
+    /// What another thread would do: `run` is called once with `work`, between turns, unless
+    /// take_back() is called before.
+    virtual void run_later(queue_node& work, void (*run)(queue_node&)) = 0;
+    /// True: it was to be called, and will not.
+    [[nodiscard]] virtual bool take_back(queue_node& work) noexcept = 0;
     /// Everybody but `loop` goes on until `loop` has mail.
     virtual void let_others_run_until_mail(event_loop& loop) noexcept = 0;
 
@@ -48,5 +38,8 @@ protected:
     simulation() noexcept = default;
     ~simulation() = default;
 };
+
+/// Whose turn, or work, this thread is in; null: nobody's.
+constinit inline thread_local simulation* current_simulation = nullptr;
 
 } // namespace coil::detail

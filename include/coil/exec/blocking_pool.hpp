@@ -1,6 +1,5 @@
 #pragma once
 
-#include <coil/context/simulation.hpp>
 #include <coil/exec/detail/work.hpp>
 
 #include <chrono>
@@ -42,9 +41,8 @@ struct blocking_pool_metrics {
 namespace detail {
 
 /// A call that a pool has or had: a part of whoever waits for it.
-class pool_job : public work, public simulated_work {
+class pool_job : public work {
 public:
-    void run_simulated() noexcept final;
     /// Why it was dropped, when no thread could be made for it; or 0.
     [[nodiscard]] int error() const noexcept { return error_; }
 
@@ -58,8 +56,6 @@ private:
 
     pool_job* before_ = nullptr;
     pool_job* behind_ = nullptr;
-    simulation* simulated_by_ = nullptr;   // has it in the place of a pool
-    event_loop* in_the_name_of_ = nullptr; // then: the loop that waits for it
     bool queued_ = false;
     int error_ = 0;
 };
@@ -96,9 +92,6 @@ private:
 /// Threading: all member functions from any thread. The threads block all signals: these are for
 /// the program's own. They run as SCHED_BATCH (sched(7)) where they would run as SCHED_OTHER: they
 /// get their share of the processors, but do not interrupt a context when they wake up.
-///
-/// In a simulated world (coil/sim) the calls of its tasks are made on its one thread, a little
-/// later; the pool has no part in it.
 ///
 /// The destructor drops what is queued (an await then throws std::errc::operation_canceled) and
 /// waits for the calls that have begun and for the threads. Not from inside of one of its calls.

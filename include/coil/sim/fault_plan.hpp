@@ -8,22 +8,22 @@ namespace coil::sim {
 struct fault_plan {
     // What a correct program survives without noticing: the runtime hides it.
     unsigned delay_completion = 0; ///< a completion comes later than its call ended
-    unsigned delay_turn = 0;       ///< a context that could go on is left waiting (a delayed wake-up)
-    unsigned late_after_cancel = 0;///< a request to cancel comes too late: the call ends by itself
-    unsigned end_multishot = 0;    ///< a multishot request ends after a completion, without F_MORE
-    unsigned queue_full = 0;       ///< the ring takes only some of the entries that are submitted
-    unsigned overflow = 0;         ///< completions find the completion queue full
-    unsigned interrupt_enter = 0;  ///< io_uring_enter gives EINTR
+    unsigned delay_turn = 0; ///< a context that could go on is left waiting (a delayed wake-up)
+    unsigned late_after_cancel = 0; ///< a request to cancel comes too late: the call ends by itself
+    unsigned end_multishot = 0;     ///< a multishot request ends after a completion, without F_MORE
+    unsigned queue_full = 0;        ///< the ring takes only some of the entries that are submitted
+    unsigned small_queues = 0;      ///< a context is made with queues of 2: they fill and overflow
+    unsigned interrupt_enter = 0;   ///< io_uring_enter gives EINTR
 
     // What a program notices and must handle.
-    unsigned short_transfer = 0; ///< a read, write, send or receive moves less than it could
-    unsigned interrupt = 0;      ///< a call that may wait gives EINTR
-    unsigned cancel = 0;         ///< a call gives ECANCELED, as at the end of its thread
-    unsigned no_buffers = 0;     ///< a send or connect gives ENOBUFS
-    unsigned no_descriptors = 0; ///< accept, socket, open, pipe give EMFILE
-    unsigned no_space = 0;       ///< a write to a file gives ENOSPC
-    unsigned io_error = 0;       ///< a call on a file gives EIO
-    unsigned lost_connection = 0;///< a connection is reset when data is sent on it
+    unsigned short_transfer = 0;  ///< a read, write, send or receive moves less than it could
+    unsigned interrupt = 0;       ///< a call that may wait gives EINTR
+    unsigned cancel = 0;          ///< a call gives ECANCELED, as at the end of its thread
+    unsigned no_buffers = 0;      ///< a send or connect gives ENOBUFS
+    unsigned no_descriptors = 0;  ///< accept, socket, open, pipe give EMFILE
+    unsigned no_space = 0;        ///< a write to a file gives ENOSPC
+    unsigned io_error = 0;        ///< a call on a file gives EIO
+    unsigned lost_connection = 0; ///< a connection is reset when data is sent on it
 
     unsigned longest_delay_us = 1000; ///< of a delayed completion or turn
 
@@ -35,7 +35,7 @@ struct fault_plan {
         plan.late_after_cancel = 300;
         plan.end_multishot = 200;
         plan.queue_full = 50;
-        plan.overflow = 50;
+        plan.small_queues = 200;
         plan.interrupt_enter = 30;
         return plan;
     }

@@ -38,16 +38,15 @@ public:
 
     [[nodiscard]] const std::string& name() const noexcept;
 
-    /// Its address in the world's network: 10.0.0.n or fd00::n. Others may also ask
-    /// net::resolve() for its name.
+    /// Its address in the world's network: 10.0.0.n or fd00::n.
     [[nodiscard]] net::inet_address address(std::uint16_t port, int family = AF_INET) const;
 
     /// One of its contexts, made when it is first asked for: what a thread of a program would be.
     /// It is driven by the world alone; never run() or start() it. A crash ends it: ask again.
     [[nodiscard]] io_context& context(std::size_t index = 0);
 
-    /// One more context, with options of its own: those about the ring, about direct descriptors and
-    /// registered buffers, and on_unhandled_exception count.
+    /// One more context, with options of its own: those about the ring, about direct descriptors
+    /// and registered buffers, and on_unhandled_exception count.
     io_context& make_context(io_context_options options);
     [[nodiscard]] std::size_t contexts() const noexcept;
     /// Ends its contexts as their destructors do: their tasks are destroyed, and their sockets and
@@ -64,9 +63,9 @@ public:
     }
 
     /// The power fails. Its tasks are destroyed where they stand, its connections are silent, and
-    /// of its files there is what was synchronized, and of the rest whatever the seed says: nothing,
-    /// all, or some sectors and some names. From inside of a turn (a task of any host) it takes
-    /// place when the turn is over.
+    /// of its files there is what was synchronized, and of the rest whatever the seed says:
+    /// nothing, all, or some sectors and some names. From inside of a turn (a task of any host) it
+    /// takes place when the turn is over.
     void crash();
     /// The power is back, and nothing runs until something is spawned. What on_start() was given is
     /// called. Nothing happens to a host that is up.
@@ -91,7 +90,8 @@ public:
     [[nodiscard]] std::pair<int, int> socket_pair(int type);
     /// A counter (eventfd(2)).
     [[nodiscard]] int event_fd(unsigned initial, bool semaphore = false);
-    /// Does a call at once in the name of this host, and without faults: see uring::kernel::perform.
+    /// Does a call at once in the name of this host, and without faults: see
+    /// uring::kernel::perform.
     int perform(const uring::sqe& request);
 
 private:

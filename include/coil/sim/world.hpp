@@ -63,8 +63,7 @@ public:
     void run_for(duration time);
     /// Until `reached()`, which is asked between turns; true when it was, false when nothing is
     /// left to do or `limit` has passed.
-    bool run_until(const std::function<bool()>& reached,
-                   duration limit = std::chrono::hours(24));
+    bool run_until(const std::function<bool()>& reached, duration limit = std::chrono::hours(24));
 
     /// The clock of the world; it begins at a second.
     [[nodiscard]] time_point now() const noexcept;
