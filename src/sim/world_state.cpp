@@ -171,7 +171,9 @@ world_state::progress world_state::step(std::int64_t limit) {
         clockwork.trace.event("work of another thread");
         coil::detail::event_loop* const outer =
             std::exchange(coil::detail::current_loop, nullptr); // it is another thread's
+        coil::detail::asked_by = work.asked_by;
         work.run(*work.node);
+        coil::detail::asked_by = nullptr;
         coil::detail::current_loop = outer;
     } else {
         slot& s = *candidates_[chosen];
@@ -235,6 +237,11 @@ void world_state::end_contexts(host_state& h) {
         for (const auto& s : h.slots) {
             s->end();
         }
+        for (foreign_work& left : work_) { // nobody waits for it
+            for (const auto& s : h.slots) {
+                left.asked_by = left.asked_by == &s->loop() ? nullptr : left.asked_by;
+            }
+        }
         h.slots.clear();
         --turns_;
     });
@@ -256,7 +263,7 @@ void world_state::restart(host_state& h) {
 
 void world_state::run_later(coil::detail::queue_node& node,
                             void (*run)(coil::detail::queue_node&)) {
-    work_.push_back({&node, run});
+    work_.push_back({&node, run, coil::detail::current_loop});
 }
 
 bool world_state::take_back(coil::detail::queue_node& node) noexcept {

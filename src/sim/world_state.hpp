@@ -104,6 +104,7 @@ private:
     struct foreign_work {
         coil::detail::queue_node* node;
         void (*run)(coil::detail::queue_node&);
+        coil::detail::event_loop* asked_by;
     };
     std::deque<foreign_work> work_;
     std::deque<std::function<void()>> postponed_;

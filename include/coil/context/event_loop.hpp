@@ -243,8 +243,8 @@ public:
     [[nodiscard]] context_metrics metrics() const noexcept;
 
 private:
-    class running;   // what holds while run() is active
-    class one_turn;  // and while turn() is
+    class running;  // what holds while run() is active
+    class one_turn; // and while turn() is
     void turn_without_waiting();
 
     /// Ready coroutines resumed before the loop looks at the rest of the world (guarantee G7): at

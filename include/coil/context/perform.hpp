@@ -13,9 +13,11 @@
 
 namespace coil::detail {
 
-/// The kernel of the context that runs the caller; null when there is none.
+/// The kernel of the context that runs the caller, or for which a simulation does so; null when
+/// there is none.
 inline uring::kernel* current_kernel() noexcept {
-    return current_loop != nullptr ? current_loop->kernel() : nullptr;
+    event_loop* const loop = current_loop != nullptr ? current_loop : asked_by;
+    return loop != nullptr ? loop->kernel() : nullptr;
 }
 
 /// The same when that kernel has a world of its own, else null: the caller may use Linux's calls.

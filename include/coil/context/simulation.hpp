@@ -42,4 +42,8 @@ protected:
 /// Whose turn, or work, this thread is in; null: nobody's.
 constinit inline thread_local simulation* current_simulation = nullptr;
 
+/// In a simulation, the loop that has asked for the work which is being done: its world is what the
+/// work finds. Null: it has gone meanwhile, or this is no such work.
+constinit inline thread_local event_loop* asked_by = nullptr;
+
 } // namespace coil::detail
