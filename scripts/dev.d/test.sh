@@ -170,8 +170,8 @@ demo_without_io_uring() {
     fi
 }
 
-# What must not compile is tried once, and so are the models, which are optimized in any case and never sanitized.
-readonly once='compile_fail|model'
+# What must not compile is tried once, and so are the canaries of the simulator and the models, which are optimized in any case and never sanitized.
+readonly once='canaries|compile_fail|model'
 
 # On the faulty kernel these get one seed a room. Their files lie in memory: the long tests use the disk.
 run_sanitized() {

@@ -1,7 +1,7 @@
 // The random programs in a simulated world, where a seed replays all of a run: the kernel's part
 // and the other threads' as well.
 //
-// COIL_PROPERTY_PROGRAMS=n: how many. SEED=n: that one alone.
+// COIL_PROPERTY_PROGRAMS=n: how many worlds, of four programs each. SEED=n: that one alone.
 
 #include "property/steps.hpp"
 #include "support/run.hpp"
@@ -169,6 +169,7 @@ TEST_P(SimulatedPrograms, G1_G2_G3_G4_G5_G6_G12_NothingIsLeftOfThem) {
     }
     sim::for_each_seed(one ? 1 : programs / parts, [&](std::uint64_t n) {
         const std::uint64_t seed = one ? n : n * parts + GetParam();
+        const sim::detail::seed_report in_case(seed); // the last words name this one
         play_simulated_seed(seed);
         if (HasFailure()) {
             ADD_FAILURE() << "replay: SEED=" << seed;

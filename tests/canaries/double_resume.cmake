@@ -1,0 +1,9 @@
+# An await ends without the answers to its requests to cancel, and again with them.
+set(source src/context/io_wait.cpp)
+set(old [==[
+    if (cancels_due_ > 0) {
+        return; // their completions carry this wait's address
+    }
+]==])
+set(new [==[
+]==])

@@ -1,0 +1,7 @@
+# A frame is destroyed while the kernel has its buffer.
+set(source src/context/io_wait.cpp)
+set(old [==[
+    cancel();
+    loop().drain(*this);]==])
+set(new [==[
+    cancel();]==])

@@ -1,0 +1,8 @@
+# A coroutine that is destroyed in the ready queue stays there.
+set(source src/context/wait.cpp)
+set(old [==[
+    if (node().coroutine) {
+        loop().withdraw(node(), node().coroutine);
+    }]==])
+set(new [==[
+]==])
