@@ -23,7 +23,6 @@ namespace {
 
 using uring::opcode;
 
-
 const char* text(std::uint64_t address) noexcept {
     return reinterpret_cast<const char*>(static_cast<std::uintptr_t>(address));
 }

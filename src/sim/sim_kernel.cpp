@@ -16,6 +16,7 @@ namespace {
 using uring::opcode;
 
 constexpr std::size_t most_watched = 1024;
+constexpr std::int64_t longest_turn_ns = 60'000'000'000;
 constexpr auto filler = std::byte{0xe5};
 
 bool waits(opcode op) noexcept {
@@ -293,8 +294,9 @@ int sim_kernel::wait(std::int64_t deadline_ns) noexcept {
     // Inside of a turn: the world goes on around this thread, but for its coroutines.
     while (world.now() < deadline_ns) {
         const std::int64_t next = std::min(world.next(), deadline_ns);
-        if (next == never) {
-            driver_.report_violation("a ring waits for ever inside of a turn");
+        if (next == never || world.now() - driver_.turn_began > longest_turn_ns) {
+            driver_.give_up("a turn does not end: a frame that is destroyed waits for a call that "
+                            "the kernel does not let go of");
         }
         world.advance_to(next);
         world.settle();

@@ -24,6 +24,10 @@ public:
     /// The ring of this context has something to do.
     virtual void make_runnable(std::uint32_t context) noexcept = 0;
     virtual void report_violation(const std::string& sentence) noexcept = 0;
+    /// The run cannot go on, not even to its end.
+    [[noreturn]] virtual void give_up(const char* sentence) noexcept = 0;
+
+    std::int64_t turn_began = 0; ///< the present turn, or the end of the context
 
 protected:
     ~driver() = default;

@@ -49,12 +49,14 @@ slot::~slot() { end(); }
 
 /// Tasks of one context may wait for others of the host: all end before any is gone.
 void slot::end() noexcept {
+    turn_began = world_.clockwork.now();
     if (!std::exchange(in_turn, true)) {
         loop().end_turns();
     }
 }
 
 void slot::report_violation(const std::string& sentence) noexcept { world_.fail(sentence); }
+void slot::give_up(const char* sentence) noexcept { world_.give_up(sentence); }
 
 bool slot::is_runnable(std::int64_t now) noexcept {
     return !in_turn && held_until <= now &&
@@ -75,6 +77,7 @@ std::int64_t slot::next() noexcept {
 
 void slot::turn() {
     in_turn = true;
+    turn_began = world_.clockwork.now();
     runnable_ = false;
     const coil::detail::turn_report report = loop().turn();
     in_turn = false;
@@ -116,6 +119,12 @@ void world_state::fail(const std::string& sentence) noexcept {
         std::fprintf(stderr, "coil: %s\n", violation_.c_str());
         clockwork.trace.note(violation_);
     }
+}
+
+void world_state::give_up(const char* sentence) noexcept {
+    std::fprintf(stderr, "%scoil: sim: SEED=%llu: %s\n", clockwork.trace.text().c_str(),
+                 static_cast<unsigned long long>(seed_), sentence);
+    std::abort();
 }
 
 void world_state::check() {
@@ -279,11 +288,7 @@ bool world_state::take_back(coil::detail::queue_node& node) noexcept {
 void world_state::let_others_run_until_mail(coil::detail::event_loop& loop) noexcept {
     while (!loop.has_mail()) {
         if (step(never - 1) == progress::none) {
-            std::fprintf(stderr,
-                         "coil: sim: SEED=%llu: a context waits for another that never "
-                         "answers\n",
-                         static_cast<unsigned long long>(seed_));
-            std::abort();
+            give_up("a context waits for another that never answers");
         }
     }
 }

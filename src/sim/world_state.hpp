@@ -33,6 +33,7 @@ public:
 
     void make_runnable(std::uint32_t) noexcept override { runnable_ = true; }
     void report_violation(const std::string& sentence) noexcept override;
+    [[noreturn]] void give_up(const char* sentence) noexcept override;
 
     [[nodiscard]] io_context& context() noexcept { return *context_; }
     [[nodiscard]] coil::detail::event_loop& loop() noexcept { return context_->loop(); }
@@ -84,6 +85,7 @@ public:
     /// Now, or when the turn is over.
     void between_turns(std::function<void()> f);
     void fail(const std::string& sentence) noexcept;
+    [[noreturn]] void give_up(const char* sentence) noexcept;
 
     void run_later(coil::detail::queue_node& node, void (*run)(coil::detail::queue_node&)) override;
     [[nodiscard]] bool take_back(coil::detail::queue_node& node) noexcept override;
