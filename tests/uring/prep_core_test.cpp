@@ -357,6 +357,7 @@ TEST_F(prep_core, msg_ring_posts_to_another_ring) {
 }
 
 TEST_F(prep_core, msg_ring_fd_sends_a_direct_descriptor) {
+    COIL_SKIP_ON_EPOLL("messages carry no files");
     ring source{8};
     ring target{8};
     COIL_NEEDS(source, msg_ring);

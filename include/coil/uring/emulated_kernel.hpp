@@ -115,6 +115,10 @@ protected:
     virtual void drop_file(int file) noexcept = 0;
     /// An ordinary descriptor for a file of the table (fixed_fd_install), or -errno.
     virtual int install_file(int file, bool close_on_exec) noexcept = 0;
+    /// Whether that descriptor is open, and whether two of the world's mean the same file:
+    /// cancelling by descriptor compares files.
+    virtual bool is_open(int descriptor) noexcept { return descriptor >= 0; }
+    virtual bool is_same_file(int one, int other) noexcept { return one == other; }
     /// How many files a table can have at most (RLIMIT_NOFILE).
     virtual unsigned most_files() noexcept { return 1U << 20; }
 

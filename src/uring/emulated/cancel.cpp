@@ -94,6 +94,8 @@ int emulation::cancel(request& r) noexcept {
             return -EBADF;
         r.held_file_ = file;
         fd = file->file;
+    } else if ((flags & cancel_flag::fd) != 0 && !world_.is_open(fd)) {
+        return -EBADF;
     }
     const auto op = static_cast<unsigned>((flags & cancel_flag::op) != 0 ? s.len : 0);
     return cancel_matching(s.addr, fd, flags, op);
@@ -111,7 +113,7 @@ int emulation::cancel_matching(std::uint64_t user_data, int fd, std::uint32_t fl
             return false;
         if (any)
             return true;
-        if (by_file && (r.stage_ == stage::timed || r.file != fd))
+        if (by_file && (r.stage_ == stage::timed || !world_.is_same_file(r.file, fd)))
             return false;
         if (by_op && r.entry.opcode != op)
             return false;

@@ -190,6 +190,17 @@ int epoll_kernel::install_file(int file, bool close_on_exec) noexcept {
     return fd;
 }
 
+bool epoll_kernel::is_open(int descriptor) noexcept { return ::fcntl(descriptor, F_GETFD) >= 0; }
+
+bool epoll_kernel::is_same_file(int one, int other) noexcept {
+    if (one == other)
+        return true;
+    // Where kcmp(2) is forbidden, another number is another file.
+    constexpr int files = 0; // KCMP_FILE
+    const auto self = static_cast<int>(::getpid());
+    return ::syscall(SYS_kcmp, self, self, files, one, other) == 0;
+}
+
 unsigned epoll_kernel::most_files() noexcept {
     ::rlimit limit{};
     constexpr ::rlim_t most = 1U << 20;

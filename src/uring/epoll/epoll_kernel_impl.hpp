@@ -41,6 +41,8 @@ protected:
     void drop_file(int file) noexcept override;
     int install_file(int file, bool close_on_exec) noexcept override;
     unsigned most_files() noexcept override;
+    bool is_open(int descriptor) noexcept override;
+    bool is_same_file(int one, int other) noexcept override;
     std::unique_ptr<request> make_request() override;
     int open_world() noexcept override;
     void entered_by_owner() noexcept override;
