@@ -81,6 +81,13 @@ int emulation::setup(unsigned wanted, params& p, kernel::mapping& m) noexcept tr
     cq_ = std::make_unique<std::uint32_t[]>(words + std::size_t{cq_entries} * words_per_cqe);
     sqes_ = std::make_unique<sqe[]>(sq_entries);
     hash_.assign(256, nullptr);
+    constexpr std::size_t reserve = 32; // with which a ring gets on where there is no memory
+    all_.reserve(4 * reserve);
+    while (all_.size() < reserve) {
+        all_.push_back(world_.make_request());
+        all_.back()->queued_ = free_;
+        free_ = all_.back().get();
+    }
     cqes_ = reinterpret_cast<cqe*>(cq_.get() + words);
     sq_entries_ = sq_entries;
     cq_entries_ = cq_entries;

@@ -226,6 +226,10 @@ int emulation::check(request& r) noexcept {
             return -EINVAL;
         break;
     }
+    case opcode::sync_file_range:
+        if (s.addr != 0 || s.buf_index != 0 || s.splice_fd_in != 0)
+            return -EINVAL;
+        break;
     case opcode::fsync:
         if ((s.fsync_flags & ~fsync_flag::datasync) != 0 || s.addr != 0 || s.buf_index != 0)
             return -EINVAL;
