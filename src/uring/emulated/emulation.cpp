@@ -146,7 +146,7 @@ int emulation::enter(unsigned to_submit, unsigned min_complete, unsigned flag_bi
     }
     int waited = 0;
     if ((flag_bits & enter_flag::getevents) != 0)
-        waited = wait_for(std::min(min_complete, cq_entries_), flag_bits, arg, size);
+        waited = wait_for(std::min(min_complete, cq_entries_), to_submit, flag_bits, arg, size);
     announce_pending();
     return submitted != 0 ? submitted : waited;
 }
@@ -174,8 +174,8 @@ int emulation::look(std::int64_t deadline) noexcept {
     return result;
 }
 
-int emulation::wait_for(unsigned min_complete, unsigned flag_bits, const void* arg,
-                        std::size_t size) noexcept {
+int emulation::wait_for(unsigned min_complete, unsigned submitted, unsigned flag_bits,
+                        const void* arg, std::size_t size) noexcept {
     constexpr std::int64_t never = emulated_kernel::never;
     std::int64_t deadline = never;
     std::int64_t minimum = 0; // until when to go on collecting
@@ -202,11 +202,12 @@ int emulation::wait_for(unsigned min_complete, unsigned flag_bits, const void* a
 
     if (!overflow_.empty())
         flush_overflow();
-    // What is there already satisfies. Now and then the world is looked at all the same: otherwise
-    // those who always find something would keep it from the others.
+    // What is there already satisfies. The world is looked at all the same, though not each time
+    // when a look would be dear beside what was done: otherwise those who always find something
+    // would keep it from the others.
     constexpr unsigned most_blind = 8;
     if (unread() >= min_complete) {
-        if (min_complete != 0 && ++satisfied_ < most_blind)
+        if (min_complete != 0 && submitted > 1 && ++satisfied_ < most_blind)
             return 0;
         satisfied_ = 0;
         look(INT64_MIN);

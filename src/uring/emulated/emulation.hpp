@@ -114,7 +114,8 @@ private:
     void announce_pending() noexcept;
 
     // waiting
-    int wait_for(unsigned min_complete, unsigned flags, const void* arg, std::size_t size) noexcept;
+    int wait_for(unsigned min_complete, unsigned submitted, unsigned flags, const void* arg,
+                 std::size_t size) noexcept;
     int look(std::int64_t deadline) noexcept;
 
     // time (timeouts.cpp)

@@ -164,7 +164,7 @@ int epoll_kernel::wait(std::int64_t deadline_ns) noexcept {
     if (has_mail_.load(std::memory_order_acquire)) [[unlikely]]
         receive_messages();
     if (doubts && (n <= 0 || ++waits_ % 16 == 0) && now_ns() >= next_tick_ns_)
-        check_doubtful();
+        check_doubtful(n <= 0);
     return error == -EINTR ? error : 0;
 }
 

@@ -69,7 +69,7 @@ private:
     void serve_watchers(state& s) noexcept;
     void doubt(state& s) noexcept;
     void trust(state& s) noexcept;
-    void check_doubtful() noexcept;
+    void check_doubtful(bool idle) noexcept;
     void another_file(state& s) noexcept;
     void fresh(int fd) noexcept;
     void orphan(request_queue& queue, bool all) noexcept;

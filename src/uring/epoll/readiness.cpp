@@ -46,6 +46,19 @@ bool is_special(const epoll_request& r) noexcept {
            (r.entry.msg_flags & special) != 0;
 }
 
+std::uint32_t events_for_poll(const epoll_request& r) noexcept {
+    return r.op() == opcode::poll_add && (r.entry.poll32_events & EPOLLOUT) != 0
+               ? in_events | out_events
+               : in_events;
+}
+
+bool is_watched_by_stream(const descriptor_state& s) noexcept {
+    for (const epoll_request* r = s.watchers.front(); r != nullptr; r = request_queue::after(*r))
+        if (r->multishot())
+            return true;
+    return false;
+}
+
 bool writes(opcode op) noexcept {
     switch (op) {
     case opcode::write:
@@ -106,6 +119,13 @@ int epoll_kernel::begin_io(epoll_request& r) noexcept {
         }
         return wait_on(*s, r, out ? place::writing : place::reading);
     }
+    if (r.op() == opcode::poll_add && r.multishot() &&
+        (s->interest & events_for_poll(r)) != events_for_poll(r)) {
+        // Registering reports what is there already: not twice.
+        const int result = wait_on(*s, r, place::watching);
+        if (result != -EPERM)
+            return result;
+    }
     return settle(r, attempt(r));
 }
 
@@ -132,9 +152,7 @@ int epoll_kernel::settle(epoll_request& r, int tried) noexcept {
 int epoll_kernel::wait_on(state& s, epoll_request& r, place where) noexcept {
     std::uint32_t events = where == place::reading ? in_events : out_events;
     if (where == place::watching)
-        events = r.op() == opcode::poll_add && (r.entry.poll32_events & EPOLLOUT) != 0
-                     ? in_events | out_events
-                     : in_events;
+        events = events_for_poll(r);
     if ((s.interest & events) != events) {
         const int error = watch(s, events);
         if (error == -EPERM && where != place::watching) {
@@ -144,6 +162,8 @@ int epoll_kernel::wait_on(state& s, epoll_request& r, place where) noexcept {
         if (error != 0)
             return error;
         r.sure = true;
+        if (s.what == state::kind::unknown && (r.op() == opcode::recv || r.op() == opcode::recvmsg))
+            learn_socket(s); // so that from now on a short read says that there is no more
     } else {
         r.sure = false;
         doubt(s);
@@ -271,11 +291,15 @@ void epoll_kernel::trust(state& s) noexcept {
 }
 
 /// Those who have waited on a memory for a tick at least. In a busy ring hardly anybody has.
-void epoll_kernel::check_doubtful() noexcept {
-    while (doubtful_[0] != nullptr) {
+void epoll_kernel::check_doubtful(bool idle) noexcept {
+    // Many that wait are nothing to worry about: some at a time, so that it costs next to nothing.
+    constexpr unsigned busy_limit = 16;
+    constexpr unsigned idle_limit = 1024;
+    for (unsigned left = idle ? idle_limit : busy_limit; doubtful_[0] != nullptr && left > 0;
+         --left) {
         state& s = *doubtful_[0];
         trust(s);
-        if (!s.has_waiters())
+        if (!s.has_waiters() || is_watched_by_stream(s)) // which would be told what it knows
             continue;
         const std::uint32_t interest = s.interest;
         if (watch(s, interest) != 0) {
@@ -288,10 +312,12 @@ void epoll_kernel::check_doubtful() noexcept {
             s.read_blocked = s.write_blocked = false;
         }
     }
-    doubtful_[0] = doubtful_[1];
-    doubtful_[1] = nullptr;
-    for (state* s = doubtful_[0]; s != nullptr; s = s->doubt_next)
-        s->doubtful = 1;
+    if (doubtful_[0] == nullptr) {
+        doubtful_[0] = doubtful_[1];
+        doubtful_[1] = nullptr;
+        for (state* s = doubtful_[0]; s != nullptr; s = s->doubt_next)
+            s->doubtful = 1;
+    }
     if (doubtful_[0] != nullptr)
         next_tick_ns_ = now_ns() + tick_ns;
 }
