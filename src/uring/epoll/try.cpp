@@ -379,6 +379,8 @@ int epoll_kernel::after_refusal(epoll_request& r, bool in) noexcept {
 int epoll_kernel::try_read(epoll_request& r) noexcept {
     state& s = *r.on;
     const int flags = static_cast<int>(r.entry.rw_flags);
+    if (s.what == state::kind::unknown && r.entry.off != ~std::uint64_t{0})
+        learn(s);
     if (s.what == state::kind::direct_file) {
         s.what = state::kind::unknown; // ask again: by a number only
         learn(s);
@@ -454,6 +456,8 @@ int epoll_kernel::try_read(epoll_request& r) noexcept {
 int epoll_kernel::try_write(epoll_request& r) noexcept {
     state& s = *r.on;
     const int flags = static_cast<int>(r.entry.rw_flags);
+    if (s.what == state::kind::unknown && r.entry.off != ~std::uint64_t{0})
+        learn(s);
     if (s.what == state::kind::direct_file) {
         s.what = state::kind::unknown;
         learn(s);
