@@ -20,10 +20,6 @@ bool is_write(uring::opcode op) noexcept {
     using uring::opcode;
     return op == opcode::write || op == opcode::writev || op == opcode::write_fixed;
 }
-bool is_at_position(const op& call) noexcept {
-    return call.entry.off == ~std::uint64_t{0} || call.code() == uring::opcode::read_multishot ||
-           call.entry.off == 0;
-}
 
 } // namespace
 
@@ -55,10 +51,10 @@ std::uint32_t pipe_end::events() {
 
 int pipe_end::attempt(op& call) {
     if (is_read(call.code())) {
-        return !reads_ ? -EBADF : is_at_position(call) ? read(call) : -ESPIPE;
+        return !reads_ ? -EBADF : read(call); // a ring has no positions for a pipe
     }
     if (is_write(call.code())) {
-        return reads_ ? -EBADF : is_at_position(call) ? write(call) : -ESPIPE;
+        return reads_ ? -EBADF : write(call);
     }
     switch (call.code()) {
     case uring::opcode::fsync:

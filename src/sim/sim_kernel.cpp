@@ -234,10 +234,8 @@ int sim_kernel::try_now(sim_request& r) {
         r.stage_ = sim_request::stage::waiting;
         return would_wait;
     }
-    const bool now_or_never =
-        (has_message_flags(r.op()) && (r.entry.msg_flags & MSG_DONTWAIT) != 0) ||
-        (r.file_->nonblocking && waits(r.op()) && r.op() != opcode::connect);
-    if (now_or_never) {
+    // A ring waits also where O_NONBLOCK is set.
+    if (has_message_flags(r.op()) && (r.entry.msg_flags & MSG_DONTWAIT) != 0) {
         return r.done > 0 ? static_cast<int>(r.done) : -EAGAIN;
     }
     watch(r);

@@ -488,7 +488,8 @@ void stream_socket::offer(connection& c) {
 }
 
 int stream_socket::accept(op& call) {
-    if (state_ != state::listening) {
+    if (state_ != state::listening ||
+        (call.entry.accept_flags & ~unsigned{SOCK_NONBLOCK | SOCK_CLOEXEC}) != 0) {
         return -EINVAL;
     }
     if (offered_.empty()) {

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "support/running_kernel.hpp"
+
+#include <coil/coil.hpp>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace conformance {
+
+/// Where a test runs: a context on one of the kernels. What the test does it does by coil::io
+/// alone, because another kernel's descriptors may mean nothing to Linux.
+class machine {
+public:
+    machine() = default;
+    machine(const machine&) = delete;
+    machine& operator=(const machine&) = delete;
+    virtual ~machine() = default;
+
+    /// Runs the task to its end. Exceptions come out.
+    virtual void run(coil::task<> work) = 0;
+    /// An empty directory, with the slash.
+    [[nodiscard]] virtual std::string directory() const = 0;
+};
+
+/// A kernel that must do what the others do.
+struct kernel {
+    const char* name;
+    std::unique_ptr<machine> (*boot)();
+    /// Null, or why it cannot be had here, or for that test ("Suite.Test").
+    const char* (*missing)(std::string_view test);
+};
+
+inline std::ostream& operator<<(std::ostream& out, const kernel& k) { return out << k.name; }
+
+/// All of them: the one place where they are listed.
+const std::vector<kernel>& kernels();
+
+/// A test on each of the kernels.
+class Conformance : public testing::TestWithParam<kernel> {
+protected:
+    void SetUp() override {
+        const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
+        const std::string test = std::string(info->test_suite_name()) + '.' + info->name();
+        if (const char* const why = GetParam().missing(test.substr(0, test.find('/')))) {
+            GTEST_SKIP() << why;
+        }
+        machine_ = GetParam().boot();
+    }
+
+    void run(coil::task<> work) { machine_->run(std::move(work)); }
+    [[nodiscard]] std::string directory() const { return machine_->directory(); }
+
+private:
+    std::unique_ptr<machine> machine_;
+};
+
+} // namespace conformance
+
+#define COIL_ON_ALL_KERNELS(suite)                                                                 \
+    INSTANTIATE_TEST_SUITE_P(, suite, testing::ValuesIn(conformance::kernels()),                   \
+                             testing::PrintToStringParamName())

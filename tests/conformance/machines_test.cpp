@@ -1,0 +1,85 @@
+// The kernels that tests/conformance compares.
+
+#include "conformance/machines.hpp"
+#include "io/support.hpp"
+
+#include <coil/sim/world.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <stdexcept>
+#include <utility>
+
+namespace conformance {
+
+namespace {
+
+/// The real world, on a context whose kernel is named.
+class context_machine final : public machine {
+public:
+    explicit context_machine(coil::kernel_kind kind)
+        : context_(
+              coil_test::with([&](coil::io_context_options& options) { options.kernel = kind; })) {
+        ::signal(SIGPIPE, SIG_IGN); // write(2) sends it, and no test wants to end by it
+    }
+
+    void run(coil::task<> work) override { coil_test::run_on(context_, limited(std::move(work))); }
+    [[nodiscard]] std::string directory() const override { return files_ / ""; }
+
+private:
+    /// A test that would wait for ever fails instead.
+    static coil::task<> limited(coil::task<> work) {
+        co_await coil::timeout(std::move(work), std::chrono::seconds(5));
+    }
+
+    io_test::temporary_directory files_;
+    coil::io_context context_;
+};
+
+template <coil::kernel_kind Kind>
+std::unique_ptr<machine> boot() {
+    return std::make_unique<context_machine>(Kind);
+}
+
+/// A host of a world in which nothing goes wrong.
+class simulated_machine final : public machine {
+public:
+    void run(coil::task<> work) override {
+        coil::join_handle<> handle = world_.host("host").spawn(std::move(work));
+        world_.run();
+        if (!handle.done()) {
+            throw std::runtime_error("the simulated task waits for ever:\n" + world_.trace());
+        }
+        handle.get();
+    }
+    [[nodiscard]] std::string directory() const override { return "/"; }
+
+private:
+    coil::sim::world world_{1};
+};
+
+std::unique_ptr<machine> boot_simulation() { return std::make_unique<simulated_machine>(); }
+
+const char* always_here(std::string_view /*test*/) { return nullptr; }
+const char* needs_io_uring(std::string_view /*test*/) {
+    return coil_test::io_uring_is_allowed() ? nullptr : "without io_uring: it is this kernel";
+}
+
+/// What is not simulated, and says so.
+const char* is_simulated(std::string_view test) {
+    return test == "Pipes.SpliceWithFiles" ? "a world's splice() is one between pipes and sockets"
+                                           : nullptr;
+}
+
+} // namespace
+
+const std::vector<kernel>& kernels() {
+    static const std::vector<kernel> all{
+        {"linux", &boot<coil::kernel_kind::io_uring>, &needs_io_uring},
+        {"epoll", &boot<coil::kernel_kind::epoll>, &always_here},
+        {"sim", &boot_simulation, &is_simulated},
+    };
+    return all;
+}
+
+} // namespace conformance
