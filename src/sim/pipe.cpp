@@ -129,14 +129,17 @@ int pipe_end::move(pipe_end& from, pipe_end& to, std::size_t most, bool keep) {
     }
     byte_queue& source = from.channel_->data;
     byte_queue& target = to.channel_->data;
-    if (to.channel_->reader == nullptr) {
-        return -EPIPE;
-    }
     if (most == 0) {
         return 0;
     }
+    if (source.size() == 0 && from.channel_->writer != nullptr) {
+        return would_wait;
+    }
+    if (to.channel_->reader == nullptr) {
+        return -EPIPE;
+    }
     if (source.size() == 0) {
-        return from.channel_->writer == nullptr ? 0 : would_wait;
+        return 0;
     }
     if (target.size() == capacity) {
         return would_wait;

@@ -38,6 +38,12 @@ task<> gives(Operation op, long wanted, const char* why = "",
     }
 }
 
+/// Its result, where awaiting it in place would be too much for GCC 14.
+template <class Operation>
+task<int> result_of(Operation op) {
+    co_return co_await std::move(op);
+}
+
 inline std::int64_t now_ns() { return coil::detail::required_loop().now_ns(); }
 
 struct address {
