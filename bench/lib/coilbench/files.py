@@ -62,8 +62,8 @@ def refuses_direct(path):
 class Reader:
     """A program of ours: `measure` returns what it printed, see bench/files/workload.c."""
 
-    def __init__(self, key, title, program, *options, package=None):
-        self.key, self.title, self.command = key, title, [program, *options]
+    def __init__(self, key, title, program, *options, package=None, before=()):
+        self.key, self.title, self.command = key, title, [*before, program, *options]
         self.missing = None if program.exists() else f"not installed ({package})" if package else "not built"
 
     def measure(self, path, depth, reads, cpu, direct=False):
@@ -96,6 +96,8 @@ def all_readers(build):
     files = build / "bench" / "files"
     return [Reader("coil", "coil", files / "coil_reads"),
             Reader("raw", "raw C io_uring", files / "raw_reads", package="liburing-dev"),
+            Reader("coil_epoll", "coil, COIL_KERNEL=epoll", files / "coil_reads", before=("env", "COIL_KERNEL=epoll")),
+            Reader("pool", "raw C, 16 blocking threads", files / "pool_reads"),
             Reader("coil_registered", "coil, registered", files / "coil_reads", "--registered"),
             Reader("raw_registered", "raw C io_uring, registered", files / "raw_reads", "--registered",
                    package="liburing-dev")]

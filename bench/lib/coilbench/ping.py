@@ -29,10 +29,14 @@ def all_servers(build):
         missing = None if path.exists() else f"not installed ({package})" if package else "not built"
         return Server(key, title, [path, "PORT", *options], missing)
 
+    def on_epoll(key, title, path):
+        return Server(key, title, ["env", "COIL_KERNEL=epoll", path, "PORT"], None if path.exists() else "not built")
+
     redis = shutil.which("redis-server")
     return [
         ours("coil", "coil redis_ping", build / "examples" / "redis_ping"),
         ours("coil_park", "coil redis_ping --idle park", build / "examples" / "redis_ping", "--idle", "park"),
+        on_epoll("coil_epoll", "coil redis_ping, COIL_KERNEL=epoll", build / "examples" / "redis_ping"),
         ours("raw_uring", "raw C io_uring", net / "raw_uring", package="liburing-dev"),
         ours("raw_uring_spin", "raw C io_uring, spins 50 µs", net / "raw_uring", "--spin", "50", package="liburing-dev"),
         ours("raw_uring_min_wait", "raw C io_uring, min-wait 16:20", net / "raw_uring", "--min-wait", "16:20",
