@@ -108,6 +108,26 @@ task<> links(std::string directory) {
 }
 TEST_P(Chains, Links) { run(links(directory())); }
 
+/// No call has such arguments: a ring does not even begin with the chain.
+coil::operation refused(int fd) {
+    coil::uring::sqe request = coil::uring::prep::fsync(fd);
+    request.fsync_flags = 0xff00;
+    return coil::detail::make_operation(request);
+}
+
+task<> refusals_in_chains(std::string directory) {
+    const int fd = co_await io::open(directory + "f", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    char buf[4];
+    co_await gives(refused(fd), -EINVAL);
+    co_await gives(io::write(fd, "no", 0) && refused(fd), -ECANCELED, "also what is before");
+    co_await gives(refused(fd) && io::write(fd, "no", 0), -ECANCELED);
+    co_await gives(io::nop() && refused(fd) && io::write(fd, "no", 0), -ECANCELED);
+    co_await gives(coil::hard_link(refused(fd), io::write(fd, "no", 0)), -ECANCELED);
+    co_await gives(io::read(fd, buf, 0), 0, "nothing was written");
+    co_await gives(io::close(fd), 0);
+}
+TEST_P(Chains, RefusalsEndAllOfIt) { run(refusals_in_chains(directory())); }
+
 task<> links_that_wait() {
     const ends p = co_await piped();
     const ends q = co_await piped();

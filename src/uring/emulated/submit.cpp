@@ -286,7 +286,14 @@ void emulation::close_chain() noexcept {
             keep(*r); // the last, which had no flag
     if (open_chain_fails_) [[unlikely]] {
         active_ += open_chain_size_;
-        fail_chain(head, false);
+        // Its first completion is posted in any case; one that was to be skipped silences the rest.
+        const bool silent = head->has(sqe_flag::cqe_skip_success);
+        request* const rest = head->link_;
+        request* const limit = head->limit_;
+        fail_one(*head, false);
+        if (limit != nullptr)
+            fail_one(*limit, silent);
+        fail_chain(rest, silent);
         run_due();
         return;
     }
