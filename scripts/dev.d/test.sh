@@ -149,7 +149,8 @@ run_without_io_uring() {
         return
     fi
     behind=("$launcher")
-    TMPDIR=$tmp run_tests "epoll, $preset" "$preset" "$what" -LE "consumer|faults|$once" "$@"
+    TMPDIR=$tmp run_tests "epoll, $preset" "$preset" "$what" -LE "consumer|faults|$once" \
+        -E '^conformance\..*/linux' "$@"
     behind=()
 }
 
@@ -170,8 +171,11 @@ demo_without_io_uring() {
     fi
 }
 
-# What must not compile is tried once, and so are the canaries of the simulator and the models, which are optimized in any case and never sanitized.
+# What must not compile is tried once, and so are the simulator's canaries and the models, which are optimized in any case and
+# never sanitized.
 readonly once='canaries|compile_fail|model'
+# What every run does once more on the epoll kernel; all of it: ./dev test --kernel epoll.
+readonly on_epoll='^(conformance|net)$'
 
 # On the faulty kernel these get one seed a room. Their files lie in memory: the long tests use the disk.
 run_sanitized() {
@@ -225,6 +229,7 @@ dev_test() {
         TSAN_OPTIONS+=:external_symbolizer_path=$ASAN_SYMBOLIZER_PATH
         if [[ $full == no ]]; then
             run_sanitized asan "${select[@]}"
+            run_without_io_uring asan all -L "$on_epoll" "${select[@]}"
             run_tests "models and refusals" debug tests_once -L "$once" "${select[@]}"
         else
             COIL_TEST_LONG=1 run_tests "long, C++23" cxx23 all -LE "consumer|$once" --timeout 600 "${select[@]}"

@@ -25,7 +25,7 @@ echo_starts() {
 # echo_ends CONTEXTS: it does so quietly; sets $tasks to what each context has run.
 echo_ends() {
     ends "$server" || fail "echo ended with $?: $(cat "$tmp/echo.err")"
-    [[ ! -s $tmp/echo.err ]] || fail "echo complained: $(cat "$tmp/echo.err")"
+    is_silent echo || fail "echo complained: $(cat "$tmp/echo.err")"
     mapfile -t tasks < <(sed -n 's/^context [0-9]*: \([0-9]*\) tasks, [1-9][0-9]* turns, [1-9].*/\1/p' "$tmp/echo.out")
     [[ ${#tasks[@]} == "$1" ]] || fail "not $1 contexts: $(cat "$tmp/echo.out")"
 }

@@ -22,7 +22,7 @@ graceful_starts() {
 # graceful_ends SENTENCE SESSIONS
 graceful_ends() {
     ends "$server" || fail "graceful ended with $?: $(cat "$tmp/graceful.err")"
-    [[ ! -s $tmp/graceful.err ]] || fail "graceful complained: $(cat "$tmp/graceful.err")"
+    is_silent graceful || fail "graceful complained: $(cat "$tmp/graceful.err")"
     # shellcheck disable=SC2053 # a pattern
     [[ $(tail -n 2 "$tmp/graceful.out") == stopping:\ $2\ sessions$'\n'"$1" ]] || fail "graceful said: $(cat "$tmp/graceful.out")"
 }
@@ -110,4 +110,4 @@ late.close()
 os.kill(int(sys.argv[2]), signal.SIGTERM)
 PYTHON
 ends "$server" || fail "graceful ended with $?: $(cat "$tmp/graceful.err")"
-[[ ! -s $tmp/graceful.err ]] || fail "graceful complained: $(cat "$tmp/graceful.err")"
+is_silent graceful || fail "graceful complained: $(cat "$tmp/graceful.err")"

@@ -131,7 +131,7 @@ for client in clients:
         pass
 PYTHON
 ends "$server" || fail "two contexts ended with $?: $(cat "$tmp/server.err")"
-[[ ! -s $tmp/server.err ]] || fail "two contexts complained: $(cat "$tmp/server.err")"
+is_silent server || fail "two contexts complained: $(cat "$tmp/server.err")"
 mapfile -t lines < <(sed -n 's/,//; s/^context .: //; /requests/p' "$tmp/server.out")
 [[ ${#lines[@]} == 3 ]] || fail "not three lines: $(cat "$tmp/server.out")"
 read -r requests _ enters _ <<<"${lines[0]}"
