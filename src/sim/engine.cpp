@@ -6,15 +6,25 @@
 namespace coil::sim::detail {
 
 void engine::at(std::int64_t time, object& about, action what, std::uint64_t a, std::uint64_t b) {
-    events_.push_back({time, order_++, what, ref<object>(&about), a, b});
-    std::push_heap(events_.begin(), events_.end());
+    std::size_t place = events_.size();
+    if (free_.empty()) {
+        events_.push_back({what, ref<object>(&about), a, b});
+    } else {
+        place = free_.back();
+        free_.pop_back();
+        events_[place] = {what, ref<object>(&about), a, b};
+    }
+    queue_.push_back({time, order_++, place});
+    std::push_heap(queue_.begin(), queue_.end());
 }
 
 void engine::settle() {
-    while (!events_.empty() && events_.front().time <= now_) {
-        std::pop_heap(events_.begin(), events_.end());
-        const event next = std::move(events_.back());
-        events_.pop_back();
+    while (!queue_.empty() && queue_.front().time <= now_) {
+        std::pop_heap(queue_.begin(), queue_.end());
+        const std::size_t place = queue_.back().event;
+        queue_.pop_back();
+        const event next = std::move(events_[place]);
+        free_.push_back(place);
         next.what(*next.about, next.a, next.b);
     }
 }

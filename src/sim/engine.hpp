@@ -34,7 +34,7 @@ public:
 
     /// When the next thing happens.
     [[nodiscard]] std::int64_t next() const noexcept {
-        return events_.empty() ? never : events_.front().time;
+        return queue_.empty() ? never : queue_.front().time;
     }
     /// Lets everything happen that is due; in the order of their times, and of their making.
     void settle();
@@ -44,7 +44,11 @@ public:
         }
     }
     /// Nothing that was planned happens.
-    void forget() noexcept { events_.clear(); }
+    void forget() noexcept {
+        queue_.clear();
+        events_.clear();
+        free_.clear();
+    }
 
     /// True so many times in a thousand, and then noted.
     [[nodiscard]] bool fault(unsigned per_mille, const char* what) {
@@ -65,22 +69,27 @@ public:
 
 private:
     struct event {
-        std::int64_t time;
-        std::uint64_t order;
         action what;
         ref<object> about;
         std::uint64_t a;
         std::uint64_t b;
+    };
+    struct moment {
+        std::int64_t time;
+        std::uint64_t order;
+        std::size_t event;
 
         /// For a heap whose first is the earliest.
-        friend bool operator<(const event& x, const event& y) noexcept {
+        friend bool operator<(const moment& x, const moment& y) noexcept {
             return x.time != y.time ? x.time > y.time : x.order > y.order;
         }
     };
 
     std::int64_t now_ = 1'000'000'000; // a clock that shows 0 hides mistakes
     std::uint64_t order_ = 0;
-    std::vector<event> events_;
+    std::vector<moment> queue_;
+    std::vector<event> events_; // in any order
+    std::vector<std::size_t> free_;
 };
 
 } // namespace coil::sim::detail

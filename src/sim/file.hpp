@@ -15,7 +15,9 @@ class machine;
 /// to. It is closed when the last of them has let go.
 class file : public object {
 public:
-    explicit file(machine& of) noexcept;
+    enum class kind : std::uint8_t { socket, on_disk, pipe, counter };
+
+    file(machine& of, kind what) noexcept;
 
     /// What a call that is made now gives; `would_wait` when it has to wait for changed().
     virtual int attempt(op& call) = 0;
@@ -23,6 +25,7 @@ public:
     virtual std::uint32_t events() = 0;
 
     machine& home;
+    const kind is;
     const std::uint64_t number;   // fstat(2)'s inode, of what is on no disk
     bool nonblocking = false;     // O_NONBLOCK
     waiting_list<waiter> waiting; // in the order in which they came

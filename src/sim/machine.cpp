@@ -28,7 +28,7 @@ constexpr int socket_type_mask = 0xf;
 
 } // namespace
 
-file::file(machine& of) noexcept : home(of), number(of.next_file_number()) {}
+file::file(machine& of, kind what) noexcept : home(of), is(what), number(of.next_file_number()) {}
 
 machine::machine(engine& w, network& n, std::uint32_t number, std::string called)
     : world(w), net(n), index(number), name(std::move(called)), files(w, w.options.disk.capacity) {
@@ -147,7 +147,7 @@ bool machine::asks_disk(opcode op, const file* f) noexcept {
     case opcode::sync_file_range:
         return true;
     default:
-        return f != nullptr && dynamic_cast<const open_file*>(f) != nullptr;
+        return f != nullptr && f->is == file::kind::on_disk;
     }
 }
 
@@ -206,7 +206,7 @@ int machine::attempt(op& call, file* f, file* f_in) {
     case opcode::recv:
     case opcode::recvmsg:
     case opcode::uring_cmd:
-        if (dynamic_cast<socket_file*>(f) == nullptr) {
+        if (f->is != file::kind::socket) {
             return call.code() == opcode::uring_cmd ? -EOPNOTSUPP : -ENOTSOCK;
         }
         break;

@@ -13,7 +13,7 @@ namespace coil::sim::detail {
 class open_file final : public file {
 public:
     open_file(machine& of, ref<inode> what, int flags) noexcept
-        : file(of), node(std::move(what)), flags_(flags) {}
+        : file(of, kind::on_disk), node(std::move(what)), flags_(flags) {}
 
     int attempt(op& call) override;
     std::uint32_t events() override;

@@ -13,7 +13,7 @@ public:
     static constexpr std::size_t capacity = 65'536;
     static constexpr std::size_t atomic = 4096; // PIPE_BUF
 
-    pipe_end(machine& of, bool reads) noexcept : file(of), reads_(reads) {}
+    pipe_end(machine& of, bool reads) noexcept : file(of, kind::pipe), reads_(reads) {}
     ~pipe_end() override;
 
     static std::pair<ref<pipe_end>, ref<pipe_end>> make_pair(machine& of);
@@ -42,7 +42,7 @@ private:
 class event_counter final : public file {
 public:
     event_counter(machine& of, std::uint64_t initial, bool semaphore) noexcept
-        : file(of), count_(initial), semaphore_(semaphore) {}
+        : file(of, kind::counter), count_(initial), semaphore_(semaphore) {}
 
     int attempt(op& call) override;
     std::uint32_t events() override;

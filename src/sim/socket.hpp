@@ -14,7 +14,7 @@ namespace coil::sim::detail {
 class socket_file : public file {
 public:
     socket_file(machine& of, int family, int type) noexcept
-        : file(of), family_(family), type_(type) {}
+        : file(of, kind::socket), family_(family), type_(type) {}
 
     int attempt(op& call) override;
 

@@ -194,8 +194,10 @@ void connection::drop(unsigned side, std::size_t count) {
         tell(1 - side);
         return;
     }
-    // A sender that has room enough learns it in time.
     machine& from = *homes_[side];
+    if (w.data.size() + w.hidden <= from.world.options.socket_buffer / 2) {
+        return; // who has room enough need not know of more
+    }
     w.telling = true;
     from.world.after(
         from.net.link(from, *homes_[1 - side]).latency.count(), *this,

@@ -2,6 +2,7 @@
 
 #include <coil/sim/options.hpp>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,11 +24,11 @@ public:
               std::uint64_t a, std::uint64_t b, std::int64_t result, const char* text = nullptr) {
         add({now_, a, b, result, intern(text), host, context, fd, what, opcode});
     }
-    void fault(const char* what) { add({now_, 0, 0, 0, intern(what), 0, 0, -1, kind::fault, 0}); }
+    void fault(const char* what) { add({now_, 0, 0, 0, literal(what), 0, 0, -1, kind::fault, 0}); }
     /// Anything else: `what` with two numbers.
     void event(const char* what, std::uint32_t host = no_host, std::int64_t a = 0,
                std::int64_t b = 0) {
-        add({now_, static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b), 0, intern(what),
+        add({now_, static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b), 0, literal(what),
              host, 0, -1, kind::event, 0});
     }
     void note(std::string_view text);
@@ -59,6 +60,14 @@ private:
 
     word intern(const char* text) { return text == nullptr ? word{} : find(text); }
     word find(std::string_view text);
+    /// Of a text that lies where it is for ever.
+    word literal(const char* text) {
+        known& k = known_[(reinterpret_cast<std::uintptr_t>(text) >> 2) % known_.size()];
+        if (k.at != text) {
+            k = {text, find(text)};
+        }
+        return k.what;
+    }
     void mix(std::uint64_t value) noexcept {
         hash_ = (hash_ ^ value) * 0x9fb21c651e98df25;
         hash_ ^= hash_ >> 32;
@@ -73,6 +82,11 @@ private:
     std::vector<line> lines_; // a ring when it is full
     std::size_t next_ = 0;
     std::vector<std::string> hosts_;
+    struct known {
+        const char* at = nullptr;
+        word what;
+    };
+    std::array<known, 64> known_{};
     struct words;
     struct words_deleter {
         void operator()(words* w) const noexcept;
