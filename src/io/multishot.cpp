@@ -50,7 +50,9 @@ void accept_stream::ring_gone() noexcept {
 }
 
 int poll_stream::prepare(uring::sqe& request) noexcept {
-    const bool repeats = (home().ring().features() & uring::feature::rsrc_tags) != 0; // Linux 5.13
+    // Linux 5.13, or what stands in for a newer one.
+    constexpr std::uint32_t since = uring::feature::rsrc_tags | uring::feature::cqe_skip;
+    const bool repeats = (home().ring().features() & since) != 0;
     request = detail::request_on(fd_, repeats ? uring::prep::poll_multishot(fd_.number(), events_)
                                               : uring::prep::poll_add(fd_.number(), events_));
     return 0;

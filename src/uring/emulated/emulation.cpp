@@ -1,5 +1,7 @@
 #include "emulation.hpp"
 
+#include "../system_calls.hpp"
+
 #include <coil/uring/syscall.hpp>
 
 #include <algorithm>

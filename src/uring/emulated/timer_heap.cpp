@@ -1,3 +1,4 @@
+#include "../system_calls.hpp"
 #include "emulation.hpp"
 
 namespace coil::uring::detail {

@@ -50,7 +50,7 @@ bool are_futex_flags(std::uint32_t flags) noexcept {
     return (flags & ~futex_flags) == 0 && (flags & futex_flag::size_u32) != 0;
 }
 
-int futex_wake(const sqe& s) noexcept {
+int wake_futex(const sqe& s) noexcept {
     const auto flags = static_cast<std::uint32_t>(s.fd);
     if (!are_futex_flags(flags) || s.len != 0 || s.futex_flags != 0 || s.buf_index != 0 ||
         s.file_index != 0 || s.addr3 > futex_match_any)
@@ -219,7 +219,7 @@ int epoll_kernel::begin_call(epoll_request& r) noexcept {
         return checked(::epoll_ctl(s.fd, static_cast<int>(s.len), static_cast<int>(s.off),
                                    pointer<::epoll_event>(s.addr)));
     case opcode::futex_wake:
-        return futex_wake(s);
+        return wake_futex(s);
     case opcode::futex_wait: {
         if (!are_futex_flags(static_cast<std::uint32_t>(s.fd)) || s.len != 0 ||
             s.futex_flags != 0 || s.buf_index != 0 || s.file_index != 0 || s.addr3 == 0 ||

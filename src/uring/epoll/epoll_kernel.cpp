@@ -114,7 +114,8 @@ int epoll_kernel::sleep(std::int64_t deadline_ns) noexcept {
 #ifdef SYS_epoll_pwait2
     if (has_pwait2_) {
         const timespec span{left / 1'000'000'000, left % 1'000'000'000};
-        const long n = ::syscall(SYS_epoll_pwait2, epoll_, events_.data(), room, &span, nullptr, 0);
+        const long n = ::syscall(SYS_epoll_pwait2, epoll_, events_.data(), room, &span, nullptr,
+                                 std::size_t{0});
         if (n >= 0 || errno != ENOSYS)
             return static_cast<int>(n);
         has_pwait2_ = false;

@@ -34,7 +34,7 @@ constexpr int RWF_APPEND = 16;
 /// Results of one stream in a row before others get their turn.
 constexpr int most_parts = 32;
 
-std::size_t bytes_of(std::span<const ::iovec> parts) noexcept {
+std::size_t size_of_parts(std::span<const ::iovec> parts) noexcept {
     std::size_t n = 0;
     for (const ::iovec& part : parts)
         n += part.iov_len;
@@ -60,7 +60,7 @@ public:
     }
     ::iovec* data() const noexcept { return const_cast<::iovec*>(parts_.data()); }
     int size() const noexcept { return static_cast<int>(parts_.size()); }
-    std::size_t bytes() const noexcept { return bytes_of(parts_); }
+    std::size_t bytes() const noexcept { return size_of_parts(parts_); }
 
 private:
     std::span<const ::iovec> parts_;
