@@ -97,7 +97,7 @@ def all_readers(build):
     return [Reader("coil", "coil", files / "coil_reads"),
             Reader("raw", "raw C io_uring", files / "raw_reads", package="liburing-dev"),
             Reader("coil_epoll", "coil, COIL_KERNEL=epoll", files / "coil_reads", before=("env", "COIL_KERNEL=epoll")),
-            Reader("pool", "raw C, 16 blocking threads", files / "pool_reads"),
+            Reader("pool", "a pool of blocking threads", files / "pool_reads"),
             Reader("coil_registered", "coil, registered", files / "coil_reads", "--registered"),
             Reader("raw_registered", "raw C io_uring, registered", files / "raw_reads", "--registered",
                    package="liburing-dev")]
