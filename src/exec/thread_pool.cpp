@@ -1,6 +1,5 @@
 #include "../context/spin_pause.hpp"
 #include "../context/thread_name.hpp"
-
 #include "simulated_work.hpp"
 
 #include <coil/context/processors.hpp>
