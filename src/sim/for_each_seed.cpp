@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the sanitizers' own name
 extern "C" [[gnu::weak]] void __sanitizer_set_death_callback(void (*callback)());
 
 namespace coil::sim {

@@ -162,7 +162,7 @@ std::vector<int> host::open_descriptors() const { return state_.kernel.open_desc
 
 std::pair<int, int> host::socket_pair(int type) {
     detail::machine& m = state_.kernel;
-    const auto both = [&](auto a, auto b) {
+    const auto both = [&](const auto& a, const auto& b) {
         std::remove_reference_t<decltype(*a)>::join(*a, *b);
         const int first = m.open(detail::ref<detail::file>(a));
         return std::pair(first, m.open(detail::ref<detail::file>(b)));

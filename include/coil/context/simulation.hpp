@@ -25,6 +25,7 @@ class simulation {
 public:
     simulation(const simulation&) = delete;
     simulation& operator=(const simulation&) = delete;
+    virtual ~simulation() = default;
 
     /// What another thread would do: `run` is called once with `work`, between turns, unless
     /// take_back() is called before.
@@ -36,7 +37,6 @@ public:
 
 protected:
     simulation() noexcept = default;
-    ~simulation() = default;
 };
 
 /// Whose turn, or work, this thread is in; null: nobody's.

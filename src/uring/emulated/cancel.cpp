@@ -49,7 +49,7 @@ void emulation::grow_hash() noexcept try {
         r->same_hash_ = bucket;
         bucket = r;
     }
-} catch (const std::bad_alloc&) { // slower, that is all
+} catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): slower, that is all
 }
 
 // ---- ending them

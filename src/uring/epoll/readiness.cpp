@@ -260,7 +260,7 @@ void epoll_kernel::serve_watchers(state& s) noexcept {
 void epoll_kernel::again_soon(const state& s) noexcept {
     try {
         hot_.push_back(mark_of(s));
-    } catch (const std::bad_alloc&) { // the next edge will do
+    } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): the next edge will do
     }
 }
 

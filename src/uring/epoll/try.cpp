@@ -236,7 +236,7 @@ int epoll_kernel::try_receive_message(epoll_request& r) noexcept {
         if (r.multishot()) {
             // In the buffer: the lengths, the name, the control data, what was sent.
             front = sizeof(recvmsg_out) + message.msg_namelen + message.msg_controllen;
-            if (payload.iov_len < front) {
+            if (payload.iov_base == nullptr || payload.iov_len < front) {
                 unselect(r);
                 return -EFAULT;
             }
