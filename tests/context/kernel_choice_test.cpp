@@ -1,5 +1,6 @@
 // Which kernel a context gets: by its options, by COIL_KERNEL, by what the system allows.
 
+#include "support/fault_environment.hpp"
 #include "support/kernels.hpp"
 #include "support/run.hpp"
 #include "support/seccomp.hpp"
@@ -99,12 +100,14 @@ void falls_back(unsigned call, unsigned error, std::string_view reason) {
 }
 
 TEST(KernelChoice, G11_SetupForbidden_EpollAndALineThatSaysWhy) {
+    COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
     falls_back(io_uring_setup_call, EPERM, "seccomp");
     falls_back(io_uring_setup_call, EACCES, "denied");
     falls_back(io_uring_setup_call, ENOSYS, "no io_uring");
 }
 
 TEST(KernelChoice, G11_OtherCallsForbidden_EpollAndALineThatSaysWhy) {
+    COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
     falls_back(io_uring_enter_call, EPERM, "io_uring_enter");
     falls_back(io_uring_enter_call, ENOSYS, "io_uring_enter");
     falls_back(io_uring_register_call, EPERM, "io_uring_register");
@@ -133,6 +136,7 @@ TEST(KernelChoice, WhatMayBeBetterLaterIsAnErrorAsBefore) {
 }
 
 TEST(KernelChoice, TheOptionDecides) {
+    COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
     std::string said;
     EXPECT_EQ(in_child_that_says(said,
                                  []() -> std::string {
@@ -152,6 +156,7 @@ TEST(KernelChoice, TheOptionDecides) {
 }
 
 TEST(KernelChoice, TheEnvironmentDecidesWhereTheOptionsDoNot) {
+    COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
     std::string said;
     EXPECT_EQ(in_child_that_says(
                   said,
@@ -170,6 +175,7 @@ TEST(KernelChoice, TheEnvironmentDecidesWhereTheOptionsDoNot) {
 }
 
 TEST(KernelChoice, AKernelThatIsNoneIsAnError) {
+    COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
     EXPECT_EQ(coil_test::in_child([]() -> std::string {
                   ::setenv("COIL_KERNEL", "kqueue", 1);
                   try {

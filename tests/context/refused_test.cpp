@@ -1,5 +1,6 @@
 // Where io_uring is forbidden and nothing else will do, the exception says why and what to do.
 
+#include "support/fault_environment.hpp"
 #include "support/run.hpp"
 #include "support/running_kernel.hpp"
 #include "support/seccomp.hpp"
@@ -30,12 +31,14 @@ std::string refusal(unsigned error) {
 }
 
 TEST(Refused, G11_ByASeccompFilterThatSaysEPERM) {
+    COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
     const std::string said = coil_test::in_child([] { return refusal(EPERM); });
     EXPECT_NE(said.find("seccomp"), std::string::npos) << said;
     EXPECT_NE(said.find("io_uring_setup"), std::string::npos) << said;
 }
 
 TEST(Refused, G11_ByASeccompFilterThatSaysENOSYS) {
+    COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
     const std::string said = coil_test::in_child([] { return refusal(ENOSYS); });
     EXPECT_TRUE(said.find("kernel") != std::string::npos ||
                 said.find("blocked") != std::string::npos)

@@ -186,10 +186,10 @@ task<> hold_and_tick(int& ticks, coil_test::on_destruction destroyed) {
 }
 
 TEST(SimWorld, G5_ACrashDestroysTheTasksWhereTheyStand) {
+    int ticks = 0; // both outlive the world, which ends its tasks
+    int destroyed = 0;
     sim::world w{1};
     sim::host& h = w.host("h");
-    int ticks = 0;
-    int destroyed = 0;
     h.co_spawn(hold_and_tick(ticks, coil_test::on_destruction(destroyed)));
     w.run_for(10'500ms);
     EXPECT_EQ(ticks, 10);
