@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
                                : std::clamp(4 * std::thread::hardware_concurrency(), 8U, 64U);
     pool p;
     std::vector<std::thread> threads;
+    threads.reserve(count);
     for (unsigned i = 0; i < count; ++i)
         threads.emplace_back([&] { p.serve(work.fd); });
     std::vector<job> jobs(work.depth);
