@@ -30,8 +30,8 @@ TEST_F(WhenAny, GivesTheFirstWithItsIndex) {
     auto refers = [](int& n) -> task<int&> { co_return n; };
     auto main = [](auto f, auto r, int& n) -> task<> {
         const auto begin = std::chrono::steady_clock::now();
-        auto first =
-            co_await when_any(sleep_for(1h), gives_later(5), io::nop() && io::nop(), timeout(1h));
+        auto late = []() -> task<int> { co_return co_await sleep_for(1h); };
+        auto first = co_await when_any(sleep_for(1h), late(), io::nop() && io::nop(), timeout(1h));
         static_assert(std::is_same_v<decltype(first.value),
                                      std::variant<io_result, int, io_result, io_result>>);
         EXPECT_EQ(first.index, 2U);
