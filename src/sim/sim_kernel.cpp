@@ -59,6 +59,11 @@ bool has_header(opcode op) noexcept {
     return op == opcode::sendmsg || op == opcode::recvmsg || op == opcode::sendmsg_zc;
 }
 
+/// What has been moved is told.
+int result_when_cancelled(const uring::emulated_request& r) noexcept {
+    return r.done > 0 && has_message_flags(r.op()) ? static_cast<int>(r.done) : -ECANCELED;
+}
+
 std::uint64_t sum_of(const std::byte* data, std::size_t size) noexcept {
     std::uint64_t sum = size;
     for (; size >= 8; data += 8, size -= 8) {
@@ -129,7 +134,7 @@ int sim_kernel::begin(request& base) noexcept {
     ++r.turn_;
     r.file_ = ref<file>(machine_.get(r.file));
     r.file_in_ = r.file_in >= 0 ? ref<file>(machine_.get(r.file_in)) : ref<file>();
-    r.watched_ = false;
+    r.watched_ = r.stopping_ = false;
     trace(tracer::kind::begin, r, 0);
     int result = inject(r);
     if (result == 0) {
@@ -332,7 +337,7 @@ bool sim_kernel::go_on(sim_request& r) {
         result = try_now(r);
     }
     if (result == would_wait) {
-        return false;
+        return r.stopping_ && end_stopped(r);
     }
     engine& world = machine_.world;
     if (world.fault(world.options.faults.delay_completion, "a completion is delayed")) {
@@ -356,6 +361,12 @@ bool sim_kernel::end(sim_request& r, int result) {
     return true;
 }
 
+/// What was cancelled when it was about to be tried again, and would wait: always true.
+bool sim_kernel::end_stopped(sim_request& r) {
+    r.unlink();
+    return end(r, result_when_cancelled(r));
+}
+
 /// A request with many results, as long as there is something.
 bool sim_kernel::stream(sim_request& r) {
     engine& world = machine_.world;
@@ -364,7 +375,7 @@ bool sim_kernel::stream(sim_request& r) {
         const int result = attempt(r);
         if (result == would_wait) {
             put_to_wait(r);
-            return any;
+            return (r.stopping_ && end_stopped(r)) || any;
         }
         const bool goes_on = result > 0 || (result == 0 && r.op() == opcode::accept) ||
                              (result == 0 && r.op() == opcode::recvmsg && r.file_->events() == 0);
@@ -396,11 +407,14 @@ sim_kernel::outcome sim_kernel::cancel(request& base) noexcept {
             if (r.stage_ == sim_request::stage::waiting) {
                 // It will end, but not at once.
                 r.unlink();
-                r.result_ =
-                    r.done > 0 && has_message_flags(r.op()) ? static_cast<int>(r.done) : -ECANCELED;
+                r.result_ = result_when_cancelled(r);
                 r.stage_ = sim_request::stage::done;
                 at_moment(r, world.random.between(
                                  0, 1000 * std::int64_t{world.options.faults.longest_delay_us}));
+                return outcome::later;
+            }
+            if (r.stage_ == sim_request::stage::ready) {
+                r.stopping_ = true; // what it was woken for may not be enough
                 return outcome::later;
             }
             return outcome::busy;
@@ -408,8 +422,8 @@ sim_kernel::outcome sim_kernel::cancel(request& base) noexcept {
     }
     r.unlink();
     ++r.turn_;
-    if (r.done > 0 && has_message_flags(r.op())) { // what has been moved is told
-        r.result_ = static_cast<int>(r.done);
+    if (const int result = result_when_cancelled(r); result > 0) {
+        r.result_ = result;
         r.stage_ = sim_request::stage::done;
         enqueue(r);
         return outcome::later;

@@ -57,6 +57,7 @@ private:
     stage stage_ = stage::over;
     std::uint64_t turn_ = 0; // tells a moment that has passed from one to come
     int result_ = 0;
+    bool stopping_ = false; // cancelled, and about to be tried once more
     bool watched_ = false;
     bool written_ = false; // by the kernel
     std::uint64_t sum_ = 0;
@@ -112,6 +113,7 @@ private:
     bool go_on(sim_request& r);
     bool stream(sim_request& r);
     bool end(sim_request& r, int result);
+    bool end_stopped(sim_request& r);
     [[nodiscard]] std::int64_t disk_time(const sim_request& r) const;
 
     void watch(sim_request& r) noexcept;

@@ -69,7 +69,7 @@ class world_state final : public coil::detail::simulation {
 public:
     world_state(std::uint64_t seed, const world_options& options)
         : seed_(seed), clockwork(seed, options), net(clockwork) {}
-    ~world_state();
+    ~world_state() override;
 
     const std::uint64_t seed_;
     engine clockwork;

@@ -13,11 +13,17 @@ done
 
 file=$tmp/sum.log
 
-# serves PORT: sets $server and $port.
+# serves PORT: sets $server and $port. The port of a server that was killed stays taken for a moment.
 serves() {
-    start serve "$examples/counter" serve "$1" "$file"
-    server=$pid
-    port=$(port_of "$tmp/serve.out" "$server") || fail "it did not start: $(cat "$tmp/serve.err")"
+    local try
+    for ((try = 0; try < 100; try++)); do
+        start serve "$examples/counter" serve "$1" "$file"
+        server=$pid
+        port=$(port_of "$tmp/serve.out" "$server") && return
+        grep -q 'Address already in use' "$tmp/serve.err" || break
+        sleep 0.05
+    done
+    fail "it did not start: $(cat "$tmp/serve.err")"
 }
 
 # adds NAME AMOUNT SUM
