@@ -91,7 +91,7 @@ check_tidy() {
     [[ $all == yes ]] && rm -rf "$done_dir"
     mkdir -p "$done_dir"
     # shellcheck disable=SC2016
-    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json | grep -v '/cmake_pch\.' | sort -u |
+    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json | grep -v -e '/cmake_pch\.' -e "/build/lint/tests/canaries/" | sort -u |
         configs=$configs xargs -r -n 1 -P "$(jobs_at_once)" bash -c '
             source=${2#"$PWD"/} stamp=build/lint/tidy/${source//\//_}
             # shellcheck disable=SC2046
@@ -103,7 +103,7 @@ check_tidy() {
             status=$?
             said=$(grep -vE "^[0-9]+ warnings? .*generated|^\[[0-9]+/[0-9]+\] " <<<"$said")
             if ((status == 0)) && [[ -z $said ]]; then
-                "$1" -std=c++20 -Iinclude -Itests -Ibench/lib -w -MM "$source" | sed "s/^[^:]*://; s/\\\\//g" >"$stamp"
+                "$1" -std=c++20 -Iinclude -Itests -Iexamples -Ibench/lib -w -MM "$source" | sed "s/^[^:]*://; s/\\\\//g" >"$stamp"
                 touch -r "$stamp.begun" "$stamp"
             else
                 printf "%s\n" "$said"

@@ -390,7 +390,7 @@ bool sim_kernel::stream(sim_request& r) {
         if (r.op() == opcode::poll_add) {
             // Told when something changes, not as long as it is so.
             put_to_wait(r);
-            return true;
+            return !r.stopping_ || end_stopped(r);
         }
     }
 }
