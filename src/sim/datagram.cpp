@@ -83,32 +83,7 @@ std::uint32_t datagram_socket::events() {
     return all | (error_ != 0 ? POLLERR : 0U);
 }
 
-int datagram_socket::bind(const endpoint& to) {
-    if (bound_) {
-        return -EINVAL;
-    }
-    endpoint wanted = to;
-    if (const int error = check_local(wanted); error != 0) {
-        return error;
-    }
-    if (const int error = home.take_name(wanted, *this, option(SOL_SOCKET, SO_REUSEADDR) != 0,
-                                         option(SOL_SOCKET, SO_REUSEPORT) != 0);
-        error != 0) {
-        return error;
-    }
-    local_ = wanted;
-    bound_ = true;
-    return 0;
-}
-
-int datagram_socket::bind_somewhere() {
-    if (bound_) {
-        return 0;
-    }
-    endpoint any;
-    any.family = family();
-    return bind(any);
-}
+int datagram_socket::bind(const endpoint& to) { return bound_ ? -EINVAL : take_name(to); }
 
 int datagram_socket::connect(op&, const endpoint& to) {
     if (to.family == AF_UNSPEC) {

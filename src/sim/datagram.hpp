@@ -36,9 +36,7 @@ private:
     class packet;
 
     void take(datagram d);
-    int bind_somewhere();
 
-    bool bound_ = false;
     bool has_peer_ = false;
     bool ended_ = false;
     bool sending_ended_ = false;

@@ -1,5 +1,6 @@
 #include "sim_kernel.hpp"
 
+#include "../uring/opcode_kinds.hpp"
 #include "open_file.hpp"
 
 #include <algorithm>
@@ -19,44 +20,17 @@ constexpr std::size_t most_watched = 1024;
 constexpr std::int64_t longest_turn_ns = 60'000'000'000;
 constexpr auto filler = std::byte{0xe5};
 
-bool waits(opcode op) noexcept {
-    switch (op) {
-    case opcode::read:
-    case opcode::readv:
-    case opcode::read_fixed:
-    case opcode::write:
-    case opcode::writev:
-    case opcode::write_fixed:
-    case opcode::recv:
-    case opcode::recvmsg:
-    case opcode::send:
-    case opcode::sendmsg:
-    case opcode::send_zc:
-    case opcode::sendmsg_zc:
-    case opcode::accept:
-    case opcode::connect:
-    case opcode::splice:
-        return true;
-    default:
-        return false;
-    }
-}
+using uring::detail::has_message_flags;
+using uring::detail::sends;
 
 bool receives(opcode op) noexcept {
     return op == opcode::read || op == opcode::readv || op == opcode::read_fixed ||
            op == opcode::recv || op == opcode::recvmsg;
 }
-bool sends(opcode op) noexcept {
-    return op == opcode::write || op == opcode::writev || op == opcode::write_fixed ||
-           op == opcode::send || op == opcode::sendmsg || op == opcode::send_zc ||
-           op == opcode::sendmsg_zc;
-}
-bool has_message_flags(opcode op) noexcept {
-    return op == opcode::recv || op == opcode::recvmsg || op == opcode::send ||
-           op == opcode::sendmsg || op == opcode::send_zc || op == opcode::sendmsg_zc;
-}
-bool has_header(opcode op) noexcept {
-    return op == opcode::sendmsg || op == opcode::recvmsg || op == opcode::sendmsg_zc;
+
+bool waits(opcode op) noexcept {
+    return receives(op) || sends(op) || op == opcode::accept || op == opcode::connect ||
+           op == opcode::splice;
 }
 
 /// What has been moved is told.
@@ -200,7 +174,7 @@ int sim_kernel::attempt(sim_request& r) {
     choosing_ = &r;
     op call{.entry = r.entry,
             .data = r.data(),
-            .header = has_header(r.op()) ? &r.header : nullptr,
+            .header = uring::detail::has_message_header(r.op()) ? &r.header : nullptr,
             .done = &r.done,
             .chooser = r.selects() ? this : nullptr};
     int result = 0;

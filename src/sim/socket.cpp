@@ -182,4 +182,28 @@ int socket_file::check_local(endpoint& to) {
     return 0;
 }
 
+int socket_file::take_name(const endpoint& to) {
+    endpoint wanted = to;
+    if (const int error = check_local(wanted); error != 0) {
+        return error;
+    }
+    if (const int error = home.take_name(wanted, *this, option(SOL_SOCKET, SO_REUSEADDR) != 0,
+                                         option(SOL_SOCKET, SO_REUSEPORT) != 0);
+        error != 0) {
+        return error;
+    }
+    local_ = wanted;
+    bound_ = true;
+    return 0;
+}
+
+int socket_file::bind_somewhere() {
+    if (bound_) {
+        return 0;
+    }
+    endpoint any;
+    any.family = family();
+    return bind(any);
+}
+
 } // namespace coil::sim::detail

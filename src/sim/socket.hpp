@@ -44,8 +44,13 @@ protected:
     [[nodiscard]] bool resets_at_close() const noexcept;
     /// A local address that is this machine's, and a port: 0 or -errno.
     int check_local(endpoint& to);
+    /// bind(2) of one that has no name yet.
+    int take_name(const endpoint& to);
+    /// A name of the machine's choice, unless it has one.
+    int bind_somewhere();
 
     endpoint local_;
+    bool bound_ = false;
     int error_ = 0; // > 0
 
 private:

@@ -434,30 +434,7 @@ void stream_socket::failed(int error) {
 }
 
 int stream_socket::bind(const endpoint& to) {
-    if (bound_ || state_ != state::fresh) {
-        return -EINVAL;
-    }
-    endpoint wanted = to;
-    if (const int error = check_local(wanted); error != 0) {
-        return error;
-    }
-    if (const int error = home.take_name(wanted, *this, option(SOL_SOCKET, SO_REUSEADDR) != 0,
-                                         option(SOL_SOCKET, SO_REUSEPORT) != 0);
-        error != 0) {
-        return error;
-    }
-    local_ = wanted;
-    bound_ = true;
-    return 0;
-}
-
-int stream_socket::bind_somewhere() {
-    if (bound_) {
-        return 0;
-    }
-    endpoint any;
-    any.family = family();
-    return bind(any);
+    return bound_ || state_ != state::fresh ? -EINVAL : take_name(to);
 }
 
 int stream_socket::listen(int backlog) {

@@ -133,10 +133,8 @@ private:
     void closed_by_peer() { changed(); }
     void offer(connection& c);
     [[nodiscard]] bool is_full() const noexcept;
-    int bind_somewhere();
 
     state state_ = state::fresh;
-    bool bound_ = false;
     bool sending_ended_ = false;
     bool receiving_ended_ = false;
     ref<connection> connection_;

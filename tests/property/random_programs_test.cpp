@@ -118,34 +118,12 @@ coil::io_context_options random_options(random_source& r, bool faults) {
     return o;
 }
 
-task<> stop_after(world& w, std::chrono::microseconds time) {
-    co_await coil::sleep_for(time);
-    w.context().stop();
-}
-
-void take_result(coil::join_handle<>& handle) {
-    try {
-        handle.get();
-    } catch (const planned&) {
-    } catch (const std::system_error& e) {
-        EXPECT_EQ(e.code(), std::errc::operation_canceled);
-    }
-}
-
 /// Runs one program to its end. True when some of its tasks may be left for the next run() or the
 /// context's destructor.
 bool play(world& w, random_source& r) {
     coil::io_context& ctx = w.context();
     bool leftovers = false;
-    std::vector<coil::join_handle<>> handles;
-    for (unsigned tasks = r.between(1, 4); tasks > 0; --tasks) {
-        auto work = body(w, random_source(r()), 0);
-        if (r.one_in(2)) {
-            ctx.co_spawn(std::move(work));
-        } else {
-            handles.push_back(ctx.spawn(std::move(work)));
-        }
-    }
+    std::vector<coil::join_handle<>> handles = start_tasks(w, r);
     if (w.finite) {
         ctx.run();
     } else if (r.one_in(16)) {

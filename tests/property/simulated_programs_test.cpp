@@ -37,20 +37,6 @@ public:
     }
 };
 
-task<> stop_simulated_after(world& w, std::chrono::microseconds time) {
-    co_await coil::sleep_for(time);
-    w.context().stop();
-}
-
-void take_simulated_result(coil::join_handle<>& handle) {
-    try {
-        handle.get();
-    } catch (const planned&) {
-    } catch (const std::system_error& e) {
-        EXPECT_EQ(e.code(), std::errc::operation_canceled);
-    }
-}
-
 /// Until it is over; what goes on and on is none of these.
 void run_to_end(sim::world& around, coil::io_context& ctx) {
     around.run_for(10s);
@@ -60,22 +46,14 @@ void run_to_end(sim::world& around, coil::io_context& ctx) {
 bool play_simulated(sim::world& around, world& w, random_source& r) {
     coil::io_context& ctx = w.context();
     bool leftovers = false;
-    std::vector<coil::join_handle<>> handles;
-    for (unsigned tasks = r.between(1, 4); tasks > 0; --tasks) {
-        auto work = body(w, random_source(r()), 0);
-        if (r.one_in(2)) {
-            ctx.co_spawn(std::move(work));
-        } else {
-            handles.push_back(ctx.spawn(std::move(work)));
-        }
-    }
+    std::vector<coil::join_handle<>> handles = start_tasks(w, r);
     if (w.finite) {
         run_to_end(around, ctx);
     } else if (r.one_in(16)) {
         handles.clear();
         leftovers = true;
     } else if (r.one_in(4)) {
-        ctx.co_spawn(stop_simulated_after(w, 5ms));
+        ctx.co_spawn(stop_after(w, 5ms));
         around.after(random_time(r), [&ctx, &w, &handles, seed = r()] {
             ctx.co_spawn(body(w, random_source(seed), 1));
             if (!handles.empty()) {
@@ -87,13 +65,13 @@ bool play_simulated(sim::world& around, world& w, random_source& r) {
         leftovers = true;
     } else {
         w.steps_to_stop = r.one_in(2) ? static_cast<long>(r.between(1, 30)) : -1;
-        ctx.co_spawn(stop_simulated_after(w, random_time(r)));
+        ctx.co_spawn(stop_after(w, random_time(r)));
         run_to_end(around, ctx);
     }
     w.stir();
     for (auto& handle : handles) {
         if (handle.done()) {
-            take_simulated_result(handle);
+            take_result(handle);
         }
     }
     return leftovers;

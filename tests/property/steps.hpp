@@ -358,4 +358,32 @@ inline task<> body(world& w, random_source r, unsigned depth) {
     }
 }
 
+inline task<> stop_after(world& w, std::chrono::microseconds time) {
+    co_await coil::sleep_for(time);
+    w.context().stop();
+}
+
+inline void take_result(coil::join_handle<>& handle) {
+    try {
+        handle.get();
+    } catch (const planned&) {
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::operation_canceled);
+    }
+}
+
+/// The tasks of one program, some of them detached; the handles of the others.
+inline std::vector<coil::join_handle<>> start_tasks(world& w, random_source& r) {
+    std::vector<coil::join_handle<>> handles;
+    for (unsigned tasks = r.between(1, 4); tasks > 0; --tasks) {
+        auto work = body(w, random_source(r()), 0);
+        if (r.one_in(2)) {
+            w.context().co_spawn(std::move(work));
+        } else {
+            handles.push_back(w.context().spawn(std::move(work)));
+        }
+    }
+    return handles;
+}
+
 } // namespace property

@@ -1,3 +1,4 @@
+#include "../opcode_kinds.hpp"
 #include "../system_calls.hpp"
 #include "emulation.hpp"
 
@@ -12,10 +13,6 @@
 
 namespace coil::uring::detail {
 namespace {
-
-bool is_message(opcode op) noexcept {
-    return op == opcode::sendmsg || op == opcode::recvmsg || op == opcode::sendmsg_zc;
-}
 
 bool is_vector(const emulated_request& r) noexcept {
     switch (r.op()) {
@@ -110,7 +107,7 @@ int emulation::lay_out_fixed(const request& r, const ::iovec* parts, std::size_t
 int emulation::lay_out(request& r) noexcept {
     const opcode op = r.op();
     const sqe& s = r.entry;
-    if (is_message(op)) {
+    if (has_message_header(op)) {
         if (!r.kept_) {
             if (s.addr == 0)
                 return -EFAULT;
@@ -252,7 +249,7 @@ void emulation::keep(request& r) noexcept {
         *p.where = reinterpret_cast<std::uintptr_t>(to);
         to += aligned(p.size);
     }
-    if (is_message(r.op())) {
+    if (has_message_header(r.op())) {
         r.header.msg_iov = pointer<::iovec>(vector);
         if (name != 0)
             r.header.msg_name = pointer<void>(name);

@@ -1,3 +1,4 @@
+#include "../opcode_kinds.hpp"
 #include "../system_calls.hpp"
 #include "emulation.hpp"
 
@@ -35,6 +36,8 @@ bool has_failed(const emulated_request& r, int result) noexcept {
         return !(result == -ETIME && r.op() == opcode::timeout &&
                  (r.entry.timeout_flags & timeout_flag::etime_success) != 0);
     const auto moved = static_cast<std::size_t>(result);
+    if (has_message_flags(r.op()))
+        return (r.entry.msg_flags & MSG_WAITALL) != 0 && moved < bytes_of(r.data());
     switch (r.op()) {
     case opcode::read:
     case opcode::write:
@@ -45,13 +48,6 @@ bool has_failed(const emulated_request& r, int result) noexcept {
     case opcode::readv_fixed:
     case opcode::writev_fixed:
         return moved != bytes_of(r.data());
-    case opcode::send:
-    case opcode::sendmsg:
-    case opcode::send_zc:
-    case opcode::sendmsg_zc:
-    case opcode::recv:
-    case opcode::recvmsg:
-        return (r.entry.msg_flags & MSG_WAITALL) != 0 && moved < bytes_of(r.data());
     case opcode::splice:
     case opcode::tee:
         return moved != r.entry.len;

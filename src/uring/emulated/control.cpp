@@ -15,6 +15,17 @@
 namespace coil::uring::detail {
 namespace {
 
+/// Without the tags that no emulation has.
+bool is_table(const rsrc_register& given) noexcept {
+    const bool sparse = (given.flags & rsrc_flag::sparse) != 0;
+    return given.nr != 0 && given.resv2 == 0 && given.tags == 0 &&
+           (given.flags & ~rsrc_flag::sparse) == 0 && !(sparse && given.data != 0);
+}
+
+bool is_update(const rsrc_update2& given) noexcept {
+    return given.resv == 0 && given.resv2 == 0 && given.tags == 0;
+}
+
 /// What the core does without asking the world.
 bool is_own(opcode op) noexcept {
     switch (op) {
@@ -90,12 +101,8 @@ int emulation::control(register_op op, void* arg, unsigned count) noexcept {
     case register_op::files:
         return arg == nullptr ? -EFAULT : register_files(static_cast<const int*>(arg), count);
     case register_op::files2: {
-        if (count != sizeof(rsrc_register))
-            return -EINVAL;
         const auto& given = *static_cast<const rsrc_register*>(arg);
-        const bool sparse = (given.flags & rsrc_flag::sparse) != 0;
-        if (given.nr == 0 || given.resv2 != 0 || given.tags != 0 ||
-            (given.flags & ~rsrc_flag::sparse) != 0 || (sparse && given.data != 0))
+        if (count != sizeof given || !is_table(given))
             return -EINVAL;
         return register_files(pointer<const int>(given.data), given.nr);
     }
@@ -109,7 +116,7 @@ int emulation::control(register_op op, void* arg, unsigned count) noexcept {
     }
     case register_op::files_update2: {
         const auto& given = *static_cast<const rsrc_update2*>(arg);
-        if (count != sizeof given || given.resv != 0 || given.resv2 != 0 || given.tags != 0)
+        if (count != sizeof given || !is_update(given))
             return -EINVAL;
         return replace_files(given.offset, pointer<const int>(given.data), given.nr);
     }
@@ -120,18 +127,14 @@ int emulation::control(register_op op, void* arg, unsigned count) noexcept {
     case register_op::buffers:
         return arg == nullptr ? -EFAULT : register_buffers(static_cast<const ::iovec*>(arg), count);
     case register_op::buffers2: {
-        if (count != sizeof(rsrc_register))
-            return -EINVAL;
         const auto& given = *static_cast<const rsrc_register*>(arg);
-        const bool sparse = (given.flags & rsrc_flag::sparse) != 0;
-        if (given.nr == 0 || given.resv2 != 0 || given.tags != 0 ||
-            (given.flags & ~rsrc_flag::sparse) != 0 || (sparse && given.data != 0))
+        if (count != sizeof given || !is_table(given))
             return -EINVAL;
         return register_buffers(pointer<const ::iovec>(given.data), given.nr);
     }
     case register_op::buffers_update: {
         const auto& given = *static_cast<const rsrc_update2*>(arg);
-        if (count != sizeof given || given.resv != 0 || given.resv2 != 0 || given.tags != 0)
+        if (count != sizeof given || !is_update(given))
             return -EINVAL;
         return replace_buffers(given.offset, pointer<const ::iovec>(given.data), given.nr);
     }

@@ -1,6 +1,7 @@
 #include "../system_calls.hpp"
 #include "epoll_kernel_impl.hpp"
 
+#include <coil/uring/perform.hpp>
 #include <coil/uring/syscall.hpp>
 
 #include <algorithm>
@@ -25,23 +26,14 @@ namespace coil::uring::detail {
 namespace {
 
 int command_to_socket(int fd, const sqe& s) noexcept {
-    const auto level = static_cast<int>(s.sockopt.level);
-    const auto name = static_cast<int>(s.sockopt.optname);
-    void* const value = pointer<void>(s.optval);
-    ::socklen_t length = s.optlen;
-    switch (s.cmd_op) {
-    case socket_command::getsockopt: {
-        // io_uring has this level alone.
-        if (level != SOL_SOCKET)
-            return -EOPNOTSUPP;
-        const int error = checked(::getsockopt(fd, level, name, value, &length));
-        return error < 0 ? error : static_cast<int>(length);
-    }
-    case socket_command::setsockopt:
-        return checked(::setsockopt(fd, level, name, value, length));
-    default:
+    // io_uring has this level alone.
+    const bool gets = s.cmd_op == socket_command::getsockopt && s.sockopt.level == SOL_SOCKET;
+    if (!gets && s.cmd_op != socket_command::setsockopt)
         return -EOPNOTSUPP;
-    }
+    sqe plain = s;
+    plain.fd = fd;
+    plain.flags = 0;
+    return perform_on_linux(plain);
 }
 
 constexpr std::uint32_t futex_flags = futex_flag::size_u32 | futex_flag::private_;
@@ -51,16 +43,9 @@ bool are_futex_flags(std::uint32_t flags) noexcept {
 }
 
 int wake_futex(const sqe& s) noexcept {
-    const auto flags = static_cast<std::uint32_t>(s.fd);
-    if (!are_futex_flags(flags) || s.len != 0 || s.futex_flags != 0 || s.buf_index != 0 ||
-        s.file_index != 0 || s.addr3 > futex_match_any)
-        return -EINVAL;
-    if (s.off == 0)
-        return 0;
-    const auto count = std::min<std::uint64_t>(s.off, std::numeric_limits<int>::max());
-    const int op = FUTEX_WAKE_BITSET | static_cast<int>(flags & futex_flag::private_);
-    return checked(::syscall(SYS_futex, pointer<void>(s.addr), op, static_cast<int>(count), nullptr,
-                             nullptr, static_cast<std::uint32_t>(s.addr3)));
+    return s.len != 0 || s.futex_flags != 0 || s.buf_index != 0 || s.file_index != 0
+               ? -EINVAL
+               : perform_on_linux(s);
 }
 
 int futex_wait(const sqe& s) noexcept {

@@ -1,3 +1,4 @@
+#include "../opcode_kinds.hpp"
 #include "epoll_kernel_impl.hpp"
 
 #include <cerrno>
@@ -24,19 +25,9 @@ std::uint64_t mark_of(const descriptor_state& s) noexcept {
 /// Whether the caller would rather have -EAGAIN than wait.
 bool is_impatient(const epoll_request& r) noexcept {
     const sqe& s = r.entry;
-    switch (r.op()) {
-    case opcode::send:
-    case opcode::sendmsg:
-    case opcode::send_zc:
-    case opcode::sendmsg_zc:
-    case opcode::recv:
-    case opcode::recvmsg:
+    if (has_message_flags(r.op()))
         return (s.msg_flags & MSG_DONTWAIT) != 0;
-    case opcode::accept:
-        return (s.ioprio & accept_flag::dontwait) != 0;
-    default:
-        return false;
-    }
+    return r.op() == opcode::accept && (s.ioprio & accept_flag::dontwait) != 0;
 }
 
 /// What the descriptor's state says nothing about: another queue of the socket's.
@@ -57,23 +48,6 @@ bool is_watched_by_stream(const descriptor_state& s) noexcept {
         if (r->multishot())
             return true;
     return false;
-}
-
-bool writes(opcode op) noexcept {
-    switch (op) {
-    case opcode::write:
-    case opcode::writev:
-    case opcode::write_fixed:
-    case opcode::writev_fixed:
-    case opcode::send:
-    case opcode::sendmsg:
-    case opcode::send_zc:
-    case opcode::sendmsg_zc:
-    case opcode::connect:
-        return true;
-    default:
-        return false;
-    }
 }
 
 } // namespace
@@ -108,7 +82,7 @@ int epoll_kernel::begin_io(epoll_request& r) noexcept {
     if (s == nullptr)
         return -EBADF;
     r.on = s;
-    const bool out = writes(r.op());
+    const bool out = sends(r.op()) || r.op() == opcode::connect;
     const bool blocked =
         out ? s->write_blocked || !s->writers.empty() : s->read_blocked || !s->readers.empty();
     if (blocked && r.op() != opcode::poll_add && !is_special(r) && !is_impatient(r)) {
