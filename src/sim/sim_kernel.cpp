@@ -104,12 +104,24 @@ bool sim_kernel::has_opcode(opcode op) const noexcept {
 int sim_kernel::begin(request& base) noexcept {
     auto& r = static_cast<sim_request&>(base);
     engine& world = machine_.world;
+    const fault_plan& faults = world.options.faults;
     ++world.operations;
     ++r.turn_;
     r.file_ = ref<file>(machine_.get(r.file));
     r.file_in_ = r.file_in >= 0 ? ref<file>(machine_.get(r.file_in)) : ref<file>();
     r.watched_ = r.stopping_ = false;
     trace(tracer::kind::begin, r, 0);
+    if (r.follows() && world.fault(faults.delay_link, "a linked call starts late")) {
+        r.stage_ = sim_request::stage::late;
+        at_moment(r, world.random.between(0, 1000 * std::int64_t{faults.longest_delay_us}));
+        return pending;
+    }
+    return start(r);
+}
+
+/// A result, or `pending`.
+int sim_kernel::start(sim_request& r) {
+    engine& world = machine_.world;
     int result = inject(r);
     if (result == 0) {
         if (r.multishot()) {
@@ -230,7 +242,7 @@ void sim_kernel::put_to_wait(sim_request& r) {
 }
 
 void sim_kernel::at_moment(sim_request& r, std::int64_t delay) {
-    if (r.stage_ != sim_request::stage::done) {
+    if (!r.is_out_of_reach()) {
         r.stage_ = sim_request::stage::timed;
     }
     ++r.turn_;
@@ -250,7 +262,7 @@ void sim_kernel::at_moment(sim_request& r, std::int64_t delay) {
 }
 
 void sim_kernel::enqueue(sim_request& r) noexcept {
-    if (r.stage_ != sim_request::stage::done) {
+    if (!r.is_out_of_reach()) {
         r.stage_ = sim_request::stage::ready;
     }
     queue_.push(r);
@@ -300,6 +312,16 @@ bool sim_kernel::work() {
 bool sim_kernel::go_on(sim_request& r) {
     if (r.stage_ == sim_request::stage::done) {
         return end(r, r.result_);
+    }
+    if (r.stage_ == sim_request::stage::late) {
+        r.stage_ = sim_request::stage::ready;
+        const int result = start(r);
+        if (result == pending) {
+            return false;
+        }
+        r.stage_ = sim_request::stage::over;
+        complete(r, result);
+        return true;
     }
     if (r.multishot()) {
         return stream(r);
@@ -373,7 +395,7 @@ sim_kernel::outcome sim_kernel::cancel(request& base) noexcept {
     auto& r = static_cast<sim_request&>(base);
     engine& world = machine_.world;
     trace(tracer::kind::cancel, r, 0);
-    if (r.stage_ == sim_request::stage::done) {
+    if (r.is_out_of_reach()) {
         return outcome::busy;
     }
     if (world.fault(world.options.faults.late_after_cancel, "a request to cancel is late")) {

@@ -45,6 +45,7 @@ private:
 
     enum class stage : std::uint8_t {
         over,
+        late,    // linked, and not started yet
         waiting, // for a file to change; in its list
         timed,   // for a moment
         ready,   // to be tried again
@@ -55,6 +56,9 @@ private:
     ref<detail::file> file_;
     ref<detail::file> file_in_;
     stage stage_ = stage::over;
+    /// It has not been started, or has its result: a request to cancel does not find it.
+    bool is_out_of_reach() const noexcept { return stage_ == stage::late || stage_ == stage::done; }
+
     std::uint64_t turn_ = 0; // tells a moment that has passed from one to come
     int result_ = 0;
     bool stopping_ = false; // cancelled, and about to be tried once more
@@ -103,6 +107,7 @@ private:
     };
 
     int choose(op& call) noexcept override;
+    int start(sim_request& r);
     [[nodiscard]] int inject(sim_request& r);
     [[nodiscard]] int attempt(sim_request& r);
     int try_now(sim_request& r);

@@ -10,10 +10,12 @@ struct fault_plan {
     unsigned delay_completion = 0; ///< a completion comes later than its call ended
     unsigned delay_turn = 0; ///< a context that could go on is left waiting (a delayed wake-up)
     unsigned late_after_cancel = 0; ///< a request to cancel comes too late: the call ends by itself
-    unsigned end_multishot = 0;     ///< a multishot request ends after a completion, without F_MORE
-    unsigned queue_full = 0;        ///< the ring takes only some of the entries that are submitted
-    unsigned small_queues = 0;      ///< a context is made with queues of 2: they fill and overflow
-    unsigned interrupt_enter = 0;   ///< io_uring_enter gives EINTR
+    unsigned delay_link =
+        0; ///< a linked call starts late; until then no request to cancel finds it
+    unsigned end_multishot = 0;   ///< a multishot request ends after a completion, without F_MORE
+    unsigned queue_full = 0;      ///< the ring takes only some of the entries that are submitted
+    unsigned small_queues = 0;    ///< a context is made with queues of 2: they fill and overflow
+    unsigned interrupt_enter = 0; ///< io_uring_enter gives EINTR
 
     // What a program notices and must handle.
     unsigned short_transfer = 0;  ///< a read, write, send or receive moves less than it could
@@ -33,6 +35,7 @@ struct fault_plan {
         plan.delay_completion = 150;
         plan.delay_turn = 50;
         plan.late_after_cancel = 300;
+        plan.delay_link = 200;
         plan.end_multishot = 200;
         plan.queue_full = 50;
         plan.small_queues = 200;

@@ -41,6 +41,9 @@ public:
     bool has(std::uint8_t flag) const noexcept { return (entry.flags & flag) != 0; }
     /// A stream of results, until it is told to end.
     bool multishot() const noexcept { return multishot_; }
+    /// In a chain, behind another, and without a link timeout: io_uring starts it in task work, a
+    /// moment after the one before it ended.
+    bool follows() const noexcept { return follows_ && limit_ == nullptr; }
     /// The way of an operation that takes one of the group's buffers.
     bool selects() const noexcept { return (entry.flags & sqe_flag::buffer_select) != 0; }
 
@@ -93,6 +96,7 @@ private:
     bool kept_ = false;
     bool listed_ = false;   // among those that can be cancelled
     bool limits_ = false;   // a link timeout whose time runs
+    bool follows_ = false;  // in a chain, behind another
     bool taken_ = false;    // the selected buffer has left the group's queue: result_flags say it
     unsigned selected_ = 0; // how many buffers select() took hold of
     std::uint16_t buffer_id_ = 0;

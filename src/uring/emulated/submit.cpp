@@ -163,7 +163,7 @@ emulation::request* emulation::take_request(const sqe& entry) noexcept try {
     r->parts_ = nullptr;
     r->part_count_ = 0;
     r->stage_ = stage::held;
-    r->multishot_ = r->kept_ = r->listed_ = r->limits_ = r->taken_ = false;
+    r->multishot_ = r->kept_ = r->listed_ = r->limits_ = r->follows_ = r->taken_ = false;
     r->selected_ = 0;
     r->early_result_ = 0;
     r->link_ = r->queued_ = r->limit_ = r->limited_ = nullptr;
@@ -261,6 +261,7 @@ int emulation::link(request& r) noexcept {
             r.limited_ = open_chain_last_;
             last_is_limit_ = true;
         } else {
+            r.follows_ = true;
             open_chain_last_->link_ = &r;
             open_chain_last_ = &r;
             last_is_limit_ = false;
