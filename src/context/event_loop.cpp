@@ -444,6 +444,10 @@ void event_loop::deliver_inbox() noexcept {
 
 void event_loop::wait_for_mail() noexcept {
     if (around_ != nullptr) {
+        if (asleep_) { // this is not in a turn: one is to follow
+            wake_up();
+            around_->wake(*this);
+        }
         around_->let_others_run_until_mail(*this);
     } else if (!is_running()) { // nobody has this ring
         for (patience wait; inbox_.empty(); wait.once_more()) {
@@ -482,6 +486,10 @@ void report_unhandled(std::exception_ptr error) noexcept {
 
 /// Any thread.
 void event_loop::wake() noexcept {
+    if (around_ != nullptr) [[unlikely]] {
+        around_->wake(*this);
+        return;
+    }
     const std::uint64_t one = 1;
     // It cannot fail usefully: EAGAIN means that the counter is full of wake-ups already.
     [[maybe_unused]] const ssize_t n = ::write(wake_fd_, &one, sizeof one);

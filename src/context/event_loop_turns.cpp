@@ -51,9 +51,31 @@ void event_loop::begin_turns(simulation& around) {
     meter_.reset(now_ns());
 }
 
+/// As park() does: a message that comes from here on brings a call of simulation::wake().
 turn_report event_loop::turn() {
     using enum turn_report::kind;
     const one_turn scope(*this);
+    wake_up();
+    turn_report report = act();
+    if (report.what != busy) {
+        around_->let_others_act();
+        if (!inbox_.try_park()) {
+            return {.what = busy};
+        }
+        asleep_ = true;
+    }
+    return report;
+}
+
+void event_loop::wake_up() noexcept {
+    if (std::exchange(asleep_, false) && !inbox_.unpark()) {
+        ++metrics_.wake_ups_sent;
+        woken_by_node_ += inbox_.empty() ? 0 : 1;
+    }
+}
+
+turn_report event_loop::act() {
+    using enum turn_report::kind;
     try {
         if (stop_requested_) {
             shut_down();
@@ -107,6 +129,7 @@ void event_loop::turn_without_waiting() {
 void event_loop::end_turns() noexcept {
     {
         const one_turn scope(*this);
+        wake_up();
         shut_down();
         stop_requested_ = false;
         ring_->detach_thread();

@@ -60,15 +60,14 @@ void slot::give_up(const char* sentence) noexcept { world_.give_up(sentence); }
 
 bool slot::is_runnable(std::int64_t now) noexcept {
     return !in_turn && held_until <= now &&
-           (runnable_ || kernel_->has_work() || until_ <= now || loop().has_mail() ||
-            kernel_->next_timer() <= now);
+           (runnable_ || kernel_->has_work() || until_ <= now || kernel_->next_timer() <= now);
 }
 
 std::int64_t slot::next() noexcept {
     if (in_turn) {
         return never;
     }
-    if (runnable_ || kernel_->has_work() || loop().has_mail()) {
+    if (runnable_ || kernel_->has_work()) {
         return held_until;
     }
     const std::int64_t first = std::min(until_, kernel_->next_timer());
@@ -79,7 +78,14 @@ void slot::turn() {
     in_turn = true;
     turn_began = world_.clockwork.now();
     runnable_ = false;
-    const coil::detail::turn_report report = loop().turn();
+    coil::detail::turn_report report;
+    try {
+        report = loop().turn();
+    } catch (...) {
+        in_turn = false;
+        runnable_ = true;
+        throw;
+    }
     in_turn = false;
     using enum coil::detail::turn_report::kind;
     runnable_ = runnable_ || report.what == busy;
@@ -174,16 +180,7 @@ world_state::progress world_state::step(std::int64_t limit) {
     ++turns_;
     const inside_scope inside(*this);
     if (chosen == candidates_.size()) {
-        const std::size_t which = clockwork.random.below(work_.size());
-        const foreign_work work = work_[which];
-        work_.erase(work_.begin() + static_cast<std::ptrdiff_t>(which));
-        clockwork.trace.event("work of another thread");
-        coil::detail::event_loop* const outer =
-            std::exchange(coil::detail::current_loop, nullptr); // it is another thread's
-        coil::detail::asked_by = work.asked_by;
-        work.run(*work.node);
-        coil::detail::asked_by = nullptr;
-        coil::detail::current_loop = outer;
+        do_work_of_others();
     } else {
         slot& s = *candidates_[chosen];
         const fault_plan& faults = clockwork.options.faults;
@@ -197,6 +194,18 @@ world_state::progress world_state::step(std::int64_t limit) {
     --turns_;
     clockwork.advance_to(clockwork.now() + clockwork.options.turn.count());
     return progress::some;
+}
+
+void world_state::do_work_of_others() {
+    const std::size_t which = clockwork.random.below(work_.size());
+    const foreign_work work = work_[which];
+    work_.erase(work_.begin() + static_cast<std::ptrdiff_t>(which));
+    clockwork.trace.event("work of another thread");
+    coil::detail::event_loop* const loop = std::exchange(coil::detail::current_loop, nullptr);
+    coil::detail::event_loop* const asker = std::exchange(coil::detail::asked_by, work.asked_by);
+    work.run(*work.node);
+    coil::detail::asked_by = asker;
+    coil::detail::current_loop = loop;
 }
 
 void world_state::do_postponed() {
@@ -283,6 +292,25 @@ bool world_state::take_back(coil::detail::queue_node& node) noexcept {
     }
     work_.erase(found);
     return true;
+}
+
+/// A message that comes just before a loop falls asleep is what wake-ups are lost over.
+void world_state::let_others_act() noexcept {
+    constexpr unsigned one_in = 4;
+    if (!work_.empty() && clockwork.random.below(one_in) == 0) {
+        do_work_of_others();
+    }
+}
+
+void world_state::wake(coil::detail::event_loop& loop) noexcept {
+    for (const auto& h : hosts_) {
+        for (const auto& s : h->slots) {
+            if (&s->loop() == &loop) {
+                s->wake();
+                return;
+            }
+        }
+    }
 }
 
 void world_state::let_others_run_until_mail(coil::detail::event_loop& loop) noexcept {

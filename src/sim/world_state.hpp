@@ -32,6 +32,7 @@ public:
     slot& operator=(const slot&) = delete;
 
     void make_runnable(std::uint32_t) noexcept override { runnable_ = true; }
+    void wake() noexcept { runnable_ = true; }
     void report_violation(const std::string& sentence) noexcept override;
     [[noreturn]] void give_up(const char* sentence) noexcept override;
 
@@ -89,6 +90,8 @@ public:
 
     void run_later(coil::detail::queue_node& node, void (*run)(coil::detail::queue_node&)) override;
     [[nodiscard]] bool take_back(coil::detail::queue_node& node) noexcept override;
+    void let_others_act() noexcept override;
+    void wake(coil::detail::event_loop& loop) noexcept override;
     void let_others_run_until_mail(coil::detail::event_loop& loop) noexcept override;
 
 private:
@@ -99,6 +102,7 @@ private:
     /// One turn of anybody, or time passes up to `limit`.
     progress step(std::int64_t limit);
     void do_postponed();
+    void do_work_of_others();
     void check();
 
     std::vector<std::unique_ptr<host_state>> hosts_;

@@ -7,6 +7,7 @@
 #include "support/run.hpp"
 #include "support/system.hpp"
 
+#include <coil/exec/blocking.hpp>
 #include <coil/sim/for_each_seed.hpp>
 #include <coil/sim/world.hpp>
 
@@ -43,10 +44,27 @@ void run_to_end(sim::world& around, coil::io_context& ctx) {
     EXPECT_EQ(ctx.metrics().tasks, 0U) << "a program that should have ended has not";
 }
 
+/// Other threads have work of the context's, and come back with messages at any time.
+task<> ask_other_threads(world& w, random_source r) {
+    for (unsigned times = r.between(1, 4); times > 0; --times) {
+        await_probe probe(w);
+        const unsigned expected = r.below(1000);
+        const unsigned given = co_await coil::blocking([expected] { return expected; });
+        EXPECT_EQ(given, expected);
+        probe.resumed();
+        if (r.one_in(2)) {
+            co_await coil::sleep_for(random_time(r));
+        }
+    }
+}
+
 bool play_simulated(sim::world& around, world& w, random_source& r) {
     coil::io_context& ctx = w.context();
     bool leftovers = false;
     std::vector<coil::join_handle<>> handles = start_tasks(w, r);
+    if (r.one_in(3)) {
+        handles.push_back(ctx.spawn(ask_other_threads(w, random_source(r()))));
+    }
     if (w.finite) {
         run_to_end(around, ctx);
     } else if (r.one_in(16)) {

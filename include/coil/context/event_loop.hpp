@@ -245,7 +245,9 @@ public:
 private:
     class running;  // what holds while run() is active
     class one_turn; // and while turn() is
+    [[nodiscard]] turn_report act();
     void turn_without_waiting();
+    void wake_up() noexcept;
 
     /// Ready coroutines resumed before the loop looks at the rest of the world (guarantee G7): at
     /// most so many, and fewer while so many take longer than this.
@@ -343,6 +345,7 @@ private:
     wake_account wakes_;
 
     simulation* around_ = nullptr;
+    bool asleep_ = false; // between two turns, until a message comes
     runtime* home_ = nullptr;
     quiescence* quiescence_ = nullptr;
     quiescence::seat seat_;

@@ -16,7 +16,7 @@ struct turn_report {
         idle,     ///< not before a completion, a message or `until_ns`
         finished, ///< no task is left, nor an operation; a message may bring new ones
     };
-    kind what;
+    kind what = kind::busy;
     std::int64_t until_ns = timer_wheel::never; ///< by the clock of the loop's kernel
 };
 
@@ -32,6 +32,10 @@ public:
     virtual void run_later(queue_node& work, void (*run)(queue_node&)) = 0;
     /// True: it was to be called, and will not.
     [[nodiscard]] virtual bool take_back(queue_node& work) noexcept = 0;
+    /// `loop` has looked for messages and is about to sleep: what other threads do just then.
+    virtual void let_others_act() noexcept = 0;
+    /// What another thread does to a loop that sleeps: it is to have a turn.
+    virtual void wake(event_loop& loop) noexcept = 0;
     /// Everybody but `loop` goes on until `loop` has mail.
     virtual void let_others_run_until_mail(event_loop& loop) noexcept = 0;
 
