@@ -2,6 +2,7 @@
 
 #include "calls.hpp"
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -73,9 +74,11 @@ private:
     const std::byte* end_;
 };
 
-/// Bytes written to `buffer`, 0 at the end, −errno.
+/// Bytes written to `buffer`, 0 at the end, −errno. A directory that was removed meanwhile has no
+/// more entries, as readdir(3) says; the system call has ENOENT there.
 inline int read_entries(int directory, std::byte* buffer, std::size_t size) noexcept {
-    return sys::getdents64(directory, buffer, size);
+    const int result = sys::getdents64(directory, buffer, size);
+    return result == -ENOENT ? 0 : result;
 }
 
 } // namespace coil::fs::detail

@@ -3,6 +3,7 @@
 #include "support/fault_environment.hpp"
 #include "support/kernels.hpp"
 #include "support/run.hpp"
+#include "support/running_kernel.hpp"
 #include "support/seccomp.hpp"
 
 #include <coil/context/event_loop.hpp>
@@ -136,6 +137,7 @@ TEST(KernelChoice, WhatMayBeBetterLaterIsAnErrorAsBefore) {
 }
 
 TEST(KernelChoice, TheOptionDecides) {
+    COIL_NEEDS_IO_URING();
     COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
     std::string said;
     EXPECT_EQ(in_child_that_says(said,
@@ -156,6 +158,7 @@ TEST(KernelChoice, TheOptionDecides) {
 }
 
 TEST(KernelChoice, TheEnvironmentDecidesWhereTheOptionsDoNot) {
+    COIL_NEEDS_IO_URING();
     COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
     std::string said;
     EXPECT_EQ(in_child_that_says(

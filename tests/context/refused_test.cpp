@@ -57,6 +57,7 @@ TEST(Refused, TakenAwayWhileItRuns_EndsWithAMessage) {
 }
 
 TEST(Refused, ASecondThreadThatCannotHaveARing_TheFirstRunsOn) {
+    COIL_NEEDS_IO_URING();
     const std::string said = coil_test::in_child([]() -> std::string {
         auto nap = []() -> task<int> {
             co_await io::nop();

@@ -2,6 +2,7 @@
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
+#include "support/running_kernel.hpp"
 
 #include <cstdint>
 #include <future>
@@ -120,6 +121,7 @@ TEST_F(Rerun, ManyContextsOnOneThreadInTurn) {
 }
 
 TEST_F(Rerun, DestroyedByAnotherThread_LeavesNothingInTheOneThatRanIt) {
+    COIL_NEEDS_IO_URING();
     // A thread can have sixteen rings registered; one that is kept for every context would be the
     // end.
     std::vector<std::unique_ptr<io_context>> contexts;

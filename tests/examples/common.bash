@@ -40,8 +40,11 @@ start() {
     pid=$!
 }
 
-# is_silent NAME: it has not complained on stderr. Where io_uring is forbidden a program says that once, which is none.
-is_silent() { ! grep -qv '^coil: using epoll instead of io_uring: ' "$tmp/$1.err"; }
+# complaints FILE: what a program has said on stderr. Where io_uring is forbidden it says that once, which is none.
+complaints() { sed '/^coil: using epoll instead of io_uring: /d' "$1"; }
+
+# is_silent NAME: it has not complained.
+is_silent() { [[ -z $(complaints "$tmp/$1.err") ]]; }
 
 # port_of FILE PID: waits until the program has said "listening on ADDRESS:PORT" there; prints the port.
 port_of() {

@@ -39,4 +39,4 @@ start failing "$examples/line_count" silent many missing silent
 ends "$pid"
 [[ $? == 1 ]] || fail "a missing file went unnoticed"
 [[ ! -s failing.out ]] || fail "it printed: $(<failing.out)"
-[[ $(<failing.err) == 'line_count: missing: No such file or directory' ]] || fail "it said: $(<failing.err)"
+[[ $(complaints failing.err) == 'line_count: missing: No such file or directory' ]] || fail "it said: $(<failing.err)"

@@ -43,8 +43,8 @@ done
 # What cannot be read is said, and the rest is printed.
 "$examples/print_head" -n 1 missing four . >ours 2>errors
 [[ $? == 1 ]] || fail "a missing file went unnoticed"
-[[ $(<errors) == $'print_head: missing: No such file or directory\nprint_head: .: Is a directory' ]] || fail "errors: $(<errors)"
+[[ $(complaints errors) == $'print_head: missing: No such file or directory\nprint_head: .: Is a directory' ]] || fail "errors: $(<errors)"
 grep -qx 'one' ours || fail "nothing printed after an error: $(<ours)"
 
 "$examples/print_head" many >/dev/full 2>errors
-[[ $? == 1 && $(<errors) == 'print_head: '*'No space left on device' ]] || fail "a full device: $(<errors)"
+[[ $? == 1 && $(complaints errors) == 'print_head: '*'No space left on device' ]] || fail "a full device: $(<errors)"

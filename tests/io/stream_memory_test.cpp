@@ -114,7 +114,7 @@ TEST_P(StreamMemory, G6_WithoutMemoryBytesEndAtTheGap) {
         for (int i = 0; i < 10; ++i) {
             const char byte = static_cast<char>('0' + i);
             EXPECT_EQ(::send(s.b, &byte, 1, 0), 1);
-            co_await io::nop();
+            co_await coil::sleep_for(1ms); // the loop waits: then every kernel looks at sockets
         }
         out_of_memory = false;
         EXPECT_EQ((co_await incoming.next())->text(), "0");

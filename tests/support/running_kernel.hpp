@@ -39,3 +39,8 @@ inline std::unique_ptr<coil::uring::kernel> make_running_kernel() {
 #define COIL_SKIP_ON_EPOLL(why)                                                                    \
     if (coil_test::on_epoll())                                                                     \
     GTEST_SKIP() << "the epoll kernel: " << (why)
+
+/// For tests that ask for io_uring by name.
+#define COIL_NEEDS_IO_URING()                                                                      \
+    if (!coil_test::io_uring_is_allowed())                                                         \
+    GTEST_SKIP() << "io_uring is forbidden here"

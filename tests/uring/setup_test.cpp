@@ -344,6 +344,7 @@ std::string complaint_about_availability(unsigned call, int error, const char* w
 }
 
 TEST_F(setup_on_io_uring, G11_a_seccomp_filter_is_named_as_the_reason) {
+    COIL_NEEDS_IO_URING();
     EXPECT_EQ(in_child([] {
                   return complaint_about_availability(__NR_io_uring_setup, EPERM, "seccomp");
               }),
@@ -360,6 +361,7 @@ TEST_F(setup_on_io_uring, G11_a_seccomp_filter_is_named_as_the_reason) {
 }
 
 TEST_F(setup_on_io_uring, G6_running_out_of_descriptors_is_named_as_the_reason) {
+    COIL_NEEDS_IO_URING();
     EXPECT_EQ(in_child([]() -> std::string {
                   const ::rlimit limit{0, 0};
                   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)

@@ -29,6 +29,12 @@ def all_servers(build):
         missing = None if path.exists() else f"not installed ({package})" if package else "not built"
         return Server(key, title, [path, "PORT", *options], missing)
 
+    def by_hand(key, title, *options):
+        server = ours(key, title, net / "raw_uring", *options, package="liburing-dev")
+        if process.io_uring_is_forbidden():
+            server.missing = "io_uring is forbidden here"
+        return server
+
     def on_epoll(key, title, path):
         return Server(key, title, ["env", "COIL_KERNEL=epoll", path, "PORT"], None if path.exists() else "not built")
 
@@ -37,10 +43,9 @@ def all_servers(build):
         ours("coil", "coil redis_ping", build / "examples" / "redis_ping"),
         ours("coil_park", "coil redis_ping --idle park", build / "examples" / "redis_ping", "--idle", "park"),
         on_epoll("coil_epoll", "coil redis_ping, COIL_KERNEL=epoll", build / "examples" / "redis_ping"),
-        ours("raw_uring", "raw C io_uring", net / "raw_uring", package="liburing-dev"),
-        ours("raw_uring_spin", "raw C io_uring, spins 50 µs", net / "raw_uring", "--spin", "50", package="liburing-dev"),
-        ours("raw_uring_min_wait", "raw C io_uring, min-wait 16:20", net / "raw_uring", "--min-wait", "16:20",
-             package="liburing-dev"),
+        by_hand("raw_uring", "raw C io_uring"),
+        by_hand("raw_uring_spin", "raw C io_uring, spins 50 µs", "--spin", "50"),
+        by_hand("raw_uring_min_wait", "raw C io_uring, min-wait 16:20", "--min-wait", "16:20"),
         ours("raw_epoll", "raw C epoll", net / "raw_epoll"),
         ours("asio", "Asio", net / "asio_ping", package="libasio-dev"),
         ours("libuv", "libuv", net / "libuv_ping", package="libuv1-dev"),
