@@ -103,8 +103,10 @@ expect_status() {
     [[ $got == "$wanted" ]] || fail "$* ended with $got, not $wanted: $(cat "$tmp/said")"
 }
 
-# expect_said PATTERN: what expect_status has caught is one line, like that.
+# expect_said PATTERN: what $tmp/said has caught is one line, like that.
 expect_said() {
-    [[ $(wc -l <"$tmp/said") == 1 ]] || fail "not one line: $(cat "$tmp/said")"
-    grep -q -- "$1" "$tmp/said" || fail "expected '$1', got: $(cat "$tmp/said")"
+    local said
+    said=$(complaints "$tmp/said")
+    [[ $said != *$'\n'* ]] || fail "not one line: $said"
+    grep -q -- "$1" <<<"$said" || fail "expected '$1', got: $said"
 }
