@@ -96,8 +96,17 @@ int worker_pool::submit(worker_job& job) noexcept {
     (l.last != nullptr ? l.last->next : l.first) = &job;
     l.last = &job;
     ++l.queued;
-    l.work.notify_one();
+    wake_one(l);
     return 0;
+}
+
+/// One at a time, and each wakes the next if there is work left then: what does not block is done
+/// by one thread, which costs the fewest switches, and what does has as many as it needs.
+void worker_pool::wake_one(lane& l) noexcept {
+    if (!l.waking && l.idle != 0) {
+        l.waking = true;
+        l.work.notify_one();
+    }
 }
 
 void worker_pool::unlink(lane& l, worker_job& job) noexcept {
@@ -176,43 +185,64 @@ worker_job* worker_pool::take_finished() noexcept {
 
 void worker_pool::serve(lane& l) noexcept {
     std::unique_lock lock(guard_);
+    worker_job* done = nullptr; // is handed over when the next is taken: one lock for both
     for (;;) {
-        if (l.first == nullptr && !ending_) {
-            ++l.idle;
-            const bool late = l.work.wait_for(lock, patience) == std::cv_status::timeout;
-            --l.idle;
-            if (late && l.first == nullptr)
+        worker_job* const job = take(l);
+        if (job == nullptr && done == nullptr) {
+            if (ending_ || !wait_for_work(l, lock))
                 break;
             continue;
         }
-        if (l.first == nullptr)
-            break;
-        worker_job& job = *l.first;
-        unlink(l, job);
-        job.at = worker_job::step::running;
-        job.thread = ::pthread_self();
-        add_running(job);
         lock.unlock();
-        const int result = job.run(job);
+        if (done != nullptr)
+            finish(*done);
+        if (job != nullptr)
+            job->result = job->run(*job);
         lock.lock();
-        remove_running(job);
-        job.at = worker_job::step::idle; // not to be interrupted any more
-        lock.unlock();
-        job.result = result;
-        worker_job* head = finished_.load(std::memory_order_relaxed);
-        do
-            job.next = head;
-        while (!finished_.compare_exchange_weak(head, &job, std::memory_order_release,
-                                                std::memory_order_relaxed));
-        if (head == nullptr) {
-            const std::uint64_t one = 1;
-            [[maybe_unused]] const ssize_t n = ::write(wake_fd_, &one, sizeof one);
+        if (job != nullptr) {
+            remove_running(*job);
+            job->at = worker_job::step::idle; // not to be interrupted any more
         }
-        lock.lock();
+        done = job;
     }
     --l.threads;
     if (ending_)
         gone_.notify_all();
+}
+
+worker_job* worker_pool::take(lane& l) noexcept {
+    worker_job* const job = l.first;
+    if (job == nullptr)
+        return nullptr;
+    unlink(l, *job);
+    job->at = worker_job::step::running;
+    job->thread = ::pthread_self();
+    add_running(*job);
+    if (l.first != nullptr)
+        wake_one(l);
+    return job;
+}
+
+/// False: there was none for long.
+bool worker_pool::wait_for_work(lane& l, std::unique_lock<std::mutex>& lock) noexcept {
+    ++l.idle;
+    const bool late = l.work.wait_for(lock, patience) == std::cv_status::timeout;
+    --l.idle;
+    l.waking = false;
+    return !late || l.first != nullptr;
+}
+
+/// The pool's owner has it from here on.
+void worker_pool::finish(worker_job& job) noexcept {
+    worker_job* head = finished_.load(std::memory_order_relaxed);
+    do
+        job.next = head;
+    while (!finished_.compare_exchange_weak(head, &job, std::memory_order_release,
+                                            std::memory_order_relaxed));
+    if (head == nullptr) {
+        const std::uint64_t one = 1;
+        [[maybe_unused]] const ssize_t n = ::write(wake_fd_, &one, sizeof one);
+    }
 }
 
 } // namespace coil::uring::detail

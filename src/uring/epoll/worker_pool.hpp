@@ -66,12 +66,17 @@ private:
         unsigned idle = 0;
         unsigned queued = 0;
         unsigned limit = 0;
+        bool waking = false; // a thread was woken, and has not come yet
         std::condition_variable work;
     };
 
     lane& lane_of(const worker_job& job) noexcept { return job.endless ? endless_ : short_; }
+    static void wake_one(lane& l) noexcept;
     bool start_thread(lane& l) noexcept;
     void serve(lane& l) noexcept;
+    worker_job* take(lane& l) noexcept;
+    static bool wait_for_work(lane& l, std::unique_lock<std::mutex>& lock) noexcept;
+    void finish(worker_job& job) noexcept;
     static void unlink(lane& l, worker_job& job) noexcept;
     void add_running(worker_job& job) noexcept;
     void remove_running(worker_job& job) noexcept;
