@@ -657,7 +657,7 @@ TEST(AsyncTaskEnd, G5_WhoWaitsIsDestroyed) {
 /// A context that stops while the task is ending.
 TEST(AsyncTaskEnd, G5_StoppedAtAnyMoment) {
     looper_executor looper;
-    for (int i = 0; i < coil_test::rounds(coil_test::sanitized ? 50 : 300, 20'000); ++i) {
+    for (int i = 0; i < coil_test::rounds(coil_test::sanitized ? 50 : 300, 8'000); ++i) {
         std::atomic<int> spin{0};
         int destroyed = 0;
         io_context context;

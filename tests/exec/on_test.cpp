@@ -525,7 +525,7 @@ TEST(On, G9_ManyAtOnce) {
 
 /// A context that stops at any moment of many round trips.
 TEST(On, G5_StoppedAtAnyMoment) {
-    for (int i = 0; i < coil_test::rounds(coil_test::sanitized ? 50 : 300, 20'000); ++i) {
+    for (int i = 0; i < coil_test::rounds(coil_test::sanitized ? 50 : 300, 6'000); ++i) {
         looper_executor looper;
         int destroyed = 0;
         {

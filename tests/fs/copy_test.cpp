@@ -101,7 +101,7 @@ TEST(fs_copy, does_what_the_standard_does_with_all_options) {
                     for (const std::string& source : sources) {
                         for (const std::string& target : targets) {
                             // All of it would take a minute.
-                            if (++compared % coil_test::rounds(151, 6) != 0) {
+                            if (++compared % coil_test::rounds(151, 19) != 0) {
                                 continue;
                             }
                             const stdfs::path from = source.empty() ? "" : tmp / "s" / source;

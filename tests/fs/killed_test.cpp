@@ -52,7 +52,7 @@ TEST(FsKilled, AReplacementIsTheOldContentOrTheNewOne) {
     const coil_test::scratch dir;
     const std::string a = coil_test::pattern(300'000, 1);
     const std::string b = coil_test::pattern(417'311, 2);
-    const int times = coil_test::rounds(20, 1000);
+    const int times = coil_test::rounds(20, 400);
     const std::uint64_t seed = std::random_device{}();
     SCOPED_TRACE("seed " + std::to_string(seed));
     coil_test::random_source random(seed);

@@ -11,23 +11,23 @@ namespace {
 
 TEST(Names, QuestionsAreAnsweredAsTheStandardLibraryDoes) {
     io_context context;
-    ask_of_random_trees(context, coil_test::rounds(2, 30), 1);
+    ask_of_random_trees(context, coil_test::rounds(2, 15), 1);
 }
 
 TEST(Names, QuestionsAreAnsweredTheSameWithoutTheCallsOfTheRing) {
     const auto context = context_of_an_old_kernel();
     ASSERT_FALSE(context->loop().ring().supports(uring::opcode::statx));
-    ask_of_random_trees(*context, coil_test::rounds(2, 30), 2);
+    ask_of_random_trees(*context, coil_test::rounds(2, 15), 2);
 }
 
 TEST(Names, ChangesAreThoseOfTheStandardLibrary) {
     io_context context;
-    change_random_trees(context, coil_test::rounds(4, 40), 3);
+    change_random_trees(context, coil_test::rounds(4, 20), 3);
 }
 
 TEST(Names, ChangesAreTheSameWithoutTheCallsOfTheRing) {
     const auto context = context_of_an_old_kernel();
-    change_random_trees(*context, coil_test::rounds(4, 40), 4);
+    change_random_trees(*context, coil_test::rounds(4, 20), 4);
 }
 
 /// Of trees where much is forbidden, which nothing is for root.

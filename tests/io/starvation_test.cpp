@@ -227,7 +227,7 @@ TEST_P(Starvation, G9_LeasesComeBackFromAnotherThreadWhileManyStarve) {
         }
         other.join();
     };
-    for (int seed = 1; seed <= coil_test::rounds(5, 200); ++seed) {
+    for (int seed = 1; seed <= coil_test::rounds(5, 100); ++seed) {
         run(main(static_cast<std::uint64_t>(seed)));
     }
 }
