@@ -40,7 +40,9 @@ TEST_F(LinkCancel, G3_AtEachStage) {
         co_await yield();
         for (std::size_t i = 0; i < static_cast<std::size_t>(stage); ++i) {
             p[i].put("x");
-            co_await sleep_for(1ms);
+            while (got[i] != 'x') {
+                co_await sleep_for(1ms);
+            }
         }
         EXPECT_FALSE(h.done());
         h.cancel();

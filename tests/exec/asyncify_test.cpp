@@ -358,25 +358,28 @@ TEST(AsyncifyOn, G5_AShutdownTakesBackWhatIsQueued) {
 TEST(AsyncifyOn, G5_AShutdownWaitsForWhatHasBegun) {
     asyncify_new_thread threads;
     std::binary_semaphore entered(0);
+    std::binary_semaphore stopped(0);
     std::atomic<bool> ended = false;
     int destroyed = 0;
     io_context ctx;
-    ctx.co_spawn([](asyncify_new_thread& ex, std::binary_semaphore& in, std::atomic<bool>& end,
-                    int& d) -> task<> {
+    ctx.co_spawn([](asyncify_new_thread& ex, std::binary_semaphore& in, std::binary_semaphore& stop,
+                    std::atomic<bool>& end, int& d) -> task<> {
         const coil_test::on_destruction local(d);
         co_await asyncify(
             [&] {
                 in.release();
+                stop.acquire();
                 std::this_thread::sleep_for(5ms);
                 EXPECT_EQ(d, 0);
                 end = true;
             },
             ex);
         ADD_FAILURE();
-    }(threads, entered, ended, destroyed));
+    }(threads, entered, stopped, ended, destroyed));
     std::thread stopper([&] {
         entered.acquire();
         ctx.stop();
+        stopped.release();
     });
     ctx.run();
     stopper.join();

@@ -103,7 +103,9 @@ TEST_F(EagerLife, SurvivesTheCoroutineThatAwaitsIt_AnotherTakesOver) {
         const manual second = watch(pending, result);
         second.start();
         pipe.put("x");
-        co_await sleep_for(1ms);
+        while (!result) {
+            co_await sleep_for(1ms);
+        }
         EXPECT_EQ(result, 1);
         EXPECT_EQ(c, 'x');
         EXPECT_EQ(nobody, std::nullopt);
