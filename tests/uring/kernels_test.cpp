@@ -1,79 +1,22 @@
 // What io_uring and the kernel in user space must agree on, one test for both: the same entries,
 // the same completions.
 
-#include "uring/support.hpp"
-
-#include <coil/uring/buffer_ring.hpp>
-#include <coil/uring/epoll_kernel.hpp>
-#include <coil/uring/registered_files.hpp>
+#include "uring/kernels.hpp"
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <map>
 #include <set>
-#include <thread>
+#include <string_view>
+#include <vector>
 
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
 namespace uring_test {
 namespace {
 
-using namespace std::chrono_literals;
-
-struct both_kernels : ::testing::TestWithParam<const char*> {
-    std::unique_ptr<kernel> make() const {
-        return std::string_view(GetParam()) == "epoll" ? make_epoll_kernel() : make_linux_kernel();
-    }
-    ring_options small(unsigned entries = 16) const {
-        ring_options options;
-        options.entries = entries;
-        return options;
-    }
-    bool emulated() const { return std::string_view(GetParam()) == "epoll"; }
-    void SetUp() override {
-        static const availability here = available();
-        if (!emulated() && !here)
-            GTEST_SKIP() << here.reason;
-    }
-};
-
-INSTANTIATE_TEST_SUITE_P(Kernels, both_kernels, ::testing::Values("io_uring", "epoll"),
-                         [](const auto& one) { return std::string(one.param); });
-
-/// What has come of `n` entries, by user_data.
-std::map<std::uint64_t, int> results(ring& r, unsigned n) {
-    std::map<std::uint64_t, int> found;
-    while (found.size() < n) {
-        const cqe c = next(r);
-        found[c.user_data] = c.res;
-    }
-    return found;
-}
-
-/// Nothing comes. (A wait may be interrupted without a signal, by what io_uring still does for a
-/// ring that was closed.)
-bool is_quiet(ring& r, std::chrono::milliseconds time) {
-    int error = r.wait(time);
-    while (error == -EINTR)
-        error = r.wait(time);
-    return error == -ETIME;
-}
-
-struct stream_pair {
-    explicit stream_pair(int type = SOCK_STREAM) {
-        int fds[2];
-        if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds) != 0)
-            throw std::system_error(errno, std::generic_category(), "socketpair");
-        a = descriptor{fds[0]};
-        b = descriptor{fds[1]};
-    }
-    descriptor a;
-    descriptor b;
-};
+COIL_ON_BOTH_KERNELS(both_kernels);
 
 // ---- chains
 

@@ -89,6 +89,8 @@ void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
         flags |= settle_buffers(r, result);
     world_.released(r);
     if (!silent || failed) {
+        if (!is_timeout(r))
+            ++completions_;
         const bool twice = is_zero_copy(r) && result >= 0;
         post(r.entry.user_data, result, twice ? flags | cqe_flag::more : flags);
         if (twice) {
@@ -104,8 +106,6 @@ void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
     }
     request* const next = r.link_;
     const bool breaks = failed && !r.has(sqe_flag::io_hardlink);
-    if (!is_timeout(r))
-        ++completions_;
     free_request(r);
     if (next != nullptr) {
         if (breaks)
@@ -134,10 +134,11 @@ void emulation::free_request(request& r) noexcept {
 /// One that did not begin.
 void emulation::fail_one(request& r, bool silent) noexcept {
     world_.released(r);
-    if (!silent)
+    if (!silent) {
         post(r.entry.user_data, r.early_result_ != 0 ? r.early_result_ : -ECANCELED, 0);
-    if (!is_timeout(r))
-        ++completions_;
+        if (!is_timeout(r))
+            ++completions_;
+    }
     free_request(r);
 }
 

@@ -140,6 +140,7 @@ void emulation::end_counted() noexcept {
         ++timeouts_expired_;
         finish(r, 0, 0);
     }
+    run_due(); // the chains that these led
 }
 
 int emulation::remove_timeout(request& r) noexcept {

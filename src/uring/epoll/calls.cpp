@@ -134,10 +134,33 @@ int epoll_kernel::perform(const sqe& request) noexcept {
     return result;
 }
 
+/// What is to be in the table is a descriptor all the same: a child of the process has none.
+void epoll_kernel::keep_from_children(epoll_request& r) noexcept {
+    switch (r.op()) {
+    case opcode::accept:
+    case opcode::openat:
+    case opcode::pipe:
+        r.entry.open_flags |= O_CLOEXEC; // which is what the others call it, too
+        break;
+    case opcode::openat2:
+        keep(r);
+        if (r.entry.addr2 != 0 && r.entry.len >= sizeof(std::uint64_t))
+            *pointer<std::uint64_t>(r.entry.addr2) |= O_CLOEXEC;
+        break;
+    case opcode::socket:
+        r.entry.off |= SOCK_CLOEXEC;
+        break;
+    default:
+        break;
+    }
+}
+
 bool epoll_kernel::has_opcode(opcode op) const noexcept { return op != opcode::recv_zc; }
 
 int epoll_kernel::begin(request& one) noexcept {
     auto& r = static_cast<epoll_request&>(one);
+    if (r.entry.file_index != 0)
+        keep_from_children(r);
     r.at = place::nowhere;
     r.interrupting = r.sure = false;
     r.phase = 0;
@@ -335,13 +358,7 @@ int epoll_kernel::work(worker_job& job) noexcept {
     case opcode::sendmsg:
     case opcode::send_zc:
     case opcode::sendmsg_zc: {
-        ::msghdr message{};
-        if (r.op() == opcode::sendmsg || r.op() == opcode::sendmsg_zc)
-            message = r.header;
-        else if (s.addr_len != 0) {
-            message.msg_name = pointer<void>(s.addr2);
-            message.msg_namelen = s.addr_len;
-        }
+        ::msghdr message = message_of(r);
         message.msg_iov = r.data().data();
         message.msg_iovlen = r.data().size();
         return checked(::sendmsg(r.file, &message, static_cast<int>(s.msg_flags) | MSG_NOSIGNAL));
@@ -449,8 +466,7 @@ int epoll_kernel::hand_over(epoll_request& r, bool endless) noexcept {
         hold_selected(r);
     }
     keep(r);
-    if (r.on != nullptr &&
-        (r.on->what == state::kind::file || r.on->what == state::kind::direct_file))
+    if (r.on != nullptr && r.on->is_known_file())
         r.phase = on_file;
     r.job.owner = &r;
     r.job.run = &epoll_kernel::work;

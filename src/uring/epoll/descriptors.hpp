@@ -74,7 +74,15 @@ private:
 /// What is known of a descriptor number. It may name another file any time (close(2) says nothing
 /// to us), so nothing here is relied on but what epoll_ctl(2) has confirmed: see `doubtful`.
 struct descriptor_state {
-    enum class kind : std::uint8_t { unknown, stream, socket, file, direct_file, other };
+    enum class kind : std::uint8_t {
+        unknown,
+        tcp,
+        connection, // of another kind: a read may stop before what there is
+        datagram,
+        file,
+        direct_file, // O_DIRECT
+        other,
+    };
 
     int fd = -1;
     std::uint32_t generation = 1;
@@ -83,7 +91,7 @@ struct descriptor_state {
     /// Nothing to read (no room to write) until epoll reports.
     bool read_blocked = false;
     bool write_blocked = false;
-    bool hung_up = false; // what ends was reported: an empty read is no reason to wait
+    bool may_end_early = false; // an end or urgent data was reported: a short read tells nothing
     /// Somebody waits for an event of a registration that may be gone. 0: nobody; 1, 2: lists of
     /// those that are looked at at the next tick, or the one after.
     std::uint8_t doubtful = 0;
@@ -93,6 +101,7 @@ struct descriptor_state {
     request_queue writers;
     request_queue watchers;
 
+    bool is_known_file() const noexcept { return what == kind::file || what == kind::direct_file; }
     bool has_waiters() const noexcept {
         return !readers.empty() || !writers.empty() || !watchers.empty();
     }

@@ -58,12 +58,15 @@ private:
     static constexpr int again_event = INT_MIN + 18;
     static constexpr int by_worker = INT_MIN + 19;
     static constexpr int by_endless_worker = INT_MIN + 20;
+    /// What give_part() says when the stream should be tried again at once.
+    static constexpr int next_part = INT_MIN + 21;
 
     // readiness (readiness.cpp)
     int begin_io(epoll_request& r) noexcept;
     int settle(epoll_request& r, int tried) noexcept;
     int wait_on(state& s, epoll_request& r, place where) noexcept;
     int watch(state& s, std::uint32_t events) noexcept;
+    int watch_again(state& s) noexcept;
     void on_event(state& s, std::uint32_t events) noexcept;
     void serve(state& s, request_queue& queue, bool& blocked, place where) noexcept;
     void serve_watchers(state& s) noexcept;
@@ -80,24 +83,34 @@ private:
     static request_queue& queue_of(state& s, place where) noexcept;
     void finish(epoll_request& r, int result) noexcept;
 
-    // tries (try.cpp): a result, -errno, or one of the above
+    // tries: a result, -errno, or one of the above (try.cpp)
     int attempt(epoll_request& r) noexcept;
-    int try_receive(epoll_request& r) noexcept;
+    static void learn(state& s) noexcept;
+    static void learn_socket(state& s) noexcept;
+    static bool is_file(state& s) noexcept;
+    static bool goes_on(epoll_request& r, ssize_t n, std::size_t asked) noexcept;
+    int not_now(epoll_request& r, int again) noexcept;
+    static int failed(const epoll_request& r, int error) noexcept;
+    int give_part(epoll_request& r, int result, int parts, bool drained) noexcept;
+
+    int try_receive(epoll_request& r) noexcept; // try_socket.cpp
     int try_receive_message(epoll_request& r) noexcept;
     int try_send(epoll_request& r) noexcept;
-    int try_read(epoll_request& r) noexcept;
+    static ::msghdr message_of(const epoll_request& r) noexcept;
+    int try_read(epoll_request& r) noexcept; // try_file.cpp
     int try_write(epoll_request& r) noexcept;
-    int try_accept(epoll_request& r) noexcept;
+    int after_refusal(epoll_request& r, int error, bool in) noexcept;
+    static bool is_for_device(const epoll_request& r) noexcept;
+    static bool is_unfinished(epoll_request& r, ssize_t n, std::size_t asked) noexcept;
+    int try_accept(epoll_request& r) noexcept; // try_connection.cpp
     static int errno_of_accept(int fd) noexcept;
     int try_connect(epoll_request& r) noexcept;
-    int try_poll(epoll_request& r) noexcept;
-    int try_epoll_wait(epoll_request& r) noexcept;
-    int try_waitid(epoll_request& r) noexcept;
-    int after_refusal(epoll_request& r, bool in) noexcept;
-    void learn(state& s) noexcept;
-    void learn_socket(state& s) noexcept;
+    int try_poll(epoll_request& r) noexcept; // try_event.cpp
+    static int try_epoll_wait(epoll_request& r) noexcept;
+    static int try_waitid(epoll_request& r) noexcept;
 
     // calls (calls.cpp)
+    void keep_from_children(epoll_request& r) noexcept;
     int begin_call(epoll_request& r) noexcept;
     int begin_open(epoll_request& r) noexcept;
     int close_descriptor(int fd) noexcept;

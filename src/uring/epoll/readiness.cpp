@@ -110,7 +110,7 @@ int epoll_kernel::settle(epoll_request& r, int tried) noexcept {
     case again_out:
     case again_event:
         if (is_impatient(r))
-            return -EAGAIN;
+            return failed(r, -EAGAIN);
         return wait_on(*r.on, r,
                        tried == again_event || is_special(r) ? place::watching
                        : tried == again_in                   ? place::reading
@@ -179,11 +179,29 @@ int epoll_kernel::watch(state& s, std::uint32_t events) noexcept {
     return -EBADF;
 }
 
+/// Registers what it has if that is another file by now. Otherwise nothing is reported.
+int epoll_kernel::watch_again(state& s) noexcept {
+    const std::uint32_t interest = s.interest;
+    ::epoll_event event{};
+    event.events = interest | EPOLLET;
+    ++s.generation;
+    event.data.u64 = mark_of(s);
+    --s.generation;
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, s.fd, &event) == 0) {
+        another_file(s);
+        s.interest = interest;
+    } else if (errno != EEXIST) {
+        return -errno;
+    }
+    confirm(s);
+    return 0;
+}
+
 void epoll_kernel::on_event(state& s, std::uint32_t events) noexcept {
     if (s.doubtful != 0)
         trust(s);
-    if ((events & end_events) != 0)
-        s.hung_up = true;
+    if ((events & (end_events | EPOLLPRI)) != 0)
+        s.may_end_early = true;
     if ((events & (in_events | end_events)) != 0) {
         s.read_blocked = false;
         if (!s.readers.empty())
@@ -273,10 +291,11 @@ void epoll_kernel::check_doubtful(bool idle) noexcept {
          --left) {
         state& s = *doubtful_[0];
         trust(s);
-        if (!s.has_waiters() || is_watched_by_stream(s)) // which would be told what it knows
+        if (!s.has_waiters())
             continue;
-        const std::uint32_t interest = s.interest;
-        if (watch(s, interest) != 0) {
+        // A stream of polls would be told what it knows.
+        const int error = is_watched_by_stream(s) ? watch_again(s) : watch(s, s.interest);
+        if (error != 0) {
             // The number is closed, or a file's that needs no waiting: who waits here waits for
             // what was there before.
             orphan(s.readers, true);
@@ -326,7 +345,7 @@ void epoll_kernel::another_file(state& s) noexcept {
     ++s.generation;
     s.interest = 0;
     s.what = state::kind::unknown;
-    s.read_blocked = s.write_blocked = s.hung_up = false;
+    s.read_blocked = s.write_blocked = s.may_end_early = false;
 }
 
 /// We have made this descriptor ourselves just now, or are about to close it.

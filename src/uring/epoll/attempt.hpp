@@ -1,0 +1,70 @@
+#pragma once
+
+#include <coil/uring/emulated_request.hpp>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <span>
+
+#include <poll.h>
+#include <sys/uio.h>
+
+// What the tries of several kinds of operations share.
+
+namespace coil::uring::detail {
+
+/// A request's data without the bytes that have been moved.
+class rest_of {
+public:
+    explicit rest_of(const emulated_request& r) noexcept : parts_(r.data()) {
+        std::size_t done = r.done;
+        if (done == 0)
+            return;
+        std::size_t n = 0;
+        for (const ::iovec& part : r.data()) {
+            if (done >= part.iov_len) {
+                done -= part.iov_len;
+                continue;
+            }
+            copy_[n++] = {static_cast<std::byte*>(part.iov_base) + done, part.iov_len - done};
+            done = 0;
+        }
+        parts_ = {copy_.data(), n};
+    }
+    rest_of(const rest_of&) = delete;
+    rest_of& operator=(const rest_of&) = delete;
+
+    ::iovec* data() const noexcept { return const_cast<::iovec*>(parts_.data()); }
+    int size() const noexcept { return static_cast<int>(parts_.size()); }
+    std::size_t bytes() const noexcept {
+        std::size_t n = 0;
+        for (const ::iovec& part : parts_)
+            n += part.iov_len;
+        return n;
+    }
+
+private:
+    std::span<const ::iovec> parts_;
+    std::array<::iovec, IOV_MAX> copy_; // NOLINT(cppcoreguidelines-pro-type-member-init): by need
+};
+
+inline bool is_ready(int fd, short events) noexcept {
+    ::pollfd p{fd, events, 0};
+    return ::poll(&p, 1, 0) != 0;
+}
+
+/// A system call that nothing but its result ends: that, or -errno.
+template <class F>
+auto uninterrupted(F&& call) noexcept {
+    for (;;) {
+        const auto result = call();
+        if (result >= 0)
+            return result;
+        if (errno != EINTR)
+            return static_cast<decltype(call())>(-errno);
+    }
+}
+
+} // namespace coil::uring::detail

@@ -1,0 +1,80 @@
+#include "../system_calls.hpp"
+#include "attempt.hpp"
+#include "epoll_kernel_impl.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+// Tries to accept and to connect.
+
+namespace coil::uring::detail {
+
+/// accept4(2) has no flag of its own that says not to wait.
+int epoll_kernel::try_accept(epoll_request& r) noexcept {
+    const int flags = ::fcntl(r.file, F_GETFL);
+    if (flags < 0)
+        return -EBADF;
+    if ((flags & O_NONBLOCK) == 0) {
+        // Only of what can be accepted on: other descriptors are left alone.
+        int listens = 0;
+        ::socklen_t size = sizeof listens;
+        if (::getsockopt(r.file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0)
+            return -errno;
+        if (listens == 0)
+            return -errno_of_accept(r.file);
+        if (::fcntl(r.file, F_SETFL, flags | O_NONBLOCK) != 0)
+            return -errno;
+    }
+    for (int parts = 0;; ++parts) {
+        auto* const address = pointer<::sockaddr>(r.entry.addr);
+        auto* const size = pointer<::socklen_t>(r.entry.addr2);
+        const int fd = uninterrupted([&] {
+            return ::accept4(r.file, address, size, static_cast<int>(r.entry.accept_flags));
+        });
+        if (fd < 0)
+            return fd == -EAGAIN ? again_in : fd;
+        fresh(fd);
+        if (!r.multishot())
+            return fd;
+        if (const int tried = give_part(r, fd, parts, false); tried != next_part)
+            return tried;
+    }
+}
+
+int epoll_kernel::errno_of_accept(int fd) noexcept {
+    // It fails at once: the socket does not listen.
+    const int accepted = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC);
+    if (accepted >= 0) { // it does, since a moment ago
+        ::close(accepted);
+        return ECONNABORTED;
+    }
+    return errno;
+}
+
+/// Asked again when epoll says that something has come of it, connect(2) tells what, and makes the
+/// socket fit for another attempt when it failed.
+int epoll_kernel::try_connect(epoll_request& r) noexcept {
+    if (r.phase != 0 && !is_ready(r.file, POLLOUT))
+        return again_out;
+    const int flags = ::fcntl(r.file, F_GETFL);
+    if (flags < 0)
+        return -EBADF;
+    const bool blocks = (flags & O_NONBLOCK) == 0;
+    if (blocks && ::fcntl(r.file, F_SETFL, flags | O_NONBLOCK) != 0)
+        return -errno;
+    const int result = ::connect(r.file, pointer<const ::sockaddr>(r.entry.addr),
+                                 static_cast<::socklen_t>(r.entry.off));
+    const int error = result < 0 ? errno : 0;
+    if (blocks)
+        ::fcntl(r.file, F_SETFL, flags);
+    if (error == EINPROGRESS || error == EINTR || (error == EALREADY && r.phase != 0)) {
+        r.phase = 1;
+        return again_out;
+    }
+    if (error == EAGAIN)
+        return by_endless_worker; // a Unix socket's peer has no room: nobody tells when it has
+    return error == EISCONN && r.phase != 0 ? 0 : -error;
+}
+
+} // namespace coil::uring::detail

@@ -1,0 +1,119 @@
+#include "attempt.hpp"
+#include "epoll_kernel_impl.hpp"
+
+#include <fcntl.h>
+#include <sys/uio.h>
+
+// Tries to read and to write.
+
+namespace coil::uring::detail {
+namespace {
+
+#ifndef RWF_NOWAIT
+constexpr int RWF_NOWAIT = 8;
+#endif
+
+/// Where it reads or writes; how preadv2(2) and io_uring say "where the file is": as -1.
+::off_t offset_of(const epoll_request& r) noexcept {
+    if (r.entry.off == ~std::uint64_t{0})
+        return -1;
+    return static_cast<::off_t>(r.entry.off + r.done);
+}
+
+bool says_nowait(const epoll_request& r) noexcept {
+    return (static_cast<int>(r.entry.rw_flags) & RWF_NOWAIT) != 0;
+}
+
+/// As much as there is, or room for, without waiting: -EAGAIN for nothing, -EOPNOTSUPP where the
+/// descriptor cannot be told not to wait.
+ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept {
+    const int flags = static_cast<int>(r.entry.rw_flags) | RWF_NOWAIT;
+    const auto move = [&](::off_t offset) {
+        return uninterrupted([&] {
+            return in ? ::preadv2(r.file, rest.data(), rest.size(), offset, flags)
+                      : ::pwritev2(r.file, rest.data(), rest.size(), offset, flags);
+        });
+    };
+    const ::off_t offset = offset_of(r);
+    const ssize_t n = move(offset);
+    return n == -ESPIPE && offset != -1 ? move(-1) : n;
+}
+
+} // namespace
+
+/// What follows when nothing was moved.
+int epoll_kernel::after_refusal(epoll_request& r, int error, bool in) noexcept {
+    const int again = in ? again_in : again_out;
+    if (says_nowait(r) || (error != -EAGAIN && error != -EOPNOTSUPP))
+        return failed(r, error);
+    if (is_file(*r.on))
+        return not_now(r, by_worker);
+    if (error == -EAGAIN || !is_ready(r.file, in ? POLLIN : POLLOUT))
+        return not_now(r, again);
+    const int flags = ::fcntl(r.file, F_GETFL);
+    if (flags < 0 || (flags & O_NONBLOCK) == 0)
+        return not_now(r, by_endless_worker); // somebody else may be quicker
+    const rest_of rest(r);
+    const ssize_t n = uninterrupted([&] {
+        return in ? ::readv(r.file, rest.data(), rest.size())
+                  : ::writev(r.file, rest.data(), rest.size());
+    });
+    return n == -EAGAIN ? not_now(r, again) : static_cast<int>(n);
+}
+
+/// Whether it would wait for the device here: the try itself does, with O_DIRECT.
+bool epoll_kernel::is_for_device(const epoll_request& r) noexcept {
+    state& s = *r.on;
+    if (s.what == state::kind::unknown && offset_of(r) != -1)
+        learn(s);
+    return s.what == state::kind::direct_file && is_file(s) && s.what == state::kind::direct_file;
+}
+
+/// A file's transfer is short where the rest is not in memory, or not there: a thread finds out.
+bool epoll_kernel::is_unfinished(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
+    if (n <= 0 || static_cast<std::size_t>(n) >= asked || r.selects() || says_nowait(r) ||
+        !is_file(*r.on))
+        return false;
+    r.done += static_cast<std::uint32_t>(n);
+    return true;
+}
+
+int epoll_kernel::try_read(epoll_request& r) noexcept {
+    if (is_for_device(r))
+        return by_worker;
+    if (r.multishot() && is_file(*r.on))
+        return -EBADFD;
+    for (int parts = 0;; ++parts) {
+        if (const int error = select(r); error != 0)
+            return error;
+        const rest_of rest(r);
+        ssize_t n = move_now(r, rest, true);
+        if (n < 0) {
+            const int tried = after_refusal(r, static_cast<int>(n), true);
+            if (tried < 0)
+                return tried;
+            n = tried;
+        }
+        if (is_unfinished(r, n, rest.bytes()))
+            return by_worker;
+        const int result = static_cast<int>(n) + static_cast<int>(r.done);
+        if (!r.multishot() || n == 0)
+            return result;
+        if (const int tried = give_part(r, result, parts, false); tried != next_part)
+            return tried;
+    }
+}
+
+int epoll_kernel::try_write(epoll_request& r) noexcept {
+    if (is_for_device(r))
+        return by_worker;
+    const rest_of rest(r);
+    const ssize_t n = move_now(r, rest, false);
+    if (n < 0)
+        return after_refusal(r, static_cast<int>(n), false);
+    if (is_unfinished(r, n, rest.bytes()))
+        return by_worker;
+    return static_cast<int>(n) + static_cast<int>(r.done);
+}
+
+} // namespace coil::uring::detail

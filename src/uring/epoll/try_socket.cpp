@@ -1,0 +1,180 @@
+#include "../opcode_kinds.hpp"
+#include "../system_calls.hpp"
+#include "attempt.hpp"
+#include "epoll_kernel_impl.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+// Tries to receive and to send.
+
+namespace coil::uring::detail {
+namespace {
+
+/// Which sockets io_uring takes for it; here the data is copied.
+bool can_zero_copy(int fd) noexcept {
+    int domain = 0;
+    ::socklen_t size = sizeof domain;
+    return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain == AF_INET ||
+           domain == AF_INET6;
+}
+
+/// A TCP stream's short read says that there is no more: epoll reports what comes afterwards, if
+/// it watches already. (Not where the stream ends, at urgent data, or when nothing was taken out.)
+bool is_drained(const descriptor_state& s, const epoll_request& r, ssize_t n,
+                std::size_t asked) noexcept {
+    constexpr std::uint32_t special = MSG_PEEK | MSG_OOB | MSG_ERRQUEUE;
+    return n > 0 && static_cast<std::size_t>(n) < asked && s.what == descriptor_state::kind::tcp &&
+           (s.interest & EPOLLIN) != 0 && !s.may_end_early && (r.entry.msg_flags & special) == 0;
+}
+
+} // namespace
+
+int epoll_kernel::try_receive(epoll_request& r) noexcept {
+    state& s = *r.on;
+    const int flags = static_cast<int>(r.entry.msg_flags) | MSG_DONTWAIT;
+    for (int parts = 0;; ++parts) {
+        if (const int error = select(r); error != 0)
+            return error;
+        const std::span<const ::iovec> data = r.data();
+        ssize_t n = 0;
+        std::size_t asked = 0;
+        if (data.size() == 1 && r.done == 0) [[likely]] {
+            asked = data[0].iov_len;
+            n = uninterrupted([&] { return ::recv(r.file, data[0].iov_base, asked, flags); });
+        } else {
+            const rest_of rest(r);
+            ::msghdr message{};
+            message.msg_iov = rest.data();
+            message.msg_iovlen = static_cast<std::size_t>(rest.size());
+            asked = rest.bytes();
+            n = uninterrupted([&] { return ::recvmsg(r.file, &message, flags); });
+        }
+        if (n == -EAGAIN)
+            return not_now(r, again_in);
+        if (n < 0)
+            return failed(r, static_cast<int>(n));
+        const bool drained = is_drained(s, r, n, asked);
+        if (drained)
+            s.read_blocked = true;
+        if (goes_on(r, n, asked)) {
+            if (drained)
+                return not_now(r, again_in);
+            continue;
+        }
+        const int result = static_cast<int>(n) + static_cast<int>(r.done);
+        if (!r.multishot() || n == 0)
+            return result;
+        if (const int tried = give_part(r, result, parts, drained); tried != next_part)
+            return tried;
+    }
+}
+
+int epoll_kernel::try_receive_message(epoll_request& r) noexcept {
+    const int flags = static_cast<int>(r.entry.msg_flags) | MSG_DONTWAIT;
+    for (int parts = 0;; ++parts) {
+        if (const int error = select(r); error != 0)
+            return error;
+        ::msghdr message = r.header;
+        ::iovec payload{};
+        std::size_t front = 0;
+        const rest_of rest(r);
+        if (r.multishot()) {
+            // In the buffer: the lengths, the name, the control data, what was sent.
+            payload = r.data()[0];
+            front = sizeof(recvmsg_out) + message.msg_namelen + message.msg_controllen;
+            if (payload.iov_base == nullptr || payload.iov_len < front) {
+                unselect(r);
+                return -EFAULT;
+            }
+            auto* const base = static_cast<std::byte*>(payload.iov_base);
+            message.msg_name = base + sizeof(recvmsg_out);
+            message.msg_control = base + sizeof(recvmsg_out) + message.msg_namelen;
+            payload = {base + front, payload.iov_len - front};
+            message.msg_iov = &payload;
+            message.msg_iovlen = 1;
+        } else {
+            message.msg_iov = rest.data();
+            message.msg_iovlen = static_cast<std::size_t>(rest.size());
+        }
+        const ssize_t n = uninterrupted([&] { return ::recvmsg(r.file, &message, flags); });
+        if (n == -EAGAIN)
+            return not_now(r, again_in);
+        if (n < 0)
+            return failed(r, static_cast<int>(n));
+        if (!r.multishot() && goes_on(r, n, rest.bytes()))
+            continue;
+        const ::msghdr asked_for = r.header;
+        r.header.msg_namelen = message.msg_namelen;
+        r.header.msg_controllen = message.msg_controllen;
+        r.header.msg_flags = message.msg_flags;
+        finish_message(r, static_cast<int>(n));
+        r.header = asked_for;
+        const int result = static_cast<int>(front) + static_cast<int>(n) + static_cast<int>(r.done);
+        if (!r.multishot())
+            return result;
+        learn(*r.on);
+        if (n == 0 && r.on->what != state::kind::datagram)
+            return result;
+        if (const int tried = give_part(r, result, parts, false); tried != next_part)
+            return tried;
+    }
+}
+
+int epoll_kernel::try_send(epoll_request& r) noexcept {
+    state& s = *r.on;
+    const sqe& e = r.entry;
+    const int flags = static_cast<int>(e.msg_flags) | MSG_DONTWAIT | MSG_NOSIGNAL;
+    const bool is_message = has_message_header(r.op());
+    if ((r.op() == opcode::send_zc || r.op() == opcode::sendmsg_zc) && !can_zero_copy(r.file))
+        return -EOPNOTSUPP;
+    if (const int error = select(r); error != 0)
+        return error;
+    for (;;) {
+        const std::span<const ::iovec> data = r.data();
+        ssize_t n = 0;
+        std::size_t asked = 0;
+        if (!is_message && data.size() == 1 && r.done == 0) [[likely]] {
+            asked = data[0].iov_len;
+            n = uninterrupted([&] {
+                return e.addr_len == 0 ? ::send(r.file, data[0].iov_base, asked, flags)
+                                       : ::sendto(r.file, data[0].iov_base, asked, flags,
+                                                  pointer<const ::sockaddr>(e.addr2), e.addr_len);
+            });
+        } else {
+            const rest_of rest(r);
+            ::msghdr message = message_of(r);
+            message.msg_iov = rest.data();
+            message.msg_iovlen = static_cast<std::size_t>(rest.size());
+            asked = rest.bytes();
+            n = uninterrupted([&] { return ::sendmsg(r.file, &message, flags); });
+        }
+        if (n == -EAGAIN) {
+            // A datagram's way may be full although the socket has room: nobody tells when it is
+            // not any more.
+            learn(s);
+            const bool is_far = s.what == state::kind::datagram && is_ready(r.file, POLLOUT);
+            return not_now(r, is_far ? by_endless_worker : again_out);
+        }
+        if (n < 0)
+            return failed(r, static_cast<int>(n));
+        if (!goes_on(r, n, asked))
+            return static_cast<int>(n) + static_cast<int>(r.done);
+    }
+}
+
+/// The header of a send of any kind, without its data. Control data goes with the first part.
+::msghdr epoll_kernel::message_of(const epoll_request& r) noexcept {
+    ::msghdr message{};
+    if (has_message_header(r.op())) {
+        message = r.header;
+        if (r.done != 0)
+            message.msg_controllen = 0;
+    } else if (r.entry.addr_len != 0) {
+        message.msg_name = pointer<void>(r.entry.addr2);
+        message.msg_namelen = r.entry.addr_len;
+    }
+    return message;
+}
+
+} // namespace coil::uring::detail
