@@ -6,7 +6,9 @@
 #include <coil/uring/registered_files.hpp>
 
 #include <array>
+#include <csignal>
 #include <cstring>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -246,6 +248,67 @@ TEST_P(both_kernels_notice, a_poll_that_goes_on_does_not_hide_that_a_number_name
     EXPECT_EQ(byte, 'n');
     queue(r, prep::cancel_any(), 3);
     while (next(r).user_data != 3) {
+    }
+}
+
+/// A file that opens for writing wait for, until it is given back.
+struct leased_file {
+    explicit leased_file(const std::string& path)
+        : fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600)) {
+        ::signal(SIGIO, SIG_IGN);
+        if (::fcntl(fd, F_SETLEASE, F_RDLCK) != 0)
+            throw std::system_error(errno, std::generic_category(), "F_SETLEASE");
+    }
+    void give_back() const { ASSERT_EQ(::fcntl(fd, F_SETLEASE, F_UNLCK), 0); }
+    descriptor fd;
+};
+
+TEST_P(both_kernels_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_work_on_it) {
+    constexpr unsigned many = 70; // more than there are threads for files
+    ring r{small(128), make()};
+    const temporary_directory directory;
+    const leased_file gate{directory / "gate"};
+    const std::string path = directory / "gate";
+    const int number = ::open((directory / "old").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_EQ(::write(number, "old", 3), 3);
+    ASSERT_EQ(::fsync(number), 0);
+    ::posix_fadvise(number, 0, 0,
+                    POSIX_FADV_DONTNEED); // where it can be: so that a thread reads it
+    char text[3] = {};
+    for (unsigned i = 0; i < many; ++i)
+        queue(r, prep::openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC, 0), 100 + i);
+    queue(r, prep::read(number, text, 3, 0), 1);
+    ASSERT_EQ(r.submit(), static_cast<int>(many) + 1);
+    std::map<std::uint64_t, int> found;
+    const auto wait_for = [&](std::size_t n) {
+        while (found.size() < n) {
+            const cqe c = next(r);
+            found[c.user_data] = c.res;
+        }
+    };
+    queue(r, prep::close(number), 2);
+    while (!found.contains(2))
+        wait_for(found.size() + 1);
+    const descriptor other{::open((directory / "new").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+    ASSERT_EQ(::write(other, "new", 3), 3);
+    if (other != number) {
+        char byte = 0;
+        queue(r, prep::read(number, &byte, 1, 0), 3);
+        queue(r, prep::fsync(number), 4);
+        queue(r, prep::close(number), 5);
+        while (!found.contains(5))
+            wait_for(found.size() + 1);
+        EXPECT_EQ(found[3], -EBADF);
+        EXPECT_EQ(found[5], -EBADF);
+    }
+    gate.give_back();
+    wait_for(many + 2 + (other != number ? 3 : 0));
+    EXPECT_EQ(found[1], 3);
+    EXPECT_EQ(std::string_view(text, 3), "old");
+    for (const auto& [user_data, result] : found) {
+        if (user_data >= 100) {
+            EXPECT_GE(descriptor{result}, 0);
+        }
     }
 }
 

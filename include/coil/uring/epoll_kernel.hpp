@@ -14,7 +14,8 @@ namespace coil::uring {
 /// What differs from io_uring:
 /// - An operation on a descriptor holds the number, not the file. When the descriptor is closed
 ///   while an operation waits on it, the operation stays pending until it is cancelled, and is
-///   never executed on another file that gets the number. (A plain close(2) is noticed later than a
+///   never executed on another file that gets the number. One that a thread is to execute on it
+///   keeps the number from others until it has. (A plain close(2) is noticed later than a
 ///   `close` of the ring's own: what was submitted a moment before it may be executed on the new
 ///   file.)
 /// - O_NONBLOCK is set on listening sockets that accept is used on, and stays set; connect sets it

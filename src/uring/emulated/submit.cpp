@@ -1,3 +1,4 @@
+#include "../opcode_kinds.hpp"
 #include "../system_calls.hpp"
 #include "emulation.hpp"
 
@@ -50,43 +51,6 @@ bool takes_ioprio(opcode op) noexcept {
         return true;
     default:
         return false;
-    }
-}
-
-/// The operations whose `fd` is a number of another kind.
-bool has_file(opcode op) noexcept {
-    switch (op) {
-    case opcode::nop:
-    case opcode::timeout:
-    case opcode::timeout_remove:
-    case opcode::link_timeout:
-    case opcode::async_cancel:
-    case opcode::poll_remove:
-    case opcode::files_update:
-    case opcode::provide_buffers:
-    case opcode::remove_buffers:
-    case opcode::openat:
-    case opcode::openat2:
-    case opcode::close:
-    case opcode::statx:
-    case opcode::madvise:
-    case opcode::renameat:
-    case opcode::unlinkat:
-    case opcode::mkdirat:
-    case opcode::symlinkat:
-    case opcode::linkat:
-    case opcode::getxattr:
-    case opcode::setxattr:
-    case opcode::socket:
-    case opcode::pipe:
-    case opcode::epoll_ctl:
-    case opcode::waitid:
-    case opcode::futex_wait:
-    case opcode::futex_wake:
-    case opcode::futex_waitv:
-        return false;
-    default:
-        return true;
     }
 }
 

@@ -1,3 +1,4 @@
+#include "../opcode_kinds.hpp"
 #include "../system_calls.hpp"
 #include "epoll_kernel_impl.hpp"
 
@@ -6,8 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <limits>
+#include <utility>
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -92,6 +92,8 @@ int transfer(const epoll_request& r, bool in) noexcept {
                        : ::pwritev2(r.file, from, count, offset, flags);
         if (n < 0 && errno == ESPIPE && offset != -1)
             n = in ? ::readv(r.file, from, count) : ::writev(r.file, from, count);
+        if (n < 0 && errno == EINTR && !r.job.cancelled.load())
+            continue;
         if (n < 0)
             return done != 0 ? static_cast<int>(done) : -errno;
         done += static_cast<std::uint32_t>(n);
@@ -165,7 +167,7 @@ int epoll_kernel::begin(request& one) noexcept {
     r.interrupting = r.sure = false;
     r.phase = 0;
     r.helper = -1;
-    r.on = nullptr;
+    r.on = r.held = r.held_in = nullptr;
     switch (r.op()) {
     case opcode::read:
     case opcode::write:
@@ -194,6 +196,8 @@ int epoll_kernel::begin(request& one) noexcept {
 
 int epoll_kernel::begin_call(epoll_request& r) noexcept {
     const sqe& s = r.entry;
+    if (has_file(r.op()) && (is_closing(r.file) || is_closing(r.file_in))) [[unlikely]]
+        return -EBADF;
     switch (r.op()) {
     case opcode::close:
         return s.fd == epoll_ || s.fd == wake_fd_ ? -EBADF : close_descriptor(s.fd);
@@ -329,12 +333,50 @@ int epoll_kernel::begin_open(epoll_request& r) noexcept {
 }
 
 int epoll_kernel::close_descriptor(int fd) noexcept {
-    if (state* const s = descriptors_.find(fd); s != nullptr) {
-        if (s->interest != 0)
-            ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr); // the file may have another owner
-        fresh(fd);
+    state* const s = descriptors_.find(fd);
+    if (s == nullptr)
+        return checked(::close(fd));
+    if (s->closing)
+        return -EBADF;
+    if (s->interest != 0)
+        ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr); // the file may have another owner
+    fresh(fd);
+    if (s->working == 0)
+        return checked(::close(fd));
+    // On io_uring they would keep the file; here they keep its number from others.
+    if (::fcntl(fd, F_GETFD) < 0)
+        return -EBADF;
+    s->closing = true;
+    return 0;
+}
+
+bool epoll_kernel::is_closing(int fd) const noexcept {
+    const state* const s = fd >= 0 ? descriptors_.find(fd) : nullptr;
+    return s != nullptr && s->closing;
+}
+
+/// A thread gets it, and must find its file whenever it looks.
+void epoll_kernel::hold(epoll_request& r) noexcept {
+    if (r.held != nullptr || !has_file(r.op()))
+        return;
+    r.held = descriptors_.get(r.file);
+    if (r.held != nullptr)
+        ++r.held->working;
+    if (r.op() == opcode::splice || r.op() == opcode::tee) {
+        r.held_in = descriptors_.get(r.file_in);
+        if (r.held_in != nullptr)
+            ++r.held_in->working;
     }
-    return checked(::close(fd));
+}
+
+void epoll_kernel::let_go(epoll_request& r) noexcept {
+    for (state** one : {&r.held, &r.held_in}) {
+        state* const s = std::exchange(*one, nullptr);
+        if (s != nullptr && --s->working == 0 && s->closing) {
+            s->closing = false;
+            ::close(s->fd);
+        }
+    }
 }
 
 /// On a thread of the pool.
@@ -466,6 +508,7 @@ int epoll_kernel::hand_over(epoll_request& r, bool endless) noexcept {
         hold_selected(r);
     }
     keep(r);
+    hold(r);
     if (r.on != nullptr && r.on->is_known_file())
         r.phase = on_file;
     r.job.owner = &r;
@@ -474,6 +517,7 @@ int epoll_kernel::hand_over(epoll_request& r, bool endless) noexcept {
     r.at = place::working;
     if (const int error = pool_->submit(r.job); error != 0) {
         r.at = place::nowhere;
+        let_go(r);
         return error;
     }
     return pending;

@@ -31,6 +31,8 @@ public:
     std::uint8_t phase = 0;    // what of a call in several steps is done
     int helper = -1;           // a descriptor made for it (pidfd)
     descriptor_state* on = nullptr;
+    descriptor_state* held = nullptr; // while it is on a thread: what it works on
+    descriptor_state* held_in = nullptr;
 
     struct its_job final : worker_job {
         epoll_request* owner = nullptr;
@@ -91,6 +93,8 @@ struct descriptor_state {
     /// Nothing to read (no room to write) until epoll reports.
     bool read_blocked = false;
     bool write_blocked = false;
+    bool closing = false;       // as soon as no thread works on it
+    unsigned working = 0;       // threads that do, or will
     bool may_end_early = false; // an end or urgent data was reported: a short read tells nothing
     /// Somebody waits for an event of a registration that may be gone. 0: nobody; 1, 2: lists of
     /// those that are looked at at the next tick, or the one after.

@@ -191,7 +191,9 @@ int epoll_kernel::install_file(int file, bool close_on_exec) noexcept {
     return fd;
 }
 
-bool epoll_kernel::is_open(int descriptor) noexcept { return ::fcntl(descriptor, F_GETFD) >= 0; }
+bool epoll_kernel::is_open(int descriptor) noexcept {
+    return !is_closing(descriptor) && ::fcntl(descriptor, F_GETFD) >= 0;
+}
 
 bool epoll_kernel::is_same_file(int one, int other) noexcept {
     if (one == other)

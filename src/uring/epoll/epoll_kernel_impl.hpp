@@ -114,6 +114,9 @@ private:
     int begin_call(epoll_request& r) noexcept;
     int begin_open(epoll_request& r) noexcept;
     int close_descriptor(int fd) noexcept;
+    bool is_closing(int fd) const noexcept;
+    void hold(epoll_request& r) noexcept;
+    static void let_go(epoll_request& r) noexcept;
     int send_message(const sqe& s) noexcept;
 
     // threads (work.cpp)

@@ -79,7 +79,7 @@ request_queue& epoll_kernel::queue_of(state& s, place where) noexcept {
 int epoll_kernel::begin_io(epoll_request& r) noexcept {
     const int fd = r.helper >= 0 ? r.helper : r.file;
     state* const s = descriptors_.get(fd);
-    if (s == nullptr)
+    if (s == nullptr || s->closing)
         return -EBADF;
     r.on = s;
     const bool out = sends(r.op()) || r.op() == opcode::connect;
@@ -374,6 +374,7 @@ void epoll_kernel::clean_up(epoll_request& r) noexcept {
         close_descriptor(r.helper);
         r.helper = -1;
     }
+    let_go(r);
     r.at = place::nowhere;
     r.on = nullptr;
 }

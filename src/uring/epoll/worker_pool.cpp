@@ -88,7 +88,8 @@ int worker_pool::submit(worker_job& job) noexcept {
     lane& l = lane_of(job);
     if (l.limit == 0)
         l.limit = job.endless ? most_endless : limit_for_files();
-    if (l.idle <= l.queued && l.threads < l.limit && !start_thread(l) && l.threads == 0)
+    job.stands_in_line = l.idle <= l.queued && (l.threads >= l.limit || !start_thread(l));
+    if (job.stands_in_line && l.threads == 0)
         return -EAGAIN;
     job.at = worker_job::step::queued;
     job.next = nullptr;
@@ -147,6 +148,8 @@ void worker_pool::interrupt(worker_job& job) noexcept {
 }
 
 void worker_pool::wait_until_asleep(const worker_job& job) noexcept {
+    if (job.stands_in_line)
+        return;
     constexpr int most_looks = 1000;
     for (int i = 0; i < most_looks; ++i) {
         if (const int thread = job.sleeper.load(); thread != 0) {
@@ -196,8 +199,12 @@ void worker_pool::serve(lane& l) noexcept {
         lock.unlock();
         if (done != nullptr)
             finish(*done);
-        if (job != nullptr)
-            job->result = job->run(*job);
+        if (job != nullptr) {
+            // A signal that was meant for the job before may still arrive.
+            do
+                job->result = job->run(*job);
+            while (job->result == -EINTR && !job->cancelled.load());
+        }
         lock.lock();
         if (job != nullptr) {
             remove_running(*job);

@@ -15,7 +15,8 @@ namespace coil::uring::detail {
 struct worker_job {
     int (*run)(worker_job&) noexcept = nullptr;
     int result = 0;
-    bool endless = false; // may wait for something that never comes
+    bool endless = false;        // may wait for something that never comes
+    bool stands_in_line = false; // behind as many as there can be threads
     worker_job* next = nullptr;
     worker_job* previous = nullptr;
     enum class step : std::uint8_t { idle, queued, running };
@@ -50,7 +51,7 @@ public:
     /// called again until the job is finished.
     void interrupt(worker_job& job) noexcept;
     /// Returns when the job's thread sleeps in its system call, or is done with it, or shows
-    /// neither for a while.
+    /// neither for a while; at once when there is no thread for it.
     static void wait_until_asleep(const worker_job& job) noexcept;
     /// All that is finished, in a list by `next`, or null.
     worker_job* take_finished() noexcept;
