@@ -28,8 +28,9 @@ public:
     place at = place::nowhere;
     bool interrupting = false; // asked to end while it works
     bool sure = false;         // epoll has confirmed that it waits on the file it was meant for
-    std::uint8_t phase = 0;    // what of a call in several steps is done
-    int helper = -1;           // a descriptor made for it (pidfd)
+    std::uint8_t phase = 0;    // what of a call in several steps is done, or this:
+    static constexpr std::uint8_t on_file = 2; // a thread reads or writes a file
+    int helper = -1;                           // a descriptor made for it (pidfd)
     descriptor_state* on = nullptr;
     descriptor_state* held = nullptr; // while it is on a thread: what it works on
     descriptor_state* held_in = nullptr;

@@ -113,15 +113,16 @@ private:
     void keep_from_children(epoll_request& r) noexcept;
     int begin_call(epoll_request& r) noexcept;
     int begin_open(epoll_request& r) noexcept;
+    static int plain_call(const epoll_request& r) noexcept;
     int close_descriptor(int fd) noexcept;
     bool is_closing(int fd) const noexcept;
-    void hold(epoll_request& r) noexcept;
-    static void let_go(epoll_request& r) noexcept;
     int send_message(const sqe& s) noexcept;
 
-    // threads (work.cpp)
+    // threads (work.cpp, pool.cpp)
     int wait_on_futex(epoll_request& r) noexcept;
     int hand_over(epoll_request& r, bool endless) noexcept;
+    void hold(epoll_request& r) noexcept;
+    static void let_go(epoll_request& r) noexcept;
     static int work(worker_job& job) noexcept;
     void collect_finished() noexcept;
     void discard_finished() noexcept;
