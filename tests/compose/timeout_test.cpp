@@ -5,6 +5,7 @@
 #include "support/kernels.hpp"
 #include "support/run.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <vector>
@@ -92,12 +93,14 @@ TEST_F(Timeout, G3_RacesWithTheCompletion_OneOfTheTwoWins) {
         co_await io::write(fd, "x");
     };
     auto main = [](auto f, const pipe_pair& p, int& lost, int& won) -> task<> {
+        auto limit =
+            200us; // stays about where either may win, however slow this machine is just now
         for (int i = 0; i < coil_test::rounds(300, 5000); ++i) {
             auto feeding = coil::spawn(f(p.out, 200us));
             char c = 0;
-            const auto limit = std::chrono::microseconds(100 + i % 200);
             const int n = co_await timeout(io::read(p.in, {&c, 1}), limit);
             co_await feeding;
+            limit = n == -ECANCELED ? std::min(limit * 9 / 8 + 1us, 100'000us) : limit * 8 / 9;
             if (n == -ECANCELED) {
                 ++lost;
                 EXPECT_EQ((co_await io::read(p.in, {&c, 1})), 1) << "the data is not lost";
@@ -110,7 +113,7 @@ TEST_F(Timeout, G3_RacesWithTheCompletion_OneOfTheTwoWins) {
     };
     coil::run(main(feed, pipe_, expired, completed));
     EXPECT_GT(expired, 0);
-    EXPECT_TRUE(completed > 0 || coil_test::under_faults()) << "a slow kernel never wins";
+    EXPECT_GT(completed, 0);
 }
 
 TEST_F(Timeout, G3_DataThatComesBeforeTheRequestToCancelIsDelivered) {
