@@ -1,0 +1,238 @@
+// Sockets of AF_UNIX, and streams of messages, on every kernel.
+
+#include "conformance/support.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <poll.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+
+namespace conformance {
+
+namespace {
+
+class LocalSockets : public Conformance {};
+COIL_ON_ALL_KERNELS(LocalSockets);
+
+struct path_address {
+    ::sockaddr_un un{};
+    explicit path_address(const std::string& path) {
+        un.sun_family = AF_UNIX;
+        std::memcpy(un.sun_path, path.c_str(), path.size() + 1);
+    }
+    [[nodiscard]] const ::sockaddr* get() const { return reinterpret_cast<const ::sockaddr*>(&un); }
+    static constexpr ::socklen_t length = sizeof(::sockaddr_un);
+};
+
+task<int> local_listener(const path_address& at, int backlog = 4) {
+    const int fd = co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC);
+    co_await gives(io::bind(fd, at.get(), at.length), 0);
+    co_await gives(io::listen(fd, backlog), 0);
+    co_return fd;
+}
+
+task<ends> local_connection(std::string directory) {
+    const path_address at(directory + "s");
+    const int listener = co_await local_listener(at);
+    ends made;
+    made.a = co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC);
+    co_await gives(io::connect(made.a, at.get(), at.length), 0);
+    made.b = co_await io::accept(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    EXPECT_GE(made.b, 0);
+    co_await gives(io::close(listener), 0);
+    co_return made;
+}
+
+task<> local_streams(std::string directory) {
+    const ends s = co_await local_connection(directory);
+    char buf[16] = {};
+    co_await gives(io::send(s.a, "hello"), 5);
+    co_await gives(io::recv(s.b, {buf, 2}), 2);
+    co_await gives(io::recv(s.b, buf), 3, "as much as there is");
+    auto waiting = coil::eager(io::recv(s.a, buf));
+    co_await gives(io::write(s.b, "wakes"), 5);
+    const int n = co_await waiting;
+    EXPECT_EQ(text(buf, n), "wakes");
+    co_await gives(io::close(s.a), 0);
+    co_await gives(io::recv(s.b, buf), 0);
+    co_await gives(io::send(s.b, "x"), -EPIPE);
+    co_await gives(io::close(s.b), 0);
+}
+TEST_P(LocalSockets, Streams) { run(local_streams(directory())); }
+
+task<> local_refusals(std::string directory) {
+    const path_address nobody(directory + "nobody");
+    const path_address at(directory + "s");
+    const int fd = co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC);
+    co_await gives(io::connect(fd, nobody.get(), nobody.length), -ENOENT);
+    const int listener = co_await local_listener(at);
+    const int second = co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC);
+    co_await gives(io::bind(second, at.get(), at.length), -EADDRINUSE);
+    co_await gives(io::close(listener), 0);
+    co_await gives(io::connect(fd, at.get(), at.length), -ECONNREFUSED, "the name is still there");
+    co_await closed({fd, second});
+}
+TEST_P(LocalSockets, Refusals) { run(local_refusals(directory())); }
+
+task<int> local_datagrams(const path_address& at) {
+    const int fd = co_await io::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC);
+    co_await gives(io::bind(fd, at.get(), at.length), 0);
+    co_return fd;
+}
+
+task<> local_datagram_pair(std::string directory) {
+    const path_address at_a(directory + "a");
+    const path_address at_b(directory + "b");
+    const ends s{co_await local_datagrams(at_a), co_await local_datagrams(at_b)};
+    char buf[16] = {};
+    co_await gives(io::sendto(s.a, "one", 0, at_b.get(), at_b.length), 3);
+    co_await gives(io::sendto(s.a, "three", 0, at_b.get(), at_b.length), 5);
+    path_address from("");
+    ::socklen_t length = sizeof from.un;
+    co_await gives(io::recvfrom(s.b, buf, 0, reinterpret_cast<::sockaddr*>(&from.un), &length), 3);
+    EXPECT_EQ(std::string_view(from.un.sun_path), std::string_view(at_a.un.sun_path));
+    co_await gives(io::recv(s.b, {buf, 2}), 2, "the rest is lost");
+    co_await gives(io::recv(s.b, buf, MSG_DONTWAIT), -EAGAIN);
+    co_await gives(io::send(s.a, "x"), -ENOTCONN);
+    co_await closed(s);
+}
+TEST_P(LocalSockets, Datagrams) { run(local_datagram_pair(directory())); }
+
+task<> full_peer(std::string directory) {
+    const path_address at(directory + "b");
+    const ends s{co_await io::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC),
+                 co_await local_datagrams(at)};
+    co_await gives(io::connect(s.a, at.get(), at.length), 0);
+    int sent = 0;
+    for (; sent < 10'000; ++sent) {
+        const int n = co_await io::send(s.a, "x", MSG_DONTWAIT);
+        if (n != 1) {
+            EXPECT_EQ(n, -EAGAIN);
+            break;
+        }
+    }
+    co_await gives(coil::timeout(io::send(s.a, "y"), 2ms), -ECANCELED, "there is no room");
+    auto waiting = coil::eager(io::send(s.a, "z"));
+    char last = 0;
+    for (int i = 0; i < sent; ++i) {
+        co_await gives(io::recv(s.b, {&last, 1}), 1);
+        EXPECT_EQ(last, 'x');
+    }
+    const int n = co_await waiting;
+    EXPECT_EQ(n, 1);
+    co_await gives(io::recv(s.b, {&last, 1}), 1);
+    EXPECT_EQ(last, 'z') << "what was cancelled was not sent";
+    co_await closed(s);
+}
+TEST_P(LocalSockets, G3_ADatagramWaitsForRoom) { run(full_peer(directory())); }
+
+/// Control data with one descriptor.
+struct carrier {
+    alignas(::cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+    ::iovec part{};
+    ::msghdr message{};
+
+    carrier(char* data, std::size_t size) : part{data, size} {
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.data();
+        message.msg_controllen = control.size();
+    }
+    carrier(const carrier&) = delete;
+    carrier& operator=(const carrier&) = delete;
+
+    void put(int fd) {
+        ::cmsghdr* const header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof fd);
+        std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    }
+    [[nodiscard]] int take() {
+        const ::cmsghdr* const header = CMSG_FIRSTHDR(&message);
+        if (header == nullptr || header->cmsg_type != SCM_RIGHTS) {
+            return -1;
+        }
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+        return fd;
+    }
+};
+
+task<> descriptors_travel(std::string directory) {
+    const ends s = co_await local_connection(directory);
+    const ends p = co_await piped();
+    char sent[] = "with";
+    char got[16] = {};
+    carrier out(sent, 4);
+    out.put(p.b);
+    co_await gives(io::sendmsg(s.a, &out.message), 4);
+    co_await gives(io::send(s.a, "without"), 7);
+    co_await gives(io::close(p.b), 0);
+    carrier in(got, sizeof got);
+    co_await gives(io::recvmsg(s.b, &in.message, MSG_CMSG_CLOEXEC), 4, "it ends a message");
+    const int writer = in.take();
+    EXPECT_GE(writer, 0);
+    co_await gives(io::recv(s.b, got), 7);
+    co_await gives(io::write(writer, "x"), 1);
+    co_await gives(io::read(p.a, got), 1);
+    // One that had to be waited for.
+    carrier later(got, sizeof got);
+    auto waiting = coil::eager(io::recvmsg(s.b, &later.message, MSG_CMSG_CLOEXEC));
+    co_await coil::yield();
+    carrier again(sent, 4);
+    again.put(writer);
+    co_await gives(io::sendmsg(s.a, &again.message), 4);
+    const int n = co_await waiting;
+    EXPECT_EQ(n, 4);
+    co_await closed({later.take(), writer});
+    co_await closed(s);
+    co_await gives(io::close(p.a), 0);
+}
+TEST_P(LocalSockets, DescriptorsTravel) { run(descriptors_travel(directory())); }
+
+// ---- streams of messages
+
+task<> message_stream() {
+    const ends s{co_await io::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC),
+                 co_await io::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC)};
+    const address any;
+    co_await gives(io::bind(s.a, any.get(), any.length), 0);
+    co_await gives(io::bind(s.b, any.get(), any.length), 0);
+    const address to = name_of(s.b);
+    coil::buffer_pool_options options;
+    options.buffers = 4;
+    options.buffer_size = 256;
+    coil::buffer_pool pool(options);
+    const std::string large(200, 'l');
+    {
+        auto incoming = io::recvmsg_multishot(s.b, pool);
+        for (int i = 0; i < 12; ++i) {
+            const std::string sent = i % 4 == 1 ? "" : i % 4 == 3 ? large : std::string(3, 'x');
+            co_await gives(io::sendto(s.a, sent, 0, to.get(), to.length),
+                           static_cast<long>(sent.size()));
+            auto message = co_await incoming.next();
+            EXPECT_TRUE(message) << message.result();
+            if (!message) {
+                co_return;
+            }
+            ::sockaddr_in from{};
+            EXPECT_EQ(message.name().size(), sizeof from);
+            std::memcpy(&from, message.name().data(), sizeof from);
+            EXPECT_EQ(ntohs(from.sin_port), name_of(s.a).port());
+            const std::size_t room = 256 - 16 - sizeof(::sockaddr_storage);
+            EXPECT_EQ(message.bytes().size(), std::min(sent.size(), room));
+            EXPECT_EQ((message.flags() & MSG_TRUNC) != 0, sent.size() > room);
+        }
+    }
+    EXPECT_EQ(pool.available(), pool.size());
+    co_await closed(s);
+}
+TEST_P(LocalSockets, G2_AStreamOfMessages) { run(message_stream()); }
+
+} // namespace
+
+} // namespace conformance
