@@ -16,9 +16,7 @@ namespace {
 
 using uring::opcode;
 
-constexpr std::size_t most_watched = 1024;
 constexpr std::int64_t longest_turn_ns = 60'000'000'000;
-constexpr auto filler = std::byte{0xe5};
 
 using uring::detail::has_message_flags;
 using uring::detail::sends;
@@ -36,20 +34,6 @@ bool waits(opcode op) noexcept {
 /// What has been moved is told.
 int result_when_cancelled(const uring::emulated_request& r) noexcept {
     return r.done > 0 && has_message_flags(r.op()) ? static_cast<int>(r.done) : -ECANCELED;
-}
-
-std::uint64_t sum_of(const std::byte* data, std::size_t size) noexcept {
-    std::uint64_t sum = size;
-    for (; size >= 8; data += 8, size -= 8) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, data, 8);
-        sum = (sum ^ word) * 0x9fb21c651e98df25;
-        sum ^= sum >> 29;
-    }
-    for (; size > 0; ++data, --size) {
-        sum = (sum ^ static_cast<std::uint64_t>(*data)) * 0x9fb21c651e98df25;
-    }
-    return sum;
 }
 
 std::size_t bytes_of(std::span<const ::iovec> parts) noexcept {
@@ -109,7 +93,7 @@ int sim_kernel::begin(request& base) noexcept {
     ++r.turn_;
     r.file_ = ref<file>(machine_.get(r.file));
     r.file_in_ = r.file_in >= 0 ? ref<file>(machine_.get(r.file_in)) : ref<file>();
-    r.watched_ = r.stopping_ = false;
+    r.stopping_ = false;
     trace(tracer::kind::begin, r, 0);
     if (r.follows() && world.fault(faults.delay_link, "a linked call starts late")) {
         r.stage_ = sim_request::stage::late;
@@ -439,48 +423,22 @@ void sim_kernel::released(request& base) noexcept {
 // ---- whose memory it is
 // ------------------------------------------------------------------------
 
-/// While the kernel has a buffer nobody may write to it, and what it is to be filled with cannot be
-/// read: it is filled with something else until then.
 void sim_kernel::watch(sim_request& r) noexcept {
-    if (!machine_.world.options.watch_buffers || r.selects() || r.data().empty()) {
-        return;
-    }
-    r.written_ = receives(r.op());
-    if (!r.written_ && !sends(r.op())) {
-        return;
-    }
-    const ::iovec& first = r.data().front();
-    r.place_ = static_cast<std::byte*>(first.iov_base);
-    r.size_ = std::min(first.iov_len, most_watched);
-    if (r.size_ == 0 || r.place_ == nullptr) {
-        return;
-    }
-    r.watched_ = true;
-    if (r.written_) {
-        r.kept_.assign(r.place_, r.place_ + r.size_);
-        std::memset(r.place_, static_cast<int>(filler), r.size_);
-    } else {
-        r.sum_ = sum_of(r.place_, r.size_);
+    const bool filled = receives(r.op());
+    if (machine_.world.options.watch_buffers && !r.selects() && (filled || sends(r.op()))) {
+        r.watch_.begin(r.data(), filled, machine_.world.operations);
     }
 }
 
 void sim_kernel::unwatch(sim_request& r) noexcept {
-    if (!r.watched_) {
+    if (!r.watch_.is_on()) {
         return;
     }
-    r.watched_ = false;
-    bool untouched = false;
-    if (r.written_) {
-        untouched = r.place_[0] == filler && std::memcmp(r.place_, r.place_ + 1, r.size_ - 1) == 0;
-        std::memcpy(r.place_, r.kept_.data(), r.size_);
-    } else {
-        untouched = sum_of(r.place_, r.size_) == r.sum_;
-    }
-    if (!untouched) {
+    if (const char* const wrong = r.watch_.end()) {
         driver_.report_violation(std::string("the buffer of ") + opcode_name(r.entry.opcode) +
                                  " on descriptor #" + std::to_string(r.file - first_descriptor) +
-                                 " of " + machine_.name +
-                                 " was written to while the kernel owned it");
+                                 " of " + machine_.name + ' ' + wrong +
+                                 " while the kernel owned it");
     }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "buffer_watch.hpp"
 #include "call.hpp"
 #include "engine.hpp"
 #include "file.hpp"
@@ -12,7 +13,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 namespace coil::sim::detail {
 
@@ -62,12 +62,7 @@ private:
     std::uint64_t turn_ = 0; // tells a moment that has passed from one to come
     int result_ = 0;
     bool stopping_ = false; // cancelled, and about to be tried once more
-    bool watched_ = false;
-    bool written_ = false; // by the kernel
-    std::uint64_t sum_ = 0;
-    std::byte* place_ = nullptr;
-    std::size_t size_ = 0;
-    std::vector<std::byte> kept_; // what was there before
+    buffer_watch watch_;
 };
 
 /// One ring's side of a machine.
