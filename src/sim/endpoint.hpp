@@ -41,6 +41,13 @@ struct endpoint {
         return e;
     }
 
+    /// Of a socket of AF_UNIX that is bound to nothing.
+    static endpoint nameless() noexcept {
+        endpoint e;
+        e.family = AF_UNIX;
+        return e;
+    }
+
     /// 0 or -errno.
     static int read(endpoint& to, const void* address, ::socklen_t length) {
         if (address == nullptr) {

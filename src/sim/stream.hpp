@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 namespace coil::sim::detail {
 
@@ -41,6 +42,10 @@ public:
     /// A reset travels to the other side.
     void reset(unsigned side);
 
+    /// The socket of this side has failed: nothing of what it has sent arrives any more, and what
+    /// comes for it is answered by a reset.
+    void abandon(unsigned side) noexcept;
+
     /// The other socket, for a stream inside of a machine.
     void attach(unsigned side, stream_socket* socket) noexcept {
         sides_[side] = socket;
@@ -59,6 +64,8 @@ public:
 
 private:
     friend class stream_socket;
+
+    static connection& of(object& about) noexcept { return static_cast<connection&>(about); }
 
     struct segment {
         std::int64_t arrival;
@@ -83,6 +90,7 @@ private:
     void stall(unsigned side);
     void syn(unsigned tries);
     void established();
+    void acknowledged();
     void refuse(int error);
     void tell(unsigned side);
 
@@ -93,7 +101,9 @@ private:
     std::array<machine*, 2> homes_;
     std::array<std::uint32_t, 2> lives_;
     const bool instant_; // AF_UNIX
+    endpoint origin_;    // of who connects
     endpoint target_;
+    stream_socket* listener_ = nullptr; // which has answered, and waits for the last step
     std::int64_t began_ = 0;
 };
 
@@ -130,8 +140,8 @@ private:
 
     void connected(const endpoint& local, const endpoint& to);
     void failed(int error);
-    void closed_by_peer() { changed(); }
     void offer(connection& c);
+    void refuse_offered();
     [[nodiscard]] bool is_full() const noexcept;
 
     state state_ = state::fresh;
@@ -140,8 +150,8 @@ private:
     ref<connection> connection_;
     unsigned side_ = 0;
     endpoint peer_;
-    std::deque<ref<connection>> offered_; // accept() takes the first
-    unsigned promised_ = 0;               // of its hand-shake the last step is missing
+    std::deque<ref<connection>> offered_;    // accept() takes the first
+    std::vector<ref<connection>> half_open_; // of their hand-shakes the last step is missing
     unsigned backlog_ = 0;
 };
 

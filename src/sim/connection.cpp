@@ -1,0 +1,246 @@
+// What is under way in a stream: its bytes, its end, and what the network does to it, which is
+// time, silence and resets.
+
+#include "machine.hpp"
+#include "network.hpp"
+#include "stream.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace coil::sim::detail {
+
+namespace {
+
+constexpr std::int64_t again_ns = 200'000'000; // what was lost is sent again
+
+} // namespace
+
+connection::connection(stream_socket& from, machine& to)
+    : sides_{&from, nullptr}, homes_{&from.home, &to}, lives_{from.home.life, to.life},
+      instant_(from.family() == AF_UNIX) {
+    homes_[0]->net.add(*this);
+}
+
+connection::~connection() { homes_[0]->net.remove(*this); }
+
+std::size_t connection::room(unsigned side) const noexcept {
+    const way& w = ways_[side];
+    const std::size_t used = w.data.size() + w.hidden;
+    const std::size_t most = homes_[side]->world.options.socket_buffer;
+    return used < most ? most - used : 0;
+}
+
+void connection::send(unsigned side, std::span<const ::iovec> parts, std::size_t skip,
+                      std::size_t count) {
+    for_each_part(parts, skip, count,
+                  [&](const std::byte* from, std::size_t n) { ways_[side].data.push(from, n); });
+    push(side, count, false);
+}
+
+void connection::finish(unsigned side) {
+    if (!ways_[side].end_sent) {
+        ways_[side].end_sent = true;
+        push(side, 0, true);
+    }
+}
+
+void connection::push(unsigned side, std::size_t bytes, bool end) {
+    way& w = ways_[side];
+    machine& from = *homes_[side];
+    if (instant_) {
+        w.under_way.push_back({from.world.now(), bytes, end});
+        arrive(side);
+        return;
+    }
+    std::int64_t arrival = from.net.arrival(from, *homes_[1 - side], bytes + 40);
+    if (from.world.random.chance(from.net.link(from, *homes_[1 - side]).loss)) {
+        arrival += again_ns;
+    }
+    w.last_arrival = std::max(arrival, w.last_arrival);
+    w.under_way.push_back({w.last_arrival, bytes, end});
+    from.world.at(
+        w.last_arrival, *this,
+        [](object& about, std::uint64_t s, std::uint64_t) {
+            of(about).arrive(static_cast<unsigned>(s));
+        },
+        side);
+}
+
+bool connection::is_cut() const noexcept { return homes_[0]->net.is_cut(*homes_[0], *homes_[1]); }
+
+/// What `side` has sent reaches the other.
+void connection::arrive(unsigned side) {
+    way& w = ways_[side];
+    machine& to = *homes_[1 - side];
+    if (w.under_way.empty() || w.stalled) {
+        return;
+    }
+    if (!instant_ && (is_cut() || !to.up)) {
+        stall(side);
+        return;
+    }
+    bool came = false;
+    while (!w.under_way.empty() && w.under_way.front().arrival <= to.world.now()) {
+        const segment s = w.under_way.front();
+        w.under_way.pop_front();
+        w.arrived += s.bytes;
+        w.end_arrived = w.end_arrived || s.end;
+        ++w.progress;
+        came = true;
+        to.world.trace.event(s.end ? "end arrives from" : "bytes arrive from", to.index,
+                             homes_[side]->index, static_cast<std::int64_t>(s.bytes));
+    }
+    if (!came) {
+        return;
+    }
+    if (stream_socket* const receiver = sides_[1 - side]; receiver != nullptr) {
+        if (receiver->receiving_ended_ && w.arrived > 0) {
+            drop(1 - side, w.arrived);
+        }
+        receiver->changed();
+    } else if (to.life != lives_[1 - side] || (!open_[1 - side] && w.arrived > 0)) {
+        reset(1 - side); // nobody is there who would take it
+    }
+}
+
+/// Silence: what is sent is sent again until it arrives, or somebody has had enough.
+void connection::stall(unsigned side) {
+    way& w = ways_[side];
+    w.stalled = true;
+    machine& from = *homes_[side];
+    from.world.trace.event("unanswered by", from.index, homes_[1 - side]->index);
+    from.world.after(
+        from.world.options.stream_timeout.count(), *this,
+        [](object& about, std::uint64_t s, std::uint64_t progress) {
+            connection& c = of(about);
+            const way& waiting = c.ways_[s];
+            if (waiting.stalled && waiting.progress == progress && c.sides_[s] != nullptr) {
+                c.sides_[s]->failed(ETIMEDOUT);
+            }
+        },
+        side, w.progress);
+    if (homes_[1 - side]->up) {
+        return; // mend() wakes it
+    }
+    from.world.after(again_ns, *this,
+                     [](object& about, std::uint64_t, std::uint64_t) { of(about).retry(); });
+}
+
+void connection::retry() {
+    for (unsigned side = 0; side < 2; ++side) {
+        way& w = ways_[side];
+        if (!w.stalled || is_cut()) {
+            continue;
+        }
+        machine& from = *homes_[side];
+        if (!homes_[1 - side]->up) {
+            if (sides_[side] != nullptr) {
+                from.world.after(
+                    again_ns * 5, *this,
+                    [](object& about, std::uint64_t, std::uint64_t) { of(about).retry(); });
+            }
+            continue;
+        }
+        w.stalled = false;
+        const std::int64_t back_off = from.world.random.between(0, again_ns);
+        from.world.after(
+            back_off + from.net.link(from, *homes_[1 - side]).latency.count(), *this,
+            [](object& about, std::uint64_t s, std::uint64_t) {
+                of(about).arrive(static_cast<unsigned>(s));
+            },
+            side);
+    }
+}
+
+void connection::forget(const machine& m) noexcept {
+    for (unsigned side = 0; side < 2; ++side) {
+        if (homes_[side] == &m) {
+            abandon(side);
+        }
+    }
+}
+
+void connection::abandon(unsigned side) noexcept {
+    sides_[side] = nullptr;
+    open_[side] = false;
+    ways_[side].under_way.clear();
+    ways_[side].stalled = false;
+}
+
+void connection::drop(unsigned side, std::size_t count) {
+    way& w = ways_[1 - side];
+    w.data.drop(count);
+    w.arrived -= count;
+    w.hidden += count;
+    if (w.telling) {
+        return;
+    }
+    if (instant_) {
+        tell(1 - side);
+        return;
+    }
+    machine& from = *homes_[side];
+    if (w.data.size() + w.hidden <= from.world.options.socket_buffer / 2) {
+        return; // who has room enough need not know of more
+    }
+    w.telling = true;
+    from.world.after(
+        from.net.link(from, *homes_[1 - side]).latency.count(), *this,
+        [](object& about, std::uint64_t s, std::uint64_t) {
+            of(about).tell(static_cast<unsigned>(s));
+        },
+        1 - side);
+}
+
+/// `side` learns that there is room again.
+void connection::tell(unsigned side) {
+    way& w = ways_[side];
+    w.telling = false;
+    w.hidden = 0;
+    if (sides_[side] != nullptr) {
+        sides_[side]->changed();
+    }
+}
+
+void connection::close(unsigned side, bool at_once) {
+    sides_[side] = nullptr;
+    open_[side] = false;
+    if (at_once || ways_[1 - side].arrived > 0) {
+        ways_[1 - side].data.clear();
+        ways_[1 - side].arrived = 0;
+        reset(side);
+    } else {
+        finish(side);
+    }
+}
+
+void connection::reset(unsigned side) {
+    ways_[side].under_way.clear();
+    ways_[side].end_sent = true;
+    const auto happens = [](object& about, std::uint64_t s, std::uint64_t) {
+        connection& c = of(about);
+        if (!c.instant_ && (c.is_cut() || !c.homes_[s]->up)) {
+            return;
+        }
+        if (c.sides_[s] == nullptr) {
+            c.errors_[s] = ECONNRESET;
+        }
+        if (stream_socket* const receiver = c.sides_[s]) {
+            receiver->home.world.trace.event("reset by", receiver->home.index,
+                                             c.homes_[1 - s]->index);
+            receiver->failed(c.ways_[1 - s].end_arrived && c.ways_[1 - s].arrived == 0 &&
+                                     !c.instant_
+                                 ? EPIPE
+                                 : ECONNRESET);
+        }
+    };
+    if (instant_) {
+        happens(*this, 1 - side, 0);
+        return;
+    }
+    machine& from = *homes_[side];
+    from.world.at(from.net.arrival(from, *homes_[1 - side], 40), *this, happens, 1 - side);
+}
+
+} // namespace coil::sim::detail
