@@ -1,6 +1,7 @@
 #include "thread_name.hpp"
 
 #include <coil/context/runtime.hpp>
+#include <coil/context/simulation.hpp>
 
 #include <cstdint>
 #include <stdexcept>
@@ -32,6 +33,10 @@ runtime::runtime(runtime_options options)
               context->loop().release();
           }
       }) {
+    if (detail::current_simulation != nullptr) {
+        throw std::logic_error("coil: a runtime makes threads, and a simulated world has none: "
+                               "its hosts have contexts, see coil::sim::host::context()");
+    }
     const std::size_t count = options.contexts != 0 ? options.contexts : usable_processors();
     const std::vector<int> processors = detail::allowed_processors();
     const std::string name = options.context.name.empty() ? "coil" : options.context.name;

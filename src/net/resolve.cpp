@@ -1,4 +1,5 @@
 #include <coil/context/event_loop.hpp>
+#include <coil/context/simulation.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/patience.hpp>
 #include <coil/net/resolve.hpp>
@@ -23,6 +24,7 @@ namespace {
 
 using coil::detail::event_loop;
 using coil::detail::queue_node;
+using coil::detail::simulation;
 
 std::atomic<detail::lookup_function> current_lookup_function{&::getaddrinfo};
 
@@ -69,27 +71,22 @@ public:
         return error_ == EAI_SYSTEM ? std::error_code(system_error_, std::generic_category())
                                     : std::error_code(error_, resolver_category());
     }
-    [[nodiscard]] std::vector<inet_address> addresses() const {
-        std::vector<inet_address> all;
-        for (const ::addrinfo* a = results_.get(); a != nullptr; a = a->ai_next) {
-            if (a->ai_family == AF_INET || a->ai_family == AF_INET6) {
-                all.emplace_back(a->ai_addr, a->ai_addrlen);
-            }
-        }
-        return all;
-    }
+    [[nodiscard]] const std::vector<inet_address>& addresses() const noexcept { return addresses_; }
 
     // The helper's side.
 
     void perform() noexcept {
         if (state_.load(std::memory_order_relaxed) == state::wanted) {
-            ::addrinfo hints{};
-            hints.ai_socktype = SOCK_STREAM; // else every address comes once per kind of socket
-            ::addrinfo* results = nullptr;
-            error_ = current_lookup_function.load(std::memory_order_relaxed)(
-                host_.c_str(), service_.c_str(), &hints, &results);
-            system_error_ = errno;
-            results_.reset(error_ == 0 ? results : nullptr);
+            add_addresses(host_, 0);
+        }
+        finish();
+    }
+
+    /// In a simulation, whose hosts no name server knows.
+    void perform(simulation& world) noexcept {
+        error_ = EAI_NONAME;
+        for (const std::string& address : world.addresses_of(host_)) {
+            add_addresses(address, AI_NUMERICHOST);
         }
         finish();
     }
@@ -104,6 +101,22 @@ public:
 
 private:
     enum class state { wanted, answered, left, abandoned };
+
+    void add_addresses(const std::string& host, int flags) noexcept {
+        ::addrinfo hints{};
+        hints.ai_flags = flags;
+        hints.ai_socktype = SOCK_STREAM; // else every address comes once per kind of socket
+        ::addrinfo* results = nullptr;
+        error_ = current_lookup_function.load(std::memory_order_relaxed)(
+            host.c_str(), service_.c_str(), &hints, &results);
+        system_error_ = errno;
+        const std::unique_ptr<::addrinfo, results_deleter> owner(error_ == 0 ? results : nullptr);
+        for (const ::addrinfo* a = owner.get(); a != nullptr; a = a->ai_next) {
+            if (a->ai_family == AF_INET || a->ai_family == AF_INET6) {
+                addresses_.emplace_back(a->ai_addr, a->ai_addrlen);
+            }
+        }
+    }
 
     void finish() noexcept {
         state expected = state::wanted;
@@ -122,7 +135,7 @@ private:
     std::atomic<state> state_{state::wanted};
     int error_ = 0;
     int system_error_ = 0;
-    std::unique_ptr<::addrinfo, results_deleter> results_;
+    std::vector<inet_address> addresses_;
 };
 
 /// The threads that look up. One is made per look-up, up to a limit, and ends when no job is left.
@@ -231,7 +244,13 @@ public:
             answered.wait_until_helper_left();
             static_cast<lookup_awaiter*>(answered.waiter())->finish();
         });
-        helpers.give(*lookup_);
+        if (simulation* const world = coil::detail::current_simulation) {
+            world->run_later(*lookup_, [](queue_node& node) {
+                static_cast<lookup&>(node).perform(*coil::detail::current_simulation);
+            });
+        } else {
+            helpers.give(*lookup_);
+        }
         observe<lookup_awaiter>(token);
     }
 
@@ -246,6 +265,10 @@ private:
 
     void cancel() noexcept {
         if (pending() && lookup_->abandon()) {
+            simulation* const world = coil::detail::current_simulation;
+            if (world != nullptr && world->take_back(*lookup_)) {
+                delete lookup_; // nobody else will
+            }
             lookup_ = nullptr;
             finish();
         }

@@ -7,6 +7,7 @@
 #include <coil/sim/world.hpp>
 
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 namespace coil::sim {
@@ -97,6 +98,9 @@ io_context& host::context(std::size_t index) {
 }
 
 io_context& host::make_context(io_context_options options) {
+    if (!is_up()) {
+        throw std::logic_error("coil: sim: nothing runs on " + name() + ", which has no power");
+    }
     state_.slots.push_back(std::make_unique<detail::slot>(
         state_.world, state_.kernel, static_cast<std::uint32_t>(state_.slots.size()),
         std::move(options)));
@@ -113,7 +117,9 @@ bool host::is_up() const noexcept { return state_.kernel.up; }
 
 void host::on_start(std::function<void(host&)> boot) {
     state_.boot = std::move(boot);
-    state_.boot(*this);
+    if (is_up()) {
+        state_.boot(*this);
+    }
 }
 
 std::optional<std::string> host::read_file(std::string_view path) const {

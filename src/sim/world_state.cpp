@@ -321,4 +321,17 @@ void world_state::let_others_run_until_mail(coil::detail::event_loop& loop) noex
     }
 }
 
+/// In the order of RFC 6724: one's own, then IPv4, then what is local to a site.
+std::vector<std::string> world_state::addresses_of(const std::string& name) {
+    if (name == "localhost") {
+        return {"::1", "127.0.0.1"};
+    }
+    for (const auto& h : hosts_) {
+        if (h->kernel.name == name) {
+            return {h->face.address(0).ip(), h->face.address(0, AF_INET6).ip()};
+        }
+    }
+    return {};
+}
+
 } // namespace coil::sim::detail

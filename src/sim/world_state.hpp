@@ -93,6 +93,7 @@ public:
     void let_others_act() noexcept override;
     void wake(coil::detail::event_loop& loop) noexcept override;
     void let_others_run_until_mail(coil::detail::event_loop& loop) noexcept override;
+    [[nodiscard]] std::vector<std::string> addresses_of(const std::string& name) override;
 
 private:
     enum class progress : std::uint8_t { some, none };

@@ -2,6 +2,8 @@
 
 #include "support/run.hpp"
 
+#include <coil/context/runtime.hpp>
+#include <coil/net/resolve.hpp>
 #include <coil/sim/for_each_seed.hpp>
 #include <coil/sim/world.hpp>
 
@@ -10,7 +12,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -249,6 +253,80 @@ TEST(SimWorld, TasksMoveBetweenTheContextsOfAHost) {
     h.context(0).co_spawn(visit(h.context(1), where));
     w.run();
     EXPECT_EQ(where, 1);
+}
+
+task<std::string> make_runtime() {
+    try {
+        const coil::runtime threads(1U);
+        co_return "made";
+    } catch (const std::logic_error& e) {
+        co_return e.what();
+    }
+}
+
+TEST(SimWorld, ARuntimeIsRefusedAndSaysWhatToUse) {
+    sim::world w{1};
+    auto result = w.host("h").spawn(make_runtime());
+    w.run();
+    EXPECT_NE(result.get().find("sim::host::context()"), std::string::npos);
+}
+
+TEST(SimWorld, NothingRunsOnAHostWithoutPower) {
+    sim::world w{1};
+    sim::host& h = w.host("h");
+    h.crash();
+    int booted = 0;
+    h.on_start([&](sim::host&) { ++booted; });
+    EXPECT_EQ(booted, 0);
+    int ticks = 0;
+    EXPECT_THROW(h.co_spawn(crash_oneself(h, ticks)), std::logic_error);
+    h.restart();
+    EXPECT_EQ(booted, 1);
+    h.co_spawn(crash_oneself(h, ticks));
+    w.run();
+    EXPECT_EQ(ticks, 1);
+}
+
+task<std::string> resolve_to_text(std::string host, std::string service) {
+    try {
+        std::string all;
+        for (const net::inet_address& a :
+             co_await net::resolve(std::move(host), std::move(service))) {
+            all += a.to_string() + ' ';
+        }
+        co_return all;
+    } catch (const std::system_error& e) {
+        co_return e.what();
+    }
+}
+
+TEST(SimWorld, NamesOfHostsAreResolved) {
+    sim::world w{1};
+    sim::host& a = w.host("a");
+    w.host("b");
+    auto b = a.spawn(resolve_to_text("b", "80"));
+    auto itself = a.spawn(resolve_to_text("localhost", "80"));
+    auto nobody = a.spawn(resolve_to_text("example.org", "80"));
+    auto service = a.spawn(resolve_to_text("b", "no such service"));
+    w.run();
+    EXPECT_EQ(b.get(), "10.0.0.2:80 [fd00::2]:80 ");
+    EXPECT_EQ(itself.get(), "[::1]:80 127.0.0.1:80 ");
+    EXPECT_NE(nobody.get().find("cannot resolve \"example.org\""), std::string::npos);
+    EXPECT_NE(service.get().find("cannot resolve \"b\""), std::string::npos);
+}
+
+task<> resolve_and_crash(sim::host& h, std::string& text) {
+    h.crash();
+    text = co_await resolve_to_text("b", "80");
+}
+
+TEST(SimWorld, G1_ACrashDuringALookUpLeavesNothingBehind) {
+    std::string text;
+    sim::world w{1};
+    sim::host& h = w.host("h");
+    h.co_spawn(resolve_and_crash(h, text));
+    w.run();
+    EXPECT_EQ(text, "");
 }
 
 } // namespace

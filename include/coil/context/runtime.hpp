@@ -49,7 +49,8 @@ struct runtime_options {
 /// not run while run() or block_on() does.
 class runtime {
 public:
-    /// Throws std::system_error when no ring can be had.
+    /// Throws std::system_error when no ring can be had, and std::logic_error in a task of a
+    /// simulated world (coil::sim), where there are no threads.
     runtime() : runtime(runtime_options{}) {}
     /// So many contexts, as any integer.
     template <std::integral Number>

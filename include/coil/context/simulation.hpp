@@ -4,6 +4,8 @@
 #include <coil/core/queue.hpp>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace coil::detail {
 
@@ -38,6 +40,8 @@ public:
     virtual void wake(event_loop& loop) noexcept = 0;
     /// Everybody but `loop` goes on until `loop` has mail.
     virtual void let_others_run_until_mail(event_loop& loop) noexcept = 0;
+    /// The numeric addresses of the host of that name, the preferred first; none: nobody has it.
+    [[nodiscard]] virtual std::vector<std::string> addresses_of(const std::string& host) = 0;
 
 protected:
     simulation() noexcept = default;

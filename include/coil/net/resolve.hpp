@@ -18,7 +18,8 @@ namespace coil::net {
 /// Never empty. A numeric address is answered at once. Every other name goes to getaddrinfo(3),
 /// which follows nsswitch.conf(5) and blocks; so it runs on a helper thread, of which there are a
 /// few and only while there are look-ups. A look-up beyond that number waits its turn. (A later
-/// version may offer c-ares instead; the contract here stays.)
+/// version may offer c-ares instead; the contract here stays.) In a simulated world (coil::sim) the
+/// names are those of its hosts, and "localhost".
 ///
 /// Errors: std::system_error whose message names the host. Its code is an EAI_* value in
 /// resolver_category(), or an errno in std::generic_category() when the system failed, or

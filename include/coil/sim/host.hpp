@@ -42,7 +42,8 @@ public:
     [[nodiscard]] net::inet_address address(std::uint16_t port, int family = AF_INET) const;
 
     /// One of its contexts, made when it is first asked for: what a thread of a program would be.
-    /// It is driven by the world alone; never run() or start() it. A crash ends it: ask again.
+    /// It is driven by the world alone; never run() or start() it. A crash ends it: ask again when
+    /// the host is up. std::logic_error while it is not.
     [[nodiscard]] io_context& context(std::size_t index = 0);
 
     /// One more context, with options of its own: those about the ring, about direct descriptors
@@ -71,7 +72,7 @@ public:
     /// called. Nothing happens to a host that is up.
     void restart();
     [[nodiscard]] bool is_up() const noexcept;
-    /// What a host does when it starts: called now, and by each restart().
+    /// What a host does when it starts: called now if it is up, and by each restart().
     void on_start(std::function<void(host&)> boot);
 
     // Its disk, from outside: for the checks of tests. Takes no time and meets no faults.
