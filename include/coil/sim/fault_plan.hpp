@@ -18,8 +18,10 @@ struct fault_plan {
     unsigned interrupt_enter = 0; ///< io_uring_enter gives EINTR
 
     // What a program notices and must handle.
-    unsigned short_transfer = 0;  ///< a read, write, send or receive moves less than it could
-    unsigned interrupt = 0;       ///< a call that may wait gives EINTR
+    unsigned short_transfer = 0; ///< a read, write, send or receive moves less than it could
+    /// A call that may wait is interrupted and has done nothing. The kernel's EINTR comes out of
+    /// coil's operations as -ECANCELED, though nobody has asked to stop; accept's as it is.
+    unsigned interrupt = 0;
     unsigned cancel = 0;          ///< a call gives ECANCELED, as at the end of its thread
     unsigned no_buffers = 0;      ///< a send or connect gives ENOBUFS
     unsigned no_descriptors = 0;  ///< accept, socket, open, pipe give EMFILE
