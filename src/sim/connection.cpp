@@ -18,11 +18,11 @@ constexpr std::int64_t again_ns = 200'000'000; // what was lost is sent again
 
 connection::connection(stream_socket& from, machine& to)
     : sides_{&from, nullptr}, homes_{&from.home, &to}, lives_{from.home.life, to.life},
-      instant_(from.family() == AF_UNIX) {
-    homes_[0]->net.add(*this);
+      instant_(from.family() == AF_UNIX), net_(from.home.net) {
+    net_.add(*this);
 }
 
-connection::~connection() { homes_[0]->net.remove(*this); }
+connection::~connection() { net_.remove(*this); }
 
 std::size_t connection::room(unsigned side) const noexcept {
     const way& w = ways_[side];

@@ -10,6 +10,7 @@
 
 namespace coil::sim::detail {
 
+class network;
 class stream_socket;
 
 /// A stream in both directions: what was sent and not yet received. It lives as long as one of its
@@ -101,6 +102,7 @@ private:
     std::array<machine*, 2> homes_;
     std::array<std::uint32_t, 2> lives_;
     const bool instant_; // AF_UNIX
+    network& net_;       // it may outlive its machines
     endpoint origin_;    // of who connects
     endpoint target_;
     stream_socket* listener_ = nullptr; // which has answered, and waits for the last step
