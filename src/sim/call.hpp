@@ -19,6 +19,13 @@ class file;
 /// What op::attempt() gives when the call has to wait.
 inline constexpr int would_wait = INT_MIN + 1;
 
+/// Moves bytes into the caller's memory, which it names.
+constexpr bool receives(uring::opcode op) noexcept {
+    using uring::opcode;
+    return op == opcode::read || op == opcode::readv || op == opcode::read_fixed ||
+           op == opcode::recv || op == opcode::recvmsg;
+}
+
 /// Whoever waits for a file to change.
 class waiter : public list_link {
 public:

@@ -1,30 +1,21 @@
+// A host's kernel: its power, its descriptors, and its futexes.
+
 #include "machine.hpp"
 
-#include "datagram.hpp"
 #include "network.hpp"
-#include "open_file.hpp"
-#include "pipe.hpp"
-#include "stream.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <utility>
-
-#include <fcntl.h>
 
 namespace coil::sim::detail {
 
 namespace {
 
-using uring::opcode;
-
 template <class T>
 T* pointer(std::uint64_t address) noexcept {
     return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
 }
-
-constexpr int socket_type_mask = 0xf;
 
 } // namespace
 
@@ -126,218 +117,6 @@ std::vector<int> machine::open_descriptors() const {
         }
     }
     return all;
-}
-
-// ---- calls
-// -------------------------------------------------------------------------------------
-
-bool machine::asks_disk(opcode op, const file* f) noexcept {
-    switch (op) {
-    case opcode::openat:
-    case opcode::openat2:
-    case opcode::statx:
-    case opcode::unlinkat:
-    case opcode::renameat:
-    case opcode::mkdirat:
-    case opcode::symlinkat:
-    case opcode::linkat:
-    case opcode::fallocate:
-    case opcode::ftruncate:
-    case opcode::fsync:
-    case opcode::sync_file_range:
-        return true;
-    default:
-        return f != nullptr && f->is == file::kind::on_disk;
-    }
-}
-
-int machine::attempt(op& call, file* f, file* f_in) {
-    if (!up) {
-        return -EIO;
-    }
-    switch (call.code()) {
-    case opcode::socket:
-        return make_socket(call.entry);
-    case opcode::pipe:
-        return make_pipe(call.entry);
-    case opcode::close:
-        return close(call.entry.fd);
-    case opcode::madvise:
-        return 0;
-    case opcode::futex_wake:
-        return futex_wake(call.entry);
-    case opcode::waitid:
-        return -ECHILD;
-    case opcode::openat:
-    case opcode::openat2:
-    case opcode::statx:
-    case opcode::mkdirat:
-    case opcode::unlinkat:
-    case opcode::renameat:
-    case opcode::symlinkat:
-    case opcode::linkat:
-        return attempt_names(call);
-    case opcode::getxattr:
-    case opcode::setxattr:
-    case opcode::fgetxattr:
-    case opcode::fsetxattr:
-        return -EOPNOTSUPP;
-    default:
-        break;
-    }
-    if (f == nullptr) {
-        return -EBADF;
-    }
-    switch (call.code()) {
-    case opcode::poll_add:
-        return poll(call, f);
-    case opcode::splice:
-    case opcode::tee:
-        return splice(call, f, f_in);
-    case opcode::bind:
-    case opcode::listen:
-    case opcode::accept:
-    case opcode::connect:
-    case opcode::shutdown:
-    case opcode::send:
-    case opcode::sendmsg:
-    case opcode::send_zc:
-    case opcode::sendmsg_zc:
-    case opcode::recv:
-    case opcode::recvmsg:
-    case opcode::uring_cmd:
-        if (f->is != file::kind::socket) {
-            return call.code() == opcode::uring_cmd ? -EOPNOTSUPP : -ENOTSOCK;
-        }
-        break;
-    default:
-        break;
-    }
-    return f->attempt(call);
-}
-
-int machine::make_socket(const uring::sqe& entry) {
-    const int family = entry.fd;
-    const auto flags = static_cast<int>(entry.off);
-    const int type = flags & socket_type_mask;
-    if ((flags & ~(socket_type_mask | SOCK_CLOEXEC | SOCK_NONBLOCK)) != 0) {
-        return -EINVAL;
-    }
-    if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) {
-        return -EAFNOSUPPORT;
-    }
-    if (type != SOCK_STREAM && type != SOCK_DGRAM) {
-        return -ESOCKTNOSUPPORT;
-    }
-    if (const int error = descriptor_fault(); error != 0) {
-        return error;
-    }
-    ref<file> made;
-    if (type == SOCK_STREAM) {
-        made = ref<file>(make<stream_socket>(*this, family));
-    } else {
-        made = ref<file>(make<datagram_socket>(*this, family));
-    }
-    made->nonblocking = (flags & SOCK_NONBLOCK) != 0;
-    return open(made);
-}
-
-int machine::make_pipe(const uring::sqe& entry) {
-    if (const int error = descriptor_fault(); error != 0) {
-        return error;
-    }
-    const auto [reader, writer] = pipe_end::make_pair(*this);
-    reader->nonblocking = writer->nonblocking = (entry.pipe_flags & O_NONBLOCK) != 0;
-    int* const out = pointer<int>(entry.addr);
-    const int in = open(ref<file>(reader));
-    if (in < 0) {
-        return in;
-    }
-    const int second = open(ref<file>(writer));
-    if (second < 0) {
-        close(in);
-        return second;
-    }
-    out[0] = in;
-    out[1] = second;
-    return 0;
-}
-
-int machine::poll(op& call, file* f) {
-    const std::uint32_t wanted = call.entry.poll32_events | POLLERR | POLLHUP;
-    const std::uint32_t there = f->events() & wanted;
-    return there != 0 ? static_cast<int>(there) : would_wait;
-}
-
-int machine::splice(op& call, file* out, file* in) {
-    const auto flags = call.entry.splice_flags;
-    auto* const to = dynamic_cast<pipe_end*>(out);
-    auto* const from = dynamic_cast<pipe_end*>(in);
-    if (in == nullptr) {
-        return -EBADF;
-    }
-    if (to == nullptr || from == nullptr) {
-        return to == nullptr && from == nullptr ? -EINVAL : -EOPNOTSUPP;
-    }
-    const int result = pipe_end::move(*from, *to, call.entry.len, call.code() == opcode::tee);
-    return result == would_wait && (flags & SPLICE_F_NONBLOCK) != 0 ? -EAGAIN : result;
-}
-
-/// Nobody waits here: what would have to gives -EAGAIN.
-int machine::perform(const uring::sqe& entry) {
-    ++world.operations;
-    op call{.entry = entry};
-    ::iovec one{};
-    switch (call.code()) {
-    case opcode::read:
-    case opcode::write:
-    case opcode::recv:
-    case opcode::send:
-        one = {pointer<void>(entry.addr), entry.len};
-        call.data = {&one, 1};
-        break;
-    case opcode::readv:
-    case opcode::writev:
-        call.data = {pointer<::iovec>(entry.addr), entry.len};
-        break;
-    default:
-        break;
-    }
-    int result = 0;
-    switch (static_cast<uring::call_opcode>(entry.opcode)) {
-    case uring::call_opcode::getdents64:
-    case uring::call_opcode::lseek: {
-        file* const f = up ? get(entry.fd) : nullptr;
-        auto* const opened = dynamic_cast<open_file*>(f);
-        result = opened != nullptr ? opened->perform(entry) : f == nullptr ? -EBADF : -ESPIPE;
-        break;
-    }
-    case uring::call_opcode::readlinkat:
-        result = read_link(entry);
-        break;
-    case uring::call_opcode::faccessat:
-        result = access(entry);
-        break;
-    default:
-        if (call.code() == opcode::uring_cmd &&
-            entry.cmd_op == uring::socket_command::getsockname) {
-            auto* const s = dynamic_cast<socket_file*>(get(entry.fd));
-            result = s == nullptr ? (get(entry.fd) == nullptr ? -EBADF : -ENOTSOCK)
-                                  : s->get_name(entry.optlen != 0, pointer<void>(entry.addr),
-                                                pointer<::socklen_t>(entry.optval));
-        } else {
-            const ref<file> keep(get(entry.fd));
-            result = attempt(call, keep.get(), get(entry.splice_fd_in));
-            if (call.code() == opcode::uring_cmd && result == -EOPNOTSUPP) {
-                result = -ENOTSOCK; // as the system call says it
-            }
-            if (result == would_wait) {
-                result = call.code() == opcode::connect ? -EINPROGRESS : -EAGAIN;
-            }
-        }
-    }
-    world.trace.call(tracer::kind::direct, index, 0, entry.opcode, entry.fd, entry.len, 0, result);
-    return result;
 }
 
 // ---- futexes

@@ -1,14 +1,9 @@
 #include "sim_kernel.hpp"
 
 #include "../uring/opcode_kinds.hpp"
-#include "open_file.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
-
-#include <fcntl.h>
 
 namespace coil::sim::detail {
 
@@ -21,11 +16,6 @@ constexpr std::int64_t longest_turn_ns = 60'000'000'000;
 using uring::detail::has_message_flags;
 using uring::detail::sends;
 
-bool receives(opcode op) noexcept {
-    return op == opcode::read || op == opcode::readv || op == opcode::read_fixed ||
-           op == opcode::recv || op == opcode::recvmsg;
-}
-
 bool waits(opcode op) noexcept {
     return receives(op) || sends(op) || op == opcode::accept || op == opcode::connect ||
            op == opcode::splice;
@@ -34,14 +24,6 @@ bool waits(opcode op) noexcept {
 /// What has been moved is told.
 int result_when_cancelled(const uring::emulated_request& r) noexcept {
     return r.done > 0 && has_message_flags(r.op()) ? static_cast<int>(r.done) : -ECANCELED;
-}
-
-std::size_t bytes_of(std::span<const ::iovec> parts) noexcept {
-    std::size_t sum = 0;
-    for (const ::iovec& part : parts) {
-        sum += part.iov_len;
-    }
-    return sum;
 }
 
 } // namespace
@@ -153,49 +135,6 @@ std::int64_t sim_kernel::disk_time(const sim_request& r) const {
     const std::int64_t most = r.op() == opcode::fsync ? world.options.disk.sync.count()
                                                       : world.options.disk.latency.count();
     return world.random.between(most / 4, most);
-}
-
-int sim_kernel::choose(op& call) noexcept {
-    const int error = select(*choosing_);
-    call.data = choosing_->data();
-    return error;
-}
-
-/// One try. What was moved in earlier ones (MSG_WAITALL) is in the result when it is the last.
-int sim_kernel::attempt(sim_request& r) {
-    if (r.op() == opcode::futex_wait) {
-        op call{.entry = r.entry};
-        return machine_.futex_wait(call, r);
-    }
-    choosing_ = &r;
-    op call{.entry = r.entry,
-            .data = r.data(),
-            .header = uring::detail::has_message_header(r.op()) ? &r.header : nullptr,
-            .done = &r.done,
-            .chooser = r.selects() ? this : nullptr};
-    int result = 0;
-    for (;;) {
-        result = machine_.attempt(call, r.file_.get(), r.file_in_.get());
-        const bool all = has_message_flags(r.op()) && (r.entry.msg_flags & MSG_WAITALL) != 0;
-        if (!all || r.op() == opcode::connect) {
-            break;
-        }
-        if (result <= 0) {
-            if (result != would_wait && r.done > 0) {
-                result = static_cast<int>(r.done); // the error comes with the next call
-            }
-            break;
-        }
-        r.done += static_cast<std::uint32_t>(result);
-        if (r.done >= bytes_of(r.data())) {
-            result = static_cast<int>(r.done);
-            break;
-        }
-    }
-    if (r.op() == opcode::recvmsg && result >= 0) {
-        finish_message(r, result);
-    }
-    return result;
 }
 
 /// would_wait: it is in a list.
@@ -418,66 +357,6 @@ sim_kernel::outcome sim_kernel::cancel(request& base) noexcept {
 void sim_kernel::released(request& base) noexcept {
     auto& r = static_cast<sim_request&>(base);
     r.file_ = r.file_in_ = {};
-}
-
-// ---- whose memory it is
-// ------------------------------------------------------------------------
-
-void sim_kernel::watch(sim_request& r) noexcept {
-    const bool filled = receives(r.op());
-    if (machine_.world.options.watch_buffers && !r.selects() && (filled || sends(r.op()))) {
-        r.watch_.begin(r.data(), filled, machine_.world.operations);
-    }
-}
-
-void sim_kernel::unwatch(sim_request& r) noexcept {
-    if (!r.watch_.is_on()) {
-        return;
-    }
-    if (const char* const wrong = r.watch_.end()) {
-        driver_.report_violation(std::string("the buffer of ") + opcode_name(r.entry.opcode) +
-                                 " on descriptor #" + std::to_string(r.file - first_descriptor) +
-                                 " of " + machine_.name + ' ' + wrong +
-                                 " while the kernel owned it");
-    }
-}
-
-void sim_kernel::trace(tracer::kind what, const sim_request& r, std::int64_t result) {
-    const char* path = nullptr;
-    std::uint64_t a = r.entry.len;
-    std::uint64_t b = 0;
-    switch (r.op()) {
-    case opcode::openat:
-    case opcode::openat2:
-    case opcode::unlinkat:
-    case opcode::mkdirat:
-    case opcode::renameat:
-    case opcode::linkat:
-    case opcode::symlinkat:
-        if (what == tracer::kind::begin) {
-            path = reinterpret_cast<const char*>(static_cast<std::uintptr_t>(r.entry.addr));
-        }
-        a = 0;
-        break;
-    case opcode::read:
-    case opcode::write:
-    case opcode::readv:
-    case opcode::writev:
-        b = r.entry.off == ~std::uint64_t{0} ? 0 : r.entry.off;
-        break;
-    case opcode::poll_add:
-        a = r.entry.poll32_events;
-        break;
-    case opcode::statx:
-    case opcode::futex_wait:
-    case opcode::futex_wake:
-        a = 0;
-        break;
-    default:
-        break;
-    }
-    machine_.world.trace.call(what, machine_.index, context_, r.entry.opcode, r.file, a, b, result,
-                              path);
 }
 
 } // namespace coil::sim::detail
