@@ -8,6 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 namespace coil::sim::detail {
 
 namespace {
@@ -153,10 +157,57 @@ void connection::retry() {
     }
 }
 
-void connection::forget(const machine& m) noexcept {
+void connection::fall_silent() {
+    constexpr std::int64_t second_ns = 1'000'000'000;
+    constexpr int two_hours = 7200; // tcp(7), tcp_keepalive_time
+    for (unsigned side = 0; side < 2 && !instant_; ++side) {
+        const stream_socket* const s = sides_[side];
+        if (s != nullptr && s->option(SOL_SOCKET, SO_KEEPALIVE) != 0) {
+            const int idle = s->option(IPPROTO_TCP, TCP_KEEPIDLE);
+            homes_[side]->world.after(
+                second_ns * (idle > 0 ? idle : two_hours), *this,
+                [](object& about, std::uint64_t which, std::uint64_t) {
+                    of(about).probe(static_cast<unsigned>(which), false);
+                },
+                side);
+        }
+    }
+}
+
+void connection::probe(unsigned side, bool last) {
+    constexpr std::int64_t second_ns = 1'000'000'000;
+    constexpr int interval_s = 75; // tcp(7), tcp_keepalive_intvl and tcp_keepalive_probes
+    constexpr int probes = 9;
+    stream_socket* const s = sides_[side];
+    if (s == nullptr) {
+        return;
+    }
+    const machine& to = *homes_[1 - side];
+    if (!is_cut() && to.up) {
+        if (to.life != lives_[1 - side]) {
+            s->failed(ECONNRESET);
+        }
+        return;
+    }
+    if (last) {
+        s->failed(ETIMEDOUT);
+        return;
+    }
+    const int interval = s->option(IPPROTO_TCP, TCP_KEEPINTVL);
+    const int count = s->option(IPPROTO_TCP, TCP_KEEPCNT);
+    s->home.world.after(
+        second_ns * (interval > 0 ? interval : interval_s) * (count > 0 ? count : probes), *this,
+        [](object& about, std::uint64_t which, std::uint64_t) {
+            of(about).probe(static_cast<unsigned>(which), true);
+        },
+        side);
+}
+
+void connection::forget(const machine& m) {
     for (unsigned side = 0; side < 2; ++side) {
         if (homes_[side] == &m) {
             abandon(side);
+            fall_silent();
         }
     }
 }

@@ -55,11 +55,10 @@ void machine::start() {
 // ---- descriptors
 // -------------------------------------------------------------------------------
 
-int machine::open(ref<file> f, int least) {
+int machine::open(ref<file> f) {
     if (!up) {
         return -EIO;
     }
-    static_cast<void>(least);
     if (!free_.empty()) {
         const int slot = *free_.begin();
         free_.erase(free_.begin());

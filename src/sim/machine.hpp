@@ -48,7 +48,7 @@ public:
     void start();
 
     // ---- descriptors
-    int open(ref<file> f, int least = 0);
+    int open(ref<file> f);
     [[nodiscard]] file* get(int fd) const noexcept;
     int close(int fd);
     /// For the tables of rings: numbers that no program sees.

@@ -68,10 +68,6 @@ std::int64_t network::arrival(const machine& from, const machine& to, std::size_
            world_.random.between(0, w.options.jitter.count());
 }
 
-std::int64_t network::round_trip(const machine& a, const machine& b) const {
-    return 2 * (link(a, b).latency + link(a, b).jitter).count();
-}
-
 void network::set_link(const machine& a, const machine& b, const link_options& options) {
     between(a, b).options = options;
     between(b, a).options = options;
@@ -79,6 +75,11 @@ void network::set_link(const machine& a, const machine& b, const link_options& o
 
 void network::cut(const machine& a, const machine& b) {
     between(a, b).cut = between(b, a).cut = true;
+    for (connection* const c : connections_) {
+        if (c->is_cut()) {
+            c->fall_silent();
+        }
+    }
 }
 
 void network::mend(const machine& a, const machine& b) {
@@ -96,7 +97,7 @@ void network::remove(connection& c) noexcept {
     }
 }
 
-void network::forget_connections(const machine& m) noexcept {
+void network::forget_connections(const machine& m) {
     for (connection* const c : connections_) {
         c->forget(m);
     }

@@ -58,7 +58,9 @@ public:
     /// Whether what one side sends cannot reach the other now.
     [[nodiscard]] bool is_cut() const noexcept;
     void retry();
-    void forget(const machine& m) noexcept;
+    /// From now on nobody answers: who has set SO_KEEPALIVE finds out.
+    void fall_silent();
+    void forget(const machine& m);
 
     // The hand-shake.
     void begin_connecting(const endpoint& to);
@@ -94,6 +96,7 @@ private:
     void acknowledged();
     void refuse(int error);
     void tell(unsigned side);
+    void probe(unsigned side, bool last);
 
     std::array<way, 2> ways_; // from side i
     std::array<stream_socket*, 2> sides_{};

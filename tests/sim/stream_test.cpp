@@ -209,6 +209,114 @@ TEST(SimStream, AHostThatCrashedAndCameBackKnowsNothingOfItsConnections) {
     EXPECT_EQ(result.get(), -ECONNRESET);
 }
 
+/// Sends one request, and then only listens.
+task<int> listen_for_ever(net::inet_address to, bool keep_alive) {
+    net::socket s = net::socket::create_tcp();
+    s.set_keep_alive(keep_alive);
+    const int connected = co_await s.connect(to);
+    EXPECT_EQ(connected, 0);
+    char buf[10];
+    co_await s.send("hello");
+    int n = co_await s.recv(buf);
+    while (n > 0) {
+        n = co_await s.recv(buf);
+    }
+    co_return n;
+}
+
+enum class silence : std::uint8_t { crash, restart, partition, short_partition };
+
+/// What the listener gets in four hours: a result, or 1 for none.
+int listen_in(silence what, bool keep_alive) {
+    sim::world w{5};
+    sim::host& server = w.host("server");
+    sim::host& client = w.host("client");
+    server.co_spawn(answer_all(7));
+    auto result = client.spawn(listen_for_ever(server.address(7), keep_alive));
+    w.run_for(1s);
+    if (what == silence::crash || what == silence::restart) {
+        server.crash();
+    } else {
+        w.partition(server, client);
+    }
+    w.run_for(1h);
+    EXPECT_FALSE(result.done());
+    if (what == silence::restart) {
+        server.restart();
+    } else if (what == silence::short_partition) {
+        w.heal(server, client);
+    }
+    w.run_for(3h);
+    return result.done() ? result.get() : 1;
+}
+
+TEST(SimStream, WhoOnlyListensHearsOfTheEndByKeepAliveAlone) {
+    EXPECT_EQ(listen_in(silence::crash, true), -ETIMEDOUT);
+    EXPECT_EQ(listen_in(silence::restart, true), -ECONNRESET);
+    EXPECT_EQ(listen_in(silence::partition, true), -ETIMEDOUT);
+    EXPECT_EQ(listen_in(silence::short_partition, true), 1);
+    EXPECT_EQ(listen_in(silence::crash, false), 1);
+    EXPECT_EQ(listen_in(silence::restart, false), 1);
+}
+
+task<int> two_partitions_later(net::inet_address to) {
+    net::socket s = net::socket::create_tcp();
+    const int connected = co_await s.connect(to);
+    EXPECT_EQ(connected, 0);
+    co_await coil::sleep_for(1s);
+    co_await s.send("lost"); // nobody hears it
+    char buf[10];
+    const int n = co_await s.recv(buf);
+    EXPECT_EQ(n, -ETIMEDOUT);
+    co_await coil::sleep_for(5min); // its descriptor is still open
+    co_return n;
+}
+
+task<> count_bytes(std::uint16_t port, int& bytes, int& end) {
+    net::acceptor acceptor{net::inet_address(port)};
+    net::socket peer = co_await acceptor.accept();
+    char buf[10];
+    for (end = 1; end > 0;) {
+        end = co_await peer.recv(buf);
+        bytes += end > 0 ? end : 0;
+        if (end > 0) {
+            co_await peer.send("answer");
+        }
+    }
+}
+
+task<int> write_after(net::socket& s) {
+    const int first = co_await s.send("x");
+    EXPECT_EQ(first, 1);
+    co_await coil::sleep_for(1s);
+    const int second = co_await s.send("y");
+    co_return second;
+}
+
+TEST(SimStream, WhatHasTimedOutIsNotSentAgainAndWhoAnswersItIsReset) {
+    int bytes = 0;
+    int end = 0;
+    sim::world_options options;
+    options.stream_timeout = 1min;
+    sim::world w(5, options);
+    sim::host& server = w.host("server");
+    sim::host& client = w.host("client");
+    server.co_spawn(count_bytes(7, bytes, end));
+    net::socket kept;
+    server.co_spawn(accept_and_keep(8, kept));
+    auto result = client.spawn(two_partitions_later(server.address(7)));
+    auto other = client.spawn(two_partitions_later(server.address(8)));
+    w.run_for(500ms);
+    w.partition(server, client);
+    w.run_for(2min);
+    w.heal(server, client);
+    w.run_for(1min);
+    EXPECT_EQ(bytes, 0);
+    EXPECT_EQ(run_in(w, server, write_after(kept)), -ECONNRESET);
+    EXPECT_EQ(result.get(), -ETIMEDOUT);
+    EXPECT_EQ(other.get(), -ETIMEDOUT);
+}
+
 task<int> fill(net::inet_address to) {
     net::socket s = net::socket::create_tcp();
     const int connected = co_await s.connect(to);
