@@ -2,6 +2,8 @@
 
 #include "sim/support.hpp"
 
+#include <memory>
+
 #if defined(__SANITIZE_ADDRESS__)
 #define SIM_TEST_HAS_ADDRESS_SANITIZER
 #elif defined(__has_feature)
@@ -139,6 +141,26 @@ void look_at_a_receive_buffer() {
     sim::host& h = w.host("h");
     h.co_spawn(receive_and_look(h.socket_pair(SOCK_STREAM).first, buf.data(), seen));
     w.run();
+}
+
+task<> receive_and_free(int fd, std::unique_ptr<char[]> buf) {
+    auto receiving = coil::eager(io::recv(fd, std::span(buf.get(), 100)));
+    co_await coil::sleep_for(1ms);
+    buf.reset();
+    co_await receiving;
+}
+
+void free_a_receive_buffer() {
+    sim::world w{1};
+    sim::host& h = w.host("h");
+    const auto [a, b] = h.socket_pair(SOCK_STREAM);
+    h.co_spawn(receive_and_free(a, std::make_unique<char[]>(100)));
+    w.after(2ms, [&h, fd = b] { h.perform(coil::uring::prep::send(fd, "hello", 5, 0)); });
+    w.run();
+}
+
+TEST(SimOwnershipDeathTest, G2_WithAddressSanitizerABufferThatIsFreedIsNamed) {
+    EXPECT_DEATH(free_a_receive_buffer(), "recv on descriptor #0 of h was freed while the kernel");
 }
 
 TEST(SimOwnershipDeathTest, G2_WithAddressSanitizerWhoeverTouchesAReceiveBufferIsTold) {

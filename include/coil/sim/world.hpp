@@ -15,7 +15,7 @@
 namespace coil::sim {
 
 /// What a world throws when a program breaks a rule that Linux would not notice at once: it writes
-/// to a buffer that the kernel owns, or waits for itself.
+/// to a buffer that the kernel owns, or frees it (which AddressSanitizer has to tell).
 class violation : public std::logic_error {
 public:
     using std::logic_error::logic_error;
