@@ -19,6 +19,12 @@ class file;
 /// What op::attempt() gives when the call has to wait.
 inline constexpr int would_wait = INT_MIN + 1;
 
+/// What an entry's field names.
+template <class T>
+T* pointer(std::uint64_t address) noexcept {
+    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+}
+
 /// Moves bytes into the caller's memory, which it names.
 constexpr bool receives(uring::opcode op) noexcept {
     using uring::opcode;

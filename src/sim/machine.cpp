@@ -10,15 +10,6 @@
 
 namespace coil::sim::detail {
 
-namespace {
-
-template <class T>
-T* pointer(std::uint64_t address) noexcept {
-    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
-}
-
-} // namespace
-
 file::file(machine& of, kind what) noexcept : home(of), is(what), number(of.next_file_number()) {}
 
 machine::machine(engine& w, network& n, std::uint32_t number, std::string called)

@@ -16,11 +16,6 @@ namespace {
 
 using uring::opcode;
 
-template <class T>
-T* pointer(std::uint64_t address) noexcept {
-    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
-}
-
 constexpr int socket_type_mask = 0xf;
 
 } // namespace

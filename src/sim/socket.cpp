@@ -11,15 +11,6 @@
 
 namespace coil::sim::detail {
 
-namespace {
-
-template <class T>
-T* pointer(std::uint64_t address) noexcept {
-    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
-}
-
-} // namespace
-
 int socket_file::attempt(op& call) {
     using uring::opcode;
     const uring::sqe& entry = call.entry;
