@@ -83,11 +83,13 @@ struct descriptor_state {
         connection, // of another kind: a read may stop before what there is
         datagram,
         file,
-        direct_file, // O_DIRECT
+        direct_file,    // O_DIRECT
+        unaskable_file, // of a file system that does not know RWF_NOWAIT
         other,
     };
 
     int fd = -1;
+    std::uint64_t device = 0; // a file's
     std::uint32_t generation = 1;
     std::uint32_t interest = 0; // what epoll watches of it; 0: it does not
     kind what = kind::unknown;
@@ -106,7 +108,9 @@ struct descriptor_state {
     request_queue writers;
     request_queue watchers;
 
-    bool is_known_file() const noexcept { return what == kind::file || what == kind::direct_file; }
+    bool is_known_file() const noexcept {
+        return what == kind::file || what == kind::direct_file || what == kind::unaskable_file;
+    }
     bool has_waiters() const noexcept {
         return !readers.empty() || !writers.empty() || !watchers.empty();
     }

@@ -62,6 +62,7 @@ void epoll_kernel::learn(state& s) noexcept {
         return;
     if (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)) {
         const int flags = ::fcntl(s.fd, F_GETFL);
+        s.device = status.st_dev;
         s.what =
             flags >= 0 && (flags & O_DIRECT) != 0 ? state::kind::direct_file : state::kind::file;
     } else if (S_ISSOCK(status.st_mode)) {
@@ -88,8 +89,13 @@ void epoll_kernel::learn_socket(state& s) noexcept {
 
 /// Before anything is done that would be wrong on a pipe: a number may have changed its meaning.
 bool epoll_kernel::is_file(state& s) noexcept {
-    if (s.is_known_file())
+    if (s.is_known_file()) {
+        struct ::stat status{};
+        if (s.what != state::kind::direct_file && ::fstat(s.fd, &status) == 0 &&
+            S_ISREG(status.st_mode) && status.st_dev == s.device)
+            return true; // one of the same file system will do
         s.what = state::kind::unknown;
+    }
     learn(s);
     return s.is_known_file();
 }

@@ -46,8 +46,11 @@ int epoll_kernel::after_refusal(epoll_request& r, int error, bool in) noexcept {
     const int again = in ? again_in : again_out;
     if (says_nowait(r) || (error != -EAGAIN && error != -EOPNOTSUPP))
         return failed(r, error);
-    if (is_file(*r.on))
+    if (is_file(*r.on)) {
+        if (error == -EOPNOTSUPP && r.on->what == state::kind::file)
+            r.on->what = state::kind::unaskable_file;
         return not_now(r, by_worker);
+    }
     if (error == -EAGAIN || !is_ready(r.file, in ? POLLIN : POLLOUT))
         return not_now(r, again);
     const int flags = ::fcntl(r.file, F_GETFL);
@@ -61,12 +64,16 @@ int epoll_kernel::after_refusal(epoll_request& r, int error, bool in) noexcept {
     return n == -EAGAIN ? not_now(r, again) : static_cast<int>(n);
 }
 
-/// Whether it would wait for the device here: the try itself does, with O_DIRECT.
+/// Whether there is no way to ask without waiting for the device: the try itself does, with
+/// O_DIRECT.
 bool epoll_kernel::is_for_device(const epoll_request& r) noexcept {
     state& s = *r.on;
     if (s.what == state::kind::unknown && offset_of(r) != -1)
         learn(s);
-    return s.what == state::kind::direct_file && is_file(s) && s.what == state::kind::direct_file;
+    const auto cannot_ask = [&s] {
+        return s.what == state::kind::direct_file || s.what == state::kind::unaskable_file;
+    };
+    return cannot_ask() && is_file(s) && cannot_ask();
 }
 
 /// A file's transfer is short where the rest is not in memory, or not there: a thread finds out.
