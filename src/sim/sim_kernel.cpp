@@ -70,16 +70,15 @@ bool sim_kernel::has_opcode(opcode op) const noexcept {
 int sim_kernel::begin(request& base) noexcept {
     auto& r = static_cast<sim_request&>(base);
     engine& world = machine_.world;
-    const fault_plan& faults = world.options.faults;
     ++world.operations;
     ++r.turn_;
     r.file_ = ref<file>(machine_.get(r.file));
     r.file_in_ = r.file_in >= 0 ? ref<file>(machine_.get(r.file_in)) : ref<file>();
     r.stopping_ = false;
     trace(tracer::kind::begin, r, 0);
-    if (r.follows() && world.fault(faults.delay_link, "a linked call starts late")) {
+    if (r.follows() && world.fault(world.options.faults.delay_link, "a linked call starts late")) {
         r.stage_ = sim_request::stage::late;
-        at_moment(r, world.random.between(0, 1000 * std::int64_t{faults.longest_delay_us}));
+        at_moment(r, some_delay());
         return pending;
     }
     return start(r);
@@ -87,7 +86,6 @@ int sim_kernel::begin(request& base) noexcept {
 
 /// A result, or `pending`.
 int sim_kernel::start(sim_request& r) {
-    engine& world = machine_.world;
     int result = inject(r);
     if (result == 0) {
         if (r.multishot()) {
@@ -104,11 +102,7 @@ int sim_kernel::start(sim_request& r) {
             return pending;
         }
     }
-    if (world.fault(world.options.faults.delay_completion, "a completion is delayed")) {
-        r.result_ = result;
-        r.stage_ = sim_request::stage::done;
-        at_moment(
-            r, world.random.between(0, 1000 * std::int64_t{world.options.faults.longest_delay_us}));
+    if (is_delayed(r, result)) {
         return pending;
     }
     unwatch(r);
@@ -182,6 +176,27 @@ void sim_kernel::at_moment(sim_request& r, std::int64_t delay) {
             }
         },
         reinterpret_cast<std::uintptr_t>(&r), r.turn_);
+}
+
+std::int64_t sim_kernel::some_delay() const {
+    engine& world = machine_.world;
+    return world.random.between(0, 1000 * std::int64_t{world.options.faults.longest_delay_us});
+}
+
+void sim_kernel::end_later(sim_request& r, int result) {
+    r.result_ = result;
+    r.stage_ = sim_request::stage::done;
+    at_moment(r, some_delay());
+}
+
+bool sim_kernel::is_delayed(sim_request& r, int result) {
+    engine& world = machine_.world;
+    const bool delayed =
+        world.fault(world.options.faults.delay_completion, "a completion is delayed");
+    if (delayed) {
+        end_later(r, result);
+    }
+    return delayed;
 }
 
 void sim_kernel::enqueue(sim_request& r) noexcept {
@@ -258,15 +273,7 @@ bool sim_kernel::go_on(sim_request& r) {
     if (result == would_wait) {
         return r.stopping_ && end_stopped(r);
     }
-    engine& world = machine_.world;
-    if (world.fault(world.options.faults.delay_completion, "a completion is delayed")) {
-        r.result_ = result;
-        r.stage_ = sim_request::stage::done;
-        at_moment(
-            r, world.random.between(0, 1000 * std::int64_t{world.options.faults.longest_delay_us}));
-        return false;
-    }
-    return end(r, result);
+    return !is_delayed(r, result) && end(r, result);
 }
 
 bool sim_kernel::end(sim_request& r, int result) {
@@ -326,10 +333,7 @@ sim_kernel::outcome sim_kernel::cancel(request& base) noexcept {
             if (r.stage_ == sim_request::stage::waiting) {
                 // It will end, but not at once.
                 r.unlink();
-                r.result_ = result_when_cancelled(r);
-                r.stage_ = sim_request::stage::done;
-                at_moment(r, world.random.between(
-                                 0, 1000 * std::int64_t{world.options.faults.longest_delay_us}));
+                end_later(r, result_when_cancelled(r));
                 return outcome::later;
             }
             if (r.stage_ == sim_request::stage::ready) {

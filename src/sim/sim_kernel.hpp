@@ -108,6 +108,9 @@ private:
     int try_now(sim_request& r);
     void put_to_wait(sim_request& r);
     void at_moment(sim_request& r, std::int64_t delay);
+    void end_later(sim_request& r, int result);
+    [[nodiscard]] bool is_delayed(sim_request& r, int result);
+    [[nodiscard]] std::int64_t some_delay() const;
     void enqueue(sim_request& r) noexcept;
     bool work();
     bool go_on(sim_request& r);

@@ -306,7 +306,7 @@ void world_state::wake(coil::detail::event_loop& loop) noexcept {
     for (const auto& h : hosts_) {
         for (const auto& s : h->slots) {
             if (&s->loop() == &loop) {
-                s->wake();
+                s->make_runnable(0);
                 return;
             }
         }

@@ -32,7 +32,6 @@ public:
     slot& operator=(const slot&) = delete;
 
     void make_runnable(std::uint32_t) noexcept override { runnable_ = true; }
-    void wake() noexcept { runnable_ = true; }
     void report_violation(const std::string& sentence) noexcept override;
     [[noreturn]] void give_up(const char* sentence) noexcept override;
 

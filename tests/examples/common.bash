@@ -97,9 +97,8 @@ ends() {
 expect_status() {
     local wanted=$1 got=0
     shift
-    timeout 8 "$@" >"$tmp/said" 2>&1 </dev/null || got=$?
-    # Where io_uring is forbidden a program says that once, on stderr.
-    sed -i '/^coil: using epoll instead of io_uring: /d' "$tmp/said"
+    timeout 8 "$@" >"$tmp/everything" 2>&1 </dev/null || got=$?
+    complaints "$tmp/everything" >"$tmp/said"
     [[ $got == "$wanted" ]] || fail "$* ended with $got, not $wanted: $(cat "$tmp/said")"
 }
 
