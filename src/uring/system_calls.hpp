@@ -5,7 +5,13 @@
 #include <cerrno>
 #include <cstdint>
 
+#include <sys/syscall.h>
+
 namespace coil::uring::detail {
+
+#ifndef SYS_openat2
+constexpr long SYS_openat2 = 437;
+#endif
 
 template <class T>
 int checked(T result) noexcept {

@@ -31,10 +31,6 @@ int wake_futex(const sqe& s) noexcept {
                : perform_on_linux(s);
 }
 
-#ifndef SYS_openat2
-constexpr long SYS_openat2 = 437;
-#endif
-
 } // namespace
 
 int epoll_kernel::perform(const sqe& request) noexcept {

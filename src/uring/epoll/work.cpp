@@ -32,9 +32,6 @@ int futex_wait(const sqe& s) noexcept {
 #ifndef SYS_futex_waitv
 constexpr long SYS_futex_waitv = 449;
 #endif
-#ifndef SYS_openat2
-constexpr long SYS_openat2 = 437;
-#endif
 
 /// What is left of it after `done` bytes, as read(2) and io_uring do on a file: until all is there
 /// or there is no more.
