@@ -243,6 +243,9 @@ void io_wait::on_submission_complete() noexcept {
 
 /// False when it is not started after all.
 bool io_wait::start_rest(ring_entry& rest) noexcept {
+    if (retrying_) {
+        loop().forget_retry(*this); // it may have to be queued, and is asked again below
+    }
     first_ = &rest;
     arrange_submission();
     loop().submit(*this);

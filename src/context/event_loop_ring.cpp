@@ -174,7 +174,7 @@ void event_loop::retry_cancels() noexcept {
     if (retrying_.empty() || now_ns() < retry_at_ns_) {
         return;
     }
-    fifo due;
+    io_wait_queue due;
     while (!retrying_.empty()) {
         due.push(retrying_.pop());
     }

@@ -11,9 +11,14 @@ io_context::io_context(io_context_options options)
     : options_(std::move(options)), loop_(*this, options_) {}
 
 io_context::~io_context() {
-    if (thread_.joinable()) {
+    if (thread_.joinable() && !loop_.on_owner_thread()) {
         stop();
         thread_.join();
+    }
+    if (loop_.is_running()) [[unlikely]] {
+        detail::end_with_misuse("an io_context is destroyed while it runs, by one of its own tasks "
+                                "or by another thread. Call stop(), and destroy it after run() has "
+                                "returned.");
     }
 }
 

@@ -33,7 +33,7 @@ struct arrives_twice {
     arrives_twice() { static_cast<void>(b.arrive(1)); } // the first that waits, in phase 0
 
     void arrive() {
-        if (b.arrive(1)) {
+        if (b.arrive(1) == 0) {
             phases = phases + 1;
             b.complete();
         }

@@ -150,7 +150,7 @@ struct in_step {
                 number == 0 ? static_cast<barrier_entry<Change>&>(of_first[i]) : of_second[i];
             done[number][i] = 1;
             me.phase = it.phase();
-            if (it.arrive(1)) {
+            if (it.arrive(1) == 0) {
                 it.complete();
             }
             if (!it.is_over(me.phase)) {

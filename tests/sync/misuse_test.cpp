@@ -160,6 +160,28 @@ TEST(SyncWaitGroup, G1_AddBelowZeroWakesAsDoneDoes) {
     }
 }
 
+TEST(SyncMisuse, ABarrierThatMoreArriveAtThanItExpects) {
+    EXPECT_DEATH(
+        {
+            barrier b{1};
+            static_cast<void>(b.arrive(2));
+        },
+        "more participants have arrived at a barrier than it expects");
+    EXPECT_DEATH(
+        {
+            barrier b{2};
+            static_cast<void>(b.arrive(0));
+        },
+        "arrive\\(n\\) takes 1 to as many as are still missing");
+    EXPECT_DEATH(
+        {
+            barrier b{1};
+            b.arrive_and_drop();
+            b.arrive_and_drop();
+        },
+        "a participant that has dropped out does not arrive again");
+}
+
 /// Each takes its share at once; the last one wakes.
 TEST(SyncWaitGroup, G1_AddBelowZeroByManyThreads) {
     for (int round = 0; round < coil_test::rounds(200, 10'000); ++round) {

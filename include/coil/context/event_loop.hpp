@@ -313,8 +313,8 @@ private:
     std::uint32_t limit_;            // of in_flight_: max_in_flight, or 0 behind an io::drain
     std::uint32_t multishots_ = 0;   // of in_flight_: requests that do not end by themselves
     timer_wheel timers_;
-    fifo queued_;   // io_waits held back by a full queue or by max_in_flight
-    fifo retrying_; // io_waits whose cancellation must be asked for again
+    io_wait_queue queued_;   // io_waits held back by a full queue or by max_in_flight
+    io_wait_queue retrying_; // io_waits whose cancellation must be asked for again
     std::int64_t retry_at_ns_ = 0;
     std::int64_t no_timer_before_ns_ = 0;
     root_list roots_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/linked_fifo.hpp>
 #include <coil/core/queue.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/uring/abi.hpp>
@@ -250,14 +251,20 @@ public:
     /// has nothing to search for, or one request does not do, it is cancelled here: true.
     [[nodiscard]] bool cancel_here() noexcept;
 
+    /// In a queue of io_waits: the pointer to the wait ahead of this one.
+    [[nodiscard]] static queue_node*& previous_in_queue(queue_node& node) noexcept {
+        return static_cast<io_wait&>(static_cast<ready_node&>(node)).previous_;
+    }
+
     /// The user_data of the first entry.
     [[nodiscard]] std::uint64_t first_key() const noexcept {
         return reinterpret_cast<std::uintptr_t>(first_);
     }
 
 protected:
-    io_wait() noexcept = default;
-    explicit io_wait(bool is_multishot) noexcept : multishot_(is_multishot) {}
+    io_wait() noexcept {} // NOLINT(*-member-init): previous_
+    explicit io_wait(bool is_multishot) noexcept // NOLINT(*-member-init): previous_
+        : multishot_(is_multishot) {}
     ~io_wait() = default;
 
     /// A derived class's destructor, while the entries still exist: cancels what is in flight and
@@ -299,6 +306,7 @@ private:
     void end_if_quiet() noexcept;
     void abandon() noexcept;
 
+    queue_node* previous_; // means something while this is in a queue of the loop's or of a pool's
     ring_entry* first_ = nullptr;       // of the submission that is under way
     std::uint16_t entries_ = 0;         // in it
     std::uint16_t completions_due_ = 0; // CQEs that the entries will still post
@@ -314,5 +322,8 @@ private:
     bool queued_ = false;        // in the loop's back-pressure queue, not yet submitted
     bool retrying_ = false;      // in the loop's queue of cancellations to ask for again
 };
+
+/// io_waits that wait for something. Any of them may be cancelled, in constant time.
+using io_wait_queue = linked_fifo<&io_wait::previous_in_queue>;
 
 } // namespace coil::detail

@@ -139,7 +139,7 @@ private:
     unsigned count_ = 0;
     unsigned ready_ = 0;        // buffers in the ring, or in free_ when there is none
     std::uint16_t free_ = none; // not in the ring
-    fifo starved_;              // streams that wait for a buffer
+    io_wait_queue starved_;     // streams that wait for a buffer
     unsigned fed_ = 0;          // streams that were fed in this round and not answered yet
     std::uint32_t round_ = 1;   // never 0
     bool feeding_ = false;

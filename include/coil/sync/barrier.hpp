@@ -36,9 +36,10 @@ public:
     [[nodiscard]] std::uint64_t phase() const noexcept {
         return phase_.load(std::memory_order_acquire);
     }
-    /// True: that was the last, who calls complete().
-    [[nodiscard]] bool arrive(std::ptrdiff_t n) noexcept {
-        return left_.fetch_sub(n, std::memory_order_acq_rel) == n;
+    /// How many are still to arrive in this phase. The caller that gets 0 calls complete(); a
+    /// negative number says that more have arrived than take part.
+    [[nodiscard]] std::ptrdiff_t arrive(std::ptrdiff_t n) noexcept {
+        return left_.fetch_sub(n, std::memory_order_acq_rel) - n;
     }
     void complete() noexcept {
         this->in_turn([this](told& t) { next_phase(t); });
@@ -96,6 +97,8 @@ struct no_completion {
 /// Cancellation: a wait of a task that is asked to stop throws std::system_error with
 /// std::errc::operation_canceled, unless the phase ended first. It has arrived all the same; the
 /// next phase expects it, unless it calls arrive_and_drop().
+///
+/// Errors: more arrivals than the phase expects end the program with a sentence.
 template <class CompletionFunction = detail::no_completion>
 class barrier {
     static_assert(std::is_invocable_v<CompletionFunction&>,
@@ -196,7 +199,13 @@ private:
     };
 
     void count(std::ptrdiff_t n) noexcept {
-        if (core_.arrive(n)) {
+        const std::ptrdiff_t left = n > 0 ? core_.arrive(n) : -1;
+        if (left < 0) [[unlikely]] {
+            detail::end_with_misuse("more participants have arrived at a barrier than it expects in "
+                                    "this phase: arrive(n) takes 1 to as many as are still missing, "
+                                    "and a participant that has dropped out does not arrive again.");
+        }
+        if (left == 0) {
             completion_();
             core_.complete();
         }
