@@ -32,7 +32,7 @@ public:
         p.throws = random_.one_in(3);
         p.waits = random_.one_in(2);
         p.forwards = random_.one_in(2);
-        for (unsigned n = random_.between(1, 6); n > 0; --n) {
+        for (unsigned n = random_.between(1, 5); n > 0; --n) {
             root r;
             r.context = random_.below(p.contexts);
             r.detached = random_.one_in(2);
@@ -96,7 +96,7 @@ private:
 
     body draw_body(unsigned depth) {
         body b;
-        for (unsigned n = random_.between(1, depth == 0 ? 4 : 3); n > 0; --n) {
+        for (unsigned n = random_.between(1, depth == 0 ? 3 : 2); n > 0; --n) {
             step s;
             s.what = &draw_kind(depth);
             s.number = ++steps_;

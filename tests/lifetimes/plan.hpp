@@ -109,6 +109,9 @@ public:
         if (const char* const text = std::getenv("COIL_LIFETIME_DROP")) {
             dropped_ = std::string(",") + text + ",";
         }
+        if (const char* const text = std::getenv("COIL_LIFETIME_ONLY")) {
+            kept_ = std::string(",") + text + ",";
+        }
         if (const char* const text = std::getenv("COIL_LIFETIME_DEPTH")) {
             depth_ = static_cast<unsigned>(std::strtoul(text, nullptr, 0));
         }
@@ -124,13 +127,16 @@ public:
         return without_.find("," + std::string(family) + ",") == std::string::npos;
     }
     [[nodiscard]] bool drops(unsigned number) const {
-        return dropped_.find("," + std::to_string(number) + ",") != std::string::npos;
+        const std::string name = "," + std::to_string(number) + ",";
+        return dropped_.find(name) != std::string::npos ||
+               (!kept_.empty() && kept_.find(name) == std::string::npos);
     }
     [[nodiscard]] unsigned depth() const { return depth_; }
 
 private:
     std::string without_;
     std::string dropped_;
+    std::string kept_;
     unsigned depth_ = 5;
 };
 

@@ -4,10 +4,11 @@
 //
 // COIL_LIFETIME_SEED=n: that one alone, as often as COIL_LIFETIME_TIMES says. COIL_LIFETIME_FIRST,
 // COIL_LIFETIME_LAST: a range. COIL_LIFETIME_WITHOUT=on,pool,...: without these families of steps,
-// places, modes and attacks. COIL_LIFETIME_DROP=3,17: without these steps, which reduces a program.
-// COIL_LIFETIME_DEPTH=n: no deeper. COIL_LIFETIME_LIMIT_MS=n: another limit than a second.
-// COIL_LIFETIME_PRINT=1: every program before it is played. COIL_LIFETIME_GDB=1: all stacks of one
-// that hangs. tests/lifetimes/run.bash plays many.
+// places, modes and attacks. COIL_LIFETIME_DROP=3,17: without these steps; COIL_LIFETIME_ONLY=3,17:
+// without all others (reduce.bash finds out which). COIL_LIFETIME_DEPTH=n: no deeper.
+// COIL_LIFETIME_LIMIT_MS=n: another limit than a second. COIL_LIFETIME_PRINT=1: every program
+// before it is played. COIL_LIFETIME_GDB=1: all stacks of one that hangs. tests/lifetimes/run.bash
+// plays many.
 
 #include "lifetimes/draw.hpp"
 #include "lifetimes/known.hpp"

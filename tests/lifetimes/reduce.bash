@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # reduce.bash BINARY SEED [TIMES]: leaves steps out of a program that fails for as long as it still does, and prints what is
-# left. A program fails when one of TIMES processes (5) does. Honours COIL_LIFETIME_WITHOUT.
+# left. A program fails when one of TIMES processes (5) does. Honours the filters of programs_test.cpp.
 set -uo pipefail
 
 if (($# < 2)); then
@@ -12,35 +12,44 @@ filter=${LIFETIME_FILTER:-RandomLifetimes.*}
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 
-fails() { # fails DROPPED
+fails() { # fails ONLY
+    local n
     for ((n = 0; n < times; ++n)); do
-        if ! (COIL_LIFETIME_PRINT=1 COIL_LIFETIME_SEED=$seed COIL_LIFETIME_DROP=$1 timeout 60 "$binary" --gtest_filter="$filter" \
-            >"$output" 2>&1) 2>/dev/null; then
+        if ! (COIL_LIFETIME_PRINT=1 COIL_LIFETIME_SEED=$seed COIL_LIFETIME_ONLY=$1 timeout 60 "$binary" --gtest_filter="$filter" \
+            >"$output" 2>&1; exit $?) 2>/dev/null; then
             return 0
         fi
     done
     return 1
 }
+steps() { # of the program that was played last
+    awk '/^COIL_LIFETIME_SEED/ && seen++ { exit } $1 ~ /^#[0-9]+$/ { print substr($1, 2) }' "$output" | paste -sd,
+}
 
-dropped=0
-if ! fails "$dropped"; then
+kept=${COIL_LIFETIME_ONLY:-}
+if ! fails "$kept"; then
     echo "seed $seed does not fail in $times processes" >&2
     exit 1
 fi
+kept=$(steps)
 progress=1
 while ((progress)); do
     progress=0
-    for number in $(sed -n '/^COIL_LIFETIME_SEED/,/^a t[ah]/s/^ *#\([0-9]*\) .*/\1/p' "$output" | sort -n -u); do
-        if fails "$dropped,$number"; then
-            dropped="$dropped,$number"
+    for number in ${kept//,/ }; do
+        case ",$kept," in
+            *,"$number",*) ;;
+            *) continue ;; # gone with another
+        esac
+        fewer=$(tr , '\n' <<<"$kept" | grep -vx "$number" | paste -sd,)
+        if fails "${fewer:-0}"; then
+            kept=$(steps)
             progress=1
         fi
     done
-    fails "$dropped" || true
 done
-for ((n = 0; n < 5; ++n)); do
-    fails "$dropped" && break
+for ((n = 0; n < 10; ++n)); do
+    fails "$kept" && break
 done
-sed -n '/^COIL_LIFETIME_SEED/,/^\[/p' "$output" | awk '/^COIL_LIFETIME_SEED/ && seen++ { exit } { print }'
-grep -m 2 -E 'did not end within|Failure$|ERROR: ' "$output"
-echo "COIL_LIFETIME_SEED=$seed COIL_LIFETIME_DROP=$dropped"
+awk '/^COIL_LIFETIME_SEED/ && seen++ { exit } seen && /^(\[|The program)/ { exit } seen { print }' "$output"
+grep -m 2 -E 'did not end within|Failure$|ERROR: |^coil: .*\.$' "$output"
+echo "COIL_LIFETIME_SEED=$seed COIL_LIFETIME_ONLY=$kept"

@@ -25,7 +25,7 @@ while ((at <= last)); do
     end=$((at + chunk - 1 < last ? at + chunk - 1 : last))
     status=0
     # In a shell of its own, which may say that it was aborted.
-    (COIL_LIFETIME_FIRST=$at COIL_LIFETIME_LAST=$end timeout 600 "$binary" --gtest_filter="$filter" >"$output" 2>&1) \
+    (COIL_LIFETIME_FIRST=$at COIL_LIFETIME_LAST=$end timeout 600 "$binary" --gtest_filter="$filter" >"$output" 2>&1; exit $?) \
         2>/dev/null || status=$?
     if ((status == 0)); then
         passed=$((passed + end - at + 1))
