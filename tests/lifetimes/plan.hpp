@@ -109,7 +109,7 @@ public:
         if (const char* const text = std::getenv("COIL_LIFETIME_DROP")) {
             dropped_ = std::string(",") + text + ",";
         }
-        if (const char* const text = std::getenv("COIL_LIFETIME_ONLY")) {
+        if (const char* const text = std::getenv("COIL_LIFETIME_ONLY"); text && *text) {
             kept_ = std::string(",") + text + ",";
         }
         if (const char* const text = std::getenv("COIL_LIFETIME_DEPTH")) {

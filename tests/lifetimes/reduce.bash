@@ -23,7 +23,7 @@ fails() { # fails ONLY
     return 1
 }
 steps() { # of the program that was played last
-    awk '/^COIL_LIFETIME_SEED/ && seen++ { exit } $1 ~ /^#[0-9]+$/ { print substr($1, 2) }' "$output" | paste -sd,
+    awk '/^A program failed/ { exit } $1 ~ /^#[0-9]+$/ { print substr($1, 2) }' "$output" | paste -sd,
 }
 
 kept=${COIL_LIFETIME_ONLY:-}
@@ -50,6 +50,6 @@ done
 for ((n = 0; n < 10; ++n)); do
     fails "$kept" && break
 done
-awk '/^COIL_LIFETIME_SEED/ && seen++ { exit } seen && /^(\[|The program)/ { exit } seen { print }' "$output"
+awk '/^A program failed|^   0\.|^The program/ { exit } /^COIL_LIFETIME_SEED/ { seen = 1 } seen' "$output"
 grep -m 2 -E 'did not end within|Failure$|ERROR: |^coil: .*\.$' "$output"
 echo "COIL_LIFETIME_SEED=$seed COIL_LIFETIME_ONLY=$kept"

@@ -117,8 +117,8 @@ private:
     void end() {
         dog_.program_ends();
         dog_.waits_for("the contexts to end");
+        stop_all();
         if (plan_.waits) {
-            stop_all();
             around_.run_for(1ms);
         }
         dog_.waits_for("the contexts to be destroyed");
