@@ -32,7 +32,7 @@ public:
         p.throws = random_.one_in(3);
         p.waits = random_.one_in(2);
         p.forwards = random_.one_in(2);
-        for (unsigned n = random_.between(1, 5); n > 0; --n) {
+        for (unsigned n = random_.between(1, random_.one_in(2) ? 2 : 5); n > 0; --n) {
             root r;
             r.context = random_.below(p.contexts);
             r.detached = random_.one_in(2);
@@ -106,7 +106,9 @@ private:
             s.where = draw_place();
             s.context = random_.below(result_.contexts);
             s.catches = !random_.one_in(3);
-            for (unsigned k = random_.between(s.what->fewest, s.what->most); k > 0; --k) {
+            // Often one: deep rather than wide.
+            const unsigned most = random_.one_in(2) ? s.what->fewest : s.what->most;
+            for (unsigned k = random_.between(s.what->fewest, most); k > 0; --k) {
                 s.bodies.push_back(draw_body(depth + 1));
             }
             b.steps.push_back(std::move(s));

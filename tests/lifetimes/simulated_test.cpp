@@ -1,7 +1,6 @@
 // The random programs in a simulated world, where a seed replays all of a run: what the kernel
 // does, in which order contexts take turns, and when the attacks come. What needs threads is left
-// out. SEED=n: that one alone; COIL_LIFETIME_FIRST, COIL_LIFETIME_LAST and the filters as in
-// programs_test.cpp.
+// out. Environment variables as in programs_test.cpp; COIL_LIFETIME_WORLD=n: another schedule.
 
 #include "lifetimes/draw.hpp"
 #include "lifetimes/known.hpp"
@@ -123,6 +122,7 @@ private:
         }
         dog_.waits_for("the contexts to be destroyed");
         host_.end_contexts();
+        around_.run_for(1ms); // what has come back to the pool
         dog_.waits_for("the pool");
         world_.pool.reset();
         dog_.waits_for("the checks");
@@ -146,7 +146,7 @@ private:
     std::vector<coil::join_handle<>> handles_;
 };
 
-void play_simulated_seed(std::uint64_t seed) {
+void play_simulated_seed(std::uint64_t seed, std::uint64_t schedule) {
     filter what_is_left;
     what_is_left.without_by_default(known_defects_simulated);
     const program p = drawer(seed, step_kinds, what_is_left, true).draw();
@@ -162,7 +162,7 @@ void play_simulated_seed(std::uint64_t seed) {
     options.trace_lines = 1000;
     {
         watchdog dog(text);
-        sim::world around(seed, options);
+        sim::world around(seed + (schedule << 32U), options);
         sim::host& host = around.host("host");
         {
             const in_host scope(around, host);
@@ -187,7 +187,7 @@ TEST(SimulatedLifetimes, G1_G4_G5_G9_NothingIsLeftWhateverEndsThem) {
                           : number("COIL_LIFETIME_LAST",
                                    first + static_cast<unsigned>(coil_test::rounds(1000, 20'000)));
     for (auto seed = first; seed <= last && !HasFailure(); ++seed) {
-        play_simulated_seed(seed);
+        play_simulated_seed(seed, number("COIL_LIFETIME_WORLD", 0));
     }
 }
 
