@@ -1,0 +1,110 @@
+// Tasks that are on an executor when their context ends.
+
+#include "lifetimes/support.hpp"
+
+#include <atomic>
+#include <optional>
+#include <semaphore>
+#include <system_error>
+#include <utility>
+
+using namespace lifetime_test;
+
+namespace {
+
+// 9. A task that is away when its context ends.
+
+/// A looper whose thread is busy until it is let go.
+class busy_looper {
+public:
+    busy_looper() {
+        looper.execute([this] {
+            busy_.release();
+            go_on_.acquire();
+        });
+        busy_.acquire();
+    }
+    ~busy_looper() { let_go(); }
+    void let_go() {
+        if (!std::exchange(gone_, true)) {
+            go_on_.release();
+        }
+    }
+
+private:
+    std::binary_semaphore busy_{0};
+    std::binary_semaphore go_on_{0};
+    bool gone_ = false;
+
+public:
+    looper_executor looper;
+};
+
+bool ended_by_cancellation(join_handle<>& handle) {
+    EXPECT_TRUE(handle.done()) << "it is lost";
+    if (!handle.done()) {
+        return false;
+    }
+    try {
+        handle.get();
+    } catch (const std::system_error& e) {
+        return e.code() == std::errc::operation_canceled;
+    }
+    return false;
+}
+
+template <class Move>
+void moves_away_and_its_context_ends(Move move) {
+    std::atomic<int> alive = 0;
+    std::optional<join_handle<>> handle;
+    {
+        busy_looper away;
+        auto work = [&]() -> task<> {
+            const counted local(alive);
+            co_await move(away.looper);
+        };
+        {
+            io_context context;
+            handle.emplace(context.spawn(work()));
+            context.run();
+        }
+        away.looper.shutdown(false); // drops what still lies there
+    }
+    EXPECT_EQ(alive, 0);
+    EXPECT_TRUE(ended_by_cancellation(*handle));
+}
+
+ISOLATED_TEST(Issue, G5_ATaskThatWentAwayByResumeOnOutlivesItsContext) {
+    moves_away_and_its_context_ends([](looper_executor& to) { return resume_on(to); });
+}
+
+ISOLATED_TEST(Issue, G5_ATaskThatWentAwayByScheduleOutlivesItsContext) {
+    moves_away_and_its_context_ends([](looper_executor& to) { return schedule(to); });
+}
+
+ISOLATED_TEST(Issue, G12_ATaskThatIsDroppedBesideAContextThatDoesNotRun) {
+    std::atomic<int> alive = 0;
+    bool told = false;
+    {
+        io_context context;
+        {
+            busy_looper away;
+            auto work = [&]() -> task<> {
+                const counted local(alive);
+                try {
+                    co_await resume_on(away.looper);
+                } catch (const std::system_error& e) {
+                    told = e.code() == std::errc::operation_canceled;
+                    throw;
+                }
+            };
+            context.co_spawn(work());
+            context.run();
+            away.looper.shutdown(false);
+        }
+    }
+    EXPECT_EQ(alive, 0);
+    EXPECT_TRUE(told) << "it was destroyed without an exception";
+}
+
+} // namespace

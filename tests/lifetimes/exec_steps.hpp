@@ -1,0 +1,148 @@
+#pragma once
+
+#include "lifetimes/world.hpp"
+
+#include <thread>
+#include <utility>
+
+// Steps that go elsewhere: to other contexts, executors and threads.
+
+namespace lifetime_test {
+
+inline task<> on_step(world& w, const step& s) {
+    const witness here(w);
+    const auto ex = w.executor(s.where, s.context);
+    co_await coil::on(ex, play(w, s.bodies.front()));
+}
+
+inline task<> resume_on_step(world& w, const step& s) {
+    const witness here(w);
+    if (s.where == place::context && s.variant % 2 == 0) {
+        co_await coil::resume_on(w.context(s.context));
+    } else if (s.where != place::loop) { // tasks of a run_loop are its own
+        const auto ex = w.executor(s.where, s.context);
+        co_await coil::resume_on(ex);
+    }
+}
+
+inline task<> schedule_step(world& w, const step& s) {
+    const witness here(w);
+    if (s.where != place::loop) {
+        const auto ex = w.executor(s.where, s.context);
+        co_await coil::schedule(ex);
+    }
+}
+
+inline coil::async_task<void, coil::any_executor>
+async_play(coil::executor_arg_t, coil::any_executor, world& w, const step& s) {
+    const witness here(w);
+    co_await play(w, s.bodies.front());
+}
+
+inline coil::async_task<void, coil::any_executor>
+async_chain(coil::executor_arg_t, coil::any_executor, world& w,
+            coil::async_task<void, coil::any_executor> before) {
+    const witness here(w);
+    co_await std::move(before);
+}
+
+inline task<> async_task_step(world& w, const step& s) {
+    const witness here(w);
+    const auto ex = w.executor(s.where, s.context);
+    auto work = async_play(coil::executor_arg, ex, w, s);
+    for (unsigned n = s.index % 4; n > 0; --n) {
+        work =
+            async_chain(coil::executor_arg, w.executor(s.where, s.context + n), w, std::move(work));
+    }
+    if (s.variant % 4 == 0) {
+        work.then([here] {}).catching([here](const std::exception_ptr&) {});
+    } else {
+        co_await std::move(work);
+    }
+}
+
+inline task<> asyncify_step(world& w, const step& s) {
+    const witness here(w);
+    for (unsigned n = s.variant % 4; n > 0; --n) {
+        co_await coil::asyncify([here] {});
+    }
+}
+
+/// What a function does on another thread: something, for a while, until it is asked to stop.
+inline void do_for_a_while(const step& s, const coil::inplace_stop_token& token) {
+    switch (s.variant % 4) {
+    case 0:
+        for (int n = 0; n < 50 && !token.stop_requested(); ++n) {
+            std::this_thread::sleep_for(50us);
+        }
+        break;
+    case 1:
+        std::this_thread::sleep_for(short_time(s));
+        break;
+    case 2:
+        throw planned();
+    default:
+        break;
+    }
+}
+
+inline task<> asyncify_on_step(world& w, const step& s) {
+    const witness here(w);
+    const auto ex = w.executor(s.where == place::here ? place::context : s.where, s.context);
+    co_await coil::asyncify(
+        [here, &s](const coil::inplace_stop_token& token) {
+            if (s.where != place::context) {
+                do_for_a_while(s, token);
+            }
+        },
+        ex);
+}
+
+inline task<> blocking_step(world& w, const step& s) {
+    const witness here(w);
+    co_await coil::blocking(
+        [here, &s](const coil::inplace_stop_token& token) { do_for_a_while(s, token); });
+}
+
+inline task<> join_step(world& w, const step& s) {
+    const witness here(w);
+    auto handle = w.context(s.context).spawn(play(w, s.bodies.front()));
+    switch (s.variant % 5) {
+    case 0: { // dropped
+        const auto dropped = std::move(handle);
+        break;
+    }
+    case 1:
+        handle.cancel();
+        co_await handle;
+        break;
+    case 2:
+        co_await coil::sleep_for(short_time(s));
+        handle.cancel();
+        break;
+    case 3:
+        co_await coil::when_any(std::move(handle), coil::sleep_for(short_time(s)));
+        break;
+    default:
+        co_await handle;
+    }
+}
+
+inline task<> spawn_step(world& w, const step& s) {
+    const witness here(w);
+    w.context(s.context).co_spawn(play(w, s.bodies.front()));
+    co_return;
+}
+
+inline task<> post_step(world& w, const step& s) {
+    const witness here(w);
+    if (s.variant % 2 == 0) {
+        w.context(s.context).post([here, &s] { here.of().stir(s.index); });
+    } else {
+        auto ex = w.executor(s.where == place::here ? place::context : s.where, s.context);
+        ex.execute([here, &s] { here.of().stir(s.index); });
+    }
+    co_return;
+}
+
+} // namespace lifetime_test
