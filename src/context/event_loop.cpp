@@ -285,9 +285,7 @@ void event_loop::run() {
     struct ending {
         event_loop& loop;
         ~ending() {
-            if (std::exchange(loop.seated_, false)) {
-                loop.release(); // from take_seat()
-            }
+            loop.give_up_seat();
             loop.running_.store(false);
         }
     };
@@ -442,20 +440,46 @@ void event_loop::deliver_inbox() noexcept {
     metrics_.wake_ups_elided += nodes - std::exchange(woken_by_node_, 0);
 }
 
-void event_loop::wait_for_mail() noexcept {
+void event_loop::call_later(queue_node& node) noexcept {
+    functions_.push(node);
+    if (!std::exchange(functions_due_, true)) {
+        ready_.push(function_caller_.promise(), function_caller_.handle());
+    }
+}
+
+/// A turn of the posted functions: some of them, then the others that are ready (guarantee G7).
+void event_loop::call_functions(callback_coroutine<function_turn>& /*self*/) noexcept {
+    constexpr int at_once = 16;
+    event_loop& loop = *current_loop;
+    for (int left = at_once; left > 0 && !loop.functions_.empty(); --left) {
+        queue_node& node = loop.functions_.pop();
+        node.deliver(node, loop);
+    }
+    loop.functions_due_ = !loop.functions_.empty();
+    if (loop.functions_due_) {
+        loop.ready_.push(loop.function_caller_.promise(), loop.function_caller_.handle());
+    }
+}
+
+void event_loop::wait_for_mail(bool soon) noexcept {
     if (around_ != nullptr) {
         if (asleep_) { // this is not in a turn: one is to follow
             wake_up();
             around_->wake(*this);
         }
-        around_->let_others_run_until_mail(*this);
+        around_->let_others_run_until_mail(*this, soon);
     } else if (!is_running()) { // nobody has this ring
         for (patience wait; inbox_.empty(); wait.once_more()) {
+            if (soon) {
+                wait.once_more();
+                break;
+            }
         }
     } else if (inbox_.empty()) {
         watch_wake_descriptor();
         if (watching_ && inbox_.try_park()) {
-            enter(1, nullptr, 0);
+            const uring::timespec a_while{0, 1'000'000};
+            enter(1, soon ? &a_while : nullptr, 0);
             unpark();
         } else {
             poll();

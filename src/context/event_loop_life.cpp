@@ -5,7 +5,6 @@
 
 #include <coil/context/default_kernel.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/uring/prep.hpp>
 
 #include <atomic>
 #include <cerrno>
@@ -150,82 +149,6 @@ void event_loop::bind_to_this_thread() {
         throw std::system_error(-error, std::generic_category(), "coil: enabling the ring");
     }
     bound_to_ = this_thread_number();
-}
-
-/// One request for all that is in flight, so that what takes long to cancel is waited for together.
-/// An accelerator only: each destroyed frame makes sure of its own. The kernel searches all of them
-/// for each that it cancels, so many are left to the frames, whose requests it finds by a hash.
-void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
-    if (in_flight_ == 0 || in_flight_ > at_most || !make_room(1)) {
-        return;
-    }
-    uring::sqe* entry = ring_->acquire();
-    *entry = uring::prep::cancel_any();
-    entry->user_data = static_cast<std::uint64_t>(completion_kind::ignore);
-    ring_->commit(entry);
-    enter(0, nullptr, 0);
-    reap();
-}
-
-void event_loop::shut_down() noexcept {
-    constexpr std::uint32_t many = 1024;
-    ending_ = true;
-    // Only run() leaves something in flight behind, and it ends with a shutdown on its own thread.
-    if (on_owner_thread()) {
-        cancel_queued();
-        cancel_everything(many);
-    }
-    do {
-        abandon_roots();
-    } while (!inbox_.empty());
-    ready_.clear();
-    if (on_owner_thread()) {
-        end_what_no_frame_owns();
-    }
-    ready_.clear();
-    ending_ = false;
-}
-
-void event_loop::abandon_roots() noexcept {
-    deliver_inbox();
-    ready_.clear();
-    while (!roots_.empty()) {
-        promise_base& root = *roots_.first();
-        root_list::remove(root);
-        ready_.clear();
-        root.observer().abandoned(root);
-    }
-}
-
-bool event_loop::has_root(const promise_base& root) const noexcept {
-    const promise_base* one = roots_.first();
-    while (one != nullptr && one != &root) {
-        one = one->next_root;
-    }
-    return one != nullptr;
-}
-
-void event_loop::abandon_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
-    if (has_root(root)) {
-        root_list::remove(root);
-        withdraw(root, coroutine); // if it has not begun
-        root.observer().abandoned(root);
-    }
-}
-
-/// Frames have ended what they own. Eager operations and streams may live elsewhere: nothing of
-/// them outlives the run either.
-void event_loop::end_what_no_frame_owns() noexcept {
-    const bool was_ending = std::exchange(ending_, true);
-    while (in_flight_ > 0 || !queued_.empty()) {
-        cancel_everything(UINT32_MAX);
-        const uring::timespec soon{0, 1'000'000};
-        enter(1, &soon, 0);
-        reap();
-        retry_cancels();
-        cancel_queued();
-    }
-    ending_ = was_ending;
 }
 
 } // namespace coil::detail

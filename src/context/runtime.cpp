@@ -156,7 +156,8 @@ void runtime::end_run(std::uint64_t number) noexcept {
 /// Until it is over for all contexts together, or each has been stopped.
 void runtime::run_round() noexcept {
     // One seat more, which nobody leaves, keeps them together until a stop.
-    quiescence_.begin(static_cast<unsigned>(contexts_.size()) + (until_stopped_ ? 1 : 0));
+    const auto seats = static_cast<unsigned>(contexts_.size());
+    quiescence_.begin(seats, until_stopped_ ? 1 : 0);
     for (const auto& context : contexts_) {
         context->loop().take_seat();
     }
@@ -180,6 +181,10 @@ void runtime::run_round() noexcept {
         }
     } catch (...) {
         fail(); // those that have started are to stop
+        contexts_.front()->loop().give_up_seat();
+        for (std::size_t i = threads.size() + 1; i < contexts_.size(); ++i) {
+            contexts_[i]->loop().give_up_seat();
+        }
         return;
     }
     run_context(0);

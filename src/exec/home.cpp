@@ -73,7 +73,7 @@ void remote_wait::come_home(promise_base* other, std::coroutine_handle<> corouti
     }
     while (is_away()) { // and then it waits in the ready queue, which the destructor knows
         if (loop->is_ending()) {
-            loop->abandon_roots();
+            loop->abandon_guests();
         } else if (other != nullptr) {
             loop->abandon_root(*other, coroutine);
         }

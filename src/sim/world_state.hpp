@@ -91,7 +91,7 @@ public:
     [[nodiscard]] bool take_back(coil::detail::queue_node& node) noexcept override;
     void let_others_act() noexcept override;
     void wake(coil::detail::event_loop& loop) noexcept override;
-    void let_others_run_until_mail(coil::detail::event_loop& loop) noexcept override;
+    void let_others_run_until_mail(coil::detail::event_loop& loop, bool may_fail) noexcept override;
     [[nodiscard]] std::vector<std::string> addresses_of(const std::string& name) override;
 
 private:

@@ -33,6 +33,9 @@ public:
 
     /// A bound root hangs in no list in which a shutdown could find it.
     void abandoned(promise_base&) noexcept final {}
+    [[nodiscard]] promise_base* awaiting_root() const noexcept final {
+        return group_.awaiting_root();
+    }
 
 protected:
     explicit child_base(child_group& group) noexcept

@@ -4,6 +4,7 @@
 #include <coil/context/join_handle.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/promise.hpp>
 
 #include <coroutine>
 #include <cstddef>
@@ -51,14 +52,18 @@ public:
     }
 
     [[nodiscard]] inplace_stop_token token() const noexcept { return stop_.get_token(); }
+    /// The nearest root above the await; null when that is not known.
+    [[nodiscard]] promise_base* awaiting_root() const noexcept { return awaiting_root_; }
     /// On whose loop the children run.
     [[nodiscard]] event_loop& loop() const noexcept { return *loop_; }
     void stop() noexcept { stop_.request_stop(); }
 
     /// Before the children are started. `outside` asks all of them to stop.
-    void begin(std::coroutine_handle<> waiter, inplace_stop_token outside) noexcept {
+    template <class P>
+    void begin(std::coroutine_handle<P> waiter, inplace_stop_token outside) noexcept {
         loop_ = &required_loop();
         waiter_ = waiter;
+        awaiting_root_ = nearest_root(waiter);
         attach(outside, [](queue_node& node) noexcept {
             static_cast<child_group&>(static_cast<stop_callback_base&>(node)).stop();
         });
@@ -120,6 +125,7 @@ public:
 private:
     inplace_stop_source stop_;
     std::coroutine_handle<> waiter_;
+    promise_base* awaiting_root_ = nullptr;
     event_loop* loop_ = nullptr; // from begin() to resumed()
     const void* decider_ = nullptr;
     std::exception_ptr error_;

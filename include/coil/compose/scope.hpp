@@ -194,6 +194,7 @@ private:
     void start(task<> work);
     void finished(detail::promise_base& root) noexcept override;
     void abandoned(detail::promise_base&) noexcept override {} // it hangs in no context's list
+    [[nodiscard]] detail::promise_base* awaiting_root() const noexcept override;
     void fail(std::exception_ptr error) noexcept;
     void settle_on(detail::event_loop& loop) noexcept;
     void check_unjoined() const noexcept;
@@ -227,6 +228,7 @@ public:
     }
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        root_ = detail::nearest_root(waiter);
         begin(waiter, detail::stop_token_of(waiter));
     }
     void await_resume();
@@ -240,10 +242,15 @@ private:
 
     scope* scope_; // null when it is gone
     std::coroutine_handle<> waiter_;
+    detail::promise_base* root_ = nullptr;   // the nearest above the await, if it is known
     std::exception_ptr error_;               // of a scope that is gone
     detail::event_loop* woken_on_ = nullptr; // while it is in the ready queue
 };
 
 inline scope::joiner scope::join() noexcept { return joiner(*this); }
+
+inline detail::promise_base* scope::awaiting_root() const noexcept {
+    return joiner_ != nullptr ? joiner_->root_ : nullptr;
+}
 
 } // namespace coil

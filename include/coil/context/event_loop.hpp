@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/away_list.hpp>
 #include <coil/context/inbox.hpp>
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/loop_signals.hpp>
@@ -14,6 +15,7 @@
 #include <coil/context/turn_meter.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/context/zero_copy_set.hpp>
+#include <coil/core/callback_coroutine.hpp>
 #include <coil/core/list_node.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
@@ -55,6 +57,9 @@ private:
 /// `enter` that submits what the coroutines asked for and, only when nothing is ready, waits; then
 /// route completions to the ready queue. No coroutine runs while completions are being routed.
 class event_loop {
+    /// The promise of what calls posted functions: the node by which it waits for its turn.
+    struct function_turn : queue_node {};
+
 public:
     event_loop(io_context& context, const io_context_options& options);
     ~event_loop();
@@ -118,10 +123,23 @@ public:
         seated_ = true;
         hold();
     }
+    /// Instead of run(), when that cannot be called after all.
+    void give_up_seat() noexcept {
+        if (std::exchange(seated_, false)) {
+            quiescence_->finish(seat_);
+            release();
+        }
+    }
     /// Whether something has come that it has not looked at.
     [[nodiscard]] bool has_mail() const noexcept { return !inbox_.empty(); }
 
-    /// Any thread: `node.deliver` runs on the owner thread.
+    /// Owner thread: `node.deliver` is called in a later turn, in order; or in a shutdown, which it
+    /// sees by is_ending(). For what runs code of the program's, which is not called while the
+    /// inbox is being delivered.
+    void call_later(queue_node& node) noexcept;
+
+    /// Any thread: `node.deliver` runs on the owner thread. It makes something ready, and runs no
+    /// code of the program's.
     void post(queue_node& node) noexcept {
         if (inbox_.push(node)) {
             if (quiescence_ != nullptr) {
@@ -161,12 +179,16 @@ public:
     // For the destructor of an await that another thread ends, on the owner thread. Whoever is
     // waited for may need a coroutine of this loop that will not run again: then both would wait.
 
-    /// Blocks until something has come by the inbox, and delivers it. No coroutine runs.
-    void wait_for_mail() noexcept;
+    /// Blocks until something has come by the inbox, and delivers it. No coroutine runs, and no
+    /// posted function. With `soon` it returns after a millisecond at the latest.
+    void wait_for_mail(bool soon = false) noexcept;
     /// Owner thread: whether it is one of this loop's. Looks at the newest first.
     [[nodiscard]] bool has_root(const promise_base& root) const noexcept;
-    /// In a shutdown: destroys all roots.
-    void abandon_roots() noexcept;
+    /// In a shutdown, from a destructor that waits: destroys the roots that others wait for, as
+    /// far as nothing of theirs is elsewhere.
+    void abandon_guests() noexcept;
+    /// The awaits of this loop that something elsewhere will end.
+    [[nodiscard]] away_node*& away() noexcept { return away_; }
     /// Destroys a root if it is one of this loop's.
     void abandon_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept;
 
@@ -295,6 +317,13 @@ private:
     void stop_watching() noexcept;
     void cancel_everything(std::uint32_t at_most) noexcept;
     void shut_down() noexcept;
+    void destroy_everything() noexcept;
+    void abandon_all_roots() noexcept;
+    void hold_back_roots() noexcept;
+    [[nodiscard]] bool destroy_free_roots() noexcept;
+    void destroy_root(promise_base& root) noexcept;
+    void drop_functions() noexcept;
+    static void call_functions(callback_coroutine<function_turn>& self) noexcept;
     void end_what_no_frame_owns() noexcept;
     /// Owner: how many top-level tasks it has.
     [[nodiscard]] std::uint64_t tasks() const noexcept {
@@ -318,6 +347,12 @@ private:
     std::int64_t retry_at_ns_ = 0;
     std::int64_t no_timer_before_ns_ = 0;
     root_list roots_;
+    away_node* away_ = nullptr;
+    root_chain held_back_;       // in a shutdown: roots that have something elsewhere
+    bool tree_unknown_ = false;  // ... and whether any root may have it
+    fifo functions_;             // that were posted, and wait for the turn of function_caller_
+    bool functions_due_ = false; // it is in the ready queue
+    callback_coroutine<function_turn> function_caller_{&call_functions};
     zero_copy_set zero_copies_;
     ring_tables tables_;
     ring_attachment* attachments_ = nullptr;

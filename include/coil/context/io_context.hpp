@@ -93,12 +93,15 @@ public:
     template <std::derived_from<detail::queue_node> Work>
     void submit(Work& work) noexcept {
         work.deliver = [](detail::queue_node& node, detail::event_loop& loop) noexcept {
-            auto& posted = static_cast<Work&>(node);
-            if (loop.is_ending()) {
-                posted.drop();
-            } else {
-                posted.run();
-            }
+            node.deliver = [](detail::queue_node& due, detail::event_loop& here) noexcept {
+                auto& posted = static_cast<Work&>(due);
+                if (here.is_ending()) {
+                    posted.drop();
+                } else {
+                    posted.run();
+                }
+            };
+            loop.call_later(node);
         };
         loop_.post(work);
     }

@@ -18,15 +18,17 @@ class quiescence {
 public:
     struct seat {
         bool absent = false;
+        bool finished = false;
     };
 
     /// `wake_all` is called once a round, on the thread of the context that left last.
     explicit quiescence(std::function<void()> wake_all) : wake_all_(std::move(wake_all)) {}
 
-    /// Nobody is in yet; every seat is present.
-    void begin(unsigned seats) {
+    /// Nobody is in yet; every seat is present, and so many more that nobody leaves.
+    void begin(unsigned seats, unsigned kept) {
         const std::lock_guard lock(mutex_);
-        present_ = seats;
+        present_ = seats + kept;
+        unfinished_ = seats;
         over_.store(false, std::memory_order_relaxed);
     }
 
@@ -34,6 +36,7 @@ public:
     void take(seat& s) noexcept {
         const std::lock_guard lock(mutex_);
         s.absent = false;
+        s.finished = false;
     }
 
     /// The seat's context is about to sleep and has no work. `still_asleep` says whether nobody has
@@ -63,11 +66,27 @@ public:
         }
     }
 
+    // How they end together when they are stopped.
+
+    /// The seat's context has ended, or has destroyed all that it had and waits for the others.
+    /// Once a round counts.
+    void finish(seat& s) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (!std::exchange(s.finished, true)) {
+            --unfinished_;
+        }
+    }
+    [[nodiscard]] bool all_finished() noexcept {
+        const std::lock_guard lock(mutex_);
+        return unfinished_ == 0;
+    }
+
     [[nodiscard]] bool is_over() const noexcept { return over_.load(std::memory_order_acquire); }
 
 private:
     std::mutex mutex_;
     unsigned present_ = 0;
+    unsigned unfinished_ = 0;
     std::atomic<bool> over_{true};
     const std::function<void()> wake_all_;
 };

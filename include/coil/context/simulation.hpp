@@ -38,8 +38,9 @@ public:
     virtual void let_others_act() noexcept = 0;
     /// What another thread does to a loop that sleeps: it is to have a turn.
     virtual void wake(event_loop& loop) noexcept = 0;
-    /// Everybody but `loop` goes on until `loop` has mail.
-    virtual void let_others_run_until_mail(event_loop& loop) noexcept = 0;
+    /// All but `loop` go on until `loop` has mail. When nothing of them can go on, the world ends
+    /// with a sentence; with `may_fail` it returns.
+    virtual void let_others_run_until_mail(event_loop& loop, bool may_fail) noexcept = 0;
     /// The numeric addresses of the host of that name, the preferred first; none: nobody has it.
     [[nodiscard]] virtual std::vector<std::string> addresses_of(const std::string& host) = 0;
 

@@ -25,6 +25,12 @@ public:
     virtual void finished(promise_base& root) noexcept = 0;
     /// The context shuts down: the coroutine will not go on.
     virtual void abandoned(promise_base& root) noexcept = 0;
+    /// Of a bound root: the nearest root above the await that it is part of; null when that is not
+    /// known. On the context's thread.
+    [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
+    /// Whether a coroutine elsewhere waits for the end of this root, and its frame may refer to that
+    /// one's: then it ends before the other can be destroyed.
+    [[nodiscard]] virtual bool is_awaited_elsewhere() const noexcept { return false; }
 
     /// What the root, and through it every task below, is asked to stop by.
     const inplace_stop_token token;
@@ -134,6 +140,16 @@ private:
     std::uintptr_t origin_;
 };
 
+/// The root of the tree of awaits that a coroutine is in; null when it is of another kind.
+template <class P>
+[[nodiscard]] promise_base* nearest_root(std::coroutine_handle<P> coroutine) noexcept {
+    if constexpr (std::derived_from<P, promise_base>) {
+        return coroutine.promise().root();
+    } else {
+        return nullptr;
+    }
+}
+
 /// Roots that one owner destroys if they do not end before.
 class root_chain {
 public:
@@ -161,6 +177,17 @@ private:
     promise_base* first_ = nullptr;
 };
 
+/// A root that is on no context's thread is adrift: no list has it, and only its own end destroys
+/// it.
+[[nodiscard]] inline bool is_adrift(const promise_base& root) noexcept {
+    return root.root_link == &root.next_root;
+}
+/// A root that hangs in no list yet.
+inline void begin_adrift(promise_base& root) noexcept {
+    root.next_root = nullptr;
+    root.root_link = &root.next_root;
+}
+
 /// The roots of one context: its top-level tasks.
 class root_list : root_chain {
 public:
@@ -169,6 +196,16 @@ public:
 
     void insert(promise_base& root) noexcept {
         ++inserted_;
+        root_chain::insert(root);
+    }
+
+    /// Into another chain and back: it stays one of this context's.
+    void move_to(root_chain& other, promise_base& root) noexcept {
+        root_chain::remove(root);
+        other.insert(root);
+    }
+    void move_back(promise_base& root) noexcept {
+        root_chain::remove(root);
         root_chain::insert(root);
     }
 

@@ -103,7 +103,9 @@ private:
 template <class F, class E>
 class asyncify_awaiter final : public away_call<F> {
 public:
-    asyncify_awaiter(F&& f, E& executor) : away_call<F>(std::move(f)), executor_(executor) {}
+    asyncify_awaiter(F&& f, E& executor)
+        : away_call<F>(std::move(f), &away_wait::is_still_away<asyncify_awaiter>),
+          executor_(executor) {}
     asyncify_awaiter(const asyncify_awaiter&) = delete;
     asyncify_awaiter& operator=(const asyncify_awaiter&) = delete;
     ~asyncify_awaiter() {

@@ -16,7 +16,8 @@ template <class F>
 class blocking_awaiter final : public away_call<F>, pool_job {
 public:
     blocking_awaiter(blocking_pool& pool, F&& f)
-        : away_call<F>(std::move(f)), pool_job(&finish), pool_(pool) {}
+        : away_call<F>(std::move(f), &away_wait::is_still_away<blocking_awaiter>),
+          pool_job(&finish), pool_(pool) {}
     blocking_awaiter(const blocking_awaiter&) = delete;
     blocking_awaiter& operator=(const blocking_awaiter&) = delete;
     ~blocking_awaiter() { this->template end_away<blocking_awaiter>(); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/away_list.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
@@ -32,11 +33,14 @@ struct on_stop_source {
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] on_awaiter final : on_stop_source,
                                                                       root_observer,
-                                                                      remote_wait {
+                                                                      remote_wait,
+                                                                      away_node {
 public:
     on_awaiter(executor_ref target, task<T>&& work) noexcept
-        : root_observer(stop_.get_token(), false), target_(target), child_(work.release()) {}
+        : root_observer(stop_.get_token(), false), away_node(&is_still_away), target_(target),
+          child_(work.release()) {}
     ~on_awaiter() {
+        come_back(); // as far as a shutdown is concerned: this waits here
         if (is_away()) [[unlikely]] {
             if (start_->withdraw()) {
                 start_ = nullptr;
@@ -62,10 +66,14 @@ public:
         child_.promise().become_root(*this);
         begin_adrift(child_.promise());
         begin(waiter);
+        if (current_loop != nullptr) {
+            go_away(current_loop->away(), nearest_root(waiter));
+        }
         beginning now(*this);
         try {
             target_.submit(*start_);
         } catch (...) {
+            come_back();
             end();
             throw;
         }
@@ -73,6 +81,7 @@ public:
     }
 
     T await_resume() {
+        come_back();
         end();
         if (is_homeless() && !dropped_ && child_.promise().outcome.has_error()) [[unlikely]] {
             report_unhandled(child_.promise().outcome.error()); // this exception takes its place
@@ -89,7 +98,10 @@ public:
         return is_homeless() || dropped_ || child_.promise().outcome.has_error();
     }
     /// Instead of await_resume(): nobody wants the result.
-    void discard() noexcept { end(); }
+    void discard() noexcept {
+        come_back();
+        end();
+    }
 
 private:
     struct request {
@@ -118,6 +130,20 @@ private:
         std::atomic<on_awaiter*> self;
     };
 
+    static bool is_still_away(away_node& node, bool ask) noexcept {
+        auto& self = static_cast<on_awaiter&>(node);
+        if (self.is_away() && ask) {
+            if (self.start_->withdraw()) {
+                self.start_ = nullptr; // the executor's
+                self.dropped_ = true;
+                self.over(); // on this thread: it waits in the ready queue
+            } else {
+                self.stop_.request_stop();
+            }
+        }
+        return self.is_away();
+    }
+
     void begin_there(work::fate what) noexcept {
         if (what == work::fate::dropped) {
             dropped_ = true;
@@ -139,6 +165,7 @@ private:
         }
         over();
     }
+    [[nodiscard]] bool is_awaited_elsewhere() const noexcept override { return true; }
     /// By the context where it went.
     void abandoned(promise_base&) noexcept override {
         child_.destroy();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/away_list.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/promise.hpp>
@@ -21,16 +22,30 @@ namespace coil::detail {
 ///
 /// On a context a stop request takes back what has not begun. Elsewhere nobody could tell the
 /// coroutine's thread: there a stop is seen by whoever begins.
-class away_wait : public wait_base {
+class away_wait : public wait_base, protected away_node {
 public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }
 
 protected:
-    away_wait() noexcept = default;
+    explicit away_wait(away_node::status f) noexcept : away_node(f) {}
     ~away_wait() = default;
 
+    /// away_node's status, for a Self.
+    template <class Self>
+    static bool is_still_away(away_node& node, bool ask) noexcept {
+        auto& self = static_cast<Self&>(static_cast<away_wait&>(node));
+        if (ask) {
+            self.cancel();
+        }
+        return self.pending();
+    }
+
     /// Before it is given away.
-    void leave(std::coroutine_handle<> waiter, promise_base* root) noexcept;
+    template <class P>
+    void leave(std::coroutine_handle<P> waiter) noexcept {
+        nearest_ = nearest_root(waiter);
+        leave(waiter, root_of(waiter));
+    }
 
     /// After it was given away. False: it is back. True: the coroutine suspends, and may have gone
     /// on when this returns, unless it is on a context.
@@ -42,6 +57,7 @@ protected:
             return false;
         }
         if (in_context) {
+            go_away(current_loop->away(), nearest_);
             observe<Self>(token);
         }
         return true;
@@ -54,6 +70,7 @@ protected:
 
     /// It was not given away after all, or the coroutine has gone on.
     void is_over() noexcept {
+        away_node::come_back();
         away_ = false;
         resumed();
     }
@@ -72,6 +89,7 @@ protected:
         if (!away_) [[likely]] {
             return;
         }
+        away_node::come_back(); // as far as a shutdown is concerned: this waits here
         if (under_way()) {
             stop_before_end();
             if (!pending()) {
@@ -90,12 +108,14 @@ private:
         away_wait* self;
     };
 
+    void leave(std::coroutine_handle<> waiter, promise_base* root) noexcept;
     void stop_before_end() noexcept;
     void wait_until_back() noexcept;
 
     errand errand_;
     home_executor home_;
     promise_base* root_ = nullptr;
+    promise_base* nearest_ = nullptr;
     continuation continuation_{this};
     bool away_ = false;
 };
@@ -147,7 +167,7 @@ public:
     void discard() noexcept { this->is_over(); }
 
 protected:
-    explicit away_call(F&& f) : function_(std::move(f)) {}
+    away_call(F&& f, away_wait::status s) : away_wait(s), function_(std::move(f)) {}
     ~away_call() = default;
 
     /// False: a stop was requested before.
@@ -159,7 +179,7 @@ protected:
             why_ = not_called::stopped;
             return false;
         }
-        this->leave(waiter, root_of(waiter));
+        this->leave(waiter);
         return true;
     }
 

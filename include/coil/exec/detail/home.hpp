@@ -17,14 +17,6 @@ namespace coil::detail {
 // A root on a context's thread hangs in that context's list, so that a shutdown finds it. One that
 // runs elsewhere is adrift: no list has it, and nobody destroys it but its own end.
 
-[[nodiscard]] inline bool is_adrift(const promise_base& root) noexcept {
-    return root.root_link == &root.next_root;
-}
-/// A root that hangs in no list yet.
-inline void begin_adrift(promise_base& root) noexcept {
-    root.next_root = nullptr;
-    root.root_link = &root.next_root;
-}
 /// On the thread where it runs. One that does not run on a context's thread is adrift already; or
 /// something that coil does not know has brought its coroutine here, and its context has it still.
 inline void set_adrift(promise_base& root) noexcept {

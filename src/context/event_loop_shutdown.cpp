@@ -1,0 +1,202 @@
+// How a loop ends: all at once, and nothing is destroyed before what may refer to it.
+//
+// Each await of the loop that something elsewhere will end is asked to end it; the tasks that these
+// awaits belong to are held back until the answers have come by the inbox, and all others are
+// destroyed meanwhile. A task that was given to this loop by a coroutine elsewhere (on()) is an
+// answer to somebody else's question: it is destroyed like any other, and the coroutine is told.
+// What waits for what is a tree, and only its inner nodes wait; so loops that end at the same time
+// and wait for each other's tasks make progress from the leaves upwards.
+
+#include "event_loop_enter.hpp"
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/runtime.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <cstdint>
+
+namespace coil::detail {
+
+/// One request for all that is in flight, so that what takes long to cancel is waited for together.
+/// An accelerator only: each destroyed frame makes sure of its own. The kernel searches all of them
+/// for each that it cancels, so many are left to the frames, whose requests it finds by a hash.
+void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
+    if (in_flight_ == 0 || in_flight_ > at_most || !make_room(1)) {
+        return;
+    }
+    uring::sqe* entry = ring_->acquire();
+    *entry = uring::prep::cancel_any();
+    entry->user_data = static_cast<std::uint64_t>(completion_kind::ignore);
+    ring_->commit(entry);
+    enter(0, nullptr, 0);
+    reap();
+}
+
+/// In a runtime's round the contexts leave together: until the last has ended, tasks may come that
+/// another one waits for.
+void event_loop::shut_down() noexcept {
+    constexpr std::uint32_t many = 1024;
+    const bool in_round = seated_ && on_owner_thread();
+    if (in_round) {
+        home_->stop(); // or the others would go on without this one
+    }
+    ending_ = true;
+    // Only run() leaves something in flight behind, and it ends with a shutdown on its own thread.
+    if (on_owner_thread()) {
+        cancel_queued();
+        cancel_everything(many);
+    }
+    destroy_everything();
+    if (in_round) {
+        quiescence_->finish(seat_);
+        while (!quiescence_->all_finished()) {
+            wait_for_mail(true);
+            destroy_everything();
+        }
+    }
+    if (on_owner_thread()) {
+        end_what_no_frame_owns();
+    }
+    ready_.clear();
+    ending_ = false;
+}
+
+void event_loop::destroy_everything() noexcept {
+    do {
+        abandon_all_roots();
+        drop_functions(); // destructors may post further ones, and start tasks
+    } while (!inbox_.empty() || !roots_.empty() || !functions_.empty());
+}
+
+void event_loop::abandon_all_roots() noexcept {
+    constexpr int patience_in_turns = 16; // of a millisecond
+    int waited = 0;
+    for (;;) {
+        deliver_inbox();
+        ready_.clear();
+        functions_due_ = false;
+        drop_functions();
+        hold_back_roots();
+        if (destroy_free_roots()) {
+            waited = 0;
+        } else if (!held_back_.empty()) {
+            wait_for_mail(tree_unknown_);
+            // Any of them may hold what is elsewhere, and what that waits for may be the destructor
+            // of another: one is destroyed, and waits in its destructor if it must.
+            if (tree_unknown_ && ++waited >= patience_in_turns) {
+                waited = 0;
+                promise_base& newest = *held_back_.first();
+                roots_.move_back(newest);
+                destroy_root(newest);
+            }
+        } else if (inbox_.empty() && roots_.empty()) {
+            return;
+        }
+    }
+}
+
+void event_loop::abandon_guests() noexcept {
+    deliver_inbox();
+    hold_back_roots();
+    promise_base* root = roots_.first();
+    while (root != nullptr) {
+        if (root->observer().is_awaited_elsewhere()) {
+            destroy_root(*root);
+            root = roots_.first(); // its destructors may have changed the list
+        } else {
+            root = root->next_root;
+        }
+    }
+}
+
+/// Asks everything that is elsewhere to end, and parts the roots that must wait for it from the
+/// others.
+void event_loop::hold_back_roots() noexcept {
+    while (!held_back_.empty()) {
+        roots_.move_back(*held_back_.first());
+    }
+    tree_unknown_ = false;
+    for (away_node* each = away_; each != nullptr;) {
+        away_node& node = *each;
+        each = node.next; // asking unlinks nothing
+        if (!node.status_(node, true)) {
+            continue;
+        }
+        promise_base* const root = top_level_of(node.root_);
+        if (root == nullptr) {
+            tree_unknown_ = true;
+        } else if (root->root_link != nullptr && !is_adrift(*root)) {
+            roots_.move_to(held_back_, *root);
+        }
+    }
+    if (tree_unknown_) {
+        for (promise_base* root = roots_.first(); root != nullptr;) {
+            promise_base& one = *root;
+            root = one.next_root;
+            if (!one.observer().is_awaited_elsewhere()) {
+                roots_.move_to(held_back_, one);
+            }
+        }
+    }
+}
+
+/// False when there was none. Those that others wait for may have what is elsewhere as well when
+/// the tree is not known; then their destructor waits for it.
+bool event_loop::destroy_free_roots() noexcept {
+    const bool any = !roots_.empty();
+    while (!roots_.empty()) {
+        ready_.clear();
+        functions_due_ = false;
+        destroy_root(*roots_.first());
+    }
+    return any;
+}
+
+void event_loop::destroy_root(promise_base& root) noexcept {
+    root_list::remove(root);
+    root.root_link = nullptr; // it is in no list while its frame is being destroyed
+    root.observer().abandoned(root);
+}
+
+void event_loop::drop_functions() noexcept {
+    while (!functions_.empty()) {
+        queue_node& node = functions_.pop();
+        node.deliver(node, *this);
+    }
+}
+
+bool event_loop::has_root(const promise_base& root) const noexcept {
+    for (const promise_base* first : {roots_.first(), held_back_.first()}) {
+        for (const promise_base* one = first; one != nullptr; one = one->next_root) {
+            if (one == &root) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/// Destroys a root if it is one of this loop's.
+void event_loop::abandon_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
+    if (has_root(root)) {
+        withdraw(root, coroutine); // if it has not begun
+        destroy_root(root);
+    }
+}
+
+/// Frames have ended what they own. Eager operations and streams may live elsewhere: nothing of
+/// them outlives the run either.
+void event_loop::end_what_no_frame_owns() noexcept {
+    const bool was_ending = std::exchange(ending_, true);
+    while (in_flight_ > 0 || !queued_.empty()) {
+        cancel_everything(UINT32_MAX);
+        const uring::timespec soon{0, 1'000'000};
+        enter(1, &soon, 0);
+        reap();
+        retry_cancels();
+        cancel_queued();
+    }
+    ending_ = was_ending;
+}
+
+} // namespace coil::detail
