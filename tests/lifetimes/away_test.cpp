@@ -74,15 +74,16 @@ void moves_away_and_its_context_ends(Move move) {
     EXPECT_TRUE(ended_by_cancellation(*handle));
 }
 
-ISOLATED_TEST(Issue, G5_ATaskThatWentAwayByResumeOnOutlivesItsContext) {
+KNOWN_TO_FAIL_TEST(Issue, G5_ATaskThatWentAwayByResumeOnOutlivesItsContext, "point 9: it is lost") {
     moves_away_and_its_context_ends([](looper_executor& to) { return resume_on(to); });
 }
 
-ISOLATED_TEST(Issue, G5_ATaskThatWentAwayByScheduleOutlivesItsContext) {
+KNOWN_TO_FAIL_TEST(Issue, G5_ATaskThatWentAwayByScheduleOutlivesItsContext, "point 9: it is lost") {
     moves_away_and_its_context_ends([](looper_executor& to) { return schedule(to); });
 }
 
-ISOLATED_TEST(Issue, G12_ATaskThatIsDroppedBesideAContextThatDoesNotRun) {
+KNOWN_TO_FAIL_TEST(Issue, G12_ATaskThatIsDroppedBesideAContextThatDoesNotRun,
+                   "point 9: it is destroyed without an exception") {
     std::atomic<int> alive = 0;
     bool told = false;
     {

@@ -24,7 +24,7 @@ struct door {
     void await_resume() const noexcept {}
 };
 
-ISOLATED_TEST(Issue, G10_AChainOfInlineAsyncTasksCompletes) {
+KNOWN_TO_FAIL_TEST(Issue, G10_AChainOfInlineAsyncTasksCompletes, "point 5: exhausts the stack") {
     using inline_task = async_task<int, inline_executor>;
     const int depth = 60'000;
     door gate;
@@ -52,7 +52,7 @@ task<> nested(int depth, std::atomic<int>& alive, std::binary_semaphore& begun) 
     }
 }
 
-ISOLATED_TEST(Issue, G10_AChainOfAwaitsIsDestroyed) {
+KNOWN_TO_FAIL_TEST(Issue, G10_AChainOfAwaitsIsDestroyed, "point 5: exhausts the stack") {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};
     io_context context;
@@ -74,7 +74,7 @@ task<> nested_combinations(int depth, std::atomic<int>& alive, std::binary_semap
     }
 }
 
-ISOLATED_TEST(Issue, G10_AChainOfCombinationsIsAskedToStop) {
+KNOWN_TO_FAIL_TEST(Issue, G10_AChainOfCombinationsIsAskedToStop, "point 5: exhausts the stack") {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};
     io_context context;
@@ -88,7 +88,7 @@ ISOLATED_TEST(Issue, G10_AChainOfCombinationsIsAskedToStop) {
     EXPECT_EQ(alive, 0);
 }
 
-ISOLATED_TEST(Issue, G10_AChainOfCombinationsIsDestroyed) {
+KNOWN_TO_FAIL_TEST(Issue, G10_AChainOfCombinationsIsDestroyed, "point 5: exhausts the stack") {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};
     io_context context;

@@ -100,8 +100,10 @@ inline task<> asyncify_on_step(world& w, const step& s) {
 
 inline task<> blocking_step(world& w, const step& s) {
     const witness here(w);
-    co_await coil::blocking(
-        [here, &s](const coil::inplace_stop_token& token) { do_for_a_while(s, token); });
+    auto work = [here, &s](const coil::inplace_stop_token& token) { do_for_a_while(s, token); };
+    if (w.blocking != nullptr) {
+        co_await coil::blocking(*w.blocking, std::move(work));
+    }
 }
 
 inline task<> join_step(world& w, const step& s) {

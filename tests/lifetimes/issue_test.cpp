@@ -4,6 +4,7 @@
 #include "lifetimes/support.hpp"
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <semaphore>
@@ -18,7 +19,7 @@ namespace {
 
 // 1. on() inside of on().
 
-ISOLATED_TEST(Issue, G5_StopWithOnInsideOfOn) {
+KNOWN_TO_FAIL_TEST(Issue, G5_StopWithOnInsideOfOn, "point 1: hangs") {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};
     {
@@ -67,7 +68,7 @@ ISOLATED_TEST(Issue, G5_StopWithOnThereAndBack) {
     EXPECT_EQ(alive, 0);
 }
 
-ISOLATED_TEST(Issue, G5_StopOfARuntimeWithManyOnInsideOfOn) {
+KNOWN_TO_FAIL_TEST(Issue, G5_StopOfARuntimeWithManyOnInsideOfOn, "point 1: hangs") {
     std::atomic<int> alive = 0;
     std::counting_semaphore<16> begun{0};
     {
@@ -132,7 +133,8 @@ ISOLATED_TEST(Issue, G5_TwoContextsThatWaitForEachOtherAreStoppedAtOnce) {
 
 // 2. What is delivered, and when.
 
-ISOLATED_TEST(Issue, G1_AFunctionDestroysACoroutineThatIsDeliveredBehindIt) {
+KNOWN_TO_FAIL_TEST(Issue, G1_AFunctionDestroysACoroutineThatIsDeliveredBehindIt,
+                   "point 2: use after free") {
     std::atomic<int> alive = 0;
     int called = 0;
     auto steps = [&]() -> task<> {
@@ -159,7 +161,8 @@ ISOLATED_TEST(Issue, G1_AFunctionDestroysACoroutineThatIsDeliveredBehindIt) {
     EXPECT_EQ(called, 1);
 }
 
-ISOLATED_TEST(Issue, G7_NoFunctionIsCalledInTheMiddleOfADestruction) {
+KNOWN_TO_FAIL_TEST(Issue, G7_NoFunctionIsCalledInTheMiddleOfADestruction,
+                   "point 2: it is, newer before older") {
     looper_executor looper;
     std::atomic<int> alive = 0;
     std::binary_semaphore there{0};
@@ -245,7 +248,8 @@ ISOLATED_TEST(Issue, G1_AFunctionThatIsDeliveredDestroysTheJoinHandlesWaiter) {
 
 // 3. A task moves to a context that has ended.
 
-ISOLATED_TEST(Issue, G5_StopOfARuntimeWhileATaskMovesToAContextThatHasEnded) {
+KNOWN_TO_FAIL_TEST(Issue, G5_StopOfARuntimeWhileATaskMovesToAContextThatHasEnded,
+                   "point 3: hangs") {
     std::atomic<int> alive = 0;
     static std::binary_semaphore ended{0}; // of the thread of context 1
     static std::binary_semaphore begun{0};
@@ -278,7 +282,8 @@ ISOLATED_TEST(Issue, G5_StopOfARuntimeWhileATaskMovesToAContextThatHasEnded) {
     EXPECT_EQ(alive, 0);
 }
 
-ISOLATED_TEST(Issue, G5_AStoppedRuntimeWithATaskOnItsWayToAnotherContext) {
+KNOWN_TO_FAIL_TEST(Issue, G5_AStoppedRuntimeWithATaskOnItsWayToAnotherContext,
+                   "points 1 and 3: hangs") {
     std::atomic<int> alive = 0;
     for (int i = 0; i < 100; ++i) {
         runtime rt(3);
@@ -309,6 +314,9 @@ ISOLATED_TEST(Issue, G5_AStoppedRuntimeWithATaskOnItsWayToAnotherContext) {
 // 7. A context that is destroyed where it runs.
 
 TEST(Issue, G5_AContextDestroyedByItsOwnTaskIsMisuse) {
+    if (std::getenv("COIL_LIFETIME_ALL") == nullptr) {
+        GTEST_SKIP() << "point 7: no sentence";
+    }
     isolated_misuse(
         [] {
             auto* const context = new io_context;

@@ -37,6 +37,8 @@ private:
 
     /// Only what the program uses: threads are not for nothing.
     void make_executors() {
+        blocking_.emplace(2);
+        world_.blocking = &*blocking_;
         std::array<bool, place_names.size()> used{};
         for (const root& r : plan_.roots) {
             for_each_step(r.work, [&](const step& s) {
@@ -248,6 +250,9 @@ private:
             each->join();
         }
         end_executors();
+        dog_.waits_for("the blocking calls");
+        world_.blocking = nullptr;
+        blocking_.reset();
         dog_.waits_for("the contexts to be destroyed");
         runtime_.reset();
         if (!plan_.forwards) {
@@ -318,6 +323,7 @@ private:
     world world_;
     std::vector<std::unique_ptr<coil::io_context>> contexts_;
     std::optional<coil::runtime> runtime_;
+    std::optional<coil::blocking_pool> blocking_;
     std::mutex handles_mutex_;
     std::vector<coil::join_handle<>> handles_;
     std::vector<std::thread> runners_;

@@ -42,6 +42,7 @@ public:
 
     void play_to_end() {
         world_.pool.emplace(1);
+        world_.blocking = &coil::default_blocking_pool();
         for (unsigned i = 0; i < plan_.contexts; ++i) {
             coil::io_context_options o;
             o.entries = plan_.entries;

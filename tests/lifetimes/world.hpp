@@ -77,6 +77,7 @@ public:
     std::atomic<std::int64_t> gone = 0;
     std::atomic<unsigned> twice = 0; ///< destroyed twice
 
+    std::atomic<coil::blocking_pool*> blocking = nullptr;
     std::optional<coil::thread_pool> pool;
     std::optional<coil::looper_executor> looper;
     std::optional<coil::run_loop> loop;

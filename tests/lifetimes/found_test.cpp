@@ -1,0 +1,201 @@
+// What the random programs have found (programs_test.cpp), each reduced to what cannot be left out.
+
+#include "lifetimes/support.hpp"
+
+#include <atomic>
+#include <optional>
+#include <semaphore>
+#include <system_error>
+#include <thread>
+
+using namespace lifetime_test;
+
+namespace {
+
+// on() of the context that one is on, and from there to something that takes its time: the first
+// waits for the second, which is destroyed later.
+
+KNOWN_TO_FAIL_TEST(Found, G5_StopWithOnOfTheSameContextAndALooperBehindIt, "hangs") {
+    std::atomic<int> alive = 0;
+    std::binary_semaphore begun{0};
+    std::binary_semaphore go_on{0};
+    looper_executor looper;
+    {
+        io_context a;
+        auto busy = [&]() -> task<> {
+            const counted local(alive);
+            begun.release();
+            go_on.acquire();
+            co_return;
+        };
+        auto x = [&]() -> task<> {
+            const counted local(alive);
+            co_await on(looper, busy());
+        };
+        auto r = [&]() -> task<> {
+            const counted local(alive);
+            co_await on(a, x());
+        };
+        a.co_spawn(r());
+        std::jthread stopper([&] {
+            begun.acquire();
+            a.stop();
+            std::this_thread::sleep_for(50ms); // the shutdown waits, or would
+            go_on.release();
+        });
+        a.run();
+    }
+    EXPECT_EQ(alive, 0);
+}
+
+ISOLATED_TEST(Found, G5_ThreeContextsInARowAreStoppedAtOnce) {
+    for (int i = 0; i < 50; ++i) {
+        std::atomic<int> alive = 0;
+        std::binary_semaphore begun{0};
+        io_context a;
+        io_context b;
+        io_context c;
+        auto x = [&]() -> task<> {
+            const counted local(alive);
+            co_await on(c, sleeps_for_ever(alive, begun));
+        };
+        auto r = [&]() -> task<> {
+            const counted local(alive);
+            co_await on(b, x());
+        };
+        a.co_spawn(r());
+        a.start();
+        b.start();
+        c.start();
+        begun.acquire();
+        std::jthread one([&] { b.stop(); });
+        std::jthread another([&] { a.stop(); });
+        c.stop();
+        a.join();
+        b.join();
+        c.join();
+        EXPECT_EQ(alive, 0);
+    }
+}
+
+// Point 3 of the contexts of a runtime, for contexts that only share tasks.
+
+KNOWN_TO_FAIL_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownWaits, "hangs") {
+    std::atomic<int> alive = 0;
+    std::binary_semaphore begun{0};
+    std::binary_semaphore go_on{0};
+    looper_executor looper;
+    {
+        io_context a;
+        io_context b;
+        auto moves = [&]() -> task<> {
+            const counted local(alive);
+            begun.release();
+            go_on.acquire();
+            co_await resume_on(b);
+        };
+        auto r = [&]() -> task<> {
+            const counted local(alive);
+            co_await on(looper, moves());
+        };
+        a.co_spawn(r());
+        a.start();
+        b.start();
+        begun.acquire();
+        b.stop();
+        b.join(); // and b is there, but does not run
+        a.stop();
+        go_on.release();
+        a.join();
+    }
+    EXPECT_EQ(alive, 0);
+}
+
+// A frame that is destroyed in mid-run while its task is elsewhere and comes back to this context.
+
+KNOWN_TO_FAIL_TEST(Found, G5_AScopeIsLeftWhoseChildIsElsewhereAndHereAgain, "hangs") {
+    std::atomic<int> alive = 0;
+    io_context b;
+    b.start();
+    auto back = [&](io_context& a, std::binary_semaphore& begun) -> task<> {
+        const counted local(alive);
+        co_await on(a, sleeps_for_ever(alive, begun));
+    };
+    auto main = [&]() -> task<> {
+        std::binary_semaphore begun{0};
+        {
+            scope children;
+            children.spawn(on(b, back(this_context(), begun)));
+            while (!begun.try_acquire()) {
+                co_await yield();
+            }
+        }
+        EXPECT_EQ(alive, 0);
+    };
+    coil::run(main());
+    EXPECT_EQ(alive, 0);
+}
+
+KNOWN_TO_FAIL_TEST(Found, G5_AScopeIsLeftWhoseRemoteChildCleansUpHere, "hangs") {
+    std::atomic<int> alive = 0;
+    int cleaned = 0;
+    io_context b;
+    b.start();
+    auto here = [&]() -> task<> {
+        const counted local(alive);
+        ++cleaned;
+        co_await yield();
+        ++cleaned;
+    };
+    auto away = [&](io_context& a, std::binary_semaphore& begun) -> task<> {
+        const counted local(alive);
+        begun.release();
+        co_await sleep_for(1h); // until it is asked to stop
+        co_await shield(on(a, here()));
+    };
+    auto main = [&]() -> task<> {
+        std::binary_semaphore begun{0};
+        {
+            scope children;
+            children.spawn(on(b, away(this_context(), begun)));
+            while (!begun.try_acquire()) {
+                co_await yield();
+            }
+        }
+        EXPECT_EQ(alive, 0);
+        EXPECT_TRUE(cleaned == 0 || cleaned == 2) << cleaned;
+    };
+    coil::run(main());
+    EXPECT_EQ(alive, 0);
+}
+
+KNOWN_TO_FAIL_TEST(Found, G5_AScopeIsLeftWhoseChildJoinsATaskThatNeedsThisContext, "hangs") {
+    std::atomic<int> alive = 0;
+    io_context b;
+    b.start();
+    auto ticks = [&]() -> task<> {
+        const counted local(alive);
+        co_await sleep_for(1ms);
+    };
+    auto away = [&](io_context& a, std::binary_semaphore& begun) -> task<> {
+        const counted local(alive);
+        auto handle = a.spawn(ticks());
+        begun.release();
+        co_await shield(handle);
+    };
+    auto main = [&]() -> task<> {
+        std::binary_semaphore begun{0};
+        {
+            scope children;
+            children.spawn(on(b, away(this_context(), begun)));
+            while (!begun.try_acquire()) {
+                co_await yield();
+            }
+        }
+        EXPECT_EQ(alive, 0);
+    };
+    coil::run(main());
+    EXPECT_EQ(alive, 0);
+}
+
+} // namespace
