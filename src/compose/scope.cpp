@@ -35,7 +35,10 @@ scope::~scope() {
 }
 
 void scope::settle_on(detail::event_loop& loop) noexcept {
-    if (running_ > 0 && loop_ != &loop) {
+    if (loop_ == &loop) {
+        return; // children that are elsewhere read it
+    }
+    if (running_ > 0) {
         detail::end_with_misuse("a scope is used on another context than the one on which its "
                                 "children run");
     }

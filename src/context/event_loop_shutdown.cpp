@@ -176,11 +176,22 @@ bool event_loop::has_root(const promise_base& root) const noexcept {
     return false;
 }
 
-/// Destroys a root if it is one of this loop's.
-void event_loop::abandon_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
-    if (has_root(root)) {
-        withdraw(root, coroutine); // if it has not begun
-        destroy_root(root);
+void event_loop::abandon_tree(const promise_base& root) noexcept {
+    const auto is_in_tree = [&root](const promise_base& one) {
+        const promise_base* above = &one;
+        while (above != nullptr && above != &root && above->is_root()) {
+            above = above->observer().awaiting_root();
+        }
+        return above == &root;
+    };
+    promise_base* one = roots_.first();
+    while (one != nullptr) {
+        if (one->observer().is_awaited_elsewhere() && is_in_tree(*one)) {
+            destroy_root(*one);
+            one = roots_.first(); // its destructors may have changed the list
+        } else {
+            one = one->next_root;
+        }
     }
 }
 

@@ -65,7 +65,7 @@ void remote_wait::settle(event_loop& loop) noexcept {
     settle_in(loop, root_, *this, waiter_);
 }
 
-void remote_wait::come_home(promise_base* other, std::coroutine_handle<> coroutine) noexcept {
+void remote_wait::come_home(const promise_base* other) noexcept {
     event_loop* const loop = home_.loop;
     if (loop == nullptr || !loop->on_owner_thread()) {
         end_with_misuse("a coroutine was destroyed while it waits for another executor, and not by "
@@ -75,7 +75,7 @@ void remote_wait::come_home(promise_base* other, std::coroutine_handle<> corouti
         if (loop->is_ending()) {
             loop->abandon_guests();
         } else if (other != nullptr) {
-            loop->abandon_root(*other, coroutine);
+            loop->abandon_tree(*other);
         }
         if (is_away()) {
             loop->wait_for_mail();

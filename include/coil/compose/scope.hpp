@@ -250,7 +250,7 @@ private:
 inline scope::joiner scope::join() noexcept { return joiner(*this); }
 
 inline detail::promise_base* scope::awaiting_root() const noexcept {
-    return joiner_ != nullptr ? joiner_->root_ : nullptr;
+    return loop_->on_owner_thread() && joiner_ != nullptr ? joiner_->root_ : nullptr;
 }
 
 } // namespace coil

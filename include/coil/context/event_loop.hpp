@@ -189,8 +189,10 @@ public:
     void abandon_guests() noexcept;
     /// The awaits of this loop that something elsewhere will end.
     [[nodiscard]] away_node*& away() noexcept { return away_; }
-    /// Destroys a root if it is one of this loop's.
-    void abandon_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept;
+    /// From a destructor that waits for `root`, whose end was requested: destroys it if it is one
+    /// of this loop's, and those of this loop's that it waits for, directly or not. None of them
+    /// could run before the destructor returns.
+    void abandon_tree(const promise_base& root) noexcept;
 
     /// Any thread: how many top-level tasks it has or will have, as far as it has published that.
     [[nodiscard]] std::uint64_t load() const noexcept;

@@ -93,6 +93,10 @@ public:
     template <std::derived_from<detail::queue_node> Work>
     void submit(Work& work) noexcept {
         work.deliver = [](detail::queue_node& node, detail::event_loop& loop) noexcept {
+            if (static_cast<Work&>(node).only_arrives() && !loop.is_ending()) {
+                static_cast<Work&>(node).run();
+                return;
+            }
             node.deliver = [](detail::queue_node& due, detail::event_loop& here) noexcept {
                 auto& posted = static_cast<Work&>(due);
                 if (here.is_ending()) {

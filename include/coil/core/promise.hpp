@@ -25,8 +25,8 @@ public:
     virtual void finished(promise_base& root) noexcept = 0;
     /// The context shuts down: the coroutine will not go on.
     virtual void abandoned(promise_base& root) noexcept = 0;
-    /// Of a bound root: the nearest root above the await that it is part of; null when that is not
-    /// known. On the context's thread.
+    /// Of a root that an await waits for: the nearest root above that await; null when that is not
+    /// known. Any thread, while the root exists.
     [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
     /// Whether a coroutine elsewhere waits for the end of this root, and its frame may refer to that
     /// one's: then it ends before the other can be destroyed.

@@ -139,7 +139,7 @@ public:
               state_(state) {}
         ~awaiter() {
             if (is_away() && !state_.remove(*this)) [[unlikely]] {
-                come_home(nullptr, nullptr);
+                come_home(nullptr);
             }
         }
 

@@ -47,7 +47,7 @@ public:
                 end();
             } else {
                 stop_.request_stop();
-                come_home(&child_.promise(), child_);
+                come_home(&child_.promise());
             }
         }
         outside_.reset();
@@ -66,8 +66,9 @@ public:
         child_.promise().become_root(*this);
         begin_adrift(child_.promise());
         begin(waiter);
+        awaiting_root_ = nearest_root(waiter);
         if (current_loop != nullptr) {
-            go_away(current_loop->away(), nearest_root(waiter));
+            go_away(current_loop->away(), awaiting_root_);
         }
         beginning now(*this);
         try {
@@ -113,7 +114,8 @@ private:
     /// was withdrawn it is both's; then the awaiter's in the first case, the executor's in the
     /// second.
     struct start final : work, frame_allocated {
-        explicit start(on_awaiter& awaiter) noexcept : work(&come), self(&awaiter) {}
+        explicit start(on_awaiter& awaiter) noexcept
+            : work(&come, kind::arrival), self(&awaiter) {}
         static void come(work& w, fate what) noexcept {
             auto& arrived = static_cast<start&>(w);
             on_awaiter* const awaiter = arrived.self.exchange(nullptr, std::memory_order_acq_rel);
@@ -166,8 +168,12 @@ private:
         over();
     }
     [[nodiscard]] bool is_awaited_elsewhere() const noexcept override { return true; }
+    [[nodiscard]] promise_base* awaiting_root() const noexcept override { return awaiting_root_; }
     /// By the context where it went.
-    void abandoned(promise_base&) noexcept override {
+    void abandoned(promise_base& root) noexcept override {
+        if (current_loop != nullptr) {
+            current_loop->withdraw(root, child_); // if it has not begun
+        }
         child_.destroy();
         abandoned_ = true;
         dropped_ = true;
@@ -177,6 +183,7 @@ private:
     const executor_ref target_;
     start* start_ = nullptr;
     const std::coroutine_handle<task_promise<T>> child_; // read at home while another ends it
+    promise_base* awaiting_root_ = nullptr;
     std::optional<inplace_stop_callback<request>> outside_;
     bool dropped_ = false;
     bool abandoned_ = false; // and its frame is gone

@@ -114,7 +114,7 @@ public:
     }
 
 protected:
-    explicit remote_wait(function f = &arrive) noexcept : work(f) {}
+    explicit remote_wait(function f = &arrive) noexcept : work(f, kind::arrival) {}
     ~remote_wait() {
         if (state_ == state::queued) [[unlikely]] {
             queue_->withdraw(*this, waiter_);
@@ -157,8 +157,8 @@ protected:
     }
 
     /// For a destructor that finds it away: returns when it has come, or ends the program when it
-    /// never will. `other` is a root that may have to end for that (or null), with its coroutine.
-    void come_home(promise_base* other, std::coroutine_handle<> coroutine) noexcept;
+    /// never will. `other` is the root that it waits for, or null.
+    void come_home(const promise_base* other) noexcept;
 
     /// What a work function does that has nothing to add.
     static void arrive(work& w, fate what) noexcept;

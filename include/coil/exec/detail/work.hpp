@@ -29,12 +29,19 @@ public:
     /// The executor will not run it: it was shut down.
     void drop() noexcept { function_(*this, fate::dropped); }
 
+    /// Whether run() on a context does no more than make a coroutine ready there: then the context
+    /// need not keep it for a turn.
+    [[nodiscard]] bool only_arrives() const noexcept { return what_ == kind::arrival; }
+
 protected:
-    explicit work(function f) noexcept : function_(f) {}
+    enum class kind : bool { call, arrival };
+
+    explicit work(function f, kind what = kind::call) noexcept : function_(f), what_(what) {}
     ~work() = default;
 
 private:
     function function_;
+    kind what_;
 };
 
 /// Executors that take work as it is: `submit(w)` queues it, or drops it at once; when it throws,
