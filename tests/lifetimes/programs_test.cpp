@@ -58,8 +58,9 @@ TEST(RandomLifetimes, G1_G4_G5_G9_NothingIsLeftWhateverEndsThem) {
         return;
     }
     const auto first = lifetime_number("COIL_LIFETIME_FIRST", 1);
-    const auto last = lifetime_number("COIL_LIFETIME_LAST",
-                                      first + static_cast<unsigned>(coil_test::rounds(400, 4000)));
+    const auto last = lifetime_number(
+        "COIL_LIFETIME_LAST",
+        first + static_cast<unsigned>(coil_test::rounds(coil_test::sanitized ? 200 : 800, 10'000)));
     for (auto seed = first; seed <= last && !HasFailure(); ++seed) {
         play_seed(seed);
     }
