@@ -248,4 +248,33 @@ KNOWN_TO_FAIL_TEST(Found, G5_ARunLoopEndsWhoseTaskIsAboutToGoOn,
     EXPECT_EQ(alive, 0);
 }
 
+// An async_task of a run_loop that ends before what the task waits for has come back.
+
+task<> calls(blocking_pool& pool, std::binary_semaphore& go_on, std::atomic<int>& alive) {
+    const counted local(alive);
+    co_await blocking(pool, [&go_on] { go_on.acquire(); });
+}
+
+async_task<void, any_executor> calls_there(executor_arg_t, any_executor, blocking_pool& pool,
+                                           std::binary_semaphore& go_on, std::atomic<int>& alive) {
+    const counted local(alive);
+    co_await calls(pool, go_on, alive);
+}
+
+ISOLATED_TEST(Found, G5_ARunLoopEndsAndAnAsyncTaskComesBackToIt) {
+    std::atomic<int> alive = 0;
+    std::binary_semaphore go_on{0};
+    {
+        run_loop loop;
+        {
+            blocking_pool pool(1);
+            static_cast<void>(calls_there(executor_arg, any_executor(loop), pool, go_on, alive));
+            loop.run_once();
+            EXPECT_EQ(alive, 2);
+            go_on.release();
+        } // it is over, and lies in the loop's queue
+    }
+    EXPECT_EQ(alive, 0);
+}
+
 } // namespace
