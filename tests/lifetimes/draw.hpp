@@ -175,8 +175,8 @@ private:
     /// coil::run() destroys its context when it ends: nothing may come back to that later.
     [[nodiscard]] bool leaves(const step& s) const {
         const std::string_view name = s.what->name;
-        return result_.how == mode::coil_run &&
-               (name == "resume_on" || name == "schedule" || name == "async_task");
+        return result_.how == mode::coil_run && (name == "resume_on" || name == "schedule" ||
+                                                 name == "async_task" || name == "loop_spawn");
     }
 
     /// Loopers, run_loops and threads of their own are no part of a simulated world.

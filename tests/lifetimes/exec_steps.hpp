@@ -136,6 +136,15 @@ inline task<> spawn_step(world& w, const step& s) {
     co_return;
 }
 
+/// A task that the run_loop owns.
+inline task<> loop_spawn_step(world& w, const step& s) {
+    const witness here(w);
+    if (w.loop) {
+        w.loop->spawn(play(w, s.bodies.front()));
+    }
+    co_return;
+}
+
 inline task<> post_step(world& w, const step& s) {
     const witness here(w);
     if (s.variant % 2 == 0) {

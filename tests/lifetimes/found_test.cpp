@@ -198,4 +198,83 @@ KNOWN_TO_FAIL_TEST(Found, G5_AScopeIsLeftWhoseChildJoinsATaskThatNeedsThisContex
     EXPECT_EQ(alive, 0);
 }
 
+// A context drops what it was given by schedule(): back to a context that is there no more.
+
+template <class Move>
+void moves_to_a_context_that_does_not_run(Move move) {
+    std::atomic<int> alive = 0;
+    std::optional<join_handle<>> handle;
+    {
+        io_context to;
+        io_context from; // as locals are: it goes first
+        auto work = [&]() -> task<> {
+            const counted local(alive);
+            co_await move(to);
+        };
+        handle.emplace(from.spawn(work()));
+        from.run();
+    }
+    EXPECT_EQ(alive, 0) << "it is lost";
+    EXPECT_TRUE(handle->done());
+}
+
+ISOLATED_TEST(Found, G5_ResumeOnAContextThatDoesNotRun) {
+    moves_to_a_context_that_does_not_run([](io_context& to) { return resume_on(to); });
+}
+
+KNOWN_TO_FAIL_TEST(Found, G5_ScheduleOnAContextThatDoesNotRun, "lost, after a use after free") {
+    moves_to_a_context_that_does_not_run([](io_context& to) { return schedule(to); });
+}
+
+// A task of a run_loop whose async_task has ended: what wakes it lies in the loop's queue.
+
+async_task<int, looper_executor> ends_there(executor_arg_t, looper_executor&) { co_return 1; }
+
+KNOWN_TO_FAIL_TEST(Found, G5_ARunLoopEndsWhoseTaskIsAboutToGoOn,
+                   "ends with the sentence of a misuse that it is not") {
+    std::atomic<int> alive = 0;
+    looper_executor looper;
+    {
+        run_loop loop;
+        auto waits = [&]() -> task<> {
+            const counted local(alive);
+            co_await ends_there(executor_arg, looper);
+        };
+        loop.spawn(waits());
+        loop.run_once();
+        looper.shutdown();
+        looper.join(); // the async_task is over
+    }
+    EXPECT_EQ(alive, 0);
+}
+
+// An async_task of a run_loop that ends before what the task waits for has come back.
+
+task<> calls(blocking_pool& pool, std::binary_semaphore& go_on, std::atomic<int>& alive) {
+    const counted local(alive);
+    co_await blocking(pool, [&go_on] { go_on.acquire(); });
+}
+
+async_task<void, any_executor> calls_there(executor_arg_t, any_executor, blocking_pool& pool,
+                                           std::binary_semaphore& go_on, std::atomic<int>& alive) {
+    const counted local(alive);
+    co_await calls(pool, go_on, alive);
+}
+
+ISOLATED_TEST(Found, G5_ARunLoopEndsAndAnAsyncTaskComesBackToIt) {
+    std::atomic<int> alive = 0;
+    std::binary_semaphore go_on{0};
+    {
+        run_loop loop;
+        {
+            blocking_pool pool(1);
+            static_cast<void>(calls_there(executor_arg, any_executor(loop), pool, go_on, alive));
+            loop.run_once();
+            EXPECT_EQ(alive, 2);
+            go_on.release();
+        } // it is over, and lies in the loop's queue
+    }
+    EXPECT_EQ(alive, 0);
+}
+
 } // namespace

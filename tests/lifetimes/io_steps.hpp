@@ -147,4 +147,27 @@ inline task<> ticks_step(world& w, const step& s) {
     co_await take_some(w, s, stream);
 }
 
+/// A coroutine of another kind: nobody asks it to stop, and it is destroyed where it waits.
+inline coil_test::manual waits_alone(world& w, const step& s) {
+    const witness here(w);
+    std::array<char, 64> buffer{};
+    switch (s.variant % 3) {
+    case 0:
+        co_await coil::sleep_for(s.time);
+        break;
+    case 1:
+        co_await io::read(w.pipe(s.index).in, buffer);
+        break;
+    default:
+        co_await w.events.at(s.index % w.events.size()).wait();
+    }
+}
+
+inline task<> foreign_step(world& w, const step& s) {
+    const witness here(w);
+    const coil_test::manual other = waits_alone(w, s);
+    other.start();
+    co_await coil::sleep_for(short_time(s));
+}
+
 } // namespace lifetime_test

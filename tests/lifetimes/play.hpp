@@ -57,6 +57,8 @@ inline constexpr std::array step_kinds{
     kind{"blocking", 5, 0, 0, &blocking_step},
     kind{"join", 6, 1, 1, &join_step},
     kind{"spawn", 4, 1, 1, &spawn_step},
+    kind{"loop_spawn", 3, 1, 1, &loop_spawn_step, false, true},
+    kind{"foreign", 3, 0, 0, &foreign_step},
     kind{"post", 4, 0, 0, &post_step, true},
 };
 
@@ -64,7 +66,8 @@ inline constexpr std::array step_kinds{
 inline bool works_anywhere(const kind& k) {
     for (const std::string_view each :
          {"call", "throw", "generator", "async_generator", "with_token", "shield", "on",
-          "resume_on", "schedule", "async_task", "asyncify_on", "blocking", "spawn", "post"}) {
+          "resume_on", "schedule", "async_task", "asyncify_on", "blocking", "spawn", "loop_spawn",
+          "post"}) {
         if (each == k.name) {
             return true;
         }

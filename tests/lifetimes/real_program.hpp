@@ -43,6 +43,7 @@ private:
         for (const root& r : plan_.roots) {
             for_each_step(r.work, [&](const step& s) {
                 used.at(static_cast<std::size_t>(s.where)) |= s.what->goes;
+                used.at(static_cast<std::size_t>(place::loop)) |= s.what->run == &loop_spawn_step;
             });
         }
         const auto uses = [&](place p) { return used.at(static_cast<std::size_t>(p)); };
@@ -262,10 +263,13 @@ private:
             each.reset();
         }
         dog_.waits_for("the executors to be destroyed");
-        world_.loop.reset();
+        if (world_.threads) {
+            world_.threads->join(); // what has come back from the contexts
+        }
         world_.looper.reset();
         world_.threads.reset();
         world_.pool.reset();
+        world_.loop.reset(); // after whatever comes back to its tasks
     }
 
     void stop_everything() {

@@ -183,10 +183,10 @@ TEST(SimulatedLifetimes, G1_G4_G5_G9_NothingIsLeftWhateverEndsThem) {
     };
     const auto one = number("COIL_LIFETIME_SEED", 0);
     const auto first = one != 0 ? one : number("COIL_LIFETIME_FIRST", 1);
-    const auto last = one != 0
-                          ? one
-                          : number("COIL_LIFETIME_LAST",
-                                   first + static_cast<unsigned>(coil_test::rounds(1000, 20'000)));
+    const auto last = one != 0 ? one
+                               : number("COIL_LIFETIME_LAST",
+                                        first + static_cast<unsigned>(coil_test::rounds(
+                                                    coil_test::sanitized ? 300 : 2000, 20'000)));
     for (auto seed = first; seed <= last && !HasFailure(); ++seed) {
         play_simulated_seed(seed, number("COIL_LIFETIME_WORLD", 0));
     }

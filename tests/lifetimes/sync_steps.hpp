@@ -75,7 +75,15 @@ inline task<> condition_variable_step(world& w, const step& s) {
 
 inline task<> event_step(world& w, const step& s) {
     const witness here(w);
-    switch (s.variant % 6) {
+    switch (s.variant % 8) {
+    case 6:
+        if (!w.value_is_set.exchange(true)) {
+            w.value.set(1);
+        }
+        break;
+    case 7:
+        co_await w.value.wait();
+        break;
     case 0:
         one_of(w.events, s).set();
         break;

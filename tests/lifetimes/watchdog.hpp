@@ -17,6 +17,10 @@
 
 #include <unistd.h>
 
+#if COIL_SANITIZED
+extern "C" void __sanitizer_set_death_callback(void (*callback)());
+#endif
+
 namespace lifetime_test {
 
 /// COIL_LIFETIME_LIMIT_MS: how long a program may take to end.
@@ -33,10 +37,12 @@ public:
     explicit watchdog(const std::string& program) : text_("A program failed: " + program) {
         last_words = text_.c_str();
         ::signal(SIGABRT, &speak);
-        if (!coil_test::sanitized) { // those have more to say
-            ::signal(SIGSEGV, &speak);
-            ::signal(SIGBUS, &speak);
-        }
+#if COIL_SANITIZED
+        __sanitizer_set_death_callback(&speak_now);
+#else
+        ::signal(SIGSEGV, &speak);
+        ::signal(SIGBUS, &speak);
+#endif
     }
     watchdog(const watchdog&) = delete;
     ~watchdog() {
@@ -62,12 +68,10 @@ public:
     /// What is being waited for.
     void waits_for(const char* what) noexcept { phase_ = what; }
 
-    /// With sanitizers, whose handlers end the process: call it where those say that it dies.
-    static void speak_now() noexcept {
+private:
+    static void speak_now() {
         [[maybe_unused]] const auto n = ::write(STDERR_FILENO, last_words, std::strlen(last_words));
     }
-
-private:
     static void speak(int number) {
         speak_now();
         ::signal(number, SIG_DFL);

@@ -109,6 +109,8 @@ public:
     std::array<coil::event, several> events;
     std::array<coil::auto_reset_event, several> auto_events;
     std::array<coil::wait_group, several> groups;
+    coil::event_value<int> value;
+    std::atomic<bool> value_is_set = false;
     coil::latch gate{3};
     std::atomic<int> latch_count = 3;
     coil::barrier<> meeting{3};
