@@ -153,7 +153,8 @@ int machine::make_pipe(const uring::sqe& entry) {
 }
 
 int machine::poll(op& call, file* f) {
-    const std::uint32_t wanted = call.entry.poll32_events | POLLERR | POLLHUP;
+    // As io_uring has it: who polls is told of these unasked.
+    const std::uint32_t wanted = call.entry.poll32_events | POLLERR | POLLHUP | POLLRDHUP;
     const std::uint32_t there = f->events() & wanted;
     return there != 0 ? static_cast<int>(there) : would_wait;
 }
