@@ -157,7 +157,7 @@ private:
 
     state state_ = state::fresh;
     bool untold_ = false; // no connect() has given 0 for the hand-shake yet
-    bool over_ = false; // fresh again, but as tcp(7) leaves what was refused: at its end
+    bool over_ = false;   // fresh again, but as tcp(7) leaves what was refused: at its end
     bool sending_ended_ = false;
     bool receiving_ended_ = false;
     ref<connection> connection_;

@@ -89,7 +89,6 @@ const char* is_simulated(std::string_view test) {
         const char* why;
     };
     static constexpr gap gaps[] = {
-        {"Pipes.SpliceWithFiles", "a world's splice() is one between pipes and sockets"},
         {"Connecting.UrgentData", "a world's streams have no urgent data: -EOPNOTSUPP"},
         {"Waits.EpollSets", "a world has no epoll"},
         {"Waits.FutexWords", "a world's futexes are waited for one by one"},
@@ -99,8 +98,6 @@ const char* is_simulated(std::string_view test) {
         {"LocalSockets.DescriptorsTravel", "a world's sockets carry no control data"},
         {"LocalSockets.G2_AStreamOfMessages", "a world has no streams of messages"},
         {"Names.ExtendedAttributes", "a world's files have no extended attributes"},
-        {"Names.NothingIsMadeInADirectoryThatIsGone", "a world's lost directories take files"},
-        {"Names.Openat2Resolves", "a world's openat2() knows few ways to resolve"},
         {"Names.WrongAdvice", "a world takes every advice"},
     };
     for (const gap& one : gaps) {
