@@ -114,6 +114,7 @@ enum class last_link : std::uint8_t {
 struct resolution {
     last_link link = last_link::followed;
     std::uint64_t how = 0; // RESOLVE_... of openat2(2)
+    bool creates = false;  // O_CREAT: a file has no slash behind its name
 };
 
 /// The file system of a machine.

@@ -168,10 +168,7 @@ int machine::open_path(int dirfd, const char* path, std::uint64_t flags, ::mode_
     const last_link link = (flags & O_NOFOLLOW) == 0 && !exclusive ? last_link::followed
                            : creates                               ? last_link::named
                                                                    : last_link::kept;
-    place p = find(dirfd, path, {link, resolve}, false);
-    if (creates && p.wants_directory && (p.error == 0 || p.error == -ENOTDIR)) {
-        return -EISDIR;
-    }
+    place p = find(dirfd, path, {link, resolve, creates}, false);
     if (p.error != 0) {
         return p.error;
     }

@@ -84,6 +84,10 @@ private:
         place_.directory = here_;
         place_.name = name_;
         place_.last = last_name::ordinary;
+        if (way_.creates && place_.wants_directory) {
+            place_.error = -EISDIR;
+            return;
+        }
         const auto found = here_->entries.find(name_);
         place_.target = found == here_->entries.end() ? ref<inode>() : found->second;
         if (!place_.target) {

@@ -108,6 +108,8 @@ task<> path_openings(std::string top) {
     co_await gives(opens(top + "dangling/", or_make | O_EXCL), -EISDIR);
     co_await gives(opens(top + "dangling", read_only), -ENOENT);
     co_await gives(opens(top + "loop", or_make), -ELOOP);
+    co_await gives(opens(top + "loop/", or_make), -EISDIR, "before it is looked for");
+    co_await gives(opens(top + "d/./", or_make | O_EXCL), -EEXIST);
     co_await gives(opens(top + "loop", or_make | O_EXCL), -EEXIST);
     co_await gives(opens(top + "to_f", read_only | O_NOFOLLOW), -ELOOP);
     co_await gives(opens(top + "to_f", or_make | O_NOFOLLOW), -ELOOP);
