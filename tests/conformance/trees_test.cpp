@@ -87,6 +87,7 @@ private:
 
     task<> ask(tree_step s, const fs::path& p, const fs::path& q);
     task<> ask_path(tree_step s, const fs::path& p, const fs::path& q);
+    task<> set(tree_step s, const fs::path& p, const fs::path& q);
     task<> make(tree_step s, const fs::path& p, const fs::path& q);
     task<> write(tree_step s, const fs::path& p);
     task<> copy(tree_step s, const fs::path& p, const fs::path& q);
@@ -161,13 +162,81 @@ task<> tree_player::ask(tree_step s, const fs::path& p, const fs::path& q) {
     }
 }
 
-/// What of the standard's functions a world must do as well.
-task<> tree_player::ask_path(tree_step s, const fs::path& p, const fs::path& /*q*/) {
+/// What is the standard's on Linux, and a world's own.
+task<> tree_player::ask_path(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
-    const fs::path found = co_await fs::absolute(p, ec);
-    say_path(found, ec);
-    const fs::path none = co_await fs::absolute(s.way % 2 == 0 ? fs::path() : p, ec);
-    say_path(none, ec);
+    fs::path found;
+    switch (s.way / 11 % 8) {
+    case 0:
+        found = co_await fs::absolute(s.way % 2 == 0 ? fs::path() : p, ec);
+        say_path(found, ec);
+        break;
+    case 1:
+        found = co_await fs::canonical(p, ec);
+        say_path(found, ec);
+        break;
+    case 2:
+        found = co_await fs::weakly_canonical(p, ec);
+        say_path(found, ec);
+        break;
+    case 3:
+        found = s.way % 2 == 0 ? co_await fs::relative(p, q, ec) : co_await fs::proximate(p, q, ec);
+        say(found.native(), ec);
+        break;
+    case 4: {
+        const bool same = co_await fs::equivalent(p, q, ec);
+        say(std::uintmax_t{same}, ec);
+        break;
+    }
+    case 5: {
+        const bool empty = co_await fs::is_empty(p, ec);
+        say(std::uintmax_t{empty}, ec);
+        break;
+    }
+    case 6:
+        found = co_await fs::read_symlink(p, ec);
+        say(found.native(), ec);
+        break;
+    default: {
+        const fs::space_info room = co_await fs::space(p, ec);
+        say(std::uintmax_t{ec || (room.capacity >= room.free && room.free > 0)}, ec);
+    }
+    }
+}
+
+/// Of one file: what can be set.
+task<> tree_player::set(tree_step s, const fs::path& p, const fs::path& q) {
+    error_code ec;
+    switch (s.way % 4) {
+    case 0: {
+        constexpr std::array how{fs::perm_options::replace, fs::perm_options::add,
+                                 fs::perm_options::remove,
+                                 fs::perm_options::add | fs::perm_options::remove};
+        // The owner keeps what the script needs, should it not be root's.
+        const bool removes = s.way / 4 % how.size() == 2;
+        co_await fs::permissions(p, static_cast<fs::perms>(removes ? 0055 : 0711),
+                                 how[s.way / 4 % how.size()], ec);
+        break;
+    }
+    case 1:
+        co_await fs::resize_file(p, s.two * 50U, ec);
+        break;
+    case 2: {
+        const fs::file_time_type time{std::chrono::seconds(s.two * 1'000'000 - 200'000'000) +
+                                      std::chrono::nanoseconds(s.way)};
+        co_await fs::last_write_time(p, time, ec);
+        if (!ec) {
+            const fs::file_time_type got = co_await fs::last_write_time(p, ec);
+            say(std::uintmax_t{got == time}, ec);
+        }
+        break;
+    }
+    default:
+        co_await fs::copy_symlink(p, q, ec);
+    }
+    say(ec);
+    const fs::file_status now = co_await fs::symlink_status(p, ec);
+    say_status(now, ec);
 }
 
 task<> tree_player::make(tree_step s, const fs::path& p, const fs::path& q) {
@@ -369,8 +438,10 @@ task<> tree_player::one(tree_step s) {
         co_await copy(s, p, q);
         break;
     case 10:
-    case 11:
         co_await change(s, p, q);
+        break;
+    case 11:
+        co_await set(s, p, q);
         break;
     case 12:
         co_await list(s, p);
