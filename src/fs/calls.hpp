@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -120,20 +121,46 @@ inline int fchmod(int fd, ::mode_t mode) noexcept {
     return checked(::fchmod(fd, mode));
 }
 
+inline int fchmodat(int dirfd, const char* path, ::mode_t mode, int flags) noexcept {
+    if (auto* const world = current_world()) [[unlikely]] {
+        return world->perform(uring::prep::fchmodat(dirfd, path, mode, flags));
+    }
+    return checked(::fchmodat(dirfd, path, mode, flags));
+}
+
 inline int fchown(int fd, ::uid_t owner, ::gid_t group) noexcept {
-    return is_in_world() ? -EOPNOTSUPP : checked(::fchown(fd, owner, group));
+    if (auto* const world = current_world()) [[unlikely]] {
+        return world->perform(uring::prep::fchownat(fd, nullptr, owner, group, 0));
+    }
+    return checked(::fchown(fd, owner, group));
 }
 
 inline int fchownat(int dirfd, const char* path, ::uid_t owner, ::gid_t group, int flags) noexcept {
-    return is_in_world() ? -EOPNOTSUPP : checked(::fchownat(dirfd, path, owner, group, flags));
+    if (auto* const world = current_world()) [[unlikely]] {
+        return world->perform(uring::prep::fchownat(dirfd, path, owner, group, flags));
+    }
+    return checked(::fchownat(dirfd, path, owner, group, flags));
 }
 
 inline int futimens(int fd, const ::timespec* times) noexcept {
-    return is_in_world() ? -EOPNOTSUPP : checked(::futimens(fd, times));
+    if (auto* const world = current_world()) [[unlikely]] {
+        return world->perform(uring::prep::utimensat(fd, nullptr, times, 0));
+    }
+    return checked(::futimens(fd, times));
 }
 
 inline int utimensat(int dirfd, const char* path, const ::timespec* times, int flags) noexcept {
-    return is_in_world() ? -EOPNOTSUPP : checked(::utimensat(dirfd, path, times, flags));
+    if (auto* const world = current_world()) [[unlikely]] {
+        return world->perform(uring::prep::utimensat(dirfd, path, times, flags));
+    }
+    return checked(::utimensat(dirfd, path, times, flags));
+}
+
+inline int statvfs(const char* path, struct ::statvfs* into) noexcept {
+    if (auto* const world = current_world()) [[unlikely]] {
+        return world->perform(uring::prep::statvfs(AT_FDCWD, path, into));
+    }
+    return checked(::statvfs(path, into));
 }
 
 inline int fsync(int fd) noexcept {

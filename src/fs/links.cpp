@@ -1,5 +1,6 @@
 #include "call.hpp"
 #include "standard.hpp"
+#include "standard_calls.hpp"
 
 #include <coil/fs/links.hpp>
 #include <coil/io/directory.hpp>
@@ -13,7 +14,7 @@ namespace coil::fs {
 
 namespace {
 
-namespace stdfs = std::filesystem;
+namespace stdfs = detail::stdfs;
 
 task<io_result> symlink(const path& to, const path& new_symlink) {
     return detail::ring_or_thread(uring::opcode::symlinkat, io::symlink(to, new_symlink), [&] {

@@ -1,5 +1,6 @@
 #include "file_time.hpp"
 #include "standard.hpp"
+#include "standard_calls.hpp"
 #include "stat.hpp"
 
 #include <coil/fs/metadata.hpp>
@@ -13,7 +14,7 @@ namespace coil::fs {
 
 namespace {
 
-namespace stdfs = std::filesystem;
+namespace stdfs = detail::stdfs;
 
 constexpr auto unknown = static_cast<std::uintmax_t>(-1);
 

@@ -1,5 +1,6 @@
 #include "call.hpp"
 #include "standard.hpp"
+#include "standard_calls.hpp"
 
 #include <coil/core/this_task.hpp>
 #include <coil/fs/paths.hpp>
@@ -13,7 +14,7 @@ namespace coil::fs {
 
 namespace {
 
-namespace stdfs = std::filesystem;
+namespace stdfs = detail::stdfs;
 
 /// What does not wait is cancelled as what does.
 task<bool> is_stopped(std::error_code& ec) {
@@ -69,7 +70,7 @@ task<path> absolute(path p, std::error_code& ec) {
     if (detail::sys::is_in_world() && !p.empty()) {
         co_return path("/") / p;
     }
-    co_return stdfs::absolute(p, ec);
+    co_return std::filesystem::absolute(p, ec);
 }
 task<path> absolute(path p) {
     std::error_code ec;
@@ -115,7 +116,7 @@ task<path> current_path(std::error_code& ec) {
     if (stopped) {
         co_return path();
     }
-    co_return detail::sys::is_in_world() ? path("/") : stdfs::current_path(ec);
+    co_return detail::sys::is_in_world() ? path("/") : std::filesystem::current_path(ec);
 }
 task<path> current_path() {
     std::error_code ec;

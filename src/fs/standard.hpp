@@ -16,13 +16,6 @@
 
 namespace coil::fs::detail {
 
-/// A world has no standard library's functions: they would reach Linux's files.
-inline void refuse_in_world() {
-    if (sys::is_in_world()) [[unlikely]] {
-        throw std::system_error(EOPNOTSUPP, std::generic_category());
-    }
-}
-
 /// What a job that was not called gives: cancelled, or no thread to be had.
 inline std::error_code uncalled(const std::system_error& error) noexcept {
     return {error.code().value(), std::generic_category()};
@@ -32,7 +25,6 @@ inline std::error_code uncalled(const std::system_error& error) noexcept {
 template <class F, class... Paths>
 task<std::invoke_result_t<F&>> standard(F f, const char* what, const Paths&... paths) {
     try {
-        refuse_in_world();
         co_return co_await blocking(std::move(f));
     } catch (const filesystem_error&) {
         throw;
@@ -45,7 +37,6 @@ task<std::invoke_result_t<F&>> standard(F f, const char* what, const Paths&... p
 template <class F>
 task<std::invoke_result_t<F&>> standard(F f, std::error_code& ec, std::invoke_result_t<F&> failed) {
     try {
-        refuse_in_world();
         co_return co_await blocking(std::move(f));
     } catch (const std::system_error& error) {
         ec = uncalled(error);
@@ -58,7 +49,6 @@ template <class F>
     requires std::is_void_v<std::invoke_result_t<F&>>
 task<> standard(F f, std::error_code& ec) {
     try {
-        refuse_in_world();
         co_await blocking(std::move(f));
     } catch (const std::system_error& error) {
         ec = uncalled(error);

@@ -1,4 +1,5 @@
 #include "standard.hpp"
+#include "standard_calls.hpp"
 #include "stat.hpp"
 
 #include <coil/fs/status.hpp>
@@ -100,11 +101,11 @@ task<bool> is_symlink(path p, std::error_code& ec) {
 }
 
 task<bool> is_empty(path p) {
-    co_return co_await detail::standard([&p] { return std::filesystem::is_empty(p); },
+    co_return co_await detail::standard([&p] { return detail::stdfs::is_empty(p); },
                                         "coil::fs::is_empty", p);
 }
 task<bool> is_empty(path p, std::error_code& ec) {
-    co_return co_await detail::standard([&p, &ec] { return std::filesystem::is_empty(p, ec); }, ec,
+    co_return co_await detail::standard([&p, &ec] { return detail::stdfs::is_empty(p, ec); }, ec,
                                         false);
 }
 

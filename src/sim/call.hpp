@@ -48,6 +48,7 @@ struct op {
     std::span<::iovec> data{}; // where the bytes come from or go to
     ::msghdr* header = nullptr;
     std::uint32_t* done = nullptr;           // bytes that were moved before (MSG_WAITALL)
+    bool* begun = nullptr;                   // connect: an earlier try began the hand-shake
     class buffer_chooser* chooser = nullptr; // takes a provided buffer, which is then `data`
 
     [[nodiscard]] uring::opcode code() const noexcept {

@@ -122,6 +122,7 @@ int stream_socket::listen(int backlog) {
         return -EADDRINUSE;
     }
     state_ = state::listening;
+    over_ = false;
     backlog_ = static_cast<unsigned>(std::clamp(backlog, 0, 4096));
     return 0;
 }
@@ -185,7 +186,7 @@ int stream_socket::accept(op& call) {
 }
 
 int stream_socket::connect(op& call, const endpoint& to) {
-    const bool mine = call.done != nullptr && *call.done != 0;
+    const bool mine = call.begun != nullptr && *call.begun;
     switch (state_) {
     case state::fresh:
         if (mine || error_ != 0) {
@@ -195,7 +196,9 @@ int stream_socket::connect(op& call, const endpoint& to) {
     case state::connecting:
         return mine ? would_wait : -EALREADY;
     case state::connected:
-        return mine ? 0 : -EISCONN;
+        // The first call that comes after the hand-shake is told, also when it is not the one that
+        // began it.
+        return std::exchange(untold_, false) || mine ? 0 : -EISCONN;
     case state::dead:
         return mine && error_ != 0 ? take_error() : mine ? 0 : -EISCONN;
     case state::listening:
@@ -233,11 +236,13 @@ int stream_socket::connect(op& call, const endpoint& to) {
         local_ = home.address_towards(to, local_.port);
     }
     state_ = state::connecting;
+    over_ = false;
+    untold_ = true;
     auto c = make<connection>(*this, target != nullptr ? *target : home);
     c->origin_ = local_;
     connection_ = c;
-    if (call.done != nullptr) {
-        *call.done = 1;
+    if (call.begun != nullptr) {
+        *call.begun = true;
     }
     if (target == nullptr) {
         home.world.after(no_neighbour_ns, *c, [](object& about, std::uint64_t, std::uint64_t) {

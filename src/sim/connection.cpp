@@ -85,6 +85,7 @@ void connection::arrive(unsigned side) {
         return;
     }
     bool came = false;
+    bool bytes = false;
     while (!w.under_way.empty() && w.under_way.front().arrival <= to.world.now()) {
         const segment s = w.under_way.front();
         w.under_way.pop_front();
@@ -92,6 +93,7 @@ void connection::arrive(unsigned side) {
         w.end_arrived = w.end_arrived || s.end;
         ++w.progress;
         came = true;
+        bytes = bytes || s.bytes > 0;
         to.world.trace.event(s.end ? "end arrives from" : "bytes arrive from", to.index,
                              homes_[side]->index, static_cast<std::int64_t>(s.bytes));
     }
@@ -99,8 +101,10 @@ void connection::arrive(unsigned side) {
         return;
     }
     if (stream_socket* const receiver = sides_[1 - side]; receiver != nullptr) {
-        if (receiver->receiving_ended_ && w.arrived > 0) {
-            drop(1 - side, w.arrived);
+        if (bytes && !instant_ && receiver->receiving_ended_ && receiver->sending_ended_) {
+            reset(1 - side); // who has ended both ways takes nothing more: tcp(7)
+            receiver->failed(ECONNRESET);
+            return;
         }
         receiver->changed();
     } else if (to.life != lives_[1 - side] || (!open_[1 - side] && w.arrived > 0)) {

@@ -10,14 +10,6 @@
 
 namespace coil::sim::detail {
 
-namespace {
-
-constexpr unsigned most_links = 40;
-constexpr std::size_t longest_name = 255;
-constexpr std::size_t longest_path = 4096;
-
-} // namespace
-
 disk::disk(engine& world, std::uint64_t capacity) : world_(world), capacity_(capacity) {
     root_ = create(S_IFDIR | 0755);
     root_->parent = root_.get();
@@ -46,81 +38,15 @@ disk::~disk() {
     root_ = {};
 }
 
-std::int64_t disk::clock() const noexcept { return world_.now(); }
+::timespec disk::clock() const noexcept {
+    const std::int64_t now = epoch_ns + world_.now();
+    return {static_cast<::time_t>(now / 1'000'000'000), static_cast<long>(now % 1'000'000'000)};
+}
 
 ref<inode> disk::create(::mode_t mode) {
     auto made = make<inode>(*this, next_number_++, mode);
     made->accessed = made->modified = made->changed = made->born = clock();
     return made;
-}
-
-place disk::find(inode& from, std::string_view path, bool follow) const {
-    place p;
-    if (path.empty()) {
-        p.error = -ENOENT;
-        return p;
-    }
-    if (path.size() >= longest_path) {
-        p.error = -ENAMETOOLONG;
-        return p;
-    }
-    ref<inode> here(path.front() == '/' ? root_.get() : &from);
-    std::string rest(path);
-    unsigned links = 0;
-    p.target = here;
-    std::size_t at = 0;
-    for (;;) {
-        at = rest.find_first_not_of('/', at);
-        if (at == std::string::npos) {
-            break;
-        }
-        const std::size_t end = std::min(rest.find('/', at), rest.size());
-        const std::string name = rest.substr(at, end - at);
-        const bool last = rest.find_first_not_of('/', end) == std::string::npos;
-        p.wants_directory = last && end < rest.size();
-        at = end;
-        if (!here->is_directory()) {
-            p.error = -ENOTDIR;
-            return p;
-        }
-        if (name.size() > longest_name) {
-            p.error = -ENAMETOOLONG;
-            return p;
-        }
-        p.directory = here;
-        if (name == "." || name == "..") {
-            here = name == "." ? here : ref<inode>(here->parent);
-            p.name.clear();
-            p.target = here;
-            continue;
-        }
-        p.name = name;
-        const auto found = here->entries.find(name);
-        p.target = found == here->entries.end() ? ref<inode>() : found->second;
-        if (!p.target) {
-            p.error = last ? 0 : -ENOENT;
-            return p;
-        }
-        if (p.target->is_link() && (!last || follow || p.wants_directory)) {
-            if (++links > most_links) {
-                p.error = -ELOOP;
-                return p;
-            }
-            rest = p.target->target + rest.substr(end);
-            at = 0;
-            if (rest.front() == '/') {
-                here = root_;
-            }
-            p.target = here;
-            p.name.clear();
-            continue;
-        }
-        here = p.target;
-    }
-    if (p.wants_directory && p.target && !p.target->is_directory()) {
-        p.error = -ENOTDIR;
-    }
-    return p;
 }
 
 void disk::apply(const change& all, bool durable) {

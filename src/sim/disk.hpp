@@ -16,10 +16,14 @@
 
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 
 namespace coil::sim::detail {
 
 class disk;
+
+/// CLOCK_REALTIME when a world begins: 2026-01-01.
+inline constexpr std::int64_t epoch_ns = 1'767'225'600'000'000'000;
 
 /// A file of any type. What a file holds is there twice where it differs: as programs see it, and
 /// as it is on the disk for sure, which is what is left when the machine crashes.
@@ -55,12 +59,17 @@ public:
     disk& on;
     const std::uint64_t number;
     ::mode_t mode;
+    ::uid_t owner = 0;
+    ::gid_t group = 0;
     ::dev_t device = 0; // of a character device
     unsigned links = 0;
-    std::int64_t accessed = 0;
-    std::int64_t modified = 0;
-    std::int64_t changed = 0;
-    std::int64_t born = 0;
+    ::timespec accessed{}; // CLOCK_REALTIME
+    ::timespec modified{};
+    ::timespec changed{};
+    ::timespec born{};
+    /// Only these bits of the mode are changed, and what a crash would leave is not.
+    void set_permissions(::mode_t to) noexcept;
+    void set_owner(::uid_t user, ::gid_t its_group) noexcept;
 
 private:
     static constexpr std::size_t page_size = 4096;
@@ -78,15 +87,34 @@ private:
     std::vector<std::size_t> dirty_; // indices of pages_
     std::uint64_t size_ = 0;
     std::uint64_t safe_size_ = 0;
+    ::mode_t safe_mode_;
+    ::uid_t safe_owner_ = 0;
+    ::gid_t safe_group_ = 0;
 };
+
+/// What the last name of a path is.
+enum class last_name : std::uint8_t { ordinary, root, dot, dot_dot };
 
 /// What a path leads to.
 struct place {
-    int error = 0;                // -errno: the way there does not exist
-    ref<inode> directory;         // of the last name
-    std::string name;             // the last name; empty for the root, "." and ".."
+    int error = 0;        // -errno: the way there does not exist
+    ref<inode> directory; // of the last name
+    std::string name;     // the last name, when it is an ordinary one
+    last_name last = last_name::root;
     ref<inode> target;            // null: nothing has that name
     bool wants_directory = false; // a slash behind
+};
+
+/// How a path is followed.
+enum class last_link : std::uint8_t {
+    followed,
+    kept, // but followed all the same where a slash is behind
+    named // by a call that makes or removes names: never followed, a slash behind is the caller's
+};
+struct resolution {
+    last_link link = last_link::followed;
+    std::uint64_t how = 0; // RESOLVE_... of openat2(2)
+    bool creates = false;  // O_CREAT: a file has no slash behind its name
 };
 
 /// The file system of a machine.
@@ -99,7 +127,7 @@ public:
 
     [[nodiscard]] inode& root() const noexcept { return *root_; }
     /// `from` for a path that does not begin with a slash.
-    [[nodiscard]] place find(inode& from, std::string_view path, bool follow) const;
+    [[nodiscard]] place find(inode& from, std::string_view path, resolution way) const;
 
     [[nodiscard]] ref<inode> create(::mode_t mode);
     /// Changes of names; 0 or -errno. Both directories' part of a rename happens, or none.
@@ -121,7 +149,10 @@ public:
         return true;
     }
     void give(std::uint64_t bytes) noexcept { used_ -= bytes; }
-    [[nodiscard]] std::int64_t clock() const noexcept;
+    [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+    [[nodiscard]] std::uint64_t used() const noexcept { return used_; }
+    /// CLOCK_REALTIME.
+    [[nodiscard]] ::timespec clock() const noexcept;
 
 private:
     struct assignment {

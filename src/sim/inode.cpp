@@ -10,7 +10,7 @@
 namespace coil::sim::detail {
 
 inode::inode(disk& disk_of, std::uint64_t its_number, ::mode_t its_mode) noexcept
-    : on(disk_of), number(its_number), mode(its_mode) {
+    : on(disk_of), number(its_number), mode(its_mode), safe_mode_(its_mode) {
     if (is_directory()) {
         on.directories_.insert(this);
     }
@@ -126,7 +126,27 @@ int inode::resize(std::uint64_t to) {
     return 0;
 }
 
+void inode::set_permissions(::mode_t to) noexcept {
+    constexpr ::mode_t bits = 07777;
+    mode = (mode & ~bits) | (to & bits);
+    changed = on.clock();
+}
+
+/// Whose set-uid and set-gid bits mean something else for another owner: chown(2).
+void inode::set_owner(::uid_t user, ::gid_t its_group) noexcept {
+    owner = user == static_cast<::uid_t>(-1) ? owner : user;
+    group = its_group == static_cast<::gid_t>(-1) ? group : its_group;
+    if (!is_directory()) {
+        mode &= ~static_cast<::mode_t>(S_ISUID);
+        mode &= (mode & S_IXGRP) != 0 ? ~static_cast<::mode_t>(S_ISGID) : ~::mode_t{0};
+    }
+    changed = on.clock();
+}
+
 void inode::sync() noexcept {
+    safe_mode_ = mode;
+    safe_owner_ = owner;
+    safe_group_ = group;
     for (const std::size_t index : dirty_) {
         pages_[index].safe.reset();
         pages_[index].dirty = 0;
@@ -157,6 +177,12 @@ void inode::crash(random_source& random, unsigned kept_per_mille) {
                 std::memset(to, 0, sector_size);
             }
         }
+    }
+    if ((mode != safe_mode_ || owner != safe_owner_ || group != safe_group_) &&
+        !random.chance(kept_per_mille)) {
+        mode = safe_mode_;
+        owner = safe_owner_;
+        group = safe_group_;
     }
     if (size_ != safe_size_ && !random.chance(kept_per_mille)) {
         const auto [low, high] = std::minmax(size_, safe_size_);

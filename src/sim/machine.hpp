@@ -23,9 +23,6 @@ class network;
 class socket_file;
 class stream_socket;
 
-/// CLOCK_REALTIME when a world begins: 2026-01-01.
-inline constexpr std::int64_t epoch_ns = 1'767'225'600'000'000'000;
-
 /// The kernel of a host: descriptors, names of sockets, files. Everything that does not belong to a
 /// single ring.
 class machine {
@@ -101,8 +98,15 @@ private:
     int splice(op& call, file* out, file* in);
 
     // On files by name.
-    [[nodiscard]] place find(int dirfd, const char* path, bool follow, bool may_be_empty);
-    int open_path(int dirfd, const char* path, int flags, ::mode_t mode);
+    [[nodiscard]] place find(int dirfd, const char* path, resolution way, bool may_be_empty);
+    /// Whether a name can be made there: 0 or -errno.
+    [[nodiscard]] static int check_new(const place& p, bool is_directory);
+    /// A file that a call makes in a directory: with the umask, and the directory's group.
+    [[nodiscard]] ref<inode> create_in(const inode& directory, ::mode_t mode);
+    int open_path(int dirfd, const char* path, std::uint64_t flags, ::mode_t mode,
+                  std::uint64_t resolve);
+    int open_as_told(const uring::sqe& entry);
+    int create_file(place& p, std::uint64_t flags, ::mode_t mode);
     int statx(const uring::sqe& entry);
     int mkdir(const uring::sqe& entry);
     int unlink(const uring::sqe& entry);
@@ -111,6 +115,11 @@ private:
     int link(const uring::sqe& entry);
     int read_link(const uring::sqe& entry);
     int access(const uring::sqe& entry);
+    /// What a call on attributes is about: a path, or where there is none the descriptor itself.
+    [[nodiscard]] place find_subject(const uring::sqe& entry);
+    int set_attributes(const uring::sqe& entry);
+    int set_times(const uring::sqe& entry, inode& node);
+    int space(const uring::sqe& entry);
     int attempt_names(op& call);
 
     std::vector<ref<file>> descriptors_;

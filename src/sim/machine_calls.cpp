@@ -153,23 +153,38 @@ int machine::make_pipe(const uring::sqe& entry) {
 }
 
 int machine::poll(op& call, file* f) {
-    const std::uint32_t wanted = call.entry.poll32_events | POLLERR | POLLHUP;
+    // As io_uring has it: who polls is told of these unasked.
+    const std::uint32_t wanted = call.entry.poll32_events | POLLERR | POLLHUP | POLLRDHUP;
     const std::uint32_t there = f->events() & wanted;
     return there != 0 ? static_cast<int>(there) : would_wait;
 }
 
 int machine::splice(op& call, file* out, file* in) {
-    const auto flags = call.entry.splice_flags;
+    constexpr std::uint64_t here = ~std::uint64_t{0};
+    const uring::sqe& entry = call.entry;
     auto* const to = dynamic_cast<pipe_end*>(out);
     auto* const from = dynamic_cast<pipe_end*>(in);
     if (in == nullptr) {
         return -EBADF;
     }
-    if (to == nullptr || from == nullptr) {
-        return to == nullptr && from == nullptr ? -EINVAL : -EOPNOTSUPP;
+    if ((to == nullptr && from == nullptr) ||
+        (call.code() == opcode::tee && (to == nullptr || from == nullptr))) {
+        return -EINVAL;
     }
-    const int result = pipe_end::move(*from, *to, call.entry.len, call.code() == opcode::tee);
-    return result == would_wait && (flags & SPLICE_F_NONBLOCK) != 0 ? -EAGAIN : result;
+    const bool positioned = call.code() == opcode::splice;
+    if (positioned &&
+        ((from != nullptr && entry.addr != here) || (to != nullptr && entry.off != here))) {
+        return -ESPIPE;
+    }
+    int result = 0;
+    if (to != nullptr && from != nullptr) {
+        result = pipe_end::move(*from, *to, entry.len, call.code() == opcode::tee);
+    } else if (to != nullptr) {
+        result = to->fill_from(*in, entry.addr, entry.len);
+    } else {
+        result = from->drain_to(*out, entry.off, entry.len);
+    }
+    return result == would_wait && (entry.splice_flags & SPLICE_F_NONBLOCK) != 0 ? -EAGAIN : result;
 }
 
 /// Nobody waits here: what would have to gives -EAGAIN.
@@ -206,6 +221,15 @@ int machine::perform(const uring::sqe& entry) {
         break;
     case uring::call_opcode::faccessat:
         result = access(entry);
+        break;
+    case uring::call_opcode::fchmod:
+    case uring::call_opcode::fchmodat:
+    case uring::call_opcode::fchownat:
+    case uring::call_opcode::utimensat:
+        result = set_attributes(entry);
+        break;
+    case uring::call_opcode::statvfs:
+        result = space(entry);
         break;
     default:
         if (call.code() == opcode::uring_cmd &&

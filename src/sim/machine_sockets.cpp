@@ -51,11 +51,11 @@ int machine::take_name(endpoint& e, socket_file& s, bool reuse_address, bool reu
             e.path = std::string(1, '\0') + text;
             mine.where = e;
         } else if (e.path.front() != '\0') {
-            const place p = find(AT_FDCWD, e.path.c_str(), true, false);
-            if (p.error != 0 || p.target) {
-                return p.error != 0 ? p.error : -EADDRINUSE;
+            const place p = find(AT_FDCWD, e.path.c_str(), {last_link::named}, false);
+            if (const int error = check_new(p, false); error != 0) {
+                return error == -EEXIST ? -EADDRINUSE : error;
             }
-            mine.on_disk = files.create(S_IFSOCK | 0755);
+            mine.on_disk = create_in(*p.directory, S_IFSOCK | 0777);
             files.put(*p.directory, p.name, *mine.on_disk);
         } else if (find_name(s.type(), e) != nullptr) {
             return -EADDRINUSE;
@@ -161,7 +161,7 @@ stream_socket* machine::find_local_listener(const endpoint& to, int& error) {
     error = -ECONNREFUSED;
     ref<inode> wanted;
     if (!to.path.empty() && to.path.front() != '\0') {
-        const place p = find(AT_FDCWD, to.path.c_str(), true, false);
+        const place p = find(AT_FDCWD, to.path.c_str(), {}, false);
         if (p.error != 0 || !p.target) {
             error = p.error != 0 ? p.error : -ENOENT;
             return nullptr;

@@ -25,6 +25,7 @@ constexpr std::uint64_t largest_file = std::uint64_t{1} << 40;
 bool open_file::reads() const noexcept {
     return (flags_ & O_ACCMODE) != O_WRONLY && (flags_ & O_PATH) == 0;
 }
+bool open_file::is_path() const noexcept { return (flags_ & O_PATH) != 0; }
 bool open_file::writes() const noexcept {
     return (flags_ & O_ACCMODE) != O_RDONLY && (flags_ & O_PATH) == 0;
 }
@@ -33,7 +34,7 @@ std::uint32_t open_file::events() { return POLLIN | POLLRDNORM | POLLOUT | POLLW
 
 int open_file::attempt(op& call) {
     const fault_plan& faults = home.world.options.faults;
-    if ((flags_ & O_PATH) != 0) {
+    if (is_path()) {
         return -EBADF;
     }
     if (node->is_regular() && home.world.fault(faults.io_error, "EIO")) {
@@ -51,6 +52,7 @@ int open_file::attempt(op& call) {
     case opcode::fsync:
         if (node->is_directory()) {
             home.files.sync_names(*node);
+            node->sync();
         } else if (node->is_regular()) {
             node->sync();
         } else {
@@ -94,7 +96,7 @@ int open_file::read(op& call) {
     }
     const bool moves = call.entry.off == ~std::uint64_t{0};
     const std::uint64_t at = moves ? position_ : call.entry.off;
-    if (static_cast<std::int64_t>(at) < 0) {
+    if (static_cast<std::int64_t>(at) < 0 || static_cast<std::int64_t>(at + call.size()) < 0) {
         return -EINVAL;
     }
     std::size_t count = call.size();
@@ -117,7 +119,7 @@ int open_file::write(op& call) {
     const bool moves = call.entry.off == ~std::uint64_t{0};
     const bool appends = (flags_ & O_APPEND) != 0 || (call.entry.rw_flags & RWF_APPEND) != 0;
     const std::uint64_t at = appends ? node->size() : moves ? position_ : call.entry.off;
-    if (static_cast<std::int64_t>(at) < 0) {
+    if (static_cast<std::int64_t>(at) < 0 || static_cast<std::int64_t>(at + call.size()) < 0) {
         return -EINVAL;
     }
     std::size_t count = call.size();

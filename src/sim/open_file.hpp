@@ -20,9 +20,13 @@ public:
     /// getdents64 and lseek.
     int perform(const uring::sqe& entry);
 
+    /// Opened with O_PATH: names a file, and nothing else.
+    [[nodiscard]] bool is_path() const noexcept;
+
     const ref<inode> node;
 
 private:
+    friend class machine; // splice
     int read(op& call);
     int write(op& call);
     int allocate(const uring::sqe& entry);

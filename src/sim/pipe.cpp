@@ -158,6 +158,62 @@ int pipe_end::move(pipe_end& from, pipe_end& to, std::size_t most, bool keep) {
     return static_cast<int>(count);
 }
 
+int pipe_end::fill_from(file& source, std::uint64_t offset, std::size_t most) {
+    if (reads_) {
+        return -EBADF;
+    }
+    if (most == 0) {
+        return 0;
+    }
+    if (channel_->reader == nullptr) {
+        return -EPIPE;
+    }
+    byte_queue& target = channel_->data;
+    if (target.size() == capacity) {
+        return would_wait;
+    }
+    std::vector<std::byte> bytes(std::min(capacity - target.size(), most));
+    ::iovec part{bytes.data(), bytes.size()};
+    uring::sqe entry{};
+    entry.opcode = static_cast<std::uint8_t>(uring::opcode::read);
+    entry.off = offset;
+    op call{.entry = entry, .data = {&part, 1}};
+    const int result = source.attempt(call);
+    if (result > 0) {
+        target.push(bytes.data(), static_cast<std::size_t>(result));
+        channel_->reader->changed();
+    }
+    return result;
+}
+
+int pipe_end::drain_to(file& to, std::uint64_t offset, std::size_t most) {
+    if (!reads_) {
+        return -EBADF;
+    }
+    byte_queue& data = channel_->data;
+    if (most == 0) {
+        return 0;
+    }
+    if (data.size() == 0) {
+        return channel_->writer == nullptr ? 0 : would_wait;
+    }
+    std::vector<std::byte> bytes(std::min(data.size(), most));
+    data.peek(bytes.data(), bytes.size());
+    ::iovec part{bytes.data(), bytes.size()};
+    uring::sqe entry{};
+    entry.opcode = static_cast<std::uint8_t>(uring::opcode::write);
+    entry.off = offset;
+    op call{.entry = entry, .data = {&part, 1}};
+    const int result = to.attempt(call);
+    if (result > 0) {
+        data.drop(static_cast<std::size_t>(result));
+        if (channel_->writer != nullptr) {
+            channel_->writer->changed();
+        }
+    }
+    return result;
+}
+
 // ---- eventfd
 // -----------------------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ int sim_kernel::begin(request& base) noexcept {
     ++r.turn_;
     r.file_ = ref<file>(machine_.get(r.file));
     r.file_in_ = r.file_in >= 0 ? ref<file>(machine_.get(r.file_in)) : ref<file>();
-    r.stopping_ = false;
+    r.stopping_ = r.begun_ = false;
     trace(tracer::kind::begin, r, 0);
     if (r.follows() && world.fault(world.options.faults.delay_link, "a linked call starts late")) {
         r.stage_ = sim_request::stage::late;

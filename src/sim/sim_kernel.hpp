@@ -61,6 +61,7 @@ private:
 
     std::uint64_t turn_ = 0; // tells a moment that has passed from one to come
     int result_ = 0;
+    bool begun_ = false;    // see op::begun
     bool stopping_ = false; // cancelled, and about to be tried once more
     buffer_watch watch_;
 };

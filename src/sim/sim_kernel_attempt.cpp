@@ -42,6 +42,7 @@ int sim_kernel::attempt(sim_request& r) {
             .data = r.data(),
             .header = uring::detail::has_message_header(r.op()) ? &r.header : nullptr,
             .done = &r.done,
+            .begun = &r.begun_,
             .chooser = r.selects() ? this : nullptr};
     int result = 0;
     for (;;) {

@@ -38,10 +38,13 @@ int socket_file::attempt(op& call) {
     case opcode::send_zc:
     case opcode::sendmsg:
     case opcode::sendmsg_zc:
-        return send(call, static_cast<int>(entry.msg_flags));
+        // A world has no urgent data.
+        return (entry.msg_flags & MSG_OOB) != 0 ? -EOPNOTSUPP
+                                                : send(call, static_cast<int>(entry.msg_flags));
     case opcode::recv:
     case opcode::recvmsg:
-        return receive(call, static_cast<int>(entry.msg_flags));
+        return (entry.msg_flags & MSG_OOB) != 0 ? -EOPNOTSUPP
+                                                : receive(call, static_cast<int>(entry.msg_flags));
     case opcode::read:
     case opcode::readv:
     case opcode::read_fixed:

@@ -41,7 +41,8 @@ std::uint32_t stream_socket::events() {
     case state::listening:
         return all | (offered_.empty() ? 0U : static_cast<unsigned>(POLLIN | POLLRDNORM));
     case state::fresh:
-        return all | POLLOUT | POLLWRNORM | POLLHUP;
+        all |= POLLOUT | POLLWRNORM | POLLHUP;
+        return over_ ? all | POLLIN | POLLRDNORM | POLLRDHUP : all;
     case state::dead:
         return all | POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM | POLLHUP | POLLRDHUP;
     case state::connecting:
@@ -85,6 +86,8 @@ void stream_socket::failed(int error) {
         connection_->attach(side_, nullptr);
         connection_ = {};
         state_ = state::fresh;
+        untold_ = false;
+        over_ = true;
         error_ = error;
         changed();
         return;
@@ -152,6 +155,9 @@ int stream_socket::receive(op& call, int flags) {
     if (state_ == state::connecting) {
         return would_wait;
     }
+    if (state_ == state::fresh && over_) {
+        return 0;
+    }
     if (state_ == state::fresh || state_ == state::listening) {
         return family() == AF_UNIX ? -EINVAL : -ENOTCONN;
     }
@@ -193,24 +199,47 @@ int stream_socket::shutdown(int how) {
     if (how < SHUT_RD || how > SHUT_RDWR) {
         return -EINVAL;
     }
-    if (state_ == state::listening && how != SHUT_WR) {
-        state_ = state::fresh;
-        refuse_offered();
-        changed();
+    if (state_ == state::listening) {
+        if (how != SHUT_WR) {
+            state_ = state::fresh;
+            refuse_offered();
+            changed();
+        }
         return 0;
     }
-    if (state_ != state::connected) {
+    if (state_ == state::connecting) {
+        failed(ECONNRESET);
+        return 0;
+    }
+    if (family() == AF_UNIX) {
+        return shutdown_local(how);
+    }
+    if (state_ != state::connected || connection_->is_over()) {
         return -ENOTCONN;
     }
-    if (how != SHUT_WR) {
-        receiving_ended_ = true;
+    end_directions(how != SHUT_WR, how != SHUT_RD);
+    return 0;
+}
+
+/// unix(7) knows no state in which it could not be done, and the other end is told of SHUT_RD too.
+int stream_socket::shutdown_local(int how) {
+    end_directions(how != SHUT_WR, how != SHUT_RD);
+    stream_socket* const other = connection_ ? connection_->socket(1 - side_) : nullptr;
+    if (other != nullptr && how != SHUT_WR) {
+        other->end_directions(false, true);
     }
-    if (how != SHUT_RD && !sending_ended_) {
+    return 0;
+}
+
+void stream_socket::end_directions(bool receiving, bool sending) {
+    receiving_ended_ = receiving_ended_ || receiving;
+    if (sending && !sending_ended_) {
         sending_ended_ = true;
-        connection_->finish(side_);
+        if (connection_) {
+            connection_->finish(side_);
+        }
     }
     changed();
-    return 0;
 }
 
 } // namespace coil::sim::detail

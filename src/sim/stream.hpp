@@ -34,6 +34,10 @@ public:
     [[nodiscard]] bool has_ended(unsigned side) const noexcept {
         return ways_[1 - side].end_arrived;
     }
+    /// Both ends have arrived.
+    [[nodiscard]] bool is_over() const noexcept {
+        return ways_[0].end_arrived && ways_[1].end_arrived;
+    }
     void peek(unsigned side, std::byte* to, std::size_t count, std::size_t offset) const noexcept {
         ways_[1 - side].data.peek(to, count, offset);
     }
@@ -147,9 +151,13 @@ private:
     void failed(int error);
     void offer(connection& c);
     void refuse_offered();
+    int shutdown_local(int how);
+    void end_directions(bool receiving, bool sending);
     [[nodiscard]] bool is_full() const noexcept;
 
     state state_ = state::fresh;
+    bool untold_ = false; // no connect() has given 0 for the hand-shake yet
+    bool over_ = false;   // fresh again, but as tcp(7) leaves what was refused: at its end
     bool sending_ended_ = false;
     bool receiving_ended_ = false;
     ref<connection> connection_;

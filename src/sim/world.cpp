@@ -124,7 +124,7 @@ void host::on_start(std::function<void(host&)> boot) {
 
 std::optional<std::string> host::read_file(std::string_view path) const {
     detail::disk& disk = state_.kernel.files;
-    const detail::place p = disk.find(disk.root(), path, true);
+    const detail::place p = disk.find(disk.root(), path, {});
     if (p.error != 0 || !p.target || !p.target->is_regular()) {
         return std::nullopt;
     }
@@ -136,7 +136,7 @@ std::optional<std::string> host::read_file(std::string_view path) const {
 
 void host::write_file(std::string_view path, std::string_view text) {
     detail::disk& disk = state_.kernel.files;
-    detail::place p = disk.find(disk.root(), path, true);
+    detail::place p = disk.find(disk.root(), path, {});
     if (p.error != 0 || (p.target && !p.target->is_regular())) {
         throw std::system_error(p.error != 0 ? -p.error : EISDIR, std::generic_category(),
                                 "coil: sim: " + std::string(path));
@@ -154,7 +154,7 @@ void host::write_file(std::string_view path, std::string_view text) {
 
 std::vector<std::string> host::list(std::string_view directory) const {
     detail::disk& disk = state_.kernel.files;
-    const detail::place p = disk.find(disk.root(), directory, true);
+    const detail::place p = disk.find(disk.root(), directory, {});
     std::vector<std::string> names;
     if (p.error == 0 && p.target && p.target->is_directory()) {
         for (const auto& [name, what] : p.target->entries) {

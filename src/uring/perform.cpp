@@ -102,6 +102,29 @@ system_call slow_call_for(const sqe& request) noexcept {
         return lseek;
     case call_opcode::fchmod:
         return [](const sqe& r) { return checked(::fchmod(r.fd, r.len)); };
+    case call_opcode::fchmodat:
+        return [](const sqe& r) {
+            return checked(::fchmodat(r.fd, path(r), r.len, static_cast<int>(r.hardlink_flags)));
+        };
+    case call_opcode::fchownat:
+        return [](const sqe& r) {
+            const auto group = static_cast<::gid_t>(r.addr2);
+            return checked(r.addr == 0 ? ::fchown(r.fd, r.len, group)
+                                       : ::fchownat(r.fd, path(r), r.len, group,
+                                                    static_cast<int>(r.hardlink_flags)));
+        };
+    case call_opcode::utimensat:
+        return [](const sqe& r) {
+            const auto* const times = pointer<const ::timespec>(r.addr2);
+            return checked(r.addr == 0 ? ::futimens(r.fd, times)
+                                       : ::utimensat(r.fd, path(r), times,
+                                                     static_cast<int>(r.hardlink_flags)));
+        };
+    case call_opcode::statvfs:
+        return [](const sqe& r) {
+            auto* const into = pointer<struct ::statvfs>(r.addr2);
+            return checked(r.addr == 0 ? ::fstatvfs(r.fd, into) : ::statvfs(path(r), into));
+        };
     default:
         return nullptr;
     }

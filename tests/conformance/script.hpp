@@ -50,27 +50,4 @@ std::string to_string(const script& s);
 /// where time decides, only whether it is one of the possible answers.
 coil::task<> play(const script& s, std::string directory, std::vector<std::string>& results);
 
-/// The same with fewer steps, as few as `fails` allows.
-template <class Fails>
-script shrunk(script s, Fails fails) {
-    for (std::size_t piece = s.size() / 2; piece > 0;) {
-        bool removed = false;
-        for (std::size_t at = 0; at + piece <= s.size();) {
-            script less = s;
-            less.erase(less.begin() + static_cast<std::ptrdiff_t>(at),
-                       less.begin() + static_cast<std::ptrdiff_t>(at + piece));
-            if (fails(less)) {
-                s = std::move(less);
-                removed = true;
-            } else {
-                at += piece;
-            }
-        }
-        if (!removed || piece > s.size()) {
-            piece /= 2;
-        }
-    }
-    return s;
-}
-
 } // namespace conformance

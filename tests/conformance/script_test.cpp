@@ -231,6 +231,10 @@ private:
         const int n = co_await *c.reading;
         c.reading.reset();
         if (may_be_cancelled && n == -ECANCELED) {
+            if (possible > 0) { // what it would have got: the rest of the script needs one state
+                co_await read(c, possible, 3);
+                results_.pop_back();
+            }
             co_return;
         }
         if (ends ? n != 0 : n <= 0 || static_cast<std::size_t>(n) > possible) {
@@ -288,6 +292,7 @@ private:
         }
         const int n = co_await writing;
         say(n);
+        c.data.resize(c.data.size() - bytes.size() + static_cast<std::size_t>(std::max(n, 0)));
         co_await joined(c, true);
     }
 

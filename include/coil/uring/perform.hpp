@@ -6,6 +6,9 @@
 #include <cstdint>
 
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
 
 // Calls beside the ring: what an entry asks for, done at once. A program makes some calls where
 // nobody can wait for a completion (constructors, destructors), and some that io_uring does not
@@ -24,6 +27,10 @@ enum class call_opcode : std::uint8_t {
     faccessat = 242,  // fd, addr: path, len: mode, hardlink_flags: AT_EACCESS ...
     lseek = 243,      // fd, off, len: whence, addr: std::int64_t*, the new position
     fchmod = 244,     // fd, len: mode
+    fchmodat = 245,   // fd, addr: path, len: mode, hardlink_flags: AT_SYMLINK_NOFOLLOW
+    fchownat = 246,   // fd, addr: path, or null for fd itself, len: owner, addr2: group, flags
+    utimensat = 247,  // fd, addr: path, or null for fd itself, addr2: two timespec, flags
+    statvfs = 248,    // addr: path, or null for fd itself, addr2: struct statvfs*
 };
 
 namespace prep {
@@ -77,6 +84,51 @@ constexpr sqe fchmod(int fd, std::uint32_t mode) noexcept {
     s.opcode = static_cast<std::uint8_t>(call_opcode::fchmod);
     s.fd = fd;
     s.len = mode;
+    return s;
+}
+
+/// fchmodat(2).
+inline sqe fchmodat(int dirfd, const char* path, std::uint32_t mode, int flags) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::fchmodat);
+    s.fd = dirfd;
+    s.addr = reinterpret_cast<std::uintptr_t>(path);
+    s.len = mode;
+    s.hardlink_flags = static_cast<std::uint32_t>(flags);
+    return s;
+}
+
+/// fchownat(2), or fchown(2) where `path` is null.
+inline sqe fchownat(int dirfd, const char* path, ::uid_t owner, ::gid_t group, int flags) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::fchownat);
+    s.fd = dirfd;
+    s.addr = reinterpret_cast<std::uintptr_t>(path);
+    s.len = owner;
+    s.addr2 = group;
+    s.hardlink_flags = static_cast<std::uint32_t>(flags);
+    return s;
+}
+
+/// utimensat(2), or futimens(3) where `path` is null. `times`: the access's and the modification's,
+/// or null for now.
+inline sqe utimensat(int dirfd, const char* path, const ::timespec* times, int flags) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::utimensat);
+    s.fd = dirfd;
+    s.addr = reinterpret_cast<std::uintptr_t>(path);
+    s.addr2 = reinterpret_cast<std::uintptr_t>(times);
+    s.hardlink_flags = static_cast<std::uint32_t>(flags);
+    return s;
+}
+
+/// statvfs(3), or fstatvfs(3) where `path` is null.
+inline sqe statvfs(int fd, const char* path, struct ::statvfs* into) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::statvfs);
+    s.fd = fd;
+    s.addr = reinterpret_cast<std::uintptr_t>(path);
+    s.addr2 = reinterpret_cast<std::uintptr_t>(into);
     return s;
 }
 

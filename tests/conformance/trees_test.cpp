@@ -1,0 +1,528 @@
+// Random scripts of coil::fs on all kernels: each step is one function on names of a small tree,
+// some of them with a request to stop that comes at any time.
+
+#include "conformance/differential.hpp"
+#include "conformance/support.hpp"
+#include "support/random.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include <sys/stat.h>
+
+namespace conformance {
+
+namespace {
+
+namespace fs = coil::fs;
+using std::error_code;
+
+struct tree_step {
+    std::uint16_t what;
+    std::uint8_t one;
+    std::uint8_t two;
+    std::uint16_t way;
+};
+using tree_script = std::vector<tree_step>;
+
+class tree_player {
+public:
+    tree_player(std::string directory, answers& results)
+        : outside_(std::move(directory)), top_(outside_ + "in/top/"), results_(results) {}
+
+    /// ".." behind a link leads out of the tree, but not further than "in".
+    task<> begin() {
+        co_await fs::create_directories(top_ + "d/e");
+        for (const char* const file : {"b", "d/a", "d/e/f"}) {
+            co_await fs::write_file(top_ + file, std::string(file));
+        }
+        co_await fs::create_symlink("d", top_ + "l");
+    }
+    task<> one(tree_step s);
+
+private:
+    [[nodiscard]] fs::path name(std::uint8_t which) const {
+        static constexpr std::array<std::string_view, 8> names{"a",   "b",   "d",     "d/a",
+                                                               "d/e", "d/l", "d/e/f", "l"};
+        static constexpr std::array<std::string_view, 12> ends{"", "", "",  "",   "",   "",
+                                                               "", "", "/", "/.", "//", "/.."};
+        return top_ + std::string(names[which % names.size()]) +
+               std::string(ends[which / names.size() % ends.size()]);
+    }
+    [[nodiscard]] static fs::path target(std::uint16_t which) {
+        static constexpr std::array<std::string_view, 8> names{"a", "d",    "e", "../top/a",
+                                                               ".", "none", "l", "d/"};
+        return names[which % names.size()];
+    }
+
+    void say(const std::string& text) { results_.push_back(text); }
+    void say(std::uintmax_t number) { say(std::to_string(number)); }
+    void say(const error_code& ec) { say(ec ? "error " + std::to_string(ec.value()) : "ok"); }
+    /// Of several errors in a tree the one that comes first is told, in the order of a directory.
+    void say_whether(const error_code& ec) { say(ec ? "error" : "ok"); }
+    template <class T>
+    void say(const T& value, const error_code& ec) {
+        say(ec);
+        if (!ec) {
+            say(value);
+        }
+    }
+    /// Without what is the machine's own.
+    void say_path(std::string text, const error_code& ec) {
+        const std::string_view own(outside_.data(), outside_.size() - 1);
+        if (!own.empty() && text.starts_with(own)) {
+            text.erase(0, own.size());
+        }
+        say(text.empty() ? "/" : text, ec);
+    }
+    void say_status(fs::file_status s, const error_code& ec) {
+        say(ec);
+        say(static_cast<std::uintmax_t>(static_cast<int>(s.type())) * 10'000 +
+            static_cast<unsigned>(s.permissions()));
+    }
+
+    task<> ask(tree_step s, const fs::path& p, const fs::path& q);
+    task<> ask_path(tree_step s, const fs::path& p, const fs::path& q);
+    task<> set(tree_step s, const fs::path& p, const fs::path& q);
+    task<> make(tree_step s, const fs::path& p, const fs::path& q);
+    task<> write(tree_step s, const fs::path& p);
+    task<> copy(tree_step s, const fs::path& p, const fs::path& q);
+    task<> change(tree_step s, const fs::path& p, const fs::path& q);
+    task<> list(tree_step s, const fs::path& p);
+    task<> in_file(tree_step s, const fs::path& p);
+    task<> stopped(tree_step s);
+    /// What an error ends in the middle leaves what it came to first, in the order of a directory
+    /// that each file system has for itself: the tree is made anew.
+    task<> begin_anew() {
+        error_code ec;
+        co_await fs::remove_all(outside_ + "in", ec);
+        co_await begin();
+    }
+
+    const std::string outside_;
+    const std::string top_;
+    answers& results_;
+};
+
+/// What is asked of names.
+task<> tree_player::ask(tree_step s, const fs::path& p, const fs::path& q) {
+    error_code ec;
+    switch (s.way % 11) {
+    case 0: {
+        const fs::file_status found = co_await fs::status(p, ec);
+        say_status(found, ec);
+        break;
+    }
+    case 1: {
+        const fs::file_status found = co_await fs::symlink_status(p, ec);
+        say_status(found, ec);
+        break;
+    }
+    case 2: {
+        const bool is = co_await fs::exists(p, ec);
+        say(std::uintmax_t{is}, ec);
+        break;
+    }
+    case 3: {
+        const std::uintmax_t size = co_await fs::file_size(p, ec);
+        say(size, ec);
+        break;
+    }
+    case 4: {
+        // Of directories file systems count differently.
+        const bool is_directory = co_await fs::is_directory(p, ec);
+        const std::uintmax_t count = co_await fs::hard_link_count(p, ec);
+        say(is_directory ? 0 : count, ec);
+        break;
+    }
+    case 5: {
+        const bool is = co_await fs::is_symlink(p, ec);
+        say(std::uintmax_t{is}, ec);
+        break;
+    }
+    case 6: {
+        const bool is = co_await fs::is_regular_file(p, ec);
+        say(std::uintmax_t{is}, ec);
+        break;
+    }
+    case 7:
+        try {
+            const std::string text = co_await fs::read_file(p);
+            say(text, ec);
+        } catch (const std::system_error& e) {
+            say(e.code());
+        }
+        break;
+    default:
+        co_await ask_path(s, p, q);
+    }
+}
+
+/// What is the standard's on Linux, and a world's own.
+task<> tree_player::ask_path(tree_step s, const fs::path& p, const fs::path& q) {
+    error_code ec;
+    fs::path found;
+    switch (s.way / 11 % 8) {
+    case 0:
+        found = co_await fs::absolute(s.way % 2 == 0 ? fs::path() : p, ec);
+        say_path(found, ec);
+        break;
+    case 1:
+        found = co_await fs::canonical(p, ec);
+        say_path(found, ec);
+        break;
+    case 2:
+        found = co_await fs::weakly_canonical(p, ec);
+        say_path(found, ec);
+        break;
+    case 3:
+        found = s.way % 2 == 0 ? co_await fs::relative(p, q, ec) : co_await fs::proximate(p, q, ec);
+        say(found.native(), ec);
+        break;
+    case 4: {
+        const bool same = co_await fs::equivalent(p, q, ec);
+        say(std::uintmax_t{same}, ec);
+        break;
+    }
+    case 5: {
+        const bool empty = co_await fs::is_empty(p, ec);
+        say(std::uintmax_t{empty}, ec);
+        break;
+    }
+    case 6:
+        found = co_await fs::read_symlink(p, ec);
+        say(found.native(), ec);
+        break;
+    default: {
+        const fs::space_info room = co_await fs::space(p, ec);
+        say(std::uintmax_t{ec || (room.capacity >= room.free && room.free > 0)}, ec);
+    }
+    }
+}
+
+/// Of one file: what can be set.
+task<> tree_player::set(tree_step s, const fs::path& p, const fs::path& q) {
+    error_code ec;
+    switch (s.way % 4) {
+    case 0: {
+        constexpr std::array how{fs::perm_options::replace, fs::perm_options::add,
+                                 fs::perm_options::remove,
+                                 fs::perm_options::add | fs::perm_options::remove};
+        // The owner keeps what the script needs, should it not be root's.
+        const bool removes = s.way / 4 % how.size() == 2;
+        co_await fs::permissions(p, static_cast<fs::perms>(removes ? 0055 : 0711),
+                                 how[s.way / 4 % how.size()], ec);
+        break;
+    }
+    case 1:
+        co_await fs::resize_file(p, s.two * 50U, ec);
+        break;
+    case 2: {
+        const fs::file_time_type time{std::chrono::seconds(s.two * 1'000'000 - 200'000'000) +
+                                      std::chrono::nanoseconds(s.way)};
+        co_await fs::last_write_time(p, time, ec);
+        if (!ec) {
+            const fs::file_time_type got = co_await fs::last_write_time(p, ec);
+            say(std::uintmax_t{got == time}, ec);
+        }
+        break;
+    }
+    default:
+        co_await fs::copy_symlink(p, q, ec);
+    }
+    say(ec);
+    const fs::file_status now = co_await fs::symlink_status(p, ec);
+    say_status(now, ec);
+}
+
+task<> tree_player::make(tree_step s, const fs::path& p, const fs::path& q) {
+    error_code ec;
+    bool made = false;
+    switch (s.way % 7) {
+    case 0:
+        made = co_await fs::create_directory(p, ec);
+        break;
+    case 1:
+        made = co_await fs::create_directory(p, q, ec);
+        break;
+    case 2:
+        made = co_await fs::create_directories(p, ec);
+        break;
+    case 3:
+        co_await fs::create_symlink(target(s.two), p, ec);
+        break;
+    case 4:
+        co_await fs::create_directory_symlink(target(s.two), p, ec);
+        break;
+    default:
+        co_await fs::create_hard_link(p, q, ec);
+    }
+    say(std::uintmax_t{made}, ec);
+}
+
+task<> tree_player::write(tree_step s, const fs::path& p) {
+    error_code ec;
+    const std::string data(s.two * 37U, static_cast<char>('a' + s.way % 26));
+    fs::write_options options = s.way % 2 == 0 ? fs::atomic_replace : fs::write_options{};
+    switch (s.way % 5) {
+    case 0:
+        options.mode = fs::write_mode::truncate;
+        break;
+    case 1:
+        options.mode = fs::write_mode::append;
+        break;
+    case 2:
+        options.mode = fs::write_mode::create_new;
+        break;
+    default:
+        options = fs::atomic_replace;
+    }
+    options.permissions = static_cast<fs::perms>(s.way % 3 == 0 ? 0666 : 0700);
+    co_await fs::write_file(p, data, options, ec);
+    say(ec);
+}
+
+task<> tree_player::copy(tree_step s, const fs::path& p, const fs::path& q) {
+    error_code ec;
+    constexpr std::array ways{fs::copy_options::none, fs::copy_options::skip_existing,
+                              fs::copy_options::overwrite_existing};
+    const fs::copy_options existing = ways[s.way / 8 % ways.size()];
+    switch (s.way % 8) {
+    case 0:
+    case 1:
+    case 2: {
+        const bool copied = co_await fs::copy_file(p, q, existing, ec);
+        say(std::uintmax_t{copied}, ec);
+        break;
+    }
+    case 3:
+        co_await fs::copy(p, q, existing, ec);
+        say(ec);
+        break;
+    case 4:
+        co_await fs::copy(p, q, existing | fs::copy_options::recursive, ec);
+        say_whether(ec);
+        break;
+    case 5:
+        co_await fs::copy(p, q, existing | fs::copy_options::copy_symlinks, ec);
+        say(ec);
+        break;
+    default: {
+        fs::copy_tree_options options;
+        options.options = options.options | existing;
+        const fs::copy_progress done = co_await fs::copy_tree(p, q, options, ec);
+        say_whether(ec);
+        say(ec ? 0 : done.bytes);
+    }
+    }
+    if (ec) {
+        co_await begin_anew();
+    }
+}
+
+/// Of names: what goes, and what goes elsewhere.
+task<> tree_player::change(tree_step s, const fs::path& p, const fs::path& q) {
+    error_code ec;
+    switch (s.way % 4) {
+    case 0:
+    case 1:
+        co_await fs::rename(p, q, ec);
+        say(ec);
+        break;
+    case 2: {
+        const bool removed = co_await fs::remove(p, ec);
+        say(std::uintmax_t{removed}, ec);
+        break;
+    }
+    default: {
+        const std::uintmax_t count = co_await fs::remove_all(p, ec);
+        say(count, ec);
+        if (ec) {
+            co_await begin_anew();
+        }
+    }
+    }
+}
+
+task<> tree_player::list(tree_step s, const fs::path& p) {
+    error_code ec;
+    std::vector<std::string> found;
+    auto entries = s.way % 2 == 0 ? fs::read_directory(p, ec) : fs::walk(p, ec);
+    while (auto entry = co_await entries.next()) {
+        found.push_back(entry->path().lexically_relative(p).native());
+    }
+    std::sort(found.begin(), found.end());
+    say(ec);
+    for (const std::string& one : found) {
+        say(one);
+    }
+}
+
+/// An open file.
+task<> tree_player::in_file(tree_step s, const fs::path& p) {
+    constexpr std::array flags{O_RDWR,           O_RDWR | O_CREAT,
+                               O_RDONLY,         O_WRONLY | O_APPEND,
+                               O_RDWR | O_TRUNC, O_RDONLY | O_DIRECTORY};
+    std::optional<fs::file> f;
+    try {
+        f.emplace(co_await fs::file::open(p, flags[s.way % flags.size()], 0640));
+    } catch (const std::system_error& e) {
+        say(e.code());
+        co_return;
+    }
+    say("ok");
+    std::string text(100, '\0');
+    const int wrote = co_await f->write_all_at("0123456789", s.two * 10);
+    say(std::to_string(wrote));
+    const int read = co_await f->read_exact_at(text, s.two);
+    say(std::to_string(read));
+    struct ::statx st{};
+    co_await gives(io::statx(f->native_handle(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st), 0);
+    say(S_ISDIR(st.stx_mode) ? 0 : st.stx_size);
+    say(std::uintmax_t{st.stx_mode});
+}
+
+/// A replacement that is asked to stop at any time: all of it, or nothing.
+task<> tree_player::stopped(tree_step s) {
+    const std::string p = top_ + "stopped";
+    const std::string before(1000, 'o');
+    const std::string after(20'000, 'n');
+    error_code ec;
+    co_await fs::write_file(p, before, ec);
+    if (ec) {
+        say(ec);
+        co_return;
+    }
+    bool done = false;
+    try {
+        co_await coil::timeout(fs::write_file(p, after, fs::atomic_replace),
+                               std::chrono::microseconds(s.way % 400));
+        done = true;
+    } catch (const std::system_error& e) {
+        if (e.code() != std::errc::timed_out) {
+            say("IMPOSSIBLE " + std::to_string(e.code().value()));
+        }
+    }
+    const std::string found = co_await fs::read_file(p);
+    if (found != after && (done || found != before)) {
+        say("IMPOSSIBLE " + found.substr(0, 20));
+    }
+    co_await fs::remove(p, ec);
+    say(ec);
+}
+
+task<> tree_player::one(tree_step s) {
+    const fs::path p = name(s.one);
+    const fs::path q = name(s.two);
+    switch (s.what % 16) {
+    case 0:
+    case 1:
+        co_await ask(s, p, q);
+        break;
+    case 2:
+    case 3:
+    case 4:
+        co_await make(s, p, q);
+        break;
+    case 5:
+    case 6:
+        co_await write(s, p);
+        break;
+    case 7:
+    case 8:
+    case 9:
+        co_await copy(s, p, q);
+        break;
+    case 10:
+        co_await change(s, p, q);
+        break;
+    case 11:
+        co_await set(s, p, q);
+        break;
+    case 12:
+        co_await list(s, p);
+        break;
+    case 13:
+        co_await ask_path(s, p, q);
+        break;
+    case 14:
+        co_await in_file(s, p);
+        break;
+    default:
+        co_await stopped(s);
+        break;
+    }
+}
+
+std::string to_string(const tree_script& script) {
+    std::ostringstream text;
+    for (const tree_step& s : script) {
+        text << "    {" << s.what % 16 << ' ' << unsigned{s.one} << ' ' << unsigned{s.two} << ' '
+             << s.way << "}\n";
+    }
+    return text.str();
+}
+
+tree_script random_tree_script(std::uint64_t seed, std::size_t steps) {
+    coil_test::random_source r(seed);
+    tree_script s;
+    s.reserve(steps);
+    for (std::size_t i = 0; i < steps; ++i) {
+        s.push_back({static_cast<std::uint16_t>(r.below(16)),
+                     static_cast<std::uint8_t>(r.below(96)), static_cast<std::uint8_t>(r.below(96)),
+                     static_cast<std::uint16_t>(r.below(10'000))});
+    }
+    return s;
+}
+
+task<> play_tree(const tree_script& script, std::string directory, answers& results) {
+    tree_player p(std::move(directory), results);
+    co_await p.begin();
+    for (std::size_t i = 0; i < script.size(); ++i) {
+        const std::size_t before = results.size();
+        try {
+            co_await p.one(script[i]);
+        } catch (const std::system_error& e) {
+            results.push_back("throws " + std::to_string(e.code().value()));
+        }
+        std::string line = "step " + std::to_string(i) + ":";
+        for (std::size_t k = before; k < results.size(); ++k) {
+            line += ' ' + results[k];
+        }
+        results.resize(before);
+        results.push_back(line);
+    }
+}
+
+constexpr game<tree_script> trees{random_tree_script, play_tree, 60};
+
+TEST(Differential, TreesAreTheSameOnAllKernels) {
+    const ::mode_t before = ::umask(022); // a world's
+    compare_all(trees, present_kernels(),
+                static_cast<std::uint64_t>(coil_test::rounds(coil_test::sanitized ? 5 : 25, 1000)));
+    ::umask(before);
+}
+
+/// Scripts in which nothing works would agree about everything.
+TEST(Differential, ScriptsOfTreesDoSomething) {
+    std::array<unsigned, 16> worked{};
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        const tree_script s = trees.make(seed, trees.steps);
+        const answers a = answers_of(trees, *kernels().back().boot(), s);
+        ASSERT_EQ(a.size(), s.size()) << (a.empty() ? "" : a.back());
+        for (std::size_t i = 0; i < s.size(); ++i) {
+            worked.at(s[i].what % 16) += a[i].find("ok") != std::string::npos ? 1U : 0U;
+        }
+    }
+    for (std::size_t what = 0; what < worked.size(); ++what) {
+        EXPECT_GT(worked[what], 1U) << "steps of kind " << what;
+    }
+}
+
+} // namespace
+
+} // namespace conformance
