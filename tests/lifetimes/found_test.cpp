@@ -15,7 +15,7 @@ namespace {
 // on() of the context that one is on, and from there to something that takes its time: the first
 // waits for the second, which is destroyed later.
 
-KNOWN_TO_FAIL_TEST(Found, G5_StopWithOnOfTheSameContextAndALooperBehindIt, "hangs") {
+ISOLATED_TEST(Found, G5_StopWithOnOfTheSameContextAndALooperBehindIt) {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};
     std::binary_semaphore go_on{0};
@@ -113,7 +113,7 @@ KNOWN_TO_FAIL_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownW
 
 // A frame that is destroyed in mid-run while its task is elsewhere and comes back to this context.
 
-KNOWN_TO_FAIL_TEST(Found, G5_AScopeIsLeftWhoseChildIsElsewhereAndHereAgain, "hangs") {
+ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildIsElsewhereAndHereAgain) {
     std::atomic<int> alive = 0;
     io_context b;
     b.start();

@@ -19,7 +19,7 @@ namespace {
 
 // 1. on() inside of on().
 
-KNOWN_TO_FAIL_TEST(Issue, G5_StopWithOnInsideOfOn, "point 1: hangs") {
+ISOLATED_TEST(Issue, G5_StopWithOnInsideOfOn) {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};
     {
@@ -68,7 +68,7 @@ ISOLATED_TEST(Issue, G5_StopWithOnThereAndBack) {
     EXPECT_EQ(alive, 0);
 }
 
-KNOWN_TO_FAIL_TEST(Issue, G5_StopOfARuntimeWithManyOnInsideOfOn, "point 1: hangs") {
+ISOLATED_TEST(Issue, G5_StopOfARuntimeWithManyOnInsideOfOn) {
     std::atomic<int> alive = 0;
     std::counting_semaphore<16> begun{0};
     {
@@ -133,8 +133,7 @@ ISOLATED_TEST(Issue, G5_TwoContextsThatWaitForEachOtherAreStoppedAtOnce) {
 
 // 2. What is delivered, and when.
 
-KNOWN_TO_FAIL_TEST(Issue, G1_AFunctionDestroysACoroutineThatIsDeliveredBehindIt,
-                   "point 2: use after free") {
+ISOLATED_TEST(Issue, G1_AFunctionDestroysACoroutineThatIsDeliveredBehindIt) {
     std::atomic<int> alive = 0;
     int called = 0;
     auto steps = [&]() -> task<> {
@@ -161,8 +160,7 @@ KNOWN_TO_FAIL_TEST(Issue, G1_AFunctionDestroysACoroutineThatIsDeliveredBehindIt,
     EXPECT_EQ(called, 1);
 }
 
-KNOWN_TO_FAIL_TEST(Issue, G7_NoFunctionIsCalledInTheMiddleOfADestruction,
-                   "point 2: it is, newer before older") {
+ISOLATED_TEST(Issue, G7_NoFunctionIsCalledInTheMiddleOfADestruction) {
     looper_executor looper;
     std::atomic<int> alive = 0;
     std::binary_semaphore there{0};
@@ -248,8 +246,7 @@ ISOLATED_TEST(Issue, G1_AFunctionThatIsDeliveredDestroysTheJoinHandlesWaiter) {
 
 // 3. A task moves to a context that has ended.
 
-KNOWN_TO_FAIL_TEST(Issue, G5_StopOfARuntimeWhileATaskMovesToAContextThatHasEnded,
-                   "point 3: hangs") {
+ISOLATED_TEST(Issue, G5_StopOfARuntimeWhileATaskMovesToAContextThatHasEnded) {
     std::atomic<int> alive = 0;
     static std::binary_semaphore ended{0}; // of the thread of context 1
     static std::binary_semaphore begun{0};
@@ -282,8 +279,7 @@ KNOWN_TO_FAIL_TEST(Issue, G5_StopOfARuntimeWhileATaskMovesToAContextThatHasEnded
     EXPECT_EQ(alive, 0);
 }
 
-KNOWN_TO_FAIL_TEST(Issue, G5_AStoppedRuntimeWithATaskOnItsWayToAnotherContext,
-                   "points 1 and 3: hangs") {
+ISOLATED_TEST(Issue, G5_AStoppedRuntimeWithATaskOnItsWayToAnotherContext) {
     std::atomic<int> alive = 0;
     for (int i = 0; i < 100; ++i) {
         runtime rt(3);
@@ -314,9 +310,6 @@ KNOWN_TO_FAIL_TEST(Issue, G5_AStoppedRuntimeWithATaskOnItsWayToAnotherContext,
 // 7. A context that is destroyed where it runs.
 
 TEST(Issue, G5_AContextDestroyedByItsOwnTaskIsMisuse) {
-    if (std::getenv("COIL_LIFETIME_ALL") == nullptr) {
-        GTEST_SKIP() << "point 7: no sentence";
-    }
     isolated_misuse(
         [] {
             auto* const context = new io_context;
@@ -326,7 +319,7 @@ TEST(Issue, G5_AContextDestroyedByItsOwnTaskIsMisuse) {
             }(context));
             context->run();
         },
-        "coil: ");
+        "an io_context is destroyed while it runs");
 }
 
 } // namespace

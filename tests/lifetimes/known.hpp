@@ -8,9 +8,12 @@ namespace lifetime_test {
 /// schedule, resume_on: a context that ends drops the task, which goes back to one that is gone.
 /// loop_spawn: a run_loop ends whose task is about to go on behind an async_task.
 /// loop: an async_task there is seldom left over when a stop meets its blocking().
-/// on: a context that is stopped waits for a task on another that waits for the first.
-/// scope_reset: a function that is delivered destroys a coroutine that is delivered behind it.
-inline constexpr const char* known_defects = "on,scope_reset,schedule,resume_on,loop_spawn,loop";
-inline constexpr const char* known_defects_simulated = "on,scope_reset";
+/// scope_left, scope_reset: a destructor in mid-run waits for a task elsewhere that needs what only
+/// the blocked context can run.
+/// on, in the simulator: shutdowns of two contexts are nested on its one stack, and the lower one
+/// cannot answer the upper one.
+inline constexpr const char* known_defects =
+    "scope_left,scope_reset,schedule,resume_on,loop_spawn,loop";
+inline constexpr const char* known_defects_simulated = "on,scope_reset,scope_left";
 
 } // namespace lifetime_test
