@@ -56,20 +56,24 @@ void emulation::grow_hash() noexcept try {
 
 /// 0: it is cancelled, or will be; -EALREADY: its own result comes.
 int emulation::end_one(request& victim) noexcept {
-    if (victim.stage_ == stage::timed) {
-        stop_timer(victim);
-        finish(victim, -ECANCELED, 0);
-        return 0;
-    }
     if (victim.stage_ == stage::leaving)
         return -EALREADY;
+    const auto end = [&] {
+        victim.stage_ = stage::leaving;
+        victim.queued_ = nullptr;
+        (ended_ != nullptr ? ended_last_->queued_ : ended_) = &victim;
+        ended_last_ = &victim;
+        return 0;
+    };
+    if (victim.stage_ == stage::timed) {
+        stop_timer(victim);
+        return end();
+    }
     switch (world_.cancel(victim)) {
     case emulated_kernel::outcome::ended:
         --pending_;
         unlist(victim);
-        finish(victim, victim.done != 0 ? static_cast<int>(victim.done) : -ECANCELED,
-               victim.result_flags);
-        return 0;
+        return end();
     case emulated_kernel::outcome::later:
         victim.stage_ = stage::leaving;
         return 0;
@@ -79,12 +83,21 @@ int emulation::end_one(request& victim) noexcept {
     return -EALREADY;
 }
 
+/// Completes what was cancelled: after the completion that tells the canceller, as on Linux.
+void emulation::finish_ended() noexcept {
+    while (ended_ != nullptr) {
+        request& r = *ended_;
+        ended_ = r.queued_;
+        finish(r, r.done != 0 ? static_cast<int>(r.done) : -ECANCELED, r.result_flags);
+    }
+}
+
 int emulation::cancel(request& r) noexcept {
     const sqe& s = r.entry;
     const std::uint32_t flags = s.cancel_flags;
     constexpr std::uint32_t known = cancel_flag::all | cancel_flag::fd | cancel_flag::any |
                                     cancel_flag::fd_fixed | cancel_flag::userdata | cancel_flag::op;
-    if (s.off != 0 || s.splice_fd_in != 0 || (flags & ~known) != 0)
+    if ((flags & ~known) != 0)
         return -EINVAL;
     if ((flags & cancel_flag::any) != 0 && (flags & (cancel_flag::fd | cancel_flag::op)) != 0)
         return -EINVAL;
@@ -148,8 +161,7 @@ int emulation::cancel_matching(std::uint64_t user_data, int fd, std::uint32_t fl
 int emulation::remove_poll(request& r) noexcept {
     const sqe s = r.entry;
     constexpr std::uint32_t updates = poll_flag::update_events | poll_flag::update_user_data;
-    if (s.buf_index != 0 || s.splice_fd_in != 0 ||
-        (s.len & ~(updates | poll_flag::add_multi)) != 0 || s.len == poll_flag::add_multi)
+    if ((s.len & ~(updates | poll_flag::add_multi)) != 0 || s.len == poll_flag::add_multi)
         return -EINVAL;
     if ((s.len & poll_flag::update_user_data) == 0 && s.off != 0)
         return -EINVAL;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t in_events = EPOLLIN | EPOLLRDHUP | EPOLLPRI;
 constexpr std::uint32_t out_events = EPOLLOUT;
 constexpr std::uint32_t end_events = EPOLLHUP | EPOLLERR | EPOLLRDHUP;
-constexpr std::int64_t tick_ns = 10'000'000;
+constexpr std::int64_t tick_ns = 2'000'000;
 
 std::uint64_t mark_of(const descriptor_state& s) noexcept {
     return std::uint64_t{s.generation} << 32 | static_cast<std::uint32_t>(s.fd);
@@ -140,10 +140,18 @@ int epoll_kernel::wait_on(state& s, epoll_request& r, place where) noexcept {
             learn_socket(s); // so that from now on a short read says that there is no more
     } else {
         r.sure = false;
-        doubt(s);
+        // Where an end was seen the number is likely to be another file's by now.
+        if (s.may_end_early && !s.has_waiters()) {
+            if (const int error = watch_again(s); error != 0)
+                return error;
+            r.sure = true;
+        } else {
+            doubt(s);
+        }
     }
     queue_of(s, where).push(r);
     r.at = where;
+    r.waited = true;
     r.on = &s;
     if (where == place::reading)
         s.read_blocked = true;
