@@ -128,6 +128,20 @@ TEST_P(both_kernels_agree, G3_the_canceller_is_answered_before_its_victim) {
     EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{13, 3}));
 }
 
+TEST_P(both_kernels_agree, G3_a_synchronous_cancel_ends_what_it_finds) {
+    ring r{small(), make()};
+    const stream_pair s;
+    char byte = 0;
+    queue(r, prep::recv(s.a, &byte, 1, 0), 1);
+    ASSERT_EQ(r.submit(), 1);
+    sync_cancel_reg reg{};
+    reg.addr = 1;
+    reg.timeout = {-1, -1};
+    EXPECT_EQ(r.get_kernel().control(register_op::sync_cancel, &reg, 1), 0);
+    EXPECT_EQ(next(r).res, -ECANCELED);
+    EXPECT_EQ(r.get_kernel().control(register_op::sync_cancel, &reg, 1), -ENOENT);
+}
+
 // ---- fields
 
 TEST_P(both_kernels_agree, fields_without_a_meaning_must_be_zero) {

@@ -56,9 +56,15 @@ public:
     std::span<::iovec> data() noexcept { return {parts_, part_count_}; }
     std::span<const ::iovec> data() const noexcept { return {parts_, part_count_}; }
 
-    /// With select(): the group has no buffer behind those that were taken hold of. A bundle or a
-    /// stream of bundles ends with them.
-    bool empties_group() const noexcept { return empties_group_; }
+    /// With select(): whether `bytes` use up all that the group has. A bundle or a stream of
+    /// bundles ends with them.
+    bool empties_group(std::size_t bytes) const noexcept {
+        if (!empties_group_)
+            return false;
+        for (unsigned i = 0; i + 1 < part_count_; ++i)
+            bytes -= bytes < parts_[i].iov_len ? bytes : parts_[i].iov_len;
+        return group_grows_ ? bytes >= parts_[part_count_ - 1].iov_len : bytes != 0;
+    }
     /// A send or recv that may use several buffers of the group at once.
     bool bundles() const noexcept { return bundles_; }
 
@@ -105,6 +111,7 @@ private:
     bool multishot_ = false;
     bool bundles_ = false;
     bool empties_group_ = false;
+    bool group_grows_ = false; // an incremental one: what is left of a buffer stays
     bool kept_ = false;
     bool listed_ = false;   // among those that can be cancelled
     bool limits_ = false;   // a link timeout whose time runs

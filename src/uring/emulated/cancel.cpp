@@ -115,6 +115,31 @@ int emulation::cancel(request& r) noexcept {
     return cancel_matching(s.addr, fd, flags, op);
 }
 
+/// register_op::sync_cancel: returns when what was found has ended, or after its time.
+int emulation::cancel_now(const sync_cancel_reg& given) noexcept {
+    constexpr std::uint32_t known = cancel_flag::all | cancel_flag::fd | cancel_flag::any |
+                                    cancel_flag::userdata | cancel_flag::op;
+    if ((given.flags & ~known) != 0)
+        return -EINVAL;
+    if ((given.flags & cancel_flag::fd) != 0 && !world_.is_open(given.fd))
+        return -EBADF;
+    const bool is_limited = given.timeout.tv_sec != -1 || given.timeout.tv_nsec != -1;
+    const std::int64_t deadline = is_limited
+                                      ? saturating_add(world_.now_ns(), span_of(given.timeout))
+                                      : emulated_kernel::never;
+    for (bool first = true;; first = false) {
+        const int result = cancel_matching(given.addr, given.fd, given.flags, given.opcode);
+        finish_ended();
+        run_due();
+        announce_pending();
+        if (result != -EALREADY)
+            return result == -ENOENT && !first ? 0 : result;
+        if (world_.now_ns() >= deadline)
+            return -ETIME;
+        look(deadline);
+    }
+}
+
 int emulation::cancel_matching(std::uint64_t user_data, int fd, std::uint32_t flags,
                                unsigned op) noexcept {
     const bool any = (flags & cancel_flag::any) != 0;

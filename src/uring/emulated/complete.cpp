@@ -239,6 +239,7 @@ int emulation::select(request& r, std::size_t most) noexcept {
     const buf& first = *g->at(0);
     r.buffer_id_ = first.bid;
     r.empties_group_ = available == 1;
+    r.group_grows_ = g->incremental;
     const bool is_socket = r.op() == opcode::recv || r.op() == opcode::send;
     if (!is_socket || (r.entry.ioprio & recvsend_flag::bundle) == 0) {
         r.bundle_.clear();

@@ -66,6 +66,8 @@ bool are_arguments_readable(register_op op, const void* arg, unsigned count) noe
         return is_readable(arg, sizeof(rsrc_update2));
     case register_op::file_alloc_range:
         return is_readable(arg, sizeof(file_index_range));
+    case register_op::sync_cancel:
+        return is_readable(arg, sizeof(sync_cancel_reg));
     case register_op::pbuf_ring:
     case register_op::unregister_pbuf_ring:
         return is_readable(arg, sizeof(buf_reg));
@@ -157,6 +159,8 @@ int emulation::control(register_op op, void* arg, unsigned count) noexcept {
         has_buffers_ = false;
         buffers_.clear();
         return 0;
+    case register_op::sync_cancel:
+        return count != 1 ? -EINVAL : cancel_now(*static_cast<const sync_cancel_reg*>(arg));
     case register_op::pbuf_ring: {
         const auto& given = *static_cast<const buf_reg*>(arg);
         if (count != 1)

@@ -138,6 +138,7 @@ private:
                         unsigned opcode) noexcept;
     int end_one(request& victim) noexcept;
     void finish_ended() noexcept;
+    int cancel_now(const sync_cancel_reg& given) noexcept;
     int remove_poll(request& r) noexcept;
 
     // tables (control.cpp)

@@ -46,7 +46,7 @@ bool is_last(emulated_request& r, ssize_t n) noexcept {
         if (r.entry.optlen == 0)
             return true;
     }
-    return r.bundles() && r.empties_group();
+    return r.bundles() && r.empties_group(static_cast<std::size_t>(n));
 }
 
 } // namespace
@@ -208,7 +208,8 @@ int epoll_kernel::try_send(epoll_request& r) noexcept {
             continue;
         const int result = static_cast<int>(n) + static_cast<int>(r.done);
         // A group's other buffers follow in bundles of their own, unless it had to be waited for.
-        if (!r.bundles() || result <= 0 || r.waited || r.empties_group() || !part(r, result))
+        if (!r.bundles() || result <= 0 || r.waited ||
+            r.empties_group(static_cast<std::size_t>(result)) || !part(r, result))
             return result;
         r.done = 0;
         if (const int error = select(r); error != 0)
