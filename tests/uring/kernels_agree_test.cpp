@@ -142,6 +142,20 @@ TEST_P(both_kernels_agree, G3_a_synchronous_cancel_ends_what_it_finds) {
     EXPECT_EQ(r.get_kernel().control(register_op::sync_cancel, &reg, 1), -ENOENT);
 }
 
+TEST_P(both_kernels_agree, a_nop_looks_up_what_it_is_told) {
+    ring r{small(), make()};
+    sqe nop = prep::nop();
+    nop.nop_flags = nop_flag::file;
+    nop.fd = 9999;
+    EXPECT_EQ(run(r, nop), -EBADF);
+    nop.fd = 0;
+    EXPECT_EQ(run(r, nop), 0);
+    nop.nop_flags = nop_flag::file | nop_flag::fixed_file;
+    EXPECT_EQ(run(r, nop), -EBADF);
+    nop.nop_flags = nop_flag::fixed_buffer;
+    EXPECT_EQ(run(r, nop), -EFAULT);
+}
+
 // ---- fields
 
 TEST_P(both_kernels_agree, fields_without_a_meaning_must_be_zero) {

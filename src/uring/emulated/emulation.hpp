@@ -94,6 +94,7 @@ private:
     void run_due() noexcept;
     void start(request& r) noexcept;
     int begin_core(request& r) noexcept;
+    int begin_nop(request& r) noexcept;
     int resolve(request& r) noexcept;
 
     // arguments (arguments.cpp)

@@ -257,14 +257,32 @@ int emulation::resolve(request& r) noexcept {
     return 0;
 }
 
+/// Nothing, but with the file and the buffer that it is told to look up.
+int emulation::begin_nop(request& r) noexcept {
+    const sqe& s = r.entry;
+    constexpr std::uint32_t known = nop_flag::inject_result | nop_flag::file |
+                                    nop_flag::fixed_file | nop_flag::fixed_buffer | nop_flag::tw;
+    if ((s.nop_flags & ~known) != 0)
+        return -EINVAL;
+    if ((s.nop_flags & nop_flag::file) != 0) {
+        if ((s.nop_flags & nop_flag::fixed_file) != 0)
+            r.held_file_ = files_.use(static_cast<unsigned>(s.fd));
+        if ((s.nop_flags & nop_flag::fixed_file) != 0 ? r.held_file_ == nullptr
+                                                      : !world_.is_open(s.fd))
+            return -EBADF;
+    }
+    if ((s.nop_flags & nop_flag::fixed_buffer) != 0 &&
+        (s.buf_index >= buffers_.size() || buffers_[s.buf_index].iov_base == nullptr))
+        return -EFAULT;
+    return (s.nop_flags & nop_flag::inject_result) != 0 ? static_cast<int>(s.len) : 0;
+}
+
 /// The operations on the ring itself.
 int emulation::begin_core(request& r) noexcept {
     const sqe& s = r.entry;
     switch (r.op()) {
     case opcode::nop:
-        if ((s.nop_flags & ~(nop_flag::inject_result | nop_flag::tw)) != 0)
-            return -EINVAL;
-        return (s.nop_flags & nop_flag::inject_result) != 0 ? static_cast<int>(s.len) : 0;
+        return begin_nop(r);
     case opcode::timeout:
         begin_timeout(r);
         return emulated_kernel::pending;
