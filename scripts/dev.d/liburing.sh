@@ -46,9 +46,10 @@ build_liburing() {
 }
 
 # build_liburing_shim DIRECTORY: the backend as a library that is loaded before libc. Optimized, with assertions.
+# shellcheck disable=SC2016
 build_liburing_shim() {
     local objects=$1/shim.d source ccache=''
-    if [[ -e $1/shim.so && -z $(find tests/liburing src/uring include/coil/uring -newer "$1/shim.so" -type f) ]]; then
+    if [[ -e $1/shim.so && -z $(find tests/liburing src/uring include/coil/uring -newer "$1/shim.so" -name '*.?pp') ]]; then
         return
     fi
     ! have ccache || ccache=ccache
