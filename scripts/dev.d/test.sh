@@ -185,10 +185,11 @@ run_sanitized() {
 }
 
 dev_test() {
-    local full=no gcc=no preset='' faults=0 kernel='' select=()
+    local full=no gcc=no liburing=no preset='' faults=0 kernel='' select=()
     while (($#)); do
         case $1 in
             --full) full=yes ;;
+            --liburing) liburing=yes ;;
             --gcc) gcc=yes ;;
             --preset) preset=$2 && shift ;;
             --kernel)
@@ -215,7 +216,9 @@ dev_test() {
     need build test
     want model
     need_compiler
-    if [[ $kernel == epoll ]]; then
+    if [[ $liburing == yes ]]; then
+        run_liburing_tests "${select[@]}"
+    elif [[ $kernel == epoll ]]; then
         run_without_io_uring "${preset:-debug}" all "${select[@]}"
         ((${#select[@]})) || demo_without_io_uring "${preset:-debug}"
     elif ((faults)); then

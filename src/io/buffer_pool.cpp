@@ -172,7 +172,7 @@ std::uint16_t buffer_pool_state::take_free() noexcept {
 std::uint32_t buffer_pool_state::filled(std::uint16_t id, std::uint32_t bytes, bool last) noexcept {
     buffer& b = buffers_[id];
     const std::uint32_t begin = b.filled;
-    b.filled += bytes;
+    b.filled += std::min(bytes, static_cast<std::uint32_t>(buffer_size_) - begin);
     if (!last) {
         b.references.fetch_add(1, std::memory_order_relaxed);
     } else if (std::exchange(b.with_kernel, false)) {

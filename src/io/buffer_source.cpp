@@ -2,6 +2,7 @@
 #include <coil/io/buffer_source.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -160,8 +161,11 @@ void buffer_source::discard(const multishot_result& r) noexcept {
 buffer_lease buffer_source::take_lease(const multishot_result& r) noexcept {
     const auto id = static_cast<std::uint16_t>(r.extra >> 32);
     pool_.retain();
-    return {pool_, pool_.address(id) + static_cast<std::uint32_t>(r.extra),
-            static_cast<std::uint32_t>(r.value), id};
+    // With MSG_TRUNC the result is the datagram's length, which may exceed the buffer's.
+    const auto begin = static_cast<std::uint32_t>(r.extra);
+    const auto room = static_cast<std::uint32_t>(pool_.buffer_size()) - begin;
+    return {pool_, pool_.address(id) + begin, std::min(static_cast<std::uint32_t>(r.value), room),
+            id};
 }
 
 } // namespace coil::detail

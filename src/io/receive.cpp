@@ -94,7 +94,9 @@ int recvmsg_stream::own_filled(std::byte* data, int result) noexcept {
     header.payloadlen = static_cast<std::uint32_t>(result);
     header.flags = static_cast<std::uint32_t>(message_.msg_flags);
     std::memcpy(data, &header, sizeof header);
-    return static_cast<int>(sizeof header + layout_.msg_namelen + layout_.msg_controllen) + result;
+    // With MSG_TRUNC the result is the message's length, which may exceed the buffer's.
+    const int here = static_cast<int>(std::min(static_cast<std::size_t>(result), part_.iov_len));
+    return static_cast<int>(sizeof header + layout_.msg_namelen + layout_.msg_controllen) + here;
 }
 
 } // namespace io

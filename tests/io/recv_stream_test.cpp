@@ -311,4 +311,20 @@ TEST(RecvStreamOverflow, G6_CompletionsBeyondTheQueueAreNotLost) {
     EXPECT_GT(context.metrics().overflows, 0U);
 }
 
+TEST_P(RecvStream, ALengthBeyondTheBufferIsNotTakenForData) {
+    auto main = []() -> task<> {
+        buffer_pool pool(pool_of(2, 128));
+        const socket_pair sockets(SOCK_DGRAM);
+        auto incoming = io::recv_multishot(sockets.a, pool, MSG_TRUNC);
+        const std::string text(1000, 'x');
+        for (int i = 0; i < 3; ++i) {
+            EXPECT_EQ(co_await io::send(sockets.b, text), 1000);
+            auto chunk = co_await incoming.next();
+            EXPECT_EQ(chunk.result(), 1000) << "the datagram's length";
+            EXPECT_EQ((*chunk).text(), text.substr(0, 128));
+        }
+    };
+    run(main());
+}
+
 } // namespace

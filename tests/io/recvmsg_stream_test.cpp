@@ -89,6 +89,21 @@ TEST_P(RecvmsgStream, DatagramsAreNeverCutByTheRestOfABuffer) {
     run(main());
 }
 
+TEST_P(RecvmsgStream, ALengthBeyondTheBufferIsNotTakenForData) {
+    auto main = []() -> task<> {
+        buffer_pool pool(pool_of(2, 128));
+        const udp_socket server;
+        const udp_socket client;
+        auto incoming = io::recvmsg_multishot(server.socket, pool, MSG_TRUNC, 16);
+        const std::string text(1000, 'x');
+        client.send_to(server, text);
+        const auto message = co_await incoming.next();
+        EXPECT_EQ(text_of(message.bytes()), text.substr(0, 128 - 16 - 16));
+        EXPECT_NE(message.flags() & MSG_TRUNC, 0);
+    };
+    run(main());
+}
+
 TEST_P(RecvmsgStream, WhatIsTooLongIsCutAndSaysSo) {
     auto main = []() -> task<> {
         // 16 bytes of header and 13 for the name: the message begins at an odd place.

@@ -44,6 +44,10 @@ public:
     /// In a chain, behind another, and without a link timeout: io_uring starts it in task work, a
     /// moment after the one before it ended.
     bool follows() const noexcept { return follows_ && limit_ == nullptr; }
+    /// keep() has copied its arguments.
+    bool kept() const noexcept { return kept_; }
+    /// Why it cannot be done, when keep() found out: -EFAULT, -ENOMEM. It overrules every result.
+    int early_result() const noexcept { return early_result_; }
     /// The way of an operation that takes one of the group's buffers.
     bool selects() const noexcept { return (entry.flags & sqe_flag::buffer_select) != 0; }
 
@@ -51,6 +55,18 @@ public:
     /// parts, or what select() took; never more than IOV_MAX parts.
     std::span<::iovec> data() noexcept { return {parts_, part_count_}; }
     std::span<const ::iovec> data() const noexcept { return {parts_, part_count_}; }
+
+    /// With select(): whether `bytes` use up all that the group has. A bundle or a stream of
+    /// bundles ends with them.
+    bool empties_group(std::size_t bytes) const noexcept {
+        if (!empties_group_)
+            return false;
+        for (unsigned i = 0; i + 1 < part_count_; ++i)
+            bytes -= bytes < parts_[i].iov_len ? bytes : parts_[i].iov_len;
+        return group_grows_ ? bytes >= parts_[part_count_ - 1].iov_len : bytes != 0;
+    }
+    /// A send or recv that may use several buffers of the group at once.
+    bool bundles() const noexcept { return bundles_; }
 
     /// sendmsg, recvmsg: the header to pass to the system call: name and control as the caller gave
     /// them, data(). In a stream with select(): they lie in the buffer.
@@ -93,6 +109,9 @@ private:
     unsigned part_count_ = 0;
     stage stage_ = stage::held;
     bool multishot_ = false;
+    bool bundles_ = false;
+    bool empties_group_ = false;
+    bool group_grows_ = false; // an incremental one: what is left of a buffer stays
     bool kept_ = false;
     bool listed_ = false;   // among those that can be cancelled
     bool limits_ = false;   // a link timeout whose time runs

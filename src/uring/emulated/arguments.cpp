@@ -1,4 +1,5 @@
 #include "../opcode_kinds.hpp"
+#include "../readable.hpp"
 #include "../system_calls.hpp"
 #include "emulation.hpp"
 
@@ -15,49 +16,16 @@ namespace coil::uring::detail {
 namespace {
 
 bool is_vector(const emulated_request& r) noexcept {
-    switch (r.op()) {
-    case opcode::readv:
-    case opcode::writev:
-    case opcode::readv_fixed:
-    case opcode::writev_fixed:
-        return true;
-    case opcode::send:
-    case opcode::send_zc:
-        return (r.entry.ioprio & recvsend_flag::send_vectorized) != 0;
-    default:
-        return false;
-    }
-}
-
-bool is_transfer(opcode op) noexcept {
-    switch (op) {
-    case opcode::read:
-    case opcode::write:
-    case opcode::read_fixed:
-    case opcode::write_fixed:
-    case opcode::send:
-    case opcode::recv:
-    case opcode::send_zc:
-        return true;
-    default:
-        return false;
-    }
+    return has_trait(r.op(), opcode_info::vector) ||
+           ((r.op() == opcode::send || r.op() == opcode::send_zc) &&
+            (r.entry.ioprio & recvsend_flag::send_vectorized) != 0);
 }
 
 bool uses_registered_buffer(const emulated_request& r) noexcept {
-    switch (r.op()) {
-    case opcode::read_fixed:
-    case opcode::write_fixed:
-    case opcode::readv_fixed:
-    case opcode::writev_fixed:
-        return true;
-    case opcode::send:
-    case opcode::send_zc:
-    case opcode::sendmsg_zc:
-        return (r.entry.ioprio & recvsend_flag::fixed_buf) != 0;
-    default:
-        return false;
-    }
+    const bool chooses =
+        r.op() == opcode::send || r.op() == opcode::send_zc || r.op() == opcode::sendmsg_zc;
+    return has_trait(r.op(), opcode_info::fixed_buffer) ||
+           (chooses && (r.entry.ioprio & recvsend_flag::fixed_buf) != 0);
 }
 
 /// Memory that io_uring reads when an entry is submitted.
@@ -69,13 +37,20 @@ struct piece {
 class pieces {
 public:
     void add(std::uint64_t& where, std::size_t size) noexcept {
-        if (where != 0 && size != 0)
-            list_[count_++] = {&where, size};
+        if (where == 0 || size == 0)
+            return;
+        bad_ |= !is_readable(pointer<const void>(where), size);
+        list_[count_++] = {&where, size};
     }
     void add_text(std::uint64_t& where) noexcept {
-        if (where != 0)
-            add(where, std::strlen(pointer<const char>(where)) + 1);
+        if (where == 0)
+            return;
+        const std::size_t size = readable_text(pointer<const char>(where));
+        bad_ |= size == 0;
+        list_[count_++] = {&where, size};
     }
+    /// Whether some of it cannot be read.
+    bool bad() const noexcept { return bad_; }
     const piece* begin() const noexcept { return list_; }
     const piece* end() const noexcept { return list_ + count_; }
     bool empty() const noexcept { return count_ == 0; }
@@ -83,6 +58,7 @@ public:
 private:
     piece list_[3]{};
     unsigned count_ = 0;
+    bool bad_ = false;
 };
 
 constexpr std::size_t aligned(std::size_t n) noexcept { return (n + 15) & ~std::size_t{15}; }
@@ -109,7 +85,7 @@ int emulation::lay_out(request& r) noexcept {
     const sqe& s = r.entry;
     if (has_message_header(op)) {
         if (!r.kept_) {
-            if (s.addr == 0)
+            if (!is_readable(pointer<const void>(s.addr), sizeof(::msghdr)))
                 return -EFAULT;
             r.header = *pointer<const ::msghdr>(s.addr);
         }
@@ -127,7 +103,7 @@ int emulation::lay_out(request& r) noexcept {
     } else if (is_vector(r)) {
         if (s.len > IOV_MAX)
             return -EINVAL;
-        if (s.addr == 0 && s.len != 0)
+        if (!r.kept_ && !is_readable(pointer<const void>(s.addr), s.len * sizeof(::iovec)))
             return -EFAULT;
         r.parts_ = pointer<::iovec>(s.addr);
         r.part_count_ = s.len;
@@ -138,7 +114,7 @@ int emulation::lay_out(request& r) noexcept {
             r.parts_ = nullptr;
             r.part_count_ = 0;
         }
-    } else if (is_transfer(op)) {
+    } else if (has_trait(op, opcode_info::plain_buffer)) {
         r.one_ = {pointer<void>(s.addr), s.len};
         if (!r.selects()) {
             r.parts_ = &r.one_;
@@ -151,37 +127,29 @@ int emulation::lay_out(request& r) noexcept {
 }
 
 void emulation::keep(request& r) noexcept {
-    if (r.kept_)
-        return;
+    const unsigned copies = info_of(r.op()).copies;
+    if (r.kept_ || copies == 0)
+        return; // nothing but what lives until completion
     sqe& s = r.entry;
     pieces wanted;
     std::uint64_t vector = 0; // a message's
     std::uint64_t name = 0;
-    switch (r.op()) {
-    case opcode::read:
-    case opcode::write:
-    case opcode::recv:
-    case opcode::poll_add:
-    case opcode::accept:
-        return; // nothing but what lives until completion
-    case opcode::readv:
-    case opcode::writev:
-    case opcode::readv_fixed:
-    case opcode::writev_fixed:
-        wanted.add(s.addr, std::min<std::size_t>(s.len, IOV_MAX) * sizeof(::iovec));
-        break;
-    case opcode::send:
-    case opcode::send_zc:
-        if (is_vector(r))
-            wanted.add(s.addr, std::min<std::size_t>(s.len, IOV_MAX) * sizeof(::iovec));
-        if (s.addr_len != 0)
-            wanted.add(s.addr2, s.addr_len);
-        break;
-    case opcode::sendmsg:
-    case opcode::sendmsg_zc:
-    case opcode::recvmsg:
-        if (s.addr == 0)
+    const std::size_t vector_size = std::min<std::size_t>(s.len, IOV_MAX) * sizeof(::iovec);
+    if ((copies & opcode_info::text_in_addr) != 0)
+        wanted.add_text(s.addr);
+    if ((copies & opcode_info::text_in_addr2) != 0)
+        wanted.add_text(s.addr2);
+    if ((copies & opcode_info::text_in_addr3) != 0)
+        wanted.add_text(s.addr3);
+    if ((copies & opcode_info::iovecs) != 0)
+        wanted.add(s.addr, vector_size);
+    if ((copies & opcode_info::name) != 0)
+        wanted.add(s.addr, std::min<std::uint64_t>(s.off, sizeof(::sockaddr_storage)));
+    if ((copies & opcode_info::message) != 0) {
+        if (!is_readable(pointer<const void>(s.addr), sizeof(::msghdr))) {
+            r.early_result_ = -EFAULT;
             return;
+        }
         r.header = *pointer<const ::msghdr>(s.addr);
         vector = reinterpret_cast<std::uintptr_t>(r.header.msg_iov);
         wanted.add(vector, std::min<std::size_t>(r.header.msg_iovlen, IOV_MAX) * sizeof(::iovec));
@@ -189,10 +157,14 @@ void emulation::keep(request& r) noexcept {
             name = reinterpret_cast<std::uintptr_t>(r.header.msg_name);
             wanted.add(name, r.header.msg_namelen);
         }
-        break;
-    case opcode::connect:
-    case opcode::bind:
-        wanted.add(s.addr, std::min<std::uint64_t>(s.off, sizeof(::sockaddr_storage)));
+    }
+    switch (r.op()) {
+    case opcode::send:
+    case opcode::send_zc:
+        if (is_vector(r))
+            wanted.add(s.addr, vector_size);
+        if (s.addr_len != 0)
+            wanted.add(s.addr2, s.addr_len);
         break;
     case opcode::epoll_ctl:
         wanted.add(s.addr, 12);
@@ -200,32 +172,14 @@ void emulation::keep(request& r) noexcept {
     case opcode::futex_waitv:
         wanted.add(s.addr, std::min<std::size_t>(s.len, 128) * sizeof(futex_waiter));
         break;
-    case opcode::openat:
-    case opcode::statx:
-    case opcode::unlinkat:
-    case opcode::mkdirat:
-        wanted.add_text(s.addr);
-        break;
     case opcode::openat2:
-        wanted.add_text(s.addr);
         wanted.add(s.addr2, std::min<std::size_t>(s.len, 4096));
         break;
-    case opcode::renameat:
-    case opcode::symlinkat:
-    case opcode::linkat:
-        wanted.add_text(s.addr);
-        wanted.add_text(s.addr2);
-        break;
-    case opcode::getxattr:
-    case opcode::setxattr:
-        wanted.add_text(s.addr);
-        wanted.add_text(s.addr3);
-        break;
-    case opcode::fgetxattr:
-    case opcode::fsetxattr:
-        wanted.add_text(s.addr);
-        break;
     default:
+        break;
+    }
+    if (wanted.bad()) {
+        r.early_result_ = -EFAULT;
         return;
     }
     r.kept_ = true;
@@ -246,6 +200,8 @@ void emulation::keep(request& r) noexcept {
     std::byte* to = r.copies_.get();
     for (const piece& p : wanted) {
         std::memcpy(to, pointer<const void>(*p.where), p.size);
+        if (p.size == PATH_MAX + 1)
+            to[PATH_MAX] = std::byte{0}; // of a text that is too long, as it still is then
         *p.where = reinterpret_cast<std::uintptr_t>(to);
         to += aligned(p.size);
     }

@@ -26,7 +26,7 @@ buffer_groups::group* buffer_groups::find(unsigned number) noexcept {
     return found != groups_.end() ? &found->second : nullptr;
 }
 
-int buffer_groups::add_ring(const buf_reg& reg) noexcept try {
+int buffer_groups::check_ring(const buf_reg& reg) noexcept {
     constexpr unsigned most = 32768;
     constexpr std::uint64_t page = 4096;
     if (reg.resv[0] != 0 || reg.resv[1] != 0 || reg.resv[2] != 0 ||
@@ -39,6 +39,10 @@ int buffer_groups::add_ring(const buf_reg& reg) noexcept try {
         return -EINVAL;
     if (const group* g = find(reg.bgid); g != nullptr && (g->ring != nullptr || !g->list.empty()))
         return -EEXIST;
+    return 0;
+}
+
+int buffer_groups::add_ring(const buf_reg& reg) noexcept try {
     group g;
     g.ring = reinterpret_cast<buf_ring*>(static_cast<std::uintptr_t>(reg.ring_addr));
     g.mask = static_cast<std::uint16_t>(reg.ring_entries - 1);
@@ -67,8 +71,6 @@ int buffer_groups::head_of(unsigned number) noexcept {
 }
 
 int buffer_groups::provide(const sqe& entry) noexcept try {
-    if (entry.rw_flags != 0 || entry.splice_fd_in != 0)
-        return -EINVAL;
     if (entry.fd <= 0 || entry.fd > 1 << 16)
         return -E2BIG;
     if (entry.len == 0)

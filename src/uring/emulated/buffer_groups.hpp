@@ -27,6 +27,8 @@ public:
     };
 
     group* find(unsigned number) noexcept;
+    /// What is wrong with a ring, or 0; its memory is there when it is added.
+    int check_ring(const buf_reg& reg) noexcept;
     int add_ring(const buf_reg& reg) noexcept;
     int remove_ring(unsigned number) noexcept;
     int head_of(unsigned number) noexcept;

@@ -56,20 +56,24 @@ void emulation::grow_hash() noexcept try {
 
 /// 0: it is cancelled, or will be; -EALREADY: its own result comes.
 int emulation::end_one(request& victim) noexcept {
-    if (victim.stage_ == stage::timed) {
-        stop_timer(victim);
-        finish(victim, -ECANCELED, 0);
-        return 0;
-    }
     if (victim.stage_ == stage::leaving)
         return -EALREADY;
+    const auto end = [&] {
+        victim.stage_ = stage::leaving;
+        victim.queued_ = nullptr;
+        (ended_ != nullptr ? ended_last_->queued_ : ended_) = &victim;
+        ended_last_ = &victim;
+        return 0;
+    };
+    if (victim.stage_ == stage::timed) {
+        stop_timer(victim);
+        return end();
+    }
     switch (world_.cancel(victim)) {
     case emulated_kernel::outcome::ended:
         --pending_;
         unlist(victim);
-        finish(victim, victim.done != 0 ? static_cast<int>(victim.done) : -ECANCELED,
-               victim.result_flags);
-        return 0;
+        return end();
     case emulated_kernel::outcome::later:
         victim.stage_ = stage::leaving;
         return 0;
@@ -79,12 +83,21 @@ int emulation::end_one(request& victim) noexcept {
     return -EALREADY;
 }
 
+/// Completes what was cancelled: after the completion that tells the canceller, as on Linux.
+void emulation::finish_ended() noexcept {
+    while (ended_ != nullptr) {
+        request& r = *ended_;
+        ended_ = r.queued_;
+        finish(r, r.done != 0 ? static_cast<int>(r.done) : -ECANCELED, r.result_flags);
+    }
+}
+
 int emulation::cancel(request& r) noexcept {
     const sqe& s = r.entry;
     const std::uint32_t flags = s.cancel_flags;
     constexpr std::uint32_t known = cancel_flag::all | cancel_flag::fd | cancel_flag::any |
                                     cancel_flag::fd_fixed | cancel_flag::userdata | cancel_flag::op;
-    if (s.off != 0 || s.splice_fd_in != 0 || (flags & ~known) != 0)
+    if ((flags & ~known) != 0)
         return -EINVAL;
     if ((flags & cancel_flag::any) != 0 && (flags & (cancel_flag::fd | cancel_flag::op)) != 0)
         return -EINVAL;
@@ -100,6 +113,31 @@ int emulation::cancel(request& r) noexcept {
     }
     const auto op = static_cast<unsigned>((flags & cancel_flag::op) != 0 ? s.len : 0);
     return cancel_matching(s.addr, fd, flags, op);
+}
+
+/// register_op::sync_cancel: returns when what was found has ended, or after its time.
+int emulation::cancel_now(const sync_cancel_reg& given) noexcept {
+    constexpr std::uint32_t known = cancel_flag::all | cancel_flag::fd | cancel_flag::any |
+                                    cancel_flag::userdata | cancel_flag::op;
+    if ((given.flags & ~known) != 0)
+        return -EINVAL;
+    if ((given.flags & cancel_flag::fd) != 0 && !world_.is_open(given.fd))
+        return -EBADF;
+    const bool is_limited = given.timeout.tv_sec != -1 || given.timeout.tv_nsec != -1;
+    const std::int64_t deadline = is_limited
+                                      ? saturating_add(world_.now_ns(), span_of(given.timeout))
+                                      : emulated_kernel::never;
+    for (bool first = true;; first = false) {
+        const int result = cancel_matching(given.addr, given.fd, given.flags, given.opcode);
+        finish_ended();
+        run_due();
+        announce_pending();
+        if (result != -EALREADY)
+            return result == -ENOENT && !first ? 0 : result;
+        if (world_.now_ns() >= deadline)
+            return -ETIME;
+        look(deadline);
+    }
 }
 
 int emulation::cancel_matching(std::uint64_t user_data, int fd, std::uint32_t flags,
@@ -148,8 +186,7 @@ int emulation::cancel_matching(std::uint64_t user_data, int fd, std::uint32_t fl
 int emulation::remove_poll(request& r) noexcept {
     const sqe s = r.entry;
     constexpr std::uint32_t updates = poll_flag::update_events | poll_flag::update_user_data;
-    if (s.buf_index != 0 || s.splice_fd_in != 0 ||
-        (s.len & ~(updates | poll_flag::add_multi)) != 0 || s.len == poll_flag::add_multi)
+    if ((s.len & ~(updates | poll_flag::add_multi)) != 0 || s.len == poll_flag::add_multi)
         return -EINVAL;
     if ((s.len & poll_flag::update_user_data) == 0 && s.off != 0)
         return -EINVAL;

@@ -88,7 +88,8 @@ void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
     if (r.selected_ != 0)
         flags |= settle_buffers(r, result);
     world_.released(r);
-    if (!silent || failed) {
+    // A link timeout that began says nothing then, whatever came of it.
+    if (!silent || (failed && r.op() != opcode::link_timeout)) {
         if (!is_timeout(r))
             ++completions_;
         const bool twice = is_zero_copy(r) && result >= 0;
@@ -102,7 +103,7 @@ void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
     if (request* const limit = r.limit_; limit != nullptr) {
         if (limit->limits_)
             stop_timer(*limit);
-        fail_one(*limit, false);
+        fail_one(*limit, limit->has(sqe_flag::cqe_skip_success));
     }
     request* const next = r.link_;
     const bool breaks = failed && !r.has(sqe_flag::io_hardlink);
@@ -198,22 +199,21 @@ int emulation::settle_file(request& r, int result) noexcept {
 
 int emulation::settle_pipe(request& r) noexcept {
     int* const ends = pointer<int>(r.entry.addr);
-    std::uint32_t index = r.entry.file_index;
+    const std::uint32_t index = r.entry.file_index;
+    const bool chosen = index == file_index_alloc;
     const int other = ends[1];
     int slot = files_.install(ends[0], index);
-    ends[0] = slot;
     if (slot < 0) {
         world_.drop_file(other);
         return slot;
     }
-    const bool chosen = index == file_index_alloc;
-    const unsigned first = chosen ? static_cast<unsigned>(slot) : index - 1;
+    ends[0] = chosen ? slot : static_cast<int>(index - 1);
     slot = files_.install(other, chosen ? index : index + 1);
-    ends[1] = slot;
     if (slot < 0) {
-        files_.remove(first);
+        files_.remove(static_cast<unsigned>(ends[0]));
         return slot;
     }
+    ends[1] = chosen ? slot : static_cast<int>(index);
     return 0;
 }
 
@@ -238,6 +238,8 @@ int emulation::select(request& r, std::size_t most) noexcept {
     };
     const buf& first = *g->at(0);
     r.buffer_id_ = first.bid;
+    r.empties_group_ = available == 1;
+    r.group_grows_ = g->incremental;
     const bool is_socket = r.op() == opcode::recv || r.op() == opcode::send;
     if (!is_socket || (r.entry.ioprio & recvsend_flag::bundle) == 0) {
         r.bundle_.clear();
@@ -249,8 +251,17 @@ int emulation::select(request& r, std::size_t most) noexcept {
     constexpr unsigned most_parts = 256;
     try {
         r.bundle_.clear();
-        for (unsigned i = 0; i < available && i < most_parts && limit != 0; ++i)
+        // A buffer that would be used in part is left for the next bundle, unless it is the first,
+        // or the group is incremental. A list gives one at a time.
+        const unsigned most_here = g->ring != nullptr ? most_parts : 1;
+        for (unsigned i = 0; i < available && i < most_here && limit != 0; ++i) {
+            if (i != 0 && !g->incremental && g->at(i)->len > limit)
+                break;
             r.bundle_.push_back(area(*g->at(i)));
+        }
+        const auto taken = static_cast<unsigned>(r.bundle_.size());
+        const bool whole = r.bundle_.back().iov_len == g->at(taken - 1)->len;
+        r.empties_group_ = whole && taken == available;
     } catch (const std::bad_alloc&) {
         return -ENOMEM;
     }

@@ -1,3 +1,5 @@
+#include "../opcode_table.hpp"
+#include "../readable.hpp"
 #include "../system_calls.hpp"
 #include "emulation.hpp"
 
@@ -26,25 +28,6 @@ bool is_update(const rsrc_update2& given) noexcept {
     return given.resv == 0 && given.resv2 == 0 && given.tags == 0;
 }
 
-/// What the core does without asking the world.
-bool is_own(opcode op) noexcept {
-    switch (op) {
-    case opcode::nop:
-    case opcode::timeout:
-    case opcode::timeout_remove:
-    case opcode::link_timeout:
-    case opcode::async_cancel:
-    case opcode::poll_remove:
-    case opcode::files_update:
-    case opcode::provide_buffers:
-    case opcode::remove_buffers:
-    case opcode::fixed_fd_install:
-        return true;
-    default:
-        return false;
-    }
-}
-
 constexpr unsigned most_buffers = 16384;
 constexpr std::size_t largest_buffer = std::size_t{1} << 30;
 
@@ -63,6 +46,36 @@ bool is_writable(const ::iovec& area) noexcept {
         return ::madvise(ours, page, populate_write) == 0;
     }();
     return !known || (error != ENOMEM && error != EFAULT && error != EINVAL);
+}
+
+/// What an operation reads of the memory at `arg`; how much that is says its count, or what is
+/// there.
+bool are_arguments_readable(register_op op, const void* arg, unsigned count) noexcept {
+    switch (op) {
+    case register_op::buffers:
+        return arg == nullptr || count > most_buffers || is_readable(arg, count * sizeof(::iovec));
+    case register_op::files:
+        return arg == nullptr || count > 1U << 20 || is_readable(arg, count * sizeof(int));
+    case register_op::files2:
+    case register_op::buffers2:
+        return is_readable(arg, sizeof(rsrc_register));
+    case register_op::files_update:
+        return is_readable(arg, sizeof(files_update));
+    case register_op::files_update2:
+    case register_op::buffers_update:
+        return is_readable(arg, sizeof(rsrc_update2));
+    case register_op::file_alloc_range:
+        return is_readable(arg, sizeof(file_index_range));
+    case register_op::sync_cancel:
+        return is_readable(arg, sizeof(sync_cancel_reg));
+    case register_op::pbuf_ring:
+    case register_op::unregister_pbuf_ring:
+        return is_readable(arg, sizeof(buf_reg));
+    case register_op::pbuf_status:
+        return is_readable(arg, sizeof(buf_status));
+    default:
+        return true;
+    }
 }
 
 int check_buffer(const ::iovec& area) noexcept {
@@ -90,6 +103,8 @@ int emulation::control(register_op op, void* arg, unsigned count) noexcept {
         return 0;
     // The memory of a provided-buffer ring is the caller's, who is about to unmap it: what must not
     // happen is that it stays registered. On another thread that is right when the ring rests.
+    if (!are_arguments_readable(op, arg, count))
+        return -EFAULT;
     if (owner_ != 0 && owner_ != number_this_thread() && op != register_op::unregister_pbuf_ring)
         return -EEXIST;
     switch (op) {
@@ -144,8 +159,18 @@ int emulation::control(register_op op, void* arg, unsigned count) noexcept {
         has_buffers_ = false;
         buffers_.clear();
         return 0;
-    case register_op::pbuf_ring:
-        return count != 1 ? -EINVAL : groups_.add_ring(*static_cast<const buf_reg*>(arg));
+    case register_op::sync_cancel:
+        return count != 1 ? -EINVAL : cancel_now(*static_cast<const sync_cancel_reg*>(arg));
+    case register_op::pbuf_ring: {
+        const auto& given = *static_cast<const buf_reg*>(arg);
+        if (count != 1)
+            return -EINVAL;
+        const ::iovec memory{pointer<void>(given.ring_addr), given.ring_entries * sizeof(buf)};
+        const int error = groups_.check_ring(given);
+        if (error == 0 && !is_writable(memory))
+            return -EFAULT;
+        return error != 0 ? error : groups_.add_ring(given);
+    }
     case register_op::unregister_pbuf_ring:
         return count != 1 ? -EINVAL : groups_.remove_ring(static_cast<const buf_reg*>(arg)->bgid);
     case register_op::pbuf_status: {
@@ -168,7 +193,9 @@ int emulation::answer_probe(probe& answer, unsigned count) const noexcept {
     for (unsigned i = 0; i < n; ++i) {
         const auto op = static_cast<opcode>(i);
         answer.ops[i].op = static_cast<std::uint8_t>(i);
-        answer.ops[i].flags = is_own(op) || world_.has_opcode(op) ? op_supported : std::uint16_t{0};
+        answer.ops[i].flags = has_trait(op, opcode_info::by_core) || world_.has_opcode(op)
+                                  ? op_supported
+                                  : std::uint16_t{0};
     }
     return 0;
 }
@@ -206,7 +233,7 @@ int emulation::replace_files(unsigned offset, const int* fds, unsigned count) no
 
 int emulation::update_files(request& r) noexcept {
     const sqe& s = r.entry;
-    if (s.rw_flags != 0 || s.splice_fd_in != 0 || s.len == 0)
+    if (s.len == 0)
         return -EINVAL;
     int* const fds = pointer<int>(s.addr);
     if (static_cast<std::uint32_t>(s.off) != file_index_alloc)

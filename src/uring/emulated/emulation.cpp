@@ -79,8 +79,12 @@ int emulation::setup(unsigned wanted, params& p, kernel::mapping& m) noexcept tr
     if (const int error = world_.open_world(); error != 0)
         return error;
     constexpr unsigned words_per_cqe = sizeof(cqe) / sizeof(std::uint32_t);
-    sq_ = std::make_unique<std::uint32_t[]>(words + sq_entries);
-    cq_ = std::make_unique<std::uint32_t[]>(words + std::size_t{cq_entries} * words_per_cqe);
+    // One mapping, as feature::single_mmap says: what the submission queue needs, then the other's.
+    const std::uint32_t cq_begin = (words + sq_entries + 3) & ~std::uint32_t{3};
+    const std::size_t cq_words = words + std::size_t{cq_entries} * words_per_cqe;
+    queues_ = std::make_unique<std::uint32_t[]>(cq_begin + cq_words);
+    sq_ = queues_.get();
+    cq_ = sq_ + cq_begin;
     sqes_ = std::make_unique<sqe[]>(sq_entries);
     hash_.assign(256, nullptr);
     constexpr std::size_t reserve = 32; // with which a ring gets on where there is no memory
@@ -90,7 +94,7 @@ int emulation::setup(unsigned wanted, params& p, kernel::mapping& m) noexcept tr
         all_.back()->queued_ = free_;
         free_ = all_.back().get();
     }
-    cqes_ = reinterpret_cast<cqe*>(cq_.get() + words);
+    cqes_ = reinterpret_cast<cqe*>(cq_ + words);
     sq_entries_ = sq_entries;
     cq_entries_ = cq_entries;
     *sq_word(mask) = sq_entries - 1;
@@ -120,10 +124,17 @@ int emulation::setup(unsigned wanted, params& p, kernel::mapping& m) noexcept tr
                 words * word,
                 0,
                 0};
-    p.cq_off = {head * word,        tail * word, mask * word,
-                entries * word,     lost * word, words * word,
-                queue_flags * word, 0,           0};
-    m = {sq_.get(), cq_.get(), sqes_.get()};
+    const auto cq_word_at = [&](std::uint32_t i) { return (cq_begin + i) * word; };
+    p.cq_off = {cq_word_at(head),
+                cq_word_at(tail),
+                cq_word_at(mask),
+                cq_word_at(entries),
+                cq_word_at(lost),
+                cq_word_at(words),
+                cq_word_at(queue_flags),
+                0,
+                0};
+    m = {sq_, sq_, sqes_.get()};
     return 0;
 } catch (const std::bad_alloc&) {
     return -ENOMEM;
@@ -157,7 +168,7 @@ int emulation::enter(unsigned to_submit, unsigned min_complete, unsigned flag_bi
 /// memory by itself.
 void emulation::announce_pending() noexcept {
     std::uint32_t bits = overflow_.empty() ? 0 : sq_flag::cq_overflow;
-    if (pending_ != 0 && (setup_flags_ & setup::taskrun_flag) != 0)
+    if ((pending_ != 0 || !timers_.empty()) && (setup_flags_ & setup::taskrun_flag) != 0)
         bits |= sq_flag::taskrun;
     if (*sq_word(flags) != bits)
         store(sq_word(flags), bits);

@@ -86,7 +86,7 @@ private:
     // submission (submit.cpp)
     int consume(unsigned to_submit) noexcept;
     request* take_request(const sqe& entry) noexcept;
-    int check(request& r) noexcept;
+    static int check(request& r) noexcept; // check.cpp
     int link(request& r) noexcept;
     void close_chain() noexcept;
     void release_deferred() noexcept;
@@ -94,6 +94,7 @@ private:
     void run_due() noexcept;
     void start(request& r) noexcept;
     int begin_core(request& r) noexcept;
+    int begin_nop(request& r) noexcept;
     int resolve(request& r) noexcept;
 
     // arguments (arguments.cpp)
@@ -137,6 +138,8 @@ private:
     int cancel_matching(std::uint64_t user_data, int fd, std::uint32_t flags,
                         unsigned opcode) noexcept;
     int end_one(request& victim) noexcept;
+    void finish_ended() noexcept;
+    int cancel_now(const sync_cancel_reg& given) noexcept;
     int remove_poll(request& r) noexcept;
 
     // tables (control.cpp)
@@ -148,14 +151,15 @@ private:
     int answer_probe(probe& answer, unsigned count) const noexcept;
     int enable() noexcept;
 
-    std::uint32_t* sq_word(unsigned i) const noexcept { return sq_.get() + i; }
-    std::uint32_t* cq_word(unsigned i) const noexcept { return cq_.get() + i; }
+    std::uint32_t* sq_word(unsigned i) const noexcept { return sq_ + i; }
+    std::uint32_t* cq_word(unsigned i) const noexcept { return cq_ + i; }
 
     emulated_kernel& world_;
 
     // The queues.
-    std::unique_ptr<std::uint32_t[]> sq_;
-    std::unique_ptr<std::uint32_t[]> cq_;
+    std::unique_ptr<std::uint32_t[]> queues_;
+    std::uint32_t* sq_ = nullptr;
+    std::uint32_t* cq_ = nullptr;
     std::unique_ptr<sqe[]> sqes_;
     cqe* cqes_ = nullptr;
     std::uint32_t sq_entries_ = 0;
@@ -179,11 +183,15 @@ private:
     bool last_is_limit_ = false;
     bool open_chain_fails_ = false;
     bool open_chain_drains_ = false;
+    bool drains_next_ = false; // the chain that is read next
+    bool draining_ = false;    // a drain is deferred, or the last that began
     request* due_ = nullptr;
     request* due_last_ = nullptr;
     request* deferred_ = nullptr;
     request* deferred_last_ = nullptr;
-    unsigned active_ = 0; // consumed, not deferred, not complete
+    unsigned active_ = 0;      // consumed, not deferred, not complete
+    request* ended_ = nullptr; // cancelled, to be completed behind the canceller
+    request* ended_last_ = nullptr;
     unsigned pending_ = 0;
     request* listed_first_ = nullptr;
     request* listed_last_ = nullptr;

@@ -5,74 +5,14 @@
 #include <atomic>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 // From the queue to the world.
 
 namespace coil::uring::detail {
 namespace {
 
-constexpr std::uint8_t all_flags = 0x7f;
 constexpr std::uint8_t link_flags = sqe_flag::io_link | sqe_flag::io_hardlink;
-
-bool takes_buffers(opcode op) noexcept {
-    switch (op) {
-    case opcode::read:
-    case opcode::readv:
-    case opcode::recv:
-    case opcode::recvmsg:
-    case opcode::send:
-    case opcode::sendmsg:
-    case opcode::read_multishot:
-        return true;
-    default:
-        return false;
-    }
-}
-
-bool takes_ioprio(opcode op) noexcept {
-    switch (op) {
-    case opcode::nop:
-    case opcode::read:
-    case opcode::readv:
-    case opcode::read_fixed:
-    case opcode::readv_fixed:
-    case opcode::read_multishot:
-    case opcode::write:
-    case opcode::writev:
-    case opcode::write_fixed:
-    case opcode::writev_fixed:
-    case opcode::recv:
-    case opcode::recvmsg:
-    case opcode::send:
-    case opcode::sendmsg:
-    case opcode::send_zc:
-    case opcode::sendmsg_zc:
-    case opcode::accept:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/// A direct descriptor is closed by its ring alone: to close it at exec means nothing.
-bool makes_both_direct_and_cloexec(const sqe& s) noexcept {
-    if (s.file_index == 0)
-        return false;
-    constexpr std::uint32_t cloexec = 02000000; // O_CLOEXEC, SOCK_CLOEXEC
-    switch (static_cast<opcode>(s.opcode)) {
-    case opcode::accept:
-    case opcode::openat:
-    case opcode::pipe:
-        return (s.open_flags & cloexec) != 0;
-    case opcode::openat2:
-        return s.len >= sizeof(std::uint64_t) && s.addr2 != 0 &&
-               (*pointer<const std::uint64_t>(s.addr2) & cloexec) != 0;
-    case opcode::socket:
-        return (s.off & cloexec) != 0;
-    default:
-        return false;
-    }
-}
 
 } // namespace
 
@@ -100,7 +40,9 @@ int emulation::consume(unsigned to_submit) noexcept {
         ++consumed;
         // Its place is free for the next already while it runs.
         std::atomic_ref<std::uint32_t>(*sq_word(head)).store(at, std::memory_order_release);
-        if (link(*r) != 0 && (setup_flags_ & setup::submit_all) == 0)
+        const bool goes_on =
+            (r->entry.flags & link_flags) != 0; // a broken chain is read to its end
+        if (link(*r) != 0 && !goes_on && (setup_flags_ & setup::submit_all) == 0)
             break;
     }
     std::atomic_ref<std::uint32_t>(*sq_word(head)).store(at, std::memory_order_release);
@@ -127,6 +69,7 @@ emulation::request* emulation::take_request(const sqe& entry) noexcept try {
     r->parts_ = nullptr;
     r->part_count_ = 0;
     r->stage_ = stage::held;
+    r->bundles_ = r->empties_group_ = false;
     r->multishot_ = r->kept_ = r->listed_ = r->limits_ = r->follows_ = r->taken_ = false;
     r->selected_ = 0;
     r->early_result_ = 0;
@@ -134,75 +77,6 @@ emulation::request* emulation::take_request(const sqe& entry) noexcept try {
     return r;
 } catch (const std::bad_alloc&) {
     return nullptr;
-}
-
-/// What is wrong with it whatever the world is like.
-int emulation::check(request& r) noexcept {
-    const sqe& s = r.entry;
-    const opcode op = r.op();
-    if (s.opcode >= opcode_count || (s.flags & ~all_flags) != 0)
-        return -EINVAL;
-    if (r.selects() && !takes_buffers(op))
-        return -EOPNOTSUPP;
-    if (s.personality != 0 || (s.ioprio != 0 && !takes_ioprio(op)))
-        return -EINVAL;
-    switch (op) {
-    case opcode::timeout:
-    case opcode::link_timeout:
-        return check_timeout(r);
-    case opcode::accept:
-        r.multishot_ = (s.ioprio & accept_flag::multishot) != 0;
-        if (r.multishot_ && s.file_index != 0 && s.file_index != file_index_alloc)
-            return -EINVAL;
-        break;
-    case opcode::recv:
-    case opcode::recvmsg:
-        r.multishot_ = (s.ioprio & recvsend_flag::recv_multishot) != 0;
-        if ((s.ioprio & ~(recvsend_flag::poll_first | recvsend_flag::recv_multishot |
-                          recvsend_flag::bundle)) != 0)
-            return -EINVAL;
-        if (r.multishot_ && (!r.selects() || (s.msg_flags & MSG_WAITALL) != 0))
-            return -EINVAL;
-        break;
-    case opcode::read_multishot:
-        r.multishot_ = true;
-        if (!r.selects())
-            return -EINVAL;
-        break;
-    case opcode::poll_add:
-        r.multishot_ = (s.len & poll_flag::add_multi) != 0;
-        if ((s.len & ~(poll_flag::add_multi | poll_flag::add_level)) != 0 || s.off != 0 ||
-            s.addr != 0 || (r.multishot_ && r.has(sqe_flag::cqe_skip_success)))
-            return -EINVAL;
-        break;
-    case opcode::send_zc:
-    case opcode::sendmsg_zc: {
-        constexpr unsigned known = recvsend_flag::poll_first | recvsend_flag::fixed_buf |
-                                   recvsend_flag::zc_report_usage | recvsend_flag::send_vectorized;
-        if (r.has(sqe_flag::cqe_skip_success) || (s.ioprio & ~known) != 0)
-            return -EINVAL;
-        break;
-    }
-    case opcode::send:
-    case opcode::sendmsg: {
-        constexpr unsigned known =
-            recvsend_flag::poll_first | recvsend_flag::bundle | recvsend_flag::send_vectorized;
-        if ((s.ioprio & ~known) != 0)
-            return -EINVAL;
-        break;
-    }
-    case opcode::sync_file_range:
-        if (s.addr != 0 || s.buf_index != 0 || s.splice_fd_in != 0)
-            return -EINVAL;
-        break;
-    case opcode::fsync:
-        if ((s.fsync_flags & ~fsync_flag::datasync) != 0 || s.addr != 0 || s.buf_index != 0)
-            return -EINVAL;
-        break;
-    default:
-        break;
-    }
-    return makes_both_direct_and_cloexec(s) ? -EINVAL : 0;
 }
 
 /// Puts it into the chain that is being read, and starts what is whole.
@@ -217,9 +91,11 @@ int emulation::link(request& r) noexcept {
         open_chain_ = open_chain_last_ = &r;
         open_chain_size_ = 1;
         open_chain_fails_ = error != 0;
-        open_chain_drains_ = r.has(sqe_flag::io_drain);
+        open_chain_drains_ = r.has(sqe_flag::io_drain) || std::exchange(drains_next_, false);
         last_is_limit_ = false;
     } else {
+        drains_next_ |=
+            r.has(sqe_flag::io_drain); // in the middle: what follows the chain waits, too
         if (is_limit && error == 0) {
             open_chain_last_->limit_ = &r;
             r.limited_ = open_chain_last_;
@@ -235,9 +111,12 @@ int emulation::link(request& r) noexcept {
         open_chain_drains_ |= r.has(sqe_flag::io_drain);
     }
     world_.accepted(r);
-    if (goes_on)
+    if (goes_on && error == 0) {
         keep(r); // it may begin when the caller has changed its arguments
-    else
+        error = r.early_result_;
+        open_chain_fails_ |= error != 0;
+    }
+    if (!goes_on)
         close_chain();
     return error;
 }
@@ -248,8 +127,12 @@ void emulation::close_chain() noexcept {
         return;
     open_chain_ = nullptr;
     if (open_chain_size_ > 1)
-        for (request* r = head; r != nullptr; r = r->link_)
-            keep(*r); // the last, which had no flag
+        for (request* r = head; r != nullptr; r = r->link_) {
+            if (r->early_result_ == 0) {
+                keep(*r); // the last, which had no flag
+                open_chain_fails_ |= r->early_result_ != 0;
+            }
+        }
     if (open_chain_fails_) [[unlikely]] {
         active_ += open_chain_size_;
         // Its first completion is posted in any case; one that was to be skipped silences the rest.
@@ -263,27 +146,38 @@ void emulation::close_chain() noexcept {
         run_due();
         return;
     }
-    if (deferred_ != nullptr || (open_chain_drains_ && active_ != 0)) [[unlikely]] {
+    draining_ |= open_chain_drains_;
+    if (draining_ && (deferred_ != nullptr || active_ != 0)) [[unlikely]] {
         keep(*head);
+        head->queued_ = nullptr;
         head->target_ = open_chain_size_;
         head->ticks_ = open_chain_drains_ ? 1 : 0;
         (deferred_ != nullptr ? deferred_last_->queued_ : deferred_) = head;
         deferred_last_ = head;
         return;
     }
+    draining_ = open_chain_drains_;
     active_ += open_chain_size_;
     push_due(*head);
     run_due();
 }
 
-/// Behind a drain: once all before it are complete, and those that follow up to the next drain.
+/// A drain begins when all before it are complete, and what follows it when it is complete itself;
+/// then everything up to the next drain.
 void emulation::release_deferred() noexcept {
-    while (deferred_ != nullptr && (deferred_->ticks_ == 0 || active_ == 0)) {
+    bool first = true;
+    bool drains = false;
+    while (deferred_ != nullptr) {
         request& head = *deferred_;
+        drains |= head.ticks_ != 0;
+        if ((first || drains) && active_ != 0)
+            return;
         deferred_ = head.queued_;
         active_ += static_cast<unsigned>(head.target_);
         push_due(head);
+        first = false;
     }
+    draining_ = drains;
 }
 
 void emulation::push_due(request& r) noexcept {
@@ -322,6 +216,8 @@ void emulation::start(request& r) noexcept {
     }
     if (result != emulated_kernel::pending) {
         finish(r, result, r.result_flags);
+        if (ended_ != nullptr) [[unlikely]]
+            finish_ended();
         return;
     }
     list(r);
@@ -361,14 +257,32 @@ int emulation::resolve(request& r) noexcept {
     return 0;
 }
 
+/// Nothing, but with the file and the buffer that it is told to look up.
+int emulation::begin_nop(request& r) noexcept {
+    const sqe& s = r.entry;
+    constexpr std::uint32_t known = nop_flag::inject_result | nop_flag::file |
+                                    nop_flag::fixed_file | nop_flag::fixed_buffer | nop_flag::tw;
+    if ((s.nop_flags & ~known) != 0)
+        return -EINVAL;
+    if ((s.nop_flags & nop_flag::file) != 0) {
+        if ((s.nop_flags & nop_flag::fixed_file) != 0)
+            r.held_file_ = files_.use(static_cast<unsigned>(s.fd));
+        if ((s.nop_flags & nop_flag::fixed_file) != 0 ? r.held_file_ == nullptr
+                                                      : !world_.is_open(s.fd))
+            return -EBADF;
+    }
+    if ((s.nop_flags & nop_flag::fixed_buffer) != 0 &&
+        (s.buf_index >= buffers_.size() || buffers_[s.buf_index].iov_base == nullptr))
+        return -EFAULT;
+    return (s.nop_flags & nop_flag::inject_result) != 0 ? static_cast<int>(s.len) : 0;
+}
+
 /// The operations on the ring itself.
 int emulation::begin_core(request& r) noexcept {
     const sqe& s = r.entry;
     switch (r.op()) {
     case opcode::nop:
-        if ((s.nop_flags & ~(nop_flag::inject_result | nop_flag::tw)) != 0)
-            return -EINVAL;
-        return (s.nop_flags & nop_flag::inject_result) != 0 ? static_cast<int>(s.len) : 0;
+        return begin_nop(r);
     case opcode::timeout:
         begin_timeout(r);
         return emulated_kernel::pending;
@@ -383,19 +297,15 @@ int emulation::begin_core(request& r) noexcept {
     case opcode::provide_buffers:
         return groups_.provide(s);
     case opcode::remove_buffers:
-        return s.addr != 0 || s.len != 0 || s.off != 0 || s.rw_flags != 0 || s.splice_fd_in != 0
-                   ? -EINVAL
-                   : groups_.remove(s.buf_group, static_cast<unsigned>(s.fd));
+        return groups_.remove(s.buf_group, static_cast<unsigned>(s.fd));
     case opcode::fixed_fd_install:
-        if (s.off != 0 || s.addr != 0 || s.len != 0 || s.buf_index != 0 || s.splice_fd_in != 0 ||
-            s.addr3 != 0 || (s.install_fd_flags & ~fixed_fd_flag::no_cloexec) != 0)
+        if ((s.install_fd_flags & ~fixed_fd_flag::no_cloexec) != 0)
             return -EINVAL;
         if (r.held_file_ == nullptr)
             return -EBADF;
         return world_.install_file(r.file, (s.install_fd_flags & fixed_fd_flag::no_cloexec) == 0);
     case opcode::close:
-        if (s.off != 0 || s.addr != 0 || s.len != 0 || s.rw_flags != 0 || s.buf_index != 0 ||
-            (s.file_index != 0 && s.fd != 0))
+        if (s.file_index != 0 && s.fd != 0)
             return -EINVAL;
         return s.file_index != 0 ? files_.remove(s.file_index - 1) : not_mine;
     default:

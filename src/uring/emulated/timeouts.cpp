@@ -1,3 +1,4 @@
+#include "../readable.hpp"
 #include "../system_calls.hpp"
 #include "emulation.hpp"
 
@@ -11,7 +12,7 @@ constexpr std::uint32_t clocks = timeout_flag::boottime | timeout_flag::realtime
 
 int read_time(std::uint64_t address, timespec& ts) noexcept {
     const auto* const given = pointer<const timespec>(address);
-    if (given == nullptr)
+    if (!is_readable(given, sizeof *given))
         return -EFAULT;
     ts = *given;
     return ts.tv_sec < 0 || ts.tv_nsec < 0 || ts.tv_nsec >= 1'000'000'000 ? -EINVAL : 0;
@@ -24,7 +25,7 @@ int emulation::check_timeout(request& r) noexcept {
     const sqe& s = r.entry;
     const std::uint32_t flags = s.timeout_flags;
     const bool is_limit = r.op() == opcode::link_timeout;
-    if (s.buf_index != 0 || s.len != 1 || s.splice_fd_in != 0 || (s.off != 0 && is_limit))
+    if (s.len != 1)
         return -EINVAL;
     constexpr std::uint32_t known =
         timeout_flag::abs | clocks | timeout_flag::etime_success | timeout_flag::multishot;
@@ -113,6 +114,7 @@ void emulation::expire(request& r) noexcept {
         victim.limit_ = nullptr;
         const int result = end_one(victim);
         finish(r, result == 0 ? -ETIME : result, 0);
+        finish_ended();
         return;
     }
     ++timeouts_expired_;
@@ -146,8 +148,6 @@ void emulation::end_counted() noexcept {
 int emulation::remove_timeout(request& r) noexcept {
     const sqe& s = r.entry;
     const std::uint32_t flags = s.timeout_flags;
-    if (s.buf_index != 0 || s.len != 0 || s.splice_fd_in != 0)
-        return -EINVAL;
     const bool update = (flags & timeout_flag::update) != 0;
     const bool limits = (flags & timeout_flag::link_update) != 0;
     timespec ts{};
@@ -168,11 +168,8 @@ int emulation::remove_timeout(request& r) noexcept {
         victim = victim->same_hash_;
     if (victim == nullptr)
         return -ENOENT;
-    if (!update) {
-        stop_timer(*victim);
-        finish(*victim, -ECANCELED, 0);
-        return 0;
-    }
+    if (!update)
+        return end_one(*victim);
     const std::uint64_t target = victim->target_;
     const std::uint64_t ticks = victim->ticks_;
     timers_.remove(*victim);

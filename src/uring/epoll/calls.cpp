@@ -1,4 +1,5 @@
 #include "../opcode_kinds.hpp"
+#include "../readable.hpp"
 #include "../system_calls.hpp"
 #include "epoll_kernel_impl.hpp"
 
@@ -23,12 +24,6 @@ constexpr std::uint32_t futex_flags = futex_flag::size_u32 | futex_flag::private
 
 bool are_futex_flags(std::uint32_t flags) noexcept {
     return (flags & ~futex_flags) == 0 && (flags & futex_flag::size_u32) != 0;
-}
-
-int wake_futex(const sqe& s) noexcept {
-    return s.len != 0 || s.futex_flags != 0 || s.buf_index != 0 || s.file_index != 0
-               ? -EINVAL
-               : perform_on_linux(s);
 }
 
 } // namespace
@@ -63,7 +58,7 @@ void epoll_kernel::keep_from_children(epoll_request& r) noexcept {
         break;
     case opcode::openat2:
         keep(r);
-        if (r.entry.addr2 != 0 && r.entry.len >= sizeof(std::uint64_t))
+        if (r.entry.addr2 != 0 && r.kept() && r.entry.len >= sizeof(std::uint64_t))
             *pointer<std::uint64_t>(r.entry.addr2) |= O_CLOEXEC;
         break;
     case opcode::socket:
@@ -81,7 +76,7 @@ int epoll_kernel::begin(request& one) noexcept {
     if (r.entry.file_index != 0)
         keep_from_children(r);
     r.at = place::nowhere;
-    r.interrupting = r.sure = false;
+    r.interrupting = r.sure = r.waited = false;
     r.phase = 0;
     r.helper = -1;
     r.on = r.held = r.held_in = nullptr;
@@ -126,12 +121,15 @@ int epoll_kernel::begin_call(epoll_request& r) noexcept {
     }
     case opcode::pipe: {
         int ends[2];
+        auto* const given = pointer<int>(s.addr);
+        if (!is_readable(given, sizeof ends))
+            return -EFAULT;
         const int error = checked(::pipe2(ends, static_cast<int>(s.pipe_flags)));
         if (error < 0)
             return error;
         for (int i = 0; i < 2; ++i) {
             fresh(ends[i]);
-            pointer<int>(s.addr)[i] = ends[i];
+            given[i] = ends[i];
         }
         return 0;
     }
@@ -146,22 +144,16 @@ int epoll_kernel::begin_call(epoll_request& r) noexcept {
         return gets || s.cmd_op == socket_command::setsockopt ? plain_call(r) : -EOPNOTSUPP;
     }
     case opcode::futex_wake:
-        return wake_futex(s);
+        return perform_on_linux(s);
     case opcode::futex_wait: {
-        if (!are_futex_flags(static_cast<std::uint32_t>(s.fd)) || s.len != 0 ||
-            s.futex_flags != 0 || s.buf_index != 0 || s.file_index != 0 || s.addr3 == 0 ||
+        if (!are_futex_flags(static_cast<std::uint32_t>(s.fd)) || s.addr3 == 0 ||
             s.addr3 > futex_match_any || s.off > UINT32_MAX)
             return -EINVAL;
         return wait_on_futex(r);
     }
     case opcode::futex_waitv:
-        if (s.fd != 0 || s.off != 0 || s.futex_flags != 0 || s.buf_index != 0 ||
-            s.file_index != 0 || s.addr3 != 0 || s.len == 0 || s.len > 128)
-            return -EINVAL;
         return wait_on_futex(r);
     case opcode::waitid: {
-        if (s.addr != 0 || s.buf_index != 0 || s.addr3 != 0 || s.waitid_flags != 0)
-            return -EINVAL;
         const int tried = try_waitid(r);
         if (tried != again_in)
             return tried;
@@ -233,7 +225,7 @@ int epoll_kernel::begin_open(epoll_request& r) noexcept {
     constexpr std::uint64_t resolve_cached = 0x20;
     constexpr std::uint64_t makes = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
     if (r.op() == opcode::openat2) {
-        if (s.len != sizeof how || s.addr2 == 0)
+        if (s.len != sizeof how || !is_readable(pointer<const void>(s.addr2), sizeof how))
             return hand_over(r, false);
         how = *pointer<const decltype(how)>(s.addr2);
     }

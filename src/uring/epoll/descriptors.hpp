@@ -27,6 +27,7 @@ public:
 
     place at = place::nowhere;
     bool interrupting = false; // asked to end while it works
+    bool waited = false;       // it was not done at the first try
     bool sure = false;         // epoll has confirmed that it waits on the file it was meant for
     std::uint8_t phase = 0;    // what of a call in several steps is done, or this:
     static constexpr std::uint8_t on_file = 2; // a thread reads or writes a file

@@ -91,8 +91,12 @@ private:
     static bool goes_on(epoll_request& r, ssize_t n, std::size_t asked) noexcept;
     int not_now(epoll_request& r, int again) noexcept;
     static int failed(const epoll_request& r, int error) noexcept;
-    int give_part(epoll_request& r, int result, int parts, bool drained) noexcept;
+    int give_part(epoll_request& r, int result, int parts, bool drained,
+                  std::uint32_t flags = 0) noexcept;
+    /// Results of one stream in a row before others get their turn.
+    static constexpr int most_parts = 32;
 
+    static std::uint32_t nonempty(state& s, ssize_t n, std::size_t asked) noexcept;
     int try_receive(epoll_request& r) noexcept; // try_socket.cpp
     int try_receive_message(epoll_request& r) noexcept;
     int try_send(epoll_request& r) noexcept;

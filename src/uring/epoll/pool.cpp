@@ -41,6 +41,8 @@ int epoll_kernel::hand_over(epoll_request& r, bool endless) noexcept {
         hold_selected(r);
     }
     keep(r);
+    if (r.early_result() != 0)
+        return r.early_result();
     hold(r);
     if (r.on != nullptr && r.on->is_known_file())
         r.phase = epoll_request::on_file;

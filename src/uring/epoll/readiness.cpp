@@ -16,7 +16,6 @@ namespace {
 constexpr std::uint32_t in_events = EPOLLIN | EPOLLRDHUP | EPOLLPRI;
 constexpr std::uint32_t out_events = EPOLLOUT;
 constexpr std::uint32_t end_events = EPOLLHUP | EPOLLERR | EPOLLRDHUP;
-constexpr std::int64_t tick_ns = 10'000'000;
 
 std::uint64_t mark_of(const descriptor_state& s) noexcept {
     return std::uint64_t{s.generation} << 32 | static_cast<std::uint32_t>(s.fd);
@@ -41,13 +40,6 @@ std::uint32_t events_for_poll(const epoll_request& r) noexcept {
     return r.op() == opcode::poll_add && (r.entry.poll32_events & EPOLLOUT) != 0
                ? in_events | out_events
                : in_events;
-}
-
-bool is_watched_by_stream(const descriptor_state& s) noexcept {
-    for (const epoll_request* r = s.watchers.front(); r != nullptr; r = request_queue::after(*r))
-        if (r->multishot())
-            return true;
-    return false;
 }
 
 } // namespace
@@ -140,10 +132,18 @@ int epoll_kernel::wait_on(state& s, epoll_request& r, place where) noexcept {
             learn_socket(s); // so that from now on a short read says that there is no more
     } else {
         r.sure = false;
-        doubt(s);
+        // Where an end was seen the number is likely to be another file's by now.
+        if (s.may_end_early && !s.has_waiters()) {
+            if (const int error = watch_again(s); error != 0)
+                return error;
+            r.sure = true;
+        } else {
+            doubt(s);
+        }
     }
     queue_of(s, where).push(r);
     r.at = where;
+    r.waited = true;
     r.on = &s;
     if (where == place::reading)
         s.read_blocked = true;
@@ -254,98 +254,6 @@ void epoll_kernel::again_soon(const state& s) noexcept {
         hot_.push_back(mark_of(s));
     } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): the next edge will do
     }
-}
-
-// ---- doubts
-
-/// It waits for an edge of a registration that was there when it was made.
-void epoll_kernel::doubt(state& s) noexcept {
-    if (s.doubtful != 0)
-        return;
-    if (doubtful_[0] == nullptr && doubtful_[1] == nullptr)
-        next_tick_ns_ = now_ns() + tick_ns;
-    s.doubtful = 2;
-    s.doubt_previous = nullptr;
-    s.doubt_next = doubtful_[1];
-    if (s.doubt_next != nullptr)
-        s.doubt_next->doubt_previous = &s;
-    doubtful_[1] = &s;
-}
-
-void epoll_kernel::trust(state& s) noexcept {
-    if (s.doubtful == 0)
-        return;
-    (s.doubt_previous != nullptr ? s.doubt_previous->doubt_next : doubtful_[s.doubtful - 1]) =
-        s.doubt_next;
-    if (s.doubt_next != nullptr)
-        s.doubt_next->doubt_previous = s.doubt_previous;
-    s.doubtful = 0;
-}
-
-/// Those who have waited on a memory for a tick at least. In a busy ring hardly anybody has.
-void epoll_kernel::check_doubtful(bool idle) noexcept {
-    // Many that wait are nothing to worry about: some at a time, so that it costs next to nothing.
-    constexpr unsigned busy_limit = 16;
-    constexpr unsigned idle_limit = 1024;
-    for (unsigned left = idle ? idle_limit : busy_limit; doubtful_[0] != nullptr && left > 0;
-         --left) {
-        state& s = *doubtful_[0];
-        trust(s);
-        if (!s.has_waiters())
-            continue;
-        // A stream of polls would be told what it knows.
-        const int error = is_watched_by_stream(s) ? watch_again(s) : watch(s, s.interest);
-        if (error != 0) {
-            // The number is closed, or a file's that needs no waiting: who waits here waits for
-            // what was there before.
-            orphan(s.readers, true);
-            orphan(s.writers, true);
-            orphan(s.watchers, true);
-            s.interest = 0;
-            s.read_blocked = s.write_blocked = false;
-        }
-    }
-    if (doubtful_[0] == nullptr) {
-        doubtful_[0] = doubtful_[1];
-        doubtful_[1] = nullptr;
-        for (state* s = doubtful_[0]; s != nullptr; s = s->doubt_next)
-            s->doubtful = 1;
-    }
-    if (doubtful_[0] != nullptr)
-        next_tick_ns_ = now_ns() + tick_ns;
-}
-
-void epoll_kernel::confirm(state& s) noexcept {
-    trust(s);
-    for (const request_queue* queue : {&s.readers, &s.writers, &s.watchers})
-        for (epoll_request* r = queue->front(); r != nullptr; r = request_queue::after(*r))
-            r->sure = true;
-}
-
-/// Its file is gone. On io_uring they would keep it; here they are pending until they are
-/// cancelled.
-void epoll_kernel::orphan(request_queue& queue, bool all) noexcept {
-    for (epoll_request* r = queue.front(); r != nullptr;) {
-        epoll_request* const next = request_queue::after(*r);
-        if (all || r->sure) {
-            queue.remove(*r);
-            r->at = place::orphaned;
-            r->on = nullptr;
-        }
-        r = next;
-    }
-}
-
-/// The number names another file than the one that was registered.
-void epoll_kernel::another_file(state& s) noexcept {
-    orphan(s.readers, false);
-    orphan(s.writers, false);
-    orphan(s.watchers, false);
-    trust(s);
-    ++s.generation;
-    s.interest = 0;
-    s.what = state::kind::unknown;
-    s.read_blocked = s.write_blocked = s.may_end_early = false;
 }
 
 /// We have made this descriptor ourselves just now, or are about to close it.

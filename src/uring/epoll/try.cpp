@@ -8,13 +8,6 @@
 // One try of an operation, which never blocks; what a descriptor is; what tries have in common.
 
 namespace coil::uring::detail {
-namespace {
-
-/// Results of one stream in a row before others get their turn.
-constexpr int most_parts = 32;
-
-} // namespace
-
 int epoll_kernel::attempt(epoll_request& r) noexcept {
     switch (r.op()) {
     case opcode::recv:
@@ -128,9 +121,12 @@ int epoll_kernel::failed(const epoll_request& r, int error) noexcept {
 }
 
 /// One result of a stream, the `parts`th of this try: next_part, or what the try says.
-int epoll_kernel::give_part(epoll_request& r, int result, int parts, bool drained) noexcept {
-    if (!part(r, result))
+int epoll_kernel::give_part(epoll_request& r, int result, int parts, bool drained,
+                            std::uint32_t flags) noexcept {
+    if (!part(r, result, flags)) {
+        r.result_flags |= flags;
         return result;
+    }
     if (drained)
         return again_in;
     if (parts < most_parts)

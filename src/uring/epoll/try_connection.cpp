@@ -35,9 +35,14 @@ int epoll_kernel::try_accept(epoll_request& r) noexcept {
         if (fd < 0)
             return fd == -EAGAIN ? again_in : fd;
         fresh(fd);
-        if (!r.multishot())
+        learn(*r.on);
+        const bool more = r.on->what == state::kind::tcp && is_ready(r.file, POLLIN);
+        const std::uint32_t flags_of_it = more ? cqe_flag::sock_nonempty : 0;
+        if (!r.multishot()) {
+            r.result_flags |= flags_of_it;
             return fd;
-        if (const int tried = give_part(r, fd, parts, false); tried != next_part)
+        }
+        if (const int tried = give_part(r, fd, parts, false, flags_of_it); tried != next_part)
             return tried;
     }
 }

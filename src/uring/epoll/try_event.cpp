@@ -28,9 +28,6 @@ int epoll_kernel::try_poll(epoll_request& r) noexcept {
 }
 
 int epoll_kernel::try_epoll_wait(epoll_request& r) noexcept {
-    if (r.entry.off != 0 || r.entry.rw_flags != 0 || r.entry.buf_index != 0 ||
-        r.entry.splice_fd_in != 0)
-        return -EINVAL;
     const int n = ::epoll_wait(r.file, pointer<::epoll_event>(r.entry.addr),
                                static_cast<int>(r.entry.len), 0);
     if (n < 0)

@@ -3,7 +3,10 @@
 #include "attempt.hpp"
 #include "epoll_kernel_impl.hpp"
 
+#include <algorithm>
+
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 // Tries to receive and to send.
@@ -28,7 +31,36 @@ bool is_drained(const descriptor_state& s, const epoll_request& r, ssize_t n,
            (s.interest & EPOLLIN) != 0 && !s.may_end_early && (r.entry.msg_flags & special) == 0;
 }
 
+std::size_t message_size(const ::msghdr& message) noexcept {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < message.msg_iovlen; ++i)
+        n += message.msg_iov[i].iov_len;
+    return n;
+}
+
+/// Whether a stream ends with these bytes: all that it was to receive (`optlen`), or the last
+/// buffers of its group.
+bool is_last(emulated_request& r, ssize_t n) noexcept {
+    if (r.entry.optlen != 0) {
+        r.entry.optlen -= std::min(static_cast<std::uint32_t>(n), r.entry.optlen);
+        if (r.entry.optlen == 0)
+            return true;
+    }
+    return r.bundles() && r.empties_group(static_cast<std::size_t>(n));
+}
+
 } // namespace
+
+/// The flag that says that the socket has more than was taken. Only full reads have to ask.
+std::uint32_t epoll_kernel::nonempty(state& s, ssize_t n, std::size_t asked) noexcept {
+    if (n <= 0 || static_cast<std::size_t>(n) < asked)
+        return 0;
+    learn(s);
+    if (s.what != state::kind::tcp)
+        return 0;
+    int left = 0;
+    return ::ioctl(s.fd, FIONREAD, &left) == 0 && left > 0 ? cqe_flag::sock_nonempty : 0;
+}
 
 int epoll_kernel::try_receive(epoll_request& r) noexcept {
     state& s = *r.on;
@@ -63,9 +95,16 @@ int epoll_kernel::try_receive(epoll_request& r) noexcept {
             continue;
         }
         const int result = static_cast<int>(n) + static_cast<int>(r.done);
-        if (!r.multishot() || n == 0)
+        const std::uint32_t more = nonempty(s, n, asked);
+        if (!r.multishot() || n == 0 || is_last(r, n)) {
+            r.result_flags |= more;
             return result;
-        if (const int tried = give_part(r, result, parts, drained); tried != next_part)
+        }
+        // A bundle of the length that was asked for is one's turn.
+        const bool capped =
+            r.bundles() && r.entry.len != 0 && static_cast<std::uint32_t>(result) >= r.entry.len;
+        const int turn = capped ? most_parts : parts;
+        if (const int tried = give_part(r, result, turn, drained, more); tried != next_part)
             return tried;
     }
 }
@@ -110,13 +149,20 @@ int epoll_kernel::try_receive_message(epoll_request& r) noexcept {
         r.header.msg_flags = message.msg_flags;
         finish_message(r, static_cast<int>(n));
         r.header = asked_for;
-        const int result = static_cast<int>(front) + static_cast<int>(n) + static_cast<int>(r.done);
-        if (!r.multishot())
+        // With MSG_TRUNC a stream tells how much there is, not how much there would have been.
+        const int here =
+            r.multishot() ? static_cast<int>(std::min(static_cast<std::size_t>(n), payload.iov_len))
+                          : static_cast<int>(n);
+        const int result = static_cast<int>(front) + here + static_cast<int>(r.done);
+        const std::uint32_t more = nonempty(*r.on, n, message_size(message));
+        if (!r.multishot()) {
+            r.result_flags |= more;
             return result;
+        }
         learn(*r.on);
         if (n == 0 && r.on->what != state::kind::datagram)
             return result;
-        if (const int tried = give_part(r, result, parts, false); tried != next_part)
+        if (const int tried = give_part(r, result, parts, false, more); tried != next_part)
             return tried;
     }
 }
@@ -158,8 +204,16 @@ int epoll_kernel::try_send(epoll_request& r) noexcept {
         }
         if (n < 0)
             return failed(r, static_cast<int>(n));
-        if (!goes_on(r, n, asked))
-            return static_cast<int>(n) + static_cast<int>(r.done);
+        if (goes_on(r, n, asked))
+            continue;
+        const int result = static_cast<int>(n) + static_cast<int>(r.done);
+        // A group's other buffers follow in bundles of their own, unless it had to be waited for.
+        if (!r.bundles() || result <= 0 || r.waited ||
+            r.empties_group(static_cast<std::size_t>(result)) || !part(r, result))
+            return result;
+        r.done = 0;
+        if (const int error = select(r); error != 0)
+            return error;
     }
 }
 

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <coil/uring/abi.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace coil::uring::detail {
+
+/// What all of an operation's entries have in common.
+struct opcode_info {
+    /// What else there is to know of it.
+    enum : std::uint16_t {
+        takes_file = 1U << 0,     ///< works on the file of `fd`, which is no number of another kind
+        takes_ioprio = 1U << 1,   ///< `ioprio` has a meaning: flags of its own, or a priority
+        takes_buffer = 1U << 2,   ///< sqe_flag::buffer_select
+        moves_out = 1U << 3,      ///< moves bytes out of the caller's memory
+        message_flags = 1U << 4,  ///< flags of send(2) or recv(2) in `msg_flags`
+        message_header = 1U << 5, ///< a msghdr in `addr`
+        plain_buffer = 1U << 6,   ///< `addr` and `len` are a buffer
+        vector = 1U << 7,         ///< `addr` and `len` are an iovec array
+        fixed_buffer = 1U << 8,   ///< within a registered buffer
+        by_core = 1U << 9,        ///< the emulation does it without asking the world
+        whole = 1U << 10,         ///< a short transfer breaks a chain
+    };
+    /// Fields that must be zero: unused, or -EINVAL.
+    enum : std::uint16_t {
+        off = 1U << 0,
+        addr = 1U << 1,
+        len = 1U << 2,
+        op_flags = 1U << 3, ///< `rw_flags` and its other names
+        buf_index = 1U << 4,
+        last_word = 1U << 5, ///< `splice_fd_in`, `file_index`, `optlen`
+        addr3 = 1U << 6,
+        fd = 1U << 7,
+        pad2 = 1U << 8,
+    };
+    /// What is read at submission, and copied when the request outlives it.
+    enum : std::uint16_t {
+        text_in_addr = 1U << 0,
+        text_in_addr2 = 1U << 1,
+        text_in_addr3 = 1U << 2,
+        iovecs = 1U << 3,  ///< `len` of them in `addr`
+        message = 1U << 4, ///< the msghdr in `addr`, its vector, and the name where it sends
+        name = 1U << 5,    ///< `off` bytes of a socket's name in `addr`
+        special = 1U << 6, ///< openat2, epoll_ctl, futex_waitv, send: by hand
+    };
+
+    std::uint16_t traits = 0;
+    std::uint16_t zero = 0;
+    std::uint16_t copies = 0;
+};
+
+/// Linux's io_issue_defs[], as far as it is the same for every file, and the first lines of the
+/// functions in it that prepare an entry.
+constexpr std::array<opcode_info, opcode_count> make_opcode_table() noexcept {
+    using i = opcode_info;
+    constexpr auto file = i::takes_file;
+    constexpr auto rw = i::takes_file | i::takes_ioprio | i::whole;
+    constexpr auto net = i::takes_file | i::takes_ioprio | i::message_flags;
+    constexpr auto sets = i::buf_index | i::last_word;
+    std::array<opcode_info, opcode_count> table{};
+    const auto set = [&table](opcode op, int traits, int zero, int copies = 0) {
+        table[static_cast<std::size_t>(op)] = {static_cast<std::uint16_t>(traits),
+                                               static_cast<std::uint16_t>(zero),
+                                               static_cast<std::uint16_t>(copies)};
+    };
+    set(opcode::nop, i::takes_ioprio | i::by_core, 0);
+    set(opcode::timeout, i::by_core, sets);
+    set(opcode::timeout_remove, i::by_core, i::len | sets);
+    set(opcode::link_timeout, i::by_core, i::off | sets);
+    set(opcode::async_cancel, i::by_core, i::off | i::last_word);
+    set(opcode::poll_remove, i::by_core, sets);
+    set(opcode::files_update, i::by_core, i::op_flags | i::last_word);
+    set(opcode::provide_buffers, i::by_core, i::op_flags | i::last_word);
+    set(opcode::remove_buffers, i::by_core, i::off | i::addr | i::len | i::op_flags | i::last_word);
+    set(opcode::fixed_fd_install, file | i::by_core, i::off | i::addr | i::len | sets | i::addr3);
+
+    set(opcode::read, rw | i::takes_buffer | i::plain_buffer, 0);
+    set(opcode::write, rw | i::moves_out | i::plain_buffer, 0);
+    set(opcode::readv, rw | i::takes_buffer | i::vector, 0, i::iovecs);
+    set(opcode::writev, rw | i::moves_out | i::vector, 0, i::iovecs);
+    set(opcode::read_fixed, rw | i::plain_buffer | i::fixed_buffer, 0);
+    set(opcode::write_fixed, rw | i::moves_out | i::plain_buffer | i::fixed_buffer, 0);
+    set(opcode::readv_fixed, rw | i::vector | i::fixed_buffer, 0, i::iovecs);
+    set(opcode::writev_fixed, rw | i::moves_out | i::vector | i::fixed_buffer, 0, i::iovecs);
+    set(opcode::read_multishot, file | i::takes_buffer, i::addr | i::len);
+    set(opcode::send, net | i::takes_buffer | i::moves_out | i::plain_buffer, 0, i::special);
+    set(opcode::recv, net | i::takes_buffer | i::plain_buffer, i::off);
+    set(opcode::sendmsg, net | i::takes_buffer | i::moves_out | i::message_header,
+        i::off | i::last_word, i::message);
+    set(opcode::recvmsg, net | i::takes_buffer | i::message_header, i::off | i::last_word,
+        i::message);
+    set(opcode::send_zc, net | i::moves_out | i::plain_buffer, i::addr3 | i::pad2, i::special);
+    set(opcode::sendmsg_zc, net | i::moves_out | i::message_header, i::off | i::last_word,
+        i::message);
+    set(opcode::accept, file | i::takes_ioprio, i::len | i::buf_index);
+    set(opcode::connect, file, i::len | i::op_flags | sets, i::name);
+    set(opcode::poll_add, file, i::off | i::addr | i::buf_index);
+    set(opcode::epoll_wait, file, i::off | i::op_flags | sets);
+
+    set(opcode::fsync, file, i::addr | sets);
+    set(opcode::sync_file_range, file, i::addr | sets);
+    set(opcode::fallocate, file, i::op_flags | sets);
+    set(opcode::ftruncate, file, i::addr | i::len | i::op_flags | sets | i::addr3);
+    set(opcode::fadvise, file, sets);
+    set(opcode::madvise, 0, sets);
+    set(opcode::splice, file | i::whole, 0);
+    set(opcode::tee, file | i::whole, i::off | i::addr);
+    set(opcode::shutdown, file, i::off | i::addr | i::op_flags | sets);
+    set(opcode::bind, file, i::len | i::op_flags | sets, i::name);
+    set(opcode::listen, file, i::off | i::addr | i::op_flags | sets);
+    set(opcode::socket, 0, i::addr | i::op_flags | i::buf_index);
+    set(opcode::uring_cmd, file, 0);
+    set(opcode::msg_ring, file, i::buf_index);
+    set(opcode::pipe, 0, i::fd | i::off | i::addr3);
+    set(opcode::close, 0, i::off | i::addr | i::len | i::op_flags | i::buf_index);
+    set(opcode::epoll_ctl, 0, sets, i::special);
+    set(opcode::waitid, 0, i::addr | i::op_flags | i::buf_index | i::addr3);
+    set(opcode::futex_wait, 0, i::len | i::op_flags | sets);
+    set(opcode::futex_wake, 0, i::len | i::op_flags | sets);
+    set(opcode::futex_waitv, 0, i::fd | i::off | i::op_flags | sets | i::addr3, i::special);
+
+    set(opcode::openat, 0, i::buf_index, i::text_in_addr);
+    set(opcode::openat2, 0, i::buf_index, i::text_in_addr | i::special);
+    set(opcode::statx, 0, sets, i::text_in_addr);
+    set(opcode::unlinkat, 0, i::off | i::len | sets, i::text_in_addr);
+    set(opcode::mkdirat, 0, i::off | i::op_flags | sets, i::text_in_addr);
+    set(opcode::renameat, 0, sets, i::text_in_addr | i::text_in_addr2);
+    set(opcode::symlinkat, 0, i::len | i::op_flags | sets, i::text_in_addr | i::text_in_addr2);
+    set(opcode::linkat, 0, sets, i::text_in_addr | i::text_in_addr2);
+    set(opcode::getxattr, 0, i::op_flags, i::text_in_addr | i::text_in_addr3);
+    set(opcode::setxattr, 0, 0, i::text_in_addr | i::text_in_addr3);
+    set(opcode::fgetxattr, file, i::op_flags, i::text_in_addr);
+    set(opcode::fsetxattr, file, 0, i::text_in_addr);
+    set(opcode::recv_zc, file | i::takes_ioprio, 0);
+    return table;
+}
+
+inline constexpr std::array<opcode_info, opcode_count> opcode_table = make_opcode_table();
+
+inline constexpr opcode_info no_opcode{};
+
+/// What is known of an operation; nothing, where the number is none.
+constexpr const opcode_info& info_of(opcode op) noexcept {
+    const auto at = static_cast<std::size_t>(op);
+    return at < opcode_table.size() ? opcode_table[at] : no_opcode;
+}
+
+constexpr bool has_trait(opcode op, unsigned trait) noexcept {
+    return (info_of(op).traits & trait) != 0;
+}
+
+} // namespace coil::uring::detail

@@ -1,0 +1,126 @@
+// Runs a liburing program on the epoll backend: loaded with LD_PRELOAD, it takes the io_uring
+// system calls and the mappings of a ring's memory before Linux sees them. The ring's descriptor is
+// the backend's native_handle().
+//
+// The seam promises less than a ring of Linux's: one thread at a time, completions in enter()
+// alone, no eventfd, no thread that submits. What coil::uring::ring does in its users' stead, this
+// file does for the programs: calls from several threads take turns, and a pump enters rings that
+// the program does not enter. COIL_SHIM_PLAIN=1 goes without the pump, SQPOLL and eventfds.
+
+#include "rings.hpp"
+
+#include <cerrno>
+#include <cstdarg>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+using namespace liburing_shim;
+
+namespace {
+
+template <class F>
+F* next(const char* name) {
+    return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
+}
+
+} // namespace
+
+extern "C" {
+
+long syscall(long n, ...) {
+    std::va_list list;
+    va_start(list, n);
+    long a[6];
+    for (long& one : a)
+        one = va_arg(list, long);
+    va_end(list);
+    bool mine = false;
+    long result = ours(n, a, mine);
+    if (!mine)
+        result = raw(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (result < 0 && result > -4096) {
+        errno = static_cast<int>(-result);
+        return -1;
+    }
+    return result;
+}
+
+void* mmap(void* at, std::size_t size, int prot, int flags, int fd, ::off_t offset) noexcept {
+    if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0)
+        if (const ring_pointer r = find(fd); r != nullptr) {
+            void* found = nullptr;
+            if (offset == 0)
+                found = r->memory.sq;
+            else if (offset == 0x8000000)
+                found = r->memory.cq;
+            else if (offset == 0x10000000)
+                found = r->memory.sqes;
+            if (found == nullptr) {
+                errno = EINVAL;
+                return MAP_FAILED;
+            }
+            const std::scoped_lock lock(all().guard);
+            all().mappings[found] = fd;
+            return found;
+        }
+    const long result =
+        raw(SYS_mmap, reinterpret_cast<long>(at), static_cast<long>(size), prot, flags, fd, offset);
+    if (result < 0 && result > -4096) {
+        errno = static_cast<int>(-result);
+        return MAP_FAILED;
+    }
+    return reinterpret_cast<void*>(result);
+}
+void* mmap64(void* at, std::size_t size, int prot, int flags, int fd, ::off_t offset) noexcept {
+    return mmap(at, size, prot, flags, fd, offset);
+}
+
+int munmap(void* at, std::size_t size) noexcept {
+    {
+        everything& a = all();
+        const std::scoped_lock lock(a.guard);
+        if (a.mappings.erase(at) != 0)
+            return 0;
+    }
+    const long result = raw(SYS_munmap, reinterpret_cast<long>(at), static_cast<long>(size));
+    errno = result < 0 ? static_cast<int>(-result) : errno;
+    return result < 0 ? -1 : 0;
+}
+
+int madvise(void* at, std::size_t size, int advice) noexcept {
+    {
+        everything& a = all();
+        const std::scoped_lock lock(a.guard);
+        if (a.mappings.contains(at))
+            return 0;
+    }
+    const long result =
+        raw(SYS_madvise, reinterpret_cast<long>(at), static_cast<long>(size), advice);
+    errno = result < 0 ? static_cast<int>(-result) : errno;
+    return result < 0 ? -1 : 0;
+}
+
+int close(int fd) {
+    if (!inside && find(fd) != nullptr) {
+        if (all().process == ::getpid()) {
+            close_ring(fd);
+            return 0;
+        }
+    }
+    const long result = raw(SYS_close, fd);
+    errno = result < 0 ? static_cast<int>(-result) : errno;
+    return result < 0 ? -1 : 0;
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                   void* arg) noexcept {
+    if (!inside)
+        threaded = true;
+    static auto* const real =
+        next<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+    return real(thread, attributes, run, arg);
+}
+
+} // extern "C"
