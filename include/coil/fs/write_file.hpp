@@ -40,7 +40,9 @@ struct write_options {
 /// one and, where that is permitted, its owner and group (where not, neither set-user-ID nor
 /// set-group-ID bit); access control lists and other extended attributes are not copied, and other
 /// hard links keep the old content. A symbolic link is followed, as other modes do: what it refers
-/// to is replaced. What may not be written to is not replaced either (EACCES), nor what is not a
+/// to is replaced. The kernel follows it, so fs.protected_symlinks and fs.protected_regular protect
+/// from what others have put into a directory like /tmp (proc_sys_fs(5)): EACCES. EAGAIN: others
+/// exchange the name all the time. What may not be written to is not replaced either (EACCES), nor what is not a
 /// regular file (EINVAL). A directory that may be written but not read is not synchronized.
 ///
 /// The new file has no name before it is complete (O_TMPFILE), so nothing is left of one that is
