@@ -1,5 +1,7 @@
 #include "top_place.hpp"
 
+#include <algorithm>
+
 namespace coil::fs::detail {
 
 int top_place::open(const std::string& path) {
@@ -15,7 +17,11 @@ int top_place::open(const std::string& path) {
     leaf = path.substr(begin, last + 1 - begin);
     directory =
         owned_descriptor(sys::openat(AT_FDCWD, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    return directory < 0 ? int(directory) : 0;
+    if (directory < 0) {
+        leaf = path;
+        had_slash = false;
+    }
+    return std::min(int(directory), 0);
 }
 
 } // namespace coil::fs::detail
