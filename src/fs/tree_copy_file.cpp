@@ -121,7 +121,7 @@ owned_descriptor tree_copy::open_target(const place& p, const struct ::stat& fro
     const int flags = O_WRONLY | (to.by_link ? 0 : O_NOFOLLOW) | (to.is_there ? 0 : O_CREAT);
     owned_descriptor there = open(p.to_at, p.to, flags, found);
     result = there < 0 ? int(there) : is_same(from, found) ? -EEXIST : 0;
-    if (result == 0 && to.is_there && !is_same(found, to.status)) {
+    if (result == 0 && (to.is_there ? !is_same(found, to.status) : found.st_size > 0)) {
         result = meets(from, found);
     }
     if (result == 0 && found.st_size > 0) {

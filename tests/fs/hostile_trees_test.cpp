@@ -1,5 +1,6 @@
 #include "files.hpp"
 #include "needs_fork.hpp"
+#include "support/descriptors.hpp"
 #include "trees.hpp"
 
 #include <coil/coil.hpp>
@@ -15,6 +16,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,6 +179,158 @@ TEST(FsHostileTrees, RemoveAllDoesNotEmptyWhatALinkWithASlashLeadsTo) {
     }
     EXPECT_EQ(coil::run(fs::remove_all(dir.path().native() + "/real/")), 3U);
     EXPECT_EQ(coil::run(fs::remove_all(dir / "link")), 1U);
+}
+
+struct ::stat status_of(const fs::path& p) {
+    struct ::stat found{};
+    EXPECT_EQ(::lstat(p.c_str(), &found), 0) << p;
+    return found;
+}
+
+fs::copy_tree_options keeping_owner() {
+    fs::copy_tree_options options;
+    options.owner = true;
+    options.times = true;
+    return options;
+}
+
+TEST(FsHostileTrees, ACopyGivesNobodyTheRightsOfItsNewOwner) {
+    if (::geteuid() != 0) {
+        GTEST_SKIP() << "only root gives files away";
+    }
+    const scratch dir;
+    stdfs::create_directory(dir / "from");
+    coil_test::put(dir / "from" / "theirs", "theirs");
+    coil_test::put(dir / "from" / "own", "own");
+    coil_test::put(dir / "from" / "large", std::string(3'000'000, 'x'));
+    for (const char* const name : {"theirs", "large"}) {
+        ASSERT_TRUE(set_owner(dir / "from" / name, stranger));
+        ASSERT_EQ(::chmod((dir / "from" / name).c_str(), 06755), 0);
+    }
+    ASSERT_EQ(::chmod((dir / "from" / "own").c_str(), 06755), 0);
+
+    coil::run(fs::copy_tree(dir / "from", dir / "tree"));
+    coil::run(fs::copy(dir / "from", dir / "copy", fs::copy_options::recursive));
+    stdfs::create_directory(dir / "files");
+    for (const char* const name : {"theirs", "large", "own"}) {
+        coil::run(fs::copy_file(dir / "from" / name, dir / "files" / name));
+        EXPECT_EQ(status_of(dir / "tree" / name).st_mode & 07777U, 0755U) << name;
+    }
+    for (const char* const into : {"copy", "files"}) {
+        for (const char* const name : {"theirs", "large"}) {
+            EXPECT_EQ(status_of(dir / into / name).st_mode & 07777U, 0755U) << into << name;
+        }
+        EXPECT_EQ(status_of(dir / into / "own").st_mode & 07777U, 06755U) << "as the standard's";
+    }
+    coil::run(fs::copy_tree(dir / "from", dir / "kept", keeping_owner()));
+    for (const char* const name : {"theirs", "large", "own"}) {
+        const struct ::stat kept = status_of(dir / "kept" / name);
+        EXPECT_EQ(kept.st_mode & 07777U, 06755U) << name;
+        EXPECT_EQ(kept.st_uid, std::string(name) == "own" ? 0 : stranger) << name;
+    }
+}
+
+TEST(FsHostileTrees, AnOrdinaryUserKeepsItsOwnSetUserIdBits) {
+    FS_TEST_NEEDS_FORK();
+    const scratch dir;
+    const std::string complaint = coil_test::in_child([&]() -> std::string {
+        if (::geteuid() == 0 && (::chown(dir.path().c_str(), stranger, stranger) != 0 ||
+                                 ::setresgid(stranger, stranger, stranger) != 0 ||
+                                 ::setresuid(stranger, stranger, stranger) != 0)) {
+            return "cannot become somebody else";
+        }
+        stdfs::create_directory(dir / "from");
+        coil_test::put(dir / "from" / "f", std::string(3'000'000, 'x'));
+        ::chmod((dir / "from" / "f").c_str(), 04751);
+        coil::run(fs::copy_tree(dir / "from", dir / "kept", keeping_owner()));
+        coil::run(fs::copy_tree(dir / "from", dir / "plain"));
+        const auto mode = [&](const fs::path& p) { return status_of(dir / p.native()).st_mode; };
+        return (mode("kept/f") & 07777U) == 04751U && (mode("plain/f") & 07777U) == 0751U
+                   ? ""
+                   : "the modes are others";
+    });
+    EXPECT_EQ(complaint, "");
+}
+
+TEST(FsHostileTrees, CopyTreeFollowsNoLinkInItsTarget) {
+    const scratch dir;
+    stdfs::create_directories(dir / "from" / "sub");
+    coil_test::put(dir / "from" / "sub" / "file", "new");
+    coil_test::put(dir / "from" / "top", "new");
+    stdfs::create_directory(dir / "outside");
+    coil_test::put(dir / "outside" / "top", "untouched");
+    for (const char* const name : {"sub", "top"}) {
+        const fs::path to = dir / (std::string("to") + name);
+        stdfs::create_directory(to);
+        stdfs::create_symlink(dir / "outside" / (std::string(name) == "top" ? "top" : ""),
+                              to / name);
+        fs::copy_tree_options options;
+        options.options |= fs::copy_options::overwrite_existing;
+        std::error_code ec;
+        coil::run(fs::copy_tree(dir / "from", to, options, ec));
+        EXPECT_TRUE(ec) << name;
+    }
+    EXPECT_EQ(content_of(dir / "outside" / "top"), "untouched");
+    EXPECT_FALSE(stdfs::exists(dir / "outside" / "file"));
+}
+
+TEST(FsHostileTrees, ARefusedCopyIntoItselfLeavesNothing) {
+    const scratch dir;
+    stdfs::create_directories(dir / "a" / "b");
+    coil_test::put(dir / "a" / "file", "x");
+    stdfs::create_directory_symlink("a/b", dir / "link");
+    for (const char* const to : {"a/sub", "a/b/sub", "a/b", "link", "link/sub", "a/b/../sub"}) {
+        std::error_code ec;
+        coil::run(fs::copy_tree(dir / "a", dir / to, {}, ec));
+        EXPECT_EQ(ec, std::errc::invalid_argument) << to;
+    }
+    EXPECT_EQ(std::distance(stdfs::directory_iterator(dir / "a"), {}), 2);
+    EXPECT_TRUE(stdfs::is_empty(dir / "a" / "b"));
+}
+
+/// Runs it in a process that can open so many more descriptors.
+template <class F>
+std::string with_spare_descriptors(int spare, F f) {
+    return coil_test::in_child([&]() -> std::string {
+        const std::set<int> open = coil_test::open_descriptors();
+        ::rlim_t limit = 0;
+        for (int left = spare; left > 0; ++limit) {
+            left -= open.contains(static_cast<int>(limit)) ? 0 : 1;
+        }
+        const ::rlimit few{limit, limit};
+        ::setrlimit(RLIMIT_NOFILE, &few);
+        try {
+            f();
+        } catch (const std::exception& e) {
+            return e.what();
+        }
+        return "";
+    });
+}
+
+task<> walk_through(fs::path p) {
+    auto tree = fs::walk(std::move(p));
+    while (auto entry = co_await tree.next()) {
+    }
+}
+
+TEST(FsHostileTrees, G6_TreesLiveWithTenDescriptors) {
+    FS_TEST_NEEDS_FORK();
+    const scratch dir;
+    random_tree(dir / "from", 3, 60, 300);
+    coil_test::put(dir / "from" / "large", std::string(20'000'000, 'x'));
+    const auto entries = [](const fs::path& p) {
+        return std::distance(stdfs::recursive_directory_iterator(p), {});
+    };
+    for (int round = 0; round < coil_test::rounds(4, 40); ++round) {
+        EXPECT_EQ(
+            with_spare_descriptors(10, [&] { coil::run(fs::copy_tree(dir / "from", dir / "to")); }),
+            "");
+        EXPECT_EQ(entries(dir / "to"), entries(dir / "from"));
+        EXPECT_EQ(with_spare_descriptors(10, [&] { coil::run(walk_through(dir / "to")); }), "");
+        EXPECT_EQ(with_spare_descriptors(10, [&] { coil::run(fs::remove_all(dir / "to")); }), "");
+        EXPECT_FALSE(stdfs::exists(dir / "to"));
+    }
 }
 
 } // namespace
