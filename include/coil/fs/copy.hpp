@@ -56,5 +56,7 @@ struct copy_tree_options {
 copy_tree(path from, path to, copy_tree_options options = {});
 [[nodiscard("did you forget to co_await?")]] task<copy_progress>
 copy_tree(path from, path to, copy_tree_options options, std::error_code& ec);
+[[nodiscard("did you forget to co_await?")]] task<copy_progress> copy_tree(path from, path to,
+                                                                           std::error_code& ec);
 
 } // namespace coil::fs
