@@ -214,12 +214,13 @@ std::vector<std::string> of_aside() {
 
 /// Does it again and again, while names in the tree are exchanged.
 void while_swapped(arena& a, const std::vector<std::string>& names,
-                   const std::function<void(io_context&)>& once) {
+                   const std::function<void(io_context&)>& once,
+                   const std::vector<std::string>& among = {}) {
     std::vector<std::string> here;
     for (const std::string& name : names) {
         here.push_back("tree/" + name);
     }
-    const swapper attacker(a / ".", here, of_aside());
+    const swapper attacker(a / ".", here, among.empty() ? of_aside() : here);
     const clock_type::time_point end = clock_type::now() + duration();
     io_context context;
     while (clock_type::now() < end && !::testing::Test::HasFatalFailure()) {
@@ -257,6 +258,52 @@ TEST(FsSwapper, Copy) {
                               fs::copy_options::recursive | fs::copy_options::copy_symlinks, ec));
         arena::expect_no_secret_in(a / "copy");
         stdfs::remove_all(a / "copy");
+    });
+}
+
+/// Links, directories, files that all may read and such that only their owner may, side by side:
+/// any two of them are exchanged.
+void copy_many_names(const std::function<task<>(fs::path, fs::path, std::error_code&)>& copy) {
+    arena a;
+    std::vector<std::string> names;
+    for (int i = 0; i < 40; ++i) {
+        const std::string number = std::to_string(i);
+        names.push_back("x/" + number);
+        const stdfs::path p = a / ("tree/x/" + number);
+        switch (i % 4) {
+        case 0:
+            stdfs::create_directory_symlink(a / "outside", p);
+            break;
+        case 1:
+            stdfs::create_directory(p);
+            coil_test::put(p / "file", "harmless");
+            break;
+        default:
+            coil_test::put(p, i % 4 == 2 ? "harmless" : "private");
+            ::chmod(p.c_str(), i % 4 == 2 ? 0644 : 0600);
+        }
+    }
+    while_swapped(
+        a, names,
+        [&](io_context& context) {
+            std::error_code ec;
+            coil_test::run_on(context, copy(a / "tree/x", a / "copy", ec));
+            arena::expect_no_secret_in(a / "copy");
+            stdfs::remove_all(a / "copy");
+        },
+        names);
+}
+
+TEST(FsSwapper, CopyTreeOfManyNames) {
+    copy_many_names([](fs::path from, fs::path to, std::error_code& ec) -> task<> {
+        co_await fs::copy_tree(from, to, ec);
+    });
+}
+
+TEST(FsSwapper, CopyOfManyNames) {
+    copy_many_names([](fs::path from, fs::path to, std::error_code& ec) -> task<> {
+        co_await fs::copy(from, to, fs::copy_options::recursive | fs::copy_options::copy_symlinks,
+                          ec);
     });
 }
 
