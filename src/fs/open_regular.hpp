@@ -17,7 +17,7 @@ template <class Open>
 owned_descriptor open_regular(Open open, int at, const char* name, int flags,
                               struct ::stat& status) {
     owned_descriptor opened(open(at, name, flags | O_NONBLOCK | O_NOCTTY));
-    if (opened == -EAGAIN) { // a lease (fcntl(2)), which is broken by who waits
+    if (opened == -EAGAIN) { // a lease (fcntl(2)): only an open that waits breaks it
         const owned_descriptor path(open(at, name, O_PATH | (flags & O_NOFOLLOW)));
         if (path < 0 || sys::fstat(path, &status) < 0 || !S_ISREG(status.st_mode)) {
             return opened;

@@ -20,7 +20,7 @@ constexpr std::size_t step = 1U << 20;   // between two looks at the stop token
 constexpr std::size_t slice = 16U << 20; // of one job
 constexpr int is_stream = INT_MIN;       // no error that there is
 
-/// A disk, or a file on one: what may wait for a device, and for nobody else.
+/// A disk, or a file on one: a write waits for a device at most, never for a reader.
 bool is_on_a_disk(int fd) noexcept {
     struct ::stat status{};
     return sys::fstat(fd, &status) < 0 || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode);
@@ -49,7 +49,7 @@ int write_slice(int fd, const_buffer data, ::off_t offset, inplace_stop_token st
     return static_cast<int>(done);
 }
 
-/// What waits for somebody who reads: so that it can be cancelled, and holds no thread.
+/// A write that may wait for a reader: through the ring it can be cancelled, and holds no thread.
 task<io_result> write_by_ring(int fd, const_buffer data, ::off_t offset) {
     while (data.size() > 0) {
         const const_buffer part(data.data(), std::min(data.size(), step));

@@ -3,7 +3,7 @@
 
 #include <coil/coil.hpp>
 
-// What fsync(2) says, and nobody hears, is data that is lost without a word.
+// An error of fsync(2) that is ignored is data that is lost without a word.
 coil::task<> caller(coil::fs::file& file) {
 #if defined(COIL_EXPECT_OK)
     (co_await file.data_sync()).value();

@@ -194,7 +194,7 @@ fs::copy_tree_options keeping_owner() {
     return options;
 }
 
-TEST(FsHostileTrees, ACopyGivesNobodyTheRightsOfItsNewOwner) {
+TEST(FsHostileTrees, ACopyCarriesNoRightsOfItsNewOwner) {
     if (::geteuid() != 0) {
         GTEST_SKIP() << "only root gives files away";
     }
@@ -237,7 +237,7 @@ TEST(FsHostileTrees, AnOrdinaryUserKeepsItsOwnSetUserIdBits) {
         if (::geteuid() == 0 && (::chown(dir.path().c_str(), stranger, stranger) != 0 ||
                                  ::setresgid(stranger, stranger, stranger) != 0 ||
                                  ::setresuid(stranger, stranger, stranger) != 0)) {
-            return "cannot become somebody else";
+            return "cannot change its user";
         }
         stdfs::create_directory(dir / "from");
         coil_test::put(dir / "from" / "f", std::string(3'000'000, 'x'));

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Writing to what nobody reads waits, for as long as it takes; but it is cancelled like any other
-// operation, and holds no thread.
+// A write to a pipe, a socket or a terminal without a reader waits for as long as it takes; but it
+// is cancelled like any other operation, and holds no thread.
 
 namespace {
 

@@ -43,9 +43,8 @@ private:
     int value_ = 0;
 };
 
-/// An io_result that has nothing to tell but whether it has worked: one that nobody looks at is an
-/// error that is lost, so the compiler warns of it. static_cast<void>() says that it does not
-/// matter.
+/// An io_result whose only content is success or failure: an ignored one is a lost error, so the
+/// compiler warns of it. static_cast<void>() says that it does not matter.
 ///
 ///     if (int r = co_await file.sync(); r < 0) ...
 ///     (co_await file.sync()).value();              // throws
