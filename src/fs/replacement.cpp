@@ -149,7 +149,7 @@ void replacement::discard() noexcept {
     content_ = file();
 }
 
-int replacement::begin(std::string target, ::mode_t mode) {
+int replacement::begin(const std::string& target, ::mode_t mode) {
     if (const int r = find(target); r < 0) {
         return r;
     }

@@ -20,7 +20,7 @@ public:
     ~replacement();
 
     /// For what `target` names. `mode` is for a file that is not there yet.
-    [[nodiscard]] int begin(std::string target, ::mode_t mode);
+    [[nodiscard]] int begin(const std::string& target, ::mode_t mode);
     /// What the content is to be written to.
     [[nodiscard]] file& content() noexcept { return content_; }
     /// Puts it in its place. The content is on the device.
