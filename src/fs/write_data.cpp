@@ -3,6 +3,7 @@
 #include "call.hpp"
 
 #include <coil/io/file.hpp>
+#include <coil/io/modifiers.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -50,10 +51,19 @@ int write_slice(int fd, const_buffer data, ::off_t offset, inplace_stop_token st
 }
 
 /// A write that may wait for a reader: through the ring it can be cancelled, and holds no thread.
+/// Of a terminal, write(2) waits although the ring asks it not to: a worker of the ring does that.
 task<io_result> write_by_ring(int fd, const_buffer data, ::off_t offset) {
+    struct ::stat status{};
+    const bool waits = sys::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode);
     while (data.size() > 0) {
         const const_buffer part(data.data(), std::min(data.size(), step));
-        const int n = co_await io::write(fd, part, offset < 0 ? io::current_position : offset);
+        const ::off_t at = offset < 0 ? io::current_position : offset;
+        int n = 0;
+        if (waits) {
+            n = co_await io::force_async(io::write(fd, part, at));
+        } else {
+            n = co_await io::write(fd, part, at);
+        }
         if (n < 0) {
             co_return n;
         }
