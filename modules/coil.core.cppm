@@ -8,6 +8,7 @@ export namespace coil {
 using coil::async_generator;
 using coil::await_result_t;
 using coil::awaitable;
+using coil::checked_io_result;
 using coil::const_buffer;
 using coil::elements_of;
 using coil::generator;

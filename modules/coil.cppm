@@ -26,6 +26,8 @@ using coil::buffer_lease;
 using coil::buffer_pool;
 using coil::buffer_pool_options;
 using coil::channel;
+using coil::checked_io_result;
+using coil::checked_operation;
 using coil::co_spawn;
 using coil::condition_variable;
 using coil::const_buffer;

@@ -9,6 +9,7 @@ export namespace coil {
 using coil::buffer_lease;
 using coil::buffer_pool;
 using coil::buffer_pool_options;
+using coil::checked_operation;
 using coil::received_buffer;
 using coil::received_message;
 using coil::signal_set;

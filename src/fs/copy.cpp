@@ -33,6 +33,10 @@ task<copy_progress> copy_tree(path from, path to, copy_tree_options options, std
     co_return work.progress();
 }
 
+task<copy_progress> copy_tree(path from, path to, std::error_code& ec) {
+    return fs::copy_tree(std::move(from), std::move(to), copy_tree_options(), ec);
+}
+
 task<copy_progress> copy_tree(path from, path to, copy_tree_options options) {
     detail::tree_copy work(from, to, std::move(options), false);
     co_await detail::do_tree_work(work);

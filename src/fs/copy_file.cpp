@@ -1,10 +1,12 @@
 #include "call.hpp"
 #include "copy_data.hpp"
+#include "open_regular.hpp"
 #include "stat.hpp"
 
 #include <coil/fs/copy_file.hpp>
 #include <coil/fs/file.hpp>
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fcntl.h>
@@ -28,7 +30,7 @@ public:
     static constexpr int not_wanted = 2; // by the options
 
     /// Opens both: 0, not_wanted, or −errno.
-    int begin(const path& from, const path& to, copy_options options) noexcept;
+    int begin(const path& from, const path& to, copy_options options);
     /// Copies a slice: 1: there may be more; 0: all is done; −errno.
     int go_on(inplace_stop_token stop) noexcept;
 
@@ -36,10 +38,28 @@ public:
     [[nodiscard]] std::uintmax_t total() const noexcept { return data_.total(); }
 
 private:
+    /// What has the name of the target, as begin() has found it.
+    struct found_target {
+        struct ::stat status{};
+        bool is_there = false;
+        bool by_link = false;
+    };
+
+    int look(const path& from, const path& to, copy_options options);
+    int find_target(const path& to);
+    int open_target(const path& to, copy_options options);
+    int finish() noexcept;
+
     file from_;
     file to_;
+    struct ::stat status_{}; // of the source, as opened
+    found_target target_;
     detail::data_copy data_;
 };
+
+constexpr int exchanged = -EAGAIN; // since it was looked at
+constexpr int most_looks = 8;
+constexpr ::mode_t set_id_bits = S_ISUID | S_ISGID;
 
 /// What the options make of the target that is there: as begin().
 int meet_target(const struct ::stat& from, const struct ::stat& to, copy_options options) noexcept {
@@ -58,57 +78,121 @@ int meet_target(const struct ::stat& from, const struct ::stat& to, copy_options
     return has(options, copy_options::overwrite_existing) ? 0 : -EEXIST;
 }
 
-int file_copy::begin(const path& from, const path& to, copy_options options) noexcept {
-    struct ::stat from_status{};
-    struct ::stat to_status{};
-    const int there = detail::sys::fstatat(AT_FDCWD, to.c_str(), &to_status, 0);
-    if (there < 0 && there != -ENOENT && there != -ENOTDIR) {
-        return there;
+detail::owned_descriptor open(const path& p, int flags, struct ::stat& status) {
+    const auto by_name = [](int at, const char* name, int how) {
+        return detail::sys::openat(at, name, how | O_CLOEXEC, S_IWUSR);
+    };
+    return detail::open_regular(by_name, AT_FDCWD, p.c_str(), flags, status);
+}
+
+int file_copy::begin(const path& from, const path& to, copy_options options) {
+    int r = exchanged;
+    for (int looks = 0; r == exchanged && looks < most_looks; ++looks) {
+        r = look(from, to, options);
     }
-    if (const int r = detail::sys::fstatat(AT_FDCWD, from.c_str(), &from_status, 0); r < 0) {
-        return r;
+    if (r != 0) {
+        return r == exchanged ? -EEXIST : r;
     }
-    if (!S_ISREG(from_status.st_mode)) {
-        return -EINVAL;
+    // Before the data, so that others cannot read from the copy what they cannot read from the
+    // original.
+    const ::mode_t mode = status_.st_mode & 07777U & ~set_id_bits;
+    if (const int changed = detail::sys::fchmod(to_.native_handle(), mode); changed < 0) {
+        return changed;
     }
-    if (there == 0) {
-        if (const int r = meet_target(from_status, to_status, options); r != 0) {
-            return r;
-        }
-    }
-    const bool may_be_there = has(options, copy_options::overwrite_existing) ||
-                              has(options, copy_options::update_existing);
-    const int in = detail::sys::openat(AT_FDCWD, from.c_str(), O_RDONLY | O_CLOEXEC);
-    if (in < 0) {
-        return in;
-    }
-    from_ = file(in);
-    const int out = detail::sys::openat(
-        AT_FDCWD, to.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (may_be_there ? O_TRUNC : O_EXCL),
-        S_IWUSR);
-    if (out < 0) {
-        return out == -EEXIST && has(options, copy_options::skip_existing) ? not_wanted : out;
-    }
-    to_ = file(out);
-    // Of the file that was opened, which need not be the one that was looked at.
-    if (const int r = detail::sys::fstat(in, &from_status); r < 0) {
-        return r;
-    }
-    if (const int r = detail::sys::fchmod(out, from_status.st_mode & 07777U); r < 0) {
-        return r;
-    }
-    data_ = detail::data_copy(in, out, from_status);
+    data_ = detail::data_copy(from_.native_handle(), to_.native_handle(), status_);
     return 0;
 }
 
+/// What is asked by name may be exchanged before it is opened: what counts is what was opened.
+int file_copy::look(const path& from, const path& to, copy_options options) {
+    if (const int r = find_target(to); r < 0) {
+        return r;
+    }
+    // Opening what is none may do something to it: a device.
+    if (const int r = detail::sys::fstatat(AT_FDCWD, from.c_str(), &status_, 0); r < 0) {
+        return r;
+    }
+    if (!S_ISREG(status_.st_mode)) {
+        return -EINVAL;
+    }
+    if (target_.is_there) {
+        if (const int r = meet_target(status_, target_.status, options); r != 0) {
+            return r;
+        }
+    }
+    detail::owned_descriptor in = open(from, O_RDONLY, status_);
+    if (in < 0) {
+        return in;
+    }
+    from_ = file(in.release());
+    return open_target(to, options);
+}
+
+int file_copy::find_target(const path& to) {
+    target_ = {};
+    int r = detail::sys::fstatat(AT_FDCWD, to.c_str(), &target_.status, AT_SYMLINK_NOFOLLOW);
+    if (r == 0 && S_ISLNK(target_.status.st_mode)) {
+        target_.by_link = true;
+        r = detail::sys::fstatat(AT_FDCWD, to.c_str(), &target_.status, 0);
+    }
+    target_.is_there = r == 0;
+    return r == -ENOENT || r == -ENOTDIR ? 0 : r;
+}
+
+/// Only a link that was there when it was looked at is followed. What was opened is asked again
+/// before it is truncated.
+int file_copy::open_target(const path& to, copy_options options) {
+    const bool replaces = has(options, copy_options::overwrite_existing) ||
+                          has(options, copy_options::update_existing);
+    if (!target_.is_there && (!target_.by_link || !replaces)) {
+        const int made = detail::sys::openat(AT_FDCWD, to.c_str(),
+                                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IWUSR);
+        if (made == -EEXIST && has(options, copy_options::skip_existing)) {
+            return not_wanted;
+        }
+        to_ = file(made);
+        return made == -EEXIST && replaces ? exchanged : std::min(made, 0);
+    }
+    const int flags =
+        O_WRONLY | (target_.by_link ? 0 : O_NOFOLLOW) | (target_.is_there ? 0 : O_CREAT);
+    struct ::stat found{};
+    detail::owned_descriptor out = open(to, flags, found);
+    if (out < 0) {
+        return out == -ELOOP && !target_.by_link ? exchanged : int(out);
+    }
+    to_ = file(out.release());
+    const bool is_itself = found.st_dev == status_.st_dev && found.st_ino == status_.st_ino;
+    if (target_.is_there || is_itself || found.st_size > 0) { // not just made
+        if (const int r = meet_target(status_, found, options); r != 0) {
+            return r;
+        }
+    }
+    return found.st_size > 0 ? detail::sys::ftruncate(to_.native_handle(), 0) : 0;
+}
+
 int file_copy::go_on(inplace_stop_token stop) noexcept {
-    const int r = data_.go_on(slice, stop);
+    int r = data_.go_on(slice, stop);
+    if (r == 0 && (status_.st_mode & set_id_bits) != 0) {
+        r = finish();
+    }
     if (r == 0) {
         from_ = file();
         // The last chance to hear that it was not written (close(2)).
         return detail::sys::close(to_.release());
     }
     return r;
+}
+
+/// The set-user-ID and set-group-ID bits, where they give the rights of the same user and group.
+int file_copy::finish() noexcept {
+    struct ::stat made{};
+    if (const int r = detail::sys::fstat(to_.native_handle(), &made); r < 0) {
+        return r;
+    }
+    const ::mode_t kept = (made.st_uid == status_.st_uid ? S_ISUID : 0U) |
+                          (made.st_gid == status_.st_gid ? S_ISGID : 0U);
+    const ::mode_t mode = status_.st_mode & (07777U & ~(set_id_bits & ~kept));
+    return detail::sys::fchmod(to_.native_handle(), mode);
 }
 
 /// `r` ≥ 0: whether it was copied.

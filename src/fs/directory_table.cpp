@@ -80,7 +80,11 @@ int directory_table::pin(directory_node& node, int child) {
     }
     // The first time: whoever found it is the only one who knows of it.
     if (node.parent_ == nullptr) {
-        return open_below(AT_FDCWD, node, node.name_.c_str());
+        const int fd = open_top(node);
+        if (fd >= 0) {
+            adopt(node, fd);
+        }
+        return fd;
     }
     const pinned_directory parent(*this, *node.parent_);
     if (parent.fd() < 0) {
@@ -165,6 +169,27 @@ bool directory_table::is_at_or_above(directory_node& node, ::dev_t device, ::ino
     return false;
 }
 
+void directory_table::place_top(const directory_node& node, int at, std::string leaf) {
+    const std::scoped_lock lock(mutex_);
+    tops_.push_back({&node, at, std::move(leaf)});
+}
+
+/// What it is below is not one of the work's directories.
+int directory_table::open_top(directory_node& node) {
+    int at = AT_FDCWD;
+    const char* name = node.name_.c_str();
+    {
+        const std::scoped_lock lock(mutex_);
+        for (const placed_top& top : tops_) {
+            if (top.node == &node) {
+                at = top.at;
+                name = top.leaf.c_str(); // nothing is placed once it is opened
+            }
+        }
+    }
+    return open(at, name, node.follow_);
+}
+
 int directory_table::open_below(int parent, directory_node& node, const char* name) {
     const int fd = open(parent, name, node.follow_);
     if (fd >= 0) {
@@ -240,12 +265,11 @@ int directory_table::walk_down(directory_node& node) {
         closed.push_back(above);
         above = above->parent_;
     }
-    if (above == nullptr) {
-        fd = AT_FDCWD; // even the top: after close_all()
-    }
     for (; !closed.empty(); closed.pop_back()) {
         directory_node& next = *closed.back();
-        const int below = open(fd, next.name_.c_str(), next.follow_);
+        // Even the top may be closed: after close_all().
+        const int below =
+            above == nullptr ? open_top(next) : open(fd, next.name_.c_str(), next.follow_);
         if (above != nullptr) {
             unpin(*above);
         }

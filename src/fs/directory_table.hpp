@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -79,6 +80,10 @@ public:
     /// Its descriptor, if it is open; pins it then.
     [[nodiscard]] int pin_if_open(directory_node& node) noexcept;
 
+    /// The top is opened by one component, relative to `at`, which outlives the work; otherwise by
+    /// its path. Before it is opened.
+    void place_top(const directory_node& node, int at, std::string leaf);
+
     /// From then on nothing stays open without being pinned, not even the top.
     void close_all(directory_node& top) noexcept;
 
@@ -98,6 +103,13 @@ public:
     [[nodiscard]] bool is_at_or_above(directory_node& node, ::dev_t device, ::ino_t inode);
 
 private:
+    struct placed_top {
+        const directory_node* node;
+        int at;
+        std::string leaf;
+    };
+
+    int open_top(directory_node& node);
     int open_below(int parent, directory_node& node, const char* name);
     int reopen(directory_node& node, int child);
     int climb(directory_node& node, int child);
@@ -110,7 +122,8 @@ private:
     void learn(directory_node& node, int fd) noexcept;
 
     std::mutex mutex_;
-    std::mutex reopening_; // one at a time goes back to what was closed; before mutex_
+    std::mutex reopening_;         // one at a time goes back to what was closed; before mutex_
+    std::vector<placed_top> tops_; // two at most
     unsigned most_open_;
     unsigned open_ = 0;
     directory_node* oldest_ = nullptr;

@@ -53,6 +53,11 @@ task<io_result> read_all_of(int fd, mutable_buffer buf, ::off_t offset) {
 task<io_result> write_all_of(int fd, const_buffer buf, ::off_t offset) {
     // A write through the ring that is cut short does not move the position. −1: there is none.
     const ::off_t begin = offset == io::current_position ? detail::sys::lseek(fd, 0, SEEK_CUR) : -1;
+    struct ::stat status{};
+    if (begin < 0 && detail::sys::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode)) {
+        const int r = co_await detail::write_data(fd, buf, offset);
+        co_return r < 0 ? io_result(r) : whole(buf.size());
+    }
     std::size_t done = 0;
     while (done < buf.size()) {
         const const_buffer part = next_piece(buf, done);

@@ -25,6 +25,8 @@ public:
 
     /// What close(2) says, which may be that writing has failed: 0 or −errno.
     int close() noexcept { return sys::close(std::exchange(fd_, -1)); }
+    /// Gives up ownership.
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
     /// The descriptor, or what it was made of.
     operator int() const noexcept { return fd_; }
 

@@ -129,7 +129,7 @@ task<io_result> read_whole(const path& p, std::string& text) {
         }
     }
     if (coil::detail::required_loop().submits_for_others()) {
-        co_await opened.close(); // nobody cares whether, as long as it is closed
+        static_cast<void>(co_await opened.close()); // it was only read
     }
     co_return 0;
 }

@@ -1,6 +1,7 @@
 #include "call.hpp"
 #include "directory_stream.hpp"
 #include "directory_table.hpp"
+#include "top_place.hpp"
 #include "tree_work.hpp"
 #include "work_list.hpp"
 
@@ -46,7 +47,7 @@ public:
 
 class removal final : public detail::tree_work {
 public:
-    explicit removal(const path& p) { waiting_.put(own(new condemned(nullptr, p.native()))); }
+    explicit removal(const path& p) : path_(p.native()) {}
 
     // When no worker is left.
     [[nodiscard]] std::uintmax_t count() const noexcept { return count_; }
@@ -67,6 +68,9 @@ private:
 
     bool work(const detail::slice& time) override {
         owned next = own(nullptr);
+        if (!has_begun_.exchange(true, std::memory_order_relaxed)) {
+            begin();
+        }
         while (error() == 0 && waiting_.take(next)) {
             clear(std::move(next), time);
             if (time.is_over() || wants_help()) {
@@ -83,6 +87,22 @@ private:
             failed_at_ = node.path_of(entry);
         }
     }
+
+    /// A trailing "." or ".." cannot be removed by any name: what is in there stays, too.
+    void begin() {
+        const int opened = top_.open(path_);
+        if (opened == -ENOENT) {
+            done_ = true;
+        } else if (opened < 0 || top_.is_dot_or_dot_dot()) {
+            fail(opened < 0 ? opened : -EINVAL);
+        } else {
+            owned node = own(new condemned(nullptr, path_));
+            table_.place_top(*node, top_.at(), top_.leaf);
+            waiting_.put(std::move(node));
+        }
+    }
+
+    int unlink_top(int flags) { return detail::sys::unlinkat(top_.at(), top_.leaf.c_str(), flags); }
 
     /// Deletes what is in it, until the time is over.
     void clear(owned node, const detail::slice& time) {
@@ -152,7 +172,7 @@ private:
         condemned* const above = node->above();
         int result = 0;
         if (above == nullptr) {
-            result = detail::sys::unlinkat(AT_FDCWD, node->name().c_str(), 0);
+            result = top_.had_slash ? -ENOTDIR : unlink_top(0); // "link/" is not the link
         } else {
             const pinned_directory parent(table_, *above);
             result = parent.fd() < 0 ? parent.fd()
@@ -211,7 +231,7 @@ private:
     int remove_empty(condemned& node) {
         condemned* const above = node.above();
         if (above == nullptr) {
-            return detail::sys::unlinkat(AT_FDCWD, node.name().c_str(), AT_REMOVEDIR);
+            return unlink_top(AT_REMOVEDIR);
         }
         const int fd = table_.pin_if_open(node); // by which its parent is found, if need be
         int result = 0;
@@ -229,6 +249,9 @@ private:
 
     static constexpr int go_on = 1;
 
+    const std::string path_;
+    detail::top_place top_;
+    std::atomic<bool> has_begun_{false};
     directory_table table_;
     detail::work_list<owned> waiting_; // after the table
     std::atomic<std::uintmax_t> count_{0};

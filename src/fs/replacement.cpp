@@ -1,6 +1,7 @@
 #include "replacement.hpp"
 
 #include "call.hpp"
+#include "owned_descriptor.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,35 +25,22 @@ namespace {
 
 constexpr int most_links = 40; // as the kernel follows
 constexpr int most_names = 100;
+constexpr int most_looks = 100; // at a name that others exchange meanwhile
 
-std::string link_target(const char* name, int& error) {
+/// The text of a symbolic link; −errno in `error`. An empty name: `at` is the link.
+std::string link_target(int at, const char* name, int& error) {
     std::array<char, PATH_MAX> target; // NOLINT(*-member-init): only what was read is used
-    const int n = sys::readlinkat(AT_FDCWD, name, target.data(), target.size());
+    const int n = sys::readlinkat(at, name, target.data(), target.size());
     error = std::min(n, 0);
     return n < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(n));
 }
+
+std::string proc_name(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 /// With the slash; empty when there is none.
 std::string directory_part(const std::string& name) {
     const std::size_t slash = name.rfind('/');
     return slash == std::string::npos ? std::string() : name.substr(0, slash + 1);
-}
-
-/// What the kernel would open by that name, which need not be there. −errno in `error`.
-std::string without_links(std::string name, int& error) {
-    for (int links = 0; links <= most_links; ++links) {
-        std::string target = link_target(name.c_str(), error);
-        if (error == -EINVAL || error == -ENOENT) { // no link
-            error = 0;
-            return name;
-        }
-        if (error < 0) {
-            return name;
-        }
-        name = target.starts_with('/') ? std::move(target) : directory_part(name).append(target);
-    }
-    error = -ELOOP;
-    return name;
 }
 
 /// To be synchronized, too, if it may be read.
@@ -88,7 +76,47 @@ std::string temporary_name(int tries) {
     return std::string(".coil-") + digits + ".tmp";
 }
 
-std::string proc_name(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+/// fs.protected_symlinks, fs.protected_regular: 0 where it cannot be read.
+int protection(const char* name) noexcept {
+    const std::string called = std::string("/proc/sys/fs/") + name;
+    const owned_descriptor setting(sys::openat(AT_FDCWD, called.c_str(), O_RDONLY | O_CLOEXEC));
+    char digit = '0';
+    return setting >= 0 && sys::pread(setting, &digit, 1, 0) == 1 ? digit - '0' : 0;
+}
+
+bool is_same(const struct ::stat& a, const struct ::stat& b) noexcept {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/// Whether the kernel, where it protects such directories (proc_sys_fs(5)), mistrusts what others
+/// have put there.
+bool is_mistrusted(const struct ::stat& found, const struct ::stat& directory) noexcept {
+    return (directory.st_mode & S_ISVTX) != 0 && found.st_uid != directory.st_uid &&
+           found.st_uid != ::geteuid();
+}
+
+/// What a dangling link is, which the kernel has no way to open. It repeats the kernel's check:
+/// EACCES. ENOENT: it is gone.
+std::string follow_dangling(int directory, const char* leaf, int& error) {
+    const owned_descriptor link(sys::openat(directory, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct ::stat found{};
+    struct ::stat above{};
+    error = link < 0 ? int(link) : sys::fstat(link, &found);
+    error = error < 0 ? error : sys::fstat(directory, &above);
+    if (error < 0) {
+        return {};
+    }
+    if (!S_ISLNK(found.st_mode)) {
+        error = -EEXIST;
+        return {};
+    }
+    if ((above.st_mode & S_IWOTH) != 0 && is_mistrusted(found, above) &&
+        protection("protected_symlinks") > 0) {
+        error = -EACCES;
+        return {};
+    }
+    return link_target(link, "", error);
+}
 
 /// As the old file is; what its owner's bits mean for another owner is not carried over.
 int take_after(int fd, const struct ::stat& old) noexcept {
@@ -121,44 +149,124 @@ void replacement::discard() noexcept {
     content_ = file();
 }
 
-int replacement::begin(std::string target, ::mode_t mode) {
-    if (const int r = find(std::move(target)); r < 0) {
+int replacement::begin(const std::string& target, ::mode_t mode) {
+    if (const int r = find(target); r < 0) {
         return r;
     }
-    struct ::stat old{};
-    int r = sys::fstatat(directory_.native_handle(), leaf_.c_str(), &old, AT_SYMLINK_NOFOLLOW);
-    if (r == -ENOENT) {
+    if (!is_there_) {
         return make(mode);
     }
-    if (r < 0) {
-        return r;
-    }
-    if (!S_ISREG(old.st_mode)) {
-        return S_ISDIR(old.st_mode) ? -EISDIR : -EINVAL;
-    }
-    r = sys::faccessat(directory_.native_handle(), leaf_.c_str(), W_OK, AT_EACCESS);
+    int r = may_be_replaced();
     if (r == 0) {
         r = make(0600);
     }
-    return r < 0 ? r : take_after(content_.native_handle(), old);
+    return r < 0 ? r : take_after(content_.native_handle(), old_);
 }
 
-int replacement::find(std::string target) {
+int replacement::find(const std::string& target) {
+    for (int looks = 0; looks < most_looks; ++looks) {
+        const int r = look(target);
+        if (r != -EAGAIN) {
+            return r;
+        }
+    }
+    return -EAGAIN;
+}
+
+/// The kernel resolves the name, so that what it refuses is refused (fs.protected_symlinks), and
+/// the place of what it has opened is looked for afterwards. EAGAIN: that was exchanged meanwhile.
+int replacement::look(const std::string& target) {
+    const owned_descriptor opened(sys::openat(AT_FDCWD, target.c_str(), O_PATH | O_CLOEXEC));
+    if (opened == -ENOENT) {
+        return find_missing(target);
+    }
+    if (opened < 0) {
+        return opened;
+    }
+    if (const int r = sys::fstat(opened, &old_); r < 0) {
+        return r;
+    }
+    if (!S_ISREG(old_.st_mode)) {
+        return S_ISDIR(old_.st_mode) ? -EISDIR : -EINVAL;
+    }
+    is_there_ = true;
+    if (const int r = look_beside(target); r != -EAGAIN) {
+        return r;
+    }
     int error = 0;
-    target = without_links(std::move(target), error);
-    if (error < 0) {
-        return error;
+    const std::string real = link_target(AT_FDCWD, proc_name(opened).c_str(), error);
+    if (error == 0) {
+        return place(real) == 0 && is_at_its_place() ? 0 : -EAGAIN;
     }
-    const std::string directory = directory_part(target);
-    leaf_ = target.substr(directory.size());
+    // No /proc: by hand, and only where that leads to the same file.
+    std::string name = target;
+    for (int links = 0; links < most_links; ++links) {
+        const std::string next = link_target(AT_FDCWD, name.c_str(), error);
+        if (error < 0) {
+            break;
+        }
+        name = next.starts_with('/') ? next : directory_part(name).append(next);
+    }
+    return place(name) == 0 && is_at_its_place() ? 0 : -EAGAIN;
+}
+
+/// Where the last component is no link, as mostly. EAGAIN: it is one.
+int replacement::look_beside(const std::string& target) {
+    const int r = place(target);
+    return r < 0 ? r : is_at_its_place() ? 0 : -EAGAIN;
+}
+
+/// That directory and that leaf.
+int replacement::place(const std::string& name) {
+    const std::string directory = directory_part(name);
+    leaf_ = name.substr(directory.size());
+    int error = 0;
     directory_ = open_directory(directory, error);
-    if (error < 0) {
-        return error;
+    if (error == 0 && leaf_.empty()) {
+        error = directory.empty() ? -ENOENT : -EISDIR;
     }
-    if (leaf_.empty()) {
-        return directory.empty() ? -ENOENT : -EISDIR;
+    return error;
+}
+
+bool replacement::is_at_its_place() const noexcept {
+    struct ::stat found{};
+    return sys::fstatat(directory_.native_handle(), leaf_.c_str(), &found, AT_SYMLINK_NOFOLLOW) ==
+               0 &&
+           is_same(found, old_);
+}
+
+/// Nothing is there, or a link to where nothing is. EAGAIN: now there is.
+int replacement::find_missing(std::string target) {
+    is_there_ = false;
+    for (int links = 0; links <= most_links; ++links) {
+        if (const int r = place(target); r < 0) {
+            return r;
+        }
+        int error = 0;
+        const std::string next = follow_dangling(directory_.native_handle(), leaf_.c_str(), error);
+        if (error < 0) {
+            return error == -ENOENT ? 0 : error == -EEXIST ? -EAGAIN : error;
+        }
+        target = next.starts_with('/') ? next : directory_part(target).append(next);
     }
-    return 0;
+    return -ELOOP;
+}
+
+/// As open(2) for writing, with O_CREAT, would be refused.
+int replacement::may_be_replaced() const noexcept {
+    struct ::stat above{};
+    const int directory = directory_.native_handle();
+    if (const int r = sys::fstat(directory, &above); r < 0) {
+        return r;
+    }
+    if (is_mistrusted(old_, above)) {
+        const int level = protection("protected_regular");
+        if ((level >= 1 && (above.st_mode & S_IWOTH) != 0) ||
+            (level >= 2 && (above.st_mode & S_IWGRP) != 0)) {
+            return -EACCES;
+        }
+    }
+    return sys::faccessat(directory, leaf_.c_str(), W_OK, AT_EACCESS);
 }
 
 /// Best without a name.
@@ -220,7 +328,7 @@ int replacement::commit() {
 
 int sync_directory_of(int fd, const path& opened_as) {
     int error = 0;
-    std::string name = link_target(proc_name(fd).c_str(), error);
+    std::string name = link_target(AT_FDCWD, proc_name(fd).c_str(), error);
     if (error < 0) {
         name = opened_as.native();
     }

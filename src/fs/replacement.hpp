@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 namespace coil::fs::detail {
@@ -19,7 +20,7 @@ public:
     ~replacement();
 
     /// For what `target` names. `mode` is for a file that is not there yet.
-    [[nodiscard]] int begin(std::string target, ::mode_t mode);
+    [[nodiscard]] int begin(const std::string& target, ::mode_t mode);
     /// What the content is to be written to.
     [[nodiscard]] file& content() noexcept { return content_; }
     /// Puts it in its place. The content is on the device.
@@ -28,12 +29,20 @@ public:
     void discard() noexcept;
 
 private:
-    [[nodiscard]] int find(std::string target);
+    [[nodiscard]] int find(const std::string& target);
+    [[nodiscard]] int look(const std::string& target);
+    [[nodiscard]] int look_beside(const std::string& target);
+    [[nodiscard]] int place(const std::string& name);
+    [[nodiscard]] bool is_at_its_place() const noexcept;
+    [[nodiscard]] int find_missing(std::string target);
+    [[nodiscard]] int may_be_replaced() const noexcept;
     [[nodiscard]] int make(::mode_t mode);
     [[nodiscard]] int name();
 
     file directory_;
     std::string leaf_;
+    struct ::stat old_{}; // what is replaced, if something is
+    bool is_there_ = false;
     file content_;
     std::string temporary_; // its name, while it has one that is not its own
 };

@@ -4,6 +4,7 @@
 #include "directory_stream.hpp"
 #include "directory_table.hpp"
 #include "owned_descriptor.hpp"
+#include "top_place.hpp"
 #include "tree_work.hpp"
 #include "work_list.hpp"
 
@@ -31,7 +32,8 @@ public:
     ~tree_copy();
 
     [[nodiscard]] bool is_done() const noexcept override {
-        return has_begun_.load(std::memory_order_relaxed) && waiting_.size() == 0;
+        return has_begun_.load(std::memory_order_relaxed) && waiting_.size() == 0 &&
+               files_.size() == 0;
     }
     [[nodiscard]] copy_progress progress() const noexcept {
         return {entries_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
@@ -48,14 +50,17 @@ private:
     /// A directory that is being copied; it is where it comes from.
     class copied final : public directory_node {
     public:
-        copied(copied* parent, std::string name, bool follow, const struct ::stat& from)
-            : directory_node(parent, std::move(name), follow), status(from) {}
+        copied(copied* parent, std::string name, bool follow)
+            : directory_node(parent, std::move(name), follow) {}
 
         [[nodiscard]] copied* above() const noexcept { return static_cast<copied*>(parent()); }
 
-        const struct ::stat status;
+        struct ::stat status{}; // of what was opened, once it has begun
         owned<directory_node> target{nullptr, {nullptr}};
+        bool has_begun = false;
+        bool has_target = false;       // which was there before
         bool is_new = false;           // what it is copied to; nothing is in there
+        bool has_read = false;         // something of it
         std::int64_t position = 0;     // where reading goes on
         std::atomic<unsigned> left{1}; // what of it is under way, and 1 while it is read
     };
@@ -69,8 +74,10 @@ private:
         owned<copied> directory; // that it is in, if any
         std::string name;
     };
+    using open_file_ptr = std::unique_ptr<open_file>;
 
-    /// Something that is to be copied, and to where. At the top, `in` is null.
+    /// Something that is to be copied, and to where: names of one component, except at the top,
+    /// where `in` is null.
     struct place {
         int from_at;
         const char* from;
@@ -79,19 +86,23 @@ private:
         const char* to;
         copied* in;
     };
-
-    /// The rest of a directory, or of a file.
-    struct item {
-        owned<copied> directory;
-        std::unique_ptr<open_file> file;
+    /// What has the name of a copy already. By a link: not what the link is, but where it leads.
+    struct found_target {
+        struct ::stat status{};
+        bool is_there = false;
+        bool by_link = false;
     };
+
+    using directories = std::vector<owned<copied>>;
     struct identity {
         ::dev_t device;
         ::ino_t inode;
     };
 
     bool work(const slice& time) override;
-    [[nodiscard]] bool has_much() const noexcept override { return waiting_.size() > 1; }
+    [[nodiscard]] bool has_much() const noexcept override {
+        return waiting_.size() + files_.size() > 1;
+    }
     void after_slice() override;
 
     template <class Node>
@@ -100,23 +111,43 @@ private:
     }
     void fail_at(int error, const copied* in, const char* entry = nullptr);
 
-    void begin(std::vector<item>& more);
-    void copy_some(owned<copied> directory, const slice& time);
-    int copy_entries(copied& directory, const slice& time, std::vector<item>& more);
-    int copy_one(const place& p, const slice* time, std::vector<item>& more);
-    int copy_known(const place& p, struct ::stat& from, const slice* time, std::vector<item>& more);
-    int copy_link(const place& p, const struct ::stat& from);
-    int copy_directory(const place& p, const struct ::stat& from, const struct ::stat* to,
-                       std::vector<item>& more);
-    int copy_regular(const place& p, const char* to_name, const struct ::stat& from,
-                     const struct ::stat* to, const slice* time, std::vector<item>& more);
-    int copy_new(const place& p, const slice* time, std::vector<item>& more);
-    int begin_file(const place& p, owned_descriptor in, owned_descriptor out,
-                   const struct ::stat& from, const slice* time, std::vector<item>& more);
-    int go_on(open_file& file, const slice* time);
-    void let_go(owned<copied> directory);
+    void begin();
+    [[nodiscard]] bool go_on_with(open_file_ptr file, const slice& time);
+    [[nodiscard]] bool copy_some(owned<copied> directory, const slice& time);
+    int copy_entries(copied& directory, const slice& time, directories& more);
+    int read_on(copied& directory, int from, int to, const slice& time, directories& more);
+    int begin_directory(copied& directory, int from);
+    [[nodiscard]] bool let_go(owned<copied> directory);
     int finish_directory(copied& directory);
+
+    // Of one entry: tree_copy_entry.cpp.
+    int copy_one(const place& p, const slice* time, directories& more);
+    int find_target(const place& p, found_target& to) const;
+    int copy_known(const place& p, const struct ::stat& from, const slice* time, directories& more);
+    int copy_link(const place& p, const struct ::stat& from);
+    int keep_of_link(const place& p, const struct ::stat& from);
+    int copy_directory(const place& p, const found_target& to, directories& more);
+    int begin_top(copied& top, bool to_is_there);
+    int copy_file(const place& p, const struct ::stat& from, const found_target& to,
+                  const slice* time);
+    int copy_into(const place& p, const struct ::stat& from, const found_target& to,
+                  const slice* time);
+    int copy_regular(const place& p, const struct ::stat& from, const found_target& to,
+                     const slice* time);
+    [[nodiscard]] int meets(const struct ::stat& from, const struct ::stat& to) const noexcept;
+    owned_descriptor open_target(const place& p, const struct ::stat& from, const found_target& to,
+                                 int& result);
+    int copy_new(const place& p, const slice* time);
+    int begin_file(const place& p, owned_descriptor in, owned_descriptor out,
+                   const struct ::stat& from, const slice* time);
+    int go_on(open_file& file, const slice* time);
     int set_owner_and_mode(int fd, const struct ::stat& from) const noexcept;
+
+    [[nodiscard]] owned_descriptor open(int at, const char* name, int flags, struct ::stat& status);
+    /// Not where links lead: what is exchanged for one later is not followed either.
+    [[nodiscard]] bool takes_links_as_such() const noexcept {
+        return looks_at_links() || has(copy_options::copy_symlinks);
+    }
     [[nodiscard]] bool has(copy_options option) const noexcept {
         return (options_.options & option) != copy_options::none;
     }
@@ -128,13 +159,17 @@ private:
     const bool as_the_standard_;
     const path from_;
     const path to_;
+    top_place top_from_; // until it has begun
+    top_place top_to_;
     directory_table table_;
     std::atomic<std::uintmax_t> entries_{0};
     std::atomic<std::uintmax_t> bytes_{0};
     std::atomic<bool> has_begun_{false};
     identity target_{};       // the directory into which all goes, when there is one
     bool has_target_ = false; // before the jobs become several
-    work_list<item> waiting_; // after the table
+    // After the table. Files come first: so that not more are open than there are jobs.
+    work_list<owned<copied>> waiting_;
+    work_list<open_file_ptr> files_;
     std::pair<std::string, std::string> failed_at_;
 };
 

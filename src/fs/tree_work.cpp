@@ -23,7 +23,7 @@ unsigned tree_work::usual_workers() noexcept {
 }
 
 void tree_work::add_worker(scope& crew) {
-    if (workers() < most_workers_) {
+    if (workers() < most_workers_.load(std::memory_order_relaxed)) {
         crew.spawn(worker(*this, crew));
         workers_.store(workers() + 1, std::memory_order_relaxed);
     }
@@ -47,7 +47,10 @@ task<> tree_work::worker(tree_work& self, scope& crew) {
             self.workers_.store(self.workers() - 1, std::memory_order_relaxed);
         }
         self.after_slice();
-        if (self.error() == 0 && self.wants_help()) {
+        // All of them may have given way at the same time.
+        const bool must_go_on =
+            self.workers() == 0 && self.gave_way_.exchange(false, std::memory_order_relaxed);
+        if (self.error() == 0 && (must_go_on || self.wants_help())) {
             self.add_worker(crew);
         }
     }

@@ -50,7 +50,18 @@ public:
     }
     /// Pool threads: there is more to do than those do who are at it.
     [[nodiscard]] bool wants_help() const noexcept {
-        return workers() < most_workers_ && has_much();
+        return workers() < most_workers_.load(std::memory_order_relaxed) && has_much();
+    }
+    /// Pool threads, when there are no descriptors left and this job has put back what it was at:
+    /// true: it ends, so that the others have what it held. From then on one does all of it. False:
+    /// it is the only one.
+    bool gives_way() noexcept {
+        most_workers_.store(1, std::memory_order_relaxed);
+        if (workers() <= 1) {
+            return false;
+        }
+        gave_way_.store(true, std::memory_order_relaxed);
+        return true;
     }
 
     /// Any thread: −errno, of which the first counts; it ends the work. True: this was the first,
@@ -81,7 +92,8 @@ private:
 
     static task<> worker(tree_work& self, scope& crew);
 
-    const unsigned most_workers_;
+    std::atomic<unsigned> most_workers_;
+    std::atomic<bool> gave_way_{false};
     std::atomic<unsigned> workers_{0}; // written on the context
     std::atomic<int> error_{0};
 };

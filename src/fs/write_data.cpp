@@ -2,10 +2,15 @@
 
 #include "call.hpp"
 
+#include <coil/io/file.hpp>
+#include <coil/io/modifiers.hpp>
+
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace coil::fs::detail {
@@ -14,6 +19,13 @@ namespace {
 
 constexpr std::size_t step = 1U << 20;   // between two looks at the stop token
 constexpr std::size_t slice = 16U << 20; // of one job
+constexpr int is_stream = INT_MIN;       // no error that there is
+
+/// A disk, or a file on one: a write waits for a device at most, never for a reader.
+bool is_on_a_disk(int fd) noexcept {
+    struct ::stat status{};
+    return sys::fstat(fd, &status) < 0 || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode);
+}
 
 /// Writes a slice: bytes written, or −errno.
 int write_slice(int fd, const_buffer data, ::off_t offset, inplace_stop_token stop) noexcept {
@@ -38,12 +50,45 @@ int write_slice(int fd, const_buffer data, ::off_t offset, inplace_stop_token st
     return static_cast<int>(done);
 }
 
+/// A write that may wait for a reader: through the ring it can be cancelled, and holds no thread.
+/// Of a terminal, write(2) waits although the ring asks it not to: a worker of the ring does that.
+task<io_result> write_by_ring(int fd, const_buffer data, ::off_t offset) {
+    struct ::stat status{};
+    const bool waits = sys::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode);
+    while (data.size() > 0) {
+        const const_buffer part(data.data(), std::min(data.size(), step));
+        const ::off_t at = offset < 0 ? io::current_position : offset;
+        int n = 0;
+        if (waits) {
+            n = co_await io::force_async(io::write(fd, part, at));
+        } else {
+            n = co_await io::write(fd, part, at);
+        }
+        if (n < 0) {
+            co_return n;
+        }
+        if (n == 0) {
+            co_return -EIO;
+        }
+        data = data.drop(static_cast<std::size_t>(n));
+        offset = offset < 0 ? offset : offset + n;
+    }
+    co_return 0;
+}
+
 } // namespace
 
 task<io_result> write_data(int fd, const_buffer data, ::off_t offset) {
     const inplace_stop_token stop = co_await this_task::stop_token();
+    bool is_asked = false;
     while (data.size() > 0) {
-        const int n = co_await on_thread([=] { return write_slice(fd, data, offset, stop); });
+        const int n = co_await on_thread([=] {
+            return is_asked || is_on_a_disk(fd) ? write_slice(fd, data, offset, stop) : is_stream;
+        });
+        if (n == is_stream) {
+            co_return co_await write_by_ring(fd, data, offset);
+        }
+        is_asked = true;
         if (n < 0) {
             co_return n;
         }

@@ -12,7 +12,8 @@ namespace coil::fs::detail {
 /// pieces between which it can be stopped: 0 or −errno.
 ///
 /// For whole files: one hop for 16 MiB, and the file's position counts what was written also where
-/// a write is cut short (see file::write).
+/// a write is cut short (see file::write). What is neither a regular file nor a disk (a pipe, a
+/// terminal, a socket) may wait for a reader for ever: it goes through the ring.
 task<io_result> write_data(int fd, const_buffer data, ::off_t offset = -1);
 
 } // namespace coil::fs::detail

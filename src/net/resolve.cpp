@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -284,7 +285,12 @@ std::optional<std::uint16_t> parse_port(const std::string& service) noexcept {
     return rest == end && error == std::errc() ? std::optional(port) : std::nullopt;
 }
 
-bool is_number(const std::string& text) noexcept {
+/// What getaddrinfo reads by strtoul(3), modulo 65536: also with blanks and a sign before it.
+bool is_number(std::string_view text) noexcept {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\n\v\f\r"), text.size()));
+    if (text.starts_with('+') || text.starts_with('-')) {
+        text.remove_prefix(1);
+    }
     return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
@@ -321,7 +327,7 @@ task<std::vector<inet_address>> resolve(std::string host, std::string service) {
     if (host.empty() || host.find('\0') != std::string::npos) {
         fail({EAI_NONAME, resolver_category()}, host, service);
     }
-    // getaddrinfo would take a number beyond 65535 modulo 65536.
+    // A number that is no port is no service's name either.
     if (service.find('\0') != std::string::npos || (!port && is_number(service))) {
         fail({EAI_SERVICE, resolver_category()}, host, service);
     }

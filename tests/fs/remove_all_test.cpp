@@ -46,15 +46,14 @@ TEST(fs_remove_all, takes_what_is_no_directory_as_the_standard_does) {
     make(ours.path());
     make(theirs.path());
     for (const std::string name : {"file", "dangling", "link", "loop", "missing", "file/x",
-                                   "missing/x", "directory/.", "loop/x", "link/"}) {
+                                   "missing/x", "loop/x", "link/", "directory/."}) {
         std::error_code mine;
         std::error_code standard;
         const std::uintmax_t m = coil::run(remove_with_error(ours / name, mine));
         const std::uintmax_t s = stdfs::remove_all(theirs / name, standard);
         EXPECT_EQ(m, s) << name;
         EXPECT_EQ(mine, standard) << name;
-        EXPECT_EQ(stdfs::exists(ours / "directory/kept"), stdfs::exists(theirs / "directory/kept"))
-            << name;
+        EXPECT_TRUE(stdfs::exists(ours / "directory/kept")) << name;
     }
     std::error_code mine;
     std::error_code standard;

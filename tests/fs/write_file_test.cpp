@@ -25,6 +25,15 @@ task<> in_place(const scratch& dir) {
     EXPECT_EQ(content_of(f), "one\n") << "a literal's zero is none of its data";
     co_await fs::write_file(f, "two\n", {.mode = fs::write_mode::append});
     EXPECT_EQ(content_of(f), "one\ntwo\n");
+    co_await fs::write_file(f, "3", fs::write_mode::append);
+    co_await fs::write_file(f, std::string("4"), fs::write_mode::append);
+    std::error_code of_mode;
+    co_await fs::write_file(f, "5", fs::write_mode::append, of_mode);
+    co_await fs::write_file(f, std::string("6"), fs::write_mode::append, of_mode);
+    EXPECT_FALSE(of_mode) << of_mode.message();
+    EXPECT_EQ(content_of(f), "one\ntwo\n3456");
+    co_await fs::write_file(f, std::string("7"), fs::write_mode::create_new, of_mode);
+    EXPECT_EQ(of_mode, std::errc::file_exists);
     co_await fs::write_file(f, std::string_view("3"), {.durable = true});
     EXPECT_EQ(content_of(f), "3");
     const std::vector<char> bytes(70'000, 'v');

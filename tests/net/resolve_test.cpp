@@ -163,6 +163,11 @@ TEST(resolve, bad_arguments_are_errors_at_once) {
     EXPECT_EQ(failure_of(std::string("localhost\0.example", 18), std::uint16_t{80}).code, no_name);
     EXPECT_EQ(failure_of("localhost", std::string("65536")).code, no_service);
     EXPECT_EQ(failure_of("127.0.0.1", std::string("65616")).code, no_service);
+    for (const char* const odd :
+         {" 65617", "+65617", "-1", " 80", "+80", "\t\n80", " +80", " -65456", "+", " "}) {
+        EXPECT_EQ(failure_of("localhost", std::string(odd)).code, no_service) << odd;
+        EXPECT_EQ(failure_of("127.0.0.1", std::string(odd)).code, no_service) << odd;
+    }
     EXPECT_EQ(failure_of("localhost", std::string()).code, no_service);
     EXPECT_EQ(failure_of("localhost", std::string("http\0s", 6)).code, no_service);
     EXPECT_EQ(with_fake_lookup::calls(), 0);

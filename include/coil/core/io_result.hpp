@@ -43,4 +43,15 @@ private:
     int value_ = 0;
 };
 
+/// An io_result whose only content is success or failure: an ignored one is a lost error, so the
+/// compiler warns of it. static_cast<void>() says that it does not matter.
+///
+///     if (int r = co_await file.sync(); r < 0) ...
+///     (co_await file.sync()).value();              // throws
+class [[nodiscard("an error would be lost")]] checked_io_result : public io_result {
+public:
+    using io_result::io_result;
+    constexpr explicit checked_io_result(io_result result) noexcept : io_result(result) {}
+};
+
 } // namespace coil

@@ -14,7 +14,8 @@ namespace coil::fs {
 using copy_file_progress = std::function<void(std::uintmax_t done, std::uintmax_t total)>;
 
 /// std::filesystem::copy_file: whether the file was copied. Links are followed; the target gets the
-/// source's permissions; what `options` make of a target that is there is as in [fs.op.copy.file].
+/// source's permissions, its set-user-ID and set-group-ID bits only where it has the same owner, or
+/// group; what `options` make of a target that is there is as in [fs.op.copy.file].
 ///
 /// Where the file system can, the two share their blocks (ioctl_ficlonerange(2)); otherwise the
 /// kernel copies (copy_file_range(2), sendfile(2)). Holes stay holes. It is done on the blocking

@@ -5,6 +5,7 @@
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
 #include <coil/fs/types.hpp>
+#include <coil/io/checked.hpp>
 #include <coil/io/file.hpp>
 #include <coil/io/metadata.hpp>
 #include <coil/io/owned_close.hpp>
@@ -24,8 +25,10 @@ namespace coil::fs {
 ///     char buf[4096];
 ///     int n = co_await f.read(buf);
 ///
-/// What moves bytes gives an io_result, as coil::io and net::socket do: a number ≥ 0, or −errno.
-/// What has no place for an error in its result throws filesystem_error, or takes an error_code.
+/// What moves bytes gives an io_result, as coil::io and net::socket do: a number ≥ 0, or −errno. So
+/// do sync(), data_sync(), resize() and close(), whose result is 0 or −errno: a checked_io_result,
+/// which the compiler does not let go unseen. What has no place for an error in its result (open(),
+/// size()) throws filesystem_error, or takes an error_code.
 ///
 /// Threading: on one context at a time. Calls at offsets may be in flight together; those at the
 /// current position one at a time, as they share it.
@@ -92,20 +95,22 @@ public:
     task<io_result> write_all_at(const_buffer buf, ::off_t offset);
 
     /// fsync(2): 0 when data and metadata are on the device.
-    operation sync() noexcept { return io::fsync(fd_); }
+    checked_operation sync() noexcept { return coil::detail::checked(io::fsync(fd_)); }
     /// fdatasync(2): without metadata that reading the data does not need.
-    operation data_sync() noexcept { return io::fdatasync(fd_); }
+    checked_operation data_sync() noexcept { return coil::detail::checked(io::fdatasync(fd_)); }
 
     /// How long it is, in bytes. Throws filesystem_error; the second gives uintmax_t(−1).
     task<std::uintmax_t> size() const;
     task<std::uintmax_t> size(std::error_code& ec) const;
     /// ftruncate(2): 0. What is added reads as zeros.
-    operation resize(::off_t length) noexcept { return io::ftruncate(fd_, length); }
+    checked_operation resize(::off_t length) noexcept {
+        return coil::detail::checked(io::ftruncate(fd_, length));
+    }
 
     /// close(2). Afterwards the file owns nothing, also after an error other than −ECANCELED.
     auto close() noexcept {
         using element = coil::detail::owned_close_element<nothing>;
-        return io_awaitable<element>(element(fd_));
+        return coil::detail::checked(io_awaitable<element>(element(fd_)));
     }
 
 private:

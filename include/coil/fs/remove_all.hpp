@@ -9,7 +9,9 @@
 namespace coil::fs {
 
 /// Deletes `p` and, if it is a directory, all that is in it; gives how many files and directories
-/// that were: 0 when there was nothing. Symbolic links are deleted, not followed, `p` included.
+/// that were: 0 when there was nothing. Symbolic links are deleted, not followed, `p` included:
+/// "link/" is refused with ENOTDIR, and a `p` that ends in "." or "..", which no name can remove,
+/// with EINVAL, before anything is deleted.
 ///
 /// A few jobs of default_blocking_pool() work on it at once, each for about half a millisecond at a
 /// time; directories are opened relative to each other and never through a symbolic link, so that

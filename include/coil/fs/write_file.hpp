@@ -40,8 +40,11 @@ struct write_options {
 /// one and, where that is permitted, its owner and group (where not, neither set-user-ID nor
 /// set-group-ID bit); access control lists and other extended attributes are not copied, and other
 /// hard links keep the old content. A symbolic link is followed, as other modes do: what it refers
-/// to is replaced. What may not be written to is not replaced either (EACCES), nor what is not a
-/// regular file (EINVAL). A directory that may be written but not read is not synchronized.
+/// to is replaced. The kernel follows it, so fs.protected_symlinks and fs.protected_regular protect
+/// from what others have put into a directory like /tmp (proc_sys_fs(5)): EACCES. EAGAIN: others
+/// exchange the name all the time. What may not be written to is not replaced either (EACCES), nor
+/// what is not a regular file (EINVAL). A directory that may be written but not read is not
+/// synchronized.
 ///
 /// The new file has no name before it is complete (O_TMPFILE), so nothing is left of one that is
 /// not. A crash between its two names leaves `.coil-<16 hexadecimal digits>.tmp` in the directory;
@@ -52,7 +55,7 @@ inline constexpr write_options atomic_replace{.mode = write_mode::replace, .dura
 /// Writes a file: makes it where it is not there, and else does what `options` say.
 ///
 ///     co_await fs::write_file("notes", "buy milk\n");
-///     co_await fs::write_file("log", line, {.mode = fs::write_mode::append});
+///     co_await fs::write_file("log", line, fs::write_mode::append);
 ///
 /// `data` is anything that makes a const_buffer, and must then outlive the await (`co_await
 /// fs::write_file(p, text)` is fine, and spawn(fs::write_file(p, text)) needs a `text` that lives
@@ -69,6 +72,14 @@ task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_options op
                   std::error_code& ec);
 inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, std::error_code& ec) {
     return write_file(std::move(p), data, write_options(), ec);
+}
+/// The same with a mode alone.
+inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_mode mode) {
+    return write_file(std::move(p), data, write_options{.mode = mode});
+}
+inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_mode mode,
+                         std::error_code& ec) {
+    return write_file(std::move(p), data, write_options{.mode = mode}, ec);
 }
 
 namespace detail {
@@ -101,6 +112,15 @@ task<> write_file(path p, R&& data, write_options options, std::error_code& ec) 
 template <detail::dying_bytes R>
 task<> write_file(path p, R&& data, std::error_code& ec) {
     return detail::write_kept<R>(std::move(p), std::move(data), write_options(), ec);
+}
+
+template <detail::dying_bytes R>
+task<> write_file(path p, R&& data, write_mode mode) {
+    return detail::write_kept<R>(std::move(p), std::move(data), write_options{.mode = mode});
+}
+template <detail::dying_bytes R>
+task<> write_file(path p, R&& data, write_mode mode, std::error_code& ec) {
+    return detail::write_kept<R>(std::move(p), std::move(data), write_options{.mode = mode}, ec);
 }
 
 } // namespace coil::fs

@@ -29,7 +29,8 @@ namespace coil::net {
 /// interrupted: its thread finishes unobserved, and until then counts as one of the few.
 [[nodiscard]] task<std::vector<inet_address>> resolve(std::string host, std::uint16_t port);
 
-/// The same with the port by its name in services(5), "https", or as a number, "443".
+/// The same with the port by its name in services(5), "https", or as a number, "443": digits
+/// alone. What is no port (" 80", "+80", "65536") is EAI_SERVICE.
 [[nodiscard]] task<std::vector<inet_address>> resolve(std::string host, std::string service);
 
 /// The category of EAI_* codes; messages are gai_strerror(3)'s.

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/core/io_result.hpp>
+
+#include <utility>
+
+namespace coil::detail {
+
+/// A call of whose result the compiler does not let go unseen: see checked_io_result.
+template <element Element>
+class checked_element : public Element {
+public:
+    explicit checked_element(Element&& e) noexcept : Element(std::move(e)) {}
+
+    [[nodiscard]] checked_io_result result() noexcept {
+        return checked_io_result(Element::result());
+    }
+};
+
+template <element Element>
+[[nodiscard]] io_awaitable<checked_element<Element>> checked(io_awaitable<Element>&& op) noexcept {
+    return io_awaitable<checked_element<Element>>(
+        checked_element<Element>(std::move(op).take_element()));
+}
+
+} // namespace coil::detail
+
+namespace coil {
+
+/// A plain call whose result must not be ignored.
+using checked_operation = io_awaitable<detail::checked_element<detail::io_element>>;
+
+} // namespace coil

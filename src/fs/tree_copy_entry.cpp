@@ -1,0 +1,207 @@
+#include "open_regular.hpp"
+#include "stat.hpp"
+#include "tree_copy.hpp"
+
+#include <cerrno>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+// One entry of a tree that is copied. Its status, as it is found by name, says what is to be done.
+// Another user may put something else in its place before it is done: so everything is opened with
+// O_NOFOLLOW unless it was a link that the options say to follow, and what is copied, its kind,
+// mode and owner are those of the opened file.
+
+namespace coil::fs::detail {
+
+namespace {
+
+constexpr int most_tries = 8;
+
+bool is_same(const struct ::stat& a, const struct ::stat& b) noexcept {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+bool is_other(const struct ::stat& s) noexcept {
+    return !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode) && !S_ISLNK(s.st_mode);
+}
+
+/// Whether the directory `at`, or one above it, is `top`. What may not be searched is not.
+bool is_at_or_below(owned_descriptor at, const struct ::stat& top) {
+    struct ::stat status{};
+    bool moved = sys::fstat(at, &status) == 0;
+    while (moved) {
+        if (is_same(status, top)) {
+            return true;
+        }
+        owned_descriptor above(sys::openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+        const struct ::stat before = status;
+        moved = above >= 0 && sys::fstat(above, &status) == 0 && !is_same(status, before);
+        at = std::move(above);
+    }
+    return false;
+}
+
+} // namespace
+
+/// As std::filesystem::copy does it for one file or directory; a directory's entries come later.
+int tree_copy::copy_one(const place& p, const slice* time, directories& more) {
+    if (p.in != nullptr && p.in->is_new && p.type == DT_REG && !looks_at_links() &&
+        !has(copy_options::directories_only) && !has(copy_options::create_hard_links)) {
+        const int result = copy_new(p, time); // nothing can be in its way
+        if (result != -EEXIST && result != -ELOOP) {
+            return result;
+        }
+    }
+    const int flags = takes_links_as_such() ? AT_SYMLINK_NOFOLLOW : 0;
+    int result = -EAGAIN;
+    for (int tries = 0; result == -EAGAIN && tries < most_tries; ++tries) {
+        struct ::stat from{};
+        result = sys::fstatat(p.from_at, p.from, &from, flags);
+        result = result < 0 ? result : copy_known(p, from, time, more);
+    }
+    return result == -EAGAIN ? -EEXIST : result;
+}
+
+/// The standard's function follows links that are there; copy_tree() does not, below the top.
+int tree_copy::find_target(const place& p, found_target& to) const {
+    int result = sys::fstatat(p.to_at, p.to, &to.status, AT_SYMLINK_NOFOLLOW);
+    if (result == 0 && S_ISLNK(to.status.st_mode) && (as_the_standard_ || p.in == nullptr)) {
+        to.by_link = true;
+        result = looks_at_links() ? 0 : sys::fstatat(p.to_at, p.to, &to.status, 0);
+    }
+    to.is_there = result == 0;
+    return result == -ENOENT || result == -ENOTDIR ? 0 : result;
+}
+
+int tree_copy::copy_known(const place& p, const struct ::stat& from, const slice* time,
+                          directories& more) {
+    found_target to;
+    if (const int r = find_target(p, to); r < 0) {
+        return r;
+    }
+    if (to.is_there && !is_other(to.status) && !is_other(from) && is_same(from, to.status)) {
+        return -EEXIST;
+    }
+    if (is_other(from) || (to.is_there && is_other(to.status))) {
+        return -EINVAL;
+    }
+    if (S_ISDIR(from.st_mode) && to.is_there && !S_ISDIR(to.status.st_mode)) {
+        if (S_ISREG(to.status.st_mode) || !to.by_link) {
+            return S_ISREG(to.status.st_mode) ? -EISDIR : -ENOTDIR;
+        }
+    }
+    if (S_ISLNK(from.st_mode)) {
+        if (has(copy_options::skip_symlinks)) {
+            return 0;
+        }
+        return !to.is_there && has(copy_options::copy_symlinks) ? copy_link(p, from) : -EINVAL;
+    }
+    if (S_ISREG(from.st_mode)) {
+        return copy_file(p, from, to, time);
+    }
+    if (has(copy_options::create_symlinks)) {
+        return -EISDIR;
+    }
+    if (has(copy_options::recursive) ||
+        (p.in == nullptr && options_.options == copy_options::none)) {
+        return copy_directory(p, to, more);
+    }
+    return 0;
+}
+
+int tree_copy::copy_link(const place& p, const struct ::stat& from) {
+    std::string text;
+    std::size_t size = from.st_size > 0 ? static_cast<std::size_t>(from.st_size) + 1 : 256;
+    for (;; size *= 2) {
+        text.resize(size);
+        const int n = sys::readlinkat(p.from_at, p.from, text.data(), size);
+        if (n < 0) {
+            return n;
+        }
+        if (static_cast<std::size_t>(n) < size) {
+            text.resize(static_cast<std::size_t>(n));
+            break;
+        }
+    }
+    if (const int r = sys::symlinkat(text.c_str(), p.to_at, p.to); r < 0) {
+        return r;
+    }
+    const int result = options_.owner || options_.times ? keep_of_link(p, from) : 0;
+    if (result == 0) {
+        entries_.fetch_add(1, std::memory_order_relaxed);
+    } else if (result == -EMFILE || result == -ENFILE) { // it may be done again
+        sys::unlinkat(p.to_at, p.to, 0);
+    }
+    return result;
+}
+
+/// By its descriptor: nothing but a link is given to the owner of one.
+int tree_copy::keep_of_link(const place& p, const struct ::stat& from) {
+    const owned_descriptor made(table_.open_file(p.to_at, p.to, O_PATH | O_NOFOLLOW, 0));
+    struct ::stat status{};
+    int result = made < 0 ? int(made) : sys::fstat(made, &status);
+    if (result == 0 && !S_ISLNK(status.st_mode)) {
+        result = -EEXIST;
+    }
+    if (result == 0 && options_.owner) {
+        static_cast<void>(sys::fchownat(made, "", from.st_uid, from.st_gid, AT_EMPTY_PATH) == 0);
+    }
+    if (result == 0 && options_.times) {
+        const ::timespec times[2] = {from.st_atim, from.st_mtim};
+        result = sys::utimensat(made, "", times, AT_EMPTY_PATH);
+    }
+    return result;
+}
+
+/// It is made when it is opened.
+int tree_copy::copy_directory(const place& p, const found_target& to, directories& more) {
+    const bool is_top = p.in == nullptr;
+    owned<copied> directory =
+        own(new copied(p.in, is_top ? from_.native() : p.from, !takes_links_as_such()));
+    directory->has_target = to.is_there;
+    directory->target = own(new directory_node(is_top ? nullptr : p.in->target.get(),
+                                               is_top ? to_.native() : p.to, to.by_link));
+    if (is_top) {
+        table_.place_top(*directory, p.from_at, p.from);
+        // What is new is no link, even if its name has a slash behind it.
+        table_.place_top(*directory->target, p.to_at, to.is_there ? p.to : top_to_.leaf);
+        if (const int r = begin_top(*directory, to.is_there); r < 0) {
+            return r;
+        }
+    } else {
+        p.in->left.fetch_add(1, std::memory_order_relaxed);
+    }
+    more.push_back(std::move(directory));
+    return 0;
+}
+
+/// Before anything is made: whether it would be copied into itself.
+int tree_copy::begin_top(copied& top, bool to_is_there) {
+    const pinned_directory from(table_, top);
+    struct ::stat status{};
+    if (const int r = from.fd() < 0 ? from.fd() : sys::fstat(from.fd(), &status); r < 0) {
+        return r;
+    }
+    if (has(copy_options::recursive) && (to_is_there || top_to_.directory >= 0)) {
+        const std::string at = to_is_there ? to_.native() : ".";
+        const int below = to_is_there ? AT_FDCWD : top_to_.at();
+        owned_descriptor place(sys::openat(below, at.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+        if (place >= 0 && is_at_or_below(std::move(place), status)) {
+            return -EINVAL;
+        }
+    }
+    if (const int r = begin_directory(top, from.fd()); r < 0) {
+        return r;
+    }
+    const pinned_directory target(table_, *top.target);
+    const int found = target.fd() < 0 ? target.fd() : sys::fstat(target.fd(), &status);
+    if (found == 0) {
+        target_ = {status.st_dev, status.st_ino};
+        has_target_ = true;
+    }
+    return found;
+}
+
+} // namespace coil::fs::detail

@@ -1,0 +1,219 @@
+#include "open_regular.hpp"
+#include "stat.hpp"
+#include "tree_copy.hpp"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+// A regular file of a tree that is copied: see tree_copy_entry.cpp.
+
+namespace coil::fs::detail {
+
+namespace {
+
+constexpr std::uint64_t piece = 1U << 20; // of a file: a few hundred microseconds
+constexpr int more_to_come = 1;
+constexpr ::mode_t set_id_bits = S_ISUID | S_ISGID;
+
+bool is_same(const struct ::stat& a, const struct ::stat& b) noexcept {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+} // namespace
+
+owned_descriptor tree_copy::open(int at, const char* name, int flags, struct ::stat& status) {
+    const auto by_table = [this](int below, const char* called, int how) {
+        return table_.open_file(below, called, how, S_IWUSR);
+    };
+    return open_regular(by_table, at, name, flags, status);
+}
+
+int tree_copy::copy_file(const place& p, const struct ::stat& from, const found_target& to,
+                         const slice* time) {
+    if (has(copy_options::directories_only)) {
+        return 0;
+    }
+    if (has(copy_options::create_symlinks)) {
+        entries_.fetch_add(1, std::memory_order_relaxed);
+        const std::string text = p.in != nullptr ? p.in->path_of(p.from) : from_.native();
+        return sys::symlinkat(text.c_str(), p.to_at, p.to);
+    }
+    if (has(copy_options::create_hard_links)) {
+        entries_.fetch_add(1, std::memory_order_relaxed);
+        return sys::linkat(p.from_at, p.from, p.to_at, p.to, 0);
+    }
+    return to.is_there && S_ISDIR(to.status.st_mode) ? copy_into(p, from, to, time)
+                                                     : copy_regular(p, from, to, time);
+}
+
+/// Into a directory that has its name, or that the path of the whole copy is.
+int tree_copy::copy_into(const place& p, const struct ::stat& from, const found_target& to,
+                         const slice* time) {
+    const int flags = O_PATH | O_DIRECTORY | (to.by_link ? 0 : O_NOFOLLOW);
+    const owned_descriptor directory(table_.open_file(p.to_at, p.to, flags, 0));
+    if (directory < 0) {
+        return directory;
+    }
+    const std::string name = p.in != nullptr ? p.from : from_.filename().native();
+    place inside = p;
+    inside.to_at = directory;
+    inside.to = name.c_str();
+    found_target there;
+    const int result = find_target(inside, there);
+    return result < 0 ? result : copy_regular(inside, from, there, time);
+}
+
+/// What the options make of a file that is there: 0: it is replaced; skipped; −errno.
+int tree_copy::meets(const struct ::stat& from, const struct ::stat& to) const noexcept {
+    constexpr int skipped = 1;
+    if (!S_ISREG(to.st_mode)) {
+        return -EINVAL;
+    }
+    if (is_same(from, to)) {
+        return -EEXIST;
+    }
+    if (has(copy_options::skip_existing)) {
+        return skipped;
+    }
+    if (has(copy_options::update_existing)) {
+        return is_newer(from.st_mtim, to.st_mtim) ? 0 : skipped;
+    }
+    return has(copy_options::overwrite_existing) ? 0 : -EEXIST;
+}
+
+/// As fs::copy_file() does it.
+int tree_copy::copy_regular(const place& p, const struct ::stat& from, const found_target& to,
+                            const slice* time) {
+    if (to.is_there) {
+        if (const int r = meets(from, to.status); r != 0) {
+            return r < 0 ? r : 0;
+        }
+    }
+    struct ::stat opened{};
+    owned_descriptor in =
+        open(p.from_at, p.from, O_RDONLY | (takes_links_as_such() ? O_NOFOLLOW : 0), opened);
+    if (in < 0) {
+        return in;
+    }
+    int result = 0;
+    owned_descriptor out = open_target(p, opened, to, result);
+    return result != 0 ? (result < 0 ? result : 0)
+                       : begin_file(p, std::move(in), std::move(out), opened, time);
+}
+
+/// An empty file to write to. `result`, otherwise: as meets(); EAGAIN: what was there has changed.
+owned_descriptor tree_copy::open_target(const place& p, const struct ::stat& from,
+                                        const found_target& to, int& result) {
+    const bool replaces =
+        has(copy_options::overwrite_existing) || has(copy_options::update_existing);
+    struct ::stat found{};
+    if (!to.is_there && (!to.by_link || !replaces)) {
+        owned_descriptor made(
+            table_.open_file(p.to_at, p.to, O_WRONLY | O_CREAT | O_EXCL, S_IWUSR));
+        const bool came = made == -EEXIST && !to.by_link;
+        result = came && has(copy_options::skip_existing) ? 1
+                 : came && replaces                       ? -EAGAIN
+                                                          : std::min(int(made), 0);
+        return made;
+    }
+    const int flags = O_WRONLY | (to.by_link ? 0 : O_NOFOLLOW) | (to.is_there ? 0 : O_CREAT);
+    owned_descriptor there = open(p.to_at, p.to, flags, found);
+    result = there < 0 ? int(there) : is_same(from, found) ? -EEXIST : 0;
+    if (result == 0 && (to.is_there ? !is_same(found, to.status) : found.st_size > 0)) {
+        result = meets(from, found);
+    }
+    if (result == 0 && found.st_size > 0) {
+        result = sys::ftruncate(there, 0);
+    }
+    return there;
+}
+
+/// A regular file into a directory in which there is nothing but what was copied: without asking
+/// before. EEXIST, ELOOP: it is not like that.
+int tree_copy::copy_new(const place& p, const slice* time) {
+    struct ::stat from{};
+    owned_descriptor in = open(p.from_at, p.from, O_RDONLY | O_NOFOLLOW, from);
+    if (in < 0) {
+        return in == -EINVAL ? -ELOOP : int(in);
+    }
+    owned_descriptor out(table_.open_file(p.to_at, p.to, O_WRONLY | O_CREAT | O_EXCL, S_IWUSR));
+    if (out < 0) {
+        return out;
+    }
+    return begin_file(p, std::move(in), std::move(out), from, time);
+}
+
+/// The mode comes before the data, so that others cannot read from the copy what they cannot read
+/// from the original; what needs the right owner comes after it.
+int tree_copy::begin_file(const place& p, owned_descriptor in, owned_descriptor out,
+                          const struct ::stat& from, const slice* time) {
+    entries_.fetch_add(1, std::memory_order_relaxed);
+    const ::mode_t mode = from.st_mode & (options_.owner ? 0700U : 07777U & ~set_id_bits);
+    if (const int r = sys::fchmod(out, mode); r < 0) {
+        return r;
+    }
+    const data_copy data(in, out, from);
+    open_file file{std::move(in), std::move(out), from, data, own<copied>(nullptr), {}};
+    const int copied_so_far = go_on(file, time);
+    if (copied_so_far != more_to_come) {
+        return copied_so_far;
+    }
+    if (p.in != nullptr) {
+        directory_table::share(*p.in);
+        file.directory = own(p.in);
+        p.in->left.fetch_add(1, std::memory_order_relaxed);
+        file.name = p.from;
+    }
+    files_.put(std::make_unique<open_file>(std::move(file)));
+    return 0;
+}
+
+/// 0: it is complete; more_to_come, after a piece where there is no `time`; −errno.
+int tree_copy::go_on(open_file& file, const slice* time) {
+    int result = more_to_come;
+    do {
+        const std::uint64_t before = file.data.done();
+        result = file.data.go_on(piece);
+        bytes_.fetch_add(file.data.done() - before, std::memory_order_relaxed);
+    } while (result == more_to_come && time != nullptr && !time->is_over());
+    if (result != 0) {
+        return result;
+    }
+    if (options_.owner || (as_the_standard_ && (file.status.st_mode & set_id_bits) != 0)) {
+        result = set_owner_and_mode(file.out, file.status);
+    }
+    if (result == 0 && options_.times) {
+        const ::timespec times[2] = {file.status.st_atim, file.status.st_mtim};
+        result = sys::futimens(file.out, times);
+    }
+    const int closed = file.out.close();
+    return result < 0 ? result : closed;
+}
+
+/// The set-user-ID and set-group-ID bits only for those of whom they were: a copy that belongs to
+/// another user would give that user's rights to what the owner of the original wrote.
+int tree_copy::set_owner_and_mode(int fd, const struct ::stat& from) const noexcept {
+    ::mode_t mode = from.st_mode & 07777U & ~set_id_bits;
+    if (options_.owner) { // before the mode, of which it may clear bits
+        const int result = sys::fchown(fd, from.st_uid, from.st_gid);
+        if (result == 0) {
+            mode |= from.st_mode & set_id_bits;
+        } else if (result != -EPERM) {
+            return result;
+        } else if (sys::fchown(fd, static_cast<::uid_t>(-1), from.st_gid) == 0) {
+            mode |= from.st_mode & S_ISGID;
+        }
+    } else if (as_the_standard_) {
+        struct ::stat made{};
+        if (const int r = sys::fstat(fd, &made); r < 0) {
+            return r;
+        }
+        mode |= from.st_mode & ((made.st_uid == from.st_uid ? S_ISUID : 0U) |
+                                (made.st_gid == from.st_gid ? S_ISGID : 0U));
+    }
+    return sys::fchmod(fd, mode);
+}
+
+} // namespace coil::fs::detail

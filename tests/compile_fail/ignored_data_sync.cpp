@@ -1,0 +1,12 @@
+// expect: an error would be lost
+// only: clang
+
+#include <coil/coil.hpp>
+
+coil::task<> caller(coil::fs::file& file) {
+#if defined(COIL_EXPECT_OK)
+    static_cast<void>(co_await file.data_sync());
+#else
+    co_await file.data_sync();
+#endif
+}
