@@ -66,6 +66,8 @@ event_loop::~event_loop() {
     event_loop* const outer = std::exchange(current_loop, this);
     close_ring();
     deliver_inbox(); // from those who found the ring still open
+    ending_ = true;
+    drop_functions();
     timers_.clear(); // of eager operations that have ended
     current_loop = outer;
     ::close(wake_fd_);

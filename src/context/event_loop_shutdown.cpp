@@ -57,7 +57,7 @@ void event_loop::shut_down() noexcept {
     if (on_owner_thread()) {
         end_what_no_frame_owns();
     }
-    ready_.clear();
+    clear_ready();
     ending_ = false;
 }
 
@@ -73,8 +73,7 @@ void event_loop::abandon_all_roots() noexcept {
     int waited = 0;
     for (;;) {
         deliver_inbox();
-        ready_.clear();
-        functions_due_ = false;
+        clear_ready();
         drop_functions();
         hold_back_roots();
         if (destroy_free_roots()) {
@@ -145,8 +144,7 @@ void event_loop::hold_back_roots() noexcept {
 bool event_loop::destroy_free_roots() noexcept {
     const bool any = !roots_.empty();
     while (!roots_.empty()) {
-        ready_.clear();
-        functions_due_ = false;
+        clear_ready();
         destroy_root(*roots_.first());
     }
     return any;
@@ -156,6 +154,12 @@ void event_loop::destroy_root(promise_base& root) noexcept {
     root_list::remove(root);
     root.root_link = nullptr; // it is in no list while its frame is being destroyed
     root.observer().abandoned(root);
+}
+
+/// Nothing that is ready runs any more.
+void event_loop::clear_ready() noexcept {
+    ready_.clear();
+    functions_due_ = false;
 }
 
 void event_loop::drop_functions() noexcept {

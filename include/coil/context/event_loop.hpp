@@ -325,6 +325,7 @@ private:
     [[nodiscard]] bool destroy_free_roots() noexcept;
     void destroy_root(promise_base& root) noexcept;
     void drop_functions() noexcept;
+    void clear_ready() noexcept;
     static void call_functions(callback_coroutine<function_turn>& self) noexcept;
     void end_what_no_frame_owns() noexcept;
     /// Owner: how many top-level tasks it has.

@@ -262,7 +262,7 @@ public:
     }
 
 protected:
-    io_wait() noexcept {} // NOLINT(*-member-init): previous_
+    io_wait() noexcept {}                        // NOLINT(*-member-init): previous_
     explicit io_wait(bool is_multishot) noexcept // NOLINT(*-member-init): previous_
         : multishot_(is_multishot) {}
     ~io_wait() = default;

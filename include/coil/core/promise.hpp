@@ -28,8 +28,8 @@ public:
     /// Of a root that an await waits for: the nearest root above that await; null when that is not
     /// known. Any thread, while the root exists.
     [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
-    /// Whether a coroutine elsewhere waits for the end of this root, and its frame may refer to that
-    /// one's: then it ends before the other can be destroyed.
+    /// Whether a coroutine elsewhere waits for the end of this root, and its frame may refer to
+    /// that one's: then it ends before the other can be destroyed.
     [[nodiscard]] virtual bool is_awaited_elsewhere() const noexcept { return false; }
 
     /// What the root, and through it every task below, is asked to stop by.

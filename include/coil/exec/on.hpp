@@ -114,8 +114,7 @@ private:
     /// was withdrawn it is both's; then the awaiter's in the first case, the executor's in the
     /// second.
     struct start final : work, frame_allocated {
-        explicit start(on_awaiter& awaiter) noexcept
-            : work(&come, kind::arrival), self(&awaiter) {}
+        explicit start(on_awaiter& awaiter) noexcept : work(&come, kind::arrival), self(&awaiter) {}
         static void come(work& w, fate what) noexcept {
             auto& arrived = static_cast<start&>(w);
             on_awaiter* const awaiter = arrived.self.exchange(nullptr, std::memory_order_acq_rel);

@@ -201,9 +201,10 @@ private:
     void count(std::ptrdiff_t n) noexcept {
         const std::ptrdiff_t left = n > 0 ? core_.arrive(n) : -1;
         if (left < 0) [[unlikely]] {
-            detail::end_with_misuse("more participants have arrived at a barrier than it expects in "
-                                    "this phase: arrive(n) takes 1 to as many as are still missing, "
-                                    "and a participant that has dropped out does not arrive again.");
+            detail::end_with_misuse(
+                "more participants have arrived at a barrier than it expects in "
+                "this phase: arrive(n) takes 1 to as many as are still missing, "
+                "and a participant that has dropped out does not arrive again.");
         }
         if (left == 0) {
             completion_();
