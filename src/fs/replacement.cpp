@@ -2,6 +2,7 @@
 
 #include "call.hpp"
 #include "owned_descriptor.hpp"
+#include "stat.hpp"
 
 #include <algorithm>
 #include <array>
@@ -82,10 +83,6 @@ int protection(const char* name) noexcept {
     const owned_descriptor setting(sys::openat(AT_FDCWD, called.c_str(), O_RDONLY | O_CLOEXEC));
     char digit = '0';
     return setting >= 0 && sys::pread(setting, &digit, 1, 0) == 1 ? digit - '0' : 0;
-}
-
-bool is_same(const struct ::stat& a, const struct ::stat& b) noexcept {
-    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /// Whether the kernel, where it protects such directories (proc_sys_fs(5)), mistrusts what others

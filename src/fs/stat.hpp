@@ -23,6 +23,11 @@ inline task<io_result> stat(int dirfd, const path& p, int flags, unsigned mask,
 /// Whether that error of stat(2) says that nothing is there.
 inline bool is_not_found(int result) noexcept { return result == -ENOENT || result == -ENOTDIR; }
 
+/// Whether both are of one file.
+inline bool is_same(const struct ::stat& a, const struct ::stat& b) noexcept {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 inline bool is_newer(const ::timespec& a, const ::timespec& b) noexcept {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }

@@ -19,10 +19,6 @@ namespace {
 
 constexpr int most_tries = 8;
 
-bool is_same(const struct ::stat& a, const struct ::stat& b) noexcept {
-    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 bool is_other(const struct ::stat& s) noexcept {
     return !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode) && !S_ISLNK(s.st_mode);
 }

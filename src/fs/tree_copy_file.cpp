@@ -17,10 +17,6 @@ constexpr std::uint64_t piece = 1U << 20; // of a file: a few hundred microsecon
 constexpr int more_to_come = 1;
 constexpr ::mode_t set_id_bits = S_ISUID | S_ISGID;
 
-bool is_same(const struct ::stat& a, const struct ::stat& b) noexcept {
-    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 } // namespace
 
 owned_descriptor tree_copy::open(int at, const char* name, int flags, struct ::stat& status) {

@@ -24,6 +24,7 @@ template <class T>
 T* pointer(std::uint64_t address) noexcept {
     return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
 }
+inline const char* text(std::uint64_t address) noexcept { return pointer<const char>(address); }
 
 /// Moves bytes into the caller's memory, which it names.
 constexpr bool receives(uring::opcode op) noexcept {

@@ -18,8 +18,6 @@ namespace coil::sim::detail {
 
 namespace {
 
-const char* text(std::uint64_t address) noexcept { return pointer<const char>(address); }
-
 ::statx_timestamp time_of(const ::timespec& time) noexcept {
     ::statx_timestamp t{};
     t.tv_sec = time.tv_sec;

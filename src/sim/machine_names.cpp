@@ -23,10 +23,6 @@ namespace {
 
 using uring::opcode;
 
-const char* text(std::uint64_t address) noexcept {
-    return reinterpret_cast<const char*>(static_cast<std::uintptr_t>(address));
-}
-
 } // namespace
 
 /// Where a path leads that is relative to a directory's descriptor.
