@@ -14,7 +14,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,11 +60,12 @@ private:
         struct ::stat status{}; // of what was opened, once it has begun
         owned<directory_node> target{nullptr, {nullptr}};
         bool has_begun = false;
-        bool has_target = false;       // which was there before
-        bool is_new = false;           // what it is copied to; nothing is in there
-        bool has_read = false;         // something of it
-        std::int64_t position = 0;     // where reading goes on
-        std::atomic<unsigned> left{1}; // what of it is under way, and 1 while it is read
+        bool has_target = false;                  // which was there before
+        bool is_new = false;                      // what it is copied to; nothing is in there
+        bool has_read = false;                    // something of it
+        std::int64_t position = 0;                // where reading goes on
+        std::set<std::string, std::less<>> links; // that were made in `target`
+        std::atomic<unsigned> left{1};            // what of it is under way, and 1 while it is read
     };
 
     /// A file of which a part has been copied.

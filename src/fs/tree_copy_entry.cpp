@@ -60,10 +60,13 @@ int tree_copy::copy_one(const place& p, const slice* time, directories& more) {
     return result == -EAGAIN ? -EEXIST : result;
 }
 
-/// The standard's function follows links that are there; copy_tree() does not, below the top.
+/// The standard's function follows links that are there; copy_tree() does not, below the top. None
+/// follows a link that is a copy: when names of the original are exchanged while it is read, one
+/// may come twice, as a link and as a file.
 int tree_copy::find_target(const place& p, found_target& to) const {
     int result = sys::fstatat(p.to_at, p.to, &to.status, AT_SYMLINK_NOFOLLOW);
-    if (result == 0 && S_ISLNK(to.status.st_mode) && (as_the_standard_ || p.in == nullptr)) {
+    const bool follows = p.in == nullptr || (as_the_standard_ && !p.in->links.contains(p.to));
+    if (result == 0 && S_ISLNK(to.status.st_mode) && follows) {
         to.by_link = true;
         result = looks_at_links() ? 0 : sys::fstatat(p.to_at, p.to, &to.status, 0);
     }
@@ -123,6 +126,9 @@ int tree_copy::copy_link(const place& p, const struct ::stat& from) {
     }
     if (const int r = sys::symlinkat(text.c_str(), p.to_at, p.to); r < 0) {
         return r;
+    }
+    if (p.in != nullptr && as_the_standard_) {
+        p.in->links.insert(p.to);
     }
     const int result = options_.owner || options_.times ? keep_of_link(p, from) : 0;
     if (result == 0) {
