@@ -128,7 +128,7 @@ int machine::open_as_told(const uring::sqe& entry) {
     constexpr std::uint64_t known_flags = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC |
                                           O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC | O_ASYNC |
                                           O_DIRECT | O_LARGEFILE | 0100000 | O_NOFOLLOW |
-                                          O_NOATIME | O_CLOEXEC | O_PATH | O_TMPFILE | O_DIRECTORY;
+                                          O_NOATIME | O_CLOEXEC | O_PATH | O_TMPFILE;
     constexpr std::uint64_t known_ways = RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS |
                                          RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH | RESOLVE_IN_ROOT |
                                          RESOLVE_CACHED;
