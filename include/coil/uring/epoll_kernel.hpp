@@ -9,7 +9,7 @@ namespace coil::uring {
 /// A kernel in user space over epoll(7), for machines where io_uring is forbidden: it does what the
 /// submissions ask for by plain system calls. What can be polled is tried at once and again when
 /// epoll says so; files and other calls that wait for a device go to a few threads of its own, at
-/// most `epoll_kernel_limits`; docs/operations.md says which call goes which way.
+/// most `epoll_kernel_limits`; docs/reference/operations.md says which call goes which way.
 ///
 /// What differs from io_uring:
 /// - An operation on a descriptor holds the number, not the file. When the descriptor is closed
