@@ -78,7 +78,7 @@ def blocks(page):
                 at += 1
                 if at == len(lines):
                     raise PageError(f"{name}:{first}: the block does not end")
-            code = "\n".join(text[indent:] for text in lines[first:at]) + "\n"
+            code = "".join(text[indent:] + "\n" for text in lines[first:at])
             kind, argument, options = "declarations", "", ()
             if directive:
                 if language != "cpp":
