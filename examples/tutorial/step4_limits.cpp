@@ -27,21 +27,19 @@ struct limits {
 // [line_reader]
 class line_reader {
 public:
-    line_reader(net::socket& from, const limits& limit) noexcept : from_(from), limit_(limit) {}
+    line_reader(net::socket& from, std::size_t longest) noexcept : from_(from), longest_(longest) {}
 
-    /// The next line without its '\n'. Nothing: the stream has ended, the line is too long, or the
-    /// client was idle for too long.
+    /// The next line without its '\n'. Nothing: the stream has ended, or the line is too long.
     task<std::optional<std::string>> next() {
-        const auto deadline = std::chrono::steady_clock::now() + limit_.idle;
         std::size_t end = 0;
-        while ((end = received_.find('\n')) == std::string::npos) {
+        while ((end = received_.find('\n')) == std::string::npos && received_.size() <= longest_) {
             char buf[1024];
-            const int n = co_await timeout_at(from_.recv(buf), deadline);
-            if (n <= 0 || received_.size() > limit_.line_length)
+            const int n = co_await from_.recv(buf);
+            if (n <= 0)
                 co_return std::nullopt;
             received_.append(buf, static_cast<std::size_t>(n));
         }
-        if (end > limit_.line_length)
+        if (end > longest_)
             co_return std::nullopt;
         std::string line = received_.substr(0, end);
         received_.erase(0, end + 1);
@@ -50,7 +48,7 @@ public:
 
 private:
     net::socket& from_;
-    const limits& limit_;
+    std::size_t longest_;
     std::string received_; // and not returned yet
 };
 // [/line_reader]
@@ -89,11 +87,11 @@ private:
 
 // [session]
 task<> read_lines(net::socket& peer, room& chat) {
-    line_reader lines(peer, chat.limit);
-    const std::optional<std::string> name = co_await lines.next();
+    line_reader lines(peer, chat.limit.line_length);
+    const auto name = co_await timeout(lines.next(), chat.limit.idle); // throws when time is up
     if (!name)
         co_return;
-    while (const std::optional<std::string> line = co_await lines.next())
+    while (const auto line = co_await timeout(lines.next(), chat.limit.idle))
         chat.say(*name + ": " + *line + "\n");
 }
 
