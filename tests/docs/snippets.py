@@ -52,6 +52,18 @@ def expected_outputs(blocks):
     return found
 
 
+def with_result_of_main(code):
+    """In a namespace main() is a function like any other, and must return something."""
+    m = re.search(r"\bint main\([^)]*\) (try )?\{", code)
+    if not m:
+        return code
+    depth, at = 1, m.end()
+    while depth:
+        depth += {"{": 1, "}": -1}.get(code[at], 0)
+        at += 1
+    return f"{code[: at - 1]} return 0; {code[at - 1 :]}"
+
+
 def unit(block, code, output):
     includes, code = split_includes(code)
     frame_includes, frame = split_includes(block.frame)
@@ -59,12 +71,12 @@ def unit(block, code, output):
     # The compiler's messages are to name the page.
     here = f'#line {block.line} "{pages.ROOT / block.page}"\n'
     if block.kind in ("body", "refused"):
-        code = f"[[maybe_unused]] coil::task<> snippet() {{\n{here}{code}\n    co_return;\n}}\n"
+        code = f"[[maybe_unused]] coil::task<> snippet() {{\n{here}{code}\nco_return;\n}}\n"
     else:
         code = here + code
-    # main() is a function like any other in a namespace, but for its result.
-    code = re.sub(r"\bint main\(\) (try )?\{", r"int main() \1{ [[maybe_unused]] int coil_no_result;", code)
-    text = f"namespace {name} {{\nusing namespace coil;\nusing namespace std::chrono_literals;\n{frame}\n{code}}}\n"
+    code = with_result_of_main(code)
+    # What is not run may call functions that a frame only declares; without linkage it is checked and not emitted.
+    text = (f"namespace {name} {{\nusing namespace coil;\nusing namespace std::chrono_literals;\nnamespace {{\n{frame}\n{code}}}\n}}\n")
     call = None
     if block.kind == "program" and "compile only" not in block.options:
         call = f"{name}::main();"
