@@ -7,7 +7,7 @@
 // The server may be killed, and the machine may lose power, at any moment: what it has answered is
 // on the disk, and what is repeated counts once. That is easy to say; tests/sim/counter_test.cpp
 // runs the same files (ledger.hpp, server.hpp, client.hpp) in a simulated world where computers
-// crash and networks break, thousands of times: docs/testing-with-sim.md.
+// crash and networks break, thousands of times: docs/guide/testing.md.
 
 #include "client.hpp"
 #include "server.hpp"

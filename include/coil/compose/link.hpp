@@ -159,7 +159,7 @@ auto hard_elements(First&& first, Rest&&... rest) noexcept {
 /// co_await gives the last result. When one fails, or a read, write or send in the middle transfers
 /// less than it was asked to, the rest is not started and the chain gives -ECANCELED. (After fsync,
 /// rename and some others the kernel would go on in spite of a failure: what follows these takes a
-/// turn through the program. docs/guarantees.md, G13, lists them.)
+/// turn through the program. docs/reference/guarantees.md, G13, lists them.)
 ///
 ///     n = co_await (peer.send({buf, n}) && peer.recv(buf));
 ///

@@ -139,7 +139,7 @@ private:
 ///
 ///     join_handle<int> h = spawn(answer());
 ///     int n = co_await h;            // from a coroutine, on any context
-///     int m = handle.get();          // from a thread that runs no context: blocks
+///     int m = h.get();               // from a thread that runs no context: blocks
 ///
 /// Either gives the value once, or throws what the task threw; when the task's context stopped
 /// first, a std::system_error with std::errc::operation_canceled. Dropping the handle detaches the

@@ -9,7 +9,7 @@
 namespace coil {
 
 /// What a context has done since it was made, and how it stood a moment ago: io_context::metrics().
-/// docs/metrics.md says what to conclude from each.
+/// docs/reference/metrics.md says what to conclude from each.
 ///
 /// Each figure is right by itself, but they are not of one instant: the context goes on while they
 /// are read. Counters never fall.

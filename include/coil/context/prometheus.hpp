@@ -22,7 +22,7 @@ struct labelled_metrics {
 
 /// Appends metrics in the Prometheus text exposition format 0.0.4 (content type
 /// `text/plain; version=0.0.4`), which every monitor of that family reads. Every name begins with
-/// `coil_`; docs/metrics.md lists them. Times are in seconds.
+/// `coil_`; docs/reference/metrics.md lists them. Times are in seconds.
 ///
 /// The format wants all samples of a name together, under one header: write all contexts of a page
 /// with one call, each with labels of its own. Throws std::invalid_argument when the name of a

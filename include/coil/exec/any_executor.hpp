@@ -16,8 +16,7 @@ namespace coil {
 ///
 ///     looper_executor looper;
 ///     any_executor ex = looper;                                    // refers to it
-///     any_executor own = new_thread_executor();                    // is its only owner
-///     any_executor too(std::in_place_type<looper_executor>);       // the same, made there
+///     any_executor own(std::in_place_type<new_thread_executor>);   // owns it, with its copies
 ///
 /// Made of a named executor it refers to that one, which must outlive it. Made of a temporary, or
 /// by std::in_place_type, it owns the executor together with its copies; the last of them destroys

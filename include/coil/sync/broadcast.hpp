@@ -98,10 +98,10 @@ private:
 
 /// Every receiver gets every element that is sent after it subscribed.
 ///
-///     coil::broadcast<event> news{64};
+///     coil::broadcast<message> news{64};
 ///     auto mine = news.subscribe();
-///     while (auto e = co_await mine.recv())
-///         use(*e);
+///     while (auto m = co_await mine.recv())
+///         use(*m);
 ///
 /// send() does not wait. A receiver that is more than `capacity` elements behind goes on with the
 /// oldest that is still there, and missed() says how many it has lost. After close() receivers get
