@@ -87,7 +87,7 @@ public:
     /// Blocks this thread until the task is done. On a thread that runs a context, where blocking
     /// would stop everything, it throws std::system_error with
     /// std::errc::resource_deadlock_would_occur unless the task is done: co_await there. On the
-    /// only thread of the task's own executor it would wait for ever.
+    /// only thread of the task's own executor it would wait forever.
     T get() & {
         wait();
         return state().copy();

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <coil/sync/detail/audience.hpp>
 #include <coil/core/task.hpp>
+#include <coil/sync/detail/audience.hpp>
 #include <coil/sync/detail/waiter.hpp>
 #include <coil/sync/mutex.hpp>
 
