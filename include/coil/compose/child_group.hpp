@@ -100,6 +100,12 @@ public:
         stop();
     }
 
+    /// The limit of a group of one child has expired; its result is still of interest.
+    void expire() noexcept {
+        expired_ = true;
+        stop();
+    }
+
     /// The child that decided, if any.
     [[nodiscard]] const void* decider() const noexcept { return decider_; }
     [[nodiscard]] bool is_over() const noexcept { return left_ == 0; }
@@ -117,8 +123,9 @@ public:
     }
     /// Instead of rethrow().
     void report_error() noexcept {
-        if (error_) {
-            report_aside(std::exchange(error_, nullptr));
+        if (std::exception_ptr error = std::exchange(error_, nullptr);
+            error && !(expired_ && is_time_out(error))) {
+            report_aside(std::move(error));
         }
     }
 

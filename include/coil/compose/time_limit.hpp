@@ -7,10 +7,13 @@
 #include <coil/context/sleep.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/io_result.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/io/eager.hpp>
 
+#include <cerrno>
 #include <chrono>
+#include <concepts>
 #include <coroutine>
 #include <cstdint>
 #include <exception>
@@ -24,10 +27,24 @@ namespace detail {
 
 [[noreturn]] void throw_timed_out();
 
+/// What timeout(work, d) returns when the limit has expired and `work` gives a T; no member: it
+/// throws. `completed` is what the work returned all the same, or null.
+template <class T>
+struct expired_result {};
+template <>
+struct expired_result<io_result> {
+    static io_result make(io_result*) noexcept { return io_result(-ETIMEDOUT); }
+};
+template <class T>
+concept has_expired_result = requires(T* completed) {
+    { expired_result<T>::make(completed) } -> std::same_as<T>;
+};
+
 /// A child and the timer that stops it.
 template <class Kept>
 class time_limit : timer_node {
     using child_t = child<Kept>;
+    using result_type = typename child_t::result_type;
 
 public:
     time_limit(std::remove_reference_t<Kept>& awaitable, std::int64_t ns,
@@ -57,21 +74,35 @@ public:
         return true;
     }
 
-    typename child_t::result_type await_resume() {
+    result_type await_resume() {
         disarm();
         group_.resumed();
-        if (outcome_ != outcome::in_time) {
+        if (outcome_ == outcome::in_time) [[likely]] {
+            group_.rethrow();
+            return child_.take();
+        }
+        if (outcome_ == outcome::no_memory) {
             group_.report_error();
-            if (outcome_ == outcome::no_memory) {
-                throw std::bad_alloc();
+            throw std::bad_alloc();
+        }
+        if constexpr (has_expired_result<result_type>) {
+            if (group_.has_failed()) {
+                group_.report_error();
+                return expired_result<result_type>::make(nullptr);
             }
+            result_type completed = child_.take();
+            return expired_result<result_type>::make(&completed);
+        } else {
+            group_.report_error();
             throw_timed_out();
         }
-        group_.rethrow();
-        return child_.take();
     }
 
+    /// Whether await_resume() throws.
     [[nodiscard]] bool has_failed() const noexcept {
+        if (outcome_ == outcome::expired) {
+            return !has_expired_result<result_type>;
+        }
         return outcome_ != outcome::in_time || group_.has_failed();
     }
     void discard() noexcept {
@@ -87,7 +118,11 @@ private:
         auto& self = static_cast<time_limit&>(node);
         if (!self.group_.is_over()) {
             self.outcome_ = outcome::expired;
-            self.group_.overrule(true);
+            if constexpr (has_expired_result<result_type>) {
+                self.group_.expire();
+            } else {
+                self.group_.overrule(true);
+            }
         }
     }
     void disarm() noexcept {
@@ -140,17 +175,19 @@ private:
     sleep_awaitable::from origin_;
 };
 
-/// Limits a task, or anything else that can be awaited and is no operation: a join handle, a
-/// when_all.
+/// Limits a task, or any other awaitable that is not an operation: a join handle, a when_all.
 ///
-///     auto page = co_await timeout(fetch(url), 3s); // throws std::errc::timed_out
+///     int n = co_await timeout(peer.send_all(data), 3s); // an io_result: -ETIMEDOUT
+///     auto page = co_await timeout(fetch(url), 3s);      // a value: throws std::errc::timed_out
 ///
-/// When the time has passed first, the work is asked to stop and waited for; then a
-/// std::system_error with std::errc::timed_out is thrown, however the work has ended: its value is
-/// destroyed, an exception of it goes to the context's on_unhandled_exception unless it only says
-/// that it was cancelled. Work that ended before gives its own result or exception. The limit
-/// counts from the await. Children stay on the context, as in when_all; a join_handle's task is
-/// asked to stop, too. No memory for the timer: std::bad_alloc, after the work has been stopped.
+/// When the limit expires first, the work is asked to stop and awaited. Then work that gives an
+/// io_result yields -ETIMEDOUT, and an accept() yields a net::socket whose error() is
+/// std::errc::timed_out, unless it got a connection all the same. Other work throws a
+/// std::system_error with std::errc::timed_out. However the work has ended, its value is destroyed,
+/// and its exception goes to the context's on_unhandled_exception unless it only reports a
+/// cancellation. Work that ends in time gives its own result or exception. The limit counts from
+/// the await. A join_handle's task is asked to stop as well. When there is no memory for the timer,
+/// the work is stopped and std::bad_alloc is thrown.
 template <class A, class Rep, class Period>
     requires detail::limited_by_child<A>
 auto timeout(A&& work, std::chrono::duration<Rep, Period> limit) {

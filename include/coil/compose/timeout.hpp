@@ -63,6 +63,7 @@ class kernel_timed_element : public Element {
 
 public:
     static constexpr std::uint16_t entries = 2;
+    static constexpr bool has_link_timeout = true;
 
     explicit kernel_timed_element(timed_element<Element>&& timed) noexcept
         : Element(std::move(static_cast<Element&>(timed))) {
@@ -76,6 +77,7 @@ public:
         link_to_next(limited);
         limit_entry_.request =
             uring::prep::link_timeout(&limit_, absolute_ ? uring::timeout_flag::abs : 0);
+        limit_entry_.is_limit = true;
         limited.next = &limit_entry_;
         return limited;
     }
@@ -94,7 +96,7 @@ template <element Element>
 class io_awaiter<timed_element<Element>> : protected io_wait, timer_node {
 public:
     explicit io_awaiter(timed_element<Element>&& e) noexcept
-        : timer_node(&expired), element_(std::move(e)) {}
+        : timer_node(&expire), element_(std::move(e)) {}
     io_awaiter(const io_awaiter&) = delete;
     io_awaiter& operator=(const io_awaiter&) = delete;
     ~io_awaiter() {
@@ -120,7 +122,11 @@ public:
             loop().disarm(*this);
         }
         resumed();
-        return element_.result();
+        if constexpr (has_link_timeout<Element>) {
+            return timed_out_if(expired_ || link_timeout_expired(), element_.result());
+        } else {
+            return timed_out_if(expired_, element_.result());
+        }
     }
 
     void discard() noexcept {
@@ -146,19 +152,25 @@ protected:
     }
 
 private:
-    static void expired(timer_node& node) noexcept { static_cast<io_awaiter&>(node).cancel(); }
+    static void expire(timer_node& node) noexcept {
+        auto& self = static_cast<io_awaiter&>(node);
+        // A stop that came first is what ends the operation.
+        self.expired_ = self.pending() && !self.is_being_cancelled();
+        self.cancel();
+    }
 
     timed_element<Element> element_;
+    bool expired_ = false;
 };
 
 } // namespace detail
 
-/// Limits an operation: `co_await timeout(sock.recv(buf), 3s)`. When the time has passed first, the
-/// operation is cancelled and gives -ECANCELED; one that completes while it is being cancelled
-/// gives its real result. Either way the kernel is done with its buffers. The limit counts from the
-/// moment at which the operation is started, in a chain from when its turn comes. (-ECANCELED is
-/// also what a stop request gives, and a chain whose earlier link failed: where it matters, ask the
-/// stop token or the clock.)
+/// Limits an operation or a chain: `co_await timeout(sock.recv(buf), 3s)`. When the limit expires
+/// first, the operation is cancelled and returns -ETIMEDOUT; an operation that completes while it
+/// is being cancelled returns its real result. Either way the kernel no longer uses its buffers. A
+/// stop request that comes first returns -ECANCELED. The limit counts from the start of the
+/// operation; for a limited operation inside a chain, from when the kernel starts it. A chain that
+/// ends because such a limit has expired returns -ETIMEDOUT.
 template <ring_operation Op, class Rep, class Period>
 auto timeout(Op&& op, std::chrono::duration<Rep, Period> limit) noexcept {
     using element = typename std::remove_cvref_t<Op>::element_type;
