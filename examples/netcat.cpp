@@ -156,7 +156,7 @@ private:
     task<bool> ready(int fd, unsigned events) {
         for (;;) {
             const clock::time_point deadline = last_move_ + patience_;
-            if (co_await timeout_at(io::poll(fd, events), deadline) != -ECANCELED) {
+            if (co_await timeout_at(io::poll(fd, events), deadline) != -ETIMEDOUT) {
                 co_return true;
             }
             if (last_move_ + patience_ == deadline) {
@@ -267,8 +267,7 @@ task<net::socket> connect(const arguments& args) {
             co_return socket;
         }
     }
-    fail(error == -ECANCELED ? -ETIMEDOUT : error,
-         "cannot connect to " + args.host + " port " + args.port);
+    fail(error, "cannot connect to " + args.host + " port " + args.port);
 }
 
 task<net::socket> accept_one(const arguments& args) {

@@ -99,6 +99,12 @@ public:
         stop();
     }
 
+    /// The limit of a group of one child has expired. The child's result is still used.
+    void expire() noexcept {
+        expired_ = true;
+        stop();
+    }
+
     /// The child that decided the result, or null.
     [[nodiscard]] const void* decider() const noexcept { return decider_; }
     [[nodiscard]] bool is_over() const noexcept { return left_ == 0; }
@@ -116,8 +122,9 @@ public:
     }
     /// Called instead of rethrow().
     void report_error() noexcept {
-        if (error_) {
-            report_aside(std::exchange(error_, nullptr));
+        if (std::exception_ptr error = std::exchange(error_, nullptr);
+            error && !(expired_ && is_time_out(error))) {
+            report_aside(std::move(error));
         }
     }
 

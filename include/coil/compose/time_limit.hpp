@@ -39,11 +39,16 @@ private:
 /// Limits the duration of a task or of any other awaitable that is not a ring operation, such as a
 /// join_handle or a when_all.
 ///
-///     auto page = co_await timeout(fetch(url), 3s); // throws std::errc::timed_out
+///     int n = co_await timeout(peer.send_all(data), 3s); // an io_result: -ETIMEDOUT
+///     auto page = co_await timeout(fetch(url), 3s);      // a value: throws std::errc::timed_out
 ///
-/// When the limit expires first, the work is asked to stop and waited for, and co_await throws
-/// std::system_error with std::errc::timed_out. The work's value is then destroyed, and its
-/// exception goes to the context's on_unhandled_exception unless it only reports the cancellation.
+/// When the limit expires first, the work is asked to stop and waited for. Work that returns an
+/// io_result then yields -ETIMEDOUT. An accept() yields a net::socket whose error() is
+/// std::errc::timed_out, unless it got a connection before it was cancelled. For all other work
+/// co_await throws std::system_error with std::errc::timed_out. The work's own value is destroyed,
+/// and its exception goes to the context's on_unhandled_exception unless it only reports the
+/// cancellation.
+///
 /// Work that ends before the limit returns its own result or exception. The limit counts from the
 /// co_await. As in when_all, children stay on the context and a join_handle's task is asked to
 /// stop. If there is no memory for the timer, the work is stopped and std::bad_alloc thrown.

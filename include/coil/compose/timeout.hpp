@@ -11,15 +11,15 @@
 
 namespace coil {
 
-/// Limits the duration of an operation.
+/// Limits the duration of an operation or a chain.
 ///
-///     int n = co_await timeout(sock.recv(buf), 3s);
+///     int n = co_await timeout(sock.recv(buf), 3s); // -ETIMEDOUT when the limit expires
 ///
-/// When the limit expires first, the operation is cancelled and returns -ECANCELED. An operation
-/// that completes while it is being cancelled returns its real result. In both cases the kernel has
-/// finished with its buffers. The limit counts from the start of the operation; in a chain, from
-/// when it is started there. (A stop request and an earlier failure in a chain also return
-/// -ECANCELED. To tell them apart, query the stop token or the clock.)
+/// When the limit expires first, the operation is cancelled and returns -ETIMEDOUT; an operation
+/// that completes while it is being cancelled returns its real result. In both cases the kernel no
+/// longer uses its buffers. A stop request that comes first returns -ECANCELED. The limit counts
+/// from the start of the operation; for a limited operation inside a chain, from when the kernel
+/// starts it. A chain that ends because such a limit has expired returns -ETIMEDOUT.
 template <ring_operation Op, class Rep, class Period>
 auto timeout(Op&& op, std::chrono::duration<Rep, Period> limit) noexcept {
     using element = typename std::remove_cvref_t<Op>::element_type;

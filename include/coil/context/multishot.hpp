@@ -149,7 +149,7 @@ public:
 
     multishot_awaiter(multishot_source& source, std::int64_t ns,
                       sleep_awaitable::from origin) noexcept
-        : timer_node(&expired), source_(&source), ns_(ns), origin_(origin) {}
+        : timer_node(&expire), source_(&source), ns_(ns), origin_(origin) {}
     multishot_awaiter(const multishot_awaiter&) = delete;
     multishot_awaiter& operator=(const multishot_awaiter&) = delete;
     ~multishot_awaiter();
@@ -162,7 +162,8 @@ public:
     }
 
 protected:
-    /// After the await: the result, or −ECANCELED when there was none.
+    /// After the await: the result. When there was none, -ETIMEDOUT if the limit has expired, else
+    /// -ECANCELED.
     [[nodiscard]] multishot_result take() noexcept;
 
 private:
@@ -173,19 +174,20 @@ private:
                        inplace_stop_token token) noexcept;
     void cancel() noexcept;
     void end() noexcept;
-    static void expired(timer_node& node) noexcept;
+    static void expire(timer_node& node) noexcept;
 
     multishot_source* source_; // null when it was destroyed meanwhile
     std::int64_t ns_;
     sleep_awaitable::from origin_;
-    int refusal_ = 0; // it could not begin to wait: −errno
+    int error_ = -ECANCELED; // why it gives no result
+    bool refused_ = false;   // ... although there may be one
 };
 
 } // namespace detail
 
 /// What next() of a multishot stream gives: co_await yields the next result, -ECANCELED when the
-/// task was asked to stop or a limit put on it with timeout() has passed first. Then nothing is
-/// lost: what comes later is the result of a later next().
+/// task was asked to stop, -ETIMEDOUT when the limit of a timeout() has expired first. In both
+/// cases nothing is lost: what comes later is the result of a later next().
 template <class Stream>
 class [[nodiscard("did you forget to co_await?")]] multishot_next {
 public:

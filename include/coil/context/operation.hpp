@@ -5,6 +5,7 @@
 #include <coil/core/awaitable.hpp>
 #include <coil/core/io_result.hpp>
 
+#include <cerrno>
 #include <concepts>
 #include <coroutine>
 #include <cstdint>
@@ -74,6 +75,22 @@ inline constexpr bool needs_every_result = [] {
     }
 }();
 
+/// Whether the kernel limits one of an element's calls: see kernel_timed_element.
+template <class Element>
+inline constexpr bool has_link_timeout = [] {
+    if constexpr (requires { Element::has_link_timeout; }) {
+        return Element::has_link_timeout;
+    } else {
+        return false;
+    }
+}();
+
+/// A result as a limit reports it: an expired limit and a stop are never confused.
+template <class Result>
+Result timed_out_if(bool expired, Result result) noexcept {
+    return expired && result == -ECANCELED ? Result(-ETIMEDOUT) : result;
+}
+
 /// An element inside a wrapper. What a limit limits and what a chain links is wrapped inside of
 /// these, which stay what they are.
 template <template <class> class Wrapper, element Element>
@@ -129,7 +146,11 @@ public:
 
     auto await_resume() noexcept {
         resumed();
-        return element_.result();
+        if constexpr (has_link_timeout<Element>) {
+            return timed_out_if(link_timeout_expired(), element_.result());
+        } else {
+            return element_.result();
+        }
     }
 
     /// Instead of await_resume(): nobody wants the result.

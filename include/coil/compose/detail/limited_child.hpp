@@ -7,10 +7,13 @@
 #include <coil/context/sleep.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/io_result.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/io/eager.hpp>
 
+#include <cerrno>
 #include <chrono>
+#include <concepts>
 #include <coroutine>
 #include <cstdint>
 #include <exception>
@@ -22,10 +25,24 @@ namespace coil::detail {
 
 [[noreturn]] void throw_timed_out();
 
+/// The result of timeout(work, d) after the limit has expired, for work that returns a T. Without a
+/// make() the await throws. `completed` is the result of work that completed nevertheless, or null.
+template <class T>
+struct expired_result {};
+template <>
+struct expired_result<io_result> {
+    static io_result make(io_result*) noexcept { return io_result(-ETIMEDOUT); }
+};
+template <class T>
+concept has_expired_result = requires(T* completed) {
+    { expired_result<T>::make(completed) } -> std::same_as<T>;
+};
+
 /// A child and the timer that stops it.
 template <class Kept>
 class time_limit : timer_node {
     using child_t = child<Kept>;
+    using result_type = typename child_t::result_type;
 
 public:
     time_limit(std::remove_reference_t<Kept>& awaitable, std::int64_t ns,
@@ -55,21 +72,35 @@ public:
         return true;
     }
 
-    typename child_t::result_type await_resume() {
+    result_type await_resume() {
         disarm();
         group_.resumed();
-        if (outcome_ != outcome::in_time) {
+        if (outcome_ == outcome::in_time) [[likely]] {
+            group_.rethrow();
+            return child_.take();
+        }
+        if (outcome_ == outcome::no_memory) {
             group_.report_error();
-            if (outcome_ == outcome::no_memory) {
-                throw std::bad_alloc();
+            throw std::bad_alloc();
+        }
+        if constexpr (has_expired_result<result_type>) {
+            if (group_.has_failed()) {
+                group_.report_error();
+                return expired_result<result_type>::make(nullptr);
             }
+            result_type completed = child_.take();
+            return expired_result<result_type>::make(&completed);
+        } else {
+            group_.report_error();
             throw_timed_out();
         }
-        group_.rethrow();
-        return child_.take();
     }
 
+    /// Returns whether await_resume() will throw.
     [[nodiscard]] bool has_failed() const noexcept {
+        if (outcome_ == outcome::expired) {
+            return !has_expired_result<result_type>;
+        }
         return outcome_ != outcome::in_time || group_.has_failed();
     }
     void discard() noexcept {
@@ -85,7 +116,11 @@ private:
         auto& self = static_cast<time_limit&>(node);
         if (!self.group_.is_over()) {
             self.outcome_ = outcome::expired;
-            self.group_.overrule(true);
+            if constexpr (has_expired_result<result_type>) {
+                self.group_.expire();
+            } else {
+                self.group_.overrule(true);
+            }
         }
     }
     void disarm() noexcept {

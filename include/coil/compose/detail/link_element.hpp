@@ -22,6 +22,7 @@ class chain_element {
 public:
     static constexpr std::uint16_t entries = (0 + ... + Elements::entries);
     static constexpr bool needs_result = (false || ... || Elements::needs_result);
+    static constexpr bool has_link_timeout = (false || ... || detail::has_link_timeout<Elements>);
     // The last result is always reported; the others only if every entry posts a CQE of its own.
     static constexpr bool needs_every_result = []<std::size_t... I>(std::index_sequence<I...>) {
         return (false || ... ||

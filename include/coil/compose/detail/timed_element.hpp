@@ -61,6 +61,7 @@ class kernel_timed_element : public Element {
 
 public:
     static constexpr std::uint16_t entries = 2;
+    static constexpr bool has_link_timeout = true;
 
     explicit kernel_timed_element(timed_element<Element>&& timed) noexcept
         : Element(std::move(static_cast<Element&>(timed))) {
@@ -74,6 +75,7 @@ public:
         link_to_next(limited);
         limit_entry_.request =
             uring::prep::link_timeout(&limit_, absolute_ ? uring::timeout_flag::abs : 0);
+        limit_entry_.is_limit = true;
         limited.next = &limit_entry_;
         return limited;
     }
@@ -92,7 +94,7 @@ template <element Element>
 class io_awaiter<timed_element<Element>> : protected io_wait, timer_node {
 public:
     explicit io_awaiter(timed_element<Element>&& e) noexcept
-        : timer_node(&expired), element_(std::move(e)) {}
+        : timer_node(&expire), element_(std::move(e)) {}
     io_awaiter(const io_awaiter&) = delete;
     io_awaiter& operator=(const io_awaiter&) = delete;
     ~io_awaiter() {
@@ -118,7 +120,11 @@ public:
             loop().disarm(*this);
         }
         resumed();
-        return element_.result();
+        if constexpr (has_link_timeout<Element>) {
+            return timed_out_if(expired_ || link_timeout_expired(), element_.result());
+        } else {
+            return timed_out_if(expired_, element_.result());
+        }
     }
 
     void discard() noexcept {
@@ -144,9 +150,15 @@ protected:
     }
 
 private:
-    static void expired(timer_node& node) noexcept { static_cast<io_awaiter&>(node).cancel(); }
+    static void expire(timer_node& node) noexcept {
+        auto& self = static_cast<io_awaiter&>(node);
+        // A stop that came first is the reason for which the operation ends.
+        self.expired_ = self.pending() && !self.is_being_cancelled();
+        self.cancel();
+    }
 
     timed_element<Element> element_;
+    bool expired_ = false;
 };
 
 } // namespace coil::detail
