@@ -20,7 +20,7 @@ protected:
     listening_context ctx_;
 };
 
-task<> fails(const char* why, std::chrono::nanoseconds after = 0ns) {
+task<> fails_after(const char* why, std::chrono::nanoseconds after = 0ns) {
     co_await sleep_for(after);
     throw std::runtime_error(why);
 }
@@ -45,9 +45,9 @@ TEST_F(Supervisor, AFailureIsReportedAndTheSiblingsGoOn) {
             co_await sleep_for(2ms);
             ++n;
         };
-        co_await s.spawn(fails("one"), "first");
+        co_await s.spawn(fails_after("one"), "first");
         co_await s.spawn(works(count));
-        co_await s.spawn(fails("two", 1ms), "second");
+        co_await s.spawn(fails_after("two", 1ms), "second");
         co_await s.spawn(works(count));
         EXPECT_EQ(s.size(), 4U);
         co_await s.join();
@@ -62,11 +62,11 @@ TEST_F(Supervisor, AFailureIsReportedAndTheSiblingsGoOn) {
 TEST_F(Supervisor, WithoutAHandlerTheContextHears) {
     auto main = []() -> task<> {
         supervisor s;
-        s.spawn(fails("nobody's"));
+        s.spawn(fails_after("nobody's"));
         co_await s.join();
         supervisor throws{
             {.on_failure = [](const std::exception_ptr&) { throw std::runtime_error("handler"); }}};
-        throws.spawn(fails("x"));
+        throws.spawn(fails_after("x"));
         co_await throws.join();
     };
     ctx_.run(main());
@@ -160,7 +160,7 @@ TEST_F(Supervisor, AHandleStopsOneChildAndAwaitsIt) {
         EXPECT_EQ(cancelled, 1);
         EXPECT_EQ(co_await number, 5);
         EXPECT_EQ(co_await other, 6);
-        auto failing = co_await s.spawn(fails("mine"));
+        auto failing = co_await s.spawn(fails_after("mine"));
         std::string text;
         try {
             co_await failing;
