@@ -138,6 +138,13 @@ public:
         end();
     }
 
+    /// Its promise, when what it awaits owns coroutines.
+    [[nodiscard]] promise_base* below() noexcept {
+        return state_ == state::started && this->promise().has_below() ? &this->promise() : nullptr;
+    }
+    /// It has no frame.
+    void destroy_frame() const noexcept {}
+
     /// Once, when it has ended and the group wants its result.
     result_type take() {
         if constexpr (is_lazy) {
@@ -273,10 +280,19 @@ public:
     child(child_group& group, task<T>& work) noexcept : child_base(group), work_(work) {}
     ~child() {
         if (coroutine_) [[unlikely]] {
-            check_same_loop(&group_.loop());
-            group_.loop().withdraw(coroutine_.promise(), coroutine_); // if it has not begun
-            coroutine_.destroy();
+            destroy_frame();
         }
+    }
+
+    /// Its promise, while it has a frame.
+    [[nodiscard]] promise_base* below() noexcept {
+        return coroutine_ ? &coroutine_.promise() : nullptr;
+    }
+    void destroy_frame() noexcept {
+        check_same_loop(&group_.loop());
+        const auto coroutine = std::exchange(coroutine_, nullptr);
+        group_.loop().withdraw(coroutine.promise(), coroutine); // if it has not begun
+        destroy_tree(coroutine);
     }
 
     void start() noexcept {
@@ -298,7 +314,7 @@ public:
                 error = std::current_exception();
             }
         }
-        std::exchange(coroutine_, nullptr).destroy();
+        destroy_task(std::exchange(coroutine_, nullptr));
         group_.leave(this, std::move(error));
     }
 

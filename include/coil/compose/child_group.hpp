@@ -6,6 +6,7 @@
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
@@ -33,7 +34,7 @@ void check_same_loop(const event_loop* loop) noexcept;
 /// All of it happens on the context's thread, but for the request to stop that comes from outside:
 /// its callback may run on any thread, and does nothing but pass it on. So counting needs no
 /// atomics.
-class child_group : ready_node, stop_callback_base {
+class child_group : ready_node, stop_relay {
 public:
     enum class decided_by : unsigned char { first_error, first_end };
 
@@ -53,20 +54,25 @@ public:
 
     [[nodiscard]] inplace_stop_token token() const noexcept { return stop_.get_token(); }
     /// The nearest root above the await; null when that is not known.
-    [[nodiscard]] promise_base* awaiting_root() const noexcept { return awaiting_root_; }
+    [[nodiscard]] promise_base* awaiting_root() const noexcept {
+        return awaiting_ != nullptr ? awaiting_->root() : nullptr;
+    }
     /// On whose loop the children run.
     [[nodiscard]] event_loop& loop() const noexcept { return *loop_; }
     void stop() noexcept { stop_.request_stop(); }
 
-    /// Before the children are started. `outside` asks all of them to stop.
+    /// Before the children are started, which belong to `await`. `outside` asks all of them to
+    /// stop.
     template <class P>
-    void begin(std::coroutine_handle<P> waiter, inplace_stop_token outside) noexcept {
+    void begin(std::coroutine_handle<P> waiter, inplace_stop_token outside,
+               nested_await& await) noexcept {
         loop_ = &required_loop();
         waiter_ = waiter;
-        awaiting_root_ = nearest_root(waiter);
-        attach(outside, [](queue_node& node) noexcept {
-            static_cast<child_group&>(static_cast<stop_callback_base&>(node)).stop();
-        });
+        if constexpr (std::derived_from<P, promise_base>) {
+            awaiting_ = &waiter.promise();
+            awaiting_->awaits(await);
+        }
+        relay_stop(outside, stop_);
     }
     /// A child is started.
     void enter() noexcept { ++left_; }
@@ -115,6 +121,9 @@ public:
     void resumed() noexcept {
         detach();
         loop_ = nullptr;
+        if (awaiting_ != nullptr) {
+            awaiting_->awaits_nothing();
+        }
     }
     void rethrow() {
         if (error_) [[unlikely]] {
@@ -132,7 +141,7 @@ public:
 private:
     inplace_stop_source stop_;
     std::coroutine_handle<> waiter_;
-    promise_base* awaiting_root_ = nullptr;
+    promise_base* awaiting_ = nullptr; // when it is a task
     event_loop* loop_ = nullptr; // from begin() to resumed()
     const void* decider_ = nullptr;
     std::exception_ptr error_;

@@ -42,7 +42,7 @@ concept has_expired_result = requires(T* completed) {
 
 /// A child and the timer that stops it.
 template <class Kept>
-class time_limit : timer_node {
+class time_limit : timer_node, nested_await {
     using child_t = child<Kept>;
     using result_type = typename child_t::result_type;
 
@@ -59,7 +59,7 @@ public:
 
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        group_.begin(waiter, stop_token_of(waiter));
+        group_.begin(waiter, stop_token_of(waiter), *this);
         child_.start();
         if (!group_.must_wait()) {
             return false;
@@ -113,6 +113,9 @@ public:
 
 private:
     enum class outcome : unsigned char { in_time, expired, no_memory };
+
+    promise_base* next_below() noexcept final { return child_.below(); }
+    void destroy_below(promise_base&) noexcept final { child_.destroy_frame(); }
 
     static void expire(timer_node& node) noexcept {
         auto& self = static_cast<time_limit&>(node);

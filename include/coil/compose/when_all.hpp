@@ -43,7 +43,7 @@ in_tuple<typename Child::result_type> take_from(Child& child) {
 /// What when_all and when_any have in common: children that are started together and end before the
 /// await does.
 template <class Children>
-class joined_children {
+class joined_children : nested_await {
 public:
     template <class Awaitables>
     joined_children(child_group::decided_by what, Awaitables& awaitables)
@@ -53,7 +53,7 @@ public:
 
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        group_.begin(waiter, stop_token_of(waiter));
+        group_.begin(waiter, stop_token_of(waiter), *this);
         children_.start();
         return group_.must_wait();
     }
@@ -68,6 +68,9 @@ public:
 
 protected:
     ~joined_children() = default;
+
+    promise_base* next_below() noexcept final { return children_.below(); }
+    void destroy_below(promise_base& child) noexcept final { children_.destroy_frame(child); }
 
     child_group group_;
     Children children_; // which go first

@@ -318,7 +318,7 @@ void async_generator<T>::destroy() noexcept {
     if (asking != nullptr) {
         asking->generator_ = nullptr;
     }
-    coroutine.destroy();
+    detail::destroy_tree(coroutine);
     if (error) {
         detail::report_aside(error);
     }

@@ -54,6 +54,20 @@ struct stop_detour {
     promise_base* root; // null: the tree's root is no task
 };
 
+/// An await that owns coroutines: the children of a combination. It says which of them are to be
+/// destroyed before the frame that awaits them, one after the other, so that destroying a tree of
+/// any depth takes no stack (guarantee G10).
+class nested_await {
+public:
+    /// The next one, whose own tree is then destroyed first; null when none is left.
+    virtual promise_base* next_below() noexcept = 0;
+    /// Destroys the one that next_below() gave.
+    virtual void destroy_below(promise_base& child) noexcept = 0;
+
+protected:
+    ~nested_await() = default;
+};
+
 /// What every task's promise holds whatever its result. A coroutine is either a child, awaited by
 /// another coroutine (`coroutine` is that one), or a root, started on a context (it has an
 /// observer, and hangs in the context's list of roots, so that a shutdown finds every frame).
@@ -68,7 +82,10 @@ public:
 
     promise_base() noexcept {} // NOLINT(*-member-init)
 
-    void become_root(root_observer& observer) noexcept { set_origin(&observer, is_observer); }
+    void become_root(root_observer& observer) noexcept {
+        below_ = nothing;
+        set_origin(&observer, is_observer);
+    }
 
     /// Inherits from a parent that is a task.
     void become_child(std::coroutine_handle<> parent, promise_base& from) noexcept {
@@ -83,6 +100,43 @@ public:
     void become_child(std::coroutine_handle<> parent, const stop_detour& detour) noexcept {
         coroutine = parent;
         set_origin(&detour, is_detour);
+    }
+
+    // ---- the tree of frames
+    // Each suspended task knows what it awaits and owns, so that a tree is destroyed from its
+    // leaves upwards by a loop (core/frame_tree.hpp).
+
+    /// A child begins that `above` awaits; null: a coroutine of another kind does.
+    void begin_below(promise_base* above) noexcept {
+        parent = above;
+        below_ = nothing;
+        if (above != nullptr) {
+            above->below_ = reinterpret_cast<std::uintptr_t>(this);
+        }
+    }
+    /// A child has ended: its parent goes on.
+    void end_below() const noexcept {
+        if (parent != nullptr) [[likely]] {
+            parent->below_ = nothing;
+        }
+    }
+    void awaits(nested_await& what) noexcept {
+        below_ = reinterpret_cast<std::uintptr_t>(&what) | is_nested;
+    }
+    void awaits_nothing() noexcept { below_ = nothing; }
+
+    /// Nobody has awaited or started it yet.
+    [[nodiscard]] bool is_fresh() const noexcept { return below_ == fresh; }
+    /// Whether coroutines are to be destroyed before this one.
+    [[nodiscard]] bool has_below() const noexcept { return below_ > fresh; }
+    /// Those of a combination; null when it is a task, or nothing.
+    [[nodiscard]] nested_await* nested_below() const noexcept {
+        return (below_ & is_nested) != 0 ? reinterpret_cast<nested_await*>(below_ & ~is_nested)
+                                         : nullptr;
+    }
+    /// The task that it awaits, when it awaits one.
+    [[nodiscard]] promise_base* task_below() const noexcept {
+        return has_below() ? reinterpret_cast<promise_base*>(below_) : nullptr;
     }
 
     [[nodiscard]] bool is_root() const noexcept { return kind() == is_observer; }
@@ -115,10 +169,22 @@ public:
         }
     }
 
-    promise_base* next_root;  // while it hangs in a root_list
-    promise_base** root_link; // the pointer that points here
+    union {
+        promise_base* next_root; // of a root that hangs in a list
+        promise_base* parent;    // of a child: the task that awaits it, or null; and of a bound
+                                 // root while the tree above it is being destroyed
+    };
+    union {
+        promise_base** root_link;       // of a root in a list: the pointer that points here
+        std::coroutine_handle<>* owner; // of any other task: what destroys the frame
+    };
 
 private:
+    // What `below_` is when it is neither a task's promise nor, with the bit, a nested_await.
+    static constexpr std::uintptr_t nothing = 0;
+    static constexpr std::uintptr_t is_nested = 1;
+    static constexpr std::uintptr_t fresh = 2;
+
     // What `origin_` points to, in its low bits. Unset before the coroutine becomes either.
     static constexpr std::uintptr_t is_root_promise = 0;
     static constexpr std::uintptr_t is_observer = 1; // of this one, which is a root
@@ -138,6 +204,7 @@ private:
     }
 
     std::uintptr_t origin_;
+    std::uintptr_t below_ = fresh;
 };
 
 /// The root of the tree of awaits that a coroutine is in; null when it is of another kind.
@@ -243,6 +310,7 @@ public:
     transfer await_suspend(std::coroutine_handle<P> self) const noexcept {
         promise_base& promise = self.promise();
         if (!promise.is_root()) [[likely]] {
+            promise.end_below();
             return transfer_to(promise.coroutine);
         }
         promise.observer().finished(promise); // the frame is gone after this

@@ -17,13 +17,12 @@ template <class Token>
 concept any_stop_token =
     std::same_as<Token, std::stop_token> || std::same_as<Token, inplace_stop_token>;
 
-template <class F>
-std::stop_callback<F> on_stop(const std::stop_token& token, F f) {
-    return std::stop_callback<F>(token, std::move(f));
+inline auto stop_by(const std::stop_token& token, inplace_stop_source& source) {
+    const auto stop = [&source]() noexcept { source.request_stop(); };
+    return std::stop_callback(token, stop);
 }
-template <class F>
-inplace_stop_callback<F> on_stop(const inplace_stop_token& token, F f) {
-    return inplace_stop_callback<F>(token, std::move(f));
+inline relayed_stop stop_by(const inplace_stop_token& token, inplace_stop_source& source) {
+    return {token, source};
 }
 
 /// Awaits a task that gets another stop token than its parent's.
@@ -65,10 +64,9 @@ template <class T, detail::any_stop_token Token>
 task<T> with_stop_token(task<T> work, Token token) {
     inplace_stop_source either;
     task<T> stoppable = std::move(work); // parameters outlive locals; its awaits hang in `either`
-    const auto stop = [&either]() noexcept { either.request_stop(); };
     const inplace_stop_token inherited = co_await this_task::stop_token();
-    const auto of_parent = detail::on_stop(inherited, stop);
-    const auto of_token = detail::on_stop(token, stop);
+    const auto of_parent = detail::stop_by(inherited, either);
+    const auto of_token = detail::stop_by(token, either);
     co_return co_await detail::await_with_token<T>(stoppable, either.get_token());
 }
 

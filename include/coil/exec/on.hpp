@@ -4,6 +4,7 @@
 #include <coil/context/join_handle.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/frame_tree.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
@@ -53,7 +54,7 @@ public:
         outside_.reset();
         delete start_;
         if (!abandoned_) {
-            child_.destroy();
+            destroy_tree(child_);
         }
     }
 
@@ -62,7 +63,7 @@ public:
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) {
         start_ = new start(*this);
-        outside_.emplace(stop_token_of(waiter), request{stop_});
+        outside_.emplace(stop_token_of(waiter), stop_);
         child_.promise().become_root(*this);
         begin_adrift(child_.promise());
         begin(waiter);
@@ -105,10 +106,6 @@ public:
     }
 
 private:
-    struct request {
-        inplace_stop_source& stop;
-        void operator()() const noexcept { stop.request_stop(); }
-    };
     /// What the executor is given. Not a part of the awaiter: nobody can take it out of the
     /// executor's queue again, which may stand still for as long as it likes. Until it has come or
     /// was withdrawn it is both's; then the awaiter's in the first case, the executor's in the
@@ -164,6 +161,7 @@ private:
         if (!is_adrift(root)) {
             root_list::remove(root);
         }
+        const resumptions::ending scope(&root);
         over();
     }
     [[nodiscard]] bool is_awaited_elsewhere() const noexcept override { return true; }
@@ -173,7 +171,7 @@ private:
         if (current_loop != nullptr) {
             current_loop->withdraw(root, child_); // if it has not begun
         }
-        child_.destroy();
+        destroy_tree(child_);
         abandoned_ = true;
         dropped_ = true;
         over();
@@ -183,7 +181,7 @@ private:
     start* start_ = nullptr;
     const std::coroutine_handle<task_promise<T>> child_; // read at home while another ends it
     promise_base* awaiting_root_ = nullptr;
-    std::optional<inplace_stop_callback<request>> outside_;
+    std::optional<relayed_stop> outside_;
     bool dropped_ = false;
     bool abandoned_ = false; // and its frame is gone
 };
