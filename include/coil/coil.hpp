@@ -3,6 +3,7 @@
 // All of coil.
 
 #include <coil/compose/child_handle.hpp>
+#include <coil/compose/for_each_concurrent.hpp>
 #include <coil/compose/link.hpp>
 #include <coil/compose/scope.hpp>
 #include <coil/compose/shield.hpp>

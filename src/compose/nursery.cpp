@@ -62,7 +62,7 @@ void nursery::settle_on(event_loop& loop) noexcept {
 void nursery::add(child_state_base& child) noexcept {
     settle_on(required_loop());
     child.nursery_ = this;
-    child.outside_.emplace(stop_.get_token(), child_state_base::stopper{child});
+    child.outside_.emplace(stop_.get_token(), child.stop_);
     if (running_ < limit_) {
         start(child);
     } else {

@@ -171,17 +171,7 @@ ISOLATED_TEST(Depth, G10_AChainOfAsyncTasksOnAContextIsAbandoned) {
 // ---- awaits and combinations
 
 /// A level awaits the next one by one of these.
-enum class by {
-    await,
-    when_all,
-    when_all_range,
-    when_any,
-    timeout,
-    scope,
-    shield,
-    token,
-    several
-};
+enum class by { await, when_all, when_all_range, when_any, timeout, scope, shield, token, several };
 
 struct tree {
     by how = by::await;
@@ -378,7 +368,9 @@ ISOLATED_TEST(Depth, G10_TasksInParametersComplete) {
 ISOLATED_TEST(Depth, G10_TasksInParametersAreNeverStarted) {
     on_small_stack([] {
         std::atomic<int> alive = 0;
-        { const task<> never = wrapping::deep(wrapping::nothing(), alive); }
+        {
+            const task<> never = wrapping::deep(wrapping::nothing(), alive);
+        }
         EXPECT_EQ(alive, 0);
     });
 }
@@ -430,15 +422,13 @@ TEST(Depth, G5_ChildrenAreDestroyedBeforeWhatTheyReferTo) {
         io_context context;
         context.co_spawn(work::all(order));
         any_executor(context).execute([&] {
-            any_executor(context).execute([&] {
-                any_executor(context).execute([&] { context.stop(); });
-            });
+            any_executor(context).execute(
+                [&] { any_executor(context).execute([&] { context.stop(); }); });
         });
         context.run();
     }
     EXPECT_EQ(order.size(), 9U);
-    EXPECT_EQ((std::vector<int>{order.end() - 4, order.end()}),
-              (std::vector<int>{10, 11, 21, 22}));
+    EXPECT_EQ((std::vector<int>{order.end() - 4, order.end()}), (std::vector<int>{10, 11, 21, 22}));
     EXPECT_EQ(order.front(), 5);
 }
 

@@ -13,6 +13,7 @@
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <new>
@@ -35,6 +36,10 @@ public:
     void abandoned(promise_base&) noexcept final {}
     [[nodiscard]] promise_base* awaiting_root() const noexcept final {
         return group_.awaiting_root();
+    }
+    [[nodiscard]] std::int64_t deadline() const noexcept final {
+        const std::int64_t outer = root_observer::deadline();
+        return group_.deadline() < outer ? group_.deadline() : outer;
     }
 
 protected:

@@ -9,6 +9,7 @@
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <utility>
 
@@ -74,6 +75,10 @@ public:
         }
         relay_stop(outside, stop_);
     }
+    /// Before the children are started: the limit that they are under.
+    void set_deadline(std::int64_t ns) noexcept { deadline_ns_ = ns; }
+    [[nodiscard]] std::int64_t deadline() const noexcept { return deadline_ns_; }
+
     /// A child is started.
     void enter() noexcept { ++left_; }
     /// When all have been started: whether one is still under way.
@@ -142,9 +147,10 @@ private:
     inplace_stop_source stop_;
     std::coroutine_handle<> waiter_;
     promise_base* awaiting_ = nullptr; // when it is a task
-    event_loop* loop_ = nullptr; // from begin() to resumed()
+    event_loop* loop_ = nullptr;       // from begin() to resumed()
     const void* decider_ = nullptr;
     std::exception_ptr error_;
+    std::int64_t deadline_ns_ = root_observer::no_deadline;
     std::size_t left_ = 1; // and one until must_wait()
     decided_by what_;
     bool expired_ = false;

@@ -3,9 +3,11 @@
 #include <coil/compose/detail/nursery.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
 
 #include <coroutine>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -114,6 +116,61 @@ private:
     }
 
     detail::child_state<T>* state_;
+};
+
+/// What supervisor::spawn() gives: see there.
+template <class T>
+class supervised_spawn : detail::child_wait {
+public:
+    supervised_spawn(detail::nursery& of, task<T>&& work, std::string_view name)
+        : state_(new detail::child_state<T>(std::move(work), std::string(name))), handle_(*state_) {
+        of.add(*state_);
+    }
+    supervised_spawn(const supervised_spawn&) = delete;
+    supervised_spawn& operator=(const supervised_spawn&) = delete;
+    ~supervised_spawn() {
+        if (pending()) {
+            give_up();
+            stop_observing();
+        }
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return state_->has_started(); }
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        state_->waiter() = this;
+        begin(detail::required_loop(), waiter);
+        observe<supervised_spawn>(detail::stop_token_of(waiter));
+    }
+    child_handle<T> await_resume() {
+        resumed();
+        if (!state_->has_started()) {
+            detail::throw_cancelled_wait();
+        }
+        return std::move(handle_);
+    }
+
+    /// Without waiting for a place.
+    operator child_handle<T>() && noexcept { return std::move(handle_); }
+
+private:
+    friend class detail::wait_base;
+
+    void cancel() noexcept {
+        if (pending()) {
+            give_up();
+            finish();
+        }
+    }
+    void give_up() noexcept {
+        state_->waiter() = nullptr;
+        if (detail::nursery* const owner = state_->owner()) {
+            owner->withdraw(*state_);
+        }
+    }
+
+    detail::child_state<T>* state_;
+    child_handle<T> handle_;
 };
 
 } // namespace coil

@@ -211,8 +211,8 @@ inline constexpr bool scope::is_named_task<const task<T>&> = true;
 
 /// What scope::join() gives.
 class [[nodiscard("did you forget to co_await?")]] scope::joiner final : detail::ready_node,
-                                                                   detail::stop_relay,
-                                                                   detail::nested_await {
+                                                                         detail::stop_relay,
+                                                                         detail::nested_await {
 public:
     explicit joiner(scope& s) noexcept : scope_(&s) {}
     joiner(joiner&& other) noexcept : scope_(other.scope_) {} // before it is awaited
@@ -248,8 +248,8 @@ private:
     scope* scope_; // null when it is gone
     std::coroutine_handle<> waiter_;
     detail::promise_base* awaiting_ = nullptr; // when it is a task
-    std::exception_ptr error_;               // of a scope that is gone
-    detail::event_loop* woken_on_ = nullptr; // while it is in the ready queue
+    std::exception_ptr error_;                 // of a scope that is gone
+    detail::event_loop* woken_on_ = nullptr;   // while it is in the ready queue
 };
 
 inline scope::joiner scope::join() noexcept { return joiner(*this); }

@@ -62,61 +62,6 @@ struct supervisor_options {
     std::size_t max_children = std::numeric_limits<std::size_t>::max();
 };
 
-/// What supervisor::spawn() gives: see there.
-template <class T>
-class supervised_spawn : detail::child_wait {
-public:
-    supervised_spawn(detail::nursery& of, task<T>&& work, std::string_view name)
-        : state_(new detail::child_state<T>(std::move(work), std::string(name))), handle_(*state_) {
-        of.add(*state_);
-    }
-    supervised_spawn(const supervised_spawn&) = delete;
-    supervised_spawn& operator=(const supervised_spawn&) = delete;
-    ~supervised_spawn() {
-        if (pending()) {
-            give_up();
-            stop_observing();
-        }
-    }
-
-    [[nodiscard]] bool await_ready() const noexcept { return state_->has_started(); }
-    template <class P>
-    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        state_->waiter() = this;
-        begin(detail::required_loop(), waiter);
-        observe<supervised_spawn>(detail::stop_token_of(waiter));
-    }
-    child_handle<T> await_resume() {
-        resumed();
-        if (!state_->has_started()) {
-            detail::throw_cancelled_wait();
-        }
-        return std::move(handle_);
-    }
-
-    /// Without waiting for a place.
-    operator child_handle<T>() && noexcept { return std::move(handle_); }
-
-private:
-    friend class detail::wait_base;
-
-    void cancel() noexcept {
-        if (pending()) {
-            give_up();
-            finish();
-        }
-    }
-    void give_up() noexcept {
-        state_->waiter() = nullptr;
-        if (detail::nursery* const owner = state_->owner()) {
-            owner->withdraw(*state_);
-        }
-    }
-
-    detail::child_state<T>* state_;
-    child_handle<T> handle_;
-};
-
 /// Children that do not depend on each other: the sessions of a server. A child that fails is
 /// reported and its siblings go on; compare scope, in which a failure stops the siblings.
 ///
@@ -143,7 +88,7 @@ public:
         : nursery(options.max_children), on_failure_(std::move(options.on_failure)) {}
     supervisor(supervisor_options options, inplace_stop_token outside)
         : supervisor(std::move(options)) {
-        outside_.emplace(outside, stopper{*this});
+        outside_.emplace(outside, stop_source());
     }
     supervisor(const supervisor&) = delete;
     supervisor& operator=(const supervisor&) = delete;
@@ -197,11 +142,6 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return nursery::size(); }
 
 private:
-    struct stopper {
-        supervisor& self;
-        void operator()() const noexcept { self.cancel(); }
-    };
-
     [[nodiscard]] detail::failure_reporter reporter(std::string_view name) {
         return {this, std::string(name),
                 [](void* self, std::exception_ptr error, std::string_view child) noexcept {
@@ -213,7 +153,7 @@ private:
     void report(std::exception_ptr error, std::string_view name) noexcept;
 
     failure_handler on_failure_;
-    std::optional<inplace_stop_callback<stopper>> outside_;
+    std::optional<detail::relayed_stop> outside_;
 };
 
 } // namespace coil

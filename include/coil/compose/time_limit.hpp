@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <exception>
 #include <new>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -60,13 +61,14 @@ public:
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
         group_.begin(waiter, stop_token_of(waiter), *this);
+        event_loop& loop = group_.loop();
+        const std::int64_t deadline =
+            origin_ == sleep_awaitable::from::now ? deadline_after(loop.now_ns(), ns_) : ns_;
+        group_.set_deadline(deadline);
         child_.start();
         if (!group_.must_wait()) {
             return false;
         }
-        event_loop& loop = group_.loop();
-        const std::int64_t deadline =
-            origin_ == sleep_awaitable::from::now ? deadline_after(loop.now_ns(), ns_) : ns_;
         if (!loop.arm(*this, deadline)) {
             outcome_ = outcome::no_memory; // without its limit it would be worse
             group_.overrule(false);
@@ -212,6 +214,15 @@ auto timeout_at(A&& work, std::chrono::time_point<Clock, Duration> deadline) {
     }
 }
 
+/// timeout_at(work, deadline) with the arguments in the order of a scope: `work` runs under a limit
+/// that everything below it inherits. this_task::deadline() tells when it expires.
+///
+///     co_await with_deadline(std::chrono::steady_clock::now() + 3s, handle(request));
+template <class Clock, class Duration, class A>
+auto with_deadline(std::chrono::time_point<Clock, Duration> deadline, A&& work) {
+    return timeout_at(std::forward<A>(work), deadline);
+}
+
 /// Only for the sentences that the compiler says.
 template <class A, class Clock, class Duration>
     requires awaitable<detail::kept<A>>
@@ -224,5 +235,45 @@ template <class A, class Rep, class Period>
 void timeout_at(A&&, std::chrono::duration<Rep, Period>) {
     static_assert(detail::always_false<A>, "this is a span, not a time: write timeout(work, span)");
 }
+
+namespace this_task {
+
+namespace detail {
+
+class [[nodiscard("did you forget to co_await?")]] deadline_awaiter {
+public:
+    using time_point = std::chrono::steady_clock::time_point;
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class P>
+    bool await_suspend(std::coroutine_handle<P> self) noexcept {
+        using coil::detail::root_observer;
+        if (coil::detail::promise_base* const root = coil::detail::nearest_root(self)) {
+            ns_ = root->is_root() ? root->observer().deadline() : root_observer::no_deadline;
+        }
+        return false;
+    }
+    [[nodiscard]] std::optional<time_point> await_resume() const noexcept {
+        if (ns_ == coil::detail::root_observer::no_deadline) {
+            return std::nullopt;
+        }
+        return time_point(std::chrono::nanoseconds(ns_));
+    }
+
+private:
+    std::int64_t ns_ = coil::detail::root_observer::no_deadline;
+};
+
+} // namespace detail
+
+/// When the earliest limit expires that this task is under: those of timeout(task, d) and
+/// with_deadline() around it, through when_all, when_any, on(), and scopes and supervisors that are
+/// being joined. None for a spawned task, which inherits none. Does not suspend.
+///
+///     if (auto limit = co_await this_task::deadline())
+///         request.set_header("grpc-timeout", *limit - std::chrono::steady_clock::now());
+inline detail::deadline_awaiter deadline() noexcept { return {}; }
+
+} // namespace this_task
 
 } // namespace coil

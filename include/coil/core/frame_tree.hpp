@@ -7,11 +7,11 @@
 
 // How frames are destroyed that own other frames, without growing the stack (guarantee G10).
 //
-// A suspended task knows what it awaits, so the tree of frames below it is destroyed from its leaves
-// upwards by a loop: a child, which may refer to its parent's frame, before the parent. What a frame
-// holds beside that, in a parameter or a local, is destroyed by its destructor, by a nested call.
-// Tasks that have not begun, or are over, consist of parameters only; when such calls have used up
-// some stack, these frames are put off until the outermost call has returned.
+// A suspended task knows what it awaits, so the tree of frames below it is destroyed from its
+// leaves upwards by a loop: a child, which may refer to its parent's frame, before the parent. What
+// a frame holds beside that, in a parameter or a local, is destroyed by its destructor, by a nested
+// call. Tasks that have not begun, or are over, consist of parameters only; when such calls have
+// used up some stack, these frames are put off until the outermost call has returned.
 
 namespace coil::detail {
 

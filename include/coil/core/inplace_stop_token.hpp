@@ -51,7 +51,8 @@ private:
     template <class, class>
     friend class basic_stop_state;
 
-    /// The state of the source that a stop_relay passes a request on to; null of any other callback.
+    /// The state of the source that a stop_relay passes a request on to; null of any other
+    /// callback.
     static basic_stop_state<stop_callback_base>* relayed_to(stop_callback_base& node) noexcept;
 
     queue_node** link_; // while attached: the pointer that points here, null once taken out

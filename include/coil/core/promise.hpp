@@ -32,6 +32,11 @@ public:
     /// that one's: then it ends before the other can be destroyed.
     [[nodiscard]] virtual bool is_awaited_elsewhere() const noexcept { return false; }
 
+    static constexpr std::int64_t no_deadline = INT64_MAX;
+    /// When the earliest limit around the root expires, in steady_clock's nanoseconds. Any thread,
+    /// while the root exists.
+    [[nodiscard]] virtual std::int64_t deadline() const noexcept;
+
     /// What the root, and through it every task below, is asked to stop by.
     const inplace_stop_token token;
     /// Whether a coroutine that ends well may destroy itself without asking: the quick way for the
@@ -206,6 +211,12 @@ private:
     std::uintptr_t origin_;
     std::uintptr_t below_ = fresh;
 };
+
+/// Limits are inherited through the awaits that are known.
+inline std::int64_t root_observer::deadline() const noexcept {
+    promise_base* const above = awaiting_root();
+    return above != nullptr && above->is_root() ? above->observer().deadline() : no_deadline;
+}
 
 /// The root of the tree of awaits that a coroutine is in; null when it is of another kind.
 template <class P>

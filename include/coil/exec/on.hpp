@@ -3,8 +3,8 @@
 #include <coil/context/away_list.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/core/frame_allocator.hpp>
-#include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/frame_tree.hpp>
+#include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>

@@ -6,6 +6,7 @@
 #include <coil/context/wait.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/frame_allocator.hpp>
+#include <coil/core/frame_tree.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/linked_fifo.hpp>
 #include <coil/core/list_node.hpp>
@@ -83,11 +84,6 @@ private:
     friend class nursery;
     friend list_node;
 
-    struct stopper {
-        child_state_base& self;
-        void operator()() const noexcept { self.cancel(); }
-    };
-
     /// Makes the coroutine a root that is observed by this.
     virtual std::pair<promise_base*, std::coroutine_handle<>> begin() noexcept = 0;
     /// Destroys the coroutine where it stands, and stores operation_canceled as its outcome.
@@ -102,7 +98,7 @@ private:
     nursery* nursery_ = nullptr;
     child_wait* waiter_ = nullptr;
     std::string name_;
-    std::optional<inplace_stop_callback<stopper>> outside_; // passes the nursery's stop on
+    std::optional<relayed_stop> outside_; // passes the nursery's stop on
     unsigned char owners_ = 2;
     bool queued_ = true;
 };
@@ -134,7 +130,7 @@ private:
                 outcome_.set_error(error);
             }
         }
-        std::exchange(coroutine_, nullptr).destroy();
+        destroy_task(std::exchange(coroutine_, nullptr));
         end(std::move(error));
     }
 
@@ -143,7 +139,7 @@ private:
         if (has_started()) {
             loop.withdraw(coroutine.promise(), coroutine); // if it has not begun to run
         }
-        coroutine.destroy();
+        destroy_tree(coroutine);
         outcome_.set_error(cancelled_child());
     }
 
@@ -181,6 +177,9 @@ public:
 protected:
     explicit nursery(std::size_t limit) noexcept : limit_(limit) {}
     ~nursery() = default;
+
+    [[nodiscard]] std::size_t& limit() noexcept { return limit_; }
+    [[nodiscard]] inplace_stop_source& stop_source() noexcept { return stop_; }
 
     /// Before it is destroyed: the coroutine that joins it goes on.
     void leave_joiner() noexcept;
