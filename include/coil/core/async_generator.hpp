@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/core/config.hpp>
+#include <coil/core/frame_tree.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
