@@ -2,9 +2,12 @@
 
 // All of coil.
 
+#include <coil/compose/child_handle.hpp>
+#include <coil/compose/for_each_concurrent.hpp>
 #include <coil/compose/link.hpp>
 #include <coil/compose/scope.hpp>
 #include <coil/compose/shield.hpp>
+#include <coil/compose/supervisor.hpp>
 #include <coil/compose/time_limit.hpp>
 #include <coil/compose/timeout.hpp>
 #include <coil/compose/when_all.hpp>

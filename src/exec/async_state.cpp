@@ -1,4 +1,5 @@
 #include <coil/context/join_handle.hpp>
+#include <coil/core/frame_tree.hpp>
 #include <coil/exec/detail/async_state.hpp>
 
 #include <stdexcept>
@@ -14,6 +15,7 @@ void async_state_base::wait_blocking() noexcept {
     if (has_result()) {
         return;
     }
+    resumptions::run_waiting();
     std::unique_lock lock(mutex_);
     done_now_.wait(lock, [this] { return done(); });
 }
@@ -61,11 +63,12 @@ void async_state_base::finished(promise_base& root) noexcept {
         root_list::remove(root);
     }
     coroutine_.destroy();
-    complete();
+    complete(&root); // its address
 }
 
-void async_state_base::abandoned(promise_base&) noexcept {
-    set_received(); // the caller that shut it down knows
+void async_state_base::abandoned(promise_base& root) noexcept {
+    destroy_frames_below(root);
+    set_received(); // who shut it down knows
     fail(std::make_exception_ptr(
         std::system_error(std::make_error_code(std::errc::operation_canceled),
                           "coil: the async_task's executor was shut down")));
@@ -74,11 +77,12 @@ void async_state_base::abandoned(promise_base&) noexcept {
 void async_state_base::fail(std::exception_ptr error) noexcept {
     coroutine_.destroy();
     set_error(std::move(error));
-    complete();
+    complete(nullptr);
 }
 
-/// The coroutine was destroyed, and there is a result.
-void async_state_base::complete() noexcept {
+/// The coroutine is gone, and there is a result. `ended`: where its promise was, if it has run to
+/// its end.
+void async_state_base::complete(const promise_base* ended) noexcept {
     completer_.store(std::this_thread::get_id(), std::memory_order_release);
     std::unique_lock lock(mutex_);
     while (first_ != nullptr) {
@@ -101,6 +105,7 @@ void async_state_base::complete() noexcept {
     }
     done_now_.notify_all();
     lock.unlock();
+    const resumptions::ending scope(ended);
     while (oldest != nullptr) {
         remote_wait& who = *oldest->who;
         oldest = oldest->next;

@@ -5,6 +5,40 @@
 
 namespace coil::detail {
 
+void resumptions::run(remote_wait& wait, const executor_place& place) noexcept {
+    wait.home_.place = place; // nothing else reads it any more
+    if (innermost_ends) {
+        waiting_here->push(wait);
+        return;
+    }
+    fifo waiting;
+    waiting.push(wait);
+    fifo* const outer = std::exchange(waiting_here, &waiting);
+    const promise_base* const interrupted = running;
+    run_all(waiting);
+    running = interrupted;
+    waiting_here = outer;
+}
+
+void resumptions::run_waiting() noexcept {
+    if (waiting_here != nullptr) {
+        const promise_base* const interrupted = running;
+        run_all(*waiting_here);
+        running = interrupted;
+    }
+}
+
+void resumptions::run_all(fifo& waiting) noexcept {
+    const bool inside_of_end = std::exchange(innermost_ends, false);
+    while (!waiting.empty()) {
+        auto& next = static_cast<remote_wait&>(waiting.pop());
+        const running_at scope(next.home_.place);
+        running = next.root_;
+        resume(next.waiter_); // and it may be gone
+    }
+    innermost_ends = inside_of_end;
+}
+
 void remote_wait::throw_homeless(const char* name) {
     throw std::system_error(std::make_error_code(std::errc::operation_canceled),
                             std::string("coil: ") + name +
@@ -55,8 +89,7 @@ void remote_wait::go_on_here(const executor_place& place) noexcept {
         settle(*current_loop);
         return;
     }
-    const running_at scope(place);
-    resume(waiter_); // may destroy this
+    resumptions::run(*this, place);
 }
 
 void remote_wait::settle(event_loop& loop) noexcept {

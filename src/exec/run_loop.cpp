@@ -81,7 +81,7 @@ public:
     }
     void abandoned(detail::promise_base&) noexcept override {} // not in any context's list
 
-    void destroy_frame() const noexcept { coroutine_.destroy(); }
+    void destroy_frame() const noexcept { detail::destroy_tree(coroutine_); }
 
     spawned* older = nullptr;
     spawned* younger = nullptr;

@@ -13,6 +13,7 @@
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <new>
@@ -36,6 +37,10 @@ public:
     void abandoned(promise_base&) noexcept final {}
     [[nodiscard]] promise_base* awaiting_root() const noexcept final {
         return group_.awaiting_root();
+    }
+    [[nodiscard]] std::int64_t deadline() const noexcept final {
+        const std::int64_t outer = root_observer::deadline();
+        return group_.deadline() < outer ? group_.deadline() : outer;
     }
 
 protected:
@@ -139,7 +144,14 @@ public:
         end();
     }
 
-    /// Called once, after the child has ended, if the group wants its result.
+    /// Its promise, when what it awaits owns coroutines.
+    [[nodiscard]] promise_base* below() noexcept {
+        return state_ == state::started && this->promise().has_below() ? &this->promise() : nullptr;
+    }
+    /// It has no frame.
+    void destroy_frame() const noexcept {}
+
+    /// Once, when it has ended and the group wants its result.
     result_type take() {
         if constexpr (is_lazy) {
             state_ = state::taken;
@@ -276,10 +288,19 @@ public:
     child(child_group& group, task<T>& work) noexcept : child_base(group), work_(work) {}
     ~child() {
         if (coroutine_) [[unlikely]] {
-            check_same_loop(&group_.loop());
-            group_.loop().withdraw(coroutine_.promise(), coroutine_); // if it has not started
-            coroutine_.destroy();
+            destroy_frame();
         }
+    }
+
+    /// Its promise, while it has a frame.
+    [[nodiscard]] promise_base* below() noexcept {
+        return coroutine_ ? &coroutine_.promise() : nullptr;
+    }
+    void destroy_frame() noexcept {
+        check_same_loop(&group_.loop());
+        const auto coroutine = std::exchange(coroutine_, nullptr);
+        group_.loop().withdraw(coroutine.promise(), coroutine); // if it has not begun
+        destroy_tree(coroutine);
     }
 
     void start() noexcept {
@@ -301,7 +322,7 @@ public:
                 error = std::current_exception();
             }
         }
-        std::exchange(coroutine_, nullptr).destroy();
+        destroy_task(std::exchange(coroutine_, nullptr));
         group_.leave(this, std::move(error));
     }
 

@@ -6,8 +6,10 @@
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <utility>
 
@@ -30,9 +32,10 @@ void check_same_loop(const event_loop* loop) noexcept;
 /// decided the result. It is part of the awaiter and outlives the children, which are also parts of
 /// the awaiter.
 ///
-/// Everything happens on the context's thread, so counting needs no atomics. The one exception is a
-/// stop request from outside: its callback may run on any thread, and only forwards the request.
-class child_group : ready_node, stop_callback_base {
+/// All of it happens on the context's thread, but for the request to stop that comes from outside:
+/// its callback may run on any thread, and does nothing but pass it on. So counting needs no
+/// atomics.
+class child_group : ready_node, stop_relay {
 public:
     enum class decided_by : unsigned char { first_error, first_end };
 
@@ -51,23 +54,32 @@ public:
     }
 
     [[nodiscard]] inplace_stop_token token() const noexcept { return stop_.get_token(); }
-    /// The nearest root above the await, or null if unknown.
-    [[nodiscard]] promise_base* awaiting_root() const noexcept { return awaiting_root_; }
-    /// The loop on which the children run.
+    /// The nearest root above the await; null when that is not known.
+    [[nodiscard]] promise_base* awaiting_root() const noexcept {
+        return awaiting_ != nullptr ? awaiting_->root() : nullptr;
+    }
+    /// On whose loop the children run.
     [[nodiscard]] event_loop& loop() const noexcept { return *loop_; }
     void stop() noexcept { stop_.request_stop(); }
 
-    /// Called before the children are started. `outside` stops all of them.
+    /// Before the children are started, which belong to `await`. `outside` asks all of them to
+    /// stop.
     template <class P>
-    void begin(std::coroutine_handle<P> waiter, inplace_stop_token outside) noexcept {
+    void begin(std::coroutine_handle<P> waiter, inplace_stop_token outside,
+               nested_await& await) noexcept {
         loop_ = &required_loop();
         waiter_ = waiter;
-        awaiting_root_ = nearest_root(waiter);
-        attach(outside, [](queue_node& node) noexcept {
-            static_cast<child_group&>(static_cast<stop_callback_base&>(node)).stop();
-        });
+        if constexpr (std::derived_from<P, promise_base>) {
+            awaiting_ = &waiter.promise();
+            awaiting_->awaits(await);
+        }
+        relay_stop(outside, stop_);
     }
-    /// A child starts.
+    /// Before the children are started: the limit that they are under.
+    void set_deadline(std::int64_t ns) noexcept { deadline_ns_ = ns; }
+    [[nodiscard]] std::int64_t deadline() const noexcept { return deadline_ns_; }
+
+    /// A child is started.
     void enter() noexcept { ++left_; }
     /// Called when all have been started. Returns whether one is still running.
     [[nodiscard]] bool must_wait() noexcept { return --left_ > 0; }
@@ -114,6 +126,9 @@ public:
     void resumed() noexcept {
         detach();
         loop_ = nullptr;
+        if (awaiting_ != nullptr) {
+            awaiting_->awaits_nothing();
+        }
     }
     void rethrow() {
         if (error_) [[unlikely]] {
@@ -131,11 +146,12 @@ public:
 private:
     inplace_stop_source stop_;
     std::coroutine_handle<> waiter_;
-    promise_base* awaiting_root_ = nullptr;
-    event_loop* loop_ = nullptr; // set from begin() to resumed()
+    promise_base* awaiting_ = nullptr; // when it is a task
+    event_loop* loop_ = nullptr;       // from begin() to resumed()
     const void* decider_ = nullptr;
     std::exception_ptr error_;
-    std::size_t left_ = 1; // plus one until must_wait()
+    std::int64_t deadline_ns_ = root_observer::no_deadline;
+    std::size_t left_ = 1; // and one until must_wait()
     decided_by what_;
     bool expired_ = false;
 };

@@ -28,6 +28,8 @@ public:
     template <class Awaitables>
     child_pack(child_group&, Awaitables&) noexcept {}
     void start() const noexcept {}
+    [[nodiscard]] promise_base* below() const noexcept { return nullptr; }
+    void destroy_frame(promise_base&) const noexcept {}
 };
 
 template <class First, class... Rest>
@@ -41,6 +43,19 @@ public:
     void start() noexcept {
         first_.start();
         rest_.start();
+    }
+
+    /// The last that owns coroutines.
+    [[nodiscard]] promise_base* below() noexcept {
+        promise_base* const last = rest_.below();
+        return last != nullptr ? last : first_.below();
+    }
+    void destroy_frame(promise_base& promise) noexcept {
+        if (first_.below() == &promise) {
+            first_.destroy_frame();
+        } else {
+            rest_.destroy_frame(promise);
+        }
     }
 
     template <std::size_t I>
@@ -71,15 +86,27 @@ public:
             std::construct_at(children_ + size_, group, refer(each));
             ++size_;
         }
+        in_use_ = size_;
     }
     child_array(const child_array&) = delete;
     child_array& operator=(const child_array&) = delete;
     ~child_array() {
-        for (std::size_t i = size_; i > 0; --i) {
-            std::destroy_at(children_ + i - 1);
+        while (in_use_ > 0) {
+            destroy_last();
         }
         allocator().deallocate(children_, size_);
     }
+
+    /// As in a pack. The others are destroyed on the way, once and in the same order.
+    [[nodiscard]] promise_base* below() noexcept {
+        for (; in_use_ > 0; destroy_last()) {
+            if (promise_base* const promise = children_[in_use_ - 1].below()) {
+                return promise;
+            }
+        }
+        return nullptr;
+    }
+    void destroy_frame(promise_base&) noexcept { destroy_last(); }
 
     void start() noexcept {
         for (child_t& each : *this) {
@@ -101,8 +128,11 @@ private:
         }
     }
 
+    void destroy_last() noexcept { std::destroy_at(children_ + --in_use_); }
+
     child_t* children_;
     std::size_t size_ = 0;
+    std::size_t in_use_ = 0; // all, until they are being destroyed
 };
 
 /// Whether the elements outlive the range: it is named, or it is a view of a named range.

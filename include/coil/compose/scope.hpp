@@ -57,7 +57,7 @@ class scope final : detail::scope_stop, detail::root_observer {
 public:
     scope() noexcept : root_observer(stop_.get_token(), false, true) {}
     explicit scope(inplace_stop_token outside) noexcept : scope() {
-        outside_.emplace(outside, stopper{*this});
+        outside_.emplace(outside, stop_);
     }
     scope(const scope&) = delete;
     scope& operator=(const scope&) = delete;
@@ -102,11 +102,6 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return running_; }
 
 private:
-    struct stopper {
-        scope& self;
-        void operator()() const noexcept { self.cancel(); }
-    };
-
     template <class T>
     static constexpr bool is_named_task = false;
 
@@ -116,6 +111,7 @@ private:
     [[nodiscard]] detail::promise_base* awaiting_root() const noexcept override;
     void fail(std::exception_ptr error) noexcept;
     void settle_on(detail::event_loop& loop) noexcept;
+    void destroy(detail::promise_base& root) noexcept;
     void check_unjoined() const noexcept;
 
     detail::root_chain children_;
@@ -124,7 +120,7 @@ private:
     joiner* joiner_ = nullptr;           // the waiting one
     std::exception_ptr error_;
     bool failed_ = false;
-    std::optional<inplace_stop_callback<stopper>> outside_;
+    std::optional<detail::relayed_stop> outside_;
 };
 
 template <class T>
@@ -132,9 +128,10 @@ inline constexpr bool scope::is_named_task<task<T>&> = true;
 template <class T>
 inline constexpr bool scope::is_named_task<const task<T>&> = true;
 
-/// The awaitable returned by scope::join().
-class [[nodiscard("did you forget to co_await?")]] scope::joiner : detail::ready_node,
-                                                                   detail::stop_callback_base {
+/// What scope::join() gives.
+class [[nodiscard("did you forget to co_await?")]] scope::joiner final : detail::ready_node,
+                                                                         detail::stop_relay,
+                                                                         detail::nested_await {
 public:
     explicit joiner(scope& s) noexcept : scope_(&s) {}
     joiner(joiner&& other) noexcept : scope_(other.scope_) {} // only before it is awaited
@@ -147,7 +144,12 @@ public:
     }
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        root_ = detail::nearest_root(waiter);
+        if constexpr (std::derived_from<P, detail::promise_base>) {
+            awaiting_ = &waiter.promise();
+            if (is_inside(waiter)) {
+                awaiting_->awaits(*this);
+            }
+        }
         begin(waiter, detail::stop_token_of(waiter));
     }
     void await_resume();
@@ -158,18 +160,23 @@ private:
     void wake() noexcept;
     void unwake() noexcept;
     void left_alone(std::exception_ptr error) noexcept;
+    [[nodiscard]] bool is_inside(std::coroutine_handle<> waiter) const noexcept;
+    detail::promise_base* next_below() noexcept override;
+    void destroy_below(detail::promise_base& child) noexcept override;
 
     scope* scope_; // null once the scope was destroyed
     std::coroutine_handle<> waiter_;
-    detail::promise_base* root_ = nullptr;   // the nearest above the await, or null
-    std::exception_ptr error_;               // set when the scope was destroyed
-    detail::event_loop* woken_on_ = nullptr; // set while it is in the ready queue
+    detail::promise_base* awaiting_ = nullptr; // when it is a task
+    std::exception_ptr error_;                 // of a scope that is gone
+    detail::event_loop* woken_on_ = nullptr;   // while it is in the ready queue
 };
 
 inline scope::joiner scope::join() noexcept { return joiner(*this); }
 
 inline detail::promise_base* scope::awaiting_root() const noexcept {
-    return loop_->on_owner_thread() && joiner_ != nullptr ? joiner_->root_ : nullptr;
+    return loop_->on_owner_thread() && joiner_ != nullptr && joiner_->awaiting_ != nullptr
+               ? joiner_->awaiting_->root()
+               : nullptr;
 }
 
 } // namespace coil

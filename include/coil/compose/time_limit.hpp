@@ -8,6 +8,9 @@
 #include <coil/io/eager.hpp>
 
 #include <chrono>
+#include <coroutine>
+#include <cstdint>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -73,6 +76,15 @@ auto timeout_at(A&& work, std::chrono::time_point<Clock, Duration> deadline) {
     }
 }
 
+/// timeout_at(work, deadline) with the arguments in the other order: `work` runs under a limit that
+/// everything below it inherits. this_task::deadline() returns it.
+///
+///     co_await with_deadline(std::chrono::steady_clock::now() + 3s, handle(request));
+template <class Clock, class Duration, class A>
+auto with_deadline(std::chrono::time_point<Clock, Duration> deadline, A&& work) {
+    return timeout_at(std::forward<A>(work), deadline);
+}
+
 /// Produces a readable compiler error.
 template <class A, class Clock, class Duration>
     requires awaitable<detail::kept<A>>
@@ -86,5 +98,45 @@ void timeout_at(A&&, std::chrono::duration<Rep, Period>) {
     static_assert(detail::always_false<A>,
                   "this is a duration, not a time point: write timeout(work, duration)");
 }
+
+namespace this_task {
+
+namespace detail {
+
+class [[nodiscard("did you forget to co_await?")]] deadline_awaiter {
+public:
+    using time_point = std::chrono::steady_clock::time_point;
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class P>
+    bool await_suspend(std::coroutine_handle<P> self) noexcept {
+        using coil::detail::root_observer;
+        if (coil::detail::promise_base* const root = coil::detail::nearest_root(self)) {
+            ns_ = root->is_root() ? root->observer().deadline() : root_observer::no_deadline;
+        }
+        return false;
+    }
+    [[nodiscard]] std::optional<time_point> await_resume() const noexcept {
+        if (ns_ == coil::detail::root_observer::no_deadline) {
+            return std::nullopt;
+        }
+        return time_point(std::chrono::nanoseconds(ns_));
+    }
+
+private:
+    std::int64_t ns_ = coil::detail::root_observer::no_deadline;
+};
+
+} // namespace detail
+
+/// Returns when the earliest limit around this task expires: the limits of timeout(task, d) and
+/// with_deadline(), inherited through when_all, when_any, on(), and scopes and supervisors that are
+/// being joined. A spawned task inherits none. Does not suspend.
+///
+///     if (auto limit = co_await this_task::deadline())
+///         request.set_header("grpc-timeout", *limit - std::chrono::steady_clock::now());
+inline detail::deadline_awaiter deadline() noexcept { return {}; }
+
+} // namespace this_task
 
 } // namespace coil

@@ -167,9 +167,8 @@ public:
     }
 
     void abandoned(promise_base& root) noexcept override {
-        std::coroutine_handle<task_promise<void>>::from_promise(
-            static_cast<task_promise<void>&>(root))
-            .destroy();
+        destroy_tree(std::coroutine_handle<task_promise<void>>::from_promise(
+            static_cast<task_promise<void>&>(root)));
     }
 };
 

@@ -76,7 +76,7 @@ public:
     }
 
     void abandoned(promise_base&) noexcept override {
-        coroutine_.destroy();
+        destroy_tree(coroutine_);
         outcome_.set_error(std::make_exception_ptr(
             std::system_error(std::make_error_code(std::errc::operation_canceled),
                               "coil: the task's context stopped")));

@@ -2,6 +2,7 @@
 
 #include <coil/core/config.hpp>
 #include <coil/core/detail/async_generator_promise.hpp>
+#include <coil/core/frame_tree.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
@@ -193,7 +194,7 @@ void async_generator<T>::destroy() noexcept {
     if (asking != nullptr) {
         asking->generator_ = nullptr;
     }
-    coroutine.destroy();
+    detail::destroy_tree(coroutine);
     if (error) {
         detail::report_aside(error);
     }

@@ -21,6 +21,7 @@ class inplace_stop_callback;
 namespace detail {
 
 class promise_base;
+class stop_relay;
 template <class T>
 class async_generator_promise;
 
@@ -50,7 +51,11 @@ private:
     template <class, class>
     friend class basic_stop_state;
 
-    queue_node** link_; // points at the pointer to this node; null when not in the list
+    /// The state of the source that a stop_relay passes a request on to; null of any other
+    /// callback.
+    static basic_stop_state<stop_callback_base>* relayed_to(stop_callback_base& node) noexcept;
+
+    queue_node** link_; // while attached: the pointer that points here, null once taken out
     inplace_stop_source* source_ = nullptr;
 };
 
@@ -102,6 +107,7 @@ public:
 
 private:
     friend class detail::stop_callback_base;
+    friend class detail::stop_relay;
     template <class T>
     friend class detail::async_generator_promise;
 
@@ -127,8 +133,48 @@ inline void detail::stop_callback_base::detach() noexcept {
     }
 }
 
-/// Calls a function when a stop is requested of its token's source, or at once if that has happened
-/// already. The destructor waits until the function is not running on another thread.
+namespace detail {
+
+/// Passes a request to stop on to another source. Chains of relays are walked by a loop in the
+/// source that was asked, so they may be of any length (guarantee G10).
+class stop_relay : public stop_callback_base {
+protected:
+    void relay_stop(inplace_stop_token from, inplace_stop_source& to) noexcept {
+        to_ = &to;
+        attach(from, &pass_on);
+    }
+
+private:
+    friend class stop_callback_base;
+
+    static void pass_on(queue_node& node) noexcept {
+        static_cast<stop_relay&>(static_cast<stop_callback_base&>(node)).to_->request_stop();
+    }
+
+    inplace_stop_source* to_;
+};
+
+inline basic_stop_state<stop_callback_base>*
+stop_callback_base::relayed_to(stop_callback_base& node) noexcept {
+    return node.on_stop == &stop_relay::pass_on ? &static_cast<stop_relay&>(node).to_->state_
+                                                : nullptr;
+}
+
+/// The same as an object of its own.
+class relayed_stop final : stop_relay {
+public:
+    relayed_stop(inplace_stop_token from, inplace_stop_source& to) noexcept {
+        relay_stop(from, to);
+    }
+    relayed_stop(const relayed_stop&) = delete;
+    relayed_stop& operator=(const relayed_stop&) = delete;
+    ~relayed_stop() { detach(); }
+};
+
+} // namespace detail
+
+/// Calls a function when its token's source is asked to stop: at once if that happened already. The
+/// destructor returns when the function is not running on another thread.
 template <std::invocable F>
 class inplace_stop_callback : detail::stop_callback_base {
 public:

@@ -33,7 +33,12 @@ public:
     /// to that coroutine's. The root must then end before that coroutine can be destroyed.
     [[nodiscard]] virtual bool is_awaited_elsewhere() const noexcept { return false; }
 
-    /// The stop token of the root and of all tasks below it.
+    static constexpr std::int64_t no_deadline = INT64_MAX;
+    /// When the earliest limit around the root expires, in steady_clock's nanoseconds. Any thread,
+    /// while the root exists.
+    [[nodiscard]] virtual std::int64_t deadline() const noexcept;
+
+    /// What the root, and through it every task below, is asked to stop by.
     const inplace_stop_token token;
     /// Whether a coroutine that ends without an exception may destroy itself without calling the
     /// observer: the fast path of detached tasks.
@@ -55,9 +60,23 @@ struct stop_detour {
     promise_base* root; // null: the root of the tree is not a task
 };
 
-/// The part of a task's promise that does not depend on the result. A coroutine is either a child,
-/// awaited by another coroutine (`coroutine`), or a root, started on a context. A root has an
-/// observer and is in the context's list of roots, so that a shutdown finds every frame.
+/// An await that owns coroutines: the children of a combination. It says which of them are to be
+/// destroyed before the frame that awaits them, one after the other, so that destroying a tree of
+/// any depth takes no stack (guarantee G10).
+class nested_await {
+public:
+    /// The next one, whose own tree is then destroyed first; null when none is left.
+    virtual promise_base* next_below() noexcept = 0;
+    /// Destroys the one that next_below() gave.
+    virtual void destroy_below(promise_base& child) noexcept = 0;
+
+protected:
+    ~nested_await() = default;
+};
+
+/// What every task's promise holds whatever its result. A coroutine is either a child, awaited by
+/// another coroutine (`coroutine` is that one), or a root, started on a context (it has an
+/// observer, and hangs in the context's list of roots, so that a shutdown finds every frame).
 class promise_base : public queue_node {
 public:
     static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
@@ -69,7 +88,10 @@ public:
 
     promise_base() noexcept {} // NOLINT(*-member-init)
 
-    void become_root(root_observer& observer) noexcept { set_origin(&observer, is_observer); }
+    void become_root(root_observer& observer) noexcept {
+        below_ = nothing;
+        set_origin(&observer, is_observer);
+    }
 
     /// Inherits the root and the token of a parent that is a task.
     void become_child(std::coroutine_handle<> parent, promise_base& from) noexcept {
@@ -84,6 +106,43 @@ public:
     void become_child(std::coroutine_handle<> parent, const stop_detour& detour) noexcept {
         coroutine = parent;
         set_origin(&detour, is_detour);
+    }
+
+    // ---- the tree of frames
+    // Each suspended task knows what it awaits and owns, so that a tree is destroyed from its
+    // leaves upwards by a loop (core/frame_tree.hpp).
+
+    /// A child begins that `above` awaits; null: a coroutine of another kind does.
+    void begin_below(promise_base* above) noexcept {
+        parent = above;
+        below_ = nothing;
+        if (above != nullptr) {
+            above->below_ = reinterpret_cast<std::uintptr_t>(this);
+        }
+    }
+    /// A child has ended: its parent goes on.
+    void end_below() const noexcept {
+        if (parent != nullptr) [[likely]] {
+            parent->below_ = nothing;
+        }
+    }
+    void awaits(nested_await& what) noexcept {
+        below_ = reinterpret_cast<std::uintptr_t>(&what) | is_nested;
+    }
+    void awaits_nothing() noexcept { below_ = nothing; }
+
+    /// Nobody has awaited or started it yet.
+    [[nodiscard]] bool is_fresh() const noexcept { return below_ == fresh; }
+    /// Whether coroutines are to be destroyed before this one.
+    [[nodiscard]] bool has_below() const noexcept { return below_ > fresh; }
+    /// Those of a combination; null when it is a task, or nothing.
+    [[nodiscard]] nested_await* nested_below() const noexcept {
+        return (below_ & is_nested) != 0 ? reinterpret_cast<nested_await*>(below_ & ~is_nested)
+                                         : nullptr;
+    }
+    /// The task that it awaits, when it awaits one.
+    [[nodiscard]] promise_base* task_below() const noexcept {
+        return has_below() ? reinterpret_cast<promise_base*>(below_) : nullptr;
     }
 
     [[nodiscard]] bool is_root() const noexcept { return kind() == is_observer; }
@@ -116,12 +175,23 @@ public:
         }
     }
 
-    promise_base* next_root;  // valid while in a root_list
-    promise_base** root_link; // points at the pointer to this promise
+    union {
+        promise_base* next_root; // of a root that hangs in a list
+        promise_base* parent;    // of a child: the task that awaits it, or null; and of a bound
+                                 // root while the tree above it is being destroyed
+    };
+    union {
+        promise_base** root_link;       // of a root in a list: the pointer that points here
+        std::coroutine_handle<>* owner; // of any other task: what destroys the frame
+    };
 
 private:
-    // The low bits of `origin_`: what it points to. Unset until the coroutine becomes a child or a
-    // root.
+    // What `below_` is when it is neither a task's promise nor, with the bit, a nested_await.
+    static constexpr std::uintptr_t nothing = 0;
+    static constexpr std::uintptr_t is_nested = 1;
+    static constexpr std::uintptr_t fresh = 2;
+
+    // What `origin_` points to, in its low bits. Unset before the coroutine becomes either.
     static constexpr std::uintptr_t is_root_promise = 0;
     static constexpr std::uintptr_t is_observer = 1; // the observer of this root
     static constexpr std::uintptr_t is_detour = 2;
@@ -140,9 +210,16 @@ private:
     }
 
     std::uintptr_t origin_;
+    std::uintptr_t below_ = fresh;
 };
 
-/// The root of the tree of awaits of a coroutine, or null for a coroutine of another type.
+/// Limits are inherited through the awaits that are known.
+inline std::int64_t root_observer::deadline() const noexcept {
+    promise_base* const above = awaiting_root();
+    return above != nullptr && above->is_root() ? above->observer().deadline() : no_deadline;
+}
+
+/// The root of the tree of awaits that a coroutine is in; null when it is of another kind.
 template <class P>
 [[nodiscard]] promise_base* nearest_root(std::coroutine_handle<P> coroutine) noexcept {
     if constexpr (std::derived_from<P, promise_base>) {
@@ -244,6 +321,7 @@ public:
     transfer await_suspend(std::coroutine_handle<P> self) const noexcept {
         promise_base& promise = self.promise();
         if (!promise.is_root()) [[likely]] {
+            promise.end_below();
             return transfer_to(promise.coroutine);
         }
         promise.observer().finished(promise); // this destroys the frame

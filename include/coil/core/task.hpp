@@ -1,10 +1,10 @@
 #pragma once
 
+#include <coil/core/frame_tree.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/this_task.hpp>
 
-#include <cassert>
 #include <concepts>
 #include <coroutine>
 #include <exception>
@@ -49,6 +49,11 @@ public:
 template <class T>
 inline constexpr bool always_false = false;
 
+inline constexpr const char* empty_task =
+    "a task is awaited or spawned that was moved from, or spawned, before.";
+inline constexpr const char* used_task =
+    "a task is awaited or spawned that was awaited before: a task is awaited once.";
+
 } // namespace detail
 
 /// A lazy coroutine: it starts when it is awaited, and is awaited once.
@@ -64,24 +69,23 @@ inline constexpr bool always_false = false;
 /// Threading: a task runs on the context that awaits or spawned it. The task object is not
 /// thread-safe.
 ///
-/// Cancellation: a task inherits the stop token of the coroutine that awaits it.
-///
-/// Lifetime: parameters are copied into the frame; the referent of a reference parameter must
-/// outlive the task. The captures of a lambda are in the lambda object, not in the frame: a
-/// capturing coroutine lambda must outlive its task. Pass parameters instead if the task is
-/// detached. Locals are aligned up to alignas(64), as every frame is. Destroying a coroutine
-/// destroys the coroutines it awaits, recursively; each level takes 20 to 150 bytes of stack.
+/// Lifetime: parameters live in the frame by value; what a reference parameter refers to must
+/// outlive the task. The captures of a lambda live in the lambda, not in the frame: a coroutine
+/// lambda that captures must outlive its task; give a detached one parameters instead. Locals may
+/// be aligned up to alignas(64), as every frame is. Destroying a coroutine destroys what it awaits
+/// first, whatever the depth, without growing the stack.
 template <class T = void>
 class [[nodiscard("did you forget to co_await?")]] COIL_AWAIT_ELIDABLE task {
 public:
     using promise_type = detail::task_promise<T>;
     using value_type = T;
 
-    task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+    task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) { own(); }
     task& operator=(task&& other) noexcept {
         if (this != &other) {
             destroy();
             coroutine_ = std::exchange(other.coroutine_, nullptr);
+            own();
         }
         return *this;
     }
@@ -91,8 +95,9 @@ public:
     public:
         explicit awaiter(std::coroutine_handle<promise_type> coroutine) noexcept
             : coroutine_(coroutine) {
-            assert(coroutine && "coil: this task was spawned or moved from before");
-            assert(!coroutine.done() && "coil: this task was awaited before");
+            if (!coroutine) [[unlikely]] {
+                detail::end_with_misuse(detail::empty_task);
+            }
         }
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
@@ -106,10 +111,19 @@ public:
             }
         }
 
-        /// `origin` is the parent: a promise, a token, or a stop_detour.
-        template <class Origin>
-        detail::transfer start(std::coroutine_handle<> parent, Origin&& origin) noexcept {
-            coroutine_.promise().become_child(parent, origin);
+        /// Below `origin`: a parent's promise, a token, or a stop_detour.
+        template <class P, class Origin>
+        detail::transfer start(std::coroutine_handle<P> parent, Origin&& origin) noexcept {
+            promise_type& promise = coroutine_.promise();
+            if (!promise.is_fresh()) [[unlikely]] {
+                detail::end_with_misuse(detail::used_task);
+            }
+            promise.become_child(parent, origin);
+            if constexpr (std::derived_from<P, detail::promise_base>) {
+                promise.begin_below(&parent.promise());
+            } else {
+                promise.begin_below(nullptr);
+            }
             return detail::transfer_to(coroutine_);
         }
 
@@ -120,33 +134,48 @@ public:
         const std::coroutine_handle<promise_type> coroutine_;
     };
 
-    awaiter operator co_await() && noexcept { return awaiter(coroutine_); }
+    awaiter operator co_await() && noexcept { return awaiter(typed()); }
 
     template <class Self = T>
     awaiter operator co_await() & noexcept {
         static_assert(
             detail::always_false<Self>,
             "a task is awaited once: write co_await std::move(t), or co_await f() directly");
-        return awaiter(coroutine_);
+        return awaiter(typed());
     }
 
     /// For code that takes over the frame (spawning, executors) and destroys it.
     [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {
-        assert(coroutine_ && "coil: this task was spawned or moved from before");
-        return std::exchange(coroutine_, nullptr);
+        if (!coroutine_ || !typed().promise().is_fresh()) [[unlikely]] {
+            detail::end_with_misuse(coroutine_ ? detail::used_task : detail::empty_task);
+        }
+        const auto coroutine = typed();
+        coroutine_ = nullptr;
+        return coroutine;
     }
 
 private:
     friend promise_type;
-    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {}
+    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {
+        own();
+    }
 
+    [[nodiscard]] std::coroutine_handle<promise_type> typed() const noexcept {
+        return std::coroutine_handle<promise_type>::from_address(coroutine_.address());
+    }
+    /// Whoever destroys the frame before this says so here.
+    void own() noexcept {
+        if (coroutine_) {
+            typed().promise().owner = &coroutine_;
+        }
+    }
     void destroy() noexcept {
         if (coroutine_) {
-            coroutine_.destroy();
+            detail::destroy_task(typed());
         }
     }
 
-    std::coroutine_handle<promise_type> coroutine_;
+    std::coroutine_handle<> coroutine_;
 };
 
 namespace detail {

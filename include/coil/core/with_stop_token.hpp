@@ -23,10 +23,9 @@ task<T> with_stop_token(task<T> work, Token token) {
     inplace_stop_source either;
     // parameters outlive locals, so the token outlives the task's awaits
     task<T> stoppable = std::move(work);
-    const auto stop = [&either]() noexcept { either.request_stop(); };
     const inplace_stop_token inherited = co_await this_task::stop_token();
-    const auto of_parent = detail::on_stop(inherited, stop);
-    const auto of_token = detail::on_stop(token, stop);
+    const auto of_parent = detail::stop_by(inherited, either);
+    const auto of_token = detail::stop_by(token, either);
     co_return co_await detail::await_with_token<T>(stoppable, either.get_token());
 }
 

@@ -3,6 +3,7 @@
 #include <coil/context/away_list.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/core/frame_allocator.hpp>
+#include <coil/core/frame_tree.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
@@ -53,7 +54,7 @@ public:
         outside_.reset();
         delete start_;
         if (!abandoned_) {
-            child_.destroy();
+            destroy_tree(child_);
         }
     }
 
@@ -62,7 +63,7 @@ public:
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) {
         start_ = new start(*this);
-        outside_.emplace(stop_token_of(waiter), request{stop_});
+        outside_.emplace(stop_token_of(waiter), stop_);
         child_.promise().become_root(*this);
         begin_adrift(child_.promise());
         begin(waiter);
@@ -105,13 +106,9 @@ public:
     }
 
 private:
-    struct request {
-        inplace_stop_source& stop;
-        void operator()() const noexcept { stop.request_stop(); }
-    };
-    /// The work submitted to the executor. It is not part of the awaiter, because it cannot be
-    /// removed from the executor's queue, which may stall for any time. It is shared until it has
-    /// started or was withdrawn; then the awaiter owns it in the first case, the executor in the
+    /// What the executor is given. Not a part of the awaiter: nobody can take it out of the
+    /// executor's queue again, which may stand still for as long as it likes. Until it has come or
+    /// was withdrawn it is both's; then the awaiter's in the first case, the executor's in the
     /// second.
     struct start final : work, frame_allocated {
         explicit start(on_awaiter& awaiter) noexcept : work(&come, kind::arrival), self(&awaiter) {}
@@ -164,6 +161,7 @@ private:
         if (!is_adrift(root)) {
             root_list::remove(root);
         }
+        const resumptions::ending scope(&root);
         over();
     }
     [[nodiscard]] bool is_awaited_elsewhere() const noexcept override { return true; }
@@ -173,7 +171,7 @@ private:
         if (current_loop != nullptr) {
             current_loop->withdraw(root, child_); // if it has not started
         }
-        child_.destroy();
+        destroy_tree(child_);
         abandoned_ = true;
         dropped_ = true;
         over();
@@ -184,7 +182,7 @@ private:
     // read by the awaiting thread while another one ends the task
     const std::coroutine_handle<task_promise<T>> child_;
     promise_base* awaiting_root_ = nullptr;
-    std::optional<inplace_stop_callback<request>> outside_;
+    std::optional<relayed_stop> outside_;
     bool dropped_ = false;
     bool abandoned_ = false; // its frame is destroyed
 };

@@ -40,7 +40,7 @@ concept has_expired_result = requires(T* completed) {
 
 /// A child and the timer that stops it.
 template <class Kept>
-class time_limit : timer_node {
+class time_limit : timer_node, nested_await {
     using child_t = child<Kept>;
     using result_type = typename child_t::result_type;
 
@@ -57,14 +57,15 @@ public:
 
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        group_.begin(waiter, stop_token_of(waiter));
+        group_.begin(waiter, stop_token_of(waiter), *this);
+        event_loop& loop = group_.loop();
+        const std::int64_t deadline =
+            origin_ == sleep_awaitable::from::now ? deadline_after(loop.now_ns(), ns_) : ns_;
+        group_.set_deadline(deadline);
         child_.start();
         if (!group_.must_wait()) {
             return false;
         }
-        event_loop& loop = group_.loop();
-        const std::int64_t deadline =
-            origin_ == sleep_awaitable::from::now ? deadline_after(loop.now_ns(), ns_) : ns_;
         if (!loop.arm(*this, deadline)) {
             outcome_ = outcome::no_memory; // do not run the work without its limit
             group_.overrule(false);
@@ -111,6 +112,9 @@ public:
 
 private:
     enum class outcome : unsigned char { in_time, expired, no_memory };
+
+    promise_base* next_below() noexcept final { return child_.below(); }
+    void destroy_below(promise_base&) noexcept final { child_.destroy_frame(); }
 
     static void expire(timer_node& node) noexcept {
         auto& self = static_cast<time_limit&>(node);

@@ -41,7 +41,7 @@ in_tuple<typename Child::result_type> take_from(Child& child) {
 /// Common part of when_all and when_any: children that start together and end before the await
 /// does.
 template <class Children>
-class joined_children {
+class joined_children : nested_await {
 public:
     template <class Awaitables>
     joined_children(child_group::decided_by what, Awaitables& awaitables)
@@ -51,7 +51,7 @@ public:
 
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        group_.begin(waiter, stop_token_of(waiter));
+        group_.begin(waiter, stop_token_of(waiter), *this);
         children_.start();
         return group_.must_wait();
     }
@@ -66,6 +66,9 @@ public:
 
 protected:
     ~joined_children() = default;
+
+    promise_base* next_below() noexcept final { return children_.below(); }
+    void destroy_below(promise_base& child) noexcept final { children_.destroy_frame(child); }
 
     child_group group_;
     Children children_; // destroyed first

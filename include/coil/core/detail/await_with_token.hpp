@@ -14,13 +14,12 @@ template <class Token>
 concept any_stop_token =
     std::same_as<Token, std::stop_token> || std::same_as<Token, inplace_stop_token>;
 
-template <class F>
-std::stop_callback<F> on_stop(const std::stop_token& token, F f) {
-    return std::stop_callback<F>(token, std::move(f));
+inline auto stop_by(const std::stop_token& token, inplace_stop_source& source) {
+    const auto stop = [&source]() noexcept { source.request_stop(); };
+    return std::stop_callback(token, stop);
 }
-template <class F>
-inplace_stop_callback<F> on_stop(const inplace_stop_token& token, F f) {
-    return inplace_stop_callback<F>(token, std::move(f));
+inline relayed_stop stop_by(const inplace_stop_token& token, inplace_stop_source& source) {
+    return {token, source};
 }
 
 /// Awaits a task with another stop token than its parent's.

@@ -88,7 +88,7 @@ protected:
     void watch(std::coroutine_handle<> coroutine) noexcept { coroutine_ = coroutine; }
 
 private:
-    void complete() noexcept;
+    void complete(const promise_base* ended) noexcept;
     void call(async_callback& callback) noexcept;
 
     std::coroutine_handle<> coroutine_;

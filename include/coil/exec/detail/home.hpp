@@ -96,7 +96,39 @@ private:
     bool over_ = false;
 };
 
-/// A suspended await that is ended by something outside of its context: once, on any thread.
+/// Coroutines that go on on a thread that runs no context, one after the other. When the end of one
+/// of their trees of awaits is what others waited for, these are resumed after it, not inside of
+/// it: so a chain of them takes no stack (guarantee G10). What anything else ends, in the middle of
+/// a coroutine or of a function, is resumed there.
+class resumptions {
+public:
+    /// Runs it, with all that its end brings; or leaves it to whoever does that already.
+    static void run(remote_wait& wait, const executor_place& place) noexcept;
+    /// Before this thread blocks inside of one: runs those whose turn has not come.
+    static void run_waiting() noexcept;
+
+    /// While those are told who waited for the end of a root.
+    class ending {
+    public:
+        explicit ending(const promise_base* root) noexcept
+            : outer_(std::exchange(innermost_ends, root != nullptr && root == running)) {}
+        ending(const ending&) = delete;
+        ending& operator=(const ending&) = delete;
+        ~ending() { innermost_ends = outer_; }
+
+    private:
+        const bool outer_;
+    };
+
+private:
+    static void run_all(fifo& waiting) noexcept;
+
+    static constinit inline thread_local fifo* waiting_here = nullptr; // of the innermost run()
+    static constinit inline thread_local const promise_base* running = nullptr; // its tree's root
+    static constinit inline thread_local bool innermost_ends = false;
+};
+
+/// A suspended await that something outside of its context ends: once, on any thread.
 ///
 /// States: fresh → away → (queued at its resume target) → resumed. If the target is a context, only
 /// the context's thread writes here, and a shutdown may destroy the frame at any time. The
@@ -167,6 +199,7 @@ protected:
 
 private:
     friend class beginning;
+    friend class resumptions;
     enum class state : unsigned char { fresh, away, queued, ended };
 
     [[noreturn]] static void throw_homeless(const char* name);
