@@ -13,6 +13,7 @@
 
 #include <cassert>
 #include <coroutine>
+#include <optional>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -59,6 +60,10 @@ namespace coil {
 /// the frame is destroyed where that happens, and whoever waits gets std::system_error with
 /// std::errc::operation_canceled. When no thread is to be had, the executor's exception is the
 /// result.
+///
+/// Cancellation: an async_task has no stop token. When the task that awaits it is asked to stop, the
+/// await throws std::system_error with std::errc::operation_canceled, and the async_task goes on, as
+/// when it is dropped: what it refers to must live as long as it runs, or be awaited by shield().
 ///
 /// Threading: the coroutine goes on on its executor, whoever awaits it on his own (his context, his
 /// executor; who has none, where the task ends). done(), get(), co_await and the callbacks'
@@ -138,6 +143,7 @@ public:
             : detail::async_state_base::waiter(static_cast<detail::remote_wait&>(*this)),
               state_(state) {}
         ~awaiter() {
+            on_stop_.reset();
             if (is_away() && !state_.remove(*this)) [[unlikely]] {
                 come_home(nullptr);
             }
@@ -146,16 +152,31 @@ public:
         [[nodiscard]] bool await_ready() const noexcept { return state_.done(); }
         template <class P>
         bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
-            begin(coroutine);
-            if (state_.add(*this)) {
+            return start(coroutine,
+                         {detail::stop_token_of(coroutine), detail::nearest_root(coroutine)});
+        }
+        /// For awaits that stand between the coroutine and this: what it would have found there.
+        bool start(std::coroutine_handle<> coroutine, const detail::stop_detour& above) noexcept {
+            begin_below(coroutine, above.root);
+            this->below = above.root;
+            if (above.token.stop_possible()) {
+                on_stop_.emplace(above.token, leaver{*this});
+            }
+            const auto answer = state_.add(*this, above.token);
+            if (answer == detail::async_state_base::answer::waits) {
                 return true; // and it may be gone
             }
+            this->refused = answer == detail::async_state_base::answer::stopped;
             end();
             return false;
         }
         T await_resume() {
+            on_stop_.reset();
             end();
             throw_if_homeless("co_await of an async_task");
+            if (this->refused) [[unlikely]] {
+                detail::throw_async_left();
+            }
             if constexpr (Takes) {
                 return state_.take();
             } else {
@@ -165,13 +186,22 @@ public:
 
         /// When it is over: whether await_resume() throws.
         [[nodiscard]] bool has_failed() const noexcept {
-            return is_homeless() || state_.has_failed();
+            return is_homeless() || this->refused || state_.has_failed();
         }
         /// Instead of await_resume(): the result stays with the task.
-        void discard() noexcept { end(); }
+        void discard() noexcept {
+            on_stop_.reset();
+            end();
+        }
 
     private:
+        struct leaver {
+            awaiter& self;
+            void operator()() const noexcept { self.state_.leave(self); }
+        };
+
         detail::async_state<T>& state_;
+        std::optional<inplace_stop_callback<leaver>> on_stop_;
     };
 
     awaiter<false> operator co_await() & noexcept { return awaiter<false>(state()); }

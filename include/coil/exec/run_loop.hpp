@@ -42,8 +42,7 @@ class run_loop_yield;
 ///   with a message), nor another coroutine.
 /// - spawn(task): a task. It is resumed when what it awaits is over, and by nobody else meanwhile;
 ///   then it goes on on this loop. Of coil's awaits those work that need no context: other tasks,
-///   blocking(), asyncify(), loop.yield(); also on() and async_tasks, if the loop lives until they
-///   are over: its end cannot wait for them, and ends the program. A task of a loop does not move
+///   blocking(), asyncify(), loop.yield(), on(), async_tasks. A task of a loop does not move
 ///   elsewhere: resume_on() and schedule() throw std::logic_error.
 ///
 /// Threading: run() and run_once() by one thread at a time; everything else from any thread, also
@@ -59,6 +58,8 @@ class run_loop_yield;
 ///   next run() goes on with it.
 /// Until then, with nothing ready, it sleeps. What comes after that waits for another run(). The
 /// destructor is the end for all: it destroys what has not ended; functions are destroyed uncalled.
+/// A task of on() that a destroyed one waits for is asked to stop, destroyed where it is when that
+/// is a context, and waited for.
 ///
 /// An exception that leaves a task, a function or resume() is reported as that of a detached task.
 class run_loop {
@@ -107,6 +108,8 @@ public:
     void submit(detail::work& w) noexcept { enter(w, false); }
     /// It has been submitted, or is about to be: takes it out before its turn.
     void take_out(detail::work& w) noexcept;
+    /// False when it has not come.
+    [[nodiscard]] bool take_out_now(detail::work& w) noexcept;
     [[nodiscard]] detail::home_executor home() noexcept;
 
 private:
