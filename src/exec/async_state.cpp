@@ -20,13 +20,49 @@ void async_state_base::wait_blocking() noexcept {
     done_now_.wait(lock, [this] { return done(); });
 }
 
-bool async_state_base::add(waiter& w) noexcept {
+void throw_async_left() {
+    throw std::system_error(std::make_error_code(std::errc::operation_canceled),
+                            "coil: co_await of an async_task: the task that awaits it was asked to "
+                            "stop");
+}
+
+/// A stop that is requested after this has looked finds the waiter in the list.
+async_state_base::answer async_state_base::add(waiter& w,
+                                               const inplace_stop_token& token) noexcept {
     const std::lock_guard lock(mutex_);
     if (done()) {
-        return false;
+        return answer::done;
+    }
+    if (token.stop_requested()) {
+        return answer::stopped;
     }
     w.push_to(waiters_);
-    return true;
+    return answer::waits;
+}
+
+void async_state_base::leave(waiter& w) noexcept {
+    if (remove(w)) {
+        w.refused = true;
+        w.who->over();
+    }
+}
+
+/// Its context does not run it, and whoever waits for it may be what keeps that context waiting.
+void async_state_base::refuse_unwanted() noexcept {
+    std::unique_lock lock(mutex_);
+    waiter* refused = nullptr;
+    for (waiter* one = waiters_; one != nullptr;) {
+        waiter& w = *one;
+        one = one->next;
+        if (detail::is_unwanted(w.below)) {
+            w.unlink();
+            w.refused = true;
+            w.next = refused;
+            refused = &w;
+        }
+    }
+    lock.unlock();
+    tell(refused);
 }
 
 bool async_state_base::remove(waiter& w) noexcept {
@@ -60,7 +96,7 @@ void async_state_base::call(async_callback& callback) noexcept {
 
 void async_state_base::finished(promise_base& root) noexcept {
     if (!is_adrift(root)) {
-        root_list::remove(root);
+        event_loop::let_go(root);
     }
     coroutine_.destroy();
     complete(&root); // its address
@@ -105,13 +141,16 @@ void async_state_base::complete(const promise_base* ended) noexcept {
     }
     done_now_.notify_all();
     lock.unlock();
-    const resumptions::ending scope(ended);
+    tell(oldest);
+    release();
+}
+
+void async_state_base::tell(waiter* oldest) noexcept {
     while (oldest != nullptr) {
         remote_wait& who = *oldest->who;
         oldest = oldest->next;
         who.over();
     }
-    release();
 }
 
 void async_state_base::release() noexcept {

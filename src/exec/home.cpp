@@ -1,5 +1,6 @@
 #include <coil/exec/detail/home.hpp>
 
+#include <ctime>
 #include <string>
 #include <system_error>
 
@@ -68,9 +69,7 @@ void remote_wait::go_home() noexcept {
             settle(*loop);
             return;
         }
-        deliver = [](queue_node& node, event_loop& here) noexcept {
-            static_cast<remote_wait&>(static_cast<work&>(node)).settle(here);
-        };
+        settle_on_delivery();
         loop->post(*this);
     } else if (home_.place.executor) {
         try {
@@ -83,7 +82,14 @@ void remote_wait::go_home() noexcept {
     }
 }
 
-/// On a context's thread the context adopts it, and it waits in the ready queue.
+/// When it is posted to a loop.
+void remote_wait::settle_on_delivery() noexcept {
+    deliver = [](queue_node& node, event_loop& here) noexcept {
+        static_cast<remote_wait&>(static_cast<work&>(node)).settle(here);
+    };
+}
+
+/// On a context's thread it is that context's from now on, and waits for its turn there.
 void remote_wait::go_on_here(const executor_place& place) noexcept {
     if (current_loop != nullptr) {
         settle(*current_loop);
@@ -99,21 +105,45 @@ void remote_wait::settle(event_loop& loop) noexcept {
 }
 
 void remote_wait::come_home(const promise_base* other) noexcept {
-    event_loop* const loop = home_.loop;
-    if (loop == nullptr || !loop->on_owner_thread()) {
+    if (home_.loop == nullptr && home_.place.executor &&
+        home_.place.executor.functions()->take_out != nullptr) {
+        come_to_owner();
+    } else if (home_.loop == nullptr || !home_.loop->on_owner_thread()) {
         end_with_misuse("a coroutine was destroyed while it waits for another executor, and not by "
                         "its own context.");
+    } else {
+        come_to_loop(*home_.loop, other);
     }
-    while (is_away()) { // then it is in the ready queue, which the destructor handles
-        if (loop->is_ending()) {
-            loop->abandon_guests();
+}
+
+void remote_wait::come_to_loop(event_loop& loop, const promise_base* other) noexcept {
+    constexpr int often = 32;
+    loop.note_wait();
+    for (int waited = 0; is_away(); ++waited) { // then the destructor takes it out of the queue
+        loop.refuse_unwanted();
+        event_loop::visit_others();
+        if (loop.is_ending()) {
+            loop.abandon_guests();
         } else if (other != nullptr) {
-            loop->abandon_tree(*other);
+            loop.abandon_tree(*other);
         }
+        loop.end_condemned_here();
         if (is_away()) {
-            loop->wait_for_mail();
+            loop.wait_for_mail(waited > often);
         }
     }
+    loop.note_wait();
+}
+
+/// Home is an executor that destroys its coroutines, which is about to end.
+void remote_wait::come_to_owner() noexcept {
+    const executor_ref owner = home_.place.executor;
+    while (!owner.functions()->take_out(owner.object(), *this)) {
+        event_loop::visit_others();
+        const std::timespec a_while{0, 100'000};
+        ::nanosleep(&a_while, nullptr);
+    }
+    end();
 }
 
 } // namespace coil::detail

@@ -197,6 +197,11 @@ void run_loop::take_out(detail::work& w) noexcept {
     changed_.wait(lock, [&] { return ready_.remove(w) || round_.remove(w); });
 }
 
+bool run_loop::take_out_now(detail::work& w) noexcept {
+    const std::scoped_lock lock(mutex_);
+    return ready_.remove(w) || round_.remove(w);
+}
+
 detail::home_executor run_loop::home() noexcept {
     return detail::home_executor(
         {detail::executor_ref::to(*this), nullptr},

@@ -74,16 +74,15 @@ void moves_away_and_its_context_ends(Move move) {
     EXPECT_TRUE(ended_by_cancellation(*handle));
 }
 
-KNOWN_TO_FAIL_TEST(Issue, G5_ATaskThatWentAwayByResumeOnOutlivesItsContext, "point 9: it is lost") {
+ISOLATED_TEST(Issue, G5_ATaskThatWentAwayByResumeOnOutlivesItsContext) {
     moves_away_and_its_context_ends([](looper_executor& to) { return resume_on(to); });
 }
 
-KNOWN_TO_FAIL_TEST(Issue, G5_ATaskThatWentAwayByScheduleOutlivesItsContext, "point 9: it is lost") {
+ISOLATED_TEST(Issue, G5_ATaskThatWentAwayByScheduleOutlivesItsContext) {
     moves_away_and_its_context_ends([](looper_executor& to) { return schedule(to); });
 }
 
-KNOWN_TO_FAIL_TEST(Issue, G12_ATaskThatIsDroppedBesideAContextThatDoesNotRun,
-                   "point 9: it is destroyed without an exception") {
+ISOLATED_TEST(Issue, G12_ATaskThatIsDroppedBesideAContextThatDoesNotRun) {
     std::atomic<int> alive = 0;
     bool told = false;
     {

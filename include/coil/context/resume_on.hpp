@@ -46,7 +46,7 @@ public:
                 return;
             }
             if (root_ != nullptr) {
-                root_list::remove(*root_); // from now on a shutdown of the target finds it
+                event_loop::let_go(*root_); // from now on the target finds it at a shutdown
             }
         }
         waiter_ = waiter;
@@ -68,7 +68,7 @@ private:
     /// Only a shutdown destroys a root, and it first removes the node from the queue.
     template <class P>
     void send_root(P& promise) noexcept {
-        root_list::remove(promise);
+        event_loop::let_go(promise);
         promise.deliver = [](queue_node& node, event_loop& loop) noexcept {
             P& root = static_cast<P&>(node);
             loop.settle(&root, root, std::coroutine_handle<P>::from_promise(root));

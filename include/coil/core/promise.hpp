@@ -29,9 +29,18 @@ public:
     /// For a root that an await waits for: the nearest root above that await, or null if unknown.
     /// May be called from any thread while the root exists.
     [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
-    /// Whether a coroutine on another context waits for the end of this root, whose frame may refer
-    /// to that coroutine's. The root must then end before that coroutine can be destroyed.
-    [[nodiscard]] virtual bool is_awaited_elsewhere() const noexcept { return false; }
+    /// Of a root that is_guest: its frame is to be destroyed as soon as nothing of it runs.
+    [[nodiscard]] virtual bool is_condemned() const noexcept { return false; }
+    /// Of a root that is_guest: it is this loop's from now on, on whose thread this is called;
+    /// null: it leaves the one where it is.
+    virtual void moved_to(event_loop* /*loop*/) noexcept {}
+
+    /// Whether whoever waits for the end of this root wants nothing but that. Any thread, while the
+    /// root exists.
+    [[nodiscard]] virtual bool is_unwanted() const noexcept { return token.stop_requested(); }
+    /// The root lies at a context that does not run: those who wait for its result, and are not
+    /// wanted any more themselves, are told that there will be none.
+    virtual void refuse_unwanted() noexcept {}
 
     static constexpr std::int64_t no_deadline = INT64_MAX;
     /// When the earliest limit around the root expires, in steady_clock's nanoseconds. Any thread,
@@ -46,11 +55,19 @@ public:
     /// Whether the root belongs to a coroutine of the same context, which destroys it. A bound root
     /// is in no context's list and does not move to another context.
     const bool bound;
+    /// Whether a coroutine elsewhere waits for the end of this root, and its frame may refer to
+    /// that one's: then it ends before the other can be destroyed.
+    const bool is_guest;
 
 protected:
+    enum class kind : unsigned char { usual, bound, guest };
+
     constexpr root_observer(inplace_stop_token stop, bool is_indifferent,
                             bool is_bound = false) noexcept
-        : token(stop), indifferent(is_indifferent), bound(is_bound) {}
+        : root_observer(stop, is_indifferent, is_bound ? kind::bound : kind::usual) {}
+    constexpr root_observer(inplace_stop_token stop, bool is_indifferent, kind k) noexcept
+        : token(stop), indifferent(is_indifferent), bound(k == kind::bound),
+          is_guest(k == kind::guest) {}
     ~root_observer() = default;
 };
 
@@ -229,7 +246,18 @@ template <class P>
     }
 }
 
-/// Roots whose owner destroys those that have not ended.
+/// Whether a root is not wanted any more, or one that waits for it, as far as that is known.
+[[nodiscard]] inline bool is_unwanted(const promise_base* root) noexcept {
+    while (root != nullptr && root->is_root()) {
+        if (root->observer().is_unwanted()) {
+            return true;
+        }
+        root = root->observer().awaiting_root();
+    }
+    return false;
+}
+
+/// Roots that one owner destroys if they do not end before.
 class root_chain {
 public:
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }

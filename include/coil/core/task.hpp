@@ -49,10 +49,8 @@ public:
 template <class T>
 inline constexpr bool always_false = false;
 
-inline constexpr const char* empty_task =
-    "a task is awaited or spawned that was moved from, or spawned, before.";
-inline constexpr const char* used_task =
-    "a task is awaited or spawned that was awaited before: a task is awaited once.";
+inline constexpr const char* empty_task = "this task was spawned or moved from before.";
+inline constexpr const char* used_task = "this task was awaited before: a task is awaited once.";
 
 } // namespace detail
 

@@ -13,6 +13,7 @@
 
 #include <cassert>
 #include <coroutine>
+#include <optional>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -61,10 +62,14 @@ namespace coil {
 /// std::errc::operation_canceled. If no thread can be created, the executor's exception is the
 /// result.
 ///
-/// Threading: the coroutine always resumes on its executor. An awaiter resumes on its own context
-/// or executor; without one, on the thread that ended the task. done(), get(), co_await and the
-/// functions that add callbacks may be called from several threads at once. Moving and destroying
-/// the object are not thread-safe.
+/// Cancellation: an async_task has no stop token. When the task that awaits it is asked to stop,
+/// the await throws std::system_error with std::errc::operation_canceled, and the async_task goes
+/// on, as when it is dropped: what it refers to must live as long as it runs, or be awaited by
+/// shield().
+///
+/// Threading: the coroutine goes on on its executor, whoever awaits it on his own (his context, his
+/// executor; who has none, where the task ends). done(), get(), co_await and the callbacks'
+/// functions may be used from several threads at once; moving and destroying the object not.
 template <class T = void, class Executor = new_thread_executor>
 class [[nodiscard("dropping an async_task detaches it and loses its result: store it, or "
                   "add a callback")]] async_task {
@@ -140,6 +145,7 @@ public:
             : detail::async_state_base::waiter(static_cast<detail::remote_wait&>(*this)),
               state_(state) {}
         ~awaiter() {
+            on_stop_.reset();
             if (is_away() && !state_.remove(*this)) [[unlikely]] {
                 come_home(nullptr);
             }
@@ -148,16 +154,31 @@ public:
         [[nodiscard]] bool await_ready() const noexcept { return state_.done(); }
         template <class P>
         bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
-            begin(coroutine);
-            if (state_.add(*this)) {
-                return true; // the awaiter may be destroyed by now
+            return start(coroutine,
+                         {detail::stop_token_of(coroutine), detail::nearest_root(coroutine)});
+        }
+        /// For awaits that stand between the coroutine and this: what it would have found there.
+        bool start(std::coroutine_handle<> coroutine, const detail::stop_detour& above) noexcept {
+            begin_below(coroutine, above.root);
+            this->below = above.root;
+            if (above.token.stop_possible()) {
+                on_stop_.emplace(above.token, leaver{*this});
             }
+            const auto answer = state_.add(*this, above.token);
+            if (answer == detail::async_state_base::answer::waits) {
+                return true; // and it may be gone
+            }
+            this->refused = answer == detail::async_state_base::answer::stopped;
             end();
             return false;
         }
         T await_resume() {
+            on_stop_.reset();
             end();
             throw_if_homeless("co_await of an async_task");
+            if (this->refused) [[unlikely]] {
+                detail::throw_async_left();
+            }
             if constexpr (Takes) {
                 return state_.take();
             } else {
@@ -167,13 +188,22 @@ public:
 
         /// Called when the wait is over. Returns whether await_resume() will throw.
         [[nodiscard]] bool has_failed() const noexcept {
-            return is_homeless() || state_.has_failed();
+            return is_homeless() || this->refused || state_.has_failed();
         }
-        /// Called instead of await_resume(): the result stays in the task.
-        void discard() noexcept { end(); }
+        /// Instead of await_resume(): the result stays with the task.
+        void discard() noexcept {
+            on_stop_.reset();
+            end();
+        }
 
     private:
+        struct leaver {
+            awaiter& self;
+            void operator()() const noexcept { self.state_.leave(self); }
+        };
+
         detail::async_state<T>& state_;
+        std::optional<inplace_stop_callback<leaver>> on_stop_;
     };
 
     awaiter<false> operator co_await() & noexcept { return awaiter<false>(state()); }

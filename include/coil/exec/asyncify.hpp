@@ -6,6 +6,7 @@
 #include <coil/exec/executor.hpp>
 
 #include <coroutine>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -111,6 +112,7 @@ public:
     asyncify_awaiter(const asyncify_awaiter&) = delete;
     asyncify_awaiter& operator=(const asyncify_awaiter&) = delete;
     ~asyncify_awaiter() {
+        on_stop_.reset();
         this->template end_away<asyncify_awaiter>();
         delete call_;
     }
@@ -121,17 +123,28 @@ public:
         if (!this->begin_call(waiter, token)) {
             return false;
         }
+        executor_call<asyncify_awaiter>* call = nullptr;
         try {
-            call_ = new executor_call<asyncify_awaiter>(*this);
-            submit_to(executor_, *call_);
-        } catch (...) {
-            this->is_over(); // it was not submitted
+            call_ = call = new executor_call<asyncify_awaiter>(*this);
+            if (!this->pending()) { // not on a context, where stays_away() does it
+                on_stop_.emplace(token, taker{*this});
+            }
+            submit_to(executor_, *call);
+        } catch (...) { // it was not taken
+            on_stop_.reset();
+            if (call_ == nullptr) {
+                delete call;
+            }
+            this->is_over();
             throw;
         }
         return this->template stays_away<asyncify_awaiter>(token);
     }
 
-    typename away_call<F>::value_type await_resume() { return this->take_outcome("asyncify"); }
+    typename away_call<F>::value_type await_resume() {
+        on_stop_.reset();
+        return this->take_outcome("asyncify");
+    }
 
     /// Called by the executor.
     void finish(work::fate what) noexcept {
@@ -155,8 +168,19 @@ private:
     }
     void cancel() noexcept { this->stop_call(this->pending() && take_back()); }
 
+    /// On an executor a stop request takes back what has not begun, on whatever thread it is made.
+    struct taker {
+        asyncify_awaiter& self;
+        void operator()() const noexcept {
+            if (self.take_back()) {
+                self.come_back_uncalled(not_called::stopped);
+            }
+        }
+    };
+
     E& executor_;
     executor_call<asyncify_awaiter>* call_ = nullptr;
+    std::optional<inplace_stop_callback<taker>> on_stop_;
 };
 
 template <class F>

@@ -10,13 +10,15 @@
 
 #include <concepts>
 #include <coroutine>
+#include <cstdint>
 
 namespace coil {
 
 namespace detail {
 
-/// A task that moves to an executor: its root is in no list meanwhile. If the executor drops it, it
-/// returns to where it came from.
+/// On its way to an executor, a task's root is adrift. When the executor drops it, it goes back to
+/// where it comes from; when that context is no more, or does not run, it goes on where it was
+/// dropped: on a context that ends, which destroys it, or on the thread that ends the executor.
 class [[nodiscard("did you forget to co_await?")]] hop_awaiter : remote_wait {
 public:
     hop_awaiter(executor_ref target, bool always) noexcept
@@ -38,6 +40,7 @@ public:
             }
         }
         origin_ = home::here();
+        origin_number_ = origin_.loop != nullptr ? origin_.loop->number() : 0;
         begin(waiter, home{nullptr, {target_, nullptr}});
         if (root() != nullptr) {
             set_adrift(*root());
@@ -70,12 +73,23 @@ private:
         }
         self.turned_back_ = true;
         self.set_homeless();
+        if (beginning::notice(self)) {
+            return;
+        }
+        if (event_loop* const from = self.origin_.loop; from != nullptr && from != current_loop) {
+            self.settle_on_delivery();
+            if (!listed_loop::post_if_running(from, self.origin_number_, self)) {
+                self.go_on_anywhere();
+            }
+            return;
+        }
         self.set_home(self.origin_);
         self.over();
     }
 
     const executor_ref target_;
     home origin_;
+    std::uint64_t origin_number_ = 0; // of its loop
     const bool always_;
     bool turned_back_ = false;
 };

@@ -49,7 +49,10 @@ public:
     struct waiter : list_node<waiter> {
         explicit waiter(remote_wait& w) noexcept : who(&w) {}
         remote_wait* who;
+        promise_base* below = nullptr; // the nearest root above it, if it is known
+        bool refused = false;          // it is told without a result
     };
+    enum class answer : unsigned char { waits, done, stopped };
 
     [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
     /// Whether this thread may read the result; callbacks may.
@@ -57,11 +60,15 @@ public:
         return done() || completer_.load(std::memory_order_acquire) == std::this_thread::get_id();
     }
     void wait_blocking() noexcept;
-    /// Returns false if the task is done; the waiter will not be notified.
-    [[nodiscard]] bool add(waiter& w) noexcept;
-    /// Returns false if the waiter is about to be notified, or was.
+    /// Unless it waits, nobody will tell. `token` is one whose callback calls leave() from before
+    /// this on.
+    [[nodiscard]] answer add(waiter& w, const inplace_stop_token& token) noexcept;
+    /// False when it is about to be told, or was.
     [[nodiscard]] bool remove(waiter& w) noexcept;
-    /// Calls it at once if the task is done.
+    /// Any thread: it is told that it is refused, if it has not been told anything.
+    void leave(waiter& w) noexcept;
+    void refuse_unwanted() noexcept override;
+    /// Calls it at once when it is done.
     void add(std::unique_ptr<async_callback> callback) noexcept;
 
     void finished(promise_base& root) noexcept override;
@@ -88,7 +95,8 @@ protected:
     void watch(std::coroutine_handle<> coroutine) noexcept { coroutine_ = coroutine; }
 
 private:
-    void complete(const promise_base* ended) noexcept;
+    void complete() noexcept;
+    static void tell(waiter* oldest) noexcept;
     void call(async_callback& callback) noexcept;
 
     std::coroutine_handle<> coroutine_;
@@ -119,6 +127,7 @@ struct async_stored<void> {
 };
 
 [[noreturn]] void throw_async_taken();
+[[noreturn]] void throw_async_left();
 
 template <class T>
 class async_state final : public async_state_base, public frame_allocated {

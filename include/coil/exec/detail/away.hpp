@@ -32,11 +32,9 @@ protected:
 
     /// Sets away_node's status functions for a Self.
     template <class Self>
-    static bool is_still_away(away_node& node, bool ask) noexcept {
+    static bool is_still_away(away_node& node, request /*what*/) noexcept {
         auto& self = static_cast<Self&>(static_cast<away_wait&>(node));
-        if (ask) {
-            self.cancel();
-        }
+        self.cancel();
         return self.pending();
     }
 

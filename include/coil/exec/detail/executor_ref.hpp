@@ -22,6 +22,15 @@ struct executor_functions {
     bool (*is_here)(const void* executor) noexcept; // null: current_place is used instead
     bool (*equal)(const void* a, const void* b) noexcept;
     bool is_context;
+    /// Of an executor that destroys coroutines that go on there: takes out what it was given.
+    /// False: it has not come. Null: nobody destroys them.
+    bool (*take_out)(void* executor, work& w) noexcept = nullptr;
+};
+
+/// An executor that owns frames.
+template <class E>
+concept owns_frames = requires(E& e, work& w) {
+    { e.take_out_now(w) } noexcept -> std::same_as<bool>;
 };
 
 /// An executor that can say whether the caller runs on it.
@@ -58,6 +67,15 @@ inline constexpr executor_functions functions_of{
         }
     },
     std::same_as<E, io_context> || std::same_as<E, runtime>,
+    [] {
+        using function = bool (*)(void*, work&) noexcept;
+        if constexpr (owns_frames<E>) {
+            return function(
+                [](void* e, work& w) noexcept { return static_cast<E*>(e)->take_out_now(w); });
+        } else {
+            return function(nullptr);
+        }
+    }(),
 };
 
 /// A type-erased reference to an executor, which must outlive everything submitted to it.

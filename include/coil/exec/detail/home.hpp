@@ -21,7 +21,7 @@ namespace coil::detail {
 /// or code unknown to coil has resumed its coroutine here, and it is still in its context's list.
 inline void set_adrift(promise_base& root) noexcept {
     if (current_loop != nullptr && !is_adrift(root)) {
-        root_list::remove(root);
+        event_loop::let_go(root);
         begin_adrift(root);
     }
 }
@@ -177,10 +177,20 @@ protected:
     /// The root of its tree, if it may run outside of its context.
     [[nodiscard]] promise_base* root() const noexcept { return root_; }
 
-    /// Queues it on the target executor. If it throws, nothing has happened.
+    /// The same of one whose kind is not known any more.
+    void begin_below(std::coroutine_handle<> waiter, promise_base* nearest) noexcept {
+        waiter_ = waiter;
+        root_ = nearest != nullptr && !nearest->observer().bound ? nearest : nullptr;
+        home_ = home::here();
+        state_ = state::away;
+    }
+    /// Queues it where home is, an executor. When it throws, nothing has happened.
     void send() { home_.place.executor.submit(*this); }
     void set_home(const home& where) noexcept { home_ = where; }
     void set_homeless() noexcept { homeless_ = true; }
+    /// Goes on here, where nobody asks which executor it is.
+    void go_on_anywhere() noexcept { go_on_here({}); }
+    void settle_on_delivery() noexcept;
 
     /// The coroutine continues at once on this thread, where an inline executor has brought it.
     void stay() noexcept {
@@ -204,6 +214,8 @@ private:
 
     [[noreturn]] static void throw_homeless(const char* name);
     void go_home() noexcept;
+    void come_to_loop(event_loop& loop, const promise_base* other) noexcept;
+    void come_to_owner() noexcept;
     void go_on_here(const executor_place& place) noexcept;
     void settle(event_loop& loop) noexcept;
 
