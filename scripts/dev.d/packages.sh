@@ -12,7 +12,7 @@ declare -A brings=(
     [python3]=python3 [git]=git [relacy-dev]=relacy/relacy.hpp
     [libbenchmark-dev]=benchmark/benchmark.h [liburing-dev]=liburing.h [libuv1-dev]=uv.h [libasio-dev]=asio.hpp
     [redis-server]=redis-server [fio]=fio
-    [shellcheck]=shellcheck [debootstrap]=debootstrap
+    [shellcheck]=shellcheck [debootstrap]=debootstrap [mkdocs]=mkdocs [doxygen]=doxygen [chromium]=chromium
 )
 
 packages_of() {
@@ -26,6 +26,8 @@ packages_of() {
         bench_peers) echo fio ;;
         lint) echo "clang-format-$clang_tools" "clang-tidy-$(tidy_version)" shellcheck git ;;
         chroot) echo debootstrap ;;
+        docs) echo mkdocs mkdocs-material doxygen python3 ;;
+        browser) echo chromium ;;
         modules) compiler_packages modules ;;
         *) die "there is no package group '$1'" ;;
     esac
