@@ -22,10 +22,10 @@ scope::~scope() {
         if (joiner_ != nullptr) {
             joiner_->left_alone(std::exchange(error_, nullptr));
         }
-        while (!children_.empty()) { // a destructor may spawn another
+        while (!children_.empty()) { // a destructor may spawn another child
             detail::promise_base& root = *children_.first();
             detail::root_chain::remove(root);
-            loop_->withdraw(root, coroutine_of(root)); // if it has not begun
+            loop_->withdraw(root, coroutine_of(root)); // if it has not started
             coroutine_of(root).destroy();
         }
     }
@@ -36,7 +36,7 @@ scope::~scope() {
 
 void scope::settle_on(detail::event_loop& loop) noexcept {
     if (loop_ == &loop) {
-        return; // children that are elsewhere read it
+        return; // children that have moved elsewhere read it
     }
     if (running_ > 0) {
         detail::end_with_misuse("a scope is used on another context than the one on which its "
@@ -111,7 +111,7 @@ void scope::joiner::wake() noexcept {
     woken_on_->make_ready(static_cast<detail::ready_node&>(*this), waiter_);
 }
 
-/// Another child was spawned meanwhile, or the scope is gone.
+/// Another child was spawned meanwhile, or the scope was destroyed.
 void scope::joiner::unwake() noexcept {
     if (woken_on_ != nullptr) {
         std::exchange(woken_on_, nullptr)
@@ -119,8 +119,8 @@ void scope::joiner::unwake() noexcept {
     }
 }
 
-/// The scope is being destroyed. In a shutdown the frame that joins goes, too, before its turn
-/// comes.
+/// The scope is being destroyed. In a shutdown the joining frame is destroyed as well, before it
+/// can resume.
 void scope::joiner::left_alone(std::exception_ptr error) noexcept {
     detach();
     error_ = std::move(error);

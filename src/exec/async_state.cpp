@@ -7,7 +7,7 @@
 namespace coil::detail {
 
 void throw_async_taken() {
-    throw std::logic_error("coil: this async_task has given its result already");
+    throw std::logic_error("coil: the result of this async_task was moved out already");
 }
 
 void async_state_base::wait_blocking() noexcept {
@@ -65,7 +65,7 @@ void async_state_base::finished(promise_base& root) noexcept {
 }
 
 void async_state_base::abandoned(promise_base&) noexcept {
-    set_received(); // who shut it down knows
+    set_received(); // the caller that shut it down knows
     fail(std::make_exception_ptr(
         std::system_error(std::make_error_code(std::errc::operation_canceled),
                           "coil: the async_task's executor was shut down")));
@@ -77,7 +77,7 @@ void async_state_base::fail(std::exception_ptr error) noexcept {
     complete();
 }
 
-/// The coroutine is gone, and there is a result.
+/// The coroutine was destroyed, and there is a result.
 void async_state_base::complete() noexcept {
     completer_.store(std::this_thread::get_id(), std::memory_order_release);
     std::unique_lock lock(mutex_);
@@ -95,7 +95,7 @@ void async_state_base::complete() noexcept {
     done_.store(true, std::memory_order_release);
     waiter* oldest = nullptr;
     while (waiter* const w = waiters_) {
-        w->unlink(); // from now on remove() fails, and w stays until it is told
+        w->unlink(); // from now on remove() returns false, so w exists until it is notified
         w->next = oldest;
         oldest = w;
     }

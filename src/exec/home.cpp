@@ -8,7 +8,7 @@ namespace coil::detail {
 void remote_wait::throw_homeless(const char* name) {
     throw std::system_error(std::make_error_code(std::errc::operation_canceled),
                             std::string("coil: ") + name +
-                                ": the executor where the coroutine was to go on was shut down");
+                                ": the executor that was to resume the coroutine was shut down");
 }
 
 void remote_wait::arrive(work& w, fate what) noexcept {
@@ -18,7 +18,7 @@ void remote_wait::arrive(work& w, fate what) noexcept {
             self.go_on_here(self.home_.place);
         }
     } else if (promise_base* const bound = self.home_.place.bound) {
-        self.end(); // it is over, for its destructor
+        self.end(); // over, for its destructor
         bound->observer().abandoned(*bound);
     } else {
         self.homeless_ = true;
@@ -41,7 +41,7 @@ void remote_wait::go_home() noexcept {
     } else if (home_.place.executor) {
         try {
             send();
-        } catch (...) { // NOLINT(bugprone-empty-catch): it was not taken
+        } catch (...) { // it was not submitted
             drop();
         }
     } else {
@@ -49,14 +49,14 @@ void remote_wait::go_home() noexcept {
     }
 }
 
-/// On a context's thread it is that context's from now on, and waits for its turn there.
+/// On a context's thread the context adopts it, and it waits in the ready queue.
 void remote_wait::go_on_here(const executor_place& place) noexcept {
     if (current_loop != nullptr) {
         settle(*current_loop);
         return;
     }
     const running_at scope(place);
-    resume(waiter_); // and it may be gone
+    resume(waiter_); // may destroy this
 }
 
 void remote_wait::settle(event_loop& loop) noexcept {
@@ -71,7 +71,7 @@ void remote_wait::come_home(const promise_base* other) noexcept {
         end_with_misuse("a coroutine was destroyed while it waits for another executor, and not by "
                         "its own context.");
     }
-    while (is_away()) { // and then it waits in the ready queue, which the destructor knows
+    while (is_away()) { // then it is in the ready queue, which the destructor handles
         if (loop->is_ending()) {
             loop->abandon_guests();
         } else if (other != nullptr) {

@@ -36,7 +36,7 @@ private:
 class tree_work {
 public:
     /// The maximum number of jobs. More jobs than processors only contend for the locks of
-    /// directories and of the journal; see docs/files.md.
+    /// directories and of the journal; see docs/guide/files.md.
     explicit tree_work(unsigned most_workers = usual_workers()) noexcept
         : most_workers_(most_workers) {}
     tree_work(const tree_work&) = delete;

@@ -41,7 +41,7 @@ TEST_F(TimeoutChain, Expired_TheRestDoesNotRun) {
         co_return co_await (timeout(io::recv(fd, buf), 5ms) && io::close(fd));
     };
     const auto begin = steady_clock::now();
-    EXPECT_EQ(coil::run(main(s.a)), -ECANCELED);
+    EXPECT_EQ(coil::run(main(s.a)), -ETIMEDOUT);
     EXPECT_GE(steady_clock::now() - begin, 5ms);
     EXPECT_TRUE(coil_test::is_open(s.a));
 }
@@ -51,7 +51,7 @@ TEST_F(TimeoutChain, AtTheEnd) {
         char c;
         a.put("x");
         EXPECT_EQ(co_await (io::read(a.in, {&c, 1}) && timeout(io::read(b.in, {&c, 1}), 5ms)),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         a.put("x");
         b.put("y");
         EXPECT_EQ(co_await (io::read(a.in, {&c, 1}) && timeout(io::read(b.in, {&c, 1}), 5s)), 1);
@@ -87,10 +87,10 @@ TEST_F(TimeoutChain, EachHasItsOwn) {
             1);
         EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 5s) &&
                             timeout(io::read(b.in, {&c, 1}), 3ms)),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 3ms) &&
                             timeout(io::read(b.in, {&c, 1}), 5s)),
-                  -ECANCELED);
+                  -ETIMEDOUT);
     };
     coil::run(main(a_, b_));
 }
@@ -99,7 +99,7 @@ TEST_F(TimeoutChain, AtATimeInsideOfAChain) {
     auto main = [](const pipe_pair& a) -> task<> {
         char c;
         const auto when = steady_clock::now() + 5ms;
-        EXPECT_EQ(co_await (timeout_at(io::read(a.in, {&c, 1}), when) && io::nop()), -ECANCELED);
+        EXPECT_EQ(co_await (timeout_at(io::read(a.in, {&c, 1}), when) && io::nop()), -ETIMEDOUT);
         EXPECT_GE(steady_clock::now(), when);
         a.put("x");
         EXPECT_EQ(
@@ -112,8 +112,8 @@ TEST_F(TimeoutChain, AtATimeInsideOfAChain) {
 TEST_F(TimeoutChain, NoTimeAtAllInsideOfAChain) {
     auto main = [](const pipe_pair& a) -> task<> {
         char c;
-        EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 0s) && io::nop()), -ECANCELED);
-        EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), -1s) && io::nop()), -ECANCELED);
+        EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 0s) && io::nop()), -ETIMEDOUT);
+        EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), -1s) && io::nop()), -ETIMEDOUT);
         a.put("x");
         EXPECT_EQ(
             co_await (timeout(io::read(a.in, {&c, 1}), std::chrono::hours::max()) && io::nop()), 0);
@@ -126,10 +126,10 @@ TEST_F(TimeoutChain, OfTheWholeChain) {
         char c = '.';
         const auto begin = steady_clock::now();
         EXPECT_EQ(co_await timeout(io::read(a.in, {&c, 1}) && io::read(b.in, {&c, 1}), 4ms),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         a.put("x");
         EXPECT_EQ(co_await timeout(io::read(a.in, {&c, 1}) && io::read(b.in, {&c, 1}), 4ms),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         EXPECT_GE(steady_clock::now() - begin, 8ms);
         EXPECT_EQ(c, 'x') << "the first had been done";
         a.put("x");
@@ -144,9 +144,9 @@ TEST_F(TimeoutChain, OfAChainThatHasLimitsInside) {
     auto main = [](const pipe_pair& a) -> task<> {
         char c;
         EXPECT_EQ(co_await timeout(timeout(io::read(a.in, {&c, 1}), 1h) && io::nop(), 3ms),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(timeout(io::read(a.in, {&c, 1}), 3ms) && io::nop(), 1h),
-                  -ECANCELED);
+                  -ETIMEDOUT);
     };
     coil::run(main(a_));
 }
@@ -186,7 +186,7 @@ TEST_F(TimeoutChain, G2_DestroyedWithALimitInside) {
 TEST_F(TimeoutChain, G4_OfADescriptor) {
     const coil_test::listener l;
     auto main = [](const coil_test::listener& server) -> task<> {
-        EXPECT_EQ(co_await (timeout(io::accept(server.socket), 2ms) && io::nop()), -ECANCELED);
+        EXPECT_EQ(co_await (timeout(io::accept(server.socket), 2ms) && io::nop()), -ETIMEDOUT);
         const auto client = server.connect();
         EXPECT_EQ(co_await (timeout(io::accept(server.socket), 5s) && io::nop()), 0);
         const auto another = server.connect();
@@ -210,8 +210,8 @@ TEST_F(TimeoutChain, G3_RacesInsideOfAChain) {
             char c = 0;
             const int n = co_await (timeout(io::read(p.in, {&c, 1}), limit) && io::nop());
             co_await feeding;
-            limit = n == -ECANCELED ? std::min(limit * 9 / 8 + 1us, 100'000us) : limit * 8 / 9;
-            if (n == -ECANCELED) {
+            limit = n == -ETIMEDOUT ? std::min(limit * 9 / 8 + 1us, 100'000us) : limit * 8 / 9;
+            if (n == -ETIMEDOUT) {
                 ++lost;
                 EXPECT_EQ((co_await io::read(p.in, {&c, 1})), 1);
             } else {

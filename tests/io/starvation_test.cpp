@@ -150,7 +150,7 @@ TEST_P(Starvation, G3_AStarvingWaitCanBeLimitedStoppedAndDestroyed) {
         put(a.b, full + full);
         put(b.b, full);
         buffer_lease held = co_await take(first);
-        EXPECT_EQ((co_await timeout(second.next(), 1ms)).result(), -ECANCELED);
+        EXPECT_EQ((co_await timeout(second.next(), 1ms)).result(), -ETIMEDOUT);
         inplace_stop_source stop;
         auto waits = [](io::recv_stream& incoming) -> task<int> {
             co_return (co_await incoming.next()).result();
@@ -163,7 +163,7 @@ TEST_P(Starvation, G3_AStarvingWaitCanBeLimitedStoppedAndDestroyed) {
             const socket_pair c;
             put(c.b, full);
             auto third = io::recv_multishot(c.a, pool);
-            EXPECT_EQ((co_await timeout(third.next(), 1ms)).result(), -ECANCELED);
+            EXPECT_EQ((co_await timeout(third.next(), 1ms)).result(), -ETIMEDOUT);
         } // destroyed while it is in the pool's queue
         // `second` is not awaited now: its place in the queue must not cost `first` the buffer.
         auto again = coil::spawn(take(first));
@@ -246,7 +246,7 @@ TEST_P(Starvation, ThePoolGrowsInsteadUpToItsLimit) {
         EXPECT_EQ(pool.size(), 8U);
         EXPECT_EQ(pool.available(), 0U);
         put(pair.b, full);
-        EXPECT_EQ((co_await timeout(incoming.next(), 1ms)).result(), -ECANCELED);
+        EXPECT_EQ((co_await timeout(incoming.next(), 1ms)).result(), -ETIMEDOUT);
         EXPECT_EQ(pool.size(), 8U);
         held.clear();
         EXPECT_EQ((co_await incoming.next()).result(), 64);
@@ -263,7 +263,7 @@ TEST_P(Starvation, G6_AStreamThatNobodyReadsLeavesBuffersForOthers) {
         const socket_pair b;
         auto unread = io::recv_multishot(a.a, pool);
         auto read = io::recv_multishot(b.a, pool);
-        EXPECT_EQ((co_await timeout(unread.next(), 0ms)).result(), -ECANCELED);
+        EXPECT_EQ((co_await timeout(unread.next(), 0ms)).result(), -ETIMEDOUT);
         for (int i = 0; i < pieces; ++i) {
             put(a.b, full);
             co_await some_turns(2);

@@ -55,27 +55,27 @@ TEST(SyncMisuse, AMutexThatNobodyHolds) {
             mutex m;
             m.unlock();
         },
-        "unlock\\(\\) of a mutex that nobody holds");
+        "unlock\\(\\) of a mutex that is not locked");
     EXPECT_DEATH(
         {
             shared_mutex m;
             m.unlock();
         },
-        "unlock\\(\\) of a shared_mutex that nobody holds alone");
+        "unlock\\(\\) of a shared_mutex that is not locked exclusively");
     EXPECT_DEATH(
         {
             shared_mutex m;
             static_cast<void>(m.try_lock_shared());
             m.unlock();
         },
-        "unlock\\(\\) of a shared_mutex that nobody holds alone");
+        "unlock\\(\\) of a shared_mutex that is not locked exclusively");
     EXPECT_DEATH(
         {
             shared_mutex m;
             static_cast<void>(m.try_lock());
             m.unlock_shared();
         },
-        "unlock_shared\\(\\) of a shared_mutex that nobody shares");
+        "unlock_shared\\(\\) of a shared_mutex that is not locked shared");
 }
 
 TEST(SyncMisuse, ASemaphoreBeyondItsMaximum) {
@@ -117,8 +117,8 @@ TEST(SyncMisuse, CountsBelowZero) {
             wait_group g{2};
             g.add(-3);
         },
-        "more often than add\\(\\) said");
-    EXPECT_DEATH(wait_group{-1}, "more often than add\\(\\) said");
+        "more often than add\\(\\) allows");
+    EXPECT_DEATH(wait_group{-1}, "more often than add\\(\\) allows");
 }
 
 TEST(SyncMisuse, ABroadcastThatKeepsNothing) {
@@ -132,7 +132,7 @@ TEST(SyncMisuse, ASendThatIsAwaitedTwice) {
                      co_await sends;
                      co_await sends;
                  }()),
-                 "what channel::send\\(\\) gave was awaited twice");
+                 "the result of channel::send\\(\\) was awaited twice");
 }
 
 TEST(SyncWaitGroup, G1_AddBelowZeroWakesAsDoneDoes) {

@@ -18,27 +18,28 @@ namespace coil::detail {
 
 class promise_base;
 
-/// Who is told when a top-level coroutine ends: its owner, which destroys the frame.
+/// The owner of a top-level coroutine. It is notified when the coroutine ends, and destroys the
+/// frame.
 class root_observer {
 public:
-    /// The coroutine stands at its final suspension point; its result is in the promise.
+    /// The coroutine is at its final suspension point; its result is in the promise.
     virtual void finished(promise_base& root) noexcept = 0;
-    /// The context shuts down: the coroutine will not go on.
+    /// The context shuts down: the coroutine will not be resumed.
     virtual void abandoned(promise_base& root) noexcept = 0;
-    /// Of a root that an await waits for: the nearest root above that await; null when that is not
-    /// known. Any thread, while the root exists.
+    /// For a root that an await waits for: the nearest root above that await, or null if unknown.
+    /// May be called from any thread while the root exists.
     [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
-    /// Whether a coroutine elsewhere waits for the end of this root, and its frame may refer to
-    /// that one's: then it ends before the other can be destroyed.
+    /// Whether a coroutine on another context waits for the end of this root, whose frame may refer
+    /// to that coroutine's. The root must then end before that coroutine can be destroyed.
     [[nodiscard]] virtual bool is_awaited_elsewhere() const noexcept { return false; }
 
-    /// What the root, and through it every task below, is asked to stop by.
+    /// The stop token of the root and of all tasks below it.
     const inplace_stop_token token;
-    /// Whether a coroutine that ends well may destroy itself without asking: the quick way for the
-    /// many that nobody waits for.
+    /// Whether a coroutine that ends without an exception may destroy itself without calling the
+    /// observer: the fast path of detached tasks.
     const bool indifferent;
-    /// Whether the root belongs to a coroutine of the same context, which destroys it: then it
-    /// hangs in no context's list, and does not move to another.
+    /// Whether the root belongs to a coroutine of the same context, which destroys it. A bound root
+    /// is in no context's list and does not move to another context.
     const bool bound;
 
 protected:
@@ -48,15 +49,15 @@ protected:
     ~root_observer() = default;
 };
 
-/// Below this await a task is asked to stop by something else than its root is. Lives in the await.
+/// A stop token that replaces the root's for the tasks below an await. Lives in the awaiter.
 struct stop_detour {
     inplace_stop_token token;
-    promise_base* root; // null: the tree's root is no task
+    promise_base* root; // null: the root of the tree is not a task
 };
 
-/// What every task's promise holds whatever its result. A coroutine is either a child, awaited by
-/// another coroutine (`coroutine` is that one), or a root, started on a context (it has an
-/// observer, and hangs in the context's list of roots, so that a shutdown finds every frame).
+/// The part of a task's promise that does not depend on the result. A coroutine is either a child,
+/// awaited by another coroutine (`coroutine`), or a root, started on a context. A root has an
+/// observer and is in the context's list of roots, so that a shutdown finds every frame.
 class promise_base : public queue_node {
 public:
     static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
@@ -70,12 +71,12 @@ public:
 
     void become_root(root_observer& observer) noexcept { set_origin(&observer, is_observer); }
 
-    /// Inherits from a parent that is a task.
+    /// Inherits the root and the token of a parent that is a task.
     void become_child(std::coroutine_handle<> parent, promise_base& from) noexcept {
         coroutine = parent;
         origin_ = from.is_root() ? reinterpret_cast<std::uintptr_t>(&from) : from.origin_;
     }
-    /// Below a coroutine of another kind, whose root nobody knows.
+    /// The child of a coroutine of another type, whose root is unknown.
     void become_child(std::coroutine_handle<> parent, inplace_stop_token token) noexcept {
         coroutine = parent;
         set_origin(token.source_, is_source);
@@ -88,7 +89,7 @@ public:
     [[nodiscard]] bool is_root() const noexcept { return kind() == is_observer; }
     [[nodiscard]] root_observer& observer() const noexcept { return *as<root_observer>(); }
 
-    /// The root of the tree of awaits that this one is in; null when it is no task.
+    /// The root of this tree of awaits, or null if it is not a task.
     [[nodiscard]] promise_base* root() noexcept {
         switch (kind()) {
         case is_root_promise:
@@ -115,15 +116,16 @@ public:
         }
     }
 
-    promise_base* next_root;  // while it hangs in a root_list
-    promise_base** root_link; // the pointer that points here
+    promise_base* next_root;  // valid while in a root_list
+    promise_base** root_link; // points at the pointer to this promise
 
 private:
-    // What `origin_` points to, in its low bits. Unset before the coroutine becomes either.
+    // The low bits of `origin_`: what it points to. Unset until the coroutine becomes a child or a
+    // root.
     static constexpr std::uintptr_t is_root_promise = 0;
-    static constexpr std::uintptr_t is_observer = 1; // of this one, which is a root
+    static constexpr std::uintptr_t is_observer = 1; // the observer of this root
     static constexpr std::uintptr_t is_detour = 2;
-    static constexpr std::uintptr_t is_source = 3; // which may be null
+    static constexpr std::uintptr_t is_source = 3; // may be null
     static constexpr std::uintptr_t kind_mask = 3;
 
     template <class T>
@@ -140,7 +142,7 @@ private:
     std::uintptr_t origin_;
 };
 
-/// The root of the tree of awaits that a coroutine is in; null when it is of another kind.
+/// The root of the tree of awaits of a coroutine, or null for a coroutine of another type.
 template <class P>
 [[nodiscard]] promise_base* nearest_root(std::coroutine_handle<P> coroutine) noexcept {
     if constexpr (std::derived_from<P, promise_base>) {
@@ -150,7 +152,7 @@ template <class P>
     }
 }
 
-/// Roots that one owner destroys if they do not end before.
+/// Roots whose owner destroys those that have not ended.
 class root_chain {
 public:
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
@@ -165,7 +167,7 @@ public:
         first_ = &root;
     }
 
-    /// Takes a root out of whatever chain it is in.
+    /// Removes a root from the chain it is in.
     static void remove(promise_base& root) noexcept {
         *root.root_link = root.next_root;
         if (root.next_root != nullptr) {
@@ -177,12 +179,11 @@ private:
     promise_base* first_ = nullptr;
 };
 
-/// A root that is on no context's thread is adrift: no list has it, and only its own end destroys
-/// it.
+/// A root that is on no context's thread is in no list; it is destroyed only when it ends.
 [[nodiscard]] inline bool is_adrift(const promise_base& root) noexcept {
     return root.root_link == &root.next_root;
 }
-/// A root that hangs in no list yet.
+/// Initialises a root that is in no list yet.
 inline void begin_adrift(promise_base& root) noexcept {
     root.next_root = nullptr;
     root.root_link = &root.next_root;
@@ -199,7 +200,7 @@ public:
         root_chain::insert(root);
     }
 
-    /// Into another chain and back: it stays one of this context's.
+    /// Moves a root to another chain or back. It remains a root of this context.
     void move_to(root_chain& other, promise_base& root) noexcept {
         root_chain::remove(root);
         other.insert(root);
@@ -209,15 +210,15 @@ public:
         root_chain::insert(root);
     }
 
-    /// Takes a root out of whatever list it is in.
+    /// Removes a root from the list it is in.
     static void remove(promise_base& root) noexcept {
         ++removed_on_this_thread;
         root_chain::remove(root);
     }
 
     [[nodiscard]] std::uint64_t inserted() const noexcept { return inserted_; }
-    /// Who takes a root out need not know the list. Whoever runs coroutines of one list attributes
-    /// what is counted meanwhile to it, and hides it from those below it on the stack.
+    /// Counts removals, which do not know the list. A loop attributes what is counted while it runs
+    /// coroutines to its own list, and hides it from loops below it on the stack.
     static constinit inline thread_local std::uint64_t removed_on_this_thread = 0;
 
 private:
@@ -235,8 +236,8 @@ public:
         }
     }
 
-    /// A root that nobody waits for does not stop at its end: it runs off it, which destroys its
-    /// frame, and back to the loop that resumed it.
+    /// A detached root does not suspend at its end: it returns to the loop that resumed it, which
+    /// destroys the frame.
     [[nodiscard]] bool await_ready() const noexcept { return ends_alone_; }
 
     template <std::derived_from<promise_base> P>
@@ -245,7 +246,7 @@ public:
         if (!promise.is_root()) [[likely]] {
             return transfer_to(promise.coroutine);
         }
-        promise.observer().finished(promise); // the frame is gone after this
+        promise.observer().finished(promise); // this destroys the frame
         return transfer_to_nobody();
     }
 
@@ -255,11 +256,11 @@ private:
     bool ends_alone_;
 };
 
-/// A value, a reference, nothing, or the exception that came instead.
+/// A value, a reference, nothing, or an exception.
 template <class T>
 class result {
 public:
-    result() noexcept {} // NOLINT(*-member-init): state_ says what is there
+    result() noexcept {} // state_ says which member is active
     result(const result&) = delete;
     result& operator=(const result&) = delete;
     ~result() {
@@ -276,7 +277,7 @@ public:
         state_ = state::value;
     }
     void set_error(std::exception_ptr error) noexcept {
-        if (state_ == state::value) { // a local's destructor threw after co_return
+        if (state_ == state::value) { // the destructor of a local threw after co_return
             std::destroy_at(std::addressof(value_));
         }
         std::construct_at(&error_, std::move(error));
@@ -288,7 +289,7 @@ public:
         return state_ == state::error ? error_ : nullptr;
     }
 
-    /// Moves the value out, or throws the exception. Once.
+    /// Moves the value out or rethrows the exception. May be called once.
     T take() {
         if (state_ == state::error) [[unlikely]] {
             std::rethrow_exception(std::exchange(error_, nullptr));
@@ -296,7 +297,7 @@ public:
         return static_cast<T&&>(value_);
     }
 
-    /// Takes over what `other` holds.
+    /// Takes over the contents of `other`.
     void move_from(result& other) noexcept(std::is_nothrow_move_constructible_v<T>) {
         if (other.state_ == state::error) {
             set_error(std::exchange(other.error_, nullptr));

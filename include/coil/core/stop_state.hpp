@@ -8,10 +8,10 @@
 
 namespace coil::detail {
 
-/// What an inplace_stop_source is: whether a stop was requested, and the callbacks that wait for
-/// it. A bit of the word is a lock; nothing is done under it but linking and unlinking.
+/// The state of an inplace_stop_source: whether a stop was requested, and the registered callbacks.
+/// One bit of the word is a spin lock, held only to link and unlink.
 ///
-/// A Callback has `next` and `link_`, by which it hangs in the list (`link_` is null once it was
+/// A Callback has the links `next` and `link_` (null when it is not in the list) and `on_stop`.
 /// taken out), and `on_stop`.
 template <class Callback, class Atomics = std_atomics>
 class basic_stop_state {
@@ -20,7 +20,8 @@ public:
         return (word_.load(std::memory_order_acquire) & requested) != 0;
     }
 
-    /// Runs every registered callback on this thread. False when a stop had been requested before.
+    /// Calls every registered callback on this thread. Returns false if a stop was requested
+    /// before.
     bool request() noexcept {
         lock();
         if ((word_.load(std::memory_order_relaxed) & requested) != 0) {
@@ -33,8 +34,9 @@ public:
             auto& node = static_cast<Callback&>(*callbacks_);
             const auto callback = node.on_stop;
             take_out(node);
-            // While running_ is the node, erase() from another thread waits. From inside the
-            // callback it returns at once, and the node may be gone when the callback returns.
+            // While running_ is the node, erase() on another thread waits. Called by the callback
+            // itself it returns at once, and the node may have been destroyed when the callback
+            // returns.
             running_.store(&node, std::memory_order_release);
             unlock();
             callback(node);
@@ -45,13 +47,13 @@ public:
         return true;
     }
 
-    /// As if no stop had been requested. Not while request() is under way.
+    /// Resets the state to "no stop requested". Precondition: request() is not running.
     void renew() noexcept {
         lock();
         word_.store(0, std::memory_order_release);
     }
 
-    /// False when a stop was requested already: the caller runs the callback itself.
+    /// Returns false if a stop was requested already: the caller then calls the callback itself.
     bool insert(Callback& node) noexcept {
         lock();
         const bool stopped = (word_.load(std::memory_order_relaxed) & requested) != 0;
@@ -67,7 +69,7 @@ public:
         return !stopped;
     }
 
-    /// After this the callback does not run and is not running, unless it is the caller.
+    /// When this returns, the callback is not running and will not run, unless it is the caller.
     void erase(Callback& node) noexcept {
         lock();
         const bool waiting = node.link_ != nullptr;

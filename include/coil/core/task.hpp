@@ -51,24 +51,26 @@ inline constexpr bool always_false = false;
 
 } // namespace detail
 
-/// A lazy coroutine: nothing runs until it is awaited, and it is awaited once.
+/// A lazy coroutine: it starts when it is awaited, and is awaited once.
 ///
 ///     task<int> answer() { co_return 42; }
 ///     int n = co_await answer();
 ///
 /// T may be void, a reference, move-only, or not default-constructible. An exception that leaves
-/// the body comes out of the co_await. The task owns its frame: one that is never awaited is
-/// destroyed unrun. A top-level task is given to io_context::co_spawn, spawn, or coil::run instead
-/// of being awaited.
+/// the body is rethrown by the co_await. The task owns its frame; a task that is never awaited is
+/// destroyed without having run. A top-level task is not awaited but passed to
+/// io_context::co_spawn, spawn or coil::run.
 ///
-/// Threading: a task runs on the context that awaits or spawned it; the object itself is not
-/// thread-safe. Cancellation: it inherits the stop token of whoever awaits it.
+/// Threading: a task runs on the context that awaits or spawned it. The task object is not
+/// thread-safe.
 ///
-/// Lifetime: parameters live in the frame by value; what a reference parameter refers to must
-/// outlive the task. The captures of a lambda live in the lambda, not in the frame: a coroutine
-/// lambda that captures must outlive its task; give a detached one parameters instead. Locals may
-/// be aligned up to alignas(64), as every frame is. Destroying a coroutine destroys what it awaits,
-/// and so on: a recursion, of which each level takes some 20 to 150 bytes of stack.
+/// Cancellation: a task inherits the stop token of the coroutine that awaits it.
+///
+/// Lifetime: parameters are copied into the frame; the referent of a reference parameter must
+/// outlive the task. The captures of a lambda are in the lambda object, not in the frame: a
+/// capturing coroutine lambda must outlive its task. Pass parameters instead if the task is
+/// detached. Locals are aligned up to alignas(64), as every frame is. Destroying a coroutine
+/// destroys the coroutines it awaits, recursively; each level takes 20 to 150 bytes of stack.
 template <class T = void>
 class [[nodiscard("did you forget to co_await?")]] COIL_AWAIT_ELIDABLE task {
 public:
@@ -104,7 +106,7 @@ public:
             }
         }
 
-        /// Below `origin`: a parent's promise, a token, or a stop_detour.
+        /// `origin` is the parent: a promise, a token, or a stop_detour.
         template <class Origin>
         detail::transfer start(std::coroutine_handle<> parent, Origin&& origin) noexcept {
             coroutine_.promise().become_child(parent, origin);
@@ -114,7 +116,7 @@ public:
         T await_resume() { return coroutine_.promise().outcome.take(); }
 
     private:
-        // A copy: the task may be moved while it is awaited.
+        // a copy: the task may be moved while it is awaited
         const std::coroutine_handle<promise_type> coroutine_;
     };
 
@@ -128,7 +130,7 @@ public:
         return awaiter(coroutine_);
     }
 
-    /// For code that takes over the frame (spawning, executors): the caller must destroy it.
+    /// For code that takes over the frame (spawning, executors) and destroys it.
     [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {
         assert(coroutine_ && "coil: this task was spawned or moved from before");
         return std::exchange(coroutine_, nullptr);

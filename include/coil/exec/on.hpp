@@ -28,8 +28,8 @@ struct on_stop_source {
 
 [[noreturn]] void throw_not_run();
 
-/// The task is the root of a tree of its own, which this observes. What is told by whoever ends it:
-/// over(). Its frame lives as long as this, which the thread at home destroys.
+/// The task is the root of its own tree, which this observes. Whatever ends the task calls over().
+/// The task's frame lives as long as this awaiter, whose own thread destroys it.
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] on_awaiter final : on_stop_source,
                                                                       root_observer,
@@ -40,7 +40,7 @@ public:
         : root_observer(stop_.get_token(), false), away_node(&is_still_away), target_(target),
           child_(work.release()) {}
     ~on_awaiter() {
-        come_back(); // as far as a shutdown is concerned: this waits here
+        come_back(); // for a shutdown it counts as complete: this waits here
         if (is_away()) [[unlikely]] {
             if (start_->withdraw()) {
                 start_ = nullptr;
@@ -85,7 +85,7 @@ public:
         come_back();
         end();
         if (is_homeless() && !dropped_ && child_.promise().outcome.has_error()) [[unlikely]] {
-            report_unhandled(child_.promise().outcome.error()); // this exception takes its place
+            report_unhandled(child_.promise().outcome.error()); // replaced by this exception
         }
         throw_if_homeless("on()");
         if (dropped_) [[unlikely]] {
@@ -94,11 +94,11 @@ public:
         return child_.promise().outcome.take();
     }
 
-    /// When it is over: whether await_resume() throws.
+    /// Called when the wait is over. Returns whether await_resume() will throw.
     [[nodiscard]] bool has_failed() const noexcept {
         return is_homeless() || dropped_ || child_.promise().outcome.has_error();
     }
-    /// Instead of await_resume(): nobody wants the result.
+    /// Called instead of await_resume(): the result is not wanted.
     void discard() noexcept {
         come_back();
         end();
@@ -109,9 +109,9 @@ private:
         inplace_stop_source& stop;
         void operator()() const noexcept { stop.request_stop(); }
     };
-    /// What the executor is given. Not a part of the awaiter: nobody can take it out of the
-    /// executor's queue again, which may stand still for as long as it likes. Until it has come or
-    /// was withdrawn it is both's; then the awaiter's in the first case, the executor's in the
+    /// The work submitted to the executor. It is not part of the awaiter, because it cannot be
+    /// removed from the executor's queue, which may stall for any time. It is shared until it has
+    /// started or was withdrawn; then the awaiter owns it in the first case, the executor in the
     /// second.
     struct start final : work, frame_allocated {
         explicit start(on_awaiter& awaiter) noexcept : work(&come, kind::arrival), self(&awaiter) {}
@@ -124,7 +124,7 @@ private:
                 delete &arrived;
             }
         }
-        /// True when it has not come to the executor. From then on it belongs to that.
+        /// Returns true if it has not started. The executor then owns it.
         [[nodiscard]] bool withdraw() noexcept {
             return self.exchange(nullptr, std::memory_order_acq_rel) != nullptr;
         }
@@ -135,7 +135,7 @@ private:
         auto& self = static_cast<on_awaiter&>(node);
         if (self.is_away() && ask) {
             if (self.start_->withdraw()) {
-                self.start_ = nullptr; // the executor's
+                self.start_ = nullptr; // now owned by the executor
                 self.dropped_ = true;
                 self.over(); // on this thread: it waits in the ready queue
             } else {
@@ -157,7 +157,7 @@ private:
             return;
         }
         const running_at scope({target_, nullptr});
-        resume(child_); // and this may be gone
+        resume(child_); // may destroy this
     }
 
     void finished(promise_base& root) noexcept override {
@@ -168,10 +168,10 @@ private:
     }
     [[nodiscard]] bool is_awaited_elsewhere() const noexcept override { return true; }
     [[nodiscard]] promise_base* awaiting_root() const noexcept override { return awaiting_root_; }
-    /// By the context where it went.
+    /// Called by the context to which the task has moved.
     void abandoned(promise_base& root) noexcept override {
         if (current_loop != nullptr) {
-            current_loop->withdraw(root, child_); // if it has not begun
+            current_loop->withdraw(root, child_); // if it has not started
         }
         child_.destroy();
         abandoned_ = true;
@@ -181,14 +181,15 @@ private:
 
     const executor_ref target_;
     start* start_ = nullptr;
-    const std::coroutine_handle<task_promise<T>> child_; // read at home while another ends it
+    // read by the awaiting thread while another one ends the task
+    const std::coroutine_handle<task_promise<T>> child_;
     promise_base* awaiting_root_ = nullptr;
     std::optional<inplace_stop_callback<request>> outside_;
     bool dropped_ = false;
-    bool abandoned_ = false; // and its frame is gone
+    bool abandoned_ = false; // its frame is destroyed
 };
 
-/// What on() gives: plain data that may be moved until it is awaited.
+/// The awaitable returned by on(): plain data that may be moved until it is awaited.
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] on_awaitable {
 public:
@@ -210,26 +211,26 @@ private:
 
 } // namespace detail
 
-/// Runs a task on an executor and comes back with its result, or its exception:
+/// Runs a task on an executor and returns its result or throws its exception:
 ///
-///     const auto digest = co_await on(pool, hash(file));   // here again
+///     const auto digest = co_await on(pool, hash(file));   // resumes here
 ///
-/// Of a context it is what ctx.spawn(task) and joining it is, but the task may use what belongs to
-/// the caller, which is there until the task has ended.
+/// On a context this is like spawning the task there and joining it, but the task may refer to the
+/// caller's objects, because the caller waits until it has ended.
 ///
-/// Threading: the task runs on `ex`, the caller goes on where it was: on its context; on the
-/// executor that runs it; or, when nobody knows one, where the task ended. Everything the caller
-/// did before happens before the task, and everything the task did happens before what the caller
-/// does then. `ex` must live until the task has ended.
+/// Threading: the task runs on `ex`. The caller resumes where it was: on its context, on the
+/// executor that runs it, or, without either, where the task ended. Everything the caller did
+/// before happens before the task, and the task happens before everything the caller does
+/// afterwards. `ex` must outlive the task.
 ///
-/// Cancellation: the task inherits the caller's stop token. It is waited for, however it ends. When
-/// the caller's context shuts down meanwhile, the task is asked to stop, and the shutdown waits for
-/// its end; one that has not begun does not begin.
+/// Cancellation: the task inherits the caller's stop token and is always waited for. If the
+/// caller's context shuts down, the task is asked to stop and the shutdown waits for its end; a
+/// task that has not started is not started.
 ///
-/// Errors: when `ex` was shut down before the task began, or is a context that stops, the await
-/// throws std::system_error with std::errc::operation_canceled; also what the executor throws.
-/// So it does when the caller's own executor was shut down meanwhile; an exception of the task is
-/// then reported as that of a detached one.
+/// Errors: if `ex` was shut down before the task started, or is a context that stops, the await
+/// throws std::system_error with std::errc::operation_canceled. It also throws what the executor
+/// throws. If the caller's own executor was shut down meanwhile, the await throws that error as
+/// well, and an exception of the task is reported like that of a detached task.
 template <executor E, class T>
 detail::on_awaitable<T> on(E& ex, task<T> work) noexcept {
     return {detail::ref_to(ex), std::move(work)};

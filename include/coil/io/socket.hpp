@@ -45,7 +45,8 @@ inline operation connect(descriptor fd, const ::sockaddr* address, ::socklen_t l
 
 /// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain a short send
 /// ends the chain. Never raises SIGPIPE: a closed connection gives -EPIPE. On a full AF_UNIX
-/// datagram socket, Linux sends an empty datagram: see docs/operations.md, and use write().
+/// datagram socket, Linux sends an empty datagram: see docs/reference/operations.md, and use
+/// write().
 inline operation send(descriptor fd, const_buffer buf, int flags = 0) noexcept {
     return detail::make_operation(fd, uring::prep::send(fd.number(), buf.data(),
                                                         detail::transfer_size(buf.size()),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/compose/link.hpp>
+#include <coil/compose/time_limit.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
@@ -153,3 +154,15 @@ private:
 };
 
 } // namespace coil::net
+
+namespace coil::detail {
+
+/// A limited accept() that has expired.
+template <>
+struct expired_result<net::socket> {
+    static net::socket make(net::socket* accepted) noexcept {
+        return accepted != nullptr && *accepted ? std::move(*accepted) : net::socket(-ETIMEDOUT);
+    }
+};
+
+} // namespace coil::detail

@@ -9,7 +9,8 @@ namespace coil::uring {
 /// A user-space backend over epoll(7), for machines where io_uring is not available. It executes
 /// submissions with plain system calls. Pollable operations are tried immediately and again when
 /// epoll reports readiness. Files and other calls that wait for a device run on a small pool of
-/// threads, at most `epoll_kernel_limits`. docs/operations.md lists how each operation is executed.
+/// threads, at most `epoll_kernel_limits`. docs/reference/operations.md lists how each operation is
+/// executed.
 ///
 /// Differences from io_uring:
 /// - An operation on a descriptor refers to the number, not to the file. If the descriptor is
