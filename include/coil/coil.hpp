@@ -61,6 +61,7 @@
 #include <coil/fs/types.hpp>
 #include <coil/fs/walk.hpp>
 #include <coil/fs/write_file.hpp>
+#include <coil/io/buffer_lease.hpp>
 #include <coil/io/buffer_pool.hpp>
 #include <coil/io/cancel.hpp>
 #include <coil/io/descriptor.hpp>

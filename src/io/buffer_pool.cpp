@@ -1,6 +1,6 @@
 #include <coil/io/buffer_pool.hpp>
-#include <coil/io/buffer_pool_state.hpp>
-#include <coil/io/buffer_source.hpp>
+#include <coil/io/detail/buffer_pool_state.hpp>
+#include <coil/io/detail/buffer_source.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 #include <coil/context/perform.hpp>
-#include <coil/io/buffer_source.hpp>
+#include <coil/io/detail/buffer_source.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <algorithm>

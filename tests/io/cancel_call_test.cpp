@@ -70,7 +70,7 @@ TEST_F(CancelCall, AChain) {
 }
 
 TEST_F(CancelCall, WhileAWorkerExecutesIt) {
-    // What the kernel says is what the await gives.
+    // The kernel's result is the result of the await.
     auto script = std::make_shared<scripted_kernel::script>();
     std::uint64_t read = 0;
     script->on_submit = [&](const sqe& e) {
@@ -136,7 +136,7 @@ TEST_F(CancelCall, G8_G9_EverythingButTheContextsOwn) {
         auto a = eager(io::read(pipe.in, buf));
         auto b = eager(timeout(io::poll(pipe.in, POLLIN), 1h));
         auto c = eager(io::nop() && io::read(pipe.in, buf));
-        co_await sleep_for(3ms); // and so the context has slept
+        co_await sleep_for(3ms); // so the context has slept
         EXPECT_EQ(co_await io::cancel_all(), 3);
         EXPECT_EQ(co_await a, -ECANCELED);
         EXPECT_EQ(co_await b, -ECANCELED);
@@ -144,7 +144,7 @@ TEST_F(CancelCall, G8_G9_EverythingButTheContextsOwn) {
     };
     for (int i = 0; i < 20; ++i) {
         ctx.spawn(cancels(p)).get();
-        std::this_thread::sleep_for(1ms); // asleep again: woken by the next one
+        std::this_thread::sleep_for(1ms); // asleep again: the next one wakes it
     }
     ctx.join();
 }
@@ -220,7 +220,7 @@ TEST_F(CancelCall, CountersSayWhatHappened) {
         EXPECT_EQ(co_await a, -ECANCELED);
         EXPECT_EQ(co_await b, -ECANCELED);
         EXPECT_EQ(this_context().metrics().back_pressure_waits, 0U);
-        if (!coil_test::under_faults()) { // of which these are two
+        if (!coil_test::under_faults()) { // two of which are these
             EXPECT_EQ(this_context().metrics().refusals, 0U);
             EXPECT_EQ(this_context().metrics().overflows, 0U);
         }

@@ -1,4 +1,4 @@
-// futex_wait, futex_wake, futex_waitv: they do and answer what futex(2) and its relatives do.
+// futex_wait, futex_wake, futex_waitv: effects and results are those of futex(2).
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"

@@ -1,4 +1,4 @@
-// sendto, recvfrom, sendmsg, recvmsg: they do and answer what the system calls of their names do.
+// sendto, recvfrom, sendmsg, recvmsg: effects and results are those of the system calls.
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"

@@ -1,4 +1,4 @@
-// io::drain, which is a barrier that the context keeps, and io::force_async.
+// io::drain, a barrier enforced by the context, and io::force_async.
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 class Modifiers : public ::testing::Test {};
 
-/// Writes what it is when it has ended.
+/// Records the number of an operation when it completes.
 template <class Op>
 task<> note(std::string& log, char name, Op op) {
     co_await std::move(op);
@@ -45,7 +45,7 @@ TEST_F(Modifiers, DrainWaitsForWhatIsBefore_AndWhatIsBehindWaitsForIt) {
         auto second = spawn(note(log, 'E', io::drain(io::nop())));
         auto d = spawn(note(log, 'd', io::nop()));
         co_await b;
-        co_await sleep_for(3ms); // sleeps are no ring work
+        co_await sleep_for(3ms); // sleeps are not ring operations
         EXPECT_EQ(log, "b");
         first.put("x");
         co_await a;
@@ -124,7 +124,7 @@ TEST_F(Modifiers, DrainWithBackPressure) {
             co_await each;
         }
         EXPECT_EQ(log.size(), 60U);
-        for (std::size_t i = 4; i < 60; i += 5) { // each barrier stands in its place
+        for (std::size_t i = 4; i < 60; i += 5) { // each barrier is honoured at its position
             EXPECT_EQ(log.find(static_cast<char>('A' + i)), i) << log;
         }
     };
@@ -207,7 +207,7 @@ TEST_F(Modifiers, DrainNeverReachesTheKernel_ForceAsyncDoes) {
         EXPECT_EQ(co_await io::force_async(io::drain(io::nop())), 0);
         EXPECT_EQ(co_await io::force_async(timeout(io::nop(), 1h)), 0);
         EXPECT_EQ(co_await io::force_async(io::nop() && io::nop()), 0);
-        // Not what a limit inside a chain must be able to end.
+        // Not applied to a call that a timeout inside a chain must be able to cancel.
         EXPECT_EQ(co_await (io::force_async(timeout(io::nop(), 1h)) && io::nop()), 0);
         EXPECT_EQ(co_await io::force_async(timeout(io::nop(), 1h) && io::nop()), 0);
     };

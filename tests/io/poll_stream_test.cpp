@@ -54,7 +54,7 @@ TEST_P(PollStream, G6_AFloodIsPausedAndLosesNoReadiness) {
         auto events = io::poll_multishot(counter, POLLIN);
         EXPECT_EQ(co_await timeout(events.next(), 0ms), -ETIMEDOUT);
         const std::uint64_t one = 1;
-        for (int i = 0; i < 500; ++i) { // each is an event
+        for (int i = 0; i < 500; ++i) { // each is one event
             EXPECT_EQ(::write(counter, &one, sizeof one), 8);
             co_await some_turns(1);
         }
@@ -118,13 +118,13 @@ TEST_P(TimeoutStream, TicksDoNotDrift) {
             const auto passed = co_await ticks.next();
             EXPECT_GE(passed, 1);
             count += passed;
-            // However late this one is, the number is right: neither early nor one behind.
+            // However late the tick is, the count is exact.
             EXPECT_GE(std::chrono::steady_clock::now() - begin, interval * count);
         }
         const auto before = std::chrono::steady_clock::now() - begin;
-        std::this_thread::sleep_for(20ms); // nothing runs here meanwhile
+        std::this_thread::sleep_for(20ms); // the context is blocked meanwhile
         count += co_await ticks.next();
-        // The last ones may have been told late; those before are all there.
+        // The last ticks may have been reported late; the earlier ones are all counted.
         EXPECT_GE(interval * (count + 4), before + 20ms);
     };
     run(main());
@@ -137,14 +137,14 @@ TEST_P(TimeoutStream, TicksThatNobodyWaitedForAreCounted) {
         int count = co_await ticks.next();
         co_await sleep_for(50ms);
         count += co_await ticks.next();
-        // A faulty kernel tells of them later, and so does a slow thread.
+        // A fault-injecting kernel reports them later, and so does a slow thread.
         const bool late = coil_test::under_faults() || coil_test::sanitized;
         EXPECT_GE(count, late ? 2 : 50);
-        // Given up at once, unless one is there already.
+        // Cancelled immediately, unless a tick is available.
         const int taken = co_await timeout(ticks.next(), 0ms);
         EXPECT_TRUE(taken == -ETIMEDOUT || taken > 0) << taken;
         count += std::max(taken, 0);
-        co_await sleep_for(5ms); // one comes and nobody takes it, others are due
+        co_await sleep_for(5ms); // one tick arrives and is not taken, others are due
         count += co_await ticks.next();
         const auto before = std::chrono::steady_clock::now() - begin;
         count += co_await ticks.next();

@@ -6,9 +6,9 @@
 #include <coil/core/task.hpp>
 #include <coil/fs/types.hpp>
 #include <coil/io/checked.hpp>
+#include <coil/io/detail/owned_close.hpp>
 #include <coil/io/file.hpp>
 #include <coil/io/metadata.hpp>
-#include <coil/io/owned_close.hpp>
 
 #include <cstdint>
 #include <system_error>

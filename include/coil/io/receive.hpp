@@ -3,8 +3,8 @@
 #include <coil/context/multishot.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/io/buffer_pool.hpp>
-#include <coil/io/buffer_source.hpp>
 #include <coil/io/descriptor.hpp>
+#include <coil/io/detail/buffer_source.hpp>
 
 #include <cstddef>
 #include <span>

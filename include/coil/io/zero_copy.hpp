@@ -3,6 +3,7 @@
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/io/descriptor.hpp>
+#include <coil/io/detail/zero_copy_element.hpp>
 #include <coil/io/registered_buffers.hpp>
 #include <coil/uring/prep.hpp>
 
@@ -25,48 +26,10 @@
 // -EINVAL:
 // - poll_first: the socket is known to be full, so wait for space before the first try;
 // - zc_report_usage (Linux 6.2; before, -EINVAL): the notification says whether the data was copied
-// after all. The await's only result is the number of bytes sent, so this report is not visible;
-// the flag has no effect and is accepted for compatibility with code written for other rings.
+//   after all. The await's only result is the number of bytes sent, so this report is not visible;
+//   the flag has no effect and is accepted for compatibility with code written for other rings.
 
-namespace coil {
-
-namespace detail {
-
-/// A call for which the kernel does not permit suppressing the completion, wherever it is in a
-/// chain.
-class zero_copy_element : public io_element, zero_copy_node {
-public:
-    static constexpr bool needs_result = true;
-
-    using io_element::io_element;
-
-    ring_entry& arm() noexcept {
-        event_loop& loop = required_loop();
-        const auto call = static_cast<uring::opcode>(entry_.request.opcode);
-        if (!loop.ring().supports(call)) [[unlikely]] {
-            copy_instead();
-        } else {
-            loop.zero_copies().insert(*this, entry_);
-        }
-        return entry_;
-    }
-
-private:
-    void copy_instead() noexcept;
-};
-
-/// The flags that callers may use, or one that the kernel refuses: the other flags change the
-/// meaning of the memory arguments.
-constexpr std::uint16_t zero_copy_flags(unsigned flags) noexcept {
-    constexpr unsigned taken =
-        uring::recvsend_flag::poll_first | uring::recvsend_flag::zc_report_usage;
-    constexpr std::uint16_t refused = 1U << 15;
-    return (flags & ~taken) == 0 ? static_cast<std::uint16_t>(flags) : refused;
-}
-
-} // namespace detail
-
-namespace io {
+namespace coil::io {
 
 /// The awaitable of a zero-copy call; co_await gives an io_result.
 using zero_copy_operation = io_awaitable<detail::zero_copy_element>;
@@ -109,6 +72,4 @@ inline zero_copy_operation sendmsg_zc(descriptor fd, const ::msghdr* message, in
                                                        detail::zero_copy_flags(zc_flags)))));
 }
 
-} // namespace io
-
-} // namespace coil
+} // namespace coil::io

@@ -6,7 +6,7 @@
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
-#include <coil/io/owned_close.hpp>
+#include <coil/io/detail/owned_close.hpp>
 #include <coil/io/socket.hpp>
 #include <coil/net/inet_address.hpp>
 

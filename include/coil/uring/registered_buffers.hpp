@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/uring/abi.hpp>
-#include <coil/uring/registration.hpp>
+#include <coil/uring/detail/registration.hpp>
 #include <coil/uring/ring.hpp>
 
 #include <span>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/uring/abi.hpp>
-#include <coil/uring/registration.hpp>
+#include <coil/uring/detail/registration.hpp>
 #include <coil/uring/ring.hpp>
 
 #include <span>
@@ -25,9 +25,9 @@ namespace coil::uring {
 ///
 /// - -EBADF: use, fixed_fd_install or close_direct of an empty slot; use of one beyond the table.
 /// - -EINVAL: opening or closing a slot beyond the table; O_CLOEXEC and similar flags, which do not
-/// apply to slots.
+///   apply to slots.
 /// - -ENFILE: file_index_alloc found no free slot, or there is no table. The opened file is closed
-/// again; an accepted connection is lost.
+///   again; an accepted connection is lost.
 /// - -ENXIO: there is no table.
 ///
 /// Opening into a slot in use replaces its file. Slots may be changed while operations use them:

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <coil/uring/abi.hpp>
+#include <coil/uring/detail/tsan.hpp>
 #include <coil/uring/kernel.hpp>
 #include <coil/uring/prep.hpp>
 #include <coil/uring/probe.hpp>
 #include <coil/uring/ring_options.hpp>
 #include <coil/uring/syscall.hpp>
-#include <coil/uring/tsan.hpp>
 
 #include <atomic>
 #include <cassert>

@@ -2,8 +2,8 @@
 
 #include <coil/context/multishot.hpp>
 #include <coil/io/buffer_pool.hpp>
-#include <coil/io/buffer_pool_state.hpp>
 #include <coil/io/descriptor.hpp>
+#include <coil/io/detail/buffer_pool_state.hpp>
 #include <coil/uring/abi.hpp>
 
 #include <cstddef>
