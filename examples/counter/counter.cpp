@@ -7,7 +7,7 @@
 // The server may be killed, and the machine may lose power, at any moment: an acknowledged request
 // is on disk, and a repeated one counts once. tests/sim/counter_test.cpp tests this with the same
 // files (ledger.hpp, server.hpp, client.hpp) in the simulator, where machines crash and networks
-// fail, thousands of times: docs/testing-with-sim.md.
+// fail, thousands of times: docs/guide/testing.md.
 
 #include "client.hpp"
 #include "server.hpp"

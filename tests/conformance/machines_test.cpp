@@ -78,7 +78,7 @@ const char* needs_io_uring(std::string_view test) {
     }
     return test == "LocalSockets.G3_ADatagramWaitsForRoom"
                ? "io_uring of Linux 6.18 sends an empty datagram in place of one that waited: "
-                 "docs/operations.md"
+                 "docs/reference/operations.md"
                : nullptr;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/operations.md says of every call of coil::io what is true: this compares the page with the headers, the library's
+# docs/reference/operations.md says of every call of coil::io what is true: this compares the page with the headers, the library's
 # fallbacks and the tests.
 
 set -euo pipefail
@@ -136,7 +136,7 @@ def version(text):
 
 
 rows = {}
-for line in pathlib.Path("docs/operations.md").read_text().splitlines():
+for line in pathlib.Path("docs/reference/operations.md").read_text().splitlines():
     if not re.match(r"\| `", line):
         continue
     cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -226,7 +226,7 @@ if len(calls) < 40 or len(opcodes) < 60 or not direct:
     problem(f"read too little: {len(calls)} calls, {len(opcodes)} opcodes, {len(direct)} fallbacks")
 
 for text in problems:
-    print("docs/operations.md: " + text)
+    print("docs/reference/operations.md: " + text)
 print(f"{len(rows)} rows, {len(calls)} calls, {len(problems)} problems")
 sys.exit(1 if problems else 0)
 PYTHON

@@ -18,7 +18,7 @@ namespace coil {
 /// If an operation fails, or if a read, write or send in the middle transfers less than requested,
 /// the rest is not started and the chain returns -ECANCELED. (After fsync, rename and some other
 /// calls the kernel would continue in spite of a failure; the operations behind these are submitted
-/// only when they have succeeded. docs/guarantees.md lists them under G13.)
+/// only when they have succeeded. docs/reference/guarantees.md lists them under G13.)
 ///
 /// Threading and cancellation: as for a single operation. A stop or timeout cancels the rest of the
 /// chain. A chain longer than io_context_options::entries returns -E2BIG.

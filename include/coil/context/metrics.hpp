@@ -9,7 +9,7 @@
 namespace coil {
 
 /// The metrics of a context, returned by io_context::metrics(): totals since its creation, and its
-/// recent state. docs/metrics.md explains how to interpret them.
+/// recent state. docs/reference/metrics.md explains how to interpret them.
 ///
 ///     const context_metrics m = ctx.metrics();
 ///     log(m.completions, m.submissions_per_enter());

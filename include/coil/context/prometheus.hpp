@@ -21,8 +21,8 @@ struct labelled_metrics {
 };
 
 /// Appends metrics in the Prometheus text exposition format 0.0.4 (content type `text/plain;
-/// version=0.0.4`). Every name begins with `coil_`; docs/metrics.md lists them. Times are in
-/// seconds.
+/// version=0.0.4`). Every name begins with `coil_`; docs/reference/metrics.md lists them. Times are
+/// in seconds.
 ///
 ///     std::string page;
 ///     write_prometheus(page, ctx.metrics());

@@ -12,8 +12,9 @@
 
 #include <sys/epoll.h>
 
-// Epoll sets, for what is built on them already. Every function only describes the call; co_await
-// starts it and gives an io_result: a value ≥ 0 or −errno. What watches one descriptor is io::poll.
+// epoll(7), for code that already uses it; to watch a single descriptor use io::poll. Every
+// function only describes the call; co_await starts it and gives an io_result: a value ≥ 0 or
+// −errno.
 
 namespace coil {
 
@@ -24,8 +25,8 @@ constexpr int most_events(std::span<::epoll_event> events) noexcept {
     return static_cast<int>(events.size() < most ? events.size() : most);
 }
 
-/// epoll_wait(2) without its time limit. A ring that lacks it is asked when the set is readable,
-/// and then the system call takes the events.
+/// epoll_wait(2) without a timeout. On a ring that lacks the opcode, polls the epoll descriptor and
+/// then makes the system call.
 class epoll_wait_element : public io_element {
 public:
     epoll_wait_element(io::descriptor epfd, std::span<::epoll_event> events) noexcept
@@ -49,14 +50,14 @@ private:
     void wait_for_readiness() noexcept;
     [[nodiscard]] int take_events() const noexcept;
 
-    // The call's arguments while the entry asks for something else.
+    // The arguments of the call while the entry holds the poll.
     ::epoll_event* events_ = nullptr;
     int most_ = 0;
-    int refusal_ = 0; // what the call would answer at once, −errno
+    int refusal_ = 0; // the error that the call would return immediately, −errno
     bool by_readiness_ = false;
 };
 
-/// With a time limit, which is an entry of its own where there is one.
+/// With a timeout, which is an entry of its own if the ring has the opcode.
 class limited_epoll_wait_element : public epoll_wait_element {
 public:
     static constexpr std::uint16_t entries = 2;
@@ -80,27 +81,27 @@ private:
 
 namespace io {
 
-/// epoll_ctl(2): 0. The event must outlive the await and may be null for EPOLL_CTL_DEL. Takes plain
-/// descriptors only: a set watches nothing else.
+/// epoll_ctl(2): 0. The event must outlive the await and may be null for EPOLL_CTL_DEL. Accepts
+/// plain descriptors only, as an epoll set does.
 ///
-/// IORING_OP_EPOLL_CTL (Linux 5.6); a kernel without it: the system call, at once.
+/// IORING_OP_EPOLL_CTL (Linux 5.6); older kernels: the system call, immediately.
 inline operation epoll_ctl(int epfd, int op, int fd, ::epoll_event* event) noexcept {
     return detail::make_operation(uring::prep::epoll_ctl(epfd, op, fd, event));
 }
 
-/// epoll_wait(2) for as long as it takes: how many of `events` are filled, one at least. The array
-/// must outlive the await.
+/// epoll_wait(2) without a timeout: the number of `events` filled, at least one. The array must
+/// outlive the await.
 ///
 /// IORING_OP_EPOLL_WAIT (Linux 6.15). Older kernels: poll(2) through the ring, then the system
-/// call; there 0 comes back when somebody else took the events in between, a direct descriptor
+/// call. The result is then 0 if another thread took the events in between, a direct descriptor
 /// gives -EOPNOTSUPP, and in the middle of a chain the events stay in the set.
 inline io_awaitable<detail::epoll_wait_element>
 epoll_wait(descriptor epfd, std::span<::epoll_event> events) noexcept {
     return io_awaitable<detail::epoll_wait_element>(detail::epoll_wait_element(epfd, events));
 }
 
-/// epoll_wait(2) for at most `timeout` milliseconds, then 0; a negative number is for ever. In a
-/// chain, running out of time ends the chain, so there prefer timeout(epoll_wait(epfd, events), d).
+/// epoll_wait(2) for at most `timeout` milliseconds, then 0; a negative number waits indefinitely.
+/// In a chain, expiry ends the chain; use timeout(epoll_wait(epfd, events), d) there instead.
 inline io_awaitable<detail::limited_epoll_wait_element>
 epoll_wait(descriptor epfd, std::span<::epoll_event> events, int timeout) noexcept {
     return io_awaitable<detail::limited_epoll_wait_element>(

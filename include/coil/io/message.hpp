@@ -10,14 +10,14 @@
 
 // Datagrams and messages: transfers with an address, several buffers or control data. Every
 // function only describes the call; co_await starts it and gives an io_result: bytes ≥ 0 or −errno.
-// Addresses and message headers are the caller's memory and must outlive the await.
+// Addresses and message headers belong to the caller and must outlive the await.
 
 namespace coil {
 
 namespace detail {
 
-/// sendto(2), which rings before Linux 6.1 have only as sendmsg. (sendmsg_zc is as old, and the
-/// probe tells.)
+/// sendto(2). Rings before Linux 6.1 lack it, so sendmsg is used there. (The probe for sendmsg_zc,
+/// which appeared in the same release, decides.)
 class send_to_element : public io_element {
 public:
     send_to_element(io::descriptor fd, const_buffer buf, int flags, const ::sockaddr* address,
@@ -39,7 +39,7 @@ private:
         const uring::sqe call = entry_.request;
         part_ = {reinterpret_cast<void*>(call.addr), call.len};
         message_.msg_name = reinterpret_cast<void*>(call.addr2);
-        // sendmsg cuts a length that sendto refuses; it refuses a negative one.
+        // sendmsg truncates a length that sendto refuses, and refuses a negative one.
         message_.msg_namelen =
             call.addr_len <= sizeof(::sockaddr_storage) ? call.addr_len : ~::socklen_t{0};
         message_.msg_iov = &part_;
@@ -53,7 +53,7 @@ private:
     ::iovec part_{};
 };
 
-/// recvfrom(2), which the ring has only as recvmsg.
+/// recvfrom(2), implemented by recvmsg, as the ring has no opcode of its own.
 class receive_from_element : public io_element {
 public:
     static constexpr bool needs_result = true;
@@ -102,8 +102,8 @@ inline io_awaitable<detail::send_to_element> sendto(descriptor fd, const_buffer 
         detail::send_to_element(fd, buf, flags | MSG_NOSIGNAL, address, length));
 }
 
-/// recvfrom(2): bytes received; the sender's address, and in `*length` its size, which may be
-/// larger than the room there was. Both may be null.
+/// recvfrom(2): bytes received. Stores the sender's address and its size in `*length`, which may
+/// exceed the capacity. Both may be null.
 inline io_awaitable<detail::receive_from_element> recvfrom(descriptor fd, mutable_buffer buf,
                                                            int flags, ::sockaddr* address,
                                                            ::socklen_t* length) noexcept {
@@ -111,14 +111,14 @@ inline io_awaitable<detail::receive_from_element> recvfrom(descriptor fd, mutabl
         detail::receive_from_element(fd, buf, flags, address, length));
 }
 
-/// sendmsg(2): bytes sent, perhaps fewer than asked; in the middle of a `&&` chain all or the chain
-/// ends. Never raises SIGPIPE.
+/// sendmsg(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain a short
+/// transfer ends the chain. Never raises SIGPIPE.
 inline operation sendmsg(descriptor fd, const ::msghdr* message, int flags = 0) noexcept {
     return detail::make_operation(fd,
                                   uring::prep::sendmsg(fd.number(), message, flags | MSG_NOSIGNAL));
 }
 
-/// recvmsg(2): bytes received. Descriptors that come as control data are the caller's to close.
+/// recvmsg(2): bytes received. The caller must close descriptors received as control data.
 inline operation recvmsg(descriptor fd, ::msghdr* message, int flags = 0) noexcept {
     return detail::make_operation(fd, uring::prep::recvmsg(fd.number(), message, flags));
 }

@@ -10,7 +10,7 @@
 
 #include <fcntl.h>
 
-// Pipes, and moving data between descriptors without a copy in user space. Every function only
+// Pipes, and transfers between descriptors without a copy in user space. Every function only
 // describes the call; co_await starts it and gives an io_result: a value ≥ 0 or −errno, as the man
 // page says.
 
@@ -18,20 +18,20 @@ namespace coil {
 
 namespace detail {
 
-/// A flag says that the source is direct, as the entry's own says it of the target.
+/// A flag marks the source as direct, as the entry's own flag marks the target.
 constexpr unsigned splice_flags(io::descriptor fd_in, unsigned flags) noexcept {
     return fd_in.is_direct() ? flags | uring::splice_flag::fd_in_fixed
                              : flags & ~uring::splice_flag::fd_in_fixed;
 }
 
-/// The request, made to two descriptors of either kind.
+/// The request with two descriptors of either kind.
 constexpr uring::sqe request_on_both(io::descriptor fd_in, io::descriptor fd_out,
                                      const uring::sqe& request) noexcept {
     return request_in_table_of(fd_in, request_on(fd_out, request));
 }
 
-/// splice(2) with offsets by pointer, which the ring has not: they are read when the await begins
-/// and moved on when it has ended.
+/// splice(2) with offsets by pointer, which the ring does not support: they are read when the await
+/// begins and updated when it ends.
 class splice_element : public io_element {
 public:
     static constexpr bool needs_result = true;
@@ -66,7 +66,7 @@ private:
     void move_on(::off64_t*& at) const noexcept {
         if (at != nullptr) {
             *at += entry_.result;
-            at = nullptr; // once
+            at = nullptr; // update only once
         }
     }
 
@@ -74,7 +74,7 @@ private:
     ::off64_t* out_;
 };
 
-/// A pipe's two descriptors: those that nobody receives are closed (guarantee G4).
+/// A pipe's two descriptors; they are closed if the result is not received (guarantee G4).
 class pipe_element : public io_element {
 public:
     static constexpr bool needs_result = true;
@@ -96,7 +96,8 @@ public:
     void drop() noexcept;
 
 private:
-    int made_[2] = {-1, -1}; // the caller's array may be gone when nobody asks for the result
+    int made_[2] = {-1, -1}; // the caller's array may no longer exist when the result is not
+                             // received
     int* fds_;
 };
 
@@ -104,8 +105,8 @@ private:
 
 namespace io {
 
-/// splice(2): bytes moved, 0 when there is no more. One of the two is a pipe. A null offset means
-/// the file's position, and is what a pipe takes; others are moved on by what was spliced.
+/// splice(2): bytes moved, 0 at the end. One of the two must be a pipe. A null offset means the
+/// file's position, and is required for a pipe; other offsets are advanced by the bytes moved.
 inline io_awaitable<detail::splice_element> splice(descriptor fd_in, ::off64_t* off_in,
                                                    descriptor fd_out, ::off64_t* off_out,
                                                    std::size_t len, unsigned flags = 0) noexcept {
@@ -113,7 +114,7 @@ inline io_awaitable<detail::splice_element> splice(descriptor fd_in, ::off64_t* 
         detail::splice_element(fd_in, off_in, fd_out, off_out, detail::transfer_size(len), flags));
 }
 
-/// tee(2): bytes that the second pipe has now as well.
+/// tee(2): bytes duplicated into the second pipe.
 inline operation tee(descriptor fd_in, descriptor fd_out, std::size_t len,
                      unsigned flags = 0) noexcept {
     return detail::make_operation(detail::request_on_both(
@@ -122,8 +123,8 @@ inline operation tee(descriptor fd_in, descriptor fd_out, std::size_t len,
                          detail::splice_flags(fd_in, flags))));
 }
 
-/// pipe2(2), or with no flags pipe(2): 0, and `fds` filled; both are closed if the awaiting
-/// coroutine is destroyed meanwhile. Kernels before 6.16: by the system call, at once.
+/// pipe2(2), or without flags pipe(2): 0, and `fds` filled. Both descriptors are closed if the
+/// awaiting coroutine is destroyed meanwhile. Kernels before 6.16: the system call, immediately.
 inline io_awaitable<detail::pipe_element> pipe(int (&fds)[2], int flags = 0) noexcept {
     return io_awaitable<detail::pipe_element>(detail::pipe_element(fds, flags));
 }

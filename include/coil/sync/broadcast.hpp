@@ -15,10 +15,10 @@ namespace coil {
 /// A multi-consumer queue in which every receiver gets every element sent after it subscribed, like
 /// tokio::sync::broadcast.
 ///
-///     coil::broadcast<event> news{64};
+///     coil::broadcast<message> news{64};
 ///     auto mine = news.subscribe();
-///     while (auto e = co_await mine.recv())
-///         use(*e);
+///     while (auto m = co_await mine.recv())
+///         use(*m);
 ///
 /// send() never waits. A receiver that falls more than `capacity` elements behind continues with
 /// the oldest element kept, and missed() counts those it has lost. After close(), receivers get the

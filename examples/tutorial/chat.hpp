@@ -1,0 +1,181 @@
+// Steps 5 to 7: the chat server. step5_stop.cpp and step6_cores.cpp run it; tests/sim/chat_test.cpp
+// tests it in a simulated world.
+#pragma once
+
+#include <coil/coil.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace chat {
+
+using namespace coil;
+using namespace std::chrono_literals;
+
+struct limits {
+    std::size_t clients = 1000;            // at a time
+    std::size_t line_length = 512;         // in bytes
+    std::size_t queued_lines = 64;         // for a client that reads slowly
+    std::chrono::milliseconds idle = 300s; // without a line from a client
+    std::chrono::milliseconds send = 5s;   // until a client has taken a line
+    std::chrono::milliseconds grace = 5s;  // for clients when the server stops
+};
+
+class line_reader {
+public:
+    line_reader(net::socket& from, std::size_t longest) noexcept : from_(from), longest_(longest) {}
+
+    /// The next line without its '\n'. Nothing: the stream has ended, or the line is too long.
+    task<std::optional<std::string>> next() {
+        std::size_t end = 0;
+        while ((end = received_.find('\n')) == std::string::npos && received_.size() <= longest_) {
+            char buf[1024];
+            const int n = co_await from_.recv(buf);
+            if (n <= 0)
+                co_return std::nullopt;
+            received_.append(buf, static_cast<std::size_t>(n));
+        }
+        if (end > longest_)
+            co_return std::nullopt;
+        std::string line = received_.substr(0, end);
+        received_.erase(0, end + 1);
+        co_return line;
+    }
+
+private:
+    net::socket& from_;
+    std::size_t longest_;
+    std::string received_; // and not returned yet
+};
+
+using line_queue = channel<std::string>;
+
+// [room]
+/// The clients of all contexts. Its functions may be called from any thread and do not wait.
+class room {
+public:
+    explicit room(const limits& limit) : limit_(limit) {}
+
+    [[nodiscard]] const limits& limit() const noexcept { return limit_; }
+
+    /// False: the room is full, or closed.
+    bool join(line_queue& lines) {
+        const std::lock_guard lock(mutex_);
+        if (closed_ || members_.size() >= limit_.clients)
+            return false;
+        members_.insert(&lines);
+        return true;
+    }
+
+    void leave(line_queue& lines) {
+        const std::lock_guard lock(mutex_);
+        members_.erase(&lines);
+    }
+
+    void say(const std::string& line) {
+        const std::lock_guard lock(mutex_);
+        for (line_queue* const member : members_)
+            if (!member->try_send(line))
+                member->close(); // full: this client reads too slowly
+    }
+
+    /// Says goodbye. Each session ends when it has sent what is queued.
+    void close() {
+        say("* the server stops\n");
+        const std::lock_guard lock(mutex_);
+        closed_ = true;
+        for (line_queue* const member : members_)
+            member->close();
+    }
+
+private:
+    const limits limit_;
+    std::mutex mutex_; // never held across a co_await
+    std::set<line_queue*> members_;
+    bool closed_ = false;
+};
+// [/room]
+
+/// A client's place in the room, for as long as it exists.
+class membership {
+public:
+    explicit membership(room& chat)
+        : chat_(chat), lines_(chat.limit().queued_lines), joined_(chat.join(lines_)) {}
+    membership(const membership&) = delete;
+    membership& operator=(const membership&) = delete;
+    ~membership() { chat_.leave(lines_); }
+
+    [[nodiscard]] bool joined() const noexcept { return joined_; }
+    [[nodiscard]] line_queue& lines() noexcept { return lines_; }
+
+private:
+    room& chat_;
+    line_queue lines_;
+    bool joined_;
+};
+
+inline task<> read_lines(net::socket& peer, room& chat) {
+    line_reader lines(peer, chat.limit().line_length);
+    const auto idle = chat.limit().idle;
+    const auto name = co_await timeout(lines.next(), idle); // throws when the time is up
+    if (!name)
+        co_return;
+    chat.say("* " + *name + " is here\n");
+    while (const auto line = co_await timeout(lines.next(), idle))
+        chat.say(*name + ": " + *line + "\n");
+    chat.say("* " + *name + " has left\n");
+}
+
+inline task<> write_lines(net::socket& peer, line_queue& lines, const limits& limit) {
+    while (const std::optional<std::string> line = co_await lines.recv())
+        if (co_await timeout(peer.send_all(*line), limit.send) < 0) // throws when it is too slow
+            co_return;
+}
+
+inline task<> session(net::socket peer, room& chat) {
+    membership member(chat);
+    try {
+        if (member.joined())
+            co_await when_any(read_lines(peer, chat),
+                              write_lines(peer, member.lines(), chat.limit()));
+        else
+            co_await timeout(peer.send("* the room is full\n"), chat.limit().send);
+    } catch (const std::exception&) {
+        // A client that is too slow ends its own session and no other.
+    }
+}
+
+// [serve]
+/// The acceptor is a parameter by value: the port is closed when this has ended.
+inline task<> accept_all(net::acceptor ac, scope& sessions, room& chat) {
+    for (;;) {
+        net::socket peer = co_await ac.accept();
+        if (!peer)
+            throw std::system_error(peer.error(), "accept");
+        sessions.spawn(session(std::move(peer), chat));
+    }
+}
+
+/// Serves until `stop` is set. Then it takes no more clients, lets those that it has receive what
+/// is queued for them, and after the grace time ends the rest.
+inline task<> serve(net::acceptor ac, room& chat, event& stop) {
+    scope sessions;
+    co_await when_any(accept_all(std::move(ac), sessions, chat), stop.wait());
+    chat.close();
+    try {
+        co_await timeout(sessions.join(), chat.limit().grace);
+    } catch (const std::system_error& e) {
+        if (e.code() != std::errc::timed_out)
+            throw; // this task was asked to stop
+    }
+}
+// [/serve]
+
+} // namespace chat
