@@ -27,7 +27,7 @@ task<io_result> reads_twice(int fd) {
     co_return first < 0 ? first : co_await io::read(fd, {&c, 1});
 }
 
-/// Ends well when it is stopped.
+/// Returns normally when it is stopped.
 task<io_result> shrugs() {
     co_await sleep_for(1h);
     co_return io_result(7);

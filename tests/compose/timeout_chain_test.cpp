@@ -1,4 +1,4 @@
-// Limits inside of chains and around them.
+// Limits inside of and around chains.
 
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
@@ -22,7 +22,7 @@ protected:
     pipe_pair b_;
 };
 
-TEST_F(TimeoutChain, InTime_TheRestRuns) {
+TEST_F(TimeoutChain, TheRestRunsIfTheLimitDoesNotExpire) {
     socket_pair s;
     ASSERT_EQ(::send(s.b, "hi", 2, 0), 2);
     auto main = [](int fd) -> task<int> {
@@ -34,7 +34,7 @@ TEST_F(TimeoutChain, InTime_TheRestRuns) {
     (void)s.a.release();
 }
 
-TEST_F(TimeoutChain, Expired_TheRestDoesNotRun) {
+TEST_F(TimeoutChain, TheRestDoesNotRunIfTheLimitExpires) {
     const socket_pair s;
     auto main = [](int fd) -> task<int> {
         char buf[8];
@@ -46,7 +46,7 @@ TEST_F(TimeoutChain, Expired_TheRestDoesNotRun) {
     EXPECT_TRUE(coil_test::is_open(s.a));
 }
 
-TEST_F(TimeoutChain, AtTheEnd) {
+TEST_F(TimeoutChain, ALimitOnTheLastOperation) {
     auto main = [](const pipe_pair& a, const pipe_pair& b) -> task<> {
         char c;
         a.put("x");
@@ -62,7 +62,7 @@ TEST_F(TimeoutChain, AtTheEnd) {
     coil::run(main(a_, b_));
 }
 
-TEST_F(TimeoutChain, CountsFromWhenItsTurnComes) {
+TEST_F(TimeoutChain, ALimitCountsFromTheStartOfItsOperation) {
     auto feed = [](const pipe_pair& a, const pipe_pair& b) -> task<> {
         co_await sleep_for(40ms); // longer than the limit of the second
         a.put("x");
@@ -77,7 +77,7 @@ TEST_F(TimeoutChain, CountsFromWhenItsTurnComes) {
     EXPECT_EQ(coil::run(main(feed, a_, b_)), 1);
 }
 
-TEST_F(TimeoutChain, EachHasItsOwn) {
+TEST_F(TimeoutChain, EachOperationHasItsOwnLimit) {
     auto main = [](const pipe_pair& a, const pipe_pair& b) -> task<> {
         char c;
         a.put("xx");
@@ -109,7 +109,7 @@ TEST_F(TimeoutChain, AtATimeInsideOfAChain) {
     coil::run(main(a_));
 }
 
-TEST_F(TimeoutChain, NoTimeAtAllInsideOfAChain) {
+TEST_F(TimeoutChain, AZeroLimitInsideOfAChain) {
     auto main = [](const pipe_pair& a) -> task<> {
         char c;
         EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 0s) && io::nop()), -ETIMEDOUT);
@@ -121,7 +121,7 @@ TEST_F(TimeoutChain, NoTimeAtAllInsideOfAChain) {
     coil::run(main(a_));
 }
 
-TEST_F(TimeoutChain, OfTheWholeChain) {
+TEST_F(TimeoutChain, ALimitAroundTheWholeChain) {
     auto main = [](const pipe_pair& a, const pipe_pair& b) -> task<> {
         char c = '.';
         const auto begin = steady_clock::now();
@@ -140,7 +140,7 @@ TEST_F(TimeoutChain, OfTheWholeChain) {
     coil::run(main(a_, b_));
 }
 
-TEST_F(TimeoutChain, OfAChainThatHasLimitsInside) {
+TEST_F(TimeoutChain, ALimitAroundAChainWithLimitsInside) {
     auto main = [](const pipe_pair& a) -> task<> {
         char c;
         EXPECT_EQ(co_await timeout(timeout(io::read(a.in, {&c, 1}), 1h) && io::nop(), 3ms),
@@ -224,7 +224,8 @@ TEST_F(TimeoutChain, G3_RacesInsideOfAChain) {
     int expired = 0;
     int completed = 0;
     coil::run(main(feed, a_, expired, completed));
-    if (!coil_test::under_faults()) { // which may delay all that should come in time
+    // the fault backend may delay operations that should complete in time
+    if (!coil_test::under_faults()) {
         EXPECT_GT(expired, 0);
         EXPECT_GT(completed, 0);
     }

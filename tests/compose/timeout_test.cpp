@@ -54,12 +54,12 @@ TEST_F(Timeout, TheOperationsOwnErrorComesThrough) {
     EXPECT_EQ(coil::run(limited_read(-1, 1h)), -EBADF);
 }
 
-TEST_F(Timeout, NoTimeAtAll) {
+TEST_F(Timeout, AZeroLimitExpiresAtOnce) {
     EXPECT_EQ(coil::run(limited_read(pipe_.in, 0ms)), -ETIMEDOUT);
     EXPECT_EQ(coil::run(limited_read(pipe_.in, -3h)), -ETIMEDOUT);
 }
 
-TEST_F(Timeout, AllTheTimeThereIs) {
+TEST_F(Timeout, TheLongestDurationDoesNotOverflow) {
     pipe_.put("xyz");
     EXPECT_EQ(coil::run(limited_read(pipe_.in, std::chrono::hours::max())), 1);
     EXPECT_EQ(coil::run(limited_read(pipe_.in, std::chrono::nanoseconds::max())), 1);
@@ -68,7 +68,7 @@ TEST_F(Timeout, AllTheTimeThereIs) {
               1);
 }
 
-TEST_F(Timeout, AtATimeOfEitherClock) {
+TEST_F(Timeout, TimePointsOfEitherClock) {
     auto main = [](int fd) -> task<> {
         char c;
         const auto begin = steady_clock::now();
@@ -85,7 +85,7 @@ TEST_F(Timeout, AtATimeOfEitherClock) {
     coil::run(main(pipe_.in));
 }
 
-TEST_F(Timeout, G3_RacesWithTheCompletion_OneOfTheTwoWins) {
+TEST_F(Timeout, G3_OfTheLimitAndTheCompletionExactlyOneWins) {
     int expired = 0;
     int completed = 0;
     auto feed = [](int fd, std::chrono::microseconds after) -> task<> {
@@ -173,7 +173,7 @@ TEST_F(Timeout, G2_DestroyedBeforeItExpires) {
     coil::run(main(reads, pipe_.in));
 }
 
-TEST_F(Timeout, G2_DestroyedAfterItExpiredAndBeforeItGoesOn) {
+TEST_F(Timeout, G2_DestroyedAfterItExpiredAndBeforeItIsResumed) {
     auto reads = [](int fd) -> coil_test::manual {
         char c;
         co_await timeout(io::read(fd, {&c, 1}), 0ms);

@@ -12,9 +12,9 @@ using namespace lifetime_test;
 
 namespace {
 
-// 9. A task that is away when its context ends.
+// 9. A task is on an executor when its context ends.
 
-/// A looper whose thread is busy until it is let go.
+/// A looper whose thread is busy until it is released.
 class busy_looper {
 public:
     busy_looper() {
@@ -68,7 +68,7 @@ void moves_away_and_its_context_ends(Move move) {
             handle.emplace(context.spawn(work()));
             context.run();
         }
-        away.looper.shutdown(false); // drops what still lies there
+        away.looper.shutdown(false); // drops what is still queued
     }
     EXPECT_EQ(alive, 0);
     EXPECT_TRUE(ended_by_cancellation(*handle));

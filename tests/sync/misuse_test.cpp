@@ -1,5 +1,5 @@
-// What is used wrongly ends with a sentence, in every kind of build; what may be used before main()
-// begins is.
+// Misuse terminates the program with a message in every build type. Constant initialization allows
+// use before main().
 
 #include "sync/support.hpp"
 
@@ -21,7 +21,7 @@ constinit event_value<int> static_value;
 constinit oneshot<int> static_oneshot;
 constinit wait_group static_group{1};
 
-TEST(SyncStatics, AreThereBeforeAnythingRuns) {
+TEST(SyncStatics, AreConstantInitialized) {
     coil::run([]() -> task<> {
         co_spawn([]() -> task<> {
             static_latch.count_down();
@@ -49,7 +49,7 @@ TEST(SyncStatics, AreThereBeforeAnythingRuns) {
     }());
 }
 
-TEST(SyncMisuse, AMutexThatNobodyHolds) {
+TEST(SyncMisuse, UnlockingAnUnlockedMutex) {
     EXPECT_DEATH(
         {
             mutex m;
@@ -78,7 +78,7 @@ TEST(SyncMisuse, AMutexThatNobodyHolds) {
         "unlock_shared\\(\\) of a shared_mutex that is not locked shared");
 }
 
-TEST(SyncMisuse, ASemaphoreBeyondItsMaximum) {
+TEST(SyncMisuse, ReleasingASemaphoreBeyondItsMaximum) {
     EXPECT_DEATH(
         {
             binary_semaphore s{1};
@@ -121,11 +121,11 @@ TEST(SyncMisuse, CountsBelowZero) {
     EXPECT_DEATH(wait_group{-1}, "more often than add\\(\\) allows");
 }
 
-TEST(SyncMisuse, ABroadcastThatKeepsNothing) {
+TEST(SyncMisuse, ABroadcastOfCapacityZero) {
     EXPECT_DEATH(broadcast<int>{0}, "a broadcast keeps at least one element");
 }
 
-TEST(SyncMisuse, ASendThatIsAwaitedTwice) {
+TEST(SyncMisuse, AwaitingASendTwice) {
     EXPECT_DEATH(coil::run([]() -> task<> {
                      channel<std::string> ch{4};
                      auto sends = ch.send("once");
@@ -160,7 +160,7 @@ TEST(SyncWaitGroup, G1_AddBelowZeroWakesAsDoneDoes) {
     }
 }
 
-TEST(SyncMisuse, ABarrierThatMoreArriveAtThanItExpects) {
+TEST(SyncMisuse, MoreArrivalsAtABarrierThanItExpects) {
     EXPECT_DEATH(
         {
             barrier b{1};
@@ -182,7 +182,7 @@ TEST(SyncMisuse, ABarrierThatMoreArriveAtThanItExpects) {
         "a participant that has dropped out does not arrive again");
 }
 
-/// Each takes its share at once; the last one wakes.
+/// Each calls add() with its share; the last one wakes the waiter.
 TEST(SyncWaitGroup, G1_AddBelowZeroByManyThreads) {
     for (int round = 0; round < coil_test::rounds(200, 10'000); ++round) {
         wait_group g;

@@ -43,9 +43,8 @@ struct context_metrics {
     std::uint64_t ready = 0;
 
     /// The longest turn so far, see turn_length. A turn of 64 µs or more is never missed, and its
-    /// length is known to within 32 µs. (One exception: when many short turns without a wait
-    /// between them are followed at once by many that are long, up to 16 of these count as one,
-    /// once.)
+    /// length is accurate to 32 µs. (Exception: if many short turns without a wait in between are
+    /// followed directly by many long ones, up to 16 of these count as one, once.)
     std::chrono::nanoseconds longest_turn{};
 
     /// Nanoseconds from the end of a wait, or of a turn, to the end of the next turn: how long the

@@ -39,8 +39,8 @@ public:
     virtual void let_others_act() noexcept = 0;
     /// Simulates a wake-up of a sleeping loop by another thread: it gets a turn.
     virtual void wake(event_loop& loop) noexcept = 0;
-    /// All but `loop` go on until `loop` has mail. When nothing of them can go on, the world ends
-    /// with a sentence; with `may_fail` it returns.
+    /// Runs all loops except `loop` until `loop` has messages. If none of them can make progress,
+    /// the program terminates with a message; with `may_fail` it returns.
     virtual void let_others_run_until_mail(event_loop& loop, bool may_fail) noexcept = 0;
     /// The numeric addresses of the host with that name, the preferred one first; empty if there is
     /// none.

@@ -24,8 +24,9 @@ inline void co_spawn(task<> work) {
 template <class T>
     requires(!std::is_void_v<T>)
 void co_spawn(task<T>) {
-    static_assert(detail::always_false<T>,
-                  "co_spawn takes a task<>, whose result nobody wants: spawn(t) gives a handle");
+    static_assert(
+        detail::always_false<T>,
+        "co_spawn takes a task<>, which has no result: spawn(t) returns a handle to the result");
 }
 
 /// Starts a task on the current context; the handle returns its result.

@@ -56,7 +56,7 @@ public:
     async_generator(async_generator&& other) noexcept
         : coroutine_(std::exchange(other.coroutine_, nullptr)) {
         assert((!coroutine_ || coroutine_.promise().asking == nullptr) &&
-               "coil: an async_generator was moved while somebody waits for it");
+               "coil: an async_generator was moved while a coroutine waits in next()");
     }
     async_generator& operator=(async_generator&& other) noexcept {
         if (this != &other) {
