@@ -46,7 +46,7 @@ public:
     public:
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         transfer await_suspend(std::coroutine_handle<async_generator_promise> self) const noexcept {
-            return self.promise().stop_running();
+            return self.promise().stop_running(self);
         }
         void await_resume() const noexcept {}
     };
@@ -125,7 +125,7 @@ private:
         }
     };
 
-    transfer stop_running() noexcept {
+    transfer stop_running(std::coroutine_handle<> self) noexcept {
         running = false;
         link_.reset(); // and no other thread is in it
         if (stopping_) [[unlikely]] {
@@ -134,7 +134,7 @@ private:
             resume_later(*this, coroutine);
             return transfer_to_nobody();
         }
-        return transfer_to(coroutine);
+        return transfer_to(self, coroutine);
     }
 
     // What the body is asked to stop by: by whoever waits for an element, but its token outlives
@@ -262,7 +262,7 @@ public:
     template <class Origin>
     detail::transfer start(std::coroutine_handle<> waiter, Origin&& origin) noexcept {
         promise().run_for(waiter, origin);
-        return detail::transfer_to(generator_->coroutine_);
+        return detail::transfer_to(waiter, generator_->coroutine_);
     }
 
     element await_resume() {

@@ -311,7 +311,7 @@ public:
         promise_base& promise = self.promise();
         if (!promise.is_root()) [[likely]] {
             promise.end_below();
-            return transfer_to(promise.coroutine);
+            return transfer_to(self, promise.coroutine);
         }
         promise.observer().finished(promise); // the frame is gone after this
         return transfer_to_nobody();
