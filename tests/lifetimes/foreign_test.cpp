@@ -46,7 +46,13 @@ private:
 };
 
 task<int> one() { co_return 1; }
-task<int> adds(int n) { co_return n == 0 ? 0 : co_await one() + co_await adds(n - 1); }
+task<int> adds(int n) {
+    if (n == 0) {
+        co_return 0;
+    }
+    const int first = co_await one();
+    co_return first + co_await adds(n - 1);
+}
 
 ISOLATED_TEST(Foreign, G1_AForeignCoroutineAwaitsATask) {
     int sum = 0;

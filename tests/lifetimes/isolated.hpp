@@ -34,7 +34,7 @@ inline constexpr const char* child_variable = "COIL_LIFETIME_CHILD";
 inline bool is_child() { return std::getenv(child_variable) != nullptr; }
 
 /// A hang is a failure after this time.
-inline constexpr std::chrono::seconds child_limit{coil_test::sanitized ? 20 : 5};
+inline constexpr std::chrono::seconds child_limit{coil_test::sanitized ? 60 : 20};
 
 /// What became of the child.
 struct child_end {
