@@ -8,6 +8,7 @@ void later_turn::pass(std::coroutine_handle<> waiter, promise_base* root) noexce
     refuse_resumed_each_round(waiter);
     waiter_ = waiter;
     root_ = root;
+    set_owned(root == nullptr);
     home_ = home_executor::current();
     if (home_) {
         place_ = place::executor;

@@ -15,6 +15,7 @@ namespace coil::detail {
 void away_wait::leave(std::coroutine_handle<> waiter, promise_base* root) noexcept {
     refuse_resumed_each_round(waiter);
     root_ = root;
+    continuation_.set_owned(root == nullptr);
     away_ = true;
     home_ = home_executor::current();
     if (home_ || current_loop == nullptr) {

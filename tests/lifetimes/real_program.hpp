@@ -58,6 +58,7 @@ private:
         }
         if (uses(place::loop)) {
             world_.loop.emplace();
+            world_.loop->execute([] {}); // by another thread than its own: it waits for more
             loop_thread_ = std::thread([this] { world_.loop->run(); });
         }
     }
@@ -266,10 +267,13 @@ private:
         if (world_.threads) {
             world_.threads->join(); // what has come back from the contexts
         }
+        world_.loop.reset(); // what its tasks wait for ends, and goes home to the others
+        if (world_.threads) {
+            world_.threads->join();
+        }
         world_.looper.reset();
         world_.threads.reset();
         world_.pool.reset();
-        world_.loop.reset(); // after whatever comes back to its tasks
     }
 
     void stop_everything() {

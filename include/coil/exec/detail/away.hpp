@@ -102,6 +102,7 @@ protected:
 private:
     struct continuation : work {
         explicit continuation(away_wait* w) noexcept : work(&go_on), self(w) {}
+        using work::set_owned;
         static void go_on(work& w, fate what) noexcept;
         away_wait* self;
     };

@@ -125,6 +125,7 @@ protected:
     void begin(std::coroutine_handle<P> waiter, const home& where = home::here()) noexcept {
         waiter_ = waiter;
         root_ = root_of(waiter);
+        set_owned(root_ == nullptr);
         home_ = where;
         state_ = state::away;
     }
@@ -147,6 +148,7 @@ protected:
     void begin_below(std::coroutine_handle<> waiter, promise_base* nearest) noexcept {
         waiter_ = waiter;
         root_ = nearest != nullptr && !nearest->observer().bound ? nearest : nullptr;
+        set_owned(root_ == nullptr);
         home_ = home::here();
         state_ = state::away;
     }
