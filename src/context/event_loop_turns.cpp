@@ -41,7 +41,7 @@ void event_loop::begin_turns(simulation& around) {
         throw std::logic_error("coil: a context is driven while it runs already");
     }
     try {
-        bind_to_this_thread();
+        ring_.bind_to_this_thread();
     } catch (...) {
         running_.store(false);
         throw;
@@ -69,8 +69,7 @@ turn_report event_loop::turn() {
 
 void event_loop::wake_up() noexcept {
     if (std::exchange(asleep_, false) && !inbox_.unpark()) {
-        ++metrics_.wake_ups_sent;
-        woken_by_node_ += inbox_.empty() ? 0 : 1;
+        parker_.note_wake_up();
     }
 }
 
@@ -121,7 +120,7 @@ void event_loop::turn_without_waiting() {
     } else {
         busy_since_ns_ = 0;
     }
-    enter(0, nullptr, 0);
+    ring_.enter(0, nullptr, 0);
     reap();
     metrics_.ready.set(ready_.size());
 }
