@@ -34,7 +34,7 @@ void later_turn::go_on(work& w, fate what) noexcept {
         return;
     }
     self.dropped_ = what == fate::dropped;
-    if (self.dropped_ && current_loop != nullptr) { // it is this context's from now on
+    if (current_loop != nullptr && (self.dropped_ || !home_executor::current())) { // it is this context's from now on
         self.loop_ = current_loop;
         self.place_ = place::ready_queue;
         settle_in(*current_loop, self.root_, self, self.waiter_);

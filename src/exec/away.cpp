@@ -51,7 +51,7 @@ void away_wait::come_back() noexcept {
 }
 
 /// Of an executor that has ended, too: whoever tells goes on with the coroutine, unless it belongs
-/// to that executor alone; a context by its queue.
+/// to that executor alone; a context by its queue, also where an executor runs work at once.
 void away_wait::continuation::go_on(work& w, fate what) noexcept {
     away_wait& self = *static_cast<continuation&>(w).self;
     if (promise_base* const bound = self.home_.place().bound;
@@ -61,7 +61,7 @@ void away_wait::continuation::go_on(work& w, fate what) noexcept {
         return;
     }
     const std::coroutine_handle<> coroutine = self.node().coroutine;
-    if (what == fate::dropped && current_loop != nullptr) {
+    if (current_loop != nullptr && (what == fate::dropped || !home_executor::current())) {
         self.begin(*current_loop, coroutine);
         self.finish_unobserved();
         settle_in(*current_loop, self.root_, self.node(), coroutine);

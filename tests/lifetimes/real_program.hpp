@@ -255,6 +255,7 @@ private:
         dog_.waits_for("the blocking calls");
         world_.blocking = nullptr;
         blocking_.reset();
+        end_loop();
         dog_.waits_for("the contexts to be destroyed");
         runtime_.reset();
         if (!plan_.forwards) {
@@ -267,13 +268,24 @@ private:
         if (world_.threads) {
             world_.threads->join(); // what has come back from the contexts
         }
-        world_.loop.reset(); // what its tasks wait for ends, and goes home to the others
-        if (world_.threads) {
-            world_.threads->join();
-        }
         world_.looper.reset();
         world_.threads.reset();
         world_.pool.reset();
+    }
+
+    /// Its tasks know the contexts, and what lies there knows it: first that comes back.
+    void end_loop() {
+        dog_.waits_for("what was left to the contexts");
+        if (runtime_) {
+            runtime_->stop();
+            runtime_->run();
+        }
+        for (auto& each : contexts_) {
+            each->stop();
+            each->run();
+        }
+        dog_.waits_for("the end of the run_loop");
+        world_.loop.reset();
     }
 
     void stop_everything() {
