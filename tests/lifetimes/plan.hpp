@@ -117,12 +117,6 @@ public:
         }
     }
 
-    /// By default: what the environment does not name, which then says nothing.
-    void without_by_default(std::string_view families) {
-        if (without_.empty()) {
-            without_ = "," + std::string(families) + ",";
-        }
-    }
     [[nodiscard]] bool has(std::string_view family) const {
         return without_.find("," + std::string(family) + ",") == std::string::npos;
     }

@@ -115,9 +115,11 @@ private:
 /// coil::run() and block_on() wait for it wherever it is. It is not destroyed while it is away: it
 /// ends by itself.
 ///
-/// Errors: when the executor was shut down, the task goes on where it was, which must live as long,
-/// and std::system_error with std::errc::operation_canceled is thrown; also what the executor
-/// throws, for example when there is no thread to be had. A child of when_all, when_any, scope or
+/// Errors: when the executor was shut down, the task goes on where it was, and std::system_error
+/// with std::errc::operation_canceled is thrown; also what the executor throws, for example when
+/// there is no thread to be had. When it was on a context that has ended meanwhile or does not run,
+/// it goes on where the executor drops it, which is no context. A context that ends destroys what
+/// is on its way to it. A child of when_all, when_any, scope or
 /// timeout(task, d) stays where its parent is: std::logic_error. Cancellation: a stop request does
 /// not keep it from moving.
 ///

@@ -41,8 +41,7 @@ protected:
     /// Before it is given away.
     template <class P>
     void leave(std::coroutine_handle<P> waiter) noexcept {
-        nearest_ = nearest_root(waiter);
-        leave(waiter, root_of(waiter));
+        leave(waiter, nearest_root(waiter));
     }
 
     /// After it was given away. False: it is back. True: the coroutine suspends, and may have gone
@@ -55,7 +54,7 @@ protected:
             return false;
         }
         if (in_context) {
-            go_away(current_loop->away(), nearest_);
+            go_away(current_loop->away(), root_);
             observe<Self>(token);
         }
         return true;
@@ -113,8 +112,7 @@ private:
 
     errand errand_;
     home_executor home_;
-    promise_base* root_ = nullptr;
-    promise_base* nearest_ = nullptr;
+    promise_base* root_ = nullptr; // the nearest above the await, if it is known
     continuation continuation_{this};
     bool away_ = false;
 };

@@ -26,12 +26,15 @@ inline void set_adrift(promise_base& root) noexcept {
     }
 }
 
+/// A root, if it may run elsewhere than its context; or null.
+[[nodiscard]] inline promise_base* movable(promise_base* root) noexcept {
+    return root != nullptr && !root->observer().bound ? root : nullptr;
+}
 /// The root of a task's tree, if that may run elsewhere than its context; or null.
 template <class P>
 [[nodiscard]] promise_base* root_of(std::coroutine_handle<P> coroutine) noexcept {
     if constexpr (std::derived_from<P, promise_base>) {
-        promise_base* const root = coroutine.promise().root();
-        return root != nullptr && !root->observer().bound ? root : nullptr;
+        return movable(coroutine.promise().root());
     } else {
         return nullptr;
     }
@@ -147,7 +150,7 @@ protected:
     /// The same of one whose kind is not known any more.
     void begin_below(std::coroutine_handle<> waiter, promise_base* nearest) noexcept {
         waiter_ = waiter;
-        root_ = nearest != nullptr && !nearest->observer().bound ? nearest : nullptr;
+        root_ = movable(nearest);
         set_owned(root_ == nullptr);
         home_ = home::here();
         state_ = state::away;
