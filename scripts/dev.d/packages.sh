@@ -26,7 +26,7 @@ packages_of() {
         bench_peers) echo fio ;;
         lint) echo "clang-format-$clang_tools" "clang-tidy-$(tidy_version)" shellcheck git ;;
         chroot) echo debootstrap ;;
-        docs) echo mkdocs mkdocs-material doxygen python3 ;;
+        docs) echo mkdocs mkdocs-material python3-pygments doxygen python3 ;;
         browser) echo chromium ;;
         modules) compiler_packages modules ;;
         *) die "no group of packages is called '$1'" ;;
