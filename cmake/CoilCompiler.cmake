@@ -1,42 +1,43 @@
-# Which compilers are fit for coroutines, and the warnings our own targets are built with.
+# Which compilers are supported, and the warnings that our own targets are built with.
 
 if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
-    message(FATAL_ERROR "coil runs on Linux only: it is made of io_uring. This build is for ${CMAKE_SYSTEM_NAME}.")
+    message(FATAL_ERROR "coil supports Linux only, because it is built on io_uring. This build is for ${CMAKE_SYSTEM_NAME}.")
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13 AND NOT COIL_ALLOW_GCC12)
     message(FATAL_ERROR
         "coil does not build with GCC ${CMAKE_CXX_COMPILER_VERSION}: before GCC 13, temporaries in a full-expression "
         "with co_await are silently copied byte by byte and destroyed twice. Use GCC 14 or newer, or Clang 17 or newer "
-        "(-DCMAKE_CXX_COMPILER=clang++-22), or take the risk with -DCOIL_ALLOW_GCC12=ON.")
+        "(-DCMAKE_CXX_COMPILER=clang++-22), or build at your own risk with -DCOIL_ALLOW_GCC12=ON.")
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 17)
     message(FATAL_ERROR
         "coil does not build with Clang ${CMAKE_CXX_COMPILER_VERSION}: it needs the coroutines of Clang 17 or newer, "
         "or of GCC 14 or newer (-DCMAKE_CXX_COMPILER=...).")
 elseif(NOT CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$")
-    message(WARNING "coil is built and tested with Clang and GCC; ${CMAKE_CXX_COMPILER_ID} is unknown to it.")
+    message(WARNING "coil is tested with Clang and GCC only, not with ${CMAKE_CXX_COMPILER_ID}.")
 endif()
 
-# coil_own_target(<target>): warnings for what this repository builds; never passed on to users.
+# coil_own_target(<target>): sets the warnings for targets of this repository; they are not propagated to users.
 function(coil_own_target target)
     target_compile_options(${target} PRIVATE
         -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion
         -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wold-style-cast -Wundef
         -Wimplicit-fallthrough -Wdouble-promotion -Wformat=2
         $<$<CXX_COMPILER_ID:Clang>:-Wextra-semi -Wthread-safety -Wunreachable-code-aggressive>
-        # Where files are compiled together, it would warn of each other's unnamed namespaces.
+        # In unity builds, names in unnamed namespaces of different files shadow each other.
         $<$<AND:$<CXX_COMPILER_ID:Clang>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>>:-Wshadow>
-        # Google Benchmark's macros count with __COUNTER__.
+        # Google Benchmark's macros use __COUNTER__.
         $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_GREATER_EQUAL:${CMAKE_CXX_COMPILER_VERSION},22>>:-Wno-c2y-extensions>
-        # GCC takes a protected destructor for accessible where the class has a friend; clang checks it. Files that are
-        # compiled together it takes for headers, and a replaced operator new for one that does not go with free().
+        # False positives of GCC: it takes a protected destructor for accessible if the class has a friend (clang checks
+        # that correctly), sources of a unity build for headers, and a replaced operator new for one that does not match
+        # free().
         $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local -Wduplicated-cond -Wlogical-op -Wno-maybe-uninitialized -Wno-non-virtual-dtor
         -Wno-subobject-linkage -Wno-mismatched-new-delete>
         $<$<BOOL:${COIL_WERROR}>:-Werror>)
 endfunction()
 
-# coil_group_by_folder(<target>): in a unity build, what is compiled together is of one folder, at most ten files at once; so
-# only the files of a folder must not have the same names for different things.
+# coil_group_by_folder(<target>): in a unity build, combines at most ten sources of one folder, so that names in unnamed
+# namespaces must be unique only within a folder.
 function(coil_group_by_folder target)
     get_target_property(sources ${target} SOURCES)
     foreach(source IN LISTS sources)

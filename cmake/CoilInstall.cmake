@@ -10,7 +10,7 @@ install(TARGETS coil_uring coil EXPORT coil-targets
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT coil-targets NAMESPACE coil:: DESTINATION "${COIL_CMAKE_DIR}")
 
-# Sources: see CoilModules.cmake.
+# Modules are installed as sources, see CoilModules.cmake.
 set(COIL_MODULES_DIR "${CMAKE_INSTALL_DATADIR}/coil/modules")
 file(GLOB coil_module_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/modules/*.cppm")
 install(FILES ${coil_module_sources} DESTINATION "${COIL_MODULES_DIR}")
@@ -19,14 +19,14 @@ install(FILES "${PROJECT_SOURCE_DIR}/cmake/CoilModules.cmake" DESTINATION "${COI
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/coil-config.cmake.in" coil-config.cmake
     INSTALL_DESTINATION "${COIL_CMAKE_DIR}"
     PATH_VARS COIL_MODULES_DIR)
-# Before 1.0 a minor version may break; afterwards only a major one.
+# Before 1.0 a minor version may break the API; afterwards only a major one.
 write_basic_package_version_file(coil-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
     "${CMAKE_CURRENT_BINARY_DIR}/coil-config.cmake"
     "${CMAKE_CURRENT_BINARY_DIR}/coil-config-version.cmake"
     DESTINATION "${COIL_CMAKE_DIR}")
 
-# The .pc files find their prefix from where they lie, so that an installed tree can be moved.
+# The .pc files compute their prefix from their own location, so that an installed tree can be moved.
 file(RELATIVE_PATH COIL_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" COIL_PC_PREFIX "${COIL_PC_PREFIX}")
 foreach(module IN ITEMS coil coil-uring)

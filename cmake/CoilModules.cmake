@@ -1,9 +1,9 @@
-# coil_add_modules(): the target coil::modules, for programs that say `import coil;`.
+# coil_add_modules(): the target coil::modules, for programs that `import coil;`.
 #
-# What a compiler makes of a module serves no other compiler, language level or flags. So the modules come as sources and are
-# compiled in the project that imports them. Where it has CMake 3.28 or newer, Ninja, and its sources are scanned for imports
-# (cmake_minimum_required(VERSION 3.28) or CMAKE_CXX_SCAN_FOR_MODULES), they are a file set of CMake's. Elsewhere, with Clang,
-# they are compiled by commands of their own, and an import needs no scanning; COIL_PRECOMPILE_MODULES=ON has it so everywhere.
+# A compiled module is usable only with the same compiler, language level and flags. Modules are therefore installed as
+# sources and compiled in the project that imports them. With CMake 3.28 or newer, Ninja and module scanning
+# (cmake_minimum_required(VERSION 3.28) or CMAKE_CXX_SCAN_FOR_MODULES) they are a CMake file set. Otherwise, with Clang,
+# custom commands compile them and no scanning is needed; COIL_PRECOMPILE_MODULES=ON selects that everywhere.
 
 function(coil_add_modules)
     if(TARGET coil::modules)
@@ -32,7 +32,7 @@ function(coil_add_modules)
     add_library(coil::modules ALIAS coil_modules)
 endfunction()
 
-# The library coil_modules from these modules, with the flags that the project's own sources have.
+# Defines the library coil_modules from these modules, compiled with the flags of the project's own sources.
 function(coil_precompile_modules modules)
     set(binary "${CMAKE_CURRENT_BINARY_DIR}/coil_modules")
     file(MAKE_DIRECTORY "${binary}")

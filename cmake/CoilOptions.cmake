@@ -1,4 +1,4 @@
-# What a builder may choose. A project that adds coil with add_subdirectory() gets the library and nothing else.
+# Build options. A project that adds coil with add_subdirectory() gets the library only.
 
 option(COIL_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(COIL_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
@@ -7,8 +7,8 @@ option(COIL_INSTALL "Create the install target" ${PROJECT_IS_TOP_LEVEL})
 option(COIL_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 option(COIL_ALLOW_GCC12 "Build with GCC 12 although it miscompiles coroutines" OFF)
 set(COIL_SANITIZE "" CACHE STRING "Sanitizers for everything in this build tree, as in -fsanitize=")
-option(COIL_BUILD_MODELS "Build the tests that play models of threads with relacy" ON)
-set(COIL_TEST_TIMEOUT 60 CACHE STRING "Seconds after which one test has failed")
+option(COIL_BUILD_MODELS "Build the model-checking tests (relacy)" ON)
+set(COIL_TEST_TIMEOUT 60 CACHE STRING "Time limit of one test, in seconds")
 
 if(PROJECT_IS_TOP_LEVEL)
     if(NOT CMAKE_CXX_STANDARD)

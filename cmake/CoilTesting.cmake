@@ -1,6 +1,6 @@
-# How tests are found and registered. See tests/CMakeLists.txt for the conventions.
+# Finds and registers tests. See tests/CMakeLists.txt for the conventions.
 
-# Dashboard targets are of no use here; the time limit per test is why CTest's module is included.
+# CTest's module is included for the time limit per test; its dashboard targets are suppressed.
 set_property(GLOBAL PROPERTY CTEST_TARGETS_ADDED 1)
 set(DART_TESTING_TIMEOUT "${COIL_TEST_TIMEOUT}")
 include(CTest)
@@ -12,8 +12,9 @@ if(NOT GTest_FOUND)
         "GoogleTest is not installed: run ./dev setup, or install libgtest-dev, or configure with -DCOIL_BUILD_TESTS=OFF.")
 endif()
 
-# Parsing gtest.h and coil.hpp costs more than most test files; it is done once, with the flags of the tests, as GCC refuses
-# it otherwise. The room "uring" has headers of its own, without coil.hpp: it proves that the ring stands alone.
+# Parsing gtest.h and coil.hpp takes longer than most test files, so both are precompiled once, with the flags of the
+# tests (GCC requires that). The room "uring" has its own header without coil.hpp, which proves that the ring does not
+# depend on the rest.
 function(coil_add_test_headers target)
     add_library(${target} OBJECT "${PROJECT_SOURCE_DIR}/cmake/test_pch.cpp")
     target_link_libraries(${target} PRIVATE GTest::gtest_main ${ARGN})
@@ -26,8 +27,8 @@ coil_add_test_headers(coil_test_headers coil::coil)
 target_precompile_headers(coil_test_headers PRIVATE <coil/coil.hpp>)
 coil_add_test_headers(coil_uring_test_headers)
 
-# What tests share and is worth compiling once. It also lets a program's contexts run on a faulty kernel when
-# COIL_FAULT_SEED is set (tests/support/fault_environment.cpp).
+# Code shared by the tests, compiled once. With COIL_FAULT_SEED set it also makes a program's contexts use the
+# fault-injecting backend (tests/support/fault_environment.cpp).
 file(GLOB coil_test_support_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/*.cpp")
 add_library(coil_test_support OBJECT ${coil_test_support_sources})
 target_precompile_headers(coil_test_support REUSE_FROM coil_test_headers)
@@ -35,8 +36,8 @@ target_include_directories(coil_test_support PUBLIC "${PROJECT_SOURCE_DIR}/tests
 target_link_libraries(coil_test_support PUBLIC coil::coil GTest::gtest_main)
 coil_own_target(coil_test_support)
 
-# coil_compile_together(<target>): the sources in two lots. Most of what a test costs to compile is what the others of its room
-# need as well. Names in unnamed namespaces have to differ within a room.
+# coil_compile_together(<target>): compiles the sources in two unity batches, because most of a test's compile time is
+# spent on what all tests of a room include. Names in unnamed namespaces must be unique within a room.
 function(coil_compile_together target)
     get_target_property(sources ${target} SOURCES)
     list(LENGTH sources count)
@@ -44,8 +45,9 @@ function(coil_compile_together target)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${half})
 endfunction()
 
-# coil_add_room_tests(<room>): all of tests/<room>/*_test.cpp in one program; each TEST is a test of CTest with the
-# label <room>. The program of the room "uring" links the ring alone, which proves that the ring stands alone.
+# coil_add_room_tests(<room>): builds all tests/<room>/*_test.cpp into one program; each TEST becomes a CTest test with
+# the label <room>. The program of the room "uring" links coil::uring alone, which proves that it does not depend on the
+# rest.
 function(coil_add_room_tests room)
     file(GLOB sources CONFIGURE_DEPENDS "${room}/*_test.cpp")
     if(NOT sources)
@@ -74,9 +76,9 @@ function(coil_add_room_tests room)
             ENVIRONMENT "COIL_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples")
 endfunction()
 
-# coil_add_model_tests(<folder>): all of <folder>/*.cpp in one program that plays models of what threads do to each other
-# with relacy. Nothing of it depends on how the library is built, so it is always optimized and never sanitized: relacy
-# switches stacks behind a sanitizer's back. Without relacy one test is there that says so.
+# coil_add_model_tests(<folder>): builds all <folder>/*.cpp into one program that model-checks lock-free code with
+# relacy. It does not depend on how the library is built. It is always optimized and never sanitized, because relacy
+# switches stacks without notifying a sanitizer. If relacy is not installed, a single skipped test says so.
 function(coil_add_model_tests folder)
     find_path(COIL_RELACY_INCLUDE_DIR relacy/relacy.hpp)
     mark_as_advanced(COIL_RELACY_INCLUDE_DIR)
@@ -95,14 +97,15 @@ function(coil_add_model_tests folder)
     add_executable(${target} ${sources})
     target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
     target_include_directories(${target} SYSTEM PRIVATE "${COIL_RELACY_INCLUDE_DIR}")
-    # Headers alone: nothing of the library is run.
+    # Headers only: no code of the library runs.
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include")
     target_compile_features(${target} PRIVATE cxx_std_20)
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
     coil_own_target(${target})
-    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF) # they have the same names for the same things
-    # A destructor's last stores are how relacy knows what is gone. It replaces operator delete, but not the sized one, and
-    # its malloc, inlined into the standard library, looks to GCC as if it could be asked for too much.
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF) # the models use the same names
+    # relacy recognises destroyed objects by a destructor's last stores, so these must not be optimized away. It
+    # replaces operator delete but not the sized variant. GCC wrongly warns that its malloc, inlined into the standard
+    # library, could be called with too large a size.
     target_compile_options(${target} PRIVATE -O2 $<$<CONFIG:Debug>:-g1> -fno-sized-deallocation
         $<$<CXX_COMPILER_ID:GNU>:-fno-lifetime-dse -Wno-alloc-size-larger-than>)
     gtest_discover_tests(${target}
@@ -112,8 +115,8 @@ function(coil_add_model_tests folder)
         PROPERTIES LABELS ${folder})
 endfunction()
 
-# coil_add_script_tests(<room>): each tests/<room>/*.sh is one test. Exit status 77 means skipped, and the script says
-# why on a line that begins with "SKIP:".
+# coil_add_script_tests(<room>): each tests/<room>/*.sh is one test. Exit status 77 means skipped; the script prints the
+# reason on a line that begins with "SKIP:".
 function(coil_add_script_tests room)
     file(GLOB scripts CONFIGURE_DEPENDS "${room}/*.sh")
     foreach(script IN LISTS scripts)
@@ -126,8 +129,8 @@ function(coil_add_script_tests room)
     endforeach()
 endfunction()
 
-# coil_add_compile_fail_tests(<folder>): every *.cpp there must be refused with the sentence of its first line, and be
-# accepted with -DCOIL_EXPECT_OK.
+# coil_add_compile_fail_tests(<folder>): every *.cpp there must fail to compile with the message of its first line, and
+# must compile with -DCOIL_EXPECT_OK.
 function(coil_add_compile_fail_tests folder)
     set(headers "${CMAKE_CURRENT_BINARY_DIR}/${folder}_headers")
     set(compiler "${CMAKE_CXX_COMPILER}" "-std=c++${CMAKE_CXX_STANDARD}" "-I${PROJECT_SOURCE_DIR}/include")
@@ -145,22 +148,23 @@ function(coil_add_compile_fail_tests folder)
     endforeach()
 endfunction()
 
-# coil_add_fault_tests(<room> <seeds>): the room's program on a faulty kernel with the seeds 1 to <seeds>, each run a test of
-# CTest.
+# coil_add_fault_tests(<room> <seeds>): runs the room's program on the fault-injecting backend with the seeds 1 to
+# <seeds>; each run is a CTest test.
 function(coil_add_fault_tests room seeds)
     foreach(seed RANGE 1 ${seeds})
         add_test(NAME faults.${room}.seed_${seed}
             COMMAND bash "${PROJECT_SOURCE_DIR}/tests/faults/run.bash" "$<TARGET_FILE:test_${room}>" ${seed} ${seed})
         set_tests_properties(faults.${room}.seed_${seed} PROPERTIES
             LABELS faults
-            TIMEOUT 150 # run.bash gives up before, and says which test it was
-            ENVIRONMENT_MODIFICATION "COIL_TEST_LONG=unset:") # many seeds are worth more than long runs of one
+            TIMEOUT 150 # run.bash gives up earlier, and reports which test it was
+            # many seeds find more than long runs of one
+            ENVIRONMENT_MODIFICATION "COIL_TEST_LONG=unset:")
     endforeach()
 endfunction()
 
-# coil_add_canaries(<folder> <seeds>): every *.cmake there plants a bug: it sets `source`, a file of the library, and what stands
-# there (`old`) and shall (`new`). A program of the random programs in a simulated world, linked with the changed file before the
-# library, must fail within so many seeds. They are built with the target `canaries` alone.
+# coil_add_canaries(<folder> <seeds>): every *.cmake there plants a bug. It sets `source`, a file of the library, the
+# text to replace (`old`) and its replacement (`new`). The random programs in the simulator, linked with the changed
+# file in front of the library, must fail within that many seeds. Built by the target `canaries` only.
 function(coil_add_canaries folder seeds)
     add_library(coil_canary_programs OBJECT EXCLUDE_FROM_ALL "${CMAKE_CURRENT_SOURCE_DIR}/property/simulated_programs_test.cpp")
     target_precompile_headers(coil_canary_programs REUSE_FROM coil_test_headers)
@@ -176,7 +180,7 @@ function(coil_add_canaries folder seeds)
         file(READ "${PROJECT_SOURCE_DIR}/${source}" text)
         string(FIND "${text}" "${old}" found)
         if(found EQUAL -1)
-            message(FATAL_ERROR "${bug}: ${source} does not have what is to be replaced")
+            message(FATAL_ERROR "${bug}: ${source} does not contain the text to replace")
         endif()
         string(REPLACE "${old}" "${new}" text "${text}")
         set(copy "${CMAKE_CURRENT_BINARY_DIR}/canaries/${name}.cpp")

@@ -1,1 +1,1 @@
-// Gives the precompiled header of the tests a target to live in.
+// Source of the target that owns the tests' precompiled header.

@@ -1,12 +1,12 @@
-// A long computation, and a ticker that should not notice:
+// Runs a long computation beside a ticker that should not be delayed by it:
 //
 //     asyncify            primes below 3 000 000
 //     asyncify 500000
 //
-// It computes the same four times while a ticker on the same context ticks every millisecond: as an
-// ordinary call, which stops the ticker; in pieces, each asyncify'd to a later turn of the loop; on
-// the blocking pool; and on an executor. Each says which thread computed, how often the ticker
-// ticked meanwhile, and how late a tick was at worst.
+// The same computation runs four times while a ticker on the same context ticks every millisecond:
+// as an ordinary call, which blocks the ticker; in pieces, each asyncify'd to a later iteration of
+// the loop; on the blocking pool; and on an executor. Each line shows which thread computed, how
+// many ticks there were meanwhile, and how late the latest tick was.
 
 #include <coil/coil.hpp>
 
@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Threads by the order in which they are seen.
+/// Numbers threads in the order of their first call.
 std::size_t thread_number() {
     static std::mutex mutex;
     static std::vector<std::thread::id> seen;
@@ -64,7 +64,7 @@ struct ticks {
     bool stop = false;
 };
 
-/// Until it is told to stop, once more.
+/// Ticks until it is asked to stop, and once more.
 task<> ticker(ticks& t) {
     auto due = std::chrono::steady_clock::now();
     while (!t.stop) {
@@ -80,7 +80,7 @@ task<> ticker(ticks& t) {
 task<computed> as_a_call(long end) { co_return primes_between(0, end); }
 
 task<computed> in_pieces(long end) {
-    constexpr long piece = 500; // a fraction of a millisecond
+    constexpr long piece = 500; // takes a fraction of a millisecond
     computed all;
     for (long begin = 0; begin < end; begin += piece) {
         const computed part = co_await asyncify(
@@ -95,7 +95,7 @@ task<computed> on_the_pool(long end) {
     co_return co_await blocking([end] { return primes_between(0, end); });
 }
 
-/// Any class with an execute() is an executor.
+/// Any class with an execute() member is an executor.
 class one_thread_each {
 public:
     ~one_thread_each() {
@@ -120,7 +120,7 @@ task<computed> on_an_executor(long end) {
 task<> measure(const char* how, task<computed> work) {
     ticks t;
     join_handle<> ticking = spawn(ticker(t));
-    co_await yield(); // it has begun
+    co_await yield(); // the ticker has started
     const auto begin = std::chrono::steady_clock::now();
     const computed result = co_await std::move(work);
     const ticks::milliseconds took = std::chrono::steady_clock::now() - begin;

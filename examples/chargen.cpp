@@ -1,11 +1,11 @@
 // The character generator of RFC 864: sends every client lines of a rotating pattern, as fast as it
-// takes them, until it goes away. What it receives it ignores.
+// reads them, until it disconnects. Input is ignored.
 //
 //     chargen 1900 &
 //     netcat localhost 1900 | head -c 1G >/dev/null
 //
-// It shows a server whose sessions only send: the text is made once and shared, so that a session
-// is a frame of a few hundred bytes however many there are.
+// It shows a server whose sessions only send. The text is built once and shared, so a session is a
+// frame of a few hundred bytes.
 
 #include <coil/coil.hpp>
 
@@ -24,8 +24,7 @@ using namespace coil;
 
 namespace {
 
-/// 95 printable characters in lines of 72, each line one character further: it repeats after 95
-/// lines.
+/// 95 lines of 72 printable characters; each line is rotated by one character.
 std::string whole_pattern() {
     constexpr int printable = '~' - ' ' + 1;
     std::string text;
@@ -38,7 +37,7 @@ std::string whole_pattern() {
     return text;
 }
 
-/// The pattern as often as fits: a large piece costs the same system call as a small one.
+/// The pattern, repeated: a large buffer costs the same system call as a small one.
 const std::string& pattern() {
     static const std::string text = [] {
         const std::string once = whole_pattern();

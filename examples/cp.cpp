@@ -1,10 +1,10 @@
-// Copies files and, with -r, directories, like cp(1), with a line that says how far it is:
+// Copies files and, with -r, directories, like cp(1), and shows the progress:
 //
 //     cp -r photos /media/backup
 //     cp -a src src.before
 //
-// It shows fs::copy_tree: several files are copied at once, in the kernel where it can, and the
-// context is free for what else there is to do: here, to tell of the progress.
+// It shows fs::copy_tree: several files are copied at once, by the kernel if possible, and the
+// context stays free for other work, such as reporting the progress.
 
 #include <coil/coil.hpp>
 
@@ -24,8 +24,8 @@ using namespace coil;
 namespace {
 
 constexpr const char* usage = "usage: cp [-apr] FILE... TARGET\n"
-                              "  -r  directories, too, and all that is in them; links stay links\n"
-                              "  -p  keep times and owners\n"
+                              "  -r  copy directories recursively; keep symbolic links\n"
+                              "  -p  preserve times and owners\n"
                               "  -a  both\n";
 
 struct arguments {
@@ -35,7 +35,7 @@ struct arguments {
     fs::path target;
 };
 
-/// A line on the terminal that is written over, ten times a second.
+/// A line on the terminal that is overwritten ten times a second.
 class progress_line {
 public:
     void show(const fs::copy_progress& now) {

@@ -1,11 +1,11 @@
-// Many downloads, a few at a time, no more of them a second than allowed:
+// Many downloads with limits on their concurrency and their rate:
 //
 //     downloads                  20 downloads, 4 at a time, 100 a second
 //     downloads 50 --at-once 8 --per-second 2000
 //
-// A semaphore bounds how many are under way. A second one bounds the rate: a task of its own puts
-// permits into it by the clock. In the first line above the rate is the narrower of the two, in the
-// second the number. The downloads are sleeps here; put your requests in their place.
+// One semaphore limits the number of concurrent downloads. A second one limits the rate: a task
+// releases permits by the clock. In the first line above the rate is the tighter limit, in the
+// second the concurrency. The downloads are sleeps; replace them with real requests.
 
 #include <coil/coil.hpp>
 
@@ -33,7 +33,7 @@ struct limits {
     int most = 0;
 };
 
-/// Until it is asked to stop.
+/// Runs until it is asked to stop.
 task<> gives_permits(limits& shared, std::chrono::nanoseconds apart) {
     auto next = std::chrono::steady_clock::now();
     do {
@@ -83,7 +83,7 @@ int main(int argc, char** argv) try {
     int at_once = 4;
     int per_second = 100;
     bool good = true;
-    opterr = 0; // the usage says it
+    opterr = 0; // the usage text covers it
     for (int option; (option = ::getopt_long(argc, argv, "", known, nullptr)) != -1;) {
         good = good && option != '?' && parse_number(optarg, option == 'a' ? at_once : per_second);
     }

@@ -1,10 +1,10 @@
-// How much space files and directories take, like du(1):
+// Prints the disk usage of files and directories, like du(1):
 //
 //     du -h ~/src        each directory below
 //     du -sh build dist  only the sums
 //
-// It shows fs::walk: the entries come with what the kernel says of them, a batch at a time, so that
-// most awaits here go on at once.
+// It shows fs::walk: entries arrive in batches together with their statx(2) results, so most awaits
+// here do not suspend.
 
 #include <coil/coil.hpp>
 
@@ -27,8 +27,8 @@ using namespace coil;
 namespace {
 
 constexpr const char* usage = "usage: du [-sh] [FILE...]\n"
-                              "  -s  only the sum of each FILE\n"
-                              "  -h  in K, M, G and T instead of KiB\n";
+                              "  -s  print only the total of each FILE\n"
+                              "  -h  print K, M, G and T instead of KiB\n";
 
 struct arguments {
     bool only_sums = false;
@@ -36,7 +36,7 @@ struct arguments {
     std::vector<std::string> files;
 };
 
-/// A file with several names counts once, even below several arguments.
+/// Counts a file with several hard links once, even across arguments.
 class counted_once {
 public:
     bool is_new(const struct ::stat& s) {
@@ -67,7 +67,7 @@ task<> sum_up(std::string top, const arguments& args, counted_once& counted) {
         throw fs::filesystem_error("cannot read", top,
                                    std::error_code(errno, std::generic_category()));
     }
-    std::map<std::string, std::uintmax_t> sums; // of directories, with what is in them
+    std::map<std::string, std::uintmax_t> sums; // of directories, including their contents
     std::uintmax_t all = counted.is_new(own) ? static_cast<std::uintmax_t>(own.st_blocks) : 0;
     if (S_ISDIR(own.st_mode)) {
         fs::walk_options options;
@@ -83,7 +83,7 @@ task<> sum_up(std::string top, const arguments& args, counted_once& counted) {
             if (args.only_sums) {
                 continue;
             }
-            // To each directory that it is in, below the top; itself, if it is one.
+            // Add to each directory above it, and to itself if it is one.
             fs::path in = entry->path();
             if (!entry->is_directory()) {
                 in = in.parent_path();

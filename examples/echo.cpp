@@ -1,14 +1,14 @@
-// An echo server: sends every client what it receives, until the client has said all.
+// An echo server: sends every client what it receives, until the client has sent everything.
 //
 //     echo 7007 &
 //     netcat localhost 7007 < file | cmp - file
 //
-// It shows the two shapes of a server on many cores. With --acceptors each, every context has an
-// acceptor of its own on the same port (SO_REUSEPORT): the kernel spreads the connections, and none
-// of them ever crosses to another thread. With --acceptors one, a single acceptor gives each
-// connection to a context: a message to another thread for each, but they are spread evenly also
-// when there are few. --dispatch says to which: to each in turn, or to the one that has the fewest.
-// --stats tells at the end what each context has done.
+// It shows the two designs of a server on many cores. With --acceptors each, every context has its
+// own acceptor on the same port (SO_REUSEPORT): the kernel distributes the connections, and none of
+// them ever moves to another thread. With --acceptors one, a single acceptor passes each connection
+// to a context: that costs a message to another thread, but distributes a small number of
+// connections evenly. --dispatch selects the context: round robin, or the one with the fewest
+// tasks. --stats prints at the end what each context has done.
 
 #include <coil/coil.hpp>
 
@@ -30,8 +30,8 @@ using namespace coil;
 
 namespace {
 
-/// Sending the answer and receiving what comes next are one linked submission. The buffer can serve
-/// both: the second begins when all has been sent.
+/// Sending the answer and receiving the next data are one linked submission. Both can use the same
+/// buffer: the recv starts only when everything was sent.
 task<> session(net::socket peer) {
     char buf[16384];
     int n = co_await peer.recv(buf);
@@ -40,14 +40,14 @@ task<> session(net::socket peer) {
     }
 }
 
-/// Sessions stay on the context that accepts them.
+/// Sessions stay on the context that accepted them.
 task<> serve_here(net::acceptor acceptor) {
     while (net::socket peer = co_await acceptor.accept()) {
         co_spawn(session(std::move(peer)));
     }
 }
 
-/// Sessions go where the dispatcher says.
+/// Sessions run on the context that the dispatcher selects.
 task<> deal_out(net::acceptor acceptor, runtime& contexts) {
     while (net::socket peer = co_await acceptor.accept()) {
         contexts.co_spawn(session(std::move(peer)));
@@ -69,7 +69,7 @@ void allow_many_descriptors() {
 
 struct arguments {
     std::uint16_t port = 0;
-    unsigned contexts = 0; // one for each processor
+    unsigned contexts = 0; // 0: one per processor
     bool one_acceptor = false;
     bool by_load = false;
     bool stats = false;
@@ -82,7 +82,7 @@ bool parse_number(std::string_view word, Number& number) {
     return rest == end && error == std::errc();
 }
 
-/// Whether `word` is one of two; `second` says which.
+/// Returns whether `word` is one of the two; sets `second` to whether it is `yes`.
 bool parse_choice(std::string_view word, std::string_view no, std::string_view yes, bool& second) {
     second = word == yes;
     return second || word == no;
@@ -110,7 +110,7 @@ std::optional<arguments> parse(int argc, char** argv) {
                                   {"stats", no_argument, nullptr, 's'},
                                   {}};
     arguments args;
-    opterr = 0; // the usage says it
+    opterr = 0; // the usage text covers it
     for (int option; (option = ::getopt_long(argc, argv, "", known, nullptr)) != -1;) {
         if (!parse_option(option, args)) {
             return std::nullopt;
@@ -133,7 +133,7 @@ net::inet_address start_acceptors(const arguments& args, runtime& contexts) {
     }
     for (std::size_t i = 0; i < contexts.size(); ++i) {
         net::acceptor acceptor(address, {.reuse_port = contexts.size() > 1});
-        address = acceptor.local_address(); // port 0 is the first one's to choose
+        address = acceptor.local_address(); // the first acceptor chooses the port if it is 0
         contexts.context(i).co_spawn(serve_here(std::move(acceptor)));
     }
     return address;
@@ -159,7 +159,7 @@ int main(int argc, char** argv) try {
         return 2;
     }
     allow_many_descriptors();
-    const signal_set signals{SIGINT, SIGTERM}; // before there are threads
+    const signal_set signals{SIGINT, SIGTERM}; // before threads are started
 
     runtime_options options;
     options.contexts = args->contexts;

@@ -1,10 +1,10 @@
-// Three kinds of task, each on its own executor, and which thread runs what:
+// Three kinds of tasks, each with its own executor, and the thread that runs each step:
 //
-//     executors                 with a second and two seconds of work
+//     executors                 with one and two seconds of work
 //     executors --quick         with a twentieth of that
 //
-// The first belongs to a looper and goes on there after each wait; the others run on threads of
-// their own.
+// The first task belongs to a looper and resumes there after each await. The others run on new
+// threads.
 
 #include <coil/coil.hpp>
 
@@ -26,7 +26,7 @@ std::chrono::milliseconds a_second{1000};
 
 void say(const std::string& text) { std::printf("%ld %s\n", ::syscall(SYS_gettid), text.c_str()); }
 
-/// Wherever it goes on, it goes on on a thread as std::async makes them.
+/// Resumes on a new thread each time, as std::async creates them.
 async_task<int, async_executor> second() {
     say("task 2 starts");
     std::this_thread::sleep_for(a_second);
@@ -34,7 +34,7 @@ async_task<int, async_executor> second() {
     co_return 2;
 }
 
-/// On a new thread.
+/// Runs on a new thread.
 async_task<int, new_thread_executor> third() {
     say("task 3 starts");
     std::this_thread::sleep_for(2 * a_second);
@@ -42,7 +42,7 @@ async_task<int, new_thread_executor> third() {
     co_return 3;
 }
 
-/// Always on the looper's one thread.
+/// Always runs on the looper's single thread.
 async_task<int, looper_executor> first() {
     say("task 1 starts");
     const int two = co_await second();

@@ -1,11 +1,11 @@
-// What an asynchronous file library is for, in a page:
+// The purpose of an asynchronous file library on one page:
 //
 //     file_demo           in the current directory
 //     file_demo /tmp
 //
-// One coroutine makes dir1/a/b/c, asks whether it is there, removes it, and asks again; before and
-// after each it says so. While it waits for its first answer another one runs, whose plain function
-// hello() is asyncify'd. What the first had to make stays, but for the last directory.
+// One coroutine creates dir1/a/b/c, checks that it exists, removes it and checks again, printing
+// each step. While it waits for its first result, another coroutine runs, whose plain function
+// hello() is asyncify'd. The directories that were created remain, except the last one.
 
 #include <coil/coil.hpp>
 

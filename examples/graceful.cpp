@@ -1,12 +1,12 @@
-// An echo server that ends politely: at SIGINT or SIGTERM it takes no more connections, lets those
-// that there are go on for a while, and says goodbye to whoever is left.
+// An echo server with a graceful shutdown: on SIGINT or SIGTERM it stops accepting, gives existing
+// connections some time to finish, and says goodbye to the remaining ones.
 //
 //     graceful 7007 --grace 2.5
 //
-// It shows how the parts of structured concurrency fit. The sessions are the children of a scope;
-// accepting is raced against a signal; joining the scope has a limit, and when that has passed, the
-// sessions are cancelled, each of which may still send its last words behind a shield. When
-// serve() returns, nothing of it is left.
+// It shows how the parts of structured concurrency fit together. The sessions are children of a
+// scope. Accepting is raced against a signal. Joining the scope has a limit; when that expires, the
+// sessions are cancelled, and each may still send its last words inside a shield. When serve()
+// returns, nothing is left running.
 
 #include <coil/coil.hpp>
 
@@ -37,14 +37,16 @@ task<> session(net::socket peer) {
         n = co_await (peer.send({buf, n}) && peer.recv(buf));
     }
     if (n == -ECANCELED) {
-        co_await shield(timeout(peer.send("goodbye\n"), 1s)); // this task is cancelled already
+        // this task has been cancelled already
+        co_await shield(timeout(peer.send("goodbye\n"), 1s));
     }
 }
 
-/// Its parameter, and so the port, is gone when it has ended.
+/// Owns the acceptor, so the port is closed when this task ends.
 task<> accept_all(net::acceptor acceptor, scope& sessions) {
     while (true) {
-        net::socket peer = co_await acceptor.accept(); // which waits for what passes
+        // suspends on transient errors such as EMFILE
+        net::socket peer = co_await acceptor.accept();
         if (!peer) {
             if (peer.error() == std::errc::operation_canceled) {
                 co_return;
@@ -89,7 +91,7 @@ bool parse_number(std::string_view word, Number& number) {
 std::optional<arguments> parse(int argc, char** argv) {
     constexpr ::option known[] = {{"grace", required_argument, nullptr, 'g'}, {}};
     arguments args;
-    opterr = 0; // the usage says it
+    opterr = 0; // the usage text covers it
     for (int option; (option = ::getopt_long(argc, argv, "", known, nullptr)) != -1;) {
         if (option != 'g' || !parse_number(optarg, args.grace)) {
             return std::nullopt;

@@ -1,11 +1,10 @@
-// Counts the lines of files, many of them at once.
+// Counts the lines of many files concurrently.
 //
 //     line_count *.cpp
 //
-// It shows a fan-out: the children of a scope share the files, each taking the next one when it has
-// counted one, so that no more files are open at a time than there are children. A child that
-// fails, because a file is missing, cancels the others, and its exception comes out of join():
-// nobody waits for what nobody wants any more.
+// It shows a fan-out: the children of a scope share the list of files, each taking the next one
+// when it has finished one, so the number of open files is bounded by the number of children. A
+// child that fails, because a file is missing, cancels the others, and join() throws its exception.
 
 #include <coil/coil.hpp>
 
@@ -25,7 +24,7 @@ using namespace coil;
 
 namespace {
 
-/// A descriptor that is closed at the end, however that comes.
+/// Closes a descriptor in every case.
 class file {
 public:
     explicit file(int fd) noexcept : fd_(fd) {}
@@ -54,7 +53,7 @@ task<> count_lines(const char* path, std::uint64_t& lines) {
     }
 }
 
-/// All children of a context run on one thread: `next` needs no lock.
+/// All children run on the thread of their context, so `next` needs no lock.
 task<> count_some(std::span<char* const> paths, std::size_t& next, std::span<std::uint64_t> lines) {
     while (next < paths.size()) {
         const std::size_t mine = next++;
@@ -66,7 +65,7 @@ task<std::vector<std::uint64_t>> count_all(std::span<char* const> paths) {
     constexpr std::size_t most_open = 64;
     std::vector<std::uint64_t> lines(paths.size());
     std::size_t next = 0;
-    scope counting; // after what its children refer to
+    scope counting; // declared after what its children refer to
     for (std::size_t i = 0; i < std::min(most_open, paths.size()); ++i) {
         counting.spawn(count_some(paths, next, lines));
     }

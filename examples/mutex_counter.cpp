@@ -1,10 +1,10 @@
-// A thousand tasks on two contexts add to one counter, which a mutex protects:
+// A thousand tasks on two contexts increment a counter that a mutex protects:
 //
 //     mutex_counter              1000 tasks
 //     mutex_counter 50
 //
-// Each reads the counter, lets the others run, and writes it back: without the mutex almost all of
-// it would be lost.
+// Each task reads the counter, yields, and writes it back. Without the mutex almost all increments
+// would be lost.
 
 #include <coil/coil.hpp>
 

@@ -1,12 +1,12 @@
 // Connects standard input and output to a TCP connection, like nc(1):
 //
 //     netcat -l 9000 > copy.tar             wait for one connection
-//     netcat localhost 9000 < backup.tar    connect; the end of the input is told to the peer
-//     netcat -w 3 example.org 80            give up when nothing moves for three seconds
+//     netcat localhost 9000 < backup.tar    connect; shut down the sending side at end of input
+//     netcat -w 3 example.org 80            give up after three seconds without a transfer
 //
-// It shows two coroutines on one connection, look-ups, limits in time, and how calls that io_uring
-// does not make cheaper mix with those that it does: where both ends allow it splice(2) moves the
-// data, which copies nothing, and coil only says when there is something to move.
+// It shows two coroutines on one connection, name resolution, limits, and how to mix in calls that
+// io_uring does not speed up: where both ends allow it, splice(2) moves the data without copying
+// it, and coil only reports readiness.
 
 #include <coil/coil.hpp>
 
@@ -37,7 +37,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// One end of a transfer, by the name that errors give it. Not owned.
+/// One end of a transfer, with the name that errors use for it. Does not own the descriptor.
 struct end_point {
     int fd;
     const char* name;
@@ -49,20 +49,20 @@ constexpr end_point standard_output{STDOUT_FILENO, "standard output"};
     throw std::system_error(static_cast<int>(-error), std::generic_category(), what);
 }
 
-/// What fstat(2) says, S_IFIFO and the like; 0 if nothing.
+/// The file type that fstat(2) returns, such as S_IFIFO; 0 on error.
 ::mode_t type_of(int fd) {
     struct ::stat status{};
     return ::fstat(fd, &status) == 0 ? status.st_mode & S_IFMT : 0;
 }
 
-/// A buffer in the kernel, between two ends of which neither is a pipe.
+/// A kernel buffer between two ends neither of which is a pipe.
 class pipe_between {
 public:
     pipe_between() {
         if (::pipe2(fds_, O_CLOEXEC) != 0) {
             fail(-errno, "pipe");
         }
-        ::fcntl(in(), F_SETPIPE_SZ, 1 << 20); // if it may not grow, it works as it is
+        ::fcntl(in(), F_SETPIPE_SZ, 1 << 20); // works with the default size if this fails
     }
     pipe_between(const pipe_between&) = delete;
     pipe_between& operator=(const pipe_between&) = delete;
@@ -87,11 +87,11 @@ class conversation {
 public:
     conversation(net::socket peer, std::chrono::seconds patience)
         : peer_(std::move(peer)), patience_(patience) {
-        // splice(2) into a socket waits in the kernel unless the socket says that it must not.
+        // splice(2) into a socket blocks in the kernel unless the socket is non-blocking.
         ::fcntl(peer_.native_handle(), F_SETFL, O_NONBLOCK);
     }
 
-    /// Until both sides have said all; when the peer has, a person at a terminal need not say so.
+    /// Runs until both sides have sent everything. If the input is a terminal, until the peer has.
     task<> run() {
         join_handle<outcome> sending = spawn(send_input());
         std::exception_ptr trouble;
@@ -104,7 +104,7 @@ public:
         } catch (...) {
             trouble = std::current_exception();
         }
-        // Whatever happened, the other coroutine uses this object: it ends before.
+        // The other coroutine uses this object, so it must end first.
         if (!input_counts) {
             sending.cancel();
         }
@@ -136,7 +136,8 @@ private:
             }
             co_return sent;
         } catch (...) {
-            ::shutdown(peer_.native_handle(), SHUT_RDWR); // receiving ends, and then asks why
+            // receiving then ends, and checks the reason
+            ::shutdown(peer_.native_handle(), SHUT_RDWR);
             throw;
         }
     }
@@ -151,12 +152,12 @@ private:
         co_return co_await copy_all(from, to);
     }
 
-    /// Waits until `fd` is ready. False: nothing moved in either direction for the time of -w, or
-    /// the task was cancelled.
+    /// Waits until `fd` is ready. Returns false if nothing was transferred in either direction for
+    /// the time of -w, or if the task was cancelled.
     task<bool> ready(int fd, unsigned events) {
         for (;;) {
             const clock::time_point deadline = last_move_ + patience_;
-            if (co_await timeout_at(io::poll(fd, events), deadline) != -ECANCELED) {
+            if (co_await timeout_at(io::poll(fd, events), deadline) != -ETIMEDOUT) {
                 co_return true;
             }
             if (last_move_ + patience_ == deadline) {
@@ -194,8 +195,8 @@ private:
         co_return outcome::given_up;
     }
 
-    /// The same without copying. `unsuitable`: one of the two cannot be spliced; what was taken
-    /// from the first until then has been written.
+    /// As above, without copying. Returns `unsuitable` if one of the two ends does not support
+    /// splice(2); all data read until then has been written.
     task<outcome> splice_all(end_point from, end_point to) {
         constexpr std::size_t size = std::size_t{1} << 20;
         std::optional<pipe_between> between;
@@ -267,8 +268,7 @@ task<net::socket> connect(const arguments& args) {
             co_return socket;
         }
     }
-    fail(error == -ECANCELED ? -ETIMEDOUT : error,
-         "cannot connect to " + args.host + " port " + args.port);
+    fail(error, "cannot connect to " + args.host + " port " + args.port);
 }
 
 task<net::socket> accept_one(const arguments& args) {
@@ -330,9 +330,9 @@ int main(int argc, char** argv) try {
                              "       netcat [-w SECONDS] -l [HOST] PORT\n");
         return 2;
     }
-    std::signal(SIGPIPE, SIG_IGN); // a closed output is an error like others
+    std::signal(SIGPIPE, SIG_IGN); // a closed output is reported as EPIPE
     io_context_options options;
-    // A stream moves in fewer and larger pieces when nobody gets up for every packet.
+    // Batching wake-ups moves a stream in fewer and larger pieces.
     options.idle = idle_policy::batch(2, std::chrono::microseconds(50));
     coil::run(talk(*args), options);
     return 0;

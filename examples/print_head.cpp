@@ -3,8 +3,8 @@
 //     print_head -n 3 /etc/passwd /etc/group
 //     print_head -c 16 /bin/ls | od -c
 //
-// It shows files: openat, read, write and close are the system calls of these names, with co_await
-// in front; what they give is what Linux gives, a number or −errno.
+// It shows files: openat, read, write and close are the system calls of these names, used with
+// co_await. They return what Linux returns, a number or -errno.
 
 #include <coil/coil.hpp>
 
@@ -26,12 +26,12 @@ using namespace coil;
 
 namespace {
 
-/// How much of each file.
+/// How much of each file to print.
 struct portion {
     unsigned long long lines = 10;
     std::optional<unsigned long long> bytes;
 
-    /// How much of `text` still belongs to it, which is then taken off.
+    /// Returns how much of `text` to print and subtracts it.
     std::size_t take(std::string_view text) {
         if (bytes) {
             const std::size_t n = std::min<unsigned long long>(*bytes, text.size());
@@ -60,7 +60,7 @@ task<> write_all(std::string_view text) {
     }
 }
 
-/// 0, or the −errno of what could not be read. Errors of the output are thrown.
+/// Returns 0, or -errno if reading failed. Throws if writing fails.
 task<int> print_descriptor(int fd, portion rest) {
     std::array<char, 16384> buf;
     while (!rest.complete()) {

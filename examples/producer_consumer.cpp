@@ -1,9 +1,9 @@
-// Producers and consumers on two contexts, and a channel between them:
+// Producers and consumers on two contexts, connected by a channel:
 //
-//     producer_consumer               4 producers, 3 consumers, room for 16
-//     producer_consumer 1000 0        numbers of each producer; room in the channel
+//     producer_consumer               4 producers, 3 consumers, capacity 16
+//     producer_consumer 1000 0        numbers per producer; capacity of the channel
 //
-// When the last producer is done the channel is closed; the consumers take what is left and end.
+// When the last producer has finished, the channel is closed; the consumers take the rest and end.
 
 #include <coil/coil.hpp>
 

@@ -1,20 +1,21 @@
-// A ping server: answers "+OK\r\n" to whatever it receives, which is what redis-benchmark's ping
-// tests expect.
+// A ping server: answers "+OK\r\n" to everything it receives, as redis-benchmark's ping tests
+// expect.
 //
 //     redis_ping 6379 &
 //     redis-benchmark -p 6379 -t ping_mbulk -c 50 -n 1000000
 //
-// It shows the shape of every coil server: an acceptor, a detached coroutine per connection, and a
-// buffer in that coroutine. Answering and waiting for the next request are one linked submission.
-// --idle chooses what the thread does when no request is there, --stats tells at the end how few
-// system calls that took.
+// It shows the structure of every coil server: an acceptor, a detached coroutine per connection,
+// and a buffer in that coroutine. Sending the answer and receiving the next request are one linked
+// submission. --idle selects what the thread does when there is no request; --stats prints the
+// number of system calls at the end.
 //
 //     redis_ping 6379 --contexts 4 --stats
 //
-// With several contexts each has a thread of its own. One accepts for all and deals the connections
-// out in turn, so that each serves as many as the others; from then on the threads share nothing.
-// (With an acceptor each, which the echo example shows too, the kernel spreads connections by a
-// hash: some threads get half as many again as others, and their clients wait the longer.)
+// With several contexts, each runs on its own thread. One context accepts and passes the
+// connections to all contexts in turn, so that each serves the same number; after that the threads
+// share nothing. (With an acceptor per context, which the echo example also shows, the kernel
+// distributes connections by a hash: some threads get half as many again as others, and their
+// clients wait longer.)
 
 #include <coil/coil.hpp>
 
@@ -41,7 +42,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What one context counts, on cache lines of its own: two, as processors fetch them in pairs.
+/// The counters of one context, on two cache lines of their own, because processors prefetch lines
+/// in pairs.
 struct alignas(128) tally {
     std::uint64_t answered = 0;
 };
@@ -69,7 +71,7 @@ task<> serve(net::acceptor acceptor, runtime& contexts, std::vector<tally>& coun
     }
 }
 
-/// Ends the program's run. The stop of one context of a runtime stops them all.
+/// Stops the program. Stopping one context of a runtime stops them all.
 task<> stop_on_signal(const signal_set& signals) {
     co_await signals.next();
     this_context().stop();
@@ -144,7 +146,7 @@ void print_stats(const char* whose, std::uint64_t requests, std::uint64_t enters
                 requests == 0 ? 0.0 : static_cast<double>(enters) / static_cast<double>(requests));
 }
 
-/// All on this thread.
+/// Runs everything on this thread.
 void run_one(const arguments& args, const io_context_options& options, const signal_set& signals) {
     tally counted;
     io_context context(options);
@@ -196,7 +198,7 @@ int main(int argc, char** argv) try {
         return 2;
     }
     allow_many_descriptors();
-    const signal_set signals{SIGINT, SIGTERM}; // before there are threads
+    const signal_set signals{SIGINT, SIGTERM}; // before threads are started
 
     io_context_options options;
     options.idle = args->idle;

@@ -1,9 +1,9 @@
-// Deletes files, and with -r directories and all that is in them, like rm(1):
+// Deletes files, and with -r directories and their contents, like rm(1):
 //
 //     rm -r build dist
 //
-// It shows fs::remove and fs::remove_all: a tree goes by a few jobs at once, is never left through
-// a symbolic link, and Ctrl-C ends it in the middle.
+// It shows fs::remove and fs::remove_all: several directories of a tree are processed concurrently,
+// symbolic links are never followed, and Ctrl-C cancels the work.
 
 #include <coil/coil.hpp>
 
@@ -22,8 +22,8 @@ using namespace coil;
 namespace {
 
 constexpr const char* usage = "usage: rm [-fr] FILE...\n"
-                              "  -r  directories, too, and all that is in them\n"
-                              "  -f  what is not there is no error\n";
+                              "  -r  remove directories and their contents recursively\n"
+                              "  -f  ignore files that do not exist\n";
 
 struct arguments {
     bool recursive = false;
@@ -31,7 +31,7 @@ struct arguments {
     std::vector<fs::path> files;
 };
 
-/// "." and ".." are hardly ever meant, and "/" never.
+/// "." and ".." are probably mistakes, and "/" certainly is.
 bool is_refused(const fs::path& p) {
     const fs::path name = (p.has_filename() ? p : p.parent_path()).filename();
     return name == "." || name == ".." || p.lexically_normal() == "/";

@@ -1,11 +1,11 @@
-// Coroutines that take turns on one thread, without a kernel behind them:
+// Coroutines that take turns on one thread, without io_uring:
 //
 //     round_robin a=3 b=1 c=2
 //
-// It shows a run_loop: each coroutine has so many steps, and each round gives everybody one. The
-// coroutines that it pushes are of a type of their own, the least that a coroutine can be; the loop
-// owns and frees them. Beside them runs a task, which leaves the loop for a moment to wait for
-// another thread, and has no turn until it is back.
+// It shows a run_loop: each coroutine has a number of steps, and each round runs one step of every
+// coroutine. The pushed coroutines have a minimal type of their own; the loop owns and destroys
+// them. A coil task runs beside them; it leaves the loop to wait for another thread, and takes no
+// turn until it is back.
 
 #include <coil/coil.hpp>
 
@@ -25,7 +25,7 @@ using namespace coil;
 
 namespace {
 
-/// Threads by the order in which they are seen.
+/// Numbers threads in the order of their first call.
 std::size_t thread_number() {
     static std::mutex mutex;
     static std::vector<std::thread::id> seen;
@@ -43,7 +43,7 @@ void say(const std::string& who, const std::string& what) {
     std::printf("thread %zu: %s: %s\n", thread_number(), who.c_str(), what.c_str());
 }
 
-/// Its turns come from outside, and it is destroyed from outside.
+/// The loop resumes and destroys it.
 struct steps {
     struct promise_type {
         steps get_return_object() {
@@ -118,13 +118,13 @@ int main(int argc, char** argv) try {
     for (const wish& w : wishes) {
         const auto coroutine = takes_steps(w.name, w.steps).handle;
         loop.push(coroutine);
-        loop.push(coroutine); // it has it already
+        loop.push(coroutine); // the loop already owns it
     }
     loop.spawn(waits_for_another_thread(loop));
     for (int round = 1; loop.run_once() > 0; ++round) {
         std::printf("-- after round %d\n", round);
     }
-    loop.run(); // until the task is back, and has ended, too
+    loop.run(); // returns when the task is back and has ended as well
     std::printf("all have ended\n");
     return 0;
 } catch (const std::exception& e) {

@@ -1,12 +1,12 @@
-// A thousand tasks of every kind on all processors, and what ran where:
+// A thousand tasks of different kinds on all processors, and what ran where:
 //
-//     scheduler                     1000 tasks, a context for each processor
+//     scheduler                     1000 tasks, one context per processor
 //     scheduler 5000 --contexts 2
 //
-// It shows a runtime: parallel() spreads the tasks over its contexts and adds up what they give.
-// Some compute, some sleep, some wait for files, pipes or tasks of their own, some change to
-// another context and come back, and some fail. Each gives a number that depends on nothing but its
-// own, so the total is the same on any number of contexts.
+// It shows a runtime: parallel() distributes the tasks over its contexts and adds up their results.
+// Some tasks compute, some sleep, some wait for files, pipes or other tasks, some move to another
+// context and back, and some fail. Each result depends on the task's number only, so the total is
+// the same on any number of contexts.
 
 #include <coil/coil.hpp>
 
@@ -60,8 +60,7 @@ bool is_prime(unsigned n) {
     return n >= 2;
 }
 
-/// How many primes there are below some thousands. The others on its context have a turn now and
-/// then.
+/// Counts the primes below some thousands, yielding now and then to the other tasks of its context.
 task<std::uint64_t> computes(unsigned number) {
     const unsigned end = 5000 + number % 1000;
     std::uint64_t found = 0;
@@ -80,7 +79,7 @@ task<std::uint64_t> sleeps(unsigned number) {
     co_return milliseconds;
 }
 
-/// The bytes until the end, or until `most`.
+/// Counts bytes until end of file or until `most`.
 task<std::uint64_t> count_bytes(const owned_descriptor& from, std::uint64_t most) {
     std::array<char, 4096> buf;
     std::uint64_t bytes = 0;
@@ -100,7 +99,7 @@ task<std::uint64_t> reads_file(std::string path, std::uint64_t most) {
     co_return co_await count_bytes(file, most);
 }
 
-/// Ends without a word when nobody reads any more.
+/// Ends silently when the reader has closed the pipe.
 task<> write_and_close(owned_descriptor to, std::size_t bytes) {
     const std::string text(bytes, '.');
     const_buffer rest(text);
@@ -133,7 +132,7 @@ task<std::uint64_t> has_children(unsigned number) {
     co_return sum;
 }
 
-/// The sum of the digits, one on each context in turn.
+/// Sums up the digits, one on each context in turn.
 task<std::uint64_t> travels(unsigned number, runtime& contexts) {
     io_context& home = this_context();
     std::uint64_t sum = 0;
@@ -146,7 +145,7 @@ task<std::uint64_t> travels(unsigned number, runtime& contexts) {
     co_return sum;
 }
 
-/// Neighbours are of one kind, so that no context gets all of a kind.
+/// Consecutive tasks are of the same kind, so that each context gets some of every kind.
 task<std::uint64_t> mixed(unsigned number, runtime& contexts) {
     switch (number / 5 % 6) {
     case 0:
@@ -164,7 +163,7 @@ task<std::uint64_t> mixed(unsigned number, runtime& contexts) {
     }
 }
 
-/// What tasks gave: those that failed gave nothing, and the first few of them say why.
+/// The results of tasks. Failed tasks have none; the first few messages are kept.
 struct outcome {
     std::uint64_t total = 0;
     std::vector<std::string> failures;
@@ -178,7 +177,7 @@ outcome add(outcome sum, outcome more) {
     return sum;
 }
 
-/// An exception that left it would stop all the others.
+/// Catches exceptions, because one that leaves the task would stop all others.
 task<outcome> caught(unsigned number, task<std::uint64_t> work) {
     outcome result;
     try {
@@ -203,7 +202,7 @@ task<outcome> run_all(unsigned count, runtime& contexts) {
     co_return co_await parallel(std::move(tasks), add);
 }
 
-/// In one line.
+/// Prints them on one line.
 void print_failures(const std::vector<std::string>& failures) {
     constexpr std::size_t most = 5;
     std::printf("failed: %zu", failures.size());
@@ -213,7 +212,7 @@ void print_failures(const std::vector<std::string>& failures) {
     std::printf("%s%s\n", failures.size() > most ? "; ..." : "", failures.empty() ? "" : ")");
 }
 
-/// Tasks count wherever they come to: one that moves counts again.
+/// A task that moves is counted on every context it visits.
 void print_context(std::size_t number, const context_metrics& metrics) {
     std::printf(
         "context %zu: %llu tasks, %llu turns, %llu parks, %llu wake-ups sent, %llu elided\n",
@@ -224,7 +223,7 @@ void print_context(std::size_t number, const context_metrics& metrics) {
         static_cast<unsigned long long>(metrics.wake_ups_elided));
 }
 
-/// Each task that reads a pipe has two.
+/// Each task that reads a pipe opens two descriptors.
 void allow_many_descriptors() {
     ::rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -235,7 +234,7 @@ void allow_many_descriptors() {
 
 struct arguments {
     unsigned tasks = 1000;
-    unsigned contexts = 0; // one for each processor
+    unsigned contexts = 0; // 0: one per processor
 };
 
 bool parse_number(std::string_view word, unsigned& number) {
@@ -247,7 +246,7 @@ bool parse_number(std::string_view word, unsigned& number) {
 std::optional<arguments> parse(int argc, char** argv) {
     constexpr ::option known[] = {{"contexts", required_argument, nullptr, 'c'}, {}};
     arguments args;
-    opterr = 0; // the usage says it
+    opterr = 0; // the usage text covers it
     for (int option; (option = ::getopt_long(argc, argv, "", known, nullptr)) != -1;) {
         if (option != 'c' || !parse_number(optarg, args.contexts)) {
             return std::nullopt;

@@ -1,11 +1,11 @@
-// Prints the lines below directories in which something stands, like grep -rn:
+// Prints the lines of files that contain a text, like grep -rn:
 //
 //     search TODO src include
 //     search -e 'co_(await|yield) ' examples
 //
-// It shows a pipeline: a walk finds files, which go through a channel to a number of coroutines
-// that read them, so that not more are open at a time. Lines of one file stand together. Files that
-// hold a zero byte are no text and are passed over.
+// It shows a pipeline: a walk finds files and sends them through a channel to a fixed number of
+// coroutines that read them, which bounds the number of open files. The lines of one file are
+// printed together. Files that contain a zero byte are not text and are skipped.
 
 #include <coil/coil.hpp>
 
@@ -29,9 +29,9 @@ using namespace coil;
 namespace {
 
 constexpr const char* usage = "usage: search [-ei] TEXT [FILE...]\n"
-                              "  -e  TEXT is a regular expression, as of ECMAScript\n"
-                              "  -i  capitals or not: the same\n"
-                              "ends with 0 when something was found, 1 when not, 2 on errors\n";
+                              "  -e  TEXT is an ECMAScript regular expression\n"
+                              "  -i  ignore case\n"
+                              "exit status: 0 if a line was found, 1 if none, 2 on errors\n";
 
 struct arguments {
     bool is_expression = false;
@@ -56,7 +56,7 @@ public:
         return expression_ ? std::regex_search(line.begin(), line.end(), *expression_)
                            : line.find(text_) != std::string_view::npos;
     }
-    /// False: in none of its lines.
+    /// Returns false if no line of `all` can match.
     [[nodiscard]] bool may_be_in(std::string_view all) const {
         return expression_ || all.find(text_) != std::string_view::npos;
     }
@@ -87,7 +87,7 @@ void complain(const std::string& file, const std::error_code& error, result& r) 
     r.failed = true;
 }
 
-/// Nothing when it is no text.
+/// Returns an empty string for a file that is not text.
 task<std::string> read_text(std::string file, std::error_code& ec) {
     std::string text;
     const int fd = co_await io::openat(AT_FDCWD, file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -165,7 +165,7 @@ task<result> search(arguments args) {
     const pattern what(args);
     result r;
     channel<std::string> files(at_once);
-    scope searching; // after what its children refer to
+    scope searching; // declared after what its children refer to
     for (int i = 0; i < at_once; ++i) {
         searching.spawn(search_files(files, what, r));
     }

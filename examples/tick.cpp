@@ -1,8 +1,8 @@
-// Prints a line every second, for ever or N times:
+// Prints a line every second, forever or N times:
 //
 //     tick 3
 //
-// It shows timers: sleep_until keeps the beat, however long printing takes, and a process that
+// It shows timers: sleep_until keeps the period however long printing takes, and a process that
 // waits uses no processor time.
 
 #include <coil/coil.hpp>

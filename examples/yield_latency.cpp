@@ -1,9 +1,9 @@
-// How long it takes to go from one coroutine to the next:
+// Measures the time of a switch from one coroutine to the next:
 //
 //     yield_latency            1000 coroutines, ten million switches
 //     yield_latency 1          one coroutine that yields to itself
 //
-// It shows co_spawn and yield: every coroutine lets all the others run before it goes on.
+// It shows co_spawn and yield: every coroutine lets all others run before it continues.
 
 #include <coil/coil.hpp>
 

@@ -28,6 +28,7 @@ using coil::buffer_pool_options;
 using coil::channel;
 using coil::checked_io_result;
 using coil::checked_operation;
+using coil::child_handle;
 using coil::co_spawn;
 using coil::condition_variable;
 using coil::const_buffer;
@@ -45,6 +46,8 @@ using coil::event_value;
 using coil::executor;
 using coil::executor_arg;
 using coil::executor_arg_t;
+using coil::failure_handler;
+using coil::for_each_concurrent;
 using coil::generator;
 using coil::hard_link;
 using coil::idle_policy;
@@ -78,6 +81,7 @@ using coil::operator&&;
 using coil::parallel;
 using coil::received_buffer;
 using coil::received_message;
+using coil::restart_options;
 using coil::resume_on;
 using coil::ring_operation;
 using coil::round_robin;
@@ -96,6 +100,9 @@ using coil::sleep_awaitable;
 using coil::sleep_for;
 using coil::sleep_until;
 using coil::spawn;
+using coil::supervised_spawn;
+using coil::supervisor;
+using coil::supervisor_options;
 using coil::task;
 using coil::this_context;
 using coil::thread_pool;
@@ -115,6 +122,7 @@ using coil::when_any_awaitable;
 using coil::when_any_element;
 using coil::when_any_range_awaitable;
 using coil::when_any_result;
+using coil::with_deadline;
 using coil::with_stop_token;
 using coil::write_prometheus;
 using coil::yield;
@@ -310,6 +318,7 @@ using coil::sim::world_options;
 } // namespace coil::sim
 
 export namespace coil::this_task {
+using coil::this_task::deadline;
 using coil::this_task::stop_token;
 } // namespace coil::this_task
 

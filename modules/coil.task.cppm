@@ -19,6 +19,7 @@ using coil::blocking_pool_metrics;
 using coil::blocking_pool_options;
 using coil::broadcast;
 using coil::channel;
+using coil::child_handle;
 using coil::co_spawn;
 using coil::condition_variable;
 using coil::context_metrics;
@@ -34,6 +35,8 @@ using coil::event_value;
 using coil::executor;
 using coil::executor_arg;
 using coil::executor_arg_t;
+using coil::failure_handler;
+using coil::for_each_concurrent;
 using coil::hard_link;
 using coil::idle_policy;
 using coil::inline_executor;
@@ -59,6 +62,7 @@ using coil::oneshot;
 using coil::operation;
 using coil::operator&&;
 using coil::parallel;
+using coil::restart_options;
 using coil::resume_on;
 using coil::ring_operation;
 using coil::round_robin;
@@ -76,6 +80,9 @@ using coil::sleep_awaitable;
 using coil::sleep_for;
 using coil::sleep_until;
 using coil::spawn;
+using coil::supervised_spawn;
+using coil::supervisor;
+using coil::supervisor_options;
 using coil::this_context;
 using coil::thread_pool;
 using coil::thread_pool_options;
@@ -94,6 +101,7 @@ using coil::when_any_awaitable;
 using coil::when_any_element;
 using coil::when_any_range_awaitable;
 using coil::when_any_result;
+using coil::with_deadline;
 using coil::write_prometheus;
 using coil::yield;
 } // namespace coil
@@ -102,6 +110,10 @@ export namespace coil::io {
 using coil::io::drain;
 using coil::io::force_async;
 } // namespace coil::io
+
+export namespace coil::this_task {
+using coil::this_task::deadline;
+} // namespace coil::this_task
 
 export namespace coil::uring {
 using coil::uring::kernel;

@@ -1,8 +1,9 @@
-// A function that is called on another thread, and back: how long a round trip takes.
-//   eventfd:  the floor. Two threads by hand: each write(2)s to an eventfd, on whose read(2) the
-//             other sleeps; the second calls the function in between
-//   blocking: `co_await blocking(pool, f)`; the context waits as it does by default
-//   parked:   the same on a context that sleeps at once, as the floor does
+// The round trip of a function call on another thread.
+//
+//     eventfd:  the floor, two threads without a runtime: each write(2)s to an eventfd on which the
+//               other blocks in read(2); the second thread calls the function in between
+//     blocking: `co_await blocking(pool, f)` on a context with the default idle policy
+//     parked:   the same on a context that sleeps at once, as the threads of the floor do
 
 #include "../lib/eventfd_counter.hpp"
 #include "measure.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 constexpr const char* names = "eventfd|blocking|parked";
 
-/// What is called: it proves that it was called each time.
+/// The function: counts its calls, so that each one is verified.
 struct work {
     long calls = 0;
     long operator()() { return ++calls; }
@@ -30,7 +31,7 @@ void check(long called, long due) {
     }
 }
 
-/// Round trips that are not counted.
+/// Round trips before the measurement.
 constexpr long warm_up(long count) { return count / 10 + 1; }
 
 int by_eventfd(const ways::options& o) {

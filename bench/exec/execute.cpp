@@ -1,10 +1,13 @@
-// What it costs to give a pool of one thread a small function.
-//   coil, mutex:               COUNT calls of execute() by one thread, while the pool's only thread
-//                              is busy with something else: nobody disturbs
-//   coil_stream, mutex_stream: the same while the pool runs them; from the first call until the
-//                              last function has run
-//   coil_turns, mutex_turns:   each is given when the one before has run
-// The mutex is that of the pool that one writes in ten minutes, a std::deque of std::functions.
+// The cost of submitting a small function to a pool of one thread.
+//
+//     coil, mutex:               COUNT calls of execute() by one thread while the pool's only
+//     thread
+//                                is busy elsewhere: no contention
+//     coil_stream, mutex_stream: the same while the pool runs the functions; from the first call to
+//                                the end of the last function
+//     coil_turns, mutex_turns:   each function is submitted after the previous one has run
+//
+// "mutex" is a simple pool: a mutex and a std::deque of std::functions.
 
 #include "measure.hpp"
 #include "mutex_pool.hpp"
@@ -23,7 +26,7 @@ constexpr const char* names = "coil|mutex|coil_stream|mutex_stream|coil_turns|mu
 
 using mutex_pool = exec_bench::mutex_pool<std::function<void()>>;
 
-// Written by the pool's thread alone.
+// Written by the pool's thread only.
 class counter {
 public:
     void add() { n_.store(n_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
@@ -51,7 +54,7 @@ int undisturbed(long count) {
             may_end.acquire();
         });
         begun.acquire();
-        if (measured >= 0) { // the first is for the allocators
+        if (measured >= 0) { // the first run warms up the allocators
             watch.start();
         }
         for (long i = 0; i < lot; ++i) {
@@ -67,7 +70,7 @@ int undisturbed(long count) {
     return watch.report(static_cast<double>(given - lot));
 }
 
-/// With `turns` each is given when the one before has run.
+/// `turns`: each function is submitted after the previous one has run.
 template <class Pool, bool turns>
 int disturbed(long count) {
     Pool pool(1);

@@ -1,10 +1,12 @@
-// fib(COUNT) by recursion on a pool of two threads: each call submits one of its two halves, runs
-// the other, and goes on when both are done. The calls are coroutines, and what is submitted is
-// part of their frames; all of that is the same for each pool.
-//   coil:     coil::thread_pool
-//   oldest:   a mutex, a condition variable and a deque, of which the oldest is taken
-//   youngest: the same, of which the youngest is taken
-// "Each" is a call of fib, of which there are 2·fib(COUNT + 1) − 1.
+// Recursive fib(COUNT) on a pool of two threads. Each call submits one of its two halves, runs the
+// other, and continues when both are done. The calls are coroutines, and the submitted nodes are
+// part of their frames; that is the same for every pool.
+//
+//     coil:     coil::thread_pool
+//     oldest:   a mutex, a condition variable and a deque, taken from oldest first
+//     youngest: the same, taken from youngest first
+//
+// "Each" is one call of fib, of which there are 2·fib(COUNT + 1) − 1.
 
 #include "measure.hpp"
 #include "mutex_pool.hpp"
@@ -41,12 +43,12 @@ public:
 
 struct join {
     std::atomic<int> left;
-    std::coroutine_handle<> then; // null: `done` is told
+    std::coroutine_handle<> then; // null: the root call, which signals `done`
     std::binary_semaphore* done = nullptr;
 };
 
-// One call. It begins when it is resumed, and the last of those that share a join resumes what
-// waits for them.
+// One call. It starts when it is resumed, and the last call that arrives at a join resumes the
+// waiting one.
 class call {
 public:
     struct promise_type : work, coil::detail::frame_allocated {
@@ -105,7 +107,7 @@ private:
     std::coroutine_handle<promise_type> coroutine_;
 };
 
-// Both: one is submitted, the other begins here.
+// Runs both halves: one is submitted, the other runs here.
 template <class Pool>
 class both {
 public:
@@ -163,7 +165,7 @@ long expected_fib(long n) {
 template <class Pool>
 int measure(long n) {
     Pool pool(threads);
-    compute(pool, n); // frames and arrays
+    compute(pool, n); // warms up frames and arrays
     exec_bench::stopwatch watch;
     watch.start();
     const long found = compute(pool, n);

@@ -1,7 +1,6 @@
-// COUNT coroutines of one context call a function that blocks for MICROSECONDS, on a pool of
-// THREADS, all at once, while a ticker ticks every millisecond.
-// One JSON object: how long all of it took, the context's longest turn, and how late the latest
-// tick was.
+// COUNT coroutines of one context concurrently call a function that blocks for MICROSECONDS, on a
+// pool of THREADS, while a ticker ticks every millisecond. Prints one JSON object: the total time,
+// the context's longest turn, and the lateness of the latest tick.
 
 #include "../lib/usage.hpp"
 

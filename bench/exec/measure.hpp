@@ -1,4 +1,4 @@
-// What the programs of this folder have in common: where they run, a clock and the output.
+// Shared by the programs of this folder: pinning, a clock and the output.
 #pragma once
 
 #include "../lib/pin.hpp"
@@ -23,7 +23,7 @@ public:
         cpu_ += usage::cpu_seconds();
     }
 
-    // One JSON object, when it has been stopped.
+    // Prints one JSON object. Call after stopping.
     int report(double count) const {
         std::printf("{\"count\": %.0f, \"ns\": %.3f, \"cpu_ns\": %.3f}\n", count,
                     wall_ * 1e9 / count, cpu_ * 1e9 / count);

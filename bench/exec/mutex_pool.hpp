@@ -1,4 +1,4 @@
-// The pool that one writes in ten minutes: a mutex, a condition variable and a std::deque.
+// A simple pool: a mutex, a condition variable and a std::deque.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +12,7 @@ namespace exec_bench {
 
 enum class order { oldest_first, youngest_first };
 
-// `Item` is called. The destructor runs what is left.
+// Calls each `Item`. The destructor runs the remaining ones.
 template <class Item, order Order = order::oldest_first>
 class mutex_pool {
 public:

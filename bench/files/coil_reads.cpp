@@ -1,4 +1,5 @@
-// The reads on coil: a coroutine for each read under way, one io_context. Options: see workload.h.
+// Random reads with coil: one coroutine per read in flight, one io_context. Options: see
+// workload.h.
 
 #include "workload.h"
 
@@ -9,7 +10,7 @@
 
 namespace {
 
-// `read_block(buffer, offset)` is the call to await.
+// `read_block(buffer, offset)` returns the awaitable.
 template <class Read>
 coil::task<> reader(workload& work, char* buffer, Read read_block) {
     while (work.left > 0) {
@@ -28,7 +29,7 @@ void start_plain(coil::io_context& context, workload& work) {
 
 using registration = std::optional<coil::io::registered_buffers>;
 
-/// `memory` outlives the run; the file's slot goes with the ring.
+/// `memory` outlives the run; the file's slot is released with the ring.
 coil::task<> start_registered(workload& work, registration& memory) {
     memory.emplace(std::initializer_list<coil::mutable_buffer>{
         {work.buffers, std::size_t{READ_SIZE} * work.depth}});

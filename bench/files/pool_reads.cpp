@@ -1,6 +1,6 @@
-// The reads on a pool of threads that block in pread(2), handed out and collected by one thread:
-// what there is without io_uring. Options: see workload.h; THREADS in the environment (the
-// processors times four, 8 to 64).
+// Random reads with a pool of threads that block in pread(2), dispatched and collected by one
+// thread: what is possible without io_uring. Options: see workload.h; the environment variable
+// THREADS (four times the number of processors, 8 to 64).
 
 #include "workload.h"
 

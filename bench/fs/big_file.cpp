@@ -1,5 +1,5 @@
-// Reads a file to its end: big_file WAY FILE BUFFER_KIB. "file" by fs::file::read, "string" by
-// fs::read_file. Prints JSON.
+// Reads a file to its end: big_file WAY FILE BUFFER_KIB. WAY is "file" for fs::file::read, "string"
+// for fs::read_file. Prints JSON.
 
 #include "usage.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 using coil::task;
 
 task<std::size_t> by_pieces(const char* name, std::size_t buffer_bytes) {
-    // At a page's begin, as dd has its own: the kernel's copying is a third slower elsewhere.
+    // Aligned to a page, as dd's buffer is: the kernel copies a third slower otherwise.
     std::vector<char> memory(buffer_bytes + 4096);
     void* place = memory.data();
     std::size_t room = memory.size();

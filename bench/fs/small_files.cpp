@@ -1,5 +1,5 @@
-// Reads all files of a tree into strings, one way or the other: small_files WAY DIRECTORY BYTES
-// where BYTES is what they must add up to. Prints JSON.
+// Reads all files of a tree into strings: small_files WAY DIRECTORY BYTES, where BYTES is their
+// expected total size. Prints JSON.
 
 #include "usage.hpp"
 
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
             return 1;
         }
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
-        if (i > 0 && took.count() < best) { // the first one warms up
+        if (i > 0 && took.count() < best) { // the first round warms up
             best = took.count();
             cpu = usage::cpu_seconds() - cpu_before;
         }

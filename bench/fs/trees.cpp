@@ -1,15 +1,14 @@
-// Trees of files: what coil::fs does with them, and how late a 1 ms ticker on the same context is
-// meanwhile.
+// Operations of coil::fs on trees of files, and the lateness of a 1 ms ticker on the same context.
 //
-//     trees make DIR [SEED [FILES [DIRECTORIES]]]     a random tree; nothing is measured
+//     trees make DIR [SEED [FILES [DIRECTORIES]]]     create a random tree; nothing is measured
 //     trees remove DIR
 //     trees copy FROM TO
-//     trees walk DIR                                  and the sizes of all files
-//     trees beside COMMAND...                         a bare thread that ticks beside a program:
-//     the floor
+//     trees walk DIR                                  including the sizes of all files
+//     trees beside COMMAND...                         a ticking thread without a runtime beside a
+//                                                     program: the floor
 //
-// One line of JSON: wall and CPU time, what was done, how late the ticker was at most and in the
-// middle of the worst hundredth. With `--still` before the command there is no ticker.
+// Prints one line of JSON: wall and CPU time, what was done, and the maximum and 99th percentile of
+// the ticker's lateness. With `--still` before the command there is no ticker.
 
 #include <coil/coil.hpp>
 
@@ -79,13 +78,12 @@ task<> tick(std::vector<double>& late_ms) {
     auto due = clock_type::now();
     for (;;) {
         due += std::chrono::milliseconds(1);
-        if (co_await sleep_until(due) < 0) { // it has been cancelled
+        if (co_await sleep_until(due) < 0) { // cancelled
             co_return;
         }
         const auto now = clock_type::now();
         late_ms.push_back(std::chrono::duration<double, std::milli>(now - due).count());
-        due =
-            std::max(due, now - std::chrono::milliseconds(1)); // what was missed is not made up for
+        due = std::max(due, now - std::chrono::milliseconds(1)); // missed ticks are not made up for
     }
 }
 

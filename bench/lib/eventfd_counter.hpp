@@ -1,4 +1,4 @@
-// What one thread wakes another by when neither has a runtime: an eventfd.
+// Wakes a thread without a runtime, by an eventfd.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where a thread runs.
+// Pins threads to CPUs.
 #pragma once
 
 #include <concepts>
@@ -7,7 +7,7 @@
 
 #include <sched.h>
 
-// And those that it starts from now on.
+// Also applies to threads that this one starts later.
 template <std::same_as<int>... Cpus>
 void pin_this_thread(Cpus... cpus) {
     cpu_set_t set;

@@ -1,4 +1,4 @@
-// What this process has used: CPU time and memory.
+// Resources used by this process: CPU time and memory.
 #pragma once
 
 #include <cstdio>
@@ -7,14 +7,14 @@
 
 namespace usage {
 
-// All threads, and the kernel's workers of their rings.
+// Includes all threads and the io-wq workers of their rings.
 inline double cpu_seconds() {
     timespec t{};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// Memory that is this process's own and resident, in bytes; -1 where the kernel does not tell.
+// Resident private memory in bytes; -1 if the kernel does not report it.
 inline long private_bytes() {
     std::FILE* file = std::fopen("/proc/self/smaps_rollup", "r");
     if (file == nullptr)

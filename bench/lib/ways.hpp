@@ -1,4 +1,4 @@
-// The arguments of programs that do one of several things: WAY COUNT CPU CPU.
+// Arguments of programs with several variants: WAY COUNT CPU CPU.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// co_await of a task that ends at once, and a recursion of such calls.
+// co_await of a task that completes at once, and a recursion of such calls.
 
 #include "floor.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int fib_argument = 30;
 
-/// Calls that fib(n) makes, itself included: 2·fib(n+1) − 1.
+/// The number of calls that fib(n) makes, including itself: 2·fib(n+1) − 1.
 constexpr std::int64_t fib_calls(int n) {
     std::int64_t a = 0;
     std::int64_t b = 1;
@@ -38,7 +38,7 @@ void call_coil(benchmark::State& state) {
 }
 BENCHMARK(call_coil);
 
-// Not inlined: the compiler could prove that this frame needs no malloc, and then there would be no
+// Not inlined: the compiler could prove that this frame needs no malloc, and there would be no
 // floor.
 [[gnu::noinline]] floor_::task floor_trivial(int n) { co_return n; }
 

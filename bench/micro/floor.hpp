@@ -1,8 +1,7 @@
 #pragma once
 
-// The floors: what the machinery costs when it is written by hand for this one purpose, with
-// nothing but the compiler's coroutines, an intrusive queue and malloc. No shutdown, no exceptions,
-// no threads.
+// The floors: the same mechanisms written by hand for a single purpose, with only the compiler's
+// coroutines, an intrusive queue and malloc. No shutdown, no exceptions, no threads.
 
 #include <coroutine>
 #include <cstddef>

@@ -24,7 +24,7 @@ BENCHMARK(nop_coil);
 
 #if __has_include(<liburing.h>)
 
-// Not in liburing 2.3's headers.
+// Missing in the headers of liburing 2.3.
 #if !defined(IORING_SETUP_DEFER_TASKRUN)
 #define IORING_SETUP_DEFER_TASKRUN (1U << 13)
 #endif

@@ -1,5 +1,5 @@
-// co_spawn of a task that ends at once: allocate, queue, run, destroy. Each iteration is a burst of
-// 100.
+// co_spawn of a task that completes at once: allocate, queue, run, destroy. Each iteration is a
+// burst of 100.
 
 #include "floor.hpp"
 

@@ -1,4 +1,4 @@
-// co_await yield(): a turn through the ready queue. Each iteration is one round of all coroutines.
+// co_await yield(): once through the ready queue. Each iteration is one round of all coroutines.
 
 #include "floor.hpp"
 

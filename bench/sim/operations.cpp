@@ -1,4 +1,4 @@
-// How many calls a second a simulated world takes, and how long an idle hour is.
+// Measures how many calls per second the simulator executes, and the cost of an idle hour.
 //
 //     operations [CONNECTIONS] [ROUNDS]
 

@@ -1,5 +1,5 @@
-// channels.cpp's "one" on standalone Asio: experimental::channel with room for 64, a coroutine at
-// either end.
+// The variant "one" of channels.cpp on standalone Asio: experimental::channel with capacity 64, a
+// coroutine at either end.
 
 #include "measure.hpp"
 

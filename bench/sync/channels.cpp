@@ -1,9 +1,10 @@
-// What an element costs that goes through a channel with room for 64, from one producer to one
+// The cost of an element that passes through a channel of capacity 64, from one producer to one
 // consumer.
-//   one:    a coil::channel, both coroutines on one context
-//   across: a coil::channel, a context each
-//   ring:   by hand: a ring of 64 for one writer and one reader, two threads; who finds nothing to
-//           do looks a while and then sleeps
+//
+//     one:    a coil::channel, both coroutines on one context
+//     across: a coil::channel, two contexts
+//     ring:   by hand: a single-producer single-consumer ring of 64, two threads; a thread that has
+//             nothing to do spins for a while and then sleeps
 
 #include "measure.hpp"
 
@@ -43,8 +44,8 @@ int check(std::uint64_t sum, long count) {
     return 0;
 }
 
-/// One writer, one reader. Each keeps what it knows of the other's position; who sleeps has said so
-/// first.
+/// Single producer, single consumer. Each end caches the other's position; a thread that sleeps has
+/// announced it first.
 class ring {
 public:
     void push(long value) {

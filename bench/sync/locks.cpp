@@ -1,9 +1,11 @@
-// What a lock and its unlock cost.
-//   free:          a coil::mutex that nobody else wants
-//   std_free:      a std::mutex that nobody else wants
-//   contended:     a coil::mutex, four coroutines on two contexts
-//   std_contended: a std::mutex, two threads
-// Under the contended ones a counter is raised; when COUNT is reached, it is over for all.
+// The cost of a lock and its unlock.
+//
+//     free:          an uncontended coil::mutex
+//     std_free:      an uncontended std::mutex
+//     contended:     a coil::mutex, four coroutines on two contexts
+//     std_contended: a std::mutex, two threads
+//
+// The contended variants increment a counter; all participants end when it reaches COUNT.
 
 #include "measure.hpp"
 

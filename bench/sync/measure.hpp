@@ -1,4 +1,4 @@
-// What the programs of this folder have in common: a clock and the output.
+// Shared by the programs of this folder: a clock and the output.
 #pragma once
 
 #include "../lib/pin.hpp"
@@ -17,8 +17,8 @@ class stopwatch {
 public:
     stopwatch() : cpu_(usage::cpu_seconds()), begin_(clock::now()) {}
 
-    // One JSON object. `shares`: how much each of several got done meanwhile, of which the least is
-    // told as a fraction of the mean.
+    // Prints one JSON object. `shares`: the work done by each participant; the least is reported as
+    // a fraction of the mean.
     int report(long count, const std::vector<long>& shares = {}) const {
         const double wall = std::chrono::duration<double>(clock::now() - begin_).count();
         const double cpu = usage::cpu_seconds() - cpu_;

@@ -1,8 +1,10 @@
 // Many coroutines on one context.
-//   wake:  COUNT of them wait for an event: from set() until the last has gone on and ended
-//   spawn: COUNT of them are spawned: from the first spawn until the last has ended
-// Their frames are made outside of the measurement in the first case, inside in the second: that is
-// what spawning is.
+//
+//     wake:  COUNT coroutines wait for an event: from set() until the last has resumed and ended
+//     spawn: COUNT coroutines are spawned: from the first spawn until the last has ended
+//
+// Their frames are created before the measurement in the first variant and within it in the second,
+// because spawning includes that.
 
 #include "measure.hpp"
 
@@ -37,7 +39,7 @@ coil::task<int> wake(long count) {
     for (long i = 0; i < count; ++i) {
         coil::co_spawn(waits(e, ended));
     }
-    co_await coil::yield(); // now all of them wait
+    co_await coil::yield(); // now all of them are waiting
     const sync_bench::stopwatch watch;
     e.set();
     while (ended < count) { // NOLINT(bugprone-infinite-loop): they count

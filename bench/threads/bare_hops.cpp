@@ -1,8 +1,9 @@
-// The floor under every hop: two threads that do nothing but hand a number to each other.
-//   atomic:  by an atomic word each, at which the other looks all the time
-//   object:  the same with the address of an object, which the other takes out, reads and changes:
-//            what handing over anything costs that does not fit into the word
-//   eventfd: by write(2) to an eventfd, on whose read(2) the other sleeps
+// The floor of every hop: two threads that only pass a number to each other.
+//
+//     atomic:  through one atomic word each, on which the other spins
+//     object:  through the address of an object, which the other reads and modifies: the cost of
+//              passing anything that does not fit into the word
+//     eventfd: by write(2) to an eventfd on which the other blocks in read(2)
 
 #include "../lib/eventfd_counter.hpp"
 #include "hops.hpp"

@@ -1,6 +1,7 @@
-// A coroutine that goes back and forth between two contexts.
-//   spin: both look for work all the time, so that a hop needs no system call
-//   park: both sleep as soon as they have nothing to do, so that each hop wakes one
+// A coroutine that moves back and forth between two contexts.
+//
+//     spin: both contexts spin, so that a hop needs no system call
+//     park: both contexts sleep as soon as they are idle, so that each hop wakes one
 
 #include "hops.hpp"
 
@@ -11,7 +12,7 @@
 
 namespace {
 
-// What moving can cost: to wait, or to wake who waits.
+// The system calls that moving can cost: to wait, and to wake a waiter.
 std::uint64_t system_calls(const coil::io_context& a, const coil::io_context& b) {
     std::uint64_t sum = 0;
     for (const coil::io_context* each : {&a, &b}) {
@@ -41,7 +42,7 @@ coil::task<double> travel(coil::io_context& a, coil::io_context& b, hops::measur
 int main(int argc, char** argv) {
     const hops::options o = hops::parse_options(argc, argv, {"spin", "park"});
     coil::io_context_options each;
-    // So long that they never stop to look while the other has been taken off its CPU.
+    // Long enough that neither stops spinning while the other is preempted.
     each.idle = o.way == "spin" ? coil::idle_policy::spin(std::chrono::seconds(1))
                                 : coil::idle_policy::park();
     each.cpu_affinity = o.cpus[0];
@@ -52,7 +53,7 @@ int main(int argc, char** argv) {
     b.start();
     hops::measurement measured(o);
     const double calls = a.spawn(travel(a, b, measured)).get();
-    // stop() ends a long spin; join() alone would let it run out.
+    // stop() ends a long spin; join() would wait for its end.
     a.stop();
     b.stop();
     a.join();

@@ -1,7 +1,8 @@
 // Messages to a context.
-//   node:  a node that is there already, by the context's inbox alone: what resume_on() and every
-//          wake-up from another thread is made of
-//   spawn: a task each
+//
+//     node:  a preallocated node through the context's inbox, which is what resume_on() and every
+//            wake-up from another thread use
+//     spawn: a task per message
 
 #include "posts.hpp"
 
@@ -26,8 +27,8 @@ coil::task<> taker(posts::workload& work, unsigned producer, unsigned number) {
 }
 
 void post_nodes(posts::workload& work, coil::io_context& context) {
-    // A node is free again when the consumer has had its message, which is when the workload lets
-    // the producer come by it again.
+    // A node may be reused when the consumer has received its message; the workload's window
+    // ensures that the producer comes back to it only then.
     std::vector<std::vector<message>> messages(work.settings().producers);
     for (auto& of_producer : messages) {
         of_producer = std::vector<message>(posts::window);

@@ -1,9 +1,10 @@
-// A million top-level tasks that end at once, from their making to the end of their frames.
-//   burst:  on one context, from one of its coroutines, 100 at a time: what spawning costs alone
-//   heap:   the same, but all of them before the first runs
-//   mail:   on one context, all of them by the main thread before run()
-//   before: on a runtime of two contexts, all of them by the main thread before run()
-//   during: the same while run() is active on another thread
+// A million top-level tasks that complete at once, from their creation to the end of their frames.
+//
+//     burst:  on one context, from one of its coroutines, 100 at a time: the cost of spawning alone
+//     heap:   the same, but all are spawned before the first runs
+//     mail:   on one context, all spawned by the main thread before run()
+//     before: on a runtime of two contexts, all spawned by the main thread before run()
+//     during: the same while run() is active on another thread
 
 #include "../lib/usage.hpp"
 
@@ -29,7 +30,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr unsigned burst = 100;
 
-// Of this thread. A counter for all of them would cost more than a task.
+// Per thread, because a shared counter would cost more than a task.
 constinit thread_local std::uint64_t ended_here = 0;
 std::atomic<std::uint64_t> ended{0};
 
@@ -40,7 +41,7 @@ coil::task<> count_up() {
     co_return;
 }
 
-// Comes to a context after all tasks that the same thread sent there before.
+// Reaches a context after all tasks that the same thread has sent to it.
 coil::task<> collect() {
     ended.fetch_add(std::exchange(ended_here, 0));
     co_return;
@@ -90,7 +91,7 @@ void before_run(coil::runtime& all, unsigned count) {
     all.run();
 }
 
-// Keeps run() going.
+// Keeps run() from returning.
 coil::task<> keep(int fd, std::atomic<bool>& runs) {
     runs = true;
     runs.notify_one();
@@ -114,7 +115,8 @@ void during_run(coil::runtime& all, unsigned count) {
     close(fd);
 }
 
-// One JSON object. Run once with few tasks before, so that what any first use makes is there.
+// Prints one JSON object. Run with a few tasks first, so that one-time allocations are not
+// measured.
 template <class Spawn, class WakeUps>
 int measure(unsigned count, Spawn spawn, WakeUps wake_ups) {
     spawn(1000U);

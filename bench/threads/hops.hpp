@@ -1,5 +1,5 @@
-// Back and forth between two threads: the arguments, the measurement and the output, the same for
-// all who do it. A hop is half a round trip.
+// Round trips between two threads: arguments, measurement and output, shared by all variants. A hop
+// is half a round trip.
 #pragma once
 
 #include "../lib/pin.hpp"
@@ -43,20 +43,21 @@ inline options parse_options(int argc, char** argv, std::initializer_list<std::s
     return o;
 }
 
-// The clock is read after each batch of round trips. The median over the batches is the figure:
-// a batch in which another process got one of the CPUs says nothing about hops.
+// The clock is read after each batch of round trips. The figure is the median over the batches,
+// because a batch in which another process ran on one of the CPUs is not representative.
 class measurement {
 public:
     static constexpr unsigned batch = 500; // round trips
 
     explicit measurement(const options& o) : batches_(o.batches) { ends_.reserve(batches_ + 1); }
 
-    // Round trips in all, those before the first reading included, which warm up.
+    // All round trips, including those before the first reading, which warm up.
     unsigned round_trips() const { return (batches_ + 1) * batch; }
-    // That are measured.
+    // The hops that are measured.
     double hops() const { return 2.0 * batch * batches_; }
 
-    // After the i-th round trip, by the thread that makes them. True when measuring begins or ends.
+    // Called after the i-th round trip by the thread that counts them. Returns true when measuring
+    // begins or ends.
     bool made(unsigned i) {
         if ((i + 1) % batch != 0) {
             return false;
@@ -73,7 +74,7 @@ public:
         return false;
     }
 
-    // One JSON object; `calls` is the number of system calls while measuring, as far as known.
+    // Prints one JSON object; `calls` is the number of system calls while measuring, if known.
     int report(double calls) const {
         if (ends_.size() != batches_ + 1) {
             std::fprintf(stderr, "%zu of %u batches were made\n", ends_.size(), batches_ + 1);

@@ -1,6 +1,7 @@
-// Messages by a mutex, a condition variable and a std::deque.
-//   one: the consumer takes one at a time, and each producer notifies it
-//   all: the consumer takes the whole deque, and is notified only when it sleeps
+// Messages through a mutex, a condition variable and a std::deque.
+//
+//     one: the consumer takes one at a time, and each producer notifies it
+//     all: the consumer takes the whole deque and is notified only when it sleeps
 
 #include "posts.hpp"
 

@@ -1,5 +1,5 @@
-// Messages from many threads to one: the arguments, the check, the measurement and the output, the
-// same for all who do it.
+// Messages from many threads to one: arguments, verification, measurement and output, shared by all
+// variants.
 #pragma once
 
 #include "../lib/pin.hpp"
@@ -21,9 +21,9 @@ using clock = std::chrono::steady_clock;
 
 struct options {
     std::string_view way;
-    unsigned each = 0; // messages of each producer
+    unsigned each = 0; // messages per producer
     unsigned producers = 0;
-    int consumer_cpu = -1; // -1: wherever the scheduler likes
+    int consumer_cpu = -1; // -1: not pinned
     int producer_cpu = -1;
 };
 
@@ -48,21 +48,21 @@ inline options parse_options(int argc, char** argv, std::string_view one,
     return o;
 }
 
-// A negative CPU is any.
+// A negative CPU means any.
 inline void pin_if_asked(int cpu) {
     if (cpu >= 0) {
         pin_this_thread(cpu);
     }
 }
 
-// A producer is at most so many messages ahead of the consumer. That bounds the memory of those who
-// have none set aside for all, and is so much that a consumer who works never runs out.
+// The most messages that a producer may be ahead of the consumer. It bounds the memory of variants
+// that do not preallocate, and is large enough that a busy consumer never runs out.
 inline constexpr unsigned window = 65536;
 
-// What the consumer has had of a producer: the check that nothing was lost or overtaken.
+// What the consumer has received from one producer: verifies that nothing is lost or reordered.
 class alignas(128) account {
 public:
-    // Consumer.
+    // Consumer only.
     void take(unsigned number) {
         const unsigned had = had_.load(std::memory_order_relaxed);
         if (number != had) {
@@ -83,7 +83,7 @@ public:
 
     const options& settings() const { return options_; }
 
-    // Consumer.
+    // Consumer only.
     void take(unsigned producer, unsigned number) {
         accounts_[producer].take(number);
         if (++taken_ == std::uint64_t{options_.each} * options_.producers) {
@@ -91,8 +91,8 @@ public:
         }
     }
 
-    // Runs the producers: send(producer, number) for each message, from as many threads. Returns
-    // when the consumer has had them all.
+    // Runs the producers: calls send(producer, number) for each message, on one thread per
+    // producer. Returns when the consumer has received them all.
     template <class Send>
     void run(Send send) {
         std::latch ready(options_.producers + 1);
@@ -113,7 +113,7 @@ public:
         cpu_ = usage::cpu_seconds() - cpu;
     }
 
-    // One JSON object.
+    // Prints one JSON object.
     int report() const {
         const double all = 1.0 * options_.each * options_.producers;
         for (const account& each : accounts_) {
@@ -133,7 +133,8 @@ private:
     void produce(unsigned producer, Send& send) {
         unsigned room = window;
         for (unsigned i = 0; i < options_.each; ++i) {
-            // Asleep: it is not the waiting that is measured. Half a window lasts longer than that.
+            // Sleeps, because waiting is not what is measured. Half a window takes longer than
+            // that.
             while (i == room) {
                 const unsigned free = accounts_[producer].had() + window - i;
                 if (free >= window / 2) {

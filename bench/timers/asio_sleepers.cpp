@@ -1,4 +1,4 @@
-// The sleepers on standalone Asio: a coroutine and a steady_timer each.
+// The sleepers on standalone Asio: one coroutine and one steady_timer each.
 
 #include "sleepers.hpp"
 

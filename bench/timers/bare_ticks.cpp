@@ -1,6 +1,5 @@
-// The floor under every timer here: a thread that does nothing but sleep to the next multiple of
-// 100 µs. Dense timers cannot be served with less CPU than its wake-ups cost, nor more exactly than
-// they come.
+// The floor of every timer here: a thread that only sleeps to each multiple of 100 µs. Dense timers
+// cannot use less CPU than its wake-ups do, nor be more precise.
 
 #include "sleepers.hpp"
 
@@ -16,7 +15,7 @@ timespec to_timespec(sleepers::clock::time_point t) {
 } // namespace
 
 int main() {
-    // As long as the sleepers take on the average: ten times 50 ms, and what the last need more.
+    // About as long as the sleepers take: ten times 50 ms on average, and more for the last ones.
     constexpr auto length = std::chrono::milliseconds(830);
     sleepers::options o;
     o.count = length / step;

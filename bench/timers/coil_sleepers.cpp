@@ -1,4 +1,4 @@
-// The sleepers on coil: a task each, one io_context.
+// The sleepers on coil: one task each, one io_context.
 
 #include "sleepers.hpp"
 

@@ -1,6 +1,6 @@
-// The sleepers' workload, the same for every runtime: COUNT coroutines, each sleeping a random time
-// ROUNDS times over. A program brings its coroutines and its loop; delays, measurement and output
-// are here.
+// The sleepers' workload, the same for every runtime: COUNT coroutines, each of which sleeps a
+// random time ROUNDS times. A program provides its coroutines and its loop; delays, measurement and
+// output are here.
 #pragma once
 
 #include "../lib/usage.hpp"
@@ -25,7 +25,7 @@ struct options {
     unsigned rounds = 10;
     unsigned max_ms = 100;
     std::uint64_t seed = 1;
-    bool memory = false; // measure the bytes of a sleeping coroutine and nothing else
+    bool memory = false; // measure only the bytes of a sleeping coroutine
 };
 
 [[noreturn]] inline void misuse(const char* program) {
@@ -69,7 +69,7 @@ inline options parse_options(int argc, char** argv) {
 class workload {
 public:
     explicit workload(const options& o) : options_(o) {
-        // Touched here, so that storing a result costs no page fault while measuring.
+        // Touched here, so that storing a result causes no page fault while measuring.
         lateness_.assign(o.memory ? 0 : std::size_t{o.count} * o.rounds,
                          std::numeric_limits<std::uint32_t>::max());
     }
@@ -85,9 +85,8 @@ public:
         wall_ = clock::now();
     }
 
-    // Uniform in [0, max_ms), the same for one (seed, sleeper, round) whatever the runtime does.
-    // When memory is measured, all sleep for so long that the last is asleep before the first
-    // wakes.
+    // Uniform in [0, max_ms), the same for one (seed, sleeper, round) in every runtime. When memory
+    // is measured, all delays are so long that the last coroutine is asleep before the first wakes.
     clock::duration delay(unsigned sleeper, unsigned round) const {
         if (options_.memory)
             return std::chrono::seconds{2};
@@ -116,7 +115,7 @@ public:
             memory_asleep_ = usage::private_bytes();
     }
 
-    // One JSON object on stdout. Returns the exit code.
+    // Prints one JSON object on stdout. Returns the exit code.
     int report(const char* runtime) {
         const double wall = std::chrono::duration<double>(clock::now() - wall_).count();
         const double cpu = usage::cpu_seconds() - cpu_;
@@ -140,7 +139,7 @@ public:
     }
 
 private:
-    // A bijection of 64 bits that spreads neighbouring numbers: two rounds of multiply and fold.
+    // A bijection on 64 bits that spreads neighbouring numbers: two rounds of multiply and fold.
     static std::uint64_t mix(std::uint64_t x) {
         x = (x + 0x9e3779b97f4a7c15u) * 0xd1342543de82ef95u;
         x ^= x >> 32;

@@ -13,7 +13,8 @@ namespace counter {
 
 namespace detail {
 
-/// Nothing when it could not be asked or did not answer: whether it has counted is unknown then.
+/// Returns nullopt if the server could not be reached or did not answer; the request may still have
+/// been counted.
 inline coil::task<std::optional<std::int64_t>> ask_once(coil::net::inet_address server,
                                                         request asked) {
     coil::net::socket s = coil::net::socket::create_tcp(server.family());
@@ -29,8 +30,8 @@ inline coil::task<std::optional<std::int64_t>> ask_once(coil::net::inet_address 
 
 } // namespace detail
 
-/// Asks until there is an answer, however often the server or the network breaks down meanwhile:
-/// the sum after the request. Ends without one only when it is cancelled.
+/// Repeats the request until it is answered, across failures of the server and the network. Returns
+/// the sum after the request, or nullopt only if cancelled.
 inline coil::task<std::int64_t> ask(coil::net::inet_address server, request asked) {
     using namespace std::chrono_literals;
     while (true) {

@@ -1,13 +1,13 @@
-// A counter on the network that forgets nothing it has said.
+// A network counter that never loses what it has acknowledged.
 //
 //     counter serve 7010 sum.log            the server, with the file it keeps the sum in
 //     counter add 7010 alice 5              adds 5 and prints the sum; repeats until answered
 //     counter add 7010 alice 0              prints the sum
 //
-// The server may be killed, and the machine may lose power, at any moment: what it has answered is
-// on the disk, and what is repeated counts once. That is easy to say; tests/sim/counter_test.cpp
-// runs the same files (ledger.hpp, server.hpp, client.hpp) in a simulated world where computers
-// crash and networks break, thousands of times: docs/guide/testing.md.
+// The server may be killed, and the machine may lose power, at any moment: an acknowledged request
+// is on disk, and a repeated one counts once. tests/sim/counter_test.cpp tests this with the same
+// files (ledger.hpp, server.hpp, client.hpp) in the simulator, where machines crash and networks
+// fail, thousands of times: docs/guide/testing.md.
 
 #include "client.hpp"
 #include "server.hpp"
@@ -39,7 +39,8 @@ task<> serve_until(const signal_set& signals, net::acceptor& acceptor, const cha
     co_await when_any(counter::serve(acceptor, file), signals.next());
 }
 
-/// Requests of one client must be numbered upwards, over many runs of this program: by the time.
+/// A client's requests must have increasing numbers across runs of this program, so the clock is
+/// used.
 std::uint64_t next_number() {
     return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
                                       std::chrono::nanoseconds(1));

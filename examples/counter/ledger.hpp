@@ -21,24 +21,24 @@
 
 namespace counter {
 
-/// What is done to have things on the disk before they are relied upon. Everything, unless one
-/// wants to see what happens otherwise.
+/// What is synchronized to disk before it is relied upon. `full` is correct; no_data_sync exists
+/// to show what goes wrong without it.
 enum class durability {
     full,
-    no_data_sync, ///< a request is answered when it is written, not when it is on the disk
+    no_data_sync, ///< answers a request when it is written, not when it is on disk
 };
 
-/// A sum that survives: each request is appended to a file, and on the disk, before it counts.
+/// A persistent sum: each request is appended to a file and synchronized before it counts.
 ///
-/// The file is a row of records, each with a checksum that covers all before it. What a crash cut
-/// off, tore, or never wrote ends the row: a record behind it was not answered, since a request is
-/// answered only when all before it are on the disk.
+/// The file is a sequence of records, each with a checksum over everything before it. A record that
+/// a crash truncated, tore or lost ends the sequence. Requests behind it were never acknowledged,
+/// because a request is acknowledged only when everything before it is on disk.
 ///
-/// After an error the file's state is unknown (fsync(2) may fail once and then say that all is
-/// well, with the data lost): the ledger is to be thrown away and opened again. Opening writes
-/// what it found into a new file, and has that on the disk, before it takes the old one's name.
+/// After an error the state of the file is unknown (fsync(2) may fail once and then succeed
+/// although data was lost). The ledger must then be discarded and opened again. open() writes what
+/// it has read to a new file, synchronizes that, and renames it over the old one.
 ///
-/// Not for two tasks at once: add() waits in the middle.
+/// Not for concurrent use by several tasks: add() suspends halfway.
 class ledger {
 public:
     static coil::task<ledger> open(std::filesystem::path file,
@@ -54,8 +54,8 @@ public:
         co_return opened;
     }
 
-    /// Counts the request, unless it has counted already: the sum after it. Throws
-    /// std::system_error when it may not be on the disk.
+    /// Counts the request unless it was counted before, and returns the sum after it. Throws
+    /// std::system_error if it may not be on disk.
     coil::task<std::int64_t> add(request asked) {
         if (asked.amount == 0) {
             co_return sum_;
@@ -84,7 +84,7 @@ private:
 
     explicit ledger(durability wanted) : durability_(wanted) {}
 
-    /// Applies the records at the beginning of `bytes` that are whole; how many bytes they are.
+    /// Applies the intact records at the beginning of `bytes`; returns their size in bytes.
     std::size_t replay(const std::string& bytes) {
         std::size_t at = 0;
         record next;
@@ -113,7 +113,7 @@ private:
     }
 
     [[nodiscard]] record make_record(const request& asked) const noexcept {
-        std::uint64_t hash = last_check_ ^ 0x9e3779b97f4a7c15; // a row of zeros is no record
+        std::uint64_t hash = last_check_ ^ 0x9e3779b97f4a7c15; // a record of zeros is not valid
         for (const std::uint64_t word :
              {asked.client, asked.number, static_cast<std::uint64_t>(asked.amount)}) {
             hash = (hash ^ word) * 0xff51afd7ed558ccd;
@@ -144,7 +144,7 @@ private:
     ::off_t end_ = 0;
     std::uint64_t last_check_ = 0;
     std::int64_t sum_ = 0;
-    std::map<std::uint64_t, reply> answered_; // by client: the last
+    std::map<std::uint64_t, reply> answered_; // the last reply to each client
 };
 
 } // namespace counter

@@ -12,7 +12,7 @@
 
 namespace counter {
 
-/// A ledger that many sessions use, one at a time.
+/// A ledger shared by many sessions, one at a time.
 struct shared_ledger {
     coil::mutex turn;
     ledger book;
@@ -38,18 +38,18 @@ inline coil::task<> accept_all(coil::net::acceptor& acceptor, coil::scope& sessi
     while (true) {
         coil::net::socket peer = co_await acceptor.accept();
         if (!peer) {
-            throw std::system_error(peer.error(), "counter: accept"); // and the sessions end
+            throw std::system_error(peer.error(), "counter: accept"); // this also ends the sessions
         }
         sessions.spawn(session(std::move(peer), shared));
     }
 }
 
-/// Serves until it is stopped or cannot: an error of the disk ends all sessions and comes out of
-/// here. To be called again then, since opening the file finds out what is on the disk.
+/// Serves until cancelled or until a disk error, which ends all sessions and is thrown. Then call
+/// it again: opening the file determines what is on disk.
 inline coil::task<> serve(coil::net::acceptor& acceptor, std::filesystem::path file,
                           durability wanted = durability::full) {
     shared_ledger shared{{}, co_await ledger::open(std::move(file), wanted)};
-    coil::scope sessions; // ends before what it uses
+    coil::scope sessions; // destroyed before the objects that it uses
     sessions.spawn(accept_all(acceptor, sessions, shared));
     co_await sessions.join();
 }

@@ -2,9 +2,12 @@
 
 // All of coil.
 
+#include <coil/compose/child_handle.hpp>
+#include <coil/compose/for_each_concurrent.hpp>
 #include <coil/compose/link.hpp>
 #include <coil/compose/scope.hpp>
 #include <coil/compose/shield.hpp>
+#include <coil/compose/supervisor.hpp>
 #include <coil/compose/time_limit.hpp>
 #include <coil/compose/timeout.hpp>
 #include <coil/compose/when_all.hpp>
@@ -58,6 +61,7 @@
 #include <coil/fs/types.hpp>
 #include <coil/fs/walk.hpp>
 #include <coil/fs/write_file.hpp>
+#include <coil/io/buffer_lease.hpp>
 #include <coil/io/buffer_pool.hpp>
 #include <coil/io/cancel.hpp>
 #include <coil/io/descriptor.hpp>

@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2154
-# Configuring and building a preset; the demo and the benchmarks, which start from a release build.
+# Configures and builds presets; runs the demo and the benchmarks, which use a release build.
 
 cached() { sed -n "s/^$2:[A-Z]*=//p" "build/$1/CMakeCache.txt" 2>/dev/null; }
 
-# configure PRESET: runs CMake when there is a reason to.
+# configure PRESET: runs CMake if necessary.
 configure() {
     local preset=$1 dir=build/$1 fresh=()
     if [[ -e $dir/CMakeCache.txt && $(basename "$(cached "$preset" CMAKE_CXX_COMPILER)") != $(basename "$CXX") ]]; then
@@ -13,7 +13,7 @@ configure() {
         return
     fi
     mkdir -p build/log
-    # Some programs that the benchmarks measure against are C.
+    # Some programs that the benchmarks compare with are written in C.
     local cc=${CXX/clang++/clang}
     if ! cmake --preset "$preset" "${fresh[@]}" -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_C_COMPILER="${cc/g++/gcc}" \
         >"build/log/configure-$preset.log" 2>&1; then
@@ -23,13 +23,13 @@ configure() {
     fi
 }
 
-# build_preset PRESET [TARGET...]; afterwards $built says whether there was anything to do.
+# build_preset PRESET [TARGET...]: sets $built to whether anything was built.
 build_preset() {
     local preset=$1 log=build/log/build-$1.log started=$SECONDS
     shift
     configure "$preset" || return 1
     if ! run_ninja "$preset" "$@"; then
-        say "building build/$preset failed (all of it: $log)"
+        say "building build/$preset failed (full log: $log)"
         return 1
     fi
     built=yes
@@ -67,9 +67,9 @@ dev_build() {
 
 dev_modules() {
     need_compiler
-    [[ -n $clang_major ]] || die "only clang lists what a header declares: CXX=clang++-$newest_clang ./dev modules"
+    [[ -n $clang_major ]] || die "this needs clang, which lists the declarations of a header: CXX=clang++-$newest_clang ./dev modules"
     python3 modules/generate.py "$CXX"
-    say "modules/*.cppm are what the headers say"
+    say "modules/*.cppm match the headers"
 }
 
 dev_demo() {
@@ -82,7 +82,7 @@ dev_demo() {
     exec bench/demo/run build/release "$@"
 }
 
-# Names select; what begins with "--" is passed on to each script, for example --quick.
+# Names select benchmarks; arguments that begin with "--" are passed on to each script, for example --quick.
 dev_bench() {
     local name names=() options=() status=0
     for name in "$@"; do

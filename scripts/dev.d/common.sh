@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What all commands of ./dev share: messages, and progress of what takes long.
+# Shared by all commands of ./dev: messages, and progress of long-running commands.
 
 say() { printf '%s\n' "dev: $*" >&2; }
 die() {
@@ -9,7 +9,7 @@ die() {
 have() { command -v "$1" >/dev/null 2>&1; }
 jobs_at_once() { echo "${COIL_JOBS:-$(nproc)}"; }
 
-# progress TEXT: on a terminal, one line that is overwritten; elsewhere nothing.
+# progress TEXT: on a terminal, shows one line that is overwritten; elsewhere does nothing.
 progress() {
     if [[ -t 2 ]]; then
         printf '\r\033[K%.*s' "$(($(tput cols 2>/dev/null || echo 80) - 1))" "$*" >&2
@@ -21,7 +21,7 @@ progress_done() {
     fi
 }
 
-# patiently TEXT LOG COMMAND...: runs COMMAND with its output in LOG, and says how long it has been at it.
+# patiently TEXT LOG COMMAND...: runs COMMAND with its output in LOG and shows the elapsed time.
 patiently() {
     local text=$1 log=$2 started=$SECONDS status=0 pid
     shift 2
@@ -37,14 +37,14 @@ patiently() {
     progress_done
     if ((status != 0)); then
         tail -n 30 "$log" >&2
-        say "failed after $((SECONDS - started)) s: $text (all of it: $log)"
+        say "failed after $((SECONDS - started)) s: $text (full log: $log)"
     fi
     return "$status"
 }
 
-# meter TEXT: reads lines that begin with [DONE/ALL] or "DONE/ALL Test", as ninja and ctest print them, and shows how
-# far the work is; every other line passes through, and so do tests that failed. Where there is no terminal, a line is
-# printed every ten seconds.
+# meter TEXT: filters the output of ninja or ctest. Lines that begin with [DONE/ALL] or "DONE/ALL Test" become a
+# progress display; all other lines, and failed tests, pass through. Without a terminal, it prints a line every ten
+# seconds.
 meter() {
     local text=$1 line at all what next=$((SECONDS + 10))
     while IFS= read -r line; do

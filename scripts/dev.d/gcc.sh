@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# The second compiler. Where neither this machine nor its apt has GCC 14, root can have a Debian 13 below .cache/.
+# The second compiler. If neither this machine nor its apt has GCC 14, root can install a Debian 13 chroot in .cache/.
 
 gcc_chroot=${COIL_CACHE:-$PWD/.cache}/debian13
 
-# need_gcc: sets gcc_cxx, and gcc_home to the chroot it is in ('' = here); fails with the reason in $why_no_gcc.
+# need_gcc: sets gcc_cxx, and gcc_home to its chroot ('' = this system). On failure, $why_no_gcc says why.
 need_gcc() {
     local version
     gcc_home=''
@@ -32,16 +32,16 @@ need_gcc_chroot() {
     flock "$gcc_lock"
     if [[ ! -x $gcc_chroot/usr/bin/g++-14 ]]; then
         if ((EUID != 0)); then
-            why_no_gcc="there is no g++-14 here, and only root can set up the Debian 13 that has one"
+            why_no_gcc="g++-14 is not installed, and only root can set up a Debian 13 chroot that has it"
             return 1
         fi
         mirror=$(apt-get indextargets --format "\$(REPO_URI)" 'Created-By: Packages' 2>/dev/null | grep -m1 '/debian/\?$')
         if [[ -z $mirror ]]; then
-            why_no_gcc="apt has no g++-14, and its sources name no mirror of Debian that would have one"
+            why_no_gcc="apt has no g++-14, and its sources name no Debian mirror to install it from"
             return 1
         fi
         if ! unshare --mount true 2>/dev/null; then
-            why_no_gcc="apt has no g++-14, and this machine allows no chroot with mounts of its own"
+            why_no_gcc="apt has no g++-14, and this machine does not allow a chroot with its own mounts"
             return 1
         fi
         need chroot
@@ -58,8 +58,8 @@ need_gcc_chroot() {
     exec {gcc_lock}>&-
 }
 
-# where_gcc_is COMMAND...: runs COMMAND in this folder with CXX set, in the chroot if need be. The chroot's mounts
-# belong to the command and go away with it.
+# where_gcc_is COMMAND...: runs COMMAND in this folder with CXX set, in the chroot if there is one. The chroot's mounts
+# exist only while the command runs.
 where_gcc_is() {
     if [[ -z $gcc_home ]]; then
         CXX=$gcc_cxx "$@"

@@ -1,18 +1,18 @@
 # shellcheck shell=bash disable=SC2154
-# liburing's own tests, which nobody here wrote, on io_uring and on the epoll backend (tests/liburing/). Their sources come
-# from Debian's source package, and stay under build/liburing.
+# Runs liburing's own tests on io_uring and on the epoll backend (tests/liburing/). They come from Debian's source
+# package and are unpacked in build/liburing.
 
-# What tests/liburing/expected.txt speaks of. Another version may be tried: COIL_LIBURING=2.9-1 ./dev test --liburing
+# The version that tests/liburing/expected.txt describes. To try another: COIL_LIBURING=2.9-1 ./dev test --liburing
 liburing_version=${COIL_LIBURING:-2.15-1}
 
-# apt_sources COMMAND...: apt-get with lists of its own, which know Debian's source packages and nothing else.
+# apt_sources COMMAND...: runs apt-get with separate package lists that contain only Debian's source packages.
 apt_sources() {
     local state=$PWD/build/liburing/apt
     apt-get -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$state/sources" -o Dir::State::lists="$state/lists" \
         -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User="$(id -un)" -o Debug::NoLocking=1 "$@"
 }
 
-# fetch_liburing DIRECTORY: unpacks the source package there.
+# fetch_liburing DIRECTORY: unpacks the source package in DIRECTORY.
 fetch_liburing() {
     local dir=$1 state=$PWD/build/liburing/apt archive
     mkdir -p "$state/sources" "$state/lists/partial" "$dir.new"
@@ -30,7 +30,7 @@ END
     rm -rf "$dir" && mv "$dir.new" "$dir"
 }
 
-# build_liburing DIRECTORY: its tests, with system calls by way of libc, where the shim meets them.
+# build_liburing DIRECTORY: builds its tests with system calls through libc, where the shim intercepts them.
 build_liburing() {
     local dir=$1 file cc=${CXX/clang++/clang}
     cc=${cc/g++/gcc}
@@ -40,12 +40,12 @@ build_liburing() {
     done
     ./configure --cc="$cc" --cxx="$CXX" || return 1
     make -C src -j"$(jobs_at_once)" liburing.a ENABLE_SHARED=0 || return 1
-    # A test that this machine cannot build (for want of a header, of BPF) is none of ours.
+    # A test that does not build on this machine (a missing header, no BPF) is left out.
     make -C test -j"$(jobs_at_once)" -k CFLAGS='-g -O1 -w' || true
     (($(find test -name '*.t' | wc -l) > 200)) && touch built
 }
 
-# build_liburing_shim DIRECTORY: the backend as a library that is loaded before libc. Optimized, with assertions.
+# build_liburing_shim DIRECTORY: builds the backend as a library for LD_PRELOAD; optimized, with assertions.
 # shellcheck disable=SC2016
 build_liburing_shim() {
     local objects=$1/shim.d source ccache=''
@@ -65,7 +65,7 @@ run_liburing_tests() {
     local dir=$PWD/build/liburing/$liburing_version shim=$PWD/build/liburing/shim started=$SECONDS counts
     if [[ ! -e $dir/built ]]; then
         if ! have apt-get || [[ ! -e /usr/share/keyrings/debian-archive-keyring.gpg || $(uname -m) != x86_64 ]]; then
-            count_skip "liburing: its sources come with apt-get from Debian, and the shim is for x86-64"
+            count_skip "liburing: fetching its sources needs Debian's apt-get, and the shim supports x86-64 only"
             return
         fi
         [[ -e $dir/configure ]] || patiently "fetching liburing $liburing_version" build/log/liburing-fetch.log \

@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2154
-# What a reviewer should not have to look for.
+# Automatic checks that relieve a reviewer.
 
 our_files() { git ls-files --cached --others --exclude-standard -- "$@" | while IFS= read -r f; do [[ -e $f ]] && echo "$f"; done; }
 
-# check TEXT COMMAND...
+# check TEXT COMMAND...: runs COMMAND and reports the result of the check TEXT.
 check() {
     local text=$1 started=$SECONDS
     shift
@@ -28,7 +28,7 @@ check_format() {
     return 1
 }
 
-# Every public header compiles as the only line of a program.
+# Checks that every public header compiles by itself.
 check_headers() {
     # shellcheck disable=SC2016
     our_files 'include/*.hpp' | xargs -r -n 1 -P "$(jobs_at_once)" bash -c '
@@ -37,7 +37,7 @@ check_headers() {
                 -Werror -x c++ - || { echo "$1 does not compile alone"; exit 1; }' "$CXX"
 }
 
-# rooms_below ROOM: what a header or source of ROOM may include.
+# rooms_below ROOM: prints the rooms whose headers ROOM may include.
 rooms_below() {
     case $1 in
         uring) echo uring ;;
@@ -61,31 +61,31 @@ check_rooms() {
         [[ $room == */* ]] || continue
         room=${room%%/*}
         if ! below=$(rooms_below "$room"); then
-            echo "$file: scripts/dev.d/lint.sh does not know where the room '$room' stands"
+            echo "$file: the room '$room' is missing in rooms_below of scripts/dev.d/lint.sh"
             bad=1
             continue
         fi
         while IFS= read -r line; do
             [[ $line =~ coil/([a-z_]+)/ && " $below " == *" ${BASH_REMATCH[1]} "* ]] && continue
-            echo "$file:$line: the room $room knows only: $below"
+            echo "$file:$line: the room $room may include only: $below"
             bad=1
         done < <(grep -nE '^ *# *include *[<"]coil/' "$file")
     done < <(our_files 'include/coil/*.hpp' 'src/*.cpp' 'src/*.hpp')
     return "$bad"
 }
 
-# clang-tidy on all sources, those of a target many at a time; headers are read with the sources that include them. What was
-# clean is not read again until it, a header it includes, or .clang-tidy has changed (--all: read all the same).
+# Runs clang-tidy on all sources, several of a target at a time; headers are checked with the sources that include them.
+# A source that passed is checked again only when it, a header it includes, or .clang-tidy has changed (--all: always).
 check_tidy() {
     local all=$1 done_dir=build/lint/tidy version config configs
     version=$(tidy_version)
-    rm -f build/lint/build.ninja # nothing else would notice new files
+    rm -f build/lint/build.ninja # ninja would not notice new files otherwise
     configs=$(our_files .clang-tidy '*/.clang-tidy')
-    # It looks for its configuration from where a source is, and the files that include many are in build/lint.
+    # clang-tidy searches its configuration from the directory of a source, and the unity sources are in build/lint.
     for config in $configs; do
         mkdir -p "build/lint/$(dirname "$config")" && cp "$config" "build/lint/$config" || return 1
     done
-    # The tests' precompiled headers must be of the compiler that the reader is made of.
+    # The precompiled headers of the tests must be made by the same version of clang.
     CXX=clang++-$version configure lint &&
         ninja -C build/lint coil_test_headers coil_uring_test_headers >build/log/build-lint.log || return 1
     [[ $all == yes ]] && rm -rf "$done_dir"

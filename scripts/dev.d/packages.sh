@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Finds the compiler and installs Debian's or Ubuntu's packages. Each package is known by something it brings: a
-# command, a header, or a file, so that what was installed by other means counts as well.
+# Finds the compiler and installs packages of Debian or Ubuntu. A package counts as installed if the command, header or
+# file it provides exists, so other ways of installing it work as well.
 
 newest_clang=22
 oldest_clang=17
-clang_tools=19 # clang-format, whose taste changes with its version, and the oldest clang-tidy
+clang_tools=19 # clang-format, whose output depends on its version, and the oldest clang-tidy
 
 declare -A brings=(
     [cmake]=cmake [ninja-build]=ninja
@@ -29,11 +29,11 @@ packages_of() {
         docs) echo mkdocs mkdocs-material python3-pygments doxygen python3 ;;
         browser) echo chromium ;;
         modules) compiler_packages modules ;;
-        *) die "no group of packages is called '$1'" ;;
+        *) die "there is no package group '$1'" ;;
     esac
 }
 
-# is_here PACKAGE
+# is_here PACKAGE: whether what it provides is installed.
 is_here() {
     local probe=${brings[$1]:-}
     case $1 in
@@ -61,7 +61,7 @@ as_root() {
     if ((EUID == 0)); then "$@"; else sudo "$@"; fi
 }
 
-# RUNLEVEL=1 keeps packages from starting the servers they bring, where there is no systemd.
+# RUNLEVEL=1 keeps packages from starting their servers on systems without systemd.
 apt_get() {
     as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
         apt-get -q -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@"
@@ -73,21 +73,21 @@ apt_update() {
         patiently "reading apt's package lists" build/log/apt-update.log apt_get update
     fi
 }
-# apt takes a name that it does not know, such as g++-14, for a regular expression that others match.
+# apt takes an unknown name such as g++-14 for a regular expression, which matches other packages.
 apt_knows() { [[ $(apt-cache policy "$1" 2>/dev/null) == "$1:"$'\n'*"Candidate: "[!"("]* ]]; }
 
-# install_packages PACKAGE...
+# install_packages PACKAGE...: installs them, or prints what to install and exits.
 install_packages() {
     local log=build/log/apt-install.log package
     if ! may_install; then
-        say "this needs packages that are not installed, and only root may install them:"
+        say "this needs packages that are not installed; run as root or with sudo:"
         if have apt-get; then
             say "    apt-get update && apt-get install -y --no-install-recommends $*"
         else
             say "    your distribution's counterparts of Debian's $*"
         fi
         [[ -n ${CXX:-} ]] || installed_compiler >/dev/null ||
-            say "    and a compiler: the newest of clang-$newest_clang to clang-$oldest_clang that there is"
+            say "    and a compiler: the newest available of clang-$newest_clang to clang-$oldest_clang"
         exit 1
     fi
     if ((EUID != 0)); then
@@ -99,18 +99,18 @@ install_packages() {
         apt_knows "$package" || die "apt has no package $package"
     done
     if ! patiently "installing $*" "$log" apt_get install --no-install-recommends "$@"; then
-        # Lists that are some days old name files that the mirror no longer has.
+        # Package lists that are some days old name files that the mirror no longer has.
         apt_update || die "apt cannot reach its package lists"
         patiently "once more: installing $*" "$log" apt_get install --no-install-recommends "$@" ||
             die "apt could not install: $*"
     fi
     if [[ " $* " == *' redis-server '* && -d /run/systemd/system ]]; then
-        # It is here to be measured, not to serve this machine.
+        # It is only a benchmark target and must not run as a service.
         as_root systemctl disable --quiet --now redis-server || true
     fi
 }
 
-# need GROUP...: after this, what the groups hold is there.
+# need GROUP...: installs the groups that are missing; exits if that fails.
 need() {
     local group package missing=()
     for group in "$@"; do
@@ -123,10 +123,10 @@ need() {
     fi
 }
 
-# want GROUP: as need; what cannot be installed is gone without, and what needs it says so.
-want() { (need "$1") || say "going on without some of: $(packages_of "$1")"; }
+# want GROUP: as need, but continues without the group if it cannot be installed; its users report that.
+want() { (need "$1") || say "continuing without some of: $(packages_of "$1")"; }
 
-# clang_major=N or gcc_major=N of the compiler $1; neither when it is no compiler that we know.
+# Sets clang_major or gcc_major to the major version of the compiler $1; neither if it is not a known compiler.
 identify() {
     local macros
     clang_major='' gcc_major=''
@@ -145,7 +145,8 @@ package_of_compiler() {
     esac
 }
 
-# compiler_packages sanitizers|modules: what these need beside the compiler (clang keeps its runtimes and tools apart).
+# compiler_packages sanitizers|modules: the additional packages that they need (clang's runtimes and tools are separate
+# packages).
 compiler_packages() {
     [[ -n ${clang_major:-} ]] || return 0
     case $1 in
@@ -154,7 +155,7 @@ compiler_packages() {
     esac
 }
 
-# The compiler's own version where there is one: a newer clang-tidy is much faster. After need_compiler.
+# Prefers the compiler's own version: a newer clang-tidy is much faster. Call after need_compiler.
 tidy_version() {
     if [[ -n $clang_major ]] && ((clang_major > clang_tools)) &&
         { have "clang-tidy-$clang_major" || apt_knows "clang-tidy-$clang_major"; }; then
@@ -164,7 +165,7 @@ tidy_version() {
     fi
 }
 
-# Sets and exports CXX: the environment's, else the one chosen before, else the newest clang to be had.
+# Sets and exports CXX: from the environment, else the one chosen before, else the newest available clang.
 need_compiler() {
     local memory=build/log/compiler package
     if [[ -n ${CXX:-} ]]; then
@@ -187,7 +188,7 @@ need_compiler() {
     export CXX
 }
 
-# The newest suitable compiler that is here: clang, else GCC.
+# The newest suitable compiler that is installed: clang, else GCC.
 installed_compiler() {
     local name
     for name in $(seq -f 'clang++-%g' "$newest_clang" -1 "$oldest_clang") clang++ g++-16 g++-15 g++-14; do
@@ -203,7 +204,7 @@ choose_compiler() {
     local version
     if may_install && ! have "clang++-$newest_clang"; then
         if ! apt_knows "clang-$newest_clang"; then
-            # The lists may be absent or old. Without them what is here will do.
+            # The lists may be missing or old. If they cannot be updated, the installed compiler is used.
             apt_update || true
         fi
         for ((version = newest_clang; version >= oldest_clang; version--)); do
@@ -228,8 +229,8 @@ dev_setup() {
     say "everything is installed; the compiler is $CXX"
 }
 
-# want_new_cmake: sets COIL_NEW_CMAKE to a CMake that knows C++ modules (3.28), if this machine's is older and its Debian
-# backports one. That one is unpacked below .cache/, so the machine keeps the one that it has.
+# want_new_cmake: if this machine's CMake is older than 3.28, which supports C++ modules, and its Debian backports have
+# a newer one, unpacks that in .cache/ and sets COIL_NEW_CMAKE. The system's CMake is not changed.
 want_new_cmake() {
     local home=${COIL_CACHE:-$PWD/.cache}/new-cmake mirror codename options
     if [[ $(printf '%s\n' 3.28 "$(cmake --version | sed -n '1s/[^0-9]*//p')" | sort -V | head -n 1) == 3.28 ]]; then
@@ -244,7 +245,7 @@ want_new_cmake() {
         options=(-o "Dir::Etc::SourceList=$home.part/sources" -o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$home.part/lists"
             -o "Dir::Cache::pkgcache=" -o "Dir::Cache::srcpkgcache=" -o APT::Sandbox::User=root)
         if ! patiently "fetching a newer CMake" build/log/new-cmake.log fetch_new_cmake "$home.part" "${options[@]}"; then
-            say "no newer CMake could be had (build/log/new-cmake.log)"
+            say "a newer CMake could not be downloaded (build/log/new-cmake.log)"
             rm -rf "$home.part"
             return
         fi
@@ -253,7 +254,7 @@ want_new_cmake() {
     export COIL_NEW_CMAKE=$home/usr/bin/cmake
 }
 
-# fetch_new_cmake FOLDER APT-OPTION...
+# fetch_new_cmake FOLDER APT-OPTION...: downloads and unpacks it in FOLDER.
 fetch_new_cmake() {
     local folder=$1 package
     shift

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# Running the tests and counting what they said.
+# Runs the tests and counts the results.
 
 passed=0 failed=0 skipped=0
 failures=() skips=()
@@ -17,11 +17,11 @@ count_skip() {
     skips+=("$1")
 }
 
-# What the tests are run behind: a command, and its arguments.
+# A command with its arguments that the tests are run under.
 behind=()
 
-# run_tests NAME PRESET TARGETS [CTEST-ARGUMENT...]: builds these targets of the preset (all: everything), runs its tests and
-# adds up the results.
+# run_tests NAME PRESET TARGETS [CTEST-ARGUMENT...]: builds these targets of the preset (all: everything), runs its
+# tests and counts the results.
 run_tests() {
     local name=$1 preset=$2 targets dir=build/$2 log=build/log/test-${1//[^a-z0-9]/-}.log started=$SECONDS status=0
     local before=("$passed" "$failed" "$skipped")
@@ -45,7 +45,7 @@ run_tests() {
         "$((skipped - before[2])) skipped in $((SECONDS - started)) s"
 }
 
-# count_results NAME CTEST-OUTPUT CTEST-LOG
+# count_results NAME CTEST-OUTPUT CTEST-LOG: adds the results of one ctest run to the totals.
 count_results() {
     local name=$1 test result
     while read -r result test; do
@@ -63,7 +63,7 @@ count_results() {
     }' "$2")
 }
 
-# show_failures CTEST-LOG: what the tests that failed said at their end, for those who see no more than our output.
+# show_failures CTEST-LOG: prints the last 60 lines of every failed test, for CI systems that keep only our output.
 show_failures() {
     awk '
         /^[0-9]+\/[0-9]+ Testing: / { test = $3; count = 0 }
@@ -74,7 +74,7 @@ show_failures() {
         }' "$1"
 }
 
-# skip_reason TEST CTEST-LOG: the script's "SKIP: ..." or what follows GoogleTest's "...: Skipped".
+# skip_reason TEST CTEST-LOG: prints the script's "SKIP: ..." or the line after GoogleTest's "...: Skipped".
 skip_reason() {
     awk -v test="$1" '
         /^[0-9]+\/[0-9]+ Testing: / { mine = ($3 == test) }
@@ -87,7 +87,7 @@ skip_reason() {
 report() {
     local line
     if ((passed + failed + skipped == 0)); then
-        count_failure "there is no such test"
+        count_failure "no test matches"
     fi
     for line in "${skips[@]}"; do
         say "skipped: $line"
@@ -103,8 +103,8 @@ report() {
     ((failed == 0))
 }
 
-# run_fault_tests PRESET SEEDS: the rooms that do I/O, once per seed, on a kernel that delays, reorders and interrupts. Seeds
-# of a room run side by side, in as many parts as there are jobs.
+# run_fault_tests PRESET SEEDS: runs the rooms that do I/O once per seed on the fault-injecting backend, which delays,
+# reorders and interrupts. The seeds of a room run in parallel, divided into as many parts as there are jobs.
 run_fault_tests() {
     local preset=$1 seeds=$2 dir=build/$1/tests room part parts from to pids=() names=() i log started=$SECONDS
     local rooms
@@ -138,8 +138,8 @@ run_fault_tests() {
     say "faults: $seeds seeds in $((SECONDS - started)) s"
 }
 
-# run_without_io_uring PRESET TARGETS [CTEST-ARGUMENT...]: the tests as they run in a container, where a seccomp filter forbids
-# io_uring and contexts choose the epoll kernel by themselves.
+# run_without_io_uring PRESET TARGETS [CTEST-ARGUMENT...]: runs the tests as in a container, where a seccomp filter
+# forbids io_uring and contexts fall back to the epoll backend.
 run_without_io_uring() {
     local preset=$1 what=$2 launcher=build/$1/tests/without_io_uring tmp=${TMPDIR:-/dev/shm}
     shift 2
@@ -154,7 +154,7 @@ run_without_io_uring() {
     behind=()
 }
 
-# The demo, too: an endless loop or a wrong answer is its failure.
+# Runs the demo as well; it fails if it hangs or prints a wrong answer.
 demo_without_io_uring() {
     local log=build/log/demo-epoll.log
     need demo
@@ -171,13 +171,13 @@ demo_without_io_uring() {
     fi
 }
 
-# What must not compile is tried once, and so are the simulator's canaries and the models, which are optimized in any case and
-# never sanitized.
+# Tests that do not depend on the preset and run once: compile-fail tests, the simulator's canaries, and the models,
+# which are always optimized and never sanitized.
 readonly once='canaries|compile_fail|model'
-# What every run does once more on the epoll kernel; all of it: ./dev test --kernel epoll.
+# What every run repeats on the epoll backend. To run everything on it: ./dev test --kernel epoll.
 readonly on_epoll='^(conformance|net)$'
 
-# On the faulty kernel these get one seed a room. Their files lie in memory: the long tests use the disk.
+# Uses one seed per room on the fault-injecting backend. Test files are in memory; the long tests use the disk.
 run_sanitized() {
     local dir=${TMPDIR:-/dev/shm}
     [[ -w $dir ]] || dir=/tmp
@@ -193,11 +193,11 @@ dev_test() {
             --gcc) gcc=yes ;;
             --preset) preset=$2 && shift ;;
             --kernel)
-                [[ ${2:-} == @(epoll|io_uring) ]] || die "test --kernel epoll, or io_uring (what is tested otherwise)"
+                [[ ${2:-} == @(epoll|io_uring) ]] || die "usage: ./dev test --kernel epoll|io_uring (the default)"
                 kernel=$2 && shift
                 ;;
             --faults)
-                [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "test --faults N: how many seeds?"
+                [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "usage: ./dev test --faults N, where N is the number of seeds"
                 faults=$2 && shift
                 ;;
             -*) select+=("$1" "$2") && shift ;;
@@ -233,7 +233,7 @@ dev_test() {
         if [[ $full == no ]]; then
             run_sanitized asan "${select[@]}"
             run_without_io_uring asan all -L "$on_epoll" "${select[@]}"
-            run_tests "models and refusals" debug tests_once -L "$once" "${select[@]}"
+            run_tests "models and compile-fail tests" debug tests_once -L "$once" "${select[@]}"
         else
             COIL_TEST_LONG=1 run_tests "long, C++23" cxx23 all -LE "consumer|$once" --timeout 600 "${select[@]}"
             run_sanitized tsan "${select[@]}"

@@ -23,7 +23,7 @@ void report_aside(std::exception_ptr error) noexcept {
 
 namespace {
 
-/// To be told from others' std::errc::timed_out.
+/// A separate type tells it from other exceptions with std::errc::timed_out.
 class time_out : public std::system_error {
 public:
     time_out()

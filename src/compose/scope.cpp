@@ -1,5 +1,6 @@
 #include <coil/compose/scope.hpp>
 
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
@@ -22,11 +23,10 @@ scope::~scope() {
         if (joiner_ != nullptr) {
             joiner_->left_alone(std::exchange(error_, nullptr));
         }
-        while (!children_.empty()) { // a destructor may spawn another
+        while (!children_.empty()) { // a destructor may spawn another child
             detail::promise_base& root = *children_.first();
             detail::root_chain::remove(root);
-            loop_->withdraw(root, coroutine_of(root)); // if it has not begun
-            coroutine_of(root).destroy();
+            destroy(root);
         }
     }
     if (error_) {
@@ -34,9 +34,16 @@ scope::~scope() {
     }
 }
 
+/// A child that is in no chain any more.
+void scope::destroy(detail::promise_base& root) noexcept {
+    detail::check_same_loop(loop_);
+    loop_->withdraw(root, coroutine_of(root)); // if it has not begun
+    detail::destroy_tree(coroutine_of(root));
+}
+
 void scope::settle_on(detail::event_loop& loop) noexcept {
     if (loop_ == &loop) {
-        return; // children that are elsewhere read it
+        return; // children that have moved elsewhere read it
     }
     if (running_ > 0) {
         detail::end_with_misuse("a scope is used on another context than the one on which its "
@@ -67,7 +74,7 @@ void scope::finished(detail::promise_base& root) noexcept {
     detail::check_same_loop(loop_);
     detail::root_chain::remove(root);
     std::exception_ptr error = coroutine_of(root).promise().outcome.error();
-    coroutine_of(root).destroy();
+    detail::destroy_task(coroutine_of(root));
     if (error) {
         fail(std::move(error));
     }
@@ -101,17 +108,34 @@ void scope::joiner::begin(std::coroutine_handle<> waiter, inplace_stop_token tok
     scope_->settle_on(detail::required_loop());
     waiter_ = waiter;
     scope_->joiner_ = this;
-    attach(token, [](detail::queue_node& node) noexcept {
-        static_cast<joiner&>(static_cast<detail::stop_callback_base&>(node)).scope_->cancel();
-    });
+    relay_stop(token, scope_->stop_);
 }
+
+/// Whether the scope is a local of the joining coroutine, so that it goes with that frame: it lies
+/// between the frame's first byte and this, which is in the frame as well. False when that is not
+/// certain; then its destructor destroys the children.
+bool scope::joiner::is_inside(std::coroutine_handle<> waiter) const noexcept {
+    const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+    return address(waiter.address()) < address(scope_) && address(scope_) < address(this);
+}
+
+detail::promise_base* scope::joiner::next_below() noexcept {
+    if (scope_ == nullptr || scope_->children_.empty()) {
+        return nullptr;
+    }
+    detail::promise_base& newest = *scope_->children_.first();
+    detail::root_chain::remove(newest);
+    return &newest;
+}
+
+void scope::joiner::destroy_below(detail::promise_base& child) noexcept { scope_->destroy(child); }
 
 void scope::joiner::wake() noexcept {
     woken_on_ = scope_->loop_;
     woken_on_->make_ready(static_cast<detail::ready_node&>(*this), waiter_);
 }
 
-/// Another child was spawned meanwhile, or the scope is gone.
+/// Another child was spawned meanwhile, or the scope was destroyed.
 void scope::joiner::unwake() noexcept {
     if (woken_on_ != nullptr) {
         std::exchange(woken_on_, nullptr)
@@ -119,8 +143,8 @@ void scope::joiner::unwake() noexcept {
     }
 }
 
-/// The scope is being destroyed. In a shutdown the frame that joins goes, too, before its turn
-/// comes.
+/// The scope is being destroyed. In a shutdown the joining frame is destroyed as well, before it
+/// can resume.
 void scope::joiner::left_alone(std::exception_ptr error) noexcept {
     detach();
     error_ = std::move(error);
@@ -137,6 +161,9 @@ void scope::joiner::left_alone(std::exception_ptr error) noexcept {
 
 void scope::joiner::await_resume() {
     woken_on_ = nullptr;
+    if (awaiting_ != nullptr) {
+        awaiting_->awaits_nothing();
+    }
     if (scope_ == nullptr) [[unlikely]] {
         if (error_) {
             std::rethrow_exception(std::exchange(error_, nullptr));

@@ -279,18 +279,19 @@ std::int64_t event_loop::next_deadline() noexcept {
 // ----------------------------------------------------------------------------------------
 
 void event_loop::run() {
-    if (running_.exchange(true)) {
+    if (!begin_running()) {
         throw std::logic_error("coil: io_context::run() called while the context runs already");
     }
     struct ending {
         event_loop& loop;
         ~ending() {
             loop.give_up_seat();
-            loop.running_.store(false);
+            loop.end_running();
         }
     };
     const ending at_end{*this};
     const running scope(*this);
+    left_over_.store(false, std::memory_order_relaxed);
     turn_until_done();
 }
 
@@ -304,6 +305,9 @@ void event_loop::turn_until_done() try {
         }
         const bool full = run_ready();
         deliver_inbox();
+        if (condemned_) [[unlikely]] {
+            end_condemned_guests();
+        }
         if (timers_.size() > 0) {
             fire_timers();
         }
@@ -346,7 +350,11 @@ void event_loop::stop() noexcept {
     // may go as soon as run() has returned.
     if (stop_.make()) {
         stop_node_.deliver = [](queue_node&, event_loop& loop) noexcept {
-            loop.stop_requested_ = loop.stop_.arrived();
+            if (loop.visited_) {
+                loop.stop_came_ = true; // it is posted again
+            } else {
+                loop.stop_requested_ = loop.stop_.arrived();
+            }
         };
         post(stop_node_);
     }
@@ -461,25 +469,23 @@ void event_loop::call_functions(callback_coroutine<function_turn>& /*self*/) noe
     }
 }
 
-void event_loop::wait_for_mail(bool soon) noexcept {
+void event_loop::wait_for_mail(bool late) noexcept {
     if (around_ != nullptr) {
         if (asleep_) { // this is not in a turn: one is to follow
             wake_up();
             around_->wake(*this);
         }
-        around_->let_others_run_until_mail(*this, soon);
+        around_->let_others_run_until_mail(*this, !late);
     } else if (!is_running()) { // nobody has this ring
-        for (patience wait; inbox_.empty(); wait.once_more()) {
-            if (soon) {
-                wait.once_more();
-                break;
-            }
+        if (inbox_.empty()) {
+            const std::timespec a_while{0, late ? 10'000'000 : 100'000};
+            ::nanosleep(&a_while, nullptr);
         }
     } else if (inbox_.empty()) {
         watch_wake_descriptor();
         if (watching_ && inbox_.try_park()) {
-            const uring::timespec a_while{0, 1'000'000};
-            enter(1, soon ? &a_while : nullptr, 0);
+            const uring::timespec a_while{0, late ? 10'000'000 : 1'000'000};
+            enter(1, &a_while, 0);
             unpark();
         } else {
             poll();

@@ -62,6 +62,7 @@ event_loop::event_loop(io_context& context, const io_context_options& options)
 }
 
 event_loop::~event_loop() {
+    leave_list();
     discard_mail();
     event_loop* const outer = std::exchange(current_loop, this);
     close_ring();
@@ -76,13 +77,18 @@ event_loop::~event_loop() {
 /// Nothing is in flight, but tasks that never started have parameters whose destructors may want
 /// the context.
 void event_loop::discard_mail() noexcept {
+    if (!begin_visit()) {
+        end_with_misuse("a context that runs is to discard what was posted to it.");
+    }
     event_loop* const outer = std::exchange(current_loop, this);
     std::swap(root_list::removed_on_this_thread, roots_removed_);
     shut_down();
     stop_requested_ = false; // by a destructor: there is nothing left that it could stop
+    left_over_.store(false, std::memory_order_relaxed);
     publish();
     std::swap(root_list::removed_on_this_thread, roots_removed_);
     current_loop = outer;
+    end_visit();
 }
 
 /// What the others see is as old as the last turn. A task that gives out work sees its own.

@@ -35,9 +35,24 @@ void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
 /// In a runtime's round the contexts leave together: until the last has ended, tasks may come that
 /// another one waits for.
 void event_loop::shut_down() noexcept {
-    constexpr std::uint32_t many = 1024;
     const bool in_round = seated_ && on_owner_thread();
+    if (!ending_) {
+        begin_shutdown();
+    }
+    destroy_everything();
     if (in_round) {
+        quiescence_->finish(seat_);
+        for (int waited = 0; !quiescence_->all_finished();) {
+            wait_in_shutdown(waited);
+            destroy_everything();
+        }
+    }
+    finish_shutdown();
+}
+
+void event_loop::begin_shutdown() noexcept {
+    constexpr std::uint32_t many = 1024;
+    if (seated_ && on_owner_thread()) {
         home_->stop(); // or the others would go on without this one
     }
     ending_ = true;
@@ -46,14 +61,9 @@ void event_loop::shut_down() noexcept {
         cancel_queued();
         cancel_everything(many);
     }
-    destroy_everything();
-    if (in_round) {
-        quiescence_->finish(seat_);
-        while (!quiescence_->all_finished()) {
-            wait_for_mail(true);
-            destroy_everything();
-        }
-    }
+}
+
+void event_loop::finish_shutdown() noexcept {
     if (on_owner_thread()) {
         end_what_no_frame_owns();
     }
@@ -62,35 +72,58 @@ void event_loop::shut_down() noexcept {
 }
 
 void event_loop::destroy_everything() noexcept {
-    do {
-        abandon_all_roots();
-        drop_functions(); // destructors may post further ones, and start tasks
-    } while (!inbox_.empty() || !roots_.empty() || !functions_.empty());
-}
-
-void event_loop::abandon_all_roots() noexcept {
-    constexpr int patience_in_turns = 16; // of a millisecond
-    int waited = 0;
-    for (;;) {
-        deliver_inbox();
-        clear_ready();
-        drop_functions();
-        hold_back_roots();
-        if (destroy_free_roots()) {
+    for (int waited = 0;;) {
+        switch (go_on_with_shutdown()) {
+        case shutdown_state::goes_on:
             waited = 0;
-        } else if (!held_back_.empty()) {
-            wait_for_mail(tree_unknown_);
-            // Any of them may hold what is elsewhere, and what that waits for may be the destructor
-            // of another: one is destroyed, and waits in its destructor if it must.
-            if (tree_unknown_ && ++waited >= patience_in_turns) {
-                waited = 0;
-                promise_base& newest = *held_back_.first();
-                roots_.move_back(newest);
-                destroy_root(newest);
-            }
-        } else if (inbox_.empty() && roots_.empty()) {
+            break;
+        case shutdown_state::waits:
+            wait_in_shutdown(waited);
+            break;
+        case shutdown_state::over:
             return;
         }
+    }
+}
+
+/// Does what can be done without waiting. Destructors may post functions, and start tasks.
+event_loop::shutdown_state event_loop::go_on_with_shutdown() noexcept {
+    deliver_inbox();
+    clear_ready();
+    drop_functions();
+    hold_back_roots();
+    if (destroy_free_roots()) {
+        return shutdown_state::goes_on;
+    }
+    if (!held_back_.empty()) {
+        return shutdown_state::waits;
+    }
+    drop_functions();
+    return inbox_.empty() && roots_.empty() && functions_.empty() ? shutdown_state::over
+                                                                  : shutdown_state::goes_on;
+}
+
+void event_loop::wait_in_shutdown(int& waited) noexcept {
+    constexpr int often = 32; // then a message hardly comes any more: look less often
+    refuse_unwanted();
+    visit_others();
+    if (inbox_.empty()) {
+        wait_for_mail(++waited > often);
+    } else {
+        deliver_inbox();
+    }
+    lose_patience(waited);
+}
+
+/// Where the tree is not known, any of the roots may hold what is elsewhere, and what that waits
+/// for may be the destructor of another: now and then one is destroyed, and waits in its destructor
+/// if it must.
+void event_loop::lose_patience(int waited) noexcept {
+    constexpr int patience_in_turns = 16; // of a millisecond
+    if (tree_unknown_ && !held_back_.empty() && waited % patience_in_turns == 0) {
+        promise_base& newest = *held_back_.first();
+        roots_.move_back(newest);
+        destroy_root(newest);
     }
 }
 
@@ -99,7 +132,7 @@ void event_loop::abandon_guests() noexcept {
     hold_back_roots();
     promise_base* root = roots_.first();
     while (root != nullptr) {
-        if (root->observer().is_awaited_elsewhere()) {
+        if (root->observer().is_guest) {
             destroy_root(*root);
             root = roots_.first(); // its destructors may have changed the list
         } else {
@@ -118,7 +151,7 @@ void event_loop::hold_back_roots() noexcept {
     for (away_node* each = away_; each != nullptr;) {
         away_node& node = *each;
         each = node.next; // asking unlinks nothing
-        if (!node.status_(node, true)) {
+        if (!node.status_(node, away_node::request::stop)) {
             continue;
         }
         promise_base* const root = top_level_of(node.root_);
@@ -132,7 +165,7 @@ void event_loop::hold_back_roots() noexcept {
         for (promise_base* root = roots_.first(); root != nullptr;) {
             promise_base& one = *root;
             root = one.next_root;
-            if (!one.observer().is_awaited_elsewhere()) {
+            if (!one.observer().is_guest) {
                 roots_.move_to(held_back_, one);
             }
         }
@@ -190,7 +223,7 @@ void event_loop::abandon_tree(const promise_base& root) noexcept {
     };
     promise_base* one = roots_.first();
     while (one != nullptr) {
-        if (one->observer().is_awaited_elsewhere() && is_in_tree(*one)) {
+        if (one->observer().is_guest && is_in_tree(*one)) {
             destroy_root(*one);
             one = roots_.first(); // its destructors may have changed the list
         } else {

@@ -37,16 +37,17 @@ private:
 };
 
 void event_loop::begin_turns(simulation& around) {
-    if (running_.exchange(true)) {
+    if (!begin_running()) {
         throw std::logic_error("coil: a context is driven while it runs already");
     }
     try {
         bind_to_this_thread();
     } catch (...) {
-        running_.store(false);
+        end_running();
         throw;
     }
     around_ = &around;
+    left_over_.store(false, std::memory_order_relaxed);
     probe_.rest();
     meter_.reset(now_ns());
 }
@@ -77,10 +78,8 @@ void event_loop::wake_up() noexcept {
 turn_report event_loop::act() {
     using enum turn_report::kind;
     try {
-        if (stop_requested_) {
-            shut_down();
-            stop_requested_ = false;
-            return {.what = inbox_.empty() ? finished : busy};
+        if (stop_requested_ || ending_) {
+            return shutdown_turn();
         }
         turn_without_waiting();
     } catch (...) {
@@ -102,10 +101,43 @@ turn_report event_loop::act() {
     return {.what = idle, .until_ns = until};
 }
 
+/// One step of a shutdown, which others may need turns to go on with: nothing waits, and so
+/// shutdowns of several loops are not nested.
+turn_report event_loop::shutdown_turn() noexcept {
+    using enum turn_report::kind;
+    if (!ending_) {
+        begin_shutdown();
+        turns_waited_ = 0;
+    }
+    shutdown_state state = shutdown_state::goes_on;
+    while (state == shutdown_state::goes_on) {
+        state = go_on_with_shutdown();
+    }
+    if (state == shutdown_state::over) {
+        finish_shutdown();
+        stop_requested_ = false;
+        return {.what = inbox_.empty() ? finished : busy};
+    }
+    enter(0, nullptr, 0);
+    reap();
+    refuse_unwanted();
+    visit_others();
+    if (!inbox_.empty()) {
+        return {.what = busy};
+    }
+    lose_patience(++turns_waited_);
+    constexpr int many = 1000; // then only a message helps
+    return {.what = idle,
+            .until_ns = turns_waited_ < many ? now_ns() + look_again_ns : timer_wheel::never};
+}
+
 /// What turn_until_done() does once, with a look at the ring in the place of waiting.
 void event_loop::turn_without_waiting() {
     const bool full = run_ready();
     deliver_inbox();
+    if (condemned_) [[unlikely]] {
+        end_condemned_guests();
+    }
     if (timers_.size() > 0) {
         fire_timers();
     }
@@ -135,7 +167,7 @@ void event_loop::end_turns() noexcept {
         ring_->detach_thread();
     }
     around_ = nullptr;
-    running_.store(false);
+    end_running();
 }
 
 } // namespace coil::detail

@@ -15,7 +15,7 @@ io_context::~io_context() {
         stop();
         thread_.join();
     }
-    if (loop_.is_running()) [[unlikely]] {
+    if (loop_.is_running() || loop_.on_owner_thread()) [[unlikely]] {
         detail::end_with_misuse("an io_context is destroyed while it runs, by one of its own tasks "
                                 "or by another thread. Call stop(), and destroy it after run() has "
                                 "returned.");

@@ -43,6 +43,19 @@ int ring_entry::error_of(int error) const noexcept {
     return restarts || interrupted ? -ECANCELED : error;
 }
 
+bool io_wait::link_timeout_expired() const noexcept {
+    bool timed_out = false; // the entry before this one; what follows it is cancelled in turn
+    for (const ring_entry* entry = first_; entry != nullptr; entry = entry->next) {
+        if (entry->is_limit) {
+            continue;
+        }
+        const ring_entry* const limit = entry->next;
+        const bool expired = limit != nullptr && limit->is_limit && limit->result == -ETIME;
+        timed_out = entry->result == -ECANCELED && (expired || timed_out);
+    }
+    return timed_out;
+}
+
 void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                     ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept {
     begin(loop, waiter);

@@ -132,7 +132,7 @@ bool multishot_awaiter::begin_waiting(event_loop& loop, std::coroutine_handle<> 
         end_with_misuse("a multishot stream is awaited by two coroutines at once.");
     }
     if (token.stop_requested()) {
-        refusal_ = -ECANCELED;
+        refused_ = true;
         return false;
     }
     if (!source_->results_.empty() || source_->error_ != 0) {
@@ -150,7 +150,8 @@ bool multishot_awaiter::begin_waiting(event_loop& loop, std::coroutine_handle<> 
         const std::int64_t deadline =
             origin_ == sleep_awaitable::from::now ? deadline_after(loop.now_ns(), ns_) : ns_;
         if (!loop.arm(*this, deadline)) {
-            refusal_ = -ENOMEM;
+            error_ = -ENOMEM;
+            refused_ = true;
             end();
             return true;
         }
@@ -172,8 +173,12 @@ void multishot_awaiter::end() noexcept {
     finish();
 }
 
-void multishot_awaiter::expired(timer_node& node) noexcept {
-    static_cast<multishot_awaiter&>(node).cancel();
+void multishot_awaiter::expire(timer_node& node) noexcept {
+    auto& self = static_cast<multishot_awaiter&>(node);
+    if (self.pending()) {
+        self.error_ = -ETIMEDOUT;
+        self.end();
+    }
 }
 
 multishot_result multishot_awaiter::take() noexcept {
@@ -184,8 +189,8 @@ multishot_result multishot_awaiter::take() noexcept {
     if (source_->awaiter_ == this) {
         source_->awaiter_ = nullptr;
     }
-    if (refusal_ != 0) {
-        return {refusal_, 0, 0};
+    if (refused_) {
+        return {error_, 0, 0};
     }
     if (!source_->results_.empty()) {
         return source_->results_.pop();
@@ -193,7 +198,7 @@ multishot_result multishot_awaiter::take() noexcept {
     if (source_->error_ != 0) {
         return {std::exchange(source_->error_, 0), 0, 0};
     }
-    return {-ECANCELED, 0, 0};
+    return {error_, 0, 0};
 }
 
 } // namespace coil::detail

@@ -15,17 +15,17 @@ namespace {
 constexpr std::size_t span_bytes = std::size_t{256} * 1024;
 constexpr std::uint32_t batch_frames = 32;
 
-/// Frames that a thread may hold of one class: enough for bursts, at most 256 KiB.
+/// The most frames of one class that a thread caches: enough for bursts, at most 256 KiB.
 constexpr std::uint32_t cache_limit(std::size_t frame_bytes) noexcept {
     return static_cast<std::uint32_t>(
         std::clamp<std::size_t>(span_bytes / frame_bytes, 2 * batch_frames, 2048));
 }
 
-/// A region aligned to its own size, cut into frames of one class. The header is in its first line,
-/// so the span of a frame is found by masking the frame's address.
+/// A region aligned to its own size and divided into frames of one class. The header is at its
+/// start, so masking a frame's address finds its span.
 struct span : list_node<span> {
-    free_frame* free; // frames that came back
-    std::byte* fresh; // first byte never handed out: untouched pages cost nothing
+    free_frame* free; // frames that were freed
+    std::byte* fresh; // the first byte never handed out; pages not touched yet cost nothing
     std::uint32_t used;
 };
 static_assert(sizeof(span) <= frame_alignment);
@@ -35,7 +35,7 @@ span* span_of(void* frame) noexcept {
 }
 
 span* map_span() {
-    // Twice the size holds an aligned span whatever the kernel returns; the rest goes back at once.
+    // A mapping of twice the size contains an aligned span. The rest is unmapped at once.
     void* raw = ::mmap(nullptr, 2 * span_bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED) {
@@ -52,11 +52,11 @@ span* map_span() {
     return s;
 }
 
-/// The frames of one size class that no thread caches. The mutex is taken once per batch.
+/// The frames of one size class that no thread caches. The mutex is locked once per batch.
 class frame_pool {
 public:
-    /// Up to `batch_frames` frames in a list that ends at no_frame; at least one, or
-    /// std::bad_alloc.
+    /// Returns up to `batch_frames` frames as a list that ends at no_frame. Returns at least one,
+    /// or throws std::bad_alloc.
     free_frame* take(std::size_t frame_bytes) {
         const std::scoped_lock lock(mutex_);
         free_frame* head = &no_frame;
@@ -65,7 +65,7 @@ public:
             span* s = available_;
             if (s == nullptr) {
                 if (count > 0) {
-                    break; // what we have will do: map more only when there is nothing
+                    break; // map a new span only if there is no frame at all
                 }
                 s = map_span();
                 s->push_to(available_);
@@ -77,8 +77,8 @@ public:
                 *frame = {head, ++count};
                 head = frame;
             }
-            // From the highest to the lowest, so that they are handed out in the order of their
-            // addresses.
+            // From the highest to the lowest address, so that frames are handed out in ascending
+            // order.
             const std::size_t fresh =
                 std::min<std::size_t>(batch_frames - count, fresh_bytes(*s) / frame_bytes);
             for (std::size_t i = fresh; i-- > 0;) {
@@ -108,7 +108,9 @@ public:
             frame->next = s.free;
             s.free = frame;
             if (--s.used == 0 && (s.next != nullptr || available_ != &s)) {
-                s.unlink(); // one empty span stays, so that a lone frame does not map and unmap
+                // one empty span is kept, so that a single frame does not cause mapping and
+                // unmapping
+                s.unlink();
                 ::munmap(&s, span_bytes);
             }
         }
@@ -125,10 +127,10 @@ private:
     }
 
     std::mutex mutex_;
-    span* available_ = nullptr; // the spans that are not full, no others
+    span* available_ = nullptr; // exactly the spans that are not full
 };
 
-/// Never destroyed: frames may be freed by destructors of statics.
+/// Never destroyed: destructors of statics may free frames.
 frame_pool* pools() noexcept {
     alignas(frame_pool) static std::byte storage[frame_classes * sizeof(frame_pool)];
     static frame_pool* const all = [] {
@@ -141,7 +143,7 @@ frame_pool* pools() noexcept {
     return all;
 }
 
-/// Returns this thread's cached frames when the thread ends.
+/// Returns this thread's cached frames to the pool when the thread exits.
 struct cache_flusher {
     ~cache_flusher() {
         for (std::size_t c = 1; c < frame_classes; ++c) {
@@ -180,7 +182,7 @@ void free_frame_slow(void* memory, std::size_t bytes) noexcept {
     frame_list& list = frame_lists[c];
     auto* head = static_cast<free_frame*>(memory);
     if (list.limit == 0) {
-        // The first free of this class on this thread.
+        // The first frame of this class freed on this thread.
         *head = {&no_frame, 1};
         list = {head, cache_limit(c * frame_alignment)};
         return;

@@ -1,4 +1,5 @@
 #include <coil/context/join_handle.hpp>
+#include <coil/core/frame_tree.hpp>
 #include <coil/exec/detail/async_state.hpp>
 
 #include <stdexcept>
@@ -7,24 +8,61 @@
 namespace coil::detail {
 
 void throw_async_taken() {
-    throw std::logic_error("coil: this async_task has given its result already");
+    throw std::logic_error("coil: the result of this async_task was moved out already");
 }
 
 void async_state_base::wait_blocking() noexcept {
     if (has_result()) {
         return;
     }
+    resumptions::run_waiting();
     std::unique_lock lock(mutex_);
     done_now_.wait(lock, [this] { return done(); });
 }
 
-bool async_state_base::add(waiter& w) noexcept {
+void throw_async_left() {
+    throw std::system_error(std::make_error_code(std::errc::operation_canceled),
+                            "coil: co_await of an async_task: the task that awaits it was asked to "
+                            "stop");
+}
+
+/// A stop that is requested after this has looked finds the waiter in the list.
+async_state_base::answer async_state_base::add(waiter& w,
+                                               const inplace_stop_token& token) noexcept {
     const std::lock_guard lock(mutex_);
     if (done()) {
-        return false;
+        return answer::done;
+    }
+    if (token.stop_requested()) {
+        return answer::stopped;
     }
     w.push_to(waiters_);
-    return true;
+    return answer::waits;
+}
+
+void async_state_base::leave(waiter& w) noexcept {
+    if (remove(w)) {
+        w.refused = true;
+        w.who->over();
+    }
+}
+
+/// Its context does not run it, and whoever waits for it may be what keeps that context waiting.
+void async_state_base::refuse_unwanted() noexcept {
+    std::unique_lock lock(mutex_);
+    waiter* refused = nullptr;
+    for (waiter* one = waiters_; one != nullptr;) {
+        waiter& w = *one;
+        one = one->next;
+        if (detail::is_unwanted(w.below)) {
+            w.unlink();
+            w.refused = true;
+            w.next = refused;
+            refused = &w;
+        }
+    }
+    lock.unlock();
+    tell(refused);
 }
 
 bool async_state_base::remove(waiter& w) noexcept {
@@ -58,13 +96,14 @@ void async_state_base::call(async_callback& callback) noexcept {
 
 void async_state_base::finished(promise_base& root) noexcept {
     if (!is_adrift(root)) {
-        root_list::remove(root);
+        event_loop::let_go(root);
     }
     coroutine_.destroy();
-    complete();
+    complete(&root); // its address
 }
 
-void async_state_base::abandoned(promise_base&) noexcept {
+void async_state_base::abandoned(promise_base& root) noexcept {
+    destroy_frames_below(root);
     set_received(); // who shut it down knows
     fail(std::make_exception_ptr(
         std::system_error(std::make_error_code(std::errc::operation_canceled),
@@ -74,11 +113,12 @@ void async_state_base::abandoned(promise_base&) noexcept {
 void async_state_base::fail(std::exception_ptr error) noexcept {
     coroutine_.destroy();
     set_error(std::move(error));
-    complete();
+    complete(nullptr);
 }
 
-/// The coroutine is gone, and there is a result.
-void async_state_base::complete() noexcept {
+/// The coroutine is gone, and there is a result. `ended`: where its promise was, if it has run to
+/// its end.
+void async_state_base::complete(const promise_base* ended) noexcept {
     completer_.store(std::this_thread::get_id(), std::memory_order_release);
     std::unique_lock lock(mutex_);
     while (first_ != nullptr) {
@@ -95,18 +135,22 @@ void async_state_base::complete() noexcept {
     done_.store(true, std::memory_order_release);
     waiter* oldest = nullptr;
     while (waiter* const w = waiters_) {
-        w->unlink(); // from now on remove() fails, and w stays until it is told
+        w->unlink(); // from now on remove() returns false, so w exists until it is notified
         w->next = oldest;
         oldest = w;
     }
     done_now_.notify_all();
     lock.unlock();
+    tell(oldest);
+    release();
+}
+
+void async_state_base::tell(waiter* oldest) noexcept {
     while (oldest != nullptr) {
         remote_wait& who = *oldest->who;
         oldest = oldest->next;
         who.over();
     }
-    release();
 }
 
 void async_state_base::release() noexcept {

@@ -3,7 +3,7 @@
 
 namespace coil::detail {
 
-/// By the inbox, also one's own: it is looked at after the ready coroutines had their turn.
+/// Through the inbox, even its own: the loop processes it after the ready coroutines have run.
 void later_turn::pass(std::coroutine_handle<> waiter, promise_base* root) noexcept {
     refuse_resumed_each_round(waiter);
     waiter_ = waiter;
@@ -33,7 +33,7 @@ void later_turn::go_on(work& w, fate what) noexcept {
         return;
     }
     self.dropped_ = what == fate::dropped;
-    if (self.dropped_ && current_loop != nullptr) { // it is this context's from now on
+    if (self.dropped_ && current_loop != nullptr) { // adopted by this context
         self.loop_ = current_loop;
         self.place_ = place::ready_queue;
         settle_in(*current_loop, self.root_, self, self.waiter_);

@@ -49,8 +49,8 @@ void away_wait::come_back() noexcept {
     }
 }
 
-/// Of an executor that has ended, too: whoever tells goes on with the coroutine, unless it belongs
-/// to that executor alone; a context by its queue.
+/// Also for an executor that was shut down: the thread that reports it resumes the coroutine,
+/// unless that is bound to the executor; a context does so through its queue.
 void away_wait::continuation::go_on(work& w, fate what) noexcept {
     away_wait& self = *static_cast<continuation&>(w).self;
     if (promise_base* const bound = self.home_.place().bound;
@@ -72,7 +72,7 @@ void away_wait::continuation::go_on(work& w, fate what) noexcept {
 
 void away_wait::stop_before_end() noexcept {
     if (!loop().on_owner_thread()) {
-        end_with_misuse("a coroutine that waits for what another thread does was destroyed on a "
+        end_with_misuse("a coroutine that waits for another thread was destroyed on a "
                         "thread other than its context's.");
     }
     if (pending()) {
@@ -88,10 +88,11 @@ void away_wait::wait_until_back() noexcept {
     } else if (home_) {
         home_.take_out(continuation_);
     } else if (!under_way()) {
-        end_with_misuse("a coroutine is destroyed while it goes on on another thread.");
+        end_with_misuse("a coroutine is destroyed while another thread resumes it.");
     } else {
         for (patience wait; pending(); wait.once_more()) {
-            loop().deliver_inbox(); // the post is there, or a few instructions away
+            // the notification is in the inbox or will be in a few instructions
+            loop().deliver_inbox();
         }
     }
 }
@@ -100,10 +101,10 @@ void throw_not_called(const char* name, not_called why, int error) {
     std::string what = std::string("coil: ") + name;
     if (why == not_called::no_thread) {
         throw std::system_error(error, std::generic_category(),
-                                what + ": there is no thread, and none can be made");
+                                what + ": the pool has no thread and cannot create one");
     }
     what += why == not_called::stopped ? ": the task was asked to stop"
-                                       : ": what should have run the function was shut down";
+                                       : ": the executor was shut down";
     throw std::system_error(std::make_error_code(std::errc::operation_canceled), what);
 }
 

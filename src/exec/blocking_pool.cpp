@@ -52,15 +52,15 @@ constinit thread_local const blocking_pool* pool_of_this_thread = nullptr;
 blocking_pool_options checked(blocking_pool_options options) {
     options.threads = std::max(options.threads, 1U);
     options.queue = std::max<std::size_t>(options.queue, 1);
-    // Added to the clock it must not overflow.
+    // Clamped, so that adding it to the clock does not overflow.
     options.idle_time = std::clamp<std::chrono::nanoseconds>(
         options.idle_time, std::chrono::nanoseconds(0), std::chrono::hours(24 * 365));
     return options;
 }
 
-/// Threads of a pool that wake up do not interrupt a context in the middle of a turn: with many of
-/// them, that is most of what makes turns long. A policy that the program has chosen itself, which
-/// threads inherit, stays.
+/// Threads of a pool that wake up should not preempt a context in the middle of a turn; with many
+/// threads that is the main cause of long turns. A policy that the program has set itself, and that
+/// threads inherit, is kept.
 void let_others_run_first() noexcept {
     if (::sched_getscheduler(0) == SCHED_OTHER) {
         const ::sched_param none{};
@@ -70,11 +70,11 @@ void let_others_run_first() noexcept {
 
 } // namespace
 
-/// Lives on its thread's stack. All of it under the pool's lock.
+/// Lives on its thread's stack; protected by the pool's lock.
 struct blocking_pool::worker {
-    worker* earlier = nullptr; // in the list of the idle: those that were idle before
+    worker* earlier = nullptr; // the worker that became idle before this one
     worker* later = nullptr;
-    detail::pool_job* job = nullptr; // given to it, out of the list
+    detail::pool_job* job = nullptr; // assigned to it; it is then no longer in the list
     std::condition_variable given;
 };
 
@@ -150,7 +150,7 @@ void blocking_pool::submit(detail::pool_job& job, std::unique_lock<std::mutex> l
         }
         --idle_threads_;
         w->job = &job;
-        w->given.notify_one(); // under the lock: the worker may end when it is free
+        w->given.notify_one(); // with the lock held: a worker that sees it may end
         return;
     }
     queue_.push(job);
@@ -178,9 +178,9 @@ void blocking_pool::left_queue() noexcept {
     }
 }
 
-/// Under the lock, when something is queued. True: the caller must make_thread(). Only one at a
-/// time is being made, so whoever submits many calls pays for one: a thread that begins makes the
-/// next while there is more to do.
+/// Called with the lock held when something is queued. On true the caller must call make_thread().
+/// Only one thread is created at a time, so that submitting many calls costs one creation: a new
+/// thread creates the next one while there is more to do.
 bool blocking_pool::may_grow() noexcept {
     if (starting_ || idle_threads_ > 0 || threads_ >= options_.threads) {
         return false;
@@ -205,12 +205,12 @@ void blocking_pool::make_thread() noexcept {
         this);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (error == 0) {
-        return; // and the pool may be gone
+        return; // the pool may be destroyed
     }
     std::unique_lock lock(mutex_);
     starting_ = false;
     --threads_;
-    // The calls are for the other threads; without one they fail.
+    // The calls are for the other threads; without any they fail.
     while (threads_ == 0 && !queue_.empty()) {
         detail::pool_job& job = queue_.pop();
         left_queue();
@@ -246,7 +246,7 @@ void blocking_pool::run_thread() noexcept {
         ::pthread_detach(::pthread_self());
         return;
     }
-    // Each waits for the one before; the last is the destructor's.
+    // Each joins the previous one; the destructor joins the last.
     const ::pthread_t before = std::exchange(last_ended_, ::pthread_self());
     const bool joins = std::exchange(has_ended_, true);
     if (joins) {
@@ -290,7 +290,8 @@ detail::pool_job* blocking_pool::next_job(worker& self,
     return nullptr;
 }
 
-/// The only thread, which holds the lock. What was queued belongs to contexts of the parent.
+/// Called by the only thread, which holds the lock. The queued calls belong to contexts of the
+/// parent.
 void blocking_pool::reset_in_child() noexcept {
     queue_ = {};
     idle_ = nullptr;

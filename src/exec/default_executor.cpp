@@ -27,7 +27,7 @@ public:
             one->shut_down();
         }
         for (shared_executor* one = newest; one != nullptr; one = one->older_) {
-            one->join(); // what runs there may still ask for others, which take nothing
+            one->join(); // work that runs there may still ask for others, which refuse it
         }
         while (newest_ != nullptr) {
             delete std::exchange(newest_, newest_->older_);

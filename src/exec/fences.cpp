@@ -20,11 +20,10 @@ bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command
 
 bool register_process() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
 
-/// Once refused, never again relied on: somebody may have executed a free light fence since.
+/// Once refused, never used again: another thread may have relied on a free light fence since.
 void give_up_heavy_fences() noexcept {
     light_fences_are_free.store(false, std::memory_order_seq_cst);
-    // What others have written before a light fence that was still free leaves their processors
-    // within this time.
+    // Writes before a light fence that was still free become visible within this time.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
@@ -45,7 +44,7 @@ void heavy_fence() noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-static_assert(sizeof(std::atomic<unsigned>) == sizeof(int)); // a futex
+static_assert(sizeof(std::atomic<unsigned>) == sizeof(int)); // required by futex(2)
 
 void sleep_while(std::atomic<unsigned>& word, unsigned value) noexcept { futex_wait(&word, value); }
 void wake_sleeper(std::atomic<unsigned>* word) noexcept { futex_wake(word, 1); }

@@ -2,7 +2,7 @@
 
 namespace coil::detail {
 
-/// What a thread has not used of its slab when it ends.
+/// Returns the unused part of a thread's slab when the thread exits.
 struct function_slab_end {
     function_slab_end() noexcept = default;
     function_slab_end(const function_slab_end&) = delete;
@@ -19,7 +19,8 @@ struct function_slab_end {
 };
 
 void function_slab::refill(cursor& c) {
-    // What is made after the end of this thread's other thread-locals loses the rest of a slab.
+    // If a function is created after this thread's other thread-locals were destroyed, the rest of
+    // a slab is leaked.
     static thread_local function_slab_end at_end;
     at_end.registered = true;
     auto* const slab = ::new (allocate_frame(sizeof(function_slab))) function_slab;

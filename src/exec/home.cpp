@@ -1,14 +1,49 @@
 #include <coil/exec/detail/home.hpp>
 
+#include <ctime>
 #include <string>
 #include <system_error>
 
 namespace coil::detail {
 
+void resumptions::run(remote_wait& wait, const executor_place& place) noexcept {
+    wait.home_.place = place; // nothing else reads it any more
+    if (innermost_ends) {
+        waiting_here->push(wait);
+        return;
+    }
+    fifo waiting;
+    waiting.push(wait);
+    fifo* const outer = std::exchange(waiting_here, &waiting);
+    const promise_base* const interrupted = running;
+    run_all(waiting);
+    running = interrupted;
+    waiting_here = outer;
+}
+
+void resumptions::run_waiting() noexcept {
+    if (waiting_here != nullptr) {
+        const promise_base* const interrupted = running;
+        run_all(*waiting_here);
+        running = interrupted;
+    }
+}
+
+void resumptions::run_all(fifo& waiting) noexcept {
+    const bool inside_of_end = std::exchange(innermost_ends, false);
+    while (!waiting.empty()) {
+        auto& next = static_cast<remote_wait&>(waiting.pop());
+        const running_at scope(next.home_.place);
+        running = next.root_;
+        resume(next.waiter_); // and it may be gone
+    }
+    innermost_ends = inside_of_end;
+}
+
 void remote_wait::throw_homeless(const char* name) {
     throw std::system_error(std::make_error_code(std::errc::operation_canceled),
                             std::string("coil: ") + name +
-                                ": the executor where the coroutine was to go on was shut down");
+                                ": the executor that was to resume the coroutine was shut down");
 }
 
 void remote_wait::arrive(work& w, fate what) noexcept {
@@ -18,7 +53,7 @@ void remote_wait::arrive(work& w, fate what) noexcept {
             self.go_on_here(self.home_.place);
         }
     } else if (promise_base* const bound = self.home_.place.bound) {
-        self.end(); // it is over, for its destructor
+        self.end(); // over, for its destructor
         bound->observer().abandoned(*bound);
     } else {
         self.homeless_ = true;
@@ -34,19 +69,24 @@ void remote_wait::go_home() noexcept {
             settle(*loop);
             return;
         }
-        deliver = [](queue_node& node, event_loop& here) noexcept {
-            static_cast<remote_wait&>(static_cast<work&>(node)).settle(here);
-        };
+        settle_on_delivery();
         loop->post(*this);
     } else if (home_.place.executor) {
         try {
             send();
-        } catch (...) { // NOLINT(bugprone-empty-catch): it was not taken
+        } catch (...) { // it was not submitted
             drop();
         }
     } else {
         go_on_here({});
     }
+}
+
+/// When it is posted to a loop.
+void remote_wait::settle_on_delivery() noexcept {
+    deliver = [](queue_node& node, event_loop& here) noexcept {
+        static_cast<remote_wait&>(static_cast<work&>(node)).settle(here);
+    };
 }
 
 /// On a context's thread it is that context's from now on, and waits for its turn there.
@@ -55,8 +95,7 @@ void remote_wait::go_on_here(const executor_place& place) noexcept {
         settle(*current_loop);
         return;
     }
-    const running_at scope(place);
-    resume(waiter_); // and it may be gone
+    resumptions::run(*this, place);
 }
 
 void remote_wait::settle(event_loop& loop) noexcept {
@@ -66,21 +105,45 @@ void remote_wait::settle(event_loop& loop) noexcept {
 }
 
 void remote_wait::come_home(const promise_base* other) noexcept {
-    event_loop* const loop = home_.loop;
-    if (loop == nullptr || !loop->on_owner_thread()) {
+    if (home_.loop == nullptr && home_.place.executor &&
+        home_.place.executor.functions()->take_out != nullptr) {
+        come_to_owner();
+    } else if (home_.loop == nullptr || !home_.loop->on_owner_thread()) {
         end_with_misuse("a coroutine was destroyed while it waits for another executor, and not by "
                         "its own context.");
+    } else {
+        come_to_loop(*home_.loop, other);
     }
-    while (is_away()) { // and then it waits in the ready queue, which the destructor knows
-        if (loop->is_ending()) {
-            loop->abandon_guests();
+}
+
+void remote_wait::come_to_loop(event_loop& loop, const promise_base* other) noexcept {
+    constexpr int often = 32;
+    loop.note_wait();
+    for (int waited = 0; is_away(); ++waited) { // then the destructor takes it out of the queue
+        loop.refuse_unwanted();
+        event_loop::visit_others();
+        if (loop.is_ending()) {
+            loop.abandon_guests();
         } else if (other != nullptr) {
-            loop->abandon_tree(*other);
+            loop.abandon_tree(*other);
         }
+        loop.end_condemned_here();
         if (is_away()) {
-            loop->wait_for_mail();
+            loop.wait_for_mail(waited > often);
         }
     }
+    loop.note_wait();
+}
+
+/// Home is an executor that destroys its coroutines, which is about to end.
+void remote_wait::come_to_owner() noexcept {
+    const executor_ref owner = home_.place.executor;
+    while (!owner.functions()->take_out(owner.object(), *this)) {
+        event_loop::visit_others();
+        const std::timespec a_while{0, 100'000};
+        ::nanosleep(&a_while, nullptr);
+    }
+    end();
 }
 
 } // namespace coil::detail

@@ -8,11 +8,11 @@
 
 namespace coil {
 
-/// The queue is one thing with its lock: what is dropped must be counted by whoever drops it, so
-/// the thread takes one at a time and nothing is hidden in a batch of its own.
+/// The thread takes one function at a time instead of a batch, so that shutdown() can count
+/// everything that it drops.
 struct looper_executor::core {
     std::mutex mutex;
-    std::condition_variable came;  // for the thread, when it sleeps
+    std::condition_variable came;  // wakes the thread
     std::condition_variable ended; // for join()
     detail::fifo queue;
     bool sleeping = false;
@@ -43,8 +43,8 @@ struct looper_executor::core {
         return !queue.empty();
     }
 
-    /// By whoever has the lock. A woken thread that has not come yet is woken once more; that costs
-    /// nothing but a call.
+    /// Called with the lock held. A woken thread that has not run yet is woken again, which costs
+    /// only a call.
     void wake() {
         if (sleeping) {
             came.notify_one();
@@ -109,9 +109,8 @@ std::size_t looper_executor::shutdown(bool wait) {
 
 void looper_executor::join() {
     if (thread_.get_id() == std::this_thread::get_id()) {
-        throw std::system_error(
-            std::make_error_code(std::errc::resource_deadlock_would_occur),
-            "coil: looper_executor::join() on its own thread, which would wait for itself");
+        throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
+                                "coil: looper_executor::join() on its own thread would deadlock");
     }
     std::unique_lock lock(core_->mutex);
     core_->ended.wait(lock, [this] { return core_->over; });

@@ -9,11 +9,11 @@ namespace coil {
 
 namespace detail {
 
-/// Dropped only by a loop that ends, after it has destroyed its coroutines: one of another's, which
-/// goes on here.
+/// Dropped only by a loop in its destructor, after it has destroyed its own coroutines: this one
+/// belongs to another executor and resumes here.
 void run_loop_yield::go_on(work& w, fate what) noexcept {
     auto& self = static_cast<run_loop_yield&>(w);
-    if (what == fate::dropped && current_loop != nullptr) { // it is this context's from now on
+    if (what == fate::dropped && current_loop != nullptr) { // adopted by this context
         self.settled_in_ = current_loop;
         settle_in(*current_loop, self.root_, self, self.waiter_);
         return;
@@ -23,8 +23,8 @@ void run_loop_yield::go_on(work& w, fate what) noexcept {
 
 } // namespace detail
 
-/// A coroutine whose turns come by themselves. An element of frames_, always in a queue but for its
-/// turn.
+/// A coroutine that is resumed each round. An element of frames_; always in a queue except during
+/// its turn.
 class run_loop::pushed final : public detail::work, public detail::frame_allocated {
 public:
     pushed(run_loop& loop, std::coroutine_handle<> coroutine) noexcept
@@ -42,7 +42,7 @@ private:
         const auto outer = std::exchange(detail::resumed_each_round, self.coroutine_);
         try {
             detail::resume(self.coroutine_);
-        } catch (...) { // then it stands at its end
+        } catch (...) { // it is resumed once more at its end
             detail::report_unhandled(std::current_exception());
         }
         detail::resumed_each_round = outer;
@@ -57,8 +57,8 @@ private:
     std::coroutine_handle<> coroutine_;
 };
 
-/// A task. It is bound: the loop destroys its frame, and no context does. Before it begins it is
-/// the queue's.
+/// A task. It is bound: the loop destroys its frame, and no context does. The queue owns it until
+/// it starts.
 class run_loop::spawned final : public detail::work,
                                 public detail::root_observer,
                                 public detail::frame_allocated {
@@ -79,9 +79,9 @@ public:
         }
         loop_.end(*this);
     }
-    void abandoned(detail::promise_base&) noexcept override {} // hangs in no context's list
+    void abandoned(detail::promise_base&) noexcept override {} // not in any context's list
 
-    void destroy_frame() const noexcept { coroutine_.destroy(); }
+    void destroy_frame() const noexcept { detail::destroy_tree(coroutine_); }
 
     spawned* older = nullptr;
     spawned* younger = nullptr;
@@ -129,8 +129,8 @@ run_loop::~run_loop() {
     if (runner_ != std::thread::id()) {
         detail::end_with_misuse("a run_loop is destroyed while it runs.");
     }
-    // What is destroyed may give the loop more. The oldest task first: what it waits for is in
-    // front of the queue.
+    // Destroying coroutines may submit more work. The oldest task is destroyed first, because what
+    // it waits for is at the front of the queue.
     for (;;) {
         if (oldest_ != nullptr) {
             spawned& task = *oldest_;
@@ -183,7 +183,7 @@ void run_loop::enter(detail::work& w, bool given) noexcept {
     changed_.notify_all();
 }
 
-/// Under the lock.
+/// Called with the lock held.
 void run_loop::note_giver() noexcept {
     const std::thread::id giver = std::this_thread::get_id();
     if (giver_ == std::thread::id()) {
@@ -197,13 +197,18 @@ void run_loop::take_out(detail::work& w) noexcept {
     changed_.wait(lock, [&] { return ready_.remove(w) || round_.remove(w); });
 }
 
+bool run_loop::take_out_now(detail::work& w) noexcept {
+    const std::scoped_lock lock(mutex_);
+    return ready_.remove(w) || round_.remove(w);
+}
+
 detail::home_executor run_loop::home() noexcept {
     return detail::home_executor(
         {detail::executor_ref::to(*this), nullptr},
         [](void* loop, detail::work& w) noexcept { static_cast<run_loop*>(loop)->take_out(w); });
 }
 
-/// Under the lock.
+/// Called with the lock held.
 bool run_loop::nothing_left() const noexcept {
     return ready_.empty() && frames_.empty() && oldest_ == nullptr;
 }
@@ -218,7 +223,7 @@ std::size_t run_loop::run_round(std::unique_lock<std::mutex>& lock) noexcept {
         ++turns;
         lock.lock();
     }
-    round_.append(ready_); // after a stop: what has had no turn comes first
+    round_.append(ready_); // after a stop: those without a turn come first
     ready_.append(round_);
     return turns;
 }
@@ -260,7 +265,7 @@ void run_loop::stop() noexcept {
     changed_.notify_all();
 }
 
-/// Forgets the address first: as soon as the frame is gone, another one may have it.
+/// Removes the address first: once the frame is freed, a new one may have it.
 void run_loop::destroy(pushed& frame) noexcept {
     const std::coroutine_handle<> coroutine = frame.coroutine();
     {
@@ -277,7 +282,7 @@ void run_loop::begin(spawned& root) noexcept {
     newest_ = &root;
 }
 
-/// Forgets the task last: run() may then return on its thread, which need not be this one.
+/// Removes the task last: run() may then return on its thread, which may be another one.
 void run_loop::end(spawned& root) noexcept {
     root.destroy_frame();
     {

@@ -5,7 +5,7 @@
 
 namespace coil::detail {
 
-/// In a simulation no other thread does it, but this one, later: true.
+/// Returns true in a simulation, where this thread runs the work later.
 inline bool run_simulated(work& w) noexcept {
     if (current_simulation == nullptr) [[likely]] {
         return false;

@@ -18,7 +18,7 @@ struct thread_per_work::record {
         mine = this;
         what->run();
         if (owner == nullptr) {
-            delete this; // detached
+            delete this; // the thread is detached
             return;
         }
         const std::lock_guard lock(owner->mutex_);
@@ -52,7 +52,8 @@ void thread_per_work::submit(work& w) {
             w.drop();
             return;
         }
-        // Under the lock, which the thread needs to end: nobody joins what is not assigned yet.
+        // With the lock held, which the thread needs to end, so that it is joined only after the
+        // assignment.
         made->thread = std::thread([r = made.get()] { r->run(); });
         [[maybe_unused]] const record* const its_own = made.release();
         ++running_;
@@ -70,7 +71,7 @@ void thread_per_work::join_all(record* ended) noexcept {
     while (ended != nullptr) {
         const std::unique_ptr<record> one(ended);
         ended = one->next;
-        one->thread.join(); // which has nothing left to do
+        one->thread.join(); // the thread has nothing left to do
     }
 }
 
@@ -83,9 +84,8 @@ void thread_per_work::wait(std::unique_lock<std::mutex>& lock) noexcept {
 
 void thread_per_work::join() {
     if (mine != nullptr && mine->owner == this) {
-        throw std::system_error(
-            std::make_error_code(std::errc::resource_deadlock_would_occur),
-            "coil: join() on a thread of the executor, which would wait for itself");
+        throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
+                                "coil: join() on a thread of the executor would deadlock");
     }
     std::unique_lock lock(mutex_);
     wait(lock);

@@ -31,14 +31,14 @@ public:
     worker(state& pool, unsigned number) noexcept : pool_(pool), random_(number + 1) {}
 
     void run() noexcept;
-    /// Own thread.
+    /// Called on its own thread.
     void bring(work& w) noexcept;
 
     [[nodiscard]] const state& pool() const noexcept { return pool_; }
     auto& queue() noexcept { return queue_; }
     [[nodiscard]] bool looks_empty() const noexcept { return queue_.looks_empty(); }
 
-    /// The one whose thread this is.
+    /// The worker of this thread.
     static constinit inline thread_local worker* current = nullptr;
 
     static constexpr std::size_t largest_batch = 16;
@@ -68,12 +68,12 @@ struct thread_pool::state {
     void join() noexcept;
     void check_may_block(const char* what) const;
 
-    /// Up to a fair share of what came from elsewhere, but at most `most` pieces: the oldest, and
-    /// the others in `own`, from which they are popped in their order.
+    /// Takes a fair share of the work from elsewhere, at most `most` pieces: returns the oldest,
+    /// and pushes the others to `own` so that they are popped in order.
     work* take_from_elsewhere(worker& who, std::size_t most) noexcept;
-    /// Whether there is anything that a worker could take. Not in the injector: see its arm().
+    /// Whether there is work that a worker could take. Does not check the injector, see its arm().
     [[nodiscard]] bool work_waits() const noexcept;
-    /// After work was left where others may take it.
+    /// Called after publishing work that others may take.
     void tell_others() noexcept;
 
     const thread_pool_options options;
@@ -81,25 +81,25 @@ struct thread_pool::state {
     std::vector<std::unique_ptr<worker>> workers;
     std::vector<std::thread> threads;
 
-    // Threads from elsewhere write this.
+    // written by other threads
     alignas(64) detail::basic_injector<detail::queue_node> injector;
 
-    // What was taken from the injector: who takes that has the lock.
+    // protects the consumer side of the injector
     alignas(64) std::mutex taking;
     detail::queue_node* backlog = nullptr;
     std::atomic<std::size_t> backlog_size{0};
 
     std::mutex joining;
-    // A stop() that is under way when the threads have ended is waited for.
+    // locked by a stop() that is still running when the threads have ended
     std::mutex stopping;
     std::condition_variable stopped;
     unsigned stops_under_way = 0;
 };
 
-// What comes from elsewhere.
+// Work from elsewhere.
 
 void thread_pool::state::bring_from_elsewhere(work& w) noexcept {
-    // When it has been left, it may run at once, and the pool be gone.
+    // Once pushed, the work may run at once and destroy the pool.
     if (!injector.push(w, [this] { sleepers.wake_one(); })) {
         w.drop();
     }
@@ -120,7 +120,7 @@ work* thread_pool::state::take_from_elsewhere(worker& who, std::size_t most) noe
         }
     }
     std::array<work*, worker::largest_batch> taken{};
-    // One worker alone keeps the order of what came.
+    // A single worker preserves the submission order.
     const std::size_t share = workers.size() == 1 ? 1 : size / workers.size() + 1;
     std::size_t count = std::min({most, taken.size(), share, size});
     for (std::size_t i = 0; i < count; ++i) {
@@ -130,7 +130,7 @@ work* thread_pool::state::take_from_elsewhere(worker& who, std::size_t most) noe
     while (count > 1 && who.queue().push(*taken[count - 1])) {
         --count;
     }
-    while (count > 1) { // no memory for it
+    while (count > 1) { // no memory to push them
         taken[--count]->next = backlog;
         backlog = taken[count];
         ++size;
@@ -204,19 +204,20 @@ work* thread_pool::worker::next_in_turn() noexcept {
     return queue_.pop();
 }
 
-/// So that nothing starves behind what is younger (guarantee G7).
+/// Prevents starvation behind younger work (guarantee G7).
 work* thread_pool::worker::out_of_turn() noexcept {
     if (turns_ % 64 == 0) {
         return queue_.steal();
     }
     work* const w = pool_.take_from_elsewhere(*this, 1);
     if (w != nullptr) {
-        pool_.tell_others(); // of the rest, if there is any: whom it woke may look in vain by now
+        // for the rest, if any: the worker that was woken may have searched without success
+        pool_.tell_others();
     }
     return w;
 }
 
-/// Until there is something; null when the pool was stopped.
+/// Blocks until there is work; returns null if the pool was stopped.
 work* thread_pool::worker::look_elsewhere() noexcept {
     if (work* const w = pool_.take_from_elsewhere(*this, largest_batch)) {
         pool_.tell_others();
@@ -252,7 +253,7 @@ work* thread_pool::worker::search() noexcept {
                 break;
             }
         }
-        // Who has work writes what is looked at: not too often.
+        // A worker with work writes the words that are polled, so do not poll too often.
         for (int i = 0; i < 8; ++i) {
             detail::spin_pause();
         }
@@ -262,7 +263,7 @@ work* thread_pool::worker::search() noexcept {
 
 work* thread_pool::worker::steal() noexcept {
     const auto& victims = pool_.workers;
-    random_ = random_ * 1664525 + 1013904223; // any one will do
+    random_ = random_ * 1664525 + 1013904223; // any generator will do
     std::size_t i = (random_ >> 8U) % victims.size();
     for (std::size_t left = victims.size(); left > 0; --left) {
         worker& victim = *victims[i];
@@ -347,7 +348,7 @@ void thread_pool::state::check_may_block(const char* what) const {
     if (worker::current != nullptr && &worker::current->pool() == this) {
         throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
                                 std::string("coil: thread_pool::") + what +
-                                    " on one of the pool's threads would wait for itself");
+                                    " on one of the pool's threads would deadlock");
     }
 }
 

@@ -13,17 +13,17 @@
 #include <system_error>
 #include <utility>
 
-// How the functions of coil::fs reach the kernel, and how they say what went wrong.
+// How the functions of coil::fs make calls and report errors.
 
 namespace coil::fs::detail {
 
-/// The error of a call that gave `result`: none, or -result in std::generic_category(), which is
-/// what the functions of <filesystem> give.
+/// The error of a call with `result`: none, or -result in std::generic_category(), as in
+/// <filesystem>.
 inline std::error_code error_of(int result) noexcept {
     return result < 0 ? std::error_code(-result, std::generic_category()) : std::error_code();
 }
 
-/// What the functions without an error_code throw.
+/// Thrown by the functions without an error_code.
 inline void throw_if(const std::error_code& error, const char* what) {
     if (error) {
         throw filesystem_error(what, error);
@@ -41,8 +41,8 @@ inline void throw_if(const std::error_code& error, const char* what, const path&
     }
 }
 
-/// Calls `f` on a thread of the blocking pool: for what io_uring does not have. `f` gives a value ≥
-/// 0 or −errno. -ECANCELED when the task was asked to stop before `f` began.
+/// Calls `f` on a thread of the blocking pool, for calls that io_uring lacks. `f` returns a value ≥
+/// 0 or −errno. Gives -ECANCELED if the task was asked to stop before `f` began.
 template <class F>
 task<io_result> on_thread(F f) {
     try {
@@ -52,9 +52,9 @@ task<io_result> on_thread(F f) {
     }
 }
 
-/// Awaits `call` where the ring has its opcode; elsewhere calls `f`, which does the same and gives
-/// a value ≥ 0 or −errno, on a thread of the blocking pool: what waits for a device must not hold
-/// up the context.
+/// Awaits `call` if the ring has its opcode. Otherwise calls the equivalent `f`, which returns a
+/// value ≥ 0 or −errno, on a thread of the blocking pool: a call that waits for a device must not
+/// block the context.
 template <class F>
 task<io_result> ring_or_thread(uring::opcode opcode, operation call, F f) {
     if (coil::detail::required_loop().ring().supports(opcode)) [[likely]] {

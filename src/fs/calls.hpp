@@ -12,24 +12,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The plain calls that functions of coil::fs make beside the ring: Linux's, or those of the world
-// of the context that runs the caller (uring::kernel::has_own_world). Arguments as in the man
-// pages; all give a value ≥ 0 or −errno. What no world can do is −EOPNOTSUPP there.
+// The synchronous system calls of coil::fs: executed by Linux or, on a context whose backend has
+// files of its own (uring::kernel::has_own_world), by that backend. Arguments as in the man pages;
+// all return a value ≥ 0 or −errno. Calls that the backend does not support return −EOPNOTSUPP.
 
 namespace coil::fs::detail::sys {
 
 using coil::detail::current_world;
 
-/// What a system call gave.
+/// Converts the result of a system call.
 template <class T>
 [[nodiscard]] int checked(T result) noexcept {
     return result < 0 ? -errno : static_cast<int>(result);
 }
 
-/// For what has no counterpart in a world.
+/// For calls that a simulated world does not support.
 [[nodiscard]] inline bool is_in_world() noexcept { return current_world() != nullptr; }
 
-/// statx(2) of a world, as stat(2) has it.
+/// statx(2) in a simulated world, converted to the result of stat(2).
 int stat_in(uring::kernel& world, int dirfd, const char* path, int flags,
             struct ::stat* into) noexcept;
 
@@ -99,7 +99,7 @@ inline int linkat(int from_at, const char* from, int to_at, const char* to, int 
     return checked(::linkat(from_at, from, to_at, to, flags));
 }
 
-/// As readlink(2), the text has no zero behind it.
+/// As with readlink(2), the text is not zero-terminated.
 inline int readlinkat(int dirfd, const char* path, char* text, std::size_t size) noexcept {
     if (auto* const world = current_world()) [[unlikely]] {
         return world->perform(uring::prep::readlinkat(dirfd, path, text, size));
@@ -177,14 +177,14 @@ inline int ftruncate(int fd, ::off_t size) noexcept {
     return checked(::ftruncate(fd, size));
 }
 
-/// It will be read from its beginning to its end.
+/// Advises the kernel that the file will be read from beginning to end.
 inline void expect_sequential(int fd) noexcept {
     if (!is_in_world()) {
         ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     }
 }
 
-/// The position, or −errno.
+/// Returns the position, or −errno.
 inline ::off_t lseek(int fd, ::off_t offset, int whence) noexcept {
     if (auto* const world = current_world()) [[unlikely]] {
         std::int64_t at = 0;
@@ -202,7 +202,7 @@ inline int getdents64(int fd, std::byte* buffer, std::size_t size) noexcept {
     return checked(::syscall(SYS_getdents64, fd, buffer, size));
 }
 
-// `offset` −1: read(2) and write(2) at the file's position.
+// With `offset` −1: read(2) and write(2) at the current position.
 
 inline ::ssize_t pread(int fd, void* to, std::size_t size, ::off_t offset) noexcept {
     if (auto* const world = current_world()) [[unlikely]] {

@@ -17,17 +17,17 @@ namespace coil::fs::detail {
 
 namespace {
 
-/// Between two looks at the stop token: a millisecond or two from the page cache.
+/// Bytes between two checks of the stop token: a millisecond or two from the page cache.
 constexpr std::uint64_t step = 4U << 20;
-/// Below, reading and writing costs less than what the kernel sets up to do it itself (measured on
-/// ext4 and tmpfs). On the stack.
+/// For smaller files, reading and writing costs less than the setup of a copy inside the kernel
+/// (measured on ext4 and tmpfs). The buffer is on the stack.
 constexpr std::size_t buffer_size = 64U << 10;
 
 } // namespace
 
 data_copy::data_copy(int from, int to, const struct ::stat& from_status) noexcept
     : from_(from), to_(to), size_(from_status.st_size),
-      // A file that says it is empty may have data all the same (/proc).
+      // A file of size 0 may have data all the same (/proc).
       way_(from_status.st_size > 0 ? way::clone : way::buffer),
       sparse_(from_status.st_blocks < from_status.st_size / 512) {}
 
@@ -69,7 +69,7 @@ int data_copy::go_on(std::uint64_t bytes, inplace_stop_token stop) noexcept {
     return 1;
 }
 
-/// All at once, blocks and holes and all.
+/// Shares all blocks at once, including holes.
 bool data_copy::clone() noexcept {
     if (sys::is_in_world() || ::ioctl(to_, FICLONE, from_) != 0) {
         return false;
@@ -78,8 +78,8 @@ bool data_copy::clone() noexcept {
     return true;
 }
 
-/// From a hole to the data behind it: 1; 0: there is none, and the target is as long as the source;
-/// −errno.
+/// Advances from a hole to the next data: 1; 0: there is none, and the target has the length of the
+/// source; −errno.
 int data_copy::find_data() noexcept {
     const ::off_t data = sys::lseek(from_, done_, SEEK_DATA);
     if (data >= 0) {
@@ -88,7 +88,7 @@ int data_copy::find_data() noexcept {
             done_ = data;
             data_end_ = hole;
             if (way_ == way::send) {
-                way_ = way::range; // finds its place anew
+                way_ = way::range; // resets the positions
             }
             return 1;
         }
@@ -103,12 +103,13 @@ int data_copy::find_data() noexcept {
         size_ = done_ = std::max(done_, end);
         return 0;
     }
-    sparse_ = false; // nobody knows of holes here: all of it is data
+    sparse_ = false; // holes cannot be detected: treat everything as data
     return 1;
 }
 
-/// Bytes copied; 0 at the end of the file; −errno. What one way cannot do (another device, a file
-/// that is none, a kernel that lacks the call) the next one may; the last one's error is real.
+/// Bytes copied; 0 at the end of the file; −errno. If one method is not supported (another device,
+/// not a regular file, a kernel without the call), the next one is used; the error of the last one
+/// is returned.
 ::ssize_t data_copy::copy_some(std::uint64_t most) noexcept {
     if (way_ == way::range) {
         const ::ssize_t n = copy_range(most);
@@ -122,7 +123,7 @@ int data_copy::find_data() noexcept {
         if (n > 0) {
             return n;
         }
-        way_ = way::buffer; // also to see the end: file systems exist that say so too early
+        way_ = way::buffer; // also to verify the end: some file systems report it too early
     }
     return copy_buffer(most);
 }
@@ -170,8 +171,7 @@ int data_copy::find_data() noexcept {
         }
         put += std::max<::ssize_t>(w, 0);
     }
-    // Short just where the file ends: there is nothing more. (Files of /proc may be read in
-    // pieces.)
+    // A short read exactly at the file's size is the end. (Files of /proc may be read in pieces.)
     ended_ = n < static_cast<::ssize_t>(asked) && done_ + n == size_;
     return n;
 }

@@ -16,29 +16,29 @@ namespace coil::fs {
 
 namespace {
 
-/// Of one job on the blocking pool: some milliseconds from the page cache, so that what goes to and
-/// fro does not count, and whoever destroys the task does not wait long.
+/// Bytes per job on the blocking pool: some milliseconds from the page cache, so that the hand-over
+/// is negligible, and destroying the task does not wait long.
 constexpr std::uint64_t slice = 16U << 20;
 
 constexpr bool has(copy_options options, copy_options one) noexcept {
     return (options & one) != copy_options::none;
 }
 
-/// The two files and how far the copy is. Plain blocking calls, for jobs.
+/// The two files and the progress of the copy. Blocking calls, for jobs.
 class file_copy {
 public:
-    static constexpr int not_wanted = 2; // by the options
+    static constexpr int not_wanted = 2; // the options exclude the copy
 
-    /// Opens both: 0, not_wanted, or −errno.
+    /// Opens both files: 0, not_wanted, or −errno.
     int begin(const path& from, const path& to, copy_options options);
-    /// Copies a slice: 1: there may be more; 0: all is done; −errno.
+    /// Copies a slice: 1: there may be more; 0: complete; −errno.
     int go_on(inplace_stop_token stop) noexcept;
 
     [[nodiscard]] std::uintmax_t done() const noexcept { return data_.done(); }
     [[nodiscard]] std::uintmax_t total() const noexcept { return data_.total(); }
 
 private:
-    /// What has the name of the target, as begin() has found it.
+    /// The file with the target's name, as found by begin().
     struct found_target {
         struct ::stat status{};
         bool is_there = false;
@@ -57,11 +57,11 @@ private:
     detail::data_copy data_;
 };
 
-constexpr int exchanged = -EAGAIN; // since it was looked at
+constexpr int exchanged = -EAGAIN; // the name was replaced since the check
 constexpr int most_looks = 8;
 constexpr ::mode_t set_id_bits = S_ISUID | S_ISGID;
 
-/// What the options make of the target that is there: as begin().
+/// Applies the options to an existing target; returns as begin().
 int meet_target(const struct ::stat& from, const struct ::stat& to, copy_options options) noexcept {
     if (!S_ISREG(to.st_mode)) {
         return -EINVAL;
@@ -93,8 +93,7 @@ int file_copy::begin(const path& from, const path& to, copy_options options) {
     if (r != 0) {
         return r == exchanged ? -EEXIST : r;
     }
-    // Before the data, so that others cannot read from the copy what they cannot read from the
-    // original.
+    // Before the data, so that the copy is never readable by users who cannot read the original.
     const ::mode_t mode = status_.st_mode & 07777U & ~set_id_bits;
     if (const int changed = detail::sys::fchmod(to_.native_handle(), mode); changed < 0) {
         return changed;
@@ -103,12 +102,12 @@ int file_copy::begin(const path& from, const path& to, copy_options options) {
     return 0;
 }
 
-/// What is asked by name may be exchanged before it is opened: what counts is what was opened.
+/// The file of a name may change before it is opened: the status of the opened file decides.
 int file_copy::look(const path& from, const path& to, copy_options options) {
     if (const int r = find_target(to); r < 0) {
         return r;
     }
-    // Opening what is none may do something to it: a device.
+    // Opening a special file (a device) may have side effects.
     if (const int r = detail::sys::fstatat(AT_FDCWD, from.c_str(), &status_, 0); r < 0) {
         return r;
     }
@@ -139,8 +138,8 @@ int file_copy::find_target(const path& to) {
     return r == -ENOENT || r == -ENOTDIR ? 0 : r;
 }
 
-/// Only a link that was there when it was looked at is followed. What was opened is asked again
-/// before it is truncated.
+/// Follows only a link that existed at the check. The opened file is checked again before it is
+/// truncated.
 int file_copy::open_target(const path& to, copy_options options) {
     const bool replaces = has(options, copy_options::overwrite_existing) ||
                           has(options, copy_options::update_existing);
@@ -162,7 +161,7 @@ int file_copy::open_target(const path& to, copy_options options) {
     }
     to_ = file(out.release());
     const bool is_itself = found.st_dev == status_.st_dev && found.st_ino == status_.st_ino;
-    if (target_.is_there || is_itself || found.st_size > 0) { // not just made
+    if (target_.is_there || is_itself || found.st_size > 0) { // not just created
         if (const int r = meet_target(status_, found, options); r != 0) {
             return r;
         }
@@ -177,13 +176,13 @@ int file_copy::go_on(inplace_stop_token stop) noexcept {
     }
     if (r == 0) {
         from_ = file();
-        // The last chance to hear that it was not written (close(2)).
+        // close(2) is the last chance to report a failed write.
         return detail::sys::close(to_.release());
     }
     return r;
 }
 
-/// The set-user-ID and set-group-ID bits, where they give the rights of the same user and group.
+/// Keeps the set-user-ID and set-group-ID bits if the copy has the same user and group.
 int file_copy::finish() noexcept {
     struct ::stat made{};
     if (const int r = detail::sys::fstat(to_.native_handle(), &made); r < 0) {

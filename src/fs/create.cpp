@@ -14,7 +14,7 @@ namespace {
 
 constexpr ::mode_t every_permission = 0777;
 
-/// What the standard says of a directory that cannot be made because the name is taken.
+/// Whether EEXIST is not an error: the standard accepts an existing directory.
 bool names_directory(int result, const struct ::statx& st) noexcept {
     return result >= 0 && S_ISDIR(st.stx_mode);
 }
@@ -25,7 +25,7 @@ task<io_result> make_directory(int dirfd, const path& name, ::mode_t mode) {
         [dirfd, &name, mode] { return detail::sys::mkdirat(dirfd, name.c_str(), mode); });
 }
 
-/// A directory below `dirfd`, to go on from: 0 or −errno.
+/// Opens a directory below `dirfd` to continue from: 0 or −errno.
 task<io_result> open_directory(int dirfd, const path& name, int flags,
                                detail::owned_descriptor& into) {
     flags |= O_PATH | O_DIRECTORY | O_CLOEXEC;
@@ -43,8 +43,8 @@ task<io_result> open_directory(int dirfd, const path& name, int flags,
     co_return result < 0 ? result : 0;
 }
 
-/// Makes the directory, or finds it there: `made` says which. In a directory that is open: what
-/// took the name meanwhile may be anything.
+/// Creates the directory or accepts an existing one; `made` says which. In an open directory, as
+/// the name may meanwhile refer to any kind of file.
 task<std::error_code> make_or_find(int dirfd, const path& name, ::mode_t mode, bool& made) {
     const int result = co_await make_directory(dirfd, name, mode);
     made = result >= 0;
@@ -62,14 +62,14 @@ task<std::error_code> make_or_find(int dirfd, const path& name, ::mode_t mode, b
 bool is_dot(const path& name) { return name.native() == "."; }
 bool is_dot_dot(const path& name) { return name.native() == ".."; }
 
-/// What is missing below the deepest directory that is there.
+/// The missing part of a path below its deepest existing directory.
 struct missing_part {
     detail::owned_descriptor above;
     int dirfd = AT_FDCWD;
-    std::vector<path> names; ///< the last one first; the front is to be made
+    std::vector<path> names; ///< in reverse order: the last component first
 };
 
-/// Goes up from `p`, which ends in a name and is not there.
+/// Walks up from `p`, which ends in a name and does not exist.
 task<std::error_code> find_missing(path p, missing_part& missing) {
     for (;;) {
         const path name = p.filename();
@@ -85,7 +85,7 @@ task<std::error_code> find_missing(path p, missing_part& missing) {
             missing.dirfd = missing.above;
             co_return std::error_code();
         }
-        if (result == -ENOTDIR) { // of itself, or of what is above it or behind a link
+        if (result == -ENOTDIR) { // for itself, an ancestor, or the target of a link
             struct ::statx st{};
             const int found = co_await detail::stat(AT_FDCWD, p, 0, STATX_TYPE, st);
             if (!detail::is_not_found(found)) {
@@ -97,7 +97,7 @@ task<std::error_code> find_missing(path p, missing_part& missing) {
     }
 }
 
-/// Makes what is missing, each from the descriptor of what is above it.
+/// Creates the missing directories, each relative to its parent's descriptor.
 task<std::error_code> make_missing(missing_part& missing, bool& made) {
     while (!missing.names.empty()) {
         const path name = std::move(missing.names.back());
@@ -124,9 +124,9 @@ task<std::error_code> make_missing(missing_part& missing, bool& made) {
     co_return std::error_code();
 }
 
-/// `p` is not there.
+/// `p` does not exist.
 task<std::error_code> make_all(path p, bool& made) {
-    // Without the slash at the end mkdir(2) says EEXIST of a file too.
+    // Without the trailing slash, mkdir(2) returns EEXIST for a file, too.
     if (p.has_relative_path() && !p.has_filename()) {
         p = p.parent_path();
     }

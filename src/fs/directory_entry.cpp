@@ -62,7 +62,7 @@ file_type type_of_record(unsigned char type) noexcept {
     return type == DT_UNKNOWN ? file_type::unknown : type_of_mode(DTTOIF(type));
 }
 
-/// The entry's metadata as `read` makes them of what the kernel says.
+/// Awaits the entry's metadata, converted by `read`.
 template <class T>
 task<T> ask_entry(directory_entry entry, bool follow, T (*read)(const struct ::stat&, int& error),
                   T otherwise, const char* what, std::error_code* ec) {
@@ -121,7 +121,7 @@ file_time_type written_at(const struct ::stat& status, int& error) {
     return time;
 }
 
-/// What is not there is a status as well; with `ec` it says why.
+/// A missing file is a status as well; `ec` holds the reason.
 task<file_status> status_or_nothing(directory_entry entry, bool follow, std::error_code* ec) {
     std::error_code error;
     file_status status =
@@ -157,7 +157,7 @@ file_type directory_entry::type() const noexcept {
     if (said != file_type::unknown) {
         return said;
     }
-    // Whoever reads such a directory asks at once.
+    // If the directory does not provide types, the walk queries the metadata as it reads.
     const auto* const known = batch_->known(number_);
     return known == nullptr || known->error != 0 ? file_type::unknown
                                                  : detail::type_of_mode(known->status.st_mode);

@@ -11,22 +11,22 @@
 #include <dirent.h>
 #include <fcntl.h>
 
-// The names in a directory, as getdents64(2) writes them to memory: readdir(3) would hide where a
-// buffer ends, which is where a job of the pool ends as well.
+// Directory entries, as getdents64(2) writes them to memory. readdir(3) would hide where a buffer
+// ends, which is where a job of the pool ends.
 
 namespace coil::fs::detail {
 
-/// A record among those that getdents64 has written. It is copied out field by field, because
-/// nothing of the memory says that such objects live in it.
+/// A record written by getdents64. Its fields are copied out individually, as no objects have been
+/// created in the buffer.
 class raw_entry {
 public:
     explicit raw_entry(const std::byte* at) noexcept : at_(at) {}
 
     [[nodiscard]] std::uint64_t inode() const noexcept { return field<std::uint64_t>(0); }
-    /// Where reading goes on behind this entry, for lseek(2).
+    /// The position after this entry, for lseek(2).
     [[nodiscard]] std::int64_t position_behind() const noexcept { return field<std::int64_t>(8); }
     [[nodiscard]] std::size_t length() const noexcept { return field<std::uint16_t>(16); }
-    /// DT_DIR and the like; DT_UNKNOWN where the file system does not say.
+    /// DT_DIR etc.; DT_UNKNOWN if the file system does not provide it.
     [[nodiscard]] unsigned char type() const noexcept { return field<unsigned char>(18); }
     [[nodiscard]] const char* name() const noexcept {
         return reinterpret_cast<const char*>(at_ + 19);
@@ -48,7 +48,7 @@ private:
     const std::byte* at_;
 };
 
-/// The records in a piece of memory, one after the other; "." and ".." are left out.
+/// The records in a buffer, without "." and "..".
 class raw_entries {
 public:
     raw_entries(const std::byte* begin, std::size_t size) noexcept
@@ -74,8 +74,8 @@ private:
     const std::byte* end_;
 };
 
-/// Bytes written to `buffer`, 0 at the end, −errno. A directory that was removed meanwhile has no
-/// more entries, as readdir(3) says; the system call has ENOENT there.
+/// Returns the number of bytes written to `buffer`, 0 at the end, −errno. A removed directory has
+/// no more entries, as with readdir(3); the system call returns ENOENT.
 inline int read_entries(int directory, std::byte* buffer, std::size_t size) noexcept {
     const int result = sys::getdents64(directory, buffer, size);
     return result == -ENOENT ? 0 : result;

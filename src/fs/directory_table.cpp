@@ -34,7 +34,7 @@ std::string directory_node::path_of(const char* entry) const {
     }
     std::string whole;
     whole.resize(length);
-    std::size_t at = length; // filled from its end
+    std::size_t at = length; // filled from the end
     const auto put = [&](const char* text, std::size_t size) {
         at -= size;
         std::copy_n(text, size, whole.data() + at);
@@ -78,7 +78,7 @@ int directory_table::pin(directory_node& node, int child) {
     if (known) {
         return reopen(node, child);
     }
-    // The first time: whoever found it is the only one who knows of it.
+    // The first time: the finder has the only reference.
     if (node.parent_ == nullptr) {
         const int fd = open_top(node);
         if (fd >= 0) {
@@ -174,7 +174,7 @@ void directory_table::place_top(const directory_node& node, int at, std::string 
     tops_.push_back({&node, at, std::move(leaf)});
 }
 
-/// What it is below is not one of the work's directories.
+/// Its parent is not a directory of the work.
 int directory_table::open_top(directory_node& node) {
     int at = AT_FDCWD;
     const char* name = node.name_.c_str();
@@ -183,7 +183,7 @@ int directory_table::open_top(directory_node& node) {
         for (const placed_top& top : tops_) {
             if (top.node == &node) {
                 at = top.at;
-                name = top.leaf.c_str(); // nothing is placed once it is opened
+                name = top.leaf.c_str(); // not changed after it has been opened
             }
         }
     }
@@ -208,7 +208,7 @@ int directory_table::reopen(directory_node& node, int child) {
             return fd;
         }
     }
-    // Who works its way up comes from a directory that was used a moment ago.
+    // A worker that moves up the tree comes from a directory in recent use.
     if (directory_node* const below = pin_child_of(node)) {
         const int fd = climb(node, below->fd_);
         unpin(*below);
@@ -220,7 +220,7 @@ int directory_table::reopen(directory_node& node, int child) {
     return walk_down(node);
 }
 
-/// A child that was found behind a link, or was moved away, has another directory above it.
+/// A child that was found through a link, or was moved, has another parent directory.
 int directory_table::climb(directory_node& node, int child) {
     const int fd = open(child, "..", false);
     struct ::stat status{};
@@ -241,7 +241,7 @@ directory_node* directory_table::pin_child_of(directory_node& node) noexcept {
         if (n->parent_ != &node) {
             continue;
         }
-        // Whoever has released the last reference waits for the lock.
+        // A thread that has dropped the last reference waits for the lock.
         unsigned references = n->references_.load(std::memory_order_relaxed);
         while (references > 0 && !n->references_.compare_exchange_weak(references, references + 1,
                                                                        std::memory_order_acq_rel)) {
@@ -255,8 +255,8 @@ directory_node* directory_table::pin_child_of(directory_node& node) noexcept {
     return nullptr;
 }
 
-/// Opens what is closed between the next ancestor that is open and `node`. What it passes stays
-/// open as long as there is room: whoever comes back to one of them often needs the next one soon.
+/// Reopens the directories between the nearest open ancestor and `node`. They stay open as long as
+/// there is space, as neighbouring ones are often needed next.
 int directory_table::walk_down(directory_node& node) {
     std::vector<directory_node*> closed;
     directory_node* above = &node;
@@ -354,7 +354,7 @@ void directory_table::learn(directory_node& node, int fd) noexcept {
         node.device_ = status.st_dev;
         node.inode_ = status.st_ino;
     }
-    node.known_ = true; // if that failed it will not be recognised, and the work fails
+    node.known_ = true; // if that failed, it will not be recognised and the work fails
 }
 
 } // namespace coil::fs::detail

@@ -12,17 +12,17 @@
 
 namespace coil::fs::detail {
 
-/// A directory of a tree on which work is under way: its place in the tree, and its descriptor
-/// while it has one. Everything but the constants belongs to its directory_table.
+/// A directory of a tree being processed: its position in the tree, and its descriptor while it is
+/// open. Everything except the constants is managed by its directory_table.
 class directory_node {
 public:
-    /// Of a tree's top: `name` is its path, and `parent` null.
+    /// For the top of a tree `name` is its path, and `parent` is null.
     directory_node(directory_node* parent, std::string name, bool follow) noexcept;
     directory_node(const directory_node&) = delete;
     directory_node& operator=(const directory_node&) = delete;
     virtual ~directory_node();
 
-    /// Of the top, the path as it was given; elsewhere with '/' between.
+    /// The path, beginning with that of the top as it was given.
     [[nodiscard]] std::string path() const;
     [[nodiscard]] std::string path_of(const char* entry) const;
     [[nodiscard]] directory_node* parent() const noexcept { return parent_; }
@@ -35,71 +35,71 @@ private:
     directory_node* const parent_; // holds a reference
     const std::string name_;
     const int depth_;
-    const bool follow_; // where its name is a symbolic link
+    const bool follow_; // if its name is a symbolic link
 
     std::atomic<unsigned> references_{1};
 
-    // Under the table's lock.
+    // Protected by the table's lock.
     int fd_ = -1;
     unsigned pins_ = 0;
-    bool known_ = false; // which directory it is: below
+    bool known_ = false; // its identity (below) is known
     ::dev_t device_ = 0;
     ::ino_t inode_ = 0;
-    directory_node* older_ = nullptr; // among those that are open and not pinned
+    directory_node* older_ = nullptr; // list of open directories that are not pinned
     directory_node* newer_ = nullptr;
 };
 
-/// The open descriptors of trees' directories: a bounded number, whatever the trees look like.
+/// The open descriptors of the directories of trees; their number is bounded for any shape of tree.
 ///
-/// A directory is opened relative to the one that it was found in, by one component without
-/// following a symbolic link (unless its node says so), so that nobody who renames directories or
-/// puts links in their place leads the work elsewhere. Where there are too many, those that were
-/// not used for longest are closed; they are opened again by "..", or from the next ancestor that
-/// is open, and must turn out to be what they were: the same device and inode. The top of a tree
-/// stays open.
+/// A directory is opened relative to its parent, by one component and without following a symbolic
+/// link (unless its node permits it), so that renaming directories or replacing them by links
+/// cannot redirect the work. If too many are open, the least recently used ones are closed. They
+/// are reopened by "..", or from the nearest open ancestor, and verified by device and inode. The
+/// top of a tree stays open.
 ///
-/// All functions from any thread.
+/// All functions may be called from any thread.
 class directory_table {
 public:
-    /// For as many descriptors as fit well into RLIMIT_NOFILE.
+    /// Uses a share of RLIMIT_NOFILE.
     directory_table() noexcept;
     explicit directory_table(unsigned most_open) noexcept : most_open_(most_open) {}
     directory_table(const directory_table&) = delete;
     directory_table& operator=(const directory_table&) = delete;
 
-    /// A descriptor of the directory, which stays open until unpin(), or −errno: ENOENT also where
-    /// it was moved away since it was open last. `child`: a descriptor of one of its
-    /// subdirectories, if there is one at hand.
+    /// Returns a descriptor of the directory, which stays open until unpin(), or −errno: ENOENT
+    /// also if it was moved since it was last open. `child`: the descriptor of one of its
+    /// subdirectories, if available.
     [[nodiscard]] int pin(directory_node& node, int child = -1);
     void unpin(directory_node& node) noexcept;
-    /// Before `node` goes: opens its parent, if it is closed and `node` is not. From below that is
-    /// cheap; later it would be a way from the top.
+    /// Call it before `node` is destroyed: opens its parent if that is closed and `node` is open.
+    /// From the child this is cheap; later it would take a walk from the top.
     void reach_parent(directory_node& node);
-    /// Instead of opening it: `fd` is one of it. Pins it.
+    /// Uses `fd` as its descriptor instead of opening it, and pins it.
     void adopt(directory_node& node, int fd) noexcept;
-    /// Its descriptor, if it is open; pins it then.
+    /// Returns its descriptor and pins it if it is open.
     [[nodiscard]] int pin_if_open(directory_node& node) noexcept;
 
-    /// The top is opened by one component, relative to `at`, which outlives the work; otherwise by
-    /// its path. Before it is opened.
+    /// The top is opened by one component relative to `at`, which must outlive the work; otherwise
+    /// by its path. Call it before the top is opened.
     void place_top(const directory_node& node, int at, std::string leaf);
 
-    /// From then on nothing stays open without being pinned, not even the top.
+    /// From then on no descriptor stays open unless it is pinned, not even that of the top.
     void close_all(directory_node& top) noexcept;
 
-    /// What openat(2) gives, or −errno, with O_CLOEXEC; closes directories where there are too many
-    /// descriptors.
+    /// Returns the result of openat(2) with O_CLOEXEC, or −errno; closes directories if descriptors
+    /// have run out.
     [[nodiscard]] int open_file(int at, const char* name, int flags, ::mode_t mode);
 
-    /// One more reference to it.
+    /// Adds a reference.
     static directory_node& share(directory_node& node) noexcept {
         node.references_.fetch_add(1, std::memory_order_relaxed);
         return node;
     }
-    /// One fewer. With the last one it is closed and deleted, and its reference to its parent goes.
+    /// Drops a reference. The last one closes and deletes the node and drops its reference to its
+    /// parent.
     void release(directory_node* node) noexcept;
 
-    /// Whether a directory with these numbers is `node` or above it.
+    /// Whether a directory with this identity is `node` or an ancestor of it.
     [[nodiscard]] bool is_at_or_above(directory_node& node, ::dev_t device, ::ino_t inode);
 
 private:
@@ -122,8 +122,8 @@ private:
     void learn(directory_node& node, int fd) noexcept;
 
     std::mutex mutex_;
-    std::mutex reopening_;         // one at a time goes back to what was closed; before mutex_
-    std::vector<placed_top> tops_; // two at most
+    std::mutex reopening_;         // serializes reopening; acquired before mutex_
+    std::vector<placed_top> tops_; // at most two
     unsigned most_open_;
     unsigned open_ = 0;
     directory_node* oldest_ = nullptr;
@@ -138,7 +138,7 @@ struct node_releaser {
 template <class Node>
 using owned_node = std::unique_ptr<Node, node_releaser>;
 
-/// A directory's descriptor for the time of a block.
+/// Pins a directory for a scope.
 class pinned_directory {
 public:
     pinned_directory(directory_table& table, directory_node& node, int child = -1)

@@ -15,14 +15,13 @@
 
 namespace coil::fs::detail {
 
-/// What entries refer to beyond the end of their walk.
+/// State that entries refer to after the end of their walk.
 struct walk_base {
     directory_table table;
     std::atomic<bool> wants_metadata{false};
 };
 
-/// Entries of a directory, as getdents64 gave them, and what the kernel says of each when somebody
-/// has asked.
+/// Entries of a directory, as getdents64 wrote them, and their metadata once it has been queried.
 class entry_batch {
 public:
     struct metadata {
@@ -46,17 +45,18 @@ public:
         return static_cast<std::uint32_t>(record.at() - records_.get());
     }
 
-    /// Pool thread: asks for all, unless that has been done. 0 or −errno, of the directory.
+    /// Pool thread: queries the metadata of all entries, once. 0, or −errno of opening the
+    /// directory.
     int ask();
-    /// Null: not asked yet.
+    /// Null: not queried yet.
     [[nodiscard]] const metadata* known(std::uint32_t number) const noexcept {
         return asked_.load(std::memory_order_acquire) ? &metadata_[number] : nullptr;
     }
-    /// Entries that will be read from now on should come with their metadata.
+    /// Requests metadata for entries that are read from now on.
     void want_metadata() const noexcept {
         base_->wants_metadata.store(true, std::memory_order_relaxed);
     }
-    /// Pool thread: of what the entry leads to. 0 or −errno.
+    /// Pool thread: the status of the entry's target. 0 or −errno.
     int follow(std::uint32_t offset, struct ::stat& status);
 
     void share() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
@@ -78,7 +78,7 @@ private:
     std::unique_ptr<metadata[]> metadata_;
 };
 
-/// The private side of an entry.
+/// Access to the private members of an entry.
 struct entry_access {
     static directory_entry make(entry_batch& batch, std::uint32_t offset,
                                 std::uint32_t number) noexcept {

@@ -17,7 +17,7 @@ namespace coil::fs {
 
 namespace {
 
-/// Of what the page cache has, the context itself copies; so much at a time, and then others run.
+/// Cached data is copied on the context itself, this much at a time before other tasks run.
 constexpr std::size_t piece = 1U << 20;
 
 template <class Buffer>
@@ -30,7 +30,7 @@ io_result whole(std::size_t size) noexcept {
     return io_result(static_cast<int>(std::min<std::size_t>(size, INT_MAX)));
 }
 
-/// The place of the next transfer: behind the last one, or wherever the file's position is.
+/// The offset of the next transfer: after the previous one, or the current position.
 ::off_t place(::off_t offset, std::size_t done) noexcept {
     return offset == io::current_position ? offset : offset + static_cast<::off_t>(done);
 }
@@ -51,7 +51,7 @@ task<io_result> read_all_of(int fd, mutable_buffer buf, ::off_t offset) {
 }
 
 task<io_result> write_all_of(int fd, const_buffer buf, ::off_t offset) {
-    // A write through the ring that is cut short does not move the position. −1: there is none.
+    // A short write through the ring does not advance the position. −1: there is no position.
     const ::off_t begin = offset == io::current_position ? detail::sys::lseek(fd, 0, SEEK_CUR) : -1;
     struct ::stat status{};
     if (begin < 0 && detail::sys::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode)) {
@@ -66,7 +66,7 @@ task<io_result> write_all_of(int fd, const_buffer buf, ::off_t offset) {
             co_return n;
         }
         done += static_cast<std::size_t>(n);
-        if (static_cast<std::size_t>(n) < part.size()) { // the device is full, most likely
+        if (static_cast<std::size_t>(n) < part.size()) { // the device is probably full
             if (offset < io::current_position) {
                 co_return -EINVAL;
             }
@@ -99,7 +99,7 @@ task<file> file::open(path p, int flags, ::mode_t mode, std::error_code& ec) {
     flags |= O_CLOEXEC;
     int fd = co_await io::open(p, flags, mode);
     if (fd == -ENXIO && (flags & O_NONBLOCK) == 0) {
-        // A FIFO that nobody reads, tried without waiting (see io::openat).
+        // A FIFO without a reader, for which the non-blocking attempt failed (see io::openat).
         fd = co_await io::force_async(io::open(p, flags, mode));
     }
     ec = detail::error_of(fd);

@@ -7,8 +7,8 @@
 
 namespace coil::fs::detail {
 
-/// From the kernel's clock to that of file times. False when the latter does not reach so far, or
-/// nanoseconds of the former, over which the way leads, do not.
+/// Converts from the kernel's clock to the file clock. Returns false if the result, or the
+/// intermediate value in nanoseconds, overflows.
 inline bool to_file_time(std::int64_t since_epoch, std::uint32_t ns, file_time_type& to) noexcept {
     using namespace std::chrono;
     using file_seconds = time_point<file_time_type::clock, seconds>;

@@ -10,14 +10,14 @@
 
 namespace coil::fs::detail {
 
-/// Opens what should be a regular file, by `open(at, name, flags)`, which is openat(2): never waits
-/// for the other end of a FIFO, and gives −EINVAL for what is no regular file. What was opened is
-/// in `status`. It is not truncated: O_TRUNC would come before the question what it is.
+/// Opens a file that should be regular by `open(at, name, flags)`, which is openat(2). Never waits
+/// for the other end of a FIFO, and returns −EINVAL if the file is not regular. `status` is that of
+/// the opened file. Does not truncate: O_TRUNC would take effect before the type is checked.
 template <class Open>
 owned_descriptor open_regular(Open open, int at, const char* name, int flags,
                               struct ::stat& status) {
     owned_descriptor opened(open(at, name, flags | O_NONBLOCK | O_NOCTTY));
-    if (opened == -EAGAIN) { // a lease (fcntl(2)): only an open that waits breaks it
+    if (opened == -EAGAIN) { // a lease (fcntl(2)): only a blocking open breaks it
         const owned_descriptor path(open(at, name, O_PATH | (flags & O_NOFOLLOW)));
         if (path < 0 || sys::fstat(path, &status) < 0 || !S_ISREG(status.st_mode)) {
             return opened;

@@ -6,8 +6,8 @@
 
 namespace coil::fs::detail {
 
-/// A descriptor that is closed with its owner: what a coroutine holds open when it is destroyed in
-/// the middle. close(2) at once, so for what has nothing to flush.
+/// A descriptor that its owner closes, for coroutines that may be destroyed at any suspension
+/// point. Uses close(2) directly, so only for descriptors without data to flush.
 class owned_descriptor {
 public:
     owned_descriptor() noexcept = default;
@@ -23,11 +23,11 @@ public:
         }
     }
 
-    /// What close(2) says, which may be that writing has failed: 0 or −errno.
+    /// close(2), which may report a failed write: 0 or −errno.
     int close() noexcept { return sys::close(std::exchange(fd_, -1)); }
-    /// Gives up ownership.
+    /// Releases ownership.
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
-    /// The descriptor, or what it was made of.
+    /// The descriptor, or the error from which it was constructed.
     operator int() const noexcept { return fd_; }
 
 private:

@@ -16,7 +16,7 @@ namespace {
 
 namespace stdfs = detail::stdfs;
 
-/// What does not wait is cancelled as what does.
+/// Functions that do not wait honour cancellation as well.
 task<bool> is_stopped(std::error_code& ec) {
     const inplace_stop_token token = co_await this_task::stop_token();
     const bool stopped = token.stop_requested();
@@ -33,7 +33,7 @@ path temporary_from_environment() {
     return "/tmp";
 }
 
-/// Gives the path also when it is not a directory, for who throws.
+/// Gives the path even if it is not a directory, for the exception.
 task<path> temporary(std::error_code& ec) {
     path p = temporary_from_environment();
     const file_status s = co_await fs::status(p, ec);

@@ -21,13 +21,13 @@ namespace coil::fs {
 
 namespace {
 
-/// Most files end before.
+/// Most files are smaller.
 constexpr std::size_t first_bytes = 32U << 10;
-/// A tenth of a millisecond or so of copying, for which the context does nothing else.
+/// About a tenth of a millisecond of copying, during which the context runs nothing else.
 constexpr std::size_t largest_read = 1U << 20;
 
-/// Whether reading is copying from memory, although the file system does not say so. (A FIFO in it
-/// is something else.)
+/// Whether reading is a copy from memory on a file system that does not support RWF_NOWAIT. (Not
+/// for a FIFO on it.)
 bool is_in_memory(int fd) noexcept {
     struct ::stat status{};
     struct ::statfs found{};
@@ -48,9 +48,9 @@ bool is_in_memory(int fd) noexcept {
     return n < 0 ? -errno : n;
 }
 
-/// Reads what is there without waiting, which for a small file in the page cache is all of it: then
-/// true. Two plain system calls are cheaper than two turns through the ring, and what is read into
-/// memory that is hot and copied once more costs less than a string that is cleared to be read
+/// Reads what is available without waiting. Returns true if that was the whole file, as for a small
+/// file in the page cache. Two system calls are cheaper than two round trips through the ring, and
+/// reading into a hot buffer with an additional copy is cheaper than clearing a string to read
 /// into.
 bool read_at_once(int fd, std::string& text) {
     std::byte buffer[first_bytes]; // NOLINT(*-member-init): only what was read is copied
@@ -64,11 +64,11 @@ bool read_at_once(int fd, std::string& text) {
         done += static_cast<std::size_t>(n);
     }
     text.assign(reinterpret_cast<const char*>(buffer), done);
-    // Nothing at all may also be a FIFO before its first writer.
+    // An empty result may also be a FIFO before its first writer.
     return n == 0 && done > 0;
 }
 
-/// Of large memory that is new, most of the cost is that it comes in small pages.
+/// For large new memory, most of the cost is page faults.
 void ask_for_huge_pages(std::string& text) noexcept {
     constexpr std::uintptr_t huge = 2U << 20;
     const auto begin = (reinterpret_cast<std::uintptr_t>(text.data()) + huge - 1) / huge * huge;
@@ -79,7 +79,7 @@ void ask_for_huge_pages(std::string& text) noexcept {
     }
 }
 
-/// Makes room for what the file says it still has.
+/// Reserves space for the rest of the file, according to its size.
 task<io_result> make_room(int fd, std::string& text) {
     struct ::statx found{};
     const int r = co_await io::statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &found);
@@ -90,7 +90,8 @@ task<io_result> make_room(int fd, std::string& text) {
         co_return -EFBIG;
     }
     if (found.stx_size > text.size()) {
-        text.reserve(static_cast<std::size_t>(found.stx_size) + 1); // and to see the end
+        text.reserve(static_cast<std::size_t>(found.stx_size) + 1); // and one byte to detect the
+                                                                    // end
         ask_for_huge_pages(text);
     }
     co_return 0;
@@ -129,7 +130,7 @@ task<io_result> read_whole(const path& p, std::string& text) {
         }
     }
     if (coil::detail::required_loop().submits_for_others()) {
-        static_cast<void>(co_await opened.close()); // it was only read
+        static_cast<void>(co_await opened.close()); // errors do not matter: it was only read
     }
     co_return 0;
 }

@@ -30,8 +30,8 @@ using detail::pinned_directory;
 using detail::raw_entries;
 using detail::raw_entry;
 
-/// A directory that is to be removed: when it has been read to its end and all directories in it
-/// are gone.
+/// A directory to be removed: it is removed when it has been read to its end and all its
+/// subdirectories are gone.
 class condemned final : public directory_node {
 public:
     condemned(condemned* parent, std::string name)
@@ -39,8 +39,8 @@ public:
 
     [[nodiscard]] condemned* above() const noexcept { return static_cast<condemned*>(parent()); }
 
-    std::atomic<unsigned> left{1}; // directories in it that are there, and 1 while it is read
-    std::int64_t position = 0;     // where reading goes on
+    std::atomic<unsigned> left{1}; // the number of subdirectories left, plus 1 while it is read
+    std::int64_t position = 0;     // the position at which reading continues
     bool has_begun = false;
     unsigned passes = 0;
 };
@@ -49,19 +49,19 @@ class removal final : public detail::tree_work {
 public:
     explicit removal(const path& p) : path_(p.native()) {}
 
-    // When no worker is left.
+    // Call it after all workers have ended.
     [[nodiscard]] std::uintmax_t count() const noexcept { return count_; }
     [[nodiscard]] const std::string& failed_at() const noexcept { return failed_at_; }
     [[nodiscard]] bool is_done() const noexcept override { return done_; }
 
 private:
-    /// A reference: of whoever reads it, or waits for its turn to, and of each directory in it that
-    /// is still there.
+    /// A reference to a directory: held while it is read or waits to be read, and by each remaining
+    /// subdirectory.
     using owned = detail::owned_node<condemned>;
 
     static constexpr std::size_t buffer_size = 16384; // some hundred entries
     /// A directory that is still not empty is read again: some file systems skip entries when
-    /// others are deleted, and others may add some. Not for ever.
+    /// others are removed, and other processes may add entries. The number of passes is limited.
     static constexpr unsigned most_passes = 32;
 
     owned own(condemned* node) noexcept { return owned(node, {&table_}); }
@@ -88,7 +88,7 @@ private:
         }
     }
 
-    /// A trailing "." or ".." cannot be removed by any name: what is in there stays, too.
+    /// A path ending in "." or ".." cannot be removed by name: its content is not removed either.
     void begin() {
         const int opened = top_.open(path_);
         if (opened == -ENOENT) {
@@ -104,22 +104,22 @@ private:
 
     int unlink_top(int flags) { return detail::sys::unlinkat(top_.at(), top_.leaf.c_str(), flags); }
 
-    /// Deletes what is in it, until the time is over.
+    /// Removes its content until the slice ends.
     void clear(owned node, const detail::slice& time) {
         std::vector<owned> inside;
         const int result = clear_open(*node, time, inside);
         if (result == go_on) {
             waiting_.put(std::move(node), std::move(inside));
-        } else if (result == 0 || result == -ENOENT) { // -ENOENT: somebody else has removed it
+        } else if (result == 0 || result == -ENOENT) { // -ENOENT: another process has removed it
             let_go(std::move(node), result == 0);
-        } else if (result == -ENOTDIR || result == -ELOOP) { // something else is in its place
+        } else if (result == -ENOTDIR || result == -ELOOP) { // the name refers to another file now
             replaced(std::move(node));
         } else {
             fail_at(result, *node);
         }
     }
 
-    /// 0: to the end. go_on: there is more in it, or what is in `inside`.
+    /// 0: read to the end. go_on: more remains in it, or in `inside`.
     int clear_open(condemned& node, const detail::slice& time, std::vector<owned>& inside) {
         const pinned_directory pinned(table_, node);
         if (pinned.fd() < 0) {
@@ -142,7 +142,7 @@ private:
         }
     }
 
-    /// False: the time is over, or it failed.
+    /// Returns false if the slice has ended or an error occurred.
     bool clear_some(condemned& node, int fd, raw_entries& entries, const detail::slice& time,
                     std::vector<owned>& inside) {
         std::uintmax_t gone = 0;
@@ -167,12 +167,12 @@ private:
         return all || (entries.empty() && error() == 0);
     }
 
-    /// It is a directory no more.
+    /// It is not a directory any more.
     void replaced(owned node) {
         condemned* const above = node->above();
         int result = 0;
         if (above == nullptr) {
-            result = top_.had_slash ? -ENOTDIR : unlink_top(0); // "link/" is not the link
+            result = top_.had_slash ? -ENOTDIR : unlink_top(0); // "link/" does not name the link
         } else {
             const pinned_directory parent(table_, *above);
             result = parent.fd() < 0 ? parent.fd()
@@ -180,7 +180,7 @@ private:
         }
         if (result == 0) {
             count_.fetch_add(1, std::memory_order_relaxed);
-        } else if (result == -EISDIR) { // and now it is again
+        } else if (result == -EISDIR) { // a directory again
             waiting_.put(std::move(node));
             return;
         } else if (result != -ENOENT) {
@@ -190,8 +190,8 @@ private:
         let_go(std::move(node), false);
     }
 
-    /// Whoever has read it has nothing more to do with it; or it is gone already,
-    /// and its parent waits for one fewer. The last one who lets go removes it.
+    /// Drops a reference after reading the directory, or when it no longer exists and its parent
+    /// has one subdirectory fewer. The last reference removes the directory.
     void let_go(owned node, bool is_there) {
         for (;;) {
             if (is_there) {
@@ -205,7 +205,7 @@ private:
                     node->position = 0;
                     if (is_full) {
                         waiting_.put(std::move(node));
-                    } else { // something else has come in its place
+                    } else { // another file has taken its name
                         replaced(std::move(node));
                     }
                     return;
@@ -233,7 +233,7 @@ private:
         if (above == nullptr) {
             return unlink_top(AT_REMOVEDIR);
         }
-        const int fd = table_.pin_if_open(node); // by which its parent is found, if need be
+        const int fd = table_.pin_if_open(node); // through which its parent is opened if necessary
         int result = 0;
         {
             const pinned_directory parent(table_, *above, fd);
@@ -253,13 +253,13 @@ private:
     detail::top_place top_;
     std::atomic<bool> has_begun_{false};
     directory_table table_;
-    detail::work_list<owned> waiting_; // after the table
+    detail::work_list<owned> waiting_; // destroyed before the table
     std::atomic<std::uintmax_t> count_{0};
     std::atomic<bool> done_{false};
     std::string failed_at_;
 };
 
-/// 0 or −errno; `failed_at`: where, unless it is `p` itself.
+/// 0 or −errno; `failed_at`: the failed path, unless it is `p` itself.
 task<int> remove_tree(path p, std::uintmax_t& count, path& failed_at) {
     removal work(p);
     co_await detail::do_tree_work(work);

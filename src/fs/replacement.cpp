@@ -24,11 +24,11 @@ namespace coil::fs::detail {
 
 namespace {
 
-constexpr int most_links = 40; // as the kernel follows
+constexpr int most_links = 40; // the limit of the kernel
 constexpr int most_names = 100;
-constexpr int most_looks = 100; // at a name that others exchange meanwhile
+constexpr int most_looks = 100; // checks of a name that others keep replacing
 
-/// The text of a symbolic link; −errno in `error`. An empty name: `at` is the link.
+/// The content of a symbolic link; −errno in `error`. With an empty name, `at` is the link.
 std::string link_target(int at, const char* name, int& error) {
     std::array<char, PATH_MAX> target; // NOLINT(*-member-init): only what was read is used
     const int n = sys::readlinkat(at, name, target.data(), target.size());
@@ -38,13 +38,13 @@ std::string link_target(int at, const char* name, int& error) {
 
 std::string proc_name(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-/// With the slash; empty when there is none.
+/// With the trailing slash; empty if there is none.
 std::string directory_part(const std::string& name) {
     const std::size_t slash = name.rfind('/');
     return slash == std::string::npos ? std::string() : name.substr(0, slash + 1);
 }
 
-/// To be synchronized, too, if it may be read.
+/// Opens it for synchronization, if it is readable.
 file open_directory(const std::string& name, int& error) {
     const char* const called = name.empty() ? "." : name.c_str();
     int fd = sys::openat(AT_FDCWD, called, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -55,13 +55,13 @@ file open_directory(const std::string& name, int& error) {
     return file(fd);
 }
 
-/// 0 also where a directory cannot be synchronized.
+/// Also 0 if a directory cannot be synchronized.
 int sync_directory(int fd) noexcept {
     const int r = sys::fsync(fd);
     return r == -EBADF || r == -EINVAL || r == -EOPNOTSUPP ? 0 : r;
 }
 
-/// The same every time where a world is to be played again.
+/// Deterministic in a simulated world, for replay.
 std::string temporary_name(int tries) {
     std::uint64_t number = 0;
     if (uring::kernel* const world = coil::detail::current_world()) {
@@ -77,7 +77,7 @@ std::string temporary_name(int tries) {
     return std::string(".coil-") + digits + ".tmp";
 }
 
-/// fs.protected_symlinks, fs.protected_regular: 0 where it cannot be read.
+/// The value of fs.protected_symlinks or fs.protected_regular; 0 if it cannot be read.
 int protection(const char* name) noexcept {
     const std::string called = std::string("/proc/sys/fs/") + name;
     const owned_descriptor setting(sys::openat(AT_FDCWD, called.c_str(), O_RDONLY | O_CLOEXEC));
@@ -85,15 +85,15 @@ int protection(const char* name) noexcept {
     return setting >= 0 && sys::pread(setting, &digit, 1, 0) == 1 ? digit - '0' : 0;
 }
 
-/// Whether the kernel, where it protects such directories (proc_sys_fs(5)), mistrusts what others
-/// have put there.
+/// Whether the kernel refuses to use files of others in such a directory, if the protection is on
+/// (proc_sys_fs(5)).
 bool is_mistrusted(const struct ::stat& found, const struct ::stat& directory) noexcept {
     return (directory.st_mode & S_ISVTX) != 0 && found.st_uid != directory.st_uid &&
            found.st_uid != ::geteuid();
 }
 
-/// What a dangling link is, which the kernel has no way to open. It repeats the kernel's check:
-/// EACCES. ENOENT: it is gone.
+/// The content of a dangling link, which the kernel cannot open. Repeats the kernel's protection
+/// check: EACCES. ENOENT: it no longer exists.
 std::string follow_dangling(int directory, const char* leaf, int& error) {
     const owned_descriptor link(sys::openat(directory, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct ::stat found{};
@@ -115,7 +115,8 @@ std::string follow_dangling(int directory, const char* leaf, int& error) {
     return link_target(link, "", error);
 }
 
-/// As the old file is; what its owner's bits mean for another owner is not carried over.
+/// Applies the attributes of the old file; bits that depend on its owner are dropped for another
+/// owner.
 int take_after(int fd, const struct ::stat& old) noexcept {
     struct ::stat made{};
     if (const int r = sys::fstat(fd, &made); r < 0) {
@@ -125,9 +126,10 @@ int take_after(int fd, const struct ::stat& old) noexcept {
     if (made.st_uid != old.st_uid || made.st_gid != old.st_gid) {
         if (sys::fchown(fd, old.st_uid, old.st_gid) != 0) {
             mode &= ~static_cast<::mode_t>(S_ISUID | S_ISGID);
-            // The group alone may be permitted.
+            // Changing only the group may be permitted.
             if (sys::fchown(fd, static_cast<::uid_t>(-1), old.st_gid) != 0) {
-                mode &= 0707U | ((mode & 0007U) << 3U); // not more for another group than for all
+                mode &= 0707U | ((mode & 0007U) << 3U); // another group gets no more than all
+                                                        // others
             }
         }
     }
@@ -170,8 +172,8 @@ int replacement::find(const std::string& target) {
     return -EAGAIN;
 }
 
-/// The kernel resolves the name, so that what it refuses is refused (fs.protected_symlinks), and
-/// the place of what it has opened is looked for afterwards. EAGAIN: that was exchanged meanwhile.
+/// The kernel resolves the name, so that its refusals apply (fs.protected_symlinks); the location
+/// of the opened file is determined afterwards. EAGAIN: the file was replaced meanwhile.
 int replacement::look(const std::string& target) {
     const owned_descriptor opened(sys::openat(AT_FDCWD, target.c_str(), O_PATH | O_CLOEXEC));
     if (opened == -ENOENT) {
@@ -195,7 +197,7 @@ int replacement::look(const std::string& target) {
     if (error == 0) {
         return place(real) == 0 && is_at_its_place() ? 0 : -EAGAIN;
     }
-    // No /proc: by hand, and only where that leads to the same file.
+    // Without /proc: resolves links here, and verifies that the result is the same file.
     std::string name = target;
     for (int links = 0; links < most_links; ++links) {
         const std::string next = link_target(AT_FDCWD, name.c_str(), error);
@@ -207,13 +209,13 @@ int replacement::look(const std::string& target) {
     return place(name) == 0 && is_at_its_place() ? 0 : -EAGAIN;
 }
 
-/// Where the last component is no link, as mostly. EAGAIN: it is one.
+/// For the usual case that the last component is not a link. EAGAIN: it is one.
 int replacement::look_beside(const std::string& target) {
     const int r = place(target);
     return r < 0 ? r : is_at_its_place() ? 0 : -EAGAIN;
 }
 
-/// That directory and that leaf.
+/// Sets the directory and the name in it.
 int replacement::place(const std::string& name) {
     const std::string directory = directory_part(name);
     leaf_ = name.substr(directory.size());
@@ -232,7 +234,7 @@ bool replacement::is_at_its_place() const noexcept {
            is_same(found, old_);
 }
 
-/// Nothing is there, or a link to where nothing is. EAGAIN: now there is.
+/// The file does not exist, or is a dangling link. EAGAIN: now it exists.
 int replacement::find_missing(std::string target) {
     is_there_ = false;
     for (int links = 0; links <= most_links; ++links) {
@@ -249,7 +251,7 @@ int replacement::find_missing(std::string target) {
     return -ELOOP;
 }
 
-/// As open(2) for writing, with O_CREAT, would be refused.
+/// The errors with which open(2) for writing with O_CREAT would refuse it.
 int replacement::may_be_replaced() const noexcept {
     struct ::stat above{};
     const int directory = directory_.native_handle();
@@ -266,7 +268,7 @@ int replacement::may_be_replaced() const noexcept {
     return sys::faccessat(directory, leaf_.c_str(), W_OK, AT_EACCESS);
 }
 
-/// Best without a name.
+/// Creates the new file, preferably without a name.
 int replacement::make(::mode_t mode) {
     const int directory = directory_.native_handle();
     if (sys::faccessat(AT_FDCWD, "/proc/self/fd", X_OK, 0) == 0) {
@@ -291,7 +293,7 @@ int replacement::make(::mode_t mode) {
     return -EEXIST;
 }
 
-/// A link never takes the place of a name that is there: only a rename does.
+/// linkat(2) does not replace an existing name: only rename(2) does.
 int replacement::name() {
     const std::string opened = proc_name(content_.native_handle());
     for (int tries = 0; tries < most_names; ++tries) {

@@ -9,9 +9,9 @@
 
 namespace coil::fs::detail {
 
-/// A new file that takes the place of one, or of none, in one step: see fs::atomic_replace. Plain
-/// blocking calls, for functions on the blocking pool; they give 0 or −errno. The destructor leaves
-/// nothing behind of one that was not put in its place.
+/// A new file that atomically replaces another, or is created: see fs::atomic_replace. Blocking
+/// calls, for functions on the blocking pool; they return 0 or −errno. The destructor removes a
+/// file that was not committed.
 class replacement {
 public:
     replacement() noexcept = default;
@@ -19,13 +19,13 @@ public:
     replacement& operator=(const replacement&) = delete;
     ~replacement();
 
-    /// For what `target` names. `mode` is for a file that is not there yet.
+    /// Starts the replacement of `target`. `mode` applies if it does not exist.
     [[nodiscard]] int begin(const std::string& target, ::mode_t mode);
-    /// What the content is to be written to.
+    /// The file to write the content to.
     [[nodiscard]] file& content() noexcept { return content_; }
-    /// Puts it in its place. The content is on the device.
+    /// Gives the file its name. The content must be on the device.
     [[nodiscard]] int commit();
-    /// It will not be put in its place. Freeing what was written may take as long as writing it.
+    /// Abandons the replacement. Freeing the written data may take as long as writing it.
     void discard() noexcept;
 
 private:
@@ -41,13 +41,13 @@ private:
 
     file directory_;
     std::string leaf_;
-    struct ::stat old_{}; // what is replaced, if something is
+    struct ::stat old_{}; // the file to replace, if it exists
     bool is_there_ = false;
     file content_;
-    std::string temporary_; // its name, while it has one that is not its own
+    std::string temporary_; // its temporary name, while it has one
 };
 
-/// Synchronizes the directory that an open file is in, or was opened as.
+/// Synchronizes the directory that contains an open file, or the one through which it was opened.
 [[nodiscard]] int sync_directory_of(int fd, const path& opened_as);
 
 } // namespace coil::fs::detail

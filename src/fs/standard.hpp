@@ -11,17 +11,18 @@
 #include <type_traits>
 #include <utility>
 
-// Functions of <filesystem> that io_uring has no call for, or that make several that belong
-// together: as they are, in one job on the blocking pool, so that results and errors are theirs.
+// Functions of <filesystem> for which io_uring has no opcode, or which make several related calls:
+// they run unchanged in one job on the blocking pool, so results and errors are the standard
+// library's.
 
 namespace coil::fs::detail {
 
-/// What a job that was not called gives: cancelled, or no thread to be had.
+/// The error of a job that was not called: cancelled, or no thread available.
 inline std::error_code uncalled(const std::system_error& error) noexcept {
     return {error.code().value(), std::generic_category()};
 }
 
-/// The form that throws. `f` and `paths` refer to what the awaiting coroutine owns.
+/// The throwing form. `f` and `paths` refer to variables of the awaiting coroutine.
 template <class F, class... Paths>
 task<std::invoke_result_t<F&>> standard(F f, const char* what, const Paths&... paths) {
     try {
@@ -33,7 +34,7 @@ task<std::invoke_result_t<F&>> standard(F f, const char* what, const Paths&... p
     }
 }
 
-/// The form that sets an error_code, which `f` does too; `failed` when it was not called.
+/// The form with an error_code, which `f` sets; gives `failed` if `f` was not called.
 template <class F>
 task<std::invoke_result_t<F&>> standard(F f, std::error_code& ec, std::invoke_result_t<F&> failed) {
     try {
@@ -44,7 +45,7 @@ task<std::invoke_result_t<F&>> standard(F f, std::error_code& ec, std::invoke_re
     co_return failed;
 }
 
-/// The same of what gives nothing.
+/// The same for functions without a result.
 template <class F>
     requires std::is_void_v<std::invoke_result_t<F&>>
 task<> standard(F f, std::error_code& ec) {

@@ -38,7 +38,7 @@ bool is_there(const path& p, std::error_code& ec) {
     return std::filesystem::exists(s);
 }
 
-/// Whether a directory holds more than "." and "..".
+/// Whether a directory has no entries except "." and "..".
 bool is_empty_directory(const path& p, std::error_code& ec) {
     constexpr std::size_t length_at = 16;
     const owned_descriptor fd(sys::openat(AT_FDCWD, p.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -163,7 +163,8 @@ bool equivalent(const path& a, const path& b, std::error_code& ec) {
     return !other_a && !other_b && st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
 }
 
-/// The kernel has walked it: what is left is to say where the links lead.
+/// The path has been resolved once by the kernel, so it is valid: what remains is to resolve the
+/// links.
 path canonical(const path& p, std::error_code& ec) {
     struct ::stat st{};
     status_of(p, st, ec);

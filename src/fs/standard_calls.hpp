@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <system_error>
 
-// The functions of <filesystem> that coil::fs calls on the blocking pool. In a world, which has no
-// standard library's files, they are made of the world's calls, with the results and errors of
-// libstdc++.
+// The functions of <filesystem> that coil::fs calls on the blocking pool. In a simulated world, to
+// which the standard library has no access, they are implemented with the world's calls, with the
+// results and errors of libstdc++.
 
 namespace coil::fs::detail {
 
@@ -28,12 +28,12 @@ path canonical(const path& p, std::error_code& ec);
 path weakly_canonical(const path& p, std::error_code& ec);
 path relative(const path& p, const path& base, std::error_code& ec);
 path proximate(const path& p, const path& base, std::error_code& ec);
-/// A world's programs are in "/".
+/// Programs of a simulated world run in "/".
 void current_path(const path& p, std::error_code& ec);
 
 } // namespace in_world
 
-/// Each in the form that sets an error_code and in the one that throws.
+/// Each function in the form with an error_code and in the throwing form.
 namespace stdfs {
 
 inline bool is_empty(const path& p, std::error_code& ec) {

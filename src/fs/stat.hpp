@@ -9,8 +9,8 @@
 
 namespace coil::fs::detail {
 
-/// statx(2) as stat(2) and, with AT_SYMLINK_NOFOLLOW, lstat(2) call it. `p` and `into` must outlive
-/// the await.
+/// statx(2) with the semantics of stat(2) and, with AT_SYMLINK_NOFOLLOW, lstat(2). `p` and `into`
+/// must outlive the await.
 inline task<io_result> stat(int dirfd, const path& p, int flags, unsigned mask,
                             struct ::statx& into) {
     flags |= AT_NO_AUTOMOUNT;
@@ -20,10 +20,10 @@ inline task<io_result> stat(int dirfd, const path& p, int flags, unsigned mask,
                           });
 }
 
-/// Whether that error of stat(2) says that nothing is there.
+/// Whether that error of stat(2) means that the file does not exist.
 inline bool is_not_found(int result) noexcept { return result == -ENOENT || result == -ENOTDIR; }
 
-/// Whether both are of one file.
+/// Whether both refer to the same file.
 inline bool is_same(const struct ::stat& a, const struct ::stat& b) noexcept {
     return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
@@ -32,7 +32,7 @@ inline bool is_newer(const ::timespec& a, const ::timespec& b) noexcept {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/// What the type bits of st_mode say.
+/// The file type of the type bits of st_mode.
 inline file_type type_of_mode(unsigned mode) noexcept {
     switch (mode & S_IFMT) {
     case S_IFREG:

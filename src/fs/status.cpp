@@ -22,7 +22,7 @@ task<file_status> status_of(path p, int flags, std::error_code& ec) {
     if (detail::is_not_found(result)) {
         co_return file_status(file_type::not_found);
     }
-    // What is there has a size or a number that the answer cannot hold.
+    // The file exists, but a size or number does not fit into the result.
     co_return file_status(result == -EOVERFLOW && flags == 0 ? file_type::unknown
                                                              : file_type::none);
 }

@@ -55,7 +55,7 @@ bool tree_copy::work(const slice& time) {
     return false;
 }
 
-/// In a directory, of one of its entries, or at the top.
+/// Records the error for an entry of a directory, or for the top.
 void tree_copy::fail_at(int error, const copied* in, const char* entry) {
     if (fail(error)) {
         failed_at_ = in == nullptr ? std::pair(from_.native(), to_.native())
@@ -63,7 +63,7 @@ void tree_copy::fail_at(int error, const copied* in, const char* entry) {
     }
 }
 
-/// Where there is no directory above that can be opened, the whole path says so by itself.
+/// If the parent directory cannot be opened, using the whole path reports the error.
 void tree_copy::begin() {
     static_cast<void>(top_from_.open(from_.native()));
     static_cast<void>(top_to_.open(to_.native()));
@@ -76,12 +76,12 @@ void tree_copy::begin() {
         fail_at(result, nullptr);
     }
     waiting_.put(std::move(more));
-    // The tops stay open by themselves.
+    // The table keeps the tops open.
     top_from_.directory = owned_descriptor();
     top_to_.directory = owned_descriptor();
 }
 
-/// False: this job ends.
+/// Returns false if this job should end.
 bool tree_copy::go_on_with(open_file_ptr file, const slice& time) {
     const int result = go_on(*file, &time);
     if (result == more_to_come) {
@@ -95,7 +95,7 @@ bool tree_copy::go_on_with(open_file_ptr file, const slice& time) {
     return true;
 }
 
-/// False: this job ends.
+/// Returns false if this job should end.
 bool tree_copy::copy_some(owned<copied> directory, const slice& time) {
     directories more;
     int result = copy_entries(*directory, time, more);
@@ -113,7 +113,7 @@ bool tree_copy::copy_some(owned<copied> directory, const slice& time) {
     return true;
 }
 
-/// 0: to the end; more_to_come; has_given_way; −errno.
+/// 0: read to the end; more_to_come; has_given_way; −errno.
 int tree_copy::copy_entries(copied& directory, const slice& time, directories& more) {
     const pinned_directory from(table_, directory);
     if (from.fd() < 0) {
@@ -165,7 +165,7 @@ int tree_copy::read_on(copied& directory, int from, int to, const slice& time, d
     }
 }
 
-/// Which directory it is, and what its copy must be like, says the one that was opened.
+/// Takes the identity and the attributes of the copy from the opened directory.
 int tree_copy::begin_directory(copied& directory, int from) {
     if (const int r = sys::fstat(from, &directory.status); r < 0) {
         return r;
@@ -181,7 +181,7 @@ int tree_copy::begin_directory(copied& directory, int from) {
         }
     }
     if (!directory.has_target) {
-        // What is put into it later needs the permission to.
+        // Creating entries in it requires write permission; the mode is restored at the end.
         const ::mode_t mode = status.st_mode & 07777;
         const ::mode_t made = as_the_standard_ ? mode : mode | 0700;
         int result = 0;
@@ -203,13 +203,13 @@ int tree_copy::begin_directory(copied& directory, int from) {
     return 0;
 }
 
-/// One of those that work on it is done with it; the last one completes it. False: this job ends.
+/// Drops one reference; the last one completes the directory. Returns false if this job should end.
 bool tree_copy::let_go(owned<copied> directory) {
     while (directory && directory->left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
         const int result = finish_directory(*directory);
         if (is_scarce(result) && gives_way()) {
             directory->left.store(1, std::memory_order_relaxed);
-            waiting_.put(std::move(directory)); // is at its end
+            waiting_.put(std::move(directory)); // has been read to its end
             return false;
         }
         if (result < 0) {
@@ -240,7 +240,7 @@ int tree_copy::finish_directory(copied& directory) {
     int result = 0;
     if (keeps) {
         result = set_owner_and_mode(target.fd(), directory.status);
-    } else { // as the umask has left the rest
+    } else { // the other bits are subject to the umask
         struct ::stat made{};
         result = sys::fstat(target.fd(), &made);
         if (result == 0) {

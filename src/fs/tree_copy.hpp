@@ -25,7 +25,7 @@
 
 namespace coil::fs::detail {
 
-/// What copy() does, from beginning to end.
+/// The implementation of copy().
 class tree_copy final : public tree_work {
 public:
     tree_copy(const path& from, const path& to, copy_tree_options options, bool as_the_standard);
@@ -40,7 +40,7 @@ public:
     [[nodiscard]] copy_progress progress() const noexcept {
         return {entries_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
     }
-    /// What could not be copied, and to where.
+    /// The source and target of the entry that failed.
     [[nodiscard]] const std::pair<std::string, std::string>& failed_at() const noexcept {
         return failed_at_;
     }
@@ -49,7 +49,7 @@ private:
     template <class Node>
     using owned = owned_node<Node>;
 
-    /// A directory that is being copied; it is where it comes from.
+    /// A directory being copied; the node is that of the source.
     class copied final : public directory_node {
     public:
         copied(copied* parent, std::string name, bool follow)
@@ -57,30 +57,29 @@ private:
 
         [[nodiscard]] copied* above() const noexcept { return static_cast<copied*>(parent()); }
 
-        struct ::stat status{}; // of what was opened, once it has begun
+        struct ::stat status{}; // of the opened directory, once it has begun
         owned<directory_node> target{nullptr, {nullptr}};
         bool has_begun = false;
-        bool has_target = false;                  // which was there before
-        bool is_new = false;                      // what it is copied to; nothing is in there
-        bool has_read = false;                    // something of it
-        std::int64_t position = 0;                // where reading goes on
-        std::set<std::string, std::less<>> links; // that were made in `target`
-        std::atomic<unsigned> left{1};            // what of it is under way, and 1 while it is read
+        bool has_target = false;                  // the target existed before
+        bool is_new = false;                      // the target was created, and is empty
+        bool has_read = false;                    // some entries have been read
+        std::int64_t position = 0;                // the position at which reading continues
+        std::set<std::string, std::less<>> links; // links created in `target`
+        std::atomic<unsigned> left{1};            // entries in progress, plus 1 while it is read
     };
 
-    /// A file of which a part has been copied.
+    /// A partly copied file.
     struct open_file {
         owned_descriptor in;
         owned_descriptor out;
         struct ::stat status;
         data_copy data;
-        owned<copied> directory; // that it is in, if any
+        owned<copied> directory; // its directory, if any
         std::string name;
     };
     using open_file_ptr = std::unique_ptr<open_file>;
 
-    /// Something that is to be copied, and to where: names of one component, except at the top,
-    /// where `in` is null.
+    /// An entry to copy and its target: single components, except at the top, where `in` is null.
     struct place {
         int from_at;
         const char* from;
@@ -89,7 +88,7 @@ private:
         const char* to;
         copied* in;
     };
-    /// What has the name of a copy already. By a link: not what the link is, but where it leads.
+    /// An existing file with the name of a copy. For a link: its target, not the link itself.
     struct found_target {
         struct ::stat status{};
         bool is_there = false;
@@ -123,7 +122,7 @@ private:
     [[nodiscard]] bool let_go(owned<copied> directory);
     int finish_directory(copied& directory);
 
-    // Of one entry: tree_copy_entry.cpp.
+    // Single entries: tree_copy_entry.cpp.
     int copy_one(const place& p, const slice* time, directories& more);
     int find_target(const place& p, found_target& to) const;
     int copy_known(const place& p, const struct ::stat& from, const slice* time, directories& more);
@@ -147,7 +146,8 @@ private:
     int set_owner_and_mode(int fd, const struct ::stat& from) const noexcept;
 
     [[nodiscard]] owned_descriptor open(int at, const char* name, int flags, struct ::stat& status);
-    /// Not where links lead: what is exchanged for one later is not followed either.
+    /// Whether links are copied rather than followed: then a file that is later replaced by a link
+    /// is not followed either.
     [[nodiscard]] bool takes_links_as_such() const noexcept {
         return looks_at_links() || has(copy_options::copy_symlinks);
     }
@@ -168,9 +168,9 @@ private:
     std::atomic<std::uintmax_t> entries_{0};
     std::atomic<std::uintmax_t> bytes_{0};
     std::atomic<bool> has_begun_{false};
-    identity target_{};       // the directory into which all goes, when there is one
-    bool has_target_ = false; // before the jobs become several
-    // After the table. Files come first: so that not more are open than there are jobs.
+    identity target_{};       // the target directory of the whole copy, if there is one
+    bool has_target_ = false; // set before there are several jobs
+    // Destroyed before the table. Files have priority, so that at most one per job is open.
     work_list<owned<copied>> waiting_;
     work_list<open_file_ptr> files_;
     std::pair<std::string, std::string> failed_at_;

@@ -8,10 +8,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-// One entry of a tree that is copied. Its status, as it is found by name, says what is to be done.
-// Another user may put something else in its place before it is done: so everything is opened with
-// O_NOFOLLOW unless it was a link that the options say to follow, and what is copied, its kind,
-// mode and owner are those of the opened file.
+// Copying one entry of a tree. Its status, as found by name, decides what to do. Another user may
+// replace it in between: therefore everything is opened with O_NOFOLLOW, except links that the
+// options say to follow, and data, type, mode and owner are those of the opened file.
 
 namespace coil::fs::detail {
 
@@ -23,7 +22,8 @@ bool is_other(const struct ::stat& s) noexcept {
     return !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode) && !S_ISLNK(s.st_mode);
 }
 
-/// Whether the directory `at`, or one above it, is `top`. What may not be searched is not.
+/// Whether the directory `at`, or an ancestor of it, is `top`. False if an ancestor may not be
+/// searched.
 bool is_at_or_below(owned_descriptor at, const struct ::stat& top) {
     struct ::stat status{};
     bool moved = sys::fstat(at, &status) == 0;
@@ -41,11 +41,11 @@ bool is_at_or_below(owned_descriptor at, const struct ::stat& top) {
 
 } // namespace
 
-/// As std::filesystem::copy does it for one file or directory; a directory's entries come later.
+/// As std::filesystem::copy for one file or directory; the entries of a directory follow later.
 int tree_copy::copy_one(const place& p, const slice* time, directories& more) {
     if (p.in != nullptr && p.in->is_new && p.type == DT_REG && !looks_at_links() &&
         !has(copy_options::directories_only) && !has(copy_options::create_hard_links)) {
-        const int result = copy_new(p, time); // nothing can be in its way
+        const int result = copy_new(p, time); // no existing file can conflict
         if (result != -EEXIST && result != -ELOOP) {
             return result;
         }
@@ -60,9 +60,9 @@ int tree_copy::copy_one(const place& p, const slice* time, directories& more) {
     return result == -EAGAIN ? -EEXIST : result;
 }
 
-/// The standard's function follows links that are there; copy_tree() does not, below the top. None
-/// follows a link that is a copy: when names of the original are exchanged while it is read, one
-/// may come twice, as a link and as a file.
+/// The standard's function follows existing links; copy_tree() does not, below the top. Neither
+/// follows a link created by this copy: if names of the original are exchanged while it is read, a
+/// name may occur twice, as a link and as a file.
 int tree_copy::find_target(const place& p, found_target& to) const {
     int result = sys::fstatat(p.to_at, p.to, &to.status, AT_SYMLINK_NOFOLLOW);
     const bool follows = p.in == nullptr || (as_the_standard_ && !p.in->links.contains(p.to));
@@ -133,13 +133,13 @@ int tree_copy::copy_link(const place& p, const struct ::stat& from) {
     const int result = options_.owner || options_.times ? keep_of_link(p, from) : 0;
     if (result == 0) {
         entries_.fetch_add(1, std::memory_order_relaxed);
-    } else if (result == -EMFILE || result == -ENFILE) { // it may be done again
+    } else if (result == -EMFILE || result == -ENFILE) { // may be retried
         sys::unlinkat(p.to_at, p.to, 0);
     }
     return result;
 }
 
-/// By its descriptor: nothing but a link is given to the owner of one.
+/// By descriptor, so that only a link, never its target, changes its owner.
 int tree_copy::keep_of_link(const place& p, const struct ::stat& from) {
     const owned_descriptor made(table_.open_file(p.to_at, p.to, O_PATH | O_NOFOLLOW, 0));
     struct ::stat status{};
@@ -157,7 +157,7 @@ int tree_copy::keep_of_link(const place& p, const struct ::stat& from) {
     return result;
 }
 
-/// It is made when it is opened.
+/// The target is created when the directory is opened.
 int tree_copy::copy_directory(const place& p, const found_target& to, directories& more) {
     const bool is_top = p.in == nullptr;
     owned<copied> directory =
@@ -167,7 +167,7 @@ int tree_copy::copy_directory(const place& p, const found_target& to, directorie
                                                is_top ? to_.native() : p.to, to.by_link));
     if (is_top) {
         table_.place_top(*directory, p.from_at, p.from);
-        // What is new is no link, even if its name has a slash behind it.
+        // A new directory is not a link, even if its name has a trailing slash.
         table_.place_top(*directory->target, p.to_at, to.is_there ? p.to : top_to_.leaf);
         if (const int r = begin_top(*directory, to.is_there); r < 0) {
             return r;
@@ -179,7 +179,7 @@ int tree_copy::copy_directory(const place& p, const found_target& to, directorie
     return 0;
 }
 
-/// Before anything is made: whether it would be copied into itself.
+/// Before anything is created: whether it would be copied into itself.
 int tree_copy::begin_top(copied& top, bool to_is_there) {
     const pinned_directory from(table_, top);
     struct ::stat status{};

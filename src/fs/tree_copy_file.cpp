@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-// A regular file of a tree that is copied: see tree_copy_entry.cpp.
+// Copying a regular file of a tree: see tree_copy_entry.cpp.
 
 namespace coil::fs::detail {
 
@@ -44,7 +44,7 @@ int tree_copy::copy_file(const place& p, const struct ::stat& from, const found_
                                                      : copy_regular(p, from, to, time);
 }
 
-/// Into a directory that has its name, or that the path of the whole copy is.
+/// Copies into a directory under the file's name, or to the path of the whole copy.
 int tree_copy::copy_into(const place& p, const struct ::stat& from, const found_target& to,
                          const slice* time) {
     const int flags = O_PATH | O_DIRECTORY | (to.by_link ? 0 : O_NOFOLLOW);
@@ -61,7 +61,7 @@ int tree_copy::copy_into(const place& p, const struct ::stat& from, const found_
     return result < 0 ? result : copy_regular(inside, from, there, time);
 }
 
-/// What the options make of a file that is there: 0: it is replaced; skipped; −errno.
+/// Applies the options to an existing file: 0: it is replaced; skipped; −errno.
 int tree_copy::meets(const struct ::stat& from, const struct ::stat& to) const noexcept {
     constexpr int skipped = 1;
     if (!S_ISREG(to.st_mode)) {
@@ -79,7 +79,7 @@ int tree_copy::meets(const struct ::stat& from, const struct ::stat& to) const n
     return has(copy_options::overwrite_existing) ? 0 : -EEXIST;
 }
 
-/// As fs::copy_file() does it.
+/// As fs::copy_file().
 int tree_copy::copy_regular(const place& p, const struct ::stat& from, const found_target& to,
                             const slice* time) {
     if (to.is_there) {
@@ -99,7 +99,8 @@ int tree_copy::copy_regular(const place& p, const struct ::stat& from, const fou
                        : begin_file(p, std::move(in), std::move(out), opened, time);
 }
 
-/// An empty file to write to. `result`, otherwise: as meets(); EAGAIN: what was there has changed.
+/// Returns an empty file to write to. Otherwise `result` is as of meets(); EAGAIN: the existing
+/// file has changed.
 owned_descriptor tree_copy::open_target(const place& p, const struct ::stat& from,
                                         const found_target& to, int& result) {
     const bool replaces =
@@ -126,8 +127,8 @@ owned_descriptor tree_copy::open_target(const place& p, const struct ::stat& fro
     return there;
 }
 
-/// A regular file into a directory in which there is nothing but what was copied: without asking
-/// before. EEXIST, ELOOP: it is not like that.
+/// Copies a regular file into a directory that contains only copies, without a check. EEXIST,
+/// ELOOP: the assumption is wrong.
 int tree_copy::copy_new(const place& p, const slice* time) {
     struct ::stat from{};
     owned_descriptor in = open(p.from_at, p.from, O_RDONLY | O_NOFOLLOW, from);
@@ -141,8 +142,8 @@ int tree_copy::copy_new(const place& p, const slice* time) {
     return begin_file(p, std::move(in), std::move(out), from, time);
 }
 
-/// The mode comes before the data, so that others cannot read from the copy what they cannot read
-/// from the original; what needs the right owner comes after it.
+/// Sets the mode before the data, so that the copy is never readable by users who cannot read the
+/// original; bits that need the right owner follow after it.
 int tree_copy::begin_file(const place& p, owned_descriptor in, owned_descriptor out,
                           const struct ::stat& from, const slice* time) {
     entries_.fetch_add(1, std::memory_order_relaxed);
@@ -166,7 +167,7 @@ int tree_copy::begin_file(const place& p, owned_descriptor in, owned_descriptor 
     return 0;
 }
 
-/// 0: it is complete; more_to_come, after a piece where there is no `time`; −errno.
+/// 0: complete; more_to_come: after a piece, if there is no `time`; −errno.
 int tree_copy::go_on(open_file& file, const slice* time) {
     int result = more_to_come;
     do {
@@ -188,11 +189,11 @@ int tree_copy::go_on(open_file& file, const slice* time) {
     return result < 0 ? result : closed;
 }
 
-/// The set-user-ID and set-group-ID bits only for those of whom they were: a copy that belongs to
-/// another user would give that user's rights to what the owner of the original wrote.
+/// The set-user-ID and set-group-ID bits are kept only for the same owner: a copy that belongs to
+/// another user would give that user's rights to a program of the original's owner.
 int tree_copy::set_owner_and_mode(int fd, const struct ::stat& from) const noexcept {
     ::mode_t mode = from.st_mode & 07777U & ~set_id_bits;
-    if (options_.owner) { // before the mode, of which it may clear bits
+    if (options_.owner) { // before the mode, as it may clear mode bits
         const int result = sys::fchown(fd, from.st_uid, from.st_gid);
         if (result == 0) {
             mode |= from.st_mode & set_id_bits;

@@ -37,7 +37,8 @@ task<> tree_work::worker(tree_work& self, scope& crew) {
                 const slice time(token);
                 return self.work(time);
             });
-        } catch (const std::system_error& error) { // no slice: cancelled, or no thread
+        } catch (const std::system_error& error) { // no slice ran: cancelled, or no thread
+                                                   // available
             self.fail(-error.code().value());
         } catch (const std::bad_alloc&) {
             self.fail(-ENOMEM);
@@ -47,7 +48,7 @@ task<> tree_work::worker(tree_work& self, scope& crew) {
             self.workers_.store(self.workers() - 1, std::memory_order_relaxed);
         }
         self.after_slice();
-        // All of them may have given way at the same time.
+        // All workers may have ended at the same time.
         const bool must_go_on =
             self.workers() == 0 && self.gave_way_.exchange(false, std::memory_order_relaxed);
         if (self.error() == 0 && (must_go_on || self.wants_help())) {
@@ -60,7 +61,7 @@ task<> do_tree_work(tree_work& work) {
     scope crew(co_await this_task::stop_token());
     work.add_worker(crew);
     co_await crew.join();
-    if (work.error() == -ECANCELED && work.is_done()) { // the stop came too late
+    if (work.error() == -ECANCELED && work.is_done()) { // the stop request came too late
         work.error_.store(0, std::memory_order_relaxed);
     }
 }

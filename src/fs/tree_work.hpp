@@ -11,7 +11,7 @@
 
 namespace coil::fs::detail {
 
-/// The time that a job of the pool may take, so that nobody waits long for its thread or its end.
+/// The duration of a job of the pool; it bounds how long others wait for its thread or its end.
 class slice {
 public:
     using clock = std::chrono::steady_clock;
@@ -26,35 +26,34 @@ public:
 
 private:
     inplace_stop_token token_;
-    /// In a world, where time passes only when nobody works: it takes as long as it takes.
+    /// In a simulated world a slice has no limit: its time does not advance while a job runs.
     clock::time_point end_ = sys::is_in_world() ? clock::time_point::max() : clock::now() + length;
 };
 
-/// Work on a tree, done by a few jobs of the blocking pool at a time. Each is a slice that takes
-/// from a list of directories; between two of them its coroutine has been on the context, where it
-/// is cancelled, tells of progress and lets others join in.
+/// Work on a tree, executed by a few concurrent jobs of the blocking pool. Each job is a slice that
+/// takes directories from a list. Between two slices its coroutine runs on the context, where it is
+/// cancelled, reports progress and starts further workers.
 class tree_work {
 public:
-    /// Jobs at most. More than processors only fight for the locks of directories and of the
-    /// journal; see docs/guide/files.md.
+    /// The maximum number of jobs. More jobs than processors only contend for the locks of
+    /// directories and of the journal; see docs/guide/files.md.
     explicit tree_work(unsigned most_workers = usual_workers()) noexcept
         : most_workers_(most_workers) {}
     tree_work(const tree_work&) = delete;
     tree_work& operator=(const tree_work&) = delete;
 
-    /// On the context, while there may be something to do: lets one more worker begin, unless there
-    /// are enough.
+    /// On the context, while there may be work: starts one more worker unless there are enough.
     void add_worker(scope& crew);
     [[nodiscard]] unsigned workers() const noexcept {
         return workers_.load(std::memory_order_relaxed);
     }
-    /// Pool threads: there is more to do than those do who are at it.
+    /// Pool threads: whether there is more work than workers.
     [[nodiscard]] bool wants_help() const noexcept {
         return workers() < most_workers_.load(std::memory_order_relaxed) && has_much();
     }
-    /// Pool threads, when there are no descriptors left and this job has put back what it was at:
-    /// true: it ends, so that the others have what it held. From then on one does all of it. False:
-    /// it is the only one.
+    /// Pool threads, when descriptors have run out and this job has put back its item. Returns true
+    /// if the job should end to release its descriptors; from then on a single job does all the
+    /// work. Returns false if it is the only one.
     bool gives_way() noexcept {
         most_workers_.store(1, std::memory_order_relaxed);
         if (workers() <= 1) {
@@ -64,8 +63,9 @@ public:
         return true;
     }
 
-    /// Any thread: −errno, of which the first counts; it ends the work. True: this was the first,
-    /// and its caller may say where it was, for those who look when no worker is left.
+    /// Any thread: records an error (−errno) and ends the work; the first error counts. Returns
+    /// true if this was the first; the caller may then record where it occurred, to be read after
+    /// all workers have ended.
     bool fail(int error) noexcept {
         int none = 0;
         return error_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
@@ -80,26 +80,26 @@ protected:
     ~tree_work() = default;
 
 private:
-    /// On a thread of the pool: works until the slice is over, or help is wanted. False: there is
-    /// nothing to do for this worker.
+    /// On a thread of the pool: works until the slice ends or help is wanted. Returns false if
+    /// there is no work for this worker.
     virtual bool work(const slice& time) = 0;
-    /// Any thread: whether another worker finds something to do.
+    /// Any thread: whether there is work for another worker.
     [[nodiscard]] virtual bool has_much() const noexcept = 0;
-    /// When no worker is left: whether all has been done.
+    /// After all workers have ended: whether the work is complete.
     [[nodiscard]] virtual bool is_done() const noexcept = 0;
-    /// On the context: after each slice.
+    /// On the context: called after each slice.
     virtual void after_slice() {}
 
     static task<> worker(tree_work& self, scope& crew);
 
     std::atomic<unsigned> most_workers_;
     std::atomic<bool> gave_way_{false};
-    std::atomic<unsigned> workers_{0}; // written on the context
+    std::atomic<unsigned> workers_{0}; // modified on the context
     std::atomic<int> error_{0};
 };
 
-/// Does all of it. When the awaiting task is asked to stop before, error() is -ECANCELED in the
-/// end.
+/// Executes all of the work. If the awaiting task is asked to stop before it is complete, error()
+/// is -ECANCELED.
 task<> do_tree_work(tree_work& work);
 
 } // namespace coil::fs::detail

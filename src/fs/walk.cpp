@@ -40,7 +40,7 @@ public:
     walked_directory(directory_node* parent, std::string name, bool follow)
         : directory_node(parent, std::move(name), follow) {}
 
-    std::int64_t position = 0; // where reading goes on
+    std::int64_t position = 0; // the position at which reading continues
 };
 
 struct batch_releaser {
@@ -48,7 +48,7 @@ struct batch_releaser {
 };
 using batch_ptr = std::unique_ptr<entry_batch, batch_releaser>;
 
-/// Reads directories into batches, until there are enough of them.
+/// Reads directories into batches until enough of them are queued.
 class walking final : public detail::tree_work {
 public:
     walking(const path& p, walk_options options, bool recursive)
@@ -62,7 +62,7 @@ public:
     walking& operator=(const walking&) = delete;
     ~walking() { base_->table.close_all(*top_); }
 
-    /// Those that whoever walks has not taken yet; null when there are none.
+    /// Takes the queued batches; null if there are none.
     batch_ptr take_batch() {
         const std::scoped_lock lock(mutex_);
         if (ready_.empty()) {
@@ -73,7 +73,7 @@ public:
         ready_entries_.fetch_sub(first->size(), std::memory_order_relaxed);
         return first;
     }
-    /// Something is to be read, and nobody does.
+    /// Whether there is something to read and no worker reads.
     [[nodiscard]] bool stands_still() const noexcept {
         return workers() == 0 && error() == 0 && waiting_.size() > 0 &&
                ready_entries_.load(std::memory_order_relaxed) < enough_entries / 2;
@@ -81,7 +81,7 @@ public:
     [[nodiscard]] bool is_done() const noexcept override { return waiting_.size() == 0; }
     [[nodiscard]] const std::string& failed_at() const noexcept { return failed_at_; }
 
-    auto_reset_event arrived; // on the context: there may be batches, or no more
+    auto_reset_event arrived; // for the context: there may be batches, or no more will come
 
 private:
     using owned = detail::owned_node<walked_directory>;
@@ -126,12 +126,12 @@ private:
             return (options_.directories & directory_options::skip_permission_denied) !=
                    directory_options::none;
         }
-        // Somebody has removed it, or put something else in its place.
+        // Another process has removed or replaced it.
         return node.parent() != nullptr &&
                (error == -ENOENT || error == -ENOTDIR || error == -ELOOP);
     }
 
-    /// An exception from it ends the program: the walk could not go on without the answer.
+    /// An exception from it terminates the program: the walk could not continue without the answer.
     [[nodiscard]] bool may_descend(const directory_entry& entry) const noexcept {
         return !options_.descend || options_.descend(entry);
     }
@@ -140,7 +140,7 @@ private:
                directory_options::none;
     }
 
-    /// 0: to the end; go_on: there is more; −errno.
+    /// 0: read to the end; go_on: there is more; −errno.
     int read(walked_directory& node, const detail::slice& time, std::vector<owned>& inside) {
         const pinned_directory pinned(base_->table, node);
         if (pinned.fd() < 0) {
@@ -170,7 +170,7 @@ private:
         }
     }
 
-    /// Before others see it: what is needed of its entries, and the directories among them.
+    /// Prepares a batch before it is published: collects requested metadata and subdirectories.
     void look_at(entry_batch& batch, int fd, std::vector<owned>& inside) {
         bool asks = base_->wants_metadata.load(std::memory_order_relaxed);
         for (raw_entries all = batch.records(); !asks && !all.empty(); all.pop()) {
@@ -199,7 +199,7 @@ private:
         }
     }
 
-    /// Whether it leads to a directory that it is not in: links may.
+    /// Whether it refers to a directory that is not one of its ancestors, as a link may.
     bool leads_down(entry_batch& batch, int fd, const char* name) {
         struct ::stat status{};
         return detail::sys::fstatat(fd, name, &status, 0) == 0 && S_ISDIR(status.st_mode) &&
@@ -213,13 +213,13 @@ private:
     const std::shared_ptr<detail::walk_base> base_ = std::make_shared<detail::walk_base>();
     const owned top_;
     detail::work_list<owned> waiting_; // directories
-    std::mutex mutex_;                 // of what is ready
+    std::mutex mutex_;                 // protects the queued batches
     std::deque<batch_ptr> ready_;
     std::atomic<std::size_t> ready_entries_{0};
     std::string failed_at_;
 };
 
-/// Until there are batches or no more will come. False: cancelled.
+/// Waits until there are batches or no more will come. Gives false if cancelled.
 task<bool> next_arrival(walking& work) {
     try {
         co_await work.arrived.wait();

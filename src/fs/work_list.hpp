@@ -8,12 +8,12 @@
 
 namespace coil::fs::detail {
 
-/// What the jobs of a tree_work still have to do. What was put last comes first: so the list stays
-/// as short as the tree is deep, and what is worked on is still open. Any thread.
+/// The pending work of a tree_work. It is a stack (LIFO), so it stays as short as the tree is deep,
+/// and the directories in use are usually still open. Any thread.
 template <class Item>
 class work_list {
 public:
-    /// False: there is nothing.
+    /// Returns false if the list is empty.
     [[nodiscard]] bool take(Item& next) {
         const std::scoped_lock lock(mutex_);
         if (items_.empty()) {
@@ -34,14 +34,14 @@ public:
         const std::scoped_lock lock(mutex_);
         append(items);
     }
-    /// The rest of something below what was found in it so far.
+    /// Adds the rest of an item below the items found in it so far.
     void put(Item rest, std::vector<Item> found) {
         const std::scoped_lock lock(mutex_);
         items_.push_back(std::move(rest));
         append(found);
     }
 
-    /// A moment ago.
+    /// May be outdated when it returns.
     [[nodiscard]] std::size_t size() const noexcept {
         return size_.load(std::memory_order_relaxed);
     }

@@ -17,17 +17,17 @@ namespace coil::fs::detail {
 
 namespace {
 
-constexpr std::size_t step = 1U << 20;   // between two looks at the stop token
-constexpr std::size_t slice = 16U << 20; // of one job
-constexpr int is_stream = INT_MIN;       // no error that there is
+constexpr std::size_t step = 1U << 20;   // between two checks of the stop token
+constexpr std::size_t slice = 16U << 20; // per job
+constexpr int is_stream = INT_MIN;       // not an errno
 
-/// A disk, or a file on one: a write waits for a device at most, never for a reader.
+/// A disk, or a file on one: a write may wait for a device, but never for a reader.
 bool is_on_a_disk(int fd) noexcept {
     struct ::stat status{};
     return sys::fstat(fd, &status) < 0 || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode);
 }
 
-/// Writes a slice: bytes written, or −errno.
+/// Writes a slice; returns the number of bytes, or −errno.
 int write_slice(int fd, const_buffer data, ::off_t offset, inplace_stop_token stop) noexcept {
     const std::size_t size = std::min(data.size(), slice);
     std::size_t done = 0;
@@ -43,15 +43,15 @@ int write_slice(int fd, const_buffer data, ::off_t offset, inplace_stop_token st
             return static_cast<int>(n);
         }
         if (n == 0) {
-            return -EIO; // no device does that; it would do so for ever
+            return -EIO; // devices do not return 0; retrying would not end
         }
         done += static_cast<std::size_t>(std::max<::ssize_t>(n, 0));
     }
     return static_cast<int>(done);
 }
 
-/// A write that may wait for a reader: through the ring it can be cancelled, and holds no thread.
-/// Of a terminal, write(2) waits although the ring asks it not to: a worker of the ring does that.
+/// A write that may wait for a reader: through the ring it can be cancelled and occupies no thread.
+/// For a terminal, write(2) blocks even in non-blocking mode: a worker of the ring executes it.
 task<io_result> write_by_ring(int fd, const_buffer data, ::off_t offset) {
     struct ::stat status{};
     const bool waits = sys::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode);

@@ -1,6 +1,6 @@
 #include <coil/io/buffer_pool.hpp>
-#include <coil/io/buffer_pool_state.hpp>
-#include <coil/io/buffer_source.hpp>
+#include <coil/io/detail/buffer_pool_state.hpp>
+#include <coil/io/detail/buffer_source.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -58,7 +58,7 @@ void buffer_pool_state::release() noexcept {
         const std::lock_guard lock(mutex_);
         event_loop* const loop = loop_.load(std::memory_order_relaxed);
         if (loop != nullptr && loop != current_loop) {
-            // Only the ring's thread can take the buffers back from it.
+            // Only the ring's thread can take the buffers back from the ring.
             owners_.store(1, std::memory_order_relaxed);
             deliver = [](queue_node& node, event_loop&) noexcept {
                 static_cast<buffer_pool_state&>(node).release();
@@ -80,14 +80,14 @@ bool buffer_pool_state::grow() noexcept {
     if (!memory) {
         return false;
     }
-    chunks_.push_back(std::move(memory)); // there is room
+    chunks_.push_back(std::move(memory)); // cannot throw: the capacity is reserved
     for (unsigned i = 0; i < chunk_buffers_; ++i) {
         make_available(static_cast<std::uint16_t>(count_++));
     }
     return true;
 }
 
-/// Makes this loop's ring the one that fills the buffers, by itself where the kernel can.
+/// Makes this loop's ring fill the buffers; the kernel selects them if it can.
 int buffer_pool_state::attach(event_loop& loop, bool bytes) noexcept {
     if (loop_.load(std::memory_order_relaxed) != nullptr) {
         return -EXDEV;
@@ -97,18 +97,18 @@ int buffer_pool_state::attach(event_loop& loop, bool bytes) noexcept {
         loop_.store(&loop, std::memory_order_relaxed);
     }
     loop.attach(*this);
-    take_returned(); // while there was no context
+    take_returned(); // returned while there was no context
     if (!loop.ring().supports(uring::opcode::send_zc)) {
-        return 0; // Linux 6.0: receives that go on came with it
+        return 0; // Linux 6.0 added multishot receives together with it
     }
     const auto set_up = [&](bool incremental) {
-        int error = -EEXIST; // a group of the user's own
+        int error = -EEXIST; // the group is used by the program itself
         for (int attempt = 0; attempt < 64 && error == -EEXIST; ++attempt) {
             error = ring_.setup(loop.ring(), loop.next_buffer_group(), max_buffers_, incremental);
         }
         return error == 0;
     };
-    // Where neither can be had each request brings its buffer.
+    // Without buffer rings, each request supplies its buffer.
     if (!(incremental_ && bytes && set_up(true)) && !set_up(false)) {
         return 0;
     }
@@ -123,7 +123,7 @@ int buffer_pool_state::attach(event_loop& loop, bool bytes) noexcept {
 }
 
 void buffer_pool_state::ring_gone() noexcept {
-    // To the end: from then on the last owner deletes this on whatever thread it is.
+    // Until the end of the scope: afterwards the last owner deletes this object on any thread.
     const std::lock_guard lock(mutex_);
     loop_.store(nullptr, std::memory_order_relaxed);
     ring_.close();
@@ -176,12 +176,12 @@ std::uint32_t buffer_pool_state::filled(std::uint16_t id, std::uint32_t bytes, b
     if (!last) {
         b.references.fetch_add(1, std::memory_order_relaxed);
     } else if (std::exchange(b.with_kernel, false)) {
-        --ready_; // and the piece takes over the kernel's reference
+        --ready_; // and the lease takes over the kernel's reference
     }
     return begin;
 }
 
-/// A buffer that nobody refers to any more.
+/// Makes a buffer without references available again.
 void buffer_pool_state::make_available(std::uint16_t id) noexcept {
     buffer& b = buffers_[id];
     b.references.store(1, std::memory_order_relaxed);
@@ -231,7 +231,7 @@ void buffer_pool_state::take_delivery(queue_node& node, event_loop& loop) noexce
         const std::lock_guard lock(self.mutex_);
         event_loop* const now = self.loop_.load(std::memory_order_relaxed);
         if (now != nullptr && now != &loop) {
-            now->post(self); // it has moved on
+            now->post(self); // the pool has moved to that loop
             return;
         }
         self.posted_ = false;
@@ -256,10 +256,11 @@ void buffer_pool_state::take_returned() noexcept {
     }
 }
 
-/// One stream for one buffer. (Without a ring it takes the buffer right away.)
+/// Feeds one stream per available buffer. (Without a ring, a fed stream takes its buffer
+/// immediately.)
 void buffer_pool_state::feed() noexcept {
     if (std::exchange(feeding_, true)) {
-        return; // what was fed is answered already: the loop below goes on
+        return; // the fed stream has already completed, and the loop below continues
     }
     while (ready_ > fed_ && !starved_.empty()) {
         fed_ += has_ring() ? 1 : 0;
@@ -277,7 +278,7 @@ void buffer_pool_state::look_again() noexcept {
     looking_ = true;
     look_.pool = this;
     look_.deliver = &looked;
-    look_.deliveries = 2; // between the two the loop has submitted and looked for completions
+    look_.deliveries = 2; // between the two, the loop has submitted and polled for completions
     retain();
     loop_.load(std::memory_order_relaxed)->post(look_);
 }

@@ -1,5 +1,5 @@
 #include <coil/context/perform.hpp>
-#include <coil/io/buffer_source.hpp>
+#include <coil/io/detail/buffer_source.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace coil::detail {
 namespace {
 
 bool is_stream_pipe(int fd) noexcept {
-    if (current_world() != nullptr) { // whose pipes are all of bytes
+    if (current_world() != nullptr) { // its pipes are all byte streams
         struct ::statx file{};
         return perform(uring::prep::statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &file)) == 0 &&
                S_ISFIFO(file.stx_mode);
     }
     struct ::stat file{};
     return ::fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) &&
-           (::fcntl(fd, F_GETFL) & O_DIRECT) == 0; // else a pipe of packets
+           (::fcntl(fd, F_GETFL) & O_DIRECT) == 0; // otherwise a pipe in packet mode
 }
 
 int socket_option(int fd, int name) noexcept {
@@ -41,7 +41,7 @@ buffer_source::buffer_source(buffer_pool& pool, io::descriptor fd, bool cuttable
 buffer_source::~buffer_source() { pool_.release(); }
 
 void buffer_source::close() noexcept {
-    // The kernel has nothing of it, but the pool's queue and who waits for it are the loop's.
+    // The kernel holds no request, but the pool's queue and its waiter belong to the loop.
     if (starving_ && !home().on_owner_thread() && home().is_running()) {
         end_with_misuse(
             "a multishot stream that waits for a buffer was destroyed on a thread other "
@@ -56,9 +56,9 @@ void buffer_source::close() noexcept {
     }
 }
 
-/// A piece of data that does not fit into the rest of a buffer is followed by what was cut off only
-/// where bytes stream. Datagrams do not, nor what reads as records (inotify, tun, ...), and of a
-/// direct descriptor only the ring knows what it is.
+/// Determines whether data that does not fit into the rest of a buffer continues in the next one.
+/// This holds for byte streams only: not for datagrams, nor for files that are read in records
+/// (inotify, tun, ...). The type of a direct descriptor is unknown outside the ring.
 void buffer_source::look_at_descriptor() noexcept {
     looked_ = true;
     if (fd_.is_direct()) {
@@ -105,10 +105,10 @@ int buffer_source::prepare(uring::sqe& request) noexcept {
     return 0;
 }
 
-/// Whether the request ended because the pool had no buffer. A netlink socket gives the same error
-/// when it has lost messages, but then there was a buffer: completions tell in order who took
-/// which. Elsewhere a buffer may have been given back meanwhile; yet a socket that says so on and
-/// on has something to tell.
+/// Whether the request ended because the pool had no buffer. A netlink socket reports the same
+/// error when it has lost messages, but then a buffer was available: the order of completions shows
+/// which request consumed which buffer. For other descriptors a buffer may have been returned
+/// meanwhile; but if the error repeats, it comes from the socket.
 bool buffer_source::lacked_a_buffer(int result) noexcept {
     constexpr std::uint8_t patience = 100;
     return result == -ENOBUFS && pool_.has_ring() &&
@@ -136,7 +136,7 @@ bool buffer_source::arrived(multishot_result& r) noexcept {
         last = (r.flags & uring::cqe_flag::buf_more) == 0;
     } else if (lacked_a_buffer(r.value)) {
         hunger_ = fed_in != 0 ? hunger::oldest : hunger::some;
-        return false; // the request is submitted again when there is a buffer
+        return false; // the request is submitted again when a buffer is available
     }
     refusals_ = 0;
     if (id != none) {
@@ -145,7 +145,7 @@ bool buffer_source::arrived(multishot_result& r) noexcept {
         if (size > 0) {
             r.extra = multishot_result::buffer_mark | (std::uint64_t{id} << 32) | begin;
         } else {
-            pool_.put_free(id); // the end of a file takes a buffer with it
+            pool_.put_free(id); // an end of file consumes a buffer as well
         }
     }
     pool_.feed_starved();

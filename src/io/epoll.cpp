@@ -12,8 +12,8 @@ namespace coil::detail {
 
 namespace {
 
-/// Whether epoll_wait(2) would refuse the call: 0 or −errno. Without room for events, which the
-/// library's function declares away, none is taken.
+/// The error with which epoll_wait(2) would refuse the call (−errno), or 0. The null pointer for
+/// the events (EFAULT) ensures that no event is consumed.
 int refusal_of(int epfd, int most) noexcept {
     return ::syscall(SYS_epoll_pwait, epfd, nullptr, most, 0, nullptr, 0) < 0 && errno != EFAULT
                ? -errno
@@ -28,9 +28,9 @@ void epoll_wait_element::wait_for_readiness() noexcept {
     most_ = static_cast<int>(call.len);
     by_readiness_ = true;
     if ((call.flags & uring::sqe_flag::fixed_file) != 0) {
-        refusal_ = -EOPNOTSUPP; // only the ring knows what set that is
+        refusal_ = -EOPNOTSUPP; // only the ring can resolve the set
     } else {
-        refusal_ = refusal_of(call.fd, most_); // what it refuses may never become readable
+        refusal_ = refusal_of(call.fd, most_); // a refused descriptor may never become readable
     }
     entry_.request = uring::prep::poll_add(refusal_ != 0 ? -1 : call.fd, POLLIN);
 }

@@ -7,8 +7,8 @@
 #include <climits>
 #include <utility>
 
-// Where the running kernel answers such a request only once, it is made without the multishot flag:
-// it ends with its first answer, and the following next() makes it again.
+// If the kernel lacks the multishot form, the request is made without the flag: it ends with its
+// first completion, and the following next() submits it again.
 
 namespace coil::io {
 
@@ -41,7 +41,7 @@ void accept_stream::discard(const detail::multishot_result& r) noexcept {
     }
 }
 
-/// The slots that nobody took are closed with the ring's table, and mean nothing afterwards.
+/// Slots that were not taken are closed with the ring's table and are invalid afterwards.
 void accept_stream::ring_gone() noexcept {
     attached_ = false;
     while (!results().empty()) {
@@ -50,7 +50,7 @@ void accept_stream::ring_gone() noexcept {
 }
 
 int poll_stream::prepare(uring::sqe& request) noexcept {
-    // Linux 5.13, or what stands in for a newer one.
+    // Linux 5.13, or a backend that reports a feature of a newer kernel.
     constexpr std::uint32_t since = uring::feature::rsrc_tags | uring::feature::cqe_skip;
     const bool repeats = (home().ring().features() & since) != 0;
     request = detail::request_on(fd_, repeats ? uring::prep::poll_multishot(fd_.number(), events_)

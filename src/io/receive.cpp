@@ -13,12 +13,12 @@ received_message::received_message(io_result result, buffer_lease lease,
     if (!lease_) {
         return;
     }
-    // A header, room for the name, room for control data, the payload. The header may lie anywhere.
+    // Layout: header, name, control data, payload. The header may be unaligned.
     uring::recvmsg_out header{};
     const std::span<std::byte> all = lease_.bytes();
     const std::size_t front = sizeof header + layout.msg_namelen + layout.msg_controllen;
     if (all.size() < front) {
-        result_ = io_result(-EFAULT); // no kernel says so little
+        result_ = io_result(-EFAULT); // no kernel returns so few bytes
         lease_.reset();
         return;
     }
@@ -77,7 +77,7 @@ uring::sqe recvmsg_stream::own_request(std::byte* data, std::size_t size) noexce
     std::byte* const control = name + layout_.msg_namelen;
     const std::size_t front = sizeof(uring::recvmsg_out) + layout_.msg_namelen +
                               static_cast<std::size_t>(layout_.msg_controllen);
-    // A buffer too small for its front gives -EFAULT, as when the kernel picks it.
+    // A buffer too small for its front part gives -EFAULT, as when the kernel selects it.
     part_ = {front <= size ? data + front : nullptr, front <= size ? size - front : 1};
     message_ = layout_;
     message_.msg_name = front <= size && layout_.msg_namelen > 0 ? name : nullptr;

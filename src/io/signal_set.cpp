@@ -24,7 +24,7 @@ namespace coil {
 
 namespace {
 
-/// How many sets of this process have each signal.
+/// The number of sets of this process that contain each signal.
 class signal_counts {
 public:
     /// Blocks the signals of a new set on this thread.
@@ -39,7 +39,7 @@ public:
         });
     }
 
-    /// Of those that no other set has, discards what is left, and unblocks them.
+    /// For signals in no other set: discards pending ones and unblocks the signal.
     void remove(const ::sigset_t& signals) noexcept {
         const std::lock_guard guard(lock_);
         ::sigset_t last;
@@ -55,12 +55,13 @@ public:
             }
         });
         const ::timespec now{};
-        while (::sigtimedwait(&last, nullptr, &now) > 0) { // it would have its usual effect
+        while (::sigtimedwait(&last, nullptr, &now) > 0) { // otherwise it would take its usual
+                                                           // effect
         }
         ::pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);
     }
 
-    /// A signal that was taken for nobody waits again, if there is a set that wants it.
+    /// Makes a signal that was not received pending again, if a set still contains it.
     void give_back(int signal) noexcept {
         const std::lock_guard guard(lock_);
         if (counts_.at(static_cast<std::size_t>(signal)).sets > 0) {
@@ -112,7 +113,8 @@ private:
 
 namespace detail {
 
-/// A signalfd, and an epoll set of it and of what says that the signal_set is gone.
+/// A signalfd, and an epoll set of the signalfd and an eventfd that reports the end of the
+/// signal_set.
 class signal_source {
 public:
     explicit signal_source(const ::sigset_t& signals)
@@ -128,14 +130,14 @@ public:
     signal_source& operator=(const signal_source&) = delete;
     ~signal_source() = default;
 
-    /// The signal_set goes.
+    /// Called when the signal_set is destroyed.
     void close() noexcept {
-        closed_.store(true, std::memory_order_relaxed); // the write publishes it
+        closed_.store(true, std::memory_order_relaxed); // published by the write below
         ::eventfd_write(end_, 1);
         counts().remove(signals_);
     }
 
-    /// A number; -EAGAIN: there is none; -ECANCELED: there will be none.
+    /// A signal number; -EAGAIN: none is pending; -ECANCELED: the set is gone.
     [[nodiscard]] int take() noexcept {
         if (closed_.load(std::memory_order_relaxed)) {
             return -ECANCELED;
@@ -146,7 +148,7 @@ public:
     }
 
     void add_owner() noexcept { owners_.fetch_add(1, std::memory_order_relaxed); }
-    /// True: nobody keeps it any more.
+    /// Returns true if no owner is left.
     [[nodiscard]] bool remove_owner() noexcept {
         return owners_.fetch_sub(1, std::memory_order_acq_rel) == 1;
     }
@@ -205,7 +207,7 @@ int signal_element::take(taking_entry& of) noexcept {
 }
 
 io_result signal_element::result() noexcept {
-    // Inside a chain it has not been taken when it came.
+    // Inside a chain the signal is taken only now.
     if (entry_.result >= 0 && !entry_.has_taken) {
         return io_result(source_.get()->take());
     }

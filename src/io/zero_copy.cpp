@@ -4,13 +4,14 @@
 
 namespace coil::detail {
 
-/// The request becomes the call that every kernel has.
+/// Turns the request into the copying call, which every kernel has.
 void zero_copy_element::copy_instead() noexcept {
     uring::sqe& request = entry_.request;
     const bool is_message = request.opcode == static_cast<std::uint8_t>(uring::opcode::sendmsg_zc);
     request.opcode =
         static_cast<std::uint8_t>(is_message ? uring::opcode::sendmsg : uring::opcode::send);
-    // A registered buffer is memory like any other; what is no known flag stays, and is refused.
+    // A registered buffer is ordinary memory. Unknown flags are kept, so that the kernel refuses
+    // them.
     constexpr std::uint16_t known = uring::recvsend_flag::fixed_buf |
                                     uring::recvsend_flag::poll_first |
                                     uring::recvsend_flag::zc_report_usage;

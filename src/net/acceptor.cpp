@@ -16,13 +16,13 @@ void check(io_result result, const char* what, const inet_address& address) {
     }
 }
 
-/// The connection was gone before it was accepted; the next one may be there already.
+/// The connection was reset before it was accepted; the next one may be available.
 bool connection_is_gone(int error) noexcept {
     return error == -ECONNABORTED || error == -EINTR || error == -EPROTO;
 }
 
-/// What passes, but not at once: no descriptors or no memory, a firewall's refusal, the errors of
-/// the network that accept(2), "Error handling", tells to retry.
+/// Temporary errors that need a delay: no descriptors or memory, a firewall's refusal, and the
+/// network errors that accept(2), "Error handling", says to retry.
 bool may_pass(int error) noexcept {
     switch (error) {
     case -EMFILE:

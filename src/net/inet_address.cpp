@@ -108,7 +108,7 @@ std::optional<inet_address> inet_address::parse(std::string_view text) noexcept 
         ip = text.substr(1, bracket - 1);
         port = text.substr(bracket + 2);
         if (ip.find(':') == std::string_view::npos) {
-            return std::nullopt; // brackets are for IPv6
+            return std::nullopt; // brackets are for IPv6 only
         }
     } else {
         const std::size_t colon = text.find(':');

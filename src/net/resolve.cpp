@@ -33,17 +33,17 @@ struct results_deleter {
     void operator()(::addrinfo* results) const noexcept { ::freeaddrinfo(results); }
 };
 
-/// A look-up: a job for a helper thread and, as a node of the context's inbox, the way back.
+/// A look-up: a job for a helper thread and, as a node of the context's inbox, its way back.
 ///
-/// It has two owners, the awaiter and the helper; `state_` is their whole hand-shake. An abandoned
-/// look-up is deleted by the helper. An answered one is deleted by the awaiter, but not before the
-/// helper has said that it left the context alone: the context may be gone a moment after its last
-/// coroutine went on.
+/// It has two owners, the awaiter and the helper; `state_` is their only synchronisation. The
+/// helper deletes an abandoned look-up. The awaiter deletes a completed one, but not before the
+/// helper has reported that it no longer uses the context: the context may be destroyed right after
+/// its last coroutine has resumed.
 class lookup : public queue_node {
 public:
     lookup(const std::string& host, const std::string& service) : host_(host), service_(service) {}
 
-    // The awaiter's side.
+    // Called by the awaiter.
 
     using delivery = void (*)(queue_node&, event_loop&) noexcept;
     void begin(event_loop& loop, void* waiter, delivery when_answered) noexcept {
@@ -53,28 +53,28 @@ public:
     }
     [[nodiscard]] void* waiter() const noexcept { return waiter_; }
 
-    /// True: the look-up is the helper's alone from now on. False: the answer is on its way.
+    /// Returns true if the helper now owns the look-up; false if the result is being delivered.
     [[nodiscard]] bool abandon() noexcept {
         state expected = state::wanted;
         return state_.compare_exchange_strong(expected, state::abandoned,
                                               std::memory_order_acq_rel);
     }
 
-    /// When the answer has been delivered; the helper is a few instructions from leaving.
+    /// After the result has been delivered; the helper leaves within a few instructions.
     void wait_until_helper_left() const noexcept {
         for (coil::detail::patience wait; state_.load(std::memory_order_acquire) != state::left;) {
             wait.once_more();
         }
     }
 
-    /// No error and addresses, or the error; when the answer has been delivered.
+    /// The error, or no error if there are addresses. Valid after the result has been delivered.
     [[nodiscard]] std::error_code error() const noexcept {
         return error_ == EAI_SYSTEM ? std::error_code(system_error_, std::generic_category())
                                     : std::error_code(error_, resolver_category());
     }
     [[nodiscard]] const std::vector<inet_address>& addresses() const noexcept { return addresses_; }
 
-    // The helper's side.
+    // Called by the helper.
 
     void perform() noexcept {
         if (state_.load(std::memory_order_relaxed) == state::wanted) {
@@ -83,7 +83,7 @@ public:
         finish();
     }
 
-    /// In a simulation, whose hosts no name server knows.
+    /// In a simulation, which has name resolution of its own.
     void perform(simulation& world) noexcept {
         error_ = EAI_NONAME;
         for (const std::string& address : world.addresses_of(host_)) {
@@ -106,7 +106,7 @@ private:
     void add_addresses(const std::string& host, int flags) noexcept {
         ::addrinfo hints{};
         hints.ai_flags = flags;
-        hints.ai_socktype = SOCK_STREAM; // else every address comes once per kind of socket
+        hints.ai_socktype = SOCK_STREAM; // otherwise every address is returned once per socket type
         ::addrinfo* results = nullptr;
         error_ = current_lookup_function.load(std::memory_order_relaxed)(
             host.c_str(), service_.c_str(), &hints, &results);
@@ -139,7 +139,7 @@ private:
     std::vector<inet_address> addresses_;
 };
 
-/// The threads that look up. One is made per look-up, up to a limit, and ends when no job is left.
+/// The helper threads. Each look-up starts one, up to a limit; a thread ends when no job is left.
 /// Trivially destructible: a helper may still be in getaddrinfo while the process ends.
 class helper_threads {
 public:
@@ -161,7 +161,7 @@ public:
     }
 
 private:
-    /// Without signals: they are for the program's own threads.
+    /// Starts a thread with all signals blocked: they are for the program's own threads.
     void start_thread() {
         ::sigset_t all;
         ::sigset_t before;
@@ -189,7 +189,8 @@ private:
         }
     }
 
-    /// No thread could be made: the jobs are for the others, and if there are none, they fail.
+    /// A thread could not be created: the remaining threads execute the jobs; without any, the jobs
+    /// fail.
     void one_fewer(int system_error) noexcept {
         lookup* orphans = nullptr;
         {
@@ -206,7 +207,7 @@ private:
 
     std::mutex mutex_;
     lookup* first_ = nullptr;
-    lookup* last_ = nullptr; // while first_ is set
+    lookup* last_ = nullptr; // valid while first_ is set
     unsigned threads_ = 0;
 };
 
@@ -223,7 +224,7 @@ public:
             stop_observing();
             cancel();
             while (pending()) {
-                loop().deliver_inbox(); // the answer is there, or a few instructions away
+                loop().deliver_inbox(); // the result is there, or will be within a few instructions
             }
         }
         delete lookup_;
@@ -255,7 +256,7 @@ public:
         observe<lookup_awaiter>(token);
     }
 
-    /// The finished look-up; null when it was cancelled.
+    /// The completed look-up; null if it was cancelled.
     [[nodiscard]] const lookup* await_resume() noexcept {
         resumed();
         return lookup_;
@@ -268,7 +269,7 @@ private:
         if (pending() && lookup_->abandon()) {
             simulation* const world = coil::detail::current_simulation;
             if (world != nullptr && world->take_back(*lookup_)) {
-                delete lookup_; // nobody else will
+                delete lookup_; // this is the only owner
             }
             lookup_ = nullptr;
             finish();
@@ -285,7 +286,8 @@ std::optional<std::uint16_t> parse_port(const std::string& service) noexcept {
     return rest == end && error == std::errc() ? std::optional(port) : std::nullopt;
 }
 
-/// What getaddrinfo reads by strtoul(3), modulo 65536: also with blanks and a sign before it.
+/// Whether getaddrinfo would parse it with strtoul(3), modulo 65536: blanks and a sign are
+/// accepted.
 bool is_number(std::string_view text) noexcept {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\n\v\f\r"), text.size()));
     if (text.starts_with('+') || text.starts_with('-')) {
@@ -327,7 +329,7 @@ task<std::vector<inet_address>> resolve(std::string host, std::string service) {
     if (host.empty() || host.find('\0') != std::string::npos) {
         fail({EAI_NONAME, resolver_category()}, host, service);
     }
-    // A number that is no port is no service's name either.
+    // A number that is not a valid port is not a service name either.
     if (service.find('\0') != std::string::npos || (!port && is_number(service))) {
         fail({EAI_SERVICE, resolver_category()}, host, service);
     }

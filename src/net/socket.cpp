@@ -19,7 +19,7 @@ socket create(int family, int type) {
     return socket(fd);
 }
 
-/// The socket's own name, or its peer's.
+/// The address of the socket, or of its peer.
 inet_address address_of(int fd, bool peer, const char* what) {
     ::sockaddr_storage storage{};
     ::socklen_t length = sizeof storage;

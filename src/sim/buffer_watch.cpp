@@ -21,7 +21,7 @@ namespace coil::sim::detail {
 namespace {
 
 constexpr auto filler = std::byte{0xe5};
-constexpr std::size_t all_below = 4096; // bytes of which each is watched
+constexpr std::size_t all_below = 4096; // smaller buffers are watched completely
 constexpr std::size_t edge = 1024;
 constexpr std::size_t sample = 64;
 constexpr unsigned samples = 16;
@@ -42,7 +42,7 @@ void buffer_watch::begin(std::span<const ::iovec> memory, bool filled, std::uint
     for (const piece& p : pieces_) {
         kept_.insert(kept_.end(), p.begin(), p.end());
     }
-    for (const piece& p : pieces_) { // they may overlap: not before all are kept
+    for (const piece& p : pieces_) { // pieces may overlap: save all before overwriting any
         std::memset(p.data(), static_cast<int>(filler), p.size());
     }
     poison(true);
@@ -50,7 +50,7 @@ void buffer_watch::begin(std::span<const ::iovec> memory, bool filled, std::uint
 
 const char* buffer_watch::end() noexcept {
     bool untouched = true;
-    const bool freed = is_freed(); // then it is nobody's to look at
+    const bool freed = is_freed(); // freed memory must not be accessed
     if (filled_ && !freed) {
         poison(false);
         for (const piece& p : pieces_) {

@@ -9,23 +9,23 @@
 
 namespace coil::sim::detail {
 
-/// Watches the memory of one call while the kernel has it: nobody may write to it, and what it is
-/// to be filled with cannot be read, for it is filled with something else until then.
+/// Watches the memory of one call while the kernel owns it: detects writes to it, and fills receive
+/// buffers with a pattern, so that reading them early yields no valid data.
 ///
-/// Of much memory only pieces are watched: its beginning, its end, and some between, which `salt`
-/// chooses. With AddressSanitizer all that is to be filled is poisoned, so that whoever touches it
-/// is told at once.
+/// Of large memory only pieces are watched: the beginning, the end, and some in between, selected
+/// by `salt`. With AddressSanitizer all receive memory is poisoned, so that any access is reported
+/// immediately.
 class buffer_watch {
 public:
     buffer_watch() noexcept = default;
     buffer_watch(const buffer_watch&) = delete;
     buffer_watch& operator=(const buffer_watch&) = delete;
 
-    /// `filled`: by the kernel; else it is what the kernel sends.
+    /// `filled`: the kernel writes to the memory; otherwise it reads it.
     void begin(std::span<const ::iovec> memory, bool filled, std::uint64_t salt);
     [[nodiscard]] bool is_on() const noexcept { return !pieces_.empty(); }
-    /// Gives the memory back as it was, and says what is wrong with it: null, "was written to", or,
-    /// where AddressSanitizer knows it, "was freed". Only while is_on().
+    /// Restores the memory and returns the violation: null, "was written to" or, with
+    /// AddressSanitizer, "was freed". Only while is_on().
     [[nodiscard]] const char* end() noexcept;
 
 private:
@@ -38,7 +38,7 @@ private:
 
     std::vector<piece> pieces_;
     std::vector<piece> poisoned_;
-    std::vector<std::byte> kept_; // what was in the pieces before they were filled
+    std::vector<std::byte> kept_; // the content of the pieces before they were overwritten
     std::uint64_t sum_ = 0;
     bool filled_ = false;
 };

@@ -10,7 +10,7 @@
 
 namespace coil::sim::detail {
 
-/// First in, first out.
+/// A FIFO queue of bytes.
 class byte_queue {
 public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -25,7 +25,7 @@ public:
         std::memcpy(ring_.data(), from + first, count - first);
         size_ += count;
     }
-    /// `count` bytes from `offset` on; they stay.
+    /// Copies `count` bytes from `offset` on without removing them.
     void peek(std::byte* to, std::size_t count, std::size_t offset = 0) const noexcept {
         if (count == 0) {
             return;
@@ -53,12 +53,12 @@ private:
         head_ = 0;
     }
 
-    std::vector<std::byte> ring_; // a power of two
+    std::vector<std::byte> ring_; // its size is a power of two
     std::size_t head_ = 0;
     std::size_t size_ = 0;
 };
 
-/// Calls `f(pointer, count)` for the parts of at most `most` bytes behind the first `skip`; stops
+/// Calls `f(pointer, count)` for the pieces of at most `most` bytes after the first `skip`; stops
 /// when it returns false.
 template <class F>
 void for_each_part(std::span<const ::iovec> parts, std::size_t skip, std::size_t most, F&& f) {

@@ -16,24 +16,24 @@ namespace coil::sim::detail {
 
 class file;
 
-/// What op::attempt() gives when the call has to wait.
+/// Returned by op::attempt() if the call has to wait.
 inline constexpr int would_wait = INT_MIN + 1;
 
-/// What an entry's field names.
+/// The pointer stored in a field of an entry.
 template <class T>
 T* pointer(std::uint64_t address) noexcept {
     return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
 }
 inline const char* text(std::uint64_t address) noexcept { return pointer<const char>(address); }
 
-/// Moves bytes into the caller's memory, which it names.
+/// Whether it transfers bytes to the caller's memory.
 constexpr bool receives(uring::opcode op) noexcept {
     using uring::opcode;
     return op == opcode::read || op == opcode::readv || op == opcode::read_fixed ||
            op == opcode::recv || op == opcode::recvmsg;
 }
 
-/// Whoever waits for a file to change.
+/// A call that waits for a file to change.
 class waiter : public list_link {
 public:
     virtual void try_again() noexcept = 0;
@@ -43,14 +43,14 @@ protected:
     ~waiter() = default;
 };
 
-/// One try of a call: its arguments, wherever they come from.
+/// One attempt of a call: its arguments, independent of their source.
 struct op {
     const uring::sqe& entry;
-    std::span<::iovec> data{}; // where the bytes come from or go to
+    std::span<::iovec> data{}; // the memory to transfer from or to
     ::msghdr* header = nullptr;
-    std::uint32_t* done = nullptr;           // bytes that were moved before (MSG_WAITALL)
-    bool* begun = nullptr;                   // connect: an earlier try began the hand-shake
-    class buffer_chooser* chooser = nullptr; // takes a provided buffer, which is then `data`
+    std::uint32_t* done = nullptr;           // bytes transferred before (MSG_WAITALL)
+    bool* begun = nullptr;                   // connect: an earlier attempt began the hand-shake
+    class buffer_chooser* chooser = nullptr; // selects a provided buffer, which then becomes `data`
 
     [[nodiscard]] uring::opcode code() const noexcept {
         return static_cast<uring::opcode>(entry.opcode);
@@ -64,10 +64,10 @@ struct op {
     }
 };
 
-/// Takes one of a ring's provided buffers, at the moment in which there is something to put in it.
+/// Selects one of a ring's provided buffers when data is available.
 class buffer_chooser {
 public:
-    /// 0, and `data` is set; or -ENOBUFS.
+    /// 0 with `data` set, or -ENOBUFS.
     virtual int choose(op& call) noexcept = 0;
 
 protected:

@@ -1,4 +1,4 @@
-// How two sockets come to be connected.
+// How connections are established.
 
 #include "machine.hpp"
 #include "network.hpp"
@@ -72,7 +72,7 @@ void connection::syn(unsigned tries) {
     });
 }
 
-/// The answer has come to who asked; the other learns it a little later.
+/// The answer has reached the connecting side; the accepting side learns of it a little later.
 void connection::established() {
     machine& from = *homes_[0];
     machine& to = *homes_[1];
@@ -86,7 +86,7 @@ void connection::established() {
         [](object& about, std::uint64_t, std::uint64_t) { connection::of(about).acknowledged(); });
 }
 
-/// The listener is the one that has answered, also where others have the same port.
+/// The listener is the one that answered, even if others have the same port.
 void connection::acknowledged() {
     if (stream_socket* const listener = std::exchange(listener_, nullptr)) {
         std::erase(listener->half_open_, ref<connection>(this));
@@ -102,7 +102,7 @@ void connection::refuse(int error) {
     }
 }
 
-// ---- the sockets' part
+// ---- the part of the sockets
 
 int stream_socket::listen(int backlog) {
     if (state_ == state::listening) {
@@ -136,13 +136,13 @@ void stream_socket::offer(connection& c) {
     changed();
 }
 
-/// Nobody will accept what is there.
+/// The listener is closing: pending connections are refused.
 void stream_socket::refuse_offered() {
     for (const ref<connection>& c : half_open_) {
         c->listener_ = nullptr;
     }
     half_open_.clear();
-    if (home.up) { // else nothing leaves it
+    if (home.up) { // otherwise nothing can be sent
         for (const ref<connection>& c : offered_) {
             c->close(1, true);
         }
@@ -196,7 +196,7 @@ int stream_socket::connect(op& call, const endpoint& to) {
     case state::connecting:
         return mine ? would_wait : -EALREADY;
     case state::connected:
-        // The first call that comes after the hand-shake is told, also when it is not the one that
+        // The first call after the hand-shake gets its result, even if it is not the call that
         // began it.
         return std::exchange(untold_, false) || mine ? 0 : -EISCONN;
     case state::dead:

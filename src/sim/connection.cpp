@@ -1,5 +1,4 @@
-// What is under way in a stream: its bytes, its end, and what the network does to it, which is
-// time, silence and resets.
+// Data in flight on a stream, and the effects of the network on it: delay, silence and resets.
 
 #include "machine.hpp"
 #include "network.hpp"
@@ -16,7 +15,7 @@ namespace coil::sim::detail {
 
 namespace {
 
-constexpr std::int64_t again_ns = 200'000'000; // what was lost is sent again
+constexpr std::int64_t again_ns = 200'000'000; // lost data is retransmitted
 
 } // namespace
 
@@ -73,7 +72,7 @@ void connection::push(unsigned side, std::size_t bytes, bool end) {
 
 bool connection::is_cut() const noexcept { return homes_[0]->net.is_cut(*homes_[0], *homes_[1]); }
 
-/// What `side` has sent reaches the other.
+/// Data sent by `side` arrives at the other side.
 void connection::arrive(unsigned side) {
     way& w = ways_[side];
     machine& to = *homes_[1 - side];
@@ -102,17 +101,17 @@ void connection::arrive(unsigned side) {
     }
     if (stream_socket* const receiver = sides_[1 - side]; receiver != nullptr) {
         if (bytes && !instant_ && receiver->receiving_ended_ && receiver->sending_ended_) {
-            reset(1 - side); // who has ended both ways takes nothing more: tcp(7)
+            reset(1 - side); // a socket closed in both directions accepts no data: tcp(7)
             receiver->failed(ECONNRESET);
             return;
         }
         receiver->changed();
     } else if (to.life != lives_[1 - side] || (!open_[1 - side] && w.arrived > 0)) {
-        reset(1 - side); // nobody is there who would take it
+        reset(1 - side); // the receiver is gone
     }
 }
 
-/// Silence: what is sent is sent again until it arrives, or somebody has had enough.
+/// The link is down: data is retransmitted until it arrives or the connection times out.
 void connection::stall(unsigned side) {
     way& w = ways_[side];
     w.stalled = true;
@@ -237,7 +236,7 @@ void connection::drop(unsigned side, std::size_t count) {
     }
     machine& from = *homes_[side];
     if (w.data.size() + w.hidden <= from.world.options.socket_buffer / 2) {
-        return; // who has room enough need not know of more
+        return; // a sender with enough space needs no update
     }
     w.telling = true;
     from.world.after(
@@ -248,7 +247,7 @@ void connection::drop(unsigned side, std::size_t count) {
         1 - side);
 }
 
-/// `side` learns that there is room again.
+/// Tells `side` that there is space again.
 void connection::tell(unsigned side) {
     way& w = ways_[side];
     w.telling = false;

@@ -1,4 +1,4 @@
-// Datagrams: they come whole, late, twice, in another order, or not at all.
+// Datagrams: delivered whole, but possibly late, twice, reordered, or not at all.
 
 #include "datagram.hpp"
 
@@ -17,7 +17,7 @@ constexpr std::size_t largest = 65'507;
 
 } // namespace
 
-/// One that is under way.
+/// A datagram in flight.
 class datagram_socket::packet final : public object {
 public:
     packet(machine& to, endpoint target, datagram d)
@@ -42,7 +42,7 @@ public:
     }
 
 private:
-    /// The sender learns it, if it has named its peer: udp(7).
+    /// Reports the error to the sender if it is connected: udp(7).
     void unreachable() {
         machine* const back = to_.net.find(to_, datagram_.from);
         if (back == nullptr || !back->up) {
@@ -169,7 +169,7 @@ int datagram_socket::send(op& call, int) {
     }
     machine* const to = home.net.find(home, target);
     if (to == nullptr) {
-        return count; // into the void
+        return count; // lost silently
     }
     if (d.from.is_any()) {
         d.from = home.address_towards(target, local_.port);

@@ -8,7 +8,7 @@
 
 namespace coil::sim::detail {
 
-/// A socket of type SOCK_DGRAM: UDP, or AF_UNIX inside of a machine.
+/// A socket of type SOCK_DGRAM: UDP, or AF_UNIX within a machine.
 class datagram_socket final : public socket_file {
 public:
     datagram_socket(machine& of, int family) noexcept : socket_file(of, family, SOCK_DGRAM) {}
@@ -41,7 +41,7 @@ private:
     bool ended_ = false;
     bool sending_ended_ = false;
     endpoint peer_;
-    datagram_socket* partner_ = nullptr; // of a pair
+    datagram_socket* partner_ = nullptr; // the other end of a socket pair
     std::deque<datagram> received_;
     std::size_t held_ = 0;
 };

@@ -1,4 +1,4 @@
-// A file system in memory: its names, and which of them a crash would leave.
+// A file system in memory: its names, and which of them survive a crash.
 
 #include "disk.hpp"
 
@@ -29,7 +29,7 @@ disk::disk(engine& world, std::uint64_t capacity) : world_(world), capacity_(cap
 
 disk::~disk() {
     unsafe_.clear();
-    // What is seen and what is safe may refer to each other in a circle.
+    // The current and the durable state may form reference cycles.
     const std::vector<ref<inode>> all(directories_.begin(), directories_.end());
     for (const ref<inode>& directory : all) {
         directory->entries.clear();
@@ -136,8 +136,8 @@ void disk::sync_names(inode& directory) {
     unsafe_ = std::move(rest);
 }
 
-/// Some disks lose all that was not synchronized, some nothing; most are in between. Names are
-/// kept up to a moment, as by a journal, or each by itself.
+/// Some crashes lose everything that was not synchronized, some nothing; most are in between. Names
+/// survive up to a point in time, as with a journal, or individually.
 void disk::crash() {
     random_source& random = world_.random;
     const unsigned kept = random.one_in(4) ? 0 : random.one_in(3) ? 1000 : 500;
@@ -164,7 +164,7 @@ void disk::crash() {
         }
     };
     settle(settle, *root_);
-    // A file with two names crashes once.
+    // A file with two names is visited once.
     const auto lose = [&](const auto& self, inode& directory) -> void {
         directory.links = 2;
         for (const auto& [name, what] : directory.entries) {

@@ -22,11 +22,11 @@ namespace coil::sim::detail {
 
 class disk;
 
-/// CLOCK_REALTIME when a world begins: 2026-01-01.
+/// CLOCK_REALTIME at the start of a world: 2026-01-01.
 inline constexpr std::int64_t epoch_ns = 1'767'225'600'000'000'000;
 
-/// A file of any type. What a file holds is there twice where it differs: as programs see it, and
-/// as it is on the disk for sure, which is what is left when the machine crashes.
+/// A file of any type. Content is stored twice where it differs: as programs see it, and the
+/// durable version, which remains after a crash.
 class inode final : public object {
 public:
     inode(disk& on, std::uint64_t number, ::mode_t mode) noexcept;
@@ -36,7 +36,7 @@ public:
     [[nodiscard]] bool is_regular() const noexcept { return S_ISREG(mode); }
     [[nodiscard]] bool is_link() const noexcept { return S_ISLNK(mode); }
 
-    // Data of a regular file. Bytes, or -errno.
+    // Data of a regular file. They return bytes, or -errno.
     int read(std::span<const ::iovec> to, std::size_t skip, std::uint64_t at,
              std::size_t most) const;
     int write(std::span<const ::iovec> from, std::size_t skip, std::uint64_t at, std::size_t count);
@@ -44,12 +44,12 @@ public:
     void zero(std::uint64_t from, std::uint64_t count);
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
     [[nodiscard]] std::uint64_t blocks() const noexcept;
-    /// All of it is on the disk.
+    /// Makes all data durable.
     void sync() noexcept;
-    /// What a crash leaves.
+    /// Reduces the data to what survives a crash.
     void crash(random_source& random, unsigned kept_per_mille);
 
-    // Names in a directory.
+    // The entries of a directory.
     std::map<std::string, ref<inode>, std::less<>> entries;
     std::map<std::string, ref<inode>, std::less<>> durable_entries;
     inode* parent = nullptr; // of a directory
@@ -67,7 +67,7 @@ public:
     ::timespec modified{};
     ::timespec changed{};
     ::timespec born{};
-    /// Only these bits of the mode are changed, and what a crash would leave is not.
+    /// Changes only these bits of the mode, and not the durable version.
     void set_permissions(::mode_t to) noexcept;
     void set_owner(::uid_t user, ::gid_t its_group) noexcept;
 
@@ -78,8 +78,8 @@ private:
 
     struct page {
         std::unique_ptr<bytes> seen; // null: zeros
-        std::unique_ptr<bytes> safe; // null: zeros; only while there are dirty sectors
-        std::uint8_t dirty = 0;      // one bit each
+        std::unique_ptr<bytes> safe; // null: zeros; used only while there are dirty sectors
+        std::uint8_t dirty = 0;      // one bit per sector
     };
     page& touched(std::size_t index, std::size_t from, std::size_t to);
 
@@ -92,29 +92,30 @@ private:
     ::gid_t safe_group_ = 0;
 };
 
-/// What the last name of a path is.
+/// The type of the last component of a path.
 enum class last_name : std::uint8_t { ordinary, root, dot, dot_dot };
 
-/// What a path leads to.
+/// The result of resolving a path.
 struct place {
-    int error = 0;        // -errno: the way there does not exist
-    ref<inode> directory; // of the last name
-    std::string name;     // the last name, when it is an ordinary one
+    int error = 0;        // -errno: a directory on the path could not be resolved
+    ref<inode> directory; // the directory of the last component
+    std::string name;     // the last component, if it is an ordinary name
     last_name last = last_name::root;
-    ref<inode> target;            // null: nothing has that name
-    bool wants_directory = false; // a slash behind
+    ref<inode> target;            // null: no file has that name
+    bool wants_directory = false; // the path ends in a slash
 };
 
-/// How a path is followed.
+/// How a path is resolved.
 enum class last_link : std::uint8_t {
     followed,
-    kept, // but followed all the same where a slash is behind
-    named // by a call that makes or removes names: never followed, a slash behind is the caller's
+    kept, // not followed, except if the path ends in a slash
+    named // for calls that create or remove names: never followed, and the caller handles a
+          // trailing slash
 };
 struct resolution {
     last_link link = last_link::followed;
     std::uint64_t how = 0; // RESOLVE_... of openat2(2)
-    bool creates = false;  // O_CREAT: a file has no slash behind its name
+    bool creates = false;  // O_CREAT: a regular file's name cannot end in a slash
 };
 
 /// The file system of a machine.
@@ -126,19 +127,19 @@ public:
     disk& operator=(const disk&) = delete;
 
     [[nodiscard]] inode& root() const noexcept { return *root_; }
-    /// `from` for a path that does not begin with a slash.
+    /// `from` is the start of a relative path.
     [[nodiscard]] place find(inode& from, std::string_view path, resolution way) const;
 
     [[nodiscard]] ref<inode> create(::mode_t mode);
-    /// Changes of names; 0 or -errno. Both directories' part of a rename happens, or none.
+    /// Changes of names; 0 or -errno. A rename changes both directories or none.
     void put(inode& directory, const std::string& name, inode& what);
     void remove(inode& directory, const std::string& name);
     void move(inode& from, const std::string& name, inode& to, const std::string& new_name,
               bool exchange);
 
-    /// The names of `directory` are on the disk.
+    /// Makes the names in `directory` durable.
     void sync_names(inode& directory);
-    /// The power is gone and back: what was not safe is lost, torn, or there after all.
+    /// A power failure: what was not durable is lost, partial, or present.
     void crash();
 
     bool take(std::uint64_t bytes) noexcept {
@@ -158,9 +159,9 @@ private:
     struct assignment {
         ref<inode> directory;
         std::string name;
-        ref<inode> what; // null: the name goes
+        ref<inode> what; // null: the name is removed
     };
-    /// What happens as a whole or not at all.
+    /// A set of changes that is atomic.
     using change = std::vector<assignment>;
 
     void assign(change all);
@@ -171,9 +172,9 @@ private:
     std::uint64_t used_ = 0;
     std::uint64_t next_number_ = 2;
     ref<inode> root_;
-    std::vector<change> unsafe_; // changes of names, oldest first
+    std::vector<change> unsafe_; // changes of names that are not durable, oldest first
     friend class inode;
-    std::unordered_set<inode*> directories_; // never gone through for anything that shows
+    std::unordered_set<inode*> directories_; // never iterated where the order could be observed
 };
 
 } // namespace coil::sim::detail

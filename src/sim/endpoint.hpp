@@ -13,12 +13,12 @@
 
 namespace coil::sim::detail {
 
-/// An address of a socket, of any family.
+/// A socket address of any family.
 struct endpoint {
     int family = AF_UNSPEC;
-    std::array<std::uint8_t, 16> ip{}; // of IPv4 the first four
+    std::array<std::uint8_t, 16> ip{}; // IPv4: the first four bytes
     std::uint16_t port = 0;
-    std::string path; // of AF_UNIX; begins with a null character where it is no file's
+    std::string path; // AF_UNIX; begins with a null character if it is abstract
 
     friend auto operator<=>(const endpoint&, const endpoint&) = default;
 
@@ -41,7 +41,7 @@ struct endpoint {
         return e;
     }
 
-    /// Of a socket of AF_UNIX that is bound to nothing.
+    /// An unbound AF_UNIX socket.
     static endpoint nameless() noexcept {
         endpoint e;
         e.family = AF_UNIX;
@@ -93,7 +93,7 @@ struct endpoint {
         return -EAFNOSUPPORT;
     }
 
-    /// As much as there is room for; `length` becomes the whole.
+    /// Writes as much as fits; `length` becomes the full length.
     void write(void* address, ::socklen_t& length) const {
         ::sockaddr_storage storage{};
         ::socklen_t size = sizeof(::sa_family_t);

@@ -14,10 +14,10 @@ namespace coil::sim::detail {
 
 inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
-/// The world's clock, what will happen when, its random numbers and its trace.
+/// The world's clock, event queue, random numbers and trace.
 class engine {
 public:
-    /// What happens. `about` is kept alive until then.
+    /// An event. `about` is kept alive until then.
     using action = void (*)(object& about, std::uint64_t a, std::uint64_t b);
 
     engine(std::uint64_t seed, const world_options& wanted)
@@ -32,25 +32,25 @@ public:
         at(now_ + delay, about, what, a, b);
     }
 
-    /// When the next thing happens.
+    /// The time of the next event.
     [[nodiscard]] std::int64_t next() const noexcept {
         return queue_.empty() ? never : queue_.front().time;
     }
-    /// Lets everything happen that is due; in the order of their times, and of their making.
+    /// Runs all events that are due, ordered by time and then by creation.
     void settle();
     void advance_to(std::int64_t time) noexcept {
         if (time > now_) {
             now_ = time;
         }
     }
-    /// Nothing that was planned happens.
+    /// Discards all events.
     void forget() noexcept {
         queue_.clear();
         events_.clear();
         free_.clear();
     }
 
-    /// True so many times in a thousand, and then noted.
+    /// True with a probability of `per_mille` in a thousand, and then recorded in the trace.
     [[nodiscard]] bool fault(unsigned per_mille, const char* what) {
         if (per_mille == 0 || faultless != 0 || !random.chance(per_mille)) {
             return false;
@@ -65,7 +65,7 @@ public:
     tracer trace;
     std::uint64_t operations = 0;
     std::uint64_t faults = 0;
-    unsigned faultless = 0; // while above 0 nothing goes wrong
+    unsigned faultless = 0; // no faults are injected while this is above 0
 
 private:
     struct event {
@@ -79,16 +79,16 @@ private:
         std::uint64_t order;
         std::size_t event;
 
-        /// For a heap whose first is the earliest.
+        /// For a heap whose first element is the earliest.
         friend bool operator<(const moment& x, const moment& y) noexcept {
             return x.time != y.time ? x.time > y.time : x.order > y.order;
         }
     };
 
-    std::int64_t now_ = 1'000'000'000; // a clock that shows 0 hides mistakes
+    std::int64_t now_ = 1'000'000'000; // a clock starting at 0 could hide errors
     std::uint64_t order_ = 0;
     std::vector<moment> queue_;
-    std::vector<event> events_; // in any order
+    std::vector<event> events_; // a heap
     std::vector<std::size_t> free_;
 };
 

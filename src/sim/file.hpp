@@ -11,27 +11,27 @@ namespace coil::sim::detail {
 
 class machine;
 
-/// What open(2) calls an open file description: what descriptors, tables and calls under way refer
-/// to. It is closed when the last of them has let go.
+/// An open file description, as open(2) calls it: referenced by descriptors, tables and calls in
+/// flight, and closed with the last reference.
 class file : public object {
 public:
     enum class kind : std::uint8_t { socket, on_disk, pipe, counter };
 
     file(machine& of, kind what) noexcept;
 
-    /// What a call that is made now gives; `would_wait` when it has to wait for changed().
+    /// Attempts a call; returns its result, or `would_wait` if it has to wait for changed().
     virtual int attempt(op& call) = 0;
-    /// poll(2)'s events, those included that nobody asks for.
+    /// The events of poll(2), including those that are always reported.
     virtual std::uint32_t events() = 0;
 
     machine& home;
     const kind is;
-    const std::uint64_t number;   // fstat(2)'s inode, of what is on no disk
+    const std::uint64_t number;   // fstat(2)'s inode number, for files that are not on a disk
     bool nonblocking = false;     // O_NONBLOCK
-    waiting_list<waiter> waiting; // in the order in which they came
+    waiting_list<waiter> waiting; // in arrival order
 
 protected:
-    /// Something may be possible that was not: whoever waits tries again.
+    /// Readiness may have changed: waiting calls are attempted again.
     void changed() noexcept {
         while (waiter* const first = waiting.first()) {
             first->unlink();

@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<std::uint64_t> played{0};
 
-/// Nothing but write(2): the process may be in any state.
+/// Uses only write(2): the process may be in any state.
 void say_seed() noexcept {
     char text[64] = "coil: sim: this run has SEED=";
     std::size_t length = std::strlen(text);

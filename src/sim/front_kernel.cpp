@@ -28,7 +28,7 @@ int front_kernel::enter(unsigned to_submit, unsigned min_complete, unsigned flag
     return behind_.enter(to_submit, min_complete, flags, arg, arg_size);
 }
 
-/// Never half a chain: links end with a submission.
+/// Never splits a chain: links end with a submission.
 unsigned front_kernel::fewer(unsigned to_submit) noexcept {
     const auto* const words = static_cast<const std::uint32_t*>(mapping_.sq);
     const std::uint32_t head = words[params_.sq_off.head / 4];

@@ -12,7 +12,7 @@
 
 namespace coil::sim::detail {
 
-/// What goes wrong at the door: io_uring_enter(2) is interrupted, or takes less than it could.
+/// Injects the faults of io_uring_enter(2) itself: it is interrupted, or consumes fewer entries.
 class front_kernel final : public uring::kernel {
 public:
     front_kernel(machine& m, driver& d, std::uint32_t context)
@@ -40,7 +40,7 @@ private:
     sim_kernel behind_;
     uring::params params_{};
     mapping mapping_{};
-    bool refused_ = false; // the last time: not twice in a row
+    bool refused_ = false; // the last call failed: never twice in a row
 };
 
 } // namespace coil::sim::detail

@@ -1,4 +1,4 @@
-// The data of a file in memory, and what a crash would leave of it.
+// The data of a file in memory, and the part of it that survives a crash.
 
 #include "bytes.hpp"
 #include "disk.hpp"
@@ -57,7 +57,7 @@ int inode::read(std::span<const ::iovec> to, std::size_t skip, std::uint64_t at,
     return static_cast<int>(count);
 }
 
-/// The page, about to be written to from `from` up to `to`.
+/// The page, which is about to be written in [from, to).
 inode::page& inode::touched(std::size_t index, std::size_t from, std::size_t to) {
     page& p = pages_[index];
     if (p.dirty == 0) {
@@ -132,7 +132,7 @@ void inode::set_permissions(::mode_t to) noexcept {
     changed = on.clock();
 }
 
-/// Whose set-uid and set-gid bits mean something else for another owner: chown(2).
+/// Changes the owner and clears the set-uid and set-gid bits, as chown(2).
 void inode::set_owner(::uid_t user, ::gid_t its_group) noexcept {
     owner = user == static_cast<::uid_t>(-1) ? owner : user;
     group = its_group == static_cast<::gid_t>(-1) ? group : its_group;
@@ -162,7 +162,7 @@ void inode::sync() noexcept {
     }
 }
 
-/// A sector is written as a whole or not at all, in any order; a file's length at any time.
+/// A sector is written completely or not at all, in any order; the length at any time.
 void inode::crash(random_source& random, unsigned kept_per_mille) {
     for (const std::size_t index : dirty_) {
         page& p = pages_[index];

@@ -1,4 +1,4 @@
-// A host's kernel: its power, its descriptors, and its futexes.
+// A host's kernel: power, descriptors, and futexes.
 
 #include "machine.hpp"
 
@@ -43,8 +43,7 @@ void machine::start() {
     }
 }
 
-// ---- descriptors
-// -------------------------------------------------------------------------------
+// ---- descriptors -----------------------------------------------------------------------------
 
 int machine::open(ref<file> f) {
     if (!up) {
@@ -109,8 +108,7 @@ std::vector<int> machine::open_descriptors() const {
     return all;
 }
 
-// ---- futexes
-// -----------------------------------------------------------------------------------
+// ---- futexes ---------------------------------------------------------------------------------
 
 int machine::futex_wait(op& call, waiter& who) {
     const auto* const word = pointer<const std::uint32_t>(call.entry.addr);

@@ -23,8 +23,8 @@ class network;
 class socket_file;
 class stream_socket;
 
-/// The kernel of a host: descriptors, names of sockets, files. Everything that does not belong to a
-/// single ring.
+/// The kernel of a host: descriptors, socket names, files; everything that is not specific to one
+/// ring.
 class machine {
 public:
     machine(engine& w, network& n, std::uint32_t number, std::string called);
@@ -37,10 +37,10 @@ public:
     const std::uint32_t index;
     const std::string name;
     bool up = true;
-    std::uint32_t life = 1; // how often it was started
+    std::uint32_t life = 1; // the number of starts
 
     // ---- power
-    /// Sockets, pipes and what was not on the disk are gone; its peers learn nothing of it.
+    /// Discards sockets, pipes and data that is not durable; peers are not notified.
     void lose_power();
     void start();
 
@@ -48,17 +48,17 @@ public:
     int open(ref<file> f);
     [[nodiscard]] file* get(int fd) const noexcept;
     int close(int fd);
-    /// For the tables of rings: numbers that no program sees.
+    /// For the tables of rings: numbers that programs do not see.
     int hold(int fd);
     [[nodiscard]] int descriptor_fault();
     [[nodiscard]] std::vector<int> open_descriptors() const;
 
     // ---- calls
-    /// Tries what `call` asks for. `f` is the file of its descriptor, null where it names none.
+    /// Attempts `call`. `f` is the file of its descriptor, or null if it has none.
     int attempt(op& call, file* f, file* f_in);
-    /// A call beside a ring.
+    /// Executes a synchronous call.
     int perform(const uring::sqe& entry);
-    /// Whether a call on it takes the disk's time.
+    /// Whether a call on the file is subject to the disk's latency.
     [[nodiscard]] static bool asks_disk(uring::opcode op, const file* f) noexcept;
 
     // ---- names of sockets
@@ -97,11 +97,11 @@ private:
     int poll(op& call, file* f);
     int splice(op& call, file* out, file* in);
 
-    // On files by name.
+    // Files by name.
     [[nodiscard]] place find(int dirfd, const char* path, resolution way, bool may_be_empty);
-    /// Whether a name can be made there: 0 or -errno.
+    /// Whether a name can be created there: 0 or -errno.
     [[nodiscard]] static int check_new(const place& p, bool is_directory);
-    /// A file that a call makes in a directory: with the umask, and the directory's group.
+    /// Creates a file in a directory, with the umask and the directory's group.
     [[nodiscard]] ref<inode> create_in(const inode& directory, ::mode_t mode);
     int open_path(int dirfd, const char* path, std::uint64_t flags, ::mode_t mode,
                   std::uint64_t resolve);
@@ -115,7 +115,7 @@ private:
     int link(const uring::sqe& entry);
     int read_link(const uring::sqe& entry);
     int access(const uring::sqe& entry);
-    /// What a call on attributes is about: a path, or where there is none the descriptor itself.
+    /// The subject of a call on attributes: a path or, if there is none, the descriptor itself.
     [[nodiscard]] place find_subject(const uring::sqe& entry);
     int set_attributes(const uring::sqe& entry);
     int set_times(const uring::sqe& entry, inode& node);

@@ -1,4 +1,4 @@
-// Calls of a machine on what files have beside their data: status, permissions, owners, times.
+// Calls on the attributes of files: status, permissions, owners, times.
 
 #include "machine.hpp"
 #include "open_file.hpp"
@@ -98,7 +98,7 @@ int machine::read_link(const uring::sqe& entry) {
     return static_cast<int>(count);
 }
 
-/// A host's program is root's: it may read and write everything.
+/// Programs of a host run as root and may read and write everything.
 int machine::access(const uring::sqe& entry) {
     const auto flags = static_cast<int>(entry.hardlink_flags);
     const place p = find(entry.fd, text(entry.addr), way_of(flags), (flags & AT_EMPTY_PATH) != 0);
@@ -122,7 +122,7 @@ place machine::find_subject(const uring::sqe& entry) {
         if (opened != nullptr && (!opened->is_path() || is_statvfs)) {
             p.target = opened->node;
         } else {
-            // Pipes and sockets have attributes that a world does not keep.
+            // Attributes of pipes and sockets are not simulated.
             p.error = opened == nullptr && get(entry.fd) != nullptr ? -EOPNOTSUPP : -EBADF;
         }
     }

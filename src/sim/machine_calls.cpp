@@ -1,4 +1,4 @@
-// What the calls of a host's programs do, whichever ring they come from.
+// The calls of a host's programs, from any ring.
 
 #include "datagram.hpp"
 #include "machine.hpp"
@@ -153,7 +153,7 @@ int machine::make_pipe(const uring::sqe& entry) {
 }
 
 int machine::poll(op& call, file* f) {
-    // As io_uring has it: who polls is told of these unasked.
+    // As in io_uring, these are always reported.
     const std::uint32_t wanted = call.entry.poll32_events | POLLERR | POLLHUP | POLLRDHUP;
     const std::uint32_t there = f->events() & wanted;
     return there != 0 ? static_cast<int>(there) : would_wait;
@@ -187,7 +187,7 @@ int machine::splice(op& call, file* out, file* in) {
     return result == would_wait && (entry.splice_flags & SPLICE_F_NONBLOCK) != 0 ? -EAGAIN : result;
 }
 
-/// Nobody waits here: what would have to gives -EAGAIN.
+/// A synchronous call: -EAGAIN if it would have to wait.
 int machine::perform(const uring::sqe& entry) {
     ++world.operations;
     op call{.entry = entry};
@@ -242,7 +242,7 @@ int machine::perform(const uring::sqe& entry) {
             const ref<file> keep(get(entry.fd));
             result = attempt(call, keep.get(), get(entry.splice_fd_in));
             if (call.code() == opcode::uring_cmd && result == -EOPNOTSUPP) {
-                result = -ENOTSOCK; // as the system call says it
+                result = -ENOTSOCK; // as the system call returns
             }
             if (result == would_wait) {
                 result = call.code() == opcode::connect ? -EINPROGRESS : -EAGAIN;

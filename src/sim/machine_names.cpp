@@ -1,4 +1,4 @@
-// Calls of a machine on names of files.
+// Calls on names of files.
 
 #include "machine.hpp"
 #include "open_file.hpp"
@@ -25,7 +25,7 @@ using uring::opcode;
 
 } // namespace
 
-/// Where a path leads that is relative to a directory's descriptor.
+/// Resolves a path relative to a directory descriptor.
 place machine::find(int dirfd, const char* path, resolution way, bool may_be_empty) {
     place p;
     if (path == nullptr) {
@@ -118,7 +118,7 @@ int machine::attempt_names(op& call) {
     }
 }
 
-/// Unlike openat(2), openat2(2) refuses what it does not know.
+/// Unlike openat(2), openat2(2) refuses unknown flags.
 int machine::open_as_told(const uring::sqe& entry) {
     ::open_how how{};
     if (entry.len < sizeof how) {
@@ -142,7 +142,7 @@ int machine::open_as_told(const uring::sqe& entry) {
         return -EINVAL;
     }
     if ((how.resolve & RESOLVE_CACHED) != 0) {
-        return -EAGAIN; // as if nothing were in memory
+        return -EAGAIN; // as if nothing were cached
     }
     return open_path(entry.fd, text(entry.addr), how.flags, static_cast<::mode_t>(how.mode),
                      how.resolve);
@@ -259,7 +259,7 @@ int machine::unlink(const uring::sqe& entry) {
 
 namespace {
 
-/// Whether `what` is `directory` or above it.
+/// Whether `what` is `directory` or an ancestor of it.
 bool is_above(const inode& what, const inode& directory) noexcept {
     const inode* at = &directory;
     while (at != &what && at->parent != at) {
@@ -268,7 +268,7 @@ bool is_above(const inode& what, const inode& directory) noexcept {
     return at == &what;
 }
 
-/// What a rename finds at its new name: 0 or -errno.
+/// Checks the file that a rename would replace: 0 or -errno.
 int check_replaced(const inode& moved, const inode& replaced) noexcept {
     if (moved.is_directory() != replaced.is_directory()) {
         return moved.is_directory() ? -ENOTDIR : -EISDIR;

@@ -1,4 +1,4 @@
-// Which names the sockets of a machine have, and who is found by them.
+// The names of a machine's sockets, and the look-up of sockets by name.
 
 #include "machine.hpp"
 #include "stream.hpp"
@@ -128,7 +128,7 @@ socket_file* machine::find_name(int type, const endpoint& to) {
     return any;
 }
 
-/// Of several with SO_REUSEPORT, any.
+/// With SO_REUSEPORT, a random one of several.
 stream_socket* machine::find_listener(const endpoint& to) {
     stream_socket* chosen = nullptr;
     bool exact = false;

@@ -10,7 +10,7 @@ namespace coil::sim::detail {
 
 namespace {
 
-/// To oneself.
+/// The link of a machine to itself.
 constexpr link_options loopback{.latency = std::chrono::microseconds(5),
                                 .jitter = std::chrono::microseconds(5),
                                 .bytes_per_second = 10'000'000'000};

@@ -15,16 +15,16 @@ namespace coil::sim::detail {
 class connection;
 class machine;
 
-/// What lies between the machines.
+/// The network between the machines.
 class network {
 public:
     explicit network(engine& world) noexcept : world_(world) {}
 
     void add(machine& m);
-    /// Who has this address, seen from `from`; null: nobody.
+    /// The machine with this address, as seen from `from`, or null.
     [[nodiscard]] machine* find(const machine& from, const endpoint& address) const noexcept;
 
-    /// When `bytes` that leave `from` now arrive at `to`.
+    /// When `bytes` sent now from `from` arrive at `to`.
     [[nodiscard]] std::int64_t arrival(const machine& from, const machine& to, std::size_t bytes);
     [[nodiscard]] bool is_cut(const machine& a, const machine& b) const noexcept;
     [[nodiscard]] const link_options& link(const machine& a, const machine& b) const noexcept;
@@ -35,13 +35,13 @@ public:
 
     void add(connection& c) { connections_.push_back(&c); }
     void remove(connection& c) noexcept;
-    /// Those of `m`, which has lost all memory of them.
+    /// Forgets the connections of `m`, which has lost its memory.
     void forget_connections(const machine& m);
 
 private:
     struct wire {
         link_options options;
-        std::int64_t free_at = 0; // one way
+        std::int64_t free_at = 0; // of one direction
         bool cut = false;
     };
     [[nodiscard]] const wire& between(const machine& a, const machine& b) const noexcept;
@@ -49,7 +49,7 @@ private:
 
     engine& world_;
     std::vector<machine*> machines_;
-    std::vector<std::vector<wire>> wires_; // from, to
+    std::vector<std::vector<wire>> wires_; // by sender and receiver
     std::vector<connection*> connections_;
 };
 

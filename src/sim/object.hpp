@@ -5,7 +5,7 @@
 
 namespace coil::sim::detail {
 
-/// What lives as long as somebody refers to it. One thread.
+/// A reference-counted object. Single-threaded.
 class object { // NOLINT(cppcoreguidelines-virtual-class-destructor): release() alone ends it
 public:
     object(const object&) = delete;
@@ -66,7 +66,7 @@ ref<T> make(Args&&... args) {
     return ref<T>(new T(std::forward<Args>(args)...));
 }
 
-/// What hangs in a list of those that wait for the same thing. Taking one out needs no search.
+/// A node in a list of waiters. Removal needs no search.
 struct list_link {
     list_link* before = nullptr;
     list_link* behind = nullptr;
@@ -86,7 +86,7 @@ struct list_link {
     }
 };
 
-/// First come, first served.
+/// A FIFO list.
 template <class T>
 class waiting_list {
 public:
@@ -97,7 +97,7 @@ public:
         while (!empty()) {
             head_.behind->unlink();
         }
-        head_.before = nullptr; // so that its own destructor has nothing to do
+        head_.before = nullptr; // makes its own destructor a no-op
     }
 
     [[nodiscard]] bool empty() const noexcept { return head_.behind == &head_; }

@@ -7,10 +7,10 @@
 
 namespace coil::sim::detail {
 
-/// Descriptors of a world begin here, so that none of the process is ever touched by mistake.
+/// Descriptors of a world begin here, so that they never equal a descriptor of the process.
 inline constexpr int first_descriptor = 1 << 24;
 
-/// As the man pages call it.
+/// The name used by the man pages.
 inline const char* opcode_name(std::uint8_t op) noexcept {
     static constexpr std::array<const char*, uring::opcode_count> names{"nop",
                                                                         "readv",

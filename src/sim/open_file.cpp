@@ -69,7 +69,7 @@ int open_file::attempt(op& call) {
     }
     case opcode::fallocate:
         return allocate(call.entry);
-    case opcode::sync_file_range: // promises nothing that a crash would respect
+    case opcode::sync_file_range: // gives no guarantee across a crash
     case opcode::fadvise:
         return 0;
     default:
@@ -220,7 +220,7 @@ int open_file::perform(const uring::sqe& entry) {
     return 0;
 }
 
-/// What has come since the first call is not there, what has gone is left out.
+/// Entries are those of the first call: later ones are missing, removed ones are skipped.
 int open_file::read_names(std::byte* to, std::size_t room) {
     struct record { // linux_dirent64
         std::uint64_t number;

@@ -9,7 +9,7 @@
 
 namespace coil::sim::detail {
 
-/// A file, directory or device of a disk that somebody has opened.
+/// An open file, directory or device of a disk.
 class open_file final : public file {
 public:
     open_file(machine& of, ref<inode> what, int flags) noexcept
@@ -17,16 +17,16 @@ public:
 
     int attempt(op& call) override;
     std::uint32_t events() override;
-    /// getdents64 and lseek.
+    /// Executes getdents64 and lseek.
     int perform(const uring::sqe& entry);
 
-    /// Opened with O_PATH: names a file, and nothing else.
+    /// Opened with O_PATH: refers to a file without access to its content.
     [[nodiscard]] bool is_path() const noexcept;
 
     const ref<inode> node;
 
 private:
-    friend class machine; // splice
+    friend class machine; // for splice
     int read(op& call);
     int write(op& call);
     int allocate(const uring::sqe& entry);
@@ -36,7 +36,7 @@ private:
 
     const int flags_;
     std::uint64_t position_ = 0;
-    std::vector<std::string> names_; // of a directory, when they were first asked for
+    std::vector<std::string> names_; // of a directory, as of the first read
 };
 
 } // namespace coil::sim::detail

@@ -1,4 +1,4 @@
-// Where a path leads: path_resolution(7), and what openat2(2) adds.
+// Path resolution: path_resolution(7), and the additions of openat2(2).
 
 #include "disk.hpp"
 
@@ -16,7 +16,7 @@ constexpr unsigned most_links = 40;
 constexpr std::size_t longest_name = 255;
 constexpr std::size_t longest_path = 4096;
 
-/// One path on its way. What is behind a link takes the link's place in `rest_`.
+/// The resolution of one path. The target of a link replaces the link in `rest_`.
 class path_walk {
 public:
     path_walk(inode& root, inode& from, std::string_view path, resolution way)

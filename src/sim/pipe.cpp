@@ -51,7 +51,7 @@ std::uint32_t pipe_end::events() {
 
 int pipe_end::attempt(op& call) {
     if (is_read(call.code())) {
-        return !reads_ ? -EBADF : read(call); // a ring has no positions for a pipe
+        return !reads_ ? -EBADF : read(call); // a ring ignores offsets for a pipe
     }
     if (is_write(call.code())) {
         return reads_ ? -EBADF : write(call);
@@ -96,7 +96,7 @@ int pipe_end::read(op& call) {
     if (channel_->writer != nullptr) {
         channel_->writer->changed();
     }
-    changed(); // others read as well
+    changed(); // there may be other readers
     return static_cast<int>(count);
 }
 
@@ -214,8 +214,7 @@ int pipe_end::drain_to(file& to, std::uint64_t offset, std::size_t most) {
     return result;
 }
 
-// ---- eventfd
-// -----------------------------------------------------------------------------------
+// ---- eventfd ---------------------------------------------------------------------------------
 
 std::uint32_t event_counter::events() {
     return (count_ > 0 ? POLLIN | POLLRDNORM : 0U) |

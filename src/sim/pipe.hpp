@@ -22,9 +22,9 @@ public:
     std::uint32_t events() override;
 
     [[nodiscard]] bool is_reader() const noexcept { return reads_; }
-    /// splice and tee: bytes from one pipe to another.
+    /// splice and tee: moves bytes from one pipe to another.
     static int move(pipe_end& from, pipe_end& to, std::size_t most, bool keep);
-    /// splice with what is no pipe, at `offset` or, where that is -1, at its position.
+    /// splice with a file that is not a pipe, at `offset` or, if that is -1, at its position.
     int fill_from(file& source, std::uint64_t offset, std::size_t most);
     int drain_to(file& target, std::uint64_t offset, std::size_t most);
 

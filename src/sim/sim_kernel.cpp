@@ -21,7 +21,7 @@ bool waits(opcode op) noexcept {
            op == opcode::splice;
 }
 
-/// What has been moved is told.
+/// Reports the bytes transferred so far.
 int result_when_cancelled(const uring::emulated_request& r) noexcept {
     return r.done > 0 && has_message_flags(r.op()) ? static_cast<int>(r.done) : -ECANCELED;
 }
@@ -64,8 +64,7 @@ bool sim_kernel::has_opcode(opcode op) const noexcept {
     }
 }
 
-// ---- a call begins
-// -----------------------------------------------------------------------------
+// ---- starting a call -------------------------------------------------------------------------
 
 int sim_kernel::begin(request& base) noexcept {
     auto& r = static_cast<sim_request&>(base);
@@ -111,7 +110,7 @@ int sim_kernel::start(sim_request& r) {
     return result;
 }
 
-/// What goes wrong before anything has happened.
+/// Injects errors that occur before the call has any effect.
 int sim_kernel::inject(sim_request& r) {
     engine& world = machine_.world;
     const fault_plan& faults = world.options.faults;
@@ -131,7 +130,7 @@ std::int64_t sim_kernel::disk_time(const sim_request& r) const {
     return world.random.between(most / 4, most);
 }
 
-/// would_wait: it is in a list.
+/// would_wait: the call is queued.
 int sim_kernel::try_now(sim_request& r) {
     unwatch(r);
     int result = attempt(r);
@@ -142,7 +141,7 @@ int sim_kernel::try_now(sim_request& r) {
         r.stage_ = sim_request::stage::waiting;
         return would_wait;
     }
-    // A ring waits also where O_NONBLOCK is set.
+    // A ring waits even if O_NONBLOCK is set.
     if (has_message_flags(r.op()) && (r.entry.msg_flags & MSG_DONTWAIT) != 0) {
         return r.done > 0 ? static_cast<int>(r.done) : -EAGAIN;
     }
@@ -153,7 +152,8 @@ int sim_kernel::try_now(sim_request& r) {
 
 void sim_kernel::put_to_wait(sim_request& r) {
     r.stage_ = sim_request::stage::waiting;
-    // splice waits for both, and is told by either: the source is where it usually comes from.
+    // splice waits for both files but is queued on one: by default on the source, which is usually
+    // the one that is not ready.
     file& f = r.file_in_ && (r.file_in_->events() & POLLIN) == 0 ? *r.file_in_ : *r.file_;
     f.waiting.push(r);
 }
@@ -209,8 +209,7 @@ void sim_kernel::enqueue(sim_request& r) noexcept {
 
 void sim_request::try_again() noexcept { kernel_.enqueue(*this); }
 
-// ---- and goes on
-// -------------------------------------------------------------------------------
+// ---- continuing a call -----------------------------------------------------------------------
 
 int sim_kernel::wait(std::int64_t deadline_ns) noexcept {
     engine& world = machine_.world;
@@ -218,7 +217,7 @@ int sim_kernel::wait(std::int64_t deadline_ns) noexcept {
     if (work()) {
         return 0;
     }
-    // Inside of a turn: the world goes on around this thread, but for its coroutines.
+    // Inside a turn: the world advances, except for the coroutines of this thread.
     while (world.now() < deadline_ns) {
         const std::int64_t next = std::min(world.next(), deadline_ns);
         if (next == never || world.now() - driver_.turn_began > longest_turn_ns) {
@@ -234,13 +233,13 @@ int sim_kernel::wait(std::int64_t deadline_ns) noexcept {
     return 0;
 }
 
-/// True when something has ended.
+/// Returns true if a call has ended.
 bool sim_kernel::work() {
     bool ended = false;
     waiter* const last = queue_.last();
     for (bool more = last != nullptr; more;) {
         auto& r = static_cast<sim_request&>(*queue_.first());
-        more = &r != last; // what comes back to the queue meanwhile is for the next time
+        more = &r != last; // calls queued again meanwhile are left for the next round
         r.unlink();
         ended = go_on(r) || ended;
     }
@@ -287,13 +286,14 @@ bool sim_kernel::end(sim_request& r, int result) {
     return true;
 }
 
-/// What was cancelled when it was about to be tried again, and would wait: always true.
+/// Ends a call that was cancelled when it was about to be attempted again, if it would wait. Always
+/// returns true.
 bool sim_kernel::end_stopped(sim_request& r) {
     r.unlink();
     return end(r, result_when_cancelled(r));
 }
 
-/// A request with many results, as long as there is something.
+/// Posts results of a multishot request as long as there are any.
 bool sim_kernel::stream(sim_request& r) {
     engine& world = machine_.world;
     bool any = false;
@@ -314,7 +314,7 @@ bool sim_kernel::stream(sim_request& r) {
         trace(tracer::kind::part, r, result);
         any = true;
         if (r.op() == opcode::poll_add) {
-            // Told when something changes, not as long as it is so.
+            // Edge-triggered: reports changes only.
             put_to_wait(r);
             return !r.stopping_ || end_stopped(r);
         }
@@ -331,13 +331,13 @@ sim_kernel::outcome sim_kernel::cancel(request& base) noexcept {
     if (world.fault(world.options.faults.late_after_cancel, "a request to cancel is late")) {
         if (r.stage_ == sim_request::stage::timed || r.is_linked()) {
             if (r.stage_ == sim_request::stage::waiting) {
-                // It will end, but not at once.
+                // It will end, but not immediately.
                 r.unlink();
                 end_later(r, result_when_cancelled(r));
                 return outcome::later;
             }
             if (r.stage_ == sim_request::stage::ready) {
-                r.stopping_ = true; // what it was woken for may not be enough
+                r.stopping_ = true; // the event that woke it may not be sufficient
                 return outcome::later;
             }
             return outcome::busy;

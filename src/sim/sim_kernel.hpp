@@ -18,22 +18,22 @@ namespace coil::sim::detail {
 
 class sim_kernel;
 
-/// Who drives the world while a ring waits inside of a turn.
+/// Drives the world while a ring waits inside a turn.
 class driver {
 public:
-    /// The ring of this context has something to do.
+    /// The ring of this context has work to do.
     virtual void make_runnable(std::uint32_t context) noexcept = 0;
     virtual void report_violation(const std::string& sentence) noexcept = 0;
-    /// The run cannot go on, not even to its end.
+    /// Ends the process: the run cannot continue, not even to its orderly end.
     [[noreturn]] virtual void give_up(const char* sentence) noexcept = 0;
 
-    std::int64_t turn_began = 0; ///< the present turn, or the end of the context
+    std::int64_t turn_began = 0; ///< the start of the current turn, or of the end of the context
 
 protected:
     ~driver() = default;
 };
 
-/// A call of a ring, from its turn to its completion.
+/// A call of a ring, from its start to its completion.
 class sim_request final : public uring::emulated_request, public waiter {
 public:
     explicit sim_request(sim_kernel& k) noexcept : kernel_(k) {}
@@ -46,27 +46,27 @@ private:
     enum class stage : std::uint8_t {
         over,
         late,    // linked, and not started yet
-        waiting, // for a file to change; in its list
-        timed,   // for a moment
-        ready,   // to be tried again
-        done,    // with `result_`
+        waiting, // waiting for a file to change; in its list
+        timed,   // waiting for a point in time
+        ready,   // to be attempted again
+        done,    // complete, with `result_`
     };
 
     sim_kernel& kernel_;
     ref<detail::file> file_;
     ref<detail::file> file_in_;
     stage stage_ = stage::over;
-    /// It has not been started, or has its result: a request to cancel does not find it.
+    /// It has not started, or has its result: cancellation does not find it.
     bool is_out_of_reach() const noexcept { return stage_ == stage::late || stage_ == stage::done; }
 
-    std::uint64_t turn_ = 0; // tells a moment that has passed from one to come
+    std::uint64_t turn_ = 0; // distinguishes stale timers from current ones
     int result_ = 0;
     bool begun_ = false;    // see op::begun
-    bool stopping_ = false; // cancelled, and about to be tried once more
+    bool stopping_ = false; // cancelled, and about to be attempted once more
     buffer_watch watch_;
 };
 
-/// One ring's side of a machine.
+/// One ring's interface to a machine.
 class sim_kernel final : public uring::emulated_kernel, buffer_chooser {
 public:
     sim_kernel(machine& m, driver& d, std::uint32_t context);
@@ -76,7 +76,7 @@ public:
     bool has_own_world() const noexcept override { return true; }
     std::string_view name() const noexcept override { return "sim"; }
 
-    /// When one of the ring's own timeouts ends.
+    /// The expiry of the ring's earliest timeout.
     [[nodiscard]] std::int64_t next_timer() const noexcept { return next_timer_ns(); }
     [[nodiscard]] bool has_work() const noexcept { return !queue_.empty(); }
 
@@ -97,7 +97,7 @@ protected:
 private:
     friend class sim_request;
 
-    /// For moments that come when the ring may be gone.
+    /// For events that may occur after the ring is gone.
     struct anchor final : object {
         sim_kernel* kernel = nullptr;
     };

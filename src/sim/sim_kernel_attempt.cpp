@@ -1,5 +1,5 @@
-// One try of a call: what it does to the machine, whose memory it has meanwhile, and its line in
-// the trace.
+// One attempt of a call: its effect on the machine, the state of its memory meanwhile, and its line
+// in the trace.
 
 #include "../uring/opcode_kinds.hpp"
 #include "sim_kernel.hpp"
@@ -31,7 +31,8 @@ int sim_kernel::choose(op& call) noexcept {
     return error;
 }
 
-/// One try. What was moved in earlier ones (MSG_WAITALL) is in the result when it is the last.
+/// One attempt. The result includes the bytes of earlier attempts (MSG_WAITALL) if it is the last
+/// one.
 int sim_kernel::attempt(sim_request& r) {
     if (r.op() == opcode::futex_wait) {
         op call{.entry = r.entry};
@@ -53,7 +54,7 @@ int sim_kernel::attempt(sim_request& r) {
         }
         if (result <= 0) {
             if (result != would_wait && r.done > 0) {
-                result = static_cast<int>(r.done); // the error comes with the next call
+                result = static_cast<int>(r.done); // the next call reports the error
             }
             break;
         }

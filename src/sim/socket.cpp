@@ -38,7 +38,7 @@ int socket_file::attempt(op& call) {
     case opcode::send_zc:
     case opcode::sendmsg:
     case opcode::sendmsg_zc:
-        // A world has no urgent data.
+        // Urgent data is not simulated.
         return (entry.msg_flags & MSG_OOB) != 0 ? -EOPNOTSUPP
                                                 : send(call, static_cast<int>(entry.msg_flags));
     case opcode::recv:

@@ -10,7 +10,7 @@
 
 namespace coil::sim::detail {
 
-/// What sockets of all kinds share: names and options.
+/// The common part of all sockets: names and options.
 class socket_file : public file {
 public:
     socket_file(machine& of, int family, int type) noexcept
@@ -21,7 +21,7 @@ public:
     [[nodiscard]] int family() const noexcept { return family_; }
     [[nodiscard]] int type() const noexcept { return type_; }
     [[nodiscard]] const endpoint& local() const noexcept { return local_; }
-    /// The result is the length, or -errno.
+    /// Returns the length, or -errno.
     int get_option(int level, int name, void* value, ::socklen_t room);
     int set_option(int level, int name, const void* value, ::socklen_t length);
     int get_name(bool of_peer, void* address, ::socklen_t* length);
@@ -37,16 +37,16 @@ protected:
     virtual const endpoint* peer() const noexcept = 0;
     virtual bool is_listening() const noexcept { return false; }
 
-    /// The error that SO_ERROR tells once.
+    /// The pending error, which SO_ERROR reports once.
     int take_error() noexcept { return -std::exchange(error_, 0); }
     [[nodiscard]] int option(int level, int name) const noexcept;
     /// SO_LINGER with a time of 0.
     [[nodiscard]] bool resets_at_close() const noexcept;
-    /// A local address that is this machine's, and a port: 0 or -errno.
+    /// Checks that a local address belongs to this machine, and chooses a port: 0 or -errno.
     int check_local(endpoint& to);
-    /// bind(2) of one that has no name yet.
+    /// bind(2) for a socket without a name.
     int take_name(const endpoint& to);
-    /// A name of the machine's choice, unless it has one.
+    /// Binds to a name chosen by the machine, unless it has one.
     int bind_somewhere();
 
     endpoint local_;

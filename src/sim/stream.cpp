@@ -1,4 +1,4 @@
-// Sockets of streams: TCP without packets, and AF_UNIX. A stream keeps its order and loses nothing.
+// Stream sockets: TCP without packets, and AF_UNIX. A stream is ordered and reliable.
 
 #include "stream.hpp"
 
@@ -13,7 +13,7 @@ stream_socket::~stream_socket() {
     home.forget_names(*this);
     refuse_offered();
     if (!home.up) {
-        return; // its machine is without power: nothing leaves it
+        return; // its machine is down: nothing can be sent
     }
     if (connection_ && state_ != state::dead) {
         connection_->close(side_, resets_at_close());
@@ -82,7 +82,7 @@ void stream_socket::failed(int error) {
         return;
     }
     if (state_ == state::connecting) {
-        // It may be tried again.
+        // Another connect() is permitted.
         connection_->attach(side_, nullptr);
         connection_ = {};
         state_ = state::fresh;
@@ -221,7 +221,7 @@ int stream_socket::shutdown(int how) {
     return 0;
 }
 
-/// unix(7) knows no state in which it could not be done, and the other end is told of SHUT_RD too.
+/// In unix(7) shutdown always succeeds, and the other end also sees SHUT_RD.
 int stream_socket::shutdown_local(int how) {
     end_directions(how != SHUT_WR, how != SHUT_RD);
     stream_socket* const other = connection_ ? connection_->socket(1 - side_) : nullptr;

@@ -13,14 +13,14 @@ namespace coil::sim::detail {
 class network;
 class stream_socket;
 
-/// A stream in both directions: what was sent and not yet received. It lives as long as one of its
-/// sockets, or anything under way.
+/// A bidirectional stream: the data sent and not yet received. It lives as long as one of its
+/// sockets, or an event in flight.
 class connection final : public object {
 public:
     connection(stream_socket& from, machine& to);
     ~connection() override;
 
-    // `side` is whose end it is: 0 connected, 1 accepted.
+    // `side` identifies the end: 0 connected, 1 accepted.
 
     [[nodiscard]] std::size_t room(unsigned side) const noexcept;
     void send(unsigned side, std::span<const ::iovec> parts, std::size_t skip, std::size_t count);
@@ -34,7 +34,7 @@ public:
     [[nodiscard]] bool has_ended(unsigned side) const noexcept {
         return ways_[1 - side].end_arrived;
     }
-    /// Both ends have arrived.
+    /// The ends of both directions have arrived.
     [[nodiscard]] bool is_over() const noexcept {
         return ways_[0].end_arrived && ways_[1].end_arrived;
     }
@@ -42,16 +42,16 @@ public:
         ways_[1 - side].data.peek(to, count, offset);
     }
     void drop(unsigned side, std::size_t count);
-    /// The socket of this side is gone.
+    /// The socket of this side was closed.
     void close(unsigned side, bool at_once);
-    /// A reset travels to the other side.
+    /// Sends a reset to the other side.
     void reset(unsigned side);
 
-    /// The socket of this side has failed: nothing of what it has sent arrives any more, and what
-    /// comes for it is answered by a reset.
+    /// The socket of this side has failed: nothing that it sent arrives any more, and data for it
+    /// is answered by a reset.
     void abandon(unsigned side) noexcept;
 
-    /// The other socket, for a stream inside of a machine.
+    /// The other socket, for a stream within a machine.
     void attach(unsigned side, stream_socket* socket) noexcept {
         sides_[side] = socket;
         open_[side] = socket != nullptr;
@@ -59,10 +59,10 @@ public:
     [[nodiscard]] stream_socket* socket(unsigned side) const noexcept { return sides_[side]; }
     [[nodiscard]] machine& home(unsigned side) const noexcept { return *homes_[side]; }
 
-    /// Whether what one side sends cannot reach the other now.
+    /// Whether data of one side cannot reach the other at present.
     [[nodiscard]] bool is_cut() const noexcept;
     void retry();
-    /// From now on nobody answers: who has set SO_KEEPALIVE finds out.
+    /// From now on the peer does not answer; sockets with SO_KEEPALIVE detect it.
     void fall_silent();
     void forget(const machine& m);
 
@@ -81,13 +81,13 @@ private:
     };
     struct way {
         byte_queue data;         // sent and not received
-        std::size_t arrived = 0; // of it
-        std::size_t hidden = 0;  // received, which the sender does not know yet
+        std::size_t arrived = 0; // the part of it that has arrived
+        std::size_t hidden = 0;  // received, but not yet acknowledged to the sender
         std::deque<segment> under_way;
         std::int64_t last_arrival = 0;
-        std::uint64_t progress = 0; // how often something has arrived
+        std::uint64_t progress = 0; // the number of arrivals
         bool stalled = false;
-        bool telling = false; // the news of `hidden` is under way
+        bool telling = false; // an update of `hidden` is in flight
         bool end_sent = false;
         bool end_arrived = false;
     };
@@ -104,15 +104,16 @@ private:
 
     std::array<way, 2> ways_; // from side i
     std::array<stream_socket*, 2> sides_{};
-    std::array<bool, 2> open_{true, false}; // somebody has this end, or will accept it
-    std::array<int, 2> errors_{};           // that came before it was accepted
+    std::array<bool, 2> open_{true, false}; // this end has a socket, or is waiting to be accepted
+    std::array<int, 2> errors_{};           // errors that occurred before it was accepted
     std::array<machine*, 2> homes_;
     std::array<std::uint32_t, 2> lives_;
     const bool instant_; // AF_UNIX
     network& net_;       // it may outlive its machines
-    endpoint origin_;    // of who connects
+    endpoint origin_;    // the connecting side
     endpoint target_;
-    stream_socket* listener_ = nullptr; // which has answered, and waits for the last step
+    stream_socket* listener_ = nullptr; // which has answered, and waits for the last step of the
+                                        // hand-shake
     std::int64_t began_ = 0;
 };
 
@@ -125,7 +126,7 @@ public:
     int attempt(op& call) override;
     std::uint32_t events() override;
 
-    /// Two that are connected to each other, see socketpair(2).
+    /// Connects two sockets to each other, see socketpair(2).
     static void join(stream_socket& a, stream_socket& b);
 
 protected:
@@ -156,15 +157,15 @@ private:
     [[nodiscard]] bool is_full() const noexcept;
 
     state state_ = state::fresh;
-    bool untold_ = false; // no connect() has given 0 for the hand-shake yet
-    bool over_ = false;   // fresh again, but as tcp(7) leaves what was refused: at its end
+    bool untold_ = false; // no connect() has returned 0 for the hand-shake yet
+    bool over_ = false;   // reset after a refusal: at end of file, as tcp(7) leaves it
     bool sending_ended_ = false;
     bool receiving_ended_ = false;
     ref<connection> connection_;
     unsigned side_ = 0;
     endpoint peer_;
     std::deque<ref<connection>> offered_;    // accept() takes the first
-    std::vector<ref<connection>> half_open_; // of their hand-shakes the last step is missing
+    std::vector<ref<connection>> half_open_; // whose hand-shake lacks the last step
     unsigned backlog_ = 0;
 };
 

@@ -12,7 +12,7 @@
 
 namespace coil::sim::detail {
 
-/// Texts are looked up by their contents, and literals first by where they are.
+/// Interned strings. Literals are looked up by address first, then all strings by content.
 struct tracer::words {
     std::unordered_set<std::string> texts;
 };

@@ -11,21 +11,21 @@
 
 namespace coil::sim::detail {
 
-/// What has happened: a hash of all of it, and the last lines as a person reads them. Lines are
-/// kept as numbers and written when somebody asks for them.
+/// The trace of a world: a hash of all events, and the most recent ones in readable form. Events
+/// are stored as numbers and formatted on demand.
 class tracer {
 public:
     tracer(const world_options& options, const std::int64_t& now);
 
     enum class kind : std::uint8_t { begin, end, direct, part, cancel, fault, event };
 
-    /// A call of a ring or, `direct`, of a coroutine itself.
+    /// A call through a ring or, `direct`, made synchronously by a coroutine.
     void call(kind what, std::uint32_t host, std::uint32_t context, std::uint8_t opcode, int fd,
               std::uint64_t a, std::uint64_t b, std::int64_t result, const char* text = nullptr) {
         add({now_, a, b, result, intern(text), host, context, fd, what, opcode});
     }
     void fault(const char* what) { add({now_, 0, 0, 0, literal(what), 0, 0, -1, kind::fault, 0}); }
-    /// Anything else: `what` with two numbers.
+    /// Any other event: `what` with two numbers.
     void event(const char* what, std::uint32_t host = no_host, std::int64_t a = 0,
                std::int64_t b = 0) {
         add({now_, static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b), 0, literal(what),
@@ -40,7 +40,7 @@ public:
     static constexpr std::uint32_t no_host = ~0U;
 
 private:
-    /// A text that lives as long as the tracer, and its hash.
+    /// A string that lives as long as the tracer, and its hash.
     struct word {
         const char* text = nullptr;
         std::uint64_t hash = 0;
@@ -60,7 +60,7 @@ private:
 
     word intern(const char* text) { return text == nullptr ? word{} : find(text); }
     word find(std::string_view text);
-    /// Of a text that lies where it is for ever.
+    /// For a string with static storage duration.
     word literal(const char* text) {
         known& k = known_[(reinterpret_cast<std::uintptr_t>(text) >> 2) % known_.size()];
         if (k.at != text) {
@@ -79,7 +79,7 @@ private:
     const std::size_t most_;
     const bool print_;
     std::uint64_t hash_ = 0x243f6a8885a308d3;
-    std::vector<line> lines_; // a ring when it is full
+    std::vector<line> lines_; // a ring buffer once it is full
     std::size_t next_ = 0;
     std::vector<std::string> hosts_;
     struct known {

@@ -72,15 +72,14 @@ void world::note(std::string_view text) { state_->clockwork.trace.note(text); }
 std::uint64_t world::operations() const noexcept { return state_->clockwork.operations; }
 std::uint64_t world::faults() const noexcept { return state_->clockwork.faults; }
 
-// ---- host
-// --------------------------------------------------------------------------------------
+// ---- host ------------------------------------------------------------------------------------
 
 const std::string& host::name() const noexcept { return state_.kernel.name; }
 
 net::inet_address host::address(std::uint16_t port, int family) const {
     detail::endpoint towards;
     towards.family = family;
-    towards.ip[0] = 1; // anywhere but here
+    towards.ip[0] = 1; // any address other than its own
     const detail::endpoint mine = state_.kernel.address_towards(towards, port);
     ::sockaddr_storage storage{};
     ::socklen_t length = sizeof storage;

@@ -1,4 +1,4 @@
-// Who goes on next, and when time passes.
+// Scheduling of contexts, and the passage of time.
 
 #include "world_state.hpp"
 
@@ -11,7 +11,7 @@ namespace coil::sim::detail {
 
 namespace {
 
-/// What this thread does is the world's.
+/// Marks the thread as executing on behalf of the world.
 class inside_scope {
 public:
     explicit inside_scope(coil::detail::simulation& world) noexcept
@@ -26,8 +26,7 @@ private:
 
 } // namespace
 
-// ---- a context
-// ---------------------------------------------------------------------------------
+// ---- a context -------------------------------------------------------------------------------
 
 slot::slot(world_state& w, machine& m, std::uint32_t number, io_context_options options)
     : world_(w) {
@@ -47,7 +46,7 @@ slot::slot(world_state& w, machine& m, std::uint32_t number, io_context_options 
 
 slot::~slot() { end(); }
 
-/// Tasks of one context may wait for others of the host: all end before any is gone.
+/// Tasks of one context may wait for others of the host: all are stopped before any is destroyed.
 void slot::end() noexcept {
     turn_began = world_.clockwork.now();
     if (!std::exchange(in_turn, true)) {
@@ -95,8 +94,7 @@ void slot::turn() {
 host_state::host_state(world_state& w, std::uint32_t number, std::string name)
     : world(w), kernel(w.clockwork, w.net, number, std::move(name)), face(*this) {}
 
-// ---- the world
-// ---------------------------------------------------------------------------------
+// ---- the world -------------------------------------------------------------------------------
 
 world_state::~world_state() {
     for (const auto& h : hosts_) {
@@ -250,12 +248,12 @@ void world_state::crash(host_state& h) {
 
 void world_state::end_contexts(host_state& h) {
     between_turns([this, &h] {
-        ++turns_; // destructors of its tasks may ask for more
+        ++turns_; // destructors of its tasks may request more
         const inside_scope inside(*this);
         for (const auto& s : h.slots) {
             s->end();
         }
-        for (foreign_work& left : work_) { // nobody waits for it
+        for (foreign_work& left : work_) { // its result is no longer wanted
             for (const auto& s : h.slots) {
                 left.asked_by = left.asked_by == &s->loop() ? nullptr : left.asked_by;
             }
@@ -276,8 +274,7 @@ void world_state::restart(host_state& h) {
     });
 }
 
-// ---- what other threads would do
-// ---------------------------------------------------------------
+// ---- the work of other threads ---------------------------------------------------------------
 
 void world_state::run_later(coil::detail::queue_node& node,
                             void (*run)(coil::detail::queue_node&)) {
@@ -294,7 +291,7 @@ bool world_state::take_back(coil::detail::queue_node& node) noexcept {
     return true;
 }
 
-/// A message that comes just before a loop falls asleep is what wake-ups are lost over.
+/// Delivers messages just before a loop goes to sleep: the point where lost wake-ups occur.
 void world_state::let_others_act() noexcept {
     constexpr unsigned one_in = 4;
     if (!work_.empty() && clockwork.random.below(one_in) == 0) {
@@ -325,7 +322,7 @@ void world_state::let_others_run_until_mail(coil::detail::event_loop& loop,
     }
 }
 
-/// In the order of RFC 6724: one's own, then IPv4, then what is local to a site.
+/// In the order of RFC 6724: own addresses, then IPv4, then site-local ones.
 std::vector<std::string> world_state::addresses_of(const std::string& name) {
     if (name == "localhost") {
         return {"::1", "127.0.0.1"};

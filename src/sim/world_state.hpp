@@ -23,7 +23,7 @@ namespace coil::sim::detail {
 
 class world_state;
 
-/// A context of a host, as the world drives it.
+/// A context of a host, as driven by the world.
 class slot final : public driver {
 public:
     slot(world_state& w, machine& m, std::uint32_t number, io_context_options options);
@@ -37,19 +37,19 @@ public:
 
     [[nodiscard]] io_context& context() noexcept { return *context_; }
     [[nodiscard]] coil::detail::event_loop& loop() noexcept { return context_->loop(); }
-    /// Whether it would go on now.
+    /// Whether it would make progress now.
     [[nodiscard]] bool is_runnable(std::int64_t now) noexcept;
-    /// When it will, if nothing happens.
+    /// When it is due if no event occurs before.
     [[nodiscard]] std::int64_t next() noexcept;
     void turn();
     void end() noexcept;
 
-    std::int64_t held_until = 0; // a wake-up is late
+    std::int64_t held_until = 0; // a delayed wake-up
     bool in_turn = false;
 
 private:
     world_state& world_;
-    sim_kernel* kernel_ = nullptr; // the context's ring's
+    sim_kernel* kernel_ = nullptr; // the backend of the context's ring
     bool runnable_ = true;
     std::int64_t until_ = never;
     std::unique_ptr<io_context> context_;
@@ -76,13 +76,14 @@ public:
     network net;
 
     sim::host& host(std::string_view name);
-    /// Until `reached`, or `limit` on the clock, or nothing is left to do; null: until then.
+    /// Runs until `reached` returns true (null: not used), `limit` on the clock, or nothing is left
+    /// to do.
     bool run(const std::function<bool()>* reached, std::int64_t limit);
     void crash(host_state& h);
     void restart(host_state& h);
     void end_contexts(host_state& h);
     void after(std::int64_t time, std::function<void()> f);
-    /// Now, or when the turn is over.
+    /// Calls `f` now, or at the end of the current turn.
     void between_turns(std::function<void()> f);
     void fail(const std::string& sentence) noexcept;
     [[noreturn]] void give_up(const char* sentence) noexcept;
@@ -99,7 +100,7 @@ private:
 
     struct postponed;
 
-    /// One turn of anybody, or time passes up to `limit`.
+    /// Runs one turn of any context, or advances time up to `limit`.
     progress step(std::int64_t limit);
     void do_postponed();
     void do_work_of_others();
@@ -114,7 +115,7 @@ private:
     };
     std::deque<foreign_work> work_;
     std::deque<std::function<void()>> postponed_;
-    unsigned turns_ = 0; // that are under way
+    unsigned turns_ = 0; // turns in progress
     std::string violation_;
 };
 

@@ -97,8 +97,8 @@ void buffer_ring::close() noexcept {
         return;
     buf_reg reg{};
     reg.bgid = group_;
-    // On another thread than the ring's it stays registered until the ring is closed. The kernel
-    // holds the pages itself: unmapping them takes nothing from it.
+    // On a thread other than the ring's this fails, and the group stays registered until the ring
+    // is closed. The kernel holds its own reference to the pages, so unmapping them is safe.
     kernel_->control(register_op::unregister_pbuf_ring, &reg, 1);
     ::munmap(bufs_, entries() * sizeof(buf));
     kernel_ = nullptr;

@@ -12,7 +12,8 @@
 namespace coil::uring {
 namespace {
 
-// C libraries older than the calls lack their numbers, which every architecture but alpha shares.
+// C libraries older than the calls lack their numbers, which are the same on every architecture but
+// alpha.
 #ifdef __NR_io_uring_setup
 constexpr long nr_setup = __NR_io_uring_setup;
 constexpr long nr_register = __NR_io_uring_register;
@@ -37,7 +38,7 @@ public:
             return -errno;
         data_ = p;
         size_ = size;
-        // A child shares this memory with its parent and could only do harm there.
+        // A child process shares this memory with its parent and must not write to it.
         ::madvise(p, size, MADV_DONTFORK);
         return 0;
     }
@@ -128,8 +129,8 @@ private:
         fd_ = -1;
     }
 
-    // Without a registration (old kernel, all 16 indices of the thread in use) the descriptor does
-    // the same, so a refusal is no error.
+    // Without a registration (old kernel, all 16 indices of the thread in use) the descriptor works
+    // as well, so a refusal is not an error.
     int attach() noexcept {
         tried_to_attach_ = true;
         const std::uint64_t me = detail::number_this_thread();

@@ -4,21 +4,21 @@
 
 namespace coil::uring::detail {
 
-/// Has flags of send(2) or recv(2) in `msg_flags`.
+/// Whether `msg_flags` holds flags of send(2) or recv(2).
 constexpr bool has_message_flags(opcode op) noexcept {
     return has_trait(op, opcode_info::message_flags);
 }
 
-/// Has a msghdr in `addr`.
+/// Whether `addr` is a msghdr.
 constexpr bool has_message_header(opcode op) noexcept {
     return has_trait(op, opcode_info::message_header);
 }
 
-/// Moves bytes out of the caller's memory.
+/// Whether it transfers bytes out of the caller's memory.
 constexpr bool sends(opcode op) noexcept { return has_trait(op, opcode_info::moves_out); }
 
-/// Works on the file of its descriptor: `fd` is not a number of another kind, or none, or where a
-/// path begins.
+/// Whether it works on the file of its descriptor: `fd` is not another kind of number, unused, or
+/// the directory of a path.
 constexpr bool has_file(opcode op) noexcept { return has_trait(op, opcode_info::takes_file); }
 
 } // namespace coil::uring::detail

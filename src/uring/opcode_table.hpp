@@ -8,43 +8,43 @@
 
 namespace coil::uring::detail {
 
-/// What all of an operation's entries have in common.
+/// The properties that all entries with the same opcode share.
 struct opcode_info {
-    /// What else there is to know of it.
+    /// Other properties.
     enum : std::uint16_t {
-        takes_file = 1U << 0,     ///< works on the file of `fd`, which is no number of another kind
-        takes_ioprio = 1U << 1,   ///< `ioprio` has a meaning: flags of its own, or a priority
-        takes_buffer = 1U << 2,   ///< sqe_flag::buffer_select
-        moves_out = 1U << 3,      ///< moves bytes out of the caller's memory
-        message_flags = 1U << 4,  ///< flags of send(2) or recv(2) in `msg_flags`
-        message_header = 1U << 5, ///< a msghdr in `addr`
+        takes_file = 1U << 0,     ///< `fd` is a file descriptor, not another kind of number
+        takes_ioprio = 1U << 1,   ///< `ioprio` is used: operation-specific flags, or a priority
+        takes_buffer = 1U << 2,   ///< supports sqe_flag::buffer_select
+        moves_out = 1U << 3,      ///< transfers bytes out of the caller's memory
+        message_flags = 1U << 4,  ///< `msg_flags` holds flags of send(2) or recv(2)
+        message_header = 1U << 5, ///< `addr` is a msghdr
         plain_buffer = 1U << 6,   ///< `addr` and `len` are a buffer
         vector = 1U << 7,         ///< `addr` and `len` are an iovec array
-        fixed_buffer = 1U << 8,   ///< within a registered buffer
-        by_core = 1U << 9,        ///< the emulation does it without asking the world
+        fixed_buffer = 1U << 8,   ///< the memory lies within a registered buffer
+        by_core = 1U << 9,        ///< the emulation executes it without calling the derived class
         whole = 1U << 10,         ///< a short transfer breaks a chain
     };
-    /// Fields that must be zero: unused, or -EINVAL.
+    /// Fields that must be zero, otherwise -EINVAL.
     enum : std::uint16_t {
         off = 1U << 0,
         addr = 1U << 1,
         len = 1U << 2,
-        op_flags = 1U << 3, ///< `rw_flags` and its other names
+        op_flags = 1U << 3, ///< `rw_flags` and its aliases
         buf_index = 1U << 4,
         last_word = 1U << 5, ///< `splice_fd_in`, `file_index`, `optlen`
         addr3 = 1U << 6,
         fd = 1U << 7,
         pad2 = 1U << 8,
     };
-    /// What is read at submission, and copied when the request outlives it.
+    /// What is read at submission, and copied if the request outlives it.
     enum : std::uint16_t {
         text_in_addr = 1U << 0,
         text_in_addr2 = 1U << 1,
         text_in_addr3 = 1U << 2,
-        iovecs = 1U << 3,  ///< `len` of them in `addr`
-        message = 1U << 4, ///< the msghdr in `addr`, its vector, and the name where it sends
-        name = 1U << 5,    ///< `off` bytes of a socket's name in `addr`
-        special = 1U << 6, ///< openat2, epoll_ctl, futex_waitv, send: by hand
+        iovecs = 1U << 3,  ///< an array of `len` iovecs in `addr`
+        message = 1U << 4, ///< the msghdr in `addr`, its vector, and the name if it sends
+        name = 1U << 5,    ///< `off` bytes of a socket address in `addr`
+        special = 1U << 6, ///< openat2, epoll_ctl, futex_waitv, send: handled separately
     };
 
     std::uint16_t traits = 0;
@@ -52,8 +52,8 @@ struct opcode_info {
     std::uint16_t copies = 0;
 };
 
-/// Linux's io_issue_defs[], as far as it is the same for every file, and the first lines of the
-/// functions in it that prepare an entry.
+/// The counterpart of Linux's io_issue_defs[], as far as it is the same for every file, and of the
+/// argument checks at the beginning of its prep functions.
 constexpr std::array<opcode_info, opcode_count> make_opcode_table() noexcept {
     using i = opcode_info;
     constexpr auto file = i::takes_file;
@@ -142,7 +142,7 @@ inline constexpr std::array<opcode_info, opcode_count> opcode_table = make_opcod
 
 inline constexpr opcode_info no_opcode{};
 
-/// What is known of an operation; nothing, where the number is none.
+/// The properties of an operation; empty for an invalid opcode.
 constexpr const opcode_info& info_of(opcode op) noexcept {
     const auto at = static_cast<std::size_t>(op);
     return at < opcode_table.size() ? opcode_table[at] : no_opcode;

@@ -24,7 +24,7 @@ int close(const sqe& request) noexcept {
     return request.fd < first_world_descriptor ? checked(::close(request.fd)) : -EBADF;
 }
 
-/// As a ring counts offsets: −1 is the file's position.
+/// Offset −1 is the current position, as in a ring.
 int read(const sqe& request) noexcept {
     auto* const to = pointer<void>(request.addr);
     return checked(request.off == ~std::uint64_t{0}
@@ -53,11 +53,11 @@ int lseek(const sqe& request) noexcept {
     return 0;
 }
 
-/// Calls that may wait for a device, or for whoever is on the other side of a file.
+/// Calls that may wait for a device, or for the other end of a file.
 system_call slow_call_for(const sqe& request) noexcept {
     switch (static_cast<opcode>(request.opcode)) {
     case opcode::close:
-        return request.file_index == 0 ? close : nullptr; // else of the ring's table
+        return request.file_index == 0 ? close : nullptr; // otherwise a slot of the ring's table
     case opcode::read:
         return read;
     case opcode::write:
@@ -71,7 +71,7 @@ system_call slow_call_for(const sqe& request) noexcept {
         };
     case opcode::openat:
         if (request.file_index != 0) {
-            return nullptr; // into the ring's table
+            return nullptr; // the result would go into the ring's table
         }
         return [](const sqe& r) {
             return checked(::openat(r.fd, path(r), static_cast<int>(r.open_flags), r.len));
@@ -130,7 +130,7 @@ system_call slow_call_for(const sqe& request) noexcept {
     }
 }
 
-/// Whether only a ring knows what file or memory it means.
+/// Whether the file or memory can be resolved only by a ring.
 bool needs_ring(const sqe& request) noexcept {
     return (request.flags & (sqe_flag::fixed_file | sqe_flag::buffer_select)) != 0;
 }

@@ -12,7 +12,8 @@
 namespace coil::uring {
 namespace {
 
-// The number in /proc/sys/kernel/io_uring_disabled, or -1 where there is none (before Linux 6.6).
+// The number in /proc/sys/kernel/io_uring_disabled, or -1 if the file does not exist (before Linux
+// 6.6).
 int disabled_setting() noexcept {
     int value = -1;
     if (std::FILE* f = std::fopen("/proc/sys/kernel/io_uring_disabled", "re")) {

@@ -19,7 +19,7 @@ namespace coil::uring::detail {
 
 namespace {
 
-/// getsockname(2) and getpeername(2), whose length is behind `optval`.
+/// getsockname(2) and getpeername(2); `optval` points to the length.
 int socket_name(const sqe& request) noexcept {
     auto* const address = pointer<::sockaddr>(request.addr);
     auto* const length = pointer<::socklen_t>(request.optval);
@@ -84,14 +84,14 @@ system_call quick_call_for(const sqe& request) noexcept {
     switch (static_cast<opcode>(request.opcode)) {
     case opcode::socket:
         if (request.file_index != 0) {
-            return nullptr; // into the ring's table
+            return nullptr; // the result would go into the ring's table
         }
         return [](const sqe& r) {
             return checked(::socket(r.fd, static_cast<int>(r.off), static_cast<int>(r.len)));
         };
     case opcode::pipe:
         if (request.file_index != 0) {
-            return nullptr; // into the ring's table
+            return nullptr; // the result would go into the ring's table
         }
         return [](const sqe& r) {
             return checked(::pipe2(pointer<int>(r.addr), static_cast<int>(r.pipe_flags)));

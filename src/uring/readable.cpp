@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uintptr_t page = 4096;
 
-/// rt_sigprocmask(2) reads its set before it finds out that it is not told what to do with it.
+/// rt_sigprocmask(2) with an invalid `how` reads the set before it returns EINVAL.
 bool is_page_readable(std::uintptr_t at) noexcept {
     const int before = errno;
     const auto* const word = reinterpret_cast<const void*>(at & ~std::uintptr_t{7});

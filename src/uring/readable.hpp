@@ -4,12 +4,12 @@
 
 namespace coil::uring::detail {
 
-/// Whether that memory can be read: where Linux would answer -EFAULT, and a look would be a crash.
-/// One system call for each page, none for nothing.
+/// Whether the memory can be read: Linux would return -EFAULT where an access would crash. One
+/// system call per page; none for an empty range.
 bool is_readable(const void* data, std::size_t size) noexcept;
 
-/// The size of a text of up to PATH_MAX bytes, its end included; more where it is longer; 0 where
-/// it cannot be read.
+/// The size of a string of up to PATH_MAX bytes, including its terminator; a larger value if it is
+/// longer; 0 if it cannot be read.
 std::size_t readable_text(const char* text) noexcept;
 
 } // namespace coil::uring::detail

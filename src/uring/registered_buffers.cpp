@@ -37,7 +37,7 @@ int registered_buffers::setup(ring& r, unsigned slots) noexcept {
     arg.flags = rsrc_flag::sparse;
     int error = k.control(register_op::buffers2, &arg, sizeof arg);
     if (error == -EINVAL) {
-        // Before Linux 5.19 the empty slots must be spelled out.
+        // Before Linux 5.19 a sparse table needs an array of empty slots.
         const std::unique_ptr<::iovec[]> empty{new (std::nothrow)::iovec[slots]()};
         if (empty == nullptr)
             return -ENOMEM;

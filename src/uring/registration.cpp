@@ -1,4 +1,4 @@
-#include <coil/uring/registration.hpp>
+#include <coil/uring/detail/registration.hpp>
 
 #include <string>
 #include <system_error>

@@ -18,7 +18,8 @@ constexpr std::uint32_t impossible_flags = setup::sqe128 | setup::cqe32 | setup:
                                            setup::no_mmap | setup::registered_fd_only |
                                            setup::no_sqarray;
 
-// Newest first, and every flag before those it needs, so that what is left is always legal.
+// Newest first, and every flag before those that it requires, so that the remaining set stays
+// valid.
 constexpr std::array give_up_order{
     setup::hybrid_iopoll, setup::defer_taskrun, setup::single_issuer, setup::taskrun_flag,
     setup::coop_taskrun,  setup::submit_all,    setup::attach_wq,     setup::sq_aff,
@@ -162,7 +163,8 @@ int ring::wait(std::chrono::nanoseconds timeout) noexcept {
         const int r = has_completions() ? submit() : enter(0, enter_flag::getevents);
         return has_completions() ? 0 : r < 0 ? r : -ETIME;
     }
-    timeout = std::min<nanoseconds>(timeout, detail::longest_wait); // now() + timeout must fit
+    timeout = std::min<nanoseconds>(timeout, detail::longest_wait); // now() + timeout must not
+                                                                    // overflow
     const auto end = now() + timeout;
     for (nanoseconds left = timeout;;) {
         timespec ts{};
@@ -173,8 +175,8 @@ int ring::wait(std::chrono::nanoseconds timeout) noexcept {
             return 0;
         if (r < 0)
             return r;
-        // Entries were consumed, so the kernel kept to itself why the wait ended; or it stopped
-        // short of the whole batch and did not wait at all.
+        // Entries were consumed, so the kernel did not report why the wait ended; or it consumed
+        // only part of the batch and did not wait at all.
         left = end - now();
         if (left <= nanoseconds::zero())
             return -ETIME;

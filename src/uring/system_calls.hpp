@@ -25,10 +25,10 @@ T* pointer(std::uint64_t address) noexcept {
 
 inline const char* path(const sqe& request) noexcept { return pointer<const char>(request.addr); }
 
-/// The system call that does what an entry asks for.
+/// The system call that executes an entry.
 using system_call = int (*)(const sqe&);
 
-/// Null where there is none that waits neither for anybody nor for a device's data.
+/// Null if there is none that waits neither for another party nor for a device.
 system_call quick_call_for(const sqe& request) noexcept;
 
 } // namespace coil::uring::detail

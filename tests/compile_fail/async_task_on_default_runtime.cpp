@@ -1,4 +1,4 @@
-// expect: a runtime runs while somebody calls run()
+// expect: a runtime runs only inside run()
 
 #include <coil/coil.hpp>
 

@@ -1,4 +1,4 @@
-// expect: io::drain() is for single operations: the kernel's chains know no barrier inside
+// expect: io::drain() is for single operations: the kernel has no barrier inside a chain
 
 #include <coil/coil.hpp>
 

@@ -1,4 +1,4 @@
-// expect: this is a function, not what it returns: call it, f()
+// expect: this is a function, not an awaitable: call it, f()
 
 #include <coil/coil.hpp>
 

@@ -1,4 +1,4 @@
-// expect: its elements can: give the combination g.next()
+// expect: its elements can: pass g.next()
 
 #include <coil/coil.hpp>
 

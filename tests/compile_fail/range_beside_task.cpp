@@ -1,4 +1,4 @@
-// expect: a range of awaitables is the only argument of when_all or when_any
+// expect: a range of awaitables must be the only argument of when_all or when_any
 
 #include <coil/coil.hpp>
 

@@ -1,4 +1,4 @@
-// expect: co_spawn takes a task<>, whose result nobody wants: spawn(t) gives a handle
+// expect: co_spawn takes a task<>, which has no result: spawn(t) returns a handle to the result
 
 #include <coil/coil.hpp>
 

@@ -1,4 +1,4 @@
-// expect: this is a span, not a time: write timeout(work, span)
+// expect: this is a duration, not a time point: write timeout(work, duration)
 
 #include <coil/coil.hpp>
 

@@ -1,4 +1,4 @@
-// expect: this is a time, not a span: write timeout_at(work, time)
+// expect: this is a time point, not a duration: write timeout_at(work, time)
 
 #include <coil/coil.hpp>
 

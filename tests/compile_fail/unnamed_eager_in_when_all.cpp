@@ -1,4 +1,4 @@
-// expect: what cannot be moved is given by its name: auto x = eager(op); when_all(x, ...)
+// expect: an awaitable that cannot be moved is passed by name: auto x = eager(op); when_all(x, ...)
 
 #include <coil/coil.hpp>
 

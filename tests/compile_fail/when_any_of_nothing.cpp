@@ -1,4 +1,4 @@
-// expect: when_any() of nothing would wait for ever
+// expect: when_any() of nothing would wait forever
 
 #include <coil/coil.hpp>
 

@@ -1,4 +1,4 @@
-// async_generator: sequences that are waited for.
+// async_generator: asynchronous sequences.
 
 #include "compose/combinations.hpp"
 
@@ -29,7 +29,7 @@ async_generator<int> count_to(int last, std::chrono::nanoseconds each = 0ns) {
     }
 }
 
-TEST_F(AsyncGenerator, GivesOneElementAfterTheOther) {
+TEST_F(AsyncGenerator, YieldsItsElementsInOrder) {
     auto main = []() -> task<int> {
         int sum = 0;
         auto quick = count_to(10);
@@ -73,7 +73,7 @@ TEST_F(AsyncGenerator, ReferencesAndMoveOnlyElements) {
     EXPECT_EQ(numbers, (std::vector{10, 20}));
 }
 
-TEST_F(AsyncGenerator, G10_ElementsThatAreThereAtOnceDoNotGrowTheStack) {
+TEST_F(AsyncGenerator, G10_ElementsThatAreReadyDoNotGrowTheStack) {
     auto main = []() -> task<int> {
         int sum = 0;
         auto all = count_to(coil_test::rounds(100'000, 10'000'000));
@@ -85,7 +85,7 @@ TEST_F(AsyncGenerator, G10_ElementsThatAreThereAtOnceDoNotGrowTheStack) {
     EXPECT_EQ(ctx_.run(main()), coil_test::rounds(50'000, 5'000'000));
 }
 
-TEST_F(AsyncGenerator, OneBehindAnother) {
+TEST_F(AsyncGenerator, GeneratorsCanBeChained) {
     auto lines = [](int fd) -> async_generator<std::string> {
         std::string line;
         std::array<char, 3> buf{};
@@ -124,7 +124,7 @@ TEST_F(AsyncGenerator, OneBehindAnother) {
     ctx_.run(main(lines, longer));
 }
 
-TEST_F(AsyncGenerator, G12_ExceptionsComeOutOfNextOnce) {
+TEST_F(AsyncGenerator, G12_NextThrowsAnExceptionOnce) {
     auto throws = []() -> async_generator<int> {
         co_yield 1;
         co_await sleep_for(1us);
@@ -148,7 +148,7 @@ TEST_F(AsyncGenerator, G12_ExceptionsComeOutOfNextOnce) {
     ctx_.run(main(throws));
 }
 
-TEST_F(AsyncGenerator, G3_ItsTokenIsThatOfWhoeverWaits) {
+TEST_F(AsyncGenerator, G3_AStopOfTheConsumerReachesTheBody) {
     auto waits_twice = []() -> async_generator<int> {
         co_yield co_await sleep_for(1h);
         co_yield co_await sleep_for(0s);
@@ -160,18 +160,18 @@ TEST_F(AsyncGenerator, G3_ItsTokenIsThatOfWhoeverWaits) {
         co_await yield();
         handle.cancel();
         EXPECT_EQ(co_await handle, -ECANCELED);
-        EXPECT_EQ(co_await all.next(), 0) << "nobody has cancelled this one";
+        EXPECT_EQ(co_await all.next(), 0) << "this one was not cancelled";
         auto more = f();
         EXPECT_EQ(
             co_await complaint_of([](auto& m) -> task<> { co_await timeout(m.next(), 1ms); }(more)),
             timed_out_text);
-        EXPECT_EQ(*(co_await more.next()), -ECANCELED) << "what came too late is kept";
+        EXPECT_EQ(*(co_await more.next()), -ECANCELED) << "a late element is kept";
         EXPECT_EQ(co_await shield(more.next()), 0);
     };
     ctx_.run(main(waits_twice, first));
 }
 
-TEST_F(AsyncGenerator, G2_ItsTokenOutlivesWhoeverWaits) {
+TEST_F(AsyncGenerator, G2_ItsTokenOutlivesTheConsumer) {
     int cancelled = 0;
     auto keeps = [](int& count) -> async_generator<int> {
         const inplace_stop_token token = co_await this_task::stop_token();
@@ -182,7 +182,8 @@ TEST_F(AsyncGenerator, G2_ItsTokenOutlivesWhoeverWaits) {
         EXPECT_FALSE(token.stop_requested());
         co_yield 2;
         co_yield co_await sleep_for(1h);
-        EXPECT_FALSE(token.stop_requested()) << "who asked has got his answer";
+        EXPECT_FALSE(token.stop_requested())
+            << "the request was consumed by the next() it was meant for";
         co_await s.join();
     };
     auto next = [](async_generator<int>& all) -> task<int> { co_return *(co_await all.next()); };
@@ -204,7 +205,7 @@ TEST_F(AsyncGenerator, G2_ItsTokenOutlivesWhoeverWaits) {
     ctx_.run(main(keeps, next, cancelled));
 }
 
-/// Resumes whoever waits from within the request to stop.
+/// Resumes the waiting coroutine from within the stop request.
 class resumes_at_once {
 public:
     resumes_at_once() = default;
@@ -230,7 +231,7 @@ private:
     std::optional<inplace_stop_callback<resumer>> callback_;
 };
 
-TEST_F(AsyncGenerator, G2_GoneAsSoonAsAStopHasResumedIt) {
+TEST_F(AsyncGenerator, G2_TheConsumerIsDestroyedRightAfterAStopHasResumedIt) {
     auto waits = []() -> async_generator<int> {
         co_await resumes_at_once();
         co_yield 1;
@@ -250,7 +251,7 @@ TEST_F(AsyncGenerator, G2_GoneAsSoonAsAStopHasResumedIt) {
             scope s;
             s.spawn(t(w, got));
             co_await yield();
-            s.cancel(); // and destroyed before its turn comes
+            s.cancel(); // destroyed before it is resumed
         }
         EXPECT_EQ(got, 1);
         auto all = std::make_unique<async_generator<int>>(w());
@@ -296,7 +297,7 @@ async_generator<int> held_numbers(int& destroyed) {
     co_yield 2;
 }
 
-TEST_F(AsyncGenerator, G5_DestroyedWhereItStands) {
+TEST_F(AsyncGenerator, G5_DestroyingItDestroysTheSuspendedBody) {
     int destroyed = 0;
     auto main = [](int& count) -> task<> {
         {
@@ -326,7 +327,7 @@ TEST_F(AsyncGenerator, G5_DestroyedWhereItStands) {
     ctx_.run(main(destroyed));
 }
 
-TEST_F(AsyncGenerator, G5_AShutdownInTheMiddle) {
+TEST_F(AsyncGenerator, G5_AShutdownDestroysASuspendedBody) {
     int destroyed = 0;
     auto shared = std::make_shared<std::optional<async_generator<int>>>(held_numbers(destroyed));
     auto consumes = [](auto all) -> task<> {
@@ -352,7 +353,8 @@ task<> destroys(owned& all, std::chrono::nanoseconds after) {
 
 TEST_F(AsyncGenerator, G1_G2_DestroyedBeforeItsElementIsTaken) {
     auto main = []() -> task<> {
-        for (int taken = 0; taken < 3; ++taken) { // it runs, stands at its co_yield, has ended
+        // suspended in an await, at its co_yield, or finished
+        for (int taken = 0; taken < 3; ++taken) {
             auto all = std::make_unique<async_generator<int>>(count_to(2));
             for (int i = 0; i < taken; ++i) {
                 co_await all->next();
@@ -361,14 +363,14 @@ TEST_F(AsyncGenerator, G1_G2_DestroyedBeforeItsElementIsTaken) {
             EXPECT_FALSE(element);
         }
         auto kept = std::make_unique<async_generator<int>>(count_to(2, 1us));
-        co_await when_any(yield(), kept->next()); // leaves an element in it
+        co_await when_any(yield(), kept->next()); // leaves an element in the generator
         auto [element, _] = co_await when_all(kept->next(), destroys(kept, 1ms));
         EXPECT_FALSE(element);
     };
     ctx_.run(main());
 }
 
-TEST_F(AsyncGenerator, G1_DestroyedWhileSomebodyElseWaits_WhoGetsTheEnd) {
+TEST_F(AsyncGenerator, G1_AWaiterOfADestroyedGeneratorGetsTheEnd) {
     int destroyed = 0;
     auto consumes = [](owned& all, int& ends) -> task<> {
         EXPECT_TRUE(co_await all->next());
@@ -384,7 +386,7 @@ TEST_F(AsyncGenerator, G1_DestroyedWhileSomebodyElseWaits_WhoGetsTheEnd) {
         auto [end, _] = co_await when_all(again->next(), destroys(again, 1ms));
         EXPECT_FALSE(end);
         EXPECT_EQ(ends, 1);
-        // Whoever waits is gone before its turn comes.
+        // The waiter is destroyed before it is resumed.
         auto last = std::make_unique<async_generator<int>>(held_numbers(count));
         {
             auto waiting = [](owned& g) -> coil_test::manual {
@@ -403,7 +405,7 @@ TEST_F(AsyncGenerator, G1_DestroyedWhileSomebodyElseWaits_WhoGetsTheEnd) {
     EXPECT_EQ(destroyed, 3);
 }
 
-TEST_F(AsyncGenerator, G12_AnExceptionThatNobodyTakesIsReported) {
+TEST_F(AsyncGenerator, G12_AnExceptionThatIsNotTakenIsReported) {
     auto fails_late = []() -> async_generator<int> {
         co_yield 1;
         co_await sleep_for(1h);
@@ -425,8 +427,8 @@ TEST_F(AsyncGenerator, G12_AnExceptionThatNobodyTakesIsReported) {
     EXPECT_EQ(ctx_.heard, std::vector<std::string>{"flush failed"});
 }
 
-TEST_F(AsyncGenerator, ElementsOfAnyKind) {
-    struct fixed { // neither assigned nor made of nothing
+TEST_F(AsyncGenerator, ElementsNeedNoDefaultConstructor) {
+    struct fixed { // neither assignable nor default-constructible
         explicit fixed(int v) : value(v) {}
         fixed(fixed&&) = default;
         fixed& operator=(fixed&&) = delete;
@@ -462,7 +464,7 @@ TEST_F(AsyncGenerator, ElementsOfAnyKind) {
     ctx_.run(main(fixed_ones, constants, converted, movable));
 }
 
-TEST_F(AsyncGenerator, TwoCoroutinesInOneNext) {
+TEST_F(AsyncGenerator, TwoConcurrentNextTerminateTheProgram) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     auto main = []() -> task<> {
         auto all = count_to(2, 1ms);

@@ -1,4 +1,4 @@
-// Cancelling n waiting members of any queue takes time in proportion to n.
+// Cancelling n waiting members of any queue takes O(n) time.
 
 #include "support.hpp"
 
@@ -13,7 +13,8 @@ namespace {
 using namespace coil;
 using namespace std::chrono_literals;
 
-/// Linear, it takes some 0.1 s also with sanitizers; a search for each member takes minutes.
+/// A linear algorithm takes some 0.1 s, also with sanitizers; a search for each member takes
+/// minutes.
 constexpr int members = 100'000;
 constexpr auto limit = 20s;
 
@@ -52,7 +53,7 @@ task<> destroy_held_back(int fd, io_context& ctx) {
     co_await yield();
     co_await yield();
     ctx.stop();
-    co_await sleep_for(1h); // destroyed here, the scope and all
+    co_await sleep_for(1h); // destroyed here, including the scope
 }
 
 TEST(CancellationCost, G5_AShutdownWithOperationsHeldBackIsLinear) {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-// What the tests of when_all, when_any, scope and the like share.
+// Shared by the tests of when_all, when_any, scope and similar combinators.
 
 namespace compose_test {
 
@@ -44,14 +44,14 @@ inline task<int> fails_later(std::string why, std::chrono::nanoseconds after = 1
     throw oops(why);
 }
 
-/// Waits until it is cancelled; says so, and throws what a cancelled call's .value() throws.
+/// Waits until it is cancelled, counts that, and throws what a cancelled call's .value() throws.
 inline task<int> waits(int& cancelled) {
     const io_result result = co_await coil::sleep_for(1h);
     cancelled += result == -ECANCELED ? 1 : 0;
     co_return result.value();
 }
 
-/// The same, but it ends well.
+/// The same, but returns normally.
 inline task<> obeys(int& cancelled) {
     cancelled += co_await coil::sleep_for(1h) == -ECANCELED ? 1 : 0;
 }
@@ -65,7 +65,7 @@ inline task<int> fails_when_cancelled(std::string why, int turns = 1) {
     throw oops(why);
 }
 
-/// What a task throws, as text; the empty string when nothing.
+/// The text of the exception that a task throws; empty if it throws none.
 template <class T>
 task<std::string> complaint_of(task<T> work) {
     try {
@@ -82,7 +82,7 @@ inline const std::string cancelled_text =
     std::make_error_code(std::errc::operation_canceled).message();
 inline const std::string timed_out_text = std::make_error_code(std::errc::timed_out).message();
 
-/// A context whose unhandled exceptions are kept.
+/// A context that records unhandled exceptions.
 class listening_context {
 public:
     listening_context()

@@ -1,4 +1,4 @@
-// Combinations of awaitables that coil does not know.
+// Combinators with awaitables of other types than coil's.
 
 #include "compose/combinations.hpp"
 
@@ -20,10 +20,10 @@ protected:
     listening_context ctx_;
 };
 
-/// Where somebody throws.
+/// Where the awaiter throws.
 enum class moment { never, ready, suspend, resume };
 
-/// An awaiter that is there at once, or does not suspend in the end, or throws.
+/// An awaiter that is ready, or whose await_suspend returns false, or that throws.
 struct at_once {
     bool suspends_first = false;
     moment throws = moment::never;
@@ -48,7 +48,7 @@ struct at_once {
     }
 };
 
-TEST_F(ForeignAwaitable, ThereAtOnce) {
+TEST_F(ForeignAwaitable, AwaitersThatAreReadyAtOnce) {
     auto main = []() -> task<> {
         auto [a, b, c] = co_await when_all(at_once(), at_once{true}, gives_later(1));
         EXPECT_EQ(a + b + c, 15);
@@ -64,7 +64,7 @@ TEST_F(ForeignAwaitable, ThereAtOnce) {
     ctx_.run(main());
 }
 
-TEST_F(ForeignAwaitable, G12_WhereverTheyThrow) {
+TEST_F(ForeignAwaitable, G12_ExceptionsOfEveryAwaiterFunctionPropagate) {
     auto main = []() -> task<> {
         for (const moment when : {moment::ready, moment::suspend, moment::resume}) {
             const std::string text = when == moment::ready     ? "ready"
@@ -105,7 +105,7 @@ TEST_F(ForeignAwaitable, G12_ALosersExceptionIsNotLost) {
     EXPECT_EQ(ctx_.heard, std::vector<std::string>{"resume"});
 }
 
-/// Somebody else's lazy task, which knows nothing of roots and tokens.
+/// A lazy task of another library, without roots and tokens.
 class foreign_task {
 public:
     struct promise_type {
@@ -160,7 +160,7 @@ foreign_task foreign(int value, int& destroyed) {
     co_return inside;
 }
 
-TEST_F(ForeignAwaitable, CoroutinesOfAnotherKind) {
+TEST_F(ForeignAwaitable, CoroutinesOfAnotherType) {
     int destroyed = 0;
     auto main = [](int& n) -> task<> {
         auto [a, b] = co_await when_all(foreign(1, n), foreign(2, n));
@@ -195,7 +195,7 @@ TEST_F(ForeignAwaitable, G5_TheyAreDestroyedWithTheirParent) {
     ctx_.run(main(waits_for));
 }
 
-/// A box of numbers. What was given to an await and never taken goes back to its front.
+/// A box of numbers. A number that was given to an await and not taken returns to the front.
 class box {
 public:
     class awaiter {
@@ -228,7 +228,7 @@ private:
     friend awaiter operator co_await(box& from) { return awaiter(from); }
 };
 
-TEST_F(ForeignAwaitable, ALoserGivesBackWhatItCarries) {
+TEST_F(ForeignAwaitable, ALoserReturnsWhatItWasGiven) {
     auto main = []() -> task<> {
         box numbers;
         numbers.items = {1, 2, 3};
@@ -247,7 +247,7 @@ TEST_F(ForeignAwaitable, ALoserGivesBackWhatItCarries) {
     ctx_.run(main());
 }
 
-/// Holds coroutines until somebody lets them go, which is not the loop.
+/// Holds coroutines until they are released, outside of the loop.
 struct gate {
     std::vector<std::coroutine_handle<>> waiting;
 
@@ -261,7 +261,7 @@ struct gate {
     }
 };
 
-TEST_F(ForeignAwaitable, ResumedFromSomewhereElse) {
+TEST_F(ForeignAwaitable, ResumedOutsideOfTheLoop) {
     auto main = []() -> task<> {
         gate closed;
         auto opens = [](gate& g) -> task<> {

@@ -1,4 +1,4 @@
-// Results that nobody asks for: what owns something is closed, what is named keeps it.
+// Results that are not wanted: resources are released, named objects keep theirs.
 
 #include "compose/combinations.hpp"
 
@@ -25,7 +25,7 @@ auto opens() { return io::openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC); }
 
 task<> wins() { co_await coil::yield(); }
 
-/// In combinations in which it loses, or succeeds for nothing.
+/// In combinations in which it loses, or succeeds although its result is not used.
 template <class Make>
 task<> loses(Make make) {
     for (int i = 0; i < 5; ++i) {
@@ -44,7 +44,7 @@ task<> loses(Make make) {
     }
 }
 
-TEST_F(LateResults, G4_WhatAChainMadeIsClosedWhenNobodyAsks) {
+TEST_F(LateResults, G4_DescriptorsOfAChainWithAnUnusedResultAreClosed) {
     auto main = []() -> task<> {
         co_await loses([] { return opens(); });
         co_await loses([] { return timeout(opens(), 1s); });
@@ -64,7 +64,7 @@ TEST_F(LateResults, G4_WhatAChainMadeIsClosedWhenNobodyAsks) {
 template <class Op>
 inline constexpr bool is_late = detail::asked_late<detail::awaiter_of<Op>>;
 
-TEST_F(LateResults, G4_EveryOperationIsAskedLate) {
+TEST_F(LateResults, G4_EveryOperationReturnsItsResultLate) {
     static_assert(is_late<decltype(opens())>);
     static_assert(is_late<decltype(opens() && opens())>);
     static_assert(is_late<decltype(timeout(opens() && opens(), 1s))>);
@@ -76,7 +76,7 @@ TEST_F(LateResults, G4_EveryOperationIsAskedLate) {
     static_assert(is_late<join_handle<int>&>);
 }
 
-/// `use` gives up on what it is told to await; the operation has its result afterwards.
+/// `use` abandons what it awaits; the operation completes afterwards.
 template <class Use>
 task<> leaves_it(Use use) {
     for (int i = 0; i < 5; ++i) {
@@ -112,14 +112,14 @@ TEST_F(LateResults, G4_ANamedEagerOperationKeepsItsResult) {
     EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(LateResults, G2_AnEagerOperationThatIsGoneBeforeItsResultIsTaken) {
+TEST_F(LateResults, G2_AnEagerOperationIsDestroyedBeforeItsResultIsTaken) {
     auto destroys = [](auto& e) -> task<> {
         co_await sleep_for(2ms);
         e.reset();
     };
     auto all = [](auto d) -> task<> {
         using nop = eager_operation<operation::element_type>;
-        auto ended = std::make_unique<nop>(io::nop()); // it has, when it is destroyed
+        auto ended = std::make_unique<nop>(io::nop()); // completed when it is destroyed
         auto [result, _] = co_await when_all(*ended, d(ended));
         EXPECT_EQ(result, -ECANCELED);
         auto complete = std::make_unique<nop>(io::nop());
@@ -159,10 +159,10 @@ TEST_F(LateResults, G4_ANamedJoinHandleKeepsItsResult) {
     EXPECT_TRUE(ctx_.heard.empty());
 }
 
-TEST_F(LateResults, G12_AnOwnedJoinHandleIsAskedForItsException) {
+TEST_F(LateResults, G12_TheExceptionOfAnOwnedJoinHandleIsReported) {
     auto main = []() -> task<> {
         int cancelled = 0;
-        co_await when_any(gives(1), spawn(waits(cancelled))); // says that it was cancelled
+        co_await when_any(gives(1), spawn(waits(cancelled))); // throws that it was cancelled
         EXPECT_EQ(cancelled, 1);
         co_await when_any(gives(1), spawn(fails_when_cancelled("told")));
         co_await when_any(gives(1), shield(spawn(fails_later("told as well", 1ms))));

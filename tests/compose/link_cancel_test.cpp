@@ -1,4 +1,4 @@
-// Chains that are cancelled, limited or destroyed at each of their stages.
+// Chains that are cancelled, limited or destroyed at each stage.
 
 #include "support/descriptors.hpp"
 #include "support/kernels.hpp"
@@ -33,7 +33,7 @@ task<int> reads_three(const pipes& p, std::string& got) {
                         io::read(p[2].in, {&got[2], 1}));
 }
 
-TEST_F(LinkCancel, G3_AtEachStage) {
+TEST_F(LinkCancel, G3_CancelledAtEachStage) {
     auto main = [](const pipes& p, int stage) -> task<> {
         std::string got;
         auto h = coil::spawn(reads_three(p, got));
@@ -55,7 +55,7 @@ TEST_F(LinkCancel, G3_AtEachStage) {
     }
 }
 
-TEST_F(LinkCancel, G3_BeforeItStartsAndAfterItEnded) {
+TEST_F(LinkCancel, G3_CancelledBeforeItStartsAndAfterItEnded) {
     auto main = [](const pipes& p) -> task<> {
         std::string got;
         auto early = coil::spawn(reads_three(p, got));
@@ -76,8 +76,8 @@ TEST_F(LinkCancel, G3_BeforeItStartsAndAfterItEnded) {
 }
 
 TEST_F(LinkCancel, G3_AChainThatMovesOnWhileItIsCancelled) {
-    // When somebody asks to cancel, the entry in flight completes just before and the next is about
-    // to start: the kernel finds neither, and must be asked again.
+    // When the cancellation is requested, the entry in flight has just completed and the next is
+    // about to start: the kernel finds neither, and the request must be repeated.
     auto guard = std::make_shared<door_kernel::guard>();
     int asked = 0;
     guard->before_enter = [&](door_kernel& k, const std::vector<sqe>& entries, unsigned) {
@@ -101,7 +101,7 @@ TEST_F(LinkCancel, G3_AChainThatMovesOnWhileItIsCancelled) {
     EXPECT_GE(asked, 1);
 }
 
-TEST_F(LinkCancel, G9_FromAnotherThreadAtAnyMoment) {
+TEST_F(LinkCancel, G9_CancelledByAnotherThreadAtAnyTime) {
     io_context ctx;
     auto alive = []() -> task<> { co_await sleep_for(24h); };
     auto keep = ctx.spawn(alive());
@@ -115,7 +115,7 @@ TEST_F(LinkCancel, G9_FromAnotherThreadAtAnyMoment) {
         }
         h.cancel();
         const int result = h.get();
-        // What was not read is still there.
+        // What was not read is still in the pipe.
         for (std::size_t i = 0; i < feed; ++i) {
             char c;
             if (got[i] != 'x') {

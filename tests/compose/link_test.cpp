@@ -1,4 +1,4 @@
-// a && b: one submission, one after the other, the result of the last (G13).
+// a && b: one submission, executed in order, returns the last result (G13).
 
 #include "compose/support.hpp"
 #include "support/descriptors.hpp"
@@ -23,7 +23,7 @@ namespace {
 
 class Link : public compose_test::with_files {};
 
-TEST_F(Link, G13_TwoInOrder) {
+TEST_F(Link, G13_TwoOperationsRunInOrder) {
     const auto fd = temporary_file();
     auto main = [](int f) -> task<int> {
         co_return co_await (io::write(f, "ab") && io::write(f, "c"));
@@ -32,7 +32,7 @@ TEST_F(Link, G13_TwoInOrder) {
     EXPECT_EQ(contents(fd), "abc");
 }
 
-TEST_F(Link, G13_ManyInOrderHoweverTheyAreGrouped) {
+TEST_F(Link, G13_OperationsRunInOrderHoweverTheyAreGrouped) {
     const auto fd = temporary_file();
     auto main = [](int f) -> task<> {
         EXPECT_EQ(co_await (io::write(f, "a") && io::write(f, "b") && io::write(f, "cc")), 2);
@@ -148,7 +148,7 @@ TEST_F(Link, G13_ASendInTheMiddleIsWhole) {
     EXPECT_EQ(received, large.size());
 }
 
-TEST_F(Link, G13_WhateverFailsEndsTheChain) {
+TEST_F(Link, G13_AnyFailureEndsTheChain) {
     const coil_test::descriptor unconnected{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     const auto fd = temporary_file();
     auto main = [](int s, int f) -> task<> {
@@ -201,7 +201,7 @@ TEST_F(Link, G4_DescriptorsInTheMiddleAreClosed) {
 
 // ---- the size of the queue
 
-TEST_F(Link, G13_AsLongAsTheQueueGoesAndLongerSaysSo) {
+TEST_F(Link, G13_AChainLongerThanTheQueueReturnsE2BIG) {
     io_context ctx(8);
     auto main = []() -> task<> {
         auto four = [] { return io::nop() && io::nop() && io::nop() && io::nop(); };

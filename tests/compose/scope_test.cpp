@@ -1,4 +1,4 @@
-// scope: children that end before join() does.
+// scope: children end before join() returns.
 
 #include "compose/combinations.hpp"
 #include "support/fault_environment.hpp"
@@ -25,7 +25,7 @@ task<> counts(int& count, std::chrono::nanoseconds after = 1ms) {
     ++count;
 }
 
-TEST_F(Scope, WaitsForAllOfThem) {
+TEST_F(Scope, JoinWaitsForAllChildren) {
     auto main = []() -> task<> {
         int count = 0;
         scope s;
@@ -37,7 +37,7 @@ TEST_F(Scope, WaitsForAllOfThem) {
         co_await s.join();
         EXPECT_EQ(count, 100);
         EXPECT_EQ(s.size(), 0U);
-        co_await s.join(); // of none
+        co_await s.join(); // without children
         s.spawn(counts(count));
         co_await s.join();
         EXPECT_EQ(count, 101);
@@ -45,7 +45,7 @@ TEST_F(Scope, WaitsForAllOfThem) {
     ctx_.run(main());
 }
 
-TEST_F(Scope, WhateverCanBeAwaited) {
+TEST_F(Scope, ChildrenMayBeAnyAwaitable) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         std::array<char, 2> text{};
@@ -102,7 +102,7 @@ TEST_F(Scope, SpawnedWhileTheJoinIsAboutToEnd) {
         while (s.size() > 0) {
             co_await yield();
         }
-        s.spawn(counts(count)); // it is woken already, and runs after this
+        s.spawn(counts(count)); // it was woken already, and runs after this
         EXPECT_EQ(co_await handle, 2);
     };
     ctx_.run(main());
@@ -110,7 +110,7 @@ TEST_F(Scope, SpawnedWhileTheJoinIsAboutToEnd) {
 
 // ---- failures
 
-TEST_F(Scope, G12_TheFirstExceptionComesOutOfJoinAndCancelsTheOthers) {
+TEST_F(Scope, G12_JoinThrowsTheFirstExceptionWhichCancelsTheOthers) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         scope s;
@@ -145,12 +145,12 @@ TEST_F(Scope, G12_NeverJoined_ItsFailureIsReported) {
     EXPECT_EQ(ctx_.heard, std::vector<std::string>{"unjoined"});
 }
 
-TEST_F(Scope, G3_Cancel) {
+TEST_F(Scope, G3_CancelStopsAllChildren) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         scope s;
         s.spawn(obeys(count));
-        s.spawn(waits(count)); // throws that it was cancelled: not a failure
+        s.spawn(waits(count)); // throws that it was cancelled, which is not a failure
         co_await yield();
         s.cancel();
         EXPECT_TRUE(s.stop_token().stop_requested());
@@ -162,7 +162,7 @@ TEST_F(Scope, G3_Cancel) {
     EXPECT_TRUE(ctx_.heard.empty());
 }
 
-TEST_F(Scope, G3_AStopOfWhoeverJoinsReachesThem) {
+TEST_F(Scope, G3_AStopOfTheJoiningTaskReachesTheChildren) {
     int cancelled = 0;
     auto work = [](int& count) -> task<> {
         scope s;
@@ -184,7 +184,7 @@ TEST_F(Scope, G3_AStopOfWhoeverJoinsReachesThem) {
     EXPECT_EQ(cancelled, 2);
 }
 
-TEST_F(Scope, G3_AGivenTokenReachesThemAtAnyTime) {
+TEST_F(Scope, G3_AStopOfItsTokenReachesTheChildrenAtAnyTime) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         inplace_stop_source source;
@@ -193,7 +193,7 @@ TEST_F(Scope, G3_AGivenTokenReachesThemAtAnyTime) {
         co_await yield();
         source.request_stop();
         co_await sleep_for(1ms);
-        EXPECT_EQ(count, 1) << "nobody joins yet";
+        EXPECT_EQ(count, 1) << "join() was not called yet";
         co_await s.join();
     };
     ctx_.run(main(cancelled));
@@ -278,7 +278,7 @@ TEST_F(Scope, G5_DestroyedWhileItIsJoined) {
     ctx_.run(main(joins, p.in));
 }
 
-TEST_F(Scope, G5_AShutdownInTheMiddle) {
+TEST_F(Scope, G5_AShutdownDestroysItsChildren) {
     const pipe_pair p;
     int destroyed = 0;
     auto main = [](int fd, int& count) -> task<> {
@@ -294,8 +294,8 @@ TEST_F(Scope, G5_AShutdownInTheMiddle) {
     EXPECT_EQ(destroyed, 100);
 }
 
-TEST_F(Scope, G5_OwnedByNobodyInParticular) {
-    // The order in which a shutdown destroys tasks is its own.
+TEST_F(Scope, G5_SharedByTasksThatAShutdownDestroysInAnyOrder) {
+    // The order in which a shutdown destroys tasks is unspecified.
     const pipe_pair p;
     int destroyed = 0;
     auto owns = [](std::shared_ptr<scope> s, int fd, int& count) -> task<> {
@@ -323,7 +323,7 @@ TEST_F(Scope, G5_OwnedByNobodyInParticular) {
     EXPECT_EQ(destroyed, 2);
 }
 
-TEST_F(Scope, G4_DescriptorsThatNobodyWantsAreClosed) {
+TEST_F(Scope, G4_UnusedDescriptorsAreClosed) {
     const auto before = coil_test::open_descriptors();
     auto main = []() -> task<> {
         scope s;
@@ -351,7 +351,7 @@ TEST_F(Scope, AChildStaysOnItsContext) {
     ctx_.run(main(moves, other));
 }
 
-TEST_F(Scope, G1_DestroyedWhileAnotherTaskJoins_WhoIsTold) {
+TEST_F(Scope, G1_AJoinerOfADestroyedScopeIsCancelled) {
     auto joins = [](scope& s) -> task<> { co_await s.join(); };
     auto main = [](auto j) -> task<> {
         auto s = std::make_unique<scope>();
@@ -362,8 +362,8 @@ TEST_F(Scope, G1_DestroyedWhileAnotherTaskJoins_WhoIsTold) {
         co_await yield();
         s.reset();
         EXPECT_EQ(co_await handle, cancelled_text);
-        EXPECT_EQ(cancelled, 0) << "it was destroyed where it stood";
-        // All children have ended, and the one that joins has not had its turn.
+        EXPECT_EQ(cancelled, 0) << "it was destroyed while suspended";
+        // All children have ended, and the joining coroutine has not been resumed.
         s = std::make_unique<scope>();
         auto destroys = [](std::unique_ptr<scope>& all) -> task<> {
             while (all->size() > 0) {
@@ -384,7 +384,7 @@ TEST_F(Scope, G1_DestroyedWhileAnotherTaskJoins_WhoIsTold) {
     EXPECT_TRUE(ctx_.heard.empty());
 }
 
-TEST_F(Scope, TwoCoroutinesThatJoin) {
+TEST_F(Scope, TwoConcurrentJoinsTerminateTheProgram) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     auto joins = [](scope& s) -> task<> { co_await s.join(); };
     auto both_wait = [](auto j) -> task<> {
@@ -429,15 +429,15 @@ TEST_F(Scope, G5_TheTaskOfAHandleIsCancelledWhenTheScopeIsLeft) {
             co_await yield();
         }
         co_await sleep_for(1ms);
-        EXPECT_EQ(named, 0) << "somebody may still want it";
+        EXPECT_EQ(named, 0) << "its handle still exists";
         handle.cancel();
         co_await handle;
     };
     ctx_.run(main());
 }
 
-/// Searching the ready queue for each would take minutes.
-TEST_F(Scope, G7_ManyThatAreDestroyedWhileTheyAreReady) {
+/// Searching the ready queue for each one would take minutes.
+TEST_F(Scope, G7_ManyReadyChildrenAreDestroyedInLinearTime) {
     auto nothing = []() -> task<> { co_return; };
     auto sleeps = []() -> task<> { co_await sleep_for(1h); };
     auto main = [](auto n, auto s) -> task<> {

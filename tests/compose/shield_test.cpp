@@ -1,4 +1,4 @@
-// shield: what a stop from outside does not reach.
+// shield: protects work from stop requests.
 
 #include "compose/combinations.hpp"
 
@@ -22,7 +22,7 @@ TEST_F(Shield, G3_NotCancelledFromOutside) {
     };
     auto work = [](auto f, const coil_test::pipe_pair& pipe) -> task<> {
         EXPECT_EQ(co_await sleep_for(1h), -ECANCELED);
-        // From now on every await is cancelled, but for these.
+        // From now on every await is cancelled, except the shielded ones.
         std::array<char, 1> c{};
         EXPECT_EQ(co_await io::nop(), -ECANCELED);
         EXPECT_EQ(co_await shield(io::nop()), 0);
@@ -49,7 +49,7 @@ TEST_F(Shield, G3_NotCancelledFromOutside) {
     ctx_.run(main(work, asks, p));
 }
 
-TEST_F(Shield, CancelledMeanwhile) {
+TEST_F(Shield, AStopDuringTheWorkTakesEffectAfterIt) {
     auto work = []() -> task<int> { co_return co_await shield(gives_later(3, 5ms)); };
     auto main = [](auto f) -> task<> {
         auto handle = spawn(f());
@@ -92,7 +92,7 @@ TEST_F(Shield, CombinationsWaitForIt) {
     ctx_.run(main());
 }
 
-TEST_F(Shield, G12_ExceptionsComeOutAndThoseOfLosersAreNotLost) {
+TEST_F(Shield, G12_ExceptionsPropagateAndThoseOfLosersAreReported) {
     auto main = []() -> task<> {
         EXPECT_EQ(co_await complaint_of([]() -> task<> { co_await shield(fails("out")); }()),
                   "out");
@@ -112,7 +112,7 @@ TEST_F(Shield, G4_ADescriptorOfALoserIsClosed) {
     EXPECT_EQ(coil_test::open_descriptors(), before);
 }
 
-TEST_F(Shield, G5_AShutdownDestroysWhatIsShielded) {
+TEST_F(Shield, G5_AShutdownDestroysShieldedWork) {
     int destroyed = 0;
     auto inner = [](coil_test::on_destruction guard) -> task<> {
         const auto local = std::move(guard);

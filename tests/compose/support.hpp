@@ -12,7 +12,7 @@
 
 namespace compose_test {
 
-/// Files that show which links of a chain have run.
+/// Files that show which operations of a chain were executed.
 class with_files : public ::testing::Test {
 protected:
     static coil_test::descriptor temporary_file() {

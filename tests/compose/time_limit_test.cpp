@@ -1,4 +1,4 @@
-// timeout(task, d), and of whatever else is no operation.
+// timeout(task, d), and timeout of other awaitables that are not ring operations.
 
 #include "compose/combinations.hpp"
 #include "support/fault_environment.hpp"
@@ -20,7 +20,7 @@ protected:
     listening_context ctx_;
 };
 
-TEST_F(TimeLimit, InTime) {
+TEST_F(TimeLimit, WorkThatEndsInTimeReturnsItsResult) {
     int number = 1;
     auto refers = [](int& n) -> task<int&> { co_return n; };
     auto nothing = []() -> task<> { co_await yield(); };
@@ -43,7 +43,7 @@ TEST_F(TimeLimit, InTime) {
     ctx_.run(main(refers, nothing, owns, number));
 }
 
-TEST_F(TimeLimit, TooLate) {
+TEST_F(TimeLimit, WorkThatEndsLateTimesOut) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         const auto begin = steady_clock::now();
@@ -51,7 +51,7 @@ TEST_F(TimeLimit, TooLate) {
             co_await complaint_of([](int& n) -> task<> { co_await timeout(waits(n), 2ms); }(count)),
             timed_out_text);
         EXPECT_EQ(co_await complaint_of([](int& n) -> task<> {
-                      co_await timeout(obeys(n), 2ms); // which ends well, but late
+                      co_await timeout(obeys(n), 2ms); // which returns normally, but late
                   }(count)),
                   timed_out_text);
         EXPECT_EQ(co_await complaint_of(
@@ -72,7 +72,7 @@ TEST_F(TimeLimit, TooLate) {
     EXPECT_TRUE(ctx_.heard.empty());
 }
 
-TEST_F(TimeLimit, AtATimeOfEitherClock) {
+TEST_F(TimeLimit, TimePointsOfEitherClock) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         const auto begin = steady_clock::now();
@@ -94,7 +94,7 @@ TEST_F(TimeLimit, AtATimeOfEitherClock) {
     EXPECT_EQ(cancelled, 2);
 }
 
-TEST_F(TimeLimit, G12_ItsOwnExceptionComesOutInTimeAndIsNotLostLater) {
+TEST_F(TimeLimit, G12_AnExceptionPropagatesInTimeAndIsReportedLater) {
     auto main = []() -> task<> {
         EXPECT_EQ(
             co_await complaint_of([]() -> task<> { co_await timeout(fails("in time"), 1h); }()),
@@ -140,7 +140,7 @@ TEST_F(TimeLimit, G3_CancelledFromOutside) {
     EXPECT_EQ(cancelled, 1);
 }
 
-TEST_F(TimeLimit, G3_RacesWithTheEnd_OneOfTheTwoWins) {
+TEST_F(TimeLimit, G3_OfTheLimitAndTheEndExactlyOneWins) {
     int late = 0;
     int in_time = 0;
     auto main = [](int& lost, int& won) -> task<> {
@@ -185,7 +185,7 @@ TEST_F(TimeLimit, G5_DestroyedBeforeAndAfterItExpires) {
             const coil_test::on_destruction guard(count);
             std::array<char, 1> c{};
             while (true) {
-                co_await io::read(in, c); // does not stop
+                co_await io::read(in, c); // ignores the stop
                 co_await yield();
             }
         };
@@ -208,7 +208,7 @@ TEST_F(TimeLimit, G5_DestroyedBeforeAndAfterItExpires) {
     ctx_.context.run();
 }
 
-TEST_F(TimeLimit, AsAChild) {
+TEST_F(TimeLimit, MayBeAChildOfACombinator) {
     int cancelled = 0;
     auto main = [](int& n) -> task<> {
         EXPECT_EQ(co_await complaint_of([](int& m) -> task<> {
@@ -222,7 +222,7 @@ TEST_F(TimeLimit, AsAChild) {
 
 task<> sleeps_through() { co_await sleep_for(1h); }
 
-TEST_F(TimeLimit, G12_ThatTimeIsUpBelowAsWellIsNoFurtherFailure) {
+TEST_F(TimeLimit, G12_AnExpiredInnerLimitIsNotReportedInAddition) {
     auto inner = []() -> task<> { co_await timeout(sleeps_through(), 1ms); };
     auto main = [](auto in) -> task<> {
         for (int i = 0; i < 3; ++i) {
@@ -233,7 +233,7 @@ TEST_F(TimeLimit, G12_ThatTimeIsUpBelowAsWellIsNoFurtherFailure) {
                           [](auto f) -> task<> { co_await timeout(timeout(f(), 1ms), 1ms); }(in)),
                       timed_out_text);
         }
-        // Others' time_outs are told.
+        // Exceptions of other types that mean the same are reported.
         auto another = []() -> task<> {
             co_await sleep_for(1h);
             throw std::system_error(std::make_error_code(std::errc::timed_out), "another");

@@ -1,4 +1,4 @@
-// Limits inside of chains and around them.
+// Limits inside of and around chains.
 
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
@@ -22,7 +22,7 @@ protected:
     pipe_pair b_;
 };
 
-TEST_F(TimeoutChain, InTime_TheRestRuns) {
+TEST_F(TimeoutChain, TheRestRunsIfTheLimitDoesNotExpire) {
     socket_pair s;
     ASSERT_EQ(::send(s.b, "hi", 2, 0), 2);
     auto main = [](int fd) -> task<int> {
@@ -34,24 +34,24 @@ TEST_F(TimeoutChain, InTime_TheRestRuns) {
     (void)s.a.release();
 }
 
-TEST_F(TimeoutChain, Expired_TheRestDoesNotRun) {
+TEST_F(TimeoutChain, TheRestDoesNotRunIfTheLimitExpires) {
     const socket_pair s;
     auto main = [](int fd) -> task<int> {
         char buf[8];
         co_return co_await (timeout(io::recv(fd, buf), 5ms) && io::close(fd));
     };
     const auto begin = steady_clock::now();
-    EXPECT_EQ(coil::run(main(s.a)), -ECANCELED);
+    EXPECT_EQ(coil::run(main(s.a)), -ETIMEDOUT);
     EXPECT_GE(steady_clock::now() - begin, 5ms);
     EXPECT_TRUE(coil_test::is_open(s.a));
 }
 
-TEST_F(TimeoutChain, AtTheEnd) {
+TEST_F(TimeoutChain, ALimitOnTheLastOperation) {
     auto main = [](const pipe_pair& a, const pipe_pair& b) -> task<> {
         char c;
         a.put("x");
         EXPECT_EQ(co_await (io::read(a.in, {&c, 1}) && timeout(io::read(b.in, {&c, 1}), 5ms)),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         a.put("x");
         b.put("y");
         EXPECT_EQ(co_await (io::read(a.in, {&c, 1}) && timeout(io::read(b.in, {&c, 1}), 5s)), 1);
@@ -62,7 +62,7 @@ TEST_F(TimeoutChain, AtTheEnd) {
     coil::run(main(a_, b_));
 }
 
-TEST_F(TimeoutChain, CountsFromWhenItsTurnComes) {
+TEST_F(TimeoutChain, ALimitCountsFromTheStartOfItsOperation) {
     auto feed = [](const pipe_pair& a, const pipe_pair& b) -> task<> {
         co_await sleep_for(40ms); // longer than the limit of the second
         a.put("x");
@@ -77,7 +77,7 @@ TEST_F(TimeoutChain, CountsFromWhenItsTurnComes) {
     EXPECT_EQ(coil::run(main(feed, a_, b_)), 1);
 }
 
-TEST_F(TimeoutChain, EachHasItsOwn) {
+TEST_F(TimeoutChain, EachOperationHasItsOwnLimit) {
     auto main = [](const pipe_pair& a, const pipe_pair& b) -> task<> {
         char c;
         a.put("xx");
@@ -87,10 +87,10 @@ TEST_F(TimeoutChain, EachHasItsOwn) {
             1);
         EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 5s) &&
                             timeout(io::read(b.in, {&c, 1}), 3ms)),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 3ms) &&
                             timeout(io::read(b.in, {&c, 1}), 5s)),
-                  -ECANCELED);
+                  -ETIMEDOUT);
     };
     coil::run(main(a_, b_));
 }
@@ -99,7 +99,7 @@ TEST_F(TimeoutChain, AtATimeInsideOfAChain) {
     auto main = [](const pipe_pair& a) -> task<> {
         char c;
         const auto when = steady_clock::now() + 5ms;
-        EXPECT_EQ(co_await (timeout_at(io::read(a.in, {&c, 1}), when) && io::nop()), -ECANCELED);
+        EXPECT_EQ(co_await (timeout_at(io::read(a.in, {&c, 1}), when) && io::nop()), -ETIMEDOUT);
         EXPECT_GE(steady_clock::now(), when);
         a.put("x");
         EXPECT_EQ(
@@ -109,11 +109,11 @@ TEST_F(TimeoutChain, AtATimeInsideOfAChain) {
     coil::run(main(a_));
 }
 
-TEST_F(TimeoutChain, NoTimeAtAllInsideOfAChain) {
+TEST_F(TimeoutChain, AZeroLimitInsideOfAChain) {
     auto main = [](const pipe_pair& a) -> task<> {
         char c;
-        EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 0s) && io::nop()), -ECANCELED);
-        EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), -1s) && io::nop()), -ECANCELED);
+        EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), 0s) && io::nop()), -ETIMEDOUT);
+        EXPECT_EQ(co_await (timeout(io::read(a.in, {&c, 1}), -1s) && io::nop()), -ETIMEDOUT);
         a.put("x");
         EXPECT_EQ(
             co_await (timeout(io::read(a.in, {&c, 1}), std::chrono::hours::max()) && io::nop()), 0);
@@ -121,15 +121,15 @@ TEST_F(TimeoutChain, NoTimeAtAllInsideOfAChain) {
     coil::run(main(a_));
 }
 
-TEST_F(TimeoutChain, OfTheWholeChain) {
+TEST_F(TimeoutChain, ALimitAroundTheWholeChain) {
     auto main = [](const pipe_pair& a, const pipe_pair& b) -> task<> {
         char c = '.';
         const auto begin = steady_clock::now();
         EXPECT_EQ(co_await timeout(io::read(a.in, {&c, 1}) && io::read(b.in, {&c, 1}), 4ms),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         a.put("x");
         EXPECT_EQ(co_await timeout(io::read(a.in, {&c, 1}) && io::read(b.in, {&c, 1}), 4ms),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         EXPECT_GE(steady_clock::now() - begin, 8ms);
         EXPECT_EQ(c, 'x') << "the first had been done";
         a.put("x");
@@ -140,13 +140,13 @@ TEST_F(TimeoutChain, OfTheWholeChain) {
     coil::run(main(a_, b_));
 }
 
-TEST_F(TimeoutChain, OfAChainThatHasLimitsInside) {
+TEST_F(TimeoutChain, ALimitAroundAChainWithLimitsInside) {
     auto main = [](const pipe_pair& a) -> task<> {
         char c;
         EXPECT_EQ(co_await timeout(timeout(io::read(a.in, {&c, 1}), 1h) && io::nop(), 3ms),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(timeout(io::read(a.in, {&c, 1}), 3ms) && io::nop(), 1h),
-                  -ECANCELED);
+                  -ETIMEDOUT);
     };
     coil::run(main(a_));
 }
@@ -186,7 +186,7 @@ TEST_F(TimeoutChain, G2_DestroyedWithALimitInside) {
 TEST_F(TimeoutChain, G4_OfADescriptor) {
     const coil_test::listener l;
     auto main = [](const coil_test::listener& server) -> task<> {
-        EXPECT_EQ(co_await (timeout(io::accept(server.socket), 2ms) && io::nop()), -ECANCELED);
+        EXPECT_EQ(co_await (timeout(io::accept(server.socket), 2ms) && io::nop()), -ETIMEDOUT);
         const auto client = server.connect();
         EXPECT_EQ(co_await (timeout(io::accept(server.socket), 5s) && io::nop()), 0);
         const auto another = server.connect();
@@ -210,8 +210,8 @@ TEST_F(TimeoutChain, G3_RacesInsideOfAChain) {
             char c = 0;
             const int n = co_await (timeout(io::read(p.in, {&c, 1}), limit) && io::nop());
             co_await feeding;
-            limit = n == -ECANCELED ? std::min(limit * 9 / 8 + 1us, 100'000us) : limit * 8 / 9;
-            if (n == -ECANCELED) {
+            limit = n == -ETIMEDOUT ? std::min(limit * 9 / 8 + 1us, 100'000us) : limit * 8 / 9;
+            if (n == -ETIMEDOUT) {
                 ++lost;
                 EXPECT_EQ((co_await io::read(p.in, {&c, 1})), 1);
             } else {
@@ -224,7 +224,8 @@ TEST_F(TimeoutChain, G3_RacesInsideOfAChain) {
     int expired = 0;
     int completed = 0;
     coil::run(main(feed, a_, expired, completed));
-    if (!coil_test::under_faults()) { // which may delay all that should come in time
+    // the fault backend may delay operations that should complete in time
+    if (!coil_test::under_faults()) {
         EXPECT_GT(expired, 0);
         EXPECT_GT(completed, 0);
     }

@@ -31,7 +31,7 @@ task<int> limited_read(int fd, Limit limit) {
 
 TEST_F(Timeout, Expires) {
     const auto begin = steady_clock::now();
-    EXPECT_EQ(coil::run(limited_read(pipe_.in, 5ms)), -ECANCELED);
+    EXPECT_EQ(coil::run(limited_read(pipe_.in, 5ms)), -ETIMEDOUT);
     const auto took = steady_clock::now() - begin;
     EXPECT_GE(took, 5ms);
     EXPECT_LT(took, 1s);
@@ -54,12 +54,12 @@ TEST_F(Timeout, TheOperationsOwnErrorComesThrough) {
     EXPECT_EQ(coil::run(limited_read(-1, 1h)), -EBADF);
 }
 
-TEST_F(Timeout, NoTimeAtAll) {
-    EXPECT_EQ(coil::run(limited_read(pipe_.in, 0ms)), -ECANCELED);
-    EXPECT_EQ(coil::run(limited_read(pipe_.in, -3h)), -ECANCELED);
+TEST_F(Timeout, AZeroLimitExpiresAtOnce) {
+    EXPECT_EQ(coil::run(limited_read(pipe_.in, 0ms)), -ETIMEDOUT);
+    EXPECT_EQ(coil::run(limited_read(pipe_.in, -3h)), -ETIMEDOUT);
 }
 
-TEST_F(Timeout, AllTheTimeThereIs) {
+TEST_F(Timeout, TheLongestDurationDoesNotOverflow) {
     pipe_.put("xyz");
     EXPECT_EQ(coil::run(limited_read(pipe_.in, std::chrono::hours::max())), 1);
     EXPECT_EQ(coil::run(limited_read(pipe_.in, std::chrono::nanoseconds::max())), 1);
@@ -68,24 +68,24 @@ TEST_F(Timeout, AllTheTimeThereIs) {
               1);
 }
 
-TEST_F(Timeout, AtATimeOfEitherClock) {
+TEST_F(Timeout, TimePointsOfEitherClock) {
     auto main = [](int fd) -> task<> {
         char c;
         const auto begin = steady_clock::now();
-        EXPECT_EQ(co_await timeout_at(io::read(fd, {&c, 1}), begin + 4ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout_at(io::read(fd, {&c, 1}), begin + 4ms), -ETIMEDOUT);
         EXPECT_GE(steady_clock::now(), begin + 4ms);
         const auto then = system_clock::now() + 4ms;
-        EXPECT_EQ(co_await timeout_at(io::read(fd, {&c, 1}), then), -ECANCELED);
+        EXPECT_EQ(co_await timeout_at(io::read(fd, {&c, 1}), then), -ETIMEDOUT);
         EXPECT_GE(system_clock::now() + 1ms, then);
-        EXPECT_EQ(co_await timeout_at(io::read(fd, {&c, 1}), begin - 1h), -ECANCELED);
+        EXPECT_EQ(co_await timeout_at(io::read(fd, {&c, 1}), begin - 1h), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout_at(io::read(fd, {&c, 1}), system_clock::time_point::min()),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         EXPECT_LT(steady_clock::now() - begin, 2s);
     };
     coil::run(main(pipe_.in));
 }
 
-TEST_F(Timeout, G3_RacesWithTheCompletion_OneOfTheTwoWins) {
+TEST_F(Timeout, G3_OfTheLimitAndTheCompletionExactlyOneWins) {
     int expired = 0;
     int completed = 0;
     auto feed = [](int fd, std::chrono::microseconds after) -> task<> {
@@ -100,8 +100,8 @@ TEST_F(Timeout, G3_RacesWithTheCompletion_OneOfTheTwoWins) {
             char c = 0;
             const int n = co_await timeout(io::read(p.in, {&c, 1}), limit);
             co_await feeding;
-            limit = n == -ECANCELED ? std::min(limit * 9 / 8 + 1us, 100'000us) : limit * 8 / 9;
-            if (n == -ECANCELED) {
+            limit = n == -ETIMEDOUT ? std::min(limit * 9 / 8 + 1us, 100'000us) : limit * 8 / 9;
+            if (n == -ETIMEDOUT) {
                 ++lost;
                 EXPECT_EQ((co_await io::read(p.in, {&c, 1})), 1) << "the data is not lost";
             } else {
@@ -149,7 +149,8 @@ TEST_F(Timeout, G3_CancelledAtTheMomentItExpires) {
             auto h = coil::spawn(limited_read(fd, 100us));
             co_await sleep_for(std::chrono::microseconds(50 + i % 100));
             h.cancel();
-            EXPECT_EQ(co_await h, -ECANCELED);
+            const int result = co_await h;
+            EXPECT_TRUE(result == -ETIMEDOUT || result == -ECANCELED) << result;
         }
     };
     coil::run(main(pipe_.in));
@@ -172,7 +173,7 @@ TEST_F(Timeout, G2_DestroyedBeforeItExpires) {
     coil::run(main(reads, pipe_.in));
 }
 
-TEST_F(Timeout, G2_DestroyedAfterItExpiredAndBeforeItGoesOn) {
+TEST_F(Timeout, G2_DestroyedAfterItExpiredAndBeforeItIsResumed) {
     auto reads = [](int fd) -> coil_test::manual {
         char c;
         co_await timeout(io::read(fd, {&c, 1}), 0ms);
@@ -192,7 +193,7 @@ TEST_F(Timeout, G2_DestroyedAfterItExpiredAndBeforeItGoesOn) {
 TEST_F(Timeout, G4_OfAnAcceptDoesNotLeak) {
     const coil_test::listener l;
     auto main = [](const coil_test::listener& server) -> task<> {
-        EXPECT_EQ(co_await timeout(io::accept(server.socket), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(io::accept(server.socket), 1ms), -ETIMEDOUT);
         const auto client = server.connect();
         const coil_test::descriptor fd{co_await timeout(io::accept(server.socket), 1h)};
         EXPECT_GE(fd, 0);

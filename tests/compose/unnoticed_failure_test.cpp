@@ -1,5 +1,5 @@
-// Chains with calls whose failure the kernel does not notice: it would go on after them, so what
-// follows is submitted only when they have succeeded (G13).
+// Chains with calls whose failure the kernel ignores. It would continue after them, so the
+// operations behind them are submitted only when they have succeeded (G13).
 
 #include "compose/support.hpp"
 #include "support/descriptors.hpp"
@@ -32,7 +32,7 @@ class UnnoticedFailure : public compose_test::with_files {};
 
 constexpr const char* gone = "/tmp/coil-no-such-directory/x";
 
-/// Every plain call, made so that it fails.
+/// Every plain call, in a form that fails.
 template <class Each>
 void for_each_failing(Each each) {
     static struct ::statx st;
@@ -153,9 +153,9 @@ TEST_F(UnnoticedFailure, G13_ThroughASmallQueueUnderBackPressure) {
     EXPECT_EQ(ended, 100);
 }
 
-TEST_F(UnnoticedFailure, G6_ARestThatHasToQueueUpIsNotForgottenByALoopThatIsAboutToSleep) {
-    // The first part completes at the last look before the sleep, where nothing becomes ready by
-    // it: its rest stands behind the other chain, and nothing is in flight.
+TEST_F(UnnoticedFailure, G6_AQueuedRestKeepsTheLoopFromSleeping) {
+    // The first part completes at the last check before the sleep, which makes no coroutine ready:
+    // its rest is queued behind the other chain, and nothing is in flight.
     auto script = std::make_shared<coil_test::scripted_kernel::script>();
     script->on_submit = [&](const coil_test::sqe& e) { script->post(e.user_data, 0); };
     io_context ctx(coil_test::with([&](auto& o) {
@@ -175,7 +175,7 @@ TEST_F(UnnoticedFailure, G6_ARestThatHasToQueueUpIsNotForgottenByALoopThatIsAbou
 }
 
 TEST_F(UnnoticedFailure, G13_ACancelledPartIsTheLast) {
-    // The stop is asked for while the second part waits for data; the third never starts.
+    // The stop is requested while the second part waits for data; the third never starts.
     const auto fd = temporary_file();
     const pipe_pair p;
     auto chain = [](int f, int in) -> task<int> {
@@ -194,7 +194,7 @@ TEST_F(UnnoticedFailure, G13_ACancelledPartIsTheLast) {
     EXPECT_EQ(contents(fd), "");
 }
 
-/// The first part posts one completion for several calls; the second waits for what never comes.
+/// The first part posts one completion for several calls; the second waits forever.
 class SecondPart : public ::testing::Test {
 protected:
     static auto chain(const coil_test::socket_pair& s, char& c) {
@@ -206,7 +206,7 @@ protected:
 TEST_F(SecondPart, G3_IsLimitedAndStopped) {
     auto main = [](const coil_test::socket_pair& s) -> task<> {
         char c;
-        EXPECT_EQ(co_await timeout(chain(s, c), 5ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(chain(s, c), 5ms), -ETIMEDOUT);
         auto op = eager(chain(s, c));
         co_await sleep_for(2ms);
         op.cancel();

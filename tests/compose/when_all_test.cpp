@@ -1,4 +1,4 @@
-// when_all: packs and ranges of whatever can be awaited.
+// when_all: packs and ranges of any awaitables.
 
 #include "compose/combinations.hpp"
 #include "support/fault_environment.hpp"
@@ -41,7 +41,7 @@ TEST_F(WhenAll, GivesATupleInTheirOrder) {
     ctx_.run(main(nothing));
 }
 
-TEST_F(WhenAll, TheyRunAtTheSameTime) {
+TEST_F(WhenAll, ChildrenRunConcurrently) {
     auto main = []() -> task<> {
         const auto begin = std::chrono::steady_clock::now();
         co_await when_all(sleep_for(20ms), gives_later(1, 20ms), timeout(20ms));
@@ -51,7 +51,7 @@ TEST_F(WhenAll, TheyRunAtTheSameTime) {
     ctx_.run(main());
 }
 
-TEST_F(WhenAll, OneWaitsForWhatAnotherDoes) {
+TEST_F(WhenAll, OneChildMayWaitForAnother) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         std::array<char, 5> text{};
@@ -157,7 +157,7 @@ TEST_F(WhenAll, Nested) {
     EXPECT_EQ(ctx_.run(main()), 10);
 }
 
-/// A tree of tasks, each of which waits for two.
+/// A tree of tasks, each of which waits for two others.
 task<int> tree(int depth) {
     if (depth == 0) {
         co_return 1;
@@ -189,7 +189,7 @@ task<int> deep(int depth) {
 
 TEST_F(WhenAll, G10_DepthDoesNotGrowTheStack) { EXPECT_EQ(ctx_.run(deep(50'000)), 50'000); }
 
-/// The same, but what is at the bottom waits.
+/// The same, but the innermost one waits.
 task<int> deep_wait(int depth) {
     if (depth == 0) {
         co_return co_await sleep_for(1h);
@@ -218,7 +218,7 @@ TEST_F(WhenAll, MovedBeforeItIsAwaited) {
     EXPECT_EQ(ctx_.run(main()), 3);
 }
 
-TEST_F(WhenAll, NeverAwaitedNothingHappens) {
+TEST_F(WhenAll, NothingHappensUnlessItIsAwaited) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         auto unused = when_all(waits(count), io::nop());
@@ -231,7 +231,7 @@ TEST_F(WhenAll, NeverAwaitedNothingHappens) {
 
 // ---- failures
 
-TEST_F(WhenAll, G12_TheFirstExceptionComesOutAndCancelsTheOthers) {
+TEST_F(WhenAll, G12_TheFirstExceptionIsRethrownAndCancelsTheOthers) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         co_await when_all(waits(count), fails_later("first"), obeys(count), sleep_for(1h));
@@ -239,10 +239,10 @@ TEST_F(WhenAll, G12_TheFirstExceptionComesOutAndCancelsTheOthers) {
     };
     EXPECT_EQ(ctx_.run(complaint_of(main(cancelled))), "first");
     EXPECT_EQ(cancelled, 2);
-    EXPECT_TRUE(ctx_.heard.empty()) << "what only says that it was cancelled is nobody's concern";
+    EXPECT_TRUE(ctx_.heard.empty()) << "cancellations are not reported";
 }
 
-TEST_F(WhenAll, G12_AtOnce_TheOthersAreStartedAndFindThemselvesCancelled) {
+TEST_F(WhenAll, G12_AfterAnImmediateExceptionTheOthersStartCancelled) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         co_await when_all(fails("at once"), waits(count), obeys(count));
@@ -292,7 +292,7 @@ TEST_F(WhenAll, G12_InRanges) {
 TEST_F(WhenAll, G12_OfJoinHandlesAndNestedOnes) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
-        auto handle = spawn(obeys(count)); // keeps what nobody asks for
+        auto handle = spawn(obeys(count)); // keeps its unused result
         co_await when_all(handle, spawn(obeys(count)),
                           when_all(waits(count), spawn(fails("deep"))));
     };
@@ -301,17 +301,17 @@ TEST_F(WhenAll, G12_OfJoinHandlesAndNestedOnes) {
     EXPECT_TRUE(ctx_.heard.empty());
 }
 
-TEST_F(WhenAll, AnErrnoIsAValue) {
+TEST_F(WhenAll, ANegativeErrnoIsAnOrdinaryValue) {
     auto main = []() -> task<> {
         std::array<char, 1> c{};
         auto [bad, good] = co_await when_all(io::read(-1, c), sleep_for(2ms));
         EXPECT_EQ(bad, -EBADF);
-        EXPECT_EQ(good, 0) << "nobody was cancelled";
+        EXPECT_EQ(good, 0) << "no child was cancelled";
     };
     ctx_.run(main());
 }
 
-TEST_F(WhenAll, G4_WhatTheOthersMadeIsClosedWhenOneFails) {
+TEST_F(WhenAll, G4_DescriptorsOfTheOthersAreClosedWhenOneFails) {
     const coil_test::listener l;
     const auto before = coil_test::open_descriptors();
     {
@@ -379,7 +379,7 @@ TEST_F(WhenAll, G9_CancelledFromAnotherThreadAtAnyTime) {
     ctx_.run(main(work));
 }
 
-TEST_F(WhenAll, G3_CancelledWhenAllIsOver_TheResultsAreReal) {
+TEST_F(WhenAll, G3_AStopAfterAllHaveEndedKeepsTheResults) {
     auto main = []() -> task<> {
         inplace_stop_source source;
         auto stops_at_its_end = [](inplace_stop_source& s) -> task<int> {
@@ -429,7 +429,7 @@ TEST_F(WhenAll, G2_G5_DestroyedWhileItWaits) {
                 }
             }
             EXPECT_TRUE(destroyed == 4 || turns < 2);
-            // The task of the join_handle is not the frame's own, but asked to stop.
+            // The task of the join_handle does not belong to the frame, but is asked to stop.
             co_await sleep_for(1ms);
             EXPECT_EQ(cancelled, 1);
         }
@@ -437,7 +437,7 @@ TEST_F(WhenAll, G2_G5_DestroyedWhileItWaits) {
     ctx_.run(main(p.in));
 }
 
-TEST_F(WhenAll, G5_AShutdownInTheMiddle) {
+TEST_F(WhenAll, G5_AShutdownDestroysTheChildren) {
     const pipe_pair p;
     int destroyed = 0;
     auto holds = [](int fd, coil_test::on_destruction guard) -> task<> {
@@ -476,7 +476,7 @@ TEST_F(WhenAll, G4_G12_DestroyedBetweenTheLastEndAndTheNextStep) {
             victim.reset();
             std::optional<coil_test::manual> other(t());
             other->start();
-            co_await yield(); // its child runs, then this, then it would
+            co_await yield(); // its child runs, then this, then it would be resumed
             other.reset();
         };
         ctx_.run(main(accepts, throws, l.socket));
@@ -485,11 +485,11 @@ TEST_F(WhenAll, G4_G12_DestroyedBetweenTheLastEndAndTheNextStep) {
     EXPECT_EQ(coil_test::open_descriptors(), before);
 }
 
-TEST_F(WhenAll, AChildStaysWhereItsParentIs) {
+TEST_F(WhenAll, AChildCannotLeaveItsParentsContext) {
     io_context other;
     other.start();
     auto moves = [](io_context& to) -> task<> {
-        co_await resume_on(this_context()); // no move
+        co_await resume_on(this_context()); // does not move
         co_await resume_on(to);
         ADD_FAILURE() << "moved";
     };

@@ -1,4 +1,4 @@
-// when_any: the first to end, and what becomes of the others.
+// when_any: the first child to end, and its losers.
 
 #include "compose/combinations.hpp"
 #include "support/fault_environment.hpp"
@@ -128,7 +128,7 @@ TEST_F(WhenAny, G3_TheOthersAreCancelledAndWaitedFor) {
     EXPECT_EQ(buf[0], 0) << "G2: the kernel had let go";
 }
 
-TEST_F(WhenAny, ThoseThatComeTooLateAreCancelledFromTheBeginning) {
+TEST_F(WhenAny, ChildrenThatStartAfterTheEndAreCancelledAtOnce) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         const auto first = co_await when_any(this_task::stop_token(), sleep_for(1h), obeys(count));
@@ -138,7 +138,7 @@ TEST_F(WhenAny, ThoseThatComeTooLateAreCancelledFromTheBeginning) {
     ctx_.run(main(cancelled));
 }
 
-TEST_F(WhenAny, AnErrnoIsAResult) {
+TEST_F(WhenAny, ANegativeErrnoIsAResult) {
     auto main = []() -> task<> {
         std::array<char, 1> c{};
         const auto first = co_await when_any(sleep_for(1h), io::read(-1, c));
@@ -148,7 +148,7 @@ TEST_F(WhenAny, AnErrnoIsAResult) {
     ctx_.run(main());
 }
 
-TEST_F(WhenAny, G12_AnExceptionThatIsFirstComesOut) {
+TEST_F(WhenAny, G12_AnExceptionThatIsFirstIsRethrown) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         co_await when_any(waits(count), fails_later("first"), sleep_for(1h));
@@ -181,7 +181,7 @@ TEST_F(WhenAny, G4_ADescriptorOfALoserIsClosed) {
     auto main = [](const coil_test::listener& server) -> task<> {
         for (int i = 0; i < 50; ++i) {
             const auto client = server.connect();
-            // All of them have something to give.
+            // All of them have a result.
             const auto first = co_await when_any(
                 yield(), io::accept(server.socket), io::socket(AF_UNIX, SOCK_STREAM),
                 io::openat(AT_FDCWD, "/dev/null", O_RDONLY) && io::nop(),
@@ -213,7 +213,7 @@ TEST_F(WhenAny, G4_OfTwoAcceptsOneHasTheConnection) {
     EXPECT_EQ(coil_test::open_descriptors(), before);
 }
 
-TEST_F(WhenAny, WhatALoserOfAStreamGotStaysInIt) {
+TEST_F(WhenAny, AnElementOfALoserStaysInTheStream) {
     auto main = []() -> task<> {
         auto ticks = io::timeout_multishot(1ms);
         std::uint64_t seen = 0;
@@ -231,7 +231,7 @@ TEST_F(WhenAny, WhatALoserOfAStreamGotStaysInIt) {
 }
 
 TEST_F(WhenAny, G3_ALosersBytesAreNotLostInAStreamOfConnections) {
-    // Every connection is accepted by exactly one next(), whoever wins.
+    // Every connection is accepted by exactly one next(), whichever child wins.
     const coil_test::listener l;
     auto main = [](const coil_test::listener& server) -> task<> {
         auto connections = io::accept_multishot(server.socket);
@@ -282,7 +282,7 @@ TEST_F(WhenAny, G3_CancelledFromOutside) {
         handle.cancel();
         EXPECT_EQ(co_await handle, -ECANCELED);
         handle = spawn(f());
-        handle.cancel(); // before it has begun
+        handle.cancel(); // before it has started
         EXPECT_EQ(co_await handle, -ECANCELED);
     };
     ctx_.run(main(work));
@@ -339,7 +339,7 @@ TEST_F(WhenAny, G2_G5_DestroyedWhileItWaitsAndWhileItsLosersEnd) {
     ctx_.run(main(waits_for_any, p.in));
 }
 
-TEST_F(WhenAny, G5_AShutdownInTheMiddle) {
+TEST_F(WhenAny, G5_AShutdownDestroysTheChildren) {
     const pipe_pair p;
     int destroyed = 0;
     auto main = [](int fd, coil_test::on_destruction guard) -> task<> {
@@ -389,7 +389,7 @@ TEST_F(WhenAny, TenSleepsInALoop_ConstantMemory) {
             EXPECT_EQ(co_await f(), 9U);
         }
         const std::size_t after = resident_kilobytes();
-        if (!coil_test::sanitized) { // which keep what has been freed
+        if (!coil_test::sanitized) { // sanitizers keep freed memory
             EXPECT_LT(after, before + 1024);
         }
     };

@@ -1,4 +1,4 @@
-// Random scripts of operations that are cancelled, in every way and at any time, on all kernels.
+// Random scripts of operations that are cancelled, in every way and at any time, on all backends.
 
 #include "conformance/differential.hpp"
 #include "conformance/support.hpp"
@@ -15,8 +15,8 @@ namespace {
 struct cancel_step {
     std::uint8_t what;
     std::uint8_t way;
-    std::uint8_t turns; // before the request
-    bool races;         // with what the operation waits for
+    std::uint8_t turns; // before the cancellation
+    bool races;         // against the event that the operation waits for
 };
 using cancel_script = std::vector<cancel_step>;
 
@@ -84,14 +84,14 @@ public:
 private:
     void say(long result) { results_.push_back(std::to_string(result)); }
 
-    /// Whether there is something that the operation waits for, which can be given.
+    /// Whether the operation waits for an event that the test can cause.
     static bool can_race(cancel_step s) { return s.races && (s.what % 8 < 2 || s.what % 8 == 6); }
 
     task<> provoke(cancel_step s) {
         const int to = s.what % 8 == 0 ? pipe_.b : s.what % 8 == 1 ? stream_.b : stream_.a;
         co_await gives(io::write(to, "z"), 1);
     }
-    /// The byte is in the buffer, or still to be received.
+    /// The byte is in the buffer, or can still be received.
     task<> settle(cancel_step s, int result) {
         const int from = s.what % 8 == 0 ? pipe_.a : s.what % 8 == 1 ? stream_.a : stream_.b;
         if (result == -ECANCELED) {
@@ -142,7 +142,7 @@ private:
     ends pipe_;
     ends full_;
     ends stream_;
-    int quiet_ = -1; // nothing comes
+    int quiet_ = -1; // never ready
     int busy_ = -1;  // its queue is full
     int first_ = -1;
     address at_;

@@ -1,4 +1,4 @@
-// Time, cancellation and chains on every kernel.
+// Timeouts, cancellation and chains on every backend.
 
 #include "conformance/support.hpp"
 
@@ -94,13 +94,13 @@ task<> links(std::string directory) {
     EXPECT_EQ(text(buf, 3), "bcd");
     co_await gives(io::write(p.b, "123") && io::read(p.a, {buf, 3}) && io::write(fd, buf, 0), 16);
     EXPECT_EQ(text(buf, 3), "123");
-    // A failure ends it, and so does a transfer that is short.
+    // A failure ends the chain, and so does a short transfer.
     co_await gives(io::read(-1, buf) && io::write(p.b, "x"), -ECANCELED);
     co_await gives(io::read(fd, {buf, 16}, 10) && io::write(p.b, "x"), -ECANCELED);
     co_await gives(io::nop() && io::read(-1, buf) && io::nop(), -ECANCELED);
     co_await gives(io::nop() && io::read(-1, buf), -EBADF);
     co_await gives(coil::timeout(io::poll(p.a, POLLIN), 1ms), -ECANCELED, "nothing was written");
-    // A hard link goes on.
+    // A hard link continues.
     co_await gives(coil::hard_link(io::read(-1, buf), io::write(p.b, "y")), 1);
     co_await gives(io::read(p.a, buf), 1);
     co_await gives(io::close(fd), 0);
@@ -108,7 +108,7 @@ task<> links(std::string directory) {
 }
 TEST_P(Chains, Links) { run(links(directory())); }
 
-/// No call has such arguments: a ring does not even begin with the chain.
+/// Invalid arguments for every call: a ring does not even start the chain.
 coil::operation refused(int fd) {
     coil::uring::sqe request = coil::uring::prep::fsync(fd);
     request.fsync_flags = 0xff00;
@@ -147,7 +147,7 @@ task<> links_that_wait() {
     EXPECT_EQ(r, -ECANCELED);
     co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ECANCELED);
 
-    // A limit on a link ends the rest of the chain, too.
+    // A timeout of a link also ends the rest of the chain.
     co_await gives(coil::timeout(io::read(p.a, buf), 2ms) && io::write(q.b, "never"), -ECANCELED);
     co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ECANCELED);
     co_await gives(io::write(p.b, "abc"), 3);
@@ -202,7 +202,7 @@ task<> futexes() {
     auto waiting = coil::eager(io::futex_wait(&word, 1));
     co_await coil::yield();
     int woken = 0;
-    while (woken == 0) { // it may not have begun to wait
+    while (woken == 0) { // it may not wait yet
         woken = co_await io::futex_wake(&word, 1);
         if (woken == 0) {
             co_await coil::sleep_for(1ms);

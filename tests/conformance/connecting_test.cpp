@@ -1,4 +1,4 @@
-// Connections that are cancelled, shut down and reset, on every kernel.
+// Connections that are cancelled, shut down and reset, on every backend.
 
 #include "conformance/support.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 class Connecting : public Conformance {};
 COIL_ON_ALL_KERNELS(Connecting);
 
-/// A listener whose queue is full: a further hand-shake waits until something is accepted.
+/// A listener whose queue is full: a further hand-shake waits until a connection is accepted.
 struct full_listener {
     int fd = -1;
     int first = -1;
@@ -75,7 +75,7 @@ task<> connects_twice() {
 }
 TEST_P(Connecting, TheHandShakeOutlivesACancelledConnect) { run(connects_twice()); }
 
-/// The hand-shake outlives the call, and the next call is told of it once.
+/// The hand-shake outlives the call, and the next call returns its result once.
 task<> asked_again() {
     const full_listener l = co_await fill_listener();
     const int fd = co_await stream_socket();
@@ -103,7 +103,7 @@ task<> data_behind_the_end() {
     co_await gives(io::recv(s.a, buf), 0);
     co_await gives(io::send(s.b, "late", MSG_NOSIGNAL), 4, "TCP tells nobody of SHUT_RD");
     int n = 0;
-    for (int tries = 0; tries < 100 && n == 0; ++tries) { // it is under way
+    for (int tries = 0; tries < 100 && n == 0; ++tries) { // it is in flight
         n = co_await io::recv(s.a, buf);
         co_await coil::sleep_for(1ms);
     }
@@ -119,7 +119,7 @@ task<> data_for_nobody() {
     co_await gives(io::shutdown(s.a, SHUT_RDWR), 0);
     co_await gives(io::recv(s.b, buf), 0, "the end has come");
     co_await gives(io::send(s.b, "x", MSG_NOSIGNAL), 1);
-    co_await coil::sleep_for(1ms); // what was sent, and the answer
+    co_await coil::sleep_for(1ms); // the data, and the acknowledgement
     co_await gives(io::poll(s.b, POLLERR | POLLRDHUP), POLLERR | POLLHUP | POLLRDHUP,
                    "the answer is a reset");
     co_await gives(io::send(s.b, "x", MSG_NOSIGNAL), -EPIPE);
@@ -184,7 +184,7 @@ task<> events_of_a_reset() {
 }
 TEST_P(Connecting, EventsOfAReset) { run(events_of_a_reset()); }
 
-/// io_uring's poll tells of POLLRDHUP unasked.
+/// io_uring's poll reports POLLRDHUP even if it is not requested.
 task<> unasked_events() {
     const ends s = co_await connected();
     co_await closed_by_reset(s.a);

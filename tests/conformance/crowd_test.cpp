@@ -1,5 +1,4 @@
-// Many connections at a time, most of them idle, on the kernels that sockets of Linux
-// reach.
+// Many connections at a time, most of them idle, on the backends that use Linux sockets.
 
 #include "conformance/support.hpp"
 #include "support/kernels.hpp"
@@ -15,7 +14,7 @@ namespace conformance {
 
 namespace {
 
-/// All of them in the long tests.
+/// 10,000 in the long tests.
 const auto crowd = static_cast<unsigned>(coil_test::rounds(2'000, 10'000));
 
 bool is_answered(int fd, char byte) {
@@ -23,7 +22,8 @@ bool is_answered(int fd, char byte) {
     return ::send(fd, &byte, 1, MSG_NOSIGNAL) == 1 && ::recv(fd, &back, 1, 0) == 1 && back == byte;
 }
 
-/// The other end of all connections: another process, for a process may not have that many files.
+/// The other end of all connections: another process, because of the limit of descriptors per
+/// process.
 [[noreturn]] void be_the_crowd(const address& server) {
     ::alarm(60);
     std::vector<int> all;
@@ -34,7 +34,7 @@ bool is_answered(int fd, char byte) {
         }
         all.push_back(fd);
     }
-    // Each is served, and then a few are busy among all that are not.
+    // Each is served once; then a few are busy among many idle ones.
     for (const int fd : all) {
         if (!is_answered(fd, 'a')) {
             ::_exit(2);

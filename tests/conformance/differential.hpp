@@ -18,15 +18,15 @@
 #include <utility>
 #include <vector>
 
-// Random scripts on all kernels: what one answers the others answer. One that they disagree about
-// is shrunk and printed. COIL_DIFFERENTIAL_SEED=n plays that one, COIL_DIFFERENTIAL_SEEDS=n so many
-// from the first on, or from COIL_DIFFERENTIAL_FIRST.
+// Random scripts on all backends, which must give the same results. A script on which they disagree
+// is shrunk and printed. COIL_DIFFERENTIAL_SEED=n runs a single script, COIL_DIFFERENTIAL_SEEDS=n
+// so many from the first, or from COIL_DIFFERENTIAL_FIRST, on.
 
 namespace conformance {
 
 using answers = std::vector<std::string>;
 
-/// A kind of scripts: vectors of steps that to_string() prints.
+/// A kind of script: a vector of steps that to_string() prints.
 template <class Script>
 struct game {
     Script (*make)(std::uint64_t seed, std::size_t steps);
@@ -34,7 +34,7 @@ struct game {
     std::size_t steps;
 };
 
-/// The same with fewer steps, as few as `fails` allows.
+/// Shrinks a script to as few steps as `fails` permits.
 template <class Script, class Fails>
 Script shrunk(Script s, Fails fails) {
     for (std::size_t piece = s.size() / 2; piece > 0;) {
@@ -76,7 +76,7 @@ bool differ(const game<Script>& g, const boot_function& a, const boot_function& 
     return answers_of(g, *a(), s) != answers_of(g, *b(), s);
 }
 
-/// What a person needs to know of two kernels that disagree.
+/// Describes a disagreement of two backends.
 template <class Script>
 std::string story(const game<Script>& g, const boot_function& a, const boot_function& b,
                   const Script& s) {
@@ -117,7 +117,7 @@ inline std::uint64_t number_from_environment(const char* name, std::uint64_t oth
     return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
 }
 
-/// The kernels that are here.
+/// The backends that are available.
 inline std::vector<kernel> present_kernels() {
     std::vector<kernel> here;
     for (const kernel& k : kernels()) {
@@ -128,7 +128,7 @@ inline std::vector<kernel> present_kernels() {
     return here;
 }
 
-/// Until a script has failed.
+/// Stops at the first script that fails.
 template <class Script>
 void compare_all(const game<Script>& g, const std::vector<kernel>& all, std::uint64_t usual) {
     const std::uint64_t chosen = number_from_environment("COIL_DIFFERENTIAL_SEED", 0);

@@ -1,4 +1,4 @@
-// Random scripts on all kernels: see differential.hpp.
+// Random scripts on all backends: see differential.hpp.
 
 #include "conformance/differential.hpp"
 #include "conformance/script.hpp"
@@ -19,7 +19,7 @@ TEST(Differential, AllKernelsAnswerTheSame) {
                 static_cast<std::uint64_t>(coil_test::rounds(coil_test::sanitized ? 5 : 20, 300)));
 }
 
-/// A kernel with a fault that a program notices: its transfers are short.
+/// A backend with a visible fault: its transfers are short.
 class short_machine final : public machine {
 public:
     short_machine()
@@ -35,7 +35,7 @@ public:
 
 private:
     coil::io_context context_;
-    std::unique_ptr<machine> files_; // whose directory it uses
+    std::unique_ptr<machine> files_; // provides the directory
 };
 
 TEST(Differential, ABrokenKernelIsFoundAndTheScriptShrinks) {

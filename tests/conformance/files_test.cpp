@@ -1,4 +1,4 @@
-// Files on every kernel: transfers, offsets, ends, errors.
+// Files on every backend: transfers, offsets, end of file, errors.
 
 #include "conformance/support.hpp"
 

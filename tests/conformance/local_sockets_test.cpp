@@ -1,4 +1,4 @@
-// Sockets of AF_UNIX, and streams of messages, on every kernel.
+// AF_UNIX sockets, and multishot recvmsg, on every backend.
 
 #include "conformance/support.hpp"
 
@@ -179,7 +179,7 @@ task<> descriptors_travel(std::string directory) {
     co_await gives(io::recv(s.b, got), 7);
     co_await gives(io::write(writer, "x"), 1);
     co_await gives(io::read(p.a, got), 1);
-    // One that had to be waited for.
+    // A message that arrives while the receiver waits.
     carrier later(got, sizeof got);
     auto waiting = coil::eager(io::recvmsg(s.b, &later.message, MSG_CMSG_CLOEXEC));
     co_await coil::yield();
@@ -194,7 +194,7 @@ task<> descriptors_travel(std::string directory) {
 }
 TEST_P(LocalSockets, DescriptorsTravel) { run(descriptors_travel(directory())); }
 
-// ---- streams of messages
+// ---- multishot recvmsg
 
 task<> message_stream() {
     const ends s{co_await io::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC),

@@ -15,8 +15,8 @@
 
 namespace conformance {
 
-/// Where a test runs: a context on one of the kernels. What the test does it does by coil::io
-/// alone, because another kernel's descriptors may mean nothing to Linux.
+/// The environment of a test: a context on one of the backends. Tests use only coil::io, because
+/// descriptors of some backends have no meaning for Linux.
 class machine {
 public:
     machine() = default;
@@ -24,26 +24,26 @@ public:
     machine& operator=(const machine&) = delete;
     virtual ~machine() = default;
 
-    /// Runs the task to its end. Exceptions come out.
+    /// Runs the task to its end; rethrows its exception.
     virtual void run(coil::task<> work) = 0;
-    /// An empty directory, with the slash.
+    /// An empty directory, with a trailing slash.
     [[nodiscard]] virtual std::string directory() const = 0;
 };
 
-/// A kernel that must do what the others do.
+/// A backend that must behave as the others.
 struct kernel {
     const char* name;
     std::unique_ptr<machine> (*boot)();
-    /// Null, or why it cannot be had here, or for that test ("Suite.Test").
+    /// Null, or why it is not available here, or not for this test ("Suite.Test").
     const char* (*missing)(std::string_view test);
 };
 
 inline std::ostream& operator<<(std::ostream& out, const kernel& k) { return out << k.name; }
 
-/// All of them: the one place where they are listed.
+/// The list of all backends.
 const std::vector<kernel>& kernels();
 
-/// A test on each of the kernels.
+/// A test on each backend.
 class Conformance : public testing::TestWithParam<kernel> {
 protected:
     void SetUp() override {

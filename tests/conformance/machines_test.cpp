@@ -1,4 +1,4 @@
-// The kernels that tests/conformance compares.
+// The backends that tests/conformance compares.
 
 #include "conformance/machines.hpp"
 #include "io/support.hpp"
@@ -14,20 +14,20 @@ namespace conformance {
 
 namespace {
 
-/// The real world, on a context whose kernel is named.
+/// The real system, on a context with a given backend.
 class context_machine final : public machine {
 public:
     explicit context_machine(coil::kernel_kind kind)
         : context_(
               coil_test::with([&](coil::io_context_options& options) { options.kernel = kind; })) {
-        ::signal(SIGPIPE, SIG_IGN); // write(2) sends it, and no test wants to end by it
+        ::signal(SIGPIPE, SIG_IGN); // write(2) raises it, and it would end the test
     }
 
     void run(coil::task<> work) override { coil_test::run_on(context_, limited(std::move(work))); }
     [[nodiscard]] std::string directory() const override { return files_ / ""; }
 
 private:
-    /// A test that would wait for ever fails instead.
+    /// A test that hangs fails instead.
     static coil::task<> limited(coil::task<> work) {
         co_await coil::timeout(std::move(work), std::chrono::seconds(5));
     }
@@ -41,7 +41,7 @@ std::unique_ptr<machine> boot() {
     return std::make_unique<context_machine>(Kind);
 }
 
-/// A host of a world in which nothing goes wrong.
+/// A host of a simulated world without faults.
 class simulated_machine final : public machine {
 public:
     void run(coil::task<> work) override {
@@ -60,7 +60,7 @@ private:
 
 std::unique_ptr<machine> boot_simulation() { return std::make_unique<simulated_machine>(); }
 
-/// Where the kernel in user space does not do as io_uring.
+/// Tests in which the epoll backend differs from io_uring.
 const char* is_emulated(std::string_view test) {
     if (test == "Connecting.TheHandShakeOutlivesACancelledConnect") {
         return "an emulated connect() joins a hand-shake that is under way";
@@ -82,7 +82,7 @@ const char* needs_io_uring(std::string_view test) {
                : nullptr;
 }
 
-/// What is not simulated, and says so.
+/// Tests of features that are not simulated and report an error.
 const char* is_simulated(std::string_view test) {
     struct gap {
         std::string_view test;

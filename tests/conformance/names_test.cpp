@@ -1,4 +1,4 @@
-// Names relative to directories, extended attributes and advice, on every kernel.
+// Names relative to directories, extended attributes and advice, on every backend.
 
 #include "conformance/support.hpp"
 

@@ -1,4 +1,4 @@
-// Pipes on every kernel: transfers, ends, splice, tee, reads that give buffers.
+// Pipes on every backend: transfers, end of file, splice, tee, multishot reads.
 
 #include "conformance/support.hpp"
 

@@ -10,15 +10,15 @@
 
 namespace conformance {
 
-/// What a step of a script does. Each works on one of a few channels (the directions of two
-/// connections, and two pipes) or files; what makes no sense where it stands does nothing.
+/// The action of a step. Each works on one of a few channels (the directions of two connections,
+/// and two pipes) or files; an action that is impossible in the current state does nothing.
 enum class action : std::uint8_t {
     write,
     read,
-    start_reading, // and go on meanwhile
-    join,          // what is read meanwhile; cancelled when it would wait for ever
-    race,          // a cancellation against what it waits for
-    finish,        // no more will be written
+    start_reading, // while other steps follow
+    join,          // ends such a read; cancels it if it would wait forever
+    race,          // a cancellation against the event that the operation waits for
+    finish,        // shuts down writing
     close_reader,
     poll,
     splice,
@@ -36,7 +36,7 @@ enum class action : std::uint8_t {
 struct step {
     action what;
     std::uint8_t which; // channel or file
-    std::uint8_t way;   // of some that must come to the same
+    std::uint8_t way;   // one of several equivalent variants
     std::uint16_t size;
 };
 
@@ -46,8 +46,9 @@ script random_script(std::uint64_t seed, std::size_t steps);
 std::string to_string(const step& s);
 std::string to_string(const script& s);
 
-/// Plays it in an empty directory. What every kernel must answer goes to `results`, a line a step;
-/// where time decides, only whether it is one of the possible answers.
+/// Runs the script in an empty directory. Results that all backends must have in common are
+/// appended to `results`, one line per step; if a result depends on timing, only whether it is
+/// possible.
 coil::task<> play(const script& s, std::string directory, std::vector<std::string>& results);
 
 } // namespace conformance

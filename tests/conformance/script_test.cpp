@@ -1,5 +1,5 @@
-// The player of random scripts: see script.hpp. It knows what is in which channel, and so which
-// answers are possible.
+// The player of random scripts: see script.hpp. It models the content of each channel, and so knows
+// which results are possible.
 
 #include "conformance/script.hpp"
 #include "conformance/support.hpp"
@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t channels = 6;
 constexpr std::size_t pipes_from = 4;
 constexpr std::size_t files = 3;
-constexpr std::size_t room = 4096; // that every channel has
+constexpr std::size_t room = 4096; // the minimum capacity of a channel
 constexpr std::array<const char*, static_cast<std::size_t>(action::count)> names{
     "write",        "read",       "start_reading", "join",      "race",     "finish",
     "close_reader", "poll",       "splice",        "chain",     "open",     "close",
@@ -30,8 +30,8 @@ constexpr std::array<const char*, static_cast<std::size_t>(action::count)> names
 using operation = coil::eager_operation<coil::operation::element_type>;
 
 struct channel {
-    int in = -1;  // read from
-    int out = -1; // written to
+    int in = -1;  // read end
+    int out = -1; // write end
     bool is_pipe = false;
     bool open = true; // for writing
     std::deque<char> data{};
@@ -121,7 +121,7 @@ private:
         return bytes;
     }
 
-    /// Bytes that came out must be those that went in.
+    /// Received bytes must be equal to the bytes sent.
     void take(channel& c, const char* bytes, long count) {
         for (long i = 0; i < count; ++i) {
             if (c.data.empty() || c.data.front() != bytes[i]) {
@@ -201,7 +201,7 @@ private:
             const int n = co_await read_some(c, size, way);
             say(n);
         } else {
-            // In whatever pieces.
+            // In pieces of any size.
             const std::size_t wanted = std::min(size, c.data.size());
             std::size_t done = 0;
             while (done < wanted) {
@@ -224,14 +224,15 @@ private:
         co_return;
     }
 
-    /// What a read that was under way has got, and then what more it could have.
+    /// The result of a read in flight, and the data that it could still have received.
     task<> joined(channel& c, bool may_be_cancelled) {
         const std::size_t possible = std::min(c.asked, c.data.size());
         const bool ends = c.data.empty() && !c.open;
         const int n = co_await *c.reading;
         c.reading.reset();
         if (may_be_cancelled && n == -ECANCELED) {
-            if (possible > 0) { // what it would have got: the rest of the script needs one state
+            if (possible > 0) { // reads the remaining bytes, so that the channel's state does not
+                                // depend on timing
                 co_await read(c, possible, 3);
                 results_.pop_back();
             }
@@ -274,7 +275,7 @@ private:
         c.reading.reset();
     }
 
-    /// Nobody knows who wins, but no byte is lost.
+    /// Either side may win, but no byte is lost.
     task<> race(channel& c, std::size_t size, unsigned way) {
         if (!c.reading || !c.open || c.data.size() + size > room) {
             co_return;
@@ -326,7 +327,7 @@ private:
             say(n);
         } else {
             const int n = co_await io::poll(c.in, POLLIN);
-            // Whether the end of a connection has come by now is the network's affair.
+            // Whether the end of a connection has arrived by now depends on the network.
             say(n < 0 ? n : n & (c.is_pipe ? POLLIN | POLLHUP : POLLIN));
         }
     }
@@ -345,7 +346,7 @@ private:
         }
     }
 
-    /// A write to the channel behind something that succeeds or fails.
+    /// A write linked behind an operation that succeeds or fails.
     task<> chain(channel& c, std::size_t f, std::size_t size, unsigned way) {
         if (c.data.size() + size > room || !c.open || c.reading) {
             co_return;

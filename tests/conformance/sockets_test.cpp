@@ -1,4 +1,4 @@
-// Sockets on every kernel: connections, transfers, ends, options, datagrams.
+// Sockets on every backend: connections, transfers, end of file, options, datagrams.
 
 #include "conformance/support.hpp"
 
@@ -156,7 +156,7 @@ task<> datagrams() {
     const ends s{co_await datagram_socket(), co_await datagram_socket()};
     const address to_b = name_of(s.b);
     char buf[16] = {};
-    // One at a time: nobody promises an order.
+    // One at a time: the order is unspecified.
     co_await gives(io::sendto(s.a, "one", 0, to_b.get(), to_b.length), 3);
     address from;
     co_await gives(io::recvfrom(s.b, buf, 0, from.get(), &from.length), 3);

@@ -1,4 +1,4 @@
-// Multishot streams, buffer pools, direct descriptors and registered buffers on every kernel.
+// Multishot streams, buffer pools, direct descriptors and registered buffers on every backend.
 
 #include "conformance/support.hpp"
 
@@ -94,7 +94,7 @@ task<> starves() {
         const auto none = co_await timeout(incoming.next(), 2ms);
         EXPECT_FALSE(none) << "there is no buffer";
     }
-    while (got < data.size()) { // they came back
+    while (got < data.size()) { // the buffers were returned
         auto chunk = co_await incoming.next();
         EXPECT_TRUE(chunk) << chunk.result();
         if (!chunk) {

@@ -18,7 +18,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-// What the tests of this room are made of, by coil::io alone.
+// Helpers of these tests, using only coil::io.
 
 namespace conformance {
 
@@ -26,8 +26,8 @@ using coil::task;
 using namespace std::chrono_literals;
 namespace io = coil::io;
 
-/// Awaits `op`, which must give `wanted`. (A result in a macro's arguments is more than GCC 14
-/// understands.)
+/// Awaits `op`, whose result must be `wanted`. (GCC 14 does not support an await in a macro's
+/// arguments.)
 template <class Operation>
 task<> gives(Operation op, long wanted, const char* why = "",
              std::source_location at = std::source_location::current()) {
@@ -38,7 +38,7 @@ task<> gives(Operation op, long wanted, const char* why = "",
     }
 }
 
-/// Its result, where awaiting it in place would be too much for GCC 14.
+/// Awaits `op` and gives its result, where GCC 14 does not support awaiting it in place.
 template <class Operation>
 task<int> result_of(Operation op) {
     co_return co_await std::move(op);
@@ -60,7 +60,7 @@ struct address {
     [[nodiscard]] std::uint16_t port() const { return ntohs(in.sin_port); }
 };
 
-/// The address that a socket was given.
+/// The address assigned to a socket.
 inline address name_of(int fd) {
     address a;
     const int r = coil::detail::perform(coil::uring::prep::getsockname(fd, a.get(), &a.length));
@@ -98,7 +98,7 @@ inline task<ends> connected() {
     co_return made;
 }
 
-/// `a` is read from, `b` written to.
+/// `a` is the read end, `b` the write end.
 inline task<ends> piped(int flags = 0) {
     int fds[2] = {-1, -1};
     const int r = co_await io::pipe2(fds, O_CLOEXEC | flags);

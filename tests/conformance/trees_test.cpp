@@ -1,5 +1,5 @@
-// Random scripts of coil::fs on all kernels: each step is one function on names of a small tree,
-// some of them with a request to stop that comes at any time.
+// Random scripts of coil::fs on all backends: each step is one function on names of a small tree,
+// some of them with a stop request at any time.
 
 #include "conformance/differential.hpp"
 #include "conformance/support.hpp"
@@ -62,7 +62,8 @@ private:
     void say(const std::string& text) { results_.push_back(text); }
     void say(std::uintmax_t number) { say(std::to_string(number)); }
     void say(const error_code& ec) { say(ec ? "error " + std::to_string(ec.value()) : "ok"); }
-    /// Of several errors in a tree the one that comes first is told, in the order of a directory.
+    /// Of several errors in a tree the first one in directory order is reported, and that order
+    /// varies.
     void say_whether(const error_code& ec) { say(ec ? "error" : "ok"); }
     template <class T>
     void say(const T& value, const error_code& ec) {
@@ -71,7 +72,7 @@ private:
             say(value);
         }
     }
-    /// Without what is the machine's own.
+    /// Removes machine-specific parts of the path.
     void say_path(std::string text, const error_code& ec) {
         const std::string_view own(outside_.data(), outside_.size() - 1);
         if (!own.empty() && text.starts_with(own)) {
@@ -95,8 +96,8 @@ private:
     task<> list(tree_step s, const fs::path& p);
     task<> in_file(tree_step s, const fs::path& p);
     task<> stopped(tree_step s);
-    /// What an error ends in the middle leaves what it came to first, in the order of a directory
-    /// that each file system has for itself: the tree is made anew.
+    /// After an error in the middle of an operation, the set of processed entries depends on the
+    /// directory order of the file system: the tree is created anew.
     task<> begin_anew() {
         error_code ec;
         co_await fs::remove_all(outside_ + "in", ec);
@@ -108,7 +109,7 @@ private:
     answers& results_;
 };
 
-/// What is asked of names.
+/// Queries of names.
 task<> tree_player::ask(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
     switch (s.way % 11) {
@@ -133,7 +134,7 @@ task<> tree_player::ask(tree_step s, const fs::path& p, const fs::path& q) {
         break;
     }
     case 4: {
-        // Of directories file systems count differently.
+        // File systems count the links of directories differently.
         const bool is_directory = co_await fs::is_directory(p, ec);
         const std::uintmax_t count = co_await fs::hard_link_count(p, ec);
         say(is_directory ? 0 : count, ec);
@@ -162,7 +163,7 @@ task<> tree_player::ask(tree_step s, const fs::path& p, const fs::path& q) {
     }
 }
 
-/// What is the standard's on Linux, and a world's own.
+/// The functions that are the standard library's on Linux, and reimplemented for a simulated world.
 task<> tree_player::ask_path(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
     fs::path found;
@@ -204,7 +205,7 @@ task<> tree_player::ask_path(tree_step s, const fs::path& p, const fs::path& q) 
     }
 }
 
-/// Of one file: what can be set.
+/// Changes of a file's attributes.
 task<> tree_player::set(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
     switch (s.way % 4) {
@@ -212,7 +213,7 @@ task<> tree_player::set(tree_step s, const fs::path& p, const fs::path& q) {
         constexpr std::array how{fs::perm_options::replace, fs::perm_options::add,
                                  fs::perm_options::remove,
                                  fs::perm_options::add | fs::perm_options::remove};
-        // The owner keeps what the script needs, should it not be root's.
+        // The owner keeps the permissions that the script needs if it does not run as root.
         const bool removes = s.way / 4 % how.size() == 2;
         co_await fs::permissions(p, static_cast<fs::perms>(removes ? 0055 : 0711),
                                  how[s.way / 4 % how.size()], ec);
@@ -324,7 +325,7 @@ task<> tree_player::copy(tree_step s, const fs::path& p, const fs::path& q) {
     }
 }
 
-/// Of names: what goes, and what goes elsewhere.
+/// Changes of names: removing and renaming.
 task<> tree_player::change(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
     switch (s.way % 4) {
@@ -362,7 +363,7 @@ task<> tree_player::list(tree_step s, const fs::path& p) {
     }
 }
 
-/// An open file.
+/// Operations on an open file.
 task<> tree_player::in_file(tree_step s, const fs::path& p) {
     constexpr std::array flags{O_RDWR,           O_RDWR | O_CREAT,
                                O_RDONLY,         O_WRONLY | O_APPEND,
@@ -386,7 +387,7 @@ task<> tree_player::in_file(tree_step s, const fs::path& p) {
     say(std::uintmax_t{st.stx_mode});
 }
 
-/// A replacement that is asked to stop at any time: all of it, or nothing.
+/// A replacement with a stop request at any time: it takes effect completely or not at all.
 task<> tree_player::stopped(tree_step s) {
     const std::string p = top_ + "stopped";
     const std::string before(1000, 'o');
@@ -501,13 +502,13 @@ task<> play_tree(const tree_script& script, std::string directory, answers& resu
 constexpr game<tree_script> trees{random_tree_script, play_tree, 60};
 
 TEST(Differential, TreesAreTheSameOnAllKernels) {
-    const ::mode_t before = ::umask(022); // a world's
+    const ::mode_t before = ::umask(022); // of a simulated world
     compare_all(trees, present_kernels(),
                 static_cast<std::uint64_t>(coil_test::rounds(coil_test::sanitized ? 5 : 25, 1000)));
     ::umask(before);
 }
 
-/// Scripts in which nothing works would agree about everything.
+/// Scripts in which every step fails would agree trivially.
 TEST(Differential, ScriptsOfTreesDoSomething) {
     std::array<unsigned, 16> worked{};
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {

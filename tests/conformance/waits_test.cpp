@@ -1,4 +1,4 @@
-// What waits for something else than data, on every kernel: epoll, futexes, children, other rings.
+// Waiting for events other than data, on every backend: epoll, futexes, children, other rings.
 
 #include "conformance/support.hpp"
 
@@ -38,7 +38,7 @@ task<> epoll_sets() {
     co_await gives(io::write(q.b, "x"), 1);
     const int one = co_await waiting;
     EXPECT_EQ(one, 1);
-    const std::uint64_t who = events[0].data.u64; // which lies where it likes
+    const std::uint64_t who = events[0].data.u64; // the struct is packed
     EXPECT_EQ(who, 2U);
     co_await gives(io::write(p.b, "x"), 1);
     co_await gives(io::epoll_wait(set, events), 2, "what is ready stays ready");
@@ -91,7 +91,7 @@ task<> one_futex() {
 }
 TEST_P(Waits, OneFutex) { run(one_futex()); }
 
-/// A child that ends with `status` when its standard input does.
+/// A child that exits with `status` at the end of its standard input.
 ::pid_t child_behind(int gate, int other_end, int status) {
     const ::pid_t child = ::fork();
     if (child == 0) {

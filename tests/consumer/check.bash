@@ -29,7 +29,7 @@ check_modules() {
     "$work/$step/parts"
 }
 
-# The examples do what they do when they include coil.
+# The examples must behave as they do when they include coil.
 check_importing_examples() {
     local script status
     for script in "$here"/../examples/*.sh; do
@@ -42,25 +42,25 @@ check_importing_examples() {
     done
 }
 
-# A CMake that knows modules: this machine's, or the one that ./dev has got.
+# Finds a CMake that supports modules: this machine's, or the one that ./dev has downloaded.
 find_new_cmake() {
     local version
     for cmake in cmake ${COIL_NEW_CMAKE:-}; do
         version=$("$cmake" --version | sed -n '1s/[^0-9]*//p')
         [[ $(printf '%s\n' 3.28 "$version" | sort -V | head -n 1) == 3.28 ]] && return
     done
-    skip "CMake is $version; modules are known to 3.28 and newer"
+    skip "CMake is $version; modules need 3.28 or newer"
 }
 
 case $step in
     install)
-        # The tree is moved after it was installed: neither CMake's files nor pkg-config's may know where it was.
+        # The tree is moved after its installation: neither CMake's files nor pkg-config's may contain its old location.
         rm -rf "$work/first" "$prefix"
         cmake --install "$build" --prefix "$work/first"
         mv "$work/first" "$prefix"
         ;;
     cmake)
-        # The library was built as C++20 (or 23); its user chooses the other language level.
+        # The library was built as C++20 (or 23); its user selects the other language level.
         configure_and_build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_STANDARD=23
         "$work/$step/consumer"
         ;;
@@ -90,21 +90,21 @@ case $step in
         fi
         ;;
     modules_are_what_headers_say)
-        is_clang || skip "only clang lists what a header declares"
+        is_clang || skip "this needs clang, which lists the declarations of a header"
         python3 "$here/../../modules/generate.py" "$compiler" --check
         ;;
     modules_by_commands)
-        is_clang || skip "only with clang, coil's modules do without CMake's help"
+        is_clang || skip "building modules without CMake's support needs clang"
         check_modules -DCOIL_PRECOMPILE_MODULES=ON -DCOIL_EXAMPLES="$here/../../examples"
         check_importing_examples
         ;;
     modules_by_cmake)
-        is_clang || skip "GCC 15 would be needed"
+        is_clang || skip "this needs GCC 15"
         find_new_cmake
         check_modules -DCMAKE_CXX_SCAN_FOR_MODULES=ON -DCMAKE_CXX_STANDARD=23 -DCMAKE_CXX_EXTENSIONS=OFF
         ;;
     *)
-        echo "no step is called '$step'"
+        echo "unknown step '$step'"
         exit 1
         ;;
 esac

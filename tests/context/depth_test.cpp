@@ -9,8 +9,8 @@ using namespace coil;
 
 namespace {
 
-/// Ten million; sanitizers take their time, so they do a tenth of it unless asked: no stack holds a
-/// million frames either.
+/// Ten million, or a tenth of that under sanitizers, which are slow (unless COIL_TEST_LONG is set):
+/// no stack holds a million frames either.
 int ten_million() {
     return coil_test::sanitized ? coil_test::rounds(1'000'000, 10'000'000) : 10'000'000;
 }
@@ -50,7 +50,7 @@ TEST(Depth, G10_AChainOfAHundredThousandFramesUnwindsWithoutTheStack) {
     struct recursion {
         static task<int> down(int n) {
             if (n == 0) {
-                co_await yield(); // the innermost frame waits, the loop resumes it
+                co_await yield(); // the innermost frame waits, and the loop resumes it
                 co_return 0;
             }
             co_return 1 + co_await down(n - 1);
@@ -89,7 +89,7 @@ TEST(Depth, G10_TasksThatSpawnTasksThatEndAtOnce) {
     EXPECT_EQ(sum, 300'001);
 }
 
-TEST(Depth, G10_ReadersOfWhatIsThereAlready) {
+TEST(Depth, G10_ReadsThatCompleteAtOnce) {
     int fds[2];
     ASSERT_EQ(::pipe(fds), 0);
     auto loop = [](int in, int out, int n) -> task<int> {

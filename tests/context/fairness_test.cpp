@@ -1,4 +1,4 @@
-// Nobody is starved by coroutines that are always ready (guarantee G7).
+// Coroutines that are always ready starve nothing (guarantee G7).
 
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
@@ -26,7 +26,7 @@ task<> yields_until(const bool& done, long& turns) {
     }
 }
 
-TEST_F(Fairness, G7_YieldingForEverDoesNotStarveTimers) {
+TEST_F(Fairness, G7_YieldingForeverDoesNotStarveTimers) {
     bool done = false;
     long turns = 0;
     auto nap = [](bool& flag) -> task<> {
@@ -40,7 +40,7 @@ TEST_F(Fairness, G7_YieldingForEverDoesNotStarveTimers) {
     EXPECT_GT(turns, 10);
 }
 
-TEST_F(Fairness, G7_YieldingForEverDoesNotStarveCompletions) {
+TEST_F(Fairness, G7_YieldingForeverDoesNotStarveCompletions) {
     bool done = false;
     long turns = 0;
     const coil_test::pipe_pair p;
@@ -65,7 +65,7 @@ TEST_F(Fairness, G7_YieldingForEverDoesNotStarveCompletions) {
     EXPECT_GT(turns, 10);
 }
 
-TEST_F(Fairness, G7_YieldingForEverDoesNotStarveOtherThreads) {
+TEST_F(Fairness, G7_YieldingForeverDoesNotStarveOtherThreads) {
     bool done = false;
     long turns = 0;
     auto finish = [](bool& flag) -> task<> {
@@ -81,7 +81,7 @@ TEST_F(Fairness, G7_YieldingForEverDoesNotStarveOtherThreads) {
 
 TEST_F(Fairness, G7_AThousandYieldersWaitForOneTurnOfTheLoopAtMost) {
     COIL_SKIP_UNDER_FAULTS("it counts turns until a completion is seen, and some are held back");
-    // A completion that is there is seen within one budget (256 resumptions) plus one round.
+    // A completion that has arrived is seen within one budget (256 resumptions) plus one round.
     bool done = false;
     long turns = 0;
     const coil_test::pipe_pair p;
@@ -105,8 +105,8 @@ TEST_F(Fairness, G7_AThousandYieldersWaitForOneTurnOfTheLoopAtMost) {
 }
 
 TEST_F(Fairness, G7_LongSlicesShortenTheTurn) {
-    // One coroutine that is always ready and takes 2 ms each time. Once the loop has learnt that, a
-    // timer waits for the slice that is under way and the one queued before it, not for a budget.
+    // One coroutine is always ready and takes 2 ms each time. Once the loop has adapted to that, a
+    // timer waits for the current slice and the one queued before it, not for a whole budget.
     bool done = false;
     std::vector<steady_clock::time_point> slices;
     auto works = [](const bool& flag, auto& began) -> task<> {
@@ -118,7 +118,7 @@ TEST_F(Fairness, G7_LongSlicesShortenTheTurn) {
         }
     };
     auto naps = [](bool& flag, const auto& began) -> task<> {
-        while (began.size() < 60) { // the loop learns
+        while (began.size() < 60) { // the loop adapts
             co_await yield();
         }
         for (int i = 0; i < 5; ++i) {

@@ -1,4 +1,5 @@
-// A kernel that is short of something, interrupted or slow: the loop goes on, nothing is lost (G6).
+// A backend that lacks resources, is interrupted or slow: the loop continues and loses nothing
+// (G6).
 
 #include "support/descriptors.hpp"
 #include "support/kernels.hpp"
@@ -56,7 +57,7 @@ TEST_F(Faults, G6_EveryOtherEnterIsRefused) {
     }
 }
 
-TEST_F(Faults, G6_TheKernelTakesOneEntryAtATime) {
+TEST_F(Faults, G6_TheKernelAcceptsOneEntryAtATime) {
     auto script = std::make_shared<scripted_kernel::script>();
     script->on_submit = [&](const sqe& e) { script->post(e.user_data, 0); };
     script->most_per_enter = 1;
@@ -69,9 +70,9 @@ TEST_F(Faults, G6_TheKernelTakesOneEntryAtATime) {
     EXPECT_EQ(done, 300);
 }
 
-TEST_F(Faults, G6_WhatWasHeldBackGoesWhenTheQueueHasRoomAgain) {
+TEST_F(Faults, G6_HeldBackOperationsAreSubmittedWhenTheQueueHasSpace) {
     // Eight reads fill the queue and wait for the ninth operation, a write, which is held back
-    // because the kernel had no memory at that moment. Nothing else will ever wake the loop.
+    // because the kernel had no memory at that moment. Nothing else will wake the loop.
     for (const int refusals : {1, 2, 3, 4, 5}) {
         auto script = std::make_shared<scripted_kernel::script>();
         std::vector<std::uint64_t> reads;
@@ -107,9 +108,8 @@ TEST_F(Faults, G6_WhatWasHeldBackGoesWhenTheQueueHasRoomAgain) {
     }
 }
 
-TEST_F(Faults, G6_DoesNotSleepWhereNobodyCouldWakeIt) {
-    // The queue is full and cannot be flushed just when the loop wants to be woken by other
-    // threads.
+TEST_F(Faults, G6_DoesNotSleepBeforeItCanBeWoken) {
+    // The queue is full and cannot be flushed when the loop wants to arm its wake-up read.
     auto guard = std::make_shared<door_kernel::guard>();
     int refusals = 3;
     guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
@@ -145,7 +145,7 @@ TEST_F(Faults, G6_DoesNotSleepWhereNobodyCouldWakeIt) {
     EXPECT_LT(refusals, 3);
 }
 
-TEST_F(Faults, G3_ACancelThatFindsNoRoomIsAskedForLater) {
+TEST_F(Faults, G3_ACancelThatDoesNotFitIsSubmittedLater) {
     auto script = std::make_shared<scripted_kernel::script>();
     std::uint64_t read = 0;
     int cancels = 0;
@@ -214,7 +214,7 @@ TEST_F(Faults, SignalsDoNotDisturbASleepingContext) {
 }
 
 TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
-    // A kernel of before 6.11: no bind, no listen; before 5.19: no socket.
+    // A kernel before 6.11 has no bind and listen, before 5.19 no socket.
     struct old_kernel : uring::kernel {
         int setup(unsigned entries, uring::params& p, mapping& m) noexcept override {
             return behind->setup(entries, p, m);
@@ -256,7 +256,7 @@ TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
         EXPECT_EQ(co_await io::listen(fd, 1), 0);
         EXPECT_EQ(co_await io::shutdown(fd, SHUT_RD), 0);
         EXPECT_EQ(co_await (io::nop() && io::listen(fd, 1)), 0) << "link by link";
-        // A chain that cannot be done by hand says so instead of doing a part.
+        // A chain that cannot be emulated returns an error instead of executing a part.
         const std::uint32_t word = 0;
         EXPECT_EQ(co_await (io::close(fd) && io::futex_wait(&word, 0) && io::nop()), -EOPNOTSUPP);
         EXPECT_EQ(co_await io::close(fd), 0);

@@ -1,4 +1,4 @@
-// Idle means zero CPU, whatever the policy; and every policy does the same work.
+// An idle context uses no CPU with any policy, and every policy does the same work.
 
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
@@ -69,7 +69,8 @@ TEST_P(IdlePolicy, CarriesAPingPong) {
 TEST_P(IdlePolicy, SleepsAreNeitherEarlyNorLate) {
     auto nap = []() -> task<std::chrono::nanoseconds> {
         std::chrono::nanoseconds least = 1h;
-        for (int i = 0; i < 5; ++i) { // the least of some: the machine may be busy
+        // the minimum of several runs, because the machine may be busy
+        for (int i = 0; i < 5; ++i) {
             const auto begin = steady_clock::now();
             co_await sleep_for(1ms);
             const auto took = steady_clock::now() - begin;
@@ -100,7 +101,7 @@ TEST_P(IdlePolicy, AnotherThreadWakesIt) {
 INSTANTIATE_TEST_SUITE_P(Every, IdlePolicy, testing::ValuesIn(policies),
                          [](const auto& each) { return std::string(each.param.name); });
 
-TEST(Idle, G8_AKernelThatSaysForEverThatItHasWorkDoesNotKeepAContextAwake) {
+TEST(Idle, G8_AKernelThatAlwaysReportsWorkDoesNotKeepAContextAwake) {
     auto script = std::make_shared<coil_test::scripted_kernel::script>();
     script->stuck_flags = coil::uring::sq_flag::taskrun;
     std::uint64_t read = 0;
@@ -118,7 +119,7 @@ TEST(Idle, G8_AKernelThatSaysForEverThatItHasWorkDoesNotKeepAContextAwake) {
     EXPECT_EQ(context.metrics().parks, 1U);
 }
 
-TEST(Idle, G8_ASecondOfWaitingTakesNoCpuTimeWithAnyPolicy) {
+TEST(Idle, G8_WaitingUsesNoCpuTimeWithAnyPolicy) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "sanitizers have threads and costs of their own";
     }
@@ -145,7 +146,7 @@ TEST(Idle, G8_ASecondOfWaitingTakesNoCpuTimeWithAnyPolicy) {
         ctx.co_spawn(joins(sleeps(24h)));
         ctx.start();
     }
-    contexts.push_back(std::make_unique<io_context>()); // nothing but a timer: nothing in flight
+    contexts.push_back(std::make_unique<io_context>()); // only a timer: nothing in flight
     contexts.back()->co_spawn(sleeps(5h));
     contexts.back()->start();
     std::this_thread::sleep_for(100ms);

@@ -1,4 +1,4 @@
-// The inbox: what other threads leave there arrives once, in their order, and wakes a sleeper.
+// The inbox: messages of other threads arrive once and in order, and wake a sleeping owner.
 
 #include "support/run.hpp"
 
@@ -18,7 +18,7 @@ struct letter : queue_node {
     int number = 0;
 };
 
-TEST(Inbox, GivesEverythingInOrder) {
+TEST(Inbox, TakesAllInPushOrder) {
     inbox box;
     letter letters[3];
     EXPECT_TRUE(box.empty());
@@ -48,7 +48,7 @@ TEST(Inbox, OnlyTheFirstPushAfterParkingMustWake) {
     EXPECT_EQ(a.next, &b);
 }
 
-TEST(Inbox, DoesNotParkOnWhatHasArrived) {
+TEST(Inbox, DoesNotParkWhenItIsNotEmpty) {
     inbox box;
     letter a;
     EXPECT_FALSE(box.push(a));
@@ -90,14 +90,14 @@ TEST(Inbox, ManyProducersOneSleepyConsumer_NothingIsLostOrReordered) {
     }
     int next[producers] = {};
     int received = 0;
-    int owed = 0; // wake-ups that have come or must come
+    int owed = 0; // wake-up calls that were made or must be made
     for (int sleeps = 0; received < producers * each;) {
         if (box.empty()) {
             if (!box.try_park()) {
                 continue;
             }
-            // Some sleeps end by themselves; of the others somebody must see that it sleeps: a lost
-            // wake-up hangs here.
+            // Some sleeps end by themselves. The others must be ended by a producer: a lost wake-up
+            // hangs here.
             const bool ends_by_itself = ++sleeps % 4 == 0;
             if (!ends_by_itself) {
                 for (int n = wakes; n <= owed; n = wakes) {

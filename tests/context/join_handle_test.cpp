@@ -1,4 +1,4 @@
-// spawn() and what its handle gives.
+// spawn() and join_handle.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -33,7 +33,7 @@ TEST_F(JoinHandle, AwaitGivesTheValue) {
         join_handle<int> slow = coil::spawn(later(1));
         join_handle<int> fast = coil::spawn(at_once(2));
         const int a = co_await slow;
-        const int b = co_await fast; // is done already
+        const int b = co_await fast; // done already
         co_return 10 * a + b;
     };
     EXPECT_EQ(coil::run(main()), 12);
@@ -151,7 +151,7 @@ TEST_F(JoinHandle, AwaitFromAnotherContext) {
         }
         co_return sum;
     };
-    // Work that keeps the worker's run() from ending between the spawns.
+    // Keeps the worker's run() from ending between the spawns.
     auto alive = worker.spawn(later(0, 24h));
     EXPECT_EQ(coil::run(main(worker)), 1000 + 49 * 50 / 2);
     worker.stop();
@@ -245,7 +245,7 @@ TEST_F(JoinHandle, G3_CancelBeforeTheTaskHasStarted) {
     EXPECT_EQ(slept, -ECANCELED);
 }
 
-TEST_F(JoinHandle, G3_CancelAfterTheEndIsNothing) {
+TEST_F(JoinHandle, G3_CancelAfterTheEndHasNoEffect) {
     io_context ctx;
     auto handle = ctx.spawn(at_once(1));
     ctx.run();
@@ -268,7 +268,7 @@ TEST_F(JoinHandle, G9_CancelFromAnotherThread) {
     }
 }
 
-TEST_F(JoinHandle, G5_TheContextStopsFirst_TheHandleSaysSo) {
+TEST_F(JoinHandle, G5_JoiningATaskOfAStoppedContextThrows) {
     io_context ctx;
     int destroyed = 0;
     io_result slept(1);
@@ -316,7 +316,7 @@ TEST_F(JoinHandle, G5_AwaitedTaskAbandonedByAnotherContext) {
 }
 
 TEST_F(JoinHandle, G5_AnAwaiterDestroyedWhileItWaits) {
-    // The awaiting frames die with their context while the task on another one goes on.
+    // The awaiting frames are destroyed with their context while the task runs on another one.
     io_context worker;
     const coil_test::pipe_pair p;
     auto wait = [](int fd) -> task<int> {
@@ -355,7 +355,7 @@ TEST_F(JoinHandle, G5_DestroyedWhileTheNotificationIsUnderWay) {
     }
 }
 
-TEST_F(JoinHandle, GivesTheResultOnce) {
+TEST_F(JoinHandle, ReturnsTheResultOnce) {
     io_context ctx;
     auto value = ctx.spawn(at_once(1));
     auto error = ctx.spawn(failing());

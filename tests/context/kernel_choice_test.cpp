@@ -1,4 +1,4 @@
-// Which kernel a context gets: by its options, by COIL_KERNEL, by what the system allows.
+// The choice of a context's backend: by its options, by COIL_KERNEL, by what the system allows.
 
 #include "support/fault_environment.hpp"
 #include "support/kernels.hpp"
@@ -36,7 +36,7 @@ std::string kernel_of(kernel_kind kind) {
     return coil_test::run_on(ctx, kernel_in_use());
 }
 
-/// A little of everything: data both ways, a timer, a cancellation.
+/// Uses transfers in both directions, a timer, and a cancellation.
 task<std::string> works() {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -62,7 +62,7 @@ task<std::string> works() {
     co_return late.has_value() ? "the timeout" : "";
 }
 
-/// Runs `f` in a child whose stderr is `said`.
+/// Runs `f` in a child process and stores its stderr in `said`.
 std::string in_child_that_says(std::string& said, const std::function<std::string()>& f) {
     char name[] = "/tmp/coil-choice-XXXXXX";
     const int file = ::mkstemp(name);
@@ -79,7 +79,7 @@ std::string in_child_that_says(std::string& said, const std::function<std::strin
     return complaint;
 }
 
-/// With `call` forbidden, several contexts work, on epoll, and one line says why.
+/// With the system call `call` forbidden, several contexts work on epoll, and one line says why.
 void falls_back(unsigned call, unsigned error, std::string_view reason) {
     std::string said;
     const std::string complaint = in_child_that_says(said, [&]() -> std::string {
@@ -114,7 +114,7 @@ TEST(KernelChoice, G11_OtherCallsForbidden_EpollAndALineThatSaysWhy) {
     falls_back(io_uring_register_call, EPERM, "io_uring_register");
 }
 
-TEST(KernelChoice, WhatMayBeBetterLaterIsAnErrorAsBefore) {
+TEST(KernelChoice, ATemporaryFailureIsAnError) {
     for (const unsigned error : {EMFILE, ENOMEM, EINVAL}) {
         std::string said;
         EXPECT_EQ(in_child_that_says(said,
@@ -177,7 +177,7 @@ TEST(KernelChoice, TheEnvironmentDecidesWhereTheOptionsDoNot) {
     EXPECT_EQ(said, "");
 }
 
-TEST(KernelChoice, AKernelThatIsNoneIsAnError) {
+TEST(KernelChoice, AnUnknownNameIsAnError) {
     COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
     EXPECT_EQ(coil_test::in_child([]() -> std::string {
                   ::setenv("COIL_KERNEL", "kqueue", 1);

@@ -1,5 +1,5 @@
-// A context may be destroyed as soon as run() has returned, whoever made it return: nobody who woke
-// or stopped it touches it any more. ThreadSanitizer and AddressSanitizer look on.
+// A context may be destroyed as soon as run() has returned, whatever made it return: a thread that
+// woke or stopped it does not access it any more. Checked by ThreadSanitizer and AddressSanitizer.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -18,9 +18,9 @@ namespace {
 
 class Lifetime : public ::testing::Test {};
 
-/// A context whose memory is overwritten right after its destruction: that is a write which the
-/// sanitizers compare with whatever others do there. (Of what is only freed, ThreadSanitizer looks
-/// at the beginning.)
+/// A context whose memory is overwritten directly after its destruction, so that the sanitizers see
+/// a write that conflicts with late accesses of other threads. (For freed memory, ThreadSanitizer
+/// checks only the beginning.)
 class mortal {
 public:
     explicit mortal(io_context_options options = {}) {
@@ -70,7 +70,7 @@ TEST_F(Lifetime, G9_DestroyedRightAfterAnswersFromAnotherContext) {
         const mortal& ctx = *context;
         auto result = ctx->spawn(awaits(worker.spawn(at_once())));
         if (round % 2 == 0) {
-            // Something else may wake it while the answer is under way.
+            // Something else may wake it while the answer is on its way.
             ctx->co_spawn([]() -> task<> { co_await sleep_for(20us); }());
         }
         ctx->run();

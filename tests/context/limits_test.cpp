@@ -1,4 +1,5 @@
-// No limit crashes it: full queues, overflown completions, bounded flight (guarantee G6).
+// Limits do not break the loop: full queues, overflown completions, a bound on operations in flight
+// (guarantee G6).
 
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
@@ -93,7 +94,7 @@ TEST_F(Limits, G6_MoreCompletionsAtOnceThanTheQueueHolds) {
 }
 
 TEST_F(Limits, G6_ThousandsCompleteAtOneMoment) {
-    // Two thousand polls of one descriptor, all of which end when it becomes readable.
+    // Two thousand polls of one descriptor, all of which complete when it becomes readable.
     const coil_test::pipe_pair p;
     io_context ctx(coil_test::with([](auto& o) {
         o.entries = 16;
@@ -140,7 +141,7 @@ TEST_F(Limits, G6_MaxInFlightCountsAChainsEntriesAndNeverStarvesOne) {
     io_context ctx(coil_test::with([](auto& o) { o.max_in_flight = 2; }));
     long done = 0;
     auto chain = [](long& n) -> task<> {
-        // Longer than the bound: goes when it is alone.
+        // Longer than the bound: submitted when nothing else is in flight.
         EXPECT_EQ(co_await (io::nop() && io::nop() && io::nop()), 0);
         ++n;
     };
@@ -175,7 +176,7 @@ TEST_F(Limits, G3_HeldBackOperationsAreCancelledAtOnce) {
     coil_test::run_on(ctx, main(read, p));
 }
 
-TEST_F(Limits, G6_WithoutDescriptorsAContextSaysSo) {
+TEST_F(Limits, G6_WithoutDescriptorsTheConstructorThrows) {
     const std::string complaint = coil_test::in_child([]() -> std::string {
         const ::rlimit none{3, 3};
         ::setrlimit(RLIMIT_NOFILE, &none);

@@ -26,7 +26,7 @@ static_assert([] {
     return h.count() == 3 && h.sum() == 106 && h.quantile(0.5) == 4 && h.quantile(1) == 128;
 }());
 
-TEST(Log2Histogram, ABucketHoldsWhatItsBoundsSay) {
+TEST(Log2Histogram, ABucketCountsTheValuesWithinItsBounds) {
     for (std::size_t i = 0; i + 1 < log2_histogram::buckets; ++i) {
         const std::uint64_t bound = log2_histogram::upper_bound(i);
         EXPECT_EQ(log2_histogram::bucket_of(bound), i);
@@ -35,7 +35,7 @@ TEST(Log2Histogram, ABucketHoldsWhatItsBoundsSay) {
     EXPECT_EQ(log2_histogram::upper_bound(63), largest);
 }
 
-TEST(Log2Histogram, NothingHasNoMeanAndNoQuantile) {
+TEST(Log2Histogram, MeanAndQuantilesOfAnEmptyOneAreZero) {
     constexpr log2_histogram nothing;
     EXPECT_EQ(nothing.count(), 0U);
     EXPECT_EQ(nothing.mean(), 0.0);
@@ -59,7 +59,7 @@ TEST(Log2Histogram, AQuantileIsAnUpperBoundLessThanTwiceTheValue) {
     EXPECT_EQ(h.quantile(7), h.quantile(1));
 }
 
-TEST(Log2Histogram, AddsUpAndTellsWhatIsNew) {
+TEST(Log2Histogram, SupportsSumAndDifference) {
     log2_histogram first;
     first.add(10, 3);
     log2_histogram later = first;

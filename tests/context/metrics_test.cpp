@@ -168,7 +168,7 @@ TEST_F(Metrics, AMessageToAContextThatSleepsIsAWakeUpSent) {
     io_context ctx(coil_test::with([](auto& o) { o.idle = idle_policy::park(); }));
     ctx.start();
     for (std::uint64_t round = 1; round <= 20; ++round) {
-        // It sleeps, or is about to and has said so: nothing else is there to wake it.
+        // It sleeps or has announced that it will: nothing else can wake it.
         while (ctx.metrics().parks < round) {
             std::this_thread::yield();
         }
@@ -247,7 +247,7 @@ TEST_F(Metrics, AShutdownIsNotATurn) {
     EXPECT_LT(ctx.metrics().turn_length.sum(), 100'000'000U);
 }
 
-/// Each takes its time whenever it is resumed, so the last in line waits for all the others.
+/// Runs for `time` at each resumption, so the last coroutine in the queue waits for all others.
 task<> takes_turns(std::chrono::nanoseconds time, const bool& done) {
     while (!done) {
         work_for(time);
@@ -289,7 +289,7 @@ TEST_F(Metrics, ReadyDelayOfALoneCoroutineIsNextToNothing) {
     EXPECT_LT(ctx.metrics().ready_delay.quantile(0.5), 1'000'000U);
 }
 
-TEST_F(Metrics, ReadyDelayReachesOverSeveralTurns) {
+TEST_F(Metrics, ReadyDelayMaySpanSeveralTurns) {
     io_context ctx;
     bool done = false;
     auto ends = [](bool& flag) -> task<> {
@@ -306,7 +306,7 @@ TEST_F(Metrics, ReadyDelayReachesOverSeveralTurns) {
     EXPECT_GE(ctx.metrics().ready_delay.count(), 10U);
 }
 
-/// Whoever reads while the context works sees numbers that only grow. For the sanitizers, too.
+/// Reading during the run returns values that never decrease. For the sanitizers as well.
 TEST_F(Metrics, G9_AnyThreadReadsThemAtAnyTime) {
     io_context ctx;
     std::atomic<bool> over{false};
@@ -360,8 +360,8 @@ TEST_F(Metrics, G9_AnyThreadReadsThemAtAnyTime) {
     EXPECT_EQ(m.tasks, 0U);
 }
 
-TEST_F(Metrics, BackPressureDoesNotCountWhatPasses) {
-    // A cancellation that overtakes what is held back did not wait; nobody ever sees it counted.
+TEST_F(Metrics, BackPressureDoesNotCountOperationsThatOvertake) {
+    // A cancellation that overtakes held-back operations did not wait, and is never counted.
     io_context ctx(coil_test::with([](auto& o) { o.max_in_flight = 1; }));
     const coil_test::pipe_pair p;
     auto reads = [](int fd) -> task<> {
@@ -379,7 +379,7 @@ TEST_F(Metrics, BackPressureDoesNotCountWhatPasses) {
     EXPECT_EQ(ctx.metrics().back_pressure_waits, 0U);
 }
 
-TEST(MetricsText, SaysWhatThereIs) {
+TEST(MetricsText, ContainsTheFigures) {
     context_metrics m;
     m.tasks = 3;
     m.enters = 4;

@@ -53,7 +53,7 @@ TEST_F(Parallel, SpreadsOverTheContextsOfTheCallersRuntime) {
     rt.run();
 }
 
-TEST_F(Parallel, OnAPlainContextTheyTakeTurns) {
+TEST_F(Parallel, OnAPlainContextTasksRunConcurrently) {
     auto main = []() -> task<> {
         std::vector<task<int>> tasks;
         tasks.push_back(square(3));
@@ -91,7 +91,7 @@ TEST_F(Parallel, MoveOnlyValues) {
     EXPECT_EQ(*values.at(0) + *values.at(1), 3);
 }
 
-TEST_F(Parallel, G12_TheFirstExceptionStopsTheOthersAndComesOutWhenTheyHaveEnded) {
+TEST_F(Parallel, G12_TheFirstExceptionStopsTheOthersAndIsRethrownAfterThem) {
     runtime rt(3);
     std::atomic<int> ended{0};
     auto waits = [&]() -> task<> {
@@ -139,7 +139,7 @@ TEST_F(Parallel, G3_AStopOfTheCallerStopsAll) {
     EXPECT_EQ(stopped, 4);
 }
 
-TEST_F(Parallel, G5_AtAShutdown) {
+TEST_F(Parallel, G5_AShutdownOfTheCallerStopsTheTasks) {
     runtime rt(2);
     auto waits = []() -> task<> { co_await sleep_for(1h); };
     auto all = [&](runtime& contexts) -> task<> {
@@ -173,7 +173,7 @@ TEST_F(Parallel, G12_AReductionThatThrowsIsNotCalledAgain) {
     EXPECT_EQ(calls, 1);
 }
 
-TEST_F(Parallel, G12_WhenNotAllCanBeStartedTheOthersHaveEnded) {
+TEST_F(Parallel, G12_IfNotAllCanBeStartedTheOthersAreAwaited) {
     int dispatched = 0;
     runtime_options options;
     options.contexts = 2;

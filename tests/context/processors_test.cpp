@@ -1,4 +1,4 @@
-// How many contexts are worth having: the affinity mask and the cgroup's CPU quota.
+// The number of contexts worth having: the affinity mask and the cgroup's CPU quota.
 
 #include "support/run.hpp"
 

@@ -1,4 +1,4 @@
-// The text is read by a parser of the exposition format 0.0.4, line by line.
+// Checks the text with a parser of the exposition format 0.0.4.
 
 #include <coil/context/prometheus.hpp>
 
@@ -32,7 +32,7 @@ struct family {
     std::vector<sample> samples;
 };
 
-/// What a page says; throws with the line that is not in the format.
+/// Parses a page; throws with the offending line.
 class page {
 public:
     explicit page(std::string_view text) {
@@ -49,7 +49,7 @@ public:
 
     [[nodiscard]] const family& of(const std::string& name) const { return families_.at(name); }
     [[nodiscard]] const std::map<std::string, family>& families() const { return families_; }
-    /// The value of the only sample of that name and those labels.
+    /// The value of the only sample with that name and those labels.
     [[nodiscard]] double value(const std::string& in, const std::string& name,
                                const std::map<std::string, std::string>& labels = {}) const {
         const auto& samples = of(in).samples;
@@ -233,7 +233,7 @@ TEST(Prometheus, EveryFigureIsThere) {
     EXPECT_EQ(p.families().size(), 21U);
 }
 
-TEST(Prometheus, NamesSayWhatTheTypeIs) {
+TEST(Prometheus, NamesFollowTheConventionsOfTheirTypes) {
     const page p(text_of(some_metrics()));
     for (const auto& [name, f] : p.families()) {
         EXPECT_EQ(f.type == "counter", name.ends_with("_total")) << name;
@@ -276,7 +276,7 @@ TEST(Prometheus, HistogramsAreCumulative) {
     EXPECT_EQ(at_most("+Inf"), 6);
 }
 
-TEST(Prometheus, BucketsAreTheSameWhateverIsInThem) {
+TEST(Prometheus, BucketsDoNotDependOnTheirContents) {
     const auto bounds = [](const page& p) {
         std::vector<double> all;
         for (const sample& s : p.of("coil_turn_seconds").samples) {
@@ -311,7 +311,7 @@ TEST(Prometheus, ValuesOfLabelsMayBeAnything) {
     EXPECT_EQ(p.value("coil_tasks", "coil_tasks", {{"odd", odd}, {"_x1", ""}}), 1);
 }
 
-TEST(Prometheus, ANameThatIsNoneIsRefused) {
+TEST(Prometheus, AnInvalidLabelNameIsRefused) {
     for (const char* name : {"", "le", "1st", "a-b", "a b", "ä", "a\""}) {
         std::string out = "before\n";
         EXPECT_THROW(write_prometheus(out, some_metrics(), {{"fine", "x"}, {name, "x"}}),
@@ -321,7 +321,7 @@ TEST(Prometheus, ANameThatIsNoneIsRefused) {
     }
 }
 
-TEST(Prometheus, ThePagesParserRefusesWhatIsWrong) {
+TEST(Prometheus, TheParserOfThisTestRefusesInvalidPages) {
     for (const char* wrong :
          {"coil_x 1\n", "# HELP a b\n# TYPE a counter\na{x=\"1} 1\n",
           "# HELP a b\n# TYPE a gauge\na 1\na 2\n", "# HELP a b\n# TYPE a gauge\na 1",

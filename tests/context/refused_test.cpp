@@ -1,4 +1,4 @@
-// Where io_uring is forbidden and nothing else will do, the exception says why and what to do.
+// If io_uring is forbidden and epoll is not allowed either, the exception says why and what to do.
 
 #include "support/fault_environment.hpp"
 #include "support/run.hpp"
@@ -56,7 +56,7 @@ TEST(Refused, TakenAwayWhileItRuns_EndsWithAMessage) {
     EXPECT_DEATH(coil::run(waits()), "io_uring_enter: Operation not permitted.*seccomp");
 }
 
-TEST(Refused, ASecondThreadThatCannotHaveARing_TheFirstRunsOn) {
+TEST(Refused, TheFirstThreadRunsOnIfASecondCannotHaveARing) {
     COIL_NEEDS_IO_URING();
     const std::string said = coil_test::in_child([]() -> std::string {
         auto nap = []() -> task<int> {
@@ -86,7 +86,7 @@ TEST(Refused, ASecondThreadThatCannotHaveARing_TheFirstRunsOn) {
             ctx.run();
             return "";
         } catch (const std::system_error&) {
-            return ""; // an error is fine, too; a crash is not
+            return ""; // an error is acceptable; a crash is not
         }
     });
     EXPECT_EQ(said, "");

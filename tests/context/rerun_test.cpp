@@ -1,4 +1,4 @@
-// One context, run again and again, by different threads.
+// One context that runs repeatedly, on different threads.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 class Rerun : public ::testing::Test {};
 
-/// Something of everything: the ring, the timers, the inbox.
+/// Uses the ring, the timers and the inbox.
 task<int> work() {
     int sum = 0;
     for (int i = 0; i < 3; ++i) {
@@ -50,7 +50,7 @@ TEST_F(Rerun, OnManyThreadsOneAfterTheOther) {
     }
 }
 
-TEST_F(Rerun, BackAndForthBetweenTwoThreadsThatLive) {
+TEST_F(Rerun, AlternatelyOnTwoLiveThreads) {
     io_context ctx;
     for (int i = 0; i < 20; ++i) {
         ASSERT_EQ(coil_test::run_on(ctx, work()), 1);
@@ -72,7 +72,7 @@ TEST_F(Rerun, StartAndJoinAgainAndAgain) {
     }
 }
 
-TEST_F(Rerun, StopsThatCameTooLateDoNotEndTheNextRun) {
+TEST_F(Rerun, LateStopsDoNotEndTheNextRun) {
     auto answer = []() -> task<int> {
         co_await yield();
         co_return 42;
@@ -120,10 +120,10 @@ TEST_F(Rerun, ManyContextsOnOneThreadInTurn) {
     }
 }
 
-TEST_F(Rerun, DestroyedByAnotherThread_LeavesNothingInTheOneThatRanIt) {
+TEST_F(Rerun, DestroyedByAnotherThreadItReleasesTheRegisteredRing) {
     COIL_NEEDS_IO_URING();
-    // A thread can have sixteen rings registered; one that is kept for every context would be the
-    // end.
+    // A thread can have at most sixteen registered rings, so keeping one per context would exhaust
+    // them.
     std::vector<std::unique_ptr<io_context>> contexts;
     for (int i = 0; i < 40; ++i) {
         contexts.push_back(std::make_unique<io_context>(8));
@@ -171,7 +171,7 @@ TEST_F(Rerun, JoinLetsTheTasksFinish) {
     EXPECT_EQ(handle.get(), 5);
 }
 
-/// Keeps a loop inside of its inbox until it is let go.
+/// Blocks a loop inside of its inbox until it is released.
 struct obstacle : detail::queue_node {
     explicit obstacle(io_context& ctx) {
         deliver = [](detail::queue_node& node, detail::event_loop&) noexcept {
@@ -186,12 +186,12 @@ struct obstacle : detail::queue_node {
     std::promise<void> let_go;
 };
 
-TEST_F(Rerun, G9_JoinDoesWhatWasSpawnedAfterTheLoopTookInItsInbox) {
+TEST_F(Rerun, G9_JoinRunsTasksSpawnedAfterTheInboxWasProcessed) {
     io_context ctx;
     ctx.start();
     obstacle in_the_inbox(ctx);
     auto handle = ctx.spawn(work());
-    ctx.loop().release(); // as join() does, which then blocks
+    ctx.loop().release(); // as join() does before it blocks
     in_the_inbox.let_go.set_value();
     ctx.join();
     ASSERT_TRUE(handle.done());

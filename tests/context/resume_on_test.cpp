@@ -1,4 +1,4 @@
-// Moving from context to context.
+// Moving between contexts.
 
 #include "support/run.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 class ResumeOn : public ::testing::Test {};
 
-TEST_F(ResumeOn, MovesTheTaskAndWhoAwaitsIt) {
+TEST_F(ResumeOn, MovesTheTaskAndItsAwaiters) {
     runtime rt(2);
     auto child = [](io_context& to) -> task<std::thread::id> {
         co_await resume_on(to);
@@ -33,7 +33,7 @@ TEST_F(ResumeOn, MovesTheTaskAndWhoAwaitsIt) {
         co_await sleep_for(1ms);
         EXPECT_EQ(co_await io::nop(), 0);
         EXPECT_EQ(std::this_thread::get_id(), there);
-        co_await resume_on(b); // is there already
+        co_await resume_on(b); // has no effect here
         co_await resume_on(a);
         EXPECT_EQ(std::this_thread::get_id(), home);
     };
@@ -41,7 +41,7 @@ TEST_F(ResumeOn, MovesTheTaskAndWhoAwaitsIt) {
     rt.run();
 }
 
-TEST_F(ResumeOn, AStartedContextTakesWhoeverComes) {
+TEST_F(ResumeOn, AStartedContextRunsTasksThatMoveToIt) {
     io_context other;
     other.start();
     auto main = [](io_context& there) -> task<int> {
@@ -58,14 +58,14 @@ TEST_F(ResumeOn, AStartedContextTakesWhoeverComes) {
     auto keep_home = [](join_handle<int> work) -> task<int> { co_return co_await work; };
     io_context home;
     auto work = home.spawn(main(other));
-    // Its task is away now and then; what keeps `home` running is that somebody there waits for it.
+    // Its task leaves `home` now and then; `home` keeps running because a task there waits for it.
     auto result = home.spawn(keep_home(std::move(work)));
     home.run();
     EXPECT_EQ(result.get(), 2 * coil_test::rounds(500, 50'000));
     other.join();
 }
 
-TEST_F(ResumeOn, G3_TheStopTokenGoesWithIt) {
+TEST_F(ResumeOn, G3_TheTaskKeepsItsStopToken) {
     runtime rt(2);
     auto work = [](runtime& all) -> task<int> {
         co_await resume_on(all.context(1));
@@ -76,7 +76,7 @@ TEST_F(ResumeOn, G3_TheStopTokenGoesWithIt) {
         co_await sleep_for(1ms);
         handle.cancel();
         EXPECT_EQ(co_await handle, -ECANCELED);
-        // Below a token of its own, too.
+        // Also below a token of its own.
         std::stop_source stop;
         auto other = all.context(0).spawn(work(all), stop.get_token());
         co_await sleep_for(1ms);
@@ -87,7 +87,7 @@ TEST_F(ResumeOn, G3_TheStopTokenGoesWithIt) {
     rt.run();
 }
 
-TEST_F(ResumeOn, G5_AShutdownOfWhereItWentDestroysIt) {
+TEST_F(ResumeOn, G5_AShutdownOfTheTargetDestroysIt) {
     std::array<int, 3> destroyed{};
     io_context home;
     io_context other;
@@ -111,7 +111,7 @@ TEST_F(ResumeOn, G5_AShutdownOfWhereItWentDestroysIt) {
     EXPECT_EQ(destroyed, (std::array{1, 1, 0}));
 }
 
-TEST_F(ResumeOn, G5_OnItsWayWhenTheTargetGoes) {
+TEST_F(ResumeOn, G5_TheTargetIsDestroyedWhileATaskMovesToIt) {
     int destroyed = 0;
     io_context home;
     {
@@ -138,7 +138,8 @@ TEST_F(ResumeOn, G5_BehindAnotherTaskThatStopsTheTarget) {
         this_context().stop();
         co_await sleep_for(1h);
     };
-    // Both are ready there in one turn; the first one's stop finds the other in the ready queue.
+    // Both become ready there in one turn; the stop of the first finds the other in the ready
+    // queue.
     home.co_spawn(work(other, coil_test::on_destruction(destroyed[0])));
     home.co_spawn([](io_context& to, coil_test::on_destruction local) -> task<> {
         const coil_test::on_destruction guard = std::move(local);
@@ -152,7 +153,7 @@ TEST_F(ResumeOn, G5_BehindAnotherTaskThatStopsTheTarget) {
     EXPECT_EQ(destroyed, (std::array{1, 1}));
 }
 
-TEST_F(ResumeOn, G9_ManyCrossAtATime) {
+TEST_F(ResumeOn, G9_ManyTasksMoveConcurrently) {
     runtime rt(3);
     std::atomic<long> sum{0};
     auto wander = [](runtime& all, std::atomic<long>& total, unsigned seed) -> task<> {

@@ -1,4 +1,4 @@
-// coil::run: one task, its value or its exception, and everything else ends with it.
+// coil::run: runs one task, returns its value or throws its exception, and ends everything else.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -76,7 +76,7 @@ TEST_F(Run, G5_AnExceptionStopsWhatElseWasSpawned) {
     EXPECT_EQ(destroyed, 1);
 }
 
-TEST_F(Run, StoppedFromInside_SaysSo) {
+TEST_F(Run, ThrowsIfTheTaskStopsTheContext) {
     auto main = []() -> task<int> {
         this_context().stop();
         co_await sleep_for(24h);
@@ -95,7 +95,7 @@ TEST_F(Run, TakesOptions) {
     EXPECT_EQ(coil::run(name(), coil_test::with([](auto& o) { o.name = "mine"; })), "mine");
 }
 
-TEST_F(Run, InsideOfACoroutineIsAContextInsideAContext) {
+TEST_F(Run, MayBeNestedInACoroutine) {
     auto inner = []() -> task<int> {
         co_await sleep_for(1ms);
         co_return 3;
@@ -116,7 +116,7 @@ TEST_F(Run, TwiceOnOneThread) {
     EXPECT_EQ(coil::run(nap()), 0);
 }
 
-TEST(RunDeathTest, AwaitingWithoutAContextSaysWhatIsMissing) {
+TEST(RunDeathTest, AwaitingWithoutAContextTerminatesWithAMessage) {
     auto nap = []() -> coil_test::manual { co_await sleep_for(1ms); };
     EXPECT_DEATH(nap().start(), "outside of an io_context");
     auto other = []() -> coil_test::manual { co_await io::nop(); };

@@ -1,4 +1,4 @@
-// Several contexts as one: where tasks go, when run() ends, and how it stops.
+// Several contexts as one: where tasks run, when run() ends, and how it stops.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -94,7 +94,7 @@ TEST_F(Runtime, AFunctionMayDispatch) {
     EXPECT_EQ(second.get(), 1U);
 }
 
-TEST_F(Runtime, LeastLoadedAvoidsWhoIsBusy) {
+TEST_F(Runtime, LeastLoadedAvoidsBusyContexts) {
     runtime_options options = with_contexts(3);
     options.dispatcher = least_loaded();
     runtime rt(std::move(options));
@@ -124,7 +124,7 @@ TEST_F(Runtime, LeastLoadedAvoidsWhoIsBusy) {
     rt.run();
 }
 
-TEST_F(Runtime, LoadCountsWhatThisTurnReceived) {
+TEST_F(Runtime, LoadCountsTasksReceivedInThisTurn) {
     runtime rt(1);
     std::uint64_t seen = 0;
     auto look = [&]() -> task<> {
@@ -137,7 +137,7 @@ TEST_F(Runtime, LoadCountsWhatThisTurnReceived) {
     EXPECT_EQ(seen, 2U);
 }
 
-TEST_F(Runtime, LeastLoadedCountsWhatIsOnItsWay) {
+TEST_F(Runtime, LeastLoadedCountsTasksOnTheirWay) {
     runtime_options options = with_contexts(4);
     options.dispatcher = least_loaded();
     runtime rt(std::move(options));
@@ -174,7 +174,7 @@ TEST_F(Runtime, G9_SpawnsFromPlainThreadsBeforeDuringAndAfterRun) {
                 }
             });
         }
-        rt.run(); // ends at some moment, perhaps several times too early for all of them
+        rt.run(); // may end several times before all of them have spawned
         for (auto& thread : spawners) {
             thread.join();
         }
@@ -183,7 +183,7 @@ TEST_F(Runtime, G9_SpawnsFromPlainThreadsBeforeDuringAndAfterRun) {
     }
 }
 
-TEST_F(Runtime, RunWaitsForWhatIsGivenFromContextToContext) {
+TEST_F(Runtime, RunWaitsForTasksSpawnedOnOtherContexts) {
     runtime rt(3);
     std::atomic<int> hops{0};
     struct relay {
@@ -206,7 +206,7 @@ TEST_F(Runtime, AContextWithoutWorkServesTheOthersWhileTheyWork) {
     auto answer = []() -> task<int> { co_return 42; };
     auto main = [&](runtime& all) -> task<> {
         for (int i = 0; i < 200; ++i) {
-            co_await sleep_for(i % 10 == 0 ? 1ms : 0ms); // the other one falls asleep
+            co_await sleep_for(i % 10 == 0 ? 1ms : 0ms); // the other context falls asleep
             EXPECT_EQ(co_await all.context(1).spawn(answer()), 42);
         }
     };
@@ -214,7 +214,7 @@ TEST_F(Runtime, AContextWithoutWorkServesTheOthersWhileTheyWork) {
     rt.run();
 }
 
-TEST_F(Runtime, ChildrenThatNobodyWaitsForAreWaitedFor) {
+TEST_F(Runtime, RunWaitsForTasksWhoseHandlesWereDropped) {
     runtime rt(2);
     std::atomic<bool> done{false};
     auto child = [&]() -> task<> {
@@ -353,7 +353,7 @@ TEST_F(Runtime, PinnedContextsKeepToOneProcessorEach) {
     EXPECT_EQ(detail::allowed_processors(), allowed) << "the caller's mask is as before";
 }
 
-// ---- stopping
+// ---- stop
 
 TEST_F(Runtime, G5_StopFromATask) {
     int destroyed = 0;
@@ -391,7 +391,7 @@ TEST_F(Runtime, G5_StopOfOneContextStopsAll) {
     rt.run();
 }
 
-TEST_F(Runtime, G5_StopBeforeRunCounts_TwiceIsAsGoodAsOnce_AndOnlyForOneRun) {
+TEST_F(Runtime, G5_AStopBeforeRunEndsTheNextRunOnly) {
     std::array<int, 2> destroyed{};
     runtime rt(2);
     auto work = [](coil_test::on_destruction local, bool& ran) -> task<> {
@@ -428,7 +428,7 @@ TEST_F(Runtime, G5_DestroyedWithoutRun) {
     EXPECT_EQ(destroyed, (std::array{1, 1, 1}));
 }
 
-/// Stops in every phase of a run in which contexts give each other work all the time.
+/// Stops in every phase of a run in which the contexts submit work to each other all the time.
 TEST_F(Runtime, G5_G9_StopAtAnyMoment) {
     struct relay {
         static task<> hop(runtime& all, std::atomic<int>& alive) {
@@ -467,7 +467,7 @@ TEST_F(Runtime, G5_G9_StopAtAnyMoment) {
         }
         stopper.join();
         EXPECT_EQ(alive, 0);
-        rt.run(); // may be stopped at once, by the second stop()
+        rt.run(); // may be stopped at once by the second stop()
     }
 }
 
@@ -508,7 +508,7 @@ TEST_F(Runtime, G12_AnExceptionOfADetachedTaskGoesToTheHandler) {
     EXPECT_EQ(handled, 4);
 }
 
-TEST_F(Runtime, G5_AJoinerOfAnotherContextHearsOfTheStop) {
+TEST_F(Runtime, G5_AStopCancelsJoinersOnOtherContexts) {
     runtime rt(2);
     auto forever = []() -> task<> { co_await sleep_for(1h); };
     auto stop = [](runtime& all) -> task<> {
@@ -521,7 +521,7 @@ TEST_F(Runtime, G5_AJoinerOfAnotherContextHearsOfTheStop) {
     EXPECT_THROW(handle.get(), std::system_error);
 }
 
-/// Says where it is destroyed.
+/// Records the thread on which it is destroyed.
 struct at_destruction {
     explicit at_destruction(std::function<void()> f) : call(std::move(f)) {}
     at_destruction(at_destruction&& other) noexcept : call(std::exchange(other.call, {})) {}
@@ -535,7 +535,7 @@ struct at_destruction {
 
 task<> holds(at_destruction) { co_return; }
 
-TEST_F(Runtime, G5_DestructorsOfWhatNeverStartedMayStopAndSpawn) {
+TEST_F(Runtime, G5_DestructorsOfTasksThatNeverStartedMayStopAndSpawn) {
     for (const bool runs : {false, true}) {
         std::atomic<int> destroyed{0};
         {
@@ -573,7 +573,7 @@ TEST_F(Runtime, G5_AStopDuringBlockOnEndsIt) {
     }
 }
 
-TEST_F(Runtime, BlockOn_WaitsForATaskThatIsAway) {
+TEST_F(Runtime, BlockOn_WaitsForATaskOnAForeignContext) {
     io_context elsewhere;
     elsewhere.start();
     auto there_and_back = [](io_context& other, bool back) -> task<int> {
@@ -595,7 +595,7 @@ TEST_F(Runtime, BlockOn_WaitsForATaskThatIsAway) {
     elsewhere.join();
 }
 
-TEST_F(Runtime, ADispatcherThatThrowsLeavesItAsItWas) {
+TEST_F(Runtime, ADispatcherThatThrowsHasNoEffect) {
     bool throws = true;
     runtime_options options = with_contexts(2);
     options.dispatcher = [&](const runtime&) -> std::size_t {
@@ -609,7 +609,7 @@ TEST_F(Runtime, ADispatcherThatThrowsLeavesItAsItWas) {
     rt.run();
 }
 
-TEST_F(Runtime, LeastLoadedCountsWhatATaskGivesOut) {
+TEST_F(Runtime, LeastLoadedCountsTasksThatATaskSpawns) {
     runtime_options options = with_contexts(4);
     options.dispatcher = least_loaded();
     runtime rt(options);
@@ -641,7 +641,7 @@ TEST_F(Runtime, ContextsCanBeUsedByThemselvesAfterAStop) {
     rt.context(1).run();
 }
 
-TEST_F(Runtime, AnyIntegerSaysHowMany) {
+TEST_F(Runtime, TheNumberOfContextsMayBeAnyInteger) {
     const int n = 2;
     EXPECT_EQ(runtime{n}.size(), 2U);
     EXPECT_THROW(runtime{-1}, std::invalid_argument);
@@ -665,9 +665,9 @@ TEST(Context, G9_PostCallsOnItsThread) {
     EXPECT_NE(where, std::this_thread::get_id());
 }
 
-TEST(Context, WhoJoinsATaskOfAThreadThatFailedHearsOfIt) {
+TEST(Context, AFailedThreadCancelsItsJoiners) {
     io_context_options options;
-    options.cpu_affinity = 4000; // no machine has so many
+    options.cpu_affinity = 4000; // no machine has that many
     io_context context(options);
     auto nothing = []() -> task<> { co_return; };
     join_handle<> joined = context.spawn(nothing());

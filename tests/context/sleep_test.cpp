@@ -1,4 +1,4 @@
-// Sleeping: order, never early, cancelled, and spans that are out of the ordinary.
+// Sleeping: order, precision, cancellation, and unusual durations.
 
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
@@ -38,7 +38,7 @@ TEST_F(Sleep, WakesInTheOrderOfDeadlinesWhateverTheOrderOfSleeping) {
         to.push_back(n);
     };
     io_context ctx;
-    const auto zero = steady_clock::now() + 50ms; // nobody is late in starting
+    const auto zero = steady_clock::now() + 50ms; // all of them have started by then
     for (const int n : {7, 3, 9, 1, 5, 8, 2, 6, 4, 0}) {
         ctx.co_spawn(nap(n, zero, order));
     }
@@ -65,12 +65,12 @@ TEST_F(Sleep, UntilTheSystemClocksTime) {
     auto main = []() -> task<> {
         const auto when = system_clock::now() + 5ms;
         EXPECT_EQ(co_await sleep_until(when), 0);
-        EXPECT_GE(system_clock::now() + 1ms, when); // it may have been set meanwhile
+        EXPECT_GE(system_clock::now() + 1ms, when); // the system clock may have been set meanwhile
     };
     coil::run(main());
 }
 
-TEST_F(Sleep, ThePastIsNow) {
+TEST_F(Sleep, ADeadlineInThePastEndsAtOnce) {
     auto main = []() -> task<> {
         const auto begin = steady_clock::now();
         EXPECT_EQ(co_await sleep_for(-5s), 0);
@@ -115,7 +115,7 @@ TEST_F(Sleep, ForeverDoesNotEnd) {
     coil::run(main(forever));
 }
 
-TEST_F(Sleep, FractionsAndNotANumber) {
+TEST_F(Sleep, FractionalDurationsAndNaN) {
     auto main = []() -> task<> {
         const auto begin = steady_clock::now();
         EXPECT_EQ(co_await sleep_for(std::chrono::duration<double>(0.003)), 0);
@@ -139,7 +139,7 @@ TEST_F(Sleep, TimeoutWithoutAnOperationIsASleep) {
     coil::run(main());
 }
 
-TEST_F(Sleep, G3_CancelledAndEveryLaterOneToo) {
+TEST_F(Sleep, G3_AStopCancelsThisSleepAndAllLaterOnes) {
     auto naps = []() -> task<int> {
         EXPECT_EQ(co_await sleep_for(24h), -ECANCELED);
         const auto begin = steady_clock::now();
@@ -165,7 +165,7 @@ TEST_F(Sleep, DestroyedWhileItSleeps) {
             m.start();
         }
         {
-            // Woken, but not yet resumed: the frame goes while it stands in the ready queue.
+            // Woken but not resumed yet: the frame is destroyed while it is in the ready queue.
             coil_test::manual m = f();
             m.start();
             auto killer = [](coil_test::manual& victim) -> task<> {
@@ -186,13 +186,13 @@ TEST_F(Sleep, DenseTimersShareWakeUps) {
     COIL_SKIP_UNDER_FAULTS("it counts sleeps, and some are interrupted");
     auto nap = [](steady_clock::time_point when) -> task<> { co_await sleep_until(when); };
     io_context ctx;
-    const auto zero = steady_clock::now() + 50ms; // nobody is late in starting
+    const auto zero = steady_clock::now() + 50ms; // all of them have started by then
     for (int n = 0; n < 2000; ++n) {
         ctx.co_spawn(nap(zero + n * 10us));
     }
     ctx.run();
-    // One for what was due before zero, one for the rest of a division. The slower the machine, the
-    // fewer: this can not fail for lack of speed.
+    // One wake-up for deadlines before `zero`, one for a rounded division. A slow machine needs
+    // fewer, so this cannot fail for lack of speed.
     const auto took = steady_clock::now() - zero;
     EXPECT_LE(ctx.metrics().parks, static_cast<std::uint64_t>(took / 100us) + 2);
 }

@@ -1,4 +1,4 @@
-// Starting work: from anywhere, at any time, and in which order it runs.
+// Starting tasks: from anywhere, at any time, and their order.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -113,7 +113,7 @@ TEST_F(Spawn, G9_FromManyThreadsWhileItRuns) {
             for (int i = 0; i < each; ++i) {
                 ctx.co_spawn(count(n));
                 if (i % 100 == 0) {
-                    std::this_thread::sleep_for(50us); // let it fall asleep now and then
+                    std::this_thread::sleep_for(50us); // lets it fall asleep now and then
                 }
             }
         });
@@ -152,7 +152,7 @@ TEST_F(Spawn, G7_TasksStartInTheOrderOfSpawning) {
     EXPECT_EQ(order, "abcdef");
 }
 
-TEST_F(Spawn, G7_ASpawnedTaskStartsAfterWhatIsReadyAlready) {
+TEST_F(Spawn, G7_ASpawnedTaskStartsAfterCoroutinesThatAreReady) {
     std::string order;
     auto second = [](std::string& to) -> task<> {
         to += '2';
@@ -171,7 +171,7 @@ TEST_F(Spawn, G7_ASpawnedTaskStartsAfterWhatIsReadyAlready) {
     EXPECT_EQ(order, "1a23");
 }
 
-TEST_F(Spawn, G7_YieldGoesRound) {
+TEST_F(Spawn, G7_YieldIsRoundRobin) {
     std::string order;
     auto thrice = [](std::string& to, char c) -> task<> {
         for (int i = 0; i < 3; ++i) {
@@ -260,7 +260,7 @@ TEST_F(Spawn, ATaskMayMoveWhileItIsAwaited) {
 }
 
 #if !defined(NDEBUG)
-TEST_F(Spawn, MisuseOfATaskSaysWhatIsWrong) {
+TEST_F(Spawn, MisuseOfATaskTerminatesWithAMessage) {
     auto answer = []() -> task<int> { co_return 1; };
     auto nothing = []() -> task<> { co_return; };
     auto twice = [](auto make) -> task<> {

@@ -1,4 +1,4 @@
-// stop() and destruction: what was going on is cancelled, waited for, and destroyed.
+// stop() and the destructor: everything in progress is cancelled, waited for, and destroyed.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -90,7 +90,7 @@ TEST_F(Stop, G9_BeforeRun_RunShutsDownAtOnce) {
     EXPECT_EQ(destroyed, 1);
 }
 
-TEST_F(Stop, G9_TwiceIsOnce) {
+TEST_F(Stop, G9_ASecondStopHasNoEffect) {
     io_context ctx;
     int destroyed = 0;
     ctx.co_spawn(yields(on_destruction(destroyed)));
@@ -134,14 +134,14 @@ TEST_F(Stop, G5_AThousandReadsAndAThousandTimersInFlight) {
         EXPECT_EQ(destroyed, 2000);
         EXPECT_FALSE(went_on);
     }
-    // Nobody reads any more: what is written stays in the pipe.
+    // The readers are gone: what is written stays in the pipe.
     p.put("left");
     char buf[8];
     EXPECT_EQ(::read(p.in, buf, sizeof buf), 4);
 }
 
 TEST_F(Stop, G5_TwentyThousandReadsInFlightTakeNoQuadraticTime) {
-    // A search of all for each would take seconds here; the limit is for slow machines.
+    // A linear search for each one would take seconds here; the limit allows for slow machines.
     const coil_test::pipe_pair p;
     auto reads = [](int fd) -> task<> {
         char c;
@@ -189,8 +189,8 @@ TEST_F(Stop, G5_DestructorOfAStartedContextStopsIt) {
     EXPECT_FALSE(went_on);
 }
 
-TEST_F(Stop, G5_LocalsMayAwaitNothingButMaySpawn) {
-    // A destructor that spawns while the context shuts down: what it spawns is destroyed as well.
+TEST_F(Stop, G5_DestructorsOfLocalsMaySpawn) {
+    // A destructor spawns during the shutdown: what it spawns is destroyed as well.
     int destroyed = 0;
     struct spawner {
         int* count;
@@ -207,7 +207,7 @@ TEST_F(Stop, G5_LocalsMayAwaitNothingButMaySpawn) {
     EXPECT_EQ(destroyed, 1);
 }
 
-TEST_F(Stop, G5_AwaitedTasksAreDestroyedWithWhoAwaitsThem) {
+TEST_F(Stop, G5_AwaitedTasksAreDestroyedWithTheirAwaiters) {
     static std::string order;
     order.clear();
     struct speaking {
@@ -230,7 +230,7 @@ TEST_F(Stop, G5_AwaitedTasksAreDestroyedWithWhoAwaitsThem) {
 }
 
 TEST_F(Stop, G5_ChildrenDieBeforeTheParentThatSpawnedThem) {
-    // A child that refers to its parent's frame may do so in its destructor.
+    // A child may refer to its parent's frame in its destructor.
     struct toucher {
         int* target;
         ~toucher() { ++*target; }

@@ -1,4 +1,4 @@
-// The timer wheel alone, with a clock that the test sets.
+// The timer wheel alone, with a clock set by the test.
 
 #include "support/run.hpp"
 
@@ -32,7 +32,7 @@ struct probe : timer_node {
     std::int64_t deadline;
 };
 
-/// A wheel and its clock, which jumps from one event to the next as the event loop's waits do.
+/// A wheel and its clock, which jumps between events as the event loop does by sleeping.
 class clockwork {
 public:
     explicit clockwork(std::int64_t start = 0) : now(start) { fired.clear(); }
@@ -42,7 +42,7 @@ public:
         ASSERT_TRUE(wheel.arm(p, deadline, now));
     }
 
-    /// Sleeps as long as the wheel says, over and over, until `end`.
+    /// Sleeps as long as the wheel says, repeatedly, until `end`.
     void run_until(std::int64_t end) {
         while (now < end) {
             const std::int64_t next = wheel.next_ns();
@@ -60,7 +60,7 @@ public:
     int wakes = 0;
 };
 
-TEST(TimerWheel, EmptyNeedsNothing) {
+TEST(TimerWheel, AnEmptyOneNeedsNoWakeUp) {
     clockwork c;
     EXPECT_EQ(c.wheel.next_ns(), timer_wheel::never);
     EXPECT_EQ(c.wheel.size(), 0U);
@@ -183,7 +183,7 @@ TEST(TimerWheel, AFarTimerLetsTheContextSleepLong) {
     EXPECT_GT(c.wheel.next_ns() - c.now, 60 * s);
 }
 
-TEST(TimerWheel, WhatIsFiredMayDisarmItsNeighbours) {
+TEST(TimerWheel, ACallbackMayDisarmOtherTimers) {
     static timer_wheel* wheel;
     static probe* victim;
     struct killer : timer_node {
@@ -203,7 +203,7 @@ TEST(TimerWheel, WhatIsFiredMayDisarmItsNeighbours) {
     EXPECT_EQ(c.wheel.size(), 0U);
 }
 
-TEST(TimerWheel, WhatIsFiredMayArmItselfAgain_ForTheNextTickAtTheEarliest) {
+TEST(TimerWheel, ACallbackMayArmItsTimerAgainForTheNextTick) {
     static timer_wheel* wheel;
     static int times;
     struct again : timer_node {
@@ -242,7 +242,7 @@ void compare_with_model(unsigned seed, int steps) {
         case 0:
         case 1:
             if (!p.armed()) {
-                const auto bits = random() % 50; // every order of magnitude alike
+                const auto bits = random() % 50; // all orders of magnitude are equally likely
                 c.arm(p, c.now + static_cast<std::int64_t>(random() & ((1ULL << bits) - 1)));
                 model.emplace(p.deadline, &p);
             }

@@ -1,4 +1,4 @@
-// The clock of these tests is a number: what the meter makes of what it is told.
+// Tests the meter with a simulated clock.
 
 #include <coil/context/turn_meter.hpp>
 
@@ -61,7 +61,7 @@ TEST(TurnMeter, ShortTurnsShareReadingsAndNoneIsLost) {
 }
 
 TEST(TurnMeter, ALongTurnAmongShortOnesIsNotMissed) {
-    for (int before = 1000; before < 1040; ++before) { // wherever in its group it comes
+    for (int before = 1000; before < 1040; ++before) { // at every position in its group
         busy_loop loop;
         loop.turns(before, 300);
         loop.turns(1, 2'000'000);
@@ -89,14 +89,15 @@ TEST(TurnMeter, WhenAllBecomeLongAtOnceOneGroupIsOverstated) {
 TEST(TurnMeter, TurnsOfMiddleLengthEndUpMeasured) {
     busy_loop loop;
     loop.turns(1000, 300);
-    loop.turns(1000, 3'000); // 48 µs for sixteen: no outlier, but long enough to be read more often
+    // 48 µs for sixteen turns: no outlier, but long enough to be measured more often
+    loop.turns(1000, 3'000);
     const int before = loop.readings;
     loop.turns(1000, 3'000);
     EXPECT_GE(loop.readings - before, 100);
     EXPECT_EQ(loop.meter.longest_ns(), 3'000U);
 }
 
-TEST(TurnMeter, WaitingIsNobodysTurn) {
+TEST(TurnMeter, WaitingCountsForNoTurn) {
     busy_loop loop;
     for (int i = 0; i < 10; ++i) {
         loop.turns(1, 1'000);
@@ -121,7 +122,7 @@ TEST(TurnMeter, TimeWithoutATurnBelongsToTheNext) {
     EXPECT_EQ(loop.meter.longest_ns(), 100'000U);
 }
 
-TEST(TurnMeter, AClockThatGoesBackHarmsNothing) {
+TEST(TurnMeter, AClockThatGoesBackIsHarmless) {
     busy_loop loop;
     loop.now -= 500;
     loop.turns(1, 0);

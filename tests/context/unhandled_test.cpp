@@ -1,4 +1,4 @@
-// An exception that leaves a detached task: reported, counted, and the context goes on.
+// An exception that leaves a detached task is reported and counted, and the context continues.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -65,7 +65,7 @@ TEST_F(Unhandled, G12_WithoutAHandlerALineOnStderrNamesContextAndError) {
     EXPECT_NE(said.find("unknown exception"), std::string::npos) << said;
 }
 
-TEST_F(Unhandled, G12_LocalsAreDestroyedBeforeTheHandlerIsCalledOrAfter_ButAlways) {
+TEST_F(Unhandled, G12_LocalsAreDestroyed) {
     int destroyed = 0;
     io_context ctx(
         coil_test::with([](auto& o) { o.on_unhandled_exception = [](std::exception_ptr) {}; }));

@@ -17,8 +17,8 @@ task<int> answer_after(std::chrono::microseconds pause) {
     co_return 42;
 }
 
-/// Sleeps and wakes all the time, so that a context also wakes by itself when another thread is
-/// about to wake it.
+/// Sleeps and wakes all the time, so that the context also wakes up by itself while another thread
+/// is about to wake it.
 task<> restless() {
     while ((co_await sleep_for(1us)).has_value()) {
     }
@@ -30,9 +30,9 @@ task<> stop_when_answered(io_context& other, std::chrono::microseconds pause) {
     this_context().stop();
 }
 
-/// The thread that delivered the answer may be between posting it and waking the context up when
-/// the context, awake already, runs to its end and is destroyed. For the sanitizers.
-TEST(wake, a_context_may_go_while_it_is_being_woken) {
+/// The thread that delivered the answer may be between posting it and waking the context when the
+/// context, which is awake already, runs to its end and is destroyed. For the sanitizers.
+TEST(Wake, G9_AContextMayBeDestroyedWhileItIsBeingWoken) {
     io_context other;
     other.co_spawn([]() -> task<> { co_await sleep_for(1h); }());
     other.start();

@@ -1,4 +1,4 @@
-// Stop tokens at the edges: std::stop_token and inplace_stop_token given to spawn, co_spawn, run
+// Stop tokens at the edges: std::stop_token and inplace_stop_token passed to spawn, co_spawn, run
 // and with_stop_token.
 
 #include "support/descriptors.hpp"
@@ -21,7 +21,7 @@ using coil_test::run_on;
 
 namespace {
 
-/// Each test with both kinds of token.
+/// Runs each test with both kinds of token.
 template <class Source>
 class WithStopToken : public ::testing::Test {};
 using sources = testing::Types<std::stop_source, inplace_stop_source>;
@@ -87,7 +87,7 @@ TYPED_TEST(WithStopToken, AtEveryEdge) {
         cancelled += co_await h == -ECANCELED;
         cancelled += co_await inner == -ECANCELED;
         cancelled += co_await with_stop_token(waits(p.in), source.get_token()) == -ECANCELED;
-        EXPECT_EQ(co_await io::nop(), 0) << "others are not concerned";
+        EXPECT_EQ(co_await io::nop(), 0) << "other tasks are not stopped";
     };
     ctx.co_spawn(main());
     ctx.co_spawn(counts(p.in, cancelled), source.get_token());
@@ -139,7 +139,7 @@ TYPED_TEST(WithStopToken, EachFurtherAwaitIsCancelled) {
         EXPECT_EQ(co_await io::socket_direct(1, 1), -ECANCELED);
         auto child = [](int fd) -> task<int> { co_return co_await waits(fd); };
         EXPECT_EQ(co_await child(pipe.in), -ECANCELED);
-        co_await yield(); // ends anyway
+        co_await yield(); // ignores the token
     };
     TypeParam source;
     auto main = [&]() -> task<> {
@@ -197,7 +197,7 @@ TYPED_TEST(WithStopToken, G5_DestroyedWhileItWaits) {
         io_context ctx;
         auto h = ctx.spawn(waits(p.in), source.get_token());
     }
-    source.request_stop(); // nobody is left
+    source.request_stop(); // no task is left
 }
 
 TYPED_TEST(WithStopToken, G9_AStopThatRacesWithTheEnd) {
@@ -230,7 +230,7 @@ TEST(WithStopTokenOfJthread, TheSourceMayEndFirst) {
     worker.join();
     std::optional<std::stop_source> source(std::in_place);
     const std::stop_token token = source->get_token();
-    source.reset(); // nobody can ask any more
+    source.reset(); // no stop can be requested any more
     p.put("x");
     EXPECT_EQ(coil::run(waits(p.in), token), 1);
 }

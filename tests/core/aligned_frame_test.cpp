@@ -1,4 +1,4 @@
-// Over-aligned locals of coroutines, in frames of their own and in frames inside other frames.
+// Over-aligned locals of coroutines, in separate frames and in frames inside other frames.
 
 #include "core/support.hpp"
 
@@ -10,8 +10,8 @@ using core_test::drive;
 
 namespace {
 
-// The types are aligned, not the variables: GCC 14 drops the alignment of a variable that lives in
-// a coroutine's frame.
+// The types are aligned, not the variables, because GCC 14 ignores the alignment of a variable in a
+// coroutine's frame.
 struct alignas(64) line {
     unsigned char bytes[64];
 };
@@ -45,15 +45,15 @@ TEST(AlignedFrame, LocalsOf64AreAligned) {
     }
 }
 
-TEST(AlignedFrame, ArgumentsAreToo) { EXPECT_TRUE(drive(with_argument(line{}))); }
+TEST(AlignedFrame, ArgumentsAreAligned) { EXPECT_TRUE(drive(with_argument(line{}))); }
 
-TEST(AlignedFrame, AndFramesThatOthersAwait) {
+TEST(AlignedFrame, FramesOfAwaitedTasksAreAligned) {
     for (char i = 0; i < 100; ++i) {
         EXPECT_TRUE(drive(across_a_suspension(i)));
     }
 }
 
-TEST(AlignedFrame, SoAreTheFramesOfSpawnedTasks) {
+TEST(AlignedFrame, FramesOfSpawnedTasksAreAligned) {
     auto root = []() -> task<bool> {
         coil::join_handle<bool> a = coil::spawn(with_local());
         coil::join_handle<bool> b = coil::spawn(across_a_suspension('x'));

@@ -1,4 +1,4 @@
-// What makes a buffer, and how long it then is.
+// What a buffer is constructed from, and its length.
 
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
@@ -48,7 +48,7 @@ TEST(MutableBuffer, FromPointerAndAnyInteger) {
     EXPECT_EQ(mutable_buffer(nullptr, 0).size(), 0U);
 }
 
-TEST(MutableBuffer, FromWhatACallHasReturned) {
+TEST(MutableBuffer, TheResultOfACallIsALength) {
     char raw[10];
     const coil::io_result received(6);
     const mutable_buffer b{raw, received};
@@ -58,14 +58,14 @@ TEST(MutableBuffer, FromWhatACallHasReturned) {
     EXPECT_EQ((const_buffer{raw, coil::io_result(-EIO)}.size()), 0U);
 }
 
-TEST(MutableBuffer, ANegativeLengthIsNothing) {
+TEST(MutableBuffer, ANegativeLengthCountsAsZero) {
     char raw[10];
     EXPECT_EQ(mutable_buffer(raw, -1).size(), 0U);
     EXPECT_EQ(mutable_buffer(raw, std::numeric_limits<long>::min()).size(), 0U);
     EXPECT_EQ(const_buffer(raw, -11).size(), 0U);
 }
 
-TEST(MutableBuffer, NotFromWhatMustNotBeWritten) {
+TEST(MutableBuffer, IsNotConstructibleFromConst) {
     static_assert(!std::is_constructible_v<mutable_buffer, const std::string&>);
     static_assert(!std::is_constructible_v<mutable_buffer, std::string_view>);
     static_assert(!std::is_constructible_v<mutable_buffer, const char(&)[4]>);
@@ -73,7 +73,7 @@ TEST(MutableBuffer, NotFromWhatMustNotBeWritten) {
     static_assert(!std::is_constructible_v<mutable_buffer, const void*, int>);
 }
 
-TEST(Buffer, NotFromWhatIsNoFlatMemory) {
+TEST(Buffer, IsNotConstructibleFromNonContiguousRanges) {
     static_assert(!std::is_constructible_v<const_buffer, std::list<char>&>);
     static_assert(!std::is_constructible_v<const_buffer, std::vector<std::string>&>);
     static_assert(!std::is_constructible_v<mutable_buffer, std::vector<std::string>&>);
@@ -82,14 +82,14 @@ TEST(Buffer, NotFromWhatIsNoFlatMemory) {
     static_assert(!std::is_constructible_v<const_buffer, void*, double>);
 }
 
-TEST(ConstBuffer, ALiteralCountsWithoutItsZero) {
+TEST(ConstBuffer, ALiteralExcludesItsTerminatingZero) {
     const const_buffer b = "hello";
     EXPECT_EQ(b.size(), 5U);
     EXPECT_EQ(const_buffer("").size(), 0U);
     EXPECT_EQ(const_buffer("a\0b").size(), 3U);
 }
 
-TEST(ConstBuffer, AnArrayOfCharCountsWhole) {
+TEST(ConstBuffer, AnArrayOfCharIncludesEveryElement) {
     char raw[8] = "seven..";
     EXPECT_EQ(const_buffer(raw).size(), 8U);
 }
@@ -117,7 +117,7 @@ TEST(Buffer, DropTakesFromTheFrontAndStopsAtTheEnd) {
     EXPECT_EQ(c.drop(0).data(), raw);
 }
 
-TEST(Buffer, OneCallTransfersWhatLinuxTransfersAtMost) {
+TEST(Buffer, ALengthIsLimitedToWhatLinuxTransfers) {
     EXPECT_EQ(coil::detail::transfer_size(0), 0U);
     EXPECT_EQ(coil::detail::transfer_size(0x7ffff000), 0x7ffff000U);
     EXPECT_EQ(coil::detail::transfer_size(0x7ffff001), 0x7ffff000U);

@@ -1,4 +1,4 @@
-// The frame allocator: sizes, reuse, other threads, and that memory goes back to the system.
+// The frame allocator: sizes, reuse, other threads, and memory returned to the system.
 
 #include "support/run.hpp"
 
@@ -16,7 +16,7 @@ using namespace coil::detail;
 
 namespace {
 
-/// A frame that knows its contents, so that frames which overlap are noticed.
+/// A frame that verifies its contents, so that overlapping frames are noticed.
 class frame {
 public:
     frame(std::size_t bytes, unsigned char fill)
@@ -88,7 +88,7 @@ TEST(FrameAllocator, ManyFramesOfOneSizeDoNotOverlap) {
     }
 }
 
-TEST(FrameAllocator, AFreedFrameIsTheNextOne) {
+TEST(FrameAllocator, AFreedFrameIsReusedNext) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "sanitized builds give every frame memory of its own";
     }
@@ -99,8 +99,8 @@ TEST(FrameAllocator, AFreedFrameIsTheNextOne) {
     deallocate_frame(second, 290);
 }
 
-// The pool hands frames out and takes them back in batches, so sawteeth of every height pass
-// through every combination of full and partly used spans.
+// The pool exchanges frames in batches, so sawtooth patterns of every height produce all
+// combinations of full and partly used spans.
 TEST(FrameAllocator, SawteethOfEveryHeightKeepFramesApart) {
     for (const std::size_t size : {64U, 192U, 1024U, 4096U, 8128U, 16384U}) {
         std::vector<frame> frames;
@@ -117,8 +117,8 @@ TEST(FrameAllocator, SawteethOfEveryHeightKeepFramesApart) {
 }
 
 TEST(FrameAllocator, BatchesThatExactlyEmptyASpan) {
-    // One thread allocates, others free: each free returns exactly one batch, the next allocations
-    // take exactly that batch, so that spans go from full to not full and back at their very edge.
+    // One thread allocates, others free: each thread returns exactly one batch, and the next
+    // allocations take exactly that batch, so that spans alternate between full and not full.
     for (const std::size_t size : {512U, 4096U, 8128U}) {
         std::vector<frame> held;
         for (std::size_t i = 0; i < 4 * (std::size_t{256} << 10) / size; ++i) {
@@ -132,7 +132,8 @@ TEST(FrameAllocator, BatchesThatExactlyEmptyASpan) {
                 held[from] = std::move(held.back());
                 held.pop_back();
             }
-            std::thread([&] { gone.clear(); }).join(); // its end gives all of them to the pool
+            // the end of the thread returns all of them to the pool
+            std::thread([&] { gone.clear(); }).join();
             for (int i = 0; i < 32; ++i) {
                 held.emplace_back(size, static_cast<unsigned char>(i));
             }
@@ -183,7 +184,7 @@ TEST(FrameAllocator, ThreadsPassFramesRoundInRandomOrder) {
     }
 }
 
-TEST(FrameAllocator, MemoryOfAPeakIsGivenBack) {
+TEST(FrameAllocator, MemoryOfAPeakIsReturnedToTheSystem) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "sanitized builds take frames from the sanitizer";
     }
@@ -199,7 +200,7 @@ TEST(FrameAllocator, MemoryOfAPeakIsGivenBack) {
     EXPECT_LT(resident_bytes(), before + (std::size_t{8} << 20));
 }
 
-TEST(FrameAllocator, AThreadThatEndsLeavesNothingBehind) {
+TEST(FrameAllocator, AnExitingThreadReturnsItsCache) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "sanitized builds take frames from the sanitizer";
     }

@@ -1,4 +1,4 @@
-// generator: ranges that a coroutine computes.
+// generator: ranges computed by a coroutine.
 
 #include <coil/core/generator.hpp>
 
@@ -77,7 +77,7 @@ TEST(Generator, WithViews) {
     EXPECT_EQ(seen, (std::vector{4, 16, 36}));
 }
 
-TEST(Generator, Infinite_DestroyedWhereItStands) {
+TEST(Generator, AnInfiniteOneIsDestroyedWhileSuspended) {
     int destroyed = 0;
     struct guard {
         explicit guard(int& n) : count(n) {}
@@ -134,7 +134,7 @@ TEST(Generator, MoveOnlyElementsAndCopiesOfNamedOnes) {
     }
 }
 
-TEST(Generator, G12_ExceptionsComeOutOfBeginAndIncrement) {
+TEST(Generator, G12_BeginAndIncrementThrowExceptions) {
     auto throws = [](int after) -> generator<int> {
         for (int i = 0; i < after; ++i) {
             co_yield i;

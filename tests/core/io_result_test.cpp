@@ -9,7 +9,7 @@ using coil::io_result;
 
 namespace {
 
-TEST(IoResult, IsTheIntThatTheCallGave) {
+TEST(IoResult, ConvertsToTheReturnValueOfTheCall) {
     const io_result r(7);
     const int n = r;
     EXPECT_EQ(n, 7);
@@ -43,7 +43,7 @@ TEST(IoResult, ValueOfAFailureThrowsIt) {
     }
 }
 
-TEST(IoResult, ComparesWithWhatItWasMadeFrom) {
+TEST(IoResult, ComparesWithIntegers) {
     EXPECT_EQ(io_result(-1), io_result(-1));
     EXPECT_NE(io_result(1), io_result(2));
 }

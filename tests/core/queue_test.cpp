@@ -1,4 +1,4 @@
-// detail::fifo and detail::ready_queue, which are behind every order that coil promises.
+// detail::fifo and detail::ready_queue, on which all ordering guarantees are based.
 
 #include "support/run.hpp"
 
@@ -21,7 +21,7 @@ using coil::detail::queue_node;
 
 namespace {
 
-TEST(Fifo, GivesBackInOrder) {
+TEST(Fifo, PopsInPushOrder) {
     fifo q;
     std::array<queue_node, 3> nodes;
     EXPECT_TRUE(q.empty());
@@ -63,7 +63,7 @@ TEST(Fifo, RemovesFirstMiddleLastAndOnly) {
     EXPECT_EQ(&q.pop(), &only);
 }
 
-TEST(Fifo, ClearForgetsAllAndGoesOn) {
+TEST(Fifo, CanBeUsedAfterClear) {
     fifo q;
     queue_node a;
     queue_node b;
@@ -114,7 +114,7 @@ std::coroutine_handle<> handle_of(std::size_t n) {
     return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(16 * (n + 1)));
 }
 
-TEST(ReadyQueue, GivesBackInOrderFarBeyondItsRing) {
+TEST(ReadyQueue, PopsInPushOrderFarBeyondItsRing) {
     coil::detail::ready_queue q;
     std::vector<queue_node> nodes(10'000);
     for (int round = 0; round < 3; ++round) {
@@ -131,11 +131,11 @@ TEST(ReadyQueue, GivesBackInOrderFarBeyondItsRing) {
     }
 }
 
-/// A ready queue and a deque that both do the same.
+/// Applies the same operations to a ready queue and a deque.
 class twin_queues {
 public:
     explicit twin_queues(unsigned seed) : random_(seed) {
-        for (std::size_t n = 0; n < nodes_.size(); ++n) { // only who was pushed is taken out
+        for (std::size_t n = 0; n < nodes_.size(); ++n) { // only pushed nodes are removed
             queue_.push(nodes_[n], handle_of(n));
         }
         clear();
@@ -151,7 +151,7 @@ public:
     }
 
     void pop() {
-        // What was taken out may have left a place that does nothing.
+        // A removed coroutine may have left a no-op in its slot.
         std::coroutine_handle<> h = std::noop_coroutine();
         while (h == std::noop_coroutine() && queue_.has_next()) {
             h = queue_.pop();
@@ -210,8 +210,8 @@ private:
     std::size_t next_ = 0;
 };
 
-/// Looking for each from the front would take minutes.
-TEST(ReadyQueue, ManyAreTakenOutInAnyOrder) {
+/// Searching for each from the front would take minutes.
+TEST(ReadyQueue, ManyAreRemovedInAnyOrderInLinearTime) {
     std::vector<std::size_t> order(coil_test::sanitized ? 40'000 : 400'000);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::vector<queue_node> nodes(order.size() + 1);
@@ -223,7 +223,7 @@ TEST(ReadyQueue, ManyAreTakenOutInAnyOrder) {
         }
         for (const std::size_t n : order) {
             ASSERT_TRUE(q.remove(nodes[n], handle_of(n)));
-            if (n % 1000 == 0) { // who is not there is looked for in all of the ring
+            if (n % 1000 == 0) { // a node that is not queued is searched for in the whole ring
                 ASSERT_FALSE(q.remove(nodes[n], handle_of(n)));
             }
         }

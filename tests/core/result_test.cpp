@@ -1,4 +1,4 @@
-// detail::result: a value, a reference, nothing, or the exception that came instead.
+// detail::result: a value, a reference, nothing, or an exception.
 
 #include "core/support.hpp"
 

@@ -14,7 +14,7 @@ using namespace coil;
 
 namespace {
 
-TEST(StopToken, OfNobodyCanNeverBeStopped) {
+TEST(StopToken, ADefaultTokenCanNeverBeStopped) {
     const inplace_stop_token token;
     EXPECT_FALSE(token.stop_possible());
     EXPECT_FALSE(token.stop_requested());
@@ -70,7 +70,7 @@ TEST(StopCallback, RegisteredAfterTheStop_RunsAtOnce) {
     EXPECT_EQ(calls, 1);
 }
 
-TEST(StopCallback, WithATokenOfNobodyNeverRuns) {
+TEST(StopCallback, WithADefaultTokenItNeverRuns) {
     int calls = 0;
     {
         const inplace_stop_callback callback(inplace_stop_token(), [&] { ++calls; });
@@ -88,7 +88,7 @@ TEST(StopCallback, DestroyedBeforeTheStop_DoesNotRun) {
     EXPECT_EQ(calls, 0);
 }
 
-TEST(StopCallback, FromTheMiddleOfManyMayGo) {
+TEST(StopCallback, OneOfManyMayBeDestroyed) {
     inplace_stop_source source;
     std::string called;
     auto count = [&](char c) { return [&called, c] { called += c; }; };

@@ -1,5 +1,4 @@
-// inplace_stop_token between threads: what the standard promises about callbacks that run
-// elsewhere.
+// inplace_stop_token across threads: the standard's guarantees about callbacks that run elsewhere.
 
 #include "support/run.hpp"
 
@@ -90,7 +89,7 @@ TEST(StopCallbackThreads, RegisteringRacesWithTheRequest_RunsExactlyOnceOrNotAtA
         });
         start.arrive_and_wait();
         for (int i = 0; i < 50; ++i) {
-            int calls = 0; // not atomic: ThreadSanitizer says whether the destructor is a fence
+            int calls = 0; // not atomic: ThreadSanitizer checks that the destructor is a fence
             {
                 const inplace_stop_callback callback(source.get_token(), [&] { ++calls; });
             }

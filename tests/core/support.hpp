@@ -9,7 +9,7 @@
 
 namespace core_test {
 
-/// Awaits a task that never waits, without any context around it: core knows of none.
+/// Runs a task that never waits, without a context: core does not have one.
 template <class T>
 T drive(coil::task<T> work) {
     coil::detail::result<T> outcome;

@@ -1,4 +1,4 @@
-// What a task carries: values of every kind, exceptions, and its frame.
+// The results of a task: values of every type, exceptions, and the lifetime of its frame.
 
 #include "core/support.hpp"
 
@@ -117,7 +117,7 @@ TEST(Task, ReleaseGivesTheFrameAway) {
     EXPECT_EQ(destroyed, 1);
 }
 
-TEST(Task, LocalsAndArgumentsDieBeforeTheAwaiterGoesOn) {
+TEST(Task, LocalsAndArgumentsAreDestroyedBeforeTheAwaiterResumes) {
     static std::string order;
     order.clear();
     struct speaking {
@@ -137,7 +137,7 @@ TEST(Task, LocalsAndArgumentsDieBeforeTheAwaiterGoesOn) {
     EXPECT_EQ(order, "21r");
 }
 
-TEST(Task, G12_ExceptionComesOutOfTheAwait) { EXPECT_THROW(drive(failing()), std::runtime_error); }
+TEST(Task, G12_TheAwaitThrowsTheException) { EXPECT_THROW(drive(failing()), std::runtime_error); }
 
 TEST(Task, G12_ExceptionCrossesManyAwaitsAndMayBeCaught) {
     struct recursion {
@@ -160,7 +160,7 @@ TEST(Task, G12_ExceptionCrossesManyAwaitsAndMayBeCaught) {
     EXPECT_EQ(drive(recursion::caught()), "from the body");
 }
 
-TEST(Task, G12_ExceptionFromConvertingTheResultCounts) {
+TEST(Task, G12_AnExceptionFromConvertingTheResultPropagates) {
     struct picky {
         picky(int) { throw std::logic_error("no"); }
     };
@@ -174,7 +174,8 @@ TEST(Task, G12_ExceptionFromALocalsDestructorReplacesTheResult) {
     };
     auto make = []() -> task<std::string> {
         const throwing t;
-        co_return std::string(1000, 'x'); // on the heap: LeakSanitizer sees whether it is freed
+        // on the heap, so that LeakSanitizer checks that it is freed
+        co_return std::string(1000, 'x');
     };
     EXPECT_THROW(drive(make()), std::runtime_error);
 }

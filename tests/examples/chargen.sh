@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# chargen against netcat and nc: what it sends, how much, to several at once, and clients that go away.
+# chargen with netcat and nc: the text, its length, several clients at once, and clients that disconnect.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -13,7 +13,7 @@ for arguments in "" "nonsense" "65536" "-1" "1 2"; do
     expect_said '^usage: '
 done
 
-# The pattern, made by somebody else: 95 lines, repeated.
+# The pattern, generated independently: 95 lines, repeated.
 # shellcheck disable=SC2059
 characters=$(printf "$(printf '\\%03o' {32..126})")
 for ((line = 0; line < 95; line++)); do
@@ -30,7 +30,7 @@ expect_said "chargen: .*0.0.0.0:$port.*in use"
 bytes=20000000
 for client in "$examples/netcat" nc; do
     for ((i = 0; i < 2; i++)); do
-        # The client does not end by itself, but when nobody wants what it has.
+        # The client ends when its reader closes the pipe.
         (timeout 8 "$client" 127.0.0.1 "$port" 2>/dev/null | head -c $bytes >"$tmp/got.$i") &
     done
     for ((i = 0; i < 2; i++)); do

@@ -1,4 +1,4 @@
-# What the tests of the examples share: source it, then use the functions. Every program is ended by its process id.
+# Shared by the tests of the examples: source it and use its functions. Programs are always terminated by process id.
 
 set -u
 examples=${COIL_EXAMPLES_DIR:?where the examples were built}
@@ -19,19 +19,20 @@ fail() {
     exit 1
 }
 
-# need COMMAND PACKAGE: the test is skipped where a peer is missing.
+# need COMMAND PACKAGE: skips the test if a program to compare with is missing.
 need() {
     command -v "$1" >/dev/null && return
     printf 'SKIP: %s is not installed (package %s)\n' "$1" "$2"
     exit 77
 }
 
-# need_example NAME: it must be there; an example that was not built is not skipped silently.
+# need_example NAME: fails if the example was not built, so that it is not skipped silently.
 need_example() {
     [[ -x $examples/$1 ]] || fail "$examples/$1 is not there"
 }
 
-# start NAME COMMAND...: in the background, with its output in $tmp/NAME.out and $tmp/NAME.err and no input; sets $pid.
+# start NAME COMMAND...: runs COMMAND in the background without input, with its output in $tmp/NAME.out and
+# $tmp/NAME.err; sets $pid.
 start() {
     local name=$1
     shift
@@ -40,13 +41,13 @@ start() {
     pid=$!
 }
 
-# complaints FILE: what a program has said on stderr. Where io_uring is forbidden it says that once, which is none.
+# complaints FILE: prints the errors of a program, without the line that announces the fallback to epoll.
 complaints() { sed '/^coil: using epoll instead of io_uring: /d' "$1"; }
 
-# is_silent NAME: it has not complained.
+# is_silent NAME: whether it has printed no errors.
 is_silent() { [[ -z $(complaints "$tmp/$1.err") ]]; }
 
-# port_of FILE PID: waits until the program has said "listening on ADDRESS:PORT" there; prints the port.
+# port_of FILE PID: waits until the program has printed "listening on ADDRESS:PORT" to FILE; prints the port.
 port_of() {
     local try
     for ((try = 0; try < 500; try++)); do
@@ -60,7 +61,7 @@ port_of() {
     return 1
 }
 
-# is_up PORT: somebody listens there.
+# is_up PORT: whether a server listens on PORT.
 is_up() {
     local try
     for ((try = 0; try < 500; try++)); do
@@ -70,7 +71,7 @@ is_up() {
     return 1
 }
 
-# free_port: one that nobody listens on now.
+# free_port: prints an unused port.
 free_port() {
     local port
     for ((;;)); do
@@ -80,7 +81,7 @@ free_port() {
     printf '%s\n' "$port"
 }
 
-# ends PID: waits for a program of ours; fails after five seconds. Returns its exit status.
+# ends PID: waits for a program started here; fails after five seconds. Returns its exit status.
 ends() {
     local try
     for ((try = 0; try < 500; try++)); do
@@ -93,7 +94,7 @@ ends() {
     fail "process $1 did not end"
 }
 
-# expect_status STATUS COMMAND...: the command's output goes to $tmp/said.
+# expect_status STATUS COMMAND...: runs COMMAND with its output in $tmp/said and checks its exit status.
 expect_status() {
     local wanted=$1 got=0
     shift
@@ -102,7 +103,7 @@ expect_status() {
     [[ $got == "$wanted" ]] || fail "$* ended with $got, not $wanted: $(cat "$tmp/said")"
 }
 
-# expect_said PATTERN: what $tmp/said has caught is one line, like that.
+# expect_said PATTERN: checks that $tmp/said is one line that matches PATTERN.
 expect_said() {
     local said
     said=$(complaints "$tmp/said")

@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# counter: what it has answered it still knows after it was killed, and after its file was cut short or written over.
+# counter: acknowledged requests survive kill -9 of the server, and truncation or corruption of the end of its file.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -13,7 +13,7 @@ done
 
 file=$tmp/sum.log
 
-# serves PORT: sets $server and $port. The port of a server that was killed stays taken for a moment.
+# serves PORT: starts a server; sets $server and $port. The port of a killed server stays in use for a moment.
 serves() {
     local try
     for ((try = 0; try < 100; try++)); do
@@ -40,7 +40,7 @@ adds bob 0 7
 kill -KILL "$server"
 wait "$server" 2>/dev/null
 
-# Whoever asks while nobody is there is answered when somebody is.
+# A client that asks while no server runs is answered when one is started.
 start add "$examples/counter" add "$port" carol 10
 client=$pid
 serves "$port"
@@ -51,7 +51,7 @@ ends "$client" || fail "add ended with $?: $(cat "$tmp/add.err")"
 kill -TERM "$server"
 ends "$server" || fail "serve ended with $?: $(cat "$tmp/serve.err")"
 
-# A record that was not written to its end, and what is no record at all, end the row.
+# A truncated or invalid record ends the sequence.
 [[ $(stat -c %s "$file") == 128 ]] || fail "the file has $(stat -c %s "$file") bytes"
 truncate -s -1 "$file"
 serves 0
@@ -66,7 +66,7 @@ adds alice 1 8
 kill -TERM "$server"
 ends "$server" || fail "serve ended with $?: $(cat "$tmp/serve.err")"
 
-# A file that cannot be had is an error that names it; so is a port that is taken.
+# An inaccessible file is an error that names it, and so is a port in use.
 file=$tmp/none/sum.log
 expect_status 1 "$examples/counter" serve 0 "$file"
 grep -q "^counter: .*$file" "$tmp/said" || fail "said: $(cat "$tmp/said")"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# downloads: never more at once than allowed, and no faster.
+# downloads: neither the concurrency limit nor the rate limit is exceeded.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -20,7 +20,7 @@ runs() {
     ((took >= $4)) || fail "faster than allowed: $(cat "$tmp/said")"
 }
 runs 1 1 1 10
-runs 5 1 1000 50   # one after the other, 10 ms each and more
+runs 5 1 1000 50 # one after the other, at least 10 ms each
 runs 40 3 10000 130
 [[ $most == 3 ]] || fail "only $most at once"
-runs 31 100 100 300 # the 31st permit comes after 300 ms
+runs 31 100 100 300 # the 31st permit is released after 300 ms

@@ -1,6 +1,7 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# echo in both shapes: everything comes back, also from many at once; who gets a connection; a signal ends all at once.
+# echo in both designs: everything comes back, also to many clients at once; the distribution of connections; a signal
+# ends it at once.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -22,7 +23,7 @@ echo_starts() {
     port=$(port_of "$tmp/echo.out" "$server") || fail "echo $* did not start: $(cat "$tmp/echo.err")"
 }
 
-# echo_ends CONTEXTS: it does so quietly; sets $tasks to what each context has run.
+# echo_ends CONTEXTS: checks that it ends without errors; sets $tasks to the number of tasks that each context has run.
 echo_ends() {
     ends "$server" || fail "echo ended with $?: $(cat "$tmp/echo.err")"
     is_silent echo || fail "echo complained: $(cat "$tmp/echo.err")"
@@ -34,7 +35,7 @@ for shape in "--contexts 1" "--contexts 2" "--contexts 3 --acceptors each" "--co
     "--contexts 3 --acceptors one --dispatch least-loaded"; do
     echo_starts $shape
 
-    # A client that half-closes gets all of its answer, and then the end.
+    # A client that half-closes receives its whole answer and then the end.
     answer=$(printf 'one\ntwo' | timeout 5 nc -N 127.0.0.1 "$port") || fail "nc failed ($shape)"
     [[ $answer == $'one\ntwo' ]] || fail "nc got '$answer' ($shape)"
     timeout 8 nc -N 127.0.0.1 "$port" </dev/null >"$tmp/nothing" || fail "nc without input failed ($shape)"
@@ -51,7 +52,7 @@ for shape in "--contexts 1" "--contexts 2" "--contexts 3 --acceptors each" "--co
         cmp "$tmp/file" "$tmp/back.$i" || fail "client $i got something else ($shape)"
     done
 
-    # Many clients in turn, some that reset; then the end while others are open: silent, in the middle of an exchange,
+    # Many clients in turn, some of which reset; then the end while others are open: idle, in the middle of an exchange,
     # and one that sends without reading, so that the server waits to send.
     timeout 8 python3 - "$port" "$server" <<'PYTHON' || fail "the clients failed ($shape)"
 import os, signal, socket, struct, sys, time
@@ -92,8 +93,8 @@ PYTHON
     done
 done
 
-# Who gets a connection, when one acceptor gives them away. Context 0 has two tasks already: the acceptor and the one that
-# waits for signals. In turn it gets as many as the other; by load, two fewer.
+# The distribution of connections by a single acceptor. Context 0 has two tasks already: the acceptor and the one that
+# waits for signals. Round robin gives it as many connections as the other; by load it gets two fewer.
 for rule in round-robin least-loaded; do
     echo_starts --contexts 2 --acceptors one --dispatch $rule
     timeout 8 python3 - "$port" "$server" <<'PYTHON' || fail "clients failed ($rule)"
@@ -111,7 +112,7 @@ PYTHON
         fail "$rule: ${tasks[*]} tasks"
 done
 
-# A port that is taken.
+# A port in use.
 echo_starts --acceptors one
 expect_status 1 "$examples/echo" "$port" --acceptors one
 expect_said "echo: .*0.0.0.0:$port.*in use"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# executors: what each task says comes in its order and from its own thread.
+# executors: each task prints its lines in order and from its own thread.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -16,7 +16,7 @@ expected=(main "task 1 starts" "task 2 starts" "task 2 returns" "task 1 has 2 of
     "task 3 returns" "task 1 has 3 of task 3" "task 1 ends: 6" "get: 6")
 diff <(cut -d' ' -f2- "$tmp/said") <(printf '%s\n' "${expected[@]}") || fail "another order: $(cat "$tmp/said")"
 
-# same A B, differ A B: the threads of two lines.
+# same A B, differ A B: compare the threads of two lines.
 same() { [[ ${threads[$1]} == "${threads[$2]}" ]] || fail "lines $1 and $2 differ: $(cat "$tmp/said")"; }
 differ() { [[ ${threads[$1]} != "${threads[$2]}" ]] || fail "lines $1 and $2 are of one thread: $(cat "$tmp/said")"; }
 

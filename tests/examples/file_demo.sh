@@ -1,5 +1,5 @@
 #!/bin/bash
-# file_demo: what it says is what became of the directory, and hello() comes in between.
+# file_demo: its output matches the state of the directory, and hello() runs in between.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -16,7 +16,7 @@ expected='[AWAIT] Before: createDirectories
 [AWAIT] After: removeAll: 1
 [AWAIT] Before: exists2
 [AWAIT] After: exists2: false'
-for again in 1 2; do # the second time all but the last directory are there
+for again in 1 2; do # the second time all directories but the last exist already
     expect_status 0 "$examples/file_demo" "$tmp"
     [[ $(grep -v HELLO "$tmp/said") == "$expected" && $(head -n 1 "$tmp/said") == "[AWAIT] Before: createDirectories" &&
         $(grep -cx '<HELLO>' "$tmp/said") == 1 ]] || fail "run $again said: $(cat "$tmp/said")"

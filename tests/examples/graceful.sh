@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# graceful: at a signal it takes no more connections, waits for those that there are, and says goodbye to the rest.
+# graceful: on a signal it accepts no more connections, waits for the existing ones, and says goodbye to the rest.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -28,7 +28,7 @@ graceful_ends() {
 }
 
 for signal in INT TERM; do
-    # Nobody is there.
+    # No clients.
     graceful_starts
     kill -"$signal" "$server"
     graceful_ends "all have ended" 0
@@ -66,7 +66,7 @@ PYTHON
     graceful_ends "all have ended" "[3-9]*"
 done
 
-# Whoever is left when time is up gets a goodbye.
+# Remaining clients get a goodbye when the time is up.
 graceful_starts --grace 0.3
 timeout 8 python3 - "$port" "$server" <<'PYTHON' || fail "the clients failed"
 import os, signal, socket, sys, time
@@ -84,7 +84,7 @@ assert 0.2 < time.monotonic() - start < 4
 PYTHON
 graceful_ends "some were ended" 2
 
-# Out of descriptors: it serves whom it has, and takes the next when there is room again.
+# Without free descriptors it serves its clients, and accepts the next ones when descriptors are available again.
 # shellcheck disable=SC2016 # that bash expands them
 start graceful bash -c 'ulimit -n 24 && exec "$0" "$@"' "$examples/graceful" 0 --grace 8
 server=$pid

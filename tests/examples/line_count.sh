@@ -1,5 +1,5 @@
 #!/bin/bash
-# line_count counts what wc -l counts; a file that cannot be read ends it at once, whatever the others do.
+# line_count prints what wc -l prints; a file that cannot be read ends it at once.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -20,7 +20,7 @@ for files in "empty" "short" "many" "empty short many binary" "many many many"; 
     wc -l $files | sed 's/^ *//' | cmp - ours || fail "line_count $files: $(<ours)"
 done
 
-# A hundred at once.
+# A hundred files at once.
 files=()
 for ((i = 0; i < 100; i++)); do
     seq "$((i * 37))" >"file $i"
@@ -29,14 +29,14 @@ done
 wc -l "${files[@]}" | sed 's/^ *//' >theirs
 "$examples/line_count" "${files[@]}" | cmp - theirs || fail "a hundred files"
 
-# More than may be open.
+# More files than may be open.
 (ulimit -n 90 && "$examples/line_count" "${files[@]}" "${files[@]}" >ours) || fail "two hundred files with ninety descriptors"
 
-# Another waits for input that never comes: it is cancelled.
+# Another child waits for input that never comes: it is cancelled.
 mkfifo silent
 exec 7<>silent
 start failing "$examples/line_count" silent many missing silent
 ends "$pid"
-[[ $? == 1 ]] || fail "a missing file went unnoticed"
+[[ $? == 1 ]] || fail "a missing file was not reported"
 [[ ! -s failing.out ]] || fail "it printed: $(<failing.out)"
 [[ $(complaints failing.err) == 'line_count: missing: No such file or directory' ]] || fail "it said: $(<failing.err)"

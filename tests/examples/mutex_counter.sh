@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# mutex_counter: nothing is lost.
+# mutex_counter: no increment is lost.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# netcat against nc and against itself: both directions, half-close, every kind of output, -w, errors.
+# netcat with nc and with itself: both directions, half-close, every kind of output, -w, errors.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -12,7 +12,7 @@ netcat=$examples/netcat
 head -c 8000003 /dev/urandom >"$tmp/file"
 head -c 3000001 /dev/urandom >"$tmp/reply"
 
-# netcat_listens NAME INPUT OUTPUT: start it; sets $pid and $port.
+# netcat_listens NAME INPUT OUTPUT: starts it; sets $pid and $port.
 netcat_listens() {
     rm -f "$tmp/$1.err"
     "$netcat" -l 127.0.0.1 0 <"$2" >"$3" 2>"$tmp/$1.err" &
@@ -20,8 +20,8 @@ netcat_listens() {
     port=$(port_of "$tmp/$1.err" "$pid") || fail "netcat -l did not start: $(cat "$tmp/$1.err")"
 }
 
-# nc_listens COMMAND...: start it with a port in place of PORT; sets $pid and $port. (nc -l ends as soon as its peer
-# has ended, even if it has more to send: here it only receives, or is silent.)
+# nc_listens COMMAND...: starts it with a port in place of PORT; sets $pid and $port. (nc -l ends as soon as its peer
+# has ended, even if it has more to send: here it only receives, or sends nothing.)
 nc_listens() {
     port=$(free_port)
     "${@/PORT/$port}" >"$tmp/there.out" 2>"$tmp/there.err" &
@@ -38,7 +38,7 @@ for arguments in "" "-x 1 2" "-w soon 127.0.0.1 1" "-w 0 127.0.0.1 1" "localhost
     grep -q '^usage: ' "$tmp/said" || fail "no usage for '$arguments': $(cat "$tmp/said")"
 done
 
-# A file from nc, a file to nc, and both at once: each side tells the other where its data ends.
+# A file from nc, a file to nc, and both at once: each side shuts down its sending side at the end of its data.
 netcat_listens here /dev/null "$tmp/here.out"
 timeout 8 nc -N 127.0.0.1 "$port" <"$tmp/file" >/dev/null || fail "nc could not send"
 ends "$pid" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
@@ -56,7 +56,7 @@ ends "$pid" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
 same "$tmp/here.out" "$tmp/file"
 same "$tmp/back.out" "$tmp/reply"
 
-# netcat on both sides, between pipes, where nothing is copied; a slow reader makes everybody wait.
+# netcat on both sides, between pipes, where nothing is copied; a slow reader slows down the whole chain.
 netcat_listens here "$tmp/reply" "$tmp/here.out"
 # shellcheck disable=SC2002 # the input must be a pipe
 cat "$tmp/file" | timeout 8 "$netcat" 127.0.0.1 "$port" | (sleep 0.3; cat) >"$tmp/back.out"
@@ -65,7 +65,7 @@ ends "$pid" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
 same "$tmp/here.out" "$tmp/file"
 same "$tmp/back.out" "$tmp/reply"
 
-# Half-close: the peer has said all, and is answered afterwards.
+# Half-close: the peer has sent everything and is answered afterwards.
 port=$(free_port)
 (sleep 0.5; printf 'late answer') | timeout 8 "$netcat" -l 127.0.0.1 "$port" >"$tmp/here.out" 2>"$tmp/here.err" &
 listener=$!
@@ -74,7 +74,7 @@ answer=$(printf 'question' | timeout 8 nc -N 127.0.0.1 "$port")
 ends "$listener" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
 [[ $answer == 'late answer' && $(<"$tmp/here.out") == question ]] || fail "half-close: '$answer', '$(<"$tmp/here.out")'"
 
-# An output that cannot be spliced: a file to append to, a terminal.
+# Outputs that do not support splice(2): a file opened for appending, a terminal.
 printf 'before' >"$tmp/log"
 netcat_listens there "$tmp/file" /dev/null
 timeout 8 "$netcat" 127.0.0.1 "$port" </dev/null >>"$tmp/log" || fail "appending failed"
@@ -89,15 +89,15 @@ if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     ends "$pid"
     same "$tmp/back.out" "$tmp/text"
 
-    # A person need not end the input when the peer has ended.
+    # At a terminal the input need not end when the peer has.
     sleep 4 | script -qec "'$netcat' -l 127.0.0.1 0 2>'$tmp/tty.err'" /dev/null >/dev/null &
     script=$!
     port=$(port_of "$tmp/tty.err" "$script") || fail "netcat -l did not start on a terminal"
     printf 'hello' | timeout 3 nc -N 127.0.0.1 "$port" >/dev/null || fail "netcat on a terminal did not end"
 fi
 
-# -w: a silent peer is left after a second, and a connection that is not answered is given up; a slow peer is not
-# left. The three wait at the same time.
+# -w: netcat gives up a silent peer after a second, and a connection that is not answered; it does not give up a slow
+# peer. The three tests run at the same time.
 silent_peer() {
     nc_listens timeout 8 nc -d -l 127.0.0.1 PORT
     local start=${EPOCHREALTIME/[.,]/} took
@@ -157,7 +157,7 @@ assert netcat.returncode == 1, netcat.returncode
 assert said.splitlines(True)[-1] in ("netcat: connection: Connection reset by peer\n", "netcat: connection: Broken pipe\n"), said
 PYTHON
 
-# Errors are one line.
+# Errors are reported on one line.
 expect_status 1 "$netcat" 127.0.0.1 "$(free_port)"
 expect_said 'netcat: cannot connect to 127.0.0.1 port .*: Connection refused'
 expect_status 1 "$netcat" no-such-host.invalid 80

@@ -40,9 +40,9 @@ for arguments in "" "-n" "-n x four" "-n -1 four" "-c 99999999999999999999 four"
     grep -q '^usage: ' said || fail "no usage for '$arguments': $(cat said)"
 done
 
-# What cannot be read is said, and the rest is printed.
+# Errors are reported, and the remaining files are printed.
 "$examples/print_head" -n 1 missing four . >ours 2>errors
-[[ $? == 1 ]] || fail "a missing file went unnoticed"
+[[ $? == 1 ]] || fail "a missing file was not reported"
 [[ $(complaints errors) == $'print_head: missing: No such file or directory\nprint_head: .: Is a directory' ]] || fail "errors: $(<errors)"
 grep -qx 'one' ours || fail "nothing printed after an error: $(<ours)"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# producer_consumer: every number comes out once, whatever room there is.
+# producer_consumer: every number is received once, for any capacity.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"

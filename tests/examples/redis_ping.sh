@@ -1,5 +1,5 @@
 #!/bin/bash
-# redis_ping against redis-benchmark and nc: orderly clients, clients that half-close, reset and vanish, many at once.
+# redis_ping with redis-benchmark and nc: well-behaved clients, clients that half-close, reset or vanish, many at once.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -21,7 +21,7 @@ for idle in park spin batch; do
     server=$pid
     port=$(port_of "$tmp/server.out" "$server") || fail "the server did not start: $(cat "$tmp/server.err")"
 
-    # A client that half-closes gets its answer, and then the end.
+    # A client that half-closes receives its answer and then the end.
     answer=$(printf 'PING\r\n' | timeout 5 nc -N 127.0.0.1 "$port") || fail "nc -N failed ($idle)"
     [[ $answer == $'+OK\r' ]] || fail "nc got '$answer' ($idle)"
 
@@ -33,7 +33,7 @@ for idle in park spin batch; do
     kill -TERM "$server"
     ends "$server" || fail "the server ended with $? ($idle)"
     read -r requests _ enters _ < <(sed -n 's/,//; /requests/p' "$tmp/server.out")
-    # Two pings by redis-benchmark, and the settings that it asks for before.
+    # Two pings by redis-benchmark, and the settings that it queries first.
     ((requests >= 10001 && requests <= 10020)) || fail "$requests requests counted ($idle)"
     ((enters > 0 && enters <= 2 * requests)) || fail "$enters system calls for $requests requests ($idle)"
 done
@@ -45,7 +45,7 @@ port=$(port_of "$tmp/server.out" "$server") || fail "the server did not start"
 expect_status 1 "$examples/redis_ping" "$port"
 expect_said "0.0.0.0:$port.*in use"
 
-# Resets, before and after the first request and with answers unread; then 500 connections that stay.
+# Resets, before and after the first request and with unread answers; then 500 connections that stay open.
 timeout 8 python3 - "$port" <<'PYTHON' || fail "the clients failed"
 import socket, struct, sys
 
@@ -82,7 +82,7 @@ kill -0 "$server" 2>/dev/null || fail "the server died: $(cat "$tmp/server.err")
 kill -INT "$server"
 ends "$server" || fail "the server ended with $?"
 
-# Fewer descriptors than clients: the others wait until there are some again.
+# Fewer descriptors than clients: the others wait until descriptors are available again.
 # shellcheck disable=SC2016
 start server bash -c 'ulimit -n 40; exec "$0" 0' "$examples/redis_ping"
 server=$pid
@@ -109,7 +109,7 @@ PYTHON
 kill -TERM "$server"
 ends "$server" || fail "the server ended with $?"
 
-# Two contexts: both answer, the figures add up, and a signal ends all of it while connections are open.
+# Two contexts: both answer, the figures add up, and a signal ends the program while connections are open.
 start server "$examples/redis_ping" 0 --contexts 2 --stats
 server=$pid
 port=$(port_of "$tmp/server.out" "$server") || fail "two contexts did not start: $(cat "$tmp/server.err")"

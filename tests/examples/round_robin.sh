@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# round_robin: who has a turn when, and on which thread.
+# round_robin: the order of turns, and their threads.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -11,8 +11,8 @@ for arguments in "a" "=3" "a=" "a=-1" "a=x" "a=1 b"; do
     expect_said '^usage: round_robin '
 done
 
-# The task asks another thread, and may be back before the round is over or long after the last one: its last two lines and
-# the marks between rounds are looked at by themselves.
+# The task waits for another thread and may be back before the round is over or long after the last one: its last two
+# lines and the marks between rounds are checked separately.
 lines() { grep -vE '^(-- after round [0-9]+|thread [0-9]+: task: (asks|is back))$' "$tmp/said"; }
 
 expect_status 0 "$examples/round_robin"
@@ -32,6 +32,6 @@ all have ended'
     fail "the task was elsewhere: $(cat "$tmp/said")"
 [[ $(sed -n 5p "$tmp/said") == '-- after round 1' ]] || fail "another first round: $(cat "$tmp/said")"
 
-# One that has nothing to do ends in its first turn.
+# A coroutine without steps ends in its first turn.
 expect_status 0 "$examples/round_robin" x=0 y=1
 [[ $(lines | head -n 2) == $'thread 1: x: ends\nthread 1: y: step 1 of 1' ]] || fail "x has no steps: $(cat "$tmp/said")"

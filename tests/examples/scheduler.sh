@@ -1,7 +1,7 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# scheduler: the total is what python3 makes of the same rules, on any number of contexts; each has its share; failures
-# stop nothing and are one line.
+# scheduler: the total matches an independent computation in python3, on any number of contexts; each context gets its
+# share; failures stop nothing and are reported on one line.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -32,7 +32,7 @@ print(sum(kinds[n // 5 % 6](n) for n in range(int(sys.argv[1])) if n % 250 != 24
 PYTHON
 }
 
-# runs CONTEXTS TASKS FAILED: sets $tasks to what each context has taken in.
+# runs CONTEXTS TASKS FAILED: sets $tasks to the number of tasks that each context has started.
 runs() {
     local because=''
     expect_status 0 "$examples/scheduler" "$2" --contexts "$1"
@@ -47,7 +47,7 @@ runs() {
 runs 1 1 0
 runs 1 249 0
 
-# 1000 tasks, the one that waits for them, 164 that write to a pipe and 495 children; on one context nothing moves.
+# 1000 tasks, the one that waits for them, 164 that write to a pipe and 495 children; on one context no task moves.
 runs 1 1000 4
 because=$(printf '; task %s: No such file or directory' 249 499 749 999)
 grep -qxF "failed: 4 (${because:2})" "$tmp/said" || fail "wrong reasons: $(cat "$tmp/said")"
@@ -62,13 +62,13 @@ done
 runs 2 3000 12
 grep -q 'task 1249: No such file or directory; \.\.\.)$' "$tmp/said" || fail "too many reasons: $(cat "$tmp/said")"
 
-# Without descriptors for all, some fail and the others go on.
+# Without enough descriptors some tasks fail and the others continue.
 # shellcheck disable=SC2016
 expect_status 0 bash -c 'ulimit -n 50; exec "$0" --contexts 2' "$examples/scheduler"
 grep -q '^failed: .*Too many open files' "$tmp/said" || fail "descriptors did not run out: $(cat "$tmp/said")"
 read -r _ failed _ < <(grep '^failed: ' "$tmp/said")
 ((failed > 4 && failed < 1000)) || fail "$failed failures"
 
-# Without --contexts it decides how many, and the total is the same.
+# Without --contexts it chooses the number, and the total is the same.
 expect_status 0 "$examples/scheduler"
 grep -q "^total $(total_of 1000) " "$tmp/said" || fail "wrong total: $(cat "$tmp/said")"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# tick: as many lines as asked for, one a second, and no processor time in between.
+# tick: prints the requested number of lines, one per second, and uses no processor time in between.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -19,7 +19,7 @@ took=$((${EPOCHREALTIME/[.,]/} - start))
 [[ $(cut -d' ' -f1,2 "$tmp/said") == $'tick 1\ntick 2' ]] || fail "tick 2 printed: $(cat "$tmp/said")"
 ((took >= 2000000 && took < 4000000)) || fail "tick 2 took $took microseconds"
 
-# Without a number it goes on; what it uses in two seconds, sanitizers and start included, is next to nothing.
+# Without a number it runs forever; its CPU time in two seconds, including sanitizers and the start, is close to zero.
 start endless "$examples/tick"
 sleep 2.3
 read -r user system < <(cut -d' ' -f14,15 "/proc/$pid/stat")

@@ -1,5 +1,5 @@
 #!/bin/bash
-# cp, du, rm and search do what the usual tools do, beside whom they stand.
+# Compares cp, du, rm and search with the standard tools.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -21,7 +21,7 @@ ln -s nowhere tree/a/b/dangling
 chmod 500 tree/a/b
 touch -d '2001-02-03 04:05:06.789' tree/numbers tree/a
 
-# What it is, its mode and its time; a directory's size is the file system's own.
+# Type, mode and time; a directory's size depends on the file system.
 picture() { (cd "$1" && find . -printf "%p %y %m %l ${2:-}\n" | sort && find . -type f -exec cksum {} + | sort); }
 
 # cp

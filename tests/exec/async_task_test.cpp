@@ -1,4 +1,4 @@
-// async_task: a coroutine that belongs to an executor. What it gives, and where it runs.
+// async_task: results, callbacks, and where the coroutine runs.
 
 #include "exec/support.hpp"
 
@@ -44,7 +44,7 @@ TEST(AsyncTask, StartsAtOnceOnItsExecutor) {
     by_hand ex;
     auto t = async_gives(executor_arg, ex, 3);
     EXPECT_FALSE(t.done());
-    EXPECT_EQ(ex.size(), 1U) << "without anybody asking";
+    EXPECT_EQ(ex.size(), 1U) << "without being awaited";
     EXPECT_TRUE(ex.run_one());
     EXPECT_TRUE(t.done());
     EXPECT_EQ(t.get(), 3);
@@ -54,7 +54,7 @@ TEST(AsyncTask, StartsAtOnceOnItsExecutor) {
     EXPECT_THROW(t.get(), std::logic_error) << "moved out";
 }
 
-TEST(AsyncTask, GivesAnyType) {
+TEST(AsyncTask, ResultsOfAnyType) {
     by_hand ex;
     int n = 0;
     auto nothing = async_nothing(executor_arg, ex);
@@ -85,7 +85,7 @@ TEST(AsyncTask, G12_ExceptionsOfAnyType) {
     EXPECT_THROW(standard.get(), std::runtime_error);
 }
 
-TEST(AsyncTask, G12_AnExceptionThatNobodyReceivedIsReported) {
+TEST(AsyncTask, G12_AnExceptionThatIsNotReceivedIsReported) {
     by_hand ex;
     testing::internal::CaptureStderr();
     {
@@ -158,7 +158,7 @@ TEST(AsyncTaskCallbacks, OfATemporary) {
     EXPECT_EQ(kept.get(), 2);
 }
 
-TEST(AsyncTaskCallbacks, TakeWhatTheyCan) {
+TEST(AsyncTaskCallbacks, MayTakeTheResultByValueOrReference) {
     by_hand ex;
     auto moves = async_moves(executor_arg, ex, 4);
     int looked = 0;
@@ -197,7 +197,7 @@ TEST(AsyncTaskCallbacks, CatchingByType) {
               (std::vector<std::string>{"pointer", "42", "any", "pointer", "what", "any", "what"}));
 }
 
-TEST(AsyncTaskCallbacks, G12_OneThatThrowsDoesNotKeepTheOthers) {
+TEST(AsyncTaskCallbacks, G12_TheOthersRunAfterOneThrows) {
     by_hand ex;
     testing::internal::CaptureStderr();
     int calls = 0;
@@ -219,7 +219,7 @@ TEST(AsyncTaskCallbacks, MayDoAnythingWithTheTask) {
     std::vector<int> order;
     auto t = std::make_unique<async_by_hand<int>>(async_gives(executor_arg, ex, 1));
     t->then([&](int) {
-        order.push_back(t->get()); // there is a result
+        order.push_back(t->get()); // the result is available
         t->finally([&] { order.push_back(3); });
         order.push_back(2);
     });
@@ -245,7 +245,7 @@ task<int> async_wanders(looper_executor& to, int n) {
     co_return n;
 }
 
-/// Resumes whoever awaits it on a thread of its own.
+/// Resumes its awaiter on a new thread.
 struct async_foreign_await {
     std::thread& thread;
     [[nodiscard]] bool await_ready() const noexcept { return false; }
@@ -293,7 +293,7 @@ async_task<int, E> async_travels(executor_arg_t, E& ex, looper_executor& away,
     co_return away_from_home;
 }
 
-TEST(AsyncTask, G1_ComesBackFromWhereverItGoes) {
+TEST(AsyncTask, G1_ResumesOnItsExecutorAfterEveryAwait) {
     looper_executor away;
     looper_executor home;
     auto on_looper =
@@ -315,15 +315,15 @@ TEST(AsyncTask, G1_ComesBackFromWhereverItGoes) {
     EXPECT_EQ(on_threads.get(), 0);
 }
 
-/// It lives until the program ends: no leak of the test that asks for it first.
+/// Lives until the program ends, so that the test that creates it does not leak it.
 class async_default_context : public ::testing::Environment {
     void SetUp() override { default_executor<io_context>(); }
 };
 [[maybe_unused]] const auto* const async_environment =
     ::testing::AddGlobalTestEnvironment(new async_default_context);
 
-/// What has taken it to a context, the context forgets, whoever was in between.
-TEST(AsyncTask, G1_LeavesTheContextWhereItWas) {
+/// A context forgets a task that has left it, whatever moved it there.
+TEST(AsyncTask, G1_AContextForgetsATaskThatLeavesIt) {
     auto hops = [](io_context& to) -> task<int> {
         co_await resume_on(to);
         co_return 1;
@@ -372,7 +372,7 @@ TEST(AsyncTask, AContextAsExecutorHasItsOperations) {
         co_return &this_context() == &c;
     };
     auto t = there(executor_arg, context);
-    context.run(); // until it is done: it is this context's task
+    context.run(); // until the task is done, which belongs to this context
     EXPECT_TRUE(t.done());
     EXPECT_TRUE(t.get());
     runtime rt(2);
@@ -401,7 +401,7 @@ TEST(AsyncTask, InlineRunsOnItsCaller) {
     EXPECT_EQ(u.get(), looper.get_id());
 }
 
-TEST(AsyncTask, WhoAwaitsItGoesOnAtHome) {
+TEST(AsyncTask, AnAwaiterResumesOnItsOwnContextOrExecutor) {
     looper_executor looper;
     async_executor threads;
     auto main = [&]() -> task<> {
@@ -418,7 +418,7 @@ TEST(AsyncTask, WhoAwaitsItGoesOnAtHome) {
         EXPECT_EQ(co_await io::nop(), 0);
     };
     coil::run(main());
-    // Of a coroutine without a home, where the task ends.
+    // For a coroutine without a context or executor, where the task ends.
     std::binary_semaphore done{0};
     auto nobody = [](looper_executor& l, std::binary_semaphore& s) -> coil_test::manual {
         const auto where = co_await async_where(executor_arg, l);
@@ -507,7 +507,7 @@ TEST(AsyncTaskEnd, DroppingItDetachesIt) {
     EXPECT_EQ(called, 1);
 }
 
-TEST(AsyncTaskEnd, G5_TheFrameGoesWhenItEnds) {
+TEST(AsyncTaskEnd, G5_TheFrameIsDestroyedWhenTheCoroutineEnds) {
     by_hand ex;
     int destroyed = 0;
     auto work = [](executor_arg_t, by_hand&, coil_test::on_destruction) -> async_by_hand<int> {
@@ -549,7 +549,7 @@ TEST(AsyncTaskEnd, G5_AnExecutorThatDropsIt) {
         io_context context;
         auto waiter = context.spawn(waits(t));
         auto drops = [&]() -> task<> {
-            std::thread([&] { // which runs no context
+            std::thread([&] { // runs no context
                 held hold(other);
                 if (how > 0) {
                     ex.run_one();
@@ -557,7 +557,7 @@ TEST(AsyncTaskEnd, G5_AnExecutorThatDropsIt) {
                 hold.let_go();
                 if (how == 2) {
                     other.shutdown();
-                    other.join(); // whose last work has told
+                    other.join(); // its last work has notified
                 }
                 ex.drop_all();
             })
@@ -573,7 +573,7 @@ TEST(AsyncTaskEnd, G5_AnExecutorThatDropsIt) {
     EXPECT_EQ(said.size(), 3U);
 }
 
-TEST(AsyncTaskEnd, G5_AnExecutorThatTakesNothing) {
+TEST(AsyncTaskEnd, G5_AnExecutorThatRefusesIt) {
     looper_executor looper;
     looper.shutdown();
     auto t = async_where(executor_arg, looper);
@@ -611,7 +611,7 @@ TEST(AsyncTaskEnd, G5_AContextThatStops) {
     auto u = work(executor_arg, *gone, destroyed);
     gone.reset();
     EXPECT_TRUE(throws_cancelled([&] { u.get(); })) << "it had not begun";
-    // One on its caller's thread is its caller's context's.
+    // One that runs on its caller's thread belongs to the caller's context.
     auto at_once = [](int& count) -> async_task<int, inline_executor> {
         const coil_test::on_destruction guard(count);
         co_await sleep_for(1h);
@@ -629,7 +629,7 @@ TEST(AsyncTaskEnd, G5_AContextThatStops) {
     EXPECT_EQ(destroyed, 2);
 }
 
-TEST(AsyncTaskEnd, G5_WhoWaitsIsDestroyed) {
+TEST(AsyncTaskEnd, G5_AnAwaiterIsDestroyed) {
     by_hand ex;
     auto t = async_gives(executor_arg, ex, 1);
     for (int i = 0; i < 3; ++i) {
@@ -706,12 +706,12 @@ TEST(AsyncTaskEnd, GetDoesNotBlockAContext) {
 
 // ---- many
 
-TEST(AsyncTask, AThousandDoNotSerialise) {
+TEST(AsyncTask, AThousandRunConcurrently) {
     const int many = coil_test::sanitized ? 200 : 1000;
     std::atomic<int> inside{0};
     auto waits_for_all = [](std::atomic<int>& count, int all) -> async_task<int, async_executor> {
         ++count;
-        while (count < all) { // nobody comes out before the last is in
+        while (count < all) { // all of them must have started before any ends
             std::this_thread::yield();
         }
         co_return 1;
@@ -751,7 +751,7 @@ TEST(AsyncTask, G9_CallbacksAndWaitersWhileItEnds) {
     EXPECT_EQ(calls, 2 * rounds);
 }
 
-TEST(AsyncTask, G10_AwaitsThatAreOverAtOnce) {
+TEST(AsyncTask, G10_AwaitsThatCompleteAtOnceDoNotGrowTheStack) {
     const int many = coil_test::sanitized ? 20'000 : 200'000;
     auto child = []() -> task<int> { co_return 1; };
     auto ready = []() -> async_task<int, inline_executor> { co_return 1; };

@@ -26,7 +26,7 @@ namespace {
 using namespace coil;
 using namespace std::chrono_literals;
 
-/// Runs what it was given when the test says so.
+/// An executor that runs its queue when the test says so.
 class asyncify_queue {
 public:
     void submit(detail::work& w) {
@@ -61,7 +61,7 @@ private:
     std::deque<detail::work*> queue_;
 };
 
-/// One that knows nothing of coil.
+/// An executor written without knowledge of coil.
 struct asyncify_std_function_executor {
     void execute(std::function<void()> f) { kept.push_back(std::move(f)); }
     std::vector<std::function<void()>> kept;
@@ -84,7 +84,7 @@ struct asyncify_new_thread {
 static_assert(executor<asyncify_queue> && executor<asyncify_std_function_executor> &&
               executor<asyncify_inline> && executor<blocking_pool>);
 
-TEST(Asyncify, RunsHereAfterAllWhoAreReady) {
+TEST(Asyncify, RunsAfterAllReadyCoroutines) {
     std::vector<std::string> order;
     const auto home = std::this_thread::get_id();
     io_context ctx;
@@ -111,9 +111,9 @@ TEST(Asyncify, RunsHereAfterAllWhoAreReady) {
     EXPECT_EQ(order, (std::vector<std::string>{"before", "b", "c", "b", "c", "function", "after"}));
 }
 
-/// The demonstration of an asynchronous file library: two coroutines start, each comes to its first
-/// await; then the loop calls what they have asked for, in the order in which they did.
-TEST(Asyncify, FirstAskedFirstCalled) {
+/// Two coroutines start, and each runs to its first await; then the loop calls their functions in
+/// the order in which they were requested.
+TEST(Asyncify, G7_FunctionsAreCalledInRequestOrder) {
     std::vector<std::string> said;
     io_context ctx;
     const auto step = [&said](const char* name) {
@@ -137,8 +137,8 @@ TEST(Asyncify, FirstAskedFirstCalled) {
                                               "exists", "after exists"}));
 }
 
-/// A long computation in pieces lets timers in between.
-TEST(Asyncify, G7_PiecesLetTimersIn) {
+/// A long computation in pieces does not delay timers.
+TEST(Asyncify, G7_PiecesDoNotDelayTimers) {
     coil::run([]() -> task<> {
         int ticks = 0;
         bool done = false;
@@ -192,7 +192,7 @@ TEST(Asyncify, AnyCallableAndAnyResult) {
     }());
 }
 
-TEST(Asyncify, G3_AStopBeforeItsTurn) {
+TEST(Asyncify, G3_AStopBeforeTheCallCancelsIt) {
     inplace_stop_source stop;
     bool cancelled = false;
     io_context ctx;
@@ -213,7 +213,7 @@ TEST(Asyncify, G3_AStopBeforeItsTurn) {
     EXPECT_TRUE(cancelled);
 }
 
-TEST(Asyncify, G5_DestroyedBeforeItsTurn) {
+TEST(Asyncify, G5_DestroyedBeforeTheCall) {
     int destroyed = 0;
     io_context ctx;
     const auto waits = [](int& d) -> task<> {
@@ -225,7 +225,7 @@ TEST(Asyncify, G5_DestroyedBeforeItsTurn) {
     ctx.run();
     EXPECT_EQ(destroyed, 1);
 
-    ctx.post([&] { // by hand: in the inbox, and in the ready queue
+    ctx.post([&] { // explicit steps: in the inbox, then in the ready queue
         const auto by_hand = [](int& d) -> coil_test::manual {
             const coil_test::on_destruction local(d);
             co_await asyncify([] { ADD_FAILURE(); });
@@ -251,7 +251,7 @@ TEST(AsyncifyOn, G1_RunsThereAndComesBack) {
         asyncify_new_thread threads;
         EXPECT_NE(co_await asyncify([] { return std::this_thread::get_id(); }, threads), home);
         EXPECT_EQ(std::this_thread::get_id(), home);
-        // A temporary executor is kept.
+        // A temporary executor is kept alive.
         EXPECT_EQ(co_await asyncify([] { return std::this_thread::get_id(); }, asyncify_inline()),
                   home);
     }(pool));
@@ -286,7 +286,7 @@ TEST(AsyncifyOn, DroppedByTheExecutor) {
             co_await asyncify([] { ADD_FAILURE(); }, ex);
         } catch (const std::system_error& e) {
             EXPECT_EQ(e.code(), std::errc::operation_canceled);
-            EXPECT_EQ(std::string(e.what()).find("coil: asyncify: what should have run"), 0U);
+            EXPECT_EQ(std::string(e.what()).find("coil: asyncify: the executor was shut down"), 0U);
             ++c;
         }
     };
@@ -315,7 +315,7 @@ TEST(AsyncifyOn, AnExecutorThatRefuses) {
     }(queue));
 }
 
-TEST(AsyncifyOn, G3_AStopTakesBackWhatIsQueued) {
+TEST(AsyncifyOn, G3_AStopWithdrawsQueuedFunctions) {
     asyncify_queue queue;
     inplace_stop_source stop;
     io_context ctx;
@@ -336,7 +336,7 @@ TEST(AsyncifyOn, G3_AStopTakesBackWhatIsQueued) {
     queue.run_one();
 }
 
-TEST(AsyncifyOn, G5_AShutdownTakesBackWhatIsQueued) {
+TEST(AsyncifyOn, G5_AShutdownWithdrawsQueuedFunctions) {
     asyncify_queue queue;
     int destroyed = 0;
     {
@@ -355,7 +355,7 @@ TEST(AsyncifyOn, G5_AShutdownTakesBackWhatIsQueued) {
     queue.drop_one();
 }
 
-TEST(AsyncifyOn, G5_AShutdownWaitsForWhatHasBegun) {
+TEST(AsyncifyOn, G5_AShutdownWaitsForRunningFunctions) {
     asyncify_new_thread threads;
     std::binary_semaphore entered(0);
     std::binary_semaphore stopped(0);
@@ -387,8 +387,8 @@ TEST(AsyncifyOn, G5_AShutdownWaitsForWhatHasBegun) {
     EXPECT_EQ(destroyed, 1);
 }
 
-/// An executor that runs it at once is no reason for the stack to grow.
-TEST(AsyncifyOn, G10_ManyThatAreBackAtOnce) {
+/// An executor that runs functions inline does not grow the stack.
+TEST(AsyncifyOn, G10_InlineExecutorsDoNotGrowTheStack) {
     const int count = coil_test::rounds(100'000, 10'000'000);
     const auto counts = [](int n, int& c) -> coil_test::manual {
         asyncify_inline at_once;
@@ -429,9 +429,9 @@ TEST(AsyncifyOn, G1_G3_StopsThatRace) {
     race.check();
 }
 
-/// A task has moved to an executor, which a context's thread drops when what the task waits for is
-/// over: the task is that context's from then on, which runs it, waits for it, and destroys it.
-/// `waits` is given what is released when the task waits.
+/// A task has moved to an executor, which a context's thread shuts down when the task's wait ends.
+/// The context adopts the task: it runs it, waits for it, and destroys it. `waits` receives a
+/// semaphore that is released when the task waits.
 void is_dropped_by_a_context(const std::function<task<>(std::binary_semaphore&)>& waits,
                              bool shutdown) {
     int destroyed = 0;
@@ -453,7 +453,7 @@ void is_dropped_by_a_context(const std::function<task<>(std::binary_semaphore&)>
             [](io_context& c, asyncify_queue& ex, std::binary_semaphore& s, bool ends) -> task<> {
                 std::thread([&] { ex.run_one(); }).join(); // until it waits
                 s.release();
-                while (ex.size() == 0) { // until that is over
+                while (ex.size() == 0) { // until that wait ends
                     std::this_thread::sleep_for(50us);
                 }
                 ex.drop_one();
@@ -468,7 +468,7 @@ void is_dropped_by_a_context(const std::function<task<>(std::binary_semaphore&)>
     EXPECT_EQ(destroyed, 1);
 }
 
-TEST(Asyncify, G1_G5_DroppedByAContextItIsThatContexts) {
+TEST(Asyncify, G1_G5_AContextAdoptsATaskOfAnExecutorItShutsDown) {
     for (const bool shutdown : {false, true}) {
         is_dropped_by_a_context(
             [](std::binary_semaphore& s) -> task<> { co_await blocking([&] { s.acquire(); }); },
@@ -487,7 +487,7 @@ TEST(Asyncify, G1_G5_DroppedByAContextItIsThatContexts) {
     }
 }
 
-/// Nothing can be taken out of its queue.
+/// Nothing can be removed from its queue.
 TEST(AsyncifyDeathTest, G1_ACoroutineThatAnExecutorHasCannotBeDestroyed) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     struct by_hand {

@@ -64,7 +64,7 @@ TEST(BlockingPool, GrowsToItsLimit) {
     EXPECT_EQ(pool.metrics().threads_made, 3U);
 }
 
-TEST(BlockingPool, NeedsOneThreadForOneAfterTheOther) {
+TEST(BlockingPool, NeedsOneThreadForSequentialCalls) {
     blocking_pool pool(100);
     std::set<std::thread::id> threads;
     for (int i = 0; i < 20; ++i) {
@@ -95,7 +95,7 @@ TEST(BlockingPool, G8_ShrinksWhenIdle) {
     EXPECT_EQ(pool.metrics().threads_made, 5U);
 }
 
-TEST(BlockingPool, EndsItsThreadsAtOnceWithoutIdleTime) {
+TEST(BlockingPool, ThreadsExitAtOnceWithoutIdleTime) {
     blocking_pool pool(pool_of(2, 0ns));
     for (int i = 0; i < 20; ++i) {
         std::binary_semaphore done(0);
@@ -105,7 +105,7 @@ TEST(BlockingPool, EndsItsThreadsAtOnceWithoutIdleTime) {
     wait_for_pool([&] { return pool.metrics().threads == 0; });
 }
 
-/// A thread that was given something while its time ran out.
+/// A thread receives a call while its idle time runs out.
 TEST(BlockingPool, CallsThatRaceWithTheEndOfThreads) {
     blocking_pool pool(pool_of(3, 20us));
     std::atomic<int> calls = 0;
@@ -126,7 +126,7 @@ TEST(BlockingPool, CallsThatRaceWithTheEndOfThreads) {
     EXPECT_EQ(calls, count);
 }
 
-TEST(BlockingPool, WhatWasIdleLastWorksFirst) {
+TEST(BlockingPool, TheThreadThatWasIdleLastRunsNext) {
     blocking_pool pool(2);
     std::binary_semaphore go[2]{std::binary_semaphore(0), std::binary_semaphore(0)};
     std::thread::id id[2];
@@ -188,7 +188,7 @@ TEST(BlockingPool, G6_AFullQueueSuspendsAndNeverFails) {
     ctx.post([&] {
         EXPECT_EQ(pool.metrics().queued, 3U);
         EXPECT_EQ(pool.metrics().waiting, 7U);
-        pool.execute([&] { ++calls; }); // a context's thread is let in
+        pool.execute([&] { ++calls; }); // a context's thread may exceed the limit
         EXPECT_EQ(pool.metrics().waiting, 8U);
         opened.release();
     });
@@ -197,14 +197,14 @@ TEST(BlockingPool, G6_AFullQueueSuspendsAndNeverFails) {
     wait_for_pool([&] { return calls == 11; });
 }
 
-TEST(BlockingPool, G6_AFullQueueHoldsThreadsThatExecute) {
+TEST(BlockingPool, G6_AFullQueueBlocksThreadsThatExecute) {
     std::counting_semaphore<> entered(0);
     std::counting_semaphore<> opened(0);
     const auto call = [&] {
         entered.release();
         opened.acquire();
     };
-    blocking_pool pool(pool_of(1, 10s, 2)); // its end waits for what uses the rest
+    blocking_pool pool(pool_of(1, 10s, 2)); // its destructor waits for users of the variables below
     pool.execute(call);
     entered.acquire();
     pool.execute(call);
@@ -222,12 +222,13 @@ TEST(BlockingPool, G6_AFullQueueHoldsThreadsThatExecute) {
     opened.release(3);
 }
 
-/// A call of the pool's own that gives it more would wait for itself.
+/// A call of the pool that submits to it would deadlock if it blocked.
 TEST(BlockingPool, AlignsFunctionsAsTheyAskFor) {
     struct alignas(128) aligned {
         std::atomic<int>* misaligned;
         void operator()() const {
-            const void* volatile place = this; // what is known of its type is not to be relied on
+            // what the compiler knows of its type must not be used
+            const void* volatile place = this;
             *misaligned += reinterpret_cast<std::uintptr_t>(place) % 128 != 0 ? 1 : 0;
         }
     };
@@ -246,7 +247,7 @@ TEST(BlockingPool, AlignsFunctionsAsTheyAskFor) {
     EXPECT_EQ(misaligned, 0);
 }
 
-TEST(BlockingPool, ItsOwnCallsAreLetIn) {
+TEST(BlockingPool, ItsOwnCallsMayExceedTheQueueLimit) {
     std::latch done(4);
     blocking_pool pool(pool_of(1, 10s, 1));
     pool.execute([&] {
@@ -258,7 +259,7 @@ TEST(BlockingPool, ItsOwnCallsAreLetIn) {
     done.wait();
 }
 
-TEST(BlockingPool, G5_ItsEndDropsWhatIsQueued) {
+TEST(BlockingPool, G5_TheDestructorDropsQueuedCalls) {
     std::binary_semaphore entered(0);
     std::binary_semaphore opened(0);
     std::atomic<bool> ended = false;
@@ -297,12 +298,12 @@ TEST(BlockingPool, G5_ItsEndDropsWhatIsQueued) {
     ctx.run();
     opener.join();
     ender.join();
-    EXPECT_TRUE(ended); // what has begun is waited for
+    EXPECT_TRUE(ended); // a running call is waited for
     EXPECT_EQ(destroyed, 1);
     EXPECT_EQ(error, std::errc::operation_canceled);
 }
 
-TEST(BlockingPool, ItsEndJoinsItsThreads) {
+TEST(BlockingPool, TheDestructorJoinsItsThreads) {
     static std::atomic<int> threads_ended;
     threads_ended = 0;
     struct at_thread_end {
@@ -325,7 +326,7 @@ TEST(BlockingPool, ItsEndJoinsItsThreads) {
     }
 }
 
-TEST(BlockingPool, ItsThreadsHaveItsNameAndNoSignalsAndInterruptNobody) {
+TEST(BlockingPool, ItsThreadsHaveItsNameBlockSignalsAndAreBatchScheduled) {
     if (::sched_getscheduler(0) != SCHED_OTHER) {
         GTEST_SKIP() << "these tests run under a scheduling policy of their own";
     }
@@ -392,7 +393,7 @@ TEST(BlockingPool, G6_WithoutAnyThreadTheAwaitThrows) {
               "");
 }
 
-TEST(BlockingPool, TheDefaultOneIsNewInAChild) {
+TEST(BlockingPool, TheDefaultOneStartsEmptyInAForkedChild) {
     coil::run([]() -> task<> { co_await blocking([] {}); }());
     EXPECT_GE(default_blocking_pool().metrics().threads, 1U);
     if (coil_test::sanitized) {
@@ -441,7 +442,7 @@ TEST(BlockingPool, G6_TenThousandCallsOnSixtyFourThreads) {
     EXPECT_GT(most, 1);
 }
 
-TEST(BlockingPool, ManyContextsShareIt) {
+TEST(BlockingPool, MayBeSharedByManyContexts) {
     blocking_pool pool(4);
     std::atomic<int> sum = 0;
     runtime contexts(2);

@@ -19,7 +19,7 @@ namespace {
 using namespace coil;
 using namespace std::chrono_literals;
 
-/// A function's way to stay in the middle until the test lets it go on.
+/// Blocks a function halfway until the test releases it.
 struct blocking_gate {
     std::binary_semaphore entered{0};
     std::binary_semaphore opened{0};
@@ -49,7 +49,7 @@ private:
     bool released_ = false;
 
 public:
-    blocking_pool pool; // its destructor waits for what uses the rest
+    blocking_pool pool; // its destructor waits for users of the other members
 };
 
 std::error_code blocking_error_of(const std::exception_ptr& error) {
@@ -106,7 +106,7 @@ TEST(Blocking, AnyResult) {
         auto moved = co_await blocking([] { return std::make_unique<int>(3); });
         EXPECT_EQ(*moved, 3);
         auto from_rvalue = co_await blocking([&]() -> std::unique_ptr<int>&& {
-            return std::move(moved); // taken over before the await ends
+            return std::move(moved); // moved out before the await ends
         });
         EXPECT_EQ(*from_rvalue, 3);
         EXPECT_EQ(moved, nullptr);
@@ -174,7 +174,7 @@ TEST(Blocking, G12_ExceptionsOfAnyTypeComeBack) {
     }());
 }
 
-/// Where it was destroyed.
+/// Records the thread on which it is destroyed.
 struct blocking_witness {
     explicit blocking_witness(std::thread::id& d) : destroyed(&d) {}
     blocking_witness(blocking_witness&& other) noexcept
@@ -196,7 +196,7 @@ TEST(Blocking, TheFunctionIsDestroyedHere) {
     EXPECT_EQ(destroyed, here);
 }
 
-TEST(Blocking, G3_AStopTakesOutWhatIsQueued) {
+TEST(Blocking, G3_AStopWithdrawsQueuedCalls) {
     busy_blocking_pool busy;
     inplace_stop_source stop;
     bool called = false;
@@ -226,7 +226,7 @@ TEST(Blocking, G3_AStopTakesOutWhatIsQueued) {
     EXPECT_EQ(error, std::errc::operation_canceled);
 }
 
-TEST(Blocking, G3_AStopFromAnotherThreadTakesOutWhatIsQueued) {
+TEST(Blocking, G3_AStopFromAnotherThreadWithdrawsQueuedCalls) {
     busy_blocking_pool busy;
     std::stop_source stop;
     std::error_code error;
@@ -270,7 +270,7 @@ TEST(Blocking, G3_AStopBeforeTheAwait) {
               true);
 }
 
-TEST(Blocking, G3_WhatHasBegunGivesItsRealResult) {
+TEST(Blocking, G3_ARunningCallReturnsItsRealResult) {
     blocking_gate gate;
     inplace_stop_source stop;
     io_context ctx;
@@ -324,7 +324,7 @@ task<> blocking_forever(blocking_pool& pool, bool& called, int& destroyed) {
     ADD_FAILURE();
 }
 
-TEST(Blocking, G5_AShutdownTakesBackWhatIsQueued) {
+TEST(Blocking, G5_AShutdownWithdrawsQueuedCalls) {
     busy_blocking_pool busy;
     bool called = false;
     int destroyed = 0;
@@ -340,7 +340,7 @@ TEST(Blocking, G5_AShutdownTakesBackWhatIsQueued) {
     EXPECT_FALSE(called);
 }
 
-TEST(Blocking, G5_G2_AShutdownWaitsForWhatHasBegun) {
+TEST(Blocking, G5_G2_AShutdownWaitsForRunningCalls) {
     blocking_gate gate;
     int destroyed = 0;
     std::atomic<bool> ended = false;
@@ -349,7 +349,7 @@ TEST(Blocking, G5_G2_AShutdownWaitsForWhatHasBegun) {
         const coil_test::on_destruction local(d);
         co_await blocking([&] {
             g.pass();
-            EXPECT_EQ(d, 0); // what it refers to is there
+            EXPECT_EQ(d, 0); // what it refers to still exists
             end = true;
         });
         ADD_FAILURE();
@@ -357,7 +357,7 @@ TEST(Blocking, G5_G2_AShutdownWaitsForWhatHasBegun) {
     std::thread other([&] {
         gate.entered.acquire();
         ctx.stop();
-        std::this_thread::sleep_for(5ms); // for the shutdown to have begun, most of the time
+        std::this_thread::sleep_for(5ms); // by then the shutdown has started, most of the time
         EXPECT_EQ(destroyed, 0);
         gate.opened.release();
     });
@@ -367,7 +367,7 @@ TEST(Blocking, G5_G2_AShutdownWaitsForWhatHasBegun) {
     other.join();
 }
 
-/// It has ended, and whether its coroutine goes on or is destroyed is open.
+/// The function has returned; the coroutine may be resumed or destroyed.
 TEST(Blocking, G5_G1_AShutdownWhenTheResultIsThere) {
     for (int i = 0; i < coil_test::rounds(50, 2000); ++i) {
         int destroyed = 0;
@@ -396,7 +396,7 @@ coil_test::manual blocking_by_hand(blocking_pool& pool, std::function<void()> f,
     ++after;
 }
 
-TEST(Blocking, DestroyedByHand) {
+TEST(Blocking, ItsFrameMayBeDestroyedExplicitly) {
     int after = 0;
     {
         busy_blocking_pool busy;
@@ -427,13 +427,13 @@ TEST(Blocking, DestroyedByHand) {
         while (pool.metrics().idle_threads == 0) {
             std::this_thread::yield();
         }
-        over.destroy(); // its post is in the inbox
+        over.destroy(); // its notification is in the inbox
     });
     ctx.run();
     EXPECT_EQ(after, 0);
 }
 
-TEST(Blocking, WithoutAContextItGoesOnThere) {
+TEST(Blocking, WithoutAContextItResumesOnThePoolsThread) {
     blocking_gate gate;
     blocking_pool pool(1);
     std::thread::id function;
@@ -486,13 +486,13 @@ TEST(Blocking, InCombinations) {
         EXPECT_EQ(one, 1);
         EXPECT_EQ(*two, 2);
 
-        busy_blocking_pool busy; // the loser is taken out of its queue
+        busy_blocking_pool busy; // the loser is withdrawn from its queue
         const auto first =
             co_await when_any(blocking([] { return 3; }), blocking(busy.pool, [] { return 4; }));
         EXPECT_EQ(first.index, 0U);
         EXPECT_EQ(busy.pool.metrics().queued, 0U);
 
-        try { // the sibling of one that fails
+        try { // the sibling of a child that fails
             co_await when_all(blocking([] { throw 5; }), blocking(busy.pool, [] {}));
             ADD_FAILURE();
         } catch (int n) {
@@ -520,9 +520,9 @@ TEST(Blocking, G1_G3_StopsThatRace) {
     race.check();
 }
 
-/// The return from the pool lies in the inbox, and a stop from another thread behind it, when the
-/// waiting coroutine is destroyed: it is made ready once at most, and not when it is gone.
-TEST(Blocking, G1_G2_DestroyedWhenItsReturnAndAStopAreOnTheirWay) {
+/// The notification of the pool is in the inbox, and a stop of another thread behind it, when the
+/// waiting coroutine is destroyed: it is made ready at most once, and not after its destruction.
+TEST(Blocking, G1_G2_DestroyedWithItsResultAndAStopOnTheirWay) {
     std::binary_semaphore begun(0);
     std::binary_semaphore may_end(0);
     blocking_pool pool(1);
@@ -541,7 +541,7 @@ TEST(Blocking, G1_G2_DestroyedWhenItsReturnAndAStopAreOnTheirWay) {
             co_await sleep_for(1ms); // it waits
             b.acquire();
             e.release();
-            while (p.metrics().idle_threads == 0) { // it has posted its return
+            while (p.metrics().idle_threads == 0) { // it has posted its notification
                 std::this_thread::yield();
             }
             std::thread([&s] { s.cancel(); }).join();

@@ -1,4 +1,4 @@
-// Three kinds of task: each goes on on its own executor, in the order that its author reads.
+// Three kinds of task: each resumes on its own executor, in program order.
 
 #include "exec/support.hpp"
 

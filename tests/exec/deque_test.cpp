@@ -1,4 +1,4 @@
-// The deque of a worker on real processors; tests/model plays its interleavings.
+// A worker's deque on real processors; tests/model checks its interleavings.
 
 #include "support/run.hpp"
 
@@ -35,7 +35,7 @@ TEST(WorkStealingDeque, TheOwnerTakesTheYoungestAndOthersTheOldest) {
     EXPECT_EQ(deque.steal(), nullptr);
 }
 
-TEST(WorkStealingDeque, G1_EachComesOnceWhileItGrowsAndThievesSteal) {
+TEST(WorkStealingDeque, G1_EveryItemIsTakenOnceWhileItGrows) {
     const int count = coil_test::rounds(coil_test::sanitized ? 20'000 : 200'000, 5'000'000);
     const std::unique_ptr<deque_item[]> items(new deque_item[static_cast<std::size_t>(count)]);
     deque_of_items deque(1);

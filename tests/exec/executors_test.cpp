@@ -1,4 +1,4 @@
-// The concept, the executors that hold no queue, and any_executor.
+// The executor concept, the executors without a queue, and any_executor.
 
 #include "exec/support.hpp"
 
@@ -47,7 +47,7 @@ TEST(Executors, G12_WhatLeavesAFunctionIsReported) {
     EXPECT_NE(testing::internal::GetCapturedStderr().find("left a thread"), std::string::npos);
 }
 
-/// All of them are inside at the same time, or none comes out.
+/// All of them must be inside at the same time before any returns.
 template <class E>
 void executors_run_together(int count) {
     std::mutex m;
@@ -67,12 +67,12 @@ void executors_run_together(int count) {
         all.wait();
         ex.join();
         EXPECT_EQ(ex.running(), 0U);
-        ex.execute([] {}); // goes on after join()
+        ex.execute([] {}); // the executor can be used after join()
     }
     EXPECT_EQ(threads.size(), static_cast<std::size_t>(count));
 }
 
-TEST(Executors, EachOnAThreadOfItsOwn) {
+TEST(Executors, EachFunctionRunsOnANewThread) {
     executors_run_together<new_thread_executor>(50);
     executors_run_together<async_executor>(50);
 }
@@ -131,7 +131,7 @@ async_task<void, new_thread_executor> ping(std::latch& begun) {
     }
 }
 
-/// Between two of its threads an executor is empty, though more will come.
+/// Between two of its threads an executor is empty, although more work will come.
 TEST(DefaultExecutorsDeathTest, G5_TheProgramEndsWhileOneCallsAnother) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(
@@ -162,7 +162,7 @@ TEST(Executors, AContextExecutes) {
     EXPECT_EQ(calls, 10);
 }
 
-TEST(Executors, G5_AContextThatGoesDestroysWhatItWasGiven) {
+TEST(Executors, G5_ADestroyedContextDropsSubmittedFunctions) {
     int destroyed = 0;
     int dropped = 0;
     struct told final : detail::work {
@@ -232,7 +232,7 @@ TEST(AnyExecutor, OwnsATemporary) {
     EXPECT_EQ(any_executor(inline_executor()), any_executor(inline_executor()));
 }
 
-TEST(AnyExecutor, AnEmptyOneSaysSo) {
+TEST(AnyExecutor, AnEmptyOneThrows) {
     const any_executor none;
     EXPECT_FALSE(none);
     EXPECT_EQ(none, any_executor());

@@ -1,4 +1,4 @@
-// Where the process-wide fence is refused, light fences are full ones, and pools work all the same.
+// If membarrier(2) is refused, light fences are full ones, and pools still work.
 
 #include "support/run.hpp"
 #include "support/seccomp.hpp"
@@ -14,7 +14,7 @@
 
 namespace {
 
-/// Whoever waits for what it has submitted needs a thread that sleeps.
+/// The waiting work needs a sleeping thread to help.
 void wait_for_helpers(coil::thread_pool& pool, int rounds) {
     for (int i = 0; i < rounds; ++i) {
         std::binary_semaphore helped(0);
@@ -53,7 +53,8 @@ TEST_F(Fences, G9_RefusedFromTheBeginning) {
         if (!coil_test::forbid(SYS_membarrier, EPERM)) {
             return "no filter";
         }
-        coil::detail::light_fences_are_free = false; // as if no pool had been made before the fork
+        // as if no pool had been created before the fork
+        coil::detail::light_fences_are_free = false;
         coil::thread_pool pool(2);
         wait_for_helpers(pool, 200);
         return coil::detail::light_fences_are_free ? "it was not refused" : "";

@@ -1,4 +1,4 @@
-// Functions that are called elsewhere, by coroutines of every home.
+// Functions called elsewhere by coroutines of every kind of context and executor.
 
 #include "support/run.hpp"
 
@@ -48,7 +48,7 @@ TEST(Homes, G1_ATaskThatMovedComesBackToWhereItIs) {
     }(other));
 }
 
-TEST(Homes, ATaskOfAContextVisitsARunLoop) {
+TEST(Homes, ATaskOfAContextMovesToARunLoopAndBack) {
     run_loop loop;
     std::thread runner([&] { loop.run(); });
     coil::run([](run_loop& l, std::thread::id there) -> task<> {

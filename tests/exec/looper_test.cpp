@@ -1,4 +1,4 @@
-// looper_executor: one thread, first in first out, and an end that does not hang.
+// looper_executor: one thread, FIFO order, and a shutdown that does not hang.
 
 #include "exec/support.hpp"
 
@@ -46,7 +46,7 @@ TEST(Looper, G7_FirstInFirstOutUnderEightProducers) {
     }
 }
 
-TEST(Looper, G5_ShutdownDropsAndSaysHowMany) {
+TEST(Looper, G5_ShutdownReturnsTheNumberOfDroppedFunctions) {
     looper_executor looper;
     int called = 0;
     int destroyed = 0;
@@ -65,7 +65,7 @@ TEST(Looper, G5_ShutdownDropsAndSaysHowMany) {
     EXPECT_EQ(called, 0);
 }
 
-TEST(Looper, ShutdownDoesWhatIsQueued) {
+TEST(Looper, ShutdownRunsQueuedFunctions) {
     looper_executor looper;
     int called = 0;
     {
@@ -130,10 +130,10 @@ TEST(Looper, G8_ASleepingOneIsWoken) {
         looper.execute([&] { ran.release(); });
         ran.acquire();
     }
-    coil_test::wait_until_asleep(thread); // and then the destructor wakes it
+    coil_test::wait_until_asleep(thread); // then the destructor wakes it
 }
 
-/// Each is about to sleep when the other's answer comes.
+/// Each is about to sleep when the other one's answer arrives.
 TEST(Looper, G9_NoWakeUpIsLostBetweenTwo) {
     looper_executor a;
     looper_executor b;

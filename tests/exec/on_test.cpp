@@ -25,7 +25,7 @@ task<> on_throws() {
     co_return;
 }
 
-TEST(On, GivesWhatTheTaskGives) {
+TEST(On, ReturnsTheResultOfTheTask) {
     looper_executor looper;
     async_executor threads;
     auto main = [&]() -> task<> {
@@ -51,7 +51,7 @@ TEST(On, GivesWhatTheTaskGives) {
     coil::run(main());
 }
 
-TEST(On, GivesWhatTheTaskGivesToAnExecutor) {
+TEST(On, ReturnsTheResultToACoroutineOnAnExecutor) {
     looper_executor home;
     looper_executor there;
     auto main = [&]() -> task<bool> {
@@ -237,7 +237,7 @@ TEST(On, G5_AShutdownStopsATaskOnAnotherContext) {
     other.join();
 }
 
-/// What it waits for needs the context that shuts down, and goes with it.
+/// It waits for something on the context that shuts down, and is destroyed with it.
 TEST(On, G5_AShutdownDoesNotWaitForItself) {
     for (const bool again : {false, true}) {
         looper_executor looper;
@@ -268,8 +268,9 @@ TEST(On, G5_AShutdownDoesNotWaitForItself) {
     }
 }
 
-/// The task comes to the context that waits for it: nothing will run there, so it goes as well.
-TEST(On, G5_AShutdownTakesATaskThatComesMeanwhile) {
+/// The task comes to the context that waits for it: nothing runs there any more, so it is destroyed
+/// as well.
+TEST(On, G5_AShutdownDestroysATaskThatMovesToTheContext) {
     looper_executor looper;
     io_context home;
     int destroyed = 0;
@@ -289,8 +290,8 @@ TEST(On, G5_AShutdownTakesATaskThatComesMeanwhile) {
     EXPECT_EQ(destroyed, 1);
 }
 
-/// Somebody else's coroutine, destroyed by its owner on the context's thread, which cannot wait for
-/// a task of the same context.
+/// A foreign coroutine that its owner destroys on the context's thread, which cannot wait for a
+/// task of the same context.
 TEST(On, G5_DestroyedByItsOwner) {
     looper_executor looper;
     std::array<int, 3> destroyed{};
@@ -319,7 +320,7 @@ TEST(On, G5_DestroyedByItsOwner) {
             co_await on(ex, std::move(work));
             ADD_FAILURE();
         };
-        { // before it begins
+        { // before it starts
             auto m = waits_here(here, naps(destroyed[0]));
             m.start();
         }
@@ -342,7 +343,7 @@ TEST(On, G5_DestroyedByItsOwner) {
     EXPECT_EQ(destroyed[2], 1);
 }
 
-TEST(On, G5_ATargetThatStops) {
+TEST(On, G5_TheTargetContextStops) {
     io_context other;
     int destroyed = 0;
     auto work = [](int& count) -> task<> {
@@ -412,7 +413,7 @@ TEST(On, G12_WhatAForeignExecutorThrows) {
     struct full {
         void execute(const std::function<void()>&) { throw std::length_error("full"); }
     } ex;
-    // It has the function, and will call it.
+    // It has stored the function and will call it.
     struct grumbling {
         foreign_executor inner;
         void execute(std::function<void()>&& f) {
@@ -448,7 +449,7 @@ TEST(On, G12_WhatAForeignExecutorThrows) {
     EXPECT_THROW(belongs(executor_arg, ex).get(), std::length_error);
 }
 
-TEST(On, G1_AHomeThatIsGone) {
+TEST(On, G1_TheCallersExecutorWasShutDown) {
     by_hand there;
     looper_executor home;
     std::binary_semaphore sent{0};
@@ -468,12 +469,12 @@ TEST(On, G1_AHomeThatIsGone) {
     sent.acquire();
     home.shutdown();
     home.join();
-    there.run_all(); // it goes on here: nowhere else is left
+    there.run_all(); // it resumes here, because its executor is gone
     EXPECT_TRUE(handle.done());
     EXPECT_EQ(handle.get(), 1);
 }
 
-TEST(On, G12_TheExceptionOfATaskWhoseHomeIsGone) {
+TEST(On, G12_AnExceptionIsReportedIfTheCallersExecutorWasShutDown) {
     by_hand there;
     by_hand home;
     auto fails = []() -> task<> {
@@ -495,7 +496,7 @@ TEST(On, G12_TheExceptionOfATaskWhoseHomeIsGone) {
     home.run_all();
     there.run_all();
     testing::internal::CaptureStderr();
-    home.drop_all(); // it goes on here
+    home.drop_all(); // it resumes here
     EXPECT_NE(testing::internal::GetCapturedStderr().find("of the task"), std::string::npos);
     EXPECT_TRUE(handle.get());
 }
@@ -523,7 +524,7 @@ TEST(On, G9_ManyAtOnce) {
     EXPECT_EQ(coil::run(main()), count);
 }
 
-/// A context that stops at any moment of many round trips.
+/// A context that stops at any time during many round trips.
 TEST(On, G5_StoppedAtAnyMoment) {
     for (int i = 0; i < coil_test::rounds(coil_test::sanitized ? 50 : 300, 6'000); ++i) {
         looper_executor looper;

@@ -8,13 +8,13 @@
 
 namespace coil_test {
 
-/// Many tasks of one context that call something elsewhere, while a stop races with the results: a
-/// request in even rounds, the context's end in others.
+/// Many tasks of one context call something elsewhere while a stop races with the results: a stop
+/// request in even rounds, the end of the context in odd ones.
 class racing_stops {
 public:
     explicit racing_stops(int count) : count_(count) {}
 
-    /// `call(f)` is awaited and has f() called on another thread.
+    /// `call(f)` is awaited and must call f() on another thread.
     template <class Call>
     void round(Call call) {
         coil::inplace_stop_source stop;
@@ -38,7 +38,8 @@ public:
         ++rounds_;
     }
 
-    /// Every call had one end. (Of a context that has ended the tasks are gone.)
+    /// Checks that every call ended exactly once. (The tasks of a context that has ended are
+    /// destroyed.)
     void check() const {
         EXPECT_GE(called_, given_);
         EXPECT_LE(given_ + stopped_, rounds_ * count_);

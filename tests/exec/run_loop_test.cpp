@@ -22,7 +22,7 @@ using namespace coil;
 using namespace std::chrono_literals;
 using said = std::vector<std::string>;
 
-/// The least that a coroutine can be: somebody else resumes and destroys it.
+/// A minimal coroutine, which is resumed and destroyed from outside.
 struct round_robin_coroutine {
     struct promise_type {
         round_robin_coroutine get_return_object() {
@@ -50,8 +50,8 @@ round_robin_coroutine run_loop_holds(int& destroyed, int turns) {
     }
 }
 
-/// The demonstration of the smallest scheduler: each has a turn in each round, in the order in
-/// which they came, on the thread that runs the loop.
+/// A minimal scheduler: each coroutine has one turn per round, in arrival order, on the thread that
+/// runs the loop.
 TEST(RunLoop, G7_RoundRobin) {
     said log;
     run_loop loop;
@@ -62,11 +62,11 @@ TEST(RunLoop, G7_RoundRobin) {
     loop.run();
     EXPECT_EQ(log, (said{"a0", "b0", "c0", "a1", "c1", "a2"}));
     EXPECT_EQ(loop.run_once(), 0U);
-    loop.run(); // nobody else has given it anything
+    loop.run(); // only this thread has submitted
     EXPECT_EQ(log.size(), 6U);
 }
 
-TEST(RunLoop, ARoundAtATime) {
+TEST(RunLoop, RunOnceRunsOneRound) {
     said log;
     run_loop loop;
     EXPECT_EQ(loop.run_once(), 0U);
@@ -96,7 +96,7 @@ TEST(RunLoop, OnTheThreadThatRunsIt) {
         co_return;
     }(spawned));
     loop.execute([&] { executed = std::this_thread::get_id(); });
-    loop.finish(); // this thread gives it no more
+    loop.finish(); // this thread submits no more
     std::thread runner([&] { loop.run(); });
     const auto id = runner.get_id();
     runner.join();
@@ -121,17 +121,17 @@ TEST(RunLoop, G5_OwnsItsFrames) {
     EXPECT_EQ(never, 1);
 }
 
-TEST(RunLoop, WhatIsDoneAlreadyIsDestroyed) {
+TEST(RunLoop, AFinishedCoroutineIsDestroyed) {
     int destroyed = 0;
     const auto coroutine = run_loop_holds(destroyed, 0).handle;
     coroutine.resume();
-    EXPECT_EQ(destroyed, 1); // its local; ASan knows of the frame
+    EXPECT_EQ(destroyed, 1); // its local; ASan checks the frame
     run_loop loop;
     EXPECT_TRUE(loop.push(coroutine));
     loop.run();
 }
 
-TEST(RunLoop, G1_PushedTwiceIsTakenOnce) {
+TEST(RunLoop, G1_ACoroutinePushedTwiceIsQueuedOnce) {
     said log;
     run_loop loop;
     const auto coroutine = run_loop_counts(log, "a", 2).handle;
@@ -145,8 +145,8 @@ TEST(RunLoop, G1_PushedTwiceIsTakenOnce) {
     loop.run();
 }
 
-/// The awaiter of the smallest scheduler: whoever suspends pushes itself.
-TEST(RunLoop, G1_PushesItself) {
+/// The awaiter of a minimal scheduler: a suspending coroutine pushes itself.
+TEST(RunLoop, G1_ACoroutineMayPushItself) {
     struct back_to {
         run_loop& loop;
         bool await_ready() const noexcept { return false; }
@@ -161,7 +161,7 @@ TEST(RunLoop, G1_PushesItself) {
     };
     said log;
     run_loop loop;
-    counts(loop, log, "a").handle.resume(); // runs to its first await, which gives it to the loop
+    counts(loop, log, "a").handle.resume(); // runs to its first await, which pushes it to the loop
     loop.push(counts(loop, log, "b").handle);
     loop.run();
     EXPECT_EQ(log, (said{"a0", "a1", "b0", "a2", "b1", "b2"}));
@@ -173,7 +173,7 @@ TEST(RunLoop, TasksYield) {
     const auto talks = [](run_loop& l, said& s, std::string name) -> task<> {
         for (int i = 0; i < 2; ++i) {
             s.push_back(name + std::to_string(i));
-            // From a task below it as well.
+            // Also from a task that it awaits.
             co_await [](run_loop& same) -> task<> { co_await same.yield(); }(l);
         }
     };
@@ -181,7 +181,7 @@ TEST(RunLoop, TasksYield) {
     loop.push([](run_loop& l, said& s) -> round_robin_coroutine {
         for (int i = 0; i < 2; ++i) {
             s.push_back("p" + std::to_string(i));
-            co_await l.yield(); // as good as any suspension
+            co_await l.yield(); // as any suspension does
         }
     }(loop, log)
                                               .handle);
@@ -190,8 +190,8 @@ TEST(RunLoop, TasksYield) {
     EXPECT_EQ(log, (said{"a0", "p0", "b0", "a1", "p1", "b1"}));
 }
 
-/// A task that waits for something else has no turn meanwhile, and goes on here.
-TEST(RunLoop, G1_TasksThatWaitAreLeftAlone) {
+/// A task that waits for something else has no turn meanwhile, and resumes here.
+TEST(RunLoop, G1_WaitingTasksAreNotResumed) {
     run_loop loop;
     std::binary_semaphore entered(0);
     std::binary_semaphore opened(0);
@@ -216,7 +216,7 @@ TEST(RunLoop, G1_TasksThatWaitAreLeftAlone) {
     EXPECT_EQ(loop.run_once(), 0U);
     EXPECT_EQ(loop.run_once(), 0U);
     opened.release();
-    loop.run(); // it sleeps until the task is back, and returns when it has ended
+    loop.run(); // sleeps until the task is back, and returns when it has ended
     EXPECT_TRUE(done);
 }
 
@@ -259,7 +259,7 @@ TEST(RunLoop, G12_ExceptionsAreReported) {
         loop.push(run_loop_counts(log, "a", 3).handle);
         loop.run();
     }
-    EXPECT_EQ(log.size(), 3U); // the others go on
+    EXPECT_EQ(log.size(), 3U); // the others continue
     const std::string text = testing::internal::GetCapturedStderr();
     for (const char* who : {"of a coroutine", "of a task", "of a function"}) {
         EXPECT_NE(text.find(who), std::string::npos) << text;
@@ -277,7 +277,7 @@ TEST(RunLoop, StopLeavesTheRestForTheNextRun) {
     loop.run(); // b has not had its turn in that round
     EXPECT_EQ(log, (said{"a0", "b0", "a1", "b1"}));
 
-    loop.stop(); // before: for the next one
+    loop.stop(); // applies to the next run()
     loop.push(run_loop_counts(log, "c", 1).handle);
     loop.run();
     EXPECT_EQ(log.size(), 4U);
@@ -304,7 +304,7 @@ TEST(RunLoop, StopEndsWhatNeverEnds) {
     EXPECT_EQ(destroyed, 1);
 }
 
-TEST(RunLoop, AnEmptyOneWaitsForFinish) {
+TEST(RunLoop, WaitsForFinishIfNothingWasSubmitted) {
     run_loop loop;
     std::atomic<int> calls = 0;
     std::atomic<bool> returned = false;
@@ -319,20 +319,20 @@ TEST(RunLoop, AnEmptyOneWaitsForFinish) {
             done.release();
         });
         done.acquire();
-        std::this_thread::sleep_for(1ms); // it has nothing, and stays
+        std::this_thread::sleep_for(1ms); // it has nothing to do and does not return
         EXPECT_FALSE(returned);
     }
     loop.execute([&] { ++calls; });
-    loop.finish(); // and drains
+    loop.finish(); // drains
     runner.join();
     EXPECT_EQ(calls, 4);
     loop.execute([&] { ++calls; });
-    loop.run(); // finished is finished
+    loop.run(); // finish() is permanent
     EXPECT_EQ(calls, 5);
     loop.run();
 }
 
-TEST(RunLoop, OneThatAnotherThreadFedWaitsForFinish) {
+TEST(RunLoop, WaitsForFinishIfAnotherThreadHasSubmitted) {
     said log;
     run_loop loop;
     loop.push(run_loop_counts(log, "a", 1).handle);
@@ -373,7 +373,7 @@ TEST(RunLoop, OneThreadAtATime) {
     EXPECT_EQ(what, "coil: run_loop::run() called while the loop runs already");
 }
 
-TEST(RunLoop, G9_AnyThreadMayGiveItSomething) {
+TEST(RunLoop, G9_AnyThreadMaySubmit) {
     run_loop loop;
     std::atomic<int> ended = 0;
     const int each = coil_test::rounds(coil_test::sanitized ? 50 : 500, 20'000);
@@ -405,7 +405,7 @@ TEST(RunLoop, G9_AnyThreadMayGiveItSomething) {
     EXPECT_EQ(ended, 3 * 4 * each);
 }
 
-TEST(RunLoop, G5_ItsEndDestroysEverything) {
+TEST(RunLoop, G5_TheDestructorDestroysEverything) {
     int destroyed = 0;
     {
         run_loop loop;
@@ -424,14 +424,14 @@ TEST(RunLoop, G5_ItsEndDestroysEverything) {
         }
         loop.spawn([](int& d, coil_test::on_destruction) -> task<> {
             (void)d;
-            co_return; // never begins
+            co_return; // never starts
         }(destroyed, coil_test::on_destruction(destroyed)));
         loop.execute([d = coil_test::on_destruction(destroyed)] { ADD_FAILURE(); });
     }
     EXPECT_EQ(destroyed, 6);
 }
 
-TEST(RunLoop, G5_ItsEndWaitsForWhatHasBegunElsewhere) {
+TEST(RunLoop, G5_TheDestructorWaitsForRunningCalls) {
     int destroyed = 0;
     std::binary_semaphore entered(0);
     std::binary_semaphore opened(0);
@@ -440,7 +440,7 @@ TEST(RunLoop, G5_ItsEndWaitsForWhatHasBegunElsewhere) {
     {
         blocking_pool pool(1);
         run_loop loop;
-        for (int i = 0; i < 2; ++i) { // one begins, one is queued
+        for (int i = 0; i < 2; ++i) { // one starts, one is queued
             loop.spawn([](blocking_pool& p, std::binary_semaphore& in, std::binary_semaphore& out,
                           std::atomic<bool>& end, int& d) -> task<> {
                 const coil_test::on_destruction local(d);
@@ -461,8 +461,8 @@ TEST(RunLoop, G5_ItsEndWaitsForWhatHasBegunElsewhere) {
     EXPECT_EQ(destroyed, 2);
 }
 
-/// The result is there, and its coroutine in the queue or on its way to it.
-TEST(RunLoop, G5_ItsEndWhenTheResultIsThere) {
+/// The result is there, and its coroutine is in the queue or on its way to it.
+TEST(RunLoop, G5_DestroyedWhenTheResultIsThere) {
     for (int i = 0; i < coil_test::rounds(50, 2000); ++i) {
         int destroyed = 0;
         int after = 0;
@@ -472,7 +472,7 @@ TEST(RunLoop, G5_ItsEndWhenTheResultIsThere) {
             loop.spawn([](std::atomic<bool>& end, int& d, int& a) -> task<> {
                 const coil_test::on_destruction local(d);
                 co_await blocking([&] { end = true; });
-                ++a; // it was there before the coroutine had suspended
+                ++a; // it arrived before the coroutine had suspended
             }(ended, destroyed, after));
             loop.run_once();
             while (!ended) {
@@ -484,7 +484,7 @@ TEST(RunLoop, G5_ItsEndWhenTheResultIsThere) {
     }
 }
 
-TEST(RunLoop, WhatIsDestroyedMayGiveItMore) {
+TEST(RunLoop, DestructorsMaySubmitMoreWork) {
     int calls = 0;
     int destroyed = 0;
     struct gives_more {
@@ -509,8 +509,8 @@ TEST(RunLoop, WhatIsDestroyedMayGiveItMore) {
     EXPECT_EQ(destroyed, 1);
 }
 
-/// A loop inside of a context's coroutine: what its tasks await is the loop's, and what the
-/// context's await is the context's.
+/// A loop inside of a context's coroutine: what its tasks await belongs to the loop, and what the
+/// context's tasks await to the context.
 TEST(RunLoop, InsideOfAContext) {
     io_context ctx;
     std::thread::id blocked;
@@ -539,8 +539,8 @@ TEST(RunLoop, InsideOfAContext) {
     outer.run();
 }
 
-/// A context's task has moved here, and the context ends the loop: it has its task back.
-TEST(RunLoop, G1_G5_EndedByAContextItGivesBackThatContextsTasks) {
+/// A context's task has moved here, and the context destroys the loop: it adopts the task.
+TEST(RunLoop, G1_G5_AContextThatDestroysItAdoptsItsOwnTasks) {
     for (const bool shutdown : {false, true}) {
         int destroyed = 0;
         bool went_on = false;
@@ -567,8 +567,8 @@ TEST(RunLoop, G1_G5_EndedByAContextItGivesBackThatContextsTasks) {
     }
 }
 
-/// What resumes it by itself would do so beside the loop.
-TEST(RunLoopDeathTest, G1_WhatWasPushedCannotAwaitWhatResumesIt) {
+/// It would be resumed in addition to the loop.
+TEST(RunLoopDeathTest, G1_APushedCoroutineCannotAwaitWhatResumesIt) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const auto run_one = [](round_robin_coroutine coroutine) {
         run_loop loop;

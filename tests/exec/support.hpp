@@ -27,8 +27,7 @@ namespace exec_test {
 using namespace coil;
 using namespace std::chrono_literals;
 
-/// An executor that runs what it was given when the test says so: what happens before and after is
-/// not a matter of luck.
+/// An executor that runs its queue when the test says so, which makes the order deterministic.
 class by_hand {
 public:
     by_hand() = default;
@@ -41,7 +40,7 @@ public:
         detail::execute_as_work(*this, std::forward<F>(f));
     }
 
-    /// False when there is nothing.
+    /// Returns false if the queue is empty.
     bool run_one() {
         if (queue_.empty()) {
             return false;
@@ -73,7 +72,7 @@ private:
     std::deque<detail::work*> queue_;
 };
 
-/// As the seeds of other people's programs have it: it knows nothing of coil.
+/// An executor written without knowledge of coil.
 struct foreign_executor {
     std::deque<std::function<void()>> queue;
     void execute(std::function<void()>&& f) { queue.push_back(std::move(f)); }
@@ -86,7 +85,7 @@ struct foreign_executor {
     }
 };
 
-/// What somebody else's inline executor looks like.
+/// A foreign inline executor.
 struct foreign_inline {
     template <class F>
     void execute(F&& f) {
@@ -94,7 +93,7 @@ struct foreign_inline {
     }
 };
 
-/// Whether the calling coroutine runs on it, by its own knowledge.
+/// Whether the calling coroutine runs on it, as the executor itself reports.
 inline bool current_executor_is(const any_executor& ex) { return detail::ref_to(ex).is_here(); }
 
 inline bool is_cancelled(const std::exception_ptr& error) {
@@ -120,11 +119,11 @@ bool throws_cancelled(F f) {
     return false;
 }
 
-/// Lets a looper's thread wait, so that what is submitted meanwhile is queued.
+/// Blocks a looper's thread, so that later submissions are queued.
 class held {
 public:
     explicit held(looper_executor& looper) {
-        looper.execute([gates = gates_] { // which may still be in them when this has gone
+        looper.execute([gates = gates_] { // which may still use them after this was destroyed
             gates->holding.release();
             gates->go_on.acquire();
         });

@@ -30,7 +30,7 @@ static_assert(coil::detail::work_executor<thread_pool>);
 
 namespace {
 
-/// Keeps a thread of a pool until it is opened.
+/// Blocks a thread of a pool until it is opened.
 class pool_gate {
 public:
     explicit pool_gate(thread_pool& pool, int threads = 1) : threads_(threads), begun_(threads) {
@@ -65,7 +65,7 @@ private:
     bool is_open_ = false;
 };
 
-/// Work that counts what becomes of it.
+/// Work that counts whether it was run or dropped.
 class counted_work : public coil::detail::work {
 public:
     counted_work() noexcept
@@ -114,7 +114,7 @@ TEST(ThreadPool, HasAsManyThreadsAsItIsTold) {
     EXPECT_THROW(thread_pool(-1), std::invalid_argument);
 }
 
-TEST(ThreadPool, ItsThreadsHaveNamesAndKnowThatTheyAreIts) {
+TEST(ThreadPool, ItsThreadsHaveNamesAndRunsHereIsTrueOnThem) {
     coil::thread_pool_options options;
     options.threads = 1;
     options.name = "sums";
@@ -167,7 +167,7 @@ TEST(ThreadPool, G1_EverythingRunsOnceWithManyProducers) {
     EXPECT_EQ(second.load(), producers * each / 2);
 }
 
-TEST(ThreadPool, G7_OneThreadRunsWhatComesFromElsewhereInItsOrder) {
+TEST(ThreadPool, G7_OneThreadRunsExternalWorkInSubmissionOrder) {
     thread_pool pool(1);
     std::vector<int> order;
     {
@@ -183,7 +183,7 @@ TEST(ThreadPool, G7_OneThreadRunsWhatComesFromElsewhereInItsOrder) {
     }
 }
 
-TEST(ThreadPool, G7_WorkThatComesBackForEverDelaysOthersByABoundedNumberOfTurns) {
+TEST(ThreadPool, G7_WorkThatResubmitsItselfDelaysOthersABoundedNumberOfTurns) {
     struct again : coil::detail::work {
         explicit again(thread_pool& p) noexcept
             : work([](work& w, fate) noexcept {
@@ -204,7 +204,7 @@ TEST(ThreadPool, G7_WorkThatComesBackForEverDelaysOthersByABoundedNumberOfTurns)
     {
         const pool_gate gate(pool);
         pool.execute([&] {
-            // The oldest of its own queue, which the next comes before.
+            // The oldest of its own queue; the next one comes first.
             pool.execute([&] {
                 turns_before_own = loops.turns;
                 loops.others_ran = true;
@@ -232,7 +232,7 @@ TEST(ThreadPool, G7_WorkThatComesBackForEverDelaysOthersByABoundedNumberOfTurns)
     EXPECT_LE(turns_before_other, 64);
 }
 
-TEST(ThreadPool, G9_WorkThatWaitsForWhatItHasSubmittedIsHelped) {
+TEST(ThreadPool, G9_WorkMayWaitForWorkThatItHasSubmitted) {
     for (int round = 0; round < coil_test::rounds(50, 10'000); ++round) {
         thread_pool pool(3);
         std::binary_semaphore first(0);
@@ -265,7 +265,7 @@ TEST(ThreadPool, G9_NoWakeUpIsLost) {
     }
 }
 
-TEST(ThreadPool, G5_DrainWaitsForWhatIsSubmittedByWhatRuns) {
+TEST(ThreadPool, G5_DrainWaitsForWorkSubmittedByWork) {
     thread_pool pool(3);
     for (int round = 0; round < 20; ++round) {
         std::atomic<int> count{0};
@@ -276,7 +276,7 @@ TEST(ThreadPool, G5_DrainWaitsForWhatIsSubmittedByWhatRuns) {
     pool.drain();
 }
 
-TEST(ThreadPool, G5_DrainWaitsForALoneOneThatRuns) {
+TEST(ThreadPool, G5_DrainWaitsForTheLastRunningWork) {
     thread_pool pool(2);
     std::atomic<bool> ended{false};
     pool.execute([&] {
@@ -332,7 +332,7 @@ TEST(ThreadPool, G5_StopDropsWhatIsQueued) {
     pool.join();
 }
 
-TEST(ThreadPool, G5_StopDropsWhatAThreadThatBlocksHasQueued) {
+TEST(ThreadPool, G5_StopDropsTheQueueOfABlockedThread) {
     thread_pool pool(2);
     std::array<counted_work, 10> works;
     std::binary_semaphore queued(0);
@@ -344,7 +344,7 @@ TEST(ThreadPool, G5_StopDropsWhatAThreadThatBlocksHasQueued) {
         }
         queued.release();
         go_on.acquire();
-        pool.submit(works[0]); // it is stopped by now
+        pool.submit(works[0]); // the pool is stopped by now
     });
     queued.acquire();
     pool.stop();
@@ -488,7 +488,7 @@ TEST(ThreadPool, G9_PoolsAndContextsSubmitToEachOther) {
     context.run();
     one.drain();
     two.drain();
-    one.drain(); // of what two gave it
+    one.drain(); // waits for what `two` has submitted
     EXPECT_EQ(count.load(), 200);
 }
 
@@ -507,14 +507,14 @@ TEST(ThreadPool, G8_IdleThreadsSleepAndUseNoProcessor) {
     EXPECT_LT(least, 1ms) << least.count() << " ns";
 }
 
-/// submit() is over for the pool when the work is there: whoever is told by the work may destroy
-/// the pool, wherever the submitter stands. For the sanitizers.
-TEST(ThreadPool, G5_WorkMayEndThePoolWhileItsSubmitterReturns) {
+/// submit() does not access the pool after it has published the work: a thread notified by the work
+/// may destroy the pool at any time. For the sanitizers.
+TEST(ThreadPool, G5_WorkMayDestroyThePoolWhileItsSubmitterReturns) {
     for (int round = 0; round < coil_test::rounds(200, 20'000); ++round) {
         auto pool = std::make_unique<thread_pool>(1);
         std::binary_semaphore ran(0);
         if (round % 2 == 0) {
-            pool->drain(); // asleep, probably
+            pool->drain(); // probably asleep by then
         }
         std::thread submitter(
             [raw = pool.get(), &ran] { raw->execute([&ran] { ran.release(); }); });
@@ -524,7 +524,7 @@ TEST(ThreadPool, G5_WorkMayEndThePoolWhileItsSubmitterReturns) {
     }
 }
 
-TEST(ThreadPool, G6_WhenThreadsCannotBeStartedThoseThatWereAreEnded) {
+TEST(ThreadPool, G6_IfAThreadCannotBeStartedTheOthersAreEnded) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "sanitizers need more address space than the limit allows";
     }
@@ -539,7 +539,7 @@ TEST(ThreadPool, G6_WhenThreadsCannotBeStartedThoseThatWereAreEnded) {
                 return e.what();
             }
         }
-        thread_pool pool(2); // there is room again
+        thread_pool pool(2); // there is space again
         int n = 0;
         pool.execute([&] { ++n; });
         pool.drain();

@@ -1,4 +1,4 @@
-// The faulty kernel itself: each fault happens, and what must not be broken is not.
+// The fault-injecting kernel itself: each fault occurs, and the guarantees that must hold do.
 
 #include "support/descriptors.hpp"
 #include "support/fault_kernel.hpp"
@@ -27,7 +27,7 @@ namespace prep = coil::uring::prep;
 
 namespace {
 
-/// A ring on a kernel with this plan, and what it was told.
+/// A ring on a kernel with this plan, and its log.
 class FaultKernel : public ::testing::Test {
 protected:
     void open(const fault_plan& plan, unsigned entries = 64, std::uint64_t seed = 1) {
@@ -40,11 +40,11 @@ protected:
         sqe* const slot = ring_->acquire();
         ASSERT_NE(slot, nullptr);
         *slot = entry;
-        slot->user_data = user_data << 3; // the lowest bits say what is the loop's own
+        slot->user_data = user_data << 3; // the lowest bits are reserved for the loop
         slot->flags |= static_cast<std::uint8_t>(flags);
         ring_->commit(slot);
     }
-    /// Enters until `n` completions have come. The fewest are those that come at all.
+    /// Enters until `n` completions have arrived.
     std::vector<cqe> collect(std::size_t n) {
         std::vector<cqe> all;
         for (int patience = 10'000; all.size() < n && patience > 0; --patience) {
@@ -274,7 +274,7 @@ TEST_F(FaultKernel, FailsWithoutDoing) {
     const auto chain = collect(2);
     EXPECT_LT(chain.at(0).res, 0);
     EXPECT_EQ(chain.at(1).res, -ECANCELED);
-    // What would lose a descriptor by not being done is done.
+    // A request that would lose a descriptor if it failed is executed.
     const int copy = ::dup(p.in);
     push(prep::close(copy), 1);
     EXPECT_EQ(collect(1).at(0).res, 0);

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A test that runs again in a new process which is somebody else, or sees other file systems. A new
-// program and not only a child: it may have threads, whatever this one had.
+// Runs a test again in a new process that has another user, or other file systems. A new program
+// rather than only a child: it may create threads, whatever threads this process had.
 
 namespace fs_test {
 
@@ -30,8 +30,8 @@ public:
     [[nodiscard]] static bool is_it() { return std::getenv(variable) != nullptr; }
     [[nodiscard]] static std::string argument() { return std::getenv(variable); }
 
-    /// Starts it; it fails or is skipped as that does. `prepare` runs in the child before it is
-    /// another program; what it returns, if anything, is why it cannot be.
+    /// Starts it, and fails or skips as it does. `prepare` runs in the child before exec; a
+    /// non-empty result is the reason for which the test is skipped.
     void run(const std::string& argument, const std::function<std::string()>& prepare) const {
         const std::string filter = "--gtest_filter=" + test_;
         const std::string set = std::string(variable) + '=' + argument;
@@ -94,7 +94,7 @@ inline std::string become_nobody() {
     return "";
 }
 
-/// A small file system in memory on each of those directories, that only this process sees.
+/// Mounts a small file system in memory on each of those directories, visible to this process only.
 inline std::string mount_small(const std::filesystem::path& below,
                                const std::vector<const char*>& names, const char* options) {
     if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {

@@ -24,7 +24,7 @@ using coil_test::pattern;
 using coil_test::scratch;
 using options = fs::copy_options;
 
-/// What a copy may meet. The same every time.
+/// Creates the files that a copy may encounter; deterministic.
 void furnish(const std::filesystem::path& dir) {
     std::filesystem::remove_all(dir);
     std::filesystem::create_directories(dir / "dir");
@@ -81,7 +81,7 @@ template <class Plain, class Throwing>
 outcome outcome_of(const std::filesystem::path& dir, bool both, Plain plain, Throwing throwing) {
     outcome found;
     furnish(dir);
-    found.error = std::make_error_code(std::errc::interrupted); // to be cleared
+    found.error = std::make_error_code(std::errc::interrupted); // must be cleared
     found.copied = plain(found.error);
     found.state = state_of(dir);
     if (!both) {
@@ -169,7 +169,7 @@ TEST(FsCopyFile, SourcesAndTargetsThatMayNotBeOpened) {
               "");
 }
 
-/// Data here and there.
+/// A file with holes.
 std::string holey(std::size_t size) {
     std::string made(size, '\0');
     for (const std::size_t at :
@@ -263,7 +263,7 @@ TEST(FsCopyFile, TellsItsProgressOnTheContext) {
     ASSERT_FALSE(told.empty());
     EXPECT_EQ(told.back(), large.size());
     EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
-    // One at the end alone where the file system shares blocks.
+    // Only the final call if the file system shares blocks.
     EXPECT_TRUE(told.size() == 1 || told.size() == 3 || told.size() == 4) << told.size();
 
     told.clear();

@@ -21,7 +21,7 @@ using namespace coil;
 using namespace fs_test;
 using coil_test::in_child;
 
-/// What a tree is: type, mode, and content or target of each.
+/// A description of a tree: type, mode, and content or target of each entry.
 using picture = std::map<std::string, std::tuple<stdfs::file_type, stdfs::perms, std::string>>;
 
 picture picture_of(const stdfs::path& top) {
@@ -52,7 +52,7 @@ task<> copy_with_error(fs::path from, fs::path to, fs::copy_options options, std
     co_await fs::copy(from, to, options, ec);
 }
 
-/// One of each kind, in both: `from/…` to copy, `to/…` to copy it to.
+/// One entry of each kind in both trees: `from/…` is copied to `to/…`.
 void make_scene(const stdfs::path& top) {
     stdfs::create_directories(top / "tree/a/b");
     make_file(top / "tree/one", "one");
@@ -90,7 +90,7 @@ TEST(fs_copy, does_what_the_standard_does_with_all_options) {
     const std::vector<std::string> targets{"new",    "there",     "file",   "old",
                                            "link",   "dangling",  "fifo",   "tree",
                                            "hollow", "missing/x", "file/y", ""};
-    // Both in the same place, so that also what links say is the same.
+    // Both in the same place, so that the targets of links are the same.
     const temporary_directory tmp;
     int compared = 0;
     for (const auto e : existing) {
@@ -100,7 +100,7 @@ TEST(fs_copy, does_what_the_standard_does_with_all_options) {
                     const fs::copy_options options = e | l | f | r;
                     for (const std::string& source : sources) {
                         for (const std::string& target : targets) {
-                            // All of it would take a minute.
+                            // All combinations would take a minute.
                             if (++compared % coil_test::rounds(151, 19) != 0) {
                                 continue;
                             }
@@ -122,7 +122,7 @@ TEST(fs_copy, does_what_the_standard_does_with_all_options) {
                                               << source << " to " << target << " with "
                                               << static_cast<int>(options);
                             EXPECT_EQ(results[1], results[0]) << what;
-                            if (!results[0]) { // an error leaves what it met before
+                            if (!results[0]) { // an error leaves what it has copied before
                                 EXPECT_EQ(pictures[1], pictures[0]) << what;
                             }
                         }

@@ -228,7 +228,7 @@ TEST(FsFile, G3_WaitingForAReaderIsCancelled) {
     EXPECT_EQ(ec, std::errc::operation_canceled);
 }
 
-/// The ring's own writes leave the position where it was when they are cut short.
+/// A short write through the ring does not advance the position.
 TEST(FsFile, WhatIsCutShortIsGoneOnWithWhereItEnded) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "a sanitizer's threads do not survive a fork";

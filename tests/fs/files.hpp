@@ -17,7 +17,7 @@
 
 namespace coil_test {
 
-/// A directory of a test's own, removed with all that is in it.
+/// A directory for one test, removed with its content.
 class scratch {
 public:
     scratch() {
@@ -67,7 +67,7 @@ inline void put(const std::filesystem::path& p, std::string_view content) {
         .write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
-/// Whose every part tells where it is from.
+/// Data whose every part identifies its position.
 inline std::string pattern(std::size_t size, unsigned seed = 1) {
     std::string made(size, '\0');
     std::uint64_t state = seed * 0x9E3779B97F4A7C15U + 1;

@@ -20,8 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// What another user has put into a directory does not turn the work elsewhere. The same with
-// changes in the middle of the work: swapper_test.cpp.
+// Files that another user has created in a directory do not redirect the work. For changes during
+// the work see swapper_test.cpp.
 
 namespace {
 
@@ -40,7 +40,7 @@ std::error_code error_of_write(const fs::path& p, fs::write_options options) {
 
 bool set_owner(const fs::path& p, ::uid_t owner) { return ::lchown(p.c_str(), owner, owner) == 0; }
 
-/// A directory like /tmp.
+/// A directory with the permissions of /tmp.
 void make_sticky(const fs::path& p) {
     stdfs::create_directory(p);
     ASSERT_EQ(::chmod(p.c_str(), 01777), 0);
@@ -76,7 +76,7 @@ TEST(FsHostileTrees, AtomicReplaceFollowsNoLinkThatTheKernelDoesNot) {
     EXPECT_EQ(content_of(dir / "victim"), "attack") << "one's own links are followed";
 }
 
-/// For this process a setting of proc_sys_fs(5) is 1. What is said: it cannot be.
+/// Makes a setting of proc_sys_fs(5) appear as 1 to this process. Returns the reason if it cannot.
 std::string pretend(const fs::path& dir, const char* setting) {
     coil_test::put(dir / "one", "1\n");
     if (::unshare(CLONE_NEWNS) != 0 ||
@@ -88,7 +88,7 @@ std::string pretend(const fs::path& dir, const char* setting) {
     return "";
 }
 
-/// What the kernel cannot open, and the settings that its open(2) for reading does not heed.
+/// For files that the kernel cannot open, and settings that open(2) for reading ignores.
 TEST(FsHostileTrees, AtomicReplaceRepeatsTheChecksThatTheKernelCannotMake) {
     FS_TEST_NEEDS_FORK();
     const scratch dir;
@@ -288,7 +288,7 @@ TEST(FsHostileTrees, ARefusedCopyIntoItselfLeavesNothing) {
     EXPECT_TRUE(stdfs::is_empty(dir / "a" / "b"));
 }
 
-/// Runs it in a process that can open so many more descriptors.
+/// Runs it in a process that can open only so many more descriptors.
 template <class F>
 std::string with_spare_descriptors(int spare, F f) {
     return coil_test::in_child([&]() -> std::string {

@@ -23,7 +23,7 @@ task<> replace_for_ever(fs::path p, const std::string& a, const std::string& b, 
     }
 }
 
-/// Kills one who replaces `f` again and again, after `delay` from its first replacement.
+/// Kills a process that replaces `f` repeatedly, `delay` after its first replacement.
 void kill_one(const std::filesystem::path& f, const std::string& a, const std::string& b,
               std::chrono::microseconds delay) {
     int ready[2];
@@ -60,7 +60,7 @@ TEST(FsKilled, AReplacementIsTheOldContentOrTheNewOne) {
     int old = 0;
     for (int i = 0; i < times; ++i) {
         coil_test::put(dir / "f", a);
-        // Two or three replacements: where in them it hits is what is random.
+        // Two or three replacements; the point in the replacement is random.
         ASSERT_NO_FATAL_FAILURE(
             kill_one(dir / "f", a, b, std::chrono::microseconds(random.below(12'000))));
         const std::string found = coil_test::content_of(dir / "f");

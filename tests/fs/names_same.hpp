@@ -8,12 +8,12 @@
 
 #include <unistd.h>
 
-// The functions of coil::fs beside those of <filesystem>, on the same trees: the same values, the
-// same errors, and of changes the same tree.
+// Compares the functions of coil::fs with those of <filesystem> on the same trees: the same values,
+// the same errors, and for changes the same resulting tree.
 
 namespace names_test {
 
-/// Asks both libraries the same, each form of the function.
+/// Calls both libraries with the same arguments, in each form of the function.
 class both {
 public:
     explicit both(coil::io_context& context) : context_(context) {}
@@ -33,7 +33,8 @@ public:
 private:
     void compare(const char* what, const said& standard, const said& of_coil) {
         EXPECT_EQ(standard, of_coil) << what;
-        // The operator of error_code compares category and value; make sure of the latter's name.
+        // operator== of error_code compares category and value; the message also verifies the
+        // category's name.
         EXPECT_EQ(standard.code.message(), of_coil.code.message()) << what;
         ++(standard.code ? errors_ : successes_);
     }
@@ -87,7 +88,7 @@ inline void ask_of_random_trees(coil::io_context& context, int trees, std::uint6
     for (int i = 0; i < trees && !testing::Test::HasFailure(); ++i) {
         const std::uint64_t seed = coil_test::mixed(first_seed, static_cast<std::uint64_t>(i));
         SCOPED_TRACE(testing::Message() << "tree " << seed);
-        const temporary_tree tree(2); // looking does no harm outside
+        const temporary_tree tree(2); // queries have no effect outside of it
         make_random_tree(tree.root(), seed);
         const inside here(tree.root());
         random_source r(seed);
@@ -113,7 +114,7 @@ public:
     template <class S, class Sc, class C, class Cc>
     void change(bool throwing, S standard, Sc standard_code, C of_coil, Cc of_coil_code) {
         said expected;
-        if (::access(theirs_.c_str(), X_OK) != 0) { // the last change took the way to it
+        if (::access(theirs_.c_str(), X_OK) != 0) { // the last change made it unreachable
             make_reachable(theirs_);
             make_reachable(ours_);
         }
@@ -134,7 +135,7 @@ public:
     int successes = 0;
 
 private:
-    /// Its owner may enter it again, and what is above it in the temporary tree.
+    /// Makes it and its ancestors in the temporary tree accessible to the owner again.
     static void make_reachable(const path& root) {
         std::vector<path> below_top;
         for (path p = root; p.filename() == "n"; p = p.parent_path()) {
@@ -162,7 +163,7 @@ private:
 
 inline void change_something(two_trees& trees, random_source& r) {
     const path p = random_path_inside(r);
-    // Where both paths are wrong, the ring says first what is wrong with the text of the second.
+    // If both paths are invalid, the ring reports the error of the second path's string first.
     path q = random_path_inside(r);
     if (q.empty() || q.native().size() >= PATH_MAX) {
         q = "a";

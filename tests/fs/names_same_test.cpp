@@ -1,5 +1,5 @@
-// Values, errors and effects of coil::fs are those of <filesystem>, with the ring's calls and
-// without.
+// Values, errors and effects of coil::fs equal those of <filesystem>, with the ring's operations
+// and with system calls.
 
 #include "fs/again.hpp"
 #include "fs/names_same.hpp"
@@ -30,7 +30,7 @@ TEST(Names, ChangesAreTheSameWithoutTheCallsOfTheRing) {
     change_random_trees(*context, coil_test::rounds(4, 20), 4);
 }
 
-/// Of trees where much is forbidden, which nothing is for root.
+/// On trees with missing permissions, which do not apply to root.
 void as_somebody_else(io_context& context, std::uint64_t seed) {
     ask_of_random_trees(context, coil_test::rounds(1, 20), seed);
     change_random_trees(context, coil_test::rounds(2, 20), seed);
@@ -59,7 +59,7 @@ TEST(Names, PermissionsAreRefusedAsByTheStandardLibrary) {
     as_somebody_else(*context_of_an_old_kernel(), 6);
 }
 
-/// What ends for want of room, in a file system of eight inodes.
+/// Failures for lack of space, in a file system with eight inodes.
 void fill(io_context& context, const path& theirs, const path& ours) {
     two_trees trees(context, theirs, ours);
     const auto change = [&](auto standard, auto of_coil) {

@@ -1,5 +1,5 @@
-// Functions of coil::fs that are cancelled, before and in the middle, and coroutines that are
-// destroyed while they wait in one.
+// Functions of coil::fs that are cancelled before and during their work, and coroutines destroyed
+// while they await one.
 
 #include "fs/names_support.hpp"
 #include "support/descriptors.hpp"
@@ -11,7 +11,7 @@ using namespace names_test;
 
 namespace {
 
-/// Every function, asked in a context whose task has been asked to stop.
+/// Calls every function in a task that has been asked to stop.
 class stopped {
 public:
     explicit stopped(io_context& context) : context_(context) { source_.request_stop(); }
@@ -109,7 +109,7 @@ task<> make_path(path p, said& outcome) {
     outcome = co_await say_in_coil(fs::create_directories(p));
 }
 
-/// As soon as `p` is there, or `outcome` is known.
+/// As soon as `p` exists, or `outcome` is known.
 task<> once_there(path p, const said& outcome, std::function<void()> f) {
     while (!stdfs::exists(p) && outcome == said()) {
         co_await yield();
@@ -118,7 +118,7 @@ task<> once_there(path p, const said& outcome, std::function<void()> f) {
 }
 
 constexpr const char* deep_path = "a/b/../c/./d/e/f";
-/// What is made on the way, in its order; "." is there before.
+/// The directories created, in order; "." exists before.
 constexpr const char* steps[] = {".", "a", "a/b", "a/c", "a/c/d", "a/c/d/e", deep_path};
 
 std::unique_ptr<io_context> context_of(bool old_kernel) {
@@ -178,7 +178,7 @@ TEST(NamesStop, G5_DestroyedAtAnyMomentItLeavesNoDescriptor) {
     }
 }
 
-/// A door that does something when the kernel is asked for that call of that name.
+/// A context whose kernel calls a function when that opcode is submitted with that name.
 std::unique_ptr<io_context> context_with(coil_test::opcode call, std::string name,
                                          std::function<void()> f) {
     auto door = std::make_shared<coil_test::door_kernel::guard>();
@@ -227,7 +227,7 @@ TEST(NamesStop, ADirectoryThatIsMovedMeanwhileIsGoneOnIn) {
     EXPECT_TRUE(stdfs::is_directory("moved/a/b/c"));
 }
 
-/// After the kernel has done what it was asked for, and before the loop knows.
+/// After the kernel has completed the request, and before the loop sees it.
 task<> stop_when(const bool& asked, join_handle<>& work) {
     while (!asked) {
         co_await yield();

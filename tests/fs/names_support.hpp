@@ -23,7 +23,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// What the tests of names share: random trees, and one function asked of both libraries.
+// Shared by the tests of names: random trees, and calling one function of both libraries.
 
 namespace names_test {
 
@@ -31,8 +31,8 @@ namespace stdfs = std::filesystem;
 using coil_test::random_source;
 using stdfs::path;
 
-/// So deep below the temporary directory that no path of a test leads out of it: a path has five
-/// `..` at most, a symlink two, and the kernel follows no more than 40 of those.
+/// So deep below the temporary directory that no path of a test leads out of it: a path has at most
+/// five `..`, a symlink two, and the kernel follows at most 40 symlinks.
 class temporary_tree {
 public:
     explicit temporary_tree(int depth = 100, const path& where = stdfs::temp_directory_path()) {
@@ -60,7 +60,7 @@ public:
     [[nodiscard]] const path& top() const noexcept { return top_; }
 
 private:
-    /// remove_all needs to read what it removes, also when it is not root's.
+    /// remove_all needs read permission if it does not run as root.
     static void open_all(const path& p) {
         std::error_code ignored;
         stdfs::permissions(p, stdfs::perms::owner_all, stdfs::perm_options::add, ignored);
@@ -75,7 +75,7 @@ private:
     path root_;
 };
 
-/// The current directory for as long as it lives.
+/// Changes the current directory for a scope.
 class inside {
 public:
     explicit inside(const path& p) : before_(::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)) {
@@ -107,8 +107,7 @@ const T& any_of(random_source& r, const std::vector<T>& from) {
     return from[r.below(static_cast<unsigned>(from.size()))];
 }
 
-/// Existing and missing names, `.`, `..`, empty and too long ones, slashes where they do not
-/// belong.
+/// Existing and missing names, `.`, `..`, empty and too long ones, misplaced slashes.
 inline std::string random_path(random_source& r) {
     if (r.one_in(40)) {
         return any_of<std::string>(r, {"", "/", "//", ".", "..", "./", "/nonexistent-coil/x",
@@ -129,7 +128,7 @@ inline std::string random_path(random_source& r) {
     return r.one_in(6) ? text + "/" : text;
 }
 
-/// None that leads out of the tree: for what changes something.
+/// A path that does not lead out of the tree: for changes.
 inline std::string random_path_inside(random_source& r) {
     for (;;) {
         std::string text = random_path(r);
@@ -139,7 +138,7 @@ inline std::string random_path_inside(random_source& r) {
     }
 }
 
-/// A symlink's text: see temporary_tree for why it goes up no more than twice.
+/// The target of a symlink: see temporary_tree for why it goes up at most twice.
 inline std::string random_target(random_source& r) {
     if (r.one_in(12)) {
         return any_of<std::string>(r, {"/nonexistent-coil", "", std::string(300, 't')});
@@ -149,7 +148,7 @@ inline std::string random_target(random_source& r) {
                                    name + "/" + any_of(r, short_names()), ".", ".."});
 }
 
-/// One thing of any kind at `p`, if there is room for it.
+/// Creates a file of a random type at `p`, if possible.
 inline void make_something(random_source& r, const path& p) {
     static constexpr ::mode_t modes[] = {0777, 0755, 0700, 0500, 0300, 0111, 0, 04755, 01777};
     const ::mode_t mode = modes[r.below(std::size(modes))];
@@ -183,7 +182,8 @@ inline void make_something(random_source& r, const path& p) {
         } else if (p.native().size() < sizeof(::sockaddr_un::sun_path)) {
             ::mknod(p.c_str(), S_IFSOCK | 0666, 0);
         } else {
-            ::mknod(p.c_str(), S_IFCHR | 0666, 0x0103); // root only; elsewhere nothing is made
+            ::mknod(p.c_str(), S_IFCHR | 0666, 0x0103); // only as root; otherwise nothing is
+                                                        // created
         }
         break;
     default:
@@ -192,7 +192,7 @@ inline void make_something(random_source& r, const path& p) {
     }
 }
 
-/// The same for the same seed.
+/// Deterministic for a seed.
 inline void make_random_tree(const path& root, std::uint64_t seed, int things = 60) {
     const inside here(root);
     random_source r(seed);
@@ -211,7 +211,7 @@ inline void make_random_tree(const path& root, std::uint64_t seed, int things = 
     }
 }
 
-/// Everything that can be seen of a tree but times.
+/// Everything observable in a tree except times.
 inline std::string listing(const path& root) {
     std::vector<std::string> lines;
     std::error_code ignored;
@@ -240,7 +240,7 @@ inline std::string listing(const path& root) {
     return all;
 }
 
-/// What a function said: its value, or what it threw or reported.
+/// The outcome of a function: its value, or its exception or error.
 struct said {
     std::string value;
     std::error_code code;
@@ -263,7 +263,7 @@ std::string shown(const T& value) {
     } else if constexpr (std::same_as<T, stdfs::file_time_type>) {
         text << value.time_since_epoch().count();
     } else if constexpr (std::same_as<T, stdfs::space_info>) {
-        text << value.capacity; // the rest changes while others use the disk
+        text << value.capacity; // the other members change while other processes use the disk
     } else {
         text << value;
     }
@@ -305,7 +305,7 @@ coil::task<said> say_in_coil(coil::task<T> work) {
     co_return s;
 }
 
-/// What an error_code holds before, to see that success clears it.
+/// The initial value of an error_code, to verify that success clears it.
 inline std::error_code dirty() { return std::make_error_code(std::errc::bad_message); }
 
 template <class F>
@@ -324,14 +324,14 @@ said say_code_in_coil(coil::io_context& context, F f) {
     return s;
 }
 
-/// The calls of the ring that these functions use.
+/// The opcodes that these functions use.
 inline std::vector<coil::uring::opcode> calls_on_names() {
     using coil::uring::opcode;
     return {opcode::statx,     opcode::mkdirat, opcode::unlinkat, opcode::renameat, opcode::linkat,
             opcode::symlinkat, opcode::openat,  opcode::close,    opcode::ftruncate};
 }
 
-/// A context for which the kernel has none of them.
+/// A context whose kernel has none of them.
 inline std::unique_ptr<coil::io_context> context_of_an_old_kernel() {
     auto door = std::make_shared<coil_test::door_kernel::guard>();
     door->hidden = calls_on_names();

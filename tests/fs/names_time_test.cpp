@@ -1,5 +1,5 @@
-// File times at the edges of what the clocks hold, and the current and the temporary directory,
-// which belong to the process.
+// File times at the limits of the clocks, and the current and the temporary directory, which are
+// properties of the process.
 
 #include "fs/names_support.hpp"
 
@@ -16,7 +16,8 @@ TEST(NamesTime, TimesAreThoseOfTheStandardLibraryToTheNanosecond) {
     const path p = tree.root() / "file";
     std::ofstream(p) << "content";
     io_context context;
-    constexpr std::int64_t last_second = 9'223'372'036; // that nanoseconds since 1970 can count
+    constexpr std::int64_t last_second = 9'223'372'036; // the last second representable as
+                                                        // nanoseconds since 1970
     constexpr std::int64_t year = 31'556'952;
     int kept = 0;
     for (const std::int64_t second :
@@ -25,7 +26,7 @@ TEST(NamesTime, TimesAreThoseOfTheStandardLibraryToTheNanosecond) {
         for (const long nanosecond : {0L, 1L, 999'999'999L}) {
             const ::timespec times[] = {{0, UTIME_OMIT}, {second, nanosecond}};
             if (::utimensat(AT_FDCWD, p.c_str(), times, 0) != 0) {
-                continue; // not a time of this file system
+                continue; // not supported by this file system
             }
             SCOPED_TRACE(testing::Message() << second << " s, " << nanosecond << " ns");
             ++kept;
@@ -54,7 +55,7 @@ TEST(NamesTime, ATimeThatWasSetComesBack) {
 }
 
 TEST(NamesTime, ATimeBeforeThatOfTheClockIsAnErrorAndNotAnotherTime) {
-    // Most file systems have no such times; one in memory does.
+    // Most file systems do not support such times; tmpfs does.
     const temporary_tree tree(0, "/dev/shm");
     const path p = tree.root() / "file";
     std::ofstream(p) << "content";
@@ -91,7 +92,7 @@ TEST(NamesPlace, TheCurrentDirectoryIsThatOfTheProcess) {
         EXPECT_EQ(coil_test::run_on(context, say_in_coil(fs::current_path())),
                   say([] { return stdfs::current_path(); }));
     }
-    // One that has been removed.
+    // A current directory that has been removed.
     stdfs::remove(stdfs::current_path());
     EXPECT_EQ(coil_test::run_on(context, say_in_coil(fs::current_path())),
               say([] { return stdfs::current_path(); }));
@@ -101,7 +102,7 @@ TEST(NamesPlace, TheCurrentDirectoryIsThatOfTheProcess) {
               say_code([](auto& ec) { return stdfs::create_directories("x/y", ec); }));
 }
 
-/// An environment variable for as long as it lives.
+/// Sets an environment variable for a scope.
 class environment {
 public:
     environment(const char* name, const char* value) : name_(name) {
@@ -129,7 +130,7 @@ TEST(NamesPlace, TheTemporaryDirectoryIsTheOneOfTheEnvironment) {
         const said expected = say_code([](auto& ec) { return stdfs::temp_directory_path(ec); });
         EXPECT_EQ(say_code_in_coil(context, [](auto& ec) { return fs::temp_directory_path(ec); }),
                   expected);
-        // What path an exception carries differs between versions of the standard library.
+        // The paths of an exception differ between versions of the standard library.
         const said thrown = coil_test::run_on(context, say_in_coil(fs::temp_directory_path()));
         EXPECT_EQ(thrown.code, expected.code);
         EXPECT_EQ(thrown.value, say([] { return stdfs::temp_directory_path(); }).value);
@@ -142,7 +143,8 @@ TEST(NamesPlace, TheTemporaryDirectoryIsTheOneOfTheEnvironment) {
     }
     const environment unset("TMPDIR", nullptr);
     ask();
-    for (const char* const name : {"TEMPDIR", "TEMP", "TMP"}) { // each goes before the last
+    for (const char* const name : {"TEMPDIR", "TEMP", "TMP"}) { // each has precedence over the
+                                                                // previous one
         ::setenv(name, tree.root().c_str(), 1);
         ask();
         ::setenv(name, file.c_str(), 1);

@@ -174,7 +174,7 @@ task<> read_into(fs::path p, std::error_code& ec) {
 }
 
 TEST(FsReadFile, G3_IsCancelledWhileItWaits) {
-    // In memory, where what is regular is read in place.
+    // On tmpfs, where regular files are read inline.
     const scratch dir("/dev/shm/coil-read-file-" + std::to_string(::getpid()));
     ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
     const coil_test::descriptor writer(::open((dir / "fifo").c_str(), O_RDWR | O_CLOEXEC));

@@ -122,7 +122,8 @@ TEST(fs_remove_all, removes_while_others_remove_and_add) {
     }
 }
 
-// A directory is exchanged for a link to somebody else's all the time; nothing there may go.
+// A directory is continuously exchanged with a link to another directory, whose content must
+// remain.
 TEST(fs_remove_all, follows_no_link_that_comes_in_place_of_a_directory) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "victim/in");

@@ -25,9 +25,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Another user, who may write to a tree, exchanges links, directories, files and FIFOs in it while
-// the functions of coil::fs work on it. Whatever they say, nothing outside is read, written or
-// removed, and they end. COIL_SWAP_SECONDS: how long each of them is tried.
+// Another user with write permission to a tree exchanges links, directories, files and FIFOs in it
+// while the functions of coil::fs work on it. Whatever they return, nothing outside is read,
+// written or removed, and they terminate. COIL_SWAP_SECONDS: the duration of each test.
 
 namespace {
 
@@ -46,8 +46,8 @@ std::chrono::milliseconds duration() {
     return said == nullptr ? 1500ms : std::chrono::seconds(std::atoi(said));
 }
 
-/// `tree` is what the functions work on, `aside` what is exchanged for it, `outside` what belongs
-/// to neither.
+/// The functions work on `tree`, whose entries are exchanged with those of `aside`; `outside` must
+/// not be touched.
 class arena {
 public:
     arena() {
@@ -61,7 +61,7 @@ public:
 
     stdfs::path operator/(std::string_view name) const { return dir_ / name; }
 
-    /// What is in the tree, and what may come in its place; also what was removed since.
+    /// Creates the entries of the tree and their replacements, including those removed since.
     void lay_out() const {
         std::error_code ec;
         stdfs::create_directories(dir_ / "tree" / "x" / "in", ec);
@@ -88,8 +88,7 @@ public:
         }
     }
 
-    /// Nothing that was copied is from outside, or can be read by others though the file in its
-    /// place could not.
+    /// Nothing copied is from outside, or readable by others if the original was not.
     static void expect_no_secret_in(const stdfs::path& copy) {
         std::error_code ec;
         for (stdfs::recursive_directory_iterator i(copy, ec), end; i != end; i.increment(ec)) {
@@ -112,7 +111,7 @@ private:
         coil_test::put(p, secret);
         ::chmod(p.c_str(), 0600);
     }
-    /// Only where nothing is: names may lead outside for a moment, where all of them are taken.
+    /// Only at unused names: existing names may lead outside for a moment.
     static void make_new(const stdfs::path& p, std::string_view content, ::mode_t mode) {
         const int fd = ::open(p.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd >= 0) {
@@ -144,14 +143,13 @@ private:
     scratch dir_;
 };
 
-/// A thread that exchanges at random what two names below `top` are, as long as it lives. It goes
-/// through no link itself.
+/// A thread that exchanges random pairs of names below `top`. It follows no link itself.
 class swapper {
 public:
     swapper(const stdfs::path& top, std::vector<std::string> here, std::vector<std::string> aside)
         : top_(::open(top.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), here_(std::move(here)),
           aside_(std::move(aside)), thread_([this] { run(); }) {
-        while (exchanges_.load() == 0) { // a processor may come late
+        while (exchanges_.load() == 0) { // the thread may start late
             std::this_thread::yield();
         }
     }
@@ -179,8 +177,9 @@ private:
         }
     }
 
-    /// Opened and closed by syscall(2) alone: ThreadSanitizer knows the calls of libc, not those of
-    /// the ring, and takes a number that the ring has closed and this thread got for a race.
+    /// Opened and closed by syscall(2) only: ThreadSanitizer intercepts libc's functions but not
+    /// the ring, and would report a race for a number that the ring has closed and this thread has
+    /// reused.
     class unseen_descriptor {
     public:
         explicit unseen_descriptor(int fd) : fd_(fd) {}
@@ -230,7 +229,7 @@ std::vector<std::string> of_aside() {
     return all;
 }
 
-/// Does it again and again, while names in the tree are exchanged.
+/// Repeats the function while names in the tree are exchanged.
 void while_swapped(arena& a, const std::vector<std::string>& names,
                    const std::function<void(io_context&)>& once,
                    const std::vector<std::string>& among = {}) {
@@ -279,7 +278,7 @@ TEST(FsSwapper, Copy) {
     });
 }
 
-/// Links, directories, files that all may read and such that only their owner may, side by side:
+/// Links, directories, files readable by all and files readable only by the owner, side by side;
 /// any two of them are exchanged.
 void copy_many_names(const std::function<task<>(fs::path, fs::path, std::error_code&)>& copy) {
     arena a;
@@ -325,7 +324,7 @@ TEST(FsSwapper, CopyOfManyNames) {
     });
 }
 
-/// The other way: the tree that is copied to is another user's.
+/// The opposite case: the target tree belongs to another user.
 TEST(FsSwapper, CopyTreeIntoATree) {
     arena a;
     stdfs::create_directories(a / "from/x/in");
@@ -356,14 +355,14 @@ TEST(FsSwapper, Walk) {
         std::error_code ec;
         std::set<std::string> seen;
         coil_test::run_on(context, walk_whole(a / "tree", seen, ec));
-        for (const std::string& name : seen) { // which only outside is
+        for (const std::string& name : seen) { // which exists only outside
             ASSERT_FALSE(name.ends_with("/only")) << name;
         }
     });
 }
 
-/// Links that are there when they are looked at are followed by this one; so nothing but files,
-/// directories and FIFOs is exchanged for its target, and what it copies may be outside.
+/// It follows links that exist when it checks the name. Therefore its target is exchanged only with
+/// files, directories and FIFOs, and its source may be outside.
 TEST(FsSwapper, CopyFile) {
     arena a;
     coil_test::put(a / "source", "new");
@@ -382,7 +381,7 @@ TEST(FsSwapper, CopyFile) {
     });
 }
 
-/// Where nothing is, no link that comes is followed.
+/// If the target does not exist, a link created meanwhile is not followed.
 TEST(FsSwapper, CopyFileToANewName) {
     arena a;
     coil_test::put(a / "source", "new");
@@ -405,12 +404,12 @@ TEST(FsSwapper, CopyFileToANewName) {
     attacker.join();
 }
 
-/// Both follow links, as they say; so none is exchanged.
+/// Both follow links by design, so none is exchanged.
 TEST(FsSwapper, WriteFileAndAtomicReplace) {
     arena a;
     stdfs::remove(a / "aside/link");
     stdfs::remove(a / "aside/link_to_file");
-    stdfs::remove(a / "aside/fifo"); // is waited for by open(2), unless it is replaced
+    stdfs::remove(a / "aside/fifo"); // open(2) would wait for it
     while_swapped(a, {"file"}, [&](io_context& context) {
         std::error_code ec;
         coil_test::run_on(context, fs::write_file(a / "tree/file", "in place", ec));

@@ -21,7 +21,7 @@ namespace fs_test {
 
 namespace stdfs = std::filesystem;
 
-/// A directory of its own, which is gone afterwards.
+/// A temporary directory, removed at the end.
 class temporary_directory {
 public:
     temporary_directory() {
@@ -48,8 +48,8 @@ inline void make_file(const stdfs::path& p, std::string_view content = {}) {
     std::ofstream(p, std::ios::binary) << content;
 }
 
-/// "d" in "d" in "d", `depth` of them, each with one more directory beside: deeper than a path may
-/// be long.
+/// "d" in "d" in "d", `depth` of them, each with one more directory beside: deeper than the maximum
+/// path length.
 inline void make_deep(const stdfs::path& top, int depth) {
     int at = ::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; i < depth; ++i) {
@@ -65,8 +65,8 @@ inline void make_deep(const stdfs::path& top, int depth) {
     ::close(at);
 }
 
-/// Directories, files of all sizes, links to files, directories and to nothing: the same for the
-/// same seed.
+/// Directories, files of all sizes, links to files and directories, dangling links; deterministic
+/// for a seed.
 inline void random_tree(const stdfs::path& top, unsigned seed, int directories = 30,
                         int files = 200) {
     std::mt19937 random(seed);

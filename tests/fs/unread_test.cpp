@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// A write to a pipe, a socket or a terminal without a reader waits for as long as it takes; but it
-// is cancelled like any other operation, and holds no thread.
+// A write to a pipe, a socket or a terminal without a reader waits indefinitely; but it can be
+// cancelled as any other operation, and occupies no thread.
 
 namespace {
 
@@ -27,7 +27,7 @@ using coil_test::descriptor;
 using coil_test::pattern;
 using coil_test::scratch;
 
-/// More than a pipe, a socket or a terminal takes.
+/// More than a pipe, a socket or a terminal holds.
 constexpr std::size_t too_much = 8U << 20;
 
 task<> write_named(fs::path p, const std::string& text, std::error_code& ec) {
@@ -46,7 +46,7 @@ task<> after_a_moment(auto f) {
     f();
 }
 
-/// Both ways to end it, of a task that `start` makes anew.
+/// Both ways to end a task that `start` creates: cancellation and destruction.
 void is_ended(auto start) {
     {
         io_context context;
@@ -115,7 +115,8 @@ TEST(FsUnread, WhatIsReadComesWhole) {
     const fs::path fifo = dir / "fifo";
     ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
     const descriptor reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    const descriptor open_end(::open(fifo.c_str(), O_WRONLY | O_CLOEXEC)); // or it ends at once
+    const descriptor open_end(::open(fifo.c_str(), O_WRONLY | O_CLOEXEC)); // otherwise it ends
+                                                                           // immediately
     const std::string text = pattern(too_much + 12'345);
     for (const bool named : {true, false}) {
         std::string got;

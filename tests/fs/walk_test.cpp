@@ -19,7 +19,7 @@ using namespace coil;
 using namespace fs_test;
 using coil_test::in_child;
 
-/// What a walk says of an entry.
+/// What a walk reports about an entry.
 using walked = std::tuple<int, stdfs::file_type, stdfs::file_type, std::uintmax_t>;
 using walked_tree = std::map<std::string, walked>;
 
@@ -186,8 +186,8 @@ TEST(fs_walk, follows_links_but_not_in_a_circle) {
     int count = 0;
     EXPECT_FALSE(coil::run(
         error_of_walk(tmp / "top", fs::directory_options::follow_directory_symlink, count)));
-    // a, b; in b: aside, up, above; in aside: c, c/file, round; above leads to the directory of
-    // all: top, which it is in, and aside with the same three.
+    // a, b; in b: aside, up, above; in aside: c, c/file, round. `above` leads to the directory that
+    // contains top, which is an ancestor, and aside with the same three.
     EXPECT_EQ(count, 13);
 }
 
@@ -237,7 +237,7 @@ TEST(fs_walk, metadata_come_for_a_whole_batch) {
         while (auto entry = co_await entries.next()) {
             const std::uintmax_t size = co_await entry->file_size();
             there += static_cast<int>(size);
-            if (there == 1) { // what is known by then is not asked for again
+            if (there == 1) { // metadata known by then is not queried again
                 std::error_code ec;
                 stdfs::remove_all(p, ec);
             }
@@ -285,7 +285,7 @@ TEST(G5_fs_walk, may_be_left_at_any_entry) {
     };
     for (int count = 0; count < 100; count += 7) {
         coil::run(some(tmp / "t", count));
-        io_context ctx; // and where its context ends
+        io_context ctx; // destroyed with a pending walk
         ctx.co_spawn(some(tmp / "t", count));
         ctx.co_spawn([](io_context& c, int turns) -> task<> {
             for (int i = 0; i < turns; ++i) {

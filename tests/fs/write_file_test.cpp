@@ -88,7 +88,7 @@ TEST(FsWriteFile, KeepsAContainerThatDiesBeforeTheAwait) {
     EXPECT_FALSE(ec);
 }
 
-/// In a directory `dir`, whatever kind of file system that is.
+/// In the directory `dir`, on any file system.
 task<> replaces(const scratch& dir) {
     const fs::path f = dir / "f";
     co_await fs::write_file(f, "one", fs::atomic_replace);
@@ -229,7 +229,7 @@ task<> write_large(fs::path p, const std::string& text, fs::write_options option
     co_await fs::write_file(std::move(p), text, options, ec);
 }
 
-/// Counts turns, and stops what stops after so many.
+/// Calls `stop` after that many turns.
 task<> stop_after(int turns, auto stop) {
     for (int i = 0; i < turns; ++i) {
         co_await yield();

@@ -1,4 +1,4 @@
-// accept_multishot: every connection once, a flood is bounded, none leaks (the fixture counts).
+// accept_multishot: gives every connection once, bounds a flood, leaks none (the fixture counts).
 
 #include "io/stream_support.hpp"
 
@@ -37,13 +37,13 @@ TEST_P(AcceptStream, G1_EachConnectionOnceWithItsFlags) {
 }
 
 TEST_P(AcceptStream, G6_AFloodWaitsInTheBacklogNotInMemory) {
-    static constexpr std::size_t clients = 120; // more than may wait to be taken
+    static constexpr std::size_t clients = 120; // more than may be queued
     auto main = [](bool multishot) -> task<> {
         const listener l;
         auto connections = io::accept_multishot(l.socket);
-        EXPECT_EQ(co_await timeout(connections.next(), 0ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(connections.next(), 0ms), -ETIMEDOUT);
         std::vector<descriptor> all;
-        // One at a time: the kernel is stopped after 64, and takes no more.
+        // One at a time: the request is stopped after 64 results.
         for (std::size_t i = 0; i < clients; ++i) {
             all.push_back(l.connect());
             co_await some_turns(2);
@@ -54,13 +54,13 @@ TEST_P(AcceptStream, G6_AFloodWaitsInTheBacklogNotInMemory) {
             EXPECT_TRUE(peer) << i << ": " << peer.error();
             all.emplace_back(*peer);
         }
-        // Those that waited had been accepted already.
+        // The queued ones had already been accepted.
         const std::size_t accepted_now = coil_test::open_descriptors().size() - before;
         if (multishot) {
             EXPECT_GE(accepted_now, all.size() / 2 - 64 - 8);
         }
         EXPECT_LE(accepted_now, all.size() / 2);
-        EXPECT_EQ(co_await timeout(connections.next(), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(connections.next(), 1ms), -ETIMEDOUT);
     };
     run(main(has_rings()));
 }
@@ -77,7 +77,7 @@ TEST_P(AcceptStream, AClosedListenerIsAnErrorAndSoIsAWrongOne) {
         EXPECT_EQ(result.error(), std::errc::bad_file_descriptor);
         const listener l;
         auto connections = io::accept_multishot(l.socket);
-        EXPECT_EQ(co_await timeout(connections.next(), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(connections.next(), 1ms), -ETIMEDOUT);
         EXPECT_EQ(co_await io::shutdown(l.socket, SHUT_RDWR), 0);
         EXPECT_EQ(co_await connections.next(), -EINVAL);
     };
@@ -125,11 +125,11 @@ TEST_P(AcceptStream, IntoTheTableOfDirectDescriptors) {
                 EXPECT_EQ(co_await io::recv(peer, {&byte, 1}), 1);
             }
             for (int i = 0; i < 5; ++i) {
-                clients.push_back(l.connect()); // nobody takes them
+                clients.push_back(l.connect()); // not accepted by the program
             }
             co_await some_turns();
         }
-        // Their slots were closed, so the others are found again.
+        // Their slots were closed, so the same slots are found again.
         for (const int slot : slots) {
             EXPECT_EQ(co_await io::close(io::direct_descriptor{slot}), 0);
             EXPECT_EQ(co_await io::close(io::direct_descriptor{slot}), -EBADF);

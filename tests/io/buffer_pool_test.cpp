@@ -1,4 +1,4 @@
-// Pools and leases: who may outlive whom, and on which thread.
+// Buffer pools and leases: lifetimes and threads.
 
 #include "io/stream_support.hpp"
 
@@ -49,7 +49,7 @@ TEST(BufferPoolOptions, SizesAreRounded) {
     buffer_pool_options huge;
     huge.buffers = 32768;
     huge.buffer_size = std::size_t{1} << 30;
-    if (!coil_test::sanitized) { // a sanitizer ends the program
+    if (!coil_test::sanitized) { // a sanitizer terminates the program
         EXPECT_THROW(buffer_pool{huge}, std::bad_alloc);
     }
 }
@@ -71,7 +71,7 @@ TEST_P(BufferPool, ALeaseMovesAndGivesBackOnce) {
         EXPECT_EQ(pool.available(), 1U);
         buffer_lease c = co_await take_from(pair, pool, "c");
         EXPECT_EQ(pool.available(), 0U);
-        c = std::move(b); // what it had goes back now, not when b ends
+        c = std::move(b); // c's previous buffer is returned now, not when b ends
         EXPECT_EQ(pool.available(), 1U);
         EXPECT_EQ(c.text(), "a");
         c.data()[0] = std::byte{'z'};
@@ -128,7 +128,7 @@ TEST_P(BufferPool, IsUsedInSeveralRunsAndOnSeveralThreads) {
         std::thread([&] { held.push_back(run(take_from(s, pool, "there"))); }).join();
         EXPECT_EQ(held.back().text(), "there");
     }
-    held.clear(); // no context runs: they come back with the next run
+    held.clear(); // no context runs: they are returned in the next run
     EXPECT_EQ(run(take_from(s, pool, "here")).text(), "here");
     auto look = [](const buffer_pool& p) -> task<unsigned> { co_return p.available(); };
     EXPECT_EQ(run(look(pool)), 4U);
@@ -170,7 +170,7 @@ TEST_P(BufferPool, AnIdleStreamHoldsNoBuffer) {
         std::deque<io::recv_stream> streams;
         for (std::size_t i = 0; i < count; ++i) {
             streams.emplace_back(s.a, pool, 0);
-            EXPECT_EQ((co_await timeout(streams.back().next(), 0ms)).result(), -ECANCELED);
+            EXPECT_EQ((co_await timeout(streams.back().next(), 0ms)).result(), -ETIMEDOUT);
         }
         co_await some_turns();
         EXPECT_EQ(pool.available(), 4U);
@@ -224,7 +224,7 @@ TEST_P(BufferPool, G9_LeasesGoOnOtherThreadsWhileTheContextMovesToAnother) {
     auto count = [](const socket_pair& pair, buffer_pool& p) -> task<> {
         auto incoming = io::recv_multishot(pair.a, p);
         std::vector<buffer_lease> all;
-        for (int i = 0; i < 8; ++i) { // every buffer is there
+        for (int i = 0; i < 8; ++i) { // every buffer is available
             put(pair.b, std::string(64, 'x'));
             all.push_back(co_await take(incoming));
         }
@@ -241,7 +241,7 @@ TEST_P(BufferPool, G9_APoolThatNeverRunsAgainIsFreedFromAnyThread) {
             lease = run(take_from(s, pool, "data"));
         }
         std::thread([moved = std::move(lease)]() mutable { moved.reset(); }).join();
-    } // LeakSanitizer looks
+    } // checked by LeakSanitizer
 }
 
 TEST(BufferPoolMemory, GoesWithTheContextOnWhateverThread) {
@@ -265,7 +265,7 @@ TEST(BufferPoolMemory, GoesWithTheContextOnWhateverThread) {
             before = pages();
         }
         io_context context;
-        buffer_pool pool(pool_of(1, 64, true, 32768)); // its ring is half a MiB
+        buffer_pool pool(pool_of(1, 64, true, 32768)); // its ring takes half a MiB
         std::thread([&] { coil_test::run_on(context, use(s, pool)); }).join();
     }
     EXPECT_LT(pages(), before + 20 * 128);

@@ -64,13 +64,13 @@ TEST_F(CancelCall, AChain) {
         EXPECT_EQ(co_await (io::cancel(parts) && io::nop()), 0) << "does not end a chain";
         EXPECT_EQ(co_await parts, -ECANCELED);
         int unread = -1;
-        EXPECT_EQ(co_await timeout(io::poll(pipe.in, POLLIN), 1ms), -ECANCELED) << unread;
+        EXPECT_EQ(co_await timeout(io::poll(pipe.in, POLLIN), 1ms), -ETIMEDOUT) << unread;
     };
     coil::run(main(p));
 }
 
 TEST_F(CancelCall, WhileAWorkerExecutesIt) {
-    // What the kernel says is what the await gives.
+    // The kernel's result is the result of the await.
     auto script = std::make_shared<scripted_kernel::script>();
     std::uint64_t read = 0;
     script->on_submit = [&](const sqe& e) {
@@ -103,7 +103,7 @@ TEST_F(CancelCall, ADescriptor_PlainAndDirect) {
         auto b = eager(io::poll(pipe.in, POLLIN));
         auto c = eager(io::read(untouched.in, {buf + 1, 1}));
         auto stream = io::poll_multishot(pipe.in, POLLIN);
-        EXPECT_EQ(co_await timeout(stream.next(), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(stream.next(), 1ms), -ETIMEDOUT);
         EXPECT_EQ(co_await io::cancel(pipe.in), 3);
         EXPECT_EQ(co_await a, -ECANCELED);
         EXPECT_EQ(co_await b, -ECANCELED);
@@ -136,7 +136,7 @@ TEST_F(CancelCall, G8_G9_EverythingButTheContextsOwn) {
         auto a = eager(io::read(pipe.in, buf));
         auto b = eager(timeout(io::poll(pipe.in, POLLIN), 1h));
         auto c = eager(io::nop() && io::read(pipe.in, buf));
-        co_await sleep_for(3ms); // and so the context has slept
+        co_await sleep_for(3ms); // so the context has slept
         EXPECT_EQ(co_await io::cancel_all(), 3);
         EXPECT_EQ(co_await a, -ECANCELED);
         EXPECT_EQ(co_await b, -ECANCELED);
@@ -144,7 +144,7 @@ TEST_F(CancelCall, G8_G9_EverythingButTheContextsOwn) {
     };
     for (int i = 0; i < 20; ++i) {
         ctx.spawn(cancels(p)).get();
-        std::this_thread::sleep_for(1ms); // asleep again: woken by the next one
+        std::this_thread::sleep_for(1ms); // asleep again: the next one wakes it
     }
     ctx.join();
 }
@@ -193,7 +193,7 @@ TEST_F(CancelCall, PollRemoveAndUpdate) {
 
         auto stream = io::poll_multishot(pair.a, POLLPRI);
         EXPECT_EQ(co_await io::poll_remove(stream), -ENOENT) << "not under way";
-        EXPECT_EQ(co_await timeout(stream.next(), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(stream.next(), 1ms), -ETIMEDOUT);
         EXPECT_EQ(co_await io::poll_update(stream, POLLOUT), 0);
         EXPECT_EQ(co_await stream.next() & POLLOUT, static_cast<int>(POLLOUT));
         const int removed_stream = co_await io::poll_remove(stream);
@@ -220,7 +220,7 @@ TEST_F(CancelCall, CountersSayWhatHappened) {
         EXPECT_EQ(co_await a, -ECANCELED);
         EXPECT_EQ(co_await b, -ECANCELED);
         EXPECT_EQ(this_context().metrics().back_pressure_waits, 0U);
-        if (!coil_test::under_faults()) { // of which these are two
+        if (!coil_test::under_faults()) { // two of which are these
             EXPECT_EQ(this_context().metrics().refusals, 0U);
             EXPECT_EQ(this_context().metrics().overflows, 0U);
         }

@@ -1,5 +1,5 @@
-// A frame that is destroyed while the kernel works for it: nothing is written afterwards (G2), and
-// what it would have received is closed (G4).
+// A coroutine frame that is destroyed while its operation is in flight: nothing is written
+// afterwards (G2), and descriptors that it would have received are closed (G4).
 
 #include "io/support.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 class Destroyed : public ::testing::Test {};
 
-/// Memory that outlives the frame which reads into it.
+/// Memory that outlives the frame reading into it.
 struct canary {
     std::array<unsigned char, 4096> bytes;
     canary() { bytes.fill(0xa5); }
@@ -42,7 +42,7 @@ task<> destroy_then_feed(canary& memory, Make make, Feed feed) {
         manual victim = await_in(memory, make);
         victim.start();
         co_await yield();
-        co_await io::nop(); // the victim's operation has certainly been submitted
+        co_await io::nop(); // by now the victim's operation has been submitted
         victim.destroy();
     }
     feed();
@@ -77,7 +77,7 @@ TEST_F(Destroyed, G2_WhileARecvWithWaitallHasReceivedAPart) {
         EXPECT_EQ(co_await io::send(pair.b, "part"), 4);
         co_await sleep_for(1ms);
         victim.destroy();
-        const canary after = m; // what had come before is there; from now on nothing changes
+        const canary after = m; // data that arrived earlier is there; from now on nothing changes
         EXPECT_EQ(co_await io::send(pair.b, "more"), 4);
         co_await sleep_for(2ms);
         EXPECT_EQ(m.bytes, after.bytes);
@@ -173,8 +173,8 @@ TEST_F(Destroyed, G4_WhileAnAcceptIsInFlight_TheConnectionStaysInTheBacklog) {
 }
 
 TEST_F(Destroyed, G4_AfterTheAcceptWon_TheDescriptorIsClosed) {
-    // The client connects between submission and destruction, a different number of turns earlier
-    // each time: the accept is pending, accepted, ready to go on, or gone on.
+    // The client connects between submission and destruction, a different number of turns before
+    // the destruction each time: the accept is pending, complete, in the ready queue, or resumed.
     auto accepts = [](int fd) -> manual {
         const int accepted = co_await io::accept(fd);
         ::close(accepted);

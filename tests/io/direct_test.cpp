@@ -1,4 +1,5 @@
-// Direct descriptors: made, used wherever a descriptor is, closed, full tables, dropped results.
+// Direct descriptors: creation, use in place of descriptors, closing, full tables, discarded
+// results.
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"
@@ -139,7 +140,7 @@ TEST_F(Direct, FromAndToPlainOnes) {
         EXPECT_EQ(::read(plain, &c, 1), 1) << "stays open";
         EXPECT_EQ(::close(plain), 0);
         EXPECT_EQ(co_await io::fixed_fd_install(in), -EBADF);
-        { // nobody receives it
+        { // the result is not received
             const auto again = co_await io::register_file(pipe.in);
             const auto dropped = eager(io::fixed_fd_install(again));
             co_await io::nop();
@@ -226,7 +227,7 @@ TEST_F(Direct, G4_WhatNobodyReceivesFreesItsSlot) {
                       0);
             EXPECT_EQ(co_await (io::socket_direct(AF_INET, SOCK_STREAM) && io::read(-1, {})),
                       -EBADF);
-            EXPECT_EQ(co_await timeout(io::accept_direct(server.socket), 1us), -ECANCELED);
+            EXPECT_EQ(co_await timeout(io::accept_direct(server.socket), 1us), -ETIMEDOUT);
         }
         const auto a = co_await io::socket_direct(AF_INET, SOCK_STREAM);
         const auto b = co_await io::socket_direct(AF_INET, SOCK_STREAM);
@@ -278,7 +279,7 @@ TEST_F(Direct, OneOfAnotherContextIsNoDescriptor) {
         co_return both{end, co_await io::register_file(sockets.a)};
     };
     auto uses = [](both d, const pipe_pair& pipe, bool has_table) -> task<> {
-        if (has_table) { // with something at the same places
+        if (has_table) { // with files in the same slots
             EXPECT_EQ(co_await io::register_file(pipe.in), d.pipe);
             const auto listens = co_await io::socket_direct(AF_INET, SOCK_STREAM);
             EXPECT_EQ(listens, d.socket);
@@ -318,7 +319,7 @@ TEST_F(Direct, OneOfAnotherContextIsNoDescriptor) {
         EXPECT_EQ(co_await io::cancel(d.pipe), -EBADF);
         EXPECT_EQ(co_await io::close(d.pipe), -EBADF);
         EXPECT_EQ(co_await io::close_direct(d.socket), -EBADF);
-        // However it is made.
+        // However the operation is built.
         EXPECT_EQ(co_await io::force_async(io::read(d.pipe, buf)), -EBADF);
         EXPECT_EQ(co_await io::drain(io::read(d.pipe, buf)), -EBADF);
         EXPECT_EQ(co_await timeout(io::read(d.pipe, buf), 5s), -EBADF);

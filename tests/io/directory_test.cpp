@@ -1,4 +1,4 @@
-// Names of files: each call does and answers what the system call of its name does.
+// Directory entries: each call has the effect and the result of the system call of its name.
 
 #include "io/support.hpp"
 
@@ -82,7 +82,7 @@ TEST_F(Directory, LinksHardAndSymbolic) {
     EXPECT_EQ(std::filesystem::read_symlink(dir_ / "soft"), "a");
     EXPECT_EQ(result_of(io::symlink("a", dir_ / "soft")), -EEXIST);
     EXPECT_EQ(result_of(io::symlinkat("gone", open_directory(), "dangling")), 0);
-    // Of the link itself, or of what it points to.
+    // With and without following the link.
     const auto at = open_directory();
     EXPECT_EQ(result_of(io::linkat(at, "soft", at, "soft2", 0)), 0);
     EXPECT_TRUE(std::filesystem::is_symlink(dir_ / "soft2"));

@@ -1,4 +1,5 @@
-// Eager operations that are dropped, left alone, handed on, or still there when the context stops.
+// Eager operations that are dropped, never awaited, awaited elsewhere, or in flight when the
+// context stops.
 
 #include "io/support.hpp"
 
@@ -78,10 +79,10 @@ TEST_F(EagerLife, G4_WhatADroppedOneMadeIsClosed) {
             }
         }
     };
-    coil::run(main(l)); // what leaks shows when the test has ended
+    coil::run(main(l)); // leaks show when the test has ended
 }
 
-/// Waits for somebody else's operation.
+/// Awaits an operation that another coroutine started.
 template <class Eager>
 manual watch(Eager& pending, std::optional<int>& result) {
     result = co_await pending;
@@ -123,7 +124,7 @@ TEST_F(EagerLife, KeepsItsResultWhenWhoAwaitedItIsDestroyedBeforeItWentOn) {
         first.start();
         co_await io::nop();
         pipe.put("x");
-        // This coroutine is made ready by an earlier completion of the same batch.
+        // An earlier completion of the same batch makes this coroutine ready.
         auto destroyer = [](auto& op, manual& m) -> task<> {
             while (!op.is_complete()) {
                 co_await yield();
@@ -205,12 +206,12 @@ TEST_F(EagerLife, G5_OutsideOfAnyFrameAtStop) {
     auto context =
         std::make_unique<io_context>(coil_test::with([](auto& o) { o.max_in_flight = 3'500; }));
     auto main = [&]() -> task<> {
-        for (int i = 0; i < 4'000; ++i) { // more than one request to cancel is made for
+        for (int i = 0; i < 4'000; ++i) { // more than one cancellation request is needed
             living->emplace_back(io::read(p.in, memory));
         }
         limited->emplace(timeout(io::read(p.in, memory), 1h));
         chain->emplace(io::nop() && io::read(p.in, memory));
-        quick->emplace(timeout(io::nop(), 1h)); // its limit is still armed
+        quick->emplace(timeout(io::nop(), 1h)); // its timer is still armed
         co_await sleep_for(1ms);
         this_context().stop();
         co_await sleep_for(1h);
@@ -223,7 +224,7 @@ TEST_F(EagerLife, G5_OutsideOfAnyFrameAtStop) {
     EXPECT_TRUE((*limited)->is_complete() && (*chain)->is_complete());
     p.put("x");
     context.reset();
-    living.reset(); // complete: the context may be gone
+    living.reset(); // complete: the context may have been destroyed
     limited.reset();
     chain.reset();
     quick.reset();

@@ -1,4 +1,4 @@
-// Stops that reach whoever awaits an eager operation from another thread.
+// Stop requests from other threads for a task that awaits an eager operation.
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"
@@ -35,7 +35,7 @@ TEST_F(EagerStop, G9_FromAnotherThreadWhileItEnds) {
             std::thread other([&] { first.cancel(); });
             if (i % 2 == 0) {
                 co_await yield();
-                pipe.put("x"); // it may still win
+                pipe.put("x"); // it may still complete first
             }
             const int result = co_await first;
             other.join();
@@ -56,8 +56,8 @@ manual awaits_until_stopped(any_eager& op, inplace_stop_source& source, std::opt
     r = co_await with_stop_token(awaits(op), source.get_token());
 }
 
-/// The stop of the second one is as much waited for as that of the first: its post is part of the
-/// operation, which may be gone when whoever awaited it has gone on.
+/// The second awaiter also waits until a concurrent stop request has been processed: its inbox node
+/// is part of the operation, which may be destroyed once the awaiter has resumed.
 TEST_F(EagerStop, G1_WhoTakesOverDoesNotGoOnBeforeAStopHasArrived) {
     auto script = std::make_shared<scripted_kernel::script>();
     std::uint64_t reads[2] = {}; // of descriptor 3 and 4
@@ -85,7 +85,7 @@ TEST_F(EagerStop, G1_WhoTakesOverDoesNotGoOnBeforeAStopHasArrived) {
             const manual first = awaits_until_stopped(pending, source1, nobody);
             first.start();
             request_stop(source1);
-            co_await io::nop(); // asked to cancel; the kernel takes its time
+            co_await io::nop(); // cancellation is requested; the kernel delays it
         }
         const manual second = awaits_until_stopped(pending, source2, result);
         second.start();
@@ -98,7 +98,7 @@ TEST_F(EagerStop, G1_WhoTakesOverDoesNotGoOnBeforeAStopHasArrived) {
         };
         {
             const auto dropped = eager(io::read(4, {&c, 1}));
-        } // routes completions, no inbox
+        } // processes completions, but not the inbox
         EXPECT_TRUE(pending.is_complete());
         co_await yield();
         EXPECT_EQ(result, std::nullopt) << "its stop is still in the inbox";

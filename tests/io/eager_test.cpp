@@ -1,4 +1,4 @@
-// eager(op): started before it is awaited, and what then may happen to it.
+// eager(op): starts before it is awaited.
 
 #include "io/support.hpp"
 
@@ -53,7 +53,7 @@ TEST_F(Eager, AwaitedAtOnce) {
         co_spawn(writer(pipe.out));
         EXPECT_EQ(co_await pending, 1);
         EXPECT_EQ(buf[0], 'x');
-        EXPECT_EQ(co_await eager(io::write(pipe.out, "yz")), 2); // a temporary is awaited, too
+        EXPECT_EQ(co_await eager(io::write(pipe.out, "yz")), 2); // a temporary may be awaited, too
     };
     coil::run(main(p));
 }
@@ -107,7 +107,7 @@ TEST_F(Eager, OfAChain) {
         EXPECT_EQ(co_await good, 5);
         EXPECT_EQ(co_await bad, -ECANCELED);
         EXPECT_EQ(co_await hard, 0);
-        EXPECT_EQ(co_await limited, -ECANCELED);
+        EXPECT_EQ(co_await limited, -ETIMEDOUT);
     };
     coil::run(main(p, empty.in));
 }
@@ -117,14 +117,14 @@ TEST_F(Eager, OfALimitedOperation) {
     auto main = [](const pipe_pair& pipe) -> task<> {
         char buf[8];
         auto never = eager(timeout(io::read(pipe.in, buf), 2ms));
-        EXPECT_EQ(co_await never, -ECANCELED);
+        EXPECT_EQ(co_await never, -ETIMEDOUT);
         auto unawaited = eager(timeout(io::read(pipe.in, buf), 1ms));
-        while (!unawaited.is_complete()) { // its limit counts from when it started
+        while (!unawaited.is_complete()) { // its timeout counts from its start
             co_await sleep_for(1ms);
         }
-        EXPECT_EQ(co_await unawaited, -ECANCELED);
+        EXPECT_EQ(co_await unawaited, -ETIMEDOUT);
         auto quick = eager(timeout(io::write(pipe.out, "abc"), 1ms));
-        co_await sleep_for(5ms); // the limit passes when it is complete
+        co_await sleep_for(5ms); // the timeout expires after it is complete
         EXPECT_EQ(co_await quick, 3);
         const auto dropped = eager(timeout(io::read(pipe.in, {buf, 2}), 1h));
         EXPECT_EQ(co_await timeout(io::poll(pipe.in, POLLIN), 1s), static_cast<int>(POLLIN));
@@ -160,7 +160,7 @@ TEST_F(Eager, G3_AStopBeforeItIsAwaitedConcernsItThen) {
             EXPECT_FALSE(pending.is_complete());
             const int result = co_await pending;
             EXPECT_EQ(co_await io::nop(), -ECANCELED);
-            auto complete = eager(io::write(q.out, "x")); // nobody's token concerns it
+            auto complete = eager(io::write(q.out, "x")); // no stop token applies to it
             while (!complete.is_complete()) {
                 co_await yield();
             }
@@ -181,7 +181,7 @@ TEST_F(Eager, G3_CancelledByHand) {
         char buf[2];
         auto pending = eager(io::read(pipe.in, buf));
         pending.cancel();
-        pending.cancel(); // once is enough
+        pending.cancel(); // a second call has no effect
         EXPECT_EQ(co_await pending, -ECANCELED);
         auto in_flight = eager(io::read(pipe.in, buf));
         co_await io::nop();
@@ -261,7 +261,7 @@ TEST_F(Eager, HeldBackByBackPressure_Runs_IsCancelled_IsDropped) {
         char buf[4];
         auto a = eager(io::read(pipe.in, {buf, 1}));
         auto b = eager(io::read(pipe.in, {buf + 1, 1}));
-        auto cancelled = eager(io::nop()); // from here on there is no room
+        auto cancelled = eager(io::nop()); // from here on the in-flight limit is reached
         auto asked = eager(io::nop() && io::nop());
         auto late = eager(io::write(pipe.out, "never"));
         {

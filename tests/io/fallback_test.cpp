@@ -1,5 +1,5 @@
-// Opcodes that the running kernel lacks: calls that wait for nobody are done by the system call,
-// others say so. Nothing hangs.
+// Opcodes that the running kernel lacks: calls that never wait use the system call, others report
+// an error. Nothing hangs.
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"
@@ -31,7 +31,7 @@ using uring::opcode;
 
 namespace {
 
-/// A context whose kernel knows nothing but nop and what the loop itself needs.
+/// A context whose kernel has only nop and what the loop itself needs.
 class Fallback : public ::testing::Test {
 protected:
     static std::shared_ptr<door_kernel::guard> bare_kernel() {
@@ -215,7 +215,7 @@ TEST_F(Fallback, G13_InAChainOneAfterTheOther) {
         EXPECT_EQ(
             co_await (io::setsockopt(-1, SOL_SOCKET, 1, &one, 4) && io::mkdir(dir / "c", 0700)),
             -ECANCELED);
-        // With a call that has no other way, nothing of what is submitted at once is started.
+        // With a call that has no fallback, nothing of the same chain is started.
         EXPECT_EQ(co_await (io::setsockopt(tcp, SOL_SOCKET, SO_KEEPALIVE, &zero, 4) &&
                             io::read(-1, {}) && io::nop()),
                   -EOPNOTSUPP);

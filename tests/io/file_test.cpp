@@ -1,4 +1,4 @@
-// nop, openat, read, write, readv, writev, close, poll: what they do and what they answer.
+// nop, openat, read, write, readv, writev, close, poll: effects and results.
 
 #include "io/support.hpp"
 
@@ -65,7 +65,7 @@ TEST_F(File, OpenatTakesEveryKindOfPath) {
     const coil_test::descriptor b{result_of(io::openat(AT_FDCWD, text, O_RDONLY))};
     const coil_test::descriptor c{result_of(io::openat(AT_FDCWD, text.c_str(), O_RDONLY))};
     EXPECT_TRUE(a >= 0 && b >= 0 && c >= 0);
-    // A temporary lives until the end of the expression, and the operation started in it.
+    // A temporary lives until the end of the full expression, and so does the operation in it.
     auto awaits = [](const std::string& p) -> task<int> {
         co_return co_await io::openat(AT_FDCWD, p + "/f", O_RDONLY);
     };
@@ -77,8 +77,8 @@ TEST_F(File, AFifoIsOpenedAtOnceOrByAWorkerThatWaits) {
     const std::string fifo = dir_ / "fifo";
     ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
     auto main = [](const std::string& name) -> task<> {
-        // Whoever waits, waits for the other.
-        EXPECT_EQ(co_await timeout(io::force_async(io::open(name, O_WRONLY)), 5ms), -ECANCELED);
+        // Each end of the FIFO waits for the other.
+        EXPECT_EQ(co_await timeout(io::force_async(io::open(name, O_WRONLY)), 5ms), -ETIMEDOUT);
         auto reads = eager(io::force_async(io::open(name, O_RDONLY)));
         const coil_test::descriptor out{co_await io::force_async(io::open(name, O_WRONLY))};
         const coil_test::descriptor in{co_await reads};
@@ -89,7 +89,7 @@ TEST_F(File, AFifoIsOpenedAtOnceOrByAWorkerThatWaits) {
         EXPECT_EQ(co_await io::read(in, {&c, 1}), 1);
     };
     coil::run(main(fifo));
-    // Without a worker.
+    // Without a worker, opening fails instead of waiting.
     EXPECT_EQ(result_of(io::open(fifo, O_WRONLY)), -ENXIO);
     const coil_test::descriptor in{result_of(io::open(fifo, O_RDONLY))};
     EXPECT_GE(in, 0);
@@ -114,7 +114,7 @@ TEST_F(File, WriteAndReadAtOffsets) {
     char buf[32] = {};
     EXPECT_EQ(result_of(io::read(fd, buf, 4)), 7);
     EXPECT_STREQ(buf, "o World");
-    for (const std::size_t at : {4, 6}) { // also of this type
+    for (const std::size_t at : {4, 6}) { // also for std::size_t
         EXPECT_EQ(result_of(io::read(fd, {buf, 5}, at)), 5);
         EXPECT_EQ(std::string_view(buf, 5), std::string_view("hello World").substr(at, 5));
         EXPECT_EQ(result_of(io::write(fd, {buf, 5}, at)), 5);
@@ -246,7 +246,7 @@ TEST_F(File, NeverAwaitedDoesNothing) {
     EXPECT_EQ(contents(dir_ / "f"), "");
 }
 
-// ---- the same errors as the plain calls
+// ---- the same errors as the system calls
 
 TEST_F(File, ErrorsOfRead) {
     char buf[4];

@@ -1,5 +1,5 @@
-// Metadata, space, durability, advice and extended attributes: each call does and answers what the
-// system call of its name does.
+// Metadata, allocation, durability, advice and extended attributes: effects and results are those
+// of the system calls.
 
 #include "io/support.hpp"
 
@@ -157,7 +157,8 @@ TEST_F(Metadata, OpenAndOpenat2) {
 }
 
 TEST_F(Metadata, G4_AnOpenat2ThatNobodyReceivesIsClosed) {
-    // The file is opened while the frame is destroyed, or not at all: the fixture counts.
+    // The file is opened while the frame is destroyed, or not at all: the fixture counts
+    // descriptors.
     const auto fd = file("text");
     ::open_how how{};
     how.flags = O_RDONLY;

@@ -1,4 +1,4 @@
-// io::drain, which is a barrier that the context keeps, and io::force_async.
+// io::drain, a barrier enforced by the context, and io::force_async.
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 class Modifiers : public ::testing::Test {};
 
-/// Writes what it is when it has ended.
+/// Records the number of an operation when it completes.
 template <class Op>
 task<> note(std::string& log, char name, Op op) {
     co_await std::move(op);
@@ -45,7 +45,7 @@ TEST_F(Modifiers, DrainWaitsForWhatIsBefore_AndWhatIsBehindWaitsForIt) {
         auto second = spawn(note(log, 'E', io::drain(io::nop())));
         auto d = spawn(note(log, 'd', io::nop()));
         co_await b;
-        co_await sleep_for(3ms); // sleeps are no ring work
+        co_await sleep_for(3ms); // sleeps are not ring operations
         EXPECT_EQ(log, "b");
         first.put("x");
         co_await a;
@@ -82,8 +82,8 @@ TEST_F(Modifiers, G3_DrainIsCancelledOrDroppedWhileItWaits_AndWhileItRuns) {
         auto asked = eager(io::drain(io::nop()));
         EXPECT_EQ(co_await io::cancel(asked), 0);
         EXPECT_EQ(co_await asked, -ECANCELED);
-        EXPECT_EQ(co_await io::drain(timeout(io::nop(), 1ms)), -ECANCELED) << "a limit counts";
-        EXPECT_EQ(co_await timeout(io::drain(io::nop()), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await io::drain(timeout(io::nop(), 1ms)), -ETIMEDOUT) << "a limit counts";
+        EXPECT_EQ(co_await timeout(io::drain(io::nop()), 1ms), -ETIMEDOUT);
         reads.cancel();
         EXPECT_EQ(co_await reads, -ECANCELED);
 
@@ -98,7 +98,7 @@ TEST_F(Modifiers, G3_DrainIsCancelledOrDroppedWhileItWaits_AndWhileItRuns) {
             const auto dropped = eager(io::drain(io::read(alone.in, {buf, 1})));
         }
         EXPECT_EQ(co_await io::nop(), 0);
-        EXPECT_EQ(co_await timeout(io::drain(io::read(alone.in, {buf, 1})), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(io::drain(io::read(alone.in, {buf, 1})), 1ms), -ETIMEDOUT);
         EXPECT_EQ(co_await io::nop(), 0);
     };
     coil::run(main(p, q));
@@ -124,7 +124,7 @@ TEST_F(Modifiers, DrainWithBackPressure) {
             co_await each;
         }
         EXPECT_EQ(log.size(), 60U);
-        for (std::size_t i = 4; i < 60; i += 5) { // each barrier stands in its place
+        for (std::size_t i = 4; i < 60; i += 5) { // each barrier is honoured at its position
             EXPECT_EQ(log.find(static_cast<char>('A' + i)), i) << log;
         }
     };
@@ -135,7 +135,7 @@ TEST_F(Modifiers, DrainDoesNotWaitForStreams) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         auto events = io::poll_multishot(pipe.in, POLLIN);
-        EXPECT_EQ((co_await timeout(events.next(), 1ms)), -ECANCELED);
+        EXPECT_EQ((co_await timeout(events.next(), 1ms)), -ETIMEDOUT);
         EXPECT_EQ(co_await io::drain(io::nop()), 0);
         pipe.put("x");
         EXPECT_EQ(co_await events.next(), static_cast<int>(POLLIN));
@@ -207,7 +207,7 @@ TEST_F(Modifiers, DrainNeverReachesTheKernel_ForceAsyncDoes) {
         EXPECT_EQ(co_await io::force_async(io::drain(io::nop())), 0);
         EXPECT_EQ(co_await io::force_async(timeout(io::nop(), 1h)), 0);
         EXPECT_EQ(co_await io::force_async(io::nop() && io::nop()), 0);
-        // Not what a limit inside a chain must be able to end.
+        // Not applied to a call that a timeout inside a chain must be able to cancel.
         EXPECT_EQ(co_await (io::force_async(timeout(io::nop(), 1h)) && io::nop()), 0);
         EXPECT_EQ(co_await io::force_async(timeout(io::nop(), 1h) && io::nop()), 0);
     };
@@ -223,17 +223,17 @@ TEST_F(Modifiers, ForceAsyncGivesTheSameResults) {
         EXPECT_EQ(co_await io::force_async(io::write(pipe.out, "abc")), 3);
         EXPECT_EQ(co_await io::force_async(io::read(pipe.in, buf)), 3);
         EXPECT_EQ(co_await io::force_async(io::read(-1, buf)), -EBADF);
-        EXPECT_EQ(co_await io::force_async(timeout(io::read(pipe.in, buf), 2ms)), -ECANCELED);
-        EXPECT_EQ(co_await timeout(io::force_async(io::read(pipe.in, buf)), 2ms), -ECANCELED);
-        EXPECT_EQ(co_await timeout(io::force_async(io::recv(pair.a, buf)), 2ms), -ECANCELED);
+        EXPECT_EQ(co_await io::force_async(timeout(io::read(pipe.in, buf), 2ms)), -ETIMEDOUT);
+        EXPECT_EQ(co_await timeout(io::force_async(io::read(pipe.in, buf)), 2ms), -ETIMEDOUT);
+        EXPECT_EQ(co_await timeout(io::force_async(io::recv(pair.a, buf)), 2ms), -ETIMEDOUT);
         EXPECT_EQ(co_await io::force_async(io::send(pair.a, "x") && io::recv(pair.b, buf)), 1);
         EXPECT_EQ(co_await (io::force_async(io::send(pair.a, "x") && io::recv(pair.b, buf)) &&
                             io::write(pipe.out, "def") && io::force_async(io::read(pipe.in, buf))),
                   3);
         EXPECT_EQ(co_await (io::force_async(timeout(io::recv(pair.a, buf), 1ms)) && io::nop()),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         EXPECT_EQ(co_await io::force_async(timeout(io::recv(pair.a, buf), 1ms) && io::nop()),
-                  -ECANCELED);
+                  -ETIMEDOUT);
         EXPECT_EQ(co_await hard_link(io::force_async(io::read(-1, buf)), io::nop()), 0);
         EXPECT_EQ(co_await io::force_async(hard_link(io::read(-1, buf), io::nop())), 0);
         const int fd = co_await io::force_async(io::openat(AT_FDCWD, "/", O_RDONLY | O_CLOEXEC));

@@ -1,4 +1,4 @@
-// splice, tee, pipe: they do and answer what the system calls of their names do.
+// splice, tee, pipe: effects and results are those of the system calls.
 
 #include "io/support.hpp"
 

@@ -28,7 +28,7 @@ TEST_P(PollStream, EventsEachTimeThatSomeCome) {
         const socket_pair s;
         auto events = io::poll_multishot(s.a, POLLIN | POLLRDHUP);
         EXPECT_EQ(events.key(), 0U);
-        EXPECT_EQ(co_await timeout(events.next(), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(events.next(), 1ms), -ETIMEDOUT);
         EXPECT_NE(events.key(), 0U);
         char byte = 0;
         for (int i = 0; i < 10; ++i) {
@@ -52,9 +52,9 @@ TEST_P(PollStream, G6_AFloodIsPausedAndLosesNoReadiness) {
     auto main = []() -> task<> {
         const descriptor counter{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
         auto events = io::poll_multishot(counter, POLLIN);
-        EXPECT_EQ(co_await timeout(events.next(), 0ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(events.next(), 0ms), -ETIMEDOUT);
         const std::uint64_t one = 1;
-        for (int i = 0; i < 500; ++i) { // each is an event
+        for (int i = 0; i < 500; ++i) { // each is one event
             EXPECT_EQ(::write(counter, &one, sizeof one), 8);
             co_await some_turns(1);
         }
@@ -86,7 +86,7 @@ TEST_P(PollStream, IsUpdatedAndRemovedByItsKey) {
     auto main = []() -> task<> {
         const socket_pair s;
         auto events = io::poll_multishot(s.a, POLLIN);
-        EXPECT_EQ(co_await timeout(events.next(), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(events.next(), 1ms), -ETIMEDOUT);
         auto waits = [](io::poll_stream& stream) -> task<int> { co_return co_await stream.next(); };
         auto one = coil::spawn(waits(events));
         co_await some_turns();
@@ -118,13 +118,13 @@ TEST_P(TimeoutStream, TicksDoNotDrift) {
             const auto passed = co_await ticks.next();
             EXPECT_GE(passed, 1);
             count += passed;
-            // However late this one is, the number is right: neither early nor one behind.
+            // However late the tick is, the count is exact.
             EXPECT_GE(std::chrono::steady_clock::now() - begin, interval * count);
         }
         const auto before = std::chrono::steady_clock::now() - begin;
-        std::this_thread::sleep_for(20ms); // nothing runs here meanwhile
+        std::this_thread::sleep_for(20ms); // the context is blocked meanwhile
         count += co_await ticks.next();
-        // The last ones may have been told late; those before are all there.
+        // The last ticks may have been reported late; the earlier ones are all counted.
         EXPECT_GE(interval * (count + 4), before + 20ms);
     };
     run(main());
@@ -137,14 +137,14 @@ TEST_P(TimeoutStream, TicksThatNobodyWaitedForAreCounted) {
         int count = co_await ticks.next();
         co_await sleep_for(50ms);
         count += co_await ticks.next();
-        // A faulty kernel tells of them later, and so does a slow thread.
+        // A fault-injecting kernel reports them later, and so does a slow thread.
         const bool late = coil_test::under_faults() || coil_test::sanitized;
         EXPECT_GE(count, late ? 2 : 50);
-        // Given up at once, unless one is there already.
+        // Cancelled immediately, unless a tick is available.
         const int taken = co_await timeout(ticks.next(), 0ms);
-        EXPECT_TRUE(taken == -ECANCELED || taken > 0) << taken;
+        EXPECT_TRUE(taken == -ETIMEDOUT || taken > 0) << taken;
         count += std::max(taken, 0);
-        co_await sleep_for(5ms); // one comes and nobody takes it, others are due
+        co_await sleep_for(5ms); // one tick arrives and is not taken, others are due
         count += co_await ticks.next();
         const auto before = std::chrono::steady_clock::now() - begin;
         count += co_await ticks.next();
@@ -169,8 +169,8 @@ TEST_P(TimeoutStream, AnIntervalOfNothingIsAlwaysOver) {
 TEST_P(TimeoutStream, G3_ForEverAndDestroyed) {
     auto main = []() -> task<> {
         auto never = io::timeout_multishot(std::chrono::hours::max());
-        EXPECT_EQ(co_await timeout(never.next(), 1ms), -ECANCELED);
-        EXPECT_EQ(co_await timeout(never.next(), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(never.next(), 1ms), -ETIMEDOUT);
+        EXPECT_EQ(co_await timeout(never.next(), 1ms), -ETIMEDOUT);
     };
     run(main());
 }

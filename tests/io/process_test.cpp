@@ -1,4 +1,4 @@
-// waitid: it does and answers what the system call of its name does.
+// waitid: effects and results are those of the system call.
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"
@@ -20,7 +20,7 @@ using io_test::outcome;
 
 namespace {
 
-/// A child that ends with `status` when told to.
+/// A child that exits with `status` on request.
 class child {
 public:
     explicit child(int status) {
@@ -42,7 +42,7 @@ public:
     child& operator=(const child&) = delete;
     ~child() {
         end();
-        ::waitpid(id_, nullptr, 0); // fails when the test has done it
+        ::waitpid(id_, nullptr, 0); // fails if the test has already reaped it
     }
 
     void end() { alive_.reset(); }
@@ -119,7 +119,7 @@ TEST_F(Waitid, AnswersWhatTheSystemCallAnswers) {
     };
     for (const auto& a : {arguments{P_PID, c.id(), WEXITED | WNOHANG}, // still running
                           arguments{P_ALL, 0, WEXITED | WNOHANG},
-                          arguments{P_PID, 1, WEXITED}, // nobody's child of ours
+                          arguments{P_PID, 1, WEXITED}, // not a child of this process
                           arguments{P_PID, 0, WEXITED}, arguments{P_ALL, 0, 0},
                           arguments{P_ALL, 0, ~0}, arguments{P_PGID, 999999, WEXITED}}) {
         ::siginfo_t ours;
@@ -151,7 +151,7 @@ TEST_F(Waitid, G3_CancelledTheChildIsStillThereToBeWaitedFor) {
         h.cancel();
         EXPECT_EQ(co_await h, -ECANCELED);
         ::siginfo_t info{};
-        EXPECT_EQ(co_await timeout(io::waitid(P_PID, it.id(), &info, WEXITED), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(io::waitid(P_PID, it.id(), &info, WEXITED), 1ms), -ETIMEDOUT);
     };
     coil::run(main(waits, c));
     c.end();
@@ -203,7 +203,7 @@ TEST_F(Waitid, G2_DestroyedWhileItWaits_NothingIsWrittenAfterwards) {
                 co_await io::nop();
             }
             victim.destroy();
-            std::memset(&info, 0x5a, sizeof info); // the caller's memory is the caller's again
+            std::memset(&info, 0x5a, sizeof info); // the caller's memory may be reused
             c.end_and_watch();
             co_await sleep_for(1ms);
             EXPECT_TRUE(is_filled_with(info, 0x5a)) << turns;

@@ -1,4 +1,4 @@
-// read_multishot: what can be polled and is not a socket.
+// read_multishot from pollable files that are not sockets.
 
 #include "io/stream_support.hpp"
 #include "support/fault_environment.hpp"
@@ -54,7 +54,7 @@ TEST_P(ReadStream, APipeToItsEnd) {
 
 TEST_P(ReadStream, RecordsAreNotCut) {
     auto main = []() -> task<> {
-        // An eventfd's number, and the packets of a pipe that keeps them.
+        // The number of an eventfd, and the packets of a pipe in packet mode.
         buffer_pool pool(pool_of(2, 64));
         const descriptor counter{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
         auto numbers = io::read_multishot(counter, pool);

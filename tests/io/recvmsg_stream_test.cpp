@@ -1,4 +1,4 @@
-// recvmsg_multishot, and datagrams in general: whole, with their sender and what comes along.
+// recvmsg_multishot, and datagrams in general: whole, with sender and control data.
 
 #include "io/stream_support.hpp"
 
@@ -106,7 +106,7 @@ TEST_P(RecvmsgStream, ALengthBeyondTheBufferIsNotTakenForData) {
 
 TEST_P(RecvmsgStream, WhatIsTooLongIsCutAndSaysSo) {
     auto main = []() -> task<> {
-        // 16 bytes of header and 13 for the name: the message begins at an odd place.
+        // 16 bytes of header and 13 for the name: the message begins at an odd offset.
         buffer_pool pool(pool_of(2, 64));
         const udp_socket server;
         const udp_socket client;
@@ -192,7 +192,7 @@ TEST_P(RecvmsgStream, ControlDataDescriptorsArrive) {
             char byte = 0;
             EXPECT_EQ(::read(pipe.in, &byte, 1), 1);
         }
-        // Room for one: the rest is cut, and closed by the kernel.
+        // Space for one: the kernel truncates the control data and closes the other descriptors.
         auto narrow =
             io::recvmsg_multishot(s.b, pool, MSG_CMSG_CLOEXEC, 0, CMSG_SPACE(sizeof(int)));
         const int out = pipe.out;
@@ -254,9 +254,9 @@ TEST_P(RecvmsgStream, G6_ANetlinkSocketThatLostMessagesSaysSo) {
             ::rtgenmsg body;
         } request{};
         request.header.nlmsg_len = NLMSG_LENGTH(sizeof request.body);
-        request.header.nlmsg_type = RTM_GETLINK + 1000; // nonsense: answered with an error message
+        request.header.nlmsg_type = RTM_GETLINK + 1000; // invalid: answered with an error message
         request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
-        // The answers are more than the socket holds.
+        // The answers exceed the socket's buffer.
         for (int i = 0; i < 100; ++i) {
             ::send(fd, &request, sizeof request, 0);
         }

@@ -1,4 +1,4 @@
-// msg_ring: posts to rings of others, never to a context's.
+// msg_ring: posts to other rings, never to the ring of a context.
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"
@@ -13,7 +13,7 @@ using coil_test::door_kernel;
 
 namespace {
 
-/// Of the kind that contexts have here.
+/// The same backend as the contexts use.
 struct ring_of_ours : uring::ring {
     ring_of_ours() : uring::ring(options(), coil_test::make_running_kernel()) {}
     static uring::ring_options options() {
@@ -46,7 +46,8 @@ TEST_F(RingMessage, WhatIsNoRingIsRefused) {
 }
 
 TEST_F(RingMessage, G1_AContextsRingTakesNone) {
-    // Neither another context's nor its own, open for the first time or again on another thread.
+    // Neither another context's ring nor its own, in the first run or in a later one on another
+    // thread.
     io_context other;
     const auto ring_of = [](io_context& c) { return c.loop().ring().native_handle(); };
     EXPECT_EQ(result_of(io::msg_ring(ring_of(other), 1, 8)), -EBADF);

@@ -1,4 +1,4 @@
-// signal_set: signals as something to wait for.
+// signal_set: waiting for signals.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -69,17 +69,17 @@ TEST_F(SignalSet, G3_CancelledAndLimited_TheSignalIsNotLost) {
     const signal_set signals{SIGUSR1};
     auto waits = [](const signal_set& set) -> task<int> { co_return co_await set; };
     auto main = [](auto w, const signal_set& set) -> task<> {
-        EXPECT_EQ(co_await timeout(set.next(), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(set.next(), 1ms), -ETIMEDOUT);
         auto handle = spawn(w(set));
         co_await yield();
         handle.cancel();
         EXPECT_EQ(co_await handle, -ECANCELED);
         send(SIGUSR1);
-        // A loser that has one to give.
+        // A loser that already has a signal.
         const auto first = co_await when_any(yield(), set.next());
         EXPECT_EQ(first.index, 0U);
         EXPECT_EQ(co_await timeout(set.next(), 1s), SIGUSR1);
-        EXPECT_EQ(co_await (io::nop() && timeout(set.next(), 1ms)), -ECANCELED);
+        EXPECT_EQ(co_await (io::nop() && timeout(set.next(), 1ms)), -ETIMEDOUT);
     };
     coil::run(main(waits, signals));
 }
@@ -90,7 +90,7 @@ TEST_F(SignalSet, OfSeveralThatWaitOneGetsIt) {
         send(SIGUSR1);
         auto [a, b] = co_await when_all(timeout(set.next(), 300ms), timeout(set.next(), 300ms));
         EXPECT_EQ(std::max<int>(a, b), SIGUSR1);
-        EXPECT_EQ((std::min<int>(a, b)), -ECANCELED);
+        EXPECT_EQ((std::min<int>(a, b)), -ETIMEDOUT);
     };
     coil::run(main(signals));
 }
@@ -105,7 +105,7 @@ TEST_F(SignalSet, TheMaskIsAsBeforeAndWhatWasNotTakenIsGone) {
         signal_set first{SIGUSR1, SIGUSR2};
         signal_set second = std::move(first);
         EXPECT_TRUE(is_blocked(SIGUSR1));
-        send(SIGUSR1); // its usual effect would be to end the program
+        send(SIGUSR1); // otherwise it would end the program
     }
     EXPECT_EQ(coil_test::open_descriptors(), before);
     EXPECT_FALSE(is_blocked(SIGUSR1));
@@ -145,13 +145,13 @@ TEST_F(SignalSet, G1_OfSeveralSetsThatWaitOneGetsIt) {
         auto [a, b] = co_await when_all(first.next(), second.next());
         EXPECT_EQ(a, SIGUSR1);
         EXPECT_EQ(b, SIGUSR1);
-        // Both complete at once, and neither has been asked yet.
+        // Both complete at once, before either result has been fetched.
         send(SIGUSR1);
         auto [c, d] = co_await when_all(timeout(first.next(), 5ms), timeout(second.next(), 5ms));
-        EXPECT_EQ(c + d, SIGUSR1 - ECANCELED);
+        EXPECT_EQ(c + d, SIGUSR1 - ETIMEDOUT);
         auto pending = eager(timeout(first.next(), 5ms));
         send(SIGUSR1);
-        EXPECT_EQ(co_await timeout(second.next(), 5ms) + co_await pending, SIGUSR1 - ECANCELED);
+        EXPECT_EQ(co_await timeout(second.next(), 5ms) + co_await pending, SIGUSR1 - ETIMEDOUT);
     };
     coil::run(main(one, two));
 }
@@ -172,7 +172,7 @@ TEST_F(SignalSet, G4_WhatNobodyReceivesStays) {
             EXPECT_EQ(co_await (set.next() && io::nop()), 0);
             EXPECT_EQ(co_await timeout(set.next(), 1s), SIGUSR1);
         }
-        EXPECT_EQ(co_await timeout(set.next(), 1ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(set.next(), 1ms), -ETIMEDOUT);
     };
     coil::run(main(signals));
 }
@@ -208,7 +208,7 @@ TEST_F(SignalSet, G1_ASetThatGoesEndsTheWaitsForIt) {
         auto limited = eager(timeout(set->next(), 1h));
         co_await sleep_for(1ms);
         set.reset();
-        // Its number may now be somebody else's, where what a signalfd gives would be lost.
+        // The number may be reused by now; signals read from it would be lost.
         const coil_test::pipe_pair p;
         p.put(std::string(128, 'x'));
         EXPECT_EQ(co_await waiting, -ECANCELED);

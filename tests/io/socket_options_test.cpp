@@ -1,5 +1,5 @@
-// getsockopt, setsockopt: they do and answer what the system calls of their names do, at levels
-// that the ring knows and at levels that it does not.
+// getsockopt, setsockopt: effects and results are those of the system calls, at levels that the
+// ring supports and at others.
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"
@@ -45,7 +45,7 @@ constexpr auto options = std::to_array<option>({
     {"unknown level", AF_INET, SOCK_STREAM, 12345, 1},
 });
 
-/// A kernel that has the ring's commands to sockets, and one from before there were commands.
+/// Runs with a kernel that has socket commands, and with an older one.
 class SocketOptions : public ::testing::Test, public ::testing::WithParamInterface<bool> {
 protected:
     static std::shared_ptr<door_kernel::guard> kernel() {

@@ -1,4 +1,4 @@
-// socket, bind, listen, accept, connect, send, recv, shutdown: what they do and what they answer.
+// socket, bind, listen, accept, connect, send, recv, shutdown: effects and results.
 
 #include "io/support.hpp"
 
@@ -155,7 +155,7 @@ TEST_F(Socket, UnixSocketsWorkAlike) {
     EXPECT_GE(accepted, 0);
 }
 
-// ---- the same errors as the plain calls
+// ---- the same errors as the system calls
 
 TEST_F(Socket, ErrorsOfSocket) {
     constexpr int calls[][3] = {{999, SOCK_STREAM, 0},

@@ -1,4 +1,4 @@
-// A pool without a free buffer: streams wait until one is given back, and none is forgotten.
+// A pool without a free buffer: streams wait until one is returned, and none waits forever.
 
 #include "io/stream_support.hpp"
 #include "support/fault_environment.hpp"
@@ -25,7 +25,7 @@ task<buffer_lease> take(io::recv_stream& incoming) {
     co_return *std::move(chunk);
 }
 
-const std::string full(64, 'x'); // the whole of a small buffer
+const std::string full(64, 'x'); // fills a small buffer completely
 
 TEST_P(Starvation, G6_AStreamWaitsUntilALeaseIsGivenBack) {
     const socket_pair s;
@@ -82,7 +82,7 @@ TEST_P(Starvation, G7_ManyStreamsAreFedInTheOrderInWhichTheyStarved) {
 }
 
 TEST_P(Starvation, G6_AFedStreamWithoutDataDoesNotStarveTheOthers) {
-    // Somebody else has read what the first one waited for.
+    // Another reader has taken the data that the first one waited for.
     if (!has_rings()) {
         GTEST_SKIP() << "there a stream that waits holds a buffer: that is documented";
     }
@@ -150,7 +150,7 @@ TEST_P(Starvation, G3_AStarvingWaitCanBeLimitedStoppedAndDestroyed) {
         put(a.b, full + full);
         put(b.b, full);
         buffer_lease held = co_await take(first);
-        EXPECT_EQ((co_await timeout(second.next(), 1ms)).result(), -ECANCELED);
+        EXPECT_EQ((co_await timeout(second.next(), 1ms)).result(), -ETIMEDOUT);
         inplace_stop_source stop;
         auto waits = [](io::recv_stream& incoming) -> task<int> {
             co_return (co_await incoming.next()).result();
@@ -163,14 +163,14 @@ TEST_P(Starvation, G3_AStarvingWaitCanBeLimitedStoppedAndDestroyed) {
             const socket_pair c;
             put(c.b, full);
             auto third = io::recv_multishot(c.a, pool);
-            EXPECT_EQ((co_await timeout(third.next(), 1ms)).result(), -ECANCELED);
-        } // destroyed while it hangs in the pool's queue
-        // Nobody waits for `second` now: its place in the queue must not cost `first` the buffer.
+            EXPECT_EQ((co_await timeout(third.next(), 1ms)).result(), -ETIMEDOUT);
+        } // destroyed while it is in the pool's queue
+        // `second` is not awaited now: its place in the queue must not cost `first` the buffer.
         auto again = coil::spawn(take(first));
         co_await some_turns();
         held.reset();
         EXPECT_EQ((co_await again).size(), 64U);
-        // The lease is back; now there is one for `second`, too.
+        // The lease has been returned, so there is a buffer for `second`, too.
         EXPECT_EQ((co_await take(second)).size(), 64U);
         EXPECT_EQ(pool.available(), 1U);
     };
@@ -246,7 +246,7 @@ TEST_P(Starvation, ThePoolGrowsInsteadUpToItsLimit) {
         EXPECT_EQ(pool.size(), 8U);
         EXPECT_EQ(pool.available(), 0U);
         put(pair.b, full);
-        EXPECT_EQ((co_await timeout(incoming.next(), 1ms)).result(), -ECANCELED);
+        EXPECT_EQ((co_await timeout(incoming.next(), 1ms)).result(), -ETIMEDOUT);
         EXPECT_EQ(pool.size(), 8U);
         held.clear();
         EXPECT_EQ((co_await incoming.next()).result(), 64);
@@ -263,7 +263,7 @@ TEST_P(Starvation, G6_AStreamThatNobodyReadsLeavesBuffersForOthers) {
         const socket_pair b;
         auto unread = io::recv_multishot(a.a, pool);
         auto read = io::recv_multishot(b.a, pool);
-        EXPECT_EQ((co_await timeout(unread.next(), 0ms)).result(), -ECANCELED);
+        EXPECT_EQ((co_await timeout(unread.next(), 0ms)).result(), -ETIMEDOUT);
         for (int i = 0; i < pieces; ++i) {
             put(a.b, full);
             co_await some_turns(2);

@@ -1,4 +1,4 @@
-// A stream that is destroyed, and one that lives on: nothing leaks, nobody waits for ever.
+// Destroying a stream, and streams that outlive a run: nothing leaks, no await hangs.
 
 #include "io/stream_support.hpp"
 
@@ -36,7 +36,7 @@ TEST_P(StreamEnd, G2_TheFrameThatWaitsIsDestroyed) {
             co_await some_turns(turns / 2);
             if (turns % 2 == 1) {
                 put(pair.b, "x");
-                co_await yield(); // from the second time on, the victim is about to go on
+                co_await yield(); // from the second round on, the victim is about to resume
             }
             victim.destroy();
             if (turns % 2 == 1) {
@@ -92,7 +92,7 @@ TEST_P(StreamEnd, G3_TheStreamIsDestroyedWhenItsWaiterIsReadyAlready) {
         inplace_stop_source stop;
         auto waiter = coil::spawn(with_stop_token(f(*incoming), stop.get_token()));
         co_await some_turns();
-        stop.request_stop(); // makes it ready; it has not gone on yet
+        stop.request_stop(); // makes it ready; it has not resumed yet
         incoming.reset();
         EXPECT_EQ(co_await waiter, -ECANCELED);
     };
@@ -108,8 +108,8 @@ TEST_P(StreamEnd, G4_WhatNobodyTookIsGivenBackAndClosed) {
         {
             auto incoming = io::recv_multishot(s.a, pool);
             auto connections = io::accept_multishot(l.socket);
-            EXPECT_EQ((co_await timeout(incoming.next(), 0ms)).result(), -ECANCELED);
-            EXPECT_EQ(co_await timeout(connections.next(), 0ms), -ECANCELED);
+            EXPECT_EQ((co_await timeout(incoming.next(), 0ms)).result(), -ETIMEDOUT);
+            EXPECT_EQ(co_await timeout(connections.next(), 0ms), -ETIMEDOUT);
             for (int i = 0; i < 5; ++i) {
                 put(s.b, "data");
                 clients.push_back(l.connect());
@@ -131,8 +131,8 @@ TEST_P(StreamEnd, G5_StopWithArmedStreamsAndWithResultsThatNobodyTook) {
         auto incoming = io::recv_multishot(s.a, pool);
         auto silent = io::recv_multishot(idle.a, pool);
         auto connections = io::accept_multishot(l.socket);
-        EXPECT_EQ(co_await timeout(connections.next(), 0ms), -ECANCELED);
-        EXPECT_EQ((co_await timeout(incoming.next(), 0ms)).result(), -ECANCELED);
+        EXPECT_EQ(co_await timeout(connections.next(), 0ms), -ETIMEDOUT);
+        EXPECT_EQ((co_await timeout(incoming.next(), 0ms)).result(), -ETIMEDOUT);
         const coil_test::descriptor client = l.connect();
         put(s.b, "data");
         co_await some_turns();
@@ -156,7 +156,7 @@ TEST_P(StreamEnd, G5_AStreamThatNoFrameOwnsKeepsNoRunAlive) {
         put(pair.b, "data");
         EXPECT_EQ((co_await in.next())->text(), "data");
     };
-    // Between the runs nothing is in flight, and the next one hears nothing of that.
+    // Between the runs nothing is in flight, and the next run sees no stale completion.
     for (int i = 0; i < 3; ++i) {
         run(one(incoming, s));
     }
@@ -177,9 +177,9 @@ TEST_P(StreamEnd, G5_AStreamThatOutlivesAStopAndItsContext) {
     auto main = [](io_context& c, io::recv_stream& in, io::accept_stream& one,
                    io::accept_stream& other, const listener& server,
                    std::vector<coil_test::descriptor>& all) -> task<> {
-        EXPECT_EQ((co_await timeout(in.next(), 0ms)).result(), -ECANCELED);
-        EXPECT_EQ(co_await timeout(one.next(), 1ms), -ECANCELED);
-        EXPECT_EQ(co_await timeout(other.next(), 1ms), -ECANCELED);
+        EXPECT_EQ((co_await timeout(in.next(), 0ms)).result(), -ETIMEDOUT);
+        EXPECT_EQ(co_await timeout(one.next(), 1ms), -ETIMEDOUT);
+        EXPECT_EQ(co_await timeout(other.next(), 1ms), -ETIMEDOUT);
         for (int i = 0; i < 3; ++i) {
             all.push_back(server.connect());
         }
@@ -197,12 +197,12 @@ TEST_P(StreamEnd, G5_AStreamThatOutlivesAStopAndItsContext) {
     coil_test::run_on(*context, hears_nothing_of_it(incoming, s));
     context.reset();
     EXPECT_EQ(pool.available(), pool.size());
-    connections.reset(); // accepted sockets are closed; slots of a ring that is gone are not
+    connections.reset(); // accepted sockets are closed; slots of a destroyed ring are not
     direct.reset();
 }
 
 TEST_P(StreamEnd, G5_ThousandsOfThemThatNoFrameOwns) {
-    constexpr std::size_t count = 1500; // more than are cancelled with one request
+    constexpr std::size_t count = 1500; // more than one request cancels
     const socket_pair s;
     buffer_pool pool(pool_of(2048, 64));
     std::deque<io::recv_stream> streams;
@@ -212,7 +212,7 @@ TEST_P(StreamEnd, G5_ThousandsOfThemThatNoFrameOwns) {
             if (i == all.size()) {
                 all.emplace_back(pair.a, p, 0);
             }
-            EXPECT_EQ((co_await timeout(all[i].next(), 0ms)).result(), -ECANCELED);
+            EXPECT_EQ((co_await timeout(all[i].next(), 0ms)).result(), -ETIMEDOUT);
         }
         if (stop != nullptr) {
             stop->stop();
@@ -243,7 +243,7 @@ TEST_P(StreamEnd, G5_HeldBackByTheBoundAndThenStopped) {
         co_await yield();
         for (int i = 0; i < 4; ++i) {
             all.emplace_back(pair.a, p, 0);
-            EXPECT_EQ((co_await timeout(all.back().next(), 0ms)).result(), -ECANCELED);
+            EXPECT_EQ((co_await timeout(all.back().next(), 0ms)).result(), -ETIMEDOUT);
         }
         c.stop();
         co_await sleep_for(1h);

@@ -1,4 +1,5 @@
-// What a stream costs, and what it does without memory. This program counts its allocations.
+// The memory that a stream needs, and its behaviour without memory. This program counts its
+// allocations.
 
 #include "io/stream_support.hpp"
 #include "support/fault_environment.hpp"
@@ -59,7 +60,7 @@ TEST_P(StreamMemory, ReceivingAllocatesNothing) {
             if (i == 100) {
                 begin = allocations;
             }
-            for (int k = 0; k < 4; ++k) { // some wait to be taken
+            for (int k = 0; k < 4; ++k) { // some are queued
                 put(s.b, std::string_view("four"));
             }
             for (std::size_t received = 0; received < 16;) {
@@ -77,7 +78,7 @@ TEST_P(StreamMemory, G6_WithoutMemoryConnectionsAreClosedAndItSaysSo) {
     auto main = [](bool multishot) -> task<> {
         const listener l;
         auto connections = io::accept_multishot(l.socket);
-        EXPECT_EQ(co_await timeout(connections.next(), 0ms), -ECANCELED);
+        EXPECT_EQ(co_await timeout(connections.next(), 0ms), -ETIMEDOUT);
         std::vector<descriptor> clients;
         for (int i = 0; i < 6; ++i) {
             clients.push_back(l.connect());
@@ -88,12 +89,12 @@ TEST_P(StreamMemory, G6_WithoutMemoryConnectionsAreClosedAndItSaysSo) {
         }
         out_of_memory = false;
         if (multishot) {
-            for (int i = 0; i < 2; ++i) { // there is room for so many
+            for (int i = 0; i < 2; ++i) { // as many as fit
                 EXPECT_GE(descriptor{co_await connections.next()}, 0);
             }
             EXPECT_EQ(co_await connections.next(), -ENOMEM);
         }
-        // It goes on: at the latest with a new connection.
+        // It recovers, at the latest with a new connection.
         clients.push_back(l.connect());
         EXPECT_GE(descriptor{co_await connections.next()}, 0);
     };
@@ -109,12 +110,12 @@ TEST_P(StreamMemory, G6_WithoutMemoryBytesEndAtTheGap) {
         buffer_pool pool(pool_of(64, 64));
         const socket_pair s;
         auto incoming = io::recv_multishot(s.a, pool);
-        EXPECT_EQ((co_await timeout(incoming.next(), 0ms)).result(), -ECANCELED);
+        EXPECT_EQ((co_await timeout(incoming.next(), 0ms)).result(), -ETIMEDOUT);
         out_of_memory = true;
         for (int i = 0; i < 10; ++i) {
             const char byte = static_cast<char>('0' + i);
             EXPECT_EQ(::send(s.b, &byte, 1, 0), 1);
-            co_await coil::sleep_for(1ms); // the loop waits: then every kernel looks at sockets
+            co_await coil::sleep_for(1ms); // the loop waits, so every backend polls the sockets
         }
         out_of_memory = false;
         EXPECT_EQ((co_await incoming.next())->text(), "0");
@@ -122,7 +123,7 @@ TEST_P(StreamMemory, G6_WithoutMemoryBytesEndAtTheGap) {
         EXPECT_EQ((co_await incoming.next()).result(), -ENOMEM);
         put(s.b, "x");
         EXPECT_GT((co_await incoming.next()).result(), 0);
-        EXPECT_EQ(pool.available(), pool.size()); // what was lost went back
+        EXPECT_EQ(pool.available(), pool.size()); // lost buffers were returned
     };
     run(main());
 }

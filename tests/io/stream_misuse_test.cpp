@@ -1,4 +1,4 @@
-// What must not be done with a stream is a clear end; and what a stream costs.
+// Misuse of a stream ends the program with a message; and the cost of a stream.
 
 #include "io/stream_support.hpp"
 
@@ -28,7 +28,7 @@ TEST(StreamDeathTest, TwoCoroutinesAtOnce) {
         auto one = coil::spawn(with_stop_token(wait_for(incoming), stop.get_token()));
         co_await some_turns();
         if (ready) {
-            stop.request_stop(); // it has not gone on yet
+            stop.request_stop(); // it has not resumed yet
         }
         co_await wait_for(incoming);
     };

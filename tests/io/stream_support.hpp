@@ -16,12 +16,12 @@
 
 namespace io_test {
 
-/// What of Linux a stream finds: each is one that it must live with.
+/// The kernels that a stream must support.
 enum class world : std::uint8_t {
-    now,                 ///< all that the running kernel has
+    now,                 ///< all features of the running kernel
     without_incremental, ///< before 6.12
     single_reads,        ///< before 6.7: no multishot read
-    without_rings,       ///< before 5.19: a request a piece, each with a buffer of its own
+    without_rings,       ///< before 5.19: one request per piece, each with a buffer of its own
 };
 
 inline std::ostream& operator<<(std::ostream& out, world w) {
@@ -48,7 +48,7 @@ inline coil::io_context_options options_of(world w) {
         guard->hidden.push_back(coil::uring::opcode::read_multishot);
     }
     if (w == world::without_rings) {
-        // Accept, poll and timeout answered once in those days.
+        // Hides the features by which multishot accept, poll and timeout are detected.
         guard->hidden.push_back(coil::uring::opcode::send_zc);
         guard->hidden.push_back(coil::uring::opcode::socket);
         guard->hidden.push_back(coil::uring::opcode::waitid);
@@ -58,7 +58,7 @@ inline coil::io_context_options options_of(world w) {
     return options;
 }
 
-/// A test in each world, with a context there.
+/// Runs a test on each of these kernels, with a context.
 class Worlds : public ::testing::Test, public ::testing::WithParamInterface<world> {
 protected:
     [[nodiscard]] static bool has_rings() { return GetParam() != world::without_rings; }
@@ -89,14 +89,14 @@ inline coil::buffer_pool_options pool_of(unsigned buffers, std::size_t size,
     return options;
 }
 
-/// Long enough for what is submitted to reach the kernel and for its answer to be taken in.
+/// Long enough for a submitted request to complete and the completion to be processed.
 inline coil::task<> some_turns(int turns = 4) {
     for (int i = 0; i < turns; ++i) {
         co_await coil::io::nop();
     }
 }
 
-/// Byte i of a stream whose content is known everywhere.
+/// Byte i of a stream with deterministic content.
 inline char nth_byte(std::uint64_t i) { return static_cast<char>((i * 2654435761U) >> 13); }
 
 inline std::string bytes_from(std::uint64_t begin, std::size_t count) {

@@ -18,10 +18,10 @@ coil::task<int> await_one(Operation op) {
     co_return co_await std::move(op);
 }
 
-/// A context, and what one operation gives on it.
+/// A context, and the result of one operation on it.
 class Calls : public ::testing::Test {
 protected:
-    /// For SetUp(): the tests are skipped where the kernel's rings lack the opcode.
+    /// For SetUp(): skips the tests if the ring lacks the opcode.
     void need(coil::uring::opcode op, const char* what_it_is_for) {
         if (!context_.loop().ring().supports(op)) {
             GTEST_SKIP() << "this kernel's rings have no " << what_it_is_for;
@@ -36,7 +36,7 @@ protected:
     coil::io_context context_;
 };
 
-/// What a system call that returns -1 and errno would have given as an io_result.
+/// Converts the result of a system call (-1 and errno) to an io_result.
 template <class T>
 int outcome(T returned) {
     return returned < 0 ? -errno : static_cast<int>(returned);

@@ -1,5 +1,5 @@
-// Zero-copy sends: two completions, one result, and the buffer is the caller's again when the await
-// returns (G2).
+// Zero-copy sends: two completions, one result, and the buffer may be reused when the await returns
+// (G2).
 
 #include "io/support.hpp"
 #include "support/kernels.hpp"
@@ -52,7 +52,7 @@ TEST_F(ZeroCopy, OverTcp_SendsAndGivesTheBufferBack) {
         std::string data(100'000, 'a');
         const int n = co_await io::send_zc(tcp.client, data);
         EXPECT_GT(n, 0);
-        data.assign(data.size(), 'b'); // ours again
+        data.assign(data.size(), 'b'); // the buffer may be reused
         const std::string arrived = tcp.received(static_cast<std::size_t>(n));
         EXPECT_EQ(arrived, std::string(static_cast<std::size_t>(n), 'a'));
 
@@ -109,7 +109,7 @@ TEST_F(ZeroCopy, G13_AnywhereInAChain) {
     coil::run(main(c));
 }
 
-/// How much goes into the connection while nobody reads.
+/// Sends more than the connection holds while the peer does not read.
 TEST_F(ZeroCopy, G13_InTheMiddleOfAChainAllIsSent) {
     const connection c;
     std::string large(8 << 20, 'x'); // more than the buffers of both ends
@@ -181,7 +181,7 @@ TEST_F(ZeroCopy, FlagsOfItsOwnReachTheKernelAndChangeNoResult) {
             EXPECT_EQ(co_await io::sendmsg_zc(tcp.client, &message, 0, flags), 3) << flags;
             EXPECT_EQ(tcp.received(15), "abregisteredreg");
         }
-        // One that says what the memory is, one that means something else, unknown ones.
+        // One that changes the meaning of the memory, one for another operation, and unknown ones.
         for (const unsigned flags :
              {unsigned{fixed_buf}, unsigned{send_vectorized}, 0x4000U, 0x10000U, ~0U}) {
             EXPECT_EQ(co_await io::send_zc(tcp.client, "x", 0, flags), -EINVAL) << flags;
@@ -234,7 +234,7 @@ TEST_F(ZeroCopy, WhereTheKernelHasNone_ItCopies) {
     coil_test::run_on(ctx, main(c, local));
 }
 
-/// A kernel that answers a zero-copy send when the test says so.
+/// A kernel whose completions of a zero-copy send the test controls.
 class ZeroCopyCompletions : public ::testing::Test {
 protected:
     ZeroCopyCompletions() {
@@ -287,7 +287,7 @@ TEST_F(ZeroCopyCompletions, G2_TheAwaitReturnsAfterTheSecond) {
         }
         auto h = spawn(sends());
         co_await io::nop();
-        post(-EOPNOTSUPP, 0); // an error may come alone
+        post(-EOPNOTSUPP, 0); // an error may come without a notification
         EXPECT_EQ(co_await h, -EOPNOTSUPP);
         auto cancelled = spawn(sends());
         co_await io::nop();
@@ -347,7 +347,7 @@ TEST_F(ZeroCopyCompletions, G2_AFrameThatIsDestroyedWaitsForTheSecond) {
 }
 
 TEST_F(ZeroCopyCompletions, G1_TheNotificationOfACancelledLinkIsNobodys) {
-    // What Linux posts for a send behind a failure: no mark on the result, and a notification.
+    // What Linux posts for a send after a failed link: a result without F_MORE, and a notification.
     auto main = [this]() -> task<> {
         auto fails = []() -> task<int> {
             co_return co_await (io::openat(-1, "", 0) && io::send_zc(3, "x"));
@@ -356,10 +356,10 @@ TEST_F(ZeroCopyCompletions, G1_TheNotificationOfACancelledLinkIsNobodys) {
         co_await io::nop();
         post(-ECANCELED, 0);
         EXPECT_EQ(co_await h, -ECANCELED);
-        post(0, notif); // nobody is there any more
+        post(0, notif); // the awaiter no longer exists
         co_await io::nop();
         co_await io::nop();
-        auto again = spawn(fails()); // in the same memory, perhaps
+        auto again = spawn(fails()); // possibly in the same memory
         co_await io::nop();
         post(0, notif);
         co_await io::nop();

@@ -12,7 +12,7 @@
 namespace liburing_shim {
 namespace {
 
-/// Whether Linux would not answer -EFAULT.
+/// Whether the memory is accessible, otherwise -EFAULT.
 bool touches(const void* p, std::size_t size) {
     int pipe_ends[2];
     if (raw(SYS_pipe2, reinterpret_cast<long>(pipe_ends), 0) != 0)
@@ -39,18 +39,18 @@ long setup_ring(unsigned entries, params* p) {
         return -EINVAL;
     r->polls = !a.plain && (flags & sqpoll) != 0;
     if (!a.plain)
-        p->flags &= ~1U; // IOPOLL: of the caller's own that is no concern
+        p->flags &= ~1U; // IOPOLL: no effect on the result
     if (r->polls)
         p->flags &= ~(sqpoll | sq_aff);
     r->k = make_epoll_kernel();
     const int error = r->k->setup(entries, *p, r->memory);
     p->flags = flags;
     if (!a.plain)
-        p->features |= 16U; // CUR_PERSONALITY: all is done by this process
+        p->features |= 16U; // CUR_PERSONALITY: everything is done by this process
     if (error != 0)
         return error;
     r->setup = *p;
-    // A ring of one thread is entered by it.
+    // A single-issuer ring is entered by its thread.
     r->pumped = r->polls || (flags & own_thread) == 0;
     const int fd = r->k->native_handle();
     {
@@ -62,7 +62,7 @@ long setup_ring(unsigned entries, params* p) {
     return fd;
 }
 
-/// A wait in slices, between which other threads have their turn.
+/// Waits in slices, between which other threads may enter.
 long wait_in_turns(emulated_ring& r, unsigned least, unsigned flags, const getevents_arg* given) {
     getevents_arg arg{};
     if (given != nullptr)

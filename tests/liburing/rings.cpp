@@ -4,7 +4,7 @@
 #include <csignal>
 #include <thread>
 
-// The table of rings, and the pump.
+// The table of rings, and the pump thread.
 
 namespace liburing_shim {
 
@@ -17,7 +17,7 @@ everything& all() {
 
 thread_local int registered[most_registered] = {-1, -1, -1, -1, -1, -1, -1, -1,
                                                 -1, -1, -1, -1, -1, -1, -1, -1};
-thread_local bool inside = false; // the backend's own threads are not the program's
+thread_local bool inside = false; // calls of the backend's own threads are not intercepted
 std::atomic<bool> threaded{false};
 
 ring_pointer find(int fd) {
@@ -98,7 +98,7 @@ void close_ring(int fd) {
     r->event = -1;
     inside = true;
     if (mapped)
-        new ring_pointer(r); // the program may still look at the memory
+        new ring_pointer(r); // never freed: the program may still access the memory
     else
         r->k.reset();
     inside = false;

@@ -26,7 +26,7 @@ inline constexpr std::uint32_t use_registered_ring = 1U << 31;
 inline constexpr std::uint32_t sqpoll = 2;
 inline constexpr unsigned most_registered = 16;
 
-/// A system call, whatever stands in libc's place.
+/// Makes a system call, bypassing interposed libc functions.
 inline long raw(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
     register long r10 __asm__("r10") = d;
     register long r8 __asm__("r8") = e;
@@ -47,9 +47,9 @@ struct emulated_ring {
     bool pumped = false;
     std::atomic<bool> closed{false};
     std::recursive_timed_mutex turn;
-    std::atomic<unsigned> wanting{0}; // threads that want their turn
+    std::atomic<unsigned> wanting{0}; // threads that wait for their turn
     int event = -1;
-    std::uint32_t told = 0; // the tail that the eventfd has heard of
+    std::uint32_t told = 0; // the tail already reported to the eventfd
 
     std::uint32_t word(void* base, std::uint32_t offset) const {
         auto* const at = reinterpret_cast<std::uint32_t*>(static_cast<char*>(base) + offset);
@@ -69,7 +69,7 @@ struct emulated_ring {
                 raw(SYS_write, event, reinterpret_cast<long>(&one), sizeof one);
         }
         told = tail;
-        if (polls) { // NEED_WAKEUP: the pump sleeps whenever it is seen
+        if (polls) { // NEED_WAKEUP: always set
             auto* const at = reinterpret_cast<std::uint32_t*>(static_cast<char*>(memory.sq) +
                                                               setup.sq_off.flags);
             std::atomic_ref<std::uint32_t>(*at).fetch_or(1);
@@ -90,7 +90,7 @@ struct everything {
 everything& all();
 
 extern thread_local int registered[most_registered];
-/// The backend's own calls and threads are not the program's.
+/// True while the backend runs: its calls and threads are not intercepted.
 extern thread_local bool inside;
 /// The program has more than one thread.
 extern std::atomic<bool> threaded;
@@ -99,7 +99,7 @@ ring_pointer find(int fd);
 ring_pointer find(unsigned fd, bool by_registration);
 void start_pump();
 void close_ring(int fd);
-/// io_uring's three calls; `mine`: it was one.
+/// io_uring's three calls; `mine`: whether the call was one of them.
 long ours(long n, const long* a, bool& mine);
 
 struct my_turn {

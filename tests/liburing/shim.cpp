@@ -1,11 +1,11 @@
-// Runs a liburing program on the epoll backend: loaded with LD_PRELOAD, it takes the io_uring
-// system calls and the mappings of a ring's memory before Linux sees them. The ring's descriptor is
-// the backend's native_handle().
+// Runs a liburing program on the epoll backend: loaded with LD_PRELOAD, it intercepts the io_uring
+// system calls and the mappings of a ring's memory. The ring's descriptor is the backend's
+// native_handle().
 //
-// The seam promises less than a ring of Linux's: one thread at a time, completions in enter()
-// alone, no eventfd, no thread that submits. What coil::uring::ring does in its users' stead, this
-// file does for the programs: calls from several threads take turns, and a pump enters rings that
-// the program does not enter. COIL_SHIM_PLAIN=1 goes without the pump, SQPOLL and eventfds.
+// A backend guarantees less than a Linux ring: one thread at a time, completions only in enter(),
+// no eventfd, no submission thread. coil::uring::ring handles this for its users; for liburing
+// programs this file does: calls from several threads are serialized, and a pump thread enters
+// rings that the program does not enter. COIL_SHIM_PLAIN=1 disables the pump, SQPOLL and eventfds.
 
 #include "rings.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-// Steps that are made of other tasks on the same context.
+// Steps that consist of other tasks on the same context.
 
 namespace lifetime_test {
 
@@ -42,7 +42,7 @@ inline task<> scope_step(world& w, const step& s) {
     co_await children.join();
 }
 
-/// Left without join(), or destroyed by a function that the context delivers.
+/// A scope that is left without join(), or destroyed by a function that the context runs.
 inline task<> scope_left_step(world& w, const step& s) {
     const witness here(w);
     coil::scope children;

@@ -11,8 +11,8 @@
 
 namespace lifetime_test {
 
-/// Draws programs. What the filter takes away is drawn all the same, and then left out: the rest
-/// stays what it is.
+/// Draws random programs. Filtered steps are drawn and then left out, so that the rest of the
+/// program does not change.
 class drawer {
 public:
     drawer(std::uint64_t seed, std::span<const kind> kinds, const filter& f, bool simulated)
@@ -53,8 +53,8 @@ private:
         return usual.at(random_.below(usual.size()));
     }
 
-    /// At the leaves of the tree only what has no bodies; above them half of the time what has
-    /// some.
+    /// At the leaves of the tree only kinds without bodies; above them, half of the time, kinds
+    /// with bodies.
     const kind& draw_kind(unsigned depth) {
         constexpr unsigned deepest = 5;
         const bool leaf = depth + 1 >= deepest;
@@ -172,14 +172,14 @@ private:
         }
     }
 
-    /// coil::run() destroys its context when it ends: nothing may come back to that later.
+    /// coil::run() destroys its context when it ends: nothing may return to that later.
     [[nodiscard]] bool leaves(const step& s) const {
         const std::string_view name = s.what->name;
         return result_.how == mode::coil_run && (name == "resume_on" || name == "schedule" ||
                                                  name == "async_task" || name == "loop_spawn");
     }
 
-    /// Loopers, run_loops and threads of their own are no part of a simulated world.
+    /// Loopers, run_loops and separate threads are not available in the simulator.
     static bool is_simulated(place p) {
         return p == place::context || p == place::pool || p == place::here;
     }

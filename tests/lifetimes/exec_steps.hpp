@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-// Steps that go elsewhere: to other contexts, executors and threads.
+// Steps that move to other contexts, executors and threads.
 
 namespace lifetime_test {
 
@@ -68,7 +68,7 @@ inline task<> asyncify_step(world& w, const step& s) {
     }
 }
 
-/// What a function does on another thread: something, for a while, until it is asked to stop.
+/// What a function does on another thread: work for a while, until it is asked to stop.
 inline void do_for_a_while(const step& s, const coil::inplace_stop_token& token) {
     switch (s.variant % 4) {
     case 0:
@@ -136,7 +136,7 @@ inline task<> spawn_step(world& w, const step& s) {
     co_return;
 }
 
-/// A task that the run_loop owns.
+/// A task owned by the run_loop.
 inline task<> loop_spawn_step(world& w, const step& s) {
     const witness here(w);
     if (w.loop) {

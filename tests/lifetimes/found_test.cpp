@@ -80,7 +80,7 @@ ISOLATED_TEST(Found, G5_ThreeContextsInARowAreStoppedAtOnce) {
 
 // Point 3 of the contexts of a runtime, for contexts that only share tasks.
 
-KNOWN_TO_FAIL_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownWaits, "hangs") {
+ISOLATED_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownWaits) {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};
     std::binary_semaphore go_on{0};
@@ -136,7 +136,7 @@ ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildIsElsewhereAndHereAgain) {
     EXPECT_EQ(alive, 0);
 }
 
-KNOWN_TO_FAIL_TEST(Found, G5_AScopeIsLeftWhoseRemoteChildCleansUpHere, "hangs") {
+ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseRemoteChildCleansUpHere) {
     std::atomic<int> alive = 0;
     int cleaned = 0;
     io_context b;
@@ -169,7 +169,7 @@ KNOWN_TO_FAIL_TEST(Found, G5_AScopeIsLeftWhoseRemoteChildCleansUpHere, "hangs") 
     EXPECT_EQ(alive, 0);
 }
 
-KNOWN_TO_FAIL_TEST(Found, G5_AScopeIsLeftWhoseChildJoinsATaskThatNeedsThisContext, "hangs") {
+ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildJoinsATaskThatNeedsThisContext) {
     std::atomic<int> alive = 0;
     io_context b;
     b.start();
@@ -222,7 +222,7 @@ ISOLATED_TEST(Found, G5_ResumeOnAContextThatDoesNotRun) {
     moves_to_a_context_that_does_not_run([](io_context& to) { return resume_on(to); });
 }
 
-KNOWN_TO_FAIL_TEST(Found, G5_ScheduleOnAContextThatDoesNotRun, "lost, after a use after free") {
+ISOLATED_TEST(Found, G5_ScheduleOnAContextThatDoesNotRun) {
     moves_to_a_context_that_does_not_run([](io_context& to) { return schedule(to); });
 }
 
@@ -230,8 +230,7 @@ KNOWN_TO_FAIL_TEST(Found, G5_ScheduleOnAContextThatDoesNotRun, "lost, after a us
 
 async_task<int, looper_executor> ends_there(executor_arg_t, looper_executor&) { co_return 1; }
 
-KNOWN_TO_FAIL_TEST(Found, G5_ARunLoopEndsWhoseTaskIsAboutToGoOn,
-                   "ends with the sentence of a misuse that it is not") {
+ISOLATED_TEST(Found, G5_ARunLoopEndsWhoseTaskIsAboutToGoOn) {
     std::atomic<int> alive = 0;
     looper_executor looper;
     {

@@ -9,7 +9,7 @@
 
 #include <poll.h>
 
-// Steps that wait for the kernel, or for time.
+// Steps that wait for the kernel or for time.
 
 namespace lifetime_test {
 
@@ -100,7 +100,7 @@ inline task<> eager_step(world& w, const step& s) {
     }
 }
 
-/// Takes some elements of a stream, perhaps each within a limit.
+/// Takes some elements of a stream, with or without a limit.
 template <class Stream>
 task<> take_some(world& w, const step& s, Stream& stream) {
     const witness here(w);
@@ -116,7 +116,7 @@ task<> take_some(world& w, const step& s, Stream& stream) {
     }
 }
 
-/// A few buffers, some of them held: the stream starves, and waits for one.
+/// A few buffers, some of them held: the stream runs out of buffers and waits for one.
 inline task<> recv_multishot_step(world& w, const step& s) {
     const witness here(w);
     coil::buffer_pool pool(2, 64);
@@ -147,7 +147,7 @@ inline task<> ticks_step(world& w, const step& s) {
     co_await take_some(w, s, stream);
 }
 
-/// A coroutine of another kind: nobody asks it to stop, and it is destroyed where it waits.
+/// A coroutine of another type: it is never asked to stop, and is destroyed while it waits.
 inline coil_test::manual waits_alone(world& w, const step& s) {
     const witness here(w);
     std::array<char, 64> buffer{};

@@ -22,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A test whose program may hang, crash or exhaust the stack runs in a process of its own: the test
-// program executes itself with a filter for this one test, and judges how the child ends.
+// A test whose program may hang, crash or exhaust the stack runs in a separate process: the test
+// program executes itself with a filter for this one test and checks how the child ends.
 
 namespace lifetime_test {
 
@@ -33,10 +33,10 @@ using namespace std::chrono_literals;
 inline constexpr const char* child_variable = "COIL_LIFETIME_CHILD";
 inline bool is_child() { return std::getenv(child_variable) != nullptr; }
 
-/// A hang is a failure after this time.
+/// A test that takes longer counts as hanging.
 inline constexpr std::chrono::seconds child_limit{coil_test::sanitized ? 20 : 5};
 
-/// What became of the child.
+/// How the child ended.
 struct child_end {
     bool timed_out = false;
     int status = 0;
@@ -58,7 +58,7 @@ struct child_end {
 
 namespace detail {
 
-/// Only what may be called between fork() and exec() in a program that has threads.
+/// Uses only what may be called between fork() and exec() in a program with threads.
 [[noreturn]] inline void become_child(int output, char* const* arguments,
                                       char* const* environment) {
     ::dup2(output, STDOUT_FILENO);
@@ -71,7 +71,7 @@ inline std::vector<std::string> child_environment() {
     std::vector<std::string> all;
     for (char** each = ::environ; *each != nullptr; ++each) {
         const std::string_view variable = *each;
-        // The report is the parent's, and so is the share of the tests that it plays.
+        // The report and the sharding of tests belong to the parent.
         if (!variable.starts_with("GTEST_") && !variable.starts_with("TEST_")) {
             all.emplace_back(variable);
         }
@@ -91,7 +91,7 @@ inline std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 } // namespace detail
 
-/// Executes this program again for the test `name` alone.
+/// Executes this program again for the single test `name`.
 inline child_end run_child(const std::string& name) {
     std::vector<std::string> arguments{"test", "--gtest_filter=" + name, "--gtest_color=no"};
     std::vector<std::string> environment = detail::child_environment();
@@ -140,8 +140,8 @@ inline std::string name_of_running_test() {
     return std::string(test.test_suite_name()) + "." + test.name();
 }
 
-/// Plays `program` in a process of its own. It fails with the child's words where that fails, dies
-/// or hangs.
+/// Runs `program` in a separate process. Fails with the child's output if that fails, dies or
+/// hangs.
 inline void isolated(const std::function<void()>& program) {
     if (is_child()) {
         program();
@@ -151,7 +151,7 @@ inline void isolated(const std::function<void()>& program) {
     EXPECT_TRUE(end.succeeded()) << end.sentence() << "; its output:\n" << end.output;
 }
 
-/// The same for a program that must end with a sentence of the library, by abort().
+/// The same for a program that the library must terminate by abort() with `sentence`.
 inline void isolated_misuse(const std::function<void()>& program, std::string_view sentence) {
     if (is_child()) {
         program();
@@ -170,14 +170,14 @@ inline void isolated_misuse(const std::function<void()>& program, std::string_vi
 
 } // namespace lifetime_test
 
-/// TEST() whose program runs in a process of its own.
+/// A TEST() whose program runs in a separate process.
 #define ISOLATED_TEST(suite, name)                                                                 \
     static void suite##_##name##_program();                                                        \
     TEST(suite, name) { lifetime_test::isolated(suite##_##name##_program); }                       \
     static void suite##_##name##_program()
 
-/// The same for one that the library is known to fail, with the reason. COIL_LIFETIME_ALL=1 plays
-/// it all the same.
+/// The same for a program that is known to fail, with the reason. COIL_LIFETIME_ALL=1 runs it
+/// nevertheless.
 #define KNOWN_TO_FAIL_TEST(suite, name, reason)                                                    \
     static void suite##_##name##_program();                                                        \
     TEST(suite, name) {                                                                            \

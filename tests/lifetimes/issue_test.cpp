@@ -1,5 +1,5 @@
-// What a shutdown must survive: tasks that are elsewhere, nested in whatever. Each program runs in
-// a process of its own, where a hang is a failure.
+// What a shutdown must survive: tasks that are on other contexts and executors, in any nesting.
+// Each program runs in a separate process, where a hang is a failure.
 
 #include "lifetimes/support.hpp"
 
@@ -145,7 +145,7 @@ ISOLATED_TEST(Issue, G1_AFunctionDestroysACoroutineThatIsDeliveredBehindIt) {
     auto main = [&]() -> task<> {
         io_context& here = this_context();
         auto children = std::make_unique<scope>();
-        any_executor(here).execute([&] { // ahead of the first step
+        any_executor(here).execute([&] { // before the first step
             children.reset();
             ++called;
         });
@@ -184,7 +184,7 @@ ISOLATED_TEST(Issue, G7_NoFunctionIsCalledInTheMiddleOfADestruction) {
         children->spawn(away());
         co_await yield();
         there.acquire();
-        std::jthread other([&] { // its functions are there while the destructor waits
+        std::jthread other([&] { // its functions are queued while the destructor waits
             for (int i = 0; i < 3; ++i) {
                 any_executor(here).execute([&, i] {
                     in_the_middle |= destroying;
@@ -244,7 +244,7 @@ ISOLATED_TEST(Issue, G1_AFunctionThatIsDeliveredDestroysTheJoinHandlesWaiter) {
     EXPECT_EQ(alive, 0);
 }
 
-// 3. A task moves to a context that has ended.
+// ---- 3. A task moves to a context that has ended.
 
 ISOLATED_TEST(Issue, G5_StopOfARuntimeWhileATaskMovesToAContextThatHasEnded) {
     std::atomic<int> alive = 0;
@@ -260,7 +260,7 @@ ISOLATED_TEST(Issue, G5_StopOfARuntimeWhileATaskMovesToAContextThatHasEnded) {
         auto moves = [&]() -> task<> {
             const counted local(alive);
             begun.release();
-            // Where all contexts end together, it does not while this is away.
+            // If all contexts end together, this one does not end while the task is elsewhere.
             static_cast<void>(ended.try_acquire_for(300ms));
             co_await resume_on(rt.context(1));
         };
@@ -307,7 +307,7 @@ ISOLATED_TEST(Issue, G5_AStoppedRuntimeWithATaskOnItsWayToAnotherContext) {
     EXPECT_EQ(alive, 0);
 }
 
-// 7. A context that is destroyed where it runs.
+// 7. A context is destroyed where it runs.
 
 TEST(Issue, G5_AContextDestroyedByItsOwnTaskIsMisuse) {
     isolated_misuse(

@@ -2,8 +2,8 @@
 
 namespace lifetime_test {
 
-/// Families that the library is known not to survive, with the reason: left out of the programs
-/// unless COIL_LIFETIME_WITHOUT says something else (an empty list is ",").
+/// Families of steps that the library is known not to survive, with the reason. They are left out
+/// unless COIL_LIFETIME_WITHOUT says otherwise (an empty list is ",").
 ///
 /// schedule, resume_on: a context that ends drops the task, which goes back to one that is gone.
 /// loop_spawn: a run_loop ends whose task is about to go on behind an async_task.

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-// What a random program is: data that is drawn from a seed before anything runs, so that it can be
-// printed, and reduced by leaving steps out.
+// A random program: data generated from a seed before anything runs, so that it can be printed, and
+// reduced by leaving steps out.
 
 namespace lifetime_test {
 
@@ -25,18 +25,18 @@ using std::chrono::microseconds;
 class world;
 struct step;
 
-/// Where a task can go.
+/// Where a task can move to.
 enum class place : std::uint8_t { context, pool, looper, loop, threads, here };
 inline constexpr std::array place_names{"context", "pool", "looper", "loop", "threads", "inline"};
 
-/// What a step can be. Its name is that of its family in COIL_LIFETIME_WITHOUT.
+/// A kind of step. Its name is that of its family in COIL_LIFETIME_WITHOUT.
 struct kind {
     const char* name;
     unsigned weight;
-    unsigned fewest; ///< bodies that it has
+    unsigned fewest; ///< the minimum number of bodies
     unsigned most;
     coil::task<> (*run)(world&, const step&);
-    bool goes = false;    ///< to a place
+    bool goes = false;    ///< moves to a place
     bool threads = false; ///< needs real threads
 };
 
@@ -44,16 +44,16 @@ struct body {
     std::vector<step> steps;
 };
 
-/// One line of a program. What the numbers mean is the kind's affair.
+/// One line of a program. The meaning of the numbers depends on the kind.
 struct step {
     const kind* what = nullptr;
     unsigned number = 0;
     unsigned variant = 0;
-    unsigned index = 0; ///< of what the world has several of
+    unsigned index = 0; ///< selects one of several objects of the world
     microseconds time{};
     place where = place::context;
     unsigned context = 0;
-    bool catches = true; ///< what it throws does not leave its task
+    bool catches = true; ///< its exceptions do not leave its task
     std::vector<body> bodies;
 };
 
@@ -73,11 +73,11 @@ struct action {
     unsigned index = 0; ///< a context, or a root
 };
 
-/// What one thread does to the program, at some moment.
+/// What one thread does to the program at some time.
 struct attack {
-    unsigned after_steps = 0; ///< so many steps of all tasks; 0: after a time
+    unsigned after_steps = 0; ///< after this number of steps of all tasks; 0: after a time
     microseconds time{};
-    bool by_task = false; ///< by the task that makes that step
+    bool by_task = false; ///< executed by the task that makes that step
     std::vector<action> actions;
 };
 
@@ -93,13 +93,13 @@ struct program {
     unsigned entries = 64;
     unsigned most_in_flight = UINT32_MAX;
     bool throws = false;  ///< the main task, at its end
-    bool waits = false;   ///< executors do what they have before they end
-    bool forwards = true; ///< the order in which contexts end
+    bool waits = false;   ///< executors run what they have queued before they end
+    bool forwards = true; ///< the order in which contexts are destroyed
     std::vector<root> roots;
     std::vector<attack> attacks;
 };
 
-/// What the environment leaves of the programs.
+/// Filters programs by environment variables.
 class filter {
 public:
     filter() {
@@ -117,7 +117,7 @@ public:
         }
     }
 
-    /// By default: what the environment does not name, which then says nothing.
+    /// The default for families that the environment does not mention.
     void without_by_default(std::string_view families) {
         if (without_.empty()) {
             without_ = "," + std::string(families) + ",";

@@ -13,7 +13,7 @@
 
 namespace lifetime_test {
 
-/// What a step can be: a new kind is one function and one line here.
+/// All kinds of steps: a new kind is one function and one line here.
 inline constexpr std::array step_kinds{
     kind{"nop", 3, 0, 0, &nop_step},
     kind{"sleep", 8, 0, 0, &sleep_step},
@@ -62,7 +62,7 @@ inline constexpr std::array step_kinds{
     kind{"post", 4, 0, 0, &post_step, true},
 };
 
-/// Whether a step can be made where no context runs the coroutine.
+/// Whether a step can be made by a coroutine outside of a context.
 inline bool works_anywhere(const kind& k) {
     for (const std::string_view each :
          {"call", "throw", "generator", "async_generator", "with_token", "shield", "on",
@@ -85,7 +85,7 @@ inline bool is_expected(const std::exception_ptr& error) {
         return e.code() == std::errc::operation_canceled || e.code() == std::errc::timed_out ||
                e.code() == std::errc::broken_pipe;
     } catch (const std::logic_error& e) {
-        // A child of a combination, or a task of a run_loop, does not move.
+        // A child of a combinator, or a task of a run_loop, cannot move.
         return std::string_view(e.what()).find("coil: ") == 0;
     } catch (...) {
         return false;
@@ -115,7 +115,7 @@ inline void report(const std::exception_ptr& error) {
         try {
             std::rethrow_exception(error);
         } catch (const std::exception& e) {
-            ADD_FAILURE() << "an exception that nobody has thrown: " << e.what();
+            ADD_FAILURE() << "an unexpected exception: " << e.what();
         }
     }
 }

@@ -1,14 +1,19 @@
-// Random programs over several contexts and executors, which are stopped, destroyed or left by an
-// exception at any moment, by any thread. All of a program ends within a second, and nothing is
-// left of it: no local, no descriptor, no memory (LeakSanitizer), no handle that waits.
+// Random programs on several contexts and executors, which are stopped, destroyed or left by an
+// exception at any time, by any thread. Everything must end within a second, and nothing may be
+// left: no local, no descriptor, no memory (LeakSanitizer), no waiting handle.
 //
-// COIL_LIFETIME_SEED=n: that one alone, as often as COIL_LIFETIME_TIMES says. COIL_LIFETIME_FIRST,
-// COIL_LIFETIME_LAST: a range. COIL_LIFETIME_WITHOUT=on,pool,...: without these families of steps,
-// places, modes and attacks. COIL_LIFETIME_DROP=3,17: without these steps; COIL_LIFETIME_ONLY=3,17:
-// without all others (reduce.bash finds out which). COIL_LIFETIME_DEPTH=n: no deeper.
-// COIL_LIFETIME_LIMIT_MS=n: another limit than a second. COIL_LIFETIME_PRINT=1: every program
-// before it is played. COIL_LIFETIME_GDB=1: all stacks of one that hangs. tests/lifetimes/run.bash
-// plays many.
+// Environment variables:
+// - COIL_LIFETIME_SEED=n: runs this seed only, COIL_LIFETIME_TIMES times.
+// - COIL_LIFETIME_FIRST, COIL_LIFETIME_LAST: a range of seeds.
+// - COIL_LIFETIME_WITHOUT=on,pool,...: without these families of steps, places, modes and attacks.
+// - COIL_LIFETIME_DROP=3,17: without these steps; COIL_LIFETIME_ONLY=3,17: without all others
+//   (reduce.bash finds them).
+// - COIL_LIFETIME_DEPTH=n: limits the nesting.
+// - COIL_LIFETIME_LIMIT_MS=n: replaces the limit of a second.
+// - COIL_LIFETIME_PRINT=1: prints every program before it runs.
+// - COIL_LIFETIME_GDB=1: prints all stacks of a program that hangs.
+//
+// tests/lifetimes/run.bash runs many seeds.
 
 #include "lifetimes/draw.hpp"
 #include "lifetimes/known.hpp"
@@ -18,8 +23,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// ThreadSanitizer does not see how libstdc++'s own code counts the owners of an exception, and
-/// takes the last of them for a race with what another has read.
+/// ThreadSanitizer does not see how libstdc++ counts the owners of an exception, and reports a race
+/// between the last owner and an earlier reader.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() { // NOLINT: its name
     return "race:std::__exception_ptr::exception_ptr::_M_release\n"
@@ -31,7 +36,7 @@ extern "C" void __sanitizer_symbolize_pc(void* pc, const char* format, char* out
 
 namespace {
 
-/// What looks the names up keeps two pipes: they must be there before descriptors are counted.
+/// Name resolution keeps two pipes open: they must exist before descriptors are counted.
 [[maybe_unused]] const bool names_can_be_looked_up = [] {
     char name[64];
     __sanitizer_symbolize_pc(__builtin_return_address(0), "%f", name, sizeof name);
@@ -72,8 +77,9 @@ void play_seed(std::uint64_t seed) {
     }
 }
 
-TEST(RandomLifetimes, G1_G4_G5_G9_NothingIsLeftWhateverEndsThem) {
-    coil::run([]() -> task<> { co_await coil::blocking([] {}); }()); // what lives as long as we do
+TEST(RandomLifetimes, G1_G4_G5_G9_NothingIsLeftHoweverTheyEnd) {
+    // creates what lives until the process ends
+    coil::run([]() -> task<> { co_await coil::blocking([] {}); }());
     if (const auto seed = lifetime_number("COIL_LIFETIME_SEED", 0)) {
         for (auto n = lifetime_number("COIL_LIFETIME_TIMES", 1); n > 0 && !HasFailure(); --n) {
             play_seed(seed);

@@ -15,7 +15,7 @@
 
 namespace lifetime_test {
 
-/// A program on contexts with threads: plays it, attacks it, ends it.
+/// Runs a program on contexts with threads, attacks it, and ends it.
 class real_program {
 public:
     real_program(const program& p, watchdog& dog) : plan_(p), dog_(dog), world_(p) {}
@@ -35,7 +35,7 @@ private:
         return plan_.how == mode::runtime || plan_.how == mode::block_on;
     }
 
-    /// Only what the program uses: threads are not for nothing.
+    /// Creates only what the program uses, because threads are expensive.
     void make_executors() {
         blocking_.emplace(2);
         world_.blocking = &*blocking_;
@@ -95,7 +95,7 @@ private:
                 try {
                     coil::run(main(), options());
                 } catch (const planned&) {
-                } catch (const std::system_error& e) { // a task has stopped it
+                } catch (const std::system_error& e) { // stopped by a task
                     EXPECT_EQ(e.code(), std::errc::operation_canceled);
                 }
             });
@@ -213,7 +213,7 @@ private:
 
     void attack_from_threads() {
         if (plan_.how == mode::coil_run) {
-            return; // its context may be gone: tasks alone may know it
+            return; // its context may be destroyed: tasks alone may refer to it
         }
         for (const attack& a : plan_.attacks) {
             if (a.by_task) {
@@ -264,12 +264,12 @@ private:
         }
         dog_.waits_for("the executors to be destroyed");
         if (world_.threads) {
-            world_.threads->join(); // what has come back from the contexts
+            world_.threads->join(); // what has returned from the contexts
         }
         world_.looper.reset();
         world_.threads.reset();
         world_.pool.reset();
-        world_.loop.reset(); // after whatever comes back to its tasks
+        world_.loop.reset(); // after everything that returns to its tasks
     }
 
     void stop_everything() {
@@ -311,13 +311,13 @@ private:
     void check() {
         dog_.waits_for("the checks");
         for (auto& each : world_.channels) {
-            while (each.try_recv()) { // what was sent and not received
+            while (each.try_recv()) { // sent and not received
             }
         }
         EXPECT_EQ(world_.twice, 0U) << "a local was destroyed twice";
         EXPECT_EQ(world_.made - world_.gone, 0) << "locals were not destroyed";
         for (auto& each : handles_) {
-            EXPECT_TRUE(each.done()) << "a task has ended and its handle does not know";
+            EXPECT_TRUE(each.done()) << "a task has ended and its handle is not done";
         }
         handles_.clear();
     }

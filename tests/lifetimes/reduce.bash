@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# reduce.bash BINARY SEED [TIMES]: leaves steps out of a program that fails for as long as it still does, and prints what is
-# left. A program fails when one of TIMES processes (5) does; in a simulated world each has another schedule. Honours the filters of programs_test.cpp.
+# reduce.bash BINARY SEED [TIMES]: leaves steps out of a failing program as long as it still fails, and prints the rest.
+# A program fails if one of TIMES processes (5) does; in the simulator each has a different schedule. Respects the
+# filters of programs_test.cpp.
 set -uo pipefail
 
 if (($# < 2)); then

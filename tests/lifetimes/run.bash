@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# run.bash BINARY FIRST LAST: plays the random programs of the seeds FIRST to LAST (tests/lifetimes/programs_test.cpp) in
-# chunks, each in a process of its own. A seed that fails is printed with the reason, and the rest of its chunk goes on
-# behind it. The last line is "N passed, N failed"; the exit status is 1 when one failed.
+# run.bash BINARY FIRST LAST: runs the random programs of the seeds FIRST to LAST (tests/lifetimes/programs_test.cpp) in
+# chunks, each in a separate process. A failing seed is printed with the reason, and the rest of its chunk continues
+# behind it. The last line is "N passed, N failed"; the exit status is 1 if one failed.
 #
-# LIFETIME_LOGS: where the output of failing chunks is kept (a directory that is made; otherwise nothing is kept).
-# LIFETIME_CHUNK: seeds in a chunk (200). LIFETIME_FILTER: which test (*RandomLifetimes*; *SimulatedLifetimes*).
+# LIFETIME_LOGS: a directory for the output of failing chunks (created; by default nothing is kept). LIFETIME_CHUNK:
+# seeds per chunk (200). LIFETIME_FILTER: the test to run (*RandomLifetimes*; *SimulatedLifetimes*).
 set -uo pipefail
 
 if (($# != 3)); then
@@ -24,7 +24,7 @@ at=$first
 while ((at <= last)); do
     end=$((at + chunk - 1 < last ? at + chunk - 1 : last))
     status=0
-    # In a shell of its own, which may say that it was aborted.
+    # In a subshell, which may report that it was aborted.
     (COIL_LIFETIME_FIRST=$at COIL_LIFETIME_LAST=$end timeout 600 "$binary" --gtest_filter="$filter" >"$output" 2>&1; exit $?) \
         2>/dev/null || status=$?
     if ((status == 0)); then
@@ -32,7 +32,7 @@ while ((at <= last)); do
         at=$((end + 1))
         continue
     fi
-    # A process that could not say anything failed with the first seed, as far as is known.
+    # If the process printed nothing, the first seed of the chunk is assumed.
     seed=$(grep -o 'COIL_LIFETIME_SEED=[0-9]*' "$output" | tail -n 1 | cut -d= -f2)
     seed=${seed:-$at}
     reason=$(grep -m 1 -E 'did not end within|ERROR: [A-Z]|WARNING: Thread|runtime error|^coil: .*\.$|Failure$|Assertion' "$output")

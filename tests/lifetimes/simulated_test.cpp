@@ -1,6 +1,7 @@
-// The random programs in a simulated world, where a seed replays all of a run: what the kernel
-// does, in which order contexts take turns, and when the attacks come. What needs threads is left
-// out. Environment variables as in programs_test.cpp; COIL_LIFETIME_WORLD=n: another schedule.
+// The random programs in the simulator, where a seed replays a run completely: the kernel's
+// behaviour, the order in which contexts run, and the time of the attacks. Steps that need threads
+// are left out. Environment variables as in programs_test.cpp; COIL_LIFETIME_WORLD=n selects
+// another schedule.
 
 #include "lifetimes/draw.hpp"
 #include "lifetimes/known.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 namespace sim = coil::sim;
 
-/// The calls of tests are those of a host, as long as it lives.
+/// System calls of the test belong to a host while this object exists.
 class in_host {
 public:
     in_host(sim::world& w, sim::host& h) noexcept {
@@ -123,7 +124,7 @@ private:
         }
         dog_.waits_for("the contexts to be destroyed");
         host_.end_contexts();
-        around_.run_for(1ms); // what has come back to the pool
+        around_.run_for(1ms); // what has returned to the pool
         dog_.waits_for("the pool");
         world_.pool.reset();
         dog_.waits_for("the checks");
@@ -134,7 +135,7 @@ private:
         EXPECT_EQ(world_.twice, 0U) << "a local was destroyed twice";
         EXPECT_EQ(world_.made - world_.gone, 0) << "locals were not destroyed";
         for (auto& each : handles_) {
-            EXPECT_TRUE(each.done()) << "a task has ended and its handle does not know";
+            EXPECT_TRUE(each.done()) << "a task has ended and its handle is not done";
         }
         handles_.clear();
     }
@@ -176,7 +177,7 @@ void play_simulated_seed(std::uint64_t seed, std::uint64_t schedule) {
     }
 }
 
-TEST(SimulatedLifetimes, G1_G4_G5_G9_NothingIsLeftWhateverEndsThem) {
+TEST(SimulatedLifetimes, G1_G4_G5_G9_NothingIsLeftHoweverTheyEnd) {
     const auto number = [](const char* name, std::uint64_t otherwise) {
         const char* const text = std::getenv(name);
         return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;

@@ -11,7 +11,7 @@ namespace lifetime_test {
 
 using namespace coil;
 
-/// A local that counts its life: each one that was made must be destroyed once.
+/// A local that counts constructions and destructions: each one must be destroyed once.
 class counted {
 public:
     explicit counted(std::atomic<int>& alive) noexcept : alive_(&alive) { ++*alive_; }
@@ -22,7 +22,7 @@ private:
     std::atomic<int>* alive_;
 };
 
-/// Calls `f` when it is destroyed: with the frame, or with the thread.
+/// Calls `f` when it is destroyed, with its frame or its thread.
 class at_end {
 public:
     explicit at_end(std::function<void()> f) : function_(std::move(f)) {}

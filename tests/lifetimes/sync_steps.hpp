@@ -119,8 +119,7 @@ inline task<> barrier_step(world& w, const step&) {
     co_await w.meeting.arrive_and_wait();
 }
 
-/// Two tasks that the group waits for; with a shutdown in between they count down as they are
-/// destroyed.
+/// Two tasks that the group waits for; if a shutdown destroys them, their destructors count down.
 inline task<> wait_group_step(world& w, const step& s) {
     const witness here(w);
     auto& group = one_of(w.groups, s);
@@ -168,7 +167,7 @@ inline task<> channel_step(world& w, const step& s) {
     }
 }
 
-/// The other end is on some context, and may end without sending anything.
+/// The other end is on any context, and may end without sending.
 inline task<> oneshot_step(world& w, const step& s) {
     const witness here(w);
     auto both = std::make_shared<coil::oneshot<world::element>>();

@@ -23,7 +23,7 @@ extern "C" void __sanitizer_set_death_callback(void (*callback)());
 
 namespace lifetime_test {
 
-/// COIL_LIFETIME_LIMIT_MS: how long a program may take to end.
+/// COIL_LIFETIME_LIMIT_MS: the time limit of a program.
 inline std::chrono::milliseconds time_to_end() {
     const char* const text = std::getenv("COIL_LIFETIME_LIMIT_MS");
     return std::chrono::milliseconds(text != nullptr        ? std::atoi(text)
@@ -31,7 +31,7 @@ inline std::chrono::milliseconds time_to_end() {
                                                             : 1000);
 }
 
-/// Ends the process with the program's text when that hangs, and says which it was when it crashes.
+/// Terminates the process with the program's text if it hangs, and prints it if it crashes.
 class watchdog {
 public:
     explicit watchdog(const std::string& program) : text_("A program failed: " + program) {
@@ -56,7 +56,7 @@ public:
         last_words = "";
     }
 
-    /// From now on everything has to end within the limit.
+    /// From now on everything must end within the limit.
     void program_ends() noexcept {
         const std::scoped_lock lock(mutex_);
         if (!ending_) {
@@ -65,7 +65,7 @@ public:
             changed_.notify_all();
         }
     }
-    /// What is being waited for.
+    /// Sets what is being waited for.
     void waits_for(const char* what) noexcept { phase_ = what; }
 
 private:
@@ -100,7 +100,7 @@ private:
     const std::string text_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    // A program that does not even begin.
+    // Also covers a program that does not start.
     std::chrono::steady_clock::time_point until_ =
         std::chrono::steady_clock::now() + std::chrono::seconds(30);
     bool ending_ = false;

@@ -27,14 +27,15 @@ using namespace std::chrono_literals;
 /// The exception that programs throw.
 struct planned : std::exception {};
 
-/// What is around the tasks of one program, and outlives them. Descriptors, primitives and
+/// The environment of the tasks of one program, which outlives them. Descriptors, primitives and
 /// executors are shared by all.
 class world {
 public:
     explicit world(const program& p) : plan(p) {}
     world(const world&) = delete;
 
-    /// One more step of any task. The one that an attack waits for makes it itself.
+    /// Counts a step of any task. The task that makes the step an attack waits for executes the
+    /// attack.
     void made_step() {
         const unsigned now = steps.fetch_add(1) + 1;
         if (on_step) {
@@ -61,7 +62,7 @@ public:
             return coil::any_executor(context(i));
         }
     }
-    /// Lets some of those go on that wait for bytes.
+    /// Writes to a pipe, so that some readers continue.
     void stir(unsigned i) { put(pipe(i).out); }
     void put(int fd) { static_cast<void>(sys::write_now(fd, "lifetimes", 9)); }
 
@@ -123,7 +124,7 @@ private:
     coil::inline_executor inline_;
 };
 
-/// A local of a coroutine, of a closure, or of anything that must be destroyed once.
+/// A local of a coroutine or a closure, or any object that must be destroyed once.
 class witness {
 public:
     explicit witness(world& w) noexcept : world_(&w) { ++w.made; }
@@ -145,10 +146,10 @@ private:
     std::uint64_t state_ = alive;
 };
 
-/// Whether the calling coroutine may await what needs a context.
+/// Whether the calling coroutine may use awaits that need a context.
 inline bool on_a_context() noexcept { return coil::detail::current_loop != nullptr; }
 
-/// Programs go on for ever only where nobody sleeps for that long in a thread.
+/// Sleeps of threads are short, so that programs end in time.
 inline microseconds short_time(const step& s) { return std::min<microseconds>(s.time, 500us); }
 
 task<> play(world& w, const body& b);

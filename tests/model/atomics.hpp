@@ -1,12 +1,12 @@
 #pragma once
 
-// Relacy's atomics in the shape that coil's hand-shakes are written over (coil/core/atomics.hpp),
-// and plain variables that it watches for data races.
+// Relacy's atomics with the interface that coil's hand-shakes use (coil/core/atomics.hpp), and
+// plain variables that it checks for data races.
 
 #include <atomic>
 #include <source_location>
 
-// The parts of <relacy/relacy.hpp> that do not put macros in the place of the language.
+// The parts of <relacy/relacy.hpp> that do not redefine keywords by macros.
 // clang-format off
 #define RL_DO_ASSERT 1
 #include <relacy/base.hpp>
@@ -38,19 +38,19 @@ inline void require(bool holds, const char* what,
 
 enum class call { load, store, exchange, compare_weak, compare_strong, fetch_add, fetch_or };
 
-/// How a model's atomics differ from what the code says: not at all.
+/// A change of the model's atomics relative to the code: none.
 struct as_written {
     static constexpr std::memory_order order(call, std::memory_order said) { return said; }
     static constexpr bool is_torn(call) { return false; }
     static constexpr bool fails_without_cause = true; // compare_exchange_weak
 };
 
-/// For a search that would not end otherwise.
+/// Limits a search that would not end otherwise.
 struct without_spurious_failures : as_written {
     static constexpr bool fails_without_cause = false;
 };
 
-/// Each `Call` orders nothing.
+/// Makes each `Call` relaxed.
 template <call Call>
 struct relaxed : as_written {
     static constexpr std::memory_order order(call made, std::memory_order said) {
@@ -58,7 +58,7 @@ struct relaxed : as_written {
     }
 };
 
-/// Each `Call` is a load and then a store.
+/// Replaces each `Call` by a load and a store.
 template <call Call>
 struct in_two_steps : as_written {
     static constexpr bool is_torn(call made) { return made == Call; }
@@ -127,7 +127,8 @@ public:
         return word_.fetch_and(value, weaken(call::fetch_or, order), place(at));
     }
 
-    /// Sleeps until wake() of another thread. Nothing comes between the last access and the sleep.
+    /// Sleeps until another thread calls wake(). Nothing comes between the last access and the
+    /// sleep.
     void sleep(where at = where::current()) { word_.wait(rl::ctx(), false, false, place(at)); }
     void wake(where at = where::current()) { word_.wake(rl::ctx(), 1, place(at)); }
     void wake_all(where at = where::current()) {
@@ -155,7 +156,7 @@ private:
     rl::atomic<T> word_;
 };
 
-/// A plain variable: relacy fails the test when two threads touch it and nothing orders them.
+/// A plain variable: relacy fails the test if two threads access it without ordering.
 template <class T>
 class plain {
 public:
@@ -185,7 +186,7 @@ private:
     rl::var<T> value_;
 };
 
-/// The policy that takes the place of coil::detail::std_atomics.
+/// The policy that replaces coil::detail::std_atomics.
 template <class Change = as_written>
 struct atomics {
     template <class T>

@@ -1,5 +1,5 @@
-// Channels: what goes in comes out, once; nobody is left waiting for what is there; a receiver that
-// gives up loses nothing; closing ends all waits and loses nothing.
+// Channels: every element is received once; no waiter misses an element; a receiver that gives up
+// loses nothing; closing ends all waits and loses nothing.
 
 #include "model/sync_parts.hpp"
 
@@ -10,7 +10,7 @@
 #include <new>
 #include <optional>
 
-/// Relacy replaces the others, and would not know what comes from this one.
+/// Relacy replaces the other allocation functions and would not know memory of this one.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
     return ::operator new(bytes);
 }
@@ -19,7 +19,7 @@ namespace {
 
 using namespace coil_model;
 
-/// An element that two threads must not touch at once.
+/// An element that two threads must not access concurrently.
 struct payload {
     explicit payload(int n) : number(n) {}
     payload(payload&& other) noexcept : number(other.number.get()) {}
@@ -40,10 +40,10 @@ template <class Change>
 using core =
     coil::detail::basic_channel<payload, entry<Change>, sync_waiter<Change>, atomics<Change>>;
 
-/// As much room as is wanted: unbounded.
+/// Unbounded capacity.
 constexpr std::size_t endless = ~std::size_t{0};
 
-/// One attempt to have the turn shows what many show.
+/// One attempt to lock is representative of many.
 constexpr int attempts = 1;
 
 template <class Change, std::size_t Room>
@@ -57,7 +57,7 @@ struct shared {
             me.value.emplace(number);
         }
     }
-    /// False: it is closed.
+    /// Returns false if the channel is closed.
     bool send(entry<Change>& me, int number) {
         put_into(me, number);
         if (!ch.send_now(me, attempts)) {
@@ -67,7 +67,7 @@ struct shared {
         }
         return !me.closed;
     }
-    /// 0: it is closed.
+    /// Returns 0 if the channel is closed.
     int receive(entry<Change>& me) {
         if (!ch.receive_now(me, attempts)) {
             ch.wait(me);
@@ -77,7 +77,7 @@ struct shared {
         require(me.value.has_value() != me.closed, "an element, or the end");
         return me.value ? me.value->number.get() : 0;
     }
-    /// Gives up, and what it was given back. The number, if it had it before.
+    /// Gives up, and returns what it was given. Returns the number if it had received it before.
     int receive_and_give_up(entry<Change>& me, bool destroyed) {
         if (!ch.receive_now(me, attempts)) {
             ch.wait(me);
@@ -105,7 +105,7 @@ struct shared {
     }
 };
 
-/// Several elements through a channel that has less room.
+/// Several elements through a channel with less capacity.
 template <class Change, std::size_t Room, int Count>
 struct one_to_one : shared<Change, Room> {
     static constexpr int threads = 2;
@@ -122,7 +122,7 @@ struct one_to_one : shared<Change, Room> {
     void thread(unsigned number) {
         for (int i = 0; i < Count; ++i) {
             if (number == 0) {
-                require(this->send(senders[i], i + 1), "nobody closed it");
+                require(this->send(senders[i], i + 1), "it is not closed");
             } else {
                 require(this->receive(receivers[i]) == i + 1, "in order");
             }
@@ -131,7 +131,7 @@ struct one_to_one : shared<Change, Room> {
     void after() {}
 };
 
-/// Several coroutines of one context send, one after the other, and wait after that.
+/// Several coroutines of one context send in turn, and wait afterwards.
 template <class Change, std::size_t Room, int Count>
 struct sends_of_one_context : shared<Change, Room> {
     static constexpr int threads = 2;
@@ -166,7 +166,7 @@ struct sends_of_one_context : shared<Change, Room> {
     void after() {}
 };
 
-/// The receiver gives up while the element comes.
+/// The receiver gives up while the element arrives.
 template <class Change, std::size_t Room, bool Destroyed>
 struct gives_up : shared<Change, Room> {
     static constexpr int threads = 2;
@@ -183,7 +183,7 @@ struct gives_up : shared<Change, Room> {
                 this->ch.attempt_in_turn(sender, done);
                 got = done ? 0 : 1; // nobody was there
             } else {
-                require(this->send(sender, 1), "nobody closed it");
+                require(this->send(sender, 1), "it is not closed");
             }
         } else {
             got += this->receive_and_give_up(receiver, Destroyed);
@@ -191,11 +191,11 @@ struct gives_up : shared<Change, Room> {
     }
     void after() {
         require(got == 1 || this->try_receive() == 1, "the element is there");
-        require(this->try_receive() == 0, "and not twice");
+        require(this->try_receive() == 0, "but only once");
     }
 };
 
-/// One gives up, another waits for the only element.
+/// One receiver gives up, another one waits for the only element.
 template <class Change>
 struct one_of_two_gives_up : shared<Change, 1> {
     static constexpr int threads = 3;
@@ -207,7 +207,7 @@ struct one_of_two_gives_up : shared<Change, 1> {
 
     void thread(unsigned number) {
         if (number == 0) {
-            require(this->send(sender, 1), "nobody closed it");
+            require(this->send(sender, 1), "it is not closed");
         } else if (number == 1) {
             require(this->receive(patient_one) == 1, "the element, or what was passed on");
         } else if (this->receive_and_give_up(other, true) != 0) {
@@ -238,7 +238,7 @@ struct closed_behind : shared<Change, Room> {
     void after() {}
 };
 
-/// Closed while an element goes in: it comes out, or was refused.
+/// Closed while an element is sent: it is received, or was refused.
 template <class Change>
 struct closed_across : shared<Change, 1> {
     static constexpr int threads = 3;
@@ -266,7 +266,7 @@ struct closed_across : shared<Change, 1> {
     void after() { require(sent == received, "what was sent was received"); }
 };
 
-/// Sequential consistency is no more than release and acquire.
+/// Reduces sequential consistency to release and acquire.
 struct no_common_order : without_spurious_failures {
     static constexpr std::memory_order order(call made, std::memory_order said) {
         if (said != std::memory_order_seq_cst) {
@@ -280,8 +280,8 @@ struct no_common_order : without_spurious_failures {
 
 using quick = without_spurious_failures;
 
-// Bounds that keep a model below a second or two; where that is few interruptions, a sample with
-// any number follows.
+// The bounds keep a model below a second or two. If they allow few interruptions, a random sample
+// with any number follows.
 
 TEST(ChannelModelG1, TwoThroughOne_OneInterruption) {
     expect_proof<one_to_one<quick, 1, 2>>(at_most{1});
@@ -294,15 +294,15 @@ TEST(ChannelModelG1, TwoThroughTwo_OneInterruption) {
 TEST(ChannelModelG1, OneThroughOne_ThreeInterruptions) {
     expect_proof<one_to_one<quick, 1, 1>>(at_most{3});
 }
-TEST(ChannelModelG1, WithoutRoom_TwoInterruptions) {
+TEST(ChannelModelG1, Rendezvous_TwoInterruptions) {
     expect_proof<one_to_one<quick, 0, 2>>(at_most{2});
     expect_no_failure<one_to_one<quick, 0, 2>>(at_random{10'000});
 }
-TEST(ChannelModelG1, Endless_TwoInterruptions) {
+TEST(ChannelModelG1, Unbounded_TwoInterruptions) {
     expect_proof<one_to_one<quick, endless, 2>>(at_most{2});
     expect_no_failure<one_to_one<quick, endless, 2>>(at_random{10'000});
 }
-TEST(ChannelModelG1, SendsOfOneContextComeOutInOrder_OneInterruption) {
+TEST(ChannelModelG1, SendsOfOneContextAreReceivedInOrder_OneInterruption) {
     expect_proof<sends_of_one_context<quick, 1, 3>>(at_most{1});
     expect_no_failure<sends_of_one_context<quick, 1, 3>>(at_random{10'000});
 }

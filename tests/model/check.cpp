@@ -1,4 +1,4 @@
-// Relacy's machine for models of two and of three threads.
+// Relacy instantiations for models of two and of three threads.
 
 #include "model/check.hpp"
 
@@ -10,7 +10,7 @@
 namespace coil_model {
 namespace {
 
-/// Of the model that is being played. Relacy allocates a suite without regard to alignment.
+/// The model being checked. Relacy allocates a suite without regard to alignment.
 const any_model* played = nullptr;
 alignas(64) unsigned char place_of_model[1U << 14U];
 
@@ -61,7 +61,7 @@ outcome play_threads(search what, std::ostream* told) {
     }
 }
 
-/// Tells what happened in an interleaving that fails when `told` is given.
+/// Prints the failing interleaving to `told`, if given.
 outcome play(const any_model& model, search what, std::ostream* told = nullptr) {
     if (model.bytes > sizeof place_of_model || model.alignment > 64) {
         ADD_FAILURE() << "the model does not fit: " << model.bytes << " bytes";

@@ -1,7 +1,7 @@
 #pragma once
 
-// Runs a model. A model is a struct that says how many threads it has, what each does, and what
-// holds in the end:
+// Checks a model: a struct that defines the number of threads, what each does, and what holds at
+// the end:
 //
 //     struct model {
 //         static constexpr int threads = 2;
@@ -9,7 +9,7 @@
 //         void after();
 //     };
 //
-// It is made anew for each interleaving, before its threads begin.
+// It is constructed for each interleaving, before its threads start.
 
 #include "model/atomics.hpp"
 
@@ -21,26 +21,26 @@
 
 namespace coil_model {
 
-/// What to play.
+/// What to search.
 struct search {
     rl::scheduler_type_e type;
     unsigned limit;
 };
-/// Every interleaving, and every value that a load may see.
+/// All interleavings, and all values that a load may return.
 struct everything : search {
     everything() : search{rl::sched_full, 0} {}
 };
-/// Every interleaving in which a thread that could go on is interrupted at most so often.
+/// All interleavings in which threads are preempted at most this often.
 struct at_most : search {
     explicit at_most(unsigned interruptions) : search{rl::sched_bound, interruptions} {}
 };
-/// So many interleavings, with any number of interruptions; the same ones each time. No proof: for
-/// what more than a few interruptions may find in a model that has too many interleavings.
+/// A number of random interleavings with any number of preemptions, the same ones each time. Not a
+/// proof: it looks for what more preemptions may find in a model that has too many interleavings.
 struct at_random : search {
     explicit at_random(unsigned interleavings) : search{rl::sched_random, interleavings} {}
 };
 
-/// A model without its type, so that relacy's machine is compiled only once (check.cpp).
+/// A type-erased model, so that relacy is instantiated only once (check.cpp).
 struct any_model {
     int threads;
     std::size_t bytes;
@@ -62,11 +62,11 @@ inline constexpr any_model model_of{
     [](void* model) { static_cast<Model*>(model)->after(); },
 };
 
-/// The model holds. A failure prints the interleaving.
+/// The model holds. Prints the interleaving of a failure.
 void expect_proof(const any_model& model, search what);
-/// It holds as far as was looked.
+/// No failure was found in the sample.
 void expect_no_failure(const any_model& model, at_random what);
-/// The model is broken, and the checker sees it: a canary of expect_proof().
+/// The model is broken, and the checker must notice: a canary of expect_proof().
 void expect_found(const any_model& model, rl::test_result_e wanted, search what);
 
 template <class Model>

@@ -1,5 +1,5 @@
-// Barriers: an arrival that follows the end of a phase counts in the next. Condition variables: who
-// waits for a notification, and has let go of the mutex before it was made, gets it.
+// Barriers: an arrival that follows the end of a phase counts in the next one. Condition variables:
+// a waiter that has released the mutex before a notification was made receives it.
 
 #include "model/sync_parts.hpp"
 
@@ -19,7 +19,8 @@ struct barrier_entry : sync_waiter<Change> {
     plain<std::uint64_t> phase{0};
 };
 
-/// One waits through two phases; the other ends the first, and arrives in the second at once.
+/// One thread waits through two phases; the other ends the first phase and arrives in the second at
+/// once.
 template <class Change>
 struct arrives_twice {
     static constexpr int threads = 2;
@@ -30,7 +31,7 @@ struct arrives_twice {
     entry waits[2];
     plain<int> phases{0};
 
-    arrives_twice() { static_cast<void>(b.arrive(1)); } // the first that waits, in phase 0
+    arrives_twice() { static_cast<void>(b.arrive(1)); } // the first one waits, in phase 0
 
     void arrive() {
         if (b.arrive(1) == 0) {
@@ -64,7 +65,7 @@ struct arrives_twice {
 template <class Change>
 using audience_of = coil::detail::basic_audience<sync_waiter<Change>, atomics<Change>>;
 
-/// What the mutex and the predicate are to one waiter and the one that notifies it.
+/// What a mutex and a predicate mean for one waiter and its notifier.
 template <class Change>
 struct condition {
     static constexpr unsigned lets_go = 1;
@@ -75,18 +76,18 @@ struct condition {
         a.announce();
         a.wait(w);
         if ((word.fetch_or(lets_go, std::memory_order_acq_rel) & holds) != 0) {
-            w.leave(a); // it would not have begun to wait
+            w.leave(a); // it would not have started to wait
         }
         w.sleep_until_over();
         w.go();
     }
-    /// Whether it is somebody's who waits.
+    /// Returns whether there is a waiter for it.
     [[nodiscard]] bool change() {
         return (word.fetch_or(holds, std::memory_order_acq_rel) & lets_go) != 0;
     }
 };
 
-/// One waits; another notifies when it may, and a third meanwhile, for somebody else.
+/// One thread waits; another notifies when it may, and a third notifies another waiter meanwhile.
 template <class Change, bool All>
 struct notified_across {
     static constexpr int threads = 3;
@@ -110,7 +111,7 @@ struct notified_across {
     void after() {}
 };
 
-/// Two wait, each for another condition, and two notify.
+/// Two threads wait for different conditions, and two notify.
 template <class Change>
 struct two_and_two {
     static constexpr int threads = 4;

@@ -1,5 +1,4 @@
-// The deque of a worker: what is pushed comes out once, whole, whoever takes it, also while it
-// grows.
+// A worker's deque: every pushed item is taken once and completely, also while the deque grows.
 
 #include "model/pool_parts.hpp"
 
@@ -13,8 +12,8 @@ struct item {
     plain<int> number{0};
 };
 
-/// The owner pushes some, of which it takes `Pops` back at once and then the rest, while each
-/// thief tries `Tries` times to steal one.
+/// The owner pushes some items, pops `Pops` of them at once and later the rest, while each thief
+/// tries `Tries` times to steal one.
 template <int Items, int Pops, int Thieves, int Tries, int Capacity, class Change,
           class Fences = all_fences>
 struct theft {
@@ -27,7 +26,7 @@ struct theft {
 
     void take(item* i) {
         if (i != nullptr) {
-            require(taken[i->number.get()]++ == 0, "an item comes once");
+            require(taken[i->number.get()]++ == 0, "an item is taken once");
         }
     }
 
@@ -57,7 +56,7 @@ struct theft {
     }
 };
 
-/// Slots that thieves have read are used again.
+/// Slots that thieves have read are reused.
 template <class Change>
 struct second_use {
     static constexpr int threads = 2;
@@ -86,7 +85,7 @@ struct second_use {
             ++taken[i->number.get()];
         }
         for (const int times : taken) {
-            require(times == 1, "each comes once");
+            require(times == 1, "each is taken once");
         }
     }
 };

@@ -1,6 +1,6 @@
-// What another thread does for a coroutine (exec/detail/errand.hpp): the result is seen, the
-// coroutine is told once or sees it by itself, and nobody touches an awaiter that has gone; also
-// one that lies in a queue out of which nothing can be taken.
+// Work of another thread for a coroutine (exec/detail/errand.hpp): the result is visible, the
+// coroutine is notified once or sees the result itself, and a destroyed awaiter is not accessed.
+// Also for work in a queue from which nothing can be removed.
 
 #include "model/parts.hpp"
 
@@ -21,7 +21,7 @@ struct errand_and_awaiter {
     letter post;
     int told = 0;
 
-    // Not a part of the awaiter.
+    // Not part of the awaiter.
     inbox<Change> box;
     bell wake_up;
     bell futex; // woken by its address
@@ -41,7 +41,7 @@ struct errand_and_awaiter {
         default:
             break;
         }
-        require(there, "nobody is told who has gone");
+        require(there, "a destroyed awaiter is not notified");
         if (box.push(post)) {
             wake_up.ring();
         }
@@ -117,7 +117,7 @@ struct destroyed : errand_and_awaiter<Change> {
     }
 };
 
-/// It is in an executor's queue, as an object of its own.
+/// It is in an executor's queue, as a separate object.
 template <class Change>
 struct taken_back : errand_and_awaiter<Change> {
     mortal<coil::detail::basic_claim<atomics<Change>>> call;

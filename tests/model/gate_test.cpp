@@ -1,5 +1,5 @@
-// Gates (events, latches) and wait groups: everybody who waits passes, and whoever has passed may
-// destroy the gate.
+// Gates (events, latches) and wait groups: all waiters pass, and one that has passed may destroy
+// the gate.
 
 #include "model/sync_parts.hpp"
 
@@ -22,7 +22,7 @@ struct closed_gate : coil::detail::basic_gate<sync_waiter<Change>, atomics<Chang
     closed_gate() : coil::detail::basic_gate<sync_waiter<Change>, atomics<Change>>(false) {}
 };
 
-/// Somebody waits for something that another thread makes, and destroys the gate.
+/// A thread waits for something that another thread produces, and destroys the gate.
 template <class Change, class Steps = looks_at_all>
 struct opened {
     static constexpr int threads = 2;
@@ -49,7 +49,7 @@ struct opened {
     void after() {}
 };
 
-/// Gives up, or is destroyed, while another thread opens it.
+/// Gives up, or is destroyed, while another thread opens the gate.
 template <class Change, bool Destroyed>
 struct given_up {
     static constexpr int threads = 2;
@@ -77,7 +77,7 @@ struct given_up {
     void after() { require(gate.passes(), "open"); }
 };
 
-/// Two wait on two contexts; one of them gives up.
+/// Two coroutines wait on two contexts; one of them gives up.
 template <class Change>
 struct opened_for_two {
     static constexpr int threads = 3;
@@ -103,7 +103,7 @@ struct opened_for_two {
     void after() { require(gate.passes(), "open"); }
 };
 
-/// Who waits when it is opened passes although it is closed at once; who comes after does not.
+/// Waiters at the time of open() pass although it is closed at once; later ones do not.
 template <class Change>
 struct opened_and_closed {
     static constexpr int threads = 2;
@@ -125,10 +125,10 @@ struct opened_and_closed {
             gate.close();
             require(!gate.passes(), "closed");
             gate.wait(comes);
-            require(!comes.ended(), "waits for the next time");
+            require(!comes.ended(), "waits until it is opened again");
             comes.leave(gate);
             comes.deliver_until_over();
-            require(comes.cancelled, "nobody opened it");
+            require(comes.cancelled, "it was not opened");
         }
     }
     void after() { require(!gate.is_open(), "closed"); }
@@ -163,7 +163,7 @@ struct group_of_two {
     void after() {}
 };
 
-/// What was counted before is over when more is counted: wait() waits for that.
+/// Everything counted before is done when more is counted: wait() waits for that.
 template <class Change>
 struct group_used_again {
     static constexpr int threads = 2;
@@ -188,8 +188,8 @@ struct group_used_again {
     void after() { require(it.passes(), "nothing is left"); }
 };
 
-// Bounds that keep a model below a second or two; where that is few interruptions, a sample with
-// any number follows.
+// The bounds keep a model below a second or two. If they allow few interruptions, a random sample
+// with any number follows.
 
 TEST(GateModelG1, OpenedAndDestroyed_FiveInterruptions) {
     expect_proof<opened<as_written>>(at_most{5});
@@ -208,7 +208,7 @@ TEST(GateModelG1, TwoWaitAndOneGivesUp_TwoInterruptions) {
 TEST(GateModelG1, OpenedAndClosedAtOnce_FourInterruptions) {
     expect_proof<opened_and_closed<quick>>(at_most{4});
 }
-TEST(GroupModelG1, TheLastOfTwoWakesAndTheGroupGoes_ThreeInterruptions) {
+TEST(GroupModelG1, TheLastOfTwoWakesAndTheGroupIsDestroyed_ThreeInterruptions) {
     expect_proof<group_of_two<quick>>(at_most{3});
 }
 TEST(GroupModelG1, UsedAgainWhileItEnds_FourInterruptions) {

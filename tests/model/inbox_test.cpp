@@ -1,4 +1,4 @@
-// The inbox with its parking: nothing is lost or reordered, nobody oversleeps, and each sleep is
+// The inbox with its parking: nothing is lost or reordered, no wake-up is lost, and each sleep is
 // ended by one wake-up.
 
 #include "model/parts.hpp"
@@ -7,8 +7,8 @@ namespace {
 
 using namespace coil_model;
 
-/// Some producers, and an owner that sleeps whenever there is nothing for it. `Looks`: it looks
-/// before it sleeps, as the loop does.
+/// Some producers, and an owner that sleeps when its inbox is empty. `Looks`: it polls before it
+/// sleeps, as the loop does.
 template <int Producers, int Each, bool Looks, class Change>
 struct mailbox {
     static constexpr int threads = 1 + Producers;
@@ -53,12 +53,12 @@ struct mailbox {
                 --left;
             }
         }
-        require(box.take_all() == nullptr, "nothing comes twice");
+        require(box.take_all() == nullptr, "nothing arrives twice");
     }
 
     void after() {
         for (const int count : received) {
-            require(count == Each, "everything has come");
+            require(count == Each, "everything has arrived");
         }
     }
 };

@@ -1,5 +1,5 @@
-// A task and whoever joins it: the result is seen once, who waits is told once, what they share is
-// freed once and not touched after that.
+// A task and its joiner: the result is visible, the joiner is notified once, and their shared state
+// is freed once and not accessed afterwards.
 
 #include "model/parts.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 using namespace coil_model;
 
-/// What a join_state is: the hand-shake and the outcome, freed by the last of the two.
+/// A join_state: the hand-shake and the outcome, freed by the second of its owners.
 template <class Change>
 struct shared {
     coil::detail::basic_join_handshake<letter, atomics<Change>> handshake;
@@ -31,7 +31,7 @@ struct joiner {
     inbox<Change> box;
     bell wake_up;
     letter waiter;
-    plain<bool> there{true}; // the awaiter
+    plain<bool> there{true}; // the awaiter exists
     int told = 0;
 
     void deliver_inbox() {
@@ -67,7 +67,7 @@ struct task_and_joiners {
         if (letter* waiter = state.handshake.mark_done()) {
             for (auto& j : joiners) {
                 if (&j.waiter == waiter) {
-                    require(j.there, "nobody is told who has left");
+                    require(j.there, "a withdrawn waiter is not notified");
                     if (j.box.push(*waiter)) {
                         j.wake_up.ring();
                     }
@@ -82,13 +82,13 @@ struct task_and_joiners {
             if (state.handshake.register_waiter(me.waiter)) {
                 me.sleep_until_told();
             } else {
-                require(state.handshake.done(), "nobody else waits");
+                require(state.handshake.done(), "there is no other waiter");
             }
         }
         require(state.outcome == 42, "the result is there");
     }
 
-    /// The awaiting frame is destroyed while it waits, as ~awaiter() does it.
+    /// The awaiting frame is destroyed while it waits, as in ~awaiter().
     void await_and_be_destroyed(joiner<Change>& me) {
         if (state.handshake.done() || !state.handshake.register_waiter(me.waiter)) {
             return;
@@ -140,7 +140,7 @@ struct destroyed : task_and_joiners<Change, 1> {
     }
 };
 
-/// The handle goes to a third thread after the second has given up waiting.
+/// The handle moves to a third thread after the second one has stopped waiting.
 template <class Change>
 struct handed_over : task_and_joiners<Change, 2> {
     bell handle;

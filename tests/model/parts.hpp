@@ -1,6 +1,6 @@
 #pragma once
 
-// What the models of a loop share: its nodes and its wake-up descriptor.
+// Shared by the models of a loop: its nodes and its wake-up descriptor.
 
 #include "model/check.hpp"
 
@@ -16,8 +16,8 @@ struct letter {
     plain<int> number{0};
 };
 
-/// What can be destroyed in the middle of a model; relacy fails the test when its atomics are used
-/// after that.
+/// An object that can be destroyed in the middle of a model; relacy fails the test if its atomics
+/// are used after that.
 template <class T>
 class mortal {
 public:
@@ -48,14 +48,14 @@ using inbox_of = coil::detail::basic_inbox<Node, atomics<Change>>;
 template <class Change>
 using inbox = inbox_of<letter, Change>;
 
-/// An eventfd. The kernel keeps its order: it is never weakened.
+/// An eventfd. The kernel orders accesses to it, so it is never weakened.
 class bell {
 public:
     void ring() {
         count_.fetch_add(1);
         count_.wake();
     }
-    /// Sleeps until it was rung: how often.
+    /// Sleeps until it was rung; returns how often.
     unsigned wait() {
         for (;;) {
             if (const unsigned count = count_.exchange(0)) {

@@ -1,5 +1,5 @@
-// Permits (mutexes, semaphores): who waits is told once, who leaves has left, and a permit is
-// neither lost nor given twice.
+// Permits (mutexes, semaphores): a waiter is notified once, one that leaves is no longer accessed,
+// and a permit is neither lost nor given twice.
 
 #include "model/sync_parts.hpp"
 
@@ -50,11 +50,11 @@ struct shared {
     }
     void nothing_is_lost() {
         require(p.try_acquire(), "a permit was lost");
-        require(!p.try_acquire(), "a permit was made");
+        require(!p.try_acquire(), "a permit was duplicated");
     }
 };
 
-/// Waits, while another thread releases.
+/// Waits while another thread releases.
 template <class Change>
 struct handed_over : shared<Change> {
     static constexpr int threads = 2;
@@ -91,7 +91,7 @@ struct gives_up : shared<Change, Steps> {
     void after() { this->nothing_is_lost(); }
 };
 
-/// One waits, one gives up, one releases.
+/// One thread waits, one gives up, one releases.
 template <class Change, bool Destroyed>
 struct one_of_two_gives_up : shared<Change> {
     static constexpr int threads = 3;
@@ -110,7 +110,7 @@ struct one_of_two_gives_up : shared<Change> {
     void after() { this->nothing_is_lost(); }
 };
 
-/// Two wait, one releases one permit, which goes from hand to hand.
+/// Two threads wait, one releases one permit, which is then passed on.
 template <class Change>
 struct from_hand_to_hand : shared<Change> {
     static constexpr int threads = 3;
@@ -132,7 +132,8 @@ struct from_hand_to_hand : shared<Change> {
     }
 };
 
-/// Whoever unlocks a mutex last may destroy it, while whoever handed it over still returns.
+/// The thread that unlocks a mutex last may destroy it, while unlock() of the previous owner has
+/// not returned yet.
 template <class Change>
 struct destroyed_by_the_last {
     static constexpr int threads = 2;
@@ -160,7 +161,8 @@ struct destroyed_by_the_last {
     void after() {}
 };
 
-/// Two wait on one thread, which destroys it as soon as both have a permit; two release one each.
+/// Two coroutines wait on one thread, which destroys the semaphore as soon as both have a permit;
+/// two threads release one each.
 template <class Change>
 struct destroyed_by_who_has_both {
     static constexpr int threads = 3;
@@ -195,8 +197,8 @@ struct destroyed_by_who_has_both {
     void after() {}
 };
 
-// Bounds that keep a model below a second or two; where that is few interruptions, a sample with
-// any number follows.
+// The bounds keep a model below a second or two. If they allow few interruptions, a random sample
+// with any number follows.
 
 TEST(PermitsModelG1, HandedOver_FiveInterruptions) {
     expect_proof<handed_over<as_written>>(at_most{5});
@@ -224,7 +226,7 @@ TEST(PermitsModelG1, FromHandToHand_TwoInterruptions) {
 TEST(PermitsModelG5, DestroyedByTheLast_FiveInterruptions) {
     expect_proof<destroyed_by_the_last<as_written>>(at_most{5});
 }
-TEST(PermitsModelG5, DestroyedByWhoHasBothPermits_ThreeInterruptions) {
+TEST(PermitsModelG5, DestroyedByTheOwnerOfBothPermits_ThreeInterruptions) {
     expect_proof<destroyed_by_who_has_both<quick>>(at_most{3});
     expect_no_failure<destroyed_by_who_has_both<quick>>(at_random{20'000});
 }

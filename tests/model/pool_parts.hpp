@@ -1,6 +1,6 @@
 #pragma once
 
-// What the models of a pool share: its fences, its lock and its futexes.
+// Shared by the models of a pool: its fences, its lock and its futexes.
 
 #include "model/check.hpp"
 
@@ -10,8 +10,8 @@
 
 namespace coil_model {
 
-/// A fence that the whole process executes, as the kernel makes it: full for who asks for it, and
-/// in an order with the light fences of each other thread by itself.
+/// A process-wide fence, as the kernel provides it: a full fence for the caller, and ordered with
+/// the light fences of each other thread.
 class fence_cells {
 public:
     using where = std::source_location;
@@ -29,7 +29,7 @@ public:
         }
     }
 
-    /// Of the model that is being played.
+    /// The one of the model being checked.
     static inline fence_cells* current = nullptr;
 
 private:
@@ -37,7 +37,7 @@ private:
     atomic<unsigned, as_written> cells_[most_threads] = {0, 0, 0, 0};
 };
 
-/// Which fences do something.
+/// Which fences have an effect.
 struct all_fences {
     static constexpr bool full = true;
     static constexpr bool light = true;
@@ -53,8 +53,8 @@ struct no_heavy_fences : all_fences {
     static constexpr bool heavy = false;
 };
 
-/// The policy that takes the place of coil::detail::pool_atomics. Models that have light fences
-/// hold a fence_cells.
+/// The policy that replaces coil::detail::pool_atomics. Models with light fences contain a
+/// fence_cells.
 template <int Threads, class Change = as_written, class Fences = all_fences>
 struct pool_atomics : atomics<Change> {
     using where = std::source_location;
@@ -84,7 +84,7 @@ struct pool_atomics : atomics<Change> {
         }
     }
 
-    /// The kernel looks at what is there, not at what may be seen.
+    /// The kernel compares with the current value, not with one that a relaxed load may see.
     static void sleep_while(atomic<unsigned, Change>& word, unsigned value,
                             where at = where::current()) {
         if (word.fetch_add(0, std::memory_order_seq_cst, at) == value) {

@@ -1,5 +1,5 @@
-// How the workers of a pool sleep and are woken: nobody sleeps while work waits, whoever brought it
-// and whatever the others do; a stop ends all of them; who waits until all sleep is told.
+// How the workers of a pool sleep and are woken: none sleeps while work waits; a stop ends all of
+// them; a thread that waits until all sleep is notified.
 
 #include "model/parts.hpp"
 #include "model/pool_parts.hpp"
@@ -12,8 +12,8 @@ namespace {
 using namespace coil_model;
 using quick = without_spurious_failures;
 
-/// A pool of `Workers`, each with room for one piece of work that others may steal. `Threads` are
-/// all that take part.
+/// A pool of `Workers`, each with space for one piece of work that others may steal. `Threads` is
+/// the number of all participants.
 template <int Workers, int Threads, class Change, class Fences>
 class pool {
 public:
@@ -23,12 +23,12 @@ public:
     sleepers_type sleepers{Workers};
     coil::detail::basic_injector<letter, policy> injector;
 
-    /// By a thread that is no worker.
+    /// Called by a thread that is not a worker.
     [[nodiscard]] bool submit(letter& l) {
         return injector.push(l, [this] { sleepers.wake_one(); });
     }
 
-    /// By worker `w`.
+    /// Called by worker `w`.
     void bring(int w) {
         own_[w].word.store(1, std::memory_order_release);
         policy::light_fence();
@@ -41,7 +41,7 @@ public:
                own_[w].word.exchange(0, std::memory_order_acquire) != 0;
     }
 
-    /// A letter, or own_work for what some worker brought; null after a stop.
+    /// Returns a letter, or own_work for what a worker has submitted; null after a stop.
     letter* look(int w) {
         return sleepers.look(
             seats_[w],
@@ -110,8 +110,8 @@ private:
     atomic<unsigned, as_written> set_{0};
 };
 
-/// Somebody submits letters, one after the other; when the last has come, the pool is stopped, or
-/// is stopped at once, and each letter has come or is dropped.
+/// A thread submits letters one after the other. The pool is stopped when the last has arrived, or
+/// at once; each letter is received or dropped.
 template <int Workers, int Letters, bool AtOnce, class Change, class Fences = all_fences>
 struct mailed {
     static constexpr int threads = 1 + Workers;
@@ -130,7 +130,7 @@ struct mailed {
         }
         for (int i = 0; i < Letters; ++i) {
             letters[i].number = i;
-            require(p.submit(letters[i]), "nobody has stopped it");
+            require(p.submit(letters[i]), "it is not stopped");
         }
         if (!AtOnce) {
             all_came.wait();
@@ -158,12 +158,12 @@ struct mailed {
     void after() {
         require(AtOnce || dropped == 0, "all were taken");
         for (const int n : times) {
-            require(n == 1, "each comes once");
+            require(n == 1, "each arrives once");
         }
     }
 };
 
-/// A worker brings work and goes on only when that is done, as is the other's letter.
+/// A worker submits work and continues only when that and the other thread's letter are done.
 template <class Change, class Fences = all_fences>
 struct blocks {
     static constexpr int threads = 2;
@@ -183,8 +183,8 @@ struct blocks {
     void after() {}
 };
 
-/// A worker brings work and goes on only when that is done. One of two others gets a letter, which
-/// waits for it, too.
+/// A worker submits work and continues only when it is done. One of two others receives a letter
+/// that also waits for it.
 template <class Change, class Fences = all_fences>
 struct two_block {
     static constexpr int threads = 3;
@@ -208,7 +208,8 @@ struct two_block {
     void after() {}
 };
 
-/// Two are brought by workers that wait for a third, who takes them one after the other.
+/// Two pieces of work are submitted by workers that wait for a third, which runs them one after the
+/// other.
 template <class Change, class Fences = all_fences>
 struct two_bring {
     static constexpr int threads = 3;
@@ -230,7 +231,7 @@ struct two_bring {
     void after() {}
 };
 
-/// Somebody submits a letter and waits until all is done.
+/// A thread submits a letter and waits until all is done.
 template <int Workers, class Change, class Fences = all_fences>
 struct drained {
     static constexpr int threads = 1 + Workers;
@@ -241,7 +242,7 @@ struct drained {
 
     void thread(unsigned number) {
         if (number == 0) {
-            require(p.submit(sent), "nobody has stopped it");
+            require(p.submit(sent), "it is not stopped");
             p.sleepers.wait_until_idle([this] { return p.injector.looks_empty(); });
             require(read == 1, "the letter was read");
             require(p.stop() == nullptr, "nothing is left");
@@ -257,7 +258,7 @@ struct drained {
     void after() {}
 };
 
-/// Somebody waits until all is done, and another stops the pool meanwhile.
+/// A thread waits until all is done, and another stops the pool meanwhile.
 template <class Change>
 struct stopped_while_drained {
     static constexpr int threads = 3;
@@ -283,7 +284,7 @@ struct stopped_while_drained {
     void after() { require(came == 1, "the letter was read or dropped"); }
 };
 
-/// The work that was submitted ends the pool.
+/// The submitted work destroys the pool.
 template <class Change, class Fences = all_fences>
 struct ended_by_work {
     static constexpr int threads = 2;
@@ -293,7 +294,7 @@ struct ended_by_work {
 
     void thread(unsigned number) {
         if (number == 0) {
-            require(p->submit(sent), "nobody has stopped it");
+            require(p->submit(sent), "it is not stopped");
         } else {
             require(p->look(0) == &sent, "the letter");
             p.destroy();
@@ -324,7 +325,7 @@ TEST(PoolModelG9, TwoThatBlock_TwoInterruptions) {
     expect_no_failure<two_block<as_written>>(at_random{20'000});
 }
 
-TEST(PoolModelG5, WhoWaitsUntilItIsIdle_TwoInterruptions) {
+TEST(PoolModelG5, WaitingUntilItIsIdle_TwoInterruptions) {
     expect_proof<drained<1, quick>>(at_most{2});
     expect_proof<drained<2, quick>>(at_most{1});
     expect_proof<stopped_while_drained<quick>>(at_most{2});
@@ -344,7 +345,7 @@ TEST(PoolModelCanary, SleepingWithoutAHeavyFence) {
     expect_found<blocks<as_written, no_heavy_fences>>(rl::test_result_deadlock, at_most{5});
 }
 
-TEST(PoolModelCanary, RelyingOnWhoLooksWithoutAFullFence) {
+TEST(PoolModelCanary, RelyingOnASearcherWithoutAFullFence) {
     expect_found<two_block<quick, no_full_fences>>(rl::test_result_deadlock, at_most{3});
 }
 

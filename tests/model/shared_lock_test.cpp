@@ -56,10 +56,10 @@ struct one_writer {
         require(written == 0 || written == 1, "before or after");
         lock.unlock_shared();
     }
-    void after() { require(lock.is_free() && lock.try_lock(), "everybody has let go"); }
+    void after() { require(lock.is_free() && lock.try_lock(), "all locks were released"); }
 };
 
-/// Two writers, one of which is destroyed while it waits or has it handed over.
+/// Two writers, one of which is destroyed while it waits or after the lock was handed to it.
 template <class Change>
 struct two_writers {
     static constexpr int threads = 2;
@@ -86,10 +86,11 @@ struct two_writers {
         written = written + 1;
         lock.unlock();
     }
-    void after() { require(lock.is_free() && lock.try_lock(), "both have let go"); }
+    void after() { require(lock.is_free() && lock.try_lock(), "both were released"); }
 };
 
-/// One of two is notified; one gives up. Whoever was notified and goes passes it on.
+/// One of two waiters is notified; one gives up. A notified waiter that leaves passes the
+/// notification on.
 template <class Change>
 struct notified {
     static constexpr int threads = 2;
@@ -128,7 +129,7 @@ struct barrier_entry : sync_waiter<Change> {
     std::uint64_t phase = 0;
 };
 
-/// Two, twice: each sees what the other did in the phase before.
+/// Two threads, two phases: each sees what the other did in the phase before.
 template <class Change, int Phases>
 struct in_step {
     static constexpr int threads = 2;
@@ -164,8 +165,8 @@ struct in_step {
     void after() {}
 };
 
-// Bounds that keep a model below a second or two; where that is few interruptions, a sample with
-// any number follows.
+// The bounds keep a model below a second or two. If they allow few interruptions, a random sample
+// with any number follows.
 
 TEST(SharedLockModelG1, OneWriterTwoReaders_TwoInterruptions) {
     expect_proof<one_writer<quick, false>>(at_most{2});

@@ -1,4 +1,4 @@
-// The end of a run: whoever asks for it is heard or comes too late, and nobody touches the loop
+// The end of a run: a stop request is seen or arrives too late, and no thread accesses the loop
 // once run() has returned.
 
 #include "model/parts.hpp"
@@ -9,10 +9,10 @@ namespace {
 
 using namespace coil_model;
 
-/// What event_loop does otherwise than it should, for the canaries.
+/// Faults of event_loop, for the canaries.
 struct faithful {
     static constexpr int short_sleeps =
-        1; // that may end by themselves, as if something had completed
+        1; // sleeps that may end by themselves, as if something had completed
     static constexpr bool waits_for_wakes = true;
     static constexpr bool looks_again = true;
 };
@@ -26,8 +26,8 @@ struct looks_once : sleeps_long {
     static constexpr bool looks_again = false;
 };
 
-/// A loop as far as others can see it: what event_loop does with its inbox, its signals and its
-/// wake-up descriptor.
+/// A loop as other threads see it: what event_loop does with its inbox, its signals and its wake-up
+/// descriptor.
 template <class Change, class Steps = faithful>
 class loop {
 public:
@@ -37,7 +37,7 @@ public:
         }
     }
 
-    // Any thread.
+    // May be called from any thread.
     void post(letter& l) {
         if (parts_->box.push(l)) {
             wake();
@@ -55,7 +55,7 @@ public:
     }
     void forget_stop() { parts_->stop.forget(); }
 
-    // Owner. True: stopped; false: nothing was left to do.
+    // Owner only. True: stopped; false: no work was left.
     bool run() {
         const bool stopped = turn_until_done();
         if (Steps::waits_for_wakes && !wakes_.untouched()) {
@@ -131,13 +131,13 @@ private:
     mortal<parts> parts_;
     letter stop_node_;
     plain<int> descriptor_{3};
-    bell wake_up_; // the kernel's: it may outlive the descriptor
+    bell wake_up_; // belongs to the kernel: it may outlive the descriptor
     coil::detail::wake_account wakes_;
     int short_sleeps_ = Steps::short_sleeps;
-    int delivered_ = 0; // letters that others posted
+    int delivered_ = 0; // letters posted by others
 };
 
-/// Stopped by another thread, `Times` times; after the only one the loop goes.
+/// Stopped by another thread `Times` times; after the only one the loop is destroyed.
 template <class Change, int Times, class Steps = faithful>
 struct stopped {
     static constexpr int threads = 2;
@@ -159,7 +159,7 @@ struct stopped {
     void after() {}
 };
 
-/// Stopped by two threads at once. The run after that may be stopped by the second; no other is.
+/// Stopped by two threads at once. The second request may stop the next run, but no other.
 template <class Change>
 struct stopped_by_two {
     static constexpr int threads = 3;
@@ -181,7 +181,7 @@ struct stopped_by_two {
     }
 };
 
-/// join(): what was posted before it is done, the hold ends, and the loop goes.
+/// join(): what was posted before is done, the hold ends, and the loop is destroyed.
 template <class Change, class Steps = faithful>
 struct joined {
     static constexpr int threads = 2;
@@ -192,7 +192,7 @@ struct joined {
 
     void thread(unsigned number) {
         if (number == 0) {
-            require(!it.run(), "nobody stopped it");
+            require(!it.run(), "it was not stopped");
             require(it.delivered() == 1, "no work is left behind");
             ended.ring();
         } else {
@@ -205,7 +205,7 @@ struct joined {
     void after() {}
 };
 
-/// A stop that races with join() ends this run or none: it does not reach the next.
+/// A stop that races with join() ends this run or none, but not the next.
 template <class Change>
 struct stopped_and_joined {
     static constexpr int threads = 3;
@@ -228,7 +228,7 @@ struct stopped_and_joined {
     }
 };
 
-/// A loop that uses what it is not to use any more.
+/// A loop that accesses something too late.
 struct touched_too_late {
     static constexpr int threads = 2;
 

@@ -1,4 +1,4 @@
-// Stop sources: a callback runs once or not at all, and not after it was taken back.
+// Stop sources: a callback runs at most once, and not after it was unregistered.
 
 #include "model/parts.hpp"
 
@@ -23,10 +23,11 @@ template <class Change>
 struct source {
     coil::detail::basic_stop_state<callback, atomics<Change>> state;
 
-    /// As stop_callback_base::attach(). False when it was too late: it was called.
+    /// As stop_callback_base::attach(). Returns false if it was too late; the callback was called
+    /// then.
     bool attach(callback& c) {
         c.on_stop = [](callback& self) {
-            require(self.there, "a callback that is gone is not called");
+            require(self.there, "a destroyed callback is not called");
             self.calls = self.calls + 1;
         };
         if (state.insert(c)) {
@@ -36,7 +37,7 @@ struct source {
         return false;
     }
 
-    /// Registers, takes back, and goes.
+    /// Registers, unregisters, and is destroyed.
     void live(callback& c) {
         if (attach(c)) {
             state.erase(c);
@@ -63,7 +64,7 @@ struct one_callback : source<Change> {
     void after() { require(this->state.is_requested(), "requested"); }
 };
 
-/// It was registered before anything happens, and takes itself back on its own thread.
+/// Registered before anything happens; unregisters itself on its own thread.
 template <class Change>
 struct taken_back : source<Change> {
     static constexpr int threads = 2;
@@ -136,7 +137,7 @@ struct two_requests : source<Change> {
     void after() { require(first == 1, "one request is the first"); }
 };
 
-// Full searches do not end in minutes: the lock alone makes for some twenty steps a thread.
+// Full searches take too long: the lock alone causes some twenty steps per thread.
 
 TEST(StopTokenModelG9, OneCallback_FiveInterruptions) {
     expect_proof<one_callback<as_written>>(at_most{5});

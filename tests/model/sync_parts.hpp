@@ -1,7 +1,7 @@
 #pragma once
 
-// What the models of primitives share: a coroutine that waits, on a context of its own. The steps
-// are a copy of those of sync_waiter; the rooms and the inbox are the library's.
+// Shared by the models of primitives: a coroutine that waits, on its own context. Its steps are a
+// copy of sync_waiter's; the rooms and the inbox are the library's.
 
 #include "model/parts.hpp"
 
@@ -18,7 +18,7 @@ struct hasty_leaver {
     static constexpr bool waits_for_answer = false;
 };
 
-/// Thread number `owner` of the model is its context's.
+/// Thread number `owner` of the model is its context's thread.
 template <class Change, class Steps = patient>
 class sync_waiter {
 public:
@@ -49,7 +49,7 @@ public:
         }
     }
 
-    // The owner's.
+    // The following are called by the owner.
     template <class Room>
     void leave(Room& room) {
         if (!ended()) {
@@ -66,7 +66,7 @@ public:
             deliver_inbox();
         }
     }
-    /// As a destructor does it.
+    /// As a destructor does.
     void deliver_until_over() {
         while (!ended()) {
             deliver_inbox();
@@ -74,10 +74,10 @@ public:
         }
     }
     [[nodiscard]] bool ended() const { return over_ && !answer_due_; }
-    /// The frame goes.
+    /// The frame is destroyed.
     void go() {
         require(box_.take_all() == nullptr, "nothing comes after the end");
-        arrival.next = nullptr; // a race with whoever still uses it
+        arrival.next = nullptr; // races with a thread that still uses it
         departure.next = nullptr;
         queued = false;
     }

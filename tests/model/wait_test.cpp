@@ -1,6 +1,6 @@
 // An await that another thread stops: the stop callback posts the await's own node to the owner's
-// inbox, and the frame does not go on, or away, before that node has arrived. The steps are a copy
-// of those of wait_base; the inbox and the stop source are the library's.
+// inbox, and the frame is neither resumed nor destroyed before that node has arrived. The steps are
+// a copy of wait_base's; the inbox and the stop source are the library's.
 
 #include "model/parts.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 using namespace coil_model;
 
-/// One node for both lists, one after the other.
+/// One node for both lists, in succession.
 struct node {
     plain<node*> next{nullptr};
     plain<plain<node*>*> link_{nullptr};
@@ -42,7 +42,7 @@ public:
         source_.erase(link_);
         const bool comes = Steps::waits_for_delivery && stop_is_coming();
         enter(done);
-        ready_ = !comes; // else the delivery makes it ready
+        ready_ = !comes; // otherwise the delivery makes it ready
     }
     void sleep_until_ready() {
         while (!ready_) {
@@ -53,7 +53,7 @@ public:
             deliver_inbox();
         }
     }
-    /// The frame is destroyed while the operation is under way.
+    /// The frame is destroyed while the operation is in flight.
     void stop_observing() {
         source_.erase(link_);
         while (Steps::waits_for_delivery && stop_is_coming()) {
@@ -84,9 +84,9 @@ private:
     [[nodiscard]] bool stop_is_coming() const {
         return (word_.load(std::memory_order_relaxed) & (posted | delivered)) == posted;
     }
-    // The thread that stops.
+    // Called by the thread that stops.
     void post_stop() {
-        require(there_, "the frame is there");
+        require(there_, "the frame exists");
         word_.fetch_or(posted, std::memory_order_relaxed);
         if (box_.push(link_)) {
             wake_up_.ring();
@@ -94,7 +94,7 @@ private:
     }
     void deliver_inbox() {
         for (node* n = box_.take_all(); n != nullptr; n = n->next) {
-            require(n == &link_ && there_, "the frame is there");
+            require(n == &link_ && there_, "the frame exists");
             word_.fetch_or(delivered, std::memory_order_relaxed);
             if ((word_.load(std::memory_order_relaxed) & phase_mask) == done) {
                 ready_ = true;
@@ -128,7 +128,7 @@ struct completes : stoppable_wait<Change, Steps> {
             this->request_stop();
         }
     }
-    void after() { require(this->inbox_is_empty(), "no node of a frame that is gone"); }
+    void after() { require(this->inbox_is_empty(), "no node of a destroyed frame"); }
 };
 
 template <class Change>
@@ -144,7 +144,7 @@ struct is_stopped : stoppable_wait<Change> {
             this->request_stop();
         }
     }
-    void after() { require(this->inbox_is_empty(), "no node of a frame that is gone"); }
+    void after() { require(this->inbox_is_empty(), "no node of a destroyed frame"); }
 };
 
 template <class Change>
@@ -159,7 +159,7 @@ struct is_destroyed : stoppable_wait<Change> {
             this->request_stop();
         }
     }
-    void after() { require(this->inbox_is_empty(), "no node of a frame that is gone"); }
+    void after() { require(this->inbox_is_empty(), "no node of a destroyed frame"); }
 };
 
 TEST(WaitModelG1, CompletesWhileItIsStopped_FourInterruptions) {

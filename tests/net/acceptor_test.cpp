@@ -1,4 +1,4 @@
-// net::acceptor: listening, accepting, and what goes wrong.
+// net::acceptor: listening, accepting, and errors.
 
 #include "support/descriptors.hpp"
 #include "support/kernels.hpp"
@@ -57,7 +57,7 @@ TEST_F(Acceptor, ReusesAnAddressWhoseConnectionsLinger) {
         net::socket client = net::socket::create_tcp();
         EXPECT_EQ(co_await client.connect(a), 0);
         net::socket server = co_await ac.accept();
-        // The server closes first: its end goes through TIME_WAIT.
+        // The server closes first, so its end goes through TIME_WAIT.
         EXPECT_EQ(co_await server.close(), 0);
         char c;
         EXPECT_EQ((co_await client.recv({&c, 1})), 0);
@@ -113,7 +113,7 @@ TEST_F(Acceptor, AConnectionThatWasResetBeforeItIsAcceptedIsNoError) {
         }
         net::socket second = net::socket::create_tcp();
         EXPECT_EQ(co_await second.connect(ac.local_address()), 0);
-        // Linux hands out the reset connection, others the next one: both are sockets.
+        // Linux returns the reset connection, other systems the next one: both are sockets.
         net::socket a = co_await ac.accept();
         EXPECT_TRUE(a);
     };
@@ -169,8 +169,7 @@ TEST_F(Acceptor, G6_WithoutDescriptorsItDoesNotSpin) {
 }
 
 TEST_F(Acceptor, ErrorsOfOneConnectionAreSkipped_OthersEndIt) {
-    // accept(2) passes the pending errors of the new connection on; they say nothing about the
-    // listener.
+    // accept(2) returns pending errors of the new connection; they do not concern the listener.
     auto script = std::make_shared<coil_test::scripted_kernel::script>();
     std::vector<int> answers;
     script->on_submit = [&](const coil_test::sqe& e) {

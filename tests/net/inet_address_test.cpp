@@ -1,4 +1,4 @@
-// net::inet_address: what is an address, what is none, and what it looks like.
+// net::inet_address: parsing, formatting and comparison.
 
 #include <coil/net/inet_address.hpp>
 

@@ -23,8 +23,8 @@ namespace {
 
 using addresses = std::vector<net::inet_address>;
 
-/// What stands in for getaddrinfo: waits at a gate, then answers 127.0.0.1 whatever the name. Never
-/// destroyed, because a helper thread whose look-up was abandoned may come late.
+/// A replacement of getaddrinfo: waits at a gate, then returns 127.0.0.1 for any name. Never
+/// destroyed, because a helper thread whose look-up was abandoned may call it late.
 struct fake_lookup {
     std::mutex mutex;
     std::condition_variable changed;
@@ -60,7 +60,8 @@ struct fake_lookup {
 
 fake_lookup& fake = *new fake_lookup;
 
-/// Puts the fake in place, with its gate closed or open; at the end waits until nobody is inside.
+/// Installs the replacement, with its gate closed or open; the destructor waits until no thread is
+/// inside.
 class with_fake_lookup {
 public:
     explicit with_fake_lookup(bool open) {
@@ -106,7 +107,7 @@ struct failure {
     std::string message;
 };
 
-/// How the look-up fails.
+/// The error of a look-up.
 template <class Service>
 failure failure_of(std::string host, Service service) {
     try {
@@ -189,7 +190,7 @@ TEST(resolve, the_loop_goes_on_while_a_look_up_blocks) {
     const with_fake_lookup resolver(gate_closed);
     run([]() -> task<> {
         auto found = spawn(net::resolve("slow.example", 1));
-        // On a busy machine the look-up's thread takes its time to begin.
+        // On a busy machine the helper thread may start late.
         for (int tick = 0; tick < 20 || with_fake_lookup::calls() == 0; ++tick) {
             co_await sleep_for(1ms);
         }
@@ -245,7 +246,7 @@ TEST(resolve, a_stop_from_another_thread) {
     context.join();
 }
 
-/// A coroutine that waits for a look-up and sets a flag if it ever goes on.
+/// A coroutine that waits for a look-up and sets a flag if it resumes.
 coil_test::manual waiting_for_look_up(bool& went_on) {
     (void)co_await net::resolve("slow.example", 1);
     went_on = true;
@@ -275,7 +276,8 @@ TEST(resolve, a_frame_destroyed_while_the_answer_is_on_its_way) {
             coil_test::manual waiting = waiting_for_look_up(went_on);
             waiting.start();
             with_fake_lookup::wait_for_calls(round + 1);
-            // Blocks the loop on purpose: the answer comes while nobody takes it in.
+            // Blocks the loop on purpose: the result arrives while the loop does not process its
+            // inbox.
             std::this_thread::sleep_for(std::chrono::microseconds(20 * round));
             waiting.destroy();
         }
@@ -310,7 +312,7 @@ TEST(resolve, many_look_ups_share_a_few_threads) {
         while (with_fake_lookup::calls() < static_cast<int>(net::detail::max_lookup_threads)) {
             co_await sleep_for(1ms);
         }
-        co_await sleep_for(10ms); // were there more threads, they would be inside now
+        co_await sleep_for(10ms); // if there were more threads, they would be inside now
         with_fake_lookup::open_gate();
         for (auto& found : all) {
             EXPECT_EQ((co_await found).size(), 1u);
@@ -320,7 +322,7 @@ TEST(resolve, many_look_ups_share_a_few_threads) {
     EXPECT_EQ(fake.most_at_once, static_cast<int>(net::detail::max_lookup_threads));
 }
 
-/// Answers, stops and ends of contexts in every order: for the sanitizers.
+/// Results, stop requests and ends of contexts in every order: for the sanitizers.
 TEST(resolve, answers_race_with_stops_and_shutdowns) {
     const with_fake_lookup resolver(gate_open);
     for (int round = 0; round < 300; ++round) {

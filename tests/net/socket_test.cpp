@@ -1,4 +1,4 @@
-// net::socket: ownership, the calls, options, and peers that behave badly.
+// net::socket: ownership, calls, options, and misbehaving peers.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -127,17 +127,17 @@ TEST_F(NetSocket, CloseGivesUpOwnership) {
 TEST_F(NetSocket, CloseInAChainHappensOrDoesNot) {
     auto main = []() -> task<> {
         connection c = co_await connected();
-        // It happens.
+        // It closes.
         EXPECT_EQ(co_await (c.client.send("bye") && c.client.close()), 0);
         EXPECT_FALSE(c.client);
         char buf[8];
         EXPECT_EQ(co_await c.server.recv(buf), 3);
         EXPECT_EQ(co_await c.server.recv(buf), 0);
-        // It does not, because what is before it fails.
+        // It does not close, because its predecessor fails.
         EXPECT_EQ(co_await (io::read(-1, buf) && c.server.close()), -ECANCELED);
         EXPECT_TRUE(c.server);
         EXPECT_TRUE(coil_test::is_open(c.server.native_handle()));
-        // It happens, although what follows fails.
+        // It closes although its successor fails.
         const int fd = c.server.native_handle();
         EXPECT_EQ(co_await (c.server.close() && io::read(-1, buf)), -EBADF);
         EXPECT_FALSE(c.server);
@@ -173,7 +173,7 @@ TEST_F(NetSocket, CloseAfterALimitThatExpired) {
     auto main = []() -> task<> {
         connection c = co_await connected();
         char buf[8];
-        EXPECT_EQ(co_await (timeout(c.server.recv(buf), 3ms) && c.server.close()), -ECANCELED);
+        EXPECT_EQ(co_await (timeout(c.server.recv(buf), 3ms) && c.server.close()), -ETIMEDOUT);
         EXPECT_TRUE(c.server);
         EXPECT_EQ(co_await c.client.send("x"), 1);
         EXPECT_EQ(co_await (timeout(c.server.recv(buf), 3s) && c.server.close()), 0);
@@ -196,7 +196,7 @@ TEST_F(NetSocket, CloseThatIsCancelledBeforeItStarts) {
 }
 
 TEST_F(NetSocket, CloseWhoseFrameIsDestroyed) {
-    // At every moment: either the descriptor was closed and the socket knows, or neither.
+    // At every moment: either the descriptor is closed and the socket is empty, or neither.
     auto closes = [](net::socket& s) -> coil_test::manual { co_await s.close(); };
     auto main = [](auto f, int turns) -> task<> {
         net::socket s = net::socket::create_tcp();
@@ -305,7 +305,7 @@ TEST_F(NetSocket, ShutdownReadEndsOnesOwnRecv) {
     coil::run(main(receives));
 }
 
-// ---- peers that behave badly
+// ---- misbehaving peers
 
 TEST_F(NetSocket, APeerThatResets) {
     auto main = []() -> task<> {
@@ -403,7 +403,7 @@ TEST_F(NetSocket, ConnectInAChain) {
 
 TEST_F(NetSocket, ConnectThatNobodyAnswersIsLimited) {
     auto main = []() -> task<> {
-        // A listener whose backlog is full does not answer.
+        // A listener with a full backlog does not answer.
         acceptor ac{inet_address{"127.0.0.1", 0}, [] {
                         net::acceptor_options o;
                         o.backlog = 0;
@@ -415,7 +415,7 @@ TEST_F(NetSocket, ConnectThatNobodyAnswersIsLimited) {
             fill.push_back(net::socket::create_tcp());
             result = co_await timeout(fill.back().connect(ac.local_address()), 50ms);
         }
-        EXPECT_EQ(result, -ECANCELED);
+        EXPECT_EQ(result, -ETIMEDOUT);
     };
     coil::run(main());
 }

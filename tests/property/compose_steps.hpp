@@ -11,8 +11,7 @@
 #include <variant>
 #include <vector>
 
-// Tasks that run at the same time inside of one: when_all, when_any, scope, timeout, shield,
-// async_generator.
+// Concurrent tasks within one: when_all, when_any, scope, timeout, shield, async_generator.
 
 namespace property {
 
@@ -21,7 +20,7 @@ struct planned : std::exception {};
 
 task<> body(world& w, random_source r, unsigned depth);
 
-/// Awaits, and swallows the exceptions that a program may meet.
+/// Awaits, and swallows the expected exceptions.
 template <class Awaitable>
 task<> tolerate(world& w, Awaitable awaitable) {
     const witness here(w);
@@ -54,7 +53,7 @@ inline task<int> sleeps(world& w, std::chrono::microseconds time) {
     co_return result;
 }
 
-/// An operation against the clock. The loser's descriptor is nobody's concern here.
+/// An operation with a timeout. The descriptor of a loser is not checked here.
 template <class Op>
 task<> race(world& w, Op op, lease buffer, std::chrono::microseconds time) {
     const witness here(w);

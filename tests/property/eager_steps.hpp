@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <optional>
 
-// Operations that are started before anybody awaits them.
+// Operations that are started before they are awaited.
 
 namespace property {
 
-/// What a sharer got. When nobody takes it, because the frames end first, it is closed.
+/// The result of a coroutine that shares an operation. It is closed if it is not taken.
 class shared_result {
 public:
     explicit shared_result(result_is kind) : kind_(kind) {}
@@ -28,7 +28,8 @@ private:
     std::optional<int> value_;
 };
 
-/// Awaits somebody else's eager operation. It may be destroyed meanwhile, and so may the operation.
+/// Awaits an eager operation of another coroutine. The coroutine and the operation may be destroyed
+/// meanwhile.
 template <class Eager>
 coil_test::manual await_shared(world& w, Eager& pending, shared_result& result) {
     const witness here(w);
@@ -53,7 +54,7 @@ inline task<> pause(world& w, random_source& r) {
     probe.resumed();
 }
 
-/// `own`: the result is that of the buffer's operation, else a nop's.
+/// `own`: the result is that of the buffer's operation, otherwise a nop's.
 template <class Awaitable>
 task<> live_eagerly(world& w, random_source& r, lease buffer, result_is kind_of_own, bool own,
                     Awaitable op) {
@@ -88,7 +89,7 @@ task<> live_eagerly(world& w, random_source& r, lease buffer, result_is kind_of_
             const bool orphaned = !sharer->done();
             pending.reset();
             if (orphaned && r.one_in(2)) {
-                // What it waits for has gone.
+                // The operation that it awaits has been destroyed.
                 for (unsigned turns = 0; turns < 3 && !sharer->done(); ++turns) {
                     await_probe probe(w);
                     co_await coil::yield();

@@ -1,10 +1,10 @@
-// Random programs: trees of tasks, operations of all kinds, limits, chains, drops, destroyed
-// frames, exceptions, a stop at any moment, on contexts of all sizes, some on a faulty kernel.
-// Afterwards nothing may be left of them (G5), nobody may have written to a buffer that was given
-// back (G2), every await has ended once (G1), every descriptor is closed (G4).
+// Random programs: trees of tasks, operations of all kinds, timeouts, chains, drops, destroyed
+// frames, exceptions, a stop at any moment, on contexts of all sizes, some on a fault-injecting
+// kernel. Afterwards nothing may be left (G5), no returned buffer may have been written to (G2),
+// every await has ended once (G1), every descriptor is closed (G4).
 //
-// COIL_PROPERTY_PROGRAMS=n: how many. COIL_PROPERTY_SEED=n: that one alone, as often as programs
-// are asked for (once by default): the kernel does not replay its part.
+// COIL_PROPERTY_PROGRAMS=n: the number of programs. COIL_PROPERTY_SEED=n: only that seed, as often
+// as programs are requested (once by default), as the kernel's timing is not replayed.
 
 #include "property/steps.hpp"
 #include "support/fault_kernel.hpp"
@@ -38,7 +38,7 @@ std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise)
     return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
 }
 
-/// Says which seed it was when a program crashes or does not end.
+/// Prints the seed if a program crashes or hangs.
 class last_words {
 public:
     explicit last_words(std::uint64_t seed) {
@@ -47,7 +47,7 @@ public:
                       static_cast<unsigned long long>(seed));
         ::signal(SIGALRM, &speak);
         ::signal(SIGABRT, &speak);
-        if (!coil_test::sanitized) { // those have more to say
+        if (!coil_test::sanitized) { // sanitizers print more
             ::signal(SIGSEGV, &speak);
         }
         ::alarm(30);
@@ -72,7 +72,7 @@ private:
     static inline std::array<char, 128> text_;
 };
 
-/// Which descriptors are open, in one call and without looking at each.
+/// The open descriptors, in one call and without a check of each.
 std::set<int> descriptors() {
     std::set<int> open;
     ::DIR* const directory = ::opendir("/proc/self/fd");
@@ -118,8 +118,8 @@ coil::io_context_options random_options(random_source& r, bool faults) {
     return o;
 }
 
-/// Runs one program to its end. True when some of its tasks may be left for the next run() or the
-/// context's destructor.
+/// Runs one program to its end. Returns true if some of its tasks may be left for the next run() or
+/// the context's destructor.
 bool play(world& w, random_source& r) {
     coil::io_context& ctx = w.context();
     bool leftovers = false;
@@ -130,8 +130,8 @@ bool play(world& w, random_source& r) {
         handles.clear();
         leftovers = true; // all of them
     } else if (r.one_in(4)) {
-        // Another thread starts something, cancels something and stops the program. If it is late,
-        // that ends the next one before it has begun.
+        // Another thread starts a task, cancels one and stops the program. If it is late, that ends
+        // the next program before it has begun.
         ctx.co_spawn(stop_after(w, 5ms));
         const random_source theirs(r());
         std::thread other([&ctx, &w, &handles, random = theirs]() mutable {
@@ -152,7 +152,7 @@ bool play(world& w, random_source& r) {
     }
     w.stir();
     for (auto& handle : handles) {
-        if (handle.done()) { // else dropped
+        if (handle.done()) { // otherwise dropped
             take_result(handle);
         }
     }
@@ -168,7 +168,7 @@ void play_all_of(std::uint64_t seed, quarantine& blocks) {
         std::vector<std::unique_ptr<world>> worlds;
         {
             coil::io_context ctx(random_options(r, faults));
-            bool leftovers = false; // tasks of an earlier program, which may wait for ever
+            bool leftovers = false; // tasks of an earlier program, which may wait forever
             for (unsigned i = 0; i < programs_per_context; ++i) {
                 const bool finite = r.one_in(3) && !leftovers;
                 worlds.push_back(std::make_unique<world>(ctx, blocks, finite, faults, r.one_in(2)));

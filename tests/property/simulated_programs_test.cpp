@@ -1,7 +1,7 @@
-// The random programs in a simulated world, where a seed replays all of a run: the kernel's part
-// and the other threads' as well.
+// The random programs in a simulated world, where a seed replays the whole run, including the
+// kernel's and the other threads' actions.
 //
-// COIL_PROPERTY_PROGRAMS=n: how many worlds, of four programs each. SEED=n: that one alone.
+// COIL_PROPERTY_PROGRAMS=n: the number of worlds, with four programs each. SEED=n: only that seed.
 
 #include "property/steps.hpp"
 #include "support/run.hpp"
@@ -23,7 +23,7 @@ namespace {
 
 namespace sim = coil::sim;
 
-/// The calls of tests are those of a host, as long as it lives.
+/// Directs the tests' system calls to a host for a scope.
 class in_world {
 public:
     in_world(sim::world& w, sim::host& h) noexcept {
@@ -38,13 +38,13 @@ public:
     }
 };
 
-/// Until it is over; what goes on and on is none of these.
+/// Runs until the program is over; periodic tasks do not exist here.
 void run_to_end(sim::world& around, coil::io_context& ctx) {
     around.run_for(10s);
     EXPECT_EQ(ctx.metrics().tasks, 0U) << "a program that should have ended has not";
 }
 
-/// Other threads have work of the context's, and come back with messages at any time.
+/// Work that other threads do for the context, and messages from them at any time.
 task<> ask_other_threads(world& w, random_source r) {
     for (unsigned times = r.between(1, 4); times > 0; --times) {
         await_probe probe(w);
@@ -95,7 +95,7 @@ bool play_simulated(sim::world& around, world& w, random_source& r) {
     return leftovers;
 }
 
-/// The trace's hash.
+/// Returns the trace's hash.
 std::uint64_t play_simulated_seed(std::uint64_t seed) {
     constexpr unsigned programs_per_world = 4;
     random_source r(seed);
@@ -142,7 +142,7 @@ std::uint64_t play_simulated_seed(std::uint64_t seed) {
                 for (const auto& w : worlds) {
                     w->check();
                 }
-                worlds.clear(); // their descriptors are the host's
+                worlds.clear(); // their descriptors belong to the host
                 EXPECT_TRUE(host.open_descriptors().empty())
                     << "G4: " << host.open_descriptors().size() << " descriptors leaked";
             }
@@ -170,7 +170,7 @@ TEST_P(SimulatedPrograms, G1_G2_G3_G4_G5_G6_G12_NothingIsLeftOfThem) {
     }
     sim::for_each_seed(one ? 1 : programs / parts, [&](std::uint64_t n) {
         const std::uint64_t seed = one ? n : n * parts + GetParam();
-        const sim::detail::seed_report in_case(seed); // the last words name this one
+        const sim::detail::seed_report in_case(seed); // reports this seed if the run fails
         play_simulated_seed(seed);
         if (HasFailure()) {
             ADD_FAILURE() << "replay: SEED=" << seed;

@@ -26,7 +26,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// What a random program lives in, and what watches it.
+// The environment of a random program, and the checks on it.
 
 namespace property {
 
@@ -35,14 +35,14 @@ using coil_test::random_source;
 namespace sys = coil_test::sys;
 using namespace std::chrono_literals;
 
-// Every byte that is written anywhere is `written`. A fresh buffer is full of `fresh`, one that was
-// given back full of `given_back`.
+// All written data consists of `written`. A fresh buffer is filled with `fresh`, a returned one
+// with `given_back`.
 inline constexpr auto written = std::byte{0x5a};
 inline constexpr auto fresh = std::byte{0xa5};
 inline constexpr auto given_back = std::byte{0xdd};
 
 inline bool all_are(std::span<const std::byte> bytes, std::byte value) {
-    // The first is right and each equals the one before: memcmp is fast without optimisation too.
+    // The first is right and each equals its predecessor: memcmp is fast without optimisation too.
     return bytes.empty() || (bytes[0] == value &&
                              std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
@@ -52,12 +52,12 @@ inline std::span<const std::byte> source_data(std::size_t size) {
     return std::span(data).first(size);
 }
 
-/// Memory that an operation may use while it is awaited, with walls around it.
+/// Memory that an operation may use while it is awaited, with guard areas around it.
 struct block {
     std::array<std::byte, 64> wall_before;
     std::array<std::byte, 1024> data;
     std::array<std::byte, 64> wall_after;
-    // What arguments point to.
+    // The memory to which arguments point.
     std::array<::iovec, 2> parts;
     ::msghdr message;
     ::sockaddr_storage address;
@@ -67,7 +67,7 @@ struct block {
     coil::uring::timespec time;
 };
 
-/// Blocks that were given back stay here for a while: nobody may write to them any more (G2).
+/// Returned blocks stay here for a while: nothing may write to them any more (G2).
 class quarantine {
 public:
     ~quarantine() { check_all(); }
@@ -105,7 +105,8 @@ private:
     std::deque<std::unique_ptr<block>> blocks_;
 };
 
-/// What a program and its watchers share. The context's thread alone, except what says otherwise.
+/// The state shared by a program and its checks. For the context's thread only, unless stated
+/// otherwise.
 class world {
 public:
     world(coil::io_context& context, quarantine& blocks, bool ends_by_itself, bool faults,
@@ -116,25 +117,26 @@ public:
     coil::io_context& context() noexcept { return context_; }
     quarantine& blocks() noexcept { return blocks_; }
 
-    /// Whether the program ends without a stop(): then whatever may wait for ever has a limit.
+    /// Whether the program ends without a stop(): then every operation that may wait forever has a
+    /// timeout.
     const bool finite;
     /// Whether operations may fail for no reason.
     const bool faulty;
 
-    long live = 0;      // locals of coroutines
+    long live = 0;      // local variables of coroutines
     long started = 0;   // awaits
-    long resumed = 0;   // of them
-    long destroyed = 0; // of them, while suspended
+    long resumed = 0;   // the number of them resumed
+    long destroyed = 0; // the number of them destroyed while suspended
     long steps_to_stop = -1;
 
-    /// Counted by all tasks; the program may be stopped at any of them.
+    /// Counted by all tasks; the program may be stopped at any step.
     void step() {
         if (steps_to_stop > 0 && --steps_to_stop == 0) {
             context_.stop();
         }
     }
 
-    // Things to do I/O with, made when first asked for.
+    // Objects for I/O, created on first use.
     const coil_test::pipe_pair& pipe() { return made(pipe_); }
     const coil_test::pipe_pair& other_pipe() { return made(other_pipe_); }
     const coil_test::socket_pair& sockets() { return made(sockets_); }
@@ -173,7 +175,7 @@ public:
         return *pool_;
     }
 
-    /// Gives whatever still waits for data something to wake up and write to its buffer.
+    /// Sends data to everything that still waits, so that it would wake up and write to its buffer.
     void stir(std::size_t size = 512) {
         const auto data = source_data(size);
         if (pipe_) {
@@ -188,7 +190,7 @@ public:
         }
     }
 
-    /// After the program: nothing is left of it.
+    /// Called after the program: nothing of it may be left.
     void check() const {
         EXPECT_EQ(live, 0) << "G5: locals that were not destroyed";
         EXPECT_EQ(started, resumed + destroyed)
@@ -215,7 +217,7 @@ private:
     std::optional<coil::buffer_pool> pool_;
 };
 
-/// A local of a coroutine: counted, and lost memory if the frame is never destroyed.
+/// A local variable of a coroutine: counted, and a memory leak if the frame is never destroyed.
 class witness {
 public:
     explicit witness(world& w) : world_(w), memory_(std::make_unique<int>(1)) { ++w.live; }
@@ -244,8 +246,7 @@ private:
     bool resumed_ = false;
 };
 
-/// A block in use. It is given back when the await that uses it has ended or its frame is
-/// destroyed.
+/// A block in use. It is returned when the await that uses it has ended or its frame is destroyed.
 class lease {
 public:
     explicit lease(world& w) : world_(&w), block_(w.blocks().take()) {}
@@ -262,12 +263,12 @@ public:
     [[nodiscard]] block& operator*() const noexcept { return *block_; }
     [[nodiscard]] block* operator->() const noexcept { return block_.get(); }
 
-    /// `size` bytes to receive into; the await's result says how many of them it wrote.
+    /// `size` bytes to receive into; the await's result is the number of bytes written.
     [[nodiscard]] std::span<std::byte> receive(std::size_t size) noexcept {
         receiving_ = true;
         return std::span(block_->data).first(size);
     }
-    /// When the await's result was that of this buffer's operation.
+    /// Call it if the await's result was that of this buffer's operation.
     void check_received(int result) const {
         if (!receiving_) {
             return;
@@ -284,8 +285,8 @@ private:
     bool receiving_ = false;
 };
 
-/// A descriptor that an operation may have closed already when nobody saw its result: it is closed
-/// if it still is what it was.
+/// A descriptor that an operation may already have closed although its result was not received: it
+/// is closed if it still refers to the same file.
 class held_descriptor {
 public:
     explicit held_descriptor(int fd) : fd_(fd) { EXPECT_TRUE(sys::identity(fd_, status_)); }

@@ -1,5 +1,5 @@
-// examples/counter as it is, on computers that crash and in a network that breaks: whatever
-// happens, what it has answered it does not forget, and what was asked twice counts once.
+// examples/counter, unmodified, on hosts that crash and in a network that fails: it never forgets
+// an answered request, and counts a repeated request once.
 
 #include "counter/client.hpp"
 #include "counter/server.hpp"
@@ -28,12 +28,12 @@ constexpr const char* counter_file = "/sum.log";
 constexpr unsigned counter_clients = 3;
 constexpr unsigned requests_of_each = 6;
 
-/// What the clients know. Each entry of it is a fact that no crash may undo.
+/// The knowledge of the clients. No crash may invalidate it.
 struct knowledge {
-    std::int64_t asked = 0;    // the sum of all that was asked for
+    std::int64_t asked = 0;    // the sum of all requests
     std::int64_t answered = 0; // the largest sum in any answer
     unsigned done = 0;         // clients
-    std::string broken;        // the first fact that did not hold
+    std::string broken;        // the first violated invariant
 
     void expect(bool holds, const char* fact, std::int64_t sum) {
         if (!holds && broken.empty()) {
@@ -44,14 +44,14 @@ struct knowledge {
     }
 };
 
-/// What systemd or the like does.
+/// The role of systemd: restarts the service.
 task<> counter_service(durability wanted) {
     while (true) {
         try {
             net::acceptor acceptor{net::inet_address(counter_port)};
             co_await counter::serve(acceptor, counter_file, wanted);
         } catch (const std::system_error&) {
-            // what is on the disk is found out by starting again
+            // the restarted server recovers from the disk
         }
         co_await sleep_for(10ms);
     }
@@ -75,7 +75,7 @@ task<> counter_client(net::inet_address server, std::uint64_t name, sim::random_
     ++known.done;
 }
 
-/// Crashes and partitions at random moments, which all end in time.
+/// Crashes and partitions at random moments, all of which end in time.
 void break_things(sim::world& w, sim::host& server) {
     sim::random_source random = w.random().fork();
     for (auto n = random.below(5); n > 0; --n) {
@@ -93,7 +93,7 @@ void break_things(sim::world& w, sim::host& server) {
     }
 }
 
-/// Empty when all that must hold did; else what did not.
+/// Empty if all invariants hold; otherwise the violated one.
 std::string play(std::uint64_t seed, durability wanted) {
     sim::world_options options;
     options.faults = sim::fault_plan::timing();
@@ -126,7 +126,7 @@ TEST(Counter, ForgetsNothingItHasAnswered) {
     }));
 }
 
-/// The bug that this is for: nobody sees it before the power fails.
+/// The bug that this test is for: it is invisible until the power fails.
 TEST(Counter, WithoutDataSyncTheSimulatorFindsWhatIsForgotten) {
     std::uint64_t seed = 1;
     std::string broken;

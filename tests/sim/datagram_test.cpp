@@ -40,7 +40,7 @@ std::vector<int> datagrams(sim::link_options link, bool cut = false) {
     }
     std::vector<int> got;
     b.co_spawn(count_datagrams(9, got));
-    w.run(); // it listens
+    w.run(); // until it listens
     a.co_spawn(send_datagrams(b.address(9), 1000));
     w.run();
     return got;

@@ -1,4 +1,4 @@
-// The servers of examples/, as they are, in worlds that break.
+// The servers of examples/, unmodified, in worlds with faults.
 
 #include "sim/support.hpp"
 
@@ -19,7 +19,7 @@
 #include <getopt.h>
 #include <sys/resource.h>
 
-// What they include is included already.
+// Their headers have been included before.
 namespace echo_example {
 #define main program
 #include "echo.cpp" // NOLINT(bugprone-suspicious-include)
@@ -37,7 +37,7 @@ namespace {
 
 constexpr unsigned echo_contexts = 3;
 
-/// As many acceptors of one port as there are contexts; after a failure there is another.
+/// One acceptor per context, all on one port; a failed one is replaced.
 task<> echo_service() {
     for (;;) {
         try {
@@ -58,12 +58,12 @@ void boot_echo(sim::host& h) {
 
 struct echo_tally {
     unsigned whole = 0;
-    unsigned broken = 0; // by an error that the client was told
-    unsigned wrong = 0;  // what came back is not what was sent
+    unsigned broken = 0; // by an error reported to the client
+    unsigned wrong = 0;  // the answer differs from the request
 };
 
 task<> send_text(net::socket& s, const std::string& text) {
-    [[maybe_unused]] const int sent = co_await s.send_all(text); // who receives finds out
+    [[maybe_unused]] const int sent = co_await s.send_all(text); // the receiver detects a failure
 }
 
 task<> receive_text(net::socket& s, std::string& text, std::size_t size) {
@@ -88,7 +88,7 @@ task<> echo_client(net::inet_address server, std::size_t size, echo_tally& tally
         text[i] = static_cast<char>(i * 13 + i / 256);
     }
     std::string back;
-    // Who only receives hears nothing of a server that has crashed.
+    // A client that only receives is not notified of a server's crash.
     co_await coil::timeout(coil::when_all(send_text(s, text), receive_text(s, back, size)), 1min);
     if (std::string_view(text).substr(0, back.size()) != back) {
         ++tally.wrong;
@@ -149,8 +149,8 @@ TEST(SimExamples, EchoAnswersEverybodyInAnOrdinaryNetwork) {
     }));
 }
 
-/// Each step of a hand-shake is the same acceptor's, however many share the port: none of them
-/// believes for ever that connections are on their way, until it takes no more.
+/// All steps of a hand-shake are handled by the same acceptor, however many share the port: none
+/// counts connections that never arrive, until it accepts no more.
 TEST(SimExamples, AcceptorsThatShareAPortTakeConnectionsForEver) {
     const echo_run run = play_echo(1, {}, 2000, false, 100);
     EXPECT_EQ(run.tally.whole, 2000U);
@@ -170,7 +170,7 @@ TEST(SimExamples, NobodyWaitsForAnEchoForEverWhateverHappens) {
     EXPECT_GT(broken, 0U);
 }
 
-/// What was played before in the process does not matter.
+/// Earlier worlds in the process have no effect.
 TEST(SimExamples, ASeedIsTheSameRunInAnyOrder) {
     std::vector<std::uint64_t> forwards;
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {

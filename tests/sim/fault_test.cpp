@@ -1,5 +1,5 @@
-// Each fault of a plan by itself: it happens, and a correct program survives it; without noticing,
-// where the runtime hides it.
+// Each fault of a plan by itself: it occurs, and a correct program survives it, without noticing if
+// the runtime handles it.
 
 #include "sim/support.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 struct single_fault {
     unsigned sim::fault_plan::* rate;
     const char* in_trace;
-    int seen; ///< the error that a program gets; 0: none
+    int seen; ///< the error that the program sees; 0: none
 };
 
 constexpr std::uint16_t adder_port = 71;
@@ -57,7 +57,7 @@ task<> adder() {
     }
 }
 
-/// What a program has been told, which does all again that has failed.
+/// The result of a program that repeats everything that has failed.
 struct survivor {
     std::set<int> errors;
     unsigned asked = 0;
@@ -130,7 +130,7 @@ task<> store(survivor& me) {
     }
 }
 
-/// Gives up early and often: what is cancelled must end.
+/// Cancels early and often: cancelled work must end.
 task<> give_up_often(net::inet_address server, unsigned& given_up) {
     net::socket s = net::socket::create_tcp();
     const int connected = co_await s.connect(server);

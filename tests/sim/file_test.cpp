@@ -1,4 +1,4 @@
-// Files, and what a crash leaves of them.
+// Files, and what survives of them after a crash.
 
 #include "sim/support.hpp"
 

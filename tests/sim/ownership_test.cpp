@@ -1,4 +1,4 @@
-// G2 from the other side: a program that touches what the kernel has is told so.
+// G2 from the other side: access to memory that the kernel owns is reported.
 
 #include "sim/support.hpp"
 
@@ -16,7 +16,7 @@ using namespace sim_test;
 
 namespace {
 
-/// Unnoticed by AddressSanitizer, which would end the process before the world looks.
+/// Not instrumented by AddressSanitizer, which would end the process before the world detects it.
 [[gnu::no_sanitize_address, gnu::noinline]] void scribble(char* at) { *at = 'x'; }
 
 task<> receive_and_meddle(int fd, char* buf) {
@@ -66,7 +66,7 @@ TEST(SimOwnership, G2_ASendBufferThatIsWrittenToEndsTheRun) {
     EXPECT_THROW(w.run(), sim::violation);
 }
 
-/// Of much memory pieces are watched, which differ with the moment.
+/// Of large memory only pieces are watched, which vary over time.
 task<> send_much_and_meddle(int fd, std::string& data, std::size_t where) {
     auto sending = coil::eager(io::send(fd, data));
     co_await coil::sleep_for(1ms);

@@ -1,5 +1,5 @@
-// Programs of the kinds that people write, with the mistakes that people make: those that are right
-// survive every seed, and each mistake is found by one.
+// Typical programs with typical mistakes: correct ones survive every seed, and some seed reveals
+// each mistake.
 
 #include "sim/support.hpp"
 
@@ -48,14 +48,14 @@ struct log_record {
     }
 };
 
-/// What the log has promised, and whether it has kept it. It outlives every crash.
+/// The promises of the log, and whether they were kept. It outlives every crash.
 struct log_facts {
     std::uint64_t written = 0;
     std::uint64_t safe = 0;
     std::string broken;
 };
 
-/// It has not been done, and may be done again: coil tells EINTR so, too.
+/// It had no effect and may be repeated; coil also reports EINTR.
 bool was_interrupted(int result) { return result == -ECANCELED || result == -EINTR; }
 
 task<bool> write_record(int fd, const log_record& r, std::uint64_t number) {
@@ -73,7 +73,7 @@ task<bool> write_record(int fd, const log_record& r, std::uint64_t number) {
     co_return true;
 }
 
-/// The records that are whole; what follows them will be written over.
+/// Recovers the complete records; what follows them will be overwritten.
 task<std::uint64_t> recover(int fd, log_mistakes mistakes, log_facts& facts) {
     for (std::uint64_t number = 0;; ++number) {
         log_record r{};
@@ -152,7 +152,7 @@ std::string play_log(std::uint64_t seed, log_mistakes mistakes) {
     return facts.broken;
 }
 
-/// The first seed that shows it, or 0.
+/// The first seed that reveals it, or 0.
 template <class Play>
 std::uint64_t first_seed_that_breaks(std::uint64_t most, Play play) {
     for (std::uint64_t seed = 1; seed <= most; ++seed) {
@@ -187,7 +187,7 @@ TEST(SimPrograms, EachMistakeOfALogIsFoundByACrash) {
 constexpr std::uint16_t follower_port = 70;
 constexpr unsigned followers = 2;
 constexpr std::uint64_t entries = 30;
-using entry_bytes = std::array<char, 16>; // where, and what
+using entry_bytes = std::array<char, 16>; // position and value
 
 struct replicas {
     std::vector<std::uint64_t> leader;
@@ -224,7 +224,7 @@ task<> follower_service(std::vector<std::uint64_t>& copy, std::string& broken) {
     }
 }
 
-/// Throws std::errc::timed_out when it hears nothing, and returns at any other failure.
+/// Throws std::errc::timed_out on silence, and returns on any other failure.
 task<> replicate(net::socket& s, const std::vector<std::uint64_t>& log, std::uint64_t& known) {
     for (;;) {
         std::uint64_t length = 0;
@@ -265,13 +265,13 @@ task<> lead_follower(std::string name, const std::vector<std::uint64_t>& log,
     }
 }
 
-/// An entry is settled when two of the three have it.
+/// An entry is committed when two of the three have it.
 task<> settle_entries(replicas& all, bool settles_at_once, std::uint64_t& settled) {
     for (std::uint64_t n = 0; n < entries; ++n) {
         all.leader.push_back(n * n);
         for (int waited = 0; std::max(all.known[0], all.known[1]) <= n; ++waited) {
             if (settles_at_once && waited == 50) {
-                break; // the mistake: it will surely get there
+                break; // the mistake: assumes that it will arrive
             }
             co_await coil::sleep_for(1ms);
         }

@@ -16,23 +16,23 @@
 
 #include <fcntl.h>
 
-// One host's part of a replicated log: its entries, its snapshots, and what it must not forget.
+// One host's part of a replicated log: its entries, its snapshots, and its durable state.
 
 namespace replicated {
 
 using namespace sim_test;
 
-inline constexpr std::size_t hosts = 3; // the first one leads
+inline constexpr std::size_t hosts = 3; // the first one is the leader
 inline constexpr std::uint64_t entries_of_a_snapshot = 4;
 inline constexpr const char* log_name = "/state/log";
 inline constexpr const char* snapshot_name = "/state/snapshot";
 
 struct mistakes {
-    bool no_data_sync = false;    ///< an entry is answered before it is on the disk
-    bool truncates_early = false; ///< the log is cut before the snapshot has taken its place
+    bool no_data_sync = false;    ///< an entry is acknowledged before it is on the disk
+    bool truncates_early = false; ///< the log is truncated before the snapshot has been installed
 };
 
-/// How many entries, and a digest of them in their order.
+/// The number of entries, and a digest of them in order.
 struct position {
     std::uint64_t count = 0;
     std::uint64_t digest = 0;
@@ -42,14 +42,14 @@ struct position {
     }
 };
 
-/// What was answered, which no crash may undo, and what all must agree about.
+/// Acknowledged entries, which no crash may undo, and on which all hosts must agree.
 struct knowledge {
-    std::map<std::uint64_t, std::uint64_t> digests; // of each length that was answered
-    std::array<std::uint64_t, hosts> promised{};    // by each host: so many are on its disk
+    std::map<std::uint64_t, std::uint64_t> digests; // for each acknowledged length
+    std::array<std::uint64_t, hosts> promised{};    // by each host: this many are on its disk
     std::array<position, hosts> at{};
     unsigned answered = 0;
     bool done = false;
-    std::string broken; // the first fact that did not hold
+    std::string broken; // the first violated invariant
 
     void expect(bool holds, const char* fact, std::size_t host, std::uint64_t count) {
         if (!holds && broken.empty()) {
@@ -75,7 +75,7 @@ struct record {
     [[nodiscard]] std::uint64_t sum() const { return (index * 31 + value) ^ 0x5eed; }
 };
 
-/// Its state, and how it comes back to it.
+/// Its state, and how it is recovered.
 class replica {
 public:
     replica(std::size_t host, mistakes wanted, knowledge& known)
@@ -125,7 +125,7 @@ public:
         promise();
     }
 
-    /// Another host's snapshot takes the place of all that is here.
+    /// Replaces everything by the snapshot of another host.
     task<> install(position p) {
         at_ = p;
         known_.agree(host_, at_);
@@ -143,7 +143,7 @@ private:
 
     void promise() { known_.promised[host_] = std::max(known_.promised[host_], at_.count); }
 
-    /// What is behind the snapshot, up to the first entry that is torn.
+    /// Reads the entries after the snapshot, up to the first torn one.
     task<> read_log() {
         end_ = 0;
         for (;;) {

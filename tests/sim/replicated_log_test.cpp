@@ -1,6 +1,6 @@
-// A replicated log with snapshots on hosts that crash: an entry is answered when it is on the disks
-// of two hosts of three, and a snapshot, put in place by fs::atomic_replace, replaces the entries
-// that it holds. COIL_REPLICATED_LOG_SEEDS=n plays so many seeds.
+// A replicated log with snapshots on hosts that crash: an entry is acknowledged when it is on the
+// disks of two of three hosts; a snapshot, installed by fs::atomic_replace, replaces the entries
+// that it contains. COIL_REPLICATED_LOG_SEEDS=n sets the number of seeds.
 
 #include "sim/replicated_log.hpp"
 
@@ -13,13 +13,13 @@ namespace {
 constexpr std::uint16_t port = 7020;
 constexpr unsigned entries = 24;
 
-// ---- what the hosts say to each other
+// ---- messages between hosts
 
 enum class what : std::uint64_t { position, append, install };
 
 struct message {
     what kind = what::position;
-    position at;             // before the entry; of the snapshot; the answer
+    position at;             // the position before the entry, of the snapshot, or of the answer
     std::uint64_t value = 0; // of the entry
 
     static constexpr auto limit = 50ms;
@@ -37,7 +37,8 @@ task<bool> receive(net::socket& s, message& m) {
     co_return n == static_cast<int>(into.size());
 }
 
-/// Asks, and waits a while for the answer; false: there is none, and the stream is of no use.
+/// Sends a request and waits a while for the answer. False: there is none, and the stream is
+/// unusable.
 task<bool> exchange(net::socket& s, message& m) {
     bool answered = co_await coil::timeout(send(s, m), message::limit);
     if (answered) {
@@ -46,14 +47,14 @@ task<bool> exchange(net::socket& s, message& m) {
     co_return answered;
 }
 
-/// What systemd or the like does: after a failure it begins anew, from the disk.
+/// The role of systemd: after a failure it restarts the service, which recovers from the disk.
 task<> restarted(task<> (*service)(std::size_t, mistakes, knowledge&), std::size_t host,
                  mistakes wanted, knowledge& known) {
     for (;;) {
         try {
             co_await service(host, wanted, known);
         } catch (const std::system_error&) {
-            // what is on the disk is found out by starting again
+            // the restarted service recovers from the disk
         }
         co_await coil::sleep_for(5ms);
     }
@@ -66,7 +67,7 @@ task<> follow(std::size_t host, mistakes wanted, knowledge& known) {
     while (net::socket leader = co_await acceptor.accept()) {
         try {
             message m;
-            // A leader that is silent for long may have crashed: the next one waits.
+            // A leader that is silent for long may have crashed: wait for the next one.
             while (co_await coil::timeout(receive(leader, m), 200ms)) {
                 if (m.kind == what::append && m.at.count == mine.at().count) {
                     known.expect(m.at.digest == mine.at().digest, "entries that do not follow",
@@ -115,7 +116,7 @@ public:
         co_return safe ? log_.at().count : 0;
     }
 
-    /// Brings a host to where this one is.
+    /// Brings a host to this host's state.
     task<bool> give(std::size_t host, message m) {
         net::socket& s = streams_[host];
         try {
@@ -152,7 +153,7 @@ private:
     std::array<net::socket, hosts> streams_;
 };
 
-/// Appends until enough was answered, and then until all are equal.
+/// Appends until enough entries are acknowledged, and then until all hosts are equal.
 task<> lead(std::size_t host, mistakes wanted, knowledge& known) {
     leader l(host, wanted, known);
     co_await l.recover();
@@ -175,7 +176,7 @@ task<> lead(std::size_t host, mistakes wanted, knowledge& known) {
     co_await coil::sleep_for(24h);
 }
 
-/// Empty when all that must hold did; else what did not.
+/// Empty if all invariants hold; otherwise the violated one.
 std::string play(std::uint64_t seed, mistakes wanted) {
     sim::world_options options;
     options.faults = sim::fault_plan::timing();
@@ -215,7 +216,7 @@ std::uint64_t seeds() {
                              : static_cast<std::uint64_t>(coil_test::rounds(300, 10'000));
 }
 
-/// The first seed that shows it, and what it shows.
+/// The first seed that reveals it, and the violation.
 std::string found(mistakes wanted) {
     for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
         if (const std::string broken = play(seed, wanted); !broken.empty()) {

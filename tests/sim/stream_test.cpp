@@ -1,4 +1,4 @@
-// Streams: what Linux says when all is well and when it is not.
+// Streams: Linux's results with and without failures.
 
 #include "sim/support.hpp"
 
@@ -209,7 +209,7 @@ TEST(SimStream, AHostThatCrashedAndCameBackKnowsNothingOfItsConnections) {
     EXPECT_EQ(result.get(), -ECONNRESET);
 }
 
-/// Sends one request, and then only listens.
+/// Sends one request, and then only receives.
 task<int> listen_for_ever(net::inet_address to, bool keep_alive) {
     net::socket s = net::socket::create_tcp();
     s.set_keep_alive(keep_alive);
@@ -226,7 +226,7 @@ task<int> listen_for_ever(net::inet_address to, bool keep_alive) {
 
 enum class silence : std::uint8_t { crash, restart, partition, short_partition };
 
-/// What the listener gets in four hours: a result, or 1 for none.
+/// The listener's result after four hours, or 1 for none.
 int listen_in(silence what, bool keep_alive) {
     sim::world w{5};
     sim::host& server = w.host("server");
@@ -264,7 +264,7 @@ task<int> two_partitions_later(net::inet_address to) {
     const int connected = co_await s.connect(to);
     EXPECT_EQ(connected, 0);
     co_await coil::sleep_for(1s);
-    co_await s.send("lost"); // nobody hears it
+    co_await s.send("lost"); // the peer is gone
     char buf[10];
     const int n = co_await s.recv(buf);
     EXPECT_EQ(n, -ETIMEDOUT);

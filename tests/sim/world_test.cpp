@@ -1,4 +1,4 @@
-// The world itself: its clock, its order, and that both follow from the seed.
+// The world itself: its clock, its order of events, and that both follow from the seed.
 
 #include "support/run.hpp"
 
@@ -105,7 +105,7 @@ TEST(SimWorld, TheSameSeedGivesTheSameRunAndOthersGiveOthers) {
     EXPECT_NE(first.hash, other.hash);
 }
 
-/// Another process has its code and its heap elsewhere: nothing may depend on that.
+/// Another process has its code and its heap at other addresses: nothing may depend on them.
 TEST(SimWorld, AnotherProcessGetsTheSameHash) {
     constexpr const char* printing = "COIL_SIM_PRINT_HASH";
     sim::world_options options;
@@ -190,7 +190,7 @@ task<> hold_and_tick(int& ticks, coil_test::on_destruction destroyed) {
 }
 
 TEST(SimWorld, G5_ACrashDestroysTheTasksWhereTheyStand) {
-    int ticks = 0; // both outlive the world, which ends its tasks
+    int ticks = 0; // both outlive the world, which destroys its tasks
     int destroyed = 0;
     sim::world w{1};
     sim::host& h = w.host("h");
@@ -210,7 +210,7 @@ TEST(SimWorld, G5_ACrashDestroysTheTasksWhereTheyStand) {
 
 task<> crash_oneself(sim::host& h, int& after) {
     h.crash();
-    ++after; // until the turn is over
+    ++after; // not before the turn is over
     co_await coil::sleep_for(1s);
     ++after;
 }

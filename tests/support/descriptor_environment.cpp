@@ -1,5 +1,5 @@
-// Every test of these programs ends with the descriptors it began with, fixture and all (guarantee
-// G4).
+// Verifies that every test of these programs ends with the descriptors it began with, including its
+// fixture (guarantee G4).
 
 #include "support/descriptors.hpp"
 
@@ -29,7 +29,7 @@ class descriptor_count final : public testing::EmptyTestEventListener {
     std::set<int> before_;
 };
 
-// gtest_main has the main function: what comes before it is all there is.
+// gtest_main defines main(), so this is installed by a static initializer.
 [[maybe_unused]] const bool descriptors_are_watched = [] {
     testing::UnitTest::GetInstance()->listeners().Append(new descriptor_count);
     return true;

@@ -22,7 +22,7 @@ namespace coil_test {
     throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// An owned descriptor for the side of a test that does not run on coil.
+/// An owned descriptor for code of a test that does not use coil.
 class descriptor {
 public:
     explicit descriptor(int fd = -1) noexcept : fd_(fd) {}
@@ -66,7 +66,7 @@ struct pipe_pair {
     descriptor out;
 };
 
-/// Two ends of a connection; of AF_UNIX, so that what is sent has arrived when send() returns.
+/// The two ends of a connection; AF_UNIX, so that data has arrived when send() returns.
 struct socket_pair {
     explicit socket_pair(int type = SOCK_STREAM) {
         int fds[2];
@@ -81,7 +81,7 @@ struct socket_pair {
     descriptor b;
 };
 
-/// A listening socket of 127.0.0.1 at a free port.
+/// A listening socket of 127.0.0.1 on a free port.
 struct listener {
     listener() : socket(sys::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC)) {
         address.sin_family = AF_INET;
@@ -124,7 +124,7 @@ inline std::set<int> open_descriptors() {
     return open;
 }
 
-/// Whether a call would have something to do on `fd` right now.
+/// Whether `fd` is open.
 inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
 } // namespace coil_test

@@ -1,6 +1,6 @@
-// COIL_FAULT_SEED=n: every context of the program that does not choose its kernel gets one that
-// delays, reorders and interrupts (fault_plan::timing), which no correct program notices. Each test
-// has a sequence of its own, made from the seed and its name, so that one test alone replays.
+// COIL_FAULT_SEED=n: every context of the program without an explicit backend gets one that delays,
+// reorders and interrupts (fault_plan::timing), which no correct program notices. Each test has its
+// own random sequence, derived from the seed and its name, so that a single test can be replayed.
 
 #include "support/fault_environment.hpp"
 
@@ -51,7 +51,7 @@ class faulty_kernels final : public testing::EmptyTestEventListener {
     }
 };
 
-// gtest_main has the main function: what comes before it is all there is.
+// gtest_main defines main(), so this is installed by a static initializer.
 [[maybe_unused]] const bool faults_are_installed = [] {
     if (under_faults()) {
         testing::UnitTest::GetInstance()->listeners().Append(new faulty_kernels);

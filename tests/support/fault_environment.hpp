@@ -9,7 +9,7 @@ bool under_faults();
 
 } // namespace coil_test
 
-/// For a test that counts what a kernel on a bad day does more or less often.
+/// For a test whose counts depend on the absence of injected faults.
 #define COIL_SKIP_UNDER_FAULTS(why)                                                                \
     if (coil_test::under_faults()) {                                                               \
         GTEST_SKIP() << "under faults: " << (why);                                                 \

@@ -60,13 +60,13 @@ bool is_multishot_timeout(const sqe& entry) noexcept {
            (entry.timeout_flags & coil::uring::timeout_flag::multishot) != 0;
 }
 
-/// The loop's own read of its wake-up descriptor, which nobody asked for and nobody can retry.
+/// The loop's own read of its wake-up descriptor, for which no program could retry.
 bool is_wake_up(const sqe& entry) noexcept {
     return (entry.user_data & 7) == static_cast<std::uint64_t>(coil::detail::completion_kind::wake);
 }
 
-/// Errors that the call may give on any machine, whatever its arguments; none where the caller
-/// could not go on: a close that fails leaves a descriptor open that nobody closes any more.
+/// Errors that the call may return on any machine, whatever its arguments. None if the caller could
+/// not recover: a close that failed would leak the descriptor.
 std::initializer_list<int> errors_of(opcode op) noexcept {
     static constexpr auto transfers = {EINTR, EAGAIN, ENOMEM, EIO, ECANCELED};
     static constexpr auto messages = {EINTR, EAGAIN, ENOMEM, ENOBUFS, ECANCELED};
@@ -191,7 +191,8 @@ int fault_kernel::setup(unsigned entries, coil::uring::params& p, mapping& m) no
 
 int fault_kernel::control(coil::uring::register_op op, void* arg, unsigned count) noexcept {
     if (op == coil::uring::register_op::resize_rings && !transparent_) {
-        return -EINVAL; // as kernels before 6.13; the queues lie where setup() has put them
+        return -EINVAL; // as kernels before 6.13; the queues must stay where setup() has mapped
+                        // them
     }
     return behind_->control(op, arg, count);
 }
@@ -207,7 +208,7 @@ int fault_kernel::enter(unsigned to_submit, unsigned min_complete, unsigned flag
     examine(to_submit);
     const unsigned taken = take(to_submit);
 
-    // The flag may be ours or the kernel's own, whose completions only getevents brings.
+    // The flag may be set by this object or by the kernel, whose completions only getevents posts.
     std::atomic_ref<std::uint32_t> shown(*sq_word(real_.sq_off.flags));
     const bool overflown = (shown.fetch_and(~sq_flag::cq_overflow) & sq_flag::cq_overflow) != 0;
     const unsigned fetch =
@@ -230,7 +231,7 @@ int fault_kernel::enter(unsigned to_submit, unsigned min_complete, unsigned flag
     return available() > 0 ? 0 : waited;
 }
 
-/// Three times in a row at most: a program may give up on a kernel that never lets it in.
+/// At most three times in a row: a program may give up on a kernel that never accepts entries.
 int fault_kernel::refuse() noexcept {
     if (refusals_ == 3) {
         refusals_ = 0;
@@ -255,7 +256,7 @@ int fault_kernel::refuse() noexcept {
 
 void fault_kernel::examine(unsigned to_submit) noexcept {
     const std::uint32_t end = load(sq_word(real_.sq_off.head)) + to_submit;
-    bool linked = false; // to the entry before
+    bool linked = false; // to the previous entry
     for (; examined_ != end; ++examined_) {
         sqe& entry = entry_at(examined_);
         const bool in_chain = linked || links(entry);
@@ -284,7 +285,7 @@ void fault_kernel::examine(sqe& entry, bool in_chain) noexcept {
 }
 
 /// A multishot request may end after any completion; one that was told to complete once does so
-/// after the first. (Not recvmsg: what it writes to its buffer would be laid out differently.)
+/// after the first. (Not recvmsg: a single-shot one would lay out its buffer differently.)
 void fault_kernel::end_early(sqe& entry) noexcept {
     switch (opcode_of(entry)) {
     case opcode::poll_add:
@@ -295,7 +296,7 @@ void fault_kernel::end_early(sqe& entry) noexcept {
     case opcode::timeout:
         if (is_multishot_timeout(entry) && happens(plan_.end_multishot, fault::end_multishot)) {
             entry.timeout_flags &= ~coil::uring::timeout_flag::multishot;
-            entry.off = 0; // how often turns into how many completions
+            entry.off = 0; // the count has another meaning without multishot
         }
         break;
     case opcode::accept:
@@ -321,7 +322,7 @@ void fault_kernel::end_early(sqe& entry) noexcept {
 }
 
 void fault_kernel::shorten(sqe& entry) noexcept {
-    constexpr std::uint32_t atom = 8; // an eventfd's or a timerfd's number, which has no half
+    constexpr std::uint32_t atom = 8; // the number of an eventfd or timerfd is indivisible
     const bool on_table = (entry.flags & sqe_flag::fixed_file) != 0;
     const bool from_pool = (entry.flags & sqe_flag::buffer_select) != 0;
     switch (opcode_of(entry)) {
@@ -357,7 +358,7 @@ void fault_kernel::shorten(sqe& entry) noexcept {
     }
 }
 
-/// Something that does nothing and fails takes its place, so a chain breaks as it would.
+/// Replaces the request by one that fails without an effect, so that a chain breaks.
 void fault_kernel::fail(sqe& entry) noexcept {
     const auto errors = errors_of(opcode_of(entry));
     if (errors.size() == 0 || !happens(plan_.fail, fault::fail)) {
@@ -374,7 +375,7 @@ void fault_kernel::fail(sqe& entry) noexcept {
     entry = failure;
 }
 
-/// How many entries the kernel is told of: the end of a submission is the end of a chain as well.
+/// The number of entries to submit: the end of a submission is the end of a chain as well.
 unsigned fault_kernel::take(unsigned to_submit) noexcept {
     if (to_submit < 2 || !random_.chance(plan_.partial_submission)) {
         return to_submit;
@@ -393,9 +394,9 @@ unsigned fault_kernel::take(unsigned to_submit) noexcept {
 // ---- completion
 // ------------------------------------------------------------------------------------------------
 
-/// Waits for one completion that is delivered; perhaps for fewer than `min_complete`, as any wait
-/// may end. What is held back is brought by and by, while real completions may still come and
-/// overtake it.
+/// Waits for one completion to deliver; perhaps for fewer than `min_complete`, as any wait may end
+/// early. Delayed completions are delivered gradually, while real ones may still arrive and
+/// overtake them.
 int fault_kernel::wait(unsigned min_complete, unsigned flags, const void* arg,
                        std::size_t size) noexcept {
     coil::uring::getevents_arg given{};
@@ -449,7 +450,7 @@ int fault_kernel::wait(unsigned min_complete, unsigned flags, const void* arg,
     }
 }
 
-/// Takes over all that the kernel has posted, so that its own queue never overflows for long.
+/// Takes all completions that the kernel has posted, so that its own queue does not stay full.
 void fault_kernel::collect() noexcept {
     std::uint32_t* const head = real_cq_word(real_.cq_off.head);
     std::uint32_t* const tail = real_cq_word(real_.cq_off.tail);
@@ -496,8 +497,7 @@ void fault_kernel::hold(const cqe& c) noexcept {
     }
 }
 
-/// One step in the life of what is held: delays get shorter, and what is due moves to the ring's
-/// queue as far as there is room.
+/// Advances the delays by one step, and moves due completions to the ring's queue if it has space.
 void fault_kernel::deliver() noexcept {
     for (completion& item : held_) {
         item.delay -= item.delay > 0 ? 1 : 0;
@@ -520,7 +520,8 @@ void fault_kernel::deliver() noexcept {
     store(tail, next);
 }
 
-/// The next to deliver: the oldest that is due, or, out of order, one of those not far behind it.
+/// Selects the completion to deliver: the oldest that is due or, to reorder, one of those close
+/// behind.
 std::size_t fault_kernel::choose() noexcept {
     constexpr std::size_t window = 32;
     const std::size_t end = std::min(held_.size(), window);
@@ -562,7 +563,8 @@ unsigned fault_kernel::available() const noexcept {
     return *word(base, tail_at) - load(word(base, head_at));
 }
 
-/// A program that does not wait would never look for what is held if nothing said that it is there.
+/// A program that does not wait would not look for delayed completions unless a flag announced
+/// them.
 void fault_kernel::show_held() noexcept {
     if (!held_.empty()) {
         std::atomic_ref<std::uint32_t>(*sq_word(real_.sq_off.flags)).fetch_or(sq_flag::cq_overflow);

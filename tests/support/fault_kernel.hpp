@@ -19,24 +19,24 @@
 
 namespace coil_test {
 
-/// What a fault_kernel may do, and how often: each rate is a number of times in a thousand.
+/// The faults that a fault_kernel injects, and how often: each rate counts in a thousand.
 struct fault_plan {
-    // What every correct program survives without noticing.
-    unsigned delay = 0;              ///< a completion is held back for some enters
+    // Faults that a correct program does not notice.
+    unsigned delay = 0;              ///< a completion is delayed for some enters
     unsigned delay_notification = 0; ///< the same for the second completion of a zero-copy send
     unsigned reorder = 0;            ///< a completion overtakes unrelated ones
-    unsigned overflow = 0;           ///< an enter delivers one or two; the rest has "overflown"
+    unsigned overflow = 0;           ///< an enter delivers one or two; the rest has "overflowed"
     unsigned end_multishot = 0;      ///< a multishot request completes once, without F_MORE
-    unsigned partial_submission =
-        0;                        ///< an enter takes fewer entries than asked; never half a chain
+    unsigned partial_submission = 0; ///< an enter consumes fewer entries than requested; never a
+                                     ///< part of a chain
     unsigned interrupt_enter = 0; ///< enter() gives -EINTR
     unsigned busy_enter = 0;      ///< enter() gives -EBUSY
     unsigned starve_enter = 0;    ///< enter() gives -EAGAIN
 
-    // What a program notices and must handle.
-    unsigned shorten = 0;   ///< a transfer moves less than it could
-    unsigned fail = 0;      ///< a request fails with an error that its call may give
-    unsigned duplicate = 0; ///< a completion of a multishot poll or timeout comes twice
+    // Faults that a program sees and must handle.
+    unsigned shorten = 0;   ///< a transfer moves fewer bytes than possible
+    unsigned fail = 0;      ///< a request fails with an error that its call may return
+    unsigned duplicate = 0; ///< a completion of a multishot poll or timeout is duplicated
 
     unsigned longest_delay = 4; ///< in enters
 
@@ -60,7 +60,7 @@ enum class fault : std::uint8_t {
     count
 };
 
-/// What was injected, added up over all kernels that share it.
+/// The number of injected faults, summed over all kernels that share it.
 class fault_log {
 public:
     void count(fault f) noexcept { counts_[index(f)].fetch_add(1, std::memory_order_relaxed); }
@@ -74,22 +74,22 @@ private:
     std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(fault::count)> counts_{};
 };
 
-/// The running Linux kernel with a bad day, driven by a seed. The ring writes to the real
-/// submission queue, whose entries are changed before the kernel sees them, and reads from a
-/// completion queue of this object's own, where the real completions arrive when it pleases.
+/// The Linux backend with injected faults, driven by a seed. The ring writes to the real submission
+/// queue, whose entries are modified before the kernel sees them, and reads from a completion queue
+/// of this object, to which the real completions are delivered with delays.
 ///
-/// What is kept: the order of the completions of one user_data, of one chain, and of those that
-/// used provided buffers (an incrementally consumed buffer is divided by their order). A request
-/// that fails has not been started, so nothing that it would have opened is lost. Completions that
-/// are held back show as sq_flag::cq_overflow, and a wait delivers something of them.
+/// Preserved: the order of the completions of one user_data, of one chain, and of those that used
+/// provided buffers (an incrementally consumed buffer is divided by their order). A request that
+/// fails has not been started, so no descriptor that it would have opened is lost. Delayed
+/// completions are announced by sq_flag::cq_overflow, and a wait delivers some of them.
 ///
 /// A ring with a polling kernel thread, or without setup::taskrun_flag, sees completions without
-/// entering: such a ring gets the kernel as it is.
+/// entering: for such a ring no faults are injected.
 class fault_kernel final : public coil::uring::kernel {
 public:
     fault_kernel(std::uint64_t seed, const fault_plan& plan, std::shared_ptr<fault_log> log = {});
 
-    /// Each kernel that it makes has a sequence of its own.
+    /// Each kernel that it creates has its own random sequence.
     static coil::detail::kernel_factory factory(std::uint64_t seed, const fault_plan& plan,
                                                 const std::shared_ptr<fault_log>& log = {});
 
@@ -107,10 +107,10 @@ public:
 private:
     struct completion {
         coil::uring::cqe what;
-        std::uint64_t chain; // 0: of no chain
+        std::uint64_t chain; // 0: not in a chain
         unsigned delay;
     };
-    /// What of a submitted entry matters when it completes.
+    /// Properties of a submitted entry that matter for its completion.
     struct trait {
         std::uint64_t chain = 0;
         bool may_repeat = false;
@@ -145,7 +145,7 @@ private:
     bool transparent_ = false;
     coil::uring::params real_{};
     mapping mapping_{};
-    std::uint32_t examined_ = 0; // entries before this position have met their fate
+    std::uint32_t examined_ = 0; // faults have been injected into entries before this position
     std::uint64_t last_chain_ = 0;
     unsigned refusals_ = 0; // in a row
 

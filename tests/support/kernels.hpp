@@ -18,8 +18,8 @@
 
 #include <unistd.h>
 
-// Kernels that a test can put behind a context (io_context_options::make_kernel): the running one
-// behind a door where somebody watches, and one that does nothing but what the test says.
+// Backends for contexts in tests (io_context_options::make_kernel): the running kernel with a hook
+// on each call, and one that is completely controlled by the test.
 
 namespace coil_test {
 
@@ -27,20 +27,19 @@ using coil::uring::cqe;
 using coil::uring::opcode;
 using coil::uring::sqe;
 
-/// The running Linux kernel behind a door: who goes in is seen first, and may be kept waiting.
+/// The Linux backend with hooks: calls can be observed, delayed and refused.
 class door_kernel final : public coil::uring::kernel {
 public:
-    /// What the door does: shared with the test, because the context owns the kernel.
+    /// The hooks; shared with the test, because the context owns the backend.
     struct guard {
-        /// Called with the entries that are about to be submitted; a non-zero answer (-errno) is
-        /// given in the kernel's place.
+        /// Called with the entries that are about to be submitted; a non-zero result (-errno) is
+        /// returned instead of submitting.
         std::function<int(door_kernel&, const std::vector<sqe>&, unsigned min_complete)>
             before_enter;
-        /// What the kernel behind the door has and does not tell: opcodes and features of a newer
-        /// one.
+        /// Opcodes and features of newer kernels to hide from the ring.
         std::vector<opcode> hidden;
         std::uint32_t hidden_features = 0;
-        /// Called before a registration; a non-zero answer is given in the kernel's place.
+        /// Called before a registration; a non-zero result is returned instead.
         std::function<int(coil::uring::register_op, const void* arg)> before_control;
     };
 
@@ -50,7 +49,7 @@ public:
         return [g] { return std::make_unique<door_kernel>(g); };
     }
 
-    /// Lets the kernel post what is complete, without submitting anything.
+    /// Posts available completions without submitting.
     void post_completions() noexcept {
         behind_->enter(0, 0, coil::uring::enter_flag::getevents, nullptr, 0);
     }
@@ -124,24 +123,24 @@ inline bool contains(const std::vector<sqe>& entries, opcode op) {
     return false;
 }
 
-/// A kernel of which the test plays every part, in virtual time. Nothing completes by itself,
-/// except the context's own read of its wake-up descriptor.
+/// A backend completely controlled by the test, in virtual time. Nothing completes by itself,
+/// except the context's read of its wake-up descriptor.
 class scripted_kernel final : public coil::uring::kernel {
 public:
     struct script {
-        /// An entry was submitted. The script may post its completion, now or at any later time.
+        /// Called for each submitted entry. The script may post its completion now or later.
         std::function<void(const sqe&)> on_submit = [](const sqe&) {};
-        /// The context waits and nothing is there. The script may post something; when it does not,
-        /// time goes on to the end of the wait.
+        /// Called when the context waits and no completion is available. The script may post one;
+        /// if it does not, time advances to the end of the wait.
         std::function<void()> on_wait = [] {};
-        /// What enter() says instead of doing anything, when not zero.
+        /// A non-zero result is returned by enter() instead of executing it.
         std::function<int(unsigned to_submit)> refuse_enter;
         std::uint32_t features = coil::uring::feature::nodrop |
                                  coil::uring::feature::submit_stable |
                                  coil::uring::feature::ext_arg | coil::uring::feature::single_mmap |
                                  coil::uring::feature::cqe_skip;
         unsigned most_per_enter = ~0U;
-        /// Flags of the submission ring that stay set, whatever is behind them.
+        /// Flags of the submission ring that stay set.
         std::uint32_t stuck_flags = 0;
         std::chrono::nanoseconds now{1'000'000'000};
         std::deque<cqe> posted;
@@ -230,7 +229,7 @@ public:
         return 0;
     }
     std::chrono::steady_clock::time_point now() noexcept override {
-        script_->now += std::chrono::nanoseconds{100}; // looking takes time
+        script_->now += std::chrono::nanoseconds{100}; // polling takes time
         return std::chrono::steady_clock::time_point(script_->now);
     }
     [[nodiscard]] int native_handle() const noexcept override { return -1; }

@@ -5,8 +5,8 @@
 
 namespace coil_test {
 
-/// A small generator whose sequence is the same everywhere, so that a printed seed replays a test.
-/// It is a standard uniform random bit generator.
+/// A small generator with the same sequence on all platforms, so that a printed seed replays a
+/// test. It is a standard uniform random bit generator.
 class random_source {
 public:
     using result_type = std::uint64_t;
@@ -16,7 +16,7 @@ public:
     static constexpr result_type min() noexcept { return 0; }
     static constexpr result_type max() noexcept { return std::numeric_limits<result_type>::max(); }
 
-    /// A counter whose bits are mixed until neighbours have nothing in common.
+    /// splitmix64: a counter with well-mixed bits.
     constexpr result_type operator()() noexcept {
         state_ += 0x9e3779b97f4a7c15;
         std::uint64_t bits = state_;
@@ -25,14 +25,14 @@ public:
         return bits ^ (bits >> 31);
     }
 
-    /// 0 ... n-1. The bias does not matter for small n.
+    /// A number in [0, n). The bias is negligible for small n.
     constexpr unsigned below(unsigned n) noexcept {
         return n == 0 ? 0 : static_cast<unsigned>((*this)() % n);
     }
     constexpr unsigned between(unsigned low, unsigned high) noexcept {
         return low + below(high - low + 1);
     }
-    /// True so many times in a thousand.
+    /// True with a probability of `per_mille` in a thousand.
     constexpr bool chance(unsigned per_mille) noexcept {
         return per_mille != 0 && below(1000) < per_mille;
     }
@@ -42,7 +42,7 @@ private:
     std::uint64_t state_;
 };
 
-/// Two numbers into one that has nothing in common with the neighbours of either.
+/// Mixes two numbers into one without correlation to neighbouring ones.
 constexpr std::uint64_t mixed(std::uint64_t a, std::uint64_t b) noexcept {
     return random_source(random_source(a)() ^ b)();
 }

@@ -24,18 +24,18 @@ namespace coil_test {
 
 using namespace std::chrono_literals;
 
-/// More rounds where somebody has time for them.
+/// Whether to run more rounds, in the long tests.
 inline bool long_run() { return std::getenv("COIL_TEST_LONG") != nullptr; }
 inline int rounds(int usual, int when_long) { return long_run() ? when_long : usual; }
 
-/// Sanitizers make everything slower; limits that are about time do not hold under them.
+/// Sanitizers slow everything down; timing limits do not hold under them.
 #if COIL_SANITIZED
 inline constexpr bool sanitized = true;
 #else
 inline constexpr bool sanitized = false;
 #endif
 
-/// Runs a task to its end on a context that goes on to be used.
+/// Runs a task to its end on a context that is used again afterwards.
 template <class T>
 T run_on(coil::io_context& context, coil::task<T> work) {
     coil::join_handle<T> handle = context.spawn(std::move(work));
@@ -49,7 +49,7 @@ inline coil::io_context_options with(std::function<void(coil::io_context_options
     return options;
 }
 
-/// Sets a flag or counts when it is destroyed: which locals of a coroutine were.
+/// Sets a flag or counts when it is destroyed, to check the local variables of a coroutine.
 class on_destruction {
 public:
     explicit on_destruction(int& count) noexcept : count_(&count) {}
@@ -65,8 +65,7 @@ private:
     int* count_;
 };
 
-/// A coroutine that the test resumes and destroys by hand, whatever it waits for. It has no stop
-/// token.
+/// A coroutine that the test resumes and destroys explicitly. It has no stop token.
 class manual {
 public:
     struct promise_type {
@@ -101,8 +100,8 @@ inline std::chrono::nanoseconds cpu_time(clockid_t clock = CLOCK_PROCESS_CPUTIME
     return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
-/// What this process uses while this thread sleeps for `each`: the least of some, as an interrupt
-/// counts as the thread's that it hits.
+/// The CPU time of this process while this thread sleeps for `each`: the minimum of several, as
+/// interrupts are accounted to the interrupted thread.
 inline std::chrono::nanoseconds least_cpu_time(int times, std::chrono::nanoseconds each) {
     std::chrono::nanoseconds least = std::chrono::hours(1);
     for (int i = 0; i < times; ++i) {
@@ -128,8 +127,8 @@ inline void wait_until_asleep(pid_t thread) {
     }
 }
 
-/// Runs `f` in a child process, where it may lower limits and install filters for good. What `f`
-/// returns is what it has to complain of; the empty string is success.
+/// Runs `f` in a child process, where it may lower limits and install filters permanently. `f`
+/// returns a description of its failure; the empty string is success.
 inline std::string in_child(const std::function<std::string()>& f) {
     int fds[2];
     if (::pipe(fds) != 0) {

@@ -13,34 +13,34 @@
 
 namespace coil_test {
 
-/// Whether this process may use io_uring. A set-up with a bad address tells without making
-/// anything.
+/// Whether this process may use io_uring. A setup with an invalid address determines it without
+/// creating a ring.
 inline bool io_uring_is_allowed() noexcept {
     constexpr long io_uring_setup = 425;
     return ::syscall(io_uring_setup, 1, nullptr) >= 0 || (errno != EPERM && errno != ENOSYS);
 }
 
-/// Whether the tests run over epoll: COIL_KERNEL=epoll, or io_uring is forbidden, as it is behind
-/// ./dev test --kernel epoll. (A test that forbids it to itself does so for its process alone.)
+/// Whether the tests run on the epoll backend: COIL_KERNEL=epoll, or io_uring is forbidden, as with
+/// ./dev test --kernel epoll. (A test that forbids it affects its own process only.)
 inline bool on_epoll() {
     static const bool forbidden = !io_uring_is_allowed();
     const char* const name = std::getenv("COIL_KERNEL");
     return forbidden || (name != nullptr && std::string_view(name) == "epoll");
 }
 
-/// The kernel that a context without any wish gets here, for what stands in front of it.
+/// The default backend of a context here, for wrappers.
 inline std::unique_ptr<coil::uring::kernel> make_running_kernel() {
     return on_epoll() ? coil::uring::make_epoll_kernel() : coil::uring::make_linux_kernel();
 }
 
 } // namespace coil_test
 
-/// For tests of what only io_uring has.
+/// For tests of features that only io_uring has.
 #define COIL_SKIP_ON_EPOLL(why)                                                                    \
     if (coil_test::on_epoll())                                                                     \
     GTEST_SKIP() << "the epoll kernel: " << (why)
 
-/// For tests that ask for io_uring by name.
+/// For tests that request io_uring explicitly.
 #define COIL_NEEDS_IO_URING()                                                                      \
     if (!coil_test::io_uring_is_allowed())                                                         \
     GTEST_SKIP() << "io_uring is forbidden here"

@@ -8,11 +8,11 @@
 
 namespace coil_test {
 
-/// From now on `call` fails with `error`: for all threads of this process, for good. False where no
-/// filter can be installed.
+/// Makes `call` fail with `error` for all threads of this process, permanently. False if no filter
+/// can be installed.
 inline bool forbid(unsigned call, unsigned error) {
     ::sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), // the number of the call
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), // the system call number
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),

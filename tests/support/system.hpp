@@ -18,19 +18,19 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-// The calls that tests make beside a context: of Linux, or of the simulated host in which the test
-// plays its part.
+// System calls that tests make outside of a context: of Linux, or of the simulated host in which
+// the test runs.
 
 namespace coil_test::sys {
 
-/// Whose calls these are; null: Linux's.
+/// The host to which the calls go; null: Linux.
 constinit inline thread_local coil::sim::host* here = nullptr;
-/// The world that it is in.
+/// Its world.
 constinit inline thread_local coil::sim::world* around = nullptr;
 
 namespace prep = coil::uring::prep;
 
-/// As system calls say it: -1 and errno.
+/// Converts to the convention of system calls: -1 and errno.
 inline int as_errno(int result) noexcept {
     if (result < 0) {
         errno = -result;
@@ -90,7 +90,7 @@ inline ::ssize_t send(int fd, const void* data, std::size_t size, int flags) noe
     return here != nullptr ? perform(prep::send(fd, data, size, flags))
                            : ::send(fd, data, size, flags);
 }
-/// In a world the connection comes about while the world runs.
+/// In a simulated world the connection is established while the world runs.
 inline int connect(int fd, const ::sockaddr* address, ::socklen_t length) noexcept {
     if (here == nullptr) {
         return ::connect(fd, address, length);
@@ -102,7 +102,8 @@ inline int setsockopt(int fd, int level, int name, const void* value, ::socklen_
     return here != nullptr ? perform(prep::setsockopt(fd, level, name, value, length))
                            : ::setsockopt(fd, level, name, value, length);
 }
-/// Calls `f` on another thread, which ends with the handle; in a world, between two turns.
+/// Calls `f` on another thread, which ends with the handle; in a simulated world, between two
+/// turns.
 template <class F>
 [[nodiscard]] std::jthread later(std::chrono::nanoseconds time, F f) {
     if (around != nullptr) {
@@ -119,7 +120,7 @@ inline int memfd(const char* name) noexcept {
     return here != nullptr ? perform(prep::openat(AT_FDCWD, "/tmp", O_TMPFILE | O_RDWR, 0600))
                            : ::memfd_create(name, MFD_CLOEXEC);
 }
-/// Which file it is; false when there is none.
+/// Identifies a file; false if `fd` is not open.
 inline bool identity(int fd, struct ::statx& of) noexcept {
     return here != nullptr
                ? perform(prep::statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &of)) == 0

@@ -1,5 +1,6 @@
 // Every primitive, cancelled or destroyed at every point of its wait, by its own context and while
-// another thread wakes it: it ends once, and what it waited for is neither lost nor there twice.
+// another thread wakes it. The wait ends once, and what it waited for is neither lost nor
+// duplicated.
 
 #include "support/random.hpp"
 #include "sync/scenarios.hpp"
@@ -20,7 +21,7 @@ template <class S>
 class Cancelled : public ::testing::Test {};
 TYPED_TEST_SUITE(Cancelled, sync_test::scenarios);
 
-/// A thread that calls a function when it is told to, as soon as it can.
+/// A thread that calls a function on request, as soon as it can.
 class helper {
 public:
     helper()
@@ -85,7 +86,7 @@ task<> turns(int n) {
     }
 }
 
-/// The points of a wait that one thread can bring about exactly.
+/// The points of a wait that a single thread can reach deterministically.
 enum class point { never, before, queued, woken, cancelled_first };
 
 template <class S>
@@ -234,7 +235,7 @@ TYPED_TEST(Cancelled, G5_StoppedWithItsContext) {
     for (const bool woken : {false, true}) {
         TypeParam s;
         s.prepare();
-        bool got = false; // where it is resumed before the stop is seen
+        bool got = false; // set if it is resumed before the stop is seen
         {
             io_context ctx;
             ctx.co_spawn(
@@ -255,11 +256,11 @@ TYPED_TEST(Cancelled, G5_StoppedWithItsContext) {
     }
 }
 
-/// Many on two contexts, at random cancelled; who has it uses it alone.
-TEST(CancelledMutex, G9_ManyOfTwoContextsAtRandom) {
+/// Many coroutines on two contexts, cancelled at random; the owner of the mutex is alone.
+TEST(CancelledMutex, G9_ManyWaitersOnTwoContextsAreCancelledAtRandom) {
     coil_test::random_source random(seed_of_this_run() + 2);
     mutex m;
-    long inside = 0; // the mutex's
+    long inside = 0; // protected by the mutex
     std::atomic<int> locked = 0;
     auto one = [](mutex& it, long& in, std::atomic<int>& count, int times) -> task<> {
         for (int i = 0; i < times; ++i) {

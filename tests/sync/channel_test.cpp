@@ -1,4 +1,4 @@
-// coil::channel: what goes in comes out, once and in order; closing as in Go.
+// coil::channel: elements arrive once and in order; closing follows Go.
 
 #include "sync/support.hpp"
 
@@ -78,7 +78,7 @@ TEST_F(Channel, G1_OneToOneAcrossContexts) {
     across(endless, count);
 }
 
-/// Its second move, from where it was made, waits.
+/// Its second move from the original object blocks.
 struct slow_move {
     struct gate {
         std::atomic<int> moves{0};
@@ -99,8 +99,8 @@ private:
     gate* gate_;
 };
 
-/// Two receivers wait. The first element is moved in a turn; the second one's sender comes while
-/// that lasts, and finds nobody's place but the queue's.
+/// Two receivers wait. The first element is moved with the lock held; meanwhile the sender of the
+/// second one arrives and can only queue up.
 void sent_in_another_turn(channel<slow_move>& ch) {
     slow_move::gate gate;
     std::atomic<bool> both_wait{false};
@@ -135,7 +135,7 @@ void sent_in_another_turn(channel<slow_move>& ch) {
     EXPECT_EQ(got, (std::vector<int>{1, 2}));
 }
 
-TEST_F(Channel, G1_SentWhileSomebodyElseHasTheTurn) {
+TEST_F(Channel, G1_SentWhileAnotherThreadHoldsTheLock) {
     for (const std::size_t room : {0, 1, 2}) {
         SCOPED_TRACE(room);
         channel<slow_move> ch{room};
@@ -172,7 +172,7 @@ TEST_F(Channel, G1_ManyToManyAcrossContexts) {
         two.join();
         std::vector<int> all;
         for (auto& some : got) {
-            // Of each sender, in its order.
+            // For each sender, in its order.
             for (int s = 0; s < 4; ++s) {
                 int last = -1;
                 for (const int n : some) {
@@ -224,7 +224,7 @@ TEST_F(Channel, ATrySendThatFailsKeepsTheValue) {
     EXPECT_EQ(*value, 7);      // NOLINT(bugprone-use-after-move)
 }
 
-TEST_F(Channel, TrySendGoesToWhoWaits) {
+TEST_F(Channel, TrySendPassesTheValueToAWaiter) {
     channel<int> ch;
     std::optional<int> got;
     coil::run([](channel<int>& c, std::optional<int>& g) -> task<> {
@@ -239,7 +239,7 @@ TEST_F(Channel, TrySendGoesToWhoWaits) {
     EXPECT_EQ(got, 5);
 }
 
-TEST_F(Channel, ClosedWhatIsInItComesOut) {
+TEST_F(Channel, ElementsAreReceivedAfterClose) {
     for (const bool bounded : {true, false}) {
         auto test = [](channel<int>& c) -> task<> {
             co_await c.send(1);
@@ -271,7 +271,7 @@ TEST_F(Channel, ClosedWhatIsInItComesOut) {
     }
 }
 
-TEST_F(Channel, CloseWakesWhoWaits) {
+TEST_F(Channel, CloseWakesWaiters) {
     channel<int> ch;
     coil::run([](channel<int>& c) -> task<> {
         std::vector<join_handle<std::optional<int>>> all;
@@ -304,7 +304,7 @@ TEST_F(Channel, CloseWakesWhoWaits) {
     }(full));
 }
 
-TEST_F(Channel, WithoutRoomSendWaitsForTheReceiver) {
+TEST_F(Channel, WithoutABufferSendWaitsForTheReceiver) {
     channel<int> ch;
     coil::run([](channel<int>& c) -> task<> {
         bool sent = false;
@@ -327,12 +327,12 @@ TEST_F(Channel, MoveOnlyElements) {
         co_await c.send(std::make_unique<int>(5));
         auto got = co_await c.recv();
         EXPECT_EQ(**got, 5);
-        co_await c.send(std::make_unique<int>(6)); // the channel frees it
+        co_await c.send(std::make_unique<int>(6)); // destroyed by the channel
     }(ch));
 }
 
-/// Four of one context send one after the other, and some have to wait.
-TEST_F(Channel, G1_SendsOfOneContextComeOutInOrder) {
+/// Four coroutines of one context send in turn, and some have to wait.
+TEST_F(Channel, G1_SendsOfOneContextAreReceivedInOrder) {
     const int rounds = coil_test::sanitized ? 2000 : coil_test::rounds(20'000, 100'000);
     channel<int> ch{1};
     io_context other;

@@ -1,5 +1,5 @@
-// Waits inside of combinations inside of combinations: what was given to one that nobody wants any
-// more is passed on, however late that turns out.
+// Waits in nested combinators: what was given to a wait that is no longer wanted is passed on,
+// however late that is decided.
 
 #include "sync/scenarios.hpp"
 
@@ -26,16 +26,16 @@ task<> some_turns(int n) {
     }
 }
 
-/// One of each kind of await: nothing given, something moved out, something taken, one that ends
-/// with an exception. The others differ from them in what they wait for alone, and what a
-/// combination does costs much to compile.
+/// One await of each kind: without a result, moving a value out, taking something, ending with an
+/// exception. The other primitives differ only in what they wait for, and each combination is
+/// expensive to compile.
 template <class S>
 constexpr bool stands_for_others =
     std::is_same_v<S, sync_test::semaphore_scenario> ||
     std::is_same_v<S, sync_test::guard_scenario> ||
     std::is_same_v<S, sync_test::recv_scenario<1>> || std::is_same_v<S, sync_test::send_scenario>;
 
-/// Calls `f` with a function that makes a wait, for each way to combine it.
+/// Calls `f` with a factory of waits, for each way to combine them.
 template <class S, class F>
 void in_each_combination(F f) {
     constinit static event* never = nullptr;
@@ -81,7 +81,7 @@ TYPED_TEST(Combined, G4_NothingIsLostWhereAnotherWins) {
 }
 
 /// Behind the other in the ready queue: the inner await has ended, the outer one is decided.
-TYPED_TEST(Combined, G4_NothingIsLostWhereAnotherWinsBetweenTheInnerEndAndTheOuter) {
+TYPED_TEST(Combined, G4_NothingIsLostIfAnotherWinsBetweenTheInnerAndTheOuterEnd) {
     TypeParam s;
     s.prepare();
     event other;
@@ -186,8 +186,8 @@ TYPED_TEST(Combined, G5_NothingIsLostWhereTheContextIsStopped) {
     });
 }
 
-/// A stop that comes after all children have ended does not undo some of them.
-TYPED_TEST(Combined, G3_WhatHasEndedStaysSo) {
+/// A stop after all children have ended does not undo any of them.
+TYPED_TEST(Combined, G3_AStopDoesNotUndoWhatHasEnded) {
     TypeParam a;
     TypeParam b;
     a.prepare();
@@ -200,7 +200,7 @@ TYPED_TEST(Combined, G3_WhatHasEndedStaysSo) {
         co_await some_turns(2);
         one.wake();
         other.wake();
-        co_await yield(); // both children have ended, the await has not gone on
+        co_await yield(); // both children have ended, the await has not resumed
         h.cancel();
         co_await h;
     }(a, b));
@@ -235,8 +235,8 @@ task<> fails_in_a_moment() {
     throw 5;
 }
 
-/// Nobody had to wait for it.
-TEST(CombinedAtOnce, G12_NothingIsLostWhereAnotherThrows) {
+/// It was available without waiting.
+TEST(CombinedAtOnce, G12_NothingIsLostIfAnotherThrows) {
     mutex m;
     mutex guarded;
     counting_semaphore<> s{1};
@@ -246,7 +246,7 @@ TEST(CombinedAtOnce, G12_NothingIsLostWhereAnotherThrows) {
     EXPECT_TRUE(ch.try_send(1));
     EXPECT_TRUE(ch.try_send(2));
     for (int i = 1; i <= 3; ++i) {
-        EXPECT_TRUE(news.send(i)); // it misses the first
+        EXPECT_TRUE(news.send(i)); // the receiver misses the first
     }
     EXPECT_THROW(coil::run([](auto& a, auto& b, auto& c, auto& d, auto& e) -> task<> {
                      co_await when_all(a.lock(), b.lock_guard(), c.acquire(), d.recv(),
@@ -264,7 +264,7 @@ TEST(CombinedAtOnce, G12_NothingIsLostWhereAnotherThrows) {
     EXPECT_EQ(mine.try_recv(), 3);
 }
 
-TEST(CombinedSend, G12_ThatTheChannelWasClosedDoesNotGoUnnoticed) {
+TEST(CombinedSend, G12_AClosedChannelIsReported) {
     for (const bool limited : {false, true}) {
         std::vector<std::error_code> heard;
         io_context ctx(coil_test::with([&heard](io_context_options& options) {

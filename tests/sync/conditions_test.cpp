@@ -1,4 +1,4 @@
-// What waits for a condition: events, latches, groups, barriers, condition variables.
+// Events, latches, wait groups, barriers, condition variables.
 
 #include "sync/support.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 class Conditions : public ::testing::Test {};
 
-TEST_F(Conditions, AnEventLetsEverybodyPassInOrder) {
+TEST_F(Conditions, AnEventResumesAllWaitersInOrder) {
     event e;
     std::vector<int> order;
     coil::run([](event& it, std::vector<int>& o) -> task<> {
@@ -25,7 +25,7 @@ TEST_F(Conditions, AnEventLetsEverybodyPassInOrder) {
         co_await yield();
         EXPECT_TRUE(o.empty());
         it.set();
-        it.reset(); // those who wait pass all the same
+        it.reset(); // waiters pass all the same
         for (auto& h : all) {
             co_await h;
         }
@@ -38,7 +38,7 @@ TEST_F(Conditions, AnEventLetsEverybodyPassInOrder) {
     EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
-TEST_F(Conditions, AnEventThatIsSetFromTheBeginning) {
+TEST_F(Conditions, AnEventMayBeSetInitially) {
     event e(true);
     coil::run([](event& it) -> task<> { co_await it.wait(); }(e));
     auto_reset_event once(true);
@@ -46,7 +46,7 @@ TEST_F(Conditions, AnEventThatIsSetFromTheBeginning) {
     EXPECT_FALSE(once.is_set());
 }
 
-TEST_F(Conditions, AnAutoResetEventIsForOne) {
+TEST_F(Conditions, AnAutoResetEventReleasesOneWaiter) {
     auto_reset_event e;
     e.set();
     e.set();
@@ -113,7 +113,7 @@ TEST_F(Conditions, G1_AHundredThousandOnOneEvent) {
     EXPECT_EQ(passed, many);
 }
 
-TEST_F(Conditions, ALatch) {
+TEST_F(Conditions, ALatchOpensAtZero) {
     latch l(3);
     int passed = 0;
     io_context one;
@@ -138,7 +138,7 @@ TEST_F(Conditions, ALatch) {
     coil::run([](latch& it) -> task<> { co_await it.wait(); }(none));
 }
 
-TEST_F(Conditions, G1_AGroupThatGoesWithTheFrameThatWaits) {
+TEST_F(Conditions, G1_AWaitGroupIsDestroyedByTheWaiterItResumes) {
     io_context other;
     other.co_spawn([]() -> task<> { co_await sleep_for(24h); }());
     other.start();
@@ -163,7 +163,7 @@ TEST_F(Conditions, G1_AGroupThatGoesWithTheFrameThatWaits) {
     other.join();
 }
 
-TEST_F(Conditions, AGroupWithoutAnything) {
+TEST_F(Conditions, AnEmptyWaitGroupDoesNotWait) {
     wait_group g;
     coil::run([](wait_group& it) -> task<> {
         co_await it.wait();
@@ -174,7 +174,7 @@ TEST_F(Conditions, AGroupWithoutAnything) {
     }(g));
 }
 
-TEST_F(Conditions, ABarrierKeepsStep) {
+TEST_F(Conditions, ABarrierSynchronizesPhases) {
     int phases = 0;
     auto counts = [&phases]() noexcept { ++phases; };
     constexpr int workers = 4;
@@ -213,12 +213,12 @@ TEST_F(Conditions, ABarrierWithTokensAndDrops) {
         co_await it.wait(std::move(mine));
         co_await it.arrive_and_wait();
         co_await other;
-        co_await it.arrive_and_wait(); // alone now
+        co_await it.arrive_and_wait(); // the only participant now
         co_await it.arrive_and_wait();
     }(b));
 }
 
-/// Who ends a phase arrives in the next at once, without waiting.
+/// A participant ends a phase and arrives in the next at once, without waiting.
 TEST_F(Conditions, G1_ABarrierCountsAnArrivalThatFollowsTheEndOfAPhase) {
     const long rounds = coil_test::sanitized ? 2000 : coil_test::rounds(30'000, 100'000);
     barrier b(2);
@@ -334,7 +334,7 @@ TEST_F(Conditions, G12_APredicateThatThrows) {
     q.m.unlock();
 }
 
-TEST_F(Conditions, G5_ANotificationOfOneThatIsDestroyedPassesToTheNext) {
+TEST_F(Conditions, G5_TheNotificationOfADestroyedWaiterPassesToTheNext) {
     for (const bool mutex_is_free : {true, false}) {
         shared_queue q;
         coil::run([](shared_queue& it, bool free) -> task<> {
@@ -374,7 +374,7 @@ TEST_F(Conditions, G5_ANotificationOfOneThatIsDestroyedPassesToTheNext) {
     }
 }
 
-/// Under ThreadSanitizer: a guard that answers for another orders what both have done.
+/// For ThreadSanitizer: a guard that skips its unlock for another one orders what both have done.
 TEST_F(Conditions, G5_DestroyedWithGuardsWhileOthersLock) {
     shared_queue q;
     std::atomic<bool> end{false};
@@ -433,7 +433,8 @@ TEST_F(Conditions, G5_DestroyedWhileItWaitsWithAGuard) {
             }
         }(q, with_guard));
         ctx.co_spawn([](shared_queue& it, io_context& c) -> task<> {
-            EXPECT_TRUE(it.m.try_lock()); // somebody else holds it when the waiter is destroyed
+            // locked by another coroutine when the waiter is destroyed
+            EXPECT_TRUE(it.m.try_lock());
             c.stop();
             co_return;
         }(q, ctx));

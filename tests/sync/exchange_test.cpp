@@ -12,7 +12,7 @@ namespace {
 
 class Exchange : public ::testing::Test {};
 
-TEST_F(Exchange, ASemaphoreBoundsHowManyGoOn) {
+TEST_F(Exchange, ASemaphoreLimitsConcurrency) {
     counting_semaphore<> slots(3);
     std::atomic<int> inside = 0;
     std::atomic<int> most = 0;
@@ -78,7 +78,7 @@ TEST_F(Exchange, ReadersShareAndWritersDoNot) {
     std::atomic<int> readers = 0;
     std::atomic<int> writers = 0;
     std::atomic<int> most = 0;
-    long value = 0; // the mutex's
+    long value = 0; // protected by the mutex
     auto reads = [](shared_mutex& it, std::atomic<int>& r, std::atomic<int>& w,
                     std::atomic<int>& most_readers, long& v) -> task<> {
         for (int i = 0; i < 100; ++i) {
@@ -120,7 +120,7 @@ TEST_F(Exchange, ReadersShareAndWritersDoNot) {
     EXPECT_GT(most, 1);
 }
 
-TEST_F(Exchange, G7_NobodyPassesAWriterThatWaits) {
+TEST_F(Exchange, G7_AWaitingWriterIsNotPassed) {
     shared_mutex m;
     coil::run([](shared_mutex& it) -> task<> {
         co_await it.lock_shared();
@@ -147,7 +147,7 @@ TEST_F(Exchange, G7_NobodyPassesAWriterThatWaits) {
         co_await writer;
         co_await reader;
         EXPECT_EQ(order, (std::vector<int>{1, 2}));
-        // A writer that gives up lets the readers behind it go on.
+        // A cancelled writer lets the readers behind it proceed.
         co_await it.lock_shared();
         auto gives_up = spawn([](shared_mutex& mine) -> task<> { co_await mine.lock(); }(it));
         co_await yield();
@@ -171,7 +171,7 @@ TEST_F(Exchange, G7_NobodyPassesAWriterThatWaits) {
     }(m));
 }
 
-TEST_F(Exchange, AOneshot) {
+TEST_F(Exchange, AOneshotTransfersOneValue) {
     io_context other;
     other.co_spawn([]() -> task<> { co_await sleep_for(24h); }());
     other.start();
@@ -202,7 +202,7 @@ TEST_F(Exchange, AOneshot) {
     }());
 }
 
-TEST_F(Exchange, ABroadcastReachesEverybody) {
+TEST_F(Exchange, ABroadcastReachesEveryReceiver) {
     broadcast<int> b(1000);
     std::vector<int> got[4];
     auto receives = [](broadcast<int>::receiver mine, std::vector<int>& out) -> task<> {
@@ -237,7 +237,7 @@ TEST_F(Exchange, ABroadcastReachesEverybody) {
     }
 }
 
-TEST_F(Exchange, ABroadcastReceiverThatIsTooSlowKnows) {
+TEST_F(Exchange, ASlowBroadcastReceiverCountsMissedElements) {
     broadcast<int> b(4);
     coil::run([](broadcast<int>& it) -> task<> {
         auto mine = it.subscribe();

@@ -1,5 +1,5 @@
-// What is used wrongly ends with a sentence, in every kind of build; what may be used before main()
-// begins is.
+// Misuse terminates the program with a message in every build type. Constant initialization allows
+// use before main().
 
 #include "sync/support.hpp"
 
@@ -21,7 +21,7 @@ constinit event_value<int> static_value;
 constinit oneshot<int> static_oneshot;
 constinit wait_group static_group{1};
 
-TEST(SyncStatics, AreThereBeforeAnythingRuns) {
+TEST(SyncStatics, AreConstantInitialized) {
     coil::run([]() -> task<> {
         co_spawn([]() -> task<> {
             static_latch.count_down();
@@ -49,36 +49,36 @@ TEST(SyncStatics, AreThereBeforeAnythingRuns) {
     }());
 }
 
-TEST(SyncMisuse, AMutexThatNobodyHolds) {
+TEST(SyncMisuse, UnlockingAnUnlockedMutex) {
     EXPECT_DEATH(
         {
             mutex m;
             m.unlock();
         },
-        "unlock\\(\\) of a mutex that nobody holds");
+        "unlock\\(\\) of a mutex that is not locked");
     EXPECT_DEATH(
         {
             shared_mutex m;
             m.unlock();
         },
-        "unlock\\(\\) of a shared_mutex that nobody holds alone");
+        "unlock\\(\\) of a shared_mutex that is not locked exclusively");
     EXPECT_DEATH(
         {
             shared_mutex m;
             static_cast<void>(m.try_lock_shared());
             m.unlock();
         },
-        "unlock\\(\\) of a shared_mutex that nobody holds alone");
+        "unlock\\(\\) of a shared_mutex that is not locked exclusively");
     EXPECT_DEATH(
         {
             shared_mutex m;
             static_cast<void>(m.try_lock());
             m.unlock_shared();
         },
-        "unlock_shared\\(\\) of a shared_mutex that nobody shares");
+        "unlock_shared\\(\\) of a shared_mutex that is not locked shared");
 }
 
-TEST(SyncMisuse, ASemaphoreBeyondItsMaximum) {
+TEST(SyncMisuse, ReleasingASemaphoreBeyondItsMaximum) {
     EXPECT_DEATH(
         {
             binary_semaphore s{1};
@@ -117,22 +117,22 @@ TEST(SyncMisuse, CountsBelowZero) {
             wait_group g{2};
             g.add(-3);
         },
-        "more often than add\\(\\) said");
-    EXPECT_DEATH(wait_group{-1}, "more often than add\\(\\) said");
+        "more often than add\\(\\) allows");
+    EXPECT_DEATH(wait_group{-1}, "more often than add\\(\\) allows");
 }
 
-TEST(SyncMisuse, ABroadcastThatKeepsNothing) {
+TEST(SyncMisuse, ABroadcastOfCapacityZero) {
     EXPECT_DEATH(broadcast<int>{0}, "a broadcast keeps at least one element");
 }
 
-TEST(SyncMisuse, ASendThatIsAwaitedTwice) {
+TEST(SyncMisuse, AwaitingASendTwice) {
     EXPECT_DEATH(coil::run([]() -> task<> {
                      channel<std::string> ch{4};
                      auto sends = ch.send("once");
                      co_await sends;
                      co_await sends;
                  }()),
-                 "what channel::send\\(\\) gave was awaited twice");
+                 "the result of channel::send\\(\\) was awaited twice");
 }
 
 TEST(SyncWaitGroup, G1_AddBelowZeroWakesAsDoneDoes) {
@@ -160,7 +160,7 @@ TEST(SyncWaitGroup, G1_AddBelowZeroWakesAsDoneDoes) {
     }
 }
 
-TEST(SyncMisuse, ABarrierThatMoreArriveAtThanItExpects) {
+TEST(SyncMisuse, MoreArrivalsAtABarrierThanItExpects) {
     EXPECT_DEATH(
         {
             barrier b{1};
@@ -182,7 +182,7 @@ TEST(SyncMisuse, ABarrierThatMoreArriveAtThanItExpects) {
         "a participant that has dropped out does not arrive again");
 }
 
-/// Each takes its share at once; the last one wakes.
+/// Each calls add() with its share; the last one wakes the waiter.
 TEST(SyncWaitGroup, G1_AddBelowZeroByManyThreads) {
     for (int round = 0; round < coil_test::rounds(200, 10'000); ++round) {
         wait_group g;

@@ -1,4 +1,4 @@
-// coil::mutex: one at a time, first come first served, nothing lost.
+// coil::mutex: mutual exclusion, first come, first served, no waiter is lost.
 
 #include "sync/support.hpp"
 
@@ -23,7 +23,7 @@ task<> adds(mutex& m, int& sum, int times) {
     }
 }
 
-TEST_F(Mutex, ManyOfOneContext) {
+TEST_F(Mutex, ExcludesCoroutinesOfOneContext) {
     mutex m;
     int sum = 0;
     io_context ctx;
@@ -36,7 +36,7 @@ TEST_F(Mutex, ManyOfOneContext) {
     m.unlock();
 }
 
-TEST_F(Mutex, ManyOfTwoContexts) {
+TEST_F(Mutex, ExcludesCoroutinesOfTwoContexts) {
     mutex m;
     int sum = 0;
     io_context one;
@@ -108,16 +108,17 @@ task<> takes(mutex& m, std::vector<char>& order, char name) {
     m.unlock();
 }
 
-TEST_F(Mutex, G7_OthersOfOneContextPassTheOldestForAWhileOnly) {
+TEST_F(Mutex, G7_WaitersOfOneContextPassTheOldestABoundedNumberOfTimes) {
     mutex m;
-    std::vector<char> order; // the mutex's
+    std::vector<char> order; // protected by the mutex
     ASSERT_TRUE(m.try_lock());
     io_context here;
     io_context there;
     there.co_spawn([]() -> task<> { co_await sleep_for(24h); }());
     there.start();
     auto oldest = there.spawn(takes(m, order, 'o'));
-    std::atomic<bool> waits = false; // after the one before, which was spawned on the same context
+    // behind the previous one, which was spawned on the same context
+    std::atomic<bool> waits = false;
     there.co_spawn([](std::atomic<bool>& w) -> task<> {
         w = true;
         co_return;
@@ -144,7 +145,7 @@ TEST_F(Mutex, G7_OthersOfOneContextPassTheOldestForAWhileOnly) {
     EXPECT_EQ(order[32], 'o');
 }
 
-TEST_F(Mutex, G12_AnExceptionUnlocksByTheGuard) {
+TEST_F(Mutex, G12_AnExceptionUnlocksThroughTheGuard) {
     mutex m;
     EXPECT_THROW(coil::run([](mutex& it) -> task<> {
                      const auto guard = co_await it.lock_guard();

@@ -1,13 +1,13 @@
 #pragma once
 
-// One wait of every primitive, what ends it, and what must be left afterwards, whichever of wake-up
+// One wait of every primitive, what ends it, and what must remain afterwards, whichever of wake-up
 // and cancellation came first.
 //
-//     void prepare();             who waits now has to
-//     auto wait();                what is awaited
-//     void got(result...);        the wait succeeded
-//     void wake();                ends it; any thread
-//     void check(bool got);       nothing is lost, nothing is there twice; ready for the next round
+//     void prepare();             makes the next wait() wait
+//     auto wait();                returns the awaitable
+//     void got(result...);        called if the wait succeeded
+//     void wake();                ends the wait; any thread
+//     void check(bool got);       nothing is lost or duplicated; ready for the next round
 
 #include "sync/support.hpp"
 
@@ -147,7 +147,7 @@ struct reader_scenario {
     }
 };
 
-/// A number of its own each round; `Room` elements of room.
+/// Sends another number each round; `Room` is the capacity.
 template <std::size_t Room>
 struct recv_scenario {
     std::unique_ptr<channel<std::unique_ptr<int>>> ch =
@@ -171,7 +171,7 @@ struct recv_scenario {
     }
 };
 
-/// Of a channel that is closed.
+/// Receiving from a closed channel.
 struct closed_recv_scenario {
     std::optional<channel<int>> ch;
     void prepare() { ch.emplace(1); }
@@ -197,7 +197,7 @@ struct send_scenario {
     }
     void check(bool got) {
         auto rest = ch.try_recv();
-        if (got || rest) { // a frame that is destroyed cannot say that its value was taken
+        if (got || rest) { // a destroyed frame cannot tell whether its value was taken
             ASSERT_TRUE(rest);
             EXPECT_EQ(**rest, round);
         }
@@ -236,7 +236,7 @@ template <class S>
 inline constexpr bool gives_nothing =
     std::is_void_v<decltype(std::declval<S&>().wait().operator co_await().await_resume())>;
 
-/// True: the wait succeeded. False: it was cancelled.
+/// Returns true if the wait succeeded, false if it was cancelled.
 template <class S>
 task<bool> waits(S& s) {
     try {
@@ -253,7 +253,7 @@ task<bool> waits(S& s) {
     co_return false;
 }
 
-/// The same for a frame that is destroyed by hand.
+/// The same for a frame that is destroyed explicitly.
 template <class S>
 coil_test::manual waits_to_be_destroyed(S& s, bool& got) {
     if constexpr (gives_nothing<S>) {

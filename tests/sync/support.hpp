@@ -10,7 +10,7 @@ namespace sync_test {
 
 using namespace coil;
 
-/// Whether a task ended because it was asked to stop.
+/// Whether a task ended because a stop was requested.
 inline bool ended_by_stop(const std::exception_ptr& error) {
     try {
         if (error) {

@@ -1,8 +1,7 @@
 #pragma once
 
-// The constants of <linux/io_uring.h> and what this library calls them: X(theirs, ours), where ours
-// is relative to coil::uring. abi_test.cpp compares each pair where the system's header has the
-// first.
+// The constants of <linux/io_uring.h> and their names in this library: X(theirs, ours), where ours
+// is relative to coil::uring. abi_test.cpp compares each pair if the system's header has the first.
 
 #define COIL_ABI_OPCODES(X)                                                                        \
     X(IORING_OP_NOP, opcode::nop)                                                                  \

@@ -11,9 +11,9 @@
 #include <type_traits>
 #include <utility>
 
-// The system's header may be years older or newer than this library. Every name that is looked for
-// is therefore declared here first, globally, as "absent"; the header then goes into a namespace,
-// where its own declaration (or macro) hides the stand-in if it has the name at all.
+// The system's header may be years older or newer than this library. Therefore every name is
+// declared here first, globally, as "absent". The header is then included inside a namespace, where
+// its own declaration (or macro), if any, hides the stand-in.
 
 enum : std::int64_t {
     coil_abi_absent = 0x7abadabadabadaba,
@@ -34,7 +34,7 @@ using io_uring_napi = coil_absent_struct;
 using io_uring_reg_wait = coil_absent_struct;
 using io_uring_region_desc = coil_absent_struct;
 
-// What the headers include in turn must come before, so as not to land in the namespace.
+// Headers that it includes must be included before, so that they do not end up in the namespace.
 #if defined(__has_include) && __has_include(<linux/time_types.h>)
 #include <linux/time_types.h>
 #endif
@@ -60,7 +60,7 @@ struct pair {
     std::int64_t ours;
 };
 
-// 32-bit flags come as signed or unsigned on either side.
+// 32-bit flags may be signed or unsigned on either side.
 bool same(const pair& p) {
     return p.theirs == p.ours ||
            static_cast<std::uint32_t>(p.theirs) == static_cast<std::uint32_t>(p.ours);
@@ -81,7 +81,7 @@ TEST(abi, constants_are_those_of_the_system_header) {
     }
     RecordProperty("compared", compared);
     RecordProperty("declared", static_cast<int>(std::size(all)));
-    // Linux 5.10's header, the oldest there is on a system that could build this, has over 100.
+    // Linux 5.10's header, the oldest on a system that can build this library, has over 100.
     EXPECT_GT(compared, 100);
 }
 
@@ -105,7 +105,7 @@ void expect_same_size(const char* name) {
 }
 #define COIL_SIZE(theirs, ours) expect_same_size<theirs, ours>(#theirs)
 
-// Members that an older header does not have yet are passed over.
+// Members that an older header lacks are skipped.
 #define COIL_MEMBER(theirs, their_member, ours, our_member)                                        \
     []<class S>(const S*) {                                                                        \
         if constexpr (requires(S s) { s.their_member; }) {                                         \

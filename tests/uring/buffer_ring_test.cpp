@@ -35,7 +35,7 @@ struct socket_pair {
 constexpr std::size_t buffer_size = 16;
 constexpr unsigned the_group = 5;
 
-// A ring and the memory that the tests' buffers are made of.
+// A ring and the memory for the tests' buffers.
 class uring_buffer_ring : public with_io_uring {
 protected:
     ring r{16};
@@ -95,7 +95,7 @@ TEST_F(uring_buffer_ring, operations_take_the_buffers_in_order) {
     EXPECT_FALSE(buffers.incremental());
     const socket_pair s;
     s.send("first");
-    EXPECT_EQ(run(r, recv(s.in)), -ENOBUFS); // nothing was given yet, and nothing is lost
+    EXPECT_EQ(run(r, recv(s.in)), -ENOBUFS); // no buffer yet, and no data is lost
 
     give(buffers, {6, 2, 3});
     EXPECT_EQ(buffers.tail(), 3);
@@ -211,7 +211,7 @@ TEST_F(uring_buffer_ring, bundles_fill_several_buffers_at_once) {
     s.send(text);
     sqe entry = recv(s.in, 0);
     entry.ioprio = recvsend_flag::bundle;
-    // How many of the buffers one completion covers is the kernel's choice.
+    // The kernel decides how many buffers one completion covers.
     std::size_t got = 0;
     int completions = 0;
     std::uint16_t expected = 0;
@@ -225,7 +225,7 @@ TEST_F(uring_buffer_ring, bundles_fill_several_buffers_at_once) {
         expected = static_cast<std::uint16_t>(expected + (n + buffer_size - 1) / buffer_size);
     }
     EXPECT_EQ(got, text.size());
-    EXPECT_LT(completions, 3); // it takes three buffers
+    EXPECT_LT(completions, 3); // it needs three buffers
     EXPECT_EQ(expected, 3);
     s.send("next");
     EXPECT_EQ(buffer_id(complete(r, recv(s.in))), 3);
@@ -259,7 +259,7 @@ TEST_F(uring_buffer_ring, an_incremental_ring_fills_a_buffer_by_and_by) {
     EXPECT_EQ(std::string_view(memory[0].data(), buffer_size), "abcdefghijklmnop");
     EXPECT_EQ(std::string_view(memory[1].data(), buffer_size), "0123456789abcdef");
 
-    // A transfer ends where the buffer does, and the rest of the data goes to the next one.
+    // A transfer ends with the buffer; the rest of the data goes into the next one.
     s.send("x");
     EXPECT_EQ(next(r).res, -ENOBUFS);
     give(buffers, {1, 0});
@@ -321,7 +321,7 @@ TEST_F(uring_buffer_ring, no_buffer_is_taken_without_a_word) {
     check(complete(r, recv(s.in)), 0, false);
     check(complete(r, prep::recv_multishot(s.in, 0, the_group)), 0, false);
 
-    // Nothing to read, and yet a buffer is used: only has_buffer() tells.
+    // No data, but a buffer is consumed: only has_buffer() shows it.
     const descriptor empty{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
     sqe read = prep::read(empty, nullptr, buffer_size, 0);
     read.flags = sqe_flag::buffer_select;
@@ -460,7 +460,7 @@ TEST_F(uring_buffer_ring, it_moves) {
     EXPECT_EQ(buffer_id(complete(r, recv(s.in))), 3);
 
     buffer_ring third{r, the_group + 1, 4};
-    third = std::move(other); // its own group goes
+    third = std::move(other); // its own group is unregistered
     EXPECT_EQ(third.group(), the_group);
     s.send("x");
     EXPECT_EQ(buffer_id(complete(r, recv(s.in))), 4);
@@ -491,7 +491,7 @@ TEST_F(uring_buffer_ring, it_survives_a_fork) {
     buffer_ring buffers{r, the_group, 4};
     give(buffers, {0});
     EXPECT_EQ(in_child([] { return std::string{}; }), "");
-    give(buffers, {1, 2}); // must not go to a copy of the page that the kernel reads
+    give(buffers, {1, 2}); // must not write to a copy of the page that the kernel reads
     const socket_pair s;
     for (int id = 0; id < 3; ++id) {
         s.send("x");
@@ -513,7 +513,7 @@ TEST_F(uring_buffer_ring, errors_are_numbers_without_exceptions) {
     EXPECT_EQ(second.setup(r, the_group, 4, false), -EEXIST);
     EXPECT_FALSE(second);
 
-    // The older kind of group occupies its number too while it has buffers.
+    // Classic provided buffers also occupy the group's number while it has buffers.
     EXPECT_EQ(run(r, prep::provide_buffers(memory[0].data(), buffer_size, 1, 9, 0)), 0);
     EXPECT_EQ(second.setup(r, 9, 4, false), -EEXIST);
 }
@@ -585,7 +585,7 @@ TEST_F(uring_buffer_ring, an_unregistration_that_fails_harms_nothing) {
     EXPECT_FALSE(buffers);
     const socket_pair s;
     s.send("text");
-    EXPECT_EQ(content(complete(refusing, recv(s.in))), "text"); // the kernel has it still
+    EXPECT_EQ(content(complete(refusing, recv(s.in))), "text"); // the kernel still has it
 }
 
 } // namespace

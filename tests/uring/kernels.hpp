@@ -11,7 +11,7 @@
 
 #include <sys/socket.h>
 
-// Tests of what io_uring and the kernel in user space must agree on.
+// Tests of the behaviour that io_uring and the epoll backend must have in common.
 
 namespace uring_test {
 
@@ -38,7 +38,7 @@ struct both_kernels : ::testing::TestWithParam<const char*> {
     INSTANTIATE_TEST_SUITE_P(Kernels, suite, ::testing::Values("io_uring", "epoll"),               \
                              [](const auto& one) { return std::string(one.param); })
 
-/// What has come of `n` entries, by user_data.
+/// The results of `n` entries, by user_data.
 inline std::map<std::uint64_t, int> results(ring& r, unsigned n) {
     std::map<std::uint64_t, int> found;
     while (found.size() < n) {
@@ -48,8 +48,8 @@ inline std::map<std::uint64_t, int> results(ring& r, unsigned n) {
     return found;
 }
 
-/// Nothing comes. (A wait may be interrupted without a signal, by what io_uring still does for a
-/// ring that was closed.)
+/// Whether no completion arrives. (A wait may be interrupted without a signal, by work that
+/// io_uring still does for a closed ring.)
 inline bool is_quiet(ring& r, std::chrono::milliseconds time) {
     int error = r.wait(time);
     while (error == -EINTR)

@@ -1,5 +1,5 @@
-// What io_uring and the kernel in user space must agree on: what an entry may say, in which order
-// completions come, and what follows a drain, a broken chain, a cancellation.
+// What io_uring and the epoll backend must agree on: valid entries, the order of completions, and
+// the effects of a drain, a broken chain, a cancellation.
 
 #include "../../src/uring/opcode_table.hpp"
 #include "uring/kernels.hpp"
@@ -34,7 +34,7 @@ std::vector<std::uint64_t> order(ring& r, unsigned n) {
     return found;
 }
 
-/// An address that nothing is at.
+/// An unmapped address.
 void* nowhere() {
     static void* const page =
         ::mmap(nullptr, 1U << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -85,7 +85,7 @@ TEST_P(both_kernels_agree, G13_a_broken_chain_is_read_to_its_end) {
     EXPECT_EQ(r.submit(), 4);
     EXPECT_EQ(results(r, 4), (std::map<std::uint64_t, int>{
                                  {1, -ECANCELED}, {2, -EINVAL}, {3, -ECANCELED}, {4, 0}}));
-    queue(r, wrong, 5); // alone it ends the batch
+    queue(r, wrong, 5); // outside a chain it ends the batch
     queue(r, prep::nop(), 6);
     EXPECT_EQ(r.submit(), 1);
     EXPECT_EQ(next(r).res, -EINVAL);
@@ -176,7 +176,7 @@ TEST_P(both_kernels_agree, fields_without_a_meaning_must_be_zero) {
         s.pad2 = field == i::pad2 ? 1 : 0;
         return s;
     };
-    const auto result = [&](const sqe& entry) { // there may be two: of a zero-copy send
+    const auto result = [&](const sqe& entry) { // a zero-copy send may post two
         ring alone{small(2), make()};
         return run(alone, entry);
     };
@@ -316,14 +316,14 @@ TEST_P(both_kernels_agree, a_number_that_names_another_file_after_an_end) {
     ASSERT_EQ(r.submit(), 1);
     s->b.reset();
     EXPECT_EQ(next(r).res, 0);
-    s.reset(); // a plain close(2): nothing is told
+    s.reset(); // a plain close(2), which is not reported to the backend
     const stream_pair other;
     ASSERT_EQ(::dup2(other.a, number), number);
     const descriptor same{number};
     queue(r, prep::recv(number, &byte, 1, 0), 2);
     ASSERT_EQ(r.submit(), 1);
     ASSERT_EQ(::send(other.b, "x", 1, 0), 1);
-    // Known by the first look, not by a later doubt.
+    // Detected by the first check, not by a later revalidation.
     EXPECT_EQ(r.wait(1ms), 0);
     EXPECT_EQ(next(r).res, 1);
 }

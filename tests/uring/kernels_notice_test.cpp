@@ -1,5 +1,5 @@
-// What io_uring and the kernel in user space must agree on where a kernel in user space is tempted
-// to take a descriptor for what it was, or a stream for drained.
+// What io_uring and the epoll backend must agree on in situations in which the backend's cached
+// state may be wrong: a reused descriptor number, or a stream that seems to be drained.
 
 #include "uring/kernels.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 struct both_kernels_notice : both_kernels {};
 COIL_ON_BOTH_KERNELS(both_kernels_notice);
 
-/// A socket of 127.0.0.1 that can be connected to.
+/// A listening socket of 127.0.0.1.
 struct listener {
     listener() : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
         address.sin_family = AF_INET;
@@ -77,9 +77,9 @@ std::set<int> inherited_descriptors() {
     return found;
 }
 
-// ---- what only looks drained
+// ---- streams that only seem to be drained
 
-/// Has waited on `s.a` once, so that its readiness is known by events from now on.
+/// Waits on `s.a` once, so that its readiness is cached from now on.
 template <class Pair>
 void wait_once(ring& r, const Pair& s) {
     char byte = 0;
@@ -89,10 +89,10 @@ void wait_once(ring& r, const Pair& s) {
     ASSERT_EQ(next(r).res, 1);
 }
 
-/// What has happened so far is no news any more.
+/// Consumes all events so far.
 void take_news(ring& r) { ASSERT_EQ(r.enter(0, enter_flag::getevents), 0); }
 
-/// Completes without anybody having to wait for an event.
+/// Expects it to complete without waiting for an event.
 void expect_at_once(ring& r, const sqe& entry, int result) {
     queue(r, entry, 77);
     ASSERT_EQ(r.enter(0, enter_flag::getevents), 1);
@@ -136,7 +136,7 @@ TEST_P(both_kernels_notice, a_descriptor_in_a_stream_ends_a_receive) {
     expect_at_once(r, prep::recv(s.a, text, sizeof text, 0), 2);
 }
 
-// ---- half done
+// ---- partial transfers
 
 TEST_P(both_kernels_notice, G2_a_buffer_that_is_half_full_belongs_to_nobody_else) {
     ring r{small(), make()};
@@ -199,7 +199,7 @@ TEST_P(both_kernels_notice, a_file_is_read_whole_from_where_it_is_too) {
     ASSERT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
     ASSERT_EQ(::fsync(file), 0);
     ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-    ::posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM); // a page is a page
+    ::posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM); // no read-ahead
     char byte = 0;
     ASSERT_EQ(::pread(file, &byte, 1, 0), 1);
     ASSERT_EQ(::lseek(file, 0, SEEK_SET), 0);
@@ -210,7 +210,7 @@ TEST_P(both_kernels_notice, a_file_is_read_whole_from_where_it_is_too) {
     EXPECT_TRUE(again == text);
 }
 
-// ---- numbers
+// ---- reused numbers
 
 TEST_P(both_kernels_notice, a_number_of_a_file_that_names_a_pipe_waits_as_a_pipe_does) {
     ring r{small(), make()};
@@ -219,7 +219,7 @@ TEST_P(both_kernels_notice, a_number_of_a_file_that_names_a_pipe_waits_as_a_pipe
     char text[8] = {};
     descriptor file{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
     ASSERT_EQ(::write(file, "0123456789", 10), 10);
-    EXPECT_EQ(run(r, prep::read(file, text, 8, 5)), 5); // to its end: what it is has been asked
+    EXPECT_EQ(run(r, prep::read(file, text, 8, 5)), 5); // to its end: its type has been determined
     const int number = file;
     pipe_pair p;
     ASSERT_EQ(::dup3(p.in, number, O_CLOEXEC), number);
@@ -242,7 +242,7 @@ TEST_P(both_kernels_notice, a_poll_that_goes_on_does_not_hide_that_a_number_name
     ASSERT_EQ(::dup3(second.a, number, O_CLOEXEC), number);
     queue(r, prep::recv(number, &byte, 1, 0), 2);
     ASSERT_EQ(r.submit(), 1);
-    EXPECT_TRUE(is_quiet(r, 40ms)); // and whoever must has looked
+    EXPECT_TRUE(is_quiet(r, 40ms)); // and revalidation has taken place
     ASSERT_EQ(::send(second.b, "n", 1, 0), 1);
     EXPECT_EQ(next(r).user_data, 2U);
     EXPECT_EQ(byte, 'n');
@@ -251,7 +251,7 @@ TEST_P(both_kernels_notice, a_poll_that_goes_on_does_not_hide_that_a_number_name
     }
 }
 
-/// A file that opens for writing wait for, until it is given back.
+/// A file with a lease: opening it for writing waits until the lease is given up.
 struct leased_file {
     explicit leased_file(const std::string& path)
         : fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600)) {
@@ -273,7 +273,7 @@ TEST_P(both_kernels_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_wor
     ASSERT_EQ(::write(number, "old", 3), 3);
     ASSERT_EQ(::fsync(number), 0);
     ::posix_fadvise(number, 0, 0,
-                    POSIX_FADV_DONTNEED); // where it can be: so that a thread reads it
+                    POSIX_FADV_DONTNEED); // if possible, so that a thread reads it
     char text[3] = {};
     for (unsigned i = 0; i < many; ++i)
         queue(r, prep::openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC, 0), 100 + i);
@@ -329,7 +329,7 @@ TEST_P(both_kernels_notice, G4_a_direct_descriptor_is_not_inherited) {
     EXPECT_EQ(inherited_descriptors(), before);
 }
 
-// ---- counting
+// ---- timeouts with a count
 
 TEST_P(both_kernels_notice, G13_a_timeout_that_was_counted_goes_on_with_its_chain) {
     ring r{small(), make()};
@@ -337,7 +337,7 @@ TEST_P(both_kernels_notice, G13_a_timeout_that_was_counted_goes_on_with_its_chai
     queue(r, prep::timeout(&late, 1), 1, sqe_flag::io_link);
     queue(r, prep::nop(), 2);
     ASSERT_EQ(r.submit(), 2);
-    queue(r, prep::nop(), 9, sqe_flag::cqe_skip_success); // is none to count
+    queue(r, prep::nop(), 9, sqe_flag::cqe_skip_success); // does not count
     ASSERT_EQ(r.submit(), 1);
     EXPECT_TRUE(is_quiet(r, 2ms));
     queue(r, prep::nop(), 3);

@@ -1,5 +1,5 @@
-// What io_uring and the kernel in user space must agree on: streams, bundles, and what a completion
-// says of the socket behind it.
+// What io_uring and the epoll backend must agree on: multishot requests, bundles, and completion
+// flags about the socket.
 
 #include "uring/kernels.hpp"
 

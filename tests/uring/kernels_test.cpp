@@ -1,5 +1,5 @@
-// What io_uring and the kernel in user space must agree on, one test for both: the same entries,
-// the same completions.
+// What io_uring and the epoll backend must agree on, one test for both: the same entries, the same
+// completions.
 
 #include "uring/kernels.hpp"
 
@@ -28,7 +28,7 @@ TEST_P(both_kernels, G13_a_short_read_breaks_a_chain) {
     queue(r, prep::read(p.in, buf, 8, prep::current_position), 1, sqe_flag::io_link);
     queue(r, prep::nop(), 2, sqe_flag::io_link);
     queue(r, prep::nop(), 3);
-    queue(r, prep::nop(), 4); // not of the chain
+    queue(r, prep::nop(), 4); // not part of the chain
     EXPECT_EQ(results(r, 4),
               (std::map<std::uint64_t, int>{{1, 3}, {2, -ECANCELED}, {3, -ECANCELED}, {4, 0}}));
 }
@@ -94,7 +94,7 @@ TEST_P(both_kernels, a_link_timeout_in_the_middle_of_a_chain) {
     queue(r, prep::link_timeout(&late), 2, sqe_flag::io_link);
     queue(r, prep::nop(), 3);
     EXPECT_EQ(results(r, 3), (std::map<std::uint64_t, int>{{1, 0}, {2, -ECANCELED}, {3, 0}}));
-    EXPECT_EQ(run(r, prep::link_timeout(&late)), -EINVAL); // behind nobody
+    EXPECT_EQ(run(r, prep::link_timeout(&late)), -EINVAL); // without a predecessor
 }
 
 TEST_P(both_kernels, arguments_of_what_waits_may_die_after_submission) {
@@ -205,7 +205,7 @@ TEST_P(both_kernels, waitall_goes_on_until_all_is_there) {
     ASSERT_EQ(r.submit(), 1);
     ASSERT_EQ(::send(s.b, "gh", 2, 0), 2);
     s.b.reset();
-    EXPECT_EQ(next(r).res, 2); // the end
+    EXPECT_EQ(next(r).res, 2); // end of file
     EXPECT_EQ(run(r, prep::recv(s.a, text, 6, 0)), 0);
     EXPECT_EQ(run(r, prep::send(s.a, "x", 1, 0)), -EPIPE); // and no SIGPIPE
 }
@@ -214,7 +214,7 @@ TEST_P(both_kernels, a_stream_that_ends_behind_a_short_read_is_seen_to_end) {
     ring r{small(), make()};
     stream_pair s;
     char text[16];
-    // Registered and drained: what comes now must come by an event.
+    // Registered and drained: new data must be reported by an event.
     for (int i = 0; i < 3; ++i) {
         queue(r, prep::recv(s.a, text, sizeof text, 0), 1);
         ASSERT_EQ(r.submit(), 1);
@@ -277,7 +277,7 @@ TEST_P(both_kernels, G2_a_number_that_names_another_file_serves_nobody_who_waite
     EXPECT_EQ(c.res, 1);
     EXPECT_EQ(new_byte, 'n');
     EXPECT_EQ(old_byte, 0);
-    queue(r, prep::cancel_any(), 3); // and with it who still waits on the first
+    queue(r, prep::cancel_any(), 3); // and a request that still waits on the first
     while (next(r).user_data != 3) {
     }
 }
@@ -287,14 +287,14 @@ TEST_P(both_kernels, a_plain_close_behind_the_rings_back_keeps_nobody_waiting_on
     char byte[8];
     for (int round = 0; round < 20; ++round) {
         stream_pair s;
-        // Twice, so that the second wait trusts the registration of the first.
+        // Twice, so that the second wait relies on the registration of the first.
         for (int i = 0; i < 2; ++i) {
             queue(r, prep::recv(s.a, byte, sizeof byte, 0), 1);
             ASSERT_EQ(r.submit(), 1);
             ASSERT_EQ(::send(s.b, "x", 1, 0), 1);
             ASSERT_EQ(next(r).res, 1);
         }
-    } // closed by close(2); the numbers come back
+    } // closed by close(2), so that the numbers are reused
 }
 
 TEST_P(both_kernels, two_rings_accept_on_one_socket) {
@@ -321,7 +321,7 @@ TEST_P(both_kernels, two_rings_accept_on_one_socket) {
     EXPECT_GE(descriptor{next(two).res}, 0);
 }
 
-// ---- what is given in advance
+// ---- provided buffers and registered files
 
 TEST_P(both_kernels, buffers_can_be_provided_one_by_one) {
     ring r{small(), make()};
@@ -392,7 +392,7 @@ TEST_P(both_kernels, G5_a_ring_can_be_closed_with_everything_in_flight) {
         queue(r, prep::futex_wait(&word, 0), 6);
         queue(r, prep::splice(p.in, prep::current_position, s.a, prep::current_position, 1), 7);
         ASSERT_EQ(r.submit(), 7);
-        // As everybody should before they close it.
+        // As every program should before it closes a ring.
         queue(r, prep::cancel_any(), 8);
         for (int left = 8; left > 0;) {
             const int error = r.wait(1ms);

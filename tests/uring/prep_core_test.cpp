@@ -81,7 +81,7 @@ TEST_F(prep_core, poll_multishot_reports_until_it_is_removed) {
 TEST_F(prep_core, poll_update_changes_events_and_user_data) {
     ring r{8};
     pipe_pair p;
-    queue(r, prep::poll_add(p.out, POLLPRI), 1); // never comes
+    queue(r, prep::poll_add(p.out, POLLPRI), 1); // never occurs
     ASSERT_EQ(r.submit(), 1);
     EXPECT_EQ(r.wait(5ms), -ETIME);
     queue(r,
@@ -231,7 +231,7 @@ TEST_F(prep_core, G13_linked_entries_run_one_after_the_other) {
     ring r{8};
     pipe_pair p;
     char buf[4] = {};
-    // The write comes first in the chain though its entry was acquired last.
+    // The write is first in the chain although its entry was acquired last.
     sqe* second = r.acquire();
     sqe* first = r.acquire();
     *second = prep::read(p.in, buf, 3, prep::current_position);
@@ -287,7 +287,7 @@ struct pending_reads {
             queue(r, prep::read(p.in, &bytes[i], 1, prep::current_position), 10 + i);
         EXPECT_EQ(r.submit(), 3);
     }
-    /// How many of the reads end with -ECANCELED, and what the canceller reports.
+    /// The number of reads that end with -ECANCELED, and the canceller's result.
     std::pair<int, int> cancel(const sqe& entry) {
         queue(r, entry, 1);
         int report = 0;
@@ -353,7 +353,7 @@ TEST_F(prep_core, msg_ring_posts_to_another_ring) {
     EXPECT_EQ(c.flags, 0U);
     EXPECT_EQ(run(source, prep::msg_ring_flags(target.native_handle(), 18, 5, 0xab)), 0);
     EXPECT_EQ(next(target).flags, 0xabU);
-    EXPECT_EQ(run(source, prep::msg_ring(0, 0, 0)), -EBADFD); // no ring
+    EXPECT_EQ(run(source, prep::msg_ring(0, 0, 0)), -EBADFD); // not a ring
 }
 
 TEST_F(prep_core, msg_ring_fd_sends_a_direct_descriptor) {
@@ -372,7 +372,7 @@ TEST_F(prep_core, msg_ring_fd_sends_a_direct_descriptor) {
     char byte = 0;
     EXPECT_EQ(::read(p.in, &byte, 1), 1);
     EXPECT_EQ(run(source, prep::msg_ring_fd(target.native_handle(), 1, file_index_alloc, 98)), 0);
-    EXPECT_EQ(next(target).res, 0); // the slot it chose
+    EXPECT_EQ(next(target).res, 0); // the chosen slot
 }
 
 // ---- futexes and children

@@ -202,7 +202,7 @@ TEST_F(prep_file, direct_descriptors) {
 
     const int chosen =
         run(r, prep::openat_direct(AT_FDCWD, path.c_str(), O_RDONLY, 0, file_index_alloc));
-    if (chosen != -EINVAL) { // 5.19
+    if (chosen != -EINVAL) { // Linux 5.19
         EXPECT_TRUE(chosen == 0 || chosen == 1 || chosen == 3) << chosen;
         EXPECT_EQ(read_slot(chosen), 7);
         EXPECT_EQ(run(r, prep::close_direct(static_cast<std::uint32_t>(chosen))), 0);
@@ -328,7 +328,7 @@ TEST_F(prep_file, names) {
     EXPECT_EQ(run(r, prep::mkdirat(AT_FDCWD, sub.c_str(), 0700)), 0);
     EXPECT_EQ(run(r, prep::mkdirat(AT_FDCWD, sub.c_str(), 0700)), -EEXIST);
 
-    // Relative to directories, so that each argument's place matters.
+    // Relative to directories, so that the order of the arguments matters.
     const descriptor at{::open(sub.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     EXPECT_EQ(run(r, prep::renameat(AT_FDCWD, b.c_str(), at, "inside")), 0);
     EXPECT_EQ(content_of("sub/inside"), "content");
@@ -378,7 +378,7 @@ TEST_F(prep_file, splice_and_tee) {
     pipe_pair p;
     pipe_pair q;
     EXPECT_EQ(run(r, prep::splice(in, 2, p.out, prep::current_position, 5)), 5);
-    EXPECT_EQ(::lseek(in, 0, SEEK_CUR), 0); // an offset by value moves nothing
+    EXPECT_EQ(::lseek(in, 0, SEEK_CUR), 0); // an offset by value does not move the position
     EXPECT_EQ(run(r, prep::tee(p.in, q.out, 3)), 3);
     EXPECT_EQ(run(r, prep::splice(p.in, prep::current_position, out, 4, 100)), 5);
     EXPECT_EQ(content_of("out"), "----23456-");
@@ -388,7 +388,7 @@ TEST_F(prep_file, splice_and_tee) {
     EXPECT_EQ(run(r, prep::splice(in, prep::current_position, q.out, prep::current_position, 4)),
               4);
     EXPECT_EQ(::lseek(in, 0, SEEK_CUR), 4);
-    EXPECT_EQ(run(r, prep::splice(in, 0, out, 0, 4)), -EINVAL); // no pipe
+    EXPECT_EQ(run(r, prep::splice(in, 0, out, 0, 4)), -EINVAL); // not a pipe
 }
 
 TEST_F(prep_file, pipe_makes_a_pipe) {

@@ -59,7 +59,7 @@ TEST_F(prep_net, a_connection_from_socket_to_shutdown) {
     address a;
     if (r.supports(opcode::bind)) {
         EXPECT_EQ(run(r, prep::bind(server, a.generic(), a.len)), 0);
-        EXPECT_EQ(run(r, prep::bind(server, a.generic(), a.len)), -EINVAL); // it is bound
+        EXPECT_EQ(run(r, prep::bind(server, a.generic(), a.len)), -EINVAL); // already bound
         EXPECT_EQ(run(r, prep::listen(server, 8)), 0);
     } else {
         ASSERT_EQ(::bind(server, a.generic(), a.len), 0);
@@ -266,7 +266,7 @@ TEST_F(prep_net, recvmsg_multishot_tells_the_sender) {
     buffer_group buffers{r, 5};
     if (buffers.error != 0)
         GTEST_SKIP() << "this kernel has no buffer rings";
-    // 16 bytes of recvmsg_out leave nothing of a small buffer, so one large buffer is used.
+    // 16 bytes of recvmsg_out leave no space in a small buffer, so one large buffer is used.
     const descriptor one{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const descriptor other{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     address a;

@@ -57,7 +57,7 @@ TEST_F(queue_on_io_uring, G6_a_full_queue_gives_null_and_recovers_by_submitting)
         *s = prep::nop();
         r.commit(s);
     }
-    EXPECT_EQ(r.acquire(), nullptr); // committed is not yet free
+    EXPECT_EQ(r.acquire(), nullptr); // a committed entry is not free yet
     EXPECT_EQ(r.submit(), 8);
     EXPECT_EQ(r.room(), 8U);
     EXPECT_NE(r.acquire(), nullptr);
@@ -97,13 +97,13 @@ TEST_F(queue_on_io_uring, G6_work_larger_than_the_queue_goes_through) {
     EXPECT_EQ(r.dropped_submissions(), 0U);
 }
 
-// Random acquire, commit, abandon and submit, against a model that knows only sets and a queue.
+// Random acquire, commit, abandon and submit, compared with a model of sets and a queue.
 void random_walk(ring& r, std::uint32_t seed, unsigned steps, bool submits_whole) {
     std::mt19937 random{seed};
     const unsigned size = r.sq_entries();
     std::map<sqe*, bool> held;
     std::vector<sqe*> hand;
-    std::deque<std::uint64_t> committed; // not yet seen by the kernel
+    std::deque<std::uint64_t> committed; // not yet consumed by the kernel
     std::deque<std::uint64_t> expected;  // completions, in order
     std::uint64_t number = 0;
 
@@ -276,7 +276,7 @@ TEST(queue, the_callback_may_queue_and_submit) {
     queue(r, prep::nop(), 1);
     r.submit();
     std::vector<std::uint64_t> seen;
-    // Each completion up to 100 makes two more, through queues that are far too small.
+    // Each completion up to 100 submits two more, through queues that are far too small.
     std::uint64_t last = 1;
     while (seen.size() < 201) {
         r.for_each_completion([&](const cqe& c) {
@@ -306,7 +306,7 @@ TEST_F(queue_on_io_uring, G6_an_overflown_completion_queue_loses_nothing) {
         for (int i = 0; i < 4; ++i)
             queue(r, prep::nop(), sent++);
         int n = r.enter(0);
-        if (n == -EBUSY) // kernels that want the queue reaped first
+        if (n == -EBUSY) // some kernels require reaping the queue first
             break;
         ASSERT_EQ(n, 4);
     }
@@ -314,7 +314,7 @@ TEST_F(queue_on_io_uring, G6_an_overflown_completion_queue_loses_nothing) {
     std::uint64_t seen = 0;
     while (seen < sent) {
         r.for_each_completion([&](const cqe& c) { ASSERT_EQ(c.user_data, seen++); });
-        ASSERT_GE(r.submit(), 0); // flushes, because it was flagged
+        ASSERT_GE(r.submit(), 0); // flushes, because the flag was set
         ASSERT_TRUE(seen == sent || r.has_completions());
     }
     EXPECT_FALSE(r.needs_enter());

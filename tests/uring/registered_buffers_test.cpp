@@ -66,7 +66,7 @@ TEST_F(uring_registered_buffers, reads_and_writes_name_a_slot) {
     write_file("0123456789");
     EXPECT_EQ(run(r, prep::read_fixed(file, at(100), 10, 0, 3)), 10);
     EXPECT_EQ(text(100, 10), "0123456789");
-    EXPECT_EQ(run(r, prep::read_fixed(file, at(3 * page - 4), 4, 6, 4)), 4); // its very end
+    EXPECT_EQ(run(r, prep::read_fixed(file, at(3 * page - 4), 4, 6, 4)), 4); // at its very end
     EXPECT_EQ(text(3 * page - 4, 4), "6789");
     EXPECT_EQ(run(r, prep::write_fixed(file, at(102), 3, 100, 3)), 3);
     EXPECT_EQ(read_file(3, 100), "234");
@@ -105,7 +105,7 @@ TEST_F(uring_registered_buffers, a_zero_copy_send_names_a_slot) {
     for (const unsigned slot : {0U, 2U}) { // empty; beyond the table
         const cqe refused = complete(r, prep::send_zc_fixed(out, at(50), 4, 0, slot));
         EXPECT_EQ(refused.res, -EFAULT);
-        if (has_more(refused)) { // a failure may have its notification too
+        if (has_more(refused)) { // a failure may also post a notification
             EXPECT_TRUE(next(r).flags & cqe_flag::notif);
         }
     }
@@ -138,7 +138,7 @@ TEST_F(uring_registered_buffers, slots_can_be_replaced_and_cleared) {
     EXPECT_EQ(reads(page, 99), 4);
     EXPECT_EQ(table.clear(99), 0);
     EXPECT_EQ(reads(page, 99), -EFAULT);
-    EXPECT_EQ(table.clear(99), 0); // it is empty already
+    EXPECT_EQ(table.clear(99), 0); // already empty
 
     std::array<::iovec, 100> all{};
     all.fill(part(0, page));
@@ -188,10 +188,10 @@ TEST_F(uring_registered_buffers, refused_updates_change_nothing) {
     ASSERT_NE(none, MAP_FAILED);
     EXPECT_EQ(put(table, 0, {none, page}), -EFAULT); // not writable
     ASSERT_EQ(::munmap(none, page), 0);
-    EXPECT_EQ(put(table, 0, {none, page}), -EFAULT); // not there
+    EXPECT_EQ(put(table, 0, {none, page}), -EFAULT); // not mapped
     EXPECT_EQ(run(r, prep::write_fixed(file, at(0), 4, 0, 0)), 4);
 
-    // What came before the first refusal is done.
+    // The buffers before the first refused one are registered.
     const std::array<::iovec, 3> some{part(page, page), ::iovec{nullptr, 1}, part(page, page)};
     EXPECT_EQ(table.update(1, some), 1);
     EXPECT_EQ(run(r, prep::write_fixed(file, at(page), 4, 0, 1)), 4);
@@ -222,7 +222,7 @@ TEST_F(uring_registered_buffers, it_moves) {
     registered_buffers other{std::move(one)};
     EXPECT_FALSE(one); // NOLINT(bugprone-use-after-move): that is the question
     EXPECT_EQ(other.size(), 2U);
-    EXPECT_EQ(one.setup(r, 2), -EBUSY); // the ring's one table is there still
+    EXPECT_EQ(one.setup(r, 2), -EBUSY); // the ring's only table still exists
     one = std::move(other);
     EXPECT_TRUE(one);
     EXPECT_EQ(run(r, prep::write_fixed(file, at(0), 4, 0, 0)), 4);

@@ -76,14 +76,14 @@ TEST_F(uring_registered_files, slots_take_the_place_of_descriptors) {
     EXPECT_EQ(table.size(), 8U);
     EXPECT_EQ(read_slot(3), -EBADF);
     ASSERT_EQ(put(table, 3, file), 1);
-    file.reset(); // the table has the file
+    file.reset(); // the table holds the file
     EXPECT_EQ(read_slot(3), 7);
     EXPECT_EQ(read_slot(2), -EBADF);
     EXPECT_EQ(read_slot(8), -EBADF);
     EXPECT_EQ(read_slot(0x7fffffff), -EBADF);
     EXPECT_EQ(table.clear(3), 0);
     EXPECT_EQ(read_slot(3), -EBADF);
-    EXPECT_EQ(table.clear(3), 0); // it is empty already
+    EXPECT_EQ(table.clear(3), 0); // already empty
 }
 
 TEST_F(uring_registered_files, updates_replace_skip_and_empty) {
@@ -122,7 +122,7 @@ TEST_F(uring_registered_files, refused_updates_change_nothing) {
     EXPECT_EQ(put(table, 1, r.native_handle()), -EBADF);
     EXPECT_EQ(read_slot(0), 7);
     EXPECT_EQ(read_slot(1), -EBADF);
-    // What came before the first refusal is done.
+    // The files before the first refused one are registered.
     EXPECT_EQ(table.update(1, std::array{int{file}, 1 << 20, int{file}}), 1);
     EXPECT_EQ(read_slot(1), 7);
     EXPECT_EQ(read_slot(3), -EBADF);
@@ -184,7 +184,7 @@ TEST_F(uring_registered_files, alloc_range_limits_where_they_are_found) {
     EXPECT_EQ(open_slot(file_index_alloc), 5);
     EXPECT_EQ(open_slot(file_index_alloc), 6);
     EXPECT_EQ(open_slot(file_index_alloc), -ENFILE);
-    EXPECT_EQ(open_slot(0), 0); // a number of our own
+    EXPECT_EQ(open_slot(0), 0); // an explicit number
     EXPECT_EQ(table.alloc_range(0, 2), 0);
     EXPECT_EQ(open_slot(file_index_alloc), 1);
     EXPECT_EQ(open_slot(file_index_alloc), -ENFILE);
@@ -225,7 +225,7 @@ TEST_F(uring_registered_files, an_accept_without_a_free_slot_loses_the_connectio
     char byte = 0;
     const int end = run(r, prep::recv(second, &byte, 1, 0));
     EXPECT_TRUE(end == 0 || end == -ECONNRESET) << end;
-    EXPECT_EQ(::send(first, "x", 1, MSG_NOSIGNAL), 1); // that one lives
+    EXPECT_EQ(::send(first, "x", 1, MSG_NOSIGNAL), 1); // that connection still exists
     EXPECT_EQ(run(r, prep::recv(0, &byte, 1, 0), sqe_flag::fixed_file), 1);
 }
 
@@ -259,7 +259,7 @@ TEST_F(uring_registered_files, a_direct_descriptor_can_become_an_ordinary_one) {
     EXPECT_EQ(::fcntl(inherited, F_GETFD), 0);
     EXPECT_EQ(run(r, prep::close_direct(2)), 0);
     std::array<char, 8> buf{};
-    EXPECT_EQ(::pread(installed, buf.data(), 7, 0), 7); // a file of its own
+    EXPECT_EQ(::pread(installed, buf.data(), 7, 0), 7); // an independent file description
     EXPECT_EQ(run(r, prep::fixed_fd_install(2)), -EBADF);
     EXPECT_EQ(run(r, prep::fixed_fd_install(4)), -EBADF);
 }
@@ -277,7 +277,7 @@ TEST_F(uring_registered_files, an_entry_can_put_descriptors_into_free_slots) {
     fds.fill(file);
     EXPECT_EQ(run(r, prep::files_update(fds.data(), 2, file_index_alloc)), 1);
     EXPECT_EQ(fds[0], 3);
-    EXPECT_EQ(fds[1], file); // for this one there was no slot
+    EXPECT_EQ(fds[1], file); // no slot was left for this one
     EXPECT_EQ(run(r, prep::files_update(&fds[1], 1, file_index_alloc)), -ENFILE);
 }
 
@@ -348,7 +348,7 @@ TEST_F(uring_registered_files, it_moves) {
     registered_files other{std::move(one)};
     EXPECT_FALSE(one); // NOLINT(bugprone-use-after-move): that is the question
     EXPECT_EQ(other.size(), 2U);
-    EXPECT_EQ(one.setup(r, 2), -EBUSY); // the ring's one table is there still
+    EXPECT_EQ(one.setup(r, 2), -EBUSY); // the ring's only table still exists
     one = std::move(other);
     EXPECT_EQ(read_slot(0), 7);
     one = registered_files{};

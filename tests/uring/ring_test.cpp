@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-// The ring against the running kernel: round trips, deferred work, a submitting kernel thread.
+// The ring on the running kernel: round trips, deferred work, a submitting kernel thread.
 
 namespace uring_test {
 namespace {

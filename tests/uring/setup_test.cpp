@@ -9,14 +9,14 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
-// How a ring comes to be: flags granted and given up, sizes that shrink, refusals explained.
+// Setting up a ring: flags granted and dropped, sizes that shrink, refusals explained.
 
 namespace uring_test {
 namespace {
 
 using setup_on_io_uring = with_io_uring;
 
-/// A kernel that knows these setup flags and no others.
+/// A kernel that supports only these setup flags.
 std::unique_ptr<filter_kernel> kernel_knowing(std::uint32_t flags,
                                               std::vector<std::uint32_t>* tried = nullptr) {
     auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
@@ -286,7 +286,7 @@ TEST_F(setup_on_io_uring, works_with_whatever_older_kernels_would_grant) {
     }
 }
 
-// The kernel counts a ring's memory only for unprivileged processes.
+// The kernel accounts a ring's memory only for unprivileged processes.
 void become_unprivileged() {
     if (::geteuid() == 0 && ::setuid(65534) != 0)
         throw std::system_error(errno, std::generic_category(), "setuid");
@@ -301,7 +301,7 @@ TEST_F(setup_on_io_uring, G6_a_low_memlock_limit_gives_a_smaller_ring_that_works
                       return "setrlimit";
                   ring_options options;
                   options.entries = 8192;
-                  // Rings this user has just destroyed may still be counted for a moment.
+                  // Rings that this user has just destroyed may still be accounted for a moment.
                   std::string complaint = "no ring at all";
                   for (int i = 0; i < 500 && !complaint.empty(); ++i) {
                       try {
@@ -319,7 +319,7 @@ TEST_F(setup_on_io_uring, G6_a_low_memlock_limit_gives_a_smaller_ring_that_works
               "");
 }
 
-// Lets every system call through but one, which fails with `error`.
+// Makes one system call fail with `error`.
 std::string forbid(unsigned call, unsigned error) {
     ::sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(::seccomp_data, nr)),

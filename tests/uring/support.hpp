@@ -27,9 +27,9 @@
 namespace uring_test {
 
 using namespace coil::uring;
-using coil::uring::timespec; // and not the global one
+using coil::uring::timespec; // not the global one
 
-/// coil::uring::ring, on epoll where COIL_KERNEL says so.
+/// coil::uring::ring, on the epoll backend if COIL_KERNEL says so.
 class ring : public coil::uring::ring {
 public:
     explicit ring(unsigned entries = 256) : ring(options_for(entries)) {}
@@ -48,7 +48,7 @@ private:
     }
 };
 
-/// Tests that need the running kernel's io_uring, or what stands in for it, derive from this.
+/// Tests that need io_uring, or the backend that replaces it, derive from this.
 class with_io_uring : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -73,7 +73,7 @@ inline void queue(ring& r, const sqe& entry, std::uint64_t user_data, std::uint8
     r.commit(s);
 }
 
-/// The next completion, which is waited for and consumed.
+/// Waits for the next completion and consumes it.
 inline cqe next(ring& r) {
     using namespace std::chrono_literals;
     int error = 0;
@@ -87,7 +87,7 @@ inline cqe next(ring& r) {
     return c;
 }
 
-/// The completion of one entry, on a ring where nothing else is going on.
+/// Submits one entry and waits for its completion, on an otherwise idle ring.
 inline cqe complete(ring& r, const sqe& entry, std::uint8_t flags = 0) {
     static std::uint64_t tag = 1000;
     queue(r, entry, ++tag, flags);
@@ -100,7 +100,7 @@ inline int run(ring& r, const sqe& entry, std::uint8_t flags = 0) {
     return complete(r, entry, flags).res;
 }
 
-/// What a system call that returns -1 and errno would have given as a completion.
+/// Converts the result of a system call (-1 and errno) to that of a completion.
 template <class T>
 int outcome(T returned) {
     return returned < 0 ? -errno : static_cast<int>(returned);
@@ -158,8 +158,8 @@ private:
     std::filesystem::path path_;
 };
 
-/// Runs `f` in a child process, where it may change limits and identity for good. What `f` returns
-/// is what it has to complain of; the empty string is success.
+/// Runs `f` in a child process, where it may change limits and identity permanently. `f` returns a
+/// description of its failure; the empty string is success.
 inline std::string in_child(const std::function<std::string()>& f) {
     pipe_pair channel;
     const pid_t child = ::fork();
@@ -187,15 +187,16 @@ inline std::string in_child(const std::function<std::string()>& f) {
     return complaint;
 }
 
-/// The running kernel behind a door that can refuse or change things.
+/// The running kernel with a filter that can refuse or modify calls.
 class filter_kernel final : public kernel {
 public:
     explicit filter_kernel(std::unique_ptr<kernel> behind = coil_test::make_running_kernel())
         : behind_(std::move(behind)) {}
 
-    /// Called before each setup; a non-zero answer (-errno) is given in the kernel's place.
+    /// Called before each setup; a non-zero result (-errno) is returned instead of calling the
+    /// kernel.
     std::function<int(unsigned entries, const params&)> refuse_setup;
-    /// Called after a setup that went well.
+    /// Called after a successful setup.
     std::function<void(params&)> after_setup;
     std::function<int(unsigned flags, const void* arg, std::size_t size)> refuse_enter;
     std::function<int(register_op)> refuse_control;
@@ -231,17 +232,18 @@ private:
     std::unique_ptr<kernel> behind_;
 };
 
-/// A kernel that is nothing but memory: every entry completes with its `len` as result, in virtual
-/// time, without a system call. Its cursors start where the test wants them.
+/// A backend that is only memory: every entry completes with its `len` as result, in virtual time,
+/// without a system call. The test chooses the initial values of its cursors.
 class memory_kernel final : public kernel {
 public:
     explicit memory_kernel(std::uint32_t first = 0) : first_(first) {}
 
-    unsigned most_per_enter = ~0U;    // consume no more than so many
-    std::vector<int> results_to_come; // what the next calls of enter() give instead
+    unsigned most_per_enter = ~0U;    // the maximum number of entries consumed per enter()
+    std::vector<int> results_to_come; // results of the next calls of enter(), instead of executing
+                                      // them
     unsigned enters = 0;
     std::chrono::nanoseconds elapsed{0}; // virtual time
-    std::vector<std::uint64_t> consumed; // user_data, in the order seen
+    std::vector<std::uint64_t> consumed; // user_data, in order of consumption
 
     int setup(unsigned entries, params& p, mapping& m) noexcept override {
         sq_count_ = 1;
@@ -281,7 +283,7 @@ public:
             } else {
                 consumed.push_back(sqes_[index].user_data);
                 post({sqes_[index].user_data, static_cast<std::int32_t>(sqes_[index].len), 0});
-                // What the kernel has consumed the application may reuse at once.
+                // The application may reuse consumed entries immediately.
                 sqes_[index].user_data = ~0ULL;
             }
             ++words_[head];
@@ -297,7 +299,7 @@ public:
             elapsed += std::chrono::seconds{ts->tv_sec} + std::chrono::nanoseconds{ts->tv_nsec};
             return cq_word(tail) == cq_word(head) ? -ETIME : 0;
         }
-        return -EDEADLK; // nothing would ever wake this wait
+        return -EDEADLK; // nothing would ever end this wait
     }
 
     int control(register_op, void*, unsigned) noexcept override { return -EINVAL; }

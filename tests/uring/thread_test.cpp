@@ -21,7 +21,7 @@ TEST_F(thread_on_io_uring, a_disabled_ring_belongs_to_the_thread_that_enables_it
     EXPECT_EQ(r.unsubmitted(), 1U);
     std::thread owner{[&] {
         EXPECT_EQ(r.enable(), 0);
-        EXPECT_EQ(r.enable(), -EBADFD); // it is
+        EXPECT_EQ(r.enable(), -EBADFD); // already enabled
         EXPECT_EQ(r.submit_and_wait(1), 1);
         EXPECT_EQ(next(r).user_data, 1U);
         queue(r, prep::nop(), 2);
@@ -42,7 +42,7 @@ TEST_F(thread_on_io_uring, without_single_issuer_threads_may_take_turns) {
     options.setup_flags &= ~(setup::single_issuer);
     ring r{options};
     EXPECT_EQ(r.setup_flags() & setup::defer_taskrun, 0U);
-    ASSERT_EQ(run(r, prep::nop()), 0); // attaches this thread
+    ASSERT_EQ(run(r, prep::nop()), 0); // registers the ring for this thread
     for (int i = 0; i < 4; ++i) {
         std::thread other{[&] {
             for (std::uint64_t n = 0; n < 100; ++n) {
@@ -56,8 +56,8 @@ TEST_F(thread_on_io_uring, without_single_issuer_threads_may_take_turns) {
     }
 }
 
-// A registered index means something else in every thread. A thread whose first registered ring has
-// the index that the ring below has in another thread must still enter the right one.
+// A registered index has a different meaning in each thread. A thread whose first registered ring
+// has the same index as the ring below has in another thread must still enter the right one.
 TEST_F(thread_on_io_uring, a_registered_index_is_not_mistaken_for_another_threads) {
     ring_options options;
     options.setup_flags &= ~(setup::single_issuer);
@@ -85,7 +85,7 @@ TEST_F(thread_on_io_uring, G6_more_rings_than_a_thread_can_register_all_work) {
     const auto registered = [](ring& r) {
         return (r.get_kernel().direct().flags & enter_flag::registered_ring) != 0;
     };
-    // A thread of its own, which starts with every index free.
+    // A separate thread, in which every index is free.
     std::thread{[&] {
         std::vector<std::unique_ptr<ring>> rings;
         for (int i = 0; i < 40; ++i)
@@ -95,7 +95,7 @@ TEST_F(thread_on_io_uring, G6_more_rings_than_a_thread_can_register_all_work) {
                 ASSERT_EQ(run(*r, prep::nop()), 0);
         EXPECT_FALSE(registered(*rings.back()));
         const bool can_register = registered(*rings.front());
-        // Indices of destroyed rings are free for the next.
+        // Indices of destroyed rings are reused.
         rings.clear();
         for (int i = 0; i < 40; ++i) {
             ring r{8};
@@ -105,7 +105,7 @@ TEST_F(thread_on_io_uring, G6_more_rings_than_a_thread_can_register_all_work) {
     }}.join();
 }
 
-// Whether the ring that held the pipe's only writing end is gone, seen by the reader.
+// Whether the ring that held the pipe's only write end is gone, as seen by the reader.
 bool hangs_up(int fd, int milliseconds) {
     ::pollfd p{fd, POLLIN, 0};
     return ::poll(&p, 1, milliseconds) == 1 && (p.revents & POLLHUP) != 0;

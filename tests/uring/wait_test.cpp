@@ -7,7 +7,7 @@
 
 #include <sys/time.h>
 
-// How the ring waits: wait(), and enter() with a timeout and with a minimum.
+// Waiting: wait(), and enter() with a timeout and with a minimum.
 
 namespace uring_test {
 namespace {
@@ -98,7 +98,7 @@ TEST_F(wait_on_io_uring, a_signal_ends_the_wait_also_when_entries_were_submitted
     const alarm_clock alarms;
     EXPECT_EQ(r.wait(10s), -EINTR);
     EXPECT_EQ(r.submit_and_wait(1), -EINTR);
-    // Here the kernel says "one entry consumed" and keeps the signal to itself.
+    // Here the kernel returns "one entry consumed" and does not report the signal.
     queue(r, prep::read(p.in, &byte, 1, prep::current_position), 1);
     const auto start = clock::now();
     EXPECT_EQ(r.wait(10s), -EINTR);
@@ -134,7 +134,7 @@ TEST(wait, wait_goes_on_when_the_kernel_took_only_a_part) {
     memory_kernel& world = *k;
     ring r{ring_options{}, std::move(k)};
     queue(r, prep::nop(), 1);
-    world.results_to_come = {0, 0}; // consumed nothing, said nothing
+    world.results_to_come = {0, 0}; // consumed nothing, without an error
     EXPECT_EQ(r.wait(1s), 0);
     EXPECT_EQ(world.enters, 3U);
 }
@@ -149,10 +149,10 @@ TEST_F(wait_on_io_uring, enter_waits_for_as_many_as_asked_or_until_the_time_is_o
     EXPECT_GE(clock::now() - start, 30ms);
     queue(r, prep::nop(), 1);
     start = clock::now();
-    EXPECT_EQ(r.enter(2, 0, &ts), 1); // submitted one, the second never came
+    EXPECT_EQ(r.enter(2, 0, &ts), 1); // submitted one; the second never arrived
     EXPECT_GE(clock::now() - start, 30ms);
     start = clock::now();
-    EXPECT_EQ(r.enter(2, 0, &ts), 0); // as there is one, running out of time is no error
+    EXPECT_EQ(r.enter(2, 0, &ts), 0); // expiry is not an error if there is a completion
     EXPECT_GE(clock::now() - start, 30ms);
     EXPECT_EQ(r.enter(1, 0, &ts), 0);
     EXPECT_LT(clock::now() - start, 5s);
@@ -187,7 +187,7 @@ TEST_F(wait_on_io_uring, min_wait_collects_for_a_while_and_is_then_content_with_
     timespec limit{10, 0};
     for (const timespec* timeout :
          {static_cast<const timespec*>(&limit), static_cast<const timespec*>(nullptr)}) {
-        // The first completion comes within the minimum and does not end it.
+        // The first completion arrives within the minimum time and does not end the wait.
         queue(r, prep::read(p.in, &byte, 1, prep::current_position), 1);
         auto start = clock::now();
         std::thread writer = write_after(5ms);
@@ -199,7 +199,7 @@ TEST_F(wait_on_io_uring, min_wait_collects_for_a_while_and_is_then_content_with_
         EXPECT_EQ(next(r).res, 1);
         writer.join();
 
-        // Nothing within the minimum: the first completion afterwards ends the wait.
+        // None within the minimum time: the first one afterwards ends the wait.
         queue(r, prep::read(p.in, &byte, 1, prep::current_position), 2);
         start = clock::now();
         writer = write_after(60ms);

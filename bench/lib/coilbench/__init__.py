@@ -1,1 +1,1 @@
-"""What the measuring scripts under bench/ share. Standard library only."""
+"""Shared by the measuring scripts in bench/. Standard library only."""

@@ -1,4 +1,4 @@
-"""What the kernel knows about a process: CPU time, memory, system calls."""
+"""CPU time, memory and system calls of a process, from the kernel."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ from .process import Failure
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
-# perf_event_open(2): its number by machine, and what is asked of it.
+# The system call number of perf_event_open(2) by machine, and its arguments.
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241}
 _TYPE_TRACEPOINT = 2
 _FLAG_INHERIT = 1 << 1
@@ -35,7 +35,7 @@ def private_bytes(pid):
 
 
 def _sys_enter_id():
-    """The number of the tracepoint that every system call passes. tracefs is mounted for the look only."""
+    """The id of the tracepoint raw_syscalls:sys_enter. Mounts tracefs temporarily if necessary."""
     name = "events/raw_syscalls/sys_enter/id"
     for root in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
         try:
@@ -96,7 +96,7 @@ class SystemCalls:
 
 
 def machine():
-    """One line on what the figures come from."""
+    """One line that describes the machine."""
     model = "unknown CPU"
     try:
         with open("/proc/cpuinfo") as file:

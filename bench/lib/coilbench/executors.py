@@ -7,7 +7,7 @@ from .ways import Way
 
 
 class ManyCalls:
-    """10 000 calls at once that block, on 64 threads, beside a ticker."""
+    """10 000 concurrent blocking calls on 64 threads, with a ticker on the same context."""
 
     key, title = "many", "10,000 blocking calls on 64 threads"
 

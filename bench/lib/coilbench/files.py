@@ -21,7 +21,7 @@ def file_system_of(directory):
     with open("/proc/self/mountinfo") as mounts:
         for line in mounts:
             fields = line.split()
-            mount = fields[4].encode().decode("unicode_escape")  # a blank is \040
+            mount = fields[4].encode().decode("unicode_escape") # a space is encoded as \040
             inside = path == mount or path.startswith(mount.rstrip("/") + "/")
             if inside and len(mount) >= len(best):
                 best, found = mount, fields[fields.index("-") + 1]
@@ -29,7 +29,7 @@ def file_system_of(directory):
 
 
 def make(path, mib):
-    """A file whose every 64-bit word is the number of its block; on the disk when this returns."""
+    """Creates a file in which every 64-bit word is the number of its block, and synchronizes it to disk."""
     with open(path, "wb") as file:
         for number in range(mib << 20 >> 12):
             file.write(struct.pack("=Q", number) * (BLOCK // 8))
@@ -38,20 +38,20 @@ def make(path, mib):
 
 
 def warm(path):
-    """Reads all of a file, so that it is in the page cache if it fits."""
+    """Reads a file completely, so that it is in the page cache if it fits."""
     with open(path, "rb", buffering=0) as file:
         while file.read(1 << 20):
             pass
 
 
 def cool(path):
-    """Takes a file that is on the disk out of the page cache: reads past the cache look there first."""
+    """Drops a file from the page cache, which O_DIRECT reads would search first."""
     with open(path, "rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def refuses_direct(path):
-    """Why reads past the page cache are not possible, or None."""
+    """Why O_DIRECT reads are not possible, or None."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
     except OSError as error:
@@ -75,7 +75,7 @@ class Reader:
         return result
 
     def try_out(self, path, depth, reads, cpu, direct=False):
-        """Reads a little, which proves that what it reads is right. A program that cannot do it here becomes missing."""
+        """Makes a few reads and verifies the data. A program that cannot run here is marked as missing."""
         child = process.start([*self.command, path, "--depth", depth, "--reads", reads,
                                *(["--direct"] if direct else [])], cpu, stdout=subprocess.PIPE)
         try:
@@ -105,7 +105,7 @@ def all_readers(build):
 
 
 class Fio:
-    """fio's io_uring engine, set up as `options` say on top of what makes it cheapest for everybody."""
+    """fio's io_uring engine with `options`, on top of the settings that make it cheapest in every case."""
 
     key = "fio"
 
@@ -115,8 +115,8 @@ class Fio:
         self.title = "fio" if self.missing else f"fio, {name}"
 
     def measure(self, path, depth, seconds, cpu):
-        # --invalidate=0: fio empties the file's cache otherwise. --norandommap: it need not visit each block once.
-        # --gtod_reduce: no clock per read. Only the thread that reads is pinned; fio has others.
+        # --invalidate=0: otherwise fio drops the file from the cache. --norandommap: blocks may repeat. --gtod_reduce:
+        # no clock per read. Only the thread that reads is pinned; fio has others.
         out = process.run(["fio", "--name=reads", f"--filename={path}", "--readonly", "--rw=randread", "--bs=4k",
                            "--ioengine=io_uring", f"--iodepth={depth}", "--time_based",
                            f"--runtime={max(1, round(seconds * 1000))}ms", "--invalidate=0", "--norandommap",
@@ -135,7 +135,7 @@ class Fio:
 
 
 def all_fio(depth):
-    """The settings one tries to get the most out of the engine: how much it submits and awaits at a time."""
+    """The engine settings to try: how much it submits and awaits at a time."""
     batches = {"one at a time": [],
                f"batches of {depth}": [f"--iodepth_batch={depth}", "--iodepth_batch_complete_min=1",
                                        f"--iodepth_batch_complete_max={depth}"],

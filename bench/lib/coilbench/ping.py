@@ -1,4 +1,4 @@
-"""Ping servers, and what can be measured of one."""
+"""Ping servers and their measurements."""
 
 import csv
 import io
@@ -101,7 +101,7 @@ class Pinger:
             raise Failure("load printed no result; did the server end?") from None
 
     def redis_benchmark(self, server, connections, requests):
-        """Requests/s and latencies as redis-benchmark says, CPU per request as the kernel says; None without it."""
+        """Requests/s and latencies from redis-benchmark, CPU per request from the kernel; None if it is not installed."""
         if self.benchmark is None:
             return None
         before = counters.cpu_ns(server.pid)
@@ -117,7 +117,7 @@ class Pinger:
                 "p99_us": float(row["p99_latency_ms"]) * 1000, "server_cpu_us_per_request": spent / 1000 / requests}
 
     def system_calls_per_request(self, server, connections=50, seconds=1.0):
-        """In a run of its own, connecting and warming up included on both sides of the fraction."""
+        """Counts in a separate run; connecting and warming up are included in both calls and requests."""
         with counters.SystemCalls(server.pid) as calls:
             begin = calls.read()
             result = self.load(server, connections, seconds, warm_up=0)
@@ -133,7 +133,7 @@ def connect_many(port, count):
 
 
 def ask(connection, request):
-    """Sends, and takes replies until 2 ms pass without one: a long request may be answered once per receive."""
+    """Sends and receives until 2 ms pass without a reply: a long request may be answered once per receive."""
     connection.sendall(request)
     ready = select.poll()
     ready.register(connection, select.POLLIN)
@@ -169,7 +169,7 @@ def idle_connection_bytes(server, request=REQUEST, count=1000):
 
 
 def idle_cpu_ms(server, seconds, connections=1000):
-    """CPU time of a server that has nothing to do but hold connections, after it has worked."""
+    """CPU time of a server that only holds idle connections, after a load."""
     held = connect_many(server.port, connections)
     try:
         for connection in held:

@@ -1,4 +1,4 @@
-"""Starting and ending programs: pinned, bounded in time, and never left behind."""
+"""Starts and ends programs: pinned, with a time limit, and never left running."""
 
 import ctypes
 import errno
@@ -17,7 +17,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Failure(Exception):
-    """A measurement that could not be made; the message says why."""
+    """A measurement failed; the message says why."""
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -43,7 +43,7 @@ def raise_descriptor_limit():
 
 
 def io_uring_is_forbidden():
-    """As in a container. A set-up with a bad address tells without making anything."""
+    """Whether io_uring is forbidden, as in a container. A setup call with a bad address tells without creating a ring."""
     io_uring_setup = 425
     return _libc.syscall(io_uring_setup, 1, None) < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS)
 
@@ -60,7 +60,7 @@ def start(command, cpu=None, stdout=subprocess.DEVNULL):
             os.sched_setaffinity(0, {cpu})
 
     messages = tempfile.TemporaryFile("w+", errors="replace")
-    # A session of its own: Ctrl-C reaches this script alone, which then ends its children in order.
+    # A separate session: Ctrl-C reaches only this script, which then ends its children in order.
     child = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=stdout, stderr=messages,
                              start_new_session=True, preexec_fn=prepare)
     child.messages = messages
@@ -138,7 +138,7 @@ def wait_for_end(child, timeout):
 
 
 def free_port():
-    """A loopback port nobody listens on, outside the range that outgoing connections take theirs from."""
+    """An unused loopback port outside the ephemeral range."""
     for _ in range(200):
         port = random.randrange(20000, 30000)
         with socket.socket() as probe:
@@ -151,7 +151,7 @@ def free_port():
 
 
 def listening(port):
-    """Asked of the kernel: a connection made to find out would be a client that some servers take for the only one."""
+    """Asks the kernel, because some servers would take a test connection for their only client."""
     wanted = f":{port:04X}"
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
@@ -182,7 +182,7 @@ def main(body):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    # Also where a shell started this in the background, with SIGINT ignored.
+    # Also if a shell started this in the background, with SIGINT ignored.
     signal.signal(signal.SIGINT, interrupt)
     signal.signal(signal.SIGTERM, interrupt)
     code = 1

@@ -13,7 +13,7 @@ def median(values):
 
 
 def ratios(mine, theirs):
-    """Median of the ratios of paired rounds: what drifts over a run drifts for both."""
+    """Median of the ratios of paired rounds, which cancels drift over a run."""
     pairs = [a / b for a, b in zip(mine, theirs) if a is not None and b]
     return statistics.median(pairs) if pairs else None
 
@@ -48,7 +48,7 @@ def figure(value, digits=0, scale=1.0, suffix=""):
 
 
 def table(head, rows):
-    """Columns as wide as they need; the first to the left, the others to the right."""
+    """A table with columns of minimal width; the first is left-aligned, the others right-aligned."""
     cells = [head] + [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
 
@@ -60,7 +60,7 @@ def table(head, rows):
 
 
 class Targets:
-    """Figures beside what they have to reach."""
+    """Figures and their targets."""
 
     def __init__(self):
         self.lines = []

@@ -16,7 +16,7 @@ class Sleepers:
 
 
 def bare_ticks(build, cpu):
-    """What waking every 100 µs costs by itself, and how late this machine does it."""
+    """The cost and lateness of waking up every 100 µs on this machine, without a runtime."""
     return json.loads(process.run([build / "bench" / "timers" / "bare_ticks"], timeout=60, cpu=cpu))
 
 

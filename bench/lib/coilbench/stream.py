@@ -1,4 +1,4 @@
-"""Receivers of one TCP stream, and what receiving costs them."""
+"""Receivers of one TCP stream and their costs."""
 
 import hashlib
 import json
@@ -65,7 +65,7 @@ class Streamer:
                 "seconds": sent["seconds"]}
 
     def verify(self, receiver, mib=32):
-        """Every byte arrives, in order. Returns None, or what is wrong."""
+        """Checks that every byte arrives, in order. Returns None or a message."""
         child, port = self._start(receiver, subprocess.PIPE)
         source = process.start([self.source, port, mib, *self.options], self.sender_cpu)
         try:

@@ -4,7 +4,7 @@ from .ways import Way
 
 
 def ways(build, cpus, count):
-    """`count` is what a few hundred milliseconds are enough for with the cheapest."""
+    """`count` operations of the cheapest program take a few hundred milliseconds."""
     return [Way(build, "sync", cpus, *way) for way in
             (("free", "coil::mutex, free", "locks", "free", count),
              ("std_free", "std::mutex, free", "locks", "std_free", count),

@@ -19,7 +19,7 @@ class Crossing:
 
 
 def hops(build, cpus, batches, sleeping_batches):
-    """From one of two threads to the other, on a CPU each."""
+    """Hops between two threads, each on its own CPU."""
     return [Crossing(build, "bare_spin", "atomic word, spinning", "bare_hops", "atomic", batches, *cpus),
             Crossing(build, "bare_object", "address of an object, spinning", "bare_hops", "object", batches, *cpus),
             Crossing(build, "coil_spin", "coil, spinning", "coil_hops", "spin", batches, *cpus),
@@ -28,7 +28,7 @@ def hops(build, cpus, batches, sleeping_batches):
 
 
 def posts(build, cpus, messages, producers):
-    """From many threads to one: where the scheduler likes, and the one on a CPU apart from the others."""
+    """Messages from many threads to one: unpinned, and with the consumer on a CPU of its own."""
     programs = [("coil_node", "coil, nodes", "coil_posts", "node"),
                 ("coil_spawn", "coil, a task each", "coil_posts", "spawn"),
                 ("mutex_one", "mutex + deque, one at a time", "mutex_posts", "one"),
@@ -39,7 +39,7 @@ def posts(build, cpus, messages, producers):
 
 
 def spawns(build, tasks):
-    """Top-level tasks that end at once."""
+    """Top-level tasks that complete at once."""
     return [Crossing(build, key, title, "coil_spawns", key, tasks)
             for key, title in (("burst", "one context, 100 at a time, from a task"),
                                ("heap", "one context, all at once, from a task"),

@@ -1,4 +1,4 @@
-"""Trees of files: coil beside the usual tools."""
+"""Trees of files: coil compared with the usual tools."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from . import process
 
 
 class Trees:
-    """A random tree in `folder`, and what is done to it and to its copies."""
+    """A random tree in `folder`, and the operations on it and on its copies."""
 
     def __init__(self, build, folder, files):
         self.program = build / "bench" / "fs" / "trees"
@@ -25,11 +25,11 @@ class Trees:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _measure(self, *command):
-        os.sync()  # what one has left to be written is not the next one's
+        os.sync() # writes back dirty pages, so that they do not burden the next program
         return json.loads(process.run([self.program, *command], timeout=600))
 
     def round(self):
-        """What each took; the copies that are made are what is deleted."""
+        """The figures of each operation. The copies that were made are then deleted."""
         ours, theirs = self.folder / "ours", self.folder / "theirs"
         return {
             "cp": self._measure("beside", "cp", "-r", self.source, theirs),

@@ -79,7 +79,7 @@ class SmallFiles:
 
 
 class BigFile:
-    """One file, read to its end, in the page cache where that has room."""
+    """One file, read to its end, from the page cache if it fits."""
 
     title = "one file"
     head, columns = ["the file", "wall s", "CPU s"], [("seconds", 3), ("cpu_s", 3)]

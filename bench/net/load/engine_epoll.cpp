@@ -15,7 +15,7 @@ namespace {
 void send_request(session& s, connection& c, std::uint64_t now) {
     const std::string_view request = s.request();
     s.sent(c, now);
-    // A blocking send: the whole batch goes out, or the connection is gone.
+    // A blocking send: it sends the whole batch, or the connection is broken.
     if (send(c.fd, request.data(), request.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(request.size()))
         s.lost(c);

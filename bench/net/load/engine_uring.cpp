@@ -11,15 +11,14 @@
 
 #include <sys/socket.h>
 
-// The cheapest client that was found, so that the server is what limits: receives stay armed for
-// good (multishot), sends post no completion, descriptors are registered, and replies are waited
-// for in batches.
+// The cheapest client we found, so that the server is the limit: multishot receives, sends that
+// post no completion, registered descriptors, and replies awaited in batches.
 
 namespace load {
 namespace {
 
 constexpr std::uint64_t send_mark = std::uint64_t{1}
-                                    << 32; // beside a connection's index in user_data
+                                    << 32; // or-ed with a connection's index in user_data
 
 class ring_client {
 public:
@@ -68,7 +67,7 @@ private:
         const auto i = static_cast<unsigned>(cqe.user_data);
         connection& c = session_.connections()[i];
         if ((cqe.user_data & send_mark) != 0 || (cqe.res <= 0 && cqe.res != -ENOBUFS)) {
-            session_.lost(c); // sends complete here only when they fail
+            session_.lost(c); // sends post a completion only on failure
             return;
         }
         bool again = false;
@@ -91,7 +90,7 @@ private:
 
 bool run_uring(session& s) {
     const auto count = static_cast<unsigned>(s.connections().size());
-    // A failed setup must leave no connection half used, so everything that can be refused comes
+    // A failed setup must not leave a connection half used, so everything that can be refused comes
     // first.
     std::unique_ptr<mini_ring> ring;
     try {

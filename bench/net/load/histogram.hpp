@@ -1,5 +1,5 @@
-// Latencies in nanoseconds, counted in buckets at most 1/64 wide: percentiles are right within 1.6
-// %.
+// Latencies in nanoseconds, counted in buckets of at most 1/64 relative width: percentiles are
+// accurate to 1.6 %.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ public:
 
     std::uint64_t max() const { return max_; }
 
-    // The smallest bucket bound that at least `share` of the values do not exceed; 0 when there are
-    // none.
+    // The smallest bucket bound that at least `share` of the values do not exceed; 0 if there are
+    // no values.
     std::uint64_t percentile(double share) const {
         if (total_ == 0)
             return 0;
@@ -41,7 +41,7 @@ private:
     static constexpr unsigned precision = 6;
     static constexpr std::size_t buckets = (64 - precision + 1) << precision;
 
-    // Values below 64 have a bucket each; above, every power of two is cut into 64.
+    // Values below 64 have one bucket each; above, every power of two is divided into 64.
     static std::size_t bucket(std::uint64_t value) {
         const auto width = static_cast<unsigned>(std::bit_width(value));
         if (width <= precision)

@@ -1,5 +1,5 @@
-// The saturating client: keeps every connection busy with a request and prints what it measured as
-// one JSON object.
+// The saturating client: keeps a request in flight on every connection and prints its measurements
+// as one JSON object.
 
 #include "session.hpp"
 
@@ -93,11 +93,11 @@ options parse_options(int argc, char** argv) {
                     : which == "epoll" ? engine::epoll
                                        : engine::automatic;
         } else {
-            misuse("no such option: " + std::string(name));
+            misuse("unknown option: " + std::string(name));
         }
     }
     if (o.port == 0 || o.connections == 0 || o.pipeline == 0)
-        misuse("PORT, connections and pipeline are positive");
+        misuse("PORT, connections and pipeline must be positive");
     return o;
 }
 

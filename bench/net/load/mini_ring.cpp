@@ -45,7 +45,7 @@ char* map(std::size_t size, int fd, off_t offset) {
 mini_ring::mini_ring(unsigned entries, unsigned completions) {
     io_uring_params p{};
     fd_ = set_up(entries, completions, p);
-    // Linux 5.4 and newer map both rings at once.
+    // Linux 5.4 and newer map both rings together.
     rings_size_ = std::max<std::size_t>(p.sq_off.array + p.sq_entries * sizeof(unsigned),
                                         p.cq_off.cqes + p.cq_entries * sizeof(io_uring_cqe));
     rings_ = map(rings_size_, fd_, IORING_OFF_SQ_RING);
@@ -125,7 +125,7 @@ void mini_ring::give_back(unsigned id) {
     entry.addr = reinterpret_cast<std::uint64_t>(memory_ + std::size_t{id} * buffer_size_);
     entry.len = buffer_size_;
     entry.bid = static_cast<std::uint16_t>(id);
-    // The ring's tail lies over the first entry's reserved field.
+    // The ring's tail is in the reserved field of the first entry.
     __atomic_store_n(&group_[0].resv, ++group_tail_, __ATOMIC_RELEASE);
 }
 

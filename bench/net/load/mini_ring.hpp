@@ -1,6 +1,6 @@
-// As much of io_uring as the client needs, straight on the system calls: the client must neither
-// depend on what it measures nor on a package. One thread. Entries are published and waited for
-// with one call per turn.
+// The part of io_uring that the client needs, on bare system calls: the client must depend neither
+// on what it measures nor on a package. Single-threaded. One call per iteration submits entries and
+// waits.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@ namespace load {
 
 class mini_ring {
 public:
-    // Throws std::system_error where the kernel refuses.
+    // Throws std::system_error if the kernel refuses.
     mini_ring(unsigned entries, unsigned completions);
     ~mini_ring();
     mini_ring(const mini_ring&) = delete;
     mini_ring& operator=(const mini_ring&) = delete;
 
-    // A zeroed entry; submits what is there when the queue is full.
+    // Returns a zeroed entry; submits the pending ones if the queue is full.
     io_uring_sqe& next();
 
-    // Submits, and waits for `count` completions or `timeout_ns`.
+    // Submits and waits for `count` completions or `timeout_ns`.
     void enter(unsigned count, long long timeout_ns);
 
     template <class F>
@@ -36,7 +36,7 @@ public:
 
     void register_files(const int* fds, unsigned count);
 
-    // Buffers of the kernel's choice, group 0. `count` is a power of two.
+    // Provided buffers of group 0. `count` must be a power of two.
     void provide_buffers(unsigned count, unsigned size);
     std::string_view buffer(unsigned id, std::size_t size) const {
         return {memory_ + std::size_t{id} * buffer_size_, size};

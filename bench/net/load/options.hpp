@@ -1,4 +1,4 @@
-// What the saturating client is asked to do.
+// The options of the saturating client.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,15 @@ struct options {
     std::string host = "127.0.0.1";
     std::uint16_t port = 0;
     unsigned connections = 50;
-    unsigned pipeline = 1;      // requests in one send
-    bool one_reply = false;     // the server answers each receive once, however much is in it
-    std::uint64_t requests = 0; // end of the measured window; 0: only `seconds` ends it
+    unsigned pipeline = 1; // requests per send
+    // the server answers each receive once, however many requests it contains
+    bool one_reply = false;
+    std::uint64_t requests = 0; // ends the measured window; 0: only `seconds` ends it
     double seconds = 2;
     double warm_up = 0.5;
     double give_up = 10; // seconds without any reply
-    unsigned batch = 0;  // replies awaited at once; 0: chosen by the number of connections
-    int server_pid = 0;  // whose CPU clock is read at both ends of the window
+    unsigned batch = 0;  // replies awaited at once; 0: depends on the number of connections
+    int server_pid = 0;  // its CPU clock is read at both ends of the window
     engine use = engine::automatic;
     std::string request = "*1\r\n$4\r\nPING\r\n";
 };

@@ -31,7 +31,7 @@ std::uint64_t read_clock(clockid_t id) {
            static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// The clock of another process's CPU time, in nanoseconds, threads and kernel workers included
+// The CPU-time clock of another process, in nanoseconds, including threads and io-wq workers
 // (clock_getcpuclockid).
 std::uint64_t cpu_of(int pid) {
     clockid_t id{};
@@ -131,7 +131,7 @@ bool session::over(std::uint64_t now) {
     if (!measuring_) {
         if (!stalled_ && seconds(now - begin_) < options_.warm_up)
             return false;
-        // A reply to a request from before the window counts: as many leave it unanswered at its
+        // A reply to a request sent before the window counts: about as many are unanswered at its
         // end.
         measuring_ = true;
         opened_ = read_clocks(now);

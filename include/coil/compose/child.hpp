@@ -13,6 +13,7 @@
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <new>
@@ -22,19 +23,24 @@
 
 namespace coil::detail {
 
-/// The promise of a child that is no coroutine: what it awaits finds its token and its root here.
+/// The promise of a child that is not a coroutine. It provides the token and the root to what the
+/// child awaits.
 class child_promise final : public promise_base {};
 
-/// Every child is a root: the tree of awaits below it is its own, and ends where it ends.
+/// Every child is the root of its own tree of awaits.
 class child_base : public root_observer {
 public:
     child_base(const child_base&) = delete;
     child_base& operator=(const child_base&) = delete;
 
-    /// A bound root hangs in no list in which a shutdown could find it.
+    /// A bound root is in no context's list, so a shutdown cannot find it here.
     void abandoned(promise_base&) noexcept final {}
     [[nodiscard]] promise_base* awaiting_root() const noexcept final {
         return group_.awaiting_root();
+    }
+    [[nodiscard]] std::int64_t deadline() const noexcept final {
+        const std::int64_t outer = root_observer::deadline();
+        return group_.deadline() < outer ? group_.deadline() : outer;
     }
 
 protected:
@@ -50,7 +56,7 @@ inline constexpr bool is_join_handle = false;
 template <class T>
 inline constexpr bool is_join_handle<join_handle<T>> = true;
 
-/// What nobody notices when it is not started at all.
+/// Awaitables whose start has no visible effect if the child never starts.
 template <class A>
 inline constexpr bool is_idle_before_await = is_io_awaitable<A> || std::same_as<A, sleep_awaitable>;
 
@@ -60,8 +66,8 @@ struct cancel_joined {
     void operator()() const noexcept { handle.cancel(); }
 };
 
-/// Nobody wants the result of a `Kept` that is over. A named one keeps it; what else may be an
-/// exception is asked for, so that it is not lost (guarantee G12).
+/// Discards the result of a finished `Kept`. A named object keeps its result. Otherwise, a result
+/// that may be an exception is retrieved so that the exception is reported (guarantee G12).
 template <class Kept, class Awaiter>
 void give_up(Awaiter& awaiter) noexcept {
     constexpr bool is_named = std::is_lvalue_reference_v<Kept>;
@@ -76,18 +82,18 @@ void give_up(Awaiter& awaiter) noexcept {
     }
 }
 
-/// A child that awaits `Kept`: its awaiter lives here, and is resumed like a coroutine's.
+/// A child that awaits `Kept`. The awaiter is a member and is resumed as if by a coroutine.
 ///
-/// Where it is clear without asking that there is a result, asking for it is left to the parent. An
-/// awaiter that is not asked gives up what it carries by itself: a descriptor is closed (guarantee
-/// G4), what came by a stream stays in it. One that knows a better way than its destructor has
-/// `discard()`. Of others, what may be an exception is asked for, so that it is not lost (G12),
-/// unless they belong to a named object, which keeps it.
+/// If a result certainly exists, retrieving it is left to the parent. An awaiter whose result is
+/// never retrieved releases it by itself: a descriptor is closed (guarantee G4), a stream's element
+/// stays in the stream. An awaiter with `discard()` is discarded that way. From other awaiters, a
+/// result that may be an exception is retrieved so that it is reported (G12), unless they belong to
+/// a named object, which keeps it.
 template <class Kept>
 class child final : public child_base, callback_coroutine<child_promise> {
     using coroutine = callback_coroutine<child_promise>;
     using awaitable_t = std::remove_reference_t<Kept>;
-    using awaiter_t = awaiter_of<Kept&&>; // perhaps a reference
+    using awaiter_t = awaiter_of<Kept&&>; // possibly a reference
     using awaiter_object = std::remove_reference_t<awaiter_t>;
     static constexpr bool is_lazy = asked_late<awaiter_object>;
     static constexpr bool joins = is_join_handle<std::remove_cv_t<awaitable_t>>;
@@ -106,7 +112,7 @@ public:
             give_up<Kept>(*awaiter_.operator->());
         }
         if constexpr (joins && !std::is_lvalue_reference_v<Kept>) {
-            awaitable_.cancel(); // the last that is heard of it
+            awaitable_.cancel(); // the last notification that it can receive
         }
         awaiter_.destroy();
         if (state_ == state::started && passed_on_) [[unlikely]] {
@@ -138,6 +144,13 @@ public:
         end();
     }
 
+    /// Its promise, when what it awaits owns coroutines.
+    [[nodiscard]] promise_base* below() noexcept {
+        return state_ == state::started && this->promise().has_below() ? &this->promise() : nullptr;
+    }
+    /// It has no frame.
+    void destroy_frame() const noexcept {}
+
     /// Once, when it has ended and the group wants its result.
     result_type take() {
         if constexpr (is_lazy) {
@@ -153,7 +166,7 @@ public:
 private:
     enum class state : unsigned char { fresh, started, over, taken };
 
-    /// What get_awaiter() gives, made where it stays.
+    /// Constructs the result of get_awaiter() in place.
     class made_awaiter {
     public:
         made_awaiter() noexcept {} // NOLINT(*-member-init)
@@ -194,7 +207,7 @@ private:
 
     static void resume(coroutine& self) noexcept { static_cast<child&>(self).end(); }
 
-    /// False when it is over already.
+    /// Returns false if the awaiter is ready.
     bool suspend() {
         using answer = decltype(awaiter_->await_suspend(this->handle()));
         if constexpr (std::same_as<answer, bool>) {
@@ -207,7 +220,8 @@ private:
                 passed_on_ = awaiter_->await_suspend(this->handle());
             }
             if (passed_on_) {
-                // By the queue: a child that starts another coroutine must not nest (G10).
+                // Through the ready queue: a child that starts another coroutine must not nest
+                // (G10).
                 group_.loop().make_ready(this->promise(), passed_on_);
             }
             return true;
@@ -257,14 +271,15 @@ private:
     made_awaiter awaiter_;
     std::coroutine_handle<> passed_on_; // the coroutine that the awaiter starts
     [[no_unique_address]] std::conditional_t<is_lazy, nothing, result<result_type>> result_;
-    /// Passes a request to stop on to the task of a join_handle, whose await does not look at it.
+    /// Forwards a stop request to the task of a join_handle, whose await does not observe its
+    /// token.
     [[no_unique_address]] std::conditional_t<
         joins, std::optional<inplace_stop_callback<cancel_joined<awaitable_t>>>, nothing>
         canceller_;
     state state_ = state::fresh;
 };
 
-/// A task needs nothing between: it is the root itself.
+/// A task is a root itself and needs no adapter.
 template <class T>
 class child<task<T>> final : public child_base {
 public:
@@ -273,10 +288,19 @@ public:
     child(child_group& group, task<T>& work) noexcept : child_base(group), work_(work) {}
     ~child() {
         if (coroutine_) [[unlikely]] {
-            check_same_loop(&group_.loop());
-            group_.loop().withdraw(coroutine_.promise(), coroutine_); // if it has not begun
-            coroutine_.destroy();
+            destroy_frame();
         }
+    }
+
+    /// Its promise, while it has a frame.
+    [[nodiscard]] promise_base* below() noexcept {
+        return coroutine_ ? &coroutine_.promise() : nullptr;
+    }
+    void destroy_frame() noexcept {
+        check_same_loop(&group_.loop());
+        const auto coroutine = std::exchange(coroutine_, nullptr);
+        group_.loop().withdraw(coroutine.promise(), coroutine); // if it has not begun
+        destroy_tree(coroutine);
     }
 
     void start() noexcept {
@@ -298,7 +322,7 @@ public:
                 error = std::current_exception();
             }
         }
-        std::exchange(coroutine_, nullptr).destroy();
+        destroy_task(std::exchange(coroutine_, nullptr));
         group_.leave(this, std::move(error));
     }
 

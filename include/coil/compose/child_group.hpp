@@ -6,44 +6,46 @@
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <utility>
 
 namespace coil::detail {
 
-/// Whether an exception is what cancelled work ends with: std::errc::operation_canceled.
+/// Returns whether `error` is std::errc::operation_canceled, with which cancelled work ends.
 [[nodiscard]] bool is_cancellation(const std::exception_ptr& error) noexcept;
 
-/// An exception of a child that was asked to stop, or of one beside the exception that comes out:
-/// to the context's on_unhandled_exception, unless it only says that the child was cancelled.
+/// Reports an exception that is not propagated: passes it to the context's on_unhandled_exception,
+/// unless it only says that the child was cancelled.
 void report_aside(std::exception_ptr error) noexcept;
 
-/// Whether it is what a timeout() throws whose time has passed.
+/// Returns whether `error` was thrown by a timeout() whose limit has expired.
 [[nodiscard]] bool is_time_out(const std::exception_ptr& error) noexcept;
 
-/// Nobody but the context's own thread touches what it awaits.
+/// Terminates the program if the current thread is not the one that runs `loop`.
 void check_same_loop(const event_loop* loop) noexcept;
 
-/// What the children of one await share: how many are left, who stops them, and which of them has
-/// decided how it ends. It is part of the awaiter, and outlives the children, which are parts of it
-/// as well.
+/// The state that the children of one await share: their number, their stop source, and which child
+/// decided the result. It is part of the awaiter and outlives the children, which are also parts of
+/// the awaiter.
 ///
 /// All of it happens on the context's thread, but for the request to stop that comes from outside:
 /// its callback may run on any thread, and does nothing but pass it on. So counting needs no
 /// atomics.
-class child_group : ready_node, stop_callback_base {
+class child_group : ready_node, stop_relay {
 public:
     enum class decided_by : unsigned char { first_error, first_end };
 
     explicit child_group(decided_by what) noexcept : what_(what) {}
     child_group(const child_group&) = delete;
     child_group& operator=(const child_group&) = delete;
-    /// When the children are gone.
+    /// Runs after the children were destroyed.
     ~child_group() {
         detach();
-        if (loop_ != nullptr) [[unlikely]] { // destroyed before the awaiting coroutine went on
+        if (loop_ != nullptr) [[unlikely]] { // destroyed before the awaiting coroutine resumed
             if (left_ == 0) {
                 loop_->withdraw(static_cast<ready_node&>(*this), waiter_);
             }
@@ -53,24 +55,33 @@ public:
 
     [[nodiscard]] inplace_stop_token token() const noexcept { return stop_.get_token(); }
     /// The nearest root above the await; null when that is not known.
-    [[nodiscard]] promise_base* awaiting_root() const noexcept { return awaiting_root_; }
+    [[nodiscard]] promise_base* awaiting_root() const noexcept {
+        return awaiting_ != nullptr ? awaiting_->root() : nullptr;
+    }
     /// On whose loop the children run.
     [[nodiscard]] event_loop& loop() const noexcept { return *loop_; }
     void stop() noexcept { stop_.request_stop(); }
 
-    /// Before the children are started. `outside` asks all of them to stop.
+    /// Before the children are started, which belong to `await`. `outside` asks all of them to
+    /// stop.
     template <class P>
-    void begin(std::coroutine_handle<P> waiter, inplace_stop_token outside) noexcept {
+    void begin(std::coroutine_handle<P> waiter, inplace_stop_token outside,
+               nested_await& await) noexcept {
         loop_ = &required_loop();
         waiter_ = waiter;
-        awaiting_root_ = nearest_root(waiter);
-        attach(outside, [](queue_node& node) noexcept {
-            static_cast<child_group&>(static_cast<stop_callback_base&>(node)).stop();
-        });
+        if constexpr (std::derived_from<P, promise_base>) {
+            awaiting_ = &waiter.promise();
+            awaiting_->awaits(await);
+        }
+        relay_stop(outside, stop_);
     }
+    /// Before the children are started: the limit that they are under.
+    void set_deadline(std::int64_t ns) noexcept { deadline_ns_ = ns; }
+    [[nodiscard]] std::int64_t deadline() const noexcept { return deadline_ns_; }
+
     /// A child is started.
     void enter() noexcept { ++left_; }
-    /// When all have been started: whether one is still under way.
+    /// Called when all have been started. Returns whether one is still running.
     [[nodiscard]] bool must_wait() noexcept { return --left_ > 0; }
 
     /// A child has ended.
@@ -88,10 +99,10 @@ public:
         }
     }
 
-    /// Whether the result of a child that ends now is of no interest.
+    /// Returns whether a child has decided the result, so that those that end later are ignored.
     [[nodiscard]] bool is_decided() const noexcept { return decider_ != nullptr; }
-    /// Before the children have ended: whatever they end with, it does not come out. When that is
-    /// because time is up, nor does it matter that time is up for what is below them as well.
+    /// Called before the children have ended: none of their results will be used. `expired`: the
+    /// reason is an expired limit, so that limits below expiring as well is not reported.
     void overrule(bool expired) noexcept {
         if (!is_decided()) {
             decider_ = this;
@@ -100,35 +111,46 @@ public:
         stop();
     }
 
-    /// The child that decided, if any.
+    /// The limit of a group of one child has expired. The child's result is still used.
+    void expire() noexcept {
+        expired_ = true;
+        stop();
+    }
+
+    /// The child that decided the result, or null.
     [[nodiscard]] const void* decider() const noexcept { return decider_; }
     [[nodiscard]] bool is_over() const noexcept { return left_ == 0; }
     [[nodiscard]] bool has_failed() const noexcept { return error_ != nullptr; }
 
-    /// The awaiting coroutine goes on. No request to stop reaches the children any more.
+    /// The awaiting coroutine resumes. Stop requests no longer reach the children.
     void resumed() noexcept {
         detach();
         loop_ = nullptr;
+        if (awaiting_ != nullptr) {
+            awaiting_->awaits_nothing();
+        }
     }
     void rethrow() {
         if (error_) [[unlikely]] {
             std::rethrow_exception(std::exchange(error_, nullptr));
         }
     }
-    /// Instead of rethrow().
+    /// Called instead of rethrow().
     void report_error() noexcept {
-        if (error_) {
-            report_aside(std::exchange(error_, nullptr));
+        if (std::exception_ptr error = std::exchange(error_, nullptr);
+            error && !(expired_ && is_time_out(error))) {
+            report_aside(std::move(error));
         }
     }
 
 private:
     inplace_stop_source stop_;
     std::coroutine_handle<> waiter_;
-    promise_base* awaiting_root_ = nullptr;
-    event_loop* loop_ = nullptr; // from begin() to resumed()
+    promise_base* awaiting_ = nullptr; // when it is a task
+    event_loop* loop_ = nullptr;       // from begin() to resumed()
     const void* decider_ = nullptr;
     std::exception_ptr error_;
+    std::int64_t deadline_ns_ = root_observer::no_deadline;
     std::size_t left_ = 1; // and one until must_wait()
     decided_by what_;
     bool expired_ = false;

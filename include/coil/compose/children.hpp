@@ -17,8 +17,8 @@
 
 namespace coil::detail {
 
-/// The children of a pack, which awaitables of different types may be. Like locals, the last one
-/// goes first: what several give back to the same queue is in its order again.
+/// The children of a pack, whose awaitables may have different types. They are destroyed last to
+/// first, like locals, so that elements they give back to one queue keep their order.
 template <class... Kept>
 class child_pack;
 
@@ -28,6 +28,8 @@ public:
     template <class Awaitables>
     child_pack(child_group&, Awaitables&) noexcept {}
     void start() const noexcept {}
+    [[nodiscard]] promise_base* below() const noexcept { return nullptr; }
+    void destroy_frame(promise_base&) const noexcept {}
 };
 
 template <class First, class... Rest>
@@ -41,6 +43,19 @@ public:
     void start() noexcept {
         first_.start();
         rest_.start();
+    }
+
+    /// The last that owns coroutines.
+    [[nodiscard]] promise_base* below() noexcept {
+        promise_base* const last = rest_.below();
+        return last != nullptr ? last : first_.below();
+    }
+    void destroy_frame(promise_base& promise) noexcept {
+        if (first_.below() == &promise) {
+            first_.destroy_frame();
+        } else {
+            rest_.destroy_frame(promise);
+        }
     }
 
     template <std::size_t I>
@@ -57,7 +72,7 @@ private:
     [[no_unique_address]] child_pack<Rest...> rest_;
 };
 
-/// The children of a range: any number, of one type, in one allocation.
+/// The children of a range: any number of one type, in one allocation.
 template <class Kept>
 class child_array {
     using child_t = child<Kept>;
@@ -71,15 +86,27 @@ public:
             std::construct_at(children_ + size_, group, refer(each));
             ++size_;
         }
+        in_use_ = size_;
     }
     child_array(const child_array&) = delete;
     child_array& operator=(const child_array&) = delete;
     ~child_array() {
-        for (std::size_t i = size_; i > 0; --i) {
-            std::destroy_at(children_ + i - 1);
+        while (in_use_ > 0) {
+            destroy_last();
         }
         allocator().deallocate(children_, size_);
     }
+
+    /// As in a pack. The others are destroyed on the way, once and in the same order.
+    [[nodiscard]] promise_base* below() noexcept {
+        for (; in_use_ > 0; destroy_last()) {
+            if (promise_base* const promise = children_[in_use_ - 1].below()) {
+                return promise;
+            }
+        }
+        return nullptr;
+    }
+    void destroy_frame(promise_base&) noexcept { destroy_last(); }
 
     void start() noexcept {
         for (child_t& each : *this) {
@@ -95,25 +122,28 @@ private:
     template <class Each>
     static std::remove_reference_t<Kept>& refer(Each& each) noexcept {
         if constexpr (std::is_lvalue_reference_v<Kept>) {
-            return *each; // named elsewhere
+            return *each; // a named object
         } else {
             return each;
         }
     }
 
+    void destroy_last() noexcept { std::destroy_at(children_ + --in_use_); }
+
     child_t* children_;
     std::size_t size_ = 0;
+    std::size_t in_use_ = 0; // all, until they are being destroyed
 };
 
-/// Whether the elements of a range stay when it goes: it is named, or it only looks at a named one.
+/// Whether the elements outlive the range: it is named, or it is a view of a named range.
 template <class Range>
 inline constexpr bool leaves_elements =
     std::is_lvalue_reference_v<Range> || std::ranges::borrowed_range<Range> ||
     (std::ranges::view<std::remove_cv_t<Range>> &&
-     std::copyable<std::remove_cv_t<Range>>); // what owns elements is not copied in no time
+     // a range that owns its elements cannot be copied in O(1)
+     std::copyable<std::remove_cv_t<Range>>);
 
-/// How the elements of a range are kept: those that stay elsewhere by reference, all others by
-/// value.
+/// How the elements of a range are stored: by reference if they outlive it, otherwise by value.
 template <class Range>
 using kept_element =
     std::conditional_t<leaves_elements<Range> &&
@@ -125,7 +155,7 @@ template <class T>
 concept range_of_awaitables =
     std::ranges::input_range<T> && !awaitable<T> && awaitable<kept_element<T>>;
 
-/// The awaitables of a range, or the addresses of those that are named.
+/// The awaitables of a range, or the addresses of named ones.
 template <class Range>
 auto keep_elements(Range&& range) {
     using kept_t = kept_element<Range>;
@@ -140,7 +170,7 @@ auto keep_elements(Range&& range) {
     } else {
         std::vector<kept_t> values;
         for (auto&& each : range) {
-            if constexpr (std::is_lvalue_reference_v<Range>) { // a view that makes them
+            if constexpr (std::is_lvalue_reference_v<Range>) { // a view that generates its elements
                 values.push_back(std::forward<decltype(each)>(each));
             } else {
                 values.push_back(std::move(each));
@@ -155,20 +185,21 @@ inline constexpr bool is_async_generator = false;
 template <class T>
 inline constexpr bool is_async_generator<async_generator<T>> = true;
 
-/// Only for the sentence that the compiler says.
+/// Produces a readable compiler error.
 template <class A>
 constexpr void explain_child() noexcept {
     using T = std::remove_cvref_t<A>;
     if constexpr (awaitable<kept<A>>) {
-        // another one is meant
+        // another overload is meant
     } else if constexpr (is_async_generator<T>) {
         static_assert(always_false<A>, "an async_generator cannot be awaited, its elements can: "
-                                       "give the combination g.next()");
+                                       "pass g.next()");
     } else if constexpr (std::invocable<A>) {
-        static_assert(always_false<A>, "this is a function, not what it returns: call it, f()");
+        static_assert(always_false<A>, "this is a function, not an awaitable: call it, f()");
     } else if constexpr (std::ranges::range<T>) {
-        static_assert(always_false<A>, "a range of awaitables is the only argument of when_all or "
-                                       "when_any; beside others, put it into one of its own");
+        static_assert(always_false<A>,
+                      "a range of awaitables must be the only argument of when_all or "
+                      "when_any; beside other arguments, wrap it in a when_all of its own");
     } else {
         static_assert(always_false<A>, "this cannot be awaited");
     }

@@ -1,11 +1,8 @@
 #pragma once
 
 #include <coil/compose/child.hpp>
-#include <coil/compose/child_group.hpp>
-#include <coil/context/multishot.hpp>
-#include <coil/context/operation.hpp>
+#include <coil/compose/detail/limited_child.hpp>
 #include <coil/context/sleep.hpp>
-#include <coil/context/timer_wheel.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/io/eager.hpp>
@@ -13,111 +10,13 @@
 #include <chrono>
 #include <coroutine>
 #include <cstdint>
-#include <exception>
-#include <new>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 namespace coil {
 
-namespace detail {
-
-[[noreturn]] void throw_timed_out();
-
-/// A child and the timer that stops it.
-template <class Kept>
-class time_limit : timer_node {
-    using child_t = child<Kept>;
-
-public:
-    time_limit(std::remove_reference_t<Kept>& awaitable, std::int64_t ns,
-               sleep_awaitable::from origin) noexcept
-        : timer_node(&expire), group_(child_group::decided_by::first_error),
-          child_(group_, awaitable), ns_(ns), origin_(origin) {}
-    time_limit(const time_limit&) = delete;
-    time_limit& operator=(const time_limit&) = delete;
-    ~time_limit() { disarm(); }
-
-    [[nodiscard]] static bool await_ready() noexcept { return false; }
-
-    template <class P>
-    bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        group_.begin(waiter, stop_token_of(waiter));
-        child_.start();
-        if (!group_.must_wait()) {
-            return false;
-        }
-        event_loop& loop = group_.loop();
-        const std::int64_t deadline =
-            origin_ == sleep_awaitable::from::now ? deadline_after(loop.now_ns(), ns_) : ns_;
-        if (!loop.arm(*this, deadline)) {
-            outcome_ = outcome::no_memory; // without its limit it would be worse
-            group_.overrule(false);
-        }
-        return true;
-    }
-
-    typename child_t::result_type await_resume() {
-        disarm();
-        group_.resumed();
-        if (outcome_ != outcome::in_time) {
-            group_.report_error();
-            if (outcome_ == outcome::no_memory) {
-                throw std::bad_alloc();
-            }
-            throw_timed_out();
-        }
-        group_.rethrow();
-        return child_.take();
-    }
-
-    [[nodiscard]] bool has_failed() const noexcept {
-        return outcome_ != outcome::in_time || group_.has_failed();
-    }
-    void discard() noexcept {
-        disarm();
-        group_.resumed();
-        group_.report_error();
-    }
-
-private:
-    enum class outcome : unsigned char { in_time, expired, no_memory };
-
-    static void expire(timer_node& node) noexcept {
-        auto& self = static_cast<time_limit&>(node);
-        if (!self.group_.is_over()) {
-            self.outcome_ = outcome::expired;
-            self.group_.overrule(true);
-        }
-    }
-    void disarm() noexcept {
-        if (armed()) {
-            group_.loop().disarm(*this);
-        }
-    }
-
-    child_group group_;
-    child_t child_;
-    std::int64_t ns_;
-    sleep_awaitable::from origin_;
-    outcome outcome_ = outcome::in_time;
-};
-
-template <class T>
-inline constexpr bool is_limited_otherwise = is_io_awaitable<T>;
-template <class E>
-inline constexpr bool is_limited_otherwise<eager_operation<E>> = true;
-template <class Stream>
-inline constexpr bool is_limited_otherwise<multishot_next<Stream>> = true;
-
-/// What timeout(work, d) limits by a child of its own: tasks and whatever is no ring operation.
-template <class A>
-concept limited_by_child = awaitable<kept<A>> && !is_limited_otherwise<std::remove_cvref_t<A>>;
-
-} // namespace detail
-
-/// What timeout(work, d) gives when `work` is a task or another awaitable that is no operation: see
-/// there.
+/// The awaitable returned by timeout(work, d) for work that is not a ring operation.
 template <class Kept>
 class [[nodiscard("did you forget to co_await?")]] limited_awaitable {
 public:
@@ -140,26 +39,31 @@ private:
     sleep_awaitable::from origin_;
 };
 
-/// Limits a task, or anything else that can be awaited and is no operation: a join handle, a
-/// when_all.
+/// Limits the duration of a task or of any other awaitable that is not a ring operation, such as a
+/// join_handle or a when_all.
 ///
-///     auto page = co_await timeout(fetch(url), 3s); // throws std::errc::timed_out
+///     int n = co_await timeout(peer.send_all(data), 3s); // an io_result: -ETIMEDOUT
+///     auto page = co_await timeout(fetch(url), 3s);      // a value: throws std::errc::timed_out
 ///
-/// When the time has passed first, the work is asked to stop and waited for; then a
-/// std::system_error with std::errc::timed_out is thrown, however the work has ended: its value is
-/// destroyed, an exception of it goes to the context's on_unhandled_exception unless it only says
-/// that it was cancelled. Work that ended before gives its own result or exception. The limit
-/// counts from the await. Children stay on the context, as in when_all; a join_handle's task is
-/// asked to stop, too. No memory for the timer: std::bad_alloc, after the work has been stopped.
+/// When the limit expires first, the work is asked to stop and waited for. Work that returns an
+/// io_result then yields -ETIMEDOUT. An accept() yields a net::socket whose error() is
+/// std::errc::timed_out, unless it got a connection before it was cancelled. For all other work
+/// co_await throws std::system_error with std::errc::timed_out. The work's own value is destroyed,
+/// and its exception goes to the context's on_unhandled_exception unless it only reports the
+/// cancellation.
+///
+/// Work that ends before the limit returns its own result or exception. The limit counts from the
+/// co_await. As in when_all, children stay on the context and a join_handle's task is asked to
+/// stop. If there is no memory for the timer, the work is stopped and std::bad_alloc thrown.
 template <class A, class Rep, class Period>
     requires detail::limited_by_child<A>
 auto timeout(A&& work, std::chrono::duration<Rep, Period> limit) {
-    static_assert(detail::can_be_kept<A>, "what cannot be moved is given by its name");
+    static_assert(detail::can_be_kept<A>, "an awaitable that cannot be moved is passed by name");
     return limited_awaitable<detail::kept<A>>(std::forward<A>(work), detail::saturated_ns(limit),
                                               sleep_awaitable::from::now);
 }
 
-/// The same by a time point. For a clock other than steady_clock the span is computed here.
+/// As above, with a time point. For a clock other than steady_clock the duration is computed here.
 template <class A, class Clock, class Duration>
     requires detail::limited_by_child<A>
 auto timeout_at(A&& work, std::chrono::time_point<Clock, Duration> deadline) {
@@ -172,17 +76,67 @@ auto timeout_at(A&& work, std::chrono::time_point<Clock, Duration> deadline) {
     }
 }
 
-/// Only for the sentences that the compiler says.
+/// timeout_at(work, deadline) with the arguments in the other order: `work` runs under a limit that
+/// everything below it inherits. this_task::deadline() returns it.
+///
+///     co_await with_deadline(std::chrono::steady_clock::now() + 3s, handle(request));
+template <class Clock, class Duration, class A>
+auto with_deadline(std::chrono::time_point<Clock, Duration> deadline, A&& work) {
+    return timeout_at(std::forward<A>(work), deadline);
+}
+
+/// Produces a readable compiler error.
 template <class A, class Clock, class Duration>
     requires awaitable<detail::kept<A>>
 void timeout(A&&, std::chrono::time_point<Clock, Duration>) {
     static_assert(detail::always_false<A>,
-                  "this is a time, not a span: write timeout_at(work, time)");
+                  "this is a time point, not a duration: write timeout_at(work, time)");
 }
 template <class A, class Rep, class Period>
     requires awaitable<detail::kept<A>>
 void timeout_at(A&&, std::chrono::duration<Rep, Period>) {
-    static_assert(detail::always_false<A>, "this is a span, not a time: write timeout(work, span)");
+    static_assert(detail::always_false<A>,
+                  "this is a duration, not a time point: write timeout(work, duration)");
 }
+
+namespace this_task {
+
+namespace detail {
+
+class [[nodiscard("did you forget to co_await?")]] deadline_awaiter {
+public:
+    using time_point = std::chrono::steady_clock::time_point;
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class P>
+    bool await_suspend(std::coroutine_handle<P> self) noexcept {
+        using coil::detail::root_observer;
+        if (coil::detail::promise_base* const root = coil::detail::nearest_root(self)) {
+            ns_ = root->is_root() ? root->observer().deadline() : root_observer::no_deadline;
+        }
+        return false;
+    }
+    [[nodiscard]] std::optional<time_point> await_resume() const noexcept {
+        if (ns_ == coil::detail::root_observer::no_deadline) {
+            return std::nullopt;
+        }
+        return time_point(std::chrono::nanoseconds(ns_));
+    }
+
+private:
+    std::int64_t ns_ = coil::detail::root_observer::no_deadline;
+};
+
+} // namespace detail
+
+/// Returns when the earliest limit around this task expires: the limits of timeout(task, d) and
+/// with_deadline(), inherited through when_all, when_any, on(), and scopes and supervisors that are
+/// being joined. A spawned task inherits none. Does not suspend.
+///
+///     if (auto limit = co_await this_task::deadline())
+///         request.set_header("grpc-timeout", *limit - std::chrono::steady_clock::now());
+inline detail::deadline_awaiter deadline() noexcept { return {}; }
+
+} // namespace this_task
 
 } // namespace coil

@@ -1,164 +1,25 @@
 #pragma once
 
+#include <coil/compose/detail/timed_element.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/task.hpp>
 #include <coil/io/eager.hpp>
-#include <coil/uring/prep.hpp>
 
 #include <chrono>
-#include <coroutine>
-#include <cstdint>
 #include <utility>
-
-#include <sys/socket.h>
 
 namespace coil {
 
-namespace detail {
-
-/// An element and how long it may take. Alone it is limited by the context's timers; inside a chain
-/// only the kernel knows when it starts, so there it becomes a kernel_timed_element.
-template <element Element>
-class timed_element : public Element {
-public:
-    timed_element(Element&& e, std::int64_t ns, sleep_awaitable::from origin) noexcept
-        : Element(std::move(e)), ns_(ns), origin_(origin) {}
-
-    [[nodiscard]] std::int64_t ns() const noexcept { return ns_; }
-    [[nodiscard]] sleep_awaitable::from origin() const noexcept { return origin_; }
-
-    /// The same limit on a wrapped element, see wrapped().
-    template <template <class> class Wrapper>
-    [[nodiscard]] auto wrap() && noexcept {
-        auto inside = wrapped<Wrapper>(std::move(static_cast<Element&>(*this)));
-        return timed_element<decltype(inside)>(std::move(inside), ns_, origin_);
-    }
-
-private:
-    std::int64_t ns_;
-    sleep_awaitable::from origin_;
-};
-
-template <class T>
-inline constexpr bool is_timed = false;
-template <class E>
-inline constexpr bool is_timed<timed_element<E>> = true;
-
-inline void link_to_next(ring_entry& entry) noexcept {
-    entry.request.flags |= uring::sqe_flag::io_link;
-    const auto opcode = static_cast<uring::opcode>(entry.request.opcode);
-    if (opcode == uring::opcode::send || opcode == uring::opcode::sendmsg ||
-        opcode == uring::opcode::send_zc || opcode == uring::opcode::sendmsg_zc) {
-        // A short send would be taken for success, and the rest of the data would be lost unseen.
-        entry.request.msg_flags |= MSG_WAITALL;
-    }
-}
-
-/// An element inside a chain, followed by the linked timeout that limits it.
-template <element Element>
-class kernel_timed_element : public Element {
-    static_assert(Element::entries == 1, "inside a chain, limit single operations: "
-                                         "timeout(a, 1s) && timeout(b, 1s)");
-
-public:
-    static constexpr std::uint16_t entries = 2;
-
-    explicit kernel_timed_element(timed_element<Element>&& timed) noexcept
-        : Element(std::move(static_cast<Element&>(timed))) {
-        limit_.tv_sec = timed.ns() / 1'000'000'000;
-        limit_.tv_nsec = timed.ns() % 1'000'000'000;
-        absolute_ = timed.origin() == sleep_awaitable::from::epoch;
-    }
-
-    ring_entry& arm() noexcept {
-        ring_entry& limited = Element::arm();
-        link_to_next(limited);
-        limit_entry_.request =
-            uring::prep::link_timeout(&limit_, absolute_ ? uring::timeout_flag::abs : 0);
-        limited.next = &limit_entry_;
-        return limited;
-    }
-
-private:
-    uring::timespec limit_{};
-    ring_entry limit_entry_;
-    bool absolute_ = false;
-};
-
-template <element Element>
-kernel_timed_element(timed_element<Element>&&) -> kernel_timed_element<Element>;
-
-/// The await of a limited operation: see timeout(op, d).
-template <element Element>
-class io_awaiter<timed_element<Element>> : protected io_wait, timer_node {
-public:
-    explicit io_awaiter(timed_element<Element>&& e) noexcept
-        : timer_node(&expired), element_(std::move(e)) {}
-    io_awaiter(const io_awaiter&) = delete;
-    io_awaiter& operator=(const io_awaiter&) = delete;
-    ~io_awaiter() {
-        if (!under_way()) [[likely]] {
-            return;
-        }
-        if (armed()) { // an eager one may outlive its context, which disarms it then
-            loop().disarm(*this);
-        }
-        release_kernel();
-        element_.drop();
-    }
-
-    [[nodiscard]] bool await_ready() const noexcept { return false; }
-
-    template <class P>
-    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        launch(required_loop(), waiter, stop_token_of(waiter));
-    }
-
-    auto await_resume() noexcept {
-        if (armed()) {
-            loop().disarm(*this);
-        }
-        resumed();
-        return element_.result();
-    }
-
-    void discard() noexcept {
-        if (armed()) {
-            loop().disarm(*this);
-        }
-        resumed();
-        element_.drop();
-    }
-
-protected:
-    void launch(event_loop& loop, std::coroutine_handle<> waiter,
-                inplace_stop_token token) noexcept {
-        start(loop, waiter, token, element_.arm(), Element::entries, needs_every_result<Element>);
-        if (pending()) {
-            const std::int64_t deadline = element_.origin() == sleep_awaitable::from::now
-                                              ? deadline_after(loop.now_ns(), element_.ns())
-                                              : element_.ns();
-            if (!loop.arm(*this, deadline)) {
-                cancel(); // no memory for timers: an operation without its limit would be worse
-            }
-        }
-    }
-
-private:
-    static void expired(timer_node& node) noexcept { static_cast<io_awaiter&>(node).cancel(); }
-
-    timed_element<Element> element_;
-};
-
-} // namespace detail
-
-/// Limits an operation: `co_await timeout(sock.recv(buf), 3s)`. When the time has passed first, the
-/// operation is cancelled and gives -ECANCELED; one that completes while it is being cancelled
-/// gives its real result. Either way the kernel is done with its buffers. The limit counts from the
-/// moment at which the operation is started, in a chain from when its turn comes. (-ECANCELED is
-/// also what a stop request gives, and a chain whose earlier link failed: where it matters, ask the
-/// stop token or the clock.)
+/// Limits the duration of an operation or a chain.
+///
+///     int n = co_await timeout(sock.recv(buf), 3s); // -ETIMEDOUT when the limit expires
+///
+/// When the limit expires first, the operation is cancelled and returns -ETIMEDOUT; an operation
+/// that completes while it is being cancelled returns its real result. In both cases the kernel no
+/// longer uses its buffers. A stop request that comes first returns -ECANCELED. The limit counts
+/// from the start of the operation; for a limited operation inside a chain, from when the kernel
+/// starts it. A chain that ends because such a limit has expired returns -ETIMEDOUT.
 template <ring_operation Op, class Rep, class Period>
 auto timeout(Op&& op, std::chrono::duration<Rep, Period> limit) noexcept {
     using element = typename std::remove_cvref_t<Op>::element_type;
@@ -170,7 +31,7 @@ auto timeout(Op&& op, std::chrono::duration<Rep, Period> limit) noexcept {
 }
 
 /// Limits an operation by a time point, see timeout(op, d). For a clock other than steady_clock the
-/// span is computed here, when the limit is put on: a clock that is set meanwhile does not move it.
+/// duration is computed here; setting that clock later has no effect.
 template <ring_operation Op, class Clock, class Duration>
 auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noexcept {
     using element = typename std::remove_cvref_t<Op>::element_type;
@@ -186,7 +47,7 @@ auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noex
     }
 }
 
-/// Only for the sentences that the compiler says.
+/// Produces a readable compiler error.
 template <detail::element E, class Rep, class Period>
 void timeout(const eager_operation<E>&, std::chrono::duration<Rep, Period>) {
     static_assert(detail::always_false<E>,

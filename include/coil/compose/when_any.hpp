@@ -11,15 +11,15 @@
 
 namespace coil {
 
-/// What when_any(a, b, ...) gives: which of them ended first, counted from 0, and its result. A
-/// std::monostate stands for void, a std::reference_wrapper for a reference.
+/// The result of when_any(a, b, ...): the index, from 0, and the result of the child that ended
+/// first. std::monostate stands for void, std::reference_wrapper for a reference.
 template <class... Ts>
 struct when_any_result {
     std::size_t index;
     std::variant<Ts...> value;
 };
 
-/// What when_any(range) gives.
+/// The result of when_any(range).
 template <class T>
 struct when_any_element {
     std::size_t index;
@@ -74,13 +74,13 @@ public:
                 return {i, take_from(child)};
             }
         }
-        throw std::invalid_argument("coil: when_any() of an empty range would wait for ever");
+        throw std::invalid_argument("coil: when_any() of an empty range would wait forever");
     }
 };
 
 } // namespace detail
 
-/// What when_any(a, b, ...) is before it is awaited: see there.
+/// The awaitable returned by when_any(a, b, ...).
 template <class... Kept>
 class [[nodiscard("did you forget to co_await?")]] when_any_awaitable {
 public:
@@ -101,7 +101,7 @@ private:
     std::tuple<Kept...> awaitables_;
 };
 
-/// What when_any(range) is before it is awaited: see there.
+/// The awaitable returned by when_any(range).
 template <class Kept, class Awaitables>
 class [[nodiscard("did you forget to co_await?")]] when_any_range_awaitable {
 public:
@@ -122,38 +122,38 @@ private:
     Awaitables awaitables_;
 };
 
-/// Awaits all of them at the same time until one has ended, asks the others to stop, waits until
-/// they have ended, too, and gives the first one's index and result:
+/// Awaits several awaitables concurrently until one has ended, asks the others to stop, waits until
+/// they have ended too, and returns the first one's index and result.
 ///
 ///     const auto first = co_await when_any(peer.recv(buf), timeout(3s));
 ///     if (first.index == 0)
 ///         use(std::get<0>(first.value));
 ///
-/// When the awaiting task is asked to stop, the first is whoever obeys first, with -ECANCELED:
-/// often the timeout, which gives 0 only when its time has passed.
+/// If the awaiting task is asked to stop, the first child to react wins with -ECANCELED. That is
+/// often the timeout, which returns 0 only after its time has passed.
 ///
-/// The first to end decides, however: an exception comes out, and an operation's −errno is its
-/// result. Of the others, results are given up as if they had never been received: a descriptor is
-/// closed, what came by a stream or belongs to a named eager operation or join_handle stays there.
-/// Their exceptions go to the context's on_unhandled_exception, unless they only say that a child
-/// was cancelled (std::errc::operation_canceled). A loser that does not look at its stop token is
-/// waited for all the same; the task of a join_handle is asked to stop, too.
+/// The first child to end decides the result, whatever it is: its exception is rethrown, its -errno
+/// is returned. The results of the losers are discarded safely: a descriptor is closed, and what
+/// came by a stream or belongs to a named eager operation or join_handle stays there. Their
+/// exceptions go to the context's on_unhandled_exception, except those that only say that a child
+/// was cancelled (std::errc::operation_canceled). A loser that ignores its stop token is waited for
+/// as well. The task of a join_handle is asked to stop, too.
 ///
-/// For the rest it is as when_all.
+/// Everything else is as for when_all.
 template <class... Awaitables>
     requires(awaitable<detail::kept<Awaitables>> && ...)
 auto when_any(Awaitables&&... awaitables) {
-    static_assert(sizeof...(Awaitables) > 0, "when_any() of nothing would wait for ever");
-    static_assert(
-        (detail::can_be_kept<Awaitables> && ...),
-        "what cannot be moved is given by its name: auto x = eager(op); when_any(x, ...)");
+    static_assert(sizeof...(Awaitables) > 0, "when_any() of nothing would wait forever");
+    static_assert((detail::can_be_kept<Awaitables> && ...),
+                  "an awaitable that cannot be moved is passed by name: auto x = eager(op); "
+                  "when_any(x, ...)");
     using kept_tuple = std::tuple<detail::kept<Awaitables>...>;
     return when_any_awaitable<detail::kept<Awaitables>...>(
         kept_tuple(std::forward<Awaitables>(awaitables)...));
 }
 
-/// The same for any number of awaitables of one type, given as to when_all: gives the index and the
-/// value. An empty range throws std::invalid_argument.
+/// The same for any number of awaitables of one type, passed as to when_all. Returns the index and
+/// the value. An empty range throws std::invalid_argument.
 ///
 ///     auto [index, value] = co_await when_any(std::move(attempts));
 template <detail::range_of_awaitables Range>
@@ -162,7 +162,7 @@ auto when_any(Range&& range) {
     return when_any_range_awaitable<detail::kept_element<Range>, decltype(kept)>(std::move(kept));
 }
 
-/// Only for the sentence that the compiler says.
+/// Produces a readable compiler error.
 template <class... Args>
     requires(!detail::are_children<Args...>)
 void when_any(Args&&...) {

@@ -15,8 +15,10 @@ public:
     away_node& operator=(const away_node&) = delete;
 
 protected:
-    /// Whether what it waits for has not come back; in that case, with `ask`, requests its end.
-    using status = bool (*)(away_node& self, bool ask) noexcept;
+    /// What is asked of what is elsewhere: to end, or to be destroyed where it stands.
+    enum class request : bool { stop, destroy };
+    /// Whether what it waits for has not come back after that.
+    using status = bool (*)(away_node& self, request what) noexcept;
 
     explicit away_node(status f) noexcept : status_(f) {}
     ~away_node() { come_back(); }

@@ -4,8 +4,8 @@
 
 namespace coil::detail {
 
-/// What makes the kernels of contexts whose options name none; empty: the Linux kernel. For a test
-/// program that wants all its contexts on another one. To be set while no other thread makes or
+/// The factory of the backends of contexts whose options name none; empty: Linux's io_uring. For
+/// test programs that run all contexts on another backend. Set it while no other thread creates or
 /// runs a context.
 kernel_factory& default_kernel_factory() noexcept;
 

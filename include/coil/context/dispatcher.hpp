@@ -8,13 +8,14 @@ namespace coil {
 
 class runtime;
 
-/// Chooses the context for a new top-level task of a runtime: gives an index below its size()
-/// (anything larger counts modulo that). Called on the thread that spawns, by several at a time.
+/// Selects the context for a new top-level task of a runtime: returns an index, taken modulo its
+/// size(). Called on the spawning thread, possibly by several threads at once.
 ///
 ///     runtime rt{runtime_options{.dispatcher = [](const runtime&) { return std::size_t{0}; }}};
 using dispatcher_function = std::function<std::size_t(const runtime&)>;
 
-/// To each context in turn. The default: no other costs less, and equal tasks need no other.
+/// Selects each context in turn. The default: it is the cheapest, and sufficient for tasks of equal
+/// cost.
 class round_robin {
 public:
     round_robin() noexcept = default;
@@ -31,8 +32,8 @@ private:
     std::atomic<std::size_t> next_{0};
 };
 
-/// To the context with the fewest tasks, those that are on their way to it included. For tasks that
-/// live for very different times. Among equals, in turn.
+/// Selects the context with the fewest tasks, including tasks on their way to it. For tasks with
+/// very different lifetimes. Ties are resolved in turn.
 class least_loaded {
 public:
     std::size_t operator()(const runtime& contexts) noexcept;

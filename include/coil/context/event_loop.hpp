@@ -2,6 +2,7 @@
 
 #include <coil/context/away_list.hpp>
 #include <coil/context/inbox.hpp>
+#include <coil/context/listed_loop.hpp>
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/loop_signals.hpp>
 #include <coil/context/metrics.hpp>
@@ -56,7 +57,7 @@ private:
 /// A turn: resume ready coroutines within a budget, take in the inbox, fire timers, then one
 /// `enter` that submits what the coroutines asked for and, only when nothing is ready, waits; then
 /// route completions to the ready queue. No coroutine runs while completions are being routed.
-class event_loop {
+class event_loop : public listed_loop {
     /// The promise of what calls posted functions: the node by which it waits for its turn.
     struct function_turn : queue_node {};
 
@@ -131,7 +132,9 @@ public:
         }
     }
     /// Whether something has come that it has not looked at.
-    [[nodiscard]] bool has_mail() const noexcept { return !inbox_.empty(); }
+    [[nodiscard]] bool has_mail() const noexcept {
+        return !inbox_.empty() || left_over_.load(std::memory_order_relaxed);
+    }
 
     /// Owner thread: `node.deliver` is called in a later turn, in order; or in a shutdown, which it
     /// sees by is_ending(). For what runs code of the program's, which is not called while the
@@ -169,19 +172,48 @@ public:
     /// A coroutine comes from another loop, and its root (or null) with it. Makes it ready.
     void settle(promise_base* root, queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         if (root != nullptr) {
-            roots_.insert(*root);
+            adopt(*root);
         }
         ready_.push(node, coroutine);
     }
     /// A root that no loop knew is one of this loop's from now on; its coroutine runs here already.
-    void adopt(promise_base& root) noexcept { roots_.insert(root); }
+    void adopt(promise_base& root) noexcept {
+        roots_.insert(root);
+        if (root.observer().is_guest) [[unlikely]] {
+            root.observer().moved_to(this);
+        }
+    }
+    /// A root leaves the loop where it is, on whose thread this is called.
+    static void let_go(promise_base& root) noexcept {
+        if (root.observer().is_guest) [[unlikely]] {
+            root.observer().moved_to(nullptr);
+        }
+        root_list::remove(root);
+    }
+    /// Owner thread: a guest is condemned. It ends before the next turn, or in a destructor that
+    /// waits.
+    void expect_condemned() noexcept { condemned_ = true; }
+    /// Counts the destructors that wait, and their ends: what has come since the last of these has
+    /// not run.
+    [[nodiscard]] std::uint64_t waits() const noexcept { return waits_; }
+    void note_wait() noexcept { ++waits_; }
+    /// From a destructor that waits: those that have come since, since none of them can run before
+    /// it returns.
+    void end_condemned_here() noexcept;
+    /// From a wait: who waits for one of this loop's tasks, which do not run meanwhile, and may be
+    /// what is waited for, is told that there will be no result.
+    void refuse_unwanted() noexcept;
 
     // For the destructor of an await that another thread ends, on the owner thread. Whoever is
     // waited for may need a coroutine of this loop that will not run again: then both would wait.
 
     /// Blocks until something has come by the inbox, and delivers it. No coroutine runs, and no
-    /// posted function. With `soon` it returns after a millisecond at the latest.
-    void wait_for_mail(bool soon = false) noexcept;
+    /// posted function. Returns after a while also without: after a millisecond, or later when it
+    /// is `late`.
+    void wait_for_mail(bool late = false) noexcept;
+    /// For whoever is about to wait: contexts that do not run take in what was posted to them, and
+    /// what lies there and is not wanted any more is destroyed (see event_loop_visits.cpp).
+    static void visit_others() noexcept;
     /// Owner thread: whether it is one of this loop's. Looks at the newest first.
     [[nodiscard]] bool has_root(const promise_base& root) const noexcept;
     /// In a shutdown, from a destructor that waits: destroys the roots that others wait for, as
@@ -248,10 +280,6 @@ public:
     [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return buffer_group_++; }
 
     [[nodiscard]] bool on_owner_thread() const noexcept { return current_loop == this; }
-    /// Any thread: whether run() is under way.
-    [[nodiscard]] bool is_running() const noexcept {
-        return running_.load(std::memory_order_relaxed);
-    }
     /// Whether its own read of the wake-up descriptor is in flight.
     [[nodiscard]] bool is_watching() const noexcept { return watching_; }
     /// run() is about to end: what is in flight is being cancelled for that reason alone.
@@ -318,9 +346,19 @@ private:
     void watch_wake_descriptor() noexcept;
     void stop_watching() noexcept;
     void cancel_everything(std::uint32_t at_most) noexcept;
+    enum class shutdown_state : unsigned char { goes_on, waits, over };
     void shut_down() noexcept;
+    void begin_shutdown() noexcept;
+    [[nodiscard]] shutdown_state go_on_with_shutdown() noexcept;
+    void finish_shutdown() noexcept;
     void destroy_everything() noexcept;
-    void abandon_all_roots() noexcept;
+    void wait_in_shutdown(int& waited) noexcept;
+    void lose_patience(int waited) noexcept;
+    [[nodiscard]] turn_report shutdown_turn() noexcept;
+    void end_unwanted_guests() noexcept;
+    void end_condemned_guests() noexcept;
+    [[nodiscard]] bool has_something_away(const promise_base& root) noexcept;
+    void take_visit() noexcept;
     void hold_back_roots() noexcept;
     [[nodiscard]] bool destroy_free_roots() noexcept;
     void destroy_root(promise_base& root) noexcept;
@@ -377,6 +415,12 @@ private:
     bool watching_ = false;
     bool stop_requested_ = false;
     bool ending_ = false;
+    bool condemned_ = false;    // there are guests that are to be destroyed
+    bool ending_guest_ = false; // and one is being destroyed, from the turn
+    std::uint64_t waits_ = 0;
+    bool visited_ = false;   // what is delivered came by a visitor's thread
+    bool stop_came_ = false; // ... and the request to stop with it
+    int turns_waited_ = 0;   // of a shutdown that goes on turn by turn
     bool mail_pays_ = false; // something came by the inbox, not long ago
     int wake_fd_ = -1;
     std::uint64_t wake_count_ = 0;
@@ -405,7 +449,7 @@ private:
     alignas(128) stop_request stop_;
     queue_node stop_node_;
     loop_hold hold_;
-    std::atomic<bool> running_{false};
+    std::atomic<bool> left_over_{false}; // a visitor has delivered what the next run() is for
 };
 
 // What every single operation goes through, inlined into its await.

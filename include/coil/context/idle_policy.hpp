@@ -6,17 +6,20 @@ namespace coil {
 
 /// What a context does when it has nothing to run.
 ///
+///     io_context_options options;
+///     options.idle = idle_policy::park();
+///
 /// `park()` sleeps in the kernel at once: the least CPU time at low load.
 ///
-/// `spin(limit)`, the default, looks for completions for up to `limit` before it parks, which saves
-/// the cost of sleeping and waking when the next completion is near. It stops spinning as soon as
-/// that does not pay: after a fruitless spin the context parks at once until a sleep turns out to
-/// have been shorter than `limit`, so an idle process uses no CPU (guarantee G8). While completions
-/// come a few at a time it lets them gather for an eighth of `limit`.
+/// `spin(limit)`, the default, polls for completions for up to `limit` before it parks, which saves
+/// the cost of sleeping and waking when the next completion is near. After a spin that found
+/// nothing the context parks at once, until a sleep turns out to have been shorter than `limit`, so
+/// an idle process uses no CPU (guarantee G8). While completions arrive a few at a time, it lets
+/// them accumulate for an eighth of `limit`.
 ///
-/// `batch(events, wait)` sleeps until `events` completions are there, or `wait` has passed since it
-/// went to sleep and at least one is: fewest wake-ups, and up to `wait` (a minute at most) of
-/// latency at low load. On kernels before 6.12, with fewer than two events or no wait it is
+/// `batch(events, wait)` sleeps until `events` completions have arrived, or until at least one has
+/// arrived and `wait` (at most a minute) has passed: the fewest wake-ups, with up to `wait` of
+/// latency at low load. On kernels before 6.12, with fewer than two events, or without a wait it is
 /// `park()`.
 class idle_policy {
 public:

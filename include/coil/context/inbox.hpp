@@ -8,17 +8,19 @@
 
 namespace coil::detail {
 
-/// Where other threads leave work for a context: lock-free, intrusive, first in first out per
-/// producer. Belongs on a line of its own, or with what its producers write as well.
+/// A lock-free intrusive MPSC queue by which other threads pass work to a context; first in, first
+/// out per producer. Place it on a cache line of its own, or with other data that its producers
+/// write.
 ///
-/// One word holds everything: the newest node (a stack, reversed when it is taken), or null when
-/// the owner is awake with nothing to do, or `parked` when it sleeps. Because emptiness and parking
-/// are the same word, a producer cannot push between the owner's last look and its sleep without
+/// One word holds everything: the newest node (a stack, which is reversed when it is taken), or
+/// null when the owner is awake, or `parked` when it sleeps. Because emptiness and parking share
+/// the word, a producer cannot push between the owner's last check and its sleep without seeing
+/// `parked`. Exactly one producer sees it and makes the wake-up call.
 /// seeing `parked`, and exactly one producer sees it: that one pays for the wake-up call.
 template <class Node, class Atomics = std_atomics>
 class basic_inbox {
 public:
-    /// Any thread. True when the owner sleeps and the caller must wake it.
+    /// May be called from any thread. Returns true if the owner sleeps and the caller must wake it.
     [[nodiscard]] bool push(Node& node) noexcept {
         prefetch_to_write(&head_);
         Node* head = head_.load(std::memory_order_relaxed);
@@ -29,45 +31,45 @@ public:
         return head == parked();
     }
 
-    /// Any thread. True when the owner sleeps and the caller must wake it although nothing was
-    /// pushed.
+    /// May be called from any thread. Returns true if the owner sleeps and the caller must wake it
+    /// although nothing was pushed.
     [[nodiscard]] bool unpark_for_signal() noexcept {
         Node* expected = parked();
         return head_.compare_exchange_strong(expected, nullptr);
     }
 
-    /// Owner. False when something arrived: do not sleep.
+    /// Owner only. Returns false if a node has arrived: do not sleep.
     [[nodiscard]] bool try_park() noexcept {
         Node* expected = nullptr;
         return head_.compare_exchange_strong(expected, parked());
     }
 
-    /// Owner, after sleeping. False when another thread ended the sleep: its wake-up has come or
-    /// will.
+    /// Owner only, after sleeping. Returns false if another thread ended the sleep: its wake-up
+    /// call has been made or will be.
     bool unpark() noexcept {
         Node* expected = parked();
         return head_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel);
     }
 
-    /// Whether nobody has ended the sleep that try_park() announced.
+    /// Whether the sleep announced by try_park() was not ended by another thread.
     [[nodiscard]] bool is_parked() noexcept {
         return head_.load(std::memory_order_seq_cst) == parked();
     }
 
-    /// Owner, awake.
+    /// Owner only, while awake.
     [[nodiscard]] bool empty() const noexcept {
         return head_.load(std::memory_order_relaxed) == nullptr;
     }
 
-    /// Owner, awake: everything there is, oldest first.
+    /// Owner only, while awake: removes all nodes, oldest first.
     [[nodiscard]] Node* take_all() noexcept {
         const auto* const first =
             reinterpret_cast<const char*>(head_.load(std::memory_order_relaxed));
         if (first == nullptr) {
             return nullptr;
         }
-        // While the line of the head comes. A node of a frame is in its first line, and what
-        // resuming it needs in the next ones.
+        // Prefetched while the line of the head is being loaded. The node of a frame is in its
+        // first cache line, and what resuming it needs is in the next ones.
         prefetch_to_write(first);
         prefetch_to_write(first + 64);
         prefetch_to_write(first + 128);

@@ -16,29 +16,29 @@
 
 namespace coil {
 
-/// One thread, one ring: runs coroutines and their I/O.
+/// An event loop with one thread and one ring: runs coroutines and their I/O.
 ///
 ///     io_context ctx;
 ///     ctx.co_spawn(server(6379));
 ///     ctx.run();                  // until no task is left, or stop()
 ///
 /// Threading: co_spawn, spawn and stop may be called from any thread, before, during and after
-/// run(). run() is for one thread at a time; after it returned it may be called again, on any
+/// run(). run() may be called by one thread at a time, and again after it has returned, on any
 /// thread.
 ///
-/// Shutdown: stop(), an error, or the destructor cancel all I/O, wait for the kernel to let go, and
-/// destroy every task's frame (the destructors of its locals run). Nothing leaks, nothing goes on.
-/// The destructor must not run while run() does; with start(), it stops and joins. What is found
-/// and destroyed is coil's own tasks and what they await: a coroutine of another type that was left
-/// waiting here is its owner's to destroy, before the context.
+/// Shutdown: stop(), an error, and the destructor cancel all I/O, wait until the kernel no longer
+/// uses any buffer, and destroy the frame of every task (running the destructors of its locals).
+/// The destructor must not run while run() does; after start(), it stops and joins. Only coil's own
+/// tasks and what they await are destroyed: the owner of a coroutine of another type that waits
+/// here must destroy it before the context.
 ///
-/// fork(2): the ring is shared with the parent, which the kernel allows nobody to use twice. A
-/// child that does not exec must not touch the context, nor destroy it.
+/// fork(2): the ring is shared with the parent, and only one process may use it. A child that does
+/// not exec must neither use nor destroy the context.
 class io_context {
 public:
-    /// Throws std::system_error when no ring can be had; the message says why and what to do.
+    /// Throws std::system_error if no ring can be created; the message says why and what to do.
     io_context() : io_context(io_context_options{}) {}
-    /// A ring of so many entries, as any integer.
+    /// A context whose ring has that many entries.
     template <std::integral Number>
     explicit io_context(Number entries)
         : io_context(with_entries(detail::checked_number<unsigned>(entries))) {}
@@ -47,14 +47,14 @@ public:
     io_context(const io_context&) = delete;
     io_context& operator=(const io_context&) = delete;
 
-    /// Starts `work` detached. An exception that leaves it goes to on_unhandled_exception.
+    /// Starts a detached task. An exception that leaves it goes to on_unhandled_exception.
     void co_spawn(task<> work);
 
-    /// Starts `work`; the handle gives its result.
+    /// Starts a task; the handle returns its result.
     template <class T>
     join_handle<T> spawn(task<T> work);
 
-    /// The same for a task that `token` (a std::stop_token or inplace_stop_token) asks to stop.
+    /// The same for a task that is stopped by `token` (a std::stop_token or inplace_stop_token).
     template <detail::any_stop_token Token>
     void co_spawn(task<> work, Token token) {
         co_spawn(with_stop_token(std::move(work), std::move(token)));
@@ -64,32 +64,33 @@ public:
         return spawn(with_stop_token(std::move(work), std::move(token)));
     }
 
-    /// Runs on the calling thread until no task is left, nor an eager operation in flight, or
-    /// stop() was called. A stop() that came before counts: run() then shuts down at once.
+    /// Runs on the calling thread until no task is left and no eager operation is in flight, or
+    /// until stop() is called. After an earlier stop() it shuts down at once.
     void run();
 
-    /// Runs on a thread of its own, also while there is nothing to do, until stop() or join(). At
-    /// most once until join().
+    /// Runs on a new thread, even while there is nothing to do, until stop() or join(). May be
+    /// called once until join().
     void start();
-    /// Lets the thread of start() finish the tasks that there are, and waits for it to end; returns
-    /// at once when there is none. Rethrows what made run() fail on it.
+    /// Lets the thread of start() finish the existing tasks, and waits for its end; returns at once
+    /// if there is no such thread. Rethrows the exception with which run() failed on it.
     void join();
 
-    /// Calls `f` on the context's thread, in the order of the calls of each thread that posts. What
-    /// leaves it as an exception goes to on_unhandled_exception. Any thread; a shutdown destroys
-    /// what was not called.
+    /// Calls `f` on the context's thread; the calls posted by one thread keep their order. An
+    /// exception that leaves it goes to on_unhandled_exception. May be called from any thread. A
+    /// shutdown destroys functions that were not called.
     template <std::invocable F>
     void post(F f) {
         co_spawn(call(std::move(f)));
     }
 
-    /// The same by an executor's name: a context is an executor (coil/exec/executor.hpp).
+    /// The same under the name that makes a context an executor (coil/exec/executor.hpp).
     template <class F>
     void execute(F&& f) {
         post(std::decay_t<F>(std::forward<F>(f)));
     }
 
-    /// Runs an executor's work on the context's thread; a shutdown drops it. Any thread.
+    /// Runs an executor's work on the context's thread; a shutdown drops it. May be called from any
+    /// thread.
     template <std::derived_from<detail::queue_node> Work>
     void submit(Work& work) noexcept {
         work.deliver = [](detail::queue_node& node, detail::event_loop& loop) noexcept {
@@ -110,19 +111,20 @@ public:
         loop_.post(work);
     }
 
-    /// Makes run() return, after a shutdown. Any thread; also from a coroutine of this context.
-    /// Between start() and join() once is as good as often: what is left over ends with join().
+    /// Makes run() return, after a shutdown. May be called from any thread, including by a
+    /// coroutine of this context. Between start() and join() calling it repeatedly has no further
+    /// effect; join() resets it.
     void stop() noexcept { loop_.stop(); }
 
-    /// What the context has done so far, and how it stands. Any thread, at any time; on its own
-    /// thread it costs what copying a kilobyte costs. prometheus.hpp writes it for a monitor.
+    /// The context's metrics. May be called from any thread at any time; on its own thread it costs
+    /// as much as copying a kilobyte. prometheus.hpp formats them for a monitoring system.
     [[nodiscard]] context_metrics metrics() const noexcept { return loop_.metrics(); }
-    /// How many top-level tasks it has, those that other threads have just given to it included: an
-    /// estimate for dispatchers. Any thread.
+    /// The number of top-level tasks, including those that other threads have just submitted: an
+    /// estimate for dispatchers. May be called from any thread.
     [[nodiscard]] std::uint64_t load() const noexcept { return loop_.load(); }
     [[nodiscard]] const io_context_options& options() const noexcept { return options_; }
 
-    /// For awaiters.
+    /// Used by awaiters.
     [[nodiscard]] detail::event_loop& loop() noexcept { return loop_; }
 
 private:
@@ -149,25 +151,24 @@ private:
 
 namespace detail {
 
-/// Destroys a detached task's frame when it ends and reports its exception.
+/// Destroys a detached task's frame at its end and reports its exception.
 class detached_observer final : public root_observer {
 public:
     static detached_observer instance;
 
     constexpr detached_observer() noexcept : root_observer({}, true) {}
 
-    /// Only with an exception: see root_observer::indifferent.
+    /// Called only with an exception: see root_observer::indifferent.
     void finished(promise_base& root) noexcept override {
         root_list::remove(root);
-        // It may have ended elsewhere than on a context.
+        // It may have ended outside of a context.
         report_unhandled(static_cast<task_promise<void>&>(root).outcome.error());
         abandoned(root);
     }
 
     void abandoned(promise_base& root) noexcept override {
-        std::coroutine_handle<task_promise<void>>::from_promise(
-            static_cast<task_promise<void>&>(root))
-            .destroy();
+        destroy_tree(std::coroutine_handle<task_promise<void>>::from_promise(
+            static_cast<task_promise<void>&>(root)));
     }
 };
 

@@ -19,14 +19,15 @@ namespace coil {
 
 namespace detail {
 
-/// To the handler of the context that runs here, else to stderr.
+/// Passes the exception to the handler of the current context; without one, prints it to stderr.
 void report_unhandled(std::exception_ptr error) noexcept;
 
 struct join_stop {
     inplace_stop_source stop_;
 };
 
-/// What a spawned task and its join_handle share: made when spawned, gone when both have let go.
+/// The state shared by a spawned task and its join_handle; the second of the two to release it
+/// destroys it.
 class join_state_base : join_stop, public root_observer {
 public:
     join_state_base(const join_state_base&) = delete;
@@ -41,9 +42,9 @@ public:
     struct waiter {
         void (*notify)(waiter&) noexcept;
     };
-    /// False when the task is done already: nobody will notify.
+    /// Returns false if the task is done; there will be no notification.
     [[nodiscard]] bool register_waiter(waiter& w) noexcept;
-    /// False when the notification is under way and will come.
+    /// Returns false if the notification is already on its way.
     [[nodiscard]] bool withdraw_waiter(waiter& w) noexcept;
 
 protected:
@@ -51,7 +52,7 @@ protected:
     ~join_state_base() = default;
 
     void mark_done() noexcept;
-    /// True for the last of the two owners.
+    /// Returns true for the second of the two owners.
     [[nodiscard]] bool release_one() noexcept { return handshake_.release_one(); }
 
 private:
@@ -75,7 +76,7 @@ public:
     }
 
     void abandoned(promise_base&) noexcept override {
-        coroutine_.destroy();
+        destroy_tree(coroutine_);
         outcome_.set_error(std::make_exception_ptr(
             std::system_error(std::make_error_code(std::errc::operation_canceled),
                               "coil: the task's context stopped")));
@@ -85,15 +86,15 @@ public:
 
     T take() {
         if (std::exchange(taken_, true)) {
-            throw std::logic_error("coil: this join_handle gave its result already");
+            throw std::logic_error("coil: the result of this join_handle was taken already");
         }
         return outcome_.take();
     }
 
-    /// When it is done: whether take() throws.
+    /// Called when the task is done. Returns whether take() will throw.
     [[nodiscard]] bool has_failed() const noexcept { return taken_ || outcome_.has_error(); }
 
-    /// The handle lets go.
+    /// The handle releases the state.
     void drop() noexcept {
         if (release_one()) {
             if (!taken_ && !abandoned_ && outcome_.error()) {
@@ -116,7 +117,7 @@ private:
         }
     }
 
-    /// The task's side lets go.
+    /// The task releases the state.
     void end() noexcept {
         mark_done();
         if (release_one()) {
@@ -135,20 +136,22 @@ private:
 
 } // namespace detail
 
-/// The right to a spawned task's result. Move-only.
+/// Owns the result of a spawned task. Move-only.
 ///
 ///     join_handle<int> h = spawn(answer());
 ///     int n = co_await h;            // from a coroutine, on any context
 ///     int m = h.get();               // from a thread that runs no context: blocks
 ///
-/// Either gives the value once, or throws what the task threw; when the task's context stopped
-/// first, a std::system_error with std::errc::operation_canceled. Dropping the handle detaches the
-/// task: it runs on, and an exception that leaves it goes to the context's on_unhandled_exception.
-/// (Of a handle dropped after its task has ended, the exception goes to the context that runs on
-/// the dropping thread, or to stderr: the task's own may be gone.)
+/// Joining by either one returns the value, or rethrows the task's exception; it may be done once.
+/// If the task's context stopped first, it throws std::system_error with
+/// std::errc::operation_canceled. Destroying the handle detaches the task: it continues, and an
+/// exception that leaves it goes to its context's on_unhandled_exception. (If the handle is
+/// destroyed after the task has ended, the exception goes to the context that runs on the
+/// destroying thread, or to stderr, because the task's own context may no longer exist.)
 ///
-/// Threading: one thread at a time; the task may run on any other. cancel() asks the task's stop
-/// token.
+/// Threading: the handle may be used by one thread at a time; the task may run on any other.
+///
+/// Cancellation: cancel() requests a stop of the task.
 template <class T = void>
 class [[nodiscard(
     "dropping a join_handle detaches the task; use co_spawn to say so")]] join_handle {
@@ -163,12 +166,12 @@ public:
     }
     ~join_handle() { reset(); }
 
-    /// Whether get() would return at once.
+    /// Whether get() would return without blocking.
     [[nodiscard]] bool done() const noexcept { return state().done(); }
 
-    /// Blocks this thread until the task is done. On a thread that runs a context, where blocking
-    /// would stop everything, it throws std::system_error with
-    /// std::errc::resource_deadlock_would_occur unless the task is done: co_await there.
+    /// Blocks this thread until the task is done. On a thread that runs a context, which blocking
+    /// would stall, it throws std::system_error with std::errc::resource_deadlock_would_occur
+    /// unless the task is done; use co_await there.
     T get() {
         if (detail::current_loop != nullptr && !done()) {
             throw std::system_error(
@@ -182,8 +185,8 @@ public:
         return state().take();
     }
 
-    /// Asks the task to stop: its awaits give -ECANCELED. Returns at once; join to know that it
-    /// ended.
+    /// Requests a stop of the task: its awaits return -ECANCELED. Does not wait; join to wait for
+    /// its end.
     void cancel() noexcept { state().cancel(); }
 
     class awaiter : detail::wait_base {
@@ -193,7 +196,7 @@ public:
         awaiter& operator=(const awaiter&) = delete;
         ~awaiter() {
             // Destroyed while waiting. A notification that can no longer be withdrawn is in this
-            // loop's inbox, or a few instructions away from it.
+            // loop's inbox or will be in a few instructions.
             if (pending() && !state_.withdraw_waiter(waiter_)) {
                 while (pending()) {
                     loop().deliver_inbox();
@@ -222,16 +225,17 @@ public:
             return state_.take();
         }
 
-        /// When it is over: whether await_resume() throws.
+        /// Called when the wait is over. Returns whether await_resume() will throw.
         [[nodiscard]] bool has_failed() const noexcept { return state_.has_failed(); }
-        /// Instead of await_resume(): the result stays with the handle.
+        /// Called instead of await_resume(): the result stays in the handle.
         void discard() noexcept { resumed(); }
 
     private:
         struct join_waiter : detail::join_state_base::waiter, detail::queue_node {
             join_waiter() noexcept : waiter{&notify_owner} {}
 
-            /// The task's thread. Another thread's awaiter may be gone as soon as it is posted.
+            /// Called on the task's thread. An awaiter of another thread may be destroyed as soon
+            /// as it is posted.
             static void notify_owner(waiter& base) noexcept {
                 auto& w = static_cast<join_waiter&>(base);
                 if (w.self->loop().on_owner_thread()) {

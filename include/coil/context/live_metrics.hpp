@@ -10,9 +10,9 @@
 
 namespace coil::detail {
 
-/// A number that one thread writes and any thread reads. Written by a load and a store, not by an
-/// atomic read-modify-write: with one writer at a time nothing is lost, and it costs what a plain
-/// increment costs.
+/// A number that one thread writes and any thread reads. Written by a load and a store instead of
+/// an atomic read-modify-write: with a single writer nothing is lost, and it costs as much as a
+/// plain increment.
 class counter {
 public:
     counter() noexcept = default;
@@ -30,13 +30,13 @@ private:
     std::atomic<std::uint64_t> value_{0};
 };
 
-/// A log2_histogram of that kind.
+/// A log2_histogram of such counters.
 class live_histogram {
 public:
     void add(std::uint64_t value, std::uint64_t times = 1) noexcept {
         add(value, times, value * times);
     }
-    /// `times` values of about this size, which are exactly `sum` together.
+    /// Adds `times` values of about this size, whose exact total is `sum`.
     void add(std::uint64_t value, std::uint64_t times, std::uint64_t sum) noexcept {
         in_bucket_[log2_histogram::bucket_of(value)] += times;
         sum_ += sum;
@@ -55,7 +55,7 @@ private:
     std::array<counter, log2_histogram::buckets> in_bucket_;
 };
 
-/// What a running context writes. The names are those of context_metrics.
+/// The metrics that a running context writes, named as in context_metrics.
 struct live_metrics {
     counter enters;
     counter submissions;
@@ -76,7 +76,7 @@ struct live_metrics {
     counter timers;
     counter ready;
 
-    /// Any thread. All but what the turn_meter and the ready_probe know.
+    /// May be called from any thread. Everything except the figures of turn_meter and ready_probe.
     [[nodiscard]] context_metrics snapshot() const noexcept;
 };
 

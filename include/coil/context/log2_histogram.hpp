@@ -9,11 +9,11 @@
 
 namespace coil {
 
-/// How often values of which size occurred: bucket 0 counts 0 and 1, bucket i those in
-/// (2^(i-1), 2^i], the last one everything beyond. In coil the values are nanoseconds.
+/// A histogram with power-of-two buckets: bucket 0 counts the values 0 and 1, bucket i those in
+/// (2^(i-1), 2^i], the last one all larger values. coil's values are nanoseconds.
 ///
-/// A plain value that allocates nothing. Quantiles are exact to a factor of two; sum and mean are
-/// exact, as long as the sum of all values fits into 64 bits (584 years of nanoseconds).
+/// A plain value that allocates nothing. Quantiles are accurate to a factor of two. Sum and mean
+/// are exact as long as the sum of all values fits into 64 bits (584 years of nanoseconds).
 class log2_histogram {
 public:
     static constexpr std::size_t buckets = 64;
@@ -23,7 +23,7 @@ public:
     constexpr log2_histogram(const counts& in_bucket, std::uint64_t sum) noexcept
         : in_bucket_(in_bucket), sum_(sum) {}
 
-    /// The bucket that counts `value`.
+    /// The index of the bucket that counts `value`.
     [[nodiscard]] static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
         const std::uint64_t below = value - (value != 0 ? 1 : 0);
         return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(below)), buckets - 1);
@@ -49,14 +49,14 @@ public:
         return n;
     }
     [[nodiscard]] constexpr std::uint64_t sum() const noexcept { return sum_; }
-    /// 0 of nothing.
+    /// 0 if empty.
     [[nodiscard]] constexpr double mean() const noexcept {
         const std::uint64_t n = count();
         return n == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(n);
     }
 
     /// An upper bound of the q-quantile, less than twice its value: at least the fraction `q` of
-    /// all values is not larger. `q` outside of [0, 1] counts as 0 or 1; 0 of nothing.
+    /// all values is not larger. `q` is clamped to [0, 1]. 0 if empty.
     [[nodiscard]] constexpr std::uint64_t quantile(double q) const noexcept {
         const std::uint64_t n = count();
         if (n == 0) {
@@ -78,7 +78,7 @@ public:
         return upper_bound(largest);
     }
 
-    /// Both together, as of several contexts.
+    /// Adds the counts of another histogram, for example of another context.
     constexpr log2_histogram& operator+=(const log2_histogram& other) noexcept {
         for (std::size_t i = 0; i < buckets; ++i) {
             in_bucket_[i] += other.in_bucket_[i];
@@ -86,7 +86,7 @@ public:
         sum_ += other.sum_;
         return *this;
     }
-    /// What has been added since `earlier` was a copy of this one.
+    /// Subtracts an earlier copy, leaving what was added since.
     constexpr log2_histogram& operator-=(const log2_histogram& earlier) noexcept {
         for (std::size_t i = 0; i < buckets; ++i) {
             in_bucket_[i] -= earlier.in_bucket_[i];

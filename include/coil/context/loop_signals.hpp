@@ -7,22 +7,23 @@
 
 namespace coil::detail {
 
-/// A request to stop, which any thread may make of a loop, and as often as it likes; it travels as
-/// a node in the loop's inbox. One word holds whether that node is under way, and whether it still
-/// means something when it arrives.
+/// A stop request to a loop, which any thread may make any number of times. It is delivered as a
+/// node through the loop's inbox. One word holds whether that node is on its way, and whether it
+/// still counts on arrival.
 template <class Atomics = std_atomics>
 class basic_stop_request {
 public:
-    /// Any thread. True when the caller must post the node. Whoever gets false is done: it touches
-    /// nothing of the loop any more, which may be gone as soon as the node has arrived.
+    /// May be called from any thread. On true the caller must post the node. After false the caller
+    /// must not access the loop any more, which may be destroyed once the node has arrived.
     [[nodiscard]] bool make() noexcept {
         return (word_.fetch_or(posted | counts, std::memory_order_acq_rel) & posted) == 0;
     }
-    /// Owner: the node has arrived, and may be posted again. Whether the loop is to stop.
+    /// Owner only: the node has arrived and may be posted again. Returns whether the loop is to
+    /// stop.
     [[nodiscard]] bool arrived() noexcept {
         return (word_.exchange(0, std::memory_order_acq_rel) & counts) != 0;
     }
-    /// What is under way has come too late.
+    /// Ignores a request that is still on its way.
     void forget() noexcept { word_.fetch_and(posted, std::memory_order_relaxed); }
 
 private:
@@ -32,16 +33,16 @@ private:
     typename Atomics::template atomic<unsigned> word_{0};
 };
 
-/// Whether a loop stays although there is nothing to do.
+/// Whether a loop keeps running without work.
 ///
-/// Who lets go of it writes the word and then looks whether the owner sleeps; the owner says that
-/// it sleeps and then looks at the word. In the one order that sequential consistency gives to all
-/// four, at least one of them sees the other.
+/// Releasing it writes the word and then checks whether the owner sleeps; the owner announces its
+/// sleep and then checks the word. All four accesses are sequentially consistent, so at least one
+/// side sees the other.
 template <class Atomics = std_atomics>
 class basic_hold {
 public:
     void hold() noexcept { held_.store(true); }
-    /// Any thread. True when the owner sleeps and the caller must wake it.
+    /// May be called from any thread. Returns true if the owner sleeps and the caller must wake it.
     template <class Inbox>
     [[nodiscard]] bool release(Inbox& inbox) noexcept {
         held_.store(false);
@@ -53,8 +54,8 @@ private:
     typename Atomics::template atomic<bool> held_{false};
 };
 
-/// The calls of wake() that a loop has to see before it may go: a thread that ended a sleep is
-/// still on its way to that call. Owner only.
+/// Counts the wake-up calls that a loop must receive before it may be destroyed: a thread that has
+/// ended a sleep may not have made its call yet. Owner only.
 class wake_account {
 public:
     void expect() noexcept { ++due_; }

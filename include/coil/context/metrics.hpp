@@ -8,61 +8,64 @@
 
 namespace coil {
 
-/// What a context has done since it was made, and how it stood a moment ago: io_context::metrics().
-/// docs/reference/metrics.md says what to conclude from each.
+/// The metrics of a context, returned by io_context::metrics(): totals since its creation, and its
+/// recent state. docs/reference/metrics.md explains how to interpret them.
 ///
-/// Each figure is right by itself, but they are not of one instant: the context goes on while they
-/// are read. Counters never fall.
+///     const context_metrics m = ctx.metrics();
+///     log(m.completions, m.submissions_per_enter());
+///
+/// Each figure is correct by itself, but they are not from the same instant, because the context
+/// runs while they are read. Counters never decrease.
 struct context_metrics {
-    // Counters. Of these the context knows at once.
-    std::uint64_t enters = 0;               ///< io_uring_enter system calls
-    std::uint64_t submissions = 0;          ///< SQEs handed to the kernel
-    std::uint64_t completions = 0;          ///< CQEs received
-    std::uint64_t parks = 0;                ///< times it slept in the kernel
-    std::uint64_t spins = 0;                ///< times it looked for work before sleeping
-    std::uint64_t wake_ups_sent = 0;        ///< sleeps that another thread ended by a system call
-    std::uint64_t wake_ups_elided = 0;      ///< messages of other threads that needed no such call
-    std::uint64_t refusals = 0;             ///< enters refused for a time (EBUSY, EAGAIN)
-    std::uint64_t overflows = 0;            ///< enters after which completions waited for room
-    std::uint64_t cancels = 0;              ///< requests to cancel something
-    std::uint64_t cancel_retries = 0;       ///< cancellations that had to be asked for again
-    std::uint64_t unhandled_exceptions = 0; ///< exceptions that nobody joined for
+    // Counters that are updated at once.
+    std::uint64_t enters = 0;          ///< io_uring_enter system calls
+    std::uint64_t submissions = 0;     ///< SQEs handed to the kernel
+    std::uint64_t completions = 0;     ///< CQEs received
+    std::uint64_t parks = 0;           ///< times it slept in the kernel
+    std::uint64_t spins = 0;           ///< times it looked for work before sleeping
+    std::uint64_t wake_ups_sent = 0;   ///< sleeps that another thread ended by a system call
+    std::uint64_t wake_ups_elided = 0; ///< messages of other threads that needed no such call
+    std::uint64_t refusals = 0;        ///< enters refused temporarily (EBUSY, EAGAIN)
+    std::uint64_t overflows = 0;       ///< enters after which completions were waiting for space
+    std::uint64_t cancels = 0;         ///< cancellation requests
+    std::uint64_t cancel_retries = 0;  ///< cancellation requests that had to be repeated
+    std::uint64_t unhandled_exceptions = 0; ///< exceptions that no joiner received
 
-    // Counters that are brought up to date at the end of each turn.
-    std::uint64_t tasks_started = 0;       ///< top-level tasks taken in by the context
-    std::uint64_t back_pressure_waits = 0; ///< operations that waited for room in the queue
+    // Counters that are updated at the end of each turn.
+    std::uint64_t tasks_started = 0;       ///< top-level tasks that the context has started
+    std::uint64_t back_pressure_waits = 0; ///< operations that waited for space in the queue
 
-    // How it stood at the end of the last turn; after run() has returned: now.
+    // The state at the end of the last turn; after run() has returned, the current state.
     std::uint64_t tasks = 0;     ///< top-level tasks that have not ended
-    std::uint64_t in_flight = 0; ///< SQEs whose completion is to come
+    std::uint64_t in_flight = 0; ///< SQEs whose completion is pending
     std::uint64_t timers = 0;    ///< armed
-    /// Coroutines that were ready when the turn began; 0 while the context waits.
+    /// Coroutines that were ready at the beginning of the turn; 0 while the context waits.
     std::uint64_t ready = 0;
 
     /// The longest turn so far, see turn_length. A turn of 64 µs or more is never missed, and its
-    /// length is known to within 32 µs. (One exception: when many short turns without a wait
-    /// between them are followed at once by many that are long, up to 16 of these count as one,
-    /// once.)
+    /// length is accurate to 32 µs. (Exception: if many short turns without a wait in between are
+    /// followed directly by many long ones, up to 16 of these count as one, once.)
     std::chrono::nanoseconds longest_turn{};
 
-    /// Nanoseconds from the end of one wait, or of one turn, to the end of the next turn: how long
-    /// the context did not look at completions, timers and other threads. It covers everything
-    /// between two waits: coroutines, submitting, routing completions. So the sum is all the time
-    /// that the context worked, and each turn is counted. What is not exact is how the time of
-    /// short turns is divided: while turns follow each other without a wait, the clock is read once
-    /// in up to 16 turns (never in 32 µs or more of regular turns), and each of these gets the
-    /// mean. Looking for work before sleeping counts as a wait, to within 16 looks (a microsecond).
+    /// Nanoseconds from the end of a wait, or of a turn, to the end of the next turn: how long the
+    /// context did not check completions, timers and other threads. It covers everything between
+    /// two waits: running coroutines, submitting, dispatching completions. So every turn is
+    /// counted, and the sum is the total working time of the context. Only the distribution over
+    /// short turns is approximate: while turns follow each other without a wait, the clock is read
+    /// once in up to 16 turns (never in 32 µs or more of regular turns), and each of them is
+    /// assigned the mean. Polling before sleeping counts as waiting, to within 16 polls (a
+    /// microsecond).
     log2_histogram turn_length;
 
-    /// Nanoseconds that a ready coroutine waited for its turn. Sampled: in one turn of 127 the
-    /// coroutine that is last in line when the turn begins, from then until it is resumed. It has
-    /// everybody before it, so of those that were there none waited longer; turns are taken
-    /// whatever happens in them, so the samples are those of an observer who comes at any turn. Not
-    /// in it: how long a completion lay in its queue while the turn before went on (at most the
-    /// length of that turn), and what became ready in the middle of a turn.
+    /// Nanoseconds that a ready coroutine waited to be resumed. Sampled: in one turn of 127, the
+    /// coroutine that is last in the queue at the beginning of the turn, until it is resumed. None
+    /// of the coroutines queued at that time waits longer. Turns are sampled regardless of their
+    /// content, so the samples are unbiased. Not included: the time that a completion was in its
+    /// queue during the previous turn (at most the length of that turn), and coroutines that became
+    /// ready in the middle of a turn.
     log2_histogram ready_delay;
 
-    /// 0 before the first enter. What a look finds without an enter counts as well.
+    /// 0 before the first enter. Completions found by polling without an enter count as well.
     [[nodiscard]] constexpr double submissions_per_enter() const noexcept {
         return per_enter(submissions);
     }
@@ -76,7 +79,7 @@ private:
     }
 };
 
-/// For people: a line for each subject. The form may change.
+/// Human-readable text, one line per subject. The format may change.
 [[nodiscard]] std::string to_string(const context_metrics& metrics);
 
 } // namespace coil

@@ -25,24 +25,24 @@ namespace detail {
 
 class multishot_awaiter;
 
-/// One completion of a multishot request. `extra` is what its source noted when it arrived.
+/// One completion of a multishot request. `extra` is what its source recorded on arrival.
 struct multishot_result {
     int value = 0;
     std::uint32_t flags = 0;
     std::uint64_t extra = 0;
 
-    /// In `extra`: the result owns a piece of a buffer_pool.
+    /// Flag in `extra`: the result owns a piece of a buffer_pool.
     static constexpr std::uint64_t buffer_mark = std::uint64_t{1} << 63;
     [[nodiscard]] bool has_buffer() const noexcept { return (extra & buffer_mark) != 0; }
 };
 
-/// Results that nobody has asked for yet, oldest first. A few have room inside.
+/// Results not taken yet, oldest first. A few are stored inline.
 class multishot_results {
 public:
     [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
     [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
-    /// False when there is no memory for it.
+    /// Returns false if there is no memory.
     [[nodiscard]] bool push(const multishot_result& r) noexcept {
         if (count_ == capacity_ && !grow()) [[unlikely]] {
             return false;
@@ -70,24 +70,25 @@ private:
     std::size_t capacity_ = 2; // a power of two
 };
 
-/// A request that the kernel answers again and again, and what of its answers has not been taken.
-/// The first next() submits it, and so does the first after it has ended: for the end of a
-/// multishot request means nothing by itself (its completions overflowed, the buffers ran out).
+/// A multishot request and its results that were not taken yet. The first next() submits it. So
+/// does the first next() after the request has ended, because the end of a multishot request by
+/// itself means nothing (completions overflowed, or buffers ran out).
 ///
-/// It belongs to the context of the first next(). All of it happens on that thread.
+/// It belongs to the context of the first next(), and everything happens on that thread.
 ///
-/// A derived class calls close() in its destructor, and has
-/// - `prepare()`: fills the request; 0, or −errno to say instead of submitting it, or `wait` when
-///   resume() will be called later;
-/// - `arrived()`: a completion came; false when it is to be ignored;
-/// - `discard()`: nobody will ask for this result;
-/// - `is_scarce()`: others may soon wait for what its results hold.
+/// A derived class calls close() in its destructor and provides
+/// - `prepare()`: fills in the request. Returns 0, or -errno to return that instead of submitting,
+///   or `wait` if resume() will be called later;
+/// - `arrived()`: a completion has arrived. Returns false to ignore it;
+/// - `discard()`: destroys a result that will not be taken;
+/// - `is_scarce()`: whether others may soon wait for the resources of its results.
 class multishot_source : io_wait {
 public:
-    /// Results that wait before the request is cancelled, to be submitted again when they have been
-    /// taken: a slow consumer slows the kernel down instead of filling memory.
+    /// The number of waiting results at which the request is cancelled. It is submitted again when
+    /// they have been taken, so that a slow consumer slows the kernel down instead of filling
+    /// memory.
     static constexpr std::size_t high_water = 64;
-    /// So few, when what they hold has become scarce.
+    /// The number when the resources of the results have become scarce.
     static constexpr std::size_t scarce_water = 4;
 
     multishot_source(const multishot_source&) = delete;
@@ -109,14 +110,15 @@ protected:
     virtual void discard(const multishot_result& /*r*/) noexcept {}
     [[nodiscard]] virtual bool is_scarce() const noexcept { return false; }
 
-    /// Cancels, waits until the kernel has let go, and discards what nobody took.
+    /// Cancels the request, waits until the kernel has finished, and discards results that were not
+    /// taken.
     void close() noexcept;
-    /// What prepare() waited for may be there.
+    /// The resource that prepare() waited for may be available.
     void resume() noexcept;
     [[nodiscard]] bool is_waited_for() const noexcept;
     [[nodiscard]] multishot_results& results() noexcept { return results_; }
     [[nodiscard]] event_loop& home() const noexcept { return *home_; }
-    /// For the derived class's own queue, while nothing is in flight.
+    /// For a queue of the derived class, while nothing is in flight.
     [[nodiscard]] queue_node& idle_node() noexcept { return node(); }
     [[nodiscard]] static multishot_source& from_idle_node(queue_node& node) noexcept {
         return static_cast<multishot_source&>(
@@ -138,18 +140,18 @@ private:
     event_loop* home_ = nullptr;
     multishot_awaiter* awaiter_ = nullptr; // from its suspension to its resumption
     multishot_results results_;
-    int error_ = 0;        // −ENOMEM: results were lost behind those in results_
+    int error_ = 0;        // -ENOMEM: results were lost behind those in results_
     bool pausing_ = false; // cancelled because of high_water
 };
 
-/// Waits for a source's next result, perhaps not for ever.
+/// Waits for a source's next result, optionally with a limit.
 class multishot_awaiter : wait_base, timer_node {
 public:
     static constexpr std::int64_t no_limit = INT64_MAX;
 
     multishot_awaiter(multishot_source& source, std::int64_t ns,
                       sleep_awaitable::from origin) noexcept
-        : timer_node(&expired), source_(&source), ns_(ns), origin_(origin) {}
+        : timer_node(&expire), source_(&source), ns_(ns), origin_(origin) {}
     multishot_awaiter(const multishot_awaiter&) = delete;
     multishot_awaiter& operator=(const multishot_awaiter&) = delete;
     ~multishot_awaiter();
@@ -162,7 +164,8 @@ public:
     }
 
 protected:
-    /// After the await: the result, or −ECANCELED when there was none.
+    /// Returns the result after the await; if there is none, -ETIMEDOUT if the limit has expired,
+    /// otherwise -ECANCELED.
     [[nodiscard]] multishot_result take() noexcept;
 
 private:
@@ -173,19 +176,21 @@ private:
                        inplace_stop_token token) noexcept;
     void cancel() noexcept;
     void end() noexcept;
-    static void expired(timer_node& node) noexcept;
+    static void expire(timer_node& node) noexcept;
 
-    multishot_source* source_; // null when it was destroyed meanwhile
+    multishot_source* source_; // null if it was destroyed meanwhile
     std::int64_t ns_;
     sleep_awaitable::from origin_;
-    int refusal_ = 0; // it could not begin to wait: −errno
+    int error_ = -ECANCELED; // why it returns no result
+    bool refused_ = false;   // ... even if there is one
 };
 
 } // namespace detail
 
-/// What next() of a multishot stream gives: co_await yields the next result, -ECANCELED when the
-/// task was asked to stop or a limit put on it with timeout() has passed first. Then nothing is
-/// lost: what comes later is the result of a later next().
+/// The awaitable returned by next() of a multishot stream. co_await returns the next result,
+/// -ECANCELED if the task was asked to stop, or -ETIMEDOUT if the limit of a timeout() has expired
+/// first. Nothing is lost in these cases: a result that arrives later is returned by a later
+/// next().
 template <class Stream>
 class [[nodiscard("did you forget to co_await?")]] multishot_next {
 public:
@@ -233,7 +238,7 @@ private:
     sleep_awaitable::from origin_ = sleep_awaitable::from::now;
 };
 
-/// A number that a multishot stream gave: a descriptor, events, expirations; or −errno.
+/// The value of a multishot stream: a descriptor, events, or expirations; or -errno.
 ///
 ///     while (auto peer = co_await connections.next())
 ///         co_spawn(session(net::socket{*peer}));
@@ -241,7 +246,7 @@ class multishot_value : public io_result {
 public:
     using io_result::io_result;
 
-    /// Whether it is a value: zero is one.
+    /// Whether it is a value; zero is one.
     [[nodiscard]] explicit operator bool() const noexcept { return has_value(); }
     [[nodiscard]] int operator*() const noexcept { return *this; }
 };

@@ -5,6 +5,7 @@
 #include <coil/core/awaitable.hpp>
 #include <coil/core/io_result.hpp>
 
+#include <cerrno>
 #include <concepts>
 #include <coroutine>
 #include <cstdint>
@@ -15,21 +16,21 @@ namespace coil {
 
 namespace detail {
 
-/// What an io_awaitable sends to the kernel and what it makes of the answer. An element only stores
-/// arguments until its await begins; then it stands still, so `arm()` may take addresses of its
-/// members.
+/// The operation behind an io_awaitable: what is submitted, and how the result is converted. Before
+/// the await it only stores arguments and may be moved; after that it stays in place, so `arm()`
+/// may take addresses of its members.
 ///
-/// - `arm()` gives the first entry; further ones hang from `entry.next`.
-/// - `entries` says how many there are.
-/// - `needs_result`: somebody must see the result even inside a chain.
-/// - `result()`, after completion, makes what co_await gives. It does not throw: somebody may ask
-///   for it late, or never.
-/// - `drop()`, after completion or without it: nobody will ask for the result.
-/// - `leave_behind()`, where there is one, instead of drop() in the middle of a chain whose last
-///   result is asked for.
-/// - `may_come_in_vain`, where there is one: it has a taking_entry.
+/// - `arm()` returns the first entry; further ones are linked by `entry.next`.
+/// - `entries` is their number.
+/// - `needs_result`: the result must be seen even inside a chain.
+/// - `result()` converts the result for co_await, after completion. It must not throw, because it
+///   may be called late or never.
+/// - `drop()` discards the result, after completion or without it.
+/// - `leave_behind()` (optional) replaces drop() in the middle of a chain whose last result is
+///   wanted.
+/// - `may_come_in_vain` (optional): it has a taking_entry.
 ///
-/// This one is a plain Linux call: an SQE and an io_result.
+/// This one is a plain Linux call: one SQE and an io_result.
 class io_element {
 public:
     static constexpr std::uint16_t entries = 1;
@@ -45,7 +46,7 @@ protected:
     ring_entry entry_;
 };
 
-/// A call whose result is a new descriptor: one that nobody receives is closed (guarantee G4).
+/// A call that returns a new descriptor, which is closed if it is not received (guarantee G4).
 class descriptor_element : public io_element {
 public:
     static constexpr bool needs_result = true;
@@ -64,7 +65,7 @@ concept element = requires(E e) {
     { e.drop() } noexcept;
 };
 
-/// Whether every entry of an element must complete by itself (see io_wait).
+/// Whether every entry of an element must post its own CQE (see io_wait).
 template <class Element>
 inline constexpr bool needs_every_result = [] {
     if constexpr (requires { Element::needs_every_result; }) {
@@ -74,8 +75,24 @@ inline constexpr bool needs_every_result = [] {
     }
 }();
 
-/// An element inside a wrapper. What a limit limits and what a chain links is wrapped inside of
-/// these, which stay what they are.
+/// Whether the kernel limits a call of the element: see kernel_timed_element.
+template <class Element>
+inline constexpr bool has_link_timeout = [] {
+    if constexpr (requires { Element::has_link_timeout; }) {
+        return Element::has_link_timeout;
+    } else {
+        return false;
+    }
+}();
+
+/// A result as a limit reports it: an expired limit and a stop are never confused.
+template <class Result>
+Result timed_out_if(bool expired, Result result) noexcept {
+    return expired && result == -ECANCELED ? Result(-ETIMEDOUT) : result;
+}
+
+/// Applies a wrapper to an element. A wrapper goes inside the limits and chains around the element,
+/// which keep their types.
 template <template <class> class Wrapper, element Element>
 auto wrapped(Element&& e) noexcept {
     if constexpr (requires { std::move(e).template wrap<Wrapper>(); }) {
@@ -85,7 +102,7 @@ auto wrapped(Element&& e) noexcept {
     }
 }
 
-/// The result of an element that stands in the middle of a chain: nobody asks for it.
+/// Discards the result of an element in the middle of a chain.
 template <element Element>
 void leave_behind(Element& e) noexcept {
     if constexpr (requires { e.leave_behind(); }) {
@@ -95,9 +112,9 @@ void leave_behind(Element& e) noexcept {
     }
 }
 
-/// The await of an io_awaitable: the element and what the loop needs to wait for it. Apart from the
-/// awaitable, so that the operands of `a && b` are plain data that the compiler dissolves, and only
-/// what is in flight takes room in the coroutine's frame.
+/// The awaiter of an io_awaitable: the element and what the loop needs to wait for it. A separate
+/// type, so that the operands of `a && b` are plain data that the compiler can optimize away, and
+/// only operations in flight take space in the coroutine's frame.
 template <element Element>
 class io_awaiter : protected io_wait {
 public:
@@ -129,10 +146,14 @@ public:
 
     auto await_resume() noexcept {
         resumed();
-        return element_.result();
+        if constexpr (has_link_timeout<Element>) {
+            return timed_out_if(link_timeout_expired(), element_.result());
+        } else {
+            return element_.result();
+        }
     }
 
-    /// Instead of await_resume(): nobody wants the result.
+    /// Called instead of await_resume(): the result is not wanted.
     void discard() noexcept {
         resumed();
         element_.drop();
@@ -150,17 +171,19 @@ private:
 
 } // namespace detail
 
-/// A Linux call that co_await starts: nothing happens before. Awaiting suspends the coroutine,
-/// without allocating, until the kernel has answered.
+/// A Linux call that starts when it is awaited. The await suspends the coroutine, without
+/// allocating, until the kernel has completed the call.
 ///
-/// Threading: runs on the context of the coroutine that awaits it.
-/// Cancellation: when the task's stop token is asked to stop, or a timeout() around it expires, the
-/// await gives -ECANCELED, or the real result if that came first; either way the kernel is done
-/// with the buffers. A coroutine destroyed while it waits here cancels the call and waits for the
-/// kernel to let go.
+///     int n = co_await io::read(fd, buf);
 ///
-/// An awaitable may be moved before it is awaited, which is how `a && b` and `timeout(a, d)` take
-/// it. Awaiting one again makes the call again.
+/// Threading: runs on the context of the awaiting coroutine.
+///
+/// Cancellation: if a stop is requested of the task, the await returns -ECANCELED, or the real
+/// result if that came first. In both cases the kernel has finished with the buffers. A coroutine
+/// that is destroyed while it waits cancels the call and waits until the kernel has finished.
+///
+/// An awaitable may be moved before it is awaited; `a && b` and `timeout(a, d)` rely on that.
+/// Awaiting it again makes the call again.
 template <detail::element Element>
 class [[nodiscard("did you forget to co_await?")]] io_awaitable {
 public:
@@ -176,16 +199,16 @@ public:
         return detail::io_awaiter<Element>(std::move(element_));
     }
 
-    /// For code that combines awaitables: what this one would do.
+    /// Used by combinators: the operation of this awaitable.
     [[nodiscard]] Element take_element() && noexcept { return std::move(element_); }
 
 private:
     Element element_;
 };
 
-/// A plain call: co_await gives an io_result.
+/// A plain call: co_await returns an io_result.
 using operation = io_awaitable<detail::io_element>;
-/// A call that makes a descriptor: co_await gives an io_result.
+/// A call that creates a descriptor: co_await returns an io_result.
 using descriptor_operation = io_awaitable<detail::descriptor_element>;
 
 namespace detail {
@@ -205,7 +228,7 @@ inline constexpr bool is_io_awaitable<io_awaitable<E>> = true;
 
 } // namespace detail
 
-/// An awaitable that is ring work: what `&&` links and what timeout(op, d) limits.
+/// An awaitable made of ring operations: what `&&` links and timeout(op, d) limits.
 template <class T>
 concept ring_operation = detail::is_io_awaitable<std::remove_cvref_t<T>>;
 

@@ -15,7 +15,7 @@ namespace coil {
 
 namespace detail {
 
-/// For constructors that take a number: an int variable in braces would not do otherwise.
+/// For constructors that take a number, so that an int variable works in braces.
 template <std::integral To, std::integral From>
 To checked_number(From number) {
     if (!std::in_range<To>(number)) {
@@ -32,51 +32,51 @@ class kernel;
 
 namespace detail {
 
-/// Makes the other side of a context's rings: one kernel a ring.
+/// Creates the backends of a context's rings, one per ring.
 using kernel_factory = std::function<std::unique_ptr<uring::kernel>()>;
 
 } // namespace detail
 
-/// Who executes a context's I/O.
+/// The backend that executes a context's I/O.
 enum class kernel_kind {
-    /// What the environment variable COIL_KERNEL says (`io_uring`, `epoll`); without it io_uring,
-    /// and where the system refuses that for good (a seccomp filter, a sysctl, a kernel that is too
-    /// old) epoll. The first time in a process a line on stderr says so and why.
+    /// The environment variable COIL_KERNEL (`io_uring` or `epoll`) decides. Without it, io_uring,
+    /// or epoll if the system refuses io_uring permanently (a seccomp filter, a sysctl, a kernel
+    /// that is too old). The first fallback in a process prints a line with the reason on stderr.
     automatic,
-    io_uring, ///< Linux's io_uring, or an error that says why not
-    epoll,    ///< in user space over epoll(7): see uring::make_epoll_kernel
+    io_uring, ///< Linux's io_uring, or an error with the reason
+    epoll,    ///< in user space, on epoll(7): see uring::make_epoll_kernel
 };
 
-/// How an io_context is set up. Every member has a default that suits a server.
+/// Options of an io_context. The defaults suit a server.
 struct io_context_options {
-    /// Submission queue entries, rounded up to a power of two. It bounds a batch and the length of
-    /// a linked chain, not the number of operations in flight.
+    /// Submission queue entries, rounded up to a power of two. Limits the size of a batch and of a
+    /// linked chain, not the number of operations in flight.
     unsigned entries = 512;
-    /// Completion queue entries; 0: eight times `entries`. More completions than that at once are
-    /// kept by the kernel and fetched later: slower, never lost.
+    /// Completion queue entries; 0: eight times `entries`. The kernel keeps further completions,
+    /// which are fetched later: slower, but never lost.
     unsigned cq_entries = 0;
-    /// SQEs in flight at most; further operations wait their turn, in order. Operations that wait
-    /// for something that never comes count too, so this is a limit for memory, not a rate.
+    /// The maximum number of SQEs in flight; further operations wait in order. Operations that wait
+    /// forever count as well, so this limits memory, not a rate.
     std::uint32_t max_in_flight = UINT32_MAX;
-    /// Direct descriptors that the context can have (io::accept_direct, ...). Their table is made
-    /// at the first use, smaller where RLIMIT_NOFILE says so, and costs 8 bytes each.
+    /// The maximum number of direct descriptors (io::accept_direct, ...). Their table is created on
+    /// first use, smaller if RLIMIT_NOFILE requires it, and takes 8 bytes per slot.
     unsigned direct_descriptors = 1024;
-    /// Slots for io::registered_buffers, likewise.
+    /// The maximum number of slots for io::registered_buffers; created on first use.
     unsigned registered_buffers = 1024;
     kernel_kind kernel = kernel_kind::automatic;
     idle_policy idle = idle_policy::spin(std::chrono::microseconds(50));
-    /// Processor to run on, while run() or start() runs; -1: wherever the scheduler likes.
+    /// The processor to run on while run() or start() is active; -1: any.
     int cpu_affinity = -1;
-    /// io_uring setup flags to ask for besides coil's own (uring::setup::sqpoll, iopoll); coil's
-    /// own that exclude them are dropped. With iopoll the kernel does not tell when something is
-    /// complete: such a context looks all the time and never sleeps.
+    /// Additional io_uring setup flags (uring::setup::sqpoll, iopoll); coil's own flags that
+    /// exclude them are dropped. With iopoll the kernel does not signal completions, so such a
+    /// context polls all the time and never sleeps.
     std::uint32_t setup_flags = 0;
-    /// Called on the context's thread with the exception that left a detached task, or that left a
-    /// joined task whose handle was dropped. Must not throw. Default: a line on stderr.
+    /// Called on the context's thread with the exception that left a detached task, or a joined
+    /// task whose handle was destroyed. Must not throw. By default, prints a line on stderr.
     std::function<void(std::exception_ptr)> on_unhandled_exception = {};
-    /// A kernel in the place of the one that `kernel` names: for tests and simulations.
+    /// A backend that replaces the one named by `kernel`: for tests and simulations.
     detail::kernel_factory make_kernel = {};
-    /// Name of the thread that start() makes (15 characters are shown), and of the context in
+    /// The name of the thread created by start() (15 characters are shown), and of the context in
     /// messages.
     std::string name = {};
 };

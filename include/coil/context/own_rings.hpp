@@ -4,8 +4,9 @@
 
 namespace coil::detail {
 
-/// A context's ring while it is open. Completions that others post to such a ring would be taken
-/// for its own operations', so coil posts to none of them: is_one() tells. Any thread.
+/// Registers a context's ring while it is open. The context would take completions that others post
+/// to its ring for its own operations', so coil does not post to such rings: is_one() identifies
+/// them. May be called from any thread.
 class own_ring : list_node<own_ring> {
 public:
     own_ring() noexcept = default;
@@ -13,7 +14,7 @@ public:
     own_ring& operator=(const own_ring&) = delete;
     ~own_ring() { forget(); }
 
-    /// The ring's descriptor, from right after it was opened to right before it is closed.
+    /// The ring's descriptor, from directly after it was opened until directly before it is closed.
     void remember(int fd) noexcept;
     void forget() noexcept;
 

@@ -17,8 +17,8 @@ namespace coil {
 
 namespace detail {
 
-/// What tasks that are to end together share: who stops them all, and what went wrong first. The
-/// awaiting task and each of them hold it, as any may be destroyed before the others.
+/// The shared state of tasks that end together: their stop source and the first error. Shared by
+/// the awaiting task and all of them, because any of them may be destroyed first.
 class task_group {
 public:
     class owner {
@@ -42,7 +42,7 @@ public:
     void stop() noexcept { stop_.request_stop(); }
     [[nodiscard]] inplace_stop_token token() const noexcept { return stop_.get_token(); }
 
-    /// Any thread. The first error is kept and stops the others.
+    /// May be called from any thread. Keeps the first error and stops the other tasks.
     void fail(std::exception_ptr error) noexcept {
         if (!failed_.exchange(true, std::memory_order_acq_rel)) {
             error_ = std::move(error);
@@ -52,7 +52,7 @@ public:
     [[nodiscard]] bool has_failed() const noexcept {
         return failed_.load(std::memory_order_relaxed);
     }
-    /// When all have been joined.
+    /// Called when all have been joined.
     void rethrow() const {
         if (error_) {
             std::rethrow_exception(error_);
@@ -79,15 +79,14 @@ task<T> in_group(task<T> work, task_group::owner group) {
     }
 }
 
-/// Starts all of `tasks` where `spawn` says, joins them in their order, and gives each value to
-/// `take`.
+/// Starts all `tasks` with `spawn`, joins them in order, and passes each value to `take`.
 template <class T, class Spawn, class Take>
 task<> spread(std::vector<task<T>> tasks, Spawn spawn, Take take) {
     struct stop_at_end {
         explicit stop_at_end(const task_group::owner& g) noexcept : group(g) {}
         stop_at_end(const stop_at_end&) = delete;
         stop_at_end& operator=(const stop_at_end&) = delete;
-        ~stop_at_end() { group->stop(); } // matters when this frame is destroyed while it waits
+        ~stop_at_end() { group->stop(); } // needed if this frame is destroyed while it waits
         const task_group::owner& group;
     };
     const task_group::owner group;
@@ -99,7 +98,7 @@ task<> spread(std::vector<task<T>> tasks, Spawn spawn, Take take) {
             handles.push_back(spawn(in_group(std::move(each), group)));
         }
     } catch (...) {
-        group->fail(std::current_exception()); // those that have started are waited for
+        group->fail(std::current_exception()); // the tasks that were started are still waited for
     }
     tasks.clear();
     const auto stop = [&group]() noexcept { group->stop(); };
@@ -115,7 +114,7 @@ task<> spread(std::vector<task<T>> tasks, Spawn spawn, Take take) {
                 }
             }
         } catch (...) {
-            group->fail(std::current_exception()); // of `take`, or of a context that stopped
+            group->fail(std::current_exception()); // thrown by `take`, or the context stopped
         }
     }
     group->rethrow();
@@ -171,19 +170,18 @@ struct discard {
 
 } // namespace detail
 
-/// Runs all of `tasks` at the same time, spread over the contexts of the runtime that the calling
-/// task runs on by its dispatcher, and gives their values in the order of the tasks. On a context
-/// that belongs to no runtime, they take turns there.
+/// Runs all `tasks` in parallel on the contexts of the calling task's runtime, as its dispatcher
+/// selects, and returns their values in the order of the tasks. On a context that belongs to no
+/// runtime, they run concurrently there.
 ///
 ///     std::vector<task<int>> parts;
 ///     for (const auto& range : ranges)
 ///         parts.push_back(count(range));
 ///     const std::vector<int> counts = co_await parallel(std::move(parts));
 ///
-/// The first exception, and a stop of the calling task, ask all the others to stop; the exception
-/// comes out when all have ended. When the calling task is destroyed by a shutdown, the others are
-/// asked to stop but not waited for: what they refer to must outlive the runtime's run, or belong
-/// to them.
+/// The first exception, and a stop of the calling task, ask all others to stop; the exception is
+/// rethrown when all have ended. If a shutdown destroys the calling task, the others are asked to
+/// stop but not waited for: what they refer to must outlive the runtime's run or belong to them.
 template <class T>
 [[nodiscard]] task<std::vector<T>> parallel(std::vector<task<T>> tasks) {
     return detail::collect(std::move(tasks), detail::spawn_beside{});
@@ -192,9 +190,8 @@ template <class T>
     return detail::spread(std::move(tasks), detail::spawn_beside{}, detail::discard{});
 }
 
-/// parallel(tasks) of which only one value is wanted: `reduce(reduce(v0, v1), v2)` and so on, on
-/// the calling context, in the order of the tasks. Throws std::invalid_argument when there are
-/// none.
+/// As parallel(tasks), but combines the values into one: `reduce(reduce(v0, v1), v2)` and so on, on
+/// the calling context, in the order of the tasks. Throws std::invalid_argument if there are none.
 ///
 ///     const int total = co_await parallel(std::move(parts), std::plus<>());
 template <class T, class Reduce>
@@ -203,7 +200,7 @@ template <class T, class Reduce>
     return detail::fold(std::move(tasks), std::move(reduce), detail::spawn_beside{});
 }
 
-/// The same on the contexts of a runtime; the calling task may run anywhere.
+/// The same on the contexts of `runtime`; the calling task may run anywhere.
 template <class T>
 [[nodiscard]] task<std::vector<T>> parallel(runtime& contexts, std::vector<task<T>> tasks) {
     return detail::collect(std::move(tasks), detail::spawn_on{contexts});

@@ -5,8 +5,8 @@
 
 namespace coil {
 
-/// How many contexts are worth having: the processors in this process's affinity mask, or fewer
-/// where a cgroup's CPU quota gives less (rounded up). At least 1.
+/// The number of contexts worth having: the processors in this process's affinity mask, or fewer if
+/// a cgroup's CPU quota is lower (rounded up). At least 1.
 [[nodiscard]] unsigned usable_processors();
 
 namespace detail {
@@ -14,8 +14,8 @@ namespace detail {
 /// The processors in the calling thread's affinity mask, in ascending order; never empty.
 [[nodiscard]] std::vector<int> allowed_processors();
 
-/// The CPU quota, in processors rounded up, of the cgroup that `membership` (the text of
-/// /proc/self/cgroup) names below `root` (/sys/fs/cgroup), and of those above it; 0: none.
+/// The CPU quota, in processors rounded up, of the cgroup named by `membership` (the text of
+/// /proc/self/cgroup) below `root` (/sys/fs/cgroup), and of its ancestors; 0: none.
 [[nodiscard]] unsigned quota_in_processors(const std::string& root, const std::string& membership);
 
 } // namespace detail

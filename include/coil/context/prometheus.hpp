@@ -8,7 +8,7 @@
 
 namespace coil {
 
-/// What tells a sample from others of its name: `context="0"`.
+/// Distinguishes samples of the same name: `context="0"`.
 struct metric_label {
     std::string name;  ///< [a-zA-Z_][a-zA-Z0-9_]*, and not `le`
     std::string value; ///< any UTF-8
@@ -20,16 +20,19 @@ struct labelled_metrics {
     std::vector<metric_label> labels;
 };
 
-/// Appends metrics in the Prometheus text exposition format 0.0.4 (content type
-/// `text/plain; version=0.0.4`), which every monitor of that family reads. Every name begins with
-/// `coil_`; docs/reference/metrics.md lists them. Times are in seconds.
+/// Appends metrics in the Prometheus text exposition format 0.0.4 (content type `text/plain;
+/// version=0.0.4`). Every name begins with `coil_`; docs/reference/metrics.md lists them. Times are
+/// in seconds.
 ///
-/// The format wants all samples of a name together, under one header: write all contexts of a page
-/// with one call, each with labels of its own. Throws std::invalid_argument when the name of a
-/// label is not one; then nothing has been appended.
+///     std::string page;
+///     write_prometheus(page, ctx.metrics());
+///
+/// The format requires all samples of a name to be together under one header: pass all contexts of
+/// a page to one call, each with its own labels. Throws std::invalid_argument for an invalid label
+/// name; nothing is appended then.
 void write_prometheus(std::string& out, std::span<const labelled_metrics> contexts);
 
-/// The same for the only context of a page.
+/// The same for a page with a single context.
 void write_prometheus(std::string& out, const context_metrics& metrics,
                       std::vector<metric_label> labels = {});
 

@@ -7,13 +7,14 @@
 
 namespace coil::detail {
 
-/// How the contexts of a runtime learn together that nothing is left to do.
+/// Detects that no context of a runtime has work left.
 ///
-/// A context that sleeps without any work is absent. Whoever wakes it counts it in again before
-/// the wake-up, so while any task runs that could give work to others, somebody is present. When
-/// the last one leaves it is over for all of them, until the next begin(): a context that is woken
-/// after that ends without a look at its inbox. What came too late waits there for the next round,
-/// in which every context takes part; otherwise it would run while those it needs are gone.
+/// A context that sleeps without work is absent. A thread that wakes it marks it present before the
+/// wake-up, so while a task runs that could give work to others, at least one context is present.
+/// When the last one becomes absent the round is over for all of them until the next begin(): a
+/// context that is woken after that ends without processing its inbox. What arrived too late waits
+/// there for the next round, in which every context participates; otherwise it would run without
+/// the contexts that it needs.
 class quiescence {
 public:
     struct seat {
@@ -21,10 +22,10 @@ public:
         bool finished = false;
     };
 
-    /// `wake_all` is called once a round, on the thread of the context that left last.
+    /// `wake_all` is called once per round, on the thread of the last context to become absent.
     explicit quiescence(std::function<void()> wake_all) : wake_all_(std::move(wake_all)) {}
 
-    /// Nobody is in yet; every seat is present, and so many more that nobody leaves.
+    /// No context has joined yet; all seats are present, plus `kept`, so that the round cannot end.
     void begin(unsigned seats, unsigned kept) {
         const std::lock_guard lock(mutex_);
         present_ = seats + kept;
@@ -32,15 +33,15 @@ public:
         over_.store(false, std::memory_order_relaxed);
     }
 
-    /// Before its context takes part in the round.
+    /// Called before the seat's context takes part in the round.
     void take(seat& s) noexcept {
         const std::lock_guard lock(mutex_);
         s.absent = false;
         s.finished = false;
     }
 
-    /// The seat's context is about to sleep and has no work. `still_asleep` says whether nobody has
-    /// woken it since it announced that.
+    /// The seat's context is about to sleep and has no work. `still_asleep` returns whether no
+    /// thread has woken it since it announced that.
     template <class Predicate>
     void leave(seat& s, Predicate still_asleep) {
         {
@@ -57,7 +58,7 @@ public:
         wake_all_();
     }
 
-    /// Any thread that wakes the seat's context, and that context itself.
+    /// Called by any thread that wakes the seat's context, and by that context itself.
     void come_back(seat& s) noexcept {
         const std::lock_guard lock(mutex_);
         if (s.absent && !over_.load(std::memory_order_relaxed)) {
@@ -66,10 +67,10 @@ public:
         }
     }
 
-    // How they end together when they are stopped.
+    // Ending together after a stop.
 
-    /// The seat's context has ended, or has destroyed all that it had and waits for the others.
-    /// Once a round counts.
+    /// The seat's context has ended, or has destroyed all its tasks and waits for the others.
+    /// Counts once per round.
     void finish(seat& s) noexcept {
         const std::lock_guard lock(mutex_);
         if (!std::exchange(s.finished, true)) {

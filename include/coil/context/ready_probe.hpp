@@ -7,12 +7,12 @@
 
 namespace coil::detail {
 
-/// Follows one coroutine in some turns through the ready queue: the last in line when the turn
-/// begins, until it is resumed, which may be some turns later. Owner, except for delay().
+/// Measures the delay of one coroutine in some turns: the last in the ready queue at the beginning
+/// of the turn, until it is resumed, possibly some turns later. Owner only, except delay().
 class ready_probe {
 public:
-    /// At the beginning of each turn. True when the turn wants to be measured: the last one, in
-    /// which somebody is followed already, or a new one.
+    /// Called at the beginning of each turn. Returns true if the turn is to be measured: a
+    /// coroutine is being followed already, or a new measurement is due.
     [[nodiscard]] bool due() noexcept { return --turns_left_ == 0; }
 
     [[nodiscard]] bool following() const noexcept { return following_; }
@@ -21,9 +21,9 @@ public:
         ahead_ = ahead;
         since_ns_ = now_ns;
     }
-    /// How many are resumed before it.
+    /// The number of coroutines that are resumed before it.
     [[nodiscard]] std::size_t ahead() const noexcept { return ahead_; }
-    /// Not in this turn, in which so many are resumed.
+    /// It is not resumed in this turn, which resumes `resumed` others.
     void look_again(std::size_t resumed) noexcept {
         ahead_ -= resumed;
         turns_left_ = 1;
@@ -40,7 +40,7 @@ public:
     [[nodiscard]] log2_histogram delay() const noexcept { return delay_.snapshot(); }
 
 private:
-    /// Two clock readings in so many turns. A prime, not to fall into step with the program.
+    /// Two clock readings per this number of turns. A prime, to avoid resonance with the program.
     static constexpr std::uint32_t turns_between = 127;
 
     std::uint32_t turns_left_ = 1;

@@ -13,11 +13,11 @@ namespace detail {
 
 [[noreturn]] void refuse_to_move();
 
-/// Life: fresh → (posted → queued on the target) → resumed. The node is in one queue at a time: the
-/// target's inbox, then its ready queue.
+/// States: fresh → (posted → queued on the target) → resumed. The node is in one queue at a time:
+/// the target's inbox, then its ready queue.
 ///
-/// A root travels by the node of its promise, which is on the line of the frame that resuming it
-/// needs anyway; anyone else by the awaiter's.
+/// A root moves by the node of its promise, which is in a cache line that resuming needs anyway;
+/// other coroutines by the node of the awaiter.
 class [[nodiscard("did you forget to co_await?")]] move_awaiter : queue_node {
 public:
     explicit move_awaiter(event_loop& target) noexcept : target_(target) {}
@@ -25,7 +25,7 @@ public:
     move_awaiter& operator=(const move_awaiter&) = delete;
     ~move_awaiter() {
         if (place_ == place::ready_queue) [[unlikely]] {
-            target_.withdraw(*this, waiter_); // destroyed on its way
+            target_.withdraw(*this, waiter_); // destroyed while it moves
         } else if (place_ == place::inbox) [[unlikely]] {
             end_with_misuse("a coroutine is destroyed while it moves to another context");
         }
@@ -46,7 +46,7 @@ public:
                 return;
             }
             if (root_ != nullptr) {
-                root_list::remove(*root_); // from now on the target finds it at a shutdown
+                event_loop::let_go(*root_); // from now on the target finds it at a shutdown
             }
         }
         waiter_ = waiter;
@@ -56,24 +56,24 @@ public:
             loop.settle(self.root_, self, self.waiter_);
         };
         place_ = place::inbox;
-        target_.post(*this); // and it may be gone
+        target_.post(*this); // may destroy this
     }
 
     void await_resume() noexcept { place_ = place::nowhere; }
 
 private:
-    /// Of the target's, where this node is. A root's own node is not followed.
+    /// The queue of the target that holds this node. The node of a root is not tracked.
     enum class place : unsigned char { nowhere, inbox, ready_queue };
 
-    /// Nobody but a shutdown destroys a root, which clears the queue of its node first.
+    /// Only a shutdown destroys a root, and it first removes the node from the queue.
     template <class P>
     void send_root(P& promise) noexcept {
-        root_list::remove(promise);
+        event_loop::let_go(promise);
         promise.deliver = [](queue_node& node, event_loop& loop) noexcept {
             P& root = static_cast<P&>(node);
             loop.settle(&root, root, std::coroutine_handle<P>::from_promise(root));
         };
-        target_.post(promise); // and it may be gone
+        target_.post(promise); // may destroy this
     }
 
     event_loop& target_;
@@ -84,28 +84,28 @@ private:
 
 } // namespace detail
 
-/// Moves the calling task to another context: after `co_await resume_on(ctx)` it, and whoever
-/// awaits it, runs on the thread of `ctx`, until it moves again. Does nothing on `ctx` itself.
+/// Moves the calling task to another context: after `co_await resume_on(ctx)` the task, and its
+/// awaiters, run on the thread of `ctx` until it moves again. Does nothing on `ctx` itself.
 ///
 ///     co_await resume_on(other);      // compute there
 ///     const auto sum = add(numbers);
 ///     co_await resume_on(home);
 ///
-/// Threading: everything before it happens before everything after it. What belongs to the context
-/// that is left stays there and must not be awaited from elsewhere: eager operations, multishot
-/// streams and direct descriptors. Plain descriptors and join handles move freely.
+/// Threading: everything before it happens before everything after it. Objects that belong to the
+/// context that is left must not be awaited elsewhere: eager operations, multishot streams and
+/// direct descriptors. Plain descriptors and join handles move freely.
 ///
-/// While it is away it is no work of the context that it left, whose run() may return meanwhile;
-/// coil::run() and block_on() wait for it wherever it is. Coroutines of other kinds that await
-/// tasks must not be destroyed while one of these moves, nor be awaited by a task of the context
-/// that is left: nobody knows the root of their tree.
+/// While it is elsewhere the task does not count as work of the context that it left, whose run()
+/// may return; coil::run() and block_on() wait for it everywhere. Coroutines of other types that
+/// await tasks must not be destroyed while one of these moves, nor be awaited by a task of the
+/// context that is left, because the root of their tree is unknown.
 ///
-/// Cancellation: a stop request does not keep it from moving. A shutdown of `ctx` destroys a task
-/// that is on its way to it; a context must outlive whatever moves to it.
+/// Cancellation: a stop request does not prevent the move. A shutdown of `ctx` destroys a task that
+/// is on its way to it. A context must outlive the tasks that move to it.
 ///
-/// A child of when_all, when_any, scope or timeout(task, d) stays where its parent is, which may
-/// have lent it what lies in its frame: there, moving throws std::logic_error. Give the other
-/// context a task of its own, ctx.spawn(work), and let the child be its join_handle.
+/// A child of when_all, when_any, scope or timeout(task, d) cannot leave its parent's context,
+/// because it may refer to the parent's frame: moving throws std::logic_error. Spawn a task on the
+/// other context instead, ctx.spawn(work), and make its join_handle the child.
 inline detail::move_awaiter resume_on(io_context& context) noexcept {
     return detail::move_awaiter(context.loop());
 }

@@ -12,27 +12,27 @@
 
 namespace coil::detail {
 
-/// A ring's tables of files and of buffers. Each is made when it is first needed. Owner thread.
+/// A ring's tables of files and of buffers, each created on first use. Owner thread only.
 class ring_tables {
 public:
-    /// Slots below this one are for numbers that programs choose; the kernel takes the others.
+    /// Slots below this one are for numbers chosen by programs; the kernel allocates the others.
     static constexpr unsigned chosen_files = 64;
-    /// What is no table's files_number(): whichever table there is.
+    /// The value that matches any table instead of a files_number().
     static constexpr std::uint32_t any_files = 1;
 
-    /// Makes the table of files unless there is one: 0 or −errno. It has at most `slots` slots
-    /// besides those for chosen numbers, fewer where RLIMIT_NOFILE says so.
+    /// Creates the table of files unless it exists: returns 0 or -errno. It has at most `slots`
+    /// slots besides those for chosen numbers, fewer if RLIMIT_NOFILE requires it.
     int use_files(uring::ring& ring, unsigned slots) noexcept;
     void close_file(int slot) noexcept;
-    /// Which table of the process (of the last 2^32 or so); 0: none.
+    /// Identifies the table within the process (among the last 2^32); 0: none.
     [[nodiscard]] std::uint32_t files_number() const noexcept { return files_number_; }
 
-    /// Registers memory in neighbouring slots of a table of `slots`: the first one, or −errno
-    /// (−ENFILE: no such row of free ones).
+    /// Registers memory in adjacent slots of a table of `slots`. Returns the first one, or -errno
+    /// (-ENFILE: not enough adjacent free slots).
     int add_buffers(uring::ring& ring, unsigned slots, std::span<const ::iovec> memory) noexcept;
     void remove_buffers(unsigned first, unsigned count) noexcept;
 
-    /// Before the ring is closed.
+    /// Called before the ring is closed.
     void close() noexcept;
 
 private:
@@ -41,7 +41,7 @@ private:
     uring::registered_files files_;
     std::uint32_t files_number_ = 0;
     uring::registered_buffers buffers_;
-    std::vector<bool> taken_; // slots of buffers_
+    std::vector<bool> taken_; // used slots of buffers_
 };
 
 } // namespace coil::detail

@@ -25,29 +25,27 @@ task<T> run_then_stop(task<T> work, io_context& context) {
 
 } // namespace detail
 
-/// Runs a task on a context of its own on this thread and returns its value or throws its
-/// exception:
+/// Runs a task on a new context on this thread, and returns its value or throws its exception:
 ///
 ///     int main() { return coil::run(co_main()); }
 ///
-/// When the task is done the context shuts down: tasks that it spawned and did not join are
-/// destroyed.
+/// When the task is done the context shuts down: spawned tasks that were not joined are destroyed.
 template <class T>
 T run(task<T> main, io_context_options options = {}) {
     io_context context(std::move(options));
     join_handle<T> result = context.spawn(detail::run_then_stop(std::move(main), context));
-    context.loop().hold(); // the task may be away, on another context
+    context.loop().hold(); // the task may have moved to another context
     context.run();
     return result.get();
 }
 
-/// The same for a task that `token` (a std::stop_token or inplace_stop_token) asks to stop.
+/// The same for a task that is stopped by `token` (a std::stop_token or inplace_stop_token).
 template <class T, detail::any_stop_token Token>
 T run(task<T> main, Token token, io_context_options options = {}) {
     return run(with_stop_token(std::move(main), std::move(token)), std::move(options));
 }
 
-/// Only for the sentence that the compiler says.
+/// Produces a readable compiler error.
 template <class F, class... Rest>
     requires std::invocable<F&>
 void run(F&&, Rest&&...) {

@@ -20,39 +20,40 @@
 
 namespace coil {
 
-/// How a runtime is set up.
+/// Options of a runtime.
 struct runtime_options {
-    /// How many contexts; 0: usable_processors().
+    /// The number of contexts; 0: usable_processors().
     unsigned contexts = 0;
-    /// Each context's. Its name gets the context's number ("coil-0", ... by default).
+    /// Applies to each context. The name is extended by the context's number (by default "coil-0",
+    /// ...).
     io_context_options context = {};
-    /// Whether each context keeps to one of the processors that the process may use, in turn.
+    /// Whether to pin each context to one of the processors that the process may use.
     bool pin = false;
-    /// Where a new top-level task goes: round_robin(), least_loaded(), or any function.
+    /// Selects the context of a new top-level task: round_robin(), least_loaded(), or any function.
     dispatcher_function dispatcher = round_robin();
 };
 
-/// Several contexts, each with a thread of its own, and a dispatcher that gives each new top-level
-/// task to one of them. A task stays where it was put; what it spawns with the free functions
-/// co_spawn() and spawn() runs beside it.
+/// Several contexts, each with its own thread, and a dispatcher that assigns each new top-level
+/// task to one of them. A task stays on its context; tasks that it spawns with the free functions
+/// co_spawn() and spawn() run there as well.
 ///
-///     runtime rt;                      // one context for each processor
+///     runtime rt;                      // one context per processor
 ///     for (int i = 0; i < 1000; ++i)
 ///         rt.co_spawn(session(i));
 ///     rt.run();                        // until every task is done, or stop()
 ///
 /// Threading: co_spawn, spawn, block_on and stop may be called from any thread, before, during and
-/// after run(); the first three also from the contexts' tasks, but block_on, which blocks, not.
+/// after run(). Tasks of its contexts may call them too, except block_on, which blocks.
 ///
 /// Shutdown: stop(), an error of one context, and the destructor shut down every context as
-/// io_context describes. A stop of one of the contexts alone stops the runtime. The destructor must
-/// not run while run() or block_on() does.
+/// described at io_context. Stopping one of its contexts stops the runtime. The destructor must not
+/// run while run() or block_on() does.
 class runtime {
 public:
-    /// Throws std::system_error when no ring can be had, and std::logic_error in a task of a
-    /// simulated world (coil::sim), where there are no threads.
+    /// Throws std::system_error if no ring can be created, and std::logic_error in a task of a
+    /// simulated world (coil::sim), which has no threads.
     runtime() : runtime(runtime_options{}) {}
-    /// So many contexts, as any integer.
+    /// A runtime with that many contexts.
     template <std::integral Number>
     explicit runtime(Number contexts)
         : runtime(with_contexts(detail::checked_number<unsigned>(contexts))) {}
@@ -61,17 +62,17 @@ public:
     runtime(const runtime&) = delete;
     runtime& operator=(const runtime&) = delete;
 
-    /// Starts `work` detached where the dispatcher says. An exception that leaves it goes to that
-    /// context's on_unhandled_exception.
+    /// Starts a detached task on the context selected by the dispatcher. An exception that leaves
+    /// it goes to that context's on_unhandled_exception.
     void co_spawn(task<> work) { next().co_spawn(std::move(work)); }
 
-    /// Starts `work` where the dispatcher says; the handle gives its result.
+    /// Starts a task on the context selected by the dispatcher; the handle returns its result.
     template <class T>
     join_handle<T> spawn(task<T> work) {
         return next().spawn(std::move(work));
     }
 
-    /// The same for a task that `token` (a std::stop_token or inplace_stop_token) asks to stop.
+    /// The same for a task that is stopped by `token` (a std::stop_token or inplace_stop_token).
     template <detail::any_stop_token Token>
     void co_spawn(task<> work, Token token) {
         next().co_spawn(std::move(work), std::move(token));
@@ -81,9 +82,10 @@ public:
         return next().spawn(std::move(work), std::move(token));
     }
 
-    /// Calls `f` on a context that the dispatcher names: a runtime is an executor
-    /// (coil/exec/executor.hpp). What leaves `f` as an exception goes to that context's
-    /// on_unhandled_exception; a shutdown destroys what was not called. Any thread.
+    /// Calls `f` on a context selected by the dispatcher, which makes a runtime an executor
+    /// (coil/exec/executor.hpp). An exception that leaves `f` goes to that context's
+    /// on_unhandled_exception. A shutdown destroys functions that were not called. May be called
+    /// from any thread.
     template <class F>
     void execute(F&& f) {
         next().execute(std::forward<F>(f));
@@ -94,22 +96,23 @@ public:
         next().submit(work);
     }
 
-    /// Runs until every task on every context is done or stop() was called; a stop() that came
-    /// before counts. Context 0 runs on the calling thread, the others on threads of their own.
-    /// Rethrows what made a context fail. Once at a time; then again.
+    /// Runs until every task on every context is done or stop() is called; an earlier stop()
+    /// counts. Context 0 runs on the calling thread, the others on threads of their own. Rethrows
+    /// the exception with which a context failed. One call at a time; may be called again.
     void run();
 
-    /// Runs `work` and gives its value or throws its exception. When run() or another block_on() is
+    /// Runs `work` and returns its value or throws its exception. If run() or another block_on() is
     /// active on another thread, it only waits for the result. Otherwise it runs the contexts until
-    /// `work` is done, and then stops: tasks that are not done are destroyed, as by coil::run(),
-    /// those of other calls of block_on() too.
+    /// `work` is done and then stops: as with coil::run(), tasks that are not done are destroyed,
+    /// including those of other block_on() calls.
     template <class T>
     T block_on(task<T> work);
 
-    /// Makes run() return, after a shutdown of every context. Any thread, also from a task.
+    /// Makes run() return, after a shutdown of every context. May be called from any thread,
+    /// including by a task.
     void stop() noexcept;
 
-    /// The i-th context; it runs while run() does. Tasks given to it directly count as well.
+    /// The i-th context, which runs while run() does. Tasks spawned on it directly count as well.
     [[nodiscard]] io_context& context(std::size_t i) noexcept { return *contexts_[i]; }
     [[nodiscard]] const io_context& context(std::size_t i) const noexcept { return *contexts_[i]; }
     [[nodiscard]] std::size_t size() const noexcept { return contexts_.size(); }
@@ -140,11 +143,11 @@ private:
     detail::quiescence quiescence_;
     std::vector<std::unique_ptr<io_context>> contexts_;
 
-    std::mutex life_; // of what follows
+    std::mutex life_; // protects the following members
     bool running_ = false;
     bool stopping_ = false;
-    bool until_stopped_ = false; // a run that does not end by itself
-    std::uint64_t run_ = 0;      // the number of the last one that began
+    bool until_stopped_ = false; // a run that ends only by stop()
+    std::uint64_t run_ = 0;      // the number of the last run that was started
     std::condition_variable ended_;
     std::exception_ptr error_;
 };
@@ -174,7 +177,7 @@ T runtime::block_on(task<T> work) {
         return result.get();
     }
     join_handle<T> result = home.spawn(then_end(std::move(work), *this, run_ + 1));
-    begin(true); // the task may be away, on a context of somebody else
+    begin(true); // the task may have moved to a foreign context
     lock.unlock();
     run_rounds();
     return result.get();

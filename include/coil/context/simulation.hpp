@@ -11,48 +11,50 @@ namespace coil::detail {
 
 class event_loop;
 
-/// How a loop stands after a turn that did not wait.
+/// The state of a loop after a turn that did not wait.
 struct turn_report {
     enum class kind : std::uint8_t {
-        busy,     ///< there is something to do now
-        idle,     ///< not before a completion, a message or `until_ns`
-        finished, ///< no task is left, nor an operation; a message may bring new ones
+        busy,     ///< it has something to do now
+        idle,     ///< nothing to do before a completion, a message or `until_ns`
+        finished, ///< no task and no operation is left; a message may bring new ones
     };
     kind what = kind::busy;
-    std::int64_t until_ns = timer_wheel::never; ///< by the clock of the loop's kernel
+    std::int64_t until_ns = timer_wheel::never; ///< by the clock of the loop's backend
 };
 
-/// Whoever drives loops by event_loop::turn(), all of them on one thread. Only that thread calls.
+/// Drives loops by event_loop::turn(), all on one thread, which is the only one to call it.
 class simulation {
 public:
     simulation(const simulation&) = delete;
     simulation& operator=(const simulation&) = delete;
     virtual ~simulation() = default;
 
-    /// What another thread would do: `run` is called once with `work`, between turns, unless
-    /// take_back() is called before.
+    /// Simulates another thread: calls `run` once with `work`, between turns, unless take_back() is
+    /// called first.
     virtual void run_later(queue_node& work, void (*run)(queue_node&)) = 0;
-    /// True: it was to be called, and will not.
+    /// Returns true if the call was still pending and is cancelled.
     [[nodiscard]] virtual bool take_back(queue_node& work) noexcept = 0;
-    /// `loop` has looked for messages and is about to sleep: what other threads do just then.
+    /// `loop` has checked for messages and is about to sleep: simulates what other threads do at
+    /// that moment.
     virtual void let_others_act() noexcept = 0;
-    /// What another thread does to a loop that sleeps: it is to have a turn.
+    /// Simulates a wake-up of a sleeping loop by another thread: it gets a turn.
     virtual void wake(event_loop& loop) noexcept = 0;
-    /// All but `loop` go on until `loop` has mail. When nothing of them can go on, the world ends
-    /// with a sentence; with `may_fail` it returns.
+    /// Runs all loops except `loop` until `loop` has messages. If none of them can make progress,
+    /// the program terminates with a message; with `may_fail` it returns.
     virtual void let_others_run_until_mail(event_loop& loop, bool may_fail) noexcept = 0;
-    /// The numeric addresses of the host of that name, the preferred first; none: nobody has it.
+    /// The numeric addresses of the host with that name, the preferred one first; empty if there is
+    /// none.
     [[nodiscard]] virtual std::vector<std::string> addresses_of(const std::string& host) = 0;
 
 protected:
     simulation() noexcept = default;
 };
 
-/// Whose turn, or work, this thread is in; null: nobody's.
+/// The simulation whose turn or work this thread is running, or null.
 constinit inline thread_local simulation* current_simulation = nullptr;
 
-/// In a simulation, the loop that has asked for the work which is being done: its world is what the
-/// work finds. Null: it has gone meanwhile, or this is no such work.
+/// In a simulation, the loop that requested the work being run: the work sees that loop's world.
+/// Null if the loop was destroyed meanwhile, or if no such work is being run.
 constinit inline thread_local event_loop* asked_by = nullptr;
 
 } // namespace coil::detail

@@ -15,8 +15,8 @@ namespace coil {
 
 namespace detail {
 
-/// Nanoseconds from a duration of any unit, saturating: sleeping "for ever" must not overflow into
-/// the past.
+/// Converts a duration of any unit to nanoseconds, saturating: a very long sleep must not overflow
+/// into the past.
 template <class Rep, class Period>
 constexpr std::int64_t saturated_ns(std::chrono::duration<Rep, Period> d) noexcept {
     using nanoseconds = std::chrono::duration<double, std::nano>;
@@ -25,14 +25,13 @@ constexpr std::int64_t saturated_ns(std::chrono::duration<Rep, Period> d) noexce
     if (ns >= limit) {
         return INT64_MAX / 2;
     }
-    if (!(ns > 0)) { // nor is what is not a number
+    if (!(ns > 0)) { // also true for NaN
         return 0;
     }
     return std::chrono::duration_cast<std::chrono::nanoseconds>(d).count();
 }
 
-/// How long it is until `tp`. The difference alone could overflow from the far past into the
-/// future.
+/// The time until `tp`. The difference alone could overflow.
 template <class Clock, class Duration>
 auto span_until(std::chrono::time_point<Clock, Duration> tp) noexcept {
     const auto now = Clock::now();
@@ -52,7 +51,7 @@ namespace detail {
 class sleep_awaiter : wait_base, timer_node {
 public:
     explicit sleep_awaiter(std::int64_t deadline_ns) noexcept : timer_node(&fired) {
-        tick = deadline_ns; // until it is armed, which turns it into a tick, then the result
+        tick = deadline_ns; // the deadline until it is armed, then a tick, then the result
     }
     sleep_awaiter(const sleep_awaiter&) = delete;
     sleep_awaiter& operator=(const sleep_awaiter&) = delete;
@@ -86,7 +85,7 @@ public:
         return io_result(static_cast<int>(tick));
     }
 
-    /// Instead of await_resume(): nobody wants the result.
+    /// Called instead of await_resume(): the result is not wanted.
     void discard() noexcept { resumed(); }
 
 private:
@@ -109,8 +108,9 @@ private:
 
 } // namespace detail
 
-/// What timeout(d), sleep_for and sleep_until give. co_await yields 0 when the time has passed,
-/// -ECANCELED when the task was asked to stop, -ENOMEM when there was no memory for the timers.
+/// The awaitable returned by timeout(d), sleep_for and sleep_until. co_await returns 0 when the
+/// time has passed, -ECANCELED if the task was asked to stop, -ENOMEM if there was no memory for
+/// timers.
 class [[nodiscard("did you forget to co_await?")]] sleep_awaitable {
 public:
     enum class from { now, epoch };
@@ -128,16 +128,18 @@ private:
     from origin_;
 };
 
-/// Waits for a time span. Precision: never early; at most 33 µs late by rounding (see timer_wheel),
-/// or 100 µs where timers are so dense that they share wake-ups, plus the time until the context
-/// looks at its timers. A negative span ends at the next turn of the loop.
+/// Sleeps for a duration. Never ends early. It ends at most 33 µs late by rounding (see
+/// timer_wheel), or 100 µs if timers are so dense that they share wake-ups, plus the time until the
+/// context processes its timers. A negative duration ends in the next turn of the loop.
+///
+///     co_await sleep_for(100ms);
 template <class Rep, class Period>
 sleep_awaitable sleep_for(std::chrono::duration<Rep, Period> d) noexcept {
     return {detail::saturated_ns(d), sleep_awaitable::from::now};
 }
 
-/// Waits until a time point of any clock. For a clock other than steady_clock the span is computed
-/// when the sleep begins to be awaited: a clock that is set meanwhile does not move it.
+/// Sleeps until a time point of any clock. For a clock other than steady_clock the duration is
+/// computed when the sleep is awaited; setting that clock later has no effect.
 template <class Clock, class Duration>
 sleep_awaitable sleep_until(std::chrono::time_point<Clock, Duration> tp) noexcept {
     if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
@@ -153,7 +155,7 @@ sleep_awaitable timeout(std::chrono::duration<Rep, Period> d) noexcept {
     return sleep_for(d);
 }
 
-/// Only for the sentences that the compiler says.
+/// Produces a readable compiler error.
 template <class Number>
     requires std::is_arithmetic_v<Number>
 sleep_awaitable sleep_for(Number) noexcept {
@@ -173,7 +175,7 @@ sleep_awaitable timeout(Work&&, Number) noexcept {
     return {0, sleep_awaitable::from::now};
 }
 
-/// sleep_until, likewise.
+/// sleep_until under the name that also limits operations.
 template <class Clock, class Duration>
 sleep_awaitable timeout_at(std::chrono::time_point<Clock, Duration> tp) noexcept {
     return sleep_until(tp);

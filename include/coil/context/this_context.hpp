@@ -8,11 +8,11 @@
 
 namespace coil {
 
-/// The context that runs the calling coroutine. Only inside of one: otherwise the program ends with
-/// a message.
+/// The context that runs the calling coroutine. Outside of a context the program terminates with a
+/// message.
 inline io_context& this_context() noexcept { return detail::required_loop().context(); }
 
-/// Starts a task detached on the current context.
+/// Starts a detached task on the current context.
 inline void co_spawn(task<> work) {
     detail::event_loop& loop = detail::required_loop();
     const auto coroutine = work.release();
@@ -20,21 +20,22 @@ inline void co_spawn(task<> work) {
     loop.add_root(coroutine.promise(), coroutine);
 }
 
-/// Only for the sentence that the compiler says.
+/// Produces a readable compiler error.
 template <class T>
     requires(!std::is_void_v<T>)
 void co_spawn(task<T>) {
-    static_assert(detail::always_false<T>,
-                  "co_spawn takes a task<>, whose result nobody wants: spawn(t) gives a handle");
+    static_assert(
+        detail::always_false<T>,
+        "co_spawn takes a task<>, which has no result: spawn(t) returns a handle to the result");
 }
 
-/// Starts a task on the current context; the handle gives its result.
+/// Starts a task on the current context; the handle returns its result.
 template <class T>
 join_handle<T> spawn(task<T> work) {
     return this_context().spawn(std::move(work));
 }
 
-/// The same for a task that `token` (a std::stop_token or inplace_stop_token) asks to stop.
+/// The same for a task that is stopped by `token` (a std::stop_token or inplace_stop_token).
 template <detail::any_stop_token Token>
 void co_spawn(task<> work, Token token) {
     co_spawn(with_stop_token(std::move(work), std::move(token)));
@@ -49,7 +50,7 @@ namespace detail {
 class [[nodiscard("did you forget to co_await?")]] yield_awaiter : queue_node {
 public:
     yield_awaiter() noexcept { coroutine = nullptr; }
-    yield_awaiter(yield_awaiter&&) noexcept { coroutine = nullptr; } // before it is awaited
+    yield_awaiter(yield_awaiter&&) noexcept { coroutine = nullptr; } // only before it is awaited
     yield_awaiter& operator=(const yield_awaiter&) = delete;
     ~yield_awaiter() {
         if (coroutine != nullptr && current_loop != nullptr) [[unlikely]] {
@@ -68,7 +69,7 @@ public:
 
 } // namespace detail
 
-/// Lets every other ready coroutine of this context run first.
+/// Lets all other ready coroutines of this context run first.
 inline detail::yield_awaiter yield() noexcept { return {}; }
 
 } // namespace coil

@@ -12,42 +12,43 @@
 
 namespace coil::detail {
 
-/// A deadline that hangs in a timer_wheel: inside its waiter, so arming never allocates per timer.
+/// A deadline in a timer_wheel; part of its waiter, so arming does not allocate per timer.
 struct timer_node : list_node<timer_node> {
     explicit timer_node(void (*f)(timer_node&) noexcept) noexcept : fire(f) {}
     timer_node(const timer_node&) = delete;
     timer_node& operator=(const timer_node&) = delete;
 
-    void (*fire)(timer_node&) noexcept; // the deadline has passed; the node is disarmed
+    void (*fire)(timer_node&) noexcept; // called when the deadline has passed; the node is disarmed
     std::int64_t tick = 0;
 
     [[nodiscard]] bool armed() const noexcept { return is_linked(); }
 };
 
-/// Hierarchical timer wheel: arming, disarming and firing are O(1), whatever the number of timers.
+/// A hierarchical timer wheel: arming, disarming and firing are O(1), independent of the number of
+/// timers.
 ///
-/// Time is cut into ticks of 2^15 ns (33 µs). A timer never fires early and at most one tick late
-/// by the wheel's own doing; rounding deadlines up to a tick is also what lets one wake-up fire
-/// every timer of that tick. Timers of one tick fire in the order in which they were armed, unless
-/// a higher level was between them.
+/// Time is divided into ticks of 2^15 ns (33 µs). A timer never fires early, and the wheel delays
+/// it by at most one tick; rounding deadlines up to a tick allows one wake-up to fire every timer
+/// of that tick. Timers of one tick fire in the order in which they were armed, unless they were in
+/// different levels.
 ///
-/// Level 0 has a slot per tick for the next 134 ms. Each slot of a higher level covers a whole turn
-/// of the level below and is distributed downwards when its time begins.
+/// Level 0 has a slot per tick for the next 134 ms. Each slot of a higher level covers a whole
+/// revolution of the level below and is distributed downwards when its time begins.
 class timer_wheel {
 public:
     static constexpr int tick_shift = 15;
     static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
-    /// Allocates the slots at the first call; false when there is no memory for them. `now_ns`
-    /// counts only while no timer is armed.
+    /// Allocates the slots on the first call; returns false if there is no memory. `now_ns` is used
+    /// only while no timer is armed.
     [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns,
                            std::int64_t now_ns) noexcept {
         if (!wheel_ && !allocate()) {
             return false;
         }
         if (size_ == 0) {
-            // Never back: what expire() fires and is armed again at once must wait for the next
-            // tick.
+            // Never moves back: a timer that expire() fires and that is armed again at once must
+            // wait for the next tick.
             current_ = std::max(current_, now_ns >> tick_shift);
             next_event_ = never;
         }
@@ -64,12 +65,12 @@ public:
         }
     }
 
-    /// Disarms all of them.
+    /// Disarms all timers.
     void clear() noexcept;
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// When to look again, in ns: never later than the next timer is due. `never` when there is
+    /// The time of the next check in ns: never later than the next deadline. `never` if there is
     /// none.
     [[nodiscard]] std::int64_t next_ns() noexcept {
         if (size_ == 0) {
@@ -79,8 +80,8 @@ public:
         return next_event_ << tick_shift;
     }
 
-    /// Disarms and fires every timer whose deadline has passed, in the order of their ticks. What
-    /// is fired may arm and disarm timers.
+    /// Disarms and fires every timer whose deadline has passed, in tick order. Callbacks may arm
+    /// and disarm timers.
     void expire(std::int64_t now_ns) noexcept {
         const std::int64_t now = now_ns >> tick_shift;
         while (size_ > 0 && next_event_ <= now) {
@@ -89,7 +90,7 @@ public:
                 break;
             }
             current_ = next_event_;
-            // The batch hangs from a local head, so that firing one may disarm another of it.
+            // The batch has a local head, so that a callback may disarm another timer of the batch.
             timer_node* due = advance();
             if (due != nullptr) {
                 due->link = &due;
@@ -112,9 +113,9 @@ private:
     template <std::size_t N>
     struct level {
         std::array<timer_node*, N> slot{};
-        std::array<std::uint64_t, N / 64> used{}; // which slots may hold something
+        std::array<std::uint64_t, N / 64> used{}; // the slots that may hold something
 
-        /// Steps from slot `from` to the next used one, going round; N when there is none.
+        /// The distance from slot `from` to the next used one, wrapping around; N if there is none.
         [[nodiscard]] std::size_t distance_to_used(std::size_t from) const noexcept {
             for (std::size_t step = 0; step < N;) {
                 const std::size_t i = (from + step) % N;
@@ -155,7 +156,7 @@ private:
     std::unique_ptr<wheel> wheel_;
     std::size_t size_ = 0;
     std::int64_t current_ = 0;        // no timer of an earlier tick is left
-    std::int64_t next_event_ = never; // nothing is to be done before this tick
+    std::int64_t next_event_ = never; // nothing to do before this tick
 };
 
 } // namespace coil::detail

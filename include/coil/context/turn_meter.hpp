@@ -7,35 +7,36 @@
 
 namespace coil::detail {
 
-/// How long turns take, for little: a turn may be ten times as short as a clock reading.
+/// Measures the length of turns at low cost: a turn may take a tenth of the time of a clock
+/// reading.
 ///
-/// Turns are taken together, and the clock is read once a group: at its end, which is the beginning
-/// of the next one. Groups adapt to the turns: of short ones there are so many that the reading
-/// does not matter, a long one is alone. The loop has to read the clock before and after it waits
-/// anyway; these readings end a group too.
+/// Turns are measured in groups, with one clock reading per group: the end of a group is the
+/// beginning of the next one. The group size adapts: short turns form groups so large that the
+/// reading does not matter, a long turn is alone. The loop has to read the clock before and after
+/// it waits anyway; these readings also end a group.
 ///
-/// No time is lost between the groups, so a long turn cannot be missed. A group that took far
-/// longer than groups should is taken to have held one long turn among short ones, which is what
-/// blocking code looks like. Turns are measured one by one after that, so when it is wrong, because
-/// all turns became long at once, it is wrong for one group.
+/// No time is lost between groups, so a long turn cannot be missed. A group that took far longer
+/// than expected is assumed to contain one long turn among short ones, as caused by blocking code.
+/// After that, turns are measured one by one. So if the assumption is wrong, because all turns
+/// became long at once, it is wrong for one group only.
 ///
-/// Owner, except for the last two.
+/// Owner only, except the last two members.
 class turn_meter {
 public:
-    /// Waiting ends, or run() begins: time counts from here.
+    /// A wait has ended, or run() has started: time counts from here.
     void resume(std::int64_t now_ns) noexcept { since_ns_ = now_ns; }
-    /// What was not finished is forgotten.
+    /// Discards the unfinished group.
     void reset(std::int64_t now_ns) noexcept {
         resume(now_ns);
         busy_ns_ = 0;
         turns_ = 0;
     }
 
-    /// A turn is over.
+    /// A turn has ended.
     void count() noexcept { ++turns_; }
     /// Whether the clock should be read now.
     [[nodiscard]] bool due() const noexcept { return turns_ >= group_; }
-    /// The clock has been read. Time without a turn belongs to the next.
+    /// The clock was read. Time without a turn belongs to the next one.
     void lap(std::int64_t now_ns) noexcept {
         busy_ns_ += std::max<std::int64_t>(now_ns - since_ns_, 0);
         since_ns_ = now_ns;
@@ -72,8 +73,8 @@ private:
         turns_ = 0;
     }
 
-    /// The others were short: as in the group before, and never so many that they explain the
-    /// outlier.
+    /// The other turns were short: as in the previous group, limited so that they do not explain
+    /// the outlier.
     void record_outlier(std::uint64_t total) noexcept {
         const std::uint64_t others = turns_ - 1;
         const std::uint64_t each = std::min(group_mean_ns_, long_group_ns / others);
@@ -91,9 +92,9 @@ private:
 
     std::int64_t since_ns_ = 0;
     std::int64_t busy_ns_ = 0;        // of the group, until since_ns_
-    std::uint32_t turns_ = 0;         // of the group
-    std::uint32_t group_ = 1;         // so many turns want to be read together
-    std::uint64_t group_mean_ns_ = 0; // of the last group that had several turns
+    std::uint32_t turns_ = 0;         // in the group
+    std::uint32_t group_ = 1;         // the number of turns to measure together
+    std::uint64_t group_mean_ns_ = 0; // of the last group with several turns
     counter longest_ns_;
     live_histogram length_;
 };

@@ -168,6 +168,7 @@ struct alignas(8) ring_entry {
     bool ends_submission = false;  // the following entry is submitted when this one has succeeded
     bool goes_on_anyway = false;   // or, with this, when it has ended
     bool may_come_in_vain = false; // it is a taking_entry
+    bool is_limit = false;         // a link timeout that a timeout() put on the entry before it
 
     [[nodiscard]] ring_entry* next_in_submission() const noexcept {
         return ends_submission ? nullptr : next;
@@ -282,6 +283,12 @@ protected:
     /// Starts `first` and the entries that follow it. The caller suspends; finish() resumes it.
     void start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept;
+
+    /// Whether the kernel has been asked to cancel it.
+    [[nodiscard]] bool is_being_cancelled() const noexcept { return cancelling_; }
+    /// After completion: whether the last call was cancelled because a limit inside the chain,
+    /// which the kernel keeps, has expired.
+    [[nodiscard]] bool link_timeout_expired() const noexcept;
 
     /// Before another start(), when the one before has ended.
     void begin_again() noexcept { cancelling_ = false; }

@@ -9,7 +9,7 @@
 
 namespace coil::detail {
 
-/// A zero-copy send that has been started and whose awaiter still exists.
+/// A zero-copy send that was started and whose awaiter still exists.
 class zero_copy_node : list_node<zero_copy_node> {
 public:
     zero_copy_node() noexcept = default;
@@ -28,14 +28,14 @@ private:
     const ring_entry* of_ = nullptr;
 };
 
-/// Whom a notification may be for.
+/// The sends that a notification may belong to.
 ///
-/// The kernel allots the notification of a zero-copy send when it reads the entry. A send in a
-/// chain that is cancelled before its turn completes with -ECANCELED and no mark that more will
-/// follow, and is notified all the same (measured on Linux 6.18). By then the await may be over and
-/// its memory used for something else. So a notification counts only where somebody waits for one:
-/// for an entry in this set whose result came with that mark. Completions of one address keep their
-/// order, so a late notification cannot be taken for that of a new entry at the same place.
+/// The kernel allocates the notification of a zero-copy send when it reads the SQE. A send in a
+/// chain that is cancelled before it starts completes with -ECANCELED and without
+/// IORING_CQE_F_MORE, but is still notified (measured on Linux 6.18). By then the await may be over
+/// and its memory reused. So a notification counts only if it is expected: for an entry in this set
+/// whose result had IORING_CQE_F_MORE. Completions of one address keep their order, so a late
+/// notification cannot be mistaken for that of a new entry at the same address.
 class zero_copy_set {
 public:
     void insert(zero_copy_node& node, const ring_entry& entry) noexcept {

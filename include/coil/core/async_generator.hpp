@@ -1,6 +1,8 @@
 #pragma once
 
 #include <coil/core/config.hpp>
+#include <coil/core/detail/async_generator_promise.hpp>
+#include <coil/core/frame_tree.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
@@ -8,7 +10,6 @@
 #include <coil/core/transfer.hpp>
 
 #include <cassert>
-#include <concepts>
 #include <coroutine>
 #include <exception>
 #include <memory>
@@ -18,137 +19,8 @@
 
 namespace coil {
 
-template <class T>
-class async_generator;
-
-namespace detail {
-
-// Of the rooms above, which know the loop and where its unhandled exceptions go.
-
-/// The coroutine goes on in a later turn of the loop that runs here.
-void resume_later(queue_node& node, std::coroutine_handle<> coroutine) noexcept;
-/// It does not: it is being destroyed.
-void take_back(queue_node& node, std::coroutine_handle<> coroutine) noexcept;
-/// An exception that nobody waits for.
-void report_aside(std::exception_ptr error) noexcept;             // NOLINT(*-redundant-*)
-[[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
-
-template <class T>
-class async_generator_promise final : public promise_base {
-public:
-    using element =
-        std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<T>, std::optional<T>>;
-
-    async_generator<T> get_return_object() noexcept;
-
-    /// Gives control to whoever waits in next().
-    class hand_over {
-    public:
-        [[nodiscard]] bool await_ready() const noexcept { return false; }
-        transfer await_suspend(std::coroutine_handle<async_generator_promise> self) const noexcept {
-            return self.promise().stop_running();
-        }
-        void await_resume() const noexcept {}
-    };
-    [[nodiscard]] hand_over final_suspend() const noexcept { return {}; }
-
-    template <class U = T>
-        requires(!std::is_reference_v<T> && std::convertible_to<U &&, T>)
-    [[nodiscard]] hand_over yield_value(U&& value) {
-        yielded.emplace(std::forward<U>(value));
-        return {};
-    }
-    /// What it is converted from, and to, lives until the body goes on.
-    [[nodiscard]] hand_over yield_value(T value) noexcept
-        requires std::is_reference_v<T>
-    {
-        yielded = std::addressof(value);
-        return {};
-    }
-    void unhandled_exception() noexcept { error = std::current_exception(); }
-    void return_void() const noexcept {}
-
-    /// Runs until the next element for `waiter`, below `origin`.
-    template <class Origin>
-    void run_for(std::coroutine_handle<> waiter, Origin& origin) noexcept {
-        running = true;
-        if (stop_.stop_requested() && !stopping_) {
-            stop_.state_.renew(); // that was for somebody who has given up
-        }
-        detour_.token = stop_.get_token();
-        inplace_stop_token outside;
-        if constexpr (std::derived_from<Origin, promise_base>) {
-            detour_.root = origin.root();
-            outside = origin.stop_token();
-        } else if constexpr (std::same_as<Origin, const stop_detour>) {
-            detour_.root = origin.root;
-            outside = origin.token;
-        } else {
-            detour_.root = nullptr;
-            outside = origin;
-        }
-        become_child(waiter, std::as_const(detour_));
-        link_.emplace(outside, stopper{*this});
-    }
-
-    /// Before whoever waits goes on after all, by the queue, or is gone.
-    void forget_queued() noexcept {
-        if (std::exchange(queued, false)) {
-            take_back(*this, coroutine);
-        }
-    }
-
-    element take() {
-        if constexpr (std::is_reference_v<T>) {
-            return std::exchange(yielded, nullptr);
-        } else {
-            element taken(std::move(yielded));
-            yielded.reset();
-            return taken;
-        }
-    }
-
-    element yielded{};        // and not taken yet
-    std::exception_ptr error; // that has ended it, and has not come out yet
-    void* asking = nullptr;   // the await of next() that waits, or has not taken what came
-    bool running = false;     // for it: it has been started, and has not handed over
-    bool queued = false;      // it has, and whoever waits goes on by the loop's queue
-
-private:
-    struct stopper {
-        async_generator_promise& self;
-        void operator()() const noexcept {
-            async_generator_promise& promise = self; // this may be gone when the body hands over
-            promise.stopping_ = true;
-            promise.stop_.request_stop();
-            promise.stopping_ = false;
-        }
-    };
-
-    transfer stop_running() noexcept {
-        running = false;
-        link_.reset(); // and no other thread is in it
-        if (stopping_) [[unlikely]] {
-            // Resumed by a callback of stop_, which must not go before that has returned.
-            queued = true;
-            resume_later(*this, coroutine);
-            return transfer_to_nobody();
-        }
-        return transfer_to(coroutine);
-    }
-
-    // What the body is asked to stop by: by whoever waits for an element, but its token outlives
-    // them.
-    inplace_stop_source stop_;
-    stop_detour detour_{};
-    bool stopping_ = false;
-    std::optional<inplace_stop_callback<stopper>> link_;
-};
-
-} // namespace detail
-
-/// A coroutine that makes a sequence of elements, and may wait for each: the body uses co_await and
-/// co_yield, whoever consumes it asks for one after the other.
+/// A coroutine that produces a sequence asynchronously: the body uses co_await and co_yield, the
+/// consumer awaits one element after the other.
 ///
 ///     async_generator<std::string> lines(net::socket& peer) {
 ///         ...
@@ -158,31 +30,33 @@ private:
 ///     auto all = lines(peer);
 ///     while (auto line = co_await all.next()) use(*line);
 ///
-/// next() gives a std::optional<T>, or a pointer where T is a reference: empty at the end, and ever
-/// after. What the body throws comes out of next(), once; then it is at its end. Lazy: the body
-/// runs while somebody waits in next(), and not before the first.
+/// next() returns a std::optional<T>, or a pointer if T is a reference: empty at the end and from
+/// then on. An exception thrown by the body is rethrown by next() once; then the sequence is at its
+/// end. Lazy: the body runs only while a coroutine waits in next().
 ///
-/// Threading: the body runs where next() is awaited, by one coroutine at a time. Cancellation: it
-/// has a stop token of its own, which is the same from its beginning to its end: a stop of whoever
-/// waits in next() reaches it, and is forgotten when the next one waits. A next() that has lost in
-/// when_any loses no element: it is the result of a later next().
+/// Threading: the body runs on the context that awaits next(); one coroutine at a time.
 ///
-/// Destroying the generator destroys the body where it stands. So does destroying a coroutine that
-/// waits in next(), because what the body waits for is cancelled with it; a later next() then gives
-/// the end. Whoever waits in next() when the generator is destroyed gets the end, too; an exception
-/// that nobody has taken by then goes to the context's on_unhandled_exception, unless it only says
-/// that the body was cancelled. It must not be moved while somebody waits in next().
+/// Cancellation: the body has one stop token of its own for all its life. A stop of the coroutine
+/// that waits in next() reaches it, and is reset when next() is awaited again. A next() that loses
+/// in when_any loses no element; a later next() returns it.
+///
+/// Lifetime: destroying the generator destroys the body. So does destroying a coroutine that waits
+/// in next(), because what the body awaits is cancelled with it; a later next() then returns the
+/// end. A coroutine that waits in next() when the generator is destroyed gets the end as well. An
+/// exception that was not rethrown by then goes to the context's on_unhandled_exception, unless it
+/// only says that the body was cancelled. The generator must not be moved while a coroutine waits
+/// in next().
 template <class T>
 class [[nodiscard("did you forget to co_await next()?")]] async_generator {
 public:
     using promise_type = detail::async_generator_promise<T>;
-    /// What next() gives.
+    /// The result of next().
     using element = typename promise_type::element;
 
     async_generator(async_generator&& other) noexcept
         : coroutine_(std::exchange(other.coroutine_, nullptr)) {
         assert((!coroutine_ || coroutine_.promise().asking == nullptr) &&
-               "coil: an async_generator was moved while somebody waits for it");
+               "coil: an async_generator was moved while a coroutine waits in next()");
     }
     async_generator& operator=(async_generator&& other) noexcept {
         if (this != &other) {
@@ -205,7 +79,7 @@ public:
         async_generator* generator_;
     };
 
-    /// co_await gives the next element, or nothing at the end.
+    /// co_await returns the next element, or an empty result at the end.
     [[nodiscard("did you forget to co_await?")]] next_awaitable next() noexcept COIL_LIFETIMEBOUND {
         return next_awaitable(*this);
     }
@@ -233,7 +107,8 @@ public:
             promise().asking = nullptr;
             promise().forget_queued();
             if (promise().running) {
-                generator_->destroy(); // the body waits below a coroutine that is going away
+                // the body is suspended below a coroutine that is being destroyed
+                generator_->destroy();
             }
         }
     }
@@ -258,7 +133,7 @@ public:
         }
     }
 
-    /// Below `origin`: see task<T>::awaiter.
+    /// `origin` is the parent, see task<T>::awaiter.
     template <class Origin>
     detail::transfer start(std::coroutine_handle<> waiter, Origin&& origin) noexcept {
         promise().run_for(waiter, origin);
@@ -278,9 +153,9 @@ public:
         return promise().take();
     }
 
-    /// Whether await_resume() throws.
+    /// Returns whether await_resume() will throw.
     [[nodiscard]] bool has_failed() const noexcept { return is_asking() && promise().error; }
-    /// Instead of await_resume(): leaves the element to a later next().
+    /// Called instead of await_resume(): leaves the element to a later next().
     void discard() noexcept {
         left_alone_ = false;
         if (is_asking()) {
@@ -299,8 +174,9 @@ private:
         return generator_ != nullptr && generator_->coroutine_ && promise().asking == this;
     }
 
-    async_generator* generator_; // null when it is gone
-    bool left_alone_ = false;    // by a generator that went while this waited; in the ready queue
+    async_generator* generator_; // null once the generator was destroyed
+    // the generator was destroyed during the wait; this is in the ready queue
+    bool left_alone_ = false;
 };
 
 template <class T>
@@ -318,7 +194,7 @@ void async_generator<T>::destroy() noexcept {
     if (asking != nullptr) {
         asking->generator_ = nullptr;
     }
-    coroutine.destroy();
+    detail::destroy_tree(coroutine);
     if (error) {
         detail::report_aside(error);
     }

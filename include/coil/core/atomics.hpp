@@ -5,9 +5,9 @@
 
 namespace coil::detail {
 
-/// What a hand-shake between threads is written over: a class template whose parameter says which
-/// atomics and threads it uses. The library has these; the tests have a model checker's, which
-/// plays every interleaving of the same code and every value that a load may see (tests/model).
+/// The template parameter of every hand-shake between threads: the atomics and the threads that it
+/// uses. The library uses these. The tests use a model checker's, which execute every interleaving
+/// of the same code and every value that a load may return (tests/model).
 struct std_atomics {
     template <class T>
     using atomic = std::atomic<T>;

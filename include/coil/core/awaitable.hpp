@@ -8,7 +8,7 @@ namespace coil {
 
 namespace detail {
 
-/// What `co_await a` works with: what operator co_await gives, or the awaitable itself.
+/// The awaiter of `co_await a`: the result of operator co_await, or the awaitable itself.
 template <class A>
 decltype(auto) get_awaiter(A&& a) {
     if constexpr (requires { std::forward<A>(a).operator co_await(); }) {
@@ -25,46 +25,46 @@ using awaiter_of = decltype(get_awaiter(std::declval<A>()));
 
 } // namespace detail
 
-/// What co_await takes: A as a value category, so that `awaitable<T&>` says that a T may be awaited
-/// by its name.
+/// Whether co_await accepts an A. The value category counts: `awaitable<T&>` says that a named T
+/// can be awaited.
 template <class A>
 concept awaitable = requires(detail::awaiter_of<A> awaiter) {
     awaiter.await_ready();
     awaiter.await_resume();
 };
 
-/// What `co_await std::declval<A>()` gives.
+/// The type of `co_await std::declval<A>()`.
 template <awaitable A>
 using await_result_t = decltype(std::declval<detail::awaiter_of<A>&>().await_resume());
 
 namespace detail {
 
-/// How what was given to a combinator is kept: a temporary by value, a named object by reference.
+/// How a combinator stores an argument: a temporary by value, a named object by reference.
 template <class A>
 using kept = std::conditional_t<std::is_lvalue_reference_v<A>, A, std::remove_cvref_t<A>>;
 
-/// Whether it can be kept so.
+/// Whether an argument can be stored that way.
 template <class A>
 inline constexpr bool can_be_kept = std::is_constructible_v<kept<A>, A>;
 
-/// Whether an awaiter says, when it is over, if it has a result or an exception. Combinators do,
-/// and what waits for a mutex, a channel and the like. What it says holds from then on, whatever
-/// happens before it is asked for the result.
+/// Whether a finished awaiter can tell if it holds a result or an exception, as combinators and the
+/// awaiters of sync/ can. The answer does not change until the result is retrieved.
 template <class Awaiter>
 concept knows_failure = requires(Awaiter& a) {
     { a.has_failed() } noexcept -> std::same_as<bool>;
 };
 
-/// Whether a combinator may leave the result in the awaiter until somebody wants it: nobody has to
-/// ask for it in order to see whether it is an exception. One that is never asked gives up what it
-/// carries by itself, in its destructor or in `discard()`: so every await of ring work is one, or
-/// descriptors would leak (guarantee G4).
+/// Whether a combinator may leave the result in the awaiter until it is wanted, because the result
+/// need not be retrieved to see whether it is an exception. An awaiter whose result is never
+/// retrieved releases it in its destructor or in `discard()`. Every awaiter of ring work does so;
+/// otherwise descriptors would leak (guarantee G4).
 template <class Awaiter>
 concept asked_late = knows_failure<Awaiter> || requires(Awaiter& a) {
     { a.await_resume() } noexcept;
 };
 
-/// What of an await's result is kept for later: a value, a reference to a named object, or nothing.
+/// How the result of an await is stored: as a value, as a reference to a named object, or not at
+/// all.
 template <awaitable A>
 using stored_result = std::conditional_t<std::is_lvalue_reference_v<await_result_t<A>>,
                                          await_result_t<A>, std::remove_cvref_t<await_result_t<A>>>;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/core/config.hpp>
-#include <coil/core/io_result.hpp>
+#include <coil/core/detail/byte_range.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -12,37 +12,6 @@
 #include <type_traits>
 
 namespace coil {
-
-namespace detail {
-
-template <class R>
-concept byte_like_range =
-    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-    std::is_trivially_copyable_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
-
-template <class R>
-concept writable_byte_range =
-    byte_like_range<R> &&
-    !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
-
-/// An integer, or what a call returned: `peer.send({buf, co_await peer.recv(buf)})`.
-template <class N>
-concept byte_count = std::integral<N> || std::same_as<N, io_result>;
-
-template <byte_count N>
-constexpr std::size_t to_size(N n) noexcept {
-    // A negative length is an errno that was used as one: nothing is transferred rather than 2^64
-    // bytes.
-    if constexpr (std::same_as<N, io_result>) {
-        return to_size(static_cast<int>(n));
-    } else if constexpr (std::is_signed_v<N>) {
-        return n < 0 ? 0 : static_cast<std::size_t>(n);
-    } else {
-        return static_cast<std::size_t>(n);
-    }
-}
-
-} // namespace detail
 
 /// Memory that a call may write to: made from an array, span, std::string, std::vector or any other
 /// contiguous range of trivially copyable elements, or from {pointer, bytes}. It does not own the
@@ -77,9 +46,9 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Memory that a call reads from. Everything that makes a mutable_buffer makes one, and so do a
-/// std::string_view and a string literal, which counts without its terminating zero. (A const char
-/// array is taken for a literal; where a last zero is data, say {array, sizeof array}.)
+/// Memory that a call reads from. It is made from everything that makes a mutable_buffer, from a
+/// std::string_view, and from a string literal, without the terminating zero. (A const char array
+/// is taken for a literal. If its last zero is data, write {array, sizeof array}.)
 class const_buffer {
 public:
     constexpr const_buffer() noexcept = default;
@@ -119,16 +88,16 @@ private:
 
 namespace detail {
 
-/// The most that Linux transfers in one call (read(2): 0x7ffff000 bytes). A longer buffer is cut,
-/// and the result says how much was transferred, as with the system call.
+/// The most bytes that Linux transfers in one call (read(2): 0x7ffff000). A longer buffer is
+/// truncated; the result says how much was transferred.
 inline constexpr std::size_t max_transfer = 0x7ffff000;
 
 constexpr unsigned transfer_size(std::size_t bytes) noexcept {
     return static_cast<unsigned>(bytes < max_transfer ? bytes : max_transfer);
 }
 
-/// What a call takes behind its buffer is not what the man page has there, a length. As flags a
-/// length is never meant: nobody has flags of this type.
+/// The type of flags. It refuses integers, so that a length, which the man page has at this place,
+/// is not passed as flags by mistake.
 template <class T>
 inline constexpr bool are_flags = !std::same_as<T, std::size_t>;
 

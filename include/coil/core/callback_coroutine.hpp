@@ -6,12 +6,12 @@
 
 namespace coil::detail {
 
-/// A coroutine_handle that, when it is resumed, calls a function: for an await by something that is
-/// no coroutine and shall not cost a frame.
+/// A coroutine_handle whose resume() calls a function, for an await by something that is not a
+/// coroutine and must not allocate a frame.
 ///
-/// Every compiler for Linux begins a frame with the addresses of what resume() and destroy() call,
-/// followed by the promise; standard libraries build their noop_coroutine the same way. Whoever is
-/// awaited sees a promise like any other.
+/// All compilers for Linux begin a frame with the addresses of the resume and destroy functions,
+/// followed by the promise; standard libraries build noop_coroutine in the same way. The awaiter
+/// sees a promise like any other.
 template <class Promise>
 class callback_coroutine {
 public:
@@ -36,7 +36,7 @@ private:
             auto& self = *reinterpret_cast<callback_coroutine*>(f);
             self.function_(self);
         };
-        void (*destroy)(frame*) noexcept = [](frame*) noexcept {}; // its owner does that
+        void (*destroy)(frame*) noexcept = [](frame*) noexcept {}; // the owner destroys it
         Promise promise;
     };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Compiler facts that the rest of coil builds on: one place, decided once.
+// Properties of the compiler that the rest of coil depends on.
 
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13 && !defined(COIL_ALLOW_GCC12)
 #error                                                                                             \
@@ -33,9 +33,9 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_SANITIZED 0
 #endif
 
-// Of a coroutine's return type: its frame may live inside the frame that awaits it at once. (Not
-// clang::coro_return_type, which would find references that dangle: it refuses every plain function
-// that returns a task, also std::function's and std::invoke.)
+// Attribute of a coroutine's return type: the frame may be placed inside the frame that awaits it
+// at once. (clang::coro_return_type, which would find dangling references, is not used: it refuses
+// every plain function that returns a task, including std::function and std::invoke.)
 #if defined(__clang__) && defined(__has_cpp_attribute)
 #if __has_cpp_attribute(clang::coro_await_elidable)
 #define COIL_AWAIT_ELIDABLE [[clang::coro_await_elidable]]
@@ -51,8 +51,8 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_LIFETIMEBOUND
 #endif
 
-// Behind a function's parameters: a warning where a call makes the condition true, as far as the
-// compiler knows the arguments. For what is legal but hardly ever meant.
+// Placed behind a function's parameters: warns about calls for which the condition is true, as far
+// as the compiler knows the arguments. For code that is legal but rarely intended.
 #if defined(__clang__)
 #define COIL_WARN_IF(condition, sentence)                                                          \
     _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wgcc-compat\"")          \
@@ -64,12 +64,12 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 
 namespace coil::detail {
 
-/// The line of `address` will be written soon: fetches it to that end, so that a load before the
-/// store does not fetch it for reading first.
+/// Prefetches the cache line of `address` for writing, so that a load before the store does not
+/// fetch it in shared state first.
 inline void prefetch_to_write(const void* address) noexcept {
 #if defined(__x86_64__)
-    // Compilers make this instruction of the builtin only when told of the processor. On those that
-    // lack it, it does nothing.
+    // Compilers emit this instruction for the builtin only if the target processor is known to have
+    // it. On a processor without it, it has no effect.
     asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
 #else
     __builtin_prefetch(address, 1);

@@ -6,21 +6,21 @@
 #include <cstdint>
 #include <new>
 
-// Where coroutine frames live.
+// The allocator of coroutine frames.
 //
-// Each thread keeps, per size class, a list of free frames: allocating and freeing are a pop and a
-// push without a lock or an atomic. Full or empty lists are exchanged in batches with a
-// process-wide pool (src/core/frame_allocator.cpp), which gives whole spans back to the system when
-// their last frame is freed. A frame may be freed on another thread than the one that allocated it.
+// Each thread keeps a list of free frames per size class; allocating and freeing are a pop and a
+// push without locks or atomics. Full and empty lists are exchanged in batches with a process-wide
+// pool (src/core/frame_allocator.cpp), which unmaps a span when its last frame is freed. A frame
+// may be freed on a thread other than the one that allocated it.
 //
-// Every frame starts at a multiple of 64, so a local declared alignas(64) is aligned, no more; the
-// language gives a promise no way to ask for more. Under a sanitizer every frame is its own
-// allocation, so that the sanitizer sees each one.
+// Frames are aligned to 64 bytes, so locals up to alignas(64) are aligned; the language gives a
+// promise no way to request more. Under a sanitizer every frame is a separate allocation, so that
+// the sanitizer can check it.
 
 namespace coil::detail {
 
 inline constexpr std::size_t frame_alignment = 64;
-/// Larger frames go to operator new: pooling them would only hoard memory.
+/// Larger frames use operator new: caching them would only waste memory.
 inline constexpr std::size_t largest_pooled_frame = 16 * 1024;
 inline constexpr std::size_t frame_classes = largest_pooled_frame / frame_alignment + 1;
 
@@ -28,22 +28,23 @@ constexpr std::size_t frame_class(std::size_t bytes) noexcept {
     return (bytes + frame_alignment - 1) / frame_alignment;
 }
 
-/// A free frame knows how many lie below it, so that a list needs no counter of its own: a counter
-/// would be one more word that every allocation waits for.
+/// A free frame stores the number of frames below it. A counter in the list would be one more word
+/// that every allocation has to load.
 struct free_frame {
     free_frame* next;
     std::uint32_t below;
 };
 
-/// The bottom of every list.
+/// The last element of every list.
 constinit inline free_frame no_frame{nullptr, 0};
 
 struct frame_list {
     free_frame* head = &no_frame;
-    std::uint32_t limit = 0; // longer lists give a batch back to the pool; 0 before the first use
+    std::uint32_t limit = 0; // longer lists return a batch to the pool; 0 before the first use
 };
 
-/// Trivial on purpose: access is one thread-pointer offset, with no initialisation check.
+/// Trivially constructible, so that access needs no initialisation check, only an offset from the
+/// thread pointer.
 constinit inline thread_local frame_list frame_lists[frame_classes] = {};
 
 void* allocate_frame_slow(std::size_t bytes);
@@ -84,7 +85,7 @@ inline void deallocate_frame(void* memory, std::size_t bytes) noexcept {
 #endif
 }
 
-/// Gives a type its storage from the frame allocator.
+/// Allocates a class derived from it with the frame allocator.
 struct frame_allocated {
     static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
     static void operator delete(void* memory, std::size_t bytes) noexcept {

@@ -19,8 +19,8 @@ namespace coil {
 template <class Ref, class Value = void>
 class generator;
 
-/// `co_yield elements_of(range)` yields each of them. Of another generator of the same kind,
-/// without a step through this one for each: recursion costs the same at any depth.
+/// `co_yield elements_of(range)` yields each element of `range`. If that is a generator of the same
+/// kind, its elements do not pass through this one, so recursion costs the same at any depth.
 template <std::ranges::range Range>
 struct elements_of {
     Range range;
@@ -30,8 +30,8 @@ elements_of(Range&&) -> elements_of<Range&&>;
 
 namespace detail {
 
-/// The promise of every generator that yields the same. Nested ones form a stack, of which the
-/// outermost knows the innermost, which is the one that runs.
+/// The promise of all generators that yield the same type. Nested generators form a stack: the
+/// outermost one refers to the innermost, which is the one running.
 template <class Yielded>
 class generator_promise : public frame_allocated {
     using handle = std::coroutine_handle<generator_promise>;
@@ -65,7 +65,7 @@ public:
         return {};
     }
 
-    /// A named object where the generator gives objects to be moved from: it gives a copy.
+    /// Yields a copy of a named object where the generator yields objects to be moved from.
     class copy_awaiter {
         using object = std::remove_cvref_t<Yielded>;
 
@@ -131,7 +131,7 @@ public:
 
     void unhandled_exception() {
         if (!parent_) {
-            throw; // out of begin() or ++
+            throw; // propagates from begin() or ++
         }
         error_ = std::current_exception();
     }
@@ -151,16 +151,15 @@ private:
     [[nodiscard]] handle own() noexcept { return handle::from_promise(*this); }
 
     generator_promise* root_ = this;
-    pointer value_ = nullptr;           // the outermost's
-    std::coroutine_handle<> innermost_; // the outermost's; null: itself
-    std::coroutine_handle<> parent_;    // null: it is the outermost
+    pointer value_ = nullptr;           // used in the outermost generator
+    std::coroutine_handle<> innermost_; // used in the outermost; null: the outermost itself
+    std::coroutine_handle<> parent_;    // null in the outermost
     std::exception_ptr error_;
 };
 
 } // namespace detail
 
-/// A coroutine that computes a range, element by element, as the range is iterated over: C++23's
-/// std::generator, for C++20.
+/// A coroutine that computes a range lazily, element by element: C++23's std::generator for C++20.
 ///
 ///     generator<int> primes(int limit) {
 ///         for (int n = 2; n < limit; ++n)
@@ -169,13 +168,13 @@ private:
 ///     }
 ///     for (int p : primes(100)) ...
 ///
-/// An input range that can be moved and not copied, and iterated over once. `*it` gives a `Ref&&`,
-/// or with a second argument a `Ref`, which is then the reference type of a range of `Value`s. An
-/// exception that leaves the coroutine comes out of begin() or ++. Destroying the generator
-/// destroys the coroutine where it stands.
+/// A move-only input range that can be iterated once. `*it` returns a `Ref&&`, or with a second
+/// template argument a `Ref`, which is then the reference type of a range of `Value`s. An exception
+/// that leaves the coroutine propagates from begin() or ++. Destroying the generator destroys the
+/// coroutine.
 ///
-/// It is synchronous: a co_await inside does not compile; async_generator is for that. Threading:
-/// one thread at a time.
+/// It is synchronous: co_await in its body does not compile; use async_generator. Threading: one
+/// thread at a time.
 template <class Ref, class Value>
 class [[nodiscard("a generator computes nothing until it is iterated over")]] generator
     : public std::ranges::view_interface<generator<Ref, Value>> {
@@ -183,7 +182,7 @@ class [[nodiscard("a generator computes nothing until it is iterated over")]] ge
     using reference_t = std::conditional_t<std::is_void_v<Value>, Ref&&, Ref>;
 
 public:
-    /// What a co_yield inside takes.
+    /// The type that co_yield accepts.
     using yielded =
         std::conditional_t<std::is_reference_v<reference_t>, reference_t, const reference_t&>;
 
@@ -239,7 +238,7 @@ public:
         handle coroutine_;
     };
 
-    /// Computes the first element. Once.
+    /// Computes the first element. May be called once.
     iterator begin() {
         coroutine_.promise().advance();
         return iterator(coroutine_);

@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <utility>
 
-// inplace_stop_source, inplace_stop_token, inplace_stop_callback: the standard's
-// ([stoptoken.inplace], C++26), for C++20. Unlike std::stop_source there is no shared state on the
-// heap: the source is the state and must outlive its tokens and callbacks.
+// inplace_stop_source, inplace_stop_token and inplace_stop_callback of C++26 ([stoptoken.inplace])
+// for C++20. Unlike std::stop_source, there is no shared state on the heap: the source is the
+// state, and must outlive its tokens and callbacks.
 
 namespace coil {
 
@@ -21,11 +21,12 @@ class inplace_stop_callback;
 namespace detail {
 
 class promise_base;
+class stop_relay;
 template <class T>
 class async_generator_promise;
 
-/// A registered callback: a node in its source's list. Once its callback runs it is out of that
-/// list, and the node is free for the callback's owner to queue somewhere else (an inbox).
+/// A registered callback: a node in its source's list. When the callback is called, it has left the
+/// list, and its owner may put the node into another queue (an inbox).
 class stop_callback_base : public queue_node {
 public:
     stop_callback_base(const stop_callback_base&) = delete;
@@ -37,11 +38,11 @@ protected:
     stop_callback_base() noexcept {} // NOLINT(*-member-init)
     ~stop_callback_base() = default;
 
-    /// Registers with the token's source; calls `f` at once, on this thread, when it was stopped
-    /// already.
+    /// Registers with the token's source. If a stop was requested already, calls `f` at once on
+    /// this thread.
     void attach(inplace_stop_token token, callback f) noexcept;
 
-    /// After this the callback does not run and is not running, unless it is the caller.
+    /// When this returns, the callback is not running and will not run, unless it is the caller.
     void detach() noexcept;
 
     [[nodiscard]] bool attached() const noexcept { return source_ != nullptr; }
@@ -50,19 +51,24 @@ private:
     template <class, class>
     friend class basic_stop_state;
 
+    /// The state of the source that a stop_relay passes a request on to; null of any other
+    /// callback.
+    static basic_stop_state<stop_callback_base>* relayed_to(stop_callback_base& node) noexcept;
+
     queue_node** link_; // while attached: the pointer that points here, null once taken out
     inplace_stop_source* source_ = nullptr;
 };
 
 } // namespace detail
 
-/// Says whether its source was asked to stop. Copies are cheap; all calls are safe from any thread.
+/// Tells whether a stop was requested of its source. Copies are cheap; all members may be called
+/// from any thread.
 class inplace_stop_token {
 public:
     inplace_stop_token() noexcept = default;
 
     [[nodiscard]] bool stop_requested() const noexcept;
-    /// False for a default-constructed token: nobody will ever ask.
+    /// Returns false for a default-constructed token: a stop can never be requested.
     [[nodiscard]] bool stop_possible() const noexcept { return source_ != nullptr; }
 
     void swap(inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
@@ -80,8 +86,8 @@ private:
     inplace_stop_source* source_ = nullptr;
 };
 
-/// Where a stop is asked for. All member functions may be called from any thread; it must outlive
-/// every token and callback made from it.
+/// Requests a stop. All members may be called from any thread. The source must outlive every token
+/// and callback made from it.
 class inplace_stop_source {
 public:
     inplace_stop_source() noexcept = default;
@@ -95,11 +101,13 @@ public:
     [[nodiscard]] static constexpr bool stop_possible() noexcept { return true; }
     [[nodiscard]] bool stop_requested() const noexcept { return state_.is_requested(); }
 
-    /// Runs every registered callback on this thread. False when a stop had been requested before.
+    /// Calls every registered callback on this thread. Returns false if a stop was requested
+    /// before.
     bool request_stop() noexcept { return state_.request(); }
 
 private:
     friend class detail::stop_callback_base;
+    friend class detail::stop_relay;
     template <class T>
     friend class detail::async_generator_promise;
 
@@ -124,6 +132,46 @@ inline void detail::stop_callback_base::detach() noexcept {
         source->state_.erase(*this);
     }
 }
+
+namespace detail {
+
+/// Passes a request to stop on to another source. Chains of relays are walked by a loop in the
+/// source that was asked, so they may be of any length (guarantee G10).
+class stop_relay : public stop_callback_base {
+protected:
+    void relay_stop(inplace_stop_token from, inplace_stop_source& to) noexcept {
+        to_ = &to;
+        attach(from, &pass_on);
+    }
+
+private:
+    friend class stop_callback_base;
+
+    static void pass_on(queue_node& node) noexcept {
+        static_cast<stop_relay&>(static_cast<stop_callback_base&>(node)).to_->request_stop();
+    }
+
+    inplace_stop_source* to_;
+};
+
+inline basic_stop_state<stop_callback_base>*
+stop_callback_base::relayed_to(stop_callback_base& node) noexcept {
+    return node.on_stop == &stop_relay::pass_on ? &static_cast<stop_relay&>(node).to_->state_
+                                                : nullptr;
+}
+
+/// The same as an object of its own.
+class relayed_stop final : stop_relay {
+public:
+    relayed_stop(inplace_stop_token from, inplace_stop_source& to) noexcept {
+        relay_stop(from, to);
+    }
+    relayed_stop(const relayed_stop&) = delete;
+    relayed_stop& operator=(const relayed_stop&) = delete;
+    ~relayed_stop() { detach(); }
+};
+
+} // namespace detail
 
 /// Calls a function when its token's source is asked to stop: at once if that happened already. The
 /// destructor returns when the function is not running on another thread.

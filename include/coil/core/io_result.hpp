@@ -5,15 +5,15 @@
 
 namespace coil {
 
-/// What a Linux call gave: a value ≥ 0, or −errno. It is an int wherever an int is wanted, so code
-/// reads as with the system call, except that errno is never involved.
+/// The result of a Linux call: a value >= 0 or -errno. It converts to int, so code reads as with
+/// the system call; errno is never used.
 ///
-///     int n = co_await io::read(fd, buf);            // n < 0: −errno
+///     int n = co_await io::read(fd, buf);            // n < 0: -errno
 ///     auto n = (co_await io::read(fd, buf)).value(); // throws std::system_error
 class io_result {
 public:
     constexpr io_result() noexcept = default;
-    /// Explicit, or `ok ? co_await op : 0` would be ambiguous.
+    /// Explicit, because `ok ? co_await op : 0` would be ambiguous otherwise.
     constexpr explicit io_result(int value) noexcept : value_(value) {}
 
     constexpr operator int() const noexcept { return value_; } // NOLINT: a result is an int
@@ -21,7 +21,7 @@ public:
     /// Whether the call succeeded.
     [[nodiscard]] constexpr bool has_value() const noexcept { return value_ >= 0; }
 
-    /// The value, or std::system_error with the call's errno.
+    /// Returns the value, or throws std::system_error with the call's error code.
     int value() const {
         if (value_ < 0) {
             throw std::system_error(error());
@@ -29,7 +29,7 @@ public:
         return value_;
     }
 
-    /// The value, or `fallback` when the call failed.
+    /// Returns the value, or `fallback` if the call failed.
     [[nodiscard]] constexpr int value_or(int fallback) const noexcept {
         return value_ < 0 ? fallback : value_;
     }
@@ -43,8 +43,8 @@ private:
     int value_ = 0;
 };
 
-/// An io_result whose only content is success or failure: an ignored one is a lost error, so the
-/// compiler warns of it. static_cast<void>() says that it does not matter.
+/// An io_result that only says success or failure. Ignoring one loses an error, so the compiler
+/// warns; cast it to void to ignore it deliberately.
 ///
 ///     if (int r = co_await file.sync(); r < 0) ...
 ///     (co_await file.sync()).value();              // throws

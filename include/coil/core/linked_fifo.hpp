@@ -4,9 +4,9 @@
 
 namespace coil::detail {
 
-/// Intrusive first-in first-out queue of one thread that any member can leave in constant time.
-/// Cancelling n members is therefore O(n). `PreviousOf` maps a queued node to the pointer, stored
-/// in the object around it, to the node ahead of it; it means something only while it is queued.
+/// An intrusive single-threaded FIFO queue from which any member can be removed in constant time,
+/// so that cancelling n members is O(n). `PreviousOf` returns the pointer to the preceding node,
+/// which is stored in the object around a node and is valid only while the node is queued.
 template <queue_node*& (*PreviousOf)(queue_node&) noexcept>
 class linked_fifo {
 public:
@@ -23,20 +23,20 @@ public:
         (tail_ == nullptr ? head_ : tail_->next) = &node;
         tail_ = &node;
     }
-    /// Ahead of all others.
+    /// Inserts before all other nodes.
     void push_front(queue_node& node) noexcept {
         node.next = head_;
         PreviousOf(node) = nullptr;
         (head_ == nullptr ? tail_ : PreviousOf(*head_)) = &node;
         head_ = &node;
     }
-    /// The oldest node; the queue must not be empty.
+    /// Removes the oldest node. Precondition: not empty.
     queue_node& pop() noexcept {
         queue_node& node = *head_;
         remove(node);
         return node;
     }
-    /// `node` must be in this queue.
+    /// Precondition: `node` is in this queue.
     void remove(queue_node& node) noexcept {
         queue_node* const previous = PreviousOf(node);
         (previous == nullptr ? head_ : previous->next) = node.next;

@@ -2,12 +2,12 @@
 
 namespace coil::detail {
 
-/// A base of what hangs in a list whose head is a plain pointer to the newest. Taking one out needs
-/// neither the head nor a search.
+/// Base class of the members of an intrusive list whose head is a plain pointer to the newest
+/// member. A member is removed in constant time, without the head.
 template <class Node>
 struct list_node {
     Node* next = nullptr;
-    Node** link = nullptr; // the pointer that points here; null when in no list
+    Node** link = nullptr; // points at the pointer to this node; null when in no list
 
     [[nodiscard]] bool is_linked() const noexcept { return link != nullptr; }
 
@@ -20,7 +20,7 @@ struct list_node {
         head = static_cast<Node*>(this);
     }
 
-    /// It must be in a list.
+    /// Precondition: it is in a list.
     void unlink() noexcept {
         *link = next;
         if (next != nullptr) {

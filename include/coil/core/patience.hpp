@@ -4,8 +4,8 @@
 
 namespace coil::detail {
 
-/// Between the attempts of one who waits for a few instructions of another thread: that thread may
-/// have lost its processor, perhaps to this one.
+/// Back-off for a loop that waits for a few instructions of another thread. That thread may have
+/// been preempted, possibly by this one.
 class patience {
 public:
     void once_more() noexcept {

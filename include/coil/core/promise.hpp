@@ -18,40 +18,77 @@ namespace coil::detail {
 
 class promise_base;
 
-/// Who is told when a top-level coroutine ends: its owner, which destroys the frame.
+/// The owner of a top-level coroutine. It is notified when the coroutine ends, and destroys the
+/// frame.
 class root_observer {
 public:
-    /// The coroutine stands at its final suspension point; its result is in the promise.
+    /// The coroutine is at its final suspension point; its result is in the promise.
     virtual void finished(promise_base& root) noexcept = 0;
-    /// The context shuts down: the coroutine will not go on.
+    /// The context shuts down: the coroutine will not be resumed.
     virtual void abandoned(promise_base& root) noexcept = 0;
-    /// Of a root that an await waits for: the nearest root above that await; null when that is not
-    /// known. Any thread, while the root exists.
+    /// For a root that an await waits for: the nearest root above that await, or null if unknown.
+    /// May be called from any thread while the root exists.
     [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
-    /// Whether a coroutine elsewhere waits for the end of this root, and its frame may refer to
-    /// that one's: then it ends before the other can be destroyed.
-    [[nodiscard]] virtual bool is_awaited_elsewhere() const noexcept { return false; }
+    /// Of a root that is_guest: its frame is to be destroyed as soon as nothing of it runs.
+    [[nodiscard]] virtual bool is_condemned() const noexcept { return false; }
+    /// Of a root that is_guest: it is this loop's from now on, on whose thread this is called;
+    /// null: it leaves the one where it is.
+    virtual void moved_to(event_loop* /*loop*/) noexcept {}
+
+    /// Whether whoever waits for the end of this root wants nothing but that. Any thread, while the
+    /// root exists.
+    [[nodiscard]] virtual bool is_unwanted() const noexcept { return token.stop_requested(); }
+    /// The root lies at a context that does not run: those who wait for its result, and are not
+    /// wanted any more themselves, are told that there will be none.
+    virtual void refuse_unwanted() noexcept {}
+
+    static constexpr std::int64_t no_deadline = INT64_MAX;
+    /// When the earliest limit around the root expires, in steady_clock's nanoseconds. Any thread,
+    /// while the root exists.
+    [[nodiscard]] virtual std::int64_t deadline() const noexcept;
 
     /// What the root, and through it every task below, is asked to stop by.
     const inplace_stop_token token;
-    /// Whether a coroutine that ends well may destroy itself without asking: the quick way for the
-    /// many that nobody waits for.
+    /// Whether a coroutine that ends without an exception may destroy itself without calling the
+    /// observer: the fast path of detached tasks.
     const bool indifferent;
-    /// Whether the root belongs to a coroutine of the same context, which destroys it: then it
-    /// hangs in no context's list, and does not move to another.
+    /// Whether the root belongs to a coroutine of the same context, which destroys it. A bound root
+    /// is in no context's list and does not move to another context.
     const bool bound;
+    /// Whether a coroutine elsewhere waits for the end of this root, and its frame may refer to
+    /// that one's: then it ends before the other can be destroyed.
+    const bool is_guest;
 
 protected:
+    enum class kind : unsigned char { usual, bound, guest };
+
     constexpr root_observer(inplace_stop_token stop, bool is_indifferent,
                             bool is_bound = false) noexcept
-        : token(stop), indifferent(is_indifferent), bound(is_bound) {}
+        : root_observer(stop, is_indifferent, is_bound ? kind::bound : kind::usual) {}
+    constexpr root_observer(inplace_stop_token stop, bool is_indifferent, kind k) noexcept
+        : token(stop), indifferent(is_indifferent), bound(k == kind::bound),
+          is_guest(k == kind::guest) {}
     ~root_observer() = default;
 };
 
-/// Below this await a task is asked to stop by something else than its root is. Lives in the await.
+/// A stop token that replaces the root's for the tasks below an await. Lives in the awaiter.
 struct stop_detour {
     inplace_stop_token token;
-    promise_base* root; // null: the tree's root is no task
+    promise_base* root; // null: the root of the tree is not a task
+};
+
+/// An await that owns coroutines: the children of a combination. It says which of them are to be
+/// destroyed before the frame that awaits them, one after the other, so that destroying a tree of
+/// any depth takes no stack (guarantee G10).
+class nested_await {
+public:
+    /// The next one, whose own tree is then destroyed first; null when none is left.
+    virtual promise_base* next_below() noexcept = 0;
+    /// Destroys the one that next_below() gave.
+    virtual void destroy_below(promise_base& child) noexcept = 0;
+
+protected:
+    ~nested_await() = default;
 };
 
 /// What every task's promise holds whatever its result. A coroutine is either a child, awaited by
@@ -68,14 +105,17 @@ public:
 
     promise_base() noexcept {} // NOLINT(*-member-init)
 
-    void become_root(root_observer& observer) noexcept { set_origin(&observer, is_observer); }
+    void become_root(root_observer& observer) noexcept {
+        below_ = nothing;
+        set_origin(&observer, is_observer);
+    }
 
-    /// Inherits from a parent that is a task.
+    /// Inherits the root and the token of a parent that is a task.
     void become_child(std::coroutine_handle<> parent, promise_base& from) noexcept {
         coroutine = parent;
         origin_ = from.is_root() ? reinterpret_cast<std::uintptr_t>(&from) : from.origin_;
     }
-    /// Below a coroutine of another kind, whose root nobody knows.
+    /// The child of a coroutine of another type, whose root is unknown.
     void become_child(std::coroutine_handle<> parent, inplace_stop_token token) noexcept {
         coroutine = parent;
         set_origin(token.source_, is_source);
@@ -85,10 +125,47 @@ public:
         set_origin(&detour, is_detour);
     }
 
+    // ---- the tree of frames
+    // Each suspended task knows what it awaits and owns, so that a tree is destroyed from its
+    // leaves upwards by a loop (core/frame_tree.hpp).
+
+    /// A child begins that `above` awaits; null: a coroutine of another kind does.
+    void begin_below(promise_base* above) noexcept {
+        parent = above;
+        below_ = nothing;
+        if (above != nullptr) {
+            above->below_ = reinterpret_cast<std::uintptr_t>(this);
+        }
+    }
+    /// A child has ended: its parent goes on.
+    void end_below() const noexcept {
+        if (parent != nullptr) [[likely]] {
+            parent->below_ = nothing;
+        }
+    }
+    void awaits(nested_await& what) noexcept {
+        below_ = reinterpret_cast<std::uintptr_t>(&what) | is_nested;
+    }
+    void awaits_nothing() noexcept { below_ = nothing; }
+
+    /// Nobody has awaited or started it yet.
+    [[nodiscard]] bool is_fresh() const noexcept { return below_ == fresh; }
+    /// Whether coroutines are to be destroyed before this one.
+    [[nodiscard]] bool has_below() const noexcept { return below_ > fresh; }
+    /// Those of a combination; null when it is a task, or nothing.
+    [[nodiscard]] nested_await* nested_below() const noexcept {
+        return (below_ & is_nested) != 0 ? reinterpret_cast<nested_await*>(below_ & ~is_nested)
+                                         : nullptr;
+    }
+    /// The task that it awaits, when it awaits one.
+    [[nodiscard]] promise_base* task_below() const noexcept {
+        return has_below() ? reinterpret_cast<promise_base*>(below_) : nullptr;
+    }
+
     [[nodiscard]] bool is_root() const noexcept { return kind() == is_observer; }
     [[nodiscard]] root_observer& observer() const noexcept { return *as<root_observer>(); }
 
-    /// The root of the tree of awaits that this one is in; null when it is no task.
+    /// The root of this tree of awaits, or null if it is not a task.
     [[nodiscard]] promise_base* root() noexcept {
         switch (kind()) {
         case is_root_promise:
@@ -115,15 +192,27 @@ public:
         }
     }
 
-    promise_base* next_root;  // while it hangs in a root_list
-    promise_base** root_link; // the pointer that points here
+    union {
+        promise_base* next_root; // of a root that hangs in a list
+        promise_base* parent;    // of a child: the task that awaits it, or null; and of a bound
+                                 // root while the tree above it is being destroyed
+    };
+    union {
+        promise_base** root_link;       // of a root in a list: the pointer that points here
+        std::coroutine_handle<>* owner; // of any other task: what destroys the frame
+    };
 
 private:
+    // What `below_` is when it is neither a task's promise nor, with the bit, a nested_await.
+    static constexpr std::uintptr_t nothing = 0;
+    static constexpr std::uintptr_t is_nested = 1;
+    static constexpr std::uintptr_t fresh = 2;
+
     // What `origin_` points to, in its low bits. Unset before the coroutine becomes either.
     static constexpr std::uintptr_t is_root_promise = 0;
-    static constexpr std::uintptr_t is_observer = 1; // of this one, which is a root
+    static constexpr std::uintptr_t is_observer = 1; // the observer of this root
     static constexpr std::uintptr_t is_detour = 2;
-    static constexpr std::uintptr_t is_source = 3; // which may be null
+    static constexpr std::uintptr_t is_source = 3; // may be null
     static constexpr std::uintptr_t kind_mask = 3;
 
     template <class T>
@@ -138,7 +227,14 @@ private:
     }
 
     std::uintptr_t origin_;
+    std::uintptr_t below_ = fresh;
 };
+
+/// Limits are inherited through the awaits that are known.
+inline std::int64_t root_observer::deadline() const noexcept {
+    promise_base* const above = awaiting_root();
+    return above != nullptr && above->is_root() ? above->observer().deadline() : no_deadline;
+}
 
 /// The root of the tree of awaits that a coroutine is in; null when it is of another kind.
 template <class P>
@@ -148,6 +244,17 @@ template <class P>
     } else {
         return nullptr;
     }
+}
+
+/// Whether a root is not wanted any more, or one that waits for it, as far as that is known.
+[[nodiscard]] inline bool is_unwanted(const promise_base* root) noexcept {
+    while (root != nullptr && root->is_root()) {
+        if (root->observer().is_unwanted()) {
+            return true;
+        }
+        root = root->observer().awaiting_root();
+    }
+    return false;
 }
 
 /// Roots that one owner destroys if they do not end before.
@@ -165,7 +272,7 @@ public:
         first_ = &root;
     }
 
-    /// Takes a root out of whatever chain it is in.
+    /// Removes a root from the chain it is in.
     static void remove(promise_base& root) noexcept {
         *root.root_link = root.next_root;
         if (root.next_root != nullptr) {
@@ -177,12 +284,11 @@ private:
     promise_base* first_ = nullptr;
 };
 
-/// A root that is on no context's thread is adrift: no list has it, and only its own end destroys
-/// it.
+/// A root that is on no context's thread is in no list; it is destroyed only when it ends.
 [[nodiscard]] inline bool is_adrift(const promise_base& root) noexcept {
     return root.root_link == &root.next_root;
 }
-/// A root that hangs in no list yet.
+/// Initialises a root that is in no list yet.
 inline void begin_adrift(promise_base& root) noexcept {
     root.next_root = nullptr;
     root.root_link = &root.next_root;
@@ -199,7 +305,7 @@ public:
         root_chain::insert(root);
     }
 
-    /// Into another chain and back: it stays one of this context's.
+    /// Moves a root to another chain or back. It remains a root of this context.
     void move_to(root_chain& other, promise_base& root) noexcept {
         root_chain::remove(root);
         other.insert(root);
@@ -209,15 +315,15 @@ public:
         root_chain::insert(root);
     }
 
-    /// Takes a root out of whatever list it is in.
+    /// Removes a root from the list it is in.
     static void remove(promise_base& root) noexcept {
         ++removed_on_this_thread;
         root_chain::remove(root);
     }
 
     [[nodiscard]] std::uint64_t inserted() const noexcept { return inserted_; }
-    /// Who takes a root out need not know the list. Whoever runs coroutines of one list attributes
-    /// what is counted meanwhile to it, and hides it from those below it on the stack.
+    /// Counts removals, which do not know the list. A loop attributes what is counted while it runs
+    /// coroutines to its own list, and hides it from loops below it on the stack.
     static constinit inline thread_local std::uint64_t removed_on_this_thread = 0;
 
 private:
@@ -235,17 +341,18 @@ public:
         }
     }
 
-    /// A root that nobody waits for does not stop at its end: it runs off it, which destroys its
-    /// frame, and back to the loop that resumed it.
+    /// A detached root does not suspend at its end: it returns to the loop that resumed it, which
+    /// destroys the frame.
     [[nodiscard]] bool await_ready() const noexcept { return ends_alone_; }
 
     template <std::derived_from<promise_base> P>
     transfer await_suspend(std::coroutine_handle<P> self) const noexcept {
         promise_base& promise = self.promise();
         if (!promise.is_root()) [[likely]] {
+            promise.end_below();
             return transfer_to(promise.coroutine);
         }
-        promise.observer().finished(promise); // the frame is gone after this
+        promise.observer().finished(promise); // this destroys the frame
         return transfer_to_nobody();
     }
 
@@ -255,11 +362,11 @@ private:
     bool ends_alone_;
 };
 
-/// A value, a reference, nothing, or the exception that came instead.
+/// A value, a reference, nothing, or an exception.
 template <class T>
 class result {
 public:
-    result() noexcept {} // NOLINT(*-member-init): state_ says what is there
+    result() noexcept {} // state_ says which member is active
     result(const result&) = delete;
     result& operator=(const result&) = delete;
     ~result() {
@@ -276,7 +383,7 @@ public:
         state_ = state::value;
     }
     void set_error(std::exception_ptr error) noexcept {
-        if (state_ == state::value) { // a local's destructor threw after co_return
+        if (state_ == state::value) { // the destructor of a local threw after co_return
             std::destroy_at(std::addressof(value_));
         }
         std::construct_at(&error_, std::move(error));
@@ -288,7 +395,7 @@ public:
         return state_ == state::error ? error_ : nullptr;
     }
 
-    /// Moves the value out, or throws the exception. Once.
+    /// Moves the value out or rethrows the exception. May be called once.
     T take() {
         if (state_ == state::error) [[unlikely]] {
             std::rethrow_exception(std::exchange(error_, nullptr));
@@ -296,7 +403,7 @@ public:
         return static_cast<T&&>(value_);
     }
 
-    /// Takes over what `other` holds.
+    /// Takes over the contents of `other`.
     void move_from(result& other) noexcept(std::is_nothrow_move_constructible_v<T>) {
         if (other.state_ == state::error) {
             set_error(std::exchange(other.error_, nullptr));

@@ -6,11 +6,10 @@ namespace coil::detail {
 
 class event_loop;
 
-/// The link by which everything that waits its turn hangs in a queue. It lives inside the waiter
-/// (an awaiter, a promise), so queueing never allocates and never fails. What the second word means
-/// depends on the queue that holds the node; a node is in one queue at a time. Both words are
-/// written when it is queued and mean nothing before, so they start out unset: every await would
-/// pay for it.
+/// The link of a member of an intrusive queue. It is part of the waiting object (an awaiter, a
+/// promise), so queueing never allocates and never fails. A node is in one queue at a time; the
+/// meaning of the second word depends on that queue. Both words are written when the node is queued
+/// and are uninitialised before, because initialising them would cost every await.
 struct queue_node {
     queue_node() noexcept {} // NOLINT(*-member-init)
 
@@ -18,14 +17,14 @@ struct queue_node {
     union {
         /// In a ready queue: the coroutine to resume.
         std::coroutine_handle<> coroutine;
-        /// In an inbox: what the owner thread does with the node.
+        /// In an inbox: called on the owner thread.
         void (*deliver)(queue_node&, event_loop&) noexcept;
-        /// In a stop source's list: what a requested stop calls.
+        /// In a stop source's list: called when a stop is requested.
         void (*on_stop)(queue_node&) noexcept;
     };
 };
 
-/// Intrusive first-in first-out queue of one thread.
+/// An intrusive single-threaded FIFO queue.
 class fifo {
 public:
     fifo() noexcept = default;
@@ -40,7 +39,7 @@ public:
         tail_ = &node.next;
     }
 
-    /// Before all others.
+    /// Inserts before all other nodes.
     void push_front(queue_node& node) noexcept {
         node.next = head_;
         if (head_ == nullptr) {
@@ -49,7 +48,7 @@ public:
         head_ = &node;
     }
 
-    /// The oldest node; the queue must not be empty.
+    /// Removes the oldest node. Precondition: not empty.
     queue_node& pop() noexcept {
         queue_node& node = *head_;
         head_ = node.next;
@@ -59,7 +58,7 @@ public:
         return node;
     }
 
-    /// All of `younger` behind what is here.
+    /// Moves all nodes of `younger` to the end of this queue.
     void append(fifo& younger) noexcept {
         if (!younger.empty()) {
             *tail_ = younger.head_;
@@ -70,8 +69,8 @@ public:
 
     [[nodiscard]] queue_node* front() const noexcept { return head_; }
 
-    /// Takes `node` out wherever it stands; false when it is not there. Linear: only for frames
-    /// that are destroyed while they wait, which is rare.
+    /// Removes `node`; returns false if it is not in the queue. Linear: only for frames that are
+    /// destroyed while they wait, which is rare.
     bool remove(queue_node& node) noexcept {
         for (queue_node** link = &head_; *link != nullptr; link = &(*link)->next) {
             if (*link == &node) {

@@ -10,16 +10,16 @@
 
 namespace coil::detail {
 
-/// The coroutines that wait for their turn, first in first out, on one thread.
+/// The coroutines that are ready to run on one thread, first in, first out.
 ///
-/// The front is a ring of handles: taking the next one needs nothing but the ring, so the processor
-/// fetches several frames at once, where a linked list makes it wait for one frame to find the
-/// next. What does not fit hangs behind it in an intrusive list: pushing never allocates and never
-/// fails, however long the queue grows (guarantee G6).
+/// The front is a ring of handles. Taking the next one needs only the ring, so the processor can
+/// fetch several frames at once; with a linked list it would have to fetch each frame to find the
+/// next. Nodes that do not fit into the ring are in an intrusive list behind it, so pushing never
+/// allocates and never fails, however long the queue grows (guarantee G6).
 ///
-/// Who is taken out is looked for in the ring, which is short. The list has no way back, so when
-/// somebody in it is taken out, all of it moves to a shelf, where everybody knows his place: many
-/// that are destroyed while they wait cost a bounded time each, and nobody else pays for it.
+/// Removal scans the short ring. The list is singly linked, so the first removal from it moves all
+/// of it into an array (ready_shelf), where each node stores its index. Later removals are O(1),
+/// and a queue without removals does not pay for them.
 class ready_queue {
 public:
     ready_queue() noexcept {
@@ -29,13 +29,12 @@ public:
 
     [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && nothing_behind(); }
 
-    /// How many wait.
+    /// The number of coroutines in the queue.
     [[nodiscard]] std::size_t size() const noexcept {
         return tail_ - head_ + shelf_.size() + in_overflow_;
     }
 
-    /// `node` is the waiter's own, which only the queue uses until the coroutine is resumed or
-    /// taken out.
+    /// `node` belongs to the waiter. The queue uses it until the coroutine is resumed or removed.
     void push(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         if (tail_ == end_) [[unlikely]] {
             if (!extend()) {
@@ -56,11 +55,11 @@ public:
         return !nothing_behind() && refill();
     }
 
-    /// The oldest, after has_next() has said that there is one.
+    /// Removes the oldest. Precondition: has_next() returned true.
     std::coroutine_handle<> pop() noexcept { return ring_[head_++ % capacity]; }
 
-    /// Takes a waiter out that was pushed with this node; false when it is not there any more. For
-    /// frames that are destroyed while they wait.
+    /// Removes a coroutine that was pushed with this node; returns false if it is not in the queue.
+    /// For frames that are destroyed while they wait.
     bool remove(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         if (!shelf_.empty() && shelf_.remove(node)) {
             return true;
@@ -85,8 +84,8 @@ public:
 private:
     static constexpr std::uint32_t capacity = 2048;
 
-    /// Makes use of the places that have become free; false when there are none, or when older
-    /// waiters than the next one hang in the list.
+    /// Extends the part of the ring that push() may use. Returns false if the ring is full, or if
+    /// the list holds nodes, which are older than the next one.
     bool extend() noexcept {
         if (!nothing_behind() || tail_ - head_ == capacity) {
             return false;
@@ -117,17 +116,18 @@ private:
             in_overflow_ = 0;
             return shelf_.remove(node);
         }
-        const bool found = overflow_.remove(node); // no memory: the long way
+        const bool found = overflow_.remove(node); // no memory for the array: search the list
         in_overflow_ -= found ? 1 : 0;
         return found;
     }
 
-    // Running counters: a position is one of them modulo the capacity.
+    // Running counters; an index is a counter modulo the capacity.
     std::uint32_t head_ = 0;
     std::uint32_t tail_ = 0;
-    std::uint32_t end_ = capacity; // where push() has to look again; never beyond head_ + capacity
-    ready_shelf shelf_;            // younger than all that is in the ring
-    fifo overflow_;                // younger than all that is on the shelf
+    // at this position push() takes the slow path; never beyond head_ + capacity
+    std::uint32_t end_ = capacity;
+    ready_shelf shelf_; // younger than everything in the ring
+    fifo overflow_;     // younger than everything on the shelf
     std::size_t in_overflow_ = 0;
     std::array<std::coroutine_handle<>, capacity> ring_;
 };

@@ -11,14 +11,14 @@
 
 namespace coil::detail {
 
-/// Where the long tail of a ready_queue waits from the moment at which somebody is taken out of it:
-/// an array, in which a node finds its place.
+/// The overflow of a ready_queue after the first removal from it: an array in which each node
+/// stores its index.
 class ready_shelf {
 public:
     [[nodiscard]] bool empty() const noexcept { return waiting_ == 0; }
     [[nodiscard]] std::size_t size() const noexcept { return waiting_; }
 
-    /// Behind all others the `count` nodes of a list, which is empty then; false when there is no
+    /// Appends the `count` nodes of a list and empties the list. Returns false if there is no
     /// memory.
     [[nodiscard]] bool append(fifo& list, std::size_t count) noexcept {
         if (!make_room(count)) {
@@ -33,7 +33,7 @@ public:
         return true;
     }
 
-    /// The oldest, or null.
+    /// Removes the oldest node; returns null if empty.
     [[nodiscard]] queue_node* pop() noexcept {
         if (waiting_ == 0) {
             return nullptr;
@@ -46,7 +46,7 @@ public:
         return oldest;
     }
 
-    /// False when it is not here; its link may hold anything then.
+    /// Returns false if the node is not here; its link may then have any value.
     bool remove(queue_node& node) noexcept {
         const std::uintptr_t place = place_of(node);
         if (place - begin_ >= end_ - begin_ || at(place) != &node) {
@@ -65,8 +65,7 @@ public:
     }
 
 private:
-    /// A queued node that stands in an array keeps its running number in its link, which nobody
-    /// needs meanwhile.
+    /// A node in the array stores its running number in its link, which is unused meanwhile.
     static void set_place(queue_node& node, std::uintptr_t place) noexcept {
         node.next = reinterpret_cast<queue_node*>(place);
     }
@@ -101,10 +100,10 @@ private:
         return true;
     }
 
-    std::unique_ptr<queue_node*[]> places_; // null for those that were taken out
+    std::unique_ptr<queue_node*[]> places_; // null for removed nodes
     std::size_t capacity_ = 0;
     std::size_t waiting_ = 0;
-    // Running numbers: of places_[0], of the oldest, and of the next to come.
+    // Running numbers of places_[0], of the oldest node, and of the next one to be appended.
     std::uintptr_t first_ = 0;
     std::uintptr_t begin_ = 0;
     std::uintptr_t end_ = 0;

@@ -8,10 +8,10 @@
 
 namespace coil::detail {
 
-/// What an inplace_stop_source is: whether a stop was requested, and the callbacks that wait for
-/// it. A bit of the word is a lock; nothing is done under it but linking and unlinking.
+/// The state of an inplace_stop_source: whether a stop was requested, and the registered callbacks.
+/// One bit of the word is a spin lock, held only to link and unlink.
 ///
-/// A Callback has `next` and `link_`, by which it hangs in the list (`link_` is null once it was
+/// A Callback has the links `next` and `link_` (null when it is not in the list) and `on_stop`.
 /// taken out), and `on_stop`.
 template <class Callback, class Atomics = std_atomics>
 class basic_stop_state {
@@ -21,37 +21,43 @@ public:
     }
 
     /// Runs every registered callback on this thread. False when a stop had been requested before.
+    ///
+    /// A callback that only asks another source (`Callback::relayed_to()`) counts as running until
+    /// that one's callbacks have run. Such chains are followed by this loop; the running callbacks
+    /// on the way down hang in each other by `next`.
     bool request() noexcept {
-        lock();
-        if ((word_.load(std::memory_order_relaxed) & requested) != 0) {
-            unlock();
+        if (!begin_request()) {
             return false;
         }
-        word_.store(locked | requested, std::memory_order_release);
-        notifier_ = Atomics::this_thread();
-        while (callbacks_ != nullptr) {
-            auto& node = static_cast<Callback&>(*callbacks_);
-            const auto callback = node.on_stop;
-            take_out(node);
-            // While running_ is the node, erase() from another thread waits. From inside the
-            // callback it returns at once, and the node may be gone when the callback returns.
-            running_.store(&node, std::memory_order_release);
-            unlock();
-            callback(node);
-            lock();
-            running_.store(nullptr, std::memory_order_release);
+        basic_stop_state* current = this;
+        Callback* way = nullptr; // the relay that led to `current`
+        for (;;) {
+            if (Callback* const node = current->run_next()) {
+                if (basic_stop_state* const below = relayed_to(*node)) {
+                    if (below->begin_request()) {
+                        node->next = way;
+                        way = node;
+                        current = below;
+                    }
+                } else {
+                    node->on_stop(*node);
+                }
+            } else if (way != nullptr) {
+                way = static_cast<Callback*>(way->next);
+                current = way != nullptr ? relayed_to(*way) : this;
+            } else {
+                return true;
+            }
         }
-        unlock();
-        return true;
     }
 
-    /// As if no stop had been requested. Not while request() is under way.
+    /// Resets the state to "no stop requested". Precondition: request() is not running.
     void renew() noexcept {
         lock();
         word_.store(0, std::memory_order_release);
     }
 
-    /// False when a stop was requested already: the caller runs the callback itself.
+    /// Returns false if a stop was requested already: the caller then calls the callback itself.
     bool insert(Callback& node) noexcept {
         lock();
         const bool stopped = (word_.load(std::memory_order_relaxed) & requested) != 0;
@@ -67,7 +73,7 @@ public:
         return !stopped;
     }
 
-    /// After this the callback does not run and is not running, unless it is the caller.
+    /// When this returns, the callback is not running and will not run, unless it is the caller.
     void erase(Callback& node) noexcept {
         lock();
         const bool waiting = node.link_ != nullptr;
@@ -87,6 +93,42 @@ public:
 private:
     static constexpr unsigned requested = 1;
     static constexpr unsigned locked = 2;
+
+    static basic_stop_state* relayed_to(Callback& node) noexcept {
+        if constexpr (requires { Callback::relayed_to(node); }) {
+            return Callback::relayed_to(node);
+        } else {
+            return nullptr;
+        }
+    }
+
+    /// False when a stop had been requested before.
+    bool begin_request() noexcept {
+        lock();
+        if ((word_.load(std::memory_order_relaxed) & requested) != 0) {
+            unlock();
+            return false;
+        }
+        word_.store(locked | requested, std::memory_order_release);
+        notifier_ = Atomics::this_thread();
+        unlock();
+        return true;
+    }
+
+    /// The callback that ran has returned. The next one, which is running from now on: erase() from
+    /// another thread waits. From inside the callback it returns at once, and the node may be gone
+    /// when the callback returns. Null when there is none.
+    Callback* run_next() noexcept {
+        lock();
+        Callback* next = nullptr;
+        if (callbacks_ != nullptr) {
+            next = &static_cast<Callback&>(*callbacks_);
+            take_out(*next);
+        }
+        running_.store(next, std::memory_order_release);
+        unlock();
+        return next;
+    }
 
     void lock() noexcept {
         unsigned expected = word_.load(std::memory_order_relaxed) & ~locked;

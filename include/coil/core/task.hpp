@@ -1,10 +1,10 @@
 #pragma once
 
+#include <coil/core/frame_tree.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/this_task.hpp>
 
-#include <cassert>
 #include <concepts>
 #include <coroutine>
 #include <exception>
@@ -49,37 +49,41 @@ public:
 template <class T>
 inline constexpr bool always_false = false;
 
+inline constexpr const char* empty_task = "this task was spawned or moved from before.";
+inline constexpr const char* used_task = "this task was awaited before: a task is awaited once.";
+
 } // namespace detail
 
-/// A lazy coroutine: nothing runs until it is awaited, and it is awaited once.
+/// A lazy coroutine: it starts when it is awaited, and is awaited once.
 ///
 ///     task<int> answer() { co_return 42; }
 ///     int n = co_await answer();
 ///
 /// T may be void, a reference, move-only, or not default-constructible. An exception that leaves
-/// the body comes out of the co_await. The task owns its frame: one that is never awaited is
-/// destroyed unrun. A top-level task is given to io_context::co_spawn, spawn, or coil::run instead
-/// of being awaited.
+/// the body is rethrown by the co_await. The task owns its frame; a task that is never awaited is
+/// destroyed without having run. A top-level task is not awaited but passed to
+/// io_context::co_spawn, spawn or coil::run.
 ///
-/// Threading: a task runs on the context that awaits or spawned it; the object itself is not
-/// thread-safe. Cancellation: it inherits the stop token of whoever awaits it.
+/// Threading: a task runs on the context that awaits or spawned it. The task object is not
+/// thread-safe.
 ///
 /// Lifetime: parameters live in the frame by value; what a reference parameter refers to must
 /// outlive the task. The captures of a lambda live in the lambda, not in the frame: a coroutine
 /// lambda that captures must outlive its task; give a detached one parameters instead. Locals may
-/// be aligned up to alignas(64), as every frame is. Destroying a coroutine destroys what it awaits,
-/// and so on: a recursion, of which each level takes some 20 to 150 bytes of stack.
+/// be aligned up to alignas(64), as every frame is. Destroying a coroutine destroys what it awaits
+/// first, whatever the depth, without growing the stack.
 template <class T = void>
 class [[nodiscard("did you forget to co_await?")]] COIL_AWAIT_ELIDABLE task {
 public:
     using promise_type = detail::task_promise<T>;
     using value_type = T;
 
-    task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+    task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) { own(); }
     task& operator=(task&& other) noexcept {
         if (this != &other) {
             destroy();
             coroutine_ = std::exchange(other.coroutine_, nullptr);
+            own();
         }
         return *this;
     }
@@ -89,8 +93,9 @@ public:
     public:
         explicit awaiter(std::coroutine_handle<promise_type> coroutine) noexcept
             : coroutine_(coroutine) {
-            assert(coroutine && "coil: this task was spawned or moved from before");
-            assert(!coroutine.done() && "coil: this task was awaited before");
+            if (!coroutine) [[unlikely]] {
+                detail::end_with_misuse(detail::empty_task);
+            }
         }
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
@@ -105,46 +110,70 @@ public:
         }
 
         /// Below `origin`: a parent's promise, a token, or a stop_detour.
-        template <class Origin>
-        detail::transfer start(std::coroutine_handle<> parent, Origin&& origin) noexcept {
-            coroutine_.promise().become_child(parent, origin);
+        template <class P, class Origin>
+        detail::transfer start(std::coroutine_handle<P> parent, Origin&& origin) noexcept {
+            promise_type& promise = coroutine_.promise();
+            if (!promise.is_fresh()) [[unlikely]] {
+                detail::end_with_misuse(detail::used_task);
+            }
+            promise.become_child(parent, origin);
+            if constexpr (std::derived_from<P, detail::promise_base>) {
+                promise.begin_below(&parent.promise());
+            } else {
+                promise.begin_below(nullptr);
+            }
             return detail::transfer_to(coroutine_);
         }
 
         T await_resume() { return coroutine_.promise().outcome.take(); }
 
     private:
-        // A copy: the task may be moved while it is awaited.
+        // a copy: the task may be moved while it is awaited
         const std::coroutine_handle<promise_type> coroutine_;
     };
 
-    awaiter operator co_await() && noexcept { return awaiter(coroutine_); }
+    awaiter operator co_await() && noexcept { return awaiter(typed()); }
 
     template <class Self = T>
     awaiter operator co_await() & noexcept {
         static_assert(
             detail::always_false<Self>,
             "a task is awaited once: write co_await std::move(t), or co_await f() directly");
-        return awaiter(coroutine_);
+        return awaiter(typed());
     }
 
-    /// For code that takes over the frame (spawning, executors): the caller must destroy it.
+    /// For code that takes over the frame (spawning, executors) and destroys it.
     [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {
-        assert(coroutine_ && "coil: this task was spawned or moved from before");
-        return std::exchange(coroutine_, nullptr);
+        if (!coroutine_ || !typed().promise().is_fresh()) [[unlikely]] {
+            detail::end_with_misuse(coroutine_ ? detail::used_task : detail::empty_task);
+        }
+        const auto coroutine = typed();
+        coroutine_ = nullptr;
+        return coroutine;
     }
 
 private:
     friend promise_type;
-    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {}
+    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {
+        own();
+    }
 
+    [[nodiscard]] std::coroutine_handle<promise_type> typed() const noexcept {
+        return std::coroutine_handle<promise_type>::from_address(coroutine_.address());
+    }
+    /// Whoever destroys the frame before this says so here.
+    void own() noexcept {
+        if (coroutine_) {
+            typed().promise().owner = &coroutine_;
+        }
+    }
     void destroy() noexcept {
         if (coroutine_) {
-            coroutine_.destroy();
+            detail::destroy_task(typed());
         }
     }
 
-    std::coroutine_handle<promise_type> coroutine_;
+    std::coroutine_handle<> coroutine_;
 };
 
 namespace detail {

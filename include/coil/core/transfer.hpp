@@ -5,9 +5,9 @@
 #include <coroutine>
 #include <utility>
 
-// How one coroutine hands the thread to the next without growing the stack (guarantee G10).
+// Symmetric transfer between coroutines without stack growth (guarantee G10).
 //
-// An awaiter's await_suspend returns `transfer` made by `transfer_to(next)`; whoever starts a
+// An awaiter's await_suspend returns `transfer`, made by `transfer_to(next)`. Code that starts a
 // coroutine from outside calls `detail::resume(handle)`, never `handle.resume()`.
 
 namespace coil::detail {
@@ -19,15 +19,16 @@ using transfer = std::coroutine_handle<>;
 inline transfer transfer_to(std::coroutine_handle<> next) noexcept { return next; }
 inline transfer transfer_to_nobody() noexcept { return std::noop_coroutine(); }
 inline void resume(std::coroutine_handle<> coroutine) { coroutine.resume(); }
-/// For whoever calls an await_suspend by hand: what a `void` one has asked to be run next, or null.
+/// For code that calls an await_suspend directly: the coroutine that a `void` one wants to run
+/// next, or null.
 inline std::coroutine_handle<> take_transfer() noexcept { return {}; }
 
 #else
 
 using transfer = void;
 
-/// The coroutine that the one which is just suspending wants to run next. Null whenever user code
-/// runs, so a nested resume() (a synchronous generator inside a coroutine) cannot steal it.
+/// The coroutine to run after the one that is just suspending. Always null while user code runs, so
+/// a nested resume() (of a synchronous generator in a coroutine) cannot take it.
 constinit inline thread_local std::coroutine_handle<> next_to_resume{};
 
 inline void transfer_to(std::coroutine_handle<> next) noexcept { next_to_resume = next; }

@@ -12,20 +12,22 @@
 
 namespace coil {
 
-/// Any executor, its type forgotten.
+/// A type-erased executor.
 ///
 ///     looper_executor looper;
 ///     any_executor ex = looper;                                    // refers to it
 ///     any_executor own(std::in_place_type<new_thread_executor>);   // owns it, with its copies
 ///
-/// Made of a named executor it refers to that one, which must outlive it. Made of a temporary, or
-/// by std::in_place_type, it owns the executor together with its copies; the last of them destroys
-/// it. A coroutine that runs there does not keep it alive.
+/// Constructed from a named executor, it refers to that one, which must outlive it. Constructed
+/// from a temporary or with std::in_place_type, it owns the executor together with its copies; the
+/// last copy destroys it. A coroutine that runs there does not keep it alive.
 ///
-/// Copies are equal, and so are two that refer to the same executor, or hold equal ones of a type
-/// that has operator==. An empty one throws std::logic_error when it is to execute something.
-/// Submitting allocates nothing that the executor does not. Threading: as an object, like a
-/// pointer.
+/// Two objects are equal if they are copies, refer to the same executor, or own executors that
+/// compare equal with operator==. Submitting to an empty one throws std::logic_error. Submitting
+/// allocates nothing that the executor itself does not.
+///
+/// Threading: the object is no more thread-safe than a pointer; the executor it refers to is
+/// thread-safe.
 class any_executor {
 public:
     any_executor() noexcept = default;
@@ -37,14 +39,14 @@ public:
     any_executor(E& target) noexcept // NOLINT(*-explicit-*)
         : target_(detail::executor_ref::to(target)) {}
 
-    /// Owns what `target` becomes by moving.
+    /// Owns an executor that is moved from `target`.
     template <class E>
         requires(!std::is_reference_v<E> && !std::is_const_v<E> && !std::same_as<E, any_executor> &&
                  executor<E>)
     any_executor(E&& target) // NOLINT(*-explicit-*)
         : any_executor(std::in_place_type<E>, std::move(target)) {}
 
-    /// Owns an E that is made of `args`.
+    /// Owns an E that is constructed from `args`.
     template <executor E, class... Args>
         requires std::constructible_from<E, Args...>
     explicit any_executor(std::in_place_type_t<E>, Args&&... args) {
@@ -92,14 +94,14 @@ public:
                           x.functions()->equal(x.object(), y.object()));
     }
 
-    /// The executor, when it is an E; else null.
+    /// Returns the executor if it is an E, otherwise null.
     template <class E>
     [[nodiscard]] E* target() const noexcept {
         return target_.functions() == &detail::functions_of<E> ? static_cast<E*>(target_.object())
                                                                : nullptr;
     }
 
-    /// For awaiters; empty when it is.
+    /// Used by awaiters; empty if this is.
     [[nodiscard]] const detail::executor_ref& ref() const noexcept { return target_; }
 
 private:
@@ -134,8 +136,8 @@ template <class E>
 executor_ref ref_to(E& executor) noexcept {
     return executor_ref::to(executor);
 }
-/// The executor inside: what goes on there must not depend on how long the any_executor lives. An
-/// empty one stands for itself, and throws when it is used.
+/// Refers to the executor inside, because what is submitted must not depend on the lifetime of the
+/// any_executor. An empty one refers to itself and throws when it is used.
 inline executor_ref ref_to(const any_executor& executor) noexcept {
     if (executor) {
         return executor.ref();

@@ -4,15 +4,20 @@
 
 namespace coil {
 
-/// What std::async(std::launch::async, f) does without its future: each function runs at once, on a
-/// thread of its own, and nothing waits for it before the executor's end. (The destructor of such a
-/// future waits, so that one after the other would run.)
+/// Runs each function at once on a new thread, as std::async(std::launch::async, f) does, but
+/// without a future. (The destructor of such a future waits, so that ignoring it runs functions one
+/// after the other.)
 ///
-/// execute() throws std::system_error when no thread is to be had; the function is then destroyed.
+///     async_executor ex;
+///     ex.execute([] { compress(); });   // returns at once
 ///
-/// Threading: any thread. No thread outlives the executor: the destructor waits until all functions
-/// have returned, as join() does. On one of its own threads it waits for the others. What they
-/// submit meanwhile runs as well, and is waited for; after stop() it is dropped.
+/// Threading: all members may be called from any thread. No thread outlives the executor: the
+/// destructor, like join(), waits until all functions have returned. Called on one of its own
+/// threads, it waits for the others. Functions submitted during that wait run and are waited for as
+/// well; after stop() they are dropped.
+///
+/// Errors: execute() throws std::system_error if no thread can be created; the function is then
+/// destroyed.
 class async_executor : public detail::thread_per_work {};
 
 } // namespace coil

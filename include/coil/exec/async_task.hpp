@@ -13,58 +13,65 @@
 
 #include <cassert>
 #include <coroutine>
+#include <optional>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
 namespace coil {
 
-/// A coroutine that belongs to an executor: it starts at once, on that executor, and goes on there
-/// after every wait.
+/// A coroutine bound to an executor: it starts at once on that executor and resumes there after
+/// every await.
 ///
 ///     async_task<int, new_thread_executor> slow() { ...; co_return 2; }
 ///
 ///     async_task<int, looper_executor> sum() {
-///         const int a = co_await slow();     // on a thread of its own; here again
+///         const int a = co_await slow();     // slow() runs on a new thread; sum() resumes here
 ///         co_return a + 1;
 ///     }
 ///
 ///     sum().then([](int n) { show(n); }).catching([](std::exception& e) { show(e); });
 ///     int n = sum().get();                   // from a thread that may block
 ///
-/// It runs on default_executor<Executor>(), unless the coroutine's first two parameters are
-/// `(coil::executor_arg_t, Executor& ex)`: then on `ex`, which must live until the coroutine has
-/// ended. (With any_executor, which may be the parameter's type by value too, the task has a copy
-/// of its own: one that owns its executor keeps it alive.)
+/// The executor is default_executor<Executor>(), unless the coroutine's first two parameters are
+/// `(coil::executor_arg_t, Executor& ex)`: then it is `ex`, which must outlive the coroutine. (If
+/// Executor is any_executor, whose parameter may also be passed by value, the task keeps a copy; a
+/// copy that owns its executor keeps it alive.)
 ///
-/// What it can await: anything; it comes back from wherever that ends. What needs a context, such
-/// as the operations of coil::io, needs an executor that is one (io_context, runtime). A task<>
-/// that it awaits runs on its executor.
+/// It may await anything, and always resumes on its executor. Awaits that need a context, such as
+/// the operations of coil::io, need an executor that is one (io_context, runtime). A task<> that it
+/// awaits runs on its executor.
 ///
-/// Results. `get()` and `co_await` of a task by its name give a copy, as often as wanted, from any
-/// thread; of a temporary or a moved one, and when T cannot be copied, they move the value out,
-/// once: then std::logic_error. References are given as they are. An exception, of whatever type,
-/// comes out each time. One that nobody has received (by get, co_await, catching) when the task is
-/// gone goes to on_unhandled_exception of the context that runs there, or is printed.
+/// Results: get() and co_await on a named task return a copy, any number of times and from any
+/// thread. On a temporary or moved task, or if T cannot be copied, they move the value out; doing
+/// that again throws std::logic_error. References are returned as they are. An exception of any
+/// type is rethrown each time. An exception that was not received (by get, co_await or catching)
+/// when the task is destroyed goes to the on_unhandled_exception of the current context, or is
+/// printed.
 ///
-/// Callbacks are called in the order in which they were added, by the thread that ends the task,
-/// which is its executor's; before anybody who waits goes on. One that comes when the task is done
-/// is called at once, by its caller's thread. What leaves a callback as an exception is reported as
-/// that of a detached task; the others are called all the same.
+/// Callbacks run in the order in which they were added, on the executor's thread that ends the
+/// task, before awaiting coroutines resume. A callback that is added to a finished task runs at
+/// once on the calling thread. An exception that leaves a callback is reported like that of a
+/// detached task; the other callbacks still run.
 ///
-/// Dropping it detaches the coroutine, which goes on to its end; its frame is destroyed there, and
-/// the callbacks are called.
+/// Destroying the object detaches the coroutine: it runs to its end, its frame is destroyed there,
+/// and the callbacks run.
 ///
-/// Shutdown: when the executor drops the coroutine (it was shut down) or is a context that stops,
-/// the frame is destroyed where that happens, and whoever waits gets std::system_error with
-/// std::errc::operation_canceled. When no thread is to be had, the executor's exception is the
+/// Shutdown: if the executor drops the coroutine because it was shut down, or is a context that
+/// stops, the frame is destroyed there and awaiting coroutines get std::system_error with
+/// std::errc::operation_canceled. If no thread can be created, the executor's exception is the
 /// result.
+///
+/// Cancellation: an async_task has no stop token. When the task that awaits it is asked to stop,
+/// the await throws std::system_error with std::errc::operation_canceled, and the async_task goes
+/// on, as when it is dropped: what it refers to must live as long as it runs, or be awaited by
+/// shield().
 ///
 /// Threading: the coroutine goes on on its executor, whoever awaits it on his own (his context, his
 /// executor; who has none, where the task ends). done(), get(), co_await and the callbacks'
 /// functions may be used from several threads at once; moving and destroying the object not.
 template <class T = void, class Executor = new_thread_executor>
-class [[nodiscard("dropping an async_task detaches it, and nobody learns how it ends: name it, or "
+class [[nodiscard("dropping an async_task detaches it and loses its result: store it, or "
                   "add a callback")]] async_task {
 public:
     using promise_type = detail::async_promise<T, Executor>;
@@ -81,13 +88,13 @@ public:
     }
     ~async_task() { reset(); }
 
-    /// Whether get() would return at once.
+    /// Whether get() would return without blocking.
     [[nodiscard]] bool done() const noexcept { return state().done(); }
 
-    /// Blocks this thread until the task is done. On a thread that runs a context, where blocking
-    /// would stop everything, it throws std::system_error with
-    /// std::errc::resource_deadlock_would_occur unless the task is done: co_await there. On the
-    /// only thread of the task's own executor it would wait for ever.
+    /// Blocks this thread until the task is done. On a thread that runs a context, which blocking
+    /// would stall, it throws std::system_error with std::errc::resource_deadlock_would_occur
+    /// unless the task is done; use co_await there. On the only thread of the task's own executor
+    /// it would deadlock.
     T get() & {
         wait();
         return state().copy();
@@ -97,22 +104,22 @@ public:
         return state().take();
     }
 
-    /// Calls `f` with the result, if there is one: as `const T&` where it takes that; else, once,
-    /// by moving. T& as it is; void without argument.
+    /// Calls `f` with the result, if there is one: as `const T&` if `f` accepts that, otherwise
+    /// once, by moving. T& is passed as it is; for void there is no argument.
     template <class F>
     async_task& then(F f) & {
         detail::add_then<T>(state(), std::move(f));
         return *this;
     }
-    /// Calls `f` with the exception, if there is one: as std::exception_ptr where it takes that;
-    /// else as std::exception& or without argument where it takes those; else as its parameter
-    /// says, if it is of that type.
+    /// Calls `f` with the exception, if there is one: as std::exception_ptr if `f` accepts that,
+    /// otherwise as std::exception& or without an argument if it accepts those, otherwise as its
+    /// parameter type, if the exception is of that type.
     template <class F>
     async_task& catching(F f) & {
         detail::add_catching(state(), std::move(f));
         return *this;
     }
-    /// Calls `f()` when the task is done, however it ended.
+    /// Calls `f()` when the task is done, with a result or an exception.
     template <class F>
     async_task& finally(F f) & {
         detail::add_finally(state(), std::move(f));
@@ -138,6 +145,7 @@ public:
             : detail::async_state_base::waiter(static_cast<detail::remote_wait&>(*this)),
               state_(state) {}
         ~awaiter() {
+            on_stop_.reset();
             if (is_away() && !state_.remove(*this)) [[unlikely]] {
                 come_home(nullptr);
             }
@@ -146,16 +154,31 @@ public:
         [[nodiscard]] bool await_ready() const noexcept { return state_.done(); }
         template <class P>
         bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
-            begin(coroutine);
-            if (state_.add(*this)) {
+            return start(coroutine,
+                         {detail::stop_token_of(coroutine), detail::nearest_root(coroutine)});
+        }
+        /// For awaits that stand between the coroutine and this: what it would have found there.
+        bool start(std::coroutine_handle<> coroutine, const detail::stop_detour& above) noexcept {
+            begin_below(coroutine, above.root);
+            this->below = above.root;
+            if (above.token.stop_possible()) {
+                on_stop_.emplace(above.token, leaver{*this});
+            }
+            const auto answer = state_.add(*this, above.token);
+            if (answer == detail::async_state_base::answer::waits) {
                 return true; // and it may be gone
             }
+            this->refused = answer == detail::async_state_base::answer::stopped;
             end();
             return false;
         }
         T await_resume() {
+            on_stop_.reset();
             end();
             throw_if_homeless("co_await of an async_task");
+            if (this->refused) [[unlikely]] {
+                detail::throw_async_left();
+            }
             if constexpr (Takes) {
                 return state_.take();
             } else {
@@ -163,15 +186,24 @@ public:
             }
         }
 
-        /// When it is over: whether await_resume() throws.
+        /// Called when the wait is over. Returns whether await_resume() will throw.
         [[nodiscard]] bool has_failed() const noexcept {
-            return is_homeless() || state_.has_failed();
+            return is_homeless() || this->refused || state_.has_failed();
         }
         /// Instead of await_resume(): the result stays with the task.
-        void discard() noexcept { end(); }
+        void discard() noexcept {
+            on_stop_.reset();
+            end();
+        }
 
     private:
+        struct leaver {
+            awaiter& self;
+            void operator()() const noexcept { self.state_.leave(self); }
+        };
+
         detail::async_state<T>& state_;
+        std::optional<inplace_stop_callback<leaver>> on_stop_;
     };
 
     awaiter<false> operator co_await() & noexcept { return awaiter<false>(state()); }

@@ -6,6 +6,7 @@
 #include <coil/exec/executor.hpp>
 
 #include <coroutine>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace coil {
 
 namespace detail {
 
-/// The way of a coroutine through its own loop: to be resumed in a later turn.
+/// The await of a later iteration of the coroutine's own loop.
 class later_turn : work {
 public:
     later_turn(const later_turn&) = delete;
@@ -30,7 +31,8 @@ protected:
     }
 
     void pass(std::coroutine_handle<> waiter, promise_base* root) noexcept;
-    /// The coroutine has gone on. False: what should have run it has ended.
+    /// The coroutine has resumed. Returns false if the executor that should have resumed it was
+    /// shut down.
     [[nodiscard]] bool has_passed() noexcept {
         place_ = place::nowhere;
         return !dropped_;
@@ -75,22 +77,23 @@ private:
     inplace_stop_token token_;
 };
 
-/// An executor knows no way to take something back, so what it gets must not be a part of the
-/// awaiter: it belongs to whoever comes second to its claim.
+/// Executors cannot withdraw a submitted function, so it must not be part of the awaiter: it is a
+/// separate object, deleted by the second of the two that claim it.
 template <class Awaiter>
 class executor_call final : public work, public frame_allocated {
 public:
     explicit executor_call(Awaiter& awaiter) noexcept : work(&finish), awaiter_(awaiter) {}
     ~executor_call() = default;
 
-    /// The awaiter's. True: the executor will not touch the awaiter, and deletes this.
+    /// Called by the awaiter. Returns true if the executor will not access the awaiter; it then
+    /// deletes this.
     [[nodiscard]] bool take_back() noexcept { return claim_.take(); }
 
 private:
     static void finish(work& w, fate what) noexcept {
         auto* const self = static_cast<executor_call*>(&w);
         if (self->claim_.take()) {
-            self->awaiter_.finish(what); // and this may be gone
+            self->awaiter_.finish(what); // may destroy this
         } else {
             delete self;
         }
@@ -109,6 +112,7 @@ public:
     asyncify_awaiter(const asyncify_awaiter&) = delete;
     asyncify_awaiter& operator=(const asyncify_awaiter&) = delete;
     ~asyncify_awaiter() {
+        on_stop_.reset();
         this->template end_away<asyncify_awaiter>();
         delete call_;
     }
@@ -119,19 +123,30 @@ public:
         if (!this->begin_call(waiter, token)) {
             return false;
         }
+        executor_call<asyncify_awaiter>* call = nullptr;
         try {
-            call_ = new executor_call<asyncify_awaiter>(*this);
-            submit_to(executor_, *call_);
-        } catch (...) {
-            this->is_over(); // it was not taken
+            call_ = call = new executor_call<asyncify_awaiter>(*this);
+            if (!this->pending()) { // not on a context, where stays_away() does it
+                on_stop_.emplace(token, taker{*this});
+            }
+            submit_to(executor_, *call);
+        } catch (...) { // it was not taken
+            on_stop_.reset();
+            if (call_ == nullptr) {
+                delete call;
+            }
+            this->is_over();
             throw;
         }
         return this->template stays_away<asyncify_awaiter>(token);
     }
 
-    typename away_call<F>::value_type await_resume() { return this->take_outcome("asyncify"); }
+    typename away_call<F>::value_type await_resume() {
+        on_stop_.reset();
+        return this->take_outcome("asyncify");
+    }
 
-    /// The executor.
+    /// Called by the executor.
     void finish(work::fate what) noexcept {
         if (what == work::fate::run) {
             this->call_and_come_back();
@@ -147,14 +162,25 @@ private:
     [[nodiscard]] bool take_back() noexcept {
         const bool mine = call_->take_back();
         if (mine) {
-            call_ = nullptr; // the executor's
+            call_ = nullptr; // now owned by the executor
         }
         return mine;
     }
     void cancel() noexcept { this->stop_call(this->pending() && take_back()); }
 
+    /// On an executor a stop request takes back what has not begun, on whatever thread it is made.
+    struct taker {
+        asyncify_awaiter& self;
+        void operator()() const noexcept {
+            if (self.take_back()) {
+                self.come_back_uncalled(not_called::stopped);
+            }
+        }
+    };
+
     E& executor_;
     executor_call<asyncify_awaiter>* call_ = nullptr;
+    std::optional<inplace_stop_callback<taker>> on_stop_;
 };
 
 template <class F>
@@ -196,43 +222,48 @@ public:
 
 private:
     F function_;
-    E executor_; // a reference, or what was a temporary
+    E executor_; // a reference, or a moved temporary
 };
 
 } // namespace detail
 
-/// Calls `f` in a later turn of this loop, and gives what it gave:
+/// Calls `f` in a later iteration of this loop and returns its result:
 ///
 ///     const auto part = co_await asyncify([&] { return compress(block); });
 ///
-/// Before it, everybody who is ready has a turn, and the loop has looked at timers, at completions
-/// and at what other threads have left for it: a long computation in pieces, each asyncify'd, does
-/// not keep the others waiting for longer than a piece takes.
+/// Before that, all ready coroutines run, and the loop processes timers, completions and messages
+/// of other threads. A long computation in pieces, each of them asyncify'd, thus delays others by
+/// at most one piece.
 ///
-/// `f` is anything that can be called with nothing, or with an inplace_stop_token, the awaiting
-/// task's. It is moved into the await and called once, as an rvalue; nothing is allocated. What it
-/// returns comes out of the await, whatever it is, and so does any exception.
+/// `f` is callable with no argument or with an inplace_stop_token, that of the awaiting task. It is
+/// moved into the await and called once, as an rvalue; nothing is allocated. The await returns its
+/// result, of any type, or throws its exception.
 ///
-/// Threading: on this context's thread, or on that of the executor that runs the coroutine (a
-/// run_loop). Cancellation: when a stop was requested before `f` is called, it is not, and the
-/// await throws std::system_error with std::errc::operation_canceled.
+/// Threading: `f` runs on this context's thread, or on that of the executor that runs the coroutine
+/// (a run_loop).
+///
+/// Cancellation: if a stop is requested before `f` is called, it is not called, and the await
+/// throws std::system_error with std::errc::operation_canceled.
 template <class F>
     requires detail::once_callable<std::decay_t<F>>
 detail::later_function<std::decay_t<F>> asyncify(F&& f) {
     return detail::later_function<std::decay_t<F>>(std::decay_t<F>(std::forward<F>(f)));
 }
 
-/// Calls `f` on an executor, and goes on here with what it gave. `f` and what becomes of it are as
-/// with blocking(f); the executor's queue takes one small allocation. An executor that was named
-/// must outlive the await, a temporary is kept.
+/// Calls `f` on an executor and resumes here with its result. `f` and its result are treated as by
+/// blocking(f). The queue entry takes one small allocation. A named executor must outlive the
+/// await, a temporary is moved into it.
 ///
-/// Threading: `f` runs where `executor` decides; the coroutine goes on where it was, see
+///     const auto digest = co_await asyncify([&] { return hash(block); }, pool);
+///
+/// Threading: `f` runs where `executor` decides; the coroutine resumes where it was, see
 /// blocking().
 ///
-/// Cancellation: when a stop is requested before `f` has begun, it is not called, and the await
-/// throws std::system_error with std::errc::operation_canceled, on a context at once; so it does
-/// when the executor drops it. Once `f` has begun it is waited for. A context that shuts down waits
-/// for it, blocking its thread, and takes back what has not begun.
+/// Cancellation: if a stop is requested before `f` has started, it is not called, and the await
+/// throws std::system_error with std::errc::operation_canceled, on a context at once. The same
+/// happens if the executor drops it. Once `f` has started it is waited for. A context that shuts
+/// down withdraws functions that have not started, and blocks its thread until the others have
+/// returned.
 template <class F, class E>
     requires detail::once_callable<std::decay_t<F>> && executor<std::remove_reference_t<E>>
 detail::executor_function<std::decay_t<F>, E> asyncify(F&& f, E&& executor) {

@@ -55,7 +55,7 @@ private:
     blocking_pool& pool_;
 };
 
-/// What blocking() gives: nothing happens before it is awaited.
+/// The awaitable returned by blocking(). Nothing happens before it is awaited.
 template <class F>
 class [[nodiscard("did you forget to co_await? Only that calls the function")]] blocking_call {
 public:
@@ -78,43 +78,43 @@ private:
 
 } // namespace detail
 
-/// Calls `f` on a thread of default_blocking_pool(), and goes on here with what it gave:
+/// Calls `f` on a thread of default_blocking_pool() and resumes here with its result:
 ///
 ///     auto text = co_await blocking([&] { return read_config(path); });
 ///
-/// For what blocks, or computes for longer than the others here should wait. `f` is anything that
-/// can be called with nothing, or with an inplace_stop_token, the awaiting task's, by which it may
-/// see that nobody wants its result any more. It is moved into the await, called once, as an
-/// rvalue, and destroyed here; nothing is allocated. What it returns comes out of the await: a
-/// value that can be moved, a reference to what lives on, or nothing; and so does any exception.
+/// For functions that block or compute for a long time. `f` is callable with no argument or with an
+/// inplace_stop_token, that of the awaiting task, which tells it that its result is no longer
+/// wanted. It is moved into the await, called once, as an rvalue, and destroyed on the awaiting
+/// thread; nothing is allocated. The await returns its result (a movable value, a reference, or
+/// void) or throws its exception.
 ///
 /// Threading: `f` runs on another thread while this coroutine is suspended. Everything before the
-/// await happens before it, and everything after it afterwards. The coroutine goes on on its
-/// context, or on the executor that runs it (a run_loop); where there is neither, on the pool's
-/// thread. Calls begin in their order; when all threads are busy, or the queue is full, they wait
-/// suspended and do not fail. Only when there is no thread at all and the system refuses one, the
-/// await throws std::system_error with what pthread_create(3) said.
+/// await happens before `f`, and `f` happens before everything after it. The coroutine resumes on
+/// its context or on the executor that runs it (a run_loop); without either, on the pool's thread.
+/// Calls start in submission order. If all threads are busy or the queue is full, the coroutine
+/// waits suspended. The await throws std::system_error with the error of pthread_create(3) only if
+/// the pool has no thread and cannot create one.
 ///
-/// Cancellation: when a stop is requested before `f` has begun, it is not called and the await
+/// Cancellation: if a stop is requested before `f` has started, it is not called, and the await
 /// throws std::system_error with std::errc::operation_canceled, on a context at once. Once it has
-/// begun it is waited for, and its real result comes back. A context that shuts down takes back
-/// what has not begun, and waits for the rest where it destroys the awaiting task, blocking its
-/// thread; so a function that may wait for ever should take a token. (A shutdown is no stop
-/// request: end such tasks before by their own.)
+/// started it is waited for and its real result returned. A context that shuts down withdraws calls
+/// that have not started, and blocks its thread in the destructor of the awaiting task until the
+/// others have returned. So a function that may block forever should take a token. (A shutdown does
+/// not request a stop: stop such tasks before it.)
 template <class F>
     requires detail::once_callable<std::decay_t<F>>
 detail::blocking_call<std::decay_t<F>> blocking(F&& f) {
     return {default_blocking_pool(), std::decay_t<F>(std::forward<F>(f))};
 }
 
-/// The same on a pool of one's own, which must outlive the call.
+/// The same on another pool, which must outlive the call.
 template <class F>
     requires detail::once_callable<std::decay_t<F>>
 detail::blocking_call<std::decay_t<F>> blocking(blocking_pool& pool, F&& f) {
     return {pool, std::decay_t<F>(std::forward<F>(f))};
 }
 
-/// Only for the sentence that the compiler says.
+/// Produces a readable compiler error.
 template <class F>
     requires(!detail::once_callable<std::decay_t<F>>)
 void blocking(F&&) {

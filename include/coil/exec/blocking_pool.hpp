@@ -16,34 +16,34 @@ namespace coil {
 class blocking_pool;
 
 struct blocking_pool_options {
-    /// Threads at most. Those of a pool mostly sleep in the kernel, so there may be many more than
-    /// processors; each takes the memory that its stack has touched. 0 counts as 1.
+    /// The maximum number of threads. They mostly sleep in the kernel, so there may be many more
+    /// than processors; each takes the memory that its stack has touched. 0 counts as 1.
     unsigned threads = 512;
-    /// Calls at most that the pool has queued. Further ones wait for room: those of coroutines
-    /// suspended, in their order, those of execute() with their thread. 0 counts as 1.
+    /// The maximum number of queued calls. Further calls wait for space: coroutines suspended, in
+    /// order; callers of execute() by blocking. 0 counts as 1.
     std::size_t queue = 65'536;
-    /// A thread that has had nothing to do for so long ends.
+    /// A thread that has been idle for this long exits.
     std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
-    /// Of the threads, as `top -H` and debuggers show it; 15 characters at most.
+    /// The name of the threads in `top -H` and debuggers; at most 15 characters.
     std::string name = "coil-blocking";
 };
 
-/// How a pool stood a moment ago.
+/// A snapshot of a pool's state.
 struct blocking_pool_metrics {
-    unsigned threads = 0;      ///< that there are, those just being made included
-    unsigned idle_threads = 0; ///< of these: have nothing to do
-    std::size_t queued = 0;    ///< calls that no thread has begun with
-    std::size_t waiting = 0;   ///< calls that wait for room in the queue
-    /// Ever made: where this grows all the time, idle_time is too short.
+    unsigned threads = 0;      ///< existing threads, including those being created
+    unsigned idle_threads = 0; ///< threads that have nothing to do
+    std::size_t queued = 0;    ///< calls that no thread has started
+    std::size_t waiting = 0;   ///< calls that wait for space in the queue
+    /// Created in total. If this keeps growing, idle_time is too short.
     std::size_t threads_made = 0;
 };
 
 namespace detail {
 
-/// A call that a pool has or had: a part of whoever waits for it.
+/// A submitted call; part of its awaiter.
 class pool_job : public work {
 public:
-    /// Why it was dropped, when no thread could be made for it; or 0.
+    /// The error if no thread could be created for it, or 0.
     [[nodiscard]] int error() const noexcept { return error_; }
 
 protected:
@@ -60,17 +60,17 @@ private:
     int error_ = 0;
 };
 
-/// As the exception of a detached task.
+/// Reports the error like the exception of a detached task.
 void report_no_thread(int error) noexcept;
 
-/// First in, first out; any can be taken out.
+/// A FIFO queue from which any job can be removed.
 class pool_queue {
 public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
     void push(pool_job& job) noexcept;
     pool_job& pop() noexcept;
-    /// False when it is not in it.
+    /// Returns false if the job is not in the queue.
     bool remove(pool_job& job) noexcept;
 
 private:
@@ -81,50 +81,53 @@ private:
 
 } // namespace detail
 
-/// Threads for functions that block: what has no asynchronous form, or computes for long.
+/// A pool of threads for functions that block: calls without an asynchronous form, or long
+/// computations.
 ///
-///     auto entries = co_await blocking([&] { return std::filesystem::file_size(path); });
+///     auto size = co_await blocking([&] { return std::filesystem::file_size(path); });
 ///
-/// It begins without a thread, makes one whenever a call finds none idle, up to a limit, and lets
-/// those end that have had nothing to do for a while. What was idle last works first, so the others
-/// may end. Calls begin in their order.
+/// The pool starts without threads. A call that finds no idle thread creates one, up to a limit;
+/// threads that have been idle for a while exit. The thread that became idle last runs next, so
+/// that the others can exit. Calls start in submission order.
 ///
-/// Threading: all member functions from any thread. The threads block all signals: these are for
-/// the program's own. They run as SCHED_BATCH (sched(7)) where they would run as SCHED_OTHER: they
-/// get their share of the processors, but do not interrupt a context when they wake up.
+/// Threading: all members may be called from any thread. The pool's threads block all signals,
+/// which are thus delivered to the program's own threads. They run as SCHED_BATCH (sched(7))
+/// instead of SCHED_OTHER: they get their share of the processors but do not preempt a context when
+/// they wake up.
 ///
-/// The destructor drops what is queued (an await then throws std::errc::operation_canceled) and
-/// waits for the calls that have begun and for the threads. Not from inside of one of its calls.
+/// The destructor drops queued calls (their awaits throw std::errc::operation_canceled) and waits
+/// for running calls and for the threads. It must not be called by one of the pool's own calls.
 ///
 /// fork(2): the threads stay in the parent. A child must not use a pool of its parent, except
-/// default_blocking_pool(), which begins anew there.
+/// default_blocking_pool(), which starts empty there.
 class blocking_pool {
 public:
     blocking_pool() : blocking_pool(blocking_pool_options{}) {}
     explicit blocking_pool(blocking_pool_options options);
-    /// So many threads at most.
+    /// A pool of at most `threads` threads.
     template <std::integral Number>
     explicit blocking_pool(Number threads) : blocking_pool(with_threads(threads)) {}
     blocking_pool(const blocking_pool&) = delete;
     blocking_pool& operator=(const blocking_pool&) = delete;
     ~blocking_pool();
 
-    /// Runs `f` on one of the threads, detached. An exception that leaves it is reported as that of
-    /// a detached task is. While the queue is full the calling thread waits, unless it runs a
-    /// context or belongs to the pool: those would wait for themselves, and are let in. When there
-    /// is no thread and none can be made, `f` is destroyed and a std::system_error reported.
+    /// Runs `f` on one of the threads, detached. An exception that leaves it is reported like that
+    /// of a detached task. While the queue is full the calling thread blocks, unless it runs a
+    /// context or belongs to the pool, where that could deadlock: then the call is queued beyond
+    /// the limit. If there is no thread and none can be created, `f` is destroyed and a
+    /// std::system_error reported.
     template <class F>
     void execute(F&& f);
 
     [[nodiscard]] blocking_pool_metrics metrics() const noexcept;
     [[nodiscard]] const blocking_pool_options& options() const noexcept { return options_; }
 
-    // For awaiters.
+    // Used by awaiters.
 
-    /// Any thread. The job is queued, or given to a thread; or dropped at once, which error() may
-    /// explain.
+    /// May be called from any thread. Queues the job or passes it to a thread, or drops it at once;
+    /// error() then says why, if known.
     void submit(detail::pool_job& job) noexcept;
-    /// True: it was queued, and is no more.
+    /// Returns true if the job was queued and was withdrawn.
     [[nodiscard]] bool take_back(detail::pool_job& job) noexcept;
 
 private:
@@ -155,23 +158,23 @@ private:
     const blocking_pool_options options_;
     mutable std::mutex mutex_;
     detail::pool_queue queue_;
-    worker* idle_ = nullptr; // who was idle last comes first; while there is one, nothing is queued
+    worker* idle_ = nullptr; // last idle first; while there is an idle thread, nothing is queued
     unsigned threads_ = 0;
     unsigned idle_threads_ = 0;
     std::size_t threads_made_ = 0;
-    bool starting_ = false; // a thread is being made; when it runs, it makes the next if need be
+    bool starting_ = false; // a thread is being created; it creates the next one if necessary
     bool ending_ = false;
-    bool has_ended_ = false;       // while ending: last_ended_ is to be joined
+    bool has_ended_ = false;       // during destruction: last_ended_ must be joined
     unsigned long last_ended_ = 0; // a pthread_t
     std::size_t waiting_for_room_ = 0;
     std::condition_variable room_;
     std::condition_variable ended_;
 };
 
-/// The pool of blocking(f): one for the process, with the default options. It is never destroyed;
-/// a call that has begun when the process exits is left behind, and its function must then not use
-/// what the exit destroys. (A context waits for its calls before it is gone.) After fork(2) it is
-/// as new in the child.
+/// The pool of blocking(f): one per process, with default options. It is never destroyed. A call
+/// that runs when the process exits is abandoned; its function must not use what the exit destroys.
+/// (A context waits for its calls before it is destroyed.) After fork(2) the pool is empty in the
+/// child.
 [[nodiscard]] blocking_pool& default_blocking_pool();
 
 template <class F>

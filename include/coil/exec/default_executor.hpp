@@ -12,9 +12,9 @@ class runtime;
 
 namespace detail {
 
-/// The executors that default_executor() has made. At the end of the program all are shut down,
-/// then those that know how are waited for, and then all are destroyed: what still goes from one to
-/// another finds all of them there.
+/// The list of executors created by default_executor(). At program exit all are shut down, those
+/// that support it are joined, and then all are destroyed, so that work passed between them still
+/// finds them.
 class shared_executor {
 public:
     virtual ~shared_executor() = default;
@@ -23,7 +23,7 @@ public:
 
 protected:
     shared_executor() noexcept = default;
-    /// From now on it belongs to the list.
+    /// Adds it to the list.
     void enlist();
 
 private:
@@ -71,19 +71,22 @@ private:
 
 } // namespace detail
 
-/// The one E that all share who do not say which: of an async_task without an executor_arg. Made
-/// when it is first asked for. An io_context runs on a thread of its own from then on.
+/// The shared E of async_tasks without an executor_arg. Created on first use; an io_context then
+/// runs on a thread of its own.
 ///
-/// At the end of the program, after main() has returned, all of these are told to take nothing any
-/// more, what runs on them is waited for, and then they are destroyed.
+///     coil::default_executor<coil::looper_executor>().execute([] { ... });
+///
+/// At program exit, after main() has returned, all default executors are shut down, what runs on
+/// them is waited for, and then they are destroyed.
 template <executor E>
 E& default_executor() {
     static_assert(!std::same_as<E, runtime>,
-                  "a runtime runs while somebody calls run(): say which one, by the parameters "
+                  "a runtime runs only inside run(): pass one explicitly, by the parameters "
                   "(coil::executor_arg_t, coil::runtime&)");
-    static_assert(std::default_initializable<E>,
-                  "there is no default for an executor that needs arguments: say which one, by the "
-                  "parameters (coil::executor_arg_t, E&)");
+    static_assert(
+        std::default_initializable<E>,
+        "there is no default for an executor that needs arguments: pass one explicitly, by the "
+        "parameters (coil::executor_arg_t, E&)");
     return detail::shared_executor_of<E>::instance();
 }
 

@@ -7,13 +7,13 @@
 
 namespace coil {
 
-/// Runs at once what it is given, on the thread that gives it.
+/// Runs functions at once, on the calling thread.
 ///
 ///     inline_executor{}.execute([] { std::puts("before execute() returns"); });
 ///
-/// An async_task on it runs on its caller's thread up to its first wait, and goes on wherever what
-/// it waited for ended. It holds nothing; all of them are equal. Each execute() inside of another
-/// takes stack.
+/// An async_task on it runs on its caller's thread up to its first suspension, and then resumes
+/// wherever the awaited work ends. It has no state; all objects are equal. Nested calls of
+/// execute() use stack space.
 class inline_executor {
 public:
     template <class F>
@@ -27,7 +27,7 @@ public:
 
     void submit(detail::work& w) const noexcept { w.run(); }
 
-    /// Always: whoever asks is there.
+    /// Always true.
     [[nodiscard]] static bool runs_here() noexcept { return true; }
 
     bool operator==(const inline_executor&) const noexcept = default;

@@ -8,24 +8,24 @@
 
 namespace coil {
 
-/// One thread that runs one thing after the other, in the order in which they were submitted.
+/// A single thread that runs functions in submission order.
 ///
 ///     looper_executor looper;
 ///     looper.execute([] { load(); });
 ///     looper.execute([] { show(); });   // on the same thread, after load() has returned
-///     looper.shutdown();                // takes no more, but does what it has
+///     looper.shutdown();                // refuses more, but runs what is queued
 ///     looper.join();
 ///
-/// Threading: execute(), shutdown() and join() may be called from any thread; everything before
-/// execute() happens before what it runs. Of two that are submitted at once, either is first.
+/// Threading: execute(), shutdown() and join() may be called from any thread. Everything before
+/// execute() happens before the function. Two concurrent submissions run in either order.
 ///
-/// Shutdown: what is submitted after shutdown() is dropped: a function is destroyed uncalled, and a
-/// coroutine that was to go on here learns it (std::errc::operation_canceled). The destructor drops
-/// what is queued and waits for what runs. On the looper's own thread, where that cannot be waited
-/// for, it returns at once; the thread ends when the function that runs returns.
+/// Shutdown: after shutdown() submissions are dropped: a function is destroyed uncalled, and a
+/// coroutine that was to resume here gets std::errc::operation_canceled. The destructor drops what
+/// is queued and waits for the running function. On the looper's own thread, where it cannot wait,
+/// it returns at once, and the thread ends when the running function returns.
 class looper_executor {
 public:
-    /// Throws std::system_error when no thread is to be had.
+    /// Throws std::system_error if the thread cannot be created.
     looper_executor();
     looper_executor(const looper_executor&) = delete;
     looper_executor& operator=(const looper_executor&) = delete;
@@ -37,16 +37,16 @@ public:
     }
     void submit(detail::work& w) noexcept;
 
-    /// From now on nothing is taken, and the thread ends when nothing is left to do. With `wait`,
-    /// all that is queued is done before that; without, it is dropped here and now. Does not wait
-    /// itself, join() does. How many were dropped. May be called again.
+    /// Refuses further submissions; the thread ends when it has nothing left to do. With `wait`,
+    /// everything queued still runs; otherwise it is dropped now. Does not block (join() does).
+    /// Returns the number of dropped submissions. May be called repeatedly.
     std::size_t shutdown(bool wait = true);
 
-    /// Waits until the thread has ended, which it does after shutdown(). Throws std::system_error
-    /// with std::errc::resource_deadlock_would_occur on that thread itself.
+    /// Waits until the thread has ended, which requires shutdown(). On that thread itself it throws
+    /// std::system_error with std::errc::resource_deadlock_would_occur.
     void join();
 
-    /// Of its thread.
+    /// The id of its thread.
     [[nodiscard]] std::thread::id get_id() const noexcept { return thread_.get_id(); }
 
 private:

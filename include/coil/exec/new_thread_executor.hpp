@@ -4,18 +4,21 @@
 
 namespace coil {
 
-/// A new thread for everything it is given.
+/// Runs each function on a new thread.
 ///
 ///     new_thread_executor ex;
 ///     ex.execute([] { talk_for_an_hour(); });   // returns at once
 ///     ex.join();                                // optional: waits until no thread runs
 ///
-/// execute() throws std::system_error when no thread is to be had; the function is then destroyed.
-/// Each time that an async_task goes on after a wait, it is on another thread.
+/// An async_task on it resumes on another new thread after each await.
 ///
-/// Threading: any thread. No thread outlives the executor: the destructor waits until all functions
-/// have returned. On one of its own threads it waits for the others. What they submit meanwhile
-/// runs as well, and is waited for; after stop() it is dropped.
+/// Threading: all members may be called from any thread. No thread outlives the executor: the
+/// destructor waits until all functions have returned. Called on one of its own threads, it waits
+/// for the others. Functions submitted during that wait run and are waited for as well; after
+/// stop() they are dropped.
+///
+/// Errors: execute() throws std::system_error if no thread can be created; the function is then
+/// destroyed.
 class new_thread_executor : public detail::thread_per_work {};
 
 } // namespace coil

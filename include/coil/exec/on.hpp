@@ -1,8 +1,10 @@
 #pragma once
 
 #include <coil/context/away_list.hpp>
+#include <coil/context/guest.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/core/frame_allocator.hpp>
+#include <coil/core/frame_tree.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
@@ -28,32 +30,30 @@ struct on_stop_source {
 
 [[noreturn]] void throw_not_run();
 
-/// The task is the root of a tree of its own, which this observes. What is told by whoever ends it:
-/// over(). Its frame lives as long as this, which the thread at home destroys.
+/// The task is the root of its own tree, which this observes. Whatever ends the task calls over().
+/// The task's frame lives as long as this awaiter, whose own thread destroys it.
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] on_awaiter final : on_stop_source,
-                                                                      root_observer,
+                                                                      guest_observer,
                                                                       remote_wait,
                                                                       away_node {
 public:
     on_awaiter(executor_ref target, task<T>&& work) noexcept
-        : root_observer(stop_.get_token(), false), away_node(&is_still_away), target_(target),
+        : guest_observer(stop_.get_token()), away_node(&is_still_away), target_(target),
           child_(work.release()) {}
     ~on_awaiter() {
-        come_back(); // as far as a shutdown is concerned: this waits here
+        come_back(); // for a shutdown it counts as complete: this waits here
         if (is_away()) [[unlikely]] {
-            if (start_->withdraw()) {
-                start_ = nullptr;
-                end();
+            if (ask_to_end(request::destroy)) {
+                end(); // it has not begun
             } else {
-                stop_.request_stop();
                 come_home(&child_.promise());
             }
         }
         outside_.reset();
-        delete start_;
+        forget_start();
         if (!abandoned_) {
-            child_.destroy();
+            destroy_tree(child_);
         }
     }
 
@@ -61,19 +61,31 @@ public:
 
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) {
-        start_ = new start(*this);
-        outside_.emplace(stop_token_of(waiter), request{stop_});
+        return start(waiter, {stop_token_of(waiter), nearest_root(waiter)});
+    }
+    /// For awaits that stand between the coroutine and this: what it would have found there.
+    bool start(std::coroutine_handle<> waiter, const stop_detour& above) {
+        start_ = new start_work(*this);
         child_.promise().become_root(*this);
         begin_adrift(child_.promise());
-        begin(waiter);
-        awaiting_root_ = nearest_root(waiter);
+        begin_below(waiter, above.root);
+        awaiting_root_ = above.root;
         if (current_loop != nullptr) {
             go_away(current_loop->away(), awaiting_root_);
         }
+        start_work* const work = start_;
+        const executor_ref target = target_;
         beginning now(*this);
+        outside_.emplace(above.token, stopper{*this});
+        may_withdraw_.store(!target.is_context(), std::memory_order_release);
+        // From here on a stop may bring the coroutine home, and this may be gone.
         try {
-            target_.submit(*start_);
+            target.submit(*work);
         } catch (...) {
+            if (!work->withdraw()) {
+                delete work; // a stop came first
+                return !now.is_over();
+            }
             come_back();
             end();
             throw;
@@ -85,7 +97,7 @@ public:
         come_back();
         end();
         if (is_homeless() && !dropped_ && child_.promise().outcome.has_error()) [[unlikely]] {
-            report_unhandled(child_.promise().outcome.error()); // this exception takes its place
+            report_unhandled(child_.promise().outcome.error()); // replaced by this exception
         }
         throw_if_homeless("on()");
         if (dropped_) [[unlikely]] {
@@ -94,55 +106,78 @@ public:
         return child_.promise().outcome.take();
     }
 
-    /// When it is over: whether await_resume() throws.
+    /// Called when the wait is over. Returns whether await_resume() will throw.
     [[nodiscard]] bool has_failed() const noexcept {
         return is_homeless() || dropped_ || child_.promise().outcome.has_error();
     }
-    /// Instead of await_resume(): nobody wants the result.
+    /// Called instead of await_resume(): the result is not wanted.
     void discard() noexcept {
         come_back();
         end();
     }
 
 private:
-    struct request {
-        inplace_stop_source& stop;
-        void operator()() const noexcept { stop.request_stop(); }
+    struct stopper {
+        on_awaiter& self;
+        void operator()() const noexcept { self.stop_from_outside(); }
     };
-    /// What the executor is given. Not a part of the awaiter: nobody can take it out of the
-    /// executor's queue again, which may stand still for as long as it likes. Until it has come or
-    /// was withdrawn it is both's; then the awaiter's in the first case, the executor's in the
-    /// second.
-    struct start final : work, frame_allocated {
-        explicit start(on_awaiter& awaiter) noexcept : work(&come, kind::arrival), self(&awaiter) {}
+    /// What the executor is given.
+    struct start_work final : work, guest_ticket {
+        explicit start_work(on_awaiter& awaiter) noexcept
+            : work(&come, kind::arrival), guest_ticket(awaiter) {}
         static void come(work& w, fate what) noexcept {
-            auto& arrived = static_cast<start&>(w);
-            on_awaiter* const awaiter = arrived.self.exchange(nullptr, std::memory_order_acq_rel);
-            if (awaiter != nullptr) {
-                awaiter->begin_there(what);
+            auto& arrived = static_cast<start_work&>(w);
+            if (guest_observer* const awaiter = arrived.take()) {
+                static_cast<on_awaiter*>(awaiter)->begin_there(what);
             } else {
                 delete &arrived;
             }
         }
-        /// True when it has not come to the executor. From then on it belongs to that.
-        [[nodiscard]] bool withdraw() noexcept {
-            return self.exchange(nullptr, std::memory_order_acq_rel) != nullptr;
-        }
-        std::atomic<on_awaiter*> self;
     };
 
-    static bool is_still_away(away_node& node, bool ask) noexcept {
+    static bool is_still_away(away_node& node, request what) noexcept {
         auto& self = static_cast<on_awaiter&>(node);
-        if (self.is_away() && ask) {
-            if (self.start_->withdraw()) {
-                self.start_ = nullptr; // the executor's
-                self.dropped_ = true;
-                self.over(); // on this thread: it waits in the ready queue
-            } else {
-                self.stop_.request_stop();
-            }
+        if (self.is_away() && self.ask_to_end(what)) {
+            self.dropped_ = true;
+            self.over(); // on this thread: it waits in the ready queue
         }
         return self.is_away();
+    }
+
+    /// The awaiting task is asked to stop, on any thread. What lies at an executor may do so for as
+    /// long as that likes; a context lets it begin soon, and see the request, or is visited by
+    /// whoever waits for it. A task that had been asked to stop before has this one begin, too.
+    void stop_from_outside() noexcept {
+        stop_.request_stop();
+        if (may_withdraw_.load(std::memory_order_acquire) && start_->withdraw()) {
+            start_ = nullptr; // the executor's
+            dropped_ = true;
+            over();
+        }
+    }
+
+    /// At home. True: the task has not begun, and will not.
+    bool ask_to_end(request what) noexcept {
+        outside_.reset(); // waits for stop_from_outside()
+        if (start_ == nullptr) {
+            return false; // it is on its way home
+        }
+        if (!is_condemned() && start_->withdraw()) {
+            start_ = nullptr; // the executor's
+            return true;
+        }
+        stop_.request_stop();
+        if (what == request::destroy) {
+            condemn(*start_);
+        } else {
+            set_unwanted();
+        }
+        return false;
+    }
+    void forget_start() noexcept {
+        if (start_ != nullptr && !(is_condemned() && start_->withdraw())) {
+            delete start_;
+        }
     }
 
     void begin_there(work::fate what) noexcept {
@@ -157,22 +192,23 @@ private:
             return;
         }
         const running_at scope({target_, nullptr});
-        resume(child_); // and this may be gone
+        resume(child_); // may destroy this
     }
 
     void finished(promise_base& root) noexcept override {
         if (!is_adrift(root)) {
-            root_list::remove(root);
+            event_loop::let_go(root);
         }
+        const resumptions::ending scope(&root);
         over();
     }
-    [[nodiscard]] bool is_awaited_elsewhere() const noexcept override { return true; }
     [[nodiscard]] promise_base* awaiting_root() const noexcept override { return awaiting_root_; }
-    /// By the context where it went.
+    /// Called by the context to which the task has moved.
     void abandoned(promise_base& root) noexcept override {
         if (current_loop != nullptr) {
-            current_loop->withdraw(root, child_); // if it has not begun
+            current_loop->withdraw(root, child_); // if it has not started
         }
+        moved_to(nullptr);
         child_.destroy();
         abandoned_ = true;
         dropped_ = true;
@@ -180,15 +216,16 @@ private:
     }
 
     const executor_ref target_;
-    start* start_ = nullptr;
+    start_work* start_ = nullptr;
     const std::coroutine_handle<task_promise<T>> child_; // read at home while another ends it
     promise_base* awaiting_root_ = nullptr;
-    std::optional<inplace_stop_callback<request>> outside_;
+    std::optional<inplace_stop_callback<stopper>> outside_;
+    std::atomic<bool> may_withdraw_ = false; // start_ is, or is about to be, the executor's
     bool dropped_ = false;
-    bool abandoned_ = false; // and its frame is gone
+    bool abandoned_ = false; // its frame is destroyed
 };
 
-/// What on() gives: plain data that may be moved until it is awaited.
+/// The awaitable returned by on(): plain data that may be moved until it is awaited.
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] on_awaitable {
 public:
@@ -210,26 +247,28 @@ private:
 
 } // namespace detail
 
-/// Runs a task on an executor and comes back with its result, or its exception:
+/// Runs a task on an executor and returns its result or throws its exception:
 ///
-///     const auto digest = co_await on(pool, hash(file));   // here again
+///     const auto digest = co_await on(pool, hash(file));   // resumes here
 ///
-/// Of a context it is what ctx.spawn(task) and joining it is, but the task may use what belongs to
-/// the caller, which is there until the task has ended.
+/// On a context this is like spawning the task there and joining it, but the task may refer to the
+/// caller's objects, because the caller waits until it has ended.
 ///
-/// Threading: the task runs on `ex`, the caller goes on where it was: on its context; on the
-/// executor that runs it; or, when nobody knows one, where the task ended. Everything the caller
-/// did before happens before the task, and everything the task did happens before what the caller
-/// does then. `ex` must live until the task has ended.
+/// Threading: the task runs on `ex`. The caller resumes where it was: on its context, on the
+/// executor that runs it, or, without either, where the task ended. Everything the caller did
+/// before happens before the task, and the task happens before everything the caller does
+/// afterwards. `ex` must outlive the task.
 ///
-/// Cancellation: the task inherits the caller's stop token. It is waited for, however it ends. When
-/// the caller's context shuts down meanwhile, the task is asked to stop, and the shutdown waits for
-/// its end; one that has not begun does not begin.
+/// Cancellation: the task inherits the caller's stop token, and is waited for, however it ends.
+/// When the stop is requested while it lies in the queue of an executor that is no context, it does
+/// not begin, and the await throws std::system_error with std::errc::operation_canceled. When the
+/// caller's context shuts down meanwhile, the task is asked to stop, and the shutdown waits for its
+/// end; one that has not begun does not begin.
 ///
-/// Errors: when `ex` was shut down before the task began, or is a context that stops, the await
-/// throws std::system_error with std::errc::operation_canceled; also what the executor throws.
-/// So it does when the caller's own executor was shut down meanwhile; an exception of the task is
-/// then reported as that of a detached one.
+/// Errors: if `ex` was shut down before the task started, or is a context that stops, the await
+/// throws std::system_error with std::errc::operation_canceled. It also throws what the executor
+/// throws. If the caller's own executor was shut down meanwhile, the await throws that error as
+/// well, and an exception of the task is reported like that of a detached task.
 template <executor E, class T>
 detail::on_awaitable<T> on(E& ex, task<T> work) noexcept {
     return {detail::ref_to(ex), std::move(work)};

@@ -22,15 +22,17 @@ class run_loop_yield;
 
 } // namespace detail
 
-/// The smallest scheduler: coroutines that take turns on one thread, without a kernel behind them.
+/// A minimal scheduler: coroutines that take turns on one thread, without io_uring.
 ///
 ///     run_loop loop;
 ///     loop.push(counter("a", 3));      // a std::coroutine_handle<>: each suspension ends a turn
 ///     loop.spawn(talks(loop));         // a task: co_await loop.yield() ends a turn
 ///     loop.run();                      // until all have ended
 ///
-/// What is ready stands in one queue. A *round* gives everything that is in it a turn, in the order
-/// in which it came; what gets ready meanwhile has its turn in the next round.
+/// Ready coroutines are in one FIFO queue. A *round* gives each of them one turn; coroutines that
+/// become ready meanwhile run in the next round. The loop owns the frames that it was given and
+/// destroys each one when it has ended, or in its destructor. It is also an executor:
+/// loop.execute(f), asyncify(f, loop).
 ///
 /// The loop owns the frames that it was given, and destroys each as soon as it has ended, or with
 /// itself. It is an executor, too: loop.execute(f), asyncify(f, loop).
@@ -42,12 +44,11 @@ class run_loop_yield;
 ///   with a message), nor another coroutine.
 /// - spawn(task): a task. It is resumed when what it awaits is over, and by nobody else meanwhile;
 ///   then it goes on on this loop. Of coil's awaits those work that need no context: other tasks,
-///   blocking(), asyncify(), loop.yield(); also on() and async_tasks, if the loop lives until they
-///   are over: its end cannot wait for them, and ends the program. A task of a loop does not move
+///   blocking(), asyncify(), loop.yield(), on(), async_tasks. A task of a loop does not move
 ///   elsewhere: resume_on() and schedule() throw std::logic_error.
 ///
-/// Threading: run() and run_once() by one thread at a time; everything else from any thread, also
-/// while they run. Who resumes a coroutine sees all that its last turn has done.
+/// Unlike std::execution::run_loop, push() takes coroutines, and run() can return without finish(),
+/// see below.
 ///
 /// When run() returns:
 /// - drain: when nothing is left, that is, every coroutine has ended and every function was called,
@@ -59,23 +60,37 @@ class run_loop_yield;
 ///   next run() goes on with it.
 /// Until then, with nothing ready, it sleeps. What comes after that waits for another run(). The
 /// destructor is the end for all: it destroys what has not ended; functions are destroyed uncalled.
+/// A task of on() that a destroyed one waits for is asked to stop, destroyed where it is when that
+/// is a context, and waited for.
 ///
-/// An exception that leaves a task, a function or resume() is reported as that of a detached task.
+/// run() returns:
+/// - when it is drained: every coroutine has ended, every function was called, and no more can come
+///   because finish() was called. A loop that only the running thread has given work (push(),
+///   spawn(), execute()) needs no finish(). A loop that another thread has given work, or that has
+///   not been given any yet, waits for more.
+/// - after stop(), when the current turn ends. Everything else stays queued for the next run().
+///
+/// Until then it sleeps while nothing is ready. Work that is submitted later waits for another
+/// run(). The destructor destroys coroutines that have not ended and functions that were not
+/// called.
+///
+/// An exception that leaves a task, a function or resume() is reported like that of a detached
+/// task.
 class run_loop {
 public:
     run_loop();
     run_loop(const run_loop&) = delete;
     run_loop& operator=(const run_loop&) = delete;
-    /// Not while it runs, nor while other threads still give it something.
+    /// Must not be called while it runs or while other threads submit to it.
     ~run_loop();
 
-    /// Takes over a suspended coroutine. Its final suspension must suspend. One that is done is
-    /// destroyed in its turn. False, and nothing happens, for a null handle and for one that the
-    /// loop has already: a coroutine may push itself as it suspends. When it throws
-    /// (std::bad_alloc), the coroutine is still the caller's.
+    /// Takes ownership of a suspended coroutine, which must suspend at its final suspension point.
+    /// A finished one is destroyed in its turn. Returns false, without effect, for a null handle
+    /// and for a coroutine that the loop owns already (a coroutine may push itself as it suspends).
+    /// If it throws std::bad_alloc, the caller still owns the coroutine.
     bool push(std::coroutine_handle<> coroutine);
 
-    /// Starts a task, detached. Its first turn is in the next round.
+    /// Starts a detached task. Its first turn is in the next round.
     void spawn(task<> work);
 
     /// Calls `f` in its turn.
@@ -85,35 +100,37 @@ public:
         detail::execute_as_work(from_outside, std::forward<F>(f));
     }
 
-    /// For a coroutine of this loop: everybody else who is ready has a turn first.
+    /// Awaited by a coroutine of this loop: lets all other ready ones run first.
     detail::run_loop_yield yield() noexcept;
 
-    /// Gives turns until nothing is left and nothing will come, or stop(): see above. Throws
-    /// std::logic_error when it runs already.
+    /// Runs rounds until the loop is drained or stopped, see above. Throws std::logic_error if it
+    /// is running already.
     void run();
-    /// One round; how many turns there were. Does not wait: 0 when nothing is ready.
+    /// Runs one round without waiting. Returns the number of turns; 0 if nothing is ready.
     std::size_t run_once();
 
-    /// Nobody will be waited for any more: from now on run() returns as soon as nothing is left.
-    /// (It still takes what comes.)
+    /// Announces that no more work will come: from now on run() returns when nothing is left. (Work
+    /// is still accepted.)
     void finish() noexcept;
-    /// Makes run() or run_once() return after the turn that is under way; without one, the next
-    /// run() returns at once.
+    /// Makes run() or run_once() return after the current turn, or, if neither is running, the next
+    /// run() return at once.
     void stop() noexcept;
 
-    // For awaiters.
+    // Used by awaiters.
 
-    /// Of a coroutine that comes to the loop or back to it by itself.
+    /// Called for a coroutine that comes to the loop, or back to it, by itself.
     void submit(detail::work& w) noexcept { enter(w, false); }
-    /// It has been submitted, or is about to be: takes it out before its turn.
+    /// `w` was submitted or is about to be: removes it before its turn.
     void take_out(detail::work& w) noexcept;
+    /// False when it has not come.
+    [[nodiscard]] bool take_out_now(detail::work& w) noexcept;
     [[nodiscard]] detail::home_executor home() noexcept;
 
 private:
     class pushed;
     class spawned; // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
     class running;
-    /// What is submitted here was given to the loop by whoever calls.
+    /// Submissions in its lifetime count as the calling thread's.
     struct entrance {
         run_loop& loop;
         void submit(detail::work& w) const noexcept { loop.enter(w, true); }
@@ -132,10 +149,10 @@ private:
     detail::fifo ready_;
     detail::fifo round_; // what has not had its turn in this round
     std::unordered_map<void*, std::unique_ptr<pushed>> frames_; // by their addresses
-    spawned* oldest_ = nullptr;                                 // of the tasks that have begun
+    spawned* oldest_ = nullptr;                                 // of the tasks that have started
     spawned* newest_ = nullptr;
-    std::thread::id runner_; // while it runs
-    std::thread::id giver_;  // who was the first to give it something
+    std::thread::id runner_; // set while it runs
+    std::thread::id giver_;  // the first thread that submitted work
     bool given_by_others_ = false;
     bool finishing_ = false;
     bool stopping_ = false;
@@ -152,7 +169,7 @@ public:
         if (settled_in_ != nullptr) [[unlikely]] {
             settled_in_->withdraw(*this, waiter_);
         } else if (waiter_) [[unlikely]] {
-            loop_.take_out(*this); // destroyed in the queue
+            loop_.take_out(*this); // destroyed while queued
         }
     }
 
@@ -176,7 +193,7 @@ private:
     run_loop& loop_;
     std::coroutine_handle<> waiter_;
     promise_base* root_ = nullptr;
-    event_loop* settled_in_ = nullptr; // of a context, when the run_loop has ended
+    event_loop* settled_in_ = nullptr; // set if the run_loop has ended and a context resumes it
 };
 
 } // namespace detail

@@ -10,13 +10,15 @@
 
 #include <concepts>
 #include <coroutine>
+#include <cstdint>
 
 namespace coil {
 
 namespace detail {
 
 /// On its way to an executor, a task's root is adrift. When the executor drops it, it goes back to
-/// where it comes from.
+/// where it comes from; when that context is no more, or does not run, it goes on where it was
+/// dropped: on a context that ends, which destroys it, or on the thread that ends the executor.
 class [[nodiscard("did you forget to co_await?")]] hop_awaiter : remote_wait {
 public:
     hop_awaiter(executor_ref target, bool always) noexcept
@@ -38,6 +40,7 @@ public:
             }
         }
         origin_ = home::here();
+        origin_number_ = origin_.loop != nullptr ? origin_.loop->number() : 0;
         begin(waiter, home{nullptr, {target_, nullptr}});
         if (root() != nullptr) {
             set_adrift(*root());
@@ -70,44 +73,56 @@ private:
         }
         self.turned_back_ = true;
         self.set_homeless();
+        if (beginning::notice(self)) {
+            return;
+        }
+        if (event_loop* const from = self.origin_.loop; from != nullptr && from != current_loop) {
+            self.settle_on_delivery();
+            if (!listed_loop::post_if_running(from, self.origin_number_, self)) {
+                self.go_on_anywhere();
+            }
+            return;
+        }
         self.set_home(self.origin_);
         self.over();
     }
 
     const executor_ref target_;
     home origin_;
+    std::uint64_t origin_number_ = 0; // of its loop
     const bool always_;
     bool turned_back_ = false;
 };
 
 } // namespace detail
 
-/// Moves the calling task to an executor: after `co_await resume_on(ex)` it, and whoever awaits it,
-/// runs there, until it moves again. Does nothing when it runs there already, as far as that is
-/// known: because it came there by one of coil's awaits.
+/// Moves the calling task to an executor: after `co_await resume_on(ex)` the task, and its
+/// awaiters, run there until it moves again. Does nothing if the task is known to run there,
+/// because one of coil's awaits has moved it.
 ///
 ///     co_await resume_on(pool);       // compute there
 ///     const auto sum = add(numbers);
 ///     co_await resume_on(context);    // where its I/O is
 ///
-/// For a while there, and back with the result, `on(ex, task)` is the better way.
+/// To run something there and return with the result, prefer `on(ex, task)`.
 ///
-/// Threading: everything before it happens before everything after it. On an executor that is no
-/// context no operation of coil::io can be awaited, nor anything else that needs a context: the
-/// program ends with a message that says so. Tasks, async_tasks, on(), schedule() and resume_on()
-/// can; what they wait for brings the task back to the executor, which must live until then.
+/// Threading: everything before it happens before everything after it. On an executor that is not a
+/// context, operations of coil::io and other awaits that need a context terminate the program with
+/// a message. Tasks, async_tasks, on(), schedule() and resume_on() may be awaited there; the task
+/// then resumes on the executor, which must live until then.
 ///
-/// While it is away it is no work of the context that it left, whose run() may return meanwhile;
-/// coil::run() and block_on() wait for it wherever it is. It is not destroyed while it is away: it
-/// ends by itself.
+/// While it is elsewhere the task does not count as work of the context that it left, whose run()
+/// may return; coil::run() and block_on() wait for it everywhere. It is not destroyed while it is
+/// elsewhere, but ends by itself.
 ///
-/// Errors: when the executor was shut down, the task goes on where it was, which must live as long,
-/// and std::system_error with std::errc::operation_canceled is thrown; also what the executor
-/// throws, for example when there is no thread to be had. A child of when_all, when_any, scope or
-/// timeout(task, d) stays where its parent is: std::logic_error. Cancellation: a stop request does
-/// not keep it from moving.
+/// Errors: if the executor was shut down, the task continues where it was, which must still exist,
+/// and std::system_error with std::errc::operation_canceled is thrown. Exceptions of the executor
+/// are thrown as well, for example if no thread can be created. A child of when_all, when_any,
+/// scope or timeout(task, d) cannot leave its parent's context: std::logic_error.
 ///
-/// In an async_task, which always runs on its own executor, it goes there and comes back at once.
+/// Cancellation: a stop request does not prevent the move.
+///
+/// An async_task, which always runs on its own executor, moves there and returns at once.
 template <executor E>
 detail::hop_awaiter resume_on(E& ex) noexcept {
     return {detail::ref_to(ex), false};
@@ -116,8 +131,8 @@ inline detail::hop_awaiter resume_on(const any_executor& ex) noexcept {
     return {detail::ref_to(ex), false};
 }
 
-/// As resume_on(), but always by the executor's queue: also where the task runs already, it lets
-/// those go first that wait there.
+/// As resume_on(), but always goes through the executor's queue: even if the task runs there
+/// already, it lets queued work run first.
 template <executor E>
 detail::hop_awaiter schedule(E& ex) noexcept {
     return {detail::ref_to(ex), true};

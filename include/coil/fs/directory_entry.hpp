@@ -22,21 +22,19 @@ void release(entry_batch* batch) noexcept;
 
 } // namespace detail
 
-/// What read_directory() and walk() give: a name in a directory, what kind of thing it is, and, for
-/// an await, the rest.
+/// An entry of read_directory() and walk(): its name, its type and, by an await, its metadata.
 ///
-/// Entries come in batches of some hundreds, read by jobs of the blocking pool. The first await of
-/// what the directory does not say (a size, a time) has a job ask for all entries of the batch at
-/// once, and lets the walk's further jobs do so as they read: from then on such awaits go on
-/// without suspending. What they give is therefore as old as the batch, as that of
-/// std::filesystem's directory_entry may be.
+/// Entries are read in batches of some hundreds by jobs of the blocking pool. The first await of
+/// metadata that the directory does not contain (a size, a time) starts a job that queries all
+/// entries of the batch, and makes the further jobs of the walk do so as they read: from then on
+/// such awaits complete without suspending. Hence the metadata is as old as the batch;
+/// std::filesystem's directory_entry may cache it, too.
 ///
-/// It is a reference to its batch: cheap to copy, and valid when the walk has gone. Asking for what
-/// is not there yet opens its directory again if need be. Threading: any one; awaits as those of
-/// blocking(). All but the awaits are noexcept unless memory is short.
+/// It is a reference to its batch: cheap to copy, and valid after the walk has ended. Querying
+/// metadata that is not cached may open the directory again. Threading: any thread; the awaits as
+/// those of blocking(). Everything except the awaits throws only std::bad_alloc.
 ///
-/// std::filesystem::directory_entry, [fs.class.directory.entry], with the differences that an await
-/// makes
+/// std::filesystem::directory_entry, [fs.class.directory.entry], with awaits where it may block
 class directory_entry {
 public:
     directory_entry(const directory_entry& other) noexcept
@@ -60,44 +58,44 @@ public:
         }
     }
 
-    /// The path that the directory was read by, and the name. Made when asked for.
+    /// The path given to the directory walk, and the name. Constructed on each call.
     [[nodiscard]] fs::path path() const;
-    /// As the directory has it; valid as long as this entry or a copy of it.
+    /// As stored in the directory; valid as long as this entry or a copy of it.
     [[nodiscard]] std::string_view name() const noexcept;
-    /// 0 for what is in the directory that was given.
+    /// 0 for entries of the directory at which the walk started.
     [[nodiscard]] int depth() const noexcept;
     [[nodiscard]] ::ino_t inode() const noexcept;
 
-    /// Of the entry itself, without a system call: a symbolic link is one, whatever it leads to.
-    /// (The standard's is_directory() follows it; here that is co_await status().)
+    /// The type of the entry itself, without a system call: of a symbolic link, not of its target.
+    /// (The standard's is_directory() follows links; the equivalent here is co_await status().)
     [[nodiscard]] file_type type() const noexcept;
     [[nodiscard]] bool is_directory() const noexcept { return type() == file_type::directory; }
     [[nodiscard]] bool is_regular_file() const noexcept { return type() == file_type::regular; }
     [[nodiscard]] bool is_symlink() const noexcept { return type() == file_type::symlink; }
-    /// None of those three.
+    /// None of the three types above.
     [[nodiscard]] bool is_other() const noexcept {
         return !is_directory() && !is_regular_file() && !is_symlink();
     }
 
-    /// What lstat(2) says. Errors: ENOENT, when it has vanished; std::errc::operation_canceled.
+    /// lstat(2). Errors: ENOENT if it has been removed; std::errc::operation_canceled.
     [[nodiscard("did you forget to co_await?")]] task<struct ::stat> lstat() const;
     [[nodiscard("did you forget to co_await?")]] task<struct ::stat>
     lstat(std::error_code& ec) const;
-    /// What stat(2) says: of what it leads to, where it is a link, which takes a job of its own.
+    /// stat(2): follows a symbolic link, which takes a job of its own.
     [[nodiscard("did you forget to co_await?")]] task<struct ::stat> stat() const;
     [[nodiscard("did you forget to co_await?")]] task<struct ::stat>
     stat(std::error_code& ec) const;
 
-    // As the members of std::filesystem::directory_entry; all but symlink_status() follow links.
+    // As the members of std::filesystem::directory_entry; all except symlink_status() follow links.
 
-    /// file_type::not_found when it has vanished or leads to nothing.
+    /// file_type::not_found if it has been removed or is a dangling link.
     [[nodiscard("did you forget to co_await?")]] task<file_status> status() const;
     [[nodiscard("did you forget to co_await?")]] task<file_status>
     status(std::error_code& ec) const;
     [[nodiscard("did you forget to co_await?")]] task<file_status> symlink_status() const;
     [[nodiscard("did you forget to co_await?")]] task<file_status>
     symlink_status(std::error_code& ec) const;
-    /// In bytes. EISDIR for directories, ENOTSUP for what is no regular file.
+    /// In bytes. EISDIR for directories, ENOTSUP for other files that are not regular.
     [[nodiscard("did you forget to co_await?")]] task<std::uintmax_t> file_size() const;
     [[nodiscard("did you forget to co_await?")]] task<std::uintmax_t>
     file_size(std::error_code& ec) const;

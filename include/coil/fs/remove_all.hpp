@@ -8,23 +8,23 @@
 
 namespace coil::fs {
 
-/// Deletes `p` and, if it is a directory, all that is in it; gives how many files and directories
-/// that were: 0 when there was nothing. Symbolic links are deleted, not followed, `p` included:
-/// "link/" is refused with ENOTDIR, and a `p` that ends in "." or "..", which no name can remove,
-/// with EINVAL, before anything is deleted.
+/// Removes `p` and, if it is a directory, its content; gives the number of files and directories
+/// removed, 0 if `p` does not exist. Symbolic links are removed, not followed, including `p`:
+/// "link/" fails with ENOTDIR. A `p` that ends in "." or "..", which cannot be removed, fails with
+/// EINVAL before anything is removed.
 ///
-/// A few jobs of default_blocking_pool() work on it at once, each for about half a millisecond at a
-/// time; directories are opened relative to each other and never through a symbolic link, so that
-/// nothing outside is deleted when somebody exchanges directories for links meanwhile. The number
-/// of open descriptors is bounded (64, fewer where RLIMIT_NOFILE is low), whatever the depth. What
-/// others delete meanwhile is no error; what they add is deleted too, within limits.
+/// A few concurrent jobs of default_blocking_pool() do the work, each for about half a millisecond
+/// at a time. Directories are opened relative to each other and never through a symbolic link, so
+/// that nothing outside is removed if a directory is concurrently replaced by a link. The number of
+/// open descriptors is bounded (64, fewer if RLIMIT_NOFILE is low) at any depth. Entries that
+/// others remove meanwhile are not errors; entries that others add are removed too, within limits.
 ///
-/// Errors: the first that is met ends it, as with std::filesystem::remove_all. The function throws
-/// filesystem_error with `p`, and as second path what could not be deleted; the other one sets `ec`
-/// (which must outlive the await) and gives static_cast<std::uintmax_t>(-1).
+/// Errors: the first error ends it, as with std::filesystem::remove_all. The first overload throws
+/// filesystem_error with `p` and, as second path, the entry that could not be removed. The other
+/// one sets `ec` (which must outlive the await) and gives static_cast<std::uintmax_t>(-1).
 ///
 /// Threading: on a context. Cancellation: ends within a slice with std::errc::operation_canceled;
-/// what has been deleted is gone.
+/// what has been removed is lost.
 ///
 /// std::filesystem::remove_all, [fs.op.remove.all]; unlinkat(2)
 [[nodiscard("did you forget to co_await?")]] task<std::uintmax_t> remove_all(path p);

@@ -6,35 +6,35 @@
 #include <filesystem>
 #include <system_error>
 
-// What a path names: [fs.op.status] and the questions that it answers.
+// The status of a file, [fs.op.status], and the predicates based on it.
 //
-// Of each function there are two forms, as in <filesystem>: one throws filesystem_error, the other
-// sets the error_code, which must outlive the await. Both give what <filesystem> gives. They run on
-// the context that awaits them, by IORING_OP_STATX (Linux 5.6), and on the blocking pool where the
-// kernel lacks it. When the task is asked to stop, the error is std::errc::operation_canceled.
+// Each function has two forms, as in <filesystem>: one throws filesystem_error, the other sets the
+// error_code, which must outlive the await. Both give the results of <filesystem>. They run on the
+// awaiting context, by IORING_OP_STATX (Linux 5.6), and on the blocking pool if the kernel lacks
+// it. If the task is asked to stop, the error is std::errc::operation_canceled.
 //
-// Call them by a qualified name, fs::exists(p): for an unqualified one, a std::filesystem::path
-// brings the functions of <filesystem> with it; the call is ambiguous, or theirs, which blocks.
+// Call them by a qualified name, fs::exists(p): in an unqualified call a std::filesystem::path
+// argument also finds the functions of <filesystem>, so that the call is ambiguous or selects the
+// blocking function.
 
 namespace coil::fs {
 
-/// The type and permissions of what `p` names; of a symlink, of what it leads to. That nothing is
-/// there is not an error for the throwing form: the type is file_type::not_found. In the other form
-/// `ec` says why, and a type of file_type::none says that it is not known whether something is
-/// there.
+/// The type and permissions of the file that `p` refers to, following symlinks. A missing file is
+/// not an error in the throwing form: the type is file_type::not_found. In the other form `ec`
+/// holds the reason; file_type::none means that it is unknown whether the file exists.
 task<file_status> status(path p);
 task<file_status> status(path p, std::error_code& ec);
 
-/// The same of a symlink itself.
+/// The same without following a symlink.
 task<file_status> symlink_status(path p);
 task<file_status> symlink_status(path p, std::error_code& ec);
 
-/// Whether `p` names something. That it does not is no error.
+/// Whether `p` refers to an existing file. A missing file is not an error.
 task<bool> exists(path p);
 task<bool> exists(path p, std::error_code& ec);
 
-/// Whether `p` names a file of that kind. In the form with an error_code, a path that names nothing
-/// is an error (std::errc::no_such_file_or_directory), as in <filesystem>.
+/// Whether `p` refers to a file of that type. In the form with an error_code, a missing file is an
+/// error (std::errc::no_such_file_or_directory), as in <filesystem>.
 task<bool> is_regular_file(path p);
 task<bool> is_regular_file(path p, std::error_code& ec);
 task<bool> is_directory(path p);
@@ -54,12 +54,12 @@ task<bool> is_other(path p, std::error_code& ec);
 task<bool> is_symlink(path p);
 task<bool> is_symlink(path p, std::error_code& ec);
 
-/// Whether `p` is an empty regular file or a directory without entries. Anything else is an error.
-/// One job on the blocking pool: io_uring has no getdents(2).
+/// Whether `p` is an empty regular file or a directory without entries. Other types are errors. One
+/// job on the blocking pool: io_uring has no getdents(2).
 task<bool> is_empty(path p);
 task<bool> is_empty(path p, std::error_code& ec);
 
-// The same questions to a status that is known: nothing to wait for.
+// The same predicates for a known status, without an await.
 
 [[nodiscard]] inline bool status_known(file_status s) noexcept {
     return std::filesystem::status_known(s);

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-// The types of <filesystem> that the functions of coil::fs take and give: they are the standard's,
-// so what a program has of them goes in and out unchanged.
+// The types of <filesystem> used by coil::fs. They are the standard's own types, so no conversion
+// is needed.
 
 namespace coil::fs {
 

@@ -7,7 +7,7 @@
 
 namespace coil::detail {
 
-/// A call of whose result the compiler does not let go unseen: see checked_io_result.
+/// A call whose result the compiler does not allow to be ignored: see checked_io_result.
 template <element Element>
 class checked_element : public Element {
 public:

@@ -12,9 +12,9 @@ namespace coil {
 
 namespace io {
 
-/// A direct descriptor: a file that only this context's ring knows, by its slot in the ring's own
-/// table. What accept_direct, openat_direct, socket_direct and register_file give: an io_result (a
-/// slot ≥ 0, or −errno) that every call of coil::io takes in the place of a descriptor.
+/// A direct descriptor: a file known only to this context's ring, by its slot in the ring's file
+/// table. It is the result of accept_direct, openat_direct, socket_direct and register_file: an
+/// io_result (a slot ≥ 0, or −errno) that every call of coil::io accepts as a descriptor.
 ///
 ///     auto peer = co_await io::accept_direct(listener);
 ///     if (peer >= 0) {
@@ -22,16 +22,16 @@ namespace io {
 ///         co_await io::close(peer);
 ///     }
 ///
-/// Calls on it save the kernel a look-up and a reference count each. It belongs to the context that
-/// made it and to one run of that: it knows which table it is of, and a call on it that is awaited
-/// elsewhere gives -EBADF. One that a program makes of a number, direct_descriptor{3}, is of
-/// whatever table there is where it is used. It does not own: close it with io::close or
-/// io::close_direct. Those that are left close when the ring does.
+/// Calls on it save the kernel a look-up and a reference count each. It is valid only on the
+/// context that created it, during the same run: it stores the identity of its table, and awaiting
+/// a call on it elsewhere gives -EBADF. One constructed from a number, direct_descriptor{3}, refers
+/// to the table of the context on which it is used. It does not own the file: close it with
+/// io::close or io::close_direct. Files still open are closed with the ring.
 class direct_descriptor : public io_result {
 public:
     constexpr direct_descriptor() noexcept : io_result(-1) {}
     constexpr explicit direct_descriptor(int slot) noexcept : io_result(slot) {}
-    /// For coil: a slot of that table, see ring_tables::files_number().
+    /// For internal use: a slot of that table, see ring_tables::files_number().
     constexpr direct_descriptor(int slot, std::uint32_t table) noexcept
         : io_result(slot), table_(table) {}
 
@@ -41,7 +41,8 @@ private:
     std::uint32_t table_ = detail::ring_tables::any_files;
 };
 
-/// What a call works on: a plain descriptor, which is whatever converts to int, or a direct one.
+/// The descriptor argument of a call: a plain descriptor (anything that converts to int), or a
+/// direct one.
 class descriptor {
 public:
     template <std::convertible_to<int> T>
@@ -53,7 +54,7 @@ public:
     [[nodiscard]] constexpr bool is_direct() const noexcept { return table_ != 0; }
     /// The descriptor, or the slot.
     [[nodiscard]] constexpr int number() const noexcept { return number_; }
-    /// Of a direct one, which table it is of: a number or ring_tables::any_files.
+    /// The table of a direct descriptor: a number or ring_tables::any_files.
     [[nodiscard]] constexpr std::uint32_t table() const noexcept { return table_; }
 
 private:
@@ -65,8 +66,7 @@ private:
 
 namespace detail {
 
-/// The request, which names a slot of the table that `fd` is of, if it is a direct one. It may name
-/// two.
+/// Adds the table of `fd` to a request if `fd` is direct. A request may refer to two descriptors.
 constexpr uring::sqe request_in_table_of(io::descriptor fd, uring::sqe request) noexcept {
     if (fd.is_direct() && fd.table() != ring_tables::any_files) {
         const bool is_second = (request.flags & ring_entry::in_table) != 0;
@@ -77,7 +77,7 @@ constexpr uring::sqe request_in_table_of(io::descriptor fd, uring::sqe request) 
     return request;
 }
 
-/// The request, made to a descriptor of either kind.
+/// The request with `fd`, of either kind, as its descriptor.
 constexpr uring::sqe request_on(io::descriptor fd, uring::sqe request) noexcept {
     if (fd.is_direct()) {
         request.flags |= uring::sqe_flag::fixed_file;

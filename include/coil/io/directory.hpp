@@ -8,9 +8,9 @@
 #include <fcntl.h>
 #include <sys/types.h>
 
-// Names of files. Every function only describes the call; co_await starts it and gives an
-// io_result: 0 or −errno, as the man page says. Paths must outlive the await. The short forms are
-// relative to the current directory, as the calls of those names are.
+// Operations on directory entries. Every function only describes the call; co_await starts it and
+// gives an io_result: 0 or −errno, as the man page says. Paths must outlive the await. The
+// functions without `at` resolve relative paths from the current directory, as the system calls do.
 
 namespace coil::io {
 

@@ -13,19 +13,19 @@
 
 namespace coil {
 
-/// An operation that is under way, see eager(). It lives where it was made: it cannot be moved,
-/// because the kernel knows it by its address. To keep many, make them where they stay:
+/// An operation in flight, see eager(). It cannot be moved because the kernel refers to its
+/// address. To keep many, construct them in place:
 ///
 ///     std::list<eager_operation<operation::element_type>> reads;
 ///     reads.emplace_back(io::read(fd, buf, 0));
 ///
-/// Threading: it is made, awaited and destroyed on one context's thread; once it is complete it may
-/// be destroyed anywhere, also after its context. One coroutine at a time awaits it.
-/// Cancellation: when the awaiting task is asked to stop the operation is cancelled; before it is
-/// awaited nobody's stop token concerns it. cancel() asks for it at any time. Destroying one that
-/// is under way cancels it and returns when the kernel has let go of its buffers; what it made (a
-/// descriptor) is closed, and a coroutine that awaits it gets -ECANCELED. A coroutine that is
-/// destroyed while it awaits leaves the operation as it is: another may await it.
+/// Threading: constructed, awaited and destroyed on one context's thread. Once complete it may be
+/// destroyed on any thread, also after its context. Only one coroutine may await it at a time.
+/// Cancellation: a stop request of the awaiting task cancels the operation; before it is awaited,
+/// no stop token applies. cancel() may be called at any time. Destroying an operation in flight
+/// cancels it and returns when the kernel has released its buffers; a descriptor that it created is
+/// closed, and a coroutine awaiting it gets -ECANCELED. Destroying a coroutine that awaits the
+/// operation does not affect it: another coroutine may await it.
 template <detail::element Element>
 class [[nodiscard("dropping an eager operation cancels it")]] eager_operation
     : detail::io_awaiter<Element> {
@@ -79,11 +79,11 @@ public:
             return std::exchange(op_, nullptr)->base::await_resume();
         }
 
-        /// Instead of await_resume(): the result stays in the operation.
+        /// Replaces await_resume(): the result remains in the operation.
         void discard() noexcept {
             if (op_ != nullptr) {
                 op_->awaiter_ = nullptr;
-                op_->node().coroutine = nullptr; // nobody is in the ready queue any more
+                op_->node().coroutine = nullptr; // the coroutine is no longer in the ready queue
                 op_ = nullptr;
             }
             left_alone_ = by::nobody;
@@ -92,11 +92,11 @@ public:
     private:
         friend class eager_operation;
 
-        /// Who resumes the waiter of an operation that was destroyed: the ready queue, or nobody,
-        /// because it went on before and has not asked for the result.
+        /// How the waiter of a destroyed operation is resumed: through the ready queue, or not at
+        /// all, because it has already been resumed and has not yet fetched the result.
         enum class by : unsigned char { nobody, queue, itself };
 
-        /// The operation is being destroyed. No waiter: it went on already.
+        /// The operation is being destroyed. An empty handle: the waiter has already been resumed.
         void go_on_without(std::coroutine_handle<> waiter) noexcept {
             op_ = nullptr;
             left_alone_ = by::itself;
@@ -107,22 +107,22 @@ public:
             }
         }
 
-        eager_operation* op_; // null when the operation was destroyed, or has given its result
+        eager_operation* op_; // null if the operation was destroyed or its result was fetched
         by left_alone_ = by::nobody;
     };
 
-    /// The result, once. Suspends only when it is not there yet.
+    /// Gives the result, once. Suspends only if it is not available yet.
     [[nodiscard]] awaiter operator co_await() noexcept {
         static_assert(detail::asked_late<awaiter>);
         return awaiter(*this);
     }
 
-    /// Whether the result is there.
+    /// Whether the result is available.
     [[nodiscard]] bool is_complete() const noexcept { return !this->pending(); }
 
-    /// Asks the kernel to give up. The operation then ends with -ECANCELED, or with its real result
-    /// if that came first: await it to learn which. Nothing happens when it is complete.
-    /// On its own context's thread.
+    /// Requests cancellation. The operation then completes with -ECANCELED, or with its real result
+    /// if that came first; await it to learn which. No effect on a completed operation. Call it on
+    /// the thread of its context.
     void cancel() noexcept {
         if (this->pending() && !this->loop().on_owner_thread()) [[unlikely]] {
             detail::end_with_misuse("an eager operation is cancelled on another thread than its "
@@ -131,7 +131,7 @@ public:
         detail::io_wait::cancel();
     }
 
-    /// For io::poll_update and io::poll_remove: what the kernel knows it by.
+    /// The user_data of its request, for io::poll_update and io::poll_remove.
     [[nodiscard]] std::uint64_t key() const noexcept { return this->first_key(); }
     /// For io::cancel.
     [[nodiscard]] detail::io_wait& wait() noexcept { return *this; }
@@ -150,17 +150,19 @@ private:
         }
     }
 
-    awaiter* awaiter_ = nullptr; // the one that waits for it, or has not taken its result
+    awaiter* awaiter_ = nullptr; // the awaiter that is suspended, or has not fetched the result
 };
 
-/// Starts an operation now instead of when it is awaited; it runs while the coroutine goes on.
+/// Starts an operation immediately instead of when it is awaited; it runs while the coroutine
+/// continues.
 ///
 ///     auto pending = eager(io::read(fd, buf, 0));
 ///     prepare_something_else();
 ///     int n = co_await pending;
 ///
-/// Works for everything that `&&` and timeout() make of operations, too. Only on a context. What
-/// the operation refers to (buffers, paths) must live until it is awaited or destroyed.
+/// Also accepts compositions of operations made by `&&` and timeout(). Must be called on a context.
+/// Everything that the operation refers to (buffers, paths) must live until it is awaited or
+/// destroyed.
 template <ring_operation Op>
 [[nodiscard("dropping an eager operation cancels it")]] auto eager(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,

@@ -19,17 +19,18 @@
 
 struct open_how; // <linux/openat2.h>
 
-// Calls on any descriptor and on files. Every function only describes the call; co_await starts it
-// and gives an io_result: a value ≥ 0 or −errno. Errors are those of the man page.
+// Calls on files and on any descriptor. Every function only describes the call; co_await starts it
+// and gives an io_result: a value ≥ 0 or −errno, as the man page says.
 //
-// The length is part of the buffer: `read(fd, buf)`, or `read(fd, {buf, n})` for a part of it. What
-// follows a buffer is the offset. `read(fd, buf, sizeof buf)`, as read(2) is called, reads at that
-// offset; clang warns where it can tell. (Where just that is meant, `off_t{sizeof buf}` says so.)
+// The length is part of the buffer: `read(fd, buf)`, or `read(fd, {buf, n})` for a part of it. The
+// argument after a buffer is the offset, so `read(fd, buf, sizeof buf)`, as for read(2), would read
+// at that offset; clang warns if it can detect this. (If it is intended, write `off_t{sizeof
+// buf}`.)
 
 namespace coil::detail {
 
-/// The field has 16 bits: what does not fit names no buffer (there are 16384 at most) instead of
-/// another one.
+/// The field has 16 bits. A larger index is mapped to a number that names no buffer (there are at
+/// most 16384) rather than truncated to the number of another one.
 constexpr unsigned buffer_number(unsigned index) noexcept {
     return index < UINT16_MAX ? index : UINT16_MAX;
 }
@@ -38,8 +39,8 @@ constexpr unsigned buffer_number(unsigned index) noexcept {
 
 namespace coil::io {
 
-/// Offset −1: the file's current position. Pipes and sockets have none: any offset is ignored
-/// there, where pread(2) and pwrite(2) give -ESPIPE.
+/// Offset −1: the file's current position. Pipes and sockets ignore any offset, where pread(2) and
+/// pwrite(2) give -ESPIPE.
 inline constexpr ::off_t current_position = -1;
 
 /// read(2), pread(2): bytes read, 0 at the end of the file.
@@ -50,7 +51,7 @@ inline operation read(descriptor fd, mutable_buffer buf,
                                                         static_cast<std::uint64_t>(offset)));
 }
 
-/// As above.
+/// The same for an offset of type std::size_t; warns if it equals the length of the buffer.
 template <std::same_as<std::size_t> Offset>
 inline operation read(descriptor fd, mutable_buffer buf, Offset offset) noexcept
     COIL_WARN_IF(offset != 0 && offset == buf.size(),
@@ -58,10 +59,10 @@ inline operation read(descriptor fd, mutable_buffer buf, Offset offset) noexcept
     return read(fd, buf, static_cast<::off_t>(offset));
 }
 
-/// write(2), pwrite(2): bytes written, perhaps fewer than asked. In the middle of a `&&` chain a
-/// short write ends the chain. At the current position of a regular file, a short write does not
-/// move the position as write(2) does: the kernel tries the rest by itself, and forgets it when
-/// that fails (measured on Linux 6.18). With an offset nothing is different.
+/// write(2), pwrite(2): bytes written, perhaps fewer than requested. In the middle of a `&&` chain
+/// a short write ends the chain. At the current position of a regular file, a short write does not
+/// advance the position as write(2) does: the kernel retries the rest itself and does not update
+/// the position if that fails (measured on Linux 6.18). Writes with an offset are not affected.
 inline operation write(descriptor fd, const_buffer buf,
                        ::off_t offset = current_position) noexcept {
     return detail::make_operation(fd, uring::prep::write(fd.number(), buf.data(),
@@ -69,7 +70,7 @@ inline operation write(descriptor fd, const_buffer buf,
                                                          static_cast<std::uint64_t>(offset)));
 }
 
-/// As above.
+/// The same for an offset of type std::size_t; warns if it equals the length of the buffer.
 template <std::same_as<std::size_t> Offset>
 inline operation write(descriptor fd, const_buffer buf, Offset offset) noexcept
     COIL_WARN_IF(offset != 0 && offset == buf.size(),
@@ -93,9 +94,8 @@ inline operation writev(descriptor fd, std::span<const ::iovec> iov,
                                                           static_cast<std::uint64_t>(offset)));
 }
 
-/// read(2), pread(2) into a registered buffer: `buf` is all or a part of the one that was
-/// registered as number `buf_index`, which spares the kernel looking its pages up. -EFAULT when it
-/// is not.
+/// read(2), pread(2) into a registered buffer: `buf` is the memory registered as number
+/// `buf_index`, or a part of it; the kernel then need not look up its pages. Otherwise -EFAULT.
 ///
 /// IORING_OP_READ_FIXED (Linux 5.1).
 inline operation read_fixed(descriptor fd, mutable_buffer buf, ::off_t offset,
@@ -106,7 +106,7 @@ inline operation read_fixed(descriptor fd, mutable_buffer buf, ::off_t offset,
                                                               detail::buffer_number(buf_index)));
 }
 
-/// write(2), pwrite(2) out of a registered buffer, as read_fixed. In the middle of a `&&` chain a
+/// write(2), pwrite(2) from a registered buffer, as read_fixed. In the middle of a `&&` chain a
 /// short write ends the chain.
 ///
 /// IORING_OP_WRITE_FIXED (Linux 5.1).
@@ -121,11 +121,11 @@ inline operation write_fixed(descriptor fd, const_buffer buf, ::off_t offset,
 /// openat(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile.
 /// `path` must outlive the await.
 ///
-/// A FIFO may not be waited for as open(2) does: the kernel first tries as if O_NONBLOCK were given
-/// (which the descriptor then is not). Where that works, with the name in the kernel's cache and
-/// neither O_CREAT nor O_TRUNC, O_RDONLY gives a descriptor before there is a writer (a read then
-/// waits for one), and O_WRONLY gives -ENXIO when there is no reader (measured on Linux 6.18).
-/// io::force_async(openat(...)) always waits, in one of the kernel's workers.
+/// Opening a FIFO may not wait as open(2) does: the kernel first tries as if O_NONBLOCK were given
+/// (which the descriptor then does not have). If that succeeds, with the name in the kernel's cache
+/// and neither O_CREAT nor O_TRUNC, O_RDONLY gives a descriptor before there is a writer (a read
+/// then waits for one), and O_WRONLY gives -ENXIO if there is no reader (measured on Linux 6.18).
+/// io::force_async(openat(...)) always waits, on one of the kernel's workers.
 inline descriptor_operation openat(int dirfd, path_argument path COIL_LIFETIMEBOUND, int flags,
                                    ::mode_t mode = 0) noexcept {
     return detail::make_descriptor_operation(uring::prep::openat(dirfd, path.c_str(), flags, mode));
@@ -143,8 +143,8 @@ inline descriptor_operation openat2(int dirfd, path_argument path COIL_LIFETIMEB
     return detail::make_descriptor_operation(uring::prep::openat2(dirfd, path.c_str(), how, size));
 }
 
-/// close(2): 0. The descriptor is gone even when an error other than -ECANCELED or -EBADF comes
-/// back. A direct descriptor's slot is free afterwards.
+/// close(2): 0. The descriptor is closed even if the result is an error other than -ECANCELED or
+/// -EBADF. The slot of a direct descriptor is free afterwards.
 inline operation close(descriptor fd) noexcept {
     return detail::make_operation(
         fd.is_direct() ? detail::request_in_table_of(
@@ -152,11 +152,11 @@ inline operation close(descriptor fd) noexcept {
                        : uring::prep::close(fd.number()));
 }
 
-/// A turn through the kernel that does nothing: 0.
+/// A round trip through the kernel without effect: 0.
 inline operation nop() noexcept { return detail::make_operation(uring::prep::nop()); }
 
-/// poll(2) on one descriptor: the events that are there, as soon as one of `events` (POLLIN,
-/// POLLOUT, ...) or POLLERR, POLLHUP is.
+/// poll(2) on one descriptor: gives the ready events once one of `events` (POLLIN, POLLOUT, ...),
+/// POLLERR or POLLHUP is ready.
 inline operation poll(descriptor fd, unsigned events) noexcept {
     return detail::make_operation(fd, uring::prep::poll_add(fd.number(), events));
 }

@@ -3,96 +3,16 @@
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/io/descriptor.hpp>
+#include <coil/io/detail/message_element.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 // Datagrams and messages: transfers with an address, several buffers or control data. Every
 // function only describes the call; co_await starts it and gives an io_result: bytes ≥ 0 or −errno.
-// Addresses and message headers are the caller's memory and must outlive the await.
+// Addresses and message headers belong to the caller and must outlive the await.
 
-namespace coil {
-
-namespace detail {
-
-/// sendto(2), which rings before Linux 6.1 have only as sendmsg. (sendmsg_zc is as old, and the
-/// probe tells.)
-class send_to_element : public io_element {
-public:
-    send_to_element(io::descriptor fd, const_buffer buf, int flags, const ::sockaddr* address,
-                    ::socklen_t length) noexcept
-        : io_element(
-              request_on(fd, uring::prep::sendto(fd.number(), buf.data(), transfer_size(buf.size()),
-                                                 flags, address, length))) {}
-
-    ring_entry& arm() noexcept {
-        if (entry_.request.addr2 != 0 &&
-            !required_loop().ring().supports(uring::opcode::sendmsg_zc)) [[unlikely]] {
-            send_as_message();
-        }
-        return entry_;
-    }
-
-private:
-    void send_as_message() noexcept {
-        const uring::sqe call = entry_.request;
-        part_ = {reinterpret_cast<void*>(call.addr), call.len};
-        message_.msg_name = reinterpret_cast<void*>(call.addr2);
-        // sendmsg cuts a length that sendto refuses; it refuses a negative one.
-        message_.msg_namelen =
-            call.addr_len <= sizeof(::sockaddr_storage) ? call.addr_len : ~::socklen_t{0};
-        message_.msg_iov = &part_;
-        message_.msg_iovlen = 1;
-        entry_.request = uring::prep::sendmsg(call.fd, &message_, static_cast<int>(call.msg_flags));
-        entry_.request.flags = call.flags;
-        entry_.request.user_data = call.user_data;
-    }
-
-    ::msghdr message_{};
-    ::iovec part_{};
-};
-
-/// recvfrom(2), which the ring has only as recvmsg.
-class receive_from_element : public io_element {
-public:
-    static constexpr bool needs_result = true;
-
-    receive_from_element(io::descriptor fd, mutable_buffer buf, int flags, ::sockaddr* address,
-                         ::socklen_t* length) noexcept
-        : io_element(request_on(fd, uring::prep::recvmsg(fd.number(), nullptr, flags))),
-          part_{buf.data(), buf.size()}, address_(address), length_(length) {}
-
-    ring_entry& arm() noexcept {
-        message_.msg_iov = &part_;
-        message_.msg_iovlen = 1;
-        if (address_ != nullptr && length_ != nullptr) {
-            message_.msg_name = address_;
-            message_.msg_namelen = *length_;
-        }
-        entry_.request.addr = reinterpret_cast<std::uintptr_t>(&message_);
-        return entry_;
-    }
-    io_result result() noexcept {
-        drop();
-        return io_element::result();
-    }
-    void drop() noexcept {
-        if (entry_.completed && entry_.result >= 0 && address_ != nullptr && length_ != nullptr) {
-            *length_ = message_.msg_namelen;
-        }
-    }
-
-private:
-    ::msghdr message_{};
-    ::iovec part_;
-    ::sockaddr* address_;
-    ::socklen_t* length_;
-};
-
-} // namespace detail
-
-namespace io {
+namespace coil::io {
 
 /// sendto(2): bytes sent. Never raises SIGPIPE.
 inline io_awaitable<detail::send_to_element> sendto(descriptor fd, const_buffer buf, int flags,
@@ -102,8 +22,8 @@ inline io_awaitable<detail::send_to_element> sendto(descriptor fd, const_buffer 
         detail::send_to_element(fd, buf, flags | MSG_NOSIGNAL, address, length));
 }
 
-/// recvfrom(2): bytes received; the sender's address, and in `*length` its size, which may be
-/// larger than the room there was. Both may be null.
+/// recvfrom(2): bytes received. Stores the sender's address and its size in `*length`, which may
+/// exceed the capacity. Both may be null.
 inline io_awaitable<detail::receive_from_element> recvfrom(descriptor fd, mutable_buffer buf,
                                                            int flags, ::sockaddr* address,
                                                            ::socklen_t* length) noexcept {
@@ -111,18 +31,16 @@ inline io_awaitable<detail::receive_from_element> recvfrom(descriptor fd, mutabl
         detail::receive_from_element(fd, buf, flags, address, length));
 }
 
-/// sendmsg(2): bytes sent, perhaps fewer than asked; in the middle of a `&&` chain all or the chain
-/// ends. Never raises SIGPIPE.
+/// sendmsg(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain a short
+/// transfer ends the chain. Never raises SIGPIPE.
 inline operation sendmsg(descriptor fd, const ::msghdr* message, int flags = 0) noexcept {
     return detail::make_operation(fd,
                                   uring::prep::sendmsg(fd.number(), message, flags | MSG_NOSIGNAL));
 }
 
-/// recvmsg(2): bytes received. Descriptors that come as control data are the caller's to close.
+/// recvmsg(2): bytes received. The caller must close descriptors received as control data.
 inline operation recvmsg(descriptor fd, ::msghdr* message, int flags = 0) noexcept {
     return detail::make_operation(fd, uring::prep::recvmsg(fd.number(), message, flags));
 }
 
-} // namespace io
-
-} // namespace coil
+} // namespace coil::io

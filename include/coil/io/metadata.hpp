@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-// What a file is and how it lies on its device: metadata, space, durability, advice. Every function
-// only describes the call; co_await starts it and gives an io_result: 0 or −errno, as the man page
-// says. The kernel's workers do these, so a slow disk never stops the context.
+// Metadata, allocation, durability and advice for files. Every function only describes the call;
+// co_await starts it and gives an io_result: 0 or −errno, as the man page says. The kernel's
+// workers execute these calls, so a slow disk does not block the context.
 
 namespace coil::io {
 
@@ -25,8 +25,8 @@ inline operation statx(int dirfd, path_argument path COIL_LIFETIMEBOUND, int fla
     return detail::make_operation(uring::prep::statx(dirfd, path.c_str(), flags, mask, buf));
 }
 
-/// fsync(2): 0 when data and metadata are on the device. Only what was written by calls that have
-/// completed before counts; `write && fsync` orders the two.
+/// fsync(2): 0 when data and metadata are on the device. Covers only writes that completed before
+/// it; `write && fsync` orders the two.
 inline operation fsync(descriptor fd) noexcept {
     return detail::make_operation(fd, uring::prep::fsync(fd.number()));
 }
@@ -36,16 +36,16 @@ inline operation fdatasync(descriptor fd) noexcept {
     return detail::make_operation(fd, uring::prep::fdatasync(fd.number()));
 }
 
-/// sync_file_range(2): 0. Neither metadata nor the device's cache are flushed: no durability.
-/// The ring takes up to 4 GiB − 1 at a time: more gives −EINVAL, as a negative number does; 0 means
-/// to the end of the file.
+/// sync_file_range(2): 0. Flushes neither metadata nor the device's cache, so it gives no
+/// durability. The ring takes up to 4 GiB − 1 at a time: a larger or negative number gives −EINVAL;
+/// 0 means to the end of the file.
 inline operation sync_file_range(descriptor fd, ::off_t offset, ::off_t nbytes,
                                  unsigned flags) noexcept {
     uring::sqe request =
         uring::prep::sync_file_range(fd.number(), static_cast<std::uint64_t>(offset),
                                      static_cast<unsigned>(nbytes), static_cast<int>(flags));
     if (nbytes < 0 || nbytes > UINT32_MAX) {
-        request.addr = 1; // has no meaning here, so the kernel refuses it with EINVAL
+        request.addr = 1; // not defined for this call, so the kernel refuses it with EINVAL
     }
     return detail::make_operation(fd, request);
 }
@@ -57,13 +57,13 @@ inline operation fallocate(descriptor fd, int mode, ::off_t offset, ::off_t len)
                                                              static_cast<std::uint64_t>(len)));
 }
 
-/// ftruncate(2): 0. Kernels before 6.9: by the system call, at once.
+/// ftruncate(2): 0. Kernels before 6.9: the system call, immediately.
 inline operation ftruncate(descriptor fd, ::off_t length) noexcept {
     return detail::make_operation(
         fd, uring::prep::ftruncate(fd.number(), static_cast<std::uint64_t>(length)));
 }
 
-/// posix_fadvise(2): 0 or −errno, where the library's function gives a positive one.
+/// posix_fadvise(2): 0 or −errno, where the C library's function returns a positive number.
 inline operation fadvise(descriptor fd, ::off_t offset, ::off_t len, int advice) noexcept {
     return detail::make_operation(
         fd, uring::prep::fadvise(fd.number(), static_cast<std::uint64_t>(offset),
@@ -77,7 +77,7 @@ inline operation madvise(void* addr, std::size_t length, int advice) noexcept {
 
 // ---- extended attributes. Names, paths and values must outlive the await.
 
-/// getxattr(2): the value's length; an empty buffer only asks for it.
+/// getxattr(2): the value's length; with an empty buffer the length only.
 inline operation getxattr(path_argument path COIL_LIFETIMEBOUND, const char* name,
                           mutable_buffer value) noexcept {
     return detail::make_operation(

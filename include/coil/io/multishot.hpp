@@ -9,12 +9,12 @@
 #include <chrono>
 #include <cstdint>
 
-// Requests that give a number again and again: accept, poll, timeout. What is common to multishot
-// streams stands in io/receive.hpp.
+// Multishot requests whose results are numbers: accept, poll, timeout. io/receive.hpp documents
+// what all multishot streams have in common.
 
 namespace coil::io {
 
-/// See accept_multishot, accept_multishot_direct.
+/// The stream returned by accept_multishot and accept_multishot_direct.
 class accept_stream final : detail::multishot_source, detail::ring_attachment {
 public:
     accept_stream(descriptor fd, int flags, bool direct) noexcept
@@ -26,7 +26,7 @@ public:
         }
     }
 
-    /// The next connection's descriptor, which is the caller's to close; false on errors.
+    /// The next connection's descriptor, which the caller must close; false on errors.
     multishot_next<accept_stream> next() noexcept { return multishot_next(*this); }
 
 private:
@@ -46,7 +46,7 @@ private:
     bool attached_ = false; // direct descriptors end with the ring
 };
 
-/// See poll_multishot.
+/// The stream returned by poll_multishot.
 class poll_stream final : detail::multishot_source {
 public:
     poll_stream(descriptor fd, unsigned events) noexcept : fd_(fd), events_(events) {}
@@ -55,11 +55,11 @@ public:
     /// The next events; false on errors.
     multishot_next<poll_stream> next() noexcept { return multishot_next(*this); }
 
-    /// For poll_update and poll_remove: what the kernel knows it by, 0 while it is not under way.
+    /// The user_data of its request, for poll_update and poll_remove; 0 if no request is in flight.
     [[nodiscard]] std::uint64_t key() const noexcept {
         return is_active() ? multishot_source::key() : 0;
     }
-    /// What the next request asks for; poll_update changes a request that is under way.
+    /// The events of the next request; poll_update changes a request in flight.
     void set_events(unsigned events) noexcept { events_ = events; }
 
 private:
@@ -75,13 +75,13 @@ private:
     unsigned events_;
 };
 
-/// See timeout_multishot.
+/// The stream returned by timeout_multishot.
 class timeout_stream final : detail::multishot_source {
 public:
     explicit timeout_stream(std::int64_t ns) noexcept : interval_ns_(ns > 0 ? ns : 1) {}
     ~timeout_stream() { close(); }
 
-    /// How often the time has passed since the last: at least once; or −errno.
+    /// The number of intervals that have passed since the previous result, at least one; or −errno.
     multishot_next<timeout_stream> next() noexcept { return multishot_next(*this); }
 
 private:
@@ -95,12 +95,12 @@ private:
     bool arrived(detail::multishot_result& r) noexcept override;
 
     std::int64_t interval_ns_;
-    std::int64_t tick_ns_ = 0; // when the next is due; 0: nobody has asked yet
+    std::int64_t tick_ns_ = 0; // when the next tick is due; 0: before the first next()
     uring::timespec due_{};
 };
 
-/// accept4(2) again and again (IORING_OP_ACCEPT multishot, Linux 5.19; before, one request a
-/// connection). Connections that nobody took are closed when the stream is destroyed.
+/// accept4(2), repeatedly (IORING_OP_ACCEPT multishot, Linux 5.19; before, one request per
+/// connection). Destroying the stream closes connections that were not taken.
 ///
 ///     auto connections = io::accept_multishot(listener);
 ///     while (auto peer = co_await connections.next())
@@ -109,22 +109,22 @@ private:
     return {fd, flags, false};
 }
 
-/// As accept_multishot, into free slots of the context's table: give *peer to
-/// io::direct_descriptor.
+/// As accept_multishot, into free slots of the context's table: construct an io::direct_descriptor
+/// from *peer.
 [[nodiscard]] inline accept_stream accept_multishot_direct(descriptor fd, int flags = 0) noexcept {
     return {fd, flags, true};
 }
 
-/// poll(2) again and again (IORING_OP_POLL_ADD multishot, Linux 5.13; before, one request an
-/// event): the events each time that some come. Edge-triggered: what is still there from before
-/// does not come again.
+/// poll(2), repeatedly (IORING_OP_POLL_ADD multishot, Linux 5.13; before, one request per event):
+/// gives the events each time new ones occur. Edge-triggered: an event that remains ready is not
+/// reported again.
 [[nodiscard]] inline poll_stream poll_multishot(descriptor fd, unsigned events) noexcept {
     return {fd, events};
 }
 
-/// A tick every `interval`, the first one after the first next() (IORING_OP_TIMEOUT, Linux 5.4; a
-/// request a tick, as the kernel's own repeated timeout is late by more and more, and stops while
-/// the context is busy). It does not drift; ticks that nobody waited for are counted, not lost.
+/// A tick every `interval`, starting with the first next() (IORING_OP_TIMEOUT, Linux 5.4). Uses one
+/// request per tick, as the kernel's multishot timeout accumulates delays and stops while the
+/// context is busy. It does not drift; missed ticks are counted, not lost.
 template <class Rep, class Period>
 [[nodiscard]] timeout_stream
 timeout_multishot(std::chrono::duration<Rep, Period> interval) noexcept {

@@ -7,10 +7,10 @@
 
 namespace coil::io {
 
-/// A path as the kernel takes it, from whatever holds one with a terminating zero. Refers to it: a
+/// A zero-terminated path argument, convertible from any string type. It refers to the string: a
 /// temporary lives until the end of the full expression, so `co_await io::openat(dir, name +
-/// ".tmp", ...)` is fine, and storing the operation for later, or giving it to eager(), is not.
-/// Clang warns of an operation that is stored (-Wdangling).
+/// ".tmp", ...)` is fine, but storing the operation or passing it to eager() is not. Clang warns
+/// about a stored operation (-Wdangling).
 class path_argument {
 public:
     path_argument(const char* path COIL_LIFETIMEBOUND) noexcept : path_(path) {} // NOLINT

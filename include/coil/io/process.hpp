@@ -10,17 +10,17 @@
 
 namespace coil::io {
 
-/// waitid(2): 0 when a child that `idtype` and `id` name has changed state as `options` ask
-/// (WEXITED, WSTOPPED, WCONTINUED; with WNOHANG at once, and with si_pid 0 when none has). `*info`,
-/// which may be null, is the caller's memory and must outlive the await; it is also written when
-/// the call fails, as by the system call.
+/// waitid(2): 0 when a child selected by `idtype` and `id` has changed state as `options` request
+/// (WEXITED, WSTOPPED, WCONTINUED). With WNOHANG it does not wait, and sets si_pid to 0 if no child
+/// has. `*info` may be null and must outlive the await; as with the system call, it is also written
+/// when the call fails.
 ///
-/// Cancelled, it gives -ECANCELED and the child is still there to be waited for; or 0 when it had
-/// changed state before. An await that is destroyed may have reaped the child nevertheless: where
-/// that matters, ask with WNOWAIT and reap afterwards.
+/// When cancelled it gives -ECANCELED and the child can still be waited for, or 0 if the child had
+/// changed state before. A destroyed await may have reaped the child; if that matters, use WNOWAIT
+/// and reap afterwards.
 ///
-/// IORING_OP_WAITID (Linux 6.7). Older kernels: with WNOHANG the system call, at once; without,
-/// -EOPNOTSUPP: there, await io::poll(pidfd, POLLIN) and then waitid with WNOHANG.
+/// IORING_OP_WAITID (Linux 6.7). Older kernels: with WNOHANG the system call, immediately; without,
+/// -EOPNOTSUPP: await io::poll(pidfd, POLLIN) there, and then waitid with WNOHANG.
 inline operation waitid(::idtype_t idtype, ::id_t id, ::siginfo_t* info, int options) noexcept {
     return detail::make_operation(uring::prep::waitid(idtype, id, info, options));
 }

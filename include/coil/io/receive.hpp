@@ -3,8 +3,8 @@
 #include <coil/context/multishot.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/io/buffer_pool.hpp>
-#include <coil/io/buffer_source.hpp>
 #include <coil/io/descriptor.hpp>
+#include <coil/io/detail/buffer_source.hpp>
 
 #include <cstddef>
 #include <span>
@@ -13,21 +13,22 @@
 
 #include <sys/socket.h>
 
-// Receiving again and again into buffers of a pool: one request for many pieces of data, and no
-// buffer while there is none.
+// Multishot receives into the buffers of a pool: one request for many pieces of data, and no buffer
+// held while there is none.
 //
-// Common to the three streams: each is made and awaited on one context, stays where it was made,
-// and is awaited by one coroutine at a time. Nothing is asked of the kernel before the first
-// next(). A request that the kernel ends is made again by the following next(). When the pool has
-// no buffer, next() waits until one is given back (so do not hold all of them while you wait). Up
-// to 64 results may be waiting to be taken, or 4 while the pool is short of buffers; then the
-// kernel is stopped until they have been. Destroying a stream cancels its request, waits until the
-// kernel has let go, and drops what nobody took; a next() that waits gives -ECANCELED. A stream
-// keeps no run() going: when no task is left its request is ended, and the next run makes it again.
+// Common to the three streams: a stream is constructed and awaited on one context, cannot be moved,
+// and is awaited by one coroutine at a time. The first next() submits the request; if the kernel
+// ends it, the following next() submits it again. If the pool has no free buffer, next() waits
+// until one is returned (so do not hold all of them while waiting). Up to 64 results may be queued,
+// or 4 while the pool is short of buffers; then the request is stopped until they have been taken.
+// Destroying a stream cancels its request, waits until the kernel has released its buffers, and
+// discards queued results; a waiting next() gives -ECANCELED. A stream does not keep run() going:
+// when no task is left its request is ended, and the next run submits it again.
 
 namespace coil {
 
-/// A piece of received data, or why there is none: a bool, a pointer to the buffer, a result.
+/// A piece of received data, or the reason why there is none: convertible to bool, dereferences to
+/// the buffer, and has a result.
 class received_buffer {
 public:
     received_buffer() noexcept = default;
@@ -40,9 +41,9 @@ public:
     [[nodiscard]] buffer_lease& operator*() & noexcept { return lease_; }
     [[nodiscard]] buffer_lease&& operator*() && noexcept { return std::move(lease_); }
 
-    /// Bytes, 0 at the end of the data (the peer has shut down its side), or −errno.
+    /// The number of bytes, 0 at the end of the data (the peer has shut down its side), or −errno.
     [[nodiscard]] io_result result() const noexcept { return result_; }
-    /// No error when there is data and at its end.
+    /// No error if there is data, or at its end.
     [[nodiscard]] std::error_code error() const noexcept { return result_.error(); }
 
 private:
@@ -50,29 +51,30 @@ private:
     io_result result_;
 };
 
-/// A received message: its data, where it came from, what came along with it.
+/// A received message: its data, the sender's address and control data.
 class received_message {
 public:
     received_message() noexcept = default;
     received_message(io_result result, buffer_lease lease, const ::msghdr& layout) noexcept;
 
-    /// Whether there is a message; an empty one is one.
+    /// Whether there is a message, which may be empty.
     [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(lease_); }
     [[nodiscard]] received_message* operator->() noexcept { return this; }
 
     [[nodiscard]] std::span<std::byte> bytes() const noexcept COIL_LIFETIMEBOUND {
         return payload_;
     }
-    /// The sender's address, as much of it as there was room for; empty when there is none.
+    /// The sender's address, truncated to the reserved space; empty if there is none.
     [[nodiscard]] std::span<std::byte> name() const noexcept COIL_LIFETIMEBOUND { return name_; }
-    /// Control data, for CMSG_NXTHDR (cmsg(3)). Descriptors in it are the caller's to close.
+    /// Control data, for CMSG_NXTHDR (cmsg(3)). The caller must close descriptors in it.
     [[nodiscard]] std::span<std::byte> control() const noexcept COIL_LIFETIMEBOUND {
         return control_;
     }
-    /// MSG_TRUNC: the message was longer than the buffer. MSG_CTRUNC: so was the control data.
+    /// MSG_TRUNC: the message was longer than the buffer. MSG_CTRUNC: the control data was
+    /// truncated.
     [[nodiscard]] int flags() const noexcept { return flags_; }
 
-    /// Bytes of data, or −errno.
+    /// The number of bytes, or −errno.
     [[nodiscard]] io_result result() const noexcept { return result_; }
     [[nodiscard]] std::error_code error() const noexcept { return result_.error(); }
 
@@ -87,7 +89,7 @@ private:
 
 namespace detail {
 
-/// What recv_stream and read_stream have in common: a piece may go on in the next buffer.
+/// The common part of recv_stream and read_stream: data may continue in the next buffer.
 class byte_source : public buffer_source {
 protected:
     byte_source(buffer_pool& pool, io::descriptor fd) noexcept : buffer_source(pool, fd, true) {}
@@ -100,7 +102,7 @@ protected:
 
 namespace io {
 
-/// See recv_multishot.
+/// The stream returned by recv_multishot.
 class recv_stream final : detail::byte_source {
 public:
     recv_stream(descriptor fd, buffer_pool& pool, int flags) noexcept
@@ -119,7 +121,7 @@ private:
     int flags_;
 };
 
-/// See read_multishot.
+/// The stream returned by read_multishot.
 class read_stream final : detail::byte_source {
 public:
     read_stream(descriptor fd, buffer_pool& pool) noexcept : byte_source(pool, fd) {}
@@ -135,7 +137,7 @@ private:
     uring::sqe own_request(std::byte* data, std::size_t size) noexcept override;
 };
 
-/// See recvmsg_multishot.
+/// The stream returned by recvmsg_multishot.
 class recvmsg_stream final : detail::buffer_source {
 public:
     recvmsg_stream(descriptor fd, buffer_pool& pool, int flags, unsigned name_room,
@@ -159,29 +161,30 @@ private:
     int own_filled(std::byte* data, int result) noexcept override;
 
     ::msghdr layout_{};  // only the lengths of name and control data
-    ::msghdr message_{}; // of a request with a buffer of its own
+    ::msghdr message_{}; // for a request with a buffer of its own
     ::iovec part_{};
     int flags_;
 };
 
-/// recv(2) again and again (IORING_OP_RECV multishot, Linux 6.0; before, one request a piece).
-/// `pool` must outlive the call only. On datagram sockets each piece is a datagram, cut off when
-/// the buffer is shorter; an empty one looks like the end: use recvmsg_multishot there. (A direct
-/// descriptor may be one, for all that is known: its streams do not share an incremental pool.)
+/// recv(2), repeatedly (IORING_OP_RECV multishot, Linux 6.0; before, one request per piece). `pool`
+/// must outlive the call only. On datagram sockets each piece is a datagram, truncated if the
+/// buffer is shorter; an empty one looks like the end of the data: use recvmsg_multishot there.
+/// (The type of a direct descriptor is unknown, so its streams do not share an incremental pool.)
 [[nodiscard]] inline recv_stream recv_multishot(descriptor fd, buffer_pool& pool,
                                                 int flags = 0) noexcept {
     return {fd, pool, flags};
 }
 
-/// read(2) again and again from what can be polled: pipes, sockets, terminals, eventfd(2)
-/// (IORING_OP_READ_MULTISHOT, Linux 6.7; before, one request a piece). Regular files give -EBADFD.
+/// read(2), repeatedly, from pollable files: pipes, sockets, terminals, eventfd(2)
+/// (IORING_OP_READ_MULTISHOT, Linux 6.7; before, one request per piece). Regular files give
+/// -EBADFD.
 [[nodiscard]] inline read_stream read_multishot(descriptor fd, buffer_pool& pool) noexcept {
     return {fd, pool};
 }
 
-/// recvmsg(2) again and again (IORING_OP_RECVMSG multishot, Linux 6.0; before, one request a
-/// message). Each buffer holds 16 bytes of the kernel's, `name_room` bytes for the sender's
-/// address, `control_room` for control data, and the message; control() is aligned for cmsg(3) when
+/// recvmsg(2), repeatedly (IORING_OP_RECVMSG multishot, Linux 6.0; before, one request per
+/// message). Each buffer holds a 16-byte kernel header, `name_room` bytes for the sender's address,
+/// `control_room` bytes for control data, and the message. control() is aligned for cmsg(3) if
 /// `name_room` is a multiple of 8. The end of a stream socket's data is an empty message.
 [[nodiscard]] inline recvmsg_stream
 recvmsg_multishot(descriptor fd, buffer_pool& pool, int flags = 0,

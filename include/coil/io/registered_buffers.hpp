@@ -12,7 +12,7 @@
 
 namespace coil::io {
 
-/// Part of a buffer that is registered with the context: what read_fixed and write_fixed take.
+/// A part of a buffer that is registered with the context, for read_fixed and write_fixed.
 class registered_buffer {
 public:
     registered_buffer(mutable_buffer bytes, unsigned index) noexcept
@@ -24,7 +24,7 @@ public:
     /// Its slot in the ring's table: the `buf_index` of Linux.
     [[nodiscard]] unsigned index() const noexcept { return index_; }
 
-    /// At most `n` bytes from its beginning; all but the first `n`.
+    /// At most the first `n` bytes; all but the first `n`.
     [[nodiscard]] registered_buffer first(std::size_t n) const noexcept {
         return {{bytes_.data(), n < size() ? n : size()}, index_};
     }
@@ -37,17 +37,17 @@ private:
     unsigned index_;
 };
 
-/// Memory that the kernel maps once instead of at each call, for as long as this object lives.
+/// Buffers that the kernel maps once instead of at each call, as long as this object lives.
 ///
 ///     std::vector<std::byte> memory(1 << 20);
 ///     io::registered_buffers registered{memory};
 ///     int n = co_await io::read_fixed(fd, registered[0].first(4096), offset);
 ///
-/// The memory stays the caller's, who keeps it at least as long. It is registered with the context
-/// that runs the constructor, and only there. Destroying the object while calls use it is safe for
-/// the kernel, which goes on with the pages it knows: the memory must still outlive those calls.
+/// The memory belongs to the caller and must live at least as long. It is registered only with the
+/// context that runs the constructor. The object may be destroyed while calls use it: the kernel
+/// continues with the registered pages, so the memory must also outlive those calls.
 ///
-/// Linux 5.13. Threads: the context's.
+/// Linux 5.13. Threading: the context's thread.
 class registered_buffers final : detail::ring_attachment {
 public:
     /// Throws std::system_error: ENOMEM (also RLIMIT_MEMLOCK, for processes without CAP_IPC_LOCK),
@@ -73,7 +73,7 @@ private:
     unsigned first_ = 0;
 };
 
-/// read_fixed and write_fixed by name: see those with a `buf_index`.
+/// read_fixed and write_fixed with a registered_buffer in place of a `buf_index`.
 inline operation read_fixed(descriptor fd, registered_buffer buf,
                             ::off_t offset = current_position) noexcept {
     return read_fixed(fd, buf.bytes(), offset, buf.index());

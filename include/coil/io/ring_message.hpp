@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-// Completions for rings that are not coil's.
+// Completions posted to rings outside of coil.
 
 namespace coil {
 
@@ -28,12 +28,12 @@ public:
 
 namespace io {
 
-/// Posts the completion {user_data, res} to another ring: 0; -EBADFD when `ring_fd` is no ring,
-/// -EOVERFLOW or -ENOMEM when that one has no room. For rings that code of yours reads itself: a
-/// coil::uring::ring, or one of liburing, of this process or another. A coil context finds its
-/// coroutines by user_data, so the ring of an io_context of this process takes no messages:
-/// -EBADF. To run something there, use io_context::spawn. An io_context's ring of another process
-/// must not be passed.
+/// Posts the completion {user_data, res} to another ring: 0; -EBADFD if `ring_fd` is not a ring;
+/// -EOVERFLOW or -ENOMEM if that ring has no space. It is meant for rings that the program reads
+/// itself: a coil::uring::ring or a liburing ring, of this process or another. An io_context
+/// interprets user_data as one of its operations, so its ring accepts no messages: -EBADF within
+/// this process (to run something there, use io_context::spawn). Never pass the ring of an
+/// io_context of another process.
 ///
 /// IORING_OP_MSG_RING (Linux 5.18); older kernels: -EOPNOTSUPP.
 inline io_awaitable<detail::ring_message_element> msg_ring(int ring_fd, unsigned res,

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 // Socket calls. Every function only describes the call; co_await starts it and gives an io_result:
-// a value ≥ 0 or −errno. Addresses are the caller's memory and must outlive the await.
+// a value ≥ 0 or −errno. Addresses belong to the caller and must outlive the await.
 
 namespace coil::io {
 
@@ -43,16 +43,17 @@ inline operation connect(descriptor fd, const ::sockaddr* address, ::socklen_t l
     return detail::make_operation(fd, uring::prep::connect(fd.number(), address, length));
 }
 
-/// send(2): bytes sent, perhaps fewer than asked. In the middle of a `&&` chain all is sent or the
-/// chain ends. The kernel never raises SIGPIPE for it: a closed connection gives -EPIPE. To a full
-/// AF_UNIX datagram socket, Linux sends an empty datagram: see docs/reference/operations.md, and use write().
+/// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain a short send
+/// ends the chain. Never raises SIGPIPE: a closed connection gives -EPIPE. On a full AF_UNIX
+/// datagram socket, Linux sends an empty datagram: see docs/reference/operations.md, and use
+/// write().
 inline operation send(descriptor fd, const_buffer buf, int flags = 0) noexcept {
     return detail::make_operation(fd, uring::prep::send(fd.number(), buf.data(),
                                                         detail::transfer_size(buf.size()),
                                                         flags | MSG_NOSIGNAL));
 }
 
-/// No call: the length is part of the buffer.
+/// Rejects a length in the place of the flags: the length is part of the buffer.
 template <std::same_as<std::size_t> Flags>
 operation send(descriptor fd, const_buffer buf, Flags flags) noexcept {
     static_assert(detail::are_flags<Flags>,
@@ -66,7 +67,7 @@ inline operation recv(descriptor fd, mutable_buffer buf, int flags = 0) noexcept
         fd, uring::prep::recv(fd.number(), buf.data(), detail::transfer_size(buf.size()), flags));
 }
 
-/// No call: the length is part of the buffer.
+/// Rejects a length in the place of the flags: the length is part of the buffer.
 template <std::same_as<std::size_t> Flags>
 operation recv(descriptor fd, mutable_buffer buf, Flags flags) noexcept {
     static_assert(detail::are_flags<Flags>,

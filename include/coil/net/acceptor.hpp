@@ -8,7 +8,7 @@
 
 namespace coil::net {
 
-/// How an acceptor listens.
+/// Options of an acceptor.
 struct acceptor_options {
     int backlog = SOMAXCONN;
     /// SO_REUSEPORT: several acceptors share the port, each with its own queue.
@@ -21,27 +21,28 @@ struct acceptor_options {
 ///     while (net::socket peer = co_await ac.accept())
 ///         co_spawn(session(std::move(peer)));
 ///
-/// Binds and listens in the constructor, with SO_REUSEADDR; throws std::system_error whose message
-/// names the address when that fails (EADDRINUSE, EACCES, ...). Threading and lifetime as
+/// The constructor binds and listens, with SO_REUSEADDR; on failure it throws std::system_error
+/// whose message names the address (EADDRINUSE, EACCES, ...). Threading and lifetime as
 /// net::socket.
 class acceptor {
 public:
     explicit acceptor(const inet_address& local, const acceptor_options& options = {});
 
-    /// accept4(2), close-on-exec: the next connection. It does not fail for what passes: a
-    /// connection that was reset before it was accepted is skipped, and when descriptors or memory
-    /// have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM) or the network is in trouble (accept(2),
-    /// "Error handling") it tries again every few milliseconds while clients wait in the backlog.
-    /// Otherwise, and when it is cancelled, a socket that is false and whose error() says why.
+    /// accept4(2), close-on-exec: gives the next connection. Temporary errors are handled: a
+    /// connection that was reset before it was accepted is skipped; when descriptors or memory have
+    /// run out (EMFILE, ENFILE, ENOBUFS, ENOMEM) or the network reports an error (accept(2), "Error
+    /// handling") it retries every few milliseconds while clients wait in the backlog. On other
+    /// errors, and when cancelled, it gives a socket that is false and whose error() holds the
+    /// reason.
     task<socket> accept();
 
-    /// The connections as an asynchronous range, for as long as the acceptor lives:
+    /// The connections as an asynchronous range; the acceptor must outlive it:
     ///
     ///     auto connections = ac.incoming();
     ///     while (auto peer = co_await connections.next())
     ///         co_spawn(session(std::move(*peer)));
     ///
-    /// It ends where accept() would give a socket that is false.
+    /// It ends when accept() would give a socket that is false.
     class connections {
     public:
         [[nodiscard]] task<std::optional<socket>> next();
@@ -54,7 +55,7 @@ public:
     };
     [[nodiscard]] connections incoming() noexcept { return connections(*this); }
 
-    /// The address it listens on: with port 0, tells which port it got.
+    /// The address it listens on, with the assigned port if it was bound to port 0.
     [[nodiscard]] inet_address local_address() const { return socket_.local_address(); }
     [[nodiscard]] int native_handle() const noexcept { return socket_.native_handle(); }
 

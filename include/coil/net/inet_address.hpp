@@ -11,28 +11,28 @@
 
 namespace coil::net {
 
-/// An IPv4 or IPv6 address with a port: ip(7), ipv6(7). A value; no look-up ever happens here (see
-/// net::resolve for host names).
+/// An IPv4 or IPv6 address with a port: ip(7), ipv6(7). A value type; it never resolves names (see
+/// net::resolve).
 class inet_address {
 public:
     /// 0.0.0.0:0
     inet_address() noexcept : inet_address(std::uint16_t{0}) {}
 
-    /// Any local address, IPv4: for servers. With AF_INET6 also for IPv4 clients, unless the
-    /// system's net.ipv6.bindv6only says otherwise.
+    /// Any local address, IPv4: for servers. With AF_INET6 it also accepts IPv4 clients, unless
+    /// net.ipv6.bindv6only is set.
     explicit inet_address(std::uint16_t port, int family = AF_INET) noexcept;
 
     /// A numeric address: "127.0.0.1", "::1", "fe80::1%eth0". Throws std::system_error with
-    /// std::errc::invalid_argument, whose message quotes it, when it is none.
+    /// std::errc::invalid_argument, whose message quotes the text, if it is not valid.
     inet_address(std::string_view ip, std::uint16_t port);
 
-    /// From the system's form. Throws std::system_error (address_family_not_supported) for other
+    /// Converts from a sockaddr. Throws std::system_error (address_family_not_supported) for other
     /// families.
     inet_address(const ::sockaddr* address, ::socklen_t length);
 
-    /// "127.0.0.1:80", "[::1]:80", or nothing when the text is neither.
+    /// Parses "127.0.0.1:80" or "[::1]:80"; nullopt if the text is neither.
     static std::optional<inet_address> parse(std::string_view text) noexcept;
-    /// A numeric address with the port apart, or nothing.
+    /// Parses a numeric address with a separate port.
     static std::optional<inet_address> parse(std::string_view ip, std::uint16_t port) noexcept;
 
     /// "127.0.0.1:80" or "[::1]:80".

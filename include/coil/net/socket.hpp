@@ -1,11 +1,12 @@
 #pragma once
 
 #include <coil/compose/link.hpp>
+#include <coil/compose/time_limit.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
-#include <coil/io/owned_close.hpp>
+#include <coil/io/detail/owned_close.hpp>
 #include <coil/io/socket.hpp>
 #include <coil/net/inet_address.hpp>
 
@@ -36,15 +37,15 @@ private:
     inet_address address_;
 };
 
-/// What a socket holds that owns nothing: calls on it give -EBADF, and it is nobody's error.
+/// The value of a socket without a descriptor: calls on it give -EBADF, and error() reports no
+/// error.
 inline constexpr int nothing = std::numeric_limits<int>::min();
 
 using close_element = coil::detail::owned_close_element<nothing>;
 
 } // namespace detail
 
-/// The result of a call that does not wait: an io_result, also for those who write co_await before
-/// it.
+/// The result of a call that does not wait: an io_result that may also be awaited.
 class immediate_result : public io_result {
 public:
     explicit immediate_result(io_result result) noexcept : io_result(result) {}
@@ -54,79 +55,80 @@ public:
     [[nodiscard]] io_result await_resume() const noexcept { return *this; }
 };
 
-/// A socket, owned: the destructor closes it. Move-only.
+/// A socket; the destructor closes it. Move-only.
 ///
 ///     net::socket s = net::socket::create_tcp(address.family());
 ///     if (int r = co_await s.connect(address); r < 0) ...
 ///     int n = co_await s.recv(buf);
 ///
-/// Threading: use on one context at a time. One send and one recv may be in flight together.
-/// Cancellation: as io_awaitable. No call raises SIGPIPE: a connection that is gone gives -EPIPE.
-/// The socket must outlive what is awaited on it.
+/// Threading: one context at a time. One send and one recv may be in flight together. Cancellation:
+/// as io_awaitable. No call raises SIGPIPE: a closed connection gives -EPIPE. The socket must
+/// outlive the operations awaited on it.
 class socket {
 public:
-    /// Owns nothing; error() is none.
+    /// Without a descriptor and without an error.
     socket() noexcept = default;
-    /// Takes over a descriptor, or the failure (−errno) that came in its place.
+    /// Takes ownership of a descriptor, or stores the error (−errno) of a call that should have
+    /// created one.
     explicit socket(int fd) noexcept : fd_(fd) {}
     socket(socket&& other) noexcept : fd_(std::exchange(other.fd_, detail::nothing)) {}
     socket& operator=(socket&& other) noexcept;
     ~socket();
 
-    /// New stream and datagram sockets, close-on-exec. They throw std::system_error (EMFILE, ...).
+    /// Create stream and datagram sockets, close-on-exec. They throw std::system_error (EMFILE,
+    /// ...).
     static socket create_tcp(int family = AF_INET);
     static socket create_udp(int family = AF_INET);
     static socket create_unix();
 
-    /// Whether there is a descriptor.
+    /// Whether it has a descriptor.
     [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
-    /// Why there is none, when accept failed; no error otherwise.
+    /// The error of a failed accept; otherwise no error.
     [[nodiscard]] std::error_code error() const noexcept {
         return fd_ >= 0 || fd_ == detail::nothing ? std::error_code()
                                                   : std::error_code(-fd_, std::generic_category());
     }
 
     [[nodiscard]] int native_handle() const noexcept { return fd_; }
-    /// Gives up ownership.
+    /// Releases ownership of the descriptor.
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, detail::nothing); }
 
     /// connect(2): 0. Keeps its own copy of the address.
     auto connect(const inet_address& peer) noexcept {
         return io_awaitable<detail::connect_element>(detail::connect_element(fd_, peer));
     }
-    /// recv(2): bytes received; 0: the peer has shut down its side.
+    /// recv(2): bytes received, 0 when the peer has shut down its side.
     operation recv(mutable_buffer buf, int flags = 0) noexcept { return io::recv(fd_, buf, flags); }
-    /// No call: the length is part of the buffer.
+    /// Rejects a length in the place of the flags: the length is part of the buffer.
     template <std::same_as<std::size_t> Flags>
     operation recv(mutable_buffer buf, Flags flags) noexcept {
         return io::recv(fd_, buf, flags);
     }
-    /// send(2): bytes sent, perhaps fewer than asked; in the middle of a `&&` chain all of them or
-    /// the chain ends.
+    /// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain a short
+    /// send ends the chain.
     operation send(const_buffer buf, int flags = 0) noexcept { return io::send(fd_, buf, flags); }
-    /// No call: the length is part of the buffer.
+    /// Rejects a length in the place of the flags: the length is part of the buffer.
     template <std::same_as<std::size_t> Flags>
     operation send(const_buffer buf, Flags flags) noexcept {
         return io::send(fd_, buf, flags);
     }
-    /// Receives until the buffer is full: bytes received, fewer only when the peer has shut down
-    /// its side; or the error, however much came before it. At most 0x7ffff000 bytes, as with
-    /// read(2).
+    /// Receives until the buffer is full; gives the number of bytes, which is smaller only if the
+    /// peer has shut down its side, or an error even if some bytes were received. At most
+    /// 0x7ffff000 bytes, as with read(2).
     task<io_result> recv_all(mutable_buffer buf);
-    /// Sends all of the buffer: its size, or the error, however much was sent before it. At most
+    /// Sends the whole buffer; gives its size, or an error even if some bytes were sent. At most
     /// 0x7ffff000 bytes, as with write(2).
     task<io_result> send_all(const_buffer buf);
 
-    /// shutdown(2): no more receiving / sending.
+    /// shutdown(2): ends receiving / sending.
     operation shutdown_read() noexcept { return io::shutdown(fd_, SHUT_RD); }
     operation shutdown_write() noexcept { return io::shutdown(fd_, SHUT_WR); }
-    /// close(2). Afterwards the socket owns nothing.
+    /// close(2). Afterwards the socket has no descriptor.
     auto close() noexcept {
         return io_awaitable<detail::close_element>(detail::close_element(fd_));
     }
 
-    /// bind(2), listen(2): 0 or −errno. They happen at once, and may be awaited like everything
-    /// else.
+    /// bind(2), listen(2): 0 or −errno. They complete immediately, and may be awaited.
     immediate_result bind(const inet_address& local) noexcept;
     immediate_result listen(int backlog = SOMAXCONN) noexcept;
 
@@ -138,7 +140,7 @@ public:
     io_result set_v6_only(bool on) noexcept;
     io_result set_send_buffer_size(int bytes) noexcept;
     io_result set_receive_buffer_size(int bytes) noexcept;
-    /// SO_LINGER; a negative time switches it off, zero makes close() reset the connection.
+    /// SO_LINGER; a negative time disables it, zero makes close() reset the connection.
     io_result set_linger(std::chrono::seconds time) noexcept;
 
     /// getsockname(2), getpeername(2). They throw std::system_error.
@@ -152,3 +154,15 @@ private:
 };
 
 } // namespace coil::net
+
+namespace coil::detail {
+
+/// A limited accept() that has expired.
+template <>
+struct expired_result<net::socket> {
+    static net::socket make(net::socket* accepted) noexcept {
+        return accepted != nullptr && *accepted ? std::move(*accepted) : net::socket(-ETIMEDOUT);
+    }
+};
+
+} // namespace coil::detail

@@ -9,7 +9,7 @@ namespace coil::sim {
 
 namespace detail {
 
-/// Says which seed it was when a run fails, however it does.
+/// Reports the seed of a failing run, however the run ends.
 class seed_report {
 public:
     explicit seed_report(std::uint64_t seed) noexcept;
@@ -26,9 +26,9 @@ bool seeds_for(std::uint64_t count, const std::function<bool(std::uint64_t)>& f)
 
 } // namespace detail
 
-/// Calls `f(seed)` for the seeds 1 to `count`, until one fails: it returns false or throws, or the
-/// process ends in it (a signal, a sanitizer). Then `SEED=n` is on stderr. With SEED=n in the
-/// environment that seed alone is played. True when none failed.
+/// Calls `f(seed)` for the seeds 1 to `count` until one fails: it returns false, throws, or ends
+/// the process (a signal, a sanitizer). A failure prints `SEED=n` to stderr. With SEED=n in the
+/// environment, only that seed is run. Returns true if none failed.
 ///
 ///     bool ok = sim::for_each_seed(10'000, [](std::uint64_t seed) {
 ///         sim::world w{seed};
@@ -47,7 +47,7 @@ bool for_each_seed(std::uint64_t count, F&& f) {
     });
 }
 
-/// SEED of the environment, or `otherwise`: for a test of one seed.
+/// The environment variable SEED, or `otherwise`: for a test of a single seed.
 std::uint64_t seed_from_environment(std::uint64_t otherwise) noexcept;
 
 } // namespace coil::sim

@@ -25,12 +25,12 @@ class world_state;
 struct host_state;
 } // namespace detail
 
-/// A computer in a world: contexts, addresses, descriptors and files of its own. Made and owned by
-/// world::host(). One thread, as all of the world.
+/// A computer in a simulated world, with its own contexts, addresses, descriptors and files.
+/// Created and owned by world::host(). Single-threaded, as the whole world.
 ///
-/// What runs in it is the program as it is: tasks that call coil::net, coil::io and coil::fs. Calls
-/// that such code makes of Linux itself (a plain write(2), std::thread, std::filesystem) do not
-/// know of the world; plain numbers for descriptors keep them apart (they begin at 2^24).
+/// It runs the unmodified program: tasks that call coil::net, coil::io and coil::fs. Calls that
+/// bypass coil (a plain write(2), std::thread, std::filesystem) reach the real system. They cannot
+/// be confused with the simulation because its descriptors begin at 2^24.
 class host {
 public:
     host(const host&) = delete;
@@ -41,57 +41,57 @@ public:
     /// Its address in the world's network: 10.0.0.n or fd00::n.
     [[nodiscard]] net::inet_address address(std::uint16_t port, int family = AF_INET) const;
 
-    /// One of its contexts, made when it is first asked for: what a thread of a program would be.
-    /// It is driven by the world alone; never run() or start() it. A crash ends it: ask again when
-    /// the host is up. std::logic_error while it is not.
+    /// Returns one of its contexts, created on first use: the counterpart of a thread of the
+    /// program. The world drives it; never call run() or start() on it. A crash ends it: call
+    /// context() again after the restart. Throws std::logic_error while the host is down.
     [[nodiscard]] io_context& context(std::size_t index = 0);
 
-    /// One more context, with options of its own: those about the ring, about direct descriptors
-    /// and registered buffers, and on_unhandled_exception count.
+    /// Creates another context with its own options. Only the options about the ring, direct
+    /// descriptors, registered buffers and on_unhandled_exception apply.
     io_context& make_context(io_context_options options);
     [[nodiscard]] std::size_t contexts() const noexcept;
-    /// Ends its contexts as their destructors do: their tasks are destroyed, and their sockets and
-    /// files closed. What a program does when it exits.
+    /// Ends its contexts as their destructors do: destroys their tasks, closes their sockets and
+    /// files. This is what a program does when it exits.
     void end_contexts();
 
     /// Starts `work` on its first context, detached or with a handle. Nothing happens before the
-    /// world runs. Before get() of the handle the task must have ended: nobody runs the world
-    /// meanwhile.
+    /// world runs. The task must have ended before get() is called on the handle, as get() does not
+    /// run the world.
     void co_spawn(task<> work) { context().co_spawn(std::move(work)); }
     template <class T>
     join_handle<T> spawn(task<T> work) {
         return context().spawn(std::move(work));
     }
 
-    /// The power fails. Its tasks are destroyed where they stand, its connections are silent, and
-    /// of its files there is what was synchronized, and of the rest whatever the seed says:
-    /// nothing, all, or some sectors and some names. From inside of a turn (a task of any host) it
-    /// takes place when the turn is over.
+    /// Simulates a power failure. Destroys its tasks where they are suspended; its connections fall
+    /// silent; of its files, synchronized data survives, and of the rest whatever the seed decides:
+    /// nothing, all, or some sectors and some names. If called during a turn (from a task of any
+    /// host), it takes effect at the end of the turn.
     void crash();
-    /// The power is back, and nothing runs until something is spawned. What on_start() was given is
-    /// called. Nothing happens to a host that is up.
+    /// Restores power and calls the functions given to on_start(). Nothing else runs until a task
+    /// is spawned. No effect on a host that is up.
     void restart();
     [[nodiscard]] bool is_up() const noexcept;
-    /// What a host does when it starts: called now if it is up, and by each restart().
+    /// Registers a boot function: called now if the host is up, and by each restart().
     void on_start(std::function<void(host&)> boot);
 
-    // Its disk, from outside: for the checks of tests. Takes no time and meets no faults.
+    // Its disk, for the checks of tests. These calls take no time and are subject to no faults.
 
-    /// A whole file, or nothing when there is none.
+    /// The content of a file, or nullopt if there is none.
     [[nodiscard]] std::optional<std::string> read_file(std::string_view path) const;
-    /// Makes or replaces a file, which is safe on the disk at once; its directory must exist.
+    /// Creates or replaces a file, durably; its directory must exist.
     void write_file(std::string_view path, std::string_view text);
-    /// The names in a directory, sorted; nothing when there is none.
+    /// The sorted names in a directory; empty if there is none.
     [[nodiscard]] std::vector<std::string> list(std::string_view directory) const;
-    /// Descriptors that its program has open, in order.
+    /// The open descriptors of its program, in order.
     [[nodiscard]] std::vector<int> open_descriptors() const;
 
-    /// Two connected sockets of AF_UNIX, of SOCK_STREAM or SOCK_DGRAM (socketpair(2)). The caller
+    /// Two connected AF_UNIX sockets of type SOCK_STREAM or SOCK_DGRAM (socketpair(2)). The caller
     /// owns the descriptors, which only tasks of this host can use and close.
     [[nodiscard]] std::pair<int, int> socket_pair(int type);
     /// A counter (eventfd(2)).
     [[nodiscard]] int event_fd(unsigned initial, bool semaphore = false);
-    /// Does a call at once in the name of this host, and without faults: see
+    /// Executes a call synchronously on behalf of this host, without faults: see
     /// uring::kernel::perform.
     int perform(const uring::sqe& request);
 

@@ -14,30 +14,30 @@
 
 namespace coil::sim {
 
-/// What a world throws when a program breaks a rule that Linux would not notice at once: it writes
-/// to a buffer that the kernel owns, or frees it (which AddressSanitizer has to tell).
+/// Thrown by a world when a program breaks a rule that Linux would not detect immediately: it
+/// writes to a buffer owned by the kernel, or frees one (detected with AddressSanitizer only).
 class violation : public std::logic_error {
 public:
     using std::logic_error::logic_error;
 };
 
-/// A world in which a distributed program runs as it is, on one thread, with a clock that goes as
-/// fast as nothing happens, and with a seed that says in which order things happen and what goes
-/// wrong. The same seed gives the same run, to the last byte of the trace.
+/// A simulated world that runs an unmodified distributed program on one thread. Its clock skips
+/// idle time; its seed decides the order of events and the faults. The same seed replays the same
+/// run, down to the last byte of the trace.
 ///
 ///     sim::world w{seed};
 ///     auto& server = w.host("server");
 ///     auto& client = w.host("client");
-///     server.co_spawn(serve(net::acceptor{...}));     // made inside of a task of that host
+///     server.co_spawn(serve(net::acceptor{...}));     // inside a task of that host
 ///     client.co_spawn(ask(server.address(6379)));
 ///     w.run_for(1h);                                  // a few milliseconds
 ///
-/// Time passes only when nobody has anything to do, and a little with each turn of a context
+/// Time advances only when no context is runnable, plus a little with each turn of a context
 /// (world_options::turn). now(), timers and every steady clock that coil reads follow it;
 /// std::chrono::steady_clock::now() does not.
 ///
-/// Threading: everything on the thread that made it. blocking(), asyncify() and thread pools that
-/// tasks use do their work on it too, some time later.
+/// Threading: everything runs on the thread that constructed it, including the work that tasks give
+/// to blocking(), asyncify() and thread pools, which runs at a later simulated time.
 class world {
 public:
     using duration = std::chrono::nanoseconds;
@@ -52,44 +52,44 @@ public:
     [[nodiscard]] std::uint64_t seed() const noexcept;
     [[nodiscard]] const world_options& options() const noexcept;
 
-    /// The host of this name, made when it is first asked for.
+    /// Returns the host of this name, created on first use.
     sim::host& host(std::string_view name);
 
-    /// Until nothing is left to do: every task has ended or waits for what nobody will do. A server
-    /// that waits for clients is in nobody's way; a task that wakes up again and again is, see
-    /// run_for().
+    /// Runs until nothing is left to do: every task has ended or waits for an event that cannot
+    /// occur. A server that waits for clients does not keep it running; a task that wakes up
+    /// periodically does, see run_for().
     void run();
-    /// For so long; the clock then stands there, also when nothing happened.
+    /// Runs for `time`; the clock then shows the end of that time even if nothing happened.
     void run_for(duration time);
-    /// Until `reached()`, which is asked between turns; true when it was, false when nothing is
-    /// left to do or `limit` has passed.
+    /// Runs until `reached()` returns true; it is evaluated between turns. Returns false if nothing
+    /// is left to do or `limit` has passed.
     bool run_until(const std::function<bool()>& reached, duration limit = std::chrono::hours(24));
 
-    /// The clock of the world; it begins at a second.
+    /// The world's clock; it starts at one second.
     [[nodiscard]] time_point now() const noexcept;
 
-    /// Calls `f` between turns, when the time has come.
+    /// Calls `f` between turns once `time` has passed.
     void after(duration time, std::function<void()> f);
-    /// For a test's own decisions.
+    /// Random numbers for the test's own decisions.
     [[nodiscard]] random_source& random() noexcept;
 
-    /// Nothing gets from one host to the other any more, and nobody is told: streams stall and end
-    /// with ETIMEDOUT after world_options::stream_timeout, datagrams are lost.
+    /// Interrupts the link between two hosts without an error: streams stall and end with ETIMEDOUT
+    /// after world_options::stream_timeout, datagrams are lost.
     void partition(const sim::host& a, const sim::host& b);
-    /// What stalled is sent again.
+    /// Restores the link; stalled data is sent again.
     void heal(const sim::host& a, const sim::host& b);
-    /// What lies between two hosts.
+    /// Sets the properties of the link between two hosts.
     void link(const sim::host& a, const sim::host& b, const link_options& options);
 
-    /// A number for everything that has happened: the same for the same seed, program and
-    /// compiler's order of evaluation.
+    /// A hash of everything that has happened: the same for the same seed, program and compiler's
+    /// order of evaluation.
     [[nodiscard]] std::uint64_t trace_hash() const noexcept;
-    /// The last lines of what has happened, for people: when, who, what.
+    /// The most recent events in human-readable form: time, host, event.
     [[nodiscard]] std::string trace() const;
-    /// A line of one's own in it.
+    /// Adds a line to the trace.
     void note(std::string_view text);
 
-    /// Calls of all hosts so far, and faults that were injected.
+    /// The number of calls of all hosts so far, and of injected faults.
     [[nodiscard]] std::uint64_t operations() const noexcept;
     [[nodiscard]] std::uint64_t faults() const noexcept;
 

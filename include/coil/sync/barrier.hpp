@@ -1,9 +1,8 @@
 #pragma once
 
-#include <coil/sync/detail/wait_room.hpp>
+#include <coil/sync/detail/barrier_core.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
-#include <atomic>
 #include <cassert>
 #include <coroutine>
 #include <cstddef>
@@ -14,74 +13,7 @@
 
 namespace coil {
 
-namespace detail {
-
-struct barrier_entry : sync_waiter {
-    std::uint64_t phase = 0;
-};
-
-/// The phase changes in the turn: see basic_group. It has changed when the call that ended it
-/// returns, so that an arrival that follows is counted in the next: who ends it waits for the turn.
-template <class Entry, class Waiter, class Atomics = std_atomics>
-class basic_barrier
-    : public basic_wait_room<basic_barrier<Entry, Waiter, Atomics>, Waiter, Atomics> {
-public:
-    using room = basic_wait_room<basic_barrier<Entry, Waiter, Atomics>, Waiter, Atomics>;
-    using typename room::told;
-
-    explicit basic_barrier(std::ptrdiff_t expected) noexcept
-        : left_(expected), expected_(expected) {}
-
-    /// The phase that the caller, who has yet to arrive, is in.
-    [[nodiscard]] std::uint64_t phase() const noexcept {
-        return phase_.load(std::memory_order_acquire);
-    }
-    /// How many are still to arrive in this phase. The caller that gets 0 calls complete(); a
-    /// negative number says that more have arrived than take part.
-    [[nodiscard]] std::ptrdiff_t arrive(std::ptrdiff_t n) noexcept {
-        return left_.fetch_sub(n, std::memory_order_acq_rel) - n;
-    }
-    void complete() noexcept {
-        this->in_turn([this](told& t) { next_phase(t); });
-    }
-    void expect_one_less() noexcept { expected_.fetch_sub(1, std::memory_order_relaxed); }
-    [[nodiscard]] bool is_over(std::uint64_t phase) const noexcept {
-        return phase_.load(std::memory_order_acquire) != phase && this->turn_.is_free();
-    }
-
-private:
-    friend room;
-
-    void arrive(Waiter& w, told& t) noexcept {
-        if (static_cast<Entry&>(w).phase == phase_.load(std::memory_order_relaxed)) {
-            this->queue_.push(w);
-        } else {
-            t.over(w);
-        }
-    }
-    [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
-    void left(told&) noexcept {}
-    void look(told&) noexcept {} // nobody signals
-    void next_phase(told& t) noexcept {
-        left_.store(expected_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-        phase_.fetch_add(1, std::memory_order_release);
-        while (!this->queue_.empty()) {
-            t.over(this->queue_.pop());
-        }
-    }
-
-    typename Atomics::template atomic<std::ptrdiff_t> left_; // to arrive in this phase
-    typename Atomics::template atomic<std::ptrdiff_t> expected_;
-    typename Atomics::template atomic<std::uint64_t> phase_{0};
-};
-
-struct no_completion {
-    void operator()() noexcept {}
-};
-
-} // namespace detail
-
-/// std::barrier for coroutines: a number of participants wait for each other, again and again.
+/// std::barrier for coroutines: a number of participants wait for each other, phase after phase.
 ///
 ///     coil::barrier step{workers};
 ///     // each worker:
@@ -90,15 +22,16 @@ struct no_completion {
 ///         co_await step.arrive_and_wait();
 ///     }
 ///
-/// When the last one of a phase arrives, `completion` runs there, then all go on.
+/// The last participant to arrive in a phase runs `completion`; then all waiters resume.
 ///
-/// Threading: any context and any thread. Who waits goes on on its own context.
+/// Threading: all members may be called from any context and any thread. A waiter resumes on its
+/// own context.
 ///
 /// Cancellation: a wait of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled, unless the phase ended first. It has arrived all the same; the
-/// next phase expects it, unless it calls arrive_and_drop().
+/// std::errc::operation_canceled, unless the phase was completed first. The arrival still counts,
+/// and the next phase expects the participant unless it calls arrive_and_drop().
 ///
-/// Errors: more arrivals than the phase expects end the program with a sentence.
+/// Errors: more arrivals than the phase expects terminate the program with a message.
 template <class CompletionFunction = detail::no_completion>
 class barrier {
     static_assert(std::is_invocable_v<CompletionFunction&>,
@@ -109,7 +42,7 @@ class barrier {
     using core = detail::basic_barrier<detail::barrier_entry, detail::sync_waiter>;
 
 public:
-    /// Which phase its owner has arrived in.
+    /// The phase in which its owner has arrived.
     class arrival_token {
     public:
         arrival_token(arrival_token&&) noexcept = default;
@@ -134,16 +67,16 @@ public:
         return std::numeric_limits<std::ptrdiff_t>::max();
     }
 
-    /// Does not wait: wait(token) does.
+    /// Arrives without waiting. Pass the token to wait().
     [[nodiscard]] arrival_token arrive(std::ptrdiff_t n = 1) noexcept {
         const std::uint64_t phase = core_.phase();
         count(n);
         return arrival_token(phase);
     }
     auto wait(arrival_token&& arrived) noexcept { return awaitable(*this, arrived.phase_, false); }
-    /// Arrives when it is awaited.
+    /// Arrives when awaited, then waits for the phase to be completed.
     auto arrive_and_wait() noexcept { return awaitable(*this, 0, true); }
-    /// Arrives, and is no participant of the phases that follow.
+    /// Arrives in this phase and leaves the later ones.
     void arrive_and_drop() noexcept {
         core_.expect_one_less();
         count(1);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/sync/detail/wait_room.hpp>
+#include <coil/sync/detail/broadcast_core.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
 #include <cstddef>
@@ -9,109 +9,27 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace coil {
 
-namespace detail {
-
-template <class T>
-struct broadcast_entry : sync_waiter {
-    std::uint64_t position = 0; // of the element that it waits for
-};
-
-/// The elements are the turn's. Who waits is told that there is one, and takes it when it goes on.
-template <class T>
-class broadcast_core : public basic_wait_room<broadcast_core<T>, sync_waiter> {
-public:
-    using room = basic_wait_room<broadcast_core<T>, sync_waiter>;
-    using typename room::told;
-    using pointer = std::shared_ptr<const T>;
-
-    explicit broadcast_core(std::size_t capacity) : last_(capacity) {}
-
-    /// False: it is closed.
-    bool send(pointer element) noexcept {
-        bool open = true;
-        this->in_turn([&](told& t) {
-            open = !this->turn_.is_open();
-            if (open) {
-                last_[next_ % last_.size()].swap(element);
-                ++next_;
-                look(t);
-            }
-        });
-        return open;
-    }
-    void close() noexcept { this->signal(this->turn_.open); }
-    [[nodiscard]] bool is_closed() const noexcept { return this->turn_.is_open(); }
-
-    [[nodiscard]] std::uint64_t next() noexcept {
-        std::uint64_t position = 0;
-        this->in_turn([&](told&) { position = next_; });
-        return position;
-    }
-    /// The element at `position`, or the oldest there is, and moves on. False: there is none yet.
-    [[nodiscard]] bool take(std::uint64_t& position, std::uint64_t& missed,
-                            pointer& element) noexcept {
-        bool done = false;
-        this->in_turn([&](told&) {
-            if (position == next_) {
-                done = this->turn_.is_open();
-                return;
-            }
-            const std::uint64_t oldest = next_ > last_.size() ? next_ - last_.size() : 0;
-            if (position < oldest) {
-                missed += oldest - position;
-                position = oldest;
-            }
-            element = last_[position % last_.size()];
-            ++position;
-            done = true;
-        });
-        return done;
-    }
-
-private:
-    friend room;
-
-    void arrive(sync_waiter& w, told& t) noexcept {
-        if (this->turn_.is_open() || static_cast<broadcast_entry<T>&>(w).position != next_) {
-            t.over(w);
-        } else {
-            this->queue_.push(w);
-        }
-    }
-    [[nodiscard]] bool may_leave(sync_waiter&) noexcept { return true; }
-    void left(told&) noexcept {}
-    void look(told& t) noexcept {
-        while (!this->queue_.empty()) {
-            t.over(this->queue_.pop());
-        }
-    }
-
-    std::vector<pointer> last_; // as many as there is room for
-    std::uint64_t next_ = 0;
-};
-
-} // namespace detail
-
-/// Every receiver gets every element that is sent after it subscribed.
+/// A multi-consumer queue in which every receiver gets every element sent after it subscribed, like
+/// tokio::sync::broadcast.
 ///
 ///     coil::broadcast<message> news{64};
 ///     auto mine = news.subscribe();
 ///     while (auto m = co_await mine.recv())
 ///         use(*m);
 ///
-/// send() does not wait. A receiver that is more than `capacity` elements behind goes on with the
-/// oldest that is still there, and missed() says how many it has lost. After close() receivers get
-/// what they have not had yet, then nullopt.
+/// send() never waits. A receiver that falls more than `capacity` elements behind continues with
+/// the oldest element kept, and missed() counts those it has lost. After close(), receivers get the
+/// remaining elements, then nullopt.
 ///
-/// Threading: any context and any thread; a receiver is one coroutine's at a time. Who waits goes
-/// on on its own context. Calls wait a moment for each other. The broadcast outlives its receivers.
+/// Threading: all members may be called from any context and any thread; a receiver is used by one
+/// coroutine at a time. A waiter resumes on its own context. Concurrent calls serialize on a short
+/// spin lock. The broadcast must outlive its receivers.
 ///
 /// Cancellation: recv() of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled, and the element, if there is one, is the next recv()'s.
+/// std::errc::operation_canceled. The element, if there is one, is returned by the next recv().
 template <class T>
 class broadcast {
     static_assert(std::is_object_v<T>, "a broadcast keeps elements: neither void nor references");
@@ -122,7 +40,8 @@ class broadcast {
 public:
     class receiver;
 
-    /// How many elements are kept. Throws std::bad_alloc. None: the program ends with a message.
+    /// Keeps the latest `capacity` elements. Throws std::bad_alloc. A capacity of 0 terminates the
+    /// program with a message.
     explicit broadcast(std::size_t capacity) : core_(capacity) {
         if (capacity == 0) [[unlikely]] {
             detail::end_with_misuse("a broadcast keeps at least one element.");
@@ -132,13 +51,13 @@ public:
     broadcast& operator=(const broadcast&) = delete;
     ~broadcast() = default;
 
-    /// False: it is closed. Throws std::bad_alloc.
+    /// Returns false if the broadcast is closed. Throws std::bad_alloc.
     bool send(T value) {
         return !core_.is_closed() && core_.send(std::make_shared<const T>(std::move(value)));
     }
     void close() noexcept { core_.close(); }
     [[nodiscard]] bool is_closed() const noexcept { return core_.is_closed(); }
-    /// A receiver of what is sent from now on.
+    /// Returns a receiver of everything sent from now on.
     [[nodiscard]] receiver subscribe() noexcept { return receiver(core_, core_.next()); }
 
 private:
@@ -147,13 +66,15 @@ private:
     core core_;
 };
 
-/// A place in a broadcast. A copy is another receiver that gets the same from there on.
+/// A read position in a broadcast. A copy is an independent receiver that starts at the same
+/// position.
 template <class T>
 class broadcast<T>::receiver {
 public:
-    /// co_await gives a copy of the next element, or nullopt: closed, and nothing is left.
+    /// co_await returns a copy of the next element, or nullopt once the broadcast is closed and
+    /// drained.
     auto recv() noexcept { return detail::sync_awaitable<awaiter, receiver>(*this); }
-    /// Does not wait: nullopt also when there is none yet.
+    /// Does not wait. Returns nullopt if no element is available, closed or not.
     [[nodiscard]] std::optional<T> try_recv() {
         typename core::pointer element;
         if (core_->take(position_, missed_, element) && element != nullptr) {
@@ -161,7 +82,7 @@ public:
         }
         return std::nullopt;
     }
-    /// How many elements were gone before it came for them, in all.
+    /// The number of elements that were overwritten before this receiver read them.
     [[nodiscard]] std::uint64_t missed() const noexcept { return missed_; }
 
 private:
@@ -199,7 +120,7 @@ public:
 
 private:
     friend base;
-    static constexpr bool gives_back = true; // it is taken when the coroutine goes on
+    static constexpr bool gives_back = true; // the element is taken when the coroutine resumes
 
     [[nodiscard]] bool take_now() noexcept {
         taken_ = source_.core_->take(source_.position_, source_.missed_, element_);
@@ -207,7 +128,8 @@ private:
     }
     [[nodiscard]] core& room() noexcept { return *source_.core_; }
     void give_back() noexcept {
-        if (taken_) { // the receiver is this coroutine's: nobody else has moved on
+        // the receiver belongs to this coroutine, so its position has not changed since
+        if (taken_) {
             source_.position_ = this->position;
             source_.missed_ = missed_before_;
         }

@@ -14,14 +14,14 @@ namespace coil {
 struct unbounded_t {
     explicit unbounded_t() = default;
 };
-/// channel<T> ch{unbounded}: send() never waits for room.
+/// Tag for channel<T> ch{unbounded}, whose send() never waits for space.
 inline constexpr unbounded_t unbounded{};
 
 namespace detail {
 
 /// Throws std::system_error with std::errc::broken_pipe.
 [[noreturn]] void throw_channel_closed();
-/// Gives the same exception to the context's on_unhandled_exception.
+/// Passes the same exception to the context's on_unhandled_exception.
 void report_channel_closed() noexcept;
 
 template <class T>
@@ -80,7 +80,7 @@ public:
     ~send_awaiter() { this->end_wait(); }
 
     [[nodiscard]] bool has_failed() noexcept { return !this->succeeded() || this->closed; }
-    /// That the channel was closed before the value was in it does not go unnoticed.
+    /// A value lost because the channel was closed is reported rather than dropped silently.
     void discard() noexcept {
         if (has_failed() && !this->cancelled) {
             report_channel_closed();
@@ -109,8 +109,8 @@ private:
 
 } // namespace detail
 
-/// What channel::send() gives: co_await it once. It holds the value until then. Awaited again, it
-/// has none, and the program ends with a message.
+/// The awaitable returned by channel::send(). It owns the value until it is awaited, which may
+/// happen only once; a second await terminates the program with a message.
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] send_awaitable {
 public:
@@ -119,7 +119,7 @@ public:
 
     [[nodiscard]] detail::send_awaiter<T> operator co_await() {
         if (core_ == nullptr) [[unlikely]] {
-            detail::end_with_misuse("what channel::send() gave was awaited twice.");
+            detail::end_with_misuse("the result of channel::send() was awaited twice.");
         }
         return detail::send_awaiter<T>(*std::exchange(core_, nullptr), std::move(value_));
     }
@@ -129,8 +129,8 @@ private:
     T value_;
 };
 
-/// A queue between coroutines, with room for a number of elements, or none, or any number; closed
-/// as in Go.
+/// A queue between coroutines: bounded, unbounded, or without a buffer (rendezvous). Closing
+/// follows Go's channels.
 ///
 ///     coil::channel<int> ch{16};
 ///     // one coroutine                          // another
@@ -138,27 +138,27 @@ private:
 ///         co_await ch.send(i);                      use(*n);
 ///     ch.close();
 ///
-/// Without room (`channel<T> ch;`) send() waits until a receiver takes the value.
+/// Without a buffer (`channel<T> ch;`), send() waits until a receiver takes the value.
 ///
-/// Any number of senders and receivers. Elements come out in the order in which they went in; who
-/// waits is served first come, first served. After close() what is in it still comes out, then
-/// recv() gives nullopt; send(), also one that waits already, throws std::system_error with
-/// std::errc::broken_pipe.
+/// Any number of senders and receivers. Elements are received in the order in which they were sent,
+/// and waiters are served first come, first served. After close(), the remaining elements are still
+/// received, then recv() returns nullopt. send(), including one that is already waiting, throws
+/// std::system_error with std::errc::broken_pipe.
 ///
-/// Threading: any context and any thread. Who waits goes on on its own context. Elements may be
-/// moved on any of these threads; moving one must not throw, and must not use the channel. The
-/// channel must outlive every call and every wait on it.
+/// Threading: all members may be called from any context and any thread. A waiter resumes on its
+/// own context. Elements may be moved on any of these threads; the move must not throw and must not
+/// use the channel. The channel must outlive every call and every wait on it.
 ///
 /// Cancellation: send() and recv() of a task that is asked to stop throw std::system_error with
-/// std::errc::operation_canceled. Such a recv() has taken nothing: an element that was handed to it
-/// before it went on, or before its coroutine was destroyed, comes out next. (It then may come
-/// after a younger one that another receiver took meanwhile; and when there is no memory for
-/// keeping it beyond the channel's room, it is lost.) Such a send() has sent nothing; one whose
-/// value was taken reports that.
+/// std::errc::operation_canceled. A cancelled recv() has taken nothing: an element that was
+/// assigned to it before it resumed, or before its coroutine was destroyed, is the next one
+/// received. (It may then follow a younger element that another receiver took meanwhile. It is lost
+/// if keeping it beyond the channel's capacity fails for lack of memory.) A cancelled send() has
+/// sent nothing; a send() whose value was taken succeeds.
 template <class T>
 class channel {
     static_assert(!std::is_void_v<T>,
-                  "a channel has elements: where only that something happens is to be told, use "
+                  "a channel has elements: to signal an event without a value, use "
                   "a coil::counting_semaphore, or an empty struct");
     static_assert(!std::is_reference_v<T>,
                   "a channel keeps its elements: send a pointer or a std::reference_wrapper");
@@ -167,22 +167,24 @@ class channel {
                   "a channel moves its elements between threads: that must not throw");
 
 public:
-    /// Room for so many; 0: none. Throws std::bad_alloc.
+    /// Creates a channel that buffers `capacity` elements; 0 means no buffer. Throws
+    /// std::bad_alloc.
     explicit channel(std::size_t capacity = 0) : core_(capacity, false) {}
     explicit channel(unbounded_t) : core_(0, true) {}
     channel(const channel&) = delete;
     channel& operator=(const channel&) = delete;
     ~channel() = default;
 
-    /// co_await gives nothing; the value is in the channel, or with a receiver. Unbounded: throws
-    /// std::bad_alloc when it is awaited.
+    /// co_await returns void: the value is in the channel or has been given to a receiver. On an
+    /// unbounded channel, awaiting throws std::bad_alloc.
     send_awaitable<T> send(T value) noexcept { return send_awaitable<T>(core_, std::move(value)); }
-    /// co_await gives an element, or nullopt: closed, and nothing is left.
+    /// co_await returns an element, or nullopt once the channel is closed and drained.
     auto recv() noexcept {
         return detail::sync_awaitable<detail::receive_awaiter<T>, detail::channel_core<T>>(core_);
     }
 
-    /// Does not wait. True: sent, and moved from. False: there is no room, or it is closed.
+    /// Does not wait. Returns true if the value was sent (moved from), false if the channel is full
+    /// or closed.
     bool try_send(T&& value) {
         detail::channel_entry<T> e(true);
         if (core_.is_unbounded()) {
@@ -209,7 +211,7 @@ public:
         T copy = value;
         return try_send(std::move(copy));
     }
-    /// Does not wait: an element, or nullopt when there is none (closed or not).
+    /// Does not wait. Returns an element, or nullopt if none is available, closed or not.
     [[nodiscard]] std::optional<T> try_recv() noexcept {
         detail::channel_entry<T> e(false);
         bool done = core_.try_pop(e.value);
@@ -219,10 +221,10 @@ public:
         return std::move(e.value);
     }
 
-    /// From any thread; again: nothing.
+    /// May be called from any thread. Closing a closed channel has no effect.
     void close() noexcept { core_.close(); }
     [[nodiscard]] bool is_closed() const noexcept { return core_.is_closed(); }
-    /// 0: without room, or unbounded.
+    /// 0 for a channel without a buffer and for an unbounded one.
     [[nodiscard]] std::size_t capacity() const noexcept { return core_.capacity(); }
 
 private:

@@ -1,80 +1,15 @@
 #pragma once
 
 #include <coil/core/task.hpp>
-#include <coil/sync/detail/wait_room.hpp>
+#include <coil/sync/detail/audience.hpp>
 #include <coil/sync/detail/waiter.hpp>
 #include <coil/sync/mutex.hpp>
 
-#include <algorithm>
-#include <atomic>
 #include <coroutine>
 #include <cstddef>
 #include <utility>
 
 namespace coil {
-
-namespace detail {
-
-/// Those who wait for a notification.
-///
-/// Whoever has the turn may find a notification before it has seen the arrival of somebody whom it
-/// is for: what is left of it then is `due_` to those who have announced themselves and not
-/// arrived. At worst it wakes somebody who announced himself later, and who looks in vain.
-template <class Waiter, class Atomics = std_atomics>
-class basic_audience : public basic_wait_room<basic_audience<Waiter, Atomics>, Waiter, Atomics> {
-public:
-    using room = basic_wait_room<basic_audience<Waiter, Atomics>, Waiter, Atomics>;
-    using typename room::told;
-
-    /// Who will wait(), before it lets go of what protects the condition.
-    void announce() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
-    void notify_one() noexcept {
-        if (waiting_.load(std::memory_order_relaxed) > 0) {
-            ones_.fetch_add(1, std::memory_order_release);
-            this->signal();
-        }
-    }
-    void notify_all() noexcept {
-        if (waiting_.load(std::memory_order_relaxed) > 0) {
-            all_.store(true, std::memory_order_release);
-            this->signal();
-        }
-    }
-
-private:
-    friend room;
-
-    void arrive(Waiter& w, told& t) noexcept {
-        if (due_ > 0) { // then nobody is queued
-            due_ = due_ - 1;
-            waiting_.fetch_sub(1, std::memory_order_relaxed);
-            t.over(w);
-        } else {
-            this->queue_.push(w);
-        }
-    }
-    [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
-    void left(told&) noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
-    void look(told& t) noexcept {
-        const std::size_t n = ones_.exchange(0, std::memory_order_acquire);
-        const bool all = all_.exchange(false, std::memory_order_acquire);
-        // Read after that: all are in it whom these notifications are for.
-        const std::size_t waiting = waiting_.load(std::memory_order_relaxed);
-        due_ = all ? waiting : std::min(due_ + n, waiting);
-        while (due_ > 0 && !this->queue_.empty()) {
-            due_ = due_ - 1;
-            waiting_.fetch_sub(1, std::memory_order_relaxed);
-            t.over(this->queue_.pop());
-        }
-    }
-
-    typename Atomics::template atomic<std::size_t> waiting_{0}; // announced, and not told yet
-    typename Atomics::template atomic<std::size_t> ones_{0};
-    typename Atomics::template atomic<bool> all_{false};
-    std::size_t due_ = 0; // the turn's; not more than `waiting_`
-};
-
-} // namespace detail
 
 /// std::condition_variable for coroutines, with coil::mutex.
 ///
@@ -83,18 +18,19 @@ private:
 ///     take(queue);
 ///     m.unlock();
 ///
-/// wait() unlocks the mutex, waits for a notification, and has locked it again when it returns,
-/// however it returns. As with the standard's, it may return without a notification: wait with a
-/// predicate. notify_one() resumes whoever has waited longest.
+/// wait() unlocks the mutex, waits for a notification, and locks the mutex again before it returns
+/// or throws. As with the standard's, wake-ups may be spurious: wait with a predicate. notify_one()
+/// resumes the longest waiter.
 ///
-/// Threading: any context and any thread. Who waits goes on on its own context. Change what the
-/// predicate reads with the mutex held; notifying needs no mutex.
+/// Threading: all members may be called from any context and any thread. A waiter resumes on its
+/// own context. What the predicate reads must be changed with the mutex locked; notifying does not
+/// need the mutex.
 ///
 /// Cancellation: wait() of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled, with the mutex locked. A notification that a coroutine had been
-/// given which is destroyed passes to the next; so does that of a when_any's loser, unless it
-/// stands in a combination inside of the one that it loses in. A coroutine that is destroyed while
-/// it waits does not hold the mutex; its mutex::guard, if it has one, knows.
+/// std::errc::operation_canceled, with the mutex locked. If a notified coroutine is destroyed, its
+/// notification passes to the next waiter. So does the notification of a child that loses in a
+/// when_any, except in a combination nested in that when_any. A coroutine that is destroyed while
+/// it waits does not own the mutex; its mutex::guard, if it has one, then skips the unlock.
 class condition_variable {
 public:
     constexpr condition_variable() noexcept = default;
@@ -105,9 +41,10 @@ public:
     void notify_one() noexcept { audience_.notify_one(); }
     void notify_all() noexcept { audience_.notify_all(); }
 
-    /// The caller holds `m`.
+    /// Precondition: the caller owns `m`.
     auto wait(mutex& m) noexcept { return awaitable(audience_, m); }
-    /// Until `pred()`, which is called with the mutex locked. What it throws comes out.
+    /// Waits until `pred()` returns true. `pred` is called with the mutex locked; its exceptions
+    /// propagate.
     template <class Predicate>
     task<> wait(mutex& m, Predicate pred) {
         while (!pred()) {
@@ -133,7 +70,7 @@ private:
     audience audience_;
 };
 
-/// Two waits: for the notification, which may be cancelled, then for the mutex, which may not.
+/// Waits twice: for the notification, which can be cancelled, then for the mutex, which cannot.
 class condition_variable::awaiter : detail::sync_waiter {
 public:
     awaiter(audience& a, mutex& m) noexcept : audience_(a), mutex_(m), relock_(*this) {}
@@ -157,7 +94,7 @@ public:
         guarded_ = std::exchange(mutex_.guarded_, false);
         audience_.announce();
         if (!wait_in(audience_, detail::required_loop(), coroutine, &lock_again)) {
-            mutex_.guarded_ = guarded_; // notified before it was unlocked
+            mutex_.guarded_ = guarded_; // notified before the mutex was unlocked
             return false;
         }
         mutex_.unlock();
@@ -172,7 +109,7 @@ public:
         }
     }
 
-    /// Instead of await_resume(), for code that combines awaits. The mutex is locked all the same.
+    /// Used by combinators instead of await_resume(). The mutex is locked here as well.
     void discard() noexcept {
         go_on();
         if (!cancelled) {
@@ -195,12 +132,12 @@ private:
     public:
         explicit relocker(awaiter& a) noexcept : owner_(a) {}
 
-        /// True: locked at once.
+        /// Returns true if the mutex was locked at once.
         [[nodiscard]] bool begin(detail::event_loop& loop) noexcept {
             return owner_.mutex_.permits_.acquire() ||
                    !wait_in(owner_.mutex_.permits_, loop, nullptr, &locked);
         }
-        /// True: the mutex had been given to it.
+        /// Returns true if the mutex had been handed over already.
         [[nodiscard]] bool give_up() noexcept { return under_way() && abandon<relocker>(); }
         [[nodiscard]] bool waits() const noexcept { return under_way(); }
 
@@ -239,7 +176,7 @@ private:
             static_cast<void>(abandon<awaiter>());
         } else {
             forget_coroutine();
-            stop_observing(); // which may deliver the mutex
+            stop_observing(); // may deliver the mutex
             if (relock_.waits()) {
                 locked = relock_.give_up();
             } else {
@@ -249,7 +186,7 @@ private:
                 end();
             }
         }
-        if (!cancelled) { // it was notified, in whichever of the two waits it was
+        if (!cancelled) { // notified, in either of the two waits
             audience_.notify_one();
         }
         if (locked && !guarded_) {

@@ -11,22 +11,20 @@
 
 namespace coil {
 
-/// Something that happens, and coroutines that wait for it: a manual-reset event. Once set, wait()
-/// passes until reset() is called.
+/// A manual-reset event. Once set, wait() completes at once until reset() is called.
 ///
 ///     coil::event ready;
 ///     co_spawn(prepare(ready));           // ... ready.set();
 ///     co_await ready.wait();
 ///
-/// set() resumes everybody who waits, in the order in which they came, also when reset() follows at
-/// once.
+/// set() resumes all waiters in arrival order, even if reset() follows immediately.
 ///
-/// Threading: any context and any thread. Who waits goes on on its own context; who has waited may
-/// destroy the event, although set() has not returned yet on another thread. reset() waits a moment
-/// where another thread is setting it.
+/// Threading: all members may be called from any context and any thread. A waiter resumes on its
+/// own context. A waiter that has resumed may destroy the event even if set() has not yet returned
+/// on another thread. reset() spins briefly while another thread is in set().
 ///
 /// Cancellation: wait() of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled, unless the event came first.
+/// std::errc::operation_canceled, unless the event was set first.
 class event {
 public:
     constexpr explicit event(bool is_set = false) noexcept : gate_(is_set) {}
@@ -58,12 +56,12 @@ struct auto_event_kind {
 
 } // namespace detail
 
-/// An event that each set() gives to one coroutine: to the one that has waited longest, or to the
-/// next that waits. Mutex's exception for several contexts holds here, too. Setting it while it is
-/// set does nothing.
+/// An auto-reset event: each set() releases one coroutine, the one that has waited longest or the
+/// next one to wait. With waiters of several contexts the order follows mutex. Setting it while it
+/// is set has no effect.
 ///
-/// Threading and cancellation as event's; an event that was given to a coroutine that is destroyed
-/// before it goes on is set again.
+/// Threading and cancellation: as for event. If the coroutine that was released is destroyed before
+/// it resumes, the event is set again.
 class auto_reset_event {
 public:
     constexpr explicit auto_reset_event(bool is_set = false) noexcept : permits_(is_set ? 1 : 0) {}
@@ -74,7 +72,7 @@ public:
     void set() noexcept { permits_.release_up_to(1); }
     void reset() noexcept { static_cast<void>(permits_.try_acquire()); }
     [[nodiscard]] bool is_set() const noexcept { return permits_.free() > 0; }
-    /// Does not wait. True: it was set, and is not any more.
+    /// Does not wait. Returns true if the event was set, and resets it.
     [[nodiscard]] bool try_wait() noexcept { return permits_.try_acquire(); }
 
     auto wait() noexcept {
@@ -86,13 +84,13 @@ private:
     detail::permits permits_;
 };
 
-/// An event with a value: set once, read by everybody who waits.
+/// An event that carries a value: set once, read by all waiters.
 ///
 ///     coil::event_value<config> loaded;
 ///     const config& c = co_await loaded.wait();
 ///
-/// Threading and cancellation as event's. The value lives as long as the event_value; what several
-/// contexts read at once must bear that.
+/// Threading and cancellation: as for event. The value lives as long as the event_value. Contexts
+/// read it concurrently; protecting it against data races is up to its type.
 template <class T>
 class event_value {
     static_assert(!std::is_void_v<T>,
@@ -106,8 +104,8 @@ public:
     event_value& operator=(const event_value&) = delete;
     ~event_value() = default;
 
-    /// Makes the value and resumes who waits. False, and nothing happens: it has been set before.
-    /// When making the value throws, it has not been set.
+    /// Constructs the value and resumes all waiters. Returns false, without effect, if the value
+    /// was already set. If the constructor throws, the value remains unset.
     template <class... Args>
     bool set(Args&&... args) {
         if (claimed_.exchange(true, std::memory_order_acquire)) {
@@ -123,10 +121,10 @@ public:
         return true;
     }
     [[nodiscard]] bool is_set() const noexcept { return gate_.is_open(); }
-    /// The value; it must be set.
+    /// The value. Precondition: it is set.
     [[nodiscard]] T& get() noexcept { return *value_; }
 
-    /// co_await gives a reference to the value.
+    /// co_await returns a reference to the value.
     auto wait() noexcept { return detail::sync_awaitable<awaiter, event_value>(*this); }
 
 private:

@@ -9,18 +9,23 @@
 
 namespace coil {
 
-/// std::latch for coroutines: a counter that goes down to zero once; wait() passes when it is
-/// there.
+/// std::latch for coroutines: a counter that goes down to zero once. wait() completes when it is
+/// zero.
 ///
-/// Threading: any context and any thread. Who waits goes on on its own context; who has waited may
-/// destroy the latch, although the last count_down() has not returned yet on another thread.
+///     coil::latch done{workers};
+///     // each worker: ... done.count_down();
+///     co_await done.wait();
+///
+/// Threading: all members may be called from any context and any thread. A waiter resumes on its
+/// own context. A waiter that has resumed may destroy the latch even if the last count_down() has
+/// not yet returned on another thread.
 ///
 /// Cancellation: wait() of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled, unless the count came first. arrive_and_wait() has arrived all
-/// the same.
+/// std::errc::operation_canceled, unless the counter reached zero first. A cancelled
+/// arrive_and_wait() has still counted down.
 class latch {
 public:
-    /// Below zero: the program ends with a message.
+    /// A negative `expected` terminates the program with a message.
     constexpr explicit latch(std::ptrdiff_t expected) noexcept
         : count_(expected), gate_(expected == 0) {
         if (expected < 0) [[unlikely]] {
@@ -35,7 +40,8 @@ public:
         return std::numeric_limits<std::ptrdiff_t>::max();
     }
 
-    /// From any thread. n is at most what is left, or the program ends with a message.
+    /// May be called from any thread. Precondition: n is not greater than the counter; otherwise
+    /// the program terminates with a message.
     void count_down(std::ptrdiff_t n = 1) noexcept {
         const std::ptrdiff_t before = count_.fetch_sub(n, std::memory_order_acq_rel);
         if (n < 0 || n > before) [[unlikely]] {
@@ -45,14 +51,14 @@ public:
             gate_.open();
         }
     }
-    /// Whether the count is zero.
+    /// Returns whether the counter is zero.
     [[nodiscard]] bool try_wait() const noexcept { return gate_.is_open(); }
 
     auto wait() noexcept {
         return detail::sync_awaitable<detail::gate_awaiter<detail::latch_kind>, detail::gate>(
             gate_);
     }
-    /// Counts down by `n` when it is awaited, then waits.
+    /// Counts down by `n` when awaited, then waits.
     auto arrive_and_wait(std::ptrdiff_t n = 1) noexcept { return arrival(*this, n); }
 
 private:

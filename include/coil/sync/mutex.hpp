@@ -17,9 +17,9 @@ struct lock_kind {
 
 } // namespace detail
 
-/// std::mutex for coroutines: who waits is suspended, and the thread goes on with others. A
-/// coroutine that holds it may await whatever it likes meanwhile, and may unlock on another context
-/// than it locked on.
+/// std::mutex for coroutines. A waiting coroutine is suspended; its thread keeps running others.
+/// The owner may await anything while it holds the mutex, and may unlock it on another context than
+/// the one on which it locked it.
 ///
 ///     coil::mutex m;
 ///     {
@@ -27,18 +27,19 @@ struct lock_kind {
 ///         co_await append(log, entry);
 ///     }
 ///
-/// unlock() hands the mutex to one of those who wait; who comes meanwhile queues behind them. Among
-/// waiters of one context: first come, first served. With several contexts it stays with one for a
-/// while, which is many times cheaper: of the eight that have waited longest, the first of the
-/// context that unlocks has it next; but whoever has waited longest of all is passed at most 32
-/// times. Not recursive.
+/// unlock() hands the mutex to a waiter; coroutines that arrive meanwhile queue up behind. Waiters
+/// of one context are served first come, first served. With waiters of several contexts the mutex
+/// stays on one context for a while, because a hand-over within a context is many times cheaper:
+/// among the eight longest waiters, the first one of the unlocking context is next. The longest
+/// waiter is passed at most 32 times. Not recursive.
 ///
-/// Threading: any context and any thread. Who waits goes on on its own context. It may be destroyed
-/// as soon as nobody holds it or waits for it, also by whoever unlocked it last.
+/// Threading: all members may be called from any context and any thread. A waiter resumes on its
+/// own context. The mutex may be destroyed as soon as it is unlocked and no coroutine waits for it,
+/// also by the coroutine that unlocked it last.
 ///
 /// Cancellation: lock() of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled, and does not hold the mutex. A mutex that was handed to a
-/// coroutine that is destroyed before it goes on passes to the next.
+/// std::errc::operation_canceled and does not lock. If a coroutine is destroyed after it was handed
+/// the mutex and before it resumes, the mutex passes to the next waiter.
 class mutex {
 public:
     class guard;
@@ -48,29 +49,31 @@ public:
     mutex& operator=(const mutex&) = delete;
     ~mutex() = default;
 
-    /// co_await gives nothing, and the mutex.
+    /// co_await returns void; the caller then owns the mutex.
     auto lock() noexcept {
         return detail::sync_awaitable<detail::permit_awaiter<detail::lock_kind>, detail::permits>(
             permits_);
     }
-    /// Does not wait. True: the caller holds the mutex.
+    /// Does not wait. Returns true if the caller now owns the mutex.
     [[nodiscard]] bool try_lock() noexcept { return permits_.try_acquire(); }
-    /// Whoever holds it; from any thread. When nobody does, the program ends with a message.
+    /// Called by the owner, from any thread. Unlocking a mutex that is not locked terminates the
+    /// program with a message.
     void unlock() noexcept {
         if (permits_.release() > 0) [[unlikely]] {
-            detail::end_with_misuse("unlock() of a mutex that nobody holds.");
+            detail::end_with_misuse("unlock() of a mutex that is not locked.");
         }
     }
 
-    /// co_await gives a guard, which unlocks when it is destroyed.
+    /// co_await returns a guard that unlocks the mutex when it is destroyed.
     auto lock_guard() noexcept { return detail::sync_awaitable<guard_awaiter, mutex>(*this); }
 
 private:
     class guard_awaiter;
     friend class condition_variable;
 
-    /// A guard that takes an orphan's place leaves the mutex to one that comes later and finds
-    /// none: that one unlocks what the first has held, and everything the first did happens before.
+    /// If there are orphans (see orphans_), this guard consumes one and leaves the mutex locked. A
+    /// later guard finds no orphan and unlocks on behalf of both; everything the first owner did
+    /// happens before that unlock.
     void unlock_by_guard() noexcept {
         unsigned orphans = orphans_.load(std::memory_order_acquire);
         while (orphans > 0) {
@@ -84,18 +87,18 @@ private:
     }
 
     detail::permits permits_{1};
-    /// How many guards will unlock what they do not hold: those of coroutines that were destroyed
-    /// while they waited for a condition. Any guard may answer for them, as the number of calls
-    /// comes out right.
+    /// The number of guards that will unlock a mutex that their coroutine does not own: those of
+    /// coroutines that were destroyed while they waited on a condition_variable. Any guard may skip
+    /// its unlock instead of the right one, because only the number of unlocks matters.
     std::atomic<unsigned> orphans_{0};
-    bool guarded_ = false; // the holder's: it has a guard
+    bool guarded_ = false; // protected by the mutex: whether the owner has a guard
 };
 
-/// Holds a mutex for as long as it lives. Move-only.
+/// Owns a locked mutex and unlocks it on destruction. Move-only.
 class [[nodiscard("the mutex is unlocked at once")]] mutex::guard {
 public:
     guard() noexcept = default;
-    /// Of a mutex that the caller holds.
+    /// Adopts a mutex that the caller owns.
     explicit guard(mutex& held) noexcept : mutex_(&held) { held.guarded_ = true; }
     guard(guard&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
     guard& operator=(guard&& other) noexcept {
@@ -110,13 +113,13 @@ public:
     [[nodiscard]] bool owns_lock() const noexcept { return mutex_ != nullptr; }
     explicit operator bool() const noexcept { return owns_lock(); }
 
-    /// Before its time; nothing when it holds none.
+    /// Unlocks early. No effect if the guard owns no mutex.
     void unlock() noexcept {
         if (mutex* const held = std::exchange(mutex_, nullptr)) {
             held->unlock_by_guard();
         }
     }
-    /// The mutex, which stays locked.
+    /// Gives up ownership without unlocking.
     mutex* release() noexcept {
         if (mutex_ != nullptr) {
             mutex_->guarded_ = false;

@@ -9,17 +9,18 @@
 
 namespace coil {
 
-/// One value, from one coroutine or thread to another.
+/// Transfers one value from one coroutine or thread to another.
 ///
 ///     coil::oneshot<int> answer;
 ///     co_spawn(ask(answer));                  // ... answer.send(42);
 ///     std::optional<int> n = co_await answer.recv();
 ///
-/// Threading: any context and any thread; one receiver at a time. Who waits goes on on its own
-/// context; it may destroy the oneshot, although send() has not returned yet on another thread.
+/// Threading: all members may be called from any context and any thread; one receiver at a time. A
+/// waiter resumes on its own context. A receiver that has resumed may destroy the oneshot even if
+/// send() has not yet returned on another thread.
 ///
 /// Cancellation: recv() of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled; the value, if there is one, is the next recv()'s.
+/// std::errc::operation_canceled. The value, if there is one, is returned by the next recv().
 template <class T>
 class oneshot {
     static_assert(!std::is_void_v<T>, "a oneshot has a value: without one it is a coil::event");
@@ -34,7 +35,7 @@ public:
     oneshot& operator=(const oneshot&) = delete;
     ~oneshot() = default;
 
-    /// False, and the value is gone: one was sent before, or it is closed.
+    /// Returns false, and destroys the value, if one was sent before or the oneshot is closed.
     bool send(T value) noexcept {
         if (claimed_.exchange(true, std::memory_order_acquire)) {
             return false;
@@ -43,16 +44,16 @@ public:
         gate_.open();
         return true;
     }
-    /// There will be no value: recv() gives nullopt, unless one was sent before.
+    /// No value will be sent: recv() returns nullopt, unless a value was sent before.
     void close() noexcept {
         if (!claimed_.exchange(true, std::memory_order_acquire)) {
             gate_.open();
         }
     }
 
-    /// co_await gives the value, once, or nullopt.
+    /// co_await returns the value, once, or nullopt.
     auto recv() noexcept { return detail::sync_awaitable<awaiter, oneshot>(*this); }
-    /// Does not wait: nullopt also when there is none yet.
+    /// Does not wait. Returns nullopt also if no value was sent yet.
     [[nodiscard]] std::optional<T> try_recv() noexcept {
         return gate_.passes() ? std::exchange(value_, std::nullopt) : std::nullopt;
     }
@@ -60,7 +61,7 @@ public:
 private:
     struct kind {
         static constexpr const char* name = "oneshot";
-        static constexpr bool gives_back = true; // it is taken when the coroutine goes on
+        static constexpr bool gives_back = true; // the value is taken when the coroutine resumes
     };
     class awaiter : public detail::gate_awaiter<kind> {
     public:

@@ -15,29 +15,29 @@ struct acquire_kind {
 
 } // namespace detail
 
-/// std::counting_semaphore for coroutines: a number of permits, of which acquire() takes one and
-/// waits until there is one.
+/// std::counting_semaphore for coroutines. acquire() takes a permit and waits while there is none.
 ///
 ///     coil::counting_semaphore<> slots{10};       // ten downloads at a time
 ///     co_await slots.acquire();
 ///     ...
 ///     slots.release();
 ///
-/// A permit that is released while somebody waits is handed over, first come, first served, with
-/// mutex's exception for several contexts; try_acquire() does not see it.
+/// A permit released while coroutines wait is handed to a waiter, first come, first served, with
+/// the exception described at mutex for several contexts; try_acquire() cannot take it.
 ///
-/// Threading: any context and any thread, release() as well. Who waits goes on on its own context.
-/// The semaphore may be destroyed when nobody waits and nobody will release.
+/// Threading: all members may be called from any context and any thread, including release(). A
+/// waiter resumes on its own context. The semaphore may be destroyed once no coroutine waits and no
+/// thread will release.
 ///
 /// Cancellation: acquire() of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled and takes no permit. A permit that was handed to a coroutine that
-/// is destroyed before it goes on is released again.
+/// std::errc::operation_canceled and takes no permit. If a coroutine is destroyed after it was
+/// handed a permit and before it resumes, the permit is released again.
 template <std::ptrdiff_t LeastMaxValue = PTRDIFF_MAX / 2>
 class counting_semaphore {
     static_assert(LeastMaxValue >= 0);
 
 public:
-    /// 0 <= desired <= max(), or the program ends with a message.
+    /// Precondition: 0 <= desired <= max(); otherwise the program terminates with a message.
     constexpr explicit counting_semaphore(std::ptrdiff_t desired) noexcept : permits_(desired) {
         if (desired < 0 || desired > max()) [[unlikely]] {
             detail::end_with_misuse("a semaphore has permits from none to max().");
@@ -49,15 +49,15 @@ public:
 
     [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return LeastMaxValue; }
 
-    /// co_await gives nothing, and one permit.
+    /// co_await returns void; the caller then owns one permit.
     auto acquire() noexcept {
         return detail::sync_awaitable<detail::permit_awaiter<detail::acquire_kind>,
                                       detail::permits>(permits_);
     }
-    /// Does not wait. True: the caller has a permit.
+    /// Does not wait. Returns true if the caller now owns a permit.
     [[nodiscard]] bool try_acquire() noexcept { return permits_.try_acquire(); }
-    /// From any thread. With less than none, or when there are more than max() after it, the
-    /// program ends with a message.
+    /// May be called from any thread. A negative `update`, or one that would raise the count above
+    /// max(), terminates the program with a message.
     void release(std::ptrdiff_t update = 1) noexcept {
         if (update < 0 || update > max()) [[unlikely]] {
             end_with_too_many();

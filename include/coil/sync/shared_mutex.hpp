@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/sync/detail/shared_lock.hpp>
+#include <coil/sync/detail/shared_lock_awaiter.hpp>
 #include <coil/sync/detail/std_locks.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
@@ -8,59 +8,22 @@
 
 namespace coil {
 
-namespace detail {
-
-struct shared_lock_entry : sync_waiter {
-    explicit shared_lock_entry(bool wants_shared) noexcept : shared(wants_shared) {}
-    const bool shared;
-};
-using shared_lock = basic_shared_lock<shared_lock_entry, sync_waiter>;
-
-template <bool Shared>
-class shared_lock_awaiter : public sync_awaiter<shared_lock_awaiter<Shared>, shared_lock_entry> {
-public:
-    explicit shared_lock_awaiter(shared_lock& source) noexcept
-        : sync_awaiter<shared_lock_awaiter, shared_lock_entry>(Shared), lock_(source) {}
-    ~shared_lock_awaiter() { this->end_wait(); }
-
-    void await_resume() {
-        if (!this->succeeded()) [[unlikely]] {
-            throw_wait_cancelled("shared_mutex");
-        }
-    }
-
-private:
-    friend class sync_awaiter<shared_lock_awaiter<Shared>, shared_lock_entry>;
-    static constexpr bool gives_back = true;
-
-    [[nodiscard]] bool take_now() noexcept {
-        return Shared ? lock_.try_lock_shared() : lock_.try_lock();
-    }
-    [[nodiscard]] shared_lock& room() noexcept { return lock_; }
-    void give_back() noexcept {
-        if (Shared) {
-            lock_.unlock_shared();
-        } else {
-            lock_.unlock();
-        }
-    }
-
-    shared_lock& lock_;
-};
-
-} // namespace detail
-
-/// std::shared_mutex for coroutines: one coroutine holds it alone, or any number share it.
+/// std::shared_mutex for coroutines: one writer or any number of readers.
 ///
-/// First come, first served: nobody passes those who wait, so neither readers nor writers starve;
-/// readers that wait one after the other get it together.
+///     coil::shared_mutex m;
+///     auto guard = co_await m.shared_lock_guard();      // a reader
+///     auto guard = co_await m.lock_guard();             // a writer
 ///
-/// Threading: any context and any thread; it may be unlocked on another context than it was locked
-/// on. Who waits goes on on its own context. It must outlive every call and every wait.
+/// Fair: a coroutine that arrives while others wait queues up behind them, so neither readers nor
+/// writers starve. Consecutive readers in the queue lock together.
+///
+/// Threading: all members may be called from any context and any thread; the mutex may be unlocked
+/// on another context than the one on which it was locked. A waiter resumes on its own context. The
+/// mutex must outlive every call and every wait on it.
 ///
 /// Cancellation: lock() and lock_shared() of a task that is asked to stop throw std::system_error
-/// with std::errc::operation_canceled, and do not hold it. When it was handed to a coroutine that
-/// is destroyed before it goes on, it passes to the next.
+/// with std::errc::operation_canceled and do not lock. If a coroutine is destroyed after it was
+/// handed the mutex and before it resumes, the mutex passes to the next waiter.
 class shared_mutex {
 public:
     template <bool Shared>
@@ -73,16 +36,16 @@ public:
     shared_mutex& operator=(const shared_mutex&) = delete;
     ~shared_mutex() = default;
 
-    /// co_await gives nothing, and the mutex.
+    /// co_await returns void; the caller then owns the mutex exclusively.
     auto lock() noexcept {
         return detail::sync_awaitable<detail::shared_lock_awaiter<false>, detail::shared_lock>(
             lock_);
     }
     [[nodiscard]] bool try_lock() noexcept { return lock_.try_lock(); }
-    /// Whoever holds it alone. When nobody does, the program ends with a message.
+    /// Called by the exclusive owner. Without one, the program terminates with a message.
     void unlock() noexcept {
         if (!lock_.unlock()) [[unlikely]] {
-            detail::end_with_misuse("unlock() of a shared_mutex that nobody holds alone.");
+            detail::end_with_misuse("unlock() of a shared_mutex that is not locked exclusively.");
         }
     }
 
@@ -90,16 +53,16 @@ public:
         return detail::sync_awaitable<detail::shared_lock_awaiter<true>, detail::shared_lock>(
             lock_);
     }
-    /// False also when somebody waits.
+    /// Does not wait. Returns false also while other coroutines wait.
     [[nodiscard]] bool try_lock_shared() noexcept { return lock_.try_lock_shared(); }
-    /// One of those who share it. When nobody does, the program ends with a message.
+    /// Called by a shared owner. Without one, the program terminates with a message.
     void unlock_shared() noexcept {
         if (!lock_.unlock_shared()) [[unlikely]] {
-            detail::end_with_misuse("unlock_shared() of a shared_mutex that nobody shares.");
+            detail::end_with_misuse("unlock_shared() of a shared_mutex that is not locked shared.");
         }
     }
 
-    /// co_await gives a guard, which unlocks when it is destroyed.
+    /// co_await returns a guard that unlocks the mutex when it is destroyed.
     auto lock_guard() noexcept {
         return detail::sync_awaitable<guard_awaiter<false>, shared_mutex>(*this);
     }
@@ -114,12 +77,12 @@ private:
     detail::shared_lock lock_;
 };
 
-/// Holds a shared_mutex, alone or shared, for as long as it lives. Move-only.
+/// Owns a shared_mutex, exclusively or shared, and unlocks it on destruction. Move-only.
 template <bool Shared>
 class [[nodiscard("the mutex is unlocked at once")]] shared_mutex::basic_guard {
 public:
     basic_guard() noexcept = default;
-    /// Of a mutex that the caller holds in this way.
+    /// Adopts a mutex that the caller owns in this mode.
     explicit basic_guard(shared_mutex& held) noexcept : mutex_(&held) {}
     basic_guard(basic_guard&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
     basic_guard& operator=(basic_guard&& other) noexcept {
@@ -134,7 +97,7 @@ public:
     [[nodiscard]] bool owns_lock() const noexcept { return mutex_ != nullptr; }
     explicit operator bool() const noexcept { return owns_lock(); }
 
-    /// Before its time; nothing when it holds none.
+    /// Unlocks early. No effect if the guard owns no mutex.
     void unlock() noexcept {
         if (shared_mutex* const held = std::exchange(mutex_, nullptr)) {
             if (Shared) {
@@ -144,7 +107,7 @@ public:
             }
         }
     }
-    /// The mutex, which stays locked.
+    /// Gives up ownership without unlocking.
     shared_mutex* release() noexcept { return std::exchange(mutex_, nullptr); }
 
 private:

@@ -9,11 +9,11 @@
 
 namespace coil::uring {
 
-/// A provided-buffer ring: buffers given to the kernel in advance, from which operations with
-/// sqe_flag::buffer_select and this group take one when there is data, and not before. The memory
-/// that is shared with the kernel is the queue alone; the buffers are the caller's.
+/// A provided-buffer ring. The application hands buffers to the kernel in advance; an operation
+/// with sqe_flag::buffer_select and this group takes one only when data has arrived. Only the queue
+/// is shared with the kernel; the buffers belong to the caller.
 ///
-///     buffer_ring buffers{r, 7, 16};                  // group 7, room for 16 buffers
+///     buffer_ring buffers{r, 7, 16};                  // group 7, at most 16 buffers
 ///     for (std::uint16_t id = 0; id < 16; ++id)
 ///         buffers.add(memory[id], sizeof memory[id], id);
 ///     buffers.publish();
@@ -21,37 +21,38 @@ namespace coil::uring {
 ///     r.for_each_completion([&](const cqe& c) {
 ///         if (has_buffer(c)) {
 ///             use(memory[buffer_id(c)], c.res);
-///             buffers.add(memory[buffer_id(c)], sizeof memory[0], buffer_id(c)); // give it back
+///             buffers.add(memory[buffer_id(c)], sizeof memory[0], buffer_id(c)); // return it
 ///         }
 ///     });
 ///     buffers.publish();
 ///
-/// The kernel takes buffers in the order in which they were added; without any an operation ends
-/// with -ENOBUFS. A buffer is taken if and only if a completion says has_buffer(), which may come
-/// with a result of 0 (a read at the end of a file); -ECANCELED, -ECONNRESET and the end of a
-/// stream take none. A taken buffer is gone from the ring: adding it again, when its content has
-/// been dealt with, gives it back. A bundle (recvsend_flag::bundle) takes as many as its result
-/// needs, in order from buffer_id() on. There must never be more than entries() buffers in the
-/// ring; nobody checks.
+/// The kernel takes buffers in the order in which they were added. If none is left, the operation
+/// completes with -ENOBUFS. A completion has consumed a buffer if and only if has_buffer() is true;
+/// the result may then be 0 (a read at the end of a file). -ECANCELED, -ECONNRESET and the end of a
+/// stream consume none. A consumed buffer leaves the ring; add() returns it once its content has
+/// been processed. A bundle (recvsend_flag::bundle) consumes as many consecutive buffers as its
+/// result needs, starting with buffer_id(). The ring must never hold more than entries() buffers;
+/// this is not checked.
 ///
-/// An *incremental* ring (pbuf_ring_flag::inc, Linux 6.12) fills a buffer by and by. Each
-/// completion names the buffer, its data begins where that of the one before ended, and while
-/// has_more_buffer() holds, the kernel keeps the buffer; so the caller keeps an offset per id. It
-/// is for byte streams (sockets, pipes): a datagram is cut to what is left of the buffer. And an
-/// operation that a worker executes (on a regular file, or with sqe_flag::async) uses up as much as
-/// it asked for, however short its result, so that the next offset is not known from the results.
+/// An *incremental* ring (pbuf_ring_flag::inc, Linux 6.12) fills one buffer with the data of
+/// several completions. Each completion names the buffer, and its data begins where the data of the
+/// previous completion ended. The kernel keeps the buffer while has_more_buffer() is true, so the
+/// caller tracks an offset per id. Use incremental rings for byte streams (sockets, pipes) only: a
+/// datagram is truncated to the rest of the buffer. An operation executed by a worker (on a regular
+/// file, or with sqe_flag::async) consumes as many bytes as it requested even if its result is
+/// short, so the next offset cannot be derived from the results.
 ///
-/// Linux 5.19. Threads: setup(), close() and head() on the ring's thread; add() and publish() on
-/// one thread at a time. The ring must outlive this object, or close() must come before its end.
+/// Linux 5.19. Threading: setup(), close() and head() on the ring's thread; add() and publish() on
+/// one thread at a time. The ring must outlive this object, or close() must be called first.
 /// Closing does not recall a buffer that an operation has already taken: cancel and drain first.
 class buffer_ring {
 public:
     static constexpr unsigned max_entries = 32768;
 
-    /// No ring yet; setup() makes one.
+    /// Without a ring until setup() is called.
     buffer_ring() noexcept = default;
 
-    /// As setup(), but throws std::system_error with a sentence that names cause and remedy.
+    /// Calls setup(); throws std::system_error, whose message names the cause and the remedy.
     buffer_ring(ring& r, unsigned group, unsigned entries, bool incremental = false);
 
     buffer_ring(buffer_ring&& other) noexcept;
@@ -59,29 +60,31 @@ public:
     ~buffer_ring() { close(); }
 
     /// Registers an empty ring of `entries` (a power of two, at most max_entries) as `group` (0 to
-    /// 65535). 0, or -errno and no ring: -EINVAL (such numbers, or a kernel without buffer rings:
-    /// before 5.19, with `incremental` before 6.12), -EEXIST (the group exists; or not the ring's
-    /// thread), -ENOMEM (memory, RLIMIT_MEMLOCK), -EBUSY (this object has a ring already).
+    /// 65535). Returns 0, or -errno without a ring: -EINVAL (invalid numbers, or the kernel lacks
+    /// buffer rings: before 5.19, with `incremental` before 6.12), -EEXIST (the group exists, or
+    /// this is not the ring's thread), -ENOMEM (memory, RLIMIT_MEMLOCK), -EBUSY (this object
+    /// already has a ring).
     int setup(ring& r, unsigned group, unsigned entries, bool incremental) noexcept;
 
-    /// Unregisters the group and frees the queue. Operations that wait for data with this group end
-    /// with -ENOBUFS when there is some. Without a ring it does nothing.
+    /// Unregisters the group and frees the queue. Operations that wait for data with this group
+    /// complete with -ENOBUFS when data arrives. Does nothing without a ring.
     void close() noexcept;
 
     explicit operator bool() const noexcept { return kernel_ != nullptr; }
 
-    /// Puts a buffer into the ring; the kernel sees it after the next publish(). `size` is not 0.
-    /// `id` is what completions will call it; ids need not be unique nor in order.
+    /// Adds a buffer; the kernel sees it after the next publish(). `size` must not be 0.
+    /// Completions report the buffer as `id`; ids need not be unique or ordered.
     void add(void* data, std::uint32_t size, std::uint16_t id) noexcept {
         assert(bufs_ != nullptr && size != 0);
-        // Member by member: the last two bytes of the first entry are the ring's tail.
+        // Stores the members one by one: the last two bytes of the first entry hold the ring's
+        // tail.
         buf& entry = bufs_[tail_++ & mask_];
         entry.addr = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(data));
         entry.len = size;
         entry.bid = id;
     }
 
-    /// Shows the kernel all that has been added.
+    /// Makes all added buffers visible to the kernel.
     void publish() noexcept {
         assert(bufs_ != nullptr);
         std::atomic_ref<std::uint16_t>(bufs_->resv).store(tail_, std::memory_order_release);
@@ -91,11 +94,12 @@ public:
     unsigned group() const noexcept { return group_; }
     bool incremental() const noexcept { return incremental_; }
 
-    /// How many buffers have been added in all, modulo 65536.
+    /// The total number of buffers added, modulo 65536.
     std::uint16_t tail() const noexcept { return tail_; }
 
-    /// How many buffers the kernel has taken in all, modulo 65536; or -errno: -EINVAL (before Linux
-    /// 6.8), -EBADF (no ring). A system call; `uint16_t(tail() - head())` buffers are left.
+    /// The total number of buffers the kernel has taken, modulo 65536; or -errno: -EINVAL (before
+    /// Linux 6.8), -EBADF (no ring). `uint16_t(tail() - head())` buffers are left. Makes a system
+    /// call.
     int head() const noexcept;
 
 private:

@@ -17,32 +17,33 @@ namespace detail {
 class emulation;
 }
 
-/// A kernel in user space, without a world: it does for a ring what io_uring does before and after
-/// it touches a file. That is the memory of the queues, the order of submissions (links, hard
-/// links, drain), time (timeouts of all kinds, link timeouts), cancellation, completions (overflow,
-/// skipped ones, streams), provided buffers, the tables of files and buffers, and the rules of
-/// io_uring_setup(2), io_uring_enter(2) and io_uring_register(2). A derived class supplies the
-/// world: what a descriptor is, and how the operations on it go.
+/// The base class of the user-space backends (epoll, simulation). It implements the parts of
+/// io_uring that do not depend on files: the shared queues, submission order (links, hard links,
+/// drain), timeouts of all kinds and link timeouts, cancellation, completions (overflow, skipped
+/// completions, multishot), provided buffers, the tables of registered files and buffers, and the
+/// rules of io_uring_setup(2), io_uring_enter(2) and io_uring_register(2). A derived class
+/// implements the rest: the meaning of a descriptor and the operations on it.
 ///
-/// What the world gets to see, in this order:
+/// The derived class is called in this order:
 ///
-///     accepted(r)     consumed from the queue; from now on it owns the memory it names
-///     begin(r)        its turn has come (a linked entry: after those before it)
-///     complete(r, n)  by the world, exactly once when begin() said `pending`; before that any
-///                     number of part(r, n) when it is a stream
-///     released(r)     its memory is the caller's again; then the completion is posted
+///     accepted(r)     the request was consumed; the backend now owns the memory it refers to
+///     begin(r)        the request starts (a linked one: after its predecessors)
+///     complete(r, n)  by the derived class, exactly once if begin() returned `pending`; before
+///     that,
+///                     a multishot request may call part(r, n) any number of times
+///     released(r)     the memory belongs to the caller again; the completion is posted next
 ///
-/// A request that never gets its turn (its chain broke, it was cancelled, or an argument is wrong)
-/// goes from accepted() to released(). What the core does by itself the world does not see in
-/// begin(): nop, timeout, timeout_remove, link_timeout, async_cancel, poll_remove, files_update,
-/// provide_buffers, remove_buffers, fixed_fd_install, and close of a direct descriptor. Everything
-/// else it does, or answers -EOPNOTSUPP (and says no in has_opcode()).
+/// A request that never starts (its chain broke, it was cancelled, or an argument is invalid) goes
+/// from accepted() to released(). The base class executes these operations without calling begin():
+/// nop, timeout, timeout_remove, link_timeout, async_cancel, poll_remove, files_update,
+/// provide_buffers, remove_buffers, fixed_fd_install, and close of a direct descriptor. The derived
+/// class executes all others, or returns -EOPNOTSUPP (and false from has_opcode()).
 ///
-/// Re-entrance: complete(), part() and deliver() never call back into the world but for released().
-/// What follows from a completion (the next link) begins when the world has returned.
+/// Re-entrancy: complete(), part() and deliver() call no virtual function except released().
+/// Whatever a completion triggers (the next link) begins after the derived class has returned.
 ///
-/// Threads: everything happens on the ring's thread, in enter() or control(), the destructor
-/// excepted. What the world's own threads finish it brings home in wait().
+/// Threading: everything except the destructor runs on the ring's thread, inside enter() or
+/// control(). The derived class collects the results of its own threads in wait().
 class emulated_kernel : public kernel {
 public:
     using request = emulated_request;
@@ -56,139 +57,142 @@ public:
     std::chrono::steady_clock::time_point now() noexcept final;
     int native_handle() const noexcept override { return -1; }
 
-    /// Completions come in enter() alone.
+    /// Completions are posted only inside enter().
     bool completes_by_itself() const noexcept final { return false; }
 
 protected:
     emulated_kernel();
 
-    /// What begin() returns when complete() is called later.
+    /// Returned by begin() if complete() is called later.
     static constexpr int pending = INT_MIN;
-    /// A deadline that never comes.
+    /// A deadline that never expires.
     static constexpr std::int64_t never = INT64_MAX;
 
-    /// What cancel() did.
+    /// The outcome of cancel().
     enum class outcome {
-        ended, ///< the world has let go for good and does not call complete(): -ECANCELED, or what
-               ///< is `done`
-        later, ///< it will end soon, by complete(); the canceller is told that it was cancelled
-        busy,  ///< it cannot be recalled: complete() comes with its result; -EALREADY
+        ended, ///< the request has ended and complete() will not be called: the result is
+               ///< -ECANCELED, or `done` if that is not 0
+        later, ///< complete() will be called soon; the canceller's result says that it was
+               ///< cancelled
+        busy,  ///< cannot be cancelled: complete() reports the real result; the canceller gets
+               ///< -EALREADY
     };
 
-    // ---- the world: what a derived class supplies. All noexcept: the caller is C memory.
+    // ---- Implemented by derived classes. All are noexcept, as the callers use C memory.
 
-    /// Does what `r.entry` asks for, with `r.file` for the descriptor and `r.data()` for the
-    /// memory: a result (>= 0, or -errno) at once, or `pending`. Of a request that ends later all
-    /// arguments that io_uring reads at submission have been copied or will be before the caller
-    /// can change them (see keep()).
+    /// Executes `r.entry` on the descriptor `r.file` and the memory `r.data()`. Returns a result
+    /// (>= 0, or -errno) or `pending`. For a request that completes later, all arguments that
+    /// io_uring reads at submission are copied before the caller can change them (see keep()).
     ///
-    /// Results are what io_uring's completions say. For a direct descriptor (`file_index` not 0) of
-    /// accept, openat, openat2 and socket it is a new descriptor of the world's, which the core
-    /// puts into its table; for pipe the pair is in `*addr`.
+    /// Results are those of io_uring's completions. If accept, openat, openat2 or socket request a
+    /// direct descriptor (`file_index` not 0), the result is a new descriptor of the derived class,
+    /// which the base class moves into its table; pipe stores the pair in `*addr`.
     virtual int begin(request& r) noexcept = 0;
 
-    /// Ends a request that is pending.
+    /// Cancels a pending request.
     virtual outcome cancel(request& r) noexcept = 0;
 
-    /// Lets the world go on until complete() or part() was called, at most until `deadline_ns` on
-    /// now_ns(), `never` for as long as it takes; a deadline that is not in the future: only what
-    /// is there. 0, or -EINTR when a signal ended it. May return early for no reason.
+    /// Runs until complete() or part() was called, at most until `deadline_ns` on the clock of
+    /// now_ns() (`never`: without a limit). A deadline that has passed means: process only what is
+    /// ready. Returns 0, or -EINTR if a signal interrupted the wait. May return early without a
+    /// reason.
     ///
-    /// A world with a clock of its own goes on to the deadline where nothing happens before.
+    /// A derived class with a virtual clock advances it to the deadline if nothing happens earlier.
     virtual int wait(std::int64_t deadline_ns) noexcept = 0;
 
     /// The clock of timeouts without a clock flag, of enter()'s timeouts and of now(), in
     /// nanoseconds.
     virtual std::int64_t now_ns() noexcept = 0;
-    /// CLOCK_REALTIME's and CLOCK_BOOTTIME's.
+    /// CLOCK_REALTIME and CLOCK_BOOTTIME, in nanoseconds.
     virtual std::int64_t realtime_ns() noexcept = 0;
     virtual std::int64_t boottime_ns() noexcept = 0;
 
-    /// Which operations there are, for the probe. The core answers for its own.
+    /// Whether the derived class implements `op`, for the probe. The base class adds its own.
     virtual bool has_opcode(opcode op) const noexcept = 0;
 
-    /// A second owner of the file that `descriptor` names, for the table; a descriptor of the
-    /// world's
-    /// (>= 0) that nobody else uses, or -errno (-EBADF).
+    /// Duplicates `descriptor` for the file table: returns a descriptor (>= 0) of the derived class
+    /// that has no other user, or -errno (-EBADF).
     virtual int hold_file(int descriptor) noexcept = 0;
-    /// Ends a file that hold_file() or begin() gave to the table.
+    /// Closes a file that hold_file() or begin() returned for the table.
     virtual void drop_file(int file) noexcept = 0;
-    /// An ordinary descriptor for a file of the table (fixed_fd_install), or -errno.
+    /// Returns an ordinary descriptor for a file of the table (fixed_fd_install), or -errno.
     virtual int install_file(int file, bool close_on_exec) noexcept = 0;
-    /// Whether that descriptor is open, and whether two of the world's mean the same file:
-    /// cancelling by descriptor compares files.
+    /// Whether a descriptor is open, and whether two descriptors refer to the same file:
+    /// cancellation by descriptor compares files.
     virtual bool is_open(int descriptor) noexcept { return descriptor >= 0; }
     virtual bool is_same_file(int one, int other) noexcept { return one == other; }
-    /// How many files a table can have at most (RLIMIT_NOFILE).
+    /// The maximum number of files in a table (RLIMIT_NOFILE).
     virtual unsigned most_files() noexcept { return 1U << 20; }
 
-    /// A request's memory belongs to the kernel from here ...
+    /// From here on the backend owns the memory that the request refers to,
     virtual void accepted(request& r) noexcept { static_cast<void>(r); }
-    /// ... to here, where it does not any more; the completion is posted next. A zero-copy send is
-    /// released with its notification.
+    /// until here. The completion is posted next. A zero-copy send is released with its
+    /// notification.
     virtual void released(request& r) noexcept { static_cast<void>(r); }
 
-    /// A new request, when none is free; overridden where the world wants more members. Requests
-    /// are used again: begin() resets what must not survive.
+    /// Creates a request when no free one exists; override it to add members. Requests are reused:
+    /// begin() must reset the added members.
     virtual std::unique_ptr<request> make_request();
 
-    /// io_uring_register(2) beyond what the core has.
+    /// io_uring_register(2) operations that the base class does not implement.
     virtual int control_more(register_op op, void* arg, unsigned count) noexcept;
 
-    /// The ring is being set up: 0, or the -errno that says why not. May be called again then.
+    /// Called while the ring is set up. Returns 0, or the -errno of the setup; may then be called
+    /// again.
     virtual int open_world() noexcept { return 0; }
-    /// The ring was set up enabled, or is enabled now: this is its thread.
+    /// The ring was set up enabled, or has just been enabled: the calling thread is the ring's
+    /// thread.
     virtual void entered_by_owner() noexcept {}
 
-    // ---- for the world
+    // ---- Called by derived classes.
 
-    /// Ends a pending request: result and completion flags (cqe_flag::sock_nonempty; the core adds
-    /// those of buffers). `r` is gone afterwards.
+    /// Completes a pending request with a result and completion flags (cqe_flag::sock_nonempty; the
+    /// base class adds those for buffers). `r` must not be used afterwards.
     void complete(request& r, int result, std::uint32_t flags = 0) noexcept;
 
-    /// One result of a stream (multishot), which goes on: posted with cqe_flag::more. False when
-    /// the completion queue is full: then the stream must end as io_uring's do, with complete() and
-    /// the next result.
+    /// Posts one result of a multishot request that continues, with cqe_flag::more. Returns false
+    /// if the completion queue is full: the request must then end, as io_uring's do, by complete()
+    /// with its next result.
     [[nodiscard]] bool part(request& r, int result, std::uint32_t flags = 0) noexcept;
 
-    /// Posts a completion that belongs to no request here (msg_ring from another ring).
+    /// Posts a completion that belongs to no request of this ring (msg_ring from another ring).
     void deliver(std::uint64_t user_data, int result, std::uint32_t flags) noexcept;
 
-    /// With sqe_flag::buffer_select: takes hold of the group's next buffer (a bundle: of several,
-    /// for up to `most` bytes, 0: as it likes), which is then r.data(). 0, or -ENOBUFS. complete()
-    /// and part() give it to the application if the result says that it was used (> 0; for read
-    /// also 0), else it goes back. On other requests it does nothing.
+    /// With sqe_flag::buffer_select: reserves the group's next buffer as r.data() (a bundle:
+    /// several buffers, for up to `most` bytes; 0: no limit). Returns 0, or -ENOBUFS. complete()
+    /// and part() consume the buffer if the result shows that it was used (> 0; for read also 0);
+    /// otherwise it stays in the group. Does nothing for other requests.
     int select(request& r, std::size_t most = 0) noexcept;
-    /// Gives back what select() took, when nothing came of it.
+    /// Returns the buffer that select() reserved, unused.
     void unselect(request& r) noexcept;
-    /// The selected buffer is used in any case, for all of r.data(), and nobody else gets it: for
-    /// requests that another thread executes.
+    /// Consumes the reserved buffer, with all of r.data(), whatever the result, so that no other
+    /// request can take it. For requests that another thread executes.
     void hold_selected(request& r) noexcept;
 
     /// Copies what io_uring reads at submission (paths, addresses, vectors, headers, ...), so that
-    /// `r.entry` and `r.data()` no longer refer to it. To be called before another thread gets the
-    /// request; after begin() the core does it for what is pending.
+    /// `r.entry` and `r.data()` no longer refer to the caller's copies. Call it before another
+    /// thread gets the request; after begin(), the base class calls it for pending requests.
     void keep(request& r) noexcept;
 
-    /// For recvmsg after it was done in r.header: gives name length, control length and flags to
-    /// the caller's header. In a stream: fills the recvmsg_out in front.
+    /// For recvmsg, after it was executed with r.header: copies name length, control length and
+    /// flags to the caller's header. In a multishot request it fills the leading recvmsg_out.
     void finish_message(request& r, int payload) noexcept;
 
-    /// Puts a file of the world's into the ring's table, which owns it from now on, also when that
-    /// fails: for files that come from another ring. `file_index`: a slot counted from 1, or
-    /// file_index_alloc; the slot that this found or 0, or -errno.
+    /// Adds a file that came from another ring to the table, which owns it from now on, even on
+    /// failure. `file_index` is a slot counted from 1, or file_index_alloc. Returns the slot chosen
+    /// for file_index_alloc, otherwise 0, or -errno.
     int add_file(int file, std::uint32_t file_index) noexcept;
 
-    /// To be called by the destructor of the derived class, while the world is still there: gives
-    /// the table's files back. No request is begun, completed or released any more.
+    /// Closes the files of the table. The destructor of the derived class must call it while its
+    /// own members still exist. Afterwards no request is begun, completed or released.
     void close_world() noexcept;
 
-    /// When the first of the ring's timeouts ends, on now_ns(); `never`: there is none.
+    /// The expiry of the ring's earliest timeout, on the clock of now_ns(), or `never`.
     std::int64_t next_timer_ns() const noexcept;
 
-    /// How many requests the world has pending.
+    /// The number of requests pending in the derived class.
     unsigned pending_count() const noexcept;
-    /// Every request that is in the world's hands, oldest first: calls `f(request&)`.
+    /// Calls `f(request&)` for every request pending in the derived class, oldest first.
     template <class F>
     void for_each_pending(F&& f) {
         for (request* r = first_pending(); r != nullptr;) {
@@ -197,9 +201,9 @@ protected:
             r = next;
         }
     }
-    /// Calls `f(void* data, std::size_t size, bool written)` for the caller's memory that `r` owns
-    /// until it is released; `written`: the kernel may write there. A buffer that select() took is
-    /// among it.
+    /// Calls `f(void* data, std::size_t size, bool written)` for each area of the caller's memory
+    /// that `r` owns until it is released, including buffers reserved by select(). `written`: the
+    /// kernel may write to it.
     template <class F>
     static void for_each_owned(const request& r, F&& f) {
         request::owned areas[request::most_owned];
@@ -207,8 +211,8 @@ protected:
         for (unsigned i = 0; i < n; ++i)
             f(areas[i].data, areas[i].size, areas[i].written);
     }
-    /// The same for the buffers that the application has put into provided-buffer rings and that
-    /// the kernel may write to at any time.
+    /// The same for the buffers in provided-buffer rings, which the kernel may write to at any
+    /// time.
     unsigned provided_buffers(request::owned* areas, unsigned room) const noexcept;
 
 private:

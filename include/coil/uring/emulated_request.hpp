@@ -18,9 +18,9 @@ class emulation;
 struct emulated_file;
 } // namespace detail
 
-/// A submission in the hands of an emulated_kernel, from the moment in which it was consumed to its
-/// last completion. A world may derive from it (emulated_kernel::make_request). The members above
-/// `world` are for it to read, those from there on are its own.
+/// A submission of an emulated_kernel, from its consumption to its last completion. Derived classes
+/// may extend it (emulated_kernel::make_request). They read the members above `world` and own those
+/// from `world` on.
 class emulated_request {
 public:
     emulated_request() = default;
@@ -28,18 +28,18 @@ public:
     emulated_request& operator=(const emulated_request&) = delete;
     virtual ~emulated_request() = default;
 
-    /// What was asked for. `fd` is as the application wrote it: see `file`.
+    /// The submission. `fd` is the application's value; see `file`.
     sqe entry{};
 
-    /// The descriptor of the world's that `entry.fd` names, directly or by the table; what a table
-    /// held stays open as long as the request lives. -1: none.
+    /// The descriptor that `entry.fd` names, directly or through the table. A file of the table
+    /// stays open as long as the request lives. -1: none.
     int file = -1;
     /// splice and tee: the same for `entry.splice_fd_in`.
     int file_in = -1;
 
     opcode op() const noexcept { return static_cast<opcode>(entry.opcode); }
     bool has(std::uint8_t flag) const noexcept { return (entry.flags & flag) != 0; }
-    /// A stream of results, until it is told to end.
+    /// Whether the request posts results until it is cancelled.
     bool multishot() const noexcept { return multishot_; }
     /// In a chain, behind another, and without a link timeout: io_uring starts it in task work, a
     /// moment after the one before it ended.
@@ -56,8 +56,8 @@ public:
     std::span<::iovec> data() noexcept { return {parts_, part_count_}; }
     std::span<const ::iovec> data() const noexcept { return {parts_, part_count_}; }
 
-    /// With select(): whether `bytes` use up all that the group has. A bundle or a stream of
-    /// bundles ends with them.
+    /// With select(): whether `bytes` use up all buffers of the group, which ends a bundle or a
+    /// multishot request of bundles.
     bool empties_group(std::size_t bytes) const noexcept {
         if (!empties_group_)
             return false;
@@ -65,28 +65,28 @@ public:
             bytes -= bytes < parts_[i].iov_len ? bytes : parts_[i].iov_len;
         return group_grows_ ? bytes >= parts_[part_count_ - 1].iov_len : bytes != 0;
     }
-    /// A send or recv that may use several buffers of the group at once.
+    /// Whether a send or recv may use several buffers of the group at once.
     bool bundles() const noexcept { return bundles_; }
 
-    /// sendmsg, recvmsg: the header to pass to the system call: name and control as the caller gave
-    /// them, data(). In a stream with select(): they lie in the buffer.
+    /// sendmsg, recvmsg: the header for the system call, with the caller's name and control areas
+    /// and data(). In a multishot request with select() they lie in the buffer.
     ::msghdr header{};
 
-    /// Flags for the completion, for when begin() returns the result (cqe_flag::sock_nonempty).
+    /// Completion flags for a result returned by begin() (cqe_flag::sock_nonempty).
     std::uint32_t result_flags = 0;
 
-    // ---- the world's
+    // ---- Owned by derived classes.
 
-    /// Zero when the request is begun; for what the world likes.
+    /// Zero when begin() is called; for any use by the derived class.
     std::uint64_t world = 0;
-    /// Zero when the request is begun: bytes that have been moved so far, when more are to come
-    /// (MSG_WAITALL). complete() does not add it.
+    /// Zero when begin() is called: the bytes transferred so far if more are to come (MSG_WAITALL).
+    /// complete() does not add it to the result.
     std::uint32_t done = 0;
-    /// Links for the world's lists; null when it is begun.
+    /// Links for lists of the derived class; null when begin() is called.
     emulated_request* world_next = nullptr;
     emulated_request* world_previous = nullptr;
 
-    /// Memory of the application's.
+    /// An area of the application's memory.
     struct owned {
         void* data;
         std::size_t size;
@@ -99,10 +99,10 @@ private:
     friend class detail::emulation;
 
     enum class stage : std::uint8_t {
-        held,    // consumed; behind a link, a drain, or whoever runs now
-        begun,   // the world has it
-        timed,   // a timeout, which the core has
-        leaving, // cancel() said that it will end
+        held,    // consumed; waits behind a link, a drain, or another request
+        begun,   // pending in the derived class
+        timed,   // a timeout, handled by the base class
+        leaving, // cancel() returned `later`
     };
 
     ::iovec* parts_ = nullptr;
@@ -111,32 +111,32 @@ private:
     bool multishot_ = false;
     bool bundles_ = false;
     bool empties_group_ = false;
-    bool group_grows_ = false; // an incremental one: what is left of a buffer stays
+    bool group_grows_ = false; // incremental ring: the rest of a buffer stays in the group
     bool kept_ = false;
-    bool listed_ = false;   // among those that can be cancelled
-    bool limits_ = false;   // a link timeout whose time runs
-    bool follows_ = false;  // in a chain, behind another
-    bool taken_ = false;    // the selected buffer has left the group's queue: result_flags say it
-    unsigned selected_ = 0; // how many buffers select() took hold of
+    bool listed_ = false;   // in the list of cancellable requests
+    bool limits_ = false;   // a link timeout that is armed
+    bool follows_ = false;  // in a chain, not its first request
+    bool taken_ = false;    // the reserved buffer has left the group's queue; result_flags name it
+    unsigned selected_ = 0; // the number of buffers reserved by select()
     std::uint16_t buffer_id_ = 0;
-    int early_result_ = 0; // why it cannot begin
-    ::iovec one_{};        // the buffer that the entry names
-    ::iovec chosen_{};     // and what select() took
+    int early_result_ = 0; // the error that prevents the start
+    ::iovec one_{};        // the buffer named by the entry
+    ::iovec chosen_{};     // the buffer reserved by select()
 
-    emulated_request* next_ = nullptr; // of the listed ones, in order
+    emulated_request* next_ = nullptr; // list of cancellable requests, in order
     emulated_request* previous_ = nullptr;
     emulated_request* same_hash_ = nullptr;
-    emulated_request* link_ = nullptr;    // the next of its chain
-    emulated_request* queued_ = nullptr;  // the next that is due, deferred or free
+    emulated_request* link_ = nullptr;    // the next request of its chain
+    emulated_request* queued_ = nullptr;  // the next request that is due, deferred or free
     emulated_request* limit_ = nullptr;   // its link timeout
-    emulated_request* limited_ = nullptr; // of a link timeout: whom it limits
+    emulated_request* limited_ = nullptr; // a link timeout: the request that it limits
     detail::emulated_file* held_file_ = nullptr;
     detail::emulated_file* held_file_in_ = nullptr;
-    std::int64_t deadline_ = 0;  // of a timeout, on now_ns()
-    std::int64_t period_ = 0;    // and of a stream of them: 0 for none
-    std::int64_t wall_ = 0;      // and of one on a clock that can be set: its time there
-    std::uint64_t target_ = 0;   // and of one with a count: the completion that ends it
-    std::uint64_t ticks_ = 0;    // and of a stream: how many are left, 0 for ever
+    std::int64_t deadline_ = 0;  // a timeout: on the clock of now_ns()
+    std::int64_t period_ = 0;    // a multishot timeout: its interval; otherwise 0
+    std::int64_t wall_ = 0;      // a timeout on a settable clock: its expiry there
+    std::uint64_t target_ = 0;   // a timeout with a count: the completion that ends it
+    std::uint64_t ticks_ = 0;    // a multishot timeout: the remaining ticks, 0 for no limit
     std::size_t heap_index_ = 0; // counted from 1; 0: not in the heap
     std::vector<::iovec> bundle_;
     std::unique_ptr<std::byte[]> copies_;

@@ -6,31 +6,32 @@
 
 namespace coil::uring {
 
-/// A kernel in user space over epoll(7), for machines where io_uring is forbidden: it does what the
-/// submissions ask for by plain system calls. What can be polled is tried at once and again when
-/// epoll says so; files and other calls that wait for a device go to a few threads of its own, at
-/// most `epoll_kernel_limits`; docs/reference/operations.md says which call goes which way.
+/// A user-space backend over epoll(7), for machines where io_uring is not available. It executes
+/// submissions with plain system calls. Pollable operations are tried immediately and again when
+/// epoll reports readiness. Files and other calls that wait for a device run on a small pool of
+/// threads, at most `epoll_kernel_limits`. docs/reference/operations.md lists how each operation
+/// runs.
 ///
-/// What differs from io_uring:
-/// - An operation on a descriptor holds the number, not the file. When the descriptor is closed
-///   while an operation waits on it, the operation stays pending until it is cancelled, and is
-///   never executed on another file that gets the number. One that a thread is to execute on it
-///   keeps the number from others until it has. A plain close(2) is noticed later than a
-///   `close` of the ring's own: what was submitted a moment before it may be executed on the new
-///   file. Where a file takes the number of one that was closed without an end having been seen
-///   on it (a peer that closed, an error), a first wait may notice an event up to 2 ms late, or,
-///   when that file is closed by a plain close(2) before that, not at all.
-/// - A multishot poll reports the states that the loop finds, not each change between two turns.
-/// - A ring belongs to the process that made it: a child cannot use it.
-/// - Not there: setup flags such as sqpoll, iopoll, sqe128, cqe32, no_mmap and no_sqarray, eventfds
-///   for completions, restrictions, personalities, resource tags, resizing.
-/// - O_NONBLOCK is set on listening sockets that accept is used on, and stays set; connect sets it
-///   for the duration of the connect(2). No other descriptor's flags are touched.
+/// Differences from io_uring:
+/// - An operation on a descriptor refers to the number, not to the file. If the descriptor is
+///   closed while an operation waits on it, the operation stays pending until it is cancelled; it
+///   is never executed on another file that reuses the number. An operation queued for a thread
+///   keeps its number reserved until it has run. A plain close(2) is noticed later than a `close`
+///   submitted to the ring: an operation submitted just before it may be executed on the new file.
+///   If a file reuses the number of a file that was closed before its end (a closed peer, an error)
+///   was seen, its first wait may notice an event up to 2 ms late, or not at all if it, too, is
+///   closed by a plain close(2) before that.
+/// - A multishot poll reports the states that each loop turn finds, not each change between turns.
+/// - A ring belongs to the process that created it; a child process cannot use it.
+/// - Not supported: setup flags such as sqpoll, iopoll, sqe128, cqe32, no_mmap and no_sqarray,
+///   eventfds for completions, restrictions, personalities, resource tags, resizing.
+/// - accept sets O_NONBLOCK on the listening socket permanently; connect sets it for the duration
+///   of connect(2). The flags of other descriptors do not change.
 /// - Zero-copy operations copy.
-/// - The queues' descriptor (native_handle()) is an epoll descriptor; msg_ring reaches other rings
-///   of this kind in the same process, with data and no files.
+/// - native_handle() is an epoll descriptor. msg_ring reaches other rings of this backend in the
+///   same process, with data only (no files).
 ///
-/// Linux 4.5; better with 5.11 (waits in nanoseconds).
+/// Linux 4.5; Linux 5.11 adds waits with nanosecond resolution.
 std::unique_ptr<kernel> make_epoll_kernel();
 
 } // namespace coil::uring

@@ -10,17 +10,17 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
-// Calls beside the ring: what an entry asks for, done at once. A program makes some calls where
-// nobody can wait for a completion (constructors, destructors), and some that io_uring does not
-// have. Written as entries, they reach whichever kernel the program runs on: kernel::perform.
+// Synchronous calls, described as submission entries. Programs make some calls where no completion
+// can be awaited (constructors, destructors), and some that io_uring lacks. As entries they reach
+// whichever backend the program runs on, through kernel::perform.
 
 namespace coil::uring {
 
-/// Descriptors from here on are those of a kernel with a world of its own (kernel::has_own_world).
-/// Linux never sees such a number.
+/// The first descriptor of backends with files of their own (kernel::has_own_world). Linux never
+/// receives such a number.
 inline constexpr int first_world_descriptor = 1 << 24;
 
-/// Opcodes for kernel::perform alone: system calls that io_uring lacks. No ring knows them.
+/// Opcodes for kernel::perform only: system calls that io_uring lacks. Rings reject them.
 enum class call_opcode : std::uint8_t {
     getdents64 = 240, // fd, addr: buffer, len
     readlinkat = 241, // fd, addr: path, addr2: buffer, len
@@ -67,7 +67,7 @@ inline sqe faccessat(int dirfd, const char* path, int mode, int flags) noexcept 
     return s;
 }
 
-/// lseek(2): 0, and the position in `*at`.
+/// lseek(2): returns 0 and stores the position in `*at`.
 inline sqe lseek(int fd, std::int64_t offset, int whence, std::int64_t* at) noexcept {
     sqe s{};
     s.opcode = static_cast<std::uint8_t>(call_opcode::lseek);
@@ -110,8 +110,8 @@ inline sqe fchownat(int dirfd, const char* path, ::uid_t owner, ::gid_t group, i
     return s;
 }
 
-/// utimensat(2), or futimens(3) where `path` is null. `times`: the access's and the modification's,
-/// or null for now.
+/// utimensat(2), or futimens(3) where `path` is null. `times`: access and modification time, or
+/// null for now.
 inline sqe utimensat(int dirfd, const char* path, const ::timespec* times, int flags) noexcept {
     sqe s{};
     s.opcode = static_cast<std::uint8_t>(call_opcode::utimensat);
@@ -134,17 +134,16 @@ inline sqe statvfs(int fd, const char* path, struct ::statvfs* into) noexcept {
 
 } // namespace prep
 
-/// Does by the plain system call what `request` asks for: what kernel::perform does unless a kernel
-/// says otherwise. Files are read and written, opened, closed and synchronized, names are made and
-/// removed; sockets are made, named, listened on and shut down, their options read and written;
-/// pipe, epoll_ctl, futex_wake, waitid with WNOHANG. The result is what a ring would have answered,
-/// so getsockopt gives the option's length. −EOPNOTSUPP for everything else, also for direct
-/// descriptors and provided buffers; −EBADF for descriptors from first_world_descriptor on.
+/// Executes `request` with the plain system call; the default implementation of kernel::perform.
+/// Supported: opening, closing, reading, writing and synchronizing files; creating and removing
+/// names; creating, binding and shutting down sockets, listen, socket options; pipe, epoll_ctl,
+/// futex_wake, waitid with WNOHANG. Returns what a ring would report (getsockopt: the option's
+/// length). −EOPNOTSUPP for everything else, and for direct descriptors and provided buffers;
+/// −EBADF for descriptors from first_world_descriptor on.
 int perform_on_linux(const sqe& request) noexcept;
 
-/// Whether perform_on_linux() has that call, and the call waits neither for anybody nor for a
-/// device's data: what may be done on a loop's thread when the running kernel's ring lacks the
-/// opcode.
+/// Whether perform_on_linux() supports the call and the call waits neither for another party nor
+/// for a device. Such a call may be made on a loop's thread if the ring lacks the opcode.
 bool is_quick_on_linux(const sqe& request) noexcept;
 
 } // namespace coil::uring

@@ -11,13 +11,13 @@
 
 struct epoll_event;
 
-// Builders of submission entries: what every other builder rests on, and the operations on the ring
-// itself, on time, on readiness, on processes and on futexes. Include prep.hpp for all of them.
+// Builders of submission entries: the basis of all other builders, and the operations on the ring
+// itself, on time, readiness, processes and futexes. Include prep.hpp for all of them.
 //
-// A builder takes the arguments of the system call of its name, in its order, and returns the whole
-// entry by value; `user_data` is 0 and `flags` holds what the operation itself needs. Memory that
-// an argument points to is read when the entry is submitted unless the builder's comment says that
-// it must live until completion; memory that the kernel writes into lives until completion always.
+// A builder takes the arguments of the system call of the same name, in the same order, and returns
+// the whole entry by value; `user_data` is 0 and `flags` holds what the operation itself needs.
+// Memory that an argument points to is read at submission unless the builder's comment says that it
+// must live until completion. Memory that the kernel writes to always must live until completion.
 
 namespace coil::uring::prep {
 
@@ -38,12 +38,12 @@ constexpr sqe entry(opcode op, int fd, std::uint64_t addr = 0, std::uint32_t len
     return s;
 }
 
-/// A direct descriptor's slot as the kernel wants it: 0 means "none", so slots count from 1.
+/// A direct descriptor's slot in the kernel's encoding: 0 means "none", so slots count from 1.
 constexpr std::uint32_t slot(std::uint32_t index) noexcept {
     return index == file_index_alloc ? file_index_alloc : index + 1;
 }
 
-/// The kernel wants the two half-words of a poll mask swapped on big-endian machines.
+/// Swaps the half-words of a poll mask on big-endian machines, as the kernel expects.
 constexpr std::uint32_t poll_mask(std::uint32_t mask) noexcept {
     if constexpr (std::endian::native == std::endian::big)
         return std::rotl(mask, 16);
@@ -56,7 +56,7 @@ constexpr std::uint32_t poll_mask(std::uint32_t mask) noexcept {
 /// Does nothing; completes with 0.
 constexpr sqe nop() noexcept { return detail::entry(opcode::nop, -1); }
 
-/// Completes with `result` (kernel 6.10; older ones ignore it and give 0 or EINVAL).
+/// Completes with `result` (Linux 6.10; older kernels ignore it and complete with 0 or -EINVAL).
 constexpr sqe nop_result(int result) noexcept {
     sqe s = detail::entry(opcode::nop, -1, 0, static_cast<std::uint32_t>(result));
     s.nop_flags = nop_flag::inject_result;
@@ -65,27 +65,27 @@ constexpr sqe nop_result(int result) noexcept {
 
 // ---- readiness: poll(2), epoll_ctl(2), epoll_wait(2)
 
-/// Completes with the events of `mask` (POLLIN, ...; errors and hang-up are always watched).
+/// Completes with the ready events of `mask` (POLLIN, ...; errors and hang-up are always watched).
 constexpr sqe poll_add(int fd, unsigned mask) noexcept {
     sqe s = detail::entry(opcode::poll_add, fd);
     s.poll32_events = detail::poll_mask(mask);
     return s;
 }
 
-/// As poll_add, again and again: a completion per wake-up, each but the last with cqe_flag::more.
+/// As poll_add, repeatedly: one completion per wake-up, each but the last with cqe_flag::more.
 constexpr sqe poll_multishot(int fd, unsigned mask) noexcept {
     sqe s = prep::poll_add(fd, mask);
     s.len = poll_flag::add_multi;
     return s;
 }
 
-/// Ends the poll with that user_data; 0, or -ENOENT, or -EALREADY when it is just completing.
+/// Cancels the poll with that user_data: 0, -ENOENT, or -EALREADY if it is just completing.
 constexpr sqe poll_remove(std::uint64_t user_data) noexcept {
     return detail::entry(opcode::poll_remove, -1, user_data);
 }
 
-/// Changes the events of the poll with that user_data, and with poll_flag::update_user_data in
-/// `flags` its user_data to `new_user_data`.
+/// Changes the events of the poll with that user_data. With poll_flag::update_user_data in `flags`
+/// it also changes its user_data to `new_user_data`.
 constexpr sqe poll_update(std::uint64_t user_data, unsigned mask, std::uint64_t new_user_data = 0,
                           std::uint32_t flags = poll_flag::update_events) noexcept {
     sqe s = detail::entry(opcode::poll_remove, -1, user_data, flags, new_user_data);
@@ -99,7 +99,7 @@ inline sqe epoll_ctl(int epfd, int op, int fd, ::epoll_event* event) noexcept {
                          static_cast<std::uint64_t>(static_cast<std::uint32_t>(fd)));
 }
 
-/// Without a timeout: link a link_timeout behind it.
+/// Has no timeout: link a link_timeout behind it.
 inline sqe epoll_wait(int epfd, ::epoll_event* events, int maxevents) noexcept {
     return detail::entry(opcode::epoll_wait, epfd, detail::address(events),
                          static_cast<std::uint32_t>(maxevents));
@@ -107,27 +107,27 @@ inline sqe epoll_wait(int epfd, ::epoll_event* events, int maxevents) noexcept {
 
 // ---- time
 
-/// Completes with -ETIME when the time is over, or with 0 once `count` other requests have
-/// completed (`count` 0: time only). Relative unless timeout_flag::abs; the clock is
-/// CLOCK_MONOTONIC unless timeout_flag::boottime or realtime. Its expiry ends whatever wait the
-/// ring's thread is in, however many completions that is for.
+/// Completes with -ETIME on expiry, or with 0 once `count` other requests have completed (`count`
+/// 0: time only). Relative unless timeout_flag::abs; the clock is CLOCK_MONOTONIC unless
+/// timeout_flag::boottime or realtime. Its expiry also ends a wait of the ring's thread, whatever
+/// number of completions that is for.
 inline sqe timeout(const timespec* ts, unsigned count = 0, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::timeout, -1, detail::address(ts), 1, count);
     s.timeout_flags = flags;
     return s;
 }
 
-/// A completion (-ETIME) every `ts`, `count` times, 0 for ever (kernel 6.4).
+/// Completes with -ETIME every `ts`, `count` times, 0 for no limit (Linux 6.4).
 inline sqe timeout_multishot(const timespec* ts, unsigned count = 0) noexcept {
     return prep::timeout(ts, count, timeout_flag::multishot);
 }
 
-/// Ends the timeout with that user_data: 0, -ENOENT, or -EBUSY when it is just expiring.
+/// Cancels the timeout with that user_data: 0, -ENOENT, or -EBUSY if it is just expiring.
 constexpr sqe timeout_remove(std::uint64_t user_data) noexcept {
     return detail::entry(opcode::timeout_remove, -1, user_data);
 }
 
-/// Gives the timeout with that user_data a new time. `flags`: timeout_flag::abs, link_update.
+/// Changes the expiry of the timeout with that user_data. `flags`: timeout_flag::abs, link_update.
 inline sqe timeout_update(std::uint64_t user_data, const timespec* ts,
                           std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::timeout_remove, -1, user_data, 0, detail::address(ts));
@@ -135,8 +135,8 @@ inline sqe timeout_update(std::uint64_t user_data, const timespec* ts,
     return s;
 }
 
-/// Limits the entry before it, which must carry sqe_flag::io_link: that one is cancelled when the
-/// time is over. Completes with -ETIME then, else with -ECANCELED.
+/// Limits the preceding entry, which must carry sqe_flag::io_link: cancels it on expiry. Completes
+/// with -ETIME on expiry, otherwise with -ECANCELED.
 inline sqe link_timeout(const timespec* ts, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::link_timeout, -1, detail::address(ts), 1);
     s.timeout_flags = flags;
@@ -145,30 +145,30 @@ inline sqe link_timeout(const timespec* ts, std::uint32_t flags = 0) noexcept {
 
 // ---- cancellation
 
-/// Cancels the request with that user_data (with cancel_flag::all: each). Completes with 0 (with
-/// `all`: how many), -ENOENT, or -EALREADY when it is running and may still end either way. The
-/// cancelled request's own completion comes in any case.
+/// Cancels the request with that user_data (with cancel_flag::all: every such request). Completes
+/// with 0 (with `all`: their number), -ENOENT, or -EALREADY if it is running and may still succeed.
+/// The cancelled request posts its own completion in any case.
 constexpr sqe cancel(std::uint64_t user_data, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::async_cancel, -1, user_data);
     s.cancel_flags = flags;
     return s;
 }
 
-/// Cancels one request on this descriptor, with cancel_flag::all every one (kernel 5.19).
+/// Cancels one request on this descriptor, with cancel_flag::all every one (Linux 5.19).
 constexpr sqe cancel_fd(int fd, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::async_cancel, fd);
     s.cancel_flags = flags | cancel_flag::fd;
     return s;
 }
 
-/// Cancels every request of the ring; completes with how many (kernel 5.19).
+/// Cancels every request of the ring; completes with their number (Linux 5.19).
 constexpr sqe cancel_any() noexcept {
     sqe s = detail::entry(opcode::async_cancel, -1);
     s.cancel_flags = cancel_flag::any;
     return s;
 }
 
-/// Cancels one request of that kind, with cancel_flag::all every one (kernel 6.6).
+/// Cancels one request of that kind, with cancel_flag::all every one (Linux 6.6).
 constexpr sqe cancel_op(opcode op, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::async_cancel, -1, 0, static_cast<std::uint32_t>(op));
     s.cancel_flags = flags | cancel_flag::op;
@@ -177,8 +177,8 @@ constexpr sqe cancel_op(opcode op, std::uint32_t flags = 0) noexcept {
 
 // ---- other rings, other threads, other processes
 
-/// Posts a completion {user_data, res} to the ring `ring_fd` (kernel 5.18); -EOVERFLOW or -ENOMEM
-/// when that has no room.
+/// Posts a completion {user_data, res} to the ring `ring_fd` (Linux 5.18). -EOVERFLOW or -ENOMEM if
+/// that ring has no space.
 constexpr sqe msg_ring(int ring_fd, unsigned res, std::uint64_t user_data,
                        std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::msg_ring, ring_fd, msg_ring_command::data, res, user_data);
@@ -186,7 +186,7 @@ constexpr sqe msg_ring(int ring_fd, unsigned res, std::uint64_t user_data,
     return s;
 }
 
-/// As msg_ring, and the completion's flags are `cqe_flags` (kernel 6.3).
+/// As msg_ring; `cqe_flags` become the completion's flags (Linux 6.3).
 constexpr sqe msg_ring_flags(int ring_fd, unsigned res, std::uint64_t user_data,
                              std::uint32_t cqe_flags, std::uint32_t flags = 0) noexcept {
     sqe s = prep::msg_ring(ring_fd, res, user_data, flags | msg_ring_flag::flags_pass);
@@ -195,7 +195,7 @@ constexpr sqe msg_ring_flags(int ring_fd, unsigned res, std::uint64_t user_data,
 }
 
 /// Sends the direct descriptor `source_slot` to `target_slot` (or file_index_alloc) of the ring
-/// `ring_fd`, whose completion carries `user_data` (kernel 6.0).
+/// `ring_fd`, whose completion carries `user_data` (Linux 6.0).
 constexpr sqe msg_ring_fd(int ring_fd, unsigned source_slot, std::uint32_t target_slot,
                           std::uint64_t user_data, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::msg_ring, ring_fd, msg_ring_command::send_fd, 0, user_data);
@@ -218,7 +218,11 @@ inline sqe futex_wait(const void* word, std::uint64_t value, std::uint64_t mask 
     return s;
 }
 
-/// Wakes up to `count` waiters; completes with how many (kernel 6.7).
+/// Waits while `*word == value`: completes with 0 when woken, -EAGAIN if it differs (Linux 6.7).
+/// `mask` selects the wakers. `futex_flags`: futex_flag::*; the waker must use the same.
+///
+/// With futex_flag::private_, start the process's second thread first: Linux 6.16 to 6.18, at
+/// least, lose a private wait that is pending when the first thread is started.
 inline sqe futex_wake(const void* word, std::uint64_t count, std::uint64_t mask = futex_match_any,
                       std::uint32_t futex_flags = futex_flag::size_u32) noexcept {
     sqe s = detail::entry(opcode::futex_wake, static_cast<int>(futex_flags), detail::address(word),
@@ -227,15 +231,15 @@ inline sqe futex_wake(const void* word, std::uint64_t count, std::uint64_t mask 
     return s;
 }
 
-/// Waits for any of `count` words; completes with the index of the one that woke it (kernel 6.7).
-/// The array is read at submission. There are no `flags` yet: any gives EINVAL.
+/// Waits for any of `count` words; completes with the index of the one that was woken (Linux 6.7).
+/// The array is read at submission. No `flags` are defined yet: any completes with -EINVAL.
 inline sqe futex_waitv(const futex_waiter* waiters, unsigned count, unsigned flags = 0) noexcept {
     sqe s = detail::entry(opcode::futex_waitv, 0, detail::address(waiters), count);
     s.futex_flags = flags;
     return s;
 }
 
-/// waitid(2) (kernel 6.7): completes with 0, `*info` filled, when a child changes state.
+/// waitid(2) (Linux 6.7): completes with 0 and `*info` filled when a child changes state.
 inline sqe waitid(::idtype_t idtype, ::id_t id, ::siginfo_t* info, int options) noexcept {
     sqe s = detail::entry(opcode::waitid, static_cast<int>(id), 0,
                           static_cast<std::uint32_t>(idtype), detail::address(info));
@@ -243,7 +247,7 @@ inline sqe waitid(::idtype_t idtype, ::id_t id, ::siginfo_t* info, int options) 
     return s;
 }
 
-/// A command of the file's own (ioctl's successor); the rest of the entry is the caller's to fill.
+/// A file-specific command (ioctl's successor); the caller fills in the rest of the entry.
 constexpr sqe uring_cmd(int fd, std::uint32_t command) noexcept {
     sqe s = detail::entry(opcode::uring_cmd, fd);
     s.off = command; // cmd_op is the low word on little-endian machines

@@ -8,12 +8,12 @@
 
 struct open_how;
 
-// Builders for files, directories, extended attributes, pipes, the ring's own file table and the
-// older form of provided buffers. See prep_core.hpp for what all builders have in common.
+// Builders for files, directories, extended attributes, pipes, the ring's file table and classic
+// provided buffers. See prep_core.hpp for what all builders have in common.
 
 namespace coil::uring::prep {
 
-/// An offset for "at the file position, which moves", and the only one that pipes and sockets take.
+/// The offset for "at the current position, which advances"; the only one for pipes and sockets.
 inline constexpr std::uint64_t current_position = ~std::uint64_t{0};
 
 // ---- reading and writing. `rw_flags` are preadv2(2)'s RWF_*.
@@ -42,7 +42,7 @@ inline sqe writev(int fd, const ::iovec* iov, unsigned count, std::uint64_t offs
     return s;
 }
 
-/// Into a part of the registered buffer `index`.
+/// Reads into a part of the registered buffer `index`.
 inline sqe read_fixed(int fd, void* buf, unsigned len, std::uint64_t offset,
                       unsigned index) noexcept {
     sqe s = detail::entry(opcode::read_fixed, fd, detail::address(buf), len, offset);
@@ -50,7 +50,7 @@ inline sqe read_fixed(int fd, void* buf, unsigned len, std::uint64_t offset,
     return s;
 }
 
-/// From a part of the registered buffer `index`.
+/// Writes from a part of the registered buffer `index`.
 inline sqe write_fixed(int fd, const void* buf, unsigned len, std::uint64_t offset,
                        unsigned index) noexcept {
     sqe s = detail::entry(opcode::write_fixed, fd, detail::address(buf), len, offset);
@@ -58,7 +58,7 @@ inline sqe write_fixed(int fd, const void* buf, unsigned len, std::uint64_t offs
     return s;
 }
 
-/// Into several parts of the registered buffer `index` (kernel 6.15).
+/// Reads into several parts of the registered buffer `index` (Linux 6.15).
 inline sqe readv_fixed(int fd, const ::iovec* iov, unsigned count, std::uint64_t offset,
                        unsigned index) noexcept {
     sqe s = detail::entry(opcode::readv_fixed, fd, detail::address(iov), count, offset);
@@ -66,7 +66,7 @@ inline sqe readv_fixed(int fd, const ::iovec* iov, unsigned count, std::uint64_t
     return s;
 }
 
-/// From several parts of the registered buffer `index` (kernel 6.15).
+/// Writes from several parts of the registered buffer `index` (Linux 6.15).
 inline sqe writev_fixed(int fd, const ::iovec* iov, unsigned count, std::uint64_t offset,
                         unsigned index) noexcept {
     sqe s = detail::entry(opcode::writev_fixed, fd, detail::address(iov), count, offset);
@@ -74,8 +74,8 @@ inline sqe writev_fixed(int fd, const ::iovec* iov, unsigned count, std::uint64_
     return s;
 }
 
-/// Reads again and again into buffers of `group`, up to `len` bytes each (0: the buffer's size);
-/// for files that can be polled (kernel 6.7).
+/// Reads repeatedly into buffers of `group`, up to `len` bytes each (0: the buffer's size), from
+/// pollable files (Linux 6.7).
 constexpr sqe read_multishot(int fd, unsigned len, std::uint64_t offset, unsigned group) noexcept {
     sqe s = detail::entry(opcode::read_multishot, fd, 0, len, offset);
     s.buf_group = static_cast<std::uint16_t>(group);
@@ -83,9 +83,9 @@ constexpr sqe read_multishot(int fd, unsigned len, std::uint64_t offset, unsigne
     return s;
 }
 
-// ---- open and close. The `_direct` forms put the file into slot `index` of the ring's file table,
-// or with file_index_alloc into a free one, whose number is the result; without it the result is 0.
-// Close-on-exec flags are refused with EINVAL there.
+// ---- open and close. The `_direct` forms put the file into slot `index` of the ring's file table
+// and complete with 0; with file_index_alloc the kernel chooses a free slot and completes with its
+// number. Close-on-exec flags are refused with -EINVAL there.
 
 inline sqe openat(int dfd, const char* path, int flags, ::mode_t mode = 0) noexcept {
     sqe s = detail::entry(opcode::openat, dfd, detail::address(path), mode);
@@ -100,7 +100,7 @@ inline sqe openat_direct(int dfd, const char* path, int flags, ::mode_t mode,
     return s;
 }
 
-/// `how` has `size` bytes, sizeof(open_how) as the caller's header knows it.
+/// `size` is the size of `how`: sizeof(open_how) in the caller's header.
 inline sqe openat2(int dfd, const char* path, const ::open_how* how, std::size_t size) noexcept {
     return detail::entry(opcode::openat2, dfd, detail::address(path),
                          static_cast<std::uint32_t>(size), detail::address(how));
@@ -152,7 +152,7 @@ constexpr sqe ftruncate(int fd, std::uint64_t length) noexcept {
     return detail::entry(opcode::ftruncate, fd, 0, 0, length);
 }
 
-/// A `len` of 4 GiB or more needs kernel 6.10; older ones answer EINVAL.
+/// A `len` of 4 GiB or more needs Linux 6.10; older kernels complete with -EINVAL.
 constexpr sqe fadvise(int fd, std::uint64_t offset, std::uint64_t len, int advice) noexcept {
     const bool small = len <= 0xffffffffU;
     sqe s = detail::entry(opcode::fadvise, fd, small ? 0 : len,
@@ -161,7 +161,7 @@ constexpr sqe fadvise(int fd, std::uint64_t offset, std::uint64_t len, int advic
     return s;
 }
 
-/// A `len` of 4 GiB or more needs kernel 6.10; older ones answer EINVAL.
+/// A `len` of 4 GiB or more needs Linux 6.10; older kernels complete with -EINVAL.
 inline sqe madvise(void* addr, std::uint64_t len, int advice) noexcept {
     const bool small = len <= 0xffffffffU;
     sqe s = detail::entry(opcode::madvise, -1, detail::address(addr),
@@ -236,7 +236,7 @@ inline sqe fsetxattr(int fd, const char* name, const void* value, std::size_t le
 
 // ---- pipes
 
-/// splice(2), with offsets by value: current_position where the call takes a null pointer.
+/// splice(2), with offsets by value: current_position stands for the call's null pointer.
 constexpr sqe splice(int fd_in, std::uint64_t off_in, int fd_out, std::uint64_t off_out,
                      unsigned len, unsigned flags = 0) noexcept {
     sqe s = detail::entry(opcode::splice, fd_out, off_in, len, off_out);
@@ -259,23 +259,23 @@ inline sqe pipe(int fds[2], int flags = 0) noexcept {
     return s;
 }
 
-/// As pipe, into two slots from `index` on, or two free ones with file_index_alloc.
+/// As pipe, into two consecutive slots from `index`, or two free ones with file_index_alloc.
 inline sqe pipe_direct(int fds[2], int flags, std::uint32_t index) noexcept {
     sqe s = prep::pipe(fds, flags);
     s.file_index = detail::slot(index);
     return s;
 }
 
-// ---- the ring's file table, and provided buffers without a ring of their own
+// ---- the ring's file table, and classic provided buffers (without a buffer ring)
 
-/// Replaces `count` slots from `offset` on; -1 empties a slot. With file_index_alloc for `offset`
-/// (kernel 5.19) each descriptor goes to a free slot, whose number replaces it in the array.
-/// Completes with how many were dealt with. The array lives until completion.
+/// Replaces `count` slots from `offset` on; -1 empties a slot. With file_index_alloc as `offset`
+/// (Linux 5.19) each descriptor goes to a free slot, whose number replaces it in the array.
+/// Completes with the number of slots processed. The array must live until completion.
 inline sqe files_update(int* fds, unsigned count, unsigned offset) noexcept {
     return detail::entry(opcode::files_update, -1, detail::address(fds), count, offset);
 }
 
-/// An ordinary descriptor for the direct one in `slot` (kernel 6.8); close-on-exec unless
+/// Creates an ordinary descriptor for the direct one in `slot` (Linux 6.8); close-on-exec unless
 /// fixed_fd_flag::no_cloexec.
 constexpr sqe fixed_fd_install(int slot, unsigned flags = 0) noexcept {
     sqe s = detail::entry(opcode::fixed_fd_install, slot);
@@ -284,7 +284,7 @@ constexpr sqe fixed_fd_install(int slot, unsigned flags = 0) noexcept {
     return s;
 }
 
-/// Gives the kernel `count` adjacent buffers of `len` bytes, ids from `bid` on, as `group`.
+/// Provides `count` adjacent buffers of `len` bytes, with ids from `bid` on, as `group`.
 inline sqe provide_buffers(void* addr, unsigned len, int count, unsigned group,
                            unsigned bid) noexcept {
     sqe s = detail::entry(opcode::provide_buffers, count, detail::address(addr), len, bid);

@@ -4,8 +4,8 @@
 
 #include <sys/socket.h>
 
-// Builders for sockets. See prep_core.hpp for what all builders have in common. Lengths above what
-// one call can move are cut to that (0x7ffff000 bytes), as the system calls do.
+// Builders for sockets. See prep_core.hpp for what all builders have in common. Lengths are limited
+// to what one call can transfer (0x7ffff000 bytes), as in the system calls.
 
 namespace coil::uring::prep {
 
@@ -26,7 +26,8 @@ constexpr sqe socket(int domain, int type, int protocol, unsigned flags = 0) noe
     return s;
 }
 
-/// As socket, into slot `index` of the ring's file table (or file_index_alloc: the result tells).
+/// As socket, into slot `index` of the ring's file table (file_index_alloc: the result is the
+/// slot).
 constexpr sqe socket_direct(int domain, int type, int protocol, std::uint32_t index,
                             unsigned flags = 0) noexcept {
     sqe s = prep::socket(domain, type, protocol, flags);
@@ -44,7 +45,7 @@ constexpr sqe listen(int fd, int backlog) noexcept {
     return detail::entry(opcode::listen, fd, 0, static_cast<std::uint32_t>(backlog));
 }
 
-/// accept4(2). `addr` and `len` (in: room, out: size) may be null; both live until completion.
+/// accept4(2). `addr` and `len` (in: capacity, out: size) may be null; both live until completion.
 inline sqe accept(int fd, ::sockaddr* addr, ::socklen_t* len, int flags) noexcept {
     sqe s = detail::entry(opcode::accept, fd, detail::address(addr), 0, detail::address(len));
     s.accept_flags = static_cast<std::uint32_t>(flags);
@@ -59,14 +60,14 @@ inline sqe accept_direct(int fd, ::sockaddr* addr, ::socklen_t* len, int flags,
     return s;
 }
 
-/// A completion per connection, each but the last with cqe_flag::more (kernel 5.19).
+/// Posts a completion per connection, each but the last with cqe_flag::more (Linux 5.19).
 inline sqe accept_multishot(int fd, int flags) noexcept {
     sqe s = prep::accept(fd, nullptr, nullptr, flags);
     s.ioprio = accept_flag::multishot;
     return s;
 }
 
-/// As accept_multishot, each into a free slot of the ring's file table; the result is the slot.
+/// As accept_multishot, into free slots of the ring's file table; each result is a slot.
 inline sqe accept_multishot_direct(int fd, int flags) noexcept {
     sqe s = prep::accept_multishot(fd, flags);
     s.file_index = file_index_alloc;
@@ -82,7 +83,7 @@ constexpr sqe shutdown(int fd, int how) noexcept {
 }
 
 // ---- sending. The data must live until completion. `flags` are send(2)'s MSG_*; with MSG_WAITALL
-// the kernel goes on after a short transfer. `ioprio` takes recvsend_flag::*.
+// the kernel continues after a short transfer. `ioprio` takes recvsend_flag::*.
 
 inline sqe send(int fd, const void* buf, std::size_t len, int flags) noexcept {
     sqe s = detail::entry(opcode::send, fd, detail::address(buf), detail::io_length(len));
@@ -90,7 +91,7 @@ inline sqe send(int fd, const void* buf, std::size_t len, int flags) noexcept {
     return s;
 }
 
-/// The address is read at submission (kernel 6.1; older ones answer EINVAL).
+/// The address is read at submission (Linux 6.1; older kernels complete with -EINVAL).
 inline sqe sendto(int fd, const void* buf, std::size_t len, int flags, const ::sockaddr* addr,
                   ::socklen_t addr_len) noexcept {
     sqe s = prep::send(fd, buf, len, flags);
@@ -105,7 +106,7 @@ inline sqe sendmsg(int fd, const ::msghdr* msg, int flags) noexcept {
     return s;
 }
 
-/// Sends the buffers of `group` in order, as many as there are (kernel 6.10).
+/// Sends the available buffers of `group`, in order (Linux 6.10).
 constexpr sqe send_bundle(int fd, int flags, unsigned group) noexcept {
     sqe s = detail::entry(opcode::send, fd);
     s.msg_flags = static_cast<std::uint32_t>(flags);
@@ -115,8 +116,9 @@ constexpr sqe send_bundle(int fd, int flags, unsigned group) noexcept {
     return s;
 }
 
-/// Without a copy (kernel 6.0): the result comes with cqe_flag::more, and a second completion, with
-/// cqe_flag::notif, once the buffer may be used again. A failure may come as one completion alone.
+/// Sends without a copy (Linux 6.0). The result comes with cqe_flag::more; a second completion,
+/// with cqe_flag::notif, says that the buffer may be reused. A failure may post a single
+/// completion.
 inline sqe send_zc(int fd, const void* buf, std::size_t len, int flags,
                    std::uint16_t zc_flags = 0) noexcept {
     sqe s = detail::entry(opcode::send_zc, fd, detail::address(buf), detail::io_length(len));
@@ -150,16 +152,16 @@ inline sqe recv(int fd, void* buf, std::size_t len, int flags) noexcept {
     return s;
 }
 
-/// The message header, which the kernel updates, lives until completion. recvfrom(2) is this with
-/// msg_name set.
+/// The message header is updated by the kernel and must live until completion. For recvfrom(2), set
+/// msg_name.
 inline sqe recvmsg(int fd, ::msghdr* msg, int flags) noexcept {
     sqe s = detail::entry(opcode::recvmsg, fd, detail::address(msg), 1);
     s.msg_flags = static_cast<std::uint32_t>(flags);
     return s;
 }
 
-/// Receives again and again into buffers of `group`; a completion each, all but the last with
-/// cqe_flag::more (kernel 6.0). `ioprio` may add recvsend_flag::bundle.
+/// Receives repeatedly into buffers of `group`, one completion each, all but the last with
+/// cqe_flag::more (Linux 6.0). `ioprio` may add recvsend_flag::bundle.
 constexpr sqe recv_multishot(int fd, int flags, unsigned group) noexcept {
     sqe s = detail::entry(opcode::recv, fd);
     s.msg_flags = static_cast<std::uint32_t>(flags);
@@ -199,8 +201,8 @@ inline sqe setsockopt(int fd, int level, int name, const void* value, ::socklen_
     return s;
 }
 
-/// getsockname(2), or getpeername(2) when `peer`. `len` says how much room there is, and then how
-/// long the address is.
+/// getsockname(2), or getpeername(2) if `peer`. `len` is the capacity on entry and the length of
+/// the address on completion.
 inline sqe getsockname(int fd, ::sockaddr* addr, ::socklen_t* len, bool peer = false) noexcept {
     sqe s = uring_cmd(fd, socket_command::getsockname);
     s.addr = detail::address(addr);

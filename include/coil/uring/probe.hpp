@@ -9,13 +9,13 @@
 
 namespace coil::uring {
 
-/// What a ring's kernel can do, asked at run time. A plain value.
+/// The opcodes that a ring's kernel supports, determined at run time. A plain value.
 class probe_result {
 public:
-    /// Nothing is supported.
+    /// No opcode is supported.
     constexpr probe_result() noexcept = default;
 
-    /// From io_uring_register(2)'s own answer.
+    /// From the answer of io_uring_register(2).
     explicit constexpr probe_result(const probe& p) noexcept {
         for (unsigned i = 0; i < p.ops_len; ++i)
             if ((p.ops[i].flags & op_supported) != 0)
@@ -29,7 +29,7 @@ public:
         return (bits_[static_cast<unsigned>(op) / 64] & bit(op)) != 0;
     }
 
-    /// How many opcodes are supported.
+    /// The number of supported opcodes.
     constexpr unsigned count() const noexcept {
         unsigned n = 0;
         for (unsigned i = 0; i < 256; ++i)
@@ -50,28 +50,28 @@ private:
     std::array<std::uint64_t, 4> bits_{};
 };
 
-/// Asks a kernel whose ring is set up (IORING_REGISTER_PROBE, Linux 5.6). One call; nothing is
-/// supported where the kernel does not answer.
+/// Probes a backend whose ring is set up (IORING_REGISTER_PROBE, Linux 5.6), in one call. If the
+/// probe fails, no opcode is reported as supported.
 probe_result probe_opcodes(kernel& k) noexcept;
 
-/// Whether io_uring can be used by this process, now.
+/// Whether this process can use io_uring now.
 struct availability {
     bool usable = false;
-    int error = 0;      // the errno that stood in the way, or 0
-    std::string reason; // one sentence, for people; never empty
+    int error = 0;      // the errno of the failure, or 0
+    std::string reason; // one human-readable sentence; never empty
     std::uint32_t features = 0;
-    std::uint32_t setup_flags = 0; // which of the flags a ring asks for by default were granted
+    std::uint32_t setup_flags = 0; // the flags granted of those that a ring requests by default
     probe_result opcodes;
 
     explicit operator bool() const noexcept { return usable; }
 };
 
-/// Tries it: sets up a small ring, sends one entry through it and closes it. Any thread; costs some
-/// ten microseconds, so keep the answer. Never throws but for want of memory.
+/// Sets up a small ring, sends one entry through it and closes it. Any thread. Takes some ten
+/// microseconds, so cache the result. Throws only std::bad_alloc.
 availability available();
 
-/// One sentence for the errno with which io_uring_setup(2) refused: what it means and what to do.
-/// Looks at this system's settings to say which of the possible reasons it is.
+/// One sentence for an errno of io_uring_setup(2): what it means and what to do. Reads this
+/// system's settings to determine which of the possible reasons applies.
 std::string explain_setup_error(int error);
 
 } // namespace coil::uring

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/uring/abi.hpp>
-#include <coil/uring/registration.hpp>
+#include <coil/uring/detail/registration.hpp>
 #include <coil/uring/ring.hpp>
 
 #include <span>
@@ -9,9 +9,9 @@
 namespace coil::uring {
 
 /// The ring's table of registered ("fixed") files. A slot's number is a *direct descriptor*: an
-/// entry with sqe_flag::fixed_file names it where others name a file descriptor, which saves the
-/// look-up; and prep::openat_direct, socket_direct, accept_direct and pipe_direct open files
-/// straight into a slot, so that they never cost a descriptor of the process.
+/// entry with sqe_flag::fixed_file uses it in place of a file descriptor, which saves the look-up.
+/// prep::openat_direct, socket_direct, accept_direct and pipe_direct open files directly into a
+/// slot, without using a descriptor of the process.
 ///
 ///     registered_files table{r, 64};                              // 64 empty slots
 ///     *s = prep::accept_direct(listener, nullptr, nullptr, 0, file_index_alloc);
@@ -21,59 +21,59 @@ namespace coil::uring {
 ///     ...
 ///     *u = prep::close_direct(slot);
 ///
-/// What operations answer:
+/// Results of operations:
 ///
 /// - -EBADF: use, fixed_fd_install or close_direct of an empty slot; use of one beyond the table.
-/// - -EINVAL: opening into a slot beyond the table, or closing it; O_CLOEXEC and its like, which
-///   mean nothing to a slot.
-/// - -ENFILE: file_index_alloc found no free slot, or there is no table. What was opened is closed
-///   again; so an accepted connection is lost.
+/// - -EINVAL: opening or closing a slot beyond the table; O_CLOEXEC and similar flags, which do not
+///   apply to slots.
+/// - -ENFILE: file_index_alloc found no free slot, or there is no table. The opened file is closed
+///   again; an accepted connection is lost.
 /// - -ENXIO: there is no table.
 ///
-/// Opening into a slot that is in use replaces the file in it. Slots may be changed while
-/// operations use them: those that were submitted go on with the file they found, which is closed
-/// when the last of them has ended.
+/// Opening into a slot in use replaces its file. Slots may be changed while operations use them:
+/// operations already submitted keep the old file, which is closed when the last of them ends.
 ///
-/// A ring has one such table. Linux 5.5, file_index_alloc 5.19. Threads: the ring's. The ring must
-/// outlive this object, or close() must come before its end. Before Linux 6.13 closing waits for
-/// the operations that use the table: cancel and drain first.
+/// A ring has one such table. Linux 5.5, file_index_alloc 5.19. Threading: the ring's thread. The
+/// ring must outlive this object, or close() must be called first. Before Linux 6.13 closing waits
+/// for the operations that use the table: cancel and drain first.
 class registered_files {
 public:
     static constexpr unsigned max_slots = 1U << 20;
 
-    /// No table yet; setup() makes one.
+    /// Without a table until setup() is called.
     registered_files() noexcept = default;
 
-    /// As setup(), but throws std::system_error with a sentence that names cause and remedy.
+    /// Calls setup(); throws std::system_error, whose message names the cause and the remedy.
     registered_files(ring& r, unsigned slots);
 
-    /// Registers a table of `slots` empty slots. 0, or -errno and no table: -EMFILE (more than
-    /// RLIMIT_NOFILE or max_slots), -EINVAL (none), -EBUSY (the ring has a table, or this object),
-    /// -ENOMEM, -EEXIST (not the ring's thread).
+    /// Registers a table of `slots` empty slots. Returns 0, or -errno without a table: -EMFILE
+    /// (more than RLIMIT_NOFILE or max_slots), -EINVAL (no slots), -EBUSY (the ring or this object
+    /// already has a table), -ENOMEM, -EEXIST (not the ring's thread).
     int setup(ring& r, unsigned slots) noexcept;
 
-    /// Unregisters the table; files that are open nowhere else are closed. Without a table it does
-    /// nothing.
+    /// Unregisters the table; files without another reference are closed. Does nothing without a
+    /// table.
     void close() noexcept { table_.close(); }
 
     explicit operator bool() const noexcept { return static_cast<bool>(table_); }
 
-    /// How many slots there are, empty or not.
+    /// The number of slots, empty or not.
     unsigned size() const noexcept { return table_.size(); }
 
-    /// Puts the files of `fds` into the slots from `slot` on, in place of what is there. The
-    /// descriptors stay the caller's, who may close them. -1 empties a slot, files_skip leaves it
-    /// as it is. Returns how many slots were dealt with: fewer than asked when the next one was
-    /// refused. When the first was, -errno: -EBADF (no such descriptor, or an io_uring's),
+    /// Replaces the slots from `slot` on by the files of `fds`. The caller keeps the descriptors
+    /// and may close them. -1 empties a slot, files_skip leaves it unchanged. Returns the number of
+    /// slots processed, which is smaller than requested if a later descriptor was refused. If the
+    /// first one was refused, returns -errno: -EBADF (not open, or an io_uring descriptor),
     /// -ENOMEM. -EINVAL: slots beyond the table. -EBADF: no table.
     int update(unsigned slot, std::span<const int> fds) noexcept;
 
-    /// Empties `count` slots from `slot` on; they may be empty already. 0 or -errno as update().
+    /// Empties `count` slots from `slot` on, whether in use or not. Returns 0 or -errno as
+    /// update().
     int clear(unsigned slot, unsigned count = 1) noexcept;
 
-    /// From now on file_index_alloc takes slots `first` to `first + count - 1` only (at first:
-    /// all), which leaves the others to numbers of the caller's choice. 0 or -errno: -EINVAL
-    /// (beyond the table, or before Linux 6.0), -EBADF (no table).
+    /// Restricts file_index_alloc to slots `first` to `first + count - 1` (initially: all); the
+    /// other slots remain for explicit numbers. Returns 0 or -errno: -EINVAL (beyond the table, or
+    /// before Linux 6.0), -EBADF (no table).
     int alloc_range(unsigned first, unsigned count) noexcept;
 
 private:

@@ -6,33 +6,33 @@
 
 namespace coil::uring {
 
-/// Setup flags that a ring asks for unless told otherwise. On Linux 6.1 and newer all are granted:
+/// The setup flags that a ring requests by default. Linux 6.1 and newer grant all of them:
 /// completions are posted only inside enter(), by the one thread that submits.
 inline constexpr std::uint32_t default_setup_flags = setup::clamp | setup::submit_all |
                                                      setup::coop_taskrun | setup::taskrun_flag |
                                                      setup::single_issuer | setup::defer_taskrun;
 
-/// How to set a ring up.
+/// The parameters of a ring.
 ///
-/// `setup_flags` are wishes: while the kernel answers EINVAL they are given up one by one, newest
+/// `setup_flags` are optional: while the kernel returns EINVAL they are dropped one by one, newest
 /// first: hybrid_iopoll, defer_taskrun, single_issuer, taskrun_flag, coop_taskrun, submit_all,
-/// attach_wq, sq_aff, sqpoll, iopoll, clamp. Wishes that exclude each other are settled beforehand:
-/// sqpoll drops coop_taskrun, taskrun_flag and defer_taskrun; defer_taskrun needs single_issuer;
-/// taskrun_flag needs coop_taskrun or defer_taskrun. `required_flags` are never given up.
-/// ring::setup_flags() tells what was granted.
+/// attach_wq, sq_aff, sqpoll, iopoll, clamp. Conflicting flags are resolved beforehand: sqpoll
+/// drops coop_taskrun, taskrun_flag and defer_taskrun; defer_taskrun needs single_issuer;
+/// taskrun_flag needs coop_taskrun or defer_taskrun. `required_flags` are never dropped.
+/// ring::setup_flags() returns what was granted.
 ///
-/// While the kernel answers ENOMEM (RLIMIT_MEMLOCK), both queues are halved, down to 8 entries.
+/// While the kernel returns ENOMEM (RLIMIT_MEMLOCK), both queues are halved, down to 8 entries.
 ///
-/// Not possible here, as a ring keeps entries of the plain sizes in the kernel's memory and uses
-/// the index array: sqe128, cqe32, cqe_mixed, no_mmap, registered_fd_only, no_sqarray.
+/// Not supported, as a ring uses entries of the standard sizes in kernel memory and the index
+/// array: sqe128, cqe32, cqe_mixed, no_mmap, registered_fd_only, no_sqarray.
 struct ring_options {
     unsigned entries = 256;  // submission queue; the kernel rounds up to a power of two
     unsigned cq_entries = 0; // completion queue; 0: twice the submission queue
     std::uint32_t setup_flags = default_setup_flags;
     std::uint32_t required_flags = 0;
-    unsigned sq_thread_cpu = 0;  // setup::sq_aff
+    unsigned sq_thread_cpu = 0;  // for setup::sq_aff
     unsigned sq_thread_idle = 0; // setup::sqpoll: milliseconds until its thread sleeps; 0: 1000
-    int wq_fd = -1;              // setup::attach_wq: the ring to share workers with
+    int wq_fd = -1;              // for setup::attach_wq: the ring to share workers with
     bool start_disabled = false; // nothing can be submitted until ring::enable()
 };
 

@@ -9,17 +9,17 @@
 #include <unistd.h>
 #endif
 
-// io_uring_enter(2) without a function around it. The first return instruction after a system call
-// is mispredicted on processors whose return stack the kernel has to clear, and waits there for
-// whatever the kernel left unfinished: a quarter of a short call's time. So the instruction stands
-// in the caller's own loop, which then has nothing to return from.
+// io_uring_enter(2) as inline assembly. The first return instruction after a system call is
+// mispredicted on processors whose return stack the kernel has to clear, and stalls there until the
+// kernel's outstanding work retires: a quarter of a short call's time. The inlined instruction
+// leaves the caller's loop without a return to execute.
 
 namespace coil::uring::detail {
 
-/// A number of its own for each thread, never used again, or 0 until the thread has asked for it
-/// (number_this_thread). Neither a thread's id nor the address of its storage would do to say which
-/// thread registered a ring: both come back, and an index registered by a dead thread may by then
-/// name another ring in the thread that inherited them.
+/// A process-wide unique number of each thread, never reused; 0 until the thread has requested it
+/// (number_this_thread). It identifies the thread that registered a ring. A thread id or the
+/// address of its storage would not do: both are reused, and an index registered by a dead thread
+/// may then name another ring in the thread that reuses them.
 inline constinit thread_local std::uint64_t thread_number = 0;
 
 std::uint64_t number_this_thread() noexcept;

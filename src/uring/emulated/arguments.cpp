@@ -10,7 +10,7 @@
 #include <cstring>
 #include <new>
 
-// What the arguments of a request point to.
+// The memory that the arguments of a request refer to.
 
 namespace coil::uring::detail {
 namespace {
@@ -28,7 +28,7 @@ bool uses_registered_buffer(const emulated_request& r) noexcept {
            (chooses && (r.entry.ioprio & recvsend_flag::fixed_buf) != 0);
 }
 
-/// Memory that io_uring reads when an entry is submitted.
+/// Memory that io_uring reads at submission.
 struct piece {
     std::uint64_t* where;
     std::size_t size;
@@ -79,7 +79,7 @@ int emulation::lay_out_fixed(const request& r, const ::iovec* parts, std::size_t
     return 0;
 }
 
-/// Where the data lies. Not for requests that have none.
+/// Determines the data areas of a request that has data.
 int emulation::lay_out(request& r) noexcept {
     const opcode op = r.op();
     const sqe& s = r.entry;
@@ -129,10 +129,10 @@ int emulation::lay_out(request& r) noexcept {
 void emulation::keep(request& r) noexcept {
     const unsigned copies = info_of(r.op()).copies;
     if (r.kept_ || copies == 0)
-        return; // nothing but what lives until completion
+        return; // all of its memory lives until completion
     sqe& s = r.entry;
     pieces wanted;
-    std::uint64_t vector = 0; // a message's
+    std::uint64_t vector = 0; // a message's iovec array
     std::uint64_t name = 0;
     const std::size_t vector_size = std::min<std::size_t>(s.len, IOV_MAX) * sizeof(::iovec);
     if ((copies & opcode_info::text_in_addr) != 0)
@@ -191,7 +191,7 @@ void emulation::keep(request& r) noexcept {
     if (size > r.copies_size_) {
         std::unique_ptr<std::byte[]> memory{new (std::nothrow) std::byte[size]};
         if (memory == nullptr) {
-            r.early_result_ = -ENOMEM; // when it has not begun yet
+            r.early_result_ = -ENOMEM; // if it has not begun yet
             return;
         }
         r.copies_ = std::move(memory);
@@ -201,7 +201,7 @@ void emulation::keep(request& r) noexcept {
     for (const piece& p : wanted) {
         std::memcpy(to, pointer<const void>(*p.where), p.size);
         if (p.size == PATH_MAX + 1)
-            to[PATH_MAX] = std::byte{0}; // of a text that is too long, as it still is then
+            to[PATH_MAX] = std::byte{0}; // a string that is too long remains too long
         *p.where = reinterpret_cast<std::uintptr_t>(to);
         to += aligned(p.size);
     }
@@ -297,7 +297,7 @@ unsigned emulation::owned_by(const request& r, request::owned* areas) noexcept {
         }
         break;
     case opcode::statx:
-        add(pointer<void>(s.addr2), 256, true); // sizeof(struct statx), for ever
+        add(pointer<void>(s.addr2), 256, true); // sizeof(struct statx), which is fixed
         break;
     case opcode::getxattr:
     case opcode::fgetxattr:

@@ -31,7 +31,7 @@ int buffer_groups::check_ring(const buf_reg& reg) noexcept {
     constexpr std::uint64_t page = 4096;
     if (reg.resv[0] != 0 || reg.resv[1] != 0 || reg.resv[2] != 0 ||
         (reg.flags & ~pbuf_ring_flag::inc) != 0)
-        return -EINVAL; // whoever wants the kernel to make the memory must map it from the ring
+        return -EINVAL; // memory allocated by the kernel would have to be mapped from the ring
     if (reg.ring_addr == 0)
         return -EFAULT;
     if (reg.ring_addr % page != 0 || !std::has_single_bit(reg.ring_entries) ||

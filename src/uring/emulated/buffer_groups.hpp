@@ -11,23 +11,23 @@
 
 namespace coil::uring::detail {
 
-/// Buffers that an application gave in advance: rings in its memory, and those of provide_buffers.
+/// Provided buffers: rings in the application's memory, and classic ones (provide_buffers).
 class buffer_groups {
 public:
     struct group {
-        buf_ring* ring = nullptr; // null: a list
+        buf_ring* ring = nullptr; // null: classic
         std::uint16_t mask = 0;
         std::uint16_t head = 0;
         bool incremental = false;
         std::deque<buf> list;
 
         unsigned available() const noexcept;
-        /// The buffer `i` places behind the next.
+        /// The buffer `i` places after the next one.
         buf* at(unsigned i) noexcept;
     };
 
     group* find(unsigned number) noexcept;
-    /// What is wrong with a ring, or 0; its memory is there when it is added.
+    /// The error of a ring, or 0. Its memory has been checked when it is added.
     int check_ring(const buf_reg& reg) noexcept;
     int add_ring(const buf_reg& reg) noexcept;
     int remove_ring(unsigned number) noexcept;
@@ -35,8 +35,8 @@ public:
     int provide(const sqe& entry) noexcept;
     int remove(unsigned number, unsigned count) noexcept;
 
-    /// Says that the group's next `count` buffers were used for `bytes` bytes in all. True when the
-    /// last of them stays, for its rest.
+    /// Marks the group's next `count` buffers as used for `bytes` bytes in total. Returns true if
+    /// the last of them remains in the group with its unused part.
     static bool consume(group& g, unsigned count, std::size_t bytes) noexcept;
 
     template <class F>

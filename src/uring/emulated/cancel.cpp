@@ -7,7 +7,7 @@
 
 namespace coil::uring::detail {
 
-// ---- the requests that can be found
+// ---- the list of cancellable requests
 
 std::size_t emulation::hash_of(std::uint64_t user_data) const noexcept {
     return static_cast<std::size_t>(user_data * 0x9e3779b97f4a7c15U >> 20) & (hash_.size() - 1);
@@ -44,7 +44,8 @@ void emulation::unlist(request& r) noexcept {
 void emulation::grow_hash() noexcept try {
     std::vector<request*> larger(hash_.size() * 4, nullptr);
     hash_.swap(larger);
-    for (request* r = listed_first_; r != listed_last_; r = r->next_) { // the last is being added
+    for (request* r = listed_first_; r != listed_last_; r = r->next_) { // the last one is being
+                                                                        // added
         request*& bucket = hash_[hash_of(r->entry.user_data)];
         r->same_hash_ = bucket;
         bucket = r;
@@ -52,9 +53,9 @@ void emulation::grow_hash() noexcept try {
 } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): slower, that is all
 }
 
-// ---- ending them
+// ---- cancelling
 
-/// 0: it is cancelled, or will be; -EALREADY: its own result comes.
+/// 0: cancelled, now or soon; -EALREADY: it completes with its own result.
 int emulation::end_one(request& victim) noexcept {
     if (victim.stage_ == stage::leaving)
         return -EALREADY;
@@ -83,7 +84,7 @@ int emulation::end_one(request& victim) noexcept {
     return -EALREADY;
 }
 
-/// Completes what was cancelled: after the completion that tells the canceller, as on Linux.
+/// Completes cancelled requests after the completion of the canceller, as Linux does.
 void emulation::finish_ended() noexcept {
     while (ended_ != nullptr) {
         request& r = *ended_;
@@ -115,7 +116,7 @@ int emulation::cancel(request& r) noexcept {
     return cancel_matching(s.addr, fd, flags, op);
 }
 
-/// register_op::sync_cancel: returns when what was found has ended, or after its time.
+/// register_op::sync_cancel: returns when the matching requests have ended, or on expiry.
 int emulation::cancel_now(const sync_cancel_reg& given) noexcept {
     constexpr std::uint32_t known = cancel_flag::all | cancel_flag::fd | cancel_flag::any |
                                     cancel_flag::userdata | cancel_flag::op;
@@ -164,7 +165,7 @@ int emulation::cancel_matching(std::uint64_t user_data, int fd, std::uint32_t fl
                 return end_one(*r);
         return -ENOENT;
     }
-    // Ending one may free its link timeout as well, but begins nothing.
+    // Cancelling a request may free its link timeout as well, but begins nothing.
     int count = 0;
     for (request* r = listed_first_; r != nullptr;) {
         request* next = r->next_;

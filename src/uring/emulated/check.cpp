@@ -8,14 +8,14 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-// What is wrong with an entry, whatever the world is like: Linux says so when it is submitted.
+// Checks of an entry that Linux makes at submission and that do not depend on the derived class.
 
 namespace coil::uring::detail {
 namespace {
 
 constexpr std::uint8_t all_flags = 0x7f;
 
-/// The fields that are not zero, as opcode_info::zero names them.
+/// The fields that are not zero, as bits of opcode_info::zero.
 unsigned used_fields(const sqe& s) noexcept {
     using i = opcode_info;
     const auto bit = [](bool used, unsigned field) { return used ? field : 0U; };
@@ -25,7 +25,7 @@ unsigned used_fields(const sqe& s) noexcept {
            bit(s.fd != 0, i::fd) | bit(s.pad2 != 0, i::pad2);
 }
 
-/// As ioprio_check_cap() of Linux has it, for who has no privilege to lose.
+/// Linux's ioprio_check_cap() for an unprivileged process.
 bool is_priority(unsigned ioprio) noexcept {
     const unsigned level = ioprio & 7;
     switch (ioprio >> 13) {
@@ -40,7 +40,7 @@ bool is_priority(unsigned ioprio) noexcept {
     }
 }
 
-/// A direct descriptor is closed by its ring alone: to close it at exec means nothing.
+/// Only its ring can close a direct descriptor, so close-on-exec has no meaning for it.
 bool makes_both_direct_and_cloexec(const sqe& s) noexcept {
     if (s.file_index == 0)
         return false;
@@ -63,7 +63,7 @@ bool makes_both_direct_and_cloexec(const sqe& s) noexcept {
 
 } // namespace
 
-/// What is wrong with it whatever the world is like.
+/// The error of an entry, or 0.
 int emulation::check(request& r) noexcept {
     const sqe& s = r.entry;
     const opcode op = r.op();
@@ -136,7 +136,7 @@ int emulation::check(request& r) noexcept {
             if (op == opcode::sendmsg)
                 return -EINVAL;
             r.bundles_ = r.selects();
-            r.entry.msg_flags |= MSG_WAITALL; // a bundle goes out whole
+            r.entry.msg_flags |= MSG_WAITALL; // a bundle is sent completely
         }
         break;
     }

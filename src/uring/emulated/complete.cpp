@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <new>
 
-// From the world to the queue.
+// Completing requests: from the derived class to the completion queue.
 
 namespace coil::uring::detail {
 namespace {
@@ -25,12 +25,12 @@ bool is_timeout(const emulated_request& r) noexcept {
     return r.op() == opcode::timeout || r.op() == opcode::link_timeout;
 }
 
-/// Whether a read, whose end of file uses up a buffer as well.
+/// Whether it is a read: its end of file uses up a buffer as well.
 bool is_read(const emulated_request& r) noexcept {
     return r.op() == opcode::read || r.op() == opcode::readv || r.op() == opcode::read_multishot;
 }
 
-/// Whether the result breaks the chain: errors do, and transfers that were short.
+/// Whether the result breaks the chain: errors and short transfers do.
 bool has_failed(const emulated_request& r, int result) noexcept {
     if (result < 0)
         return !(result == -ETIME && r.op() == opcode::timeout &&
@@ -77,7 +77,7 @@ bool emulation::part(request& r, int result, std::uint32_t flags) noexcept {
     return true;
 }
 
-/// The end of a request that began, or of one that never could.
+/// Completes a request that began, or one with an early error.
 void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
     if (r.early_result_ != 0)
         result = r.early_result_;
@@ -88,7 +88,7 @@ void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
     if (r.selected_ != 0)
         flags |= settle_buffers(r, result);
     world_.released(r);
-    // A link timeout that began says nothing then, whatever came of it.
+    // A link timeout that began posts nothing then, whatever its result.
     if (!silent || (failed && r.op() != opcode::link_timeout)) {
         if (!is_timeout(r))
             ++completions_;
@@ -132,7 +132,7 @@ void emulation::free_request(request& r) noexcept {
     --active_;
 }
 
-/// One that did not begin.
+/// Completes a request that did not begin.
 void emulation::fail_one(request& r, bool silent) noexcept {
     world_.released(r);
     if (!silent) {
@@ -156,13 +156,13 @@ void emulation::fail_chain(request* r, bool silent) noexcept {
         release_deferred();
 }
 
-/// The flags that tell which buffer was used, if one was.
+/// Returns the completion flags that name the consumed buffer, if any.
 std::uint32_t emulation::settle_buffers(request& r, int result) noexcept {
     if (r.selected_ == 0)
         return 0;
     if (r.taken_) {
         r.selected_ = 0;
-        return 0; // result_flags have said it
+        return 0; // result_flags already name it
     }
     if (result < 0 || (result == 0 && !is_read(r))) {
         unselect(r);
@@ -180,7 +180,7 @@ std::uint32_t emulation::settle_buffers(request& r, int result) noexcept {
     return cqe_flag::buffer | id | (stays ? cqe_flag::buf_more : 0);
 }
 
-/// A new file goes where the request wants it: the result that says so.
+/// Stores a new file where the request wants it and returns the resulting completion result.
 int emulation::settle_file(request& r, int result) noexcept {
     if (result < 0 || r.entry.file_index == 0)
         return result;
@@ -252,7 +252,7 @@ int emulation::select(request& r, std::size_t most) noexcept {
     try {
         r.bundle_.clear();
         // A buffer that would be used in part is left for the next bundle, unless it is the first,
-        // or the group is incremental. A list gives one at a time.
+        // or the group is incremental. Classic provided buffers are used one at a time.
         const unsigned most_here = g->ring != nullptr ? most_parts : 1;
         for (unsigned i = 0; i < available && i < most_here && limit != 0; ++i) {
             if (i != 0 && !g->incremental && g->at(i)->len > limit)

@@ -17,7 +17,7 @@
 namespace coil::uring::detail {
 namespace {
 
-/// Without the tags that no emulation has.
+/// Without tags, which the emulation does not support.
 bool is_table(const rsrc_register& given) noexcept {
     const bool sparse = (given.flags & rsrc_flag::sparse) != 0;
     return given.nr != 0 && given.resv2 == 0 && given.tags == 0 &&
@@ -31,8 +31,8 @@ bool is_update(const rsrc_update2& given) noexcept {
 constexpr unsigned most_buffers = 16384;
 constexpr std::size_t largest_buffer = std::size_t{1} << 30;
 
-/// Whether all of it is there and may be written to; faults it in, as io_uring does, which pins it.
-/// Before Linux 5.14 nobody can be asked.
+/// Whether the whole area is mapped and writable. Faults it in, as io_uring does when it pins the
+/// pages. Not possible before Linux 5.14.
 bool is_writable(const ::iovec& area) noexcept {
     constexpr int populate_write = 23; // MADV_POPULATE_WRITE
     constexpr std::uintptr_t page = 4096;
@@ -48,8 +48,8 @@ bool is_writable(const ::iovec& area) noexcept {
     return !known || (error != ENOMEM && error != EFAULT && error != EINVAL);
 }
 
-/// What an operation reads of the memory at `arg`; how much that is says its count, or what is
-/// there.
+/// Whether the memory at `arg` that an operation reads is readable; its size follows from the count
+/// or from the content.
 bool are_arguments_readable(register_op op, const void* arg, unsigned count) noexcept {
     switch (op) {
     case register_op::buffers:
@@ -101,8 +101,8 @@ int emulation::enable() noexcept {
 int emulation::control(register_op op, void* arg, unsigned count) noexcept {
     if ((op == register_op::ring_fds || op == register_op::unregister_ring_fds) && arg == nullptr)
         return 0;
-    // The memory of a provided-buffer ring is the caller's, who is about to unmap it: what must not
-    // happen is that it stays registered. On another thread that is right when the ring rests.
+    // The caller is about to unmap the memory of a provided-buffer ring, so it must not stay
+    // registered. On another thread this is permitted while the ring is idle.
     if (!are_arguments_readable(op, arg, count))
         return -EFAULT;
     if (owner_ != 0 && owner_ != number_this_thread() && op != register_op::unregister_pbuf_ring)
@@ -216,7 +216,7 @@ int emulation::register_files(const int* fds, unsigned count) noexcept {
     return 0;
 }
 
-/// How many were dealt with, or what was wrong with the first.
+/// The number of slots processed, or the error of the first one.
 int emulation::replace_files(unsigned offset, const int* fds, unsigned count) noexcept {
     if (!files_.exists())
         return -ENXIO;

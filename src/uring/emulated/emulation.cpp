@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <new>
 
-// The queues: how they come to be, entering, waiting.
+// The queues: creation, entering, waiting.
 
 namespace coil::uring::detail {
 namespace {
@@ -79,7 +79,8 @@ int emulation::setup(unsigned wanted, params& p, kernel::mapping& m) noexcept tr
     if (const int error = world_.open_world(); error != 0)
         return error;
     constexpr unsigned words_per_cqe = sizeof(cqe) / sizeof(std::uint32_t);
-    // One mapping, as feature::single_mmap says: what the submission queue needs, then the other's.
+    // One mapping, as feature::single_mmap says: the submission queue's part, then the completion
+    // queue's.
     const std::uint32_t cq_begin = (words + sq_entries + 3) & ~std::uint32_t{3};
     const std::size_t cq_words = words + std::size_t{cq_entries} * words_per_cqe;
     queues_ = std::make_unique<std::uint32_t[]>(cq_begin + cq_words);
@@ -87,7 +88,7 @@ int emulation::setup(unsigned wanted, params& p, kernel::mapping& m) noexcept tr
     cq_ = sq_ + cq_begin;
     sqes_ = std::make_unique<sqe[]>(sq_entries);
     hash_.assign(256, nullptr);
-    constexpr std::size_t reserve = 32; // with which a ring gets on where there is no memory
+    constexpr std::size_t reserve = 32; // lets a ring make progress without memory
     all_.reserve(4 * reserve);
     while (all_.size() < reserve) {
         all_.push_back(world_.make_request());
@@ -164,8 +165,7 @@ int emulation::enter(unsigned to_submit, unsigned min_complete, unsigned flag_bi
     return submitted != 0 ? submitted : waited;
 }
 
-/// The flag that makes a ring look in again before it has reason to sleep: nothing shows in its
-/// memory by itself.
+/// Sets the flag that makes a ring enter before it sleeps: nothing appears in its memory otherwise.
 void emulation::announce_pending() noexcept {
     std::uint32_t bits = overflow_.empty() ? 0 : sq_flag::cq_overflow;
     if ((pending_ != 0 || !timers_.empty()) && (setup_flags_ & setup::taskrun_flag) != 0)
@@ -191,13 +191,14 @@ int emulation::wait_for(unsigned min_complete, unsigned submitted, unsigned flag
                         const void* arg, std::size_t size) noexcept {
     constexpr std::int64_t never = emulated_kernel::never;
     std::int64_t deadline = never;
-    std::int64_t minimum = 0; // until when to go on collecting
+    std::int64_t minimum = 0; // until when to collect completions
     if ((flag_bits & enter_flag::ext_arg) != 0) {
         if (size != sizeof(getevents_arg))
             return -EINVAL;
         const auto& given = *static_cast<const getevents_arg*>(arg);
         if (given.sigmask != 0)
-            return -EINVAL; // a wait and a mask in one step is what only the real call can do
+            return -EINVAL; // atomically changing the signal mask and waiting is possible only in
+                            // the kernel
         if (given.ts != 0) {
             const auto& ts =
                 *reinterpret_cast<const timespec*>(static_cast<std::uintptr_t>(given.ts));
@@ -215,9 +216,9 @@ int emulation::wait_for(unsigned min_complete, unsigned submitted, unsigned flag
 
     if (!overflow_.empty())
         flush_overflow();
-    // What is there already satisfies. The world is looked at all the same, though not each time
-    // when a look would be dear beside what was done: otherwise those who always find something
-    // would keep it from the others.
+    // Available completions satisfy the wait. Pending requests are polled nevertheless, so that a
+    // busy ring does not starve them, but not every time if polling is expensive relative to the
+    // submitted work.
     constexpr unsigned most_blind = 8;
     if (unread() >= min_complete) {
         if (min_complete != 0 && submitted > 1 && ++satisfied_ < most_blind)

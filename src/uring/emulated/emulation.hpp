@@ -19,7 +19,7 @@ inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) noexcept {
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/// In nanoseconds; what does not fit is for ever.
+/// In nanoseconds; a value that does not fit means no limit.
 inline std::int64_t span_of(const timespec& ts) noexcept {
     std::int64_t ns = 0;
     return __builtin_mul_overflow(ts.tv_sec, std::int64_t{1'000'000'000}, &ns)
@@ -27,11 +27,11 @@ inline std::int64_t span_of(const timespec& ts) noexcept {
                : saturating_add(ns, ts.tv_nsec);
 }
 
-/// What an emulated_kernel does by itself. Everything on the ring's thread.
+/// The implementation of emulated_kernel. Everything runs on the ring's thread.
 ///
 /// A request is in exactly one place: free_, a chain (behind its head, which is elsewhere), due_,
-/// deferred_ (by a drain), or the list of those that are under way, where cancellation finds them
-/// by a hash of their user_data: with the world or, timeouts, in the heap.
+/// deferred_ (by a drain), or the hash table of active requests by user_data, in which cancellation
+/// finds them. An active request is pending in the derived class or, a timeout, in the heap.
 class emulation {
 public:
     using request = emulated_request;
@@ -64,7 +64,7 @@ public:
     std::int64_t next_timer() const noexcept { return timers_.deadline(); }
     unsigned pending() const noexcept { return pending_; }
     request* first() const noexcept { return listed_first_; }
-    /// The next that the world has.
+    /// The next request that is pending in the derived class.
     static request* in_world(request* r) noexcept {
         while (r != nullptr && r->stage_ != stage::begun && r->stage_ != stage::leaving)
             r = r->next_;
@@ -81,7 +81,7 @@ public:
     static void drop_file(emulated_kernel& world, int file) noexcept { world.drop_file(file); }
 
 private:
-    static constexpr int not_mine = INT_MIN + 1; // of begin_core: the world's
+    static constexpr int not_mine = INT_MIN + 1; // begin_core: the derived class executes it
 
     // submission (submit.cpp)
     int consume(unsigned to_submit) noexcept;
@@ -168,11 +168,11 @@ private:
     std::uint32_t cq_head_seen_ = 0;
     std::uint32_t setup_flags_ = 0;
     bool disabled_ = false;
-    std::uint64_t owner_ = 0;  // number of the thread that may enter; 0: any
-    std::deque<cqe> overflow_; // in the order in which they came, behind all that is in the queue
-    std::uint64_t completions_ = 0;      // that count for timeouts with a count
-    std::uint64_t timeouts_expired_ = 0; // each ends a wait
-    unsigned satisfied_ = 0;             // waits in a row that had no need to look
+    std::uint64_t owner_ = 0;            // number of the thread that may enter; 0: any
+    std::deque<cqe> overflow_;           // in order, after everything in the queue
+    std::uint64_t completions_ = 0;      // counts towards timeouts with a count
+    std::uint64_t timeouts_expired_ = 0; // each expiry ends a wait
+    unsigned satisfied_ = 0;             // consecutive waits that returned without polling
 
     // The requests.
     std::vector<std::unique_ptr<request>> all_;
@@ -183,14 +183,14 @@ private:
     bool last_is_limit_ = false;
     bool open_chain_fails_ = false;
     bool open_chain_drains_ = false;
-    bool drains_next_ = false; // the chain that is read next
-    bool draining_ = false;    // a drain is deferred, or the last that began
+    bool drains_next_ = false; // the next chain to be read
+    bool draining_ = false;    // a drain is deferred or active
     request* due_ = nullptr;
     request* due_last_ = nullptr;
     request* deferred_ = nullptr;
     request* deferred_last_ = nullptr;
     unsigned active_ = 0;      // consumed, not deferred, not complete
-    request* ended_ = nullptr; // cancelled, to be completed behind the canceller
+    request* ended_ = nullptr; // cancelled; completed after the canceller
     request* ended_last_ = nullptr;
     unsigned pending_ = 0;
     request* listed_first_ = nullptr;

@@ -57,13 +57,13 @@ void file_table::let_go(emulated_file* file) noexcept {
 void file_table::put(unsigned slot, emulated_file* file) noexcept {
     emulated_file* const before = slots_[slot];
     slots_[slot] = file;
-    if (slot >= first_ && slot < last_) // where Linux looks next
+    if (slot >= first_ && slot < last_) // where Linux searches next
         hint_ = (slot - first_ + (file != nullptr ? 1 : 0)) % (last_ - first_);
     if (before != nullptr)
         let_go(before);
 }
 
-/// From the one behind the last that got a file, or the last that was emptied.
+/// Searches from the slot after the last one filled, or from the last one emptied.
 int file_table::find_free() noexcept {
     const unsigned n = last_ - first_;
     for (unsigned i = 0; i < n; ++i) {

@@ -11,13 +11,13 @@ class emulated_kernel;
 
 namespace coil::uring::detail {
 
-/// A file of the table. Requests that were given it keep it when its slot gets another.
+/// A file of the table. Requests that use it keep it when its slot is replaced.
 struct emulated_file {
     int file;
     unsigned owners;
 };
 
-/// The ring's table of files (io_uring_register(2)), whose slots direct descriptors name.
+/// The ring's table of registered files (io_uring_register(2)), whose slots are direct descriptors.
 class file_table {
 public:
     explicit file_table(emulated_kernel& world) noexcept : world_(world) {}
@@ -28,22 +28,22 @@ public:
     bool exists() const noexcept { return exists_; }
     std::size_t size() const noexcept { return slots_.size(); }
 
-    /// `count` empty slots; 0, -EINVAL, -EBUSY, -EMFILE, -ENOMEM.
+    /// Creates `count` empty slots; 0, -EINVAL, -EBUSY, -EMFILE, -ENOMEM.
     int make(unsigned count) noexcept;
     int clear() noexcept;
 
-    /// The file in a slot, with one more owner, or null.
+    /// The file in a slot, with its reference count incremented, or null.
     emulated_file* use(unsigned slot) noexcept;
     void let_go(emulated_file* file) noexcept;
 
-    /// Puts a file of the world's, which is the table's from now on even when this fails, into the
-    /// slot that `file_index` asks for: a slot's number counted from 1, or file_index_alloc. The
-    /// slot it chose or 0, or -errno.
+    /// Stores a file of the derived class, which the table owns from now on even on failure, in the
+    /// slot that `file_index` requests: a slot's number counted from 1, or file_index_alloc.
+    /// Returns the chosen slot or 0, or -errno.
     int install(int file, std::uint32_t file_index) noexcept;
     int remove(unsigned slot) noexcept;
-    /// The same for an ordinary descriptor, of which it makes a file. -1 empties the slot.
+    /// The same for an ordinary descriptor, which is duplicated. -1 empties the slot.
     int assign(unsigned slot, int descriptor) noexcept;
-    /// Into a free slot, whose number is the result.
+    /// Stores it in a free slot and returns the slot.
     int add(int descriptor) noexcept;
 
     int set_range(unsigned first, unsigned count) noexcept;
@@ -56,7 +56,7 @@ private:
     emulated_kernel& world_;
     std::vector<emulated_file*> slots_;
     std::vector<emulated_file*> unused_;
-    unsigned first_ = 0; // where file_index_alloc looks
+    unsigned first_ = 0; // the range of file_index_alloc
     unsigned last_ = 0;
     unsigned hint_ = 0;
     bool exists_ = false;

@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-// From the queue to the world.
+// Submission: from the queue to the derived class.
 
 namespace coil::uring::detail {
 namespace {
@@ -38,10 +38,10 @@ int emulation::consume(unsigned to_submit) noexcept {
             break; // no memory
         ++at;
         ++consumed;
-        // Its place is free for the next already while it runs.
+        // The slot may be reused while the request runs.
         std::atomic_ref<std::uint32_t>(*sq_word(head)).store(at, std::memory_order_release);
         const bool goes_on =
-            (r->entry.flags & link_flags) != 0; // a broken chain is read to its end
+            (r->entry.flags & link_flags) != 0; // a broken chain is consumed to its end
         if (link(*r) != 0 && !goes_on && (setup_flags_ & setup::submit_all) == 0)
             break;
     }
@@ -79,13 +79,13 @@ emulation::request* emulation::take_request(const sqe& entry) noexcept try {
     return nullptr;
 }
 
-/// Puts it into the chain that is being read, and starts what is whole.
+/// Appends it to the chain that is being read, and starts the chain if it is complete.
 int emulation::link(request& r) noexcept {
     int error = check(r);
     const bool goes_on = (r.entry.flags & link_flags) != 0;
     const bool is_limit = r.op() == opcode::link_timeout;
     if (is_limit && error == 0 && (open_chain_ == nullptr || last_is_limit_))
-        error = -EINVAL; // whom would it limit?
+        error = -EINVAL; // there is no request to limit
     r.early_result_ = error;
     if (open_chain_ == nullptr) [[likely]] {
         open_chain_ = open_chain_last_ = &r;
@@ -95,7 +95,7 @@ int emulation::link(request& r) noexcept {
         last_is_limit_ = false;
     } else {
         drains_next_ |=
-            r.has(sqe_flag::io_drain); // in the middle: what follows the chain waits, too
+            r.has(sqe_flag::io_drain); // in the middle: requests after the chain wait, too
         if (is_limit && error == 0) {
             open_chain_last_->limit_ = &r;
             r.limited_ = open_chain_last_;
@@ -112,7 +112,7 @@ int emulation::link(request& r) noexcept {
     }
     world_.accepted(r);
     if (goes_on && error == 0) {
-        keep(r); // it may begin when the caller has changed its arguments
+        keep(r); // it may begin after the caller has changed its arguments
         error = r.early_result_;
         open_chain_fails_ |= error != 0;
     }
@@ -129,13 +129,14 @@ void emulation::close_chain() noexcept {
     if (open_chain_size_ > 1)
         for (request* r = head; r != nullptr; r = r->link_) {
             if (r->early_result_ == 0) {
-                keep(*r); // the last, which had no flag
+                keep(*r); // the last one, which has no link flag
                 open_chain_fails_ |= r->early_result_ != 0;
             }
         }
     if (open_chain_fails_) [[unlikely]] {
         active_ += open_chain_size_;
-        // Its first completion is posted in any case; one that was to be skipped silences the rest.
+        // The first completion is posted in any case; if it was to be skipped, the others are not
+        // posted.
         const bool silent = head->has(sqe_flag::cqe_skip_success);
         request* const rest = head->link_;
         request* const limit = head->limit_;
@@ -162,8 +163,8 @@ void emulation::close_chain() noexcept {
     run_due();
 }
 
-/// A drain begins when all before it are complete, and what follows it when it is complete itself;
-/// then everything up to the next drain.
+/// A drain begins when all requests before it are complete; requests after it begin when it is
+/// complete, up to the next drain.
 void emulation::release_deferred() noexcept {
     bool first = true;
     bool drains = false;
@@ -229,8 +230,8 @@ void emulation::start(request& r) noexcept {
     }
 }
 
-/// Which file its descriptor means: now, not when it was submitted, so that a link sees what the
-/// entries before it have opened.
+/// Resolves its descriptor when the request begins, not when it is submitted, so that a linked
+/// request sees what its predecessors have opened.
 int emulation::resolve(request& r) noexcept {
     const opcode op = r.op();
     const bool fixed = r.has(sqe_flag::fixed_file);
@@ -257,7 +258,7 @@ int emulation::resolve(request& r) noexcept {
     return 0;
 }
 
-/// Nothing, but with the file and the buffer that it is told to look up.
+/// No operation, except looking up the file and the buffer if requested.
 int emulation::begin_nop(request& r) noexcept {
     const sqe& s = r.entry;
     constexpr std::uint32_t known = nop_flag::inject_result | nop_flag::file |
@@ -277,7 +278,7 @@ int emulation::begin_nop(request& r) noexcept {
     return (s.nop_flags & nop_flag::inject_result) != 0 ? static_cast<int>(s.len) : 0;
 }
 
-/// The operations on the ring itself.
+/// Executes operations on the ring itself.
 int emulation::begin_core(request& r) noexcept {
     const sqe& s = r.entry;
     switch (r.op()) {

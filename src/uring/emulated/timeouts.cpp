@@ -20,7 +20,7 @@ int read_time(std::uint64_t address, timespec& ts) noexcept {
 
 } // namespace
 
-/// When it is submitted: the time is read now, and counts from when it begins.
+/// Called at submission: reads the duration; the timeout starts when it begins.
 int emulation::check_timeout(request& r) noexcept {
     const sqe& s = r.entry;
     const std::uint32_t flags = s.timeout_flags;
@@ -74,7 +74,7 @@ void emulation::begin_timeout(request& r) noexcept {
     timers_.push(r);
 }
 
-/// It will not expire any more.
+/// Disarms it.
 void emulation::stop_timer(request& r) noexcept {
     if (r.heap_index_ != 0)
         timers_.remove(r);
@@ -130,7 +130,7 @@ void emulation::expire(request& r) noexcept {
     finish(r, -ETIME, 0);
 }
 
-/// Timeouts that end with as many completions as they were told.
+/// Completes the timeouts whose count of completions has been reached.
 void emulation::end_counted() noexcept {
     for (std::size_t i = 0; i < counted_.size();) {
         request& r = *counted_[i];
@@ -138,11 +138,11 @@ void emulation::end_counted() noexcept {
             ++i;
             continue;
         }
-        stop_timer(r); // takes it out of counted_
+        stop_timer(r); // removes it from counted_
         ++timeouts_expired_;
         finish(r, 0, 0);
     }
-    run_due(); // the chains that these led
+    run_due(); // the chains that these head
 }
 
 int emulation::remove_timeout(request& r) noexcept {

@@ -8,7 +8,7 @@
 
 namespace coil::uring::detail {
 
-/// Requests by deadline. A request knows its place (heap_index_), so that it leaves in O(log n).
+/// Requests by deadline. A request stores its position (heap_index_), so its removal is O(log n).
 class timer_heap {
 public:
     bool empty() const noexcept { return heap_.empty(); }

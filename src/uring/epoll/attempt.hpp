@@ -11,11 +11,11 @@
 #include <poll.h>
 #include <sys/uio.h>
 
-// What the tries of several kinds of operations share.
+// Helpers shared by the attempts of several kinds of operations.
 
 namespace coil::uring::detail {
 
-/// A request's data without the bytes that have been moved.
+/// The part of a request's data that has not been transferred yet.
 class rest_of {
 public:
     explicit rest_of(const emulated_request& r) noexcept : parts_(r.data()) {
@@ -55,7 +55,7 @@ inline bool is_ready(int fd, short events) noexcept {
     return ::poll(&p, 1, 0) != 0;
 }
 
-/// A system call that nothing but its result ends: that, or -errno.
+/// Repeats a system call that a signal interrupted; returns its result, or -errno.
 template <class F>
 auto uninterrupted(F&& call) noexcept {
     for (;;) {

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// The calls that are made at once, on the ring's thread.
+// Calls that are made immediately, on the ring's thread.
 
 namespace coil::uring::detail {
 namespace {
@@ -29,7 +29,8 @@ bool are_futex_flags(std::uint32_t flags) noexcept {
 } // namespace
 
 int epoll_kernel::perform(const sqe& request) noexcept {
-    // Elsewhere it is a plain call. What its number means is found out when it is used next.
+    // On another thread it is a plain call. The cached state of the number is checked at its next
+    // use.
     const bool here = owner_ != 0 && owner_ == thread_number;
     const auto op = static_cast<opcode>(request.opcode);
     if (here && op == opcode::close && request.file_index == 0)
@@ -48,13 +49,14 @@ int epoll_kernel::perform(const sqe& request) noexcept {
     return result;
 }
 
-/// What is to be in the table is a descriptor all the same: a child of the process has none.
+/// A file for the table is a process descriptor in this backend: set close-on-exec, as child
+/// processes do not inherit direct descriptors.
 void epoll_kernel::keep_from_children(epoll_request& r) noexcept {
     switch (r.op()) {
     case opcode::accept:
     case opcode::openat:
     case opcode::pipe:
-        r.entry.open_flags |= O_CLOEXEC; // which is what the others call it, too
+        r.entry.open_flags |= O_CLOEXEC; // the flags of accept and pipe share this union member
         break;
     case opcode::openat2:
         keep(r);
@@ -139,7 +141,7 @@ int epoll_kernel::begin_call(epoll_request& r) noexcept {
     case opcode::epoll_ctl:
         return plain_call(r);
     case opcode::uring_cmd: {
-        // io_uring reads the options of this level alone.
+        // io_uring supports getsockopt for this level only.
         const bool gets = s.cmd_op == socket_command::getsockopt && s.sockopt.level == SOL_SOCKET;
         return gets || s.cmd_op == socket_command::setsockopt ? plain_call(r) : -EOPNOTSUPP;
     }
@@ -205,7 +207,7 @@ int epoll_kernel::begin_call(epoll_request& r) noexcept {
     }
 }
 
-/// By the system call that anybody would make.
+/// The plain system call.
 int epoll_kernel::plain_call(const epoll_request& r) noexcept {
     sqe plain = r.entry;
     plain.fd = r.file;
@@ -213,8 +215,8 @@ int epoll_kernel::plain_call(const epoll_request& r) noexcept {
     return perform_on_linux(plain);
 }
 
-/// What needs no device is opened at once, and a FIFO without waiting for the other side: as
-/// io_uring does.
+/// Opens immediately what needs no device; a FIFO without waiting for the other end, as io_uring
+/// does.
 int epoll_kernel::begin_open(epoll_request& r) noexcept {
     const sqe& s = r.entry;
     struct {
@@ -258,7 +260,7 @@ int epoll_kernel::close_descriptor(int fd) noexcept {
     fresh(fd);
     if (s->working == 0)
         return checked(::close(fd));
-    // On io_uring they would keep the file; here they keep its number from others.
+    // With io_uring, requests keep the file open; here they keep the number from being reused.
     if (::fcntl(fd, F_GETFD) < 0)
         return -EBADF;
     s->closing = true;

@@ -13,7 +13,7 @@ namespace coil::uring::detail {
 
 struct descriptor_state;
 
-/// A request of the epoll kernel.
+/// A request of the epoll backend.
 class epoll_request final : public emulated_request {
 public:
     enum class place : std::uint8_t {
@@ -21,19 +21,19 @@ public:
         reading, // in a queue of its descriptor
         writing,
         watching,
-        orphaned, // its descriptor is another file's now
+        orphaned, // its descriptor was closed or reused
         working,  // on a thread
     };
 
     place at = place::nowhere;
-    bool interrupting = false; // asked to end while it works
-    bool waited = false;       // it was not done at the first try
-    bool sure = false;         // epoll has confirmed that it waits on the file it was meant for
-    std::uint8_t phase = 0;    // what of a call in several steps is done, or this:
+    bool interrupting = false; // being cancelled while a thread executes it
+    bool waited = false;       // it did not complete at the first attempt
+    bool sure = false;         // epoll has confirmed that the registration is for the intended file
+    std::uint8_t phase = 0;    // the completed steps of a call with several steps, or on_file
     static constexpr std::uint8_t on_file = 2; // a thread reads or writes a file
-    int helper = -1;                           // a descriptor made for it (pidfd)
+    int helper = -1;                           // a descriptor created for it (pidfd)
     descriptor_state* on = nullptr;
-    descriptor_state* held = nullptr; // while it is on a thread: what it works on
+    descriptor_state* held = nullptr; // while it is on a thread: the descriptor that it uses
     descriptor_state* held_in = nullptr;
 
     struct its_job final : worker_job {
@@ -41,7 +41,7 @@ public:
     } job;
 };
 
-/// Requests in the order in which they came.
+/// A FIFO queue of requests.
 class request_queue {
 public:
     bool empty() const noexcept { return first_ == nullptr; }
@@ -75,33 +75,34 @@ private:
     epoll_request* last_ = nullptr;
 };
 
-/// What is known of a descriptor number. It may name another file any time (close(2) says nothing
-/// to us), so nothing here is relied on but what epoll_ctl(2) has confirmed: see `doubtful`.
+/// The cached state of a descriptor number. close(2) is not reported to the backend, so the number
+/// may refer to another file at any time, and only what epoll_ctl(2) has confirmed is relied upon:
+/// see `doubtful`.
 struct descriptor_state {
     enum class kind : std::uint8_t {
         unknown,
         tcp,
-        connection, // of another kind: a read may stop before what there is
+        connection, // another type of socket: a read may be short although more data is available
         datagram,
         file,
         direct_file,    // O_DIRECT
-        unaskable_file, // of a file system that does not know RWF_NOWAIT
+        unaskable_file, // of a file system without RWF_NOWAIT
         other,
     };
 
     int fd = -1;
-    std::uint64_t device = 0; // a file's
+    std::uint64_t device = 0; // the device of a file
     std::uint32_t generation = 1;
-    std::uint32_t interest = 0; // what epoll watches of it; 0: it does not
+    std::uint32_t interest = 0; // the events registered with epoll; 0: not registered
     kind what = kind::unknown;
-    /// Nothing to read (no room to write) until epoll reports.
+    /// Nothing to read (no space to write) until epoll reports an event.
     bool read_blocked = false;
     bool write_blocked = false;
-    bool closing = false;       // as soon as no thread works on it
-    unsigned working = 0;       // threads that do, or will
-    bool may_end_early = false; // an end or urgent data was reported: a short read tells nothing
-    /// Somebody waits for an event of a registration that may be gone. 0: nobody; 1, 2: lists of
-    /// those that are looked at at the next tick, or the one after.
+    bool closing = false;       // closed as soon as no thread uses it
+    unsigned working = 0;       // threads that use it, or will
+    bool may_end_early = false; // an end or urgent data was reported: a short read has no meaning
+    /// A request waits for an event of a registration that may be stale. 0: none; 1, 2: in the list
+    /// to be revalidated at the next tick, or the one after.
     std::uint8_t doubtful = 0;
     descriptor_state* doubt_next = nullptr;
     descriptor_state* doubt_previous = nullptr;
@@ -117,14 +118,14 @@ struct descriptor_state {
     }
 };
 
-/// Their table, by number.
+/// The table of descriptor states, by number.
 class descriptor_table {
 public:
     descriptor_state* find(int fd) const noexcept {
         const auto i = static_cast<std::size_t>(fd);
         return i < states_.size() ? states_[i].get() : nullptr;
     }
-    /// Makes it if need be; null where there is no memory or `fd` is no descriptor.
+    /// Creates the state if necessary; null if memory is short or `fd` is not a descriptor.
     descriptor_state* get(int fd) noexcept;
 
     template <class F>

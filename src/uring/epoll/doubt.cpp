@@ -2,7 +2,7 @@
 
 #include <sys/epoll.h>
 
-// Registrations that may be gone: a number can name another file any time.
+// Registrations that may be stale: a descriptor number may be reused at any time.
 
 namespace coil::uring::detail {
 namespace {
@@ -18,7 +18,7 @@ bool is_watched_by_stream(const descriptor_state& s) noexcept {
 
 } // namespace
 
-/// It waits for an edge of a registration that was there when it was made.
+/// Marks a descriptor whose waiter relies on a registration made earlier.
 void epoll_kernel::doubt(state& s) noexcept {
     if (s.doubtful != 0)
         return;
@@ -42,9 +42,10 @@ void epoll_kernel::trust(state& s) noexcept {
     s.doubtful = 0;
 }
 
-/// Those who have waited on a memory for a tick at least. In a busy ring hardly anybody has.
+/// Revalidates the descriptors that have been marked for at least one tick. In a busy ring there
+/// are hardly any.
 void epoll_kernel::check_doubtful(bool idle) noexcept {
-    // Many that wait are nothing to worry about: some at a time, so that it costs next to nothing.
+    // Limits the number per call, so that many waiters cost little.
     constexpr unsigned busy_limit = 16;
     constexpr unsigned idle_limit = 1024;
     for (unsigned left = idle ? idle_limit : busy_limit; doubtful_[0] != nullptr && left > 0;
@@ -53,11 +54,11 @@ void epoll_kernel::check_doubtful(bool idle) noexcept {
         trust(s);
         if (!s.has_waiters())
             continue;
-        // A stream of polls would be told what it knows.
+        // Registering again would report known events to a multishot poll.
         const int error = is_watched_by_stream(s) ? watch_again(s) : watch(s, s.interest);
         if (error != 0) {
-            // The number is closed, or a file's that needs no waiting: who waits here waits for
-            // what was there before.
+            // The number is closed, or refers to a file that is always ready: the requests wait on
+            // the previous file.
             orphan(s.readers, true);
             orphan(s.writers, true);
             orphan(s.watchers, true);
@@ -82,8 +83,8 @@ void epoll_kernel::confirm(state& s) noexcept {
             r->sure = true;
 }
 
-/// Its file is gone. On io_uring they would keep it; here they are pending until they are
-/// cancelled.
+/// Their file was closed. With io_uring, requests would keep the file open; here they remain
+/// pending until they are cancelled.
 void epoll_kernel::orphan(request_queue& queue, bool all) noexcept {
     for (epoll_request* r = queue.front(); r != nullptr;) {
         epoll_request* const next = request_queue::after(*r);
@@ -96,7 +97,7 @@ void epoll_kernel::orphan(request_queue& queue, bool all) noexcept {
     }
 }
 
-/// The number names another file than the one that was registered.
+/// The number refers to a different file than the registered one.
 void epoll_kernel::another_file(state& s) noexcept {
     orphan(s.readers, false);
     orphan(s.writers, false);

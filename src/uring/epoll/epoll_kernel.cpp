@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Life, waiting, clocks, files of the table; messages between rings.
+// Setup, waiting, clocks, files of the table, and messages between rings.
 
 namespace coil::uring::detail {
 namespace {
@@ -27,7 +27,7 @@ std::int64_t clock_ns(::clockid_t clock) noexcept {
     return std::int64_t{ts.tv_sec} * 1'000'000'000 + ts.tv_nsec;
 }
 
-/// Every kernel of this kind in the process, for messages from one to another.
+/// All epoll backends of the process, for messages from one to another.
 struct registry {
     std::mutex guard;
     std::vector<epoll_kernel*> kernels;
@@ -121,7 +121,7 @@ int epoll_kernel::sleep(std::int64_t deadline_ns) noexcept {
         has_pwait2_ = false;
     }
 #endif
-    // Not before the time.
+    // Never early: rounds up.
     const std::int64_t ms = std::min<std::int64_t>((left + 999'999) / 1'000'000, 3'600'000);
     return ::epoll_wait(epoll_, events_.data(), room, static_cast<int>(ms));
 }
@@ -155,7 +155,7 @@ int epoll_kernel::wait(std::int64_t deadline_ns) noexcept {
     for (int i = 0; i < n; ++i) {
         const std::uint64_t mark = events_[static_cast<std::size_t>(i)].data.u64;
         if (mark == wake_mark)
-            continue; // what it is for is looked at below
+            continue; // handled below
         state* const s = descriptors_.find(static_cast<int>(mark & 0xffffffff));
         if (s != nullptr && s->generation == mark >> 32) [[likely]]
             on_event(*s, events_[static_cast<std::size_t>(i)].events);
@@ -198,7 +198,7 @@ bool epoll_kernel::is_open(int descriptor) noexcept {
 bool epoll_kernel::is_same_file(int one, int other) noexcept {
     if (one == other)
         return true;
-    // Where kcmp(2) is forbidden, another number is another file.
+    // Without kcmp(2), different numbers count as different files.
     constexpr int files = 0; // KCMP_FILE
     const auto self = static_cast<int>(::getpid());
     return ::syscall(SYS_kcmp, self, self, files, one, other) == 0;

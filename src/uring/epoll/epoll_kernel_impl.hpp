@@ -14,12 +14,12 @@
 
 namespace coil::uring::detail {
 
-/// The world of make_epoll_kernel(): the Linux that everybody sees.
+/// The implementation of make_epoll_kernel(), on the real Linux system.
 ///
-/// A descriptor is registered with epoll once, edge-triggered, when somebody first has to wait for
-/// it; from then on readiness is remembered and each wait costs nothing. What was closed behind our
-/// back leaves a registration that is gone without a word; so whoever waits on a memory alone is
-/// looked at after some time (check_doubtful) by an epoll_ctl(2) that tells.
+/// A descriptor is registered with epoll once, edge-triggered, when a request first has to wait on
+/// it. From then on readiness is cached and a wait costs no system call. close(2) removes a
+/// registration silently. A request waiting only on cached readiness is therefore revalidated some
+/// time later (check_doubtful) with epoll_ctl(2).
 class epoll_kernel final : public emulated_kernel {
 public:
     epoll_kernel() = default;
@@ -51,14 +51,14 @@ private:
     using place = epoll_request::place;
     using state = descriptor_state;
 
-    /// What a try says when it should be repeated: when there is something to read, room to write,
-    /// or by a thread that may block.
+    /// Returned by an attempt that should be repeated: when there is something to read, space to
+    /// write, or by a thread that may block.
     static constexpr int again_in = INT_MIN + 16;
     static constexpr int again_out = INT_MIN + 17;
     static constexpr int again_event = INT_MIN + 18;
     static constexpr int by_worker = INT_MIN + 19;
     static constexpr int by_endless_worker = INT_MIN + 20;
-    /// What give_part() says when the stream should be tried again at once.
+    /// Returned by give_part() if the multishot request should be attempted again immediately.
     static constexpr int next_part = INT_MIN + 21;
 
     // readiness (readiness.cpp)
@@ -83,7 +83,7 @@ private:
     static request_queue& queue_of(state& s, place where) noexcept;
     void finish(epoll_request& r, int result) noexcept;
 
-    // tries: a result, -errno, or one of the above (try.cpp)
+    // attempts: a result, -errno, or one of the above (try.cpp)
     int attempt(epoll_request& r) noexcept;
     static void learn(state& s) noexcept;
     static void learn_socket(state& s) noexcept;
@@ -93,7 +93,7 @@ private:
     static int failed(const epoll_request& r, int error) noexcept;
     int give_part(epoll_request& r, int result, int parts, bool drained,
                   std::uint32_t flags = 0) noexcept;
-    /// Results of one stream in a row before others get their turn.
+    /// The number of consecutive results of one multishot request before others run.
     static constexpr int most_parts = 32;
 
     static std::uint32_t nonempty(state& s, ssize_t n, std::size_t asked) noexcept;
@@ -138,22 +138,22 @@ private:
         std::uint32_t flags;
     };
 
-    std::uint64_t owner_ = 0; // number of the thread whose ring it is; 0: not known
+    std::uint64_t owner_ = 0; // number of the ring's thread; 0: unknown
     int epoll_ = -1;
     int wake_fd_ = -1;
     int sleep(std::int64_t deadline_ns) noexcept;
 
     bool has_pwait2_ = true;
     descriptor_table descriptors_;
-    state* doubtful_[2] = {nullptr, nullptr}; // looked at at the next tick; at the one after
+    state* doubtful_[2] = {nullptr, nullptr}; // to revalidate at the next tick; at the one after
     std::int64_t next_tick_ns_ = 0;
     unsigned waits_ = 0;
-    unsigned interrupting_ = 0; // requests that a thread is being interrupted in
+    unsigned interrupting_ = 0; // requests whose thread is being interrupted
     std::vector<::epoll_event> events_;
-    std::vector<std::uint64_t> hot_; // streams that were stopped for the others' sake
+    std::vector<std::uint64_t> hot_; // multishot requests suspended to let others run
     std::unique_ptr<worker_pool> pool_;
 
-    // For other rings.
+    // For messages from other rings.
     std::atomic<bool> open_{false};
     std::mutex mail_guard_;
     std::vector<message> mail_;

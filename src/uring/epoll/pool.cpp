@@ -6,11 +6,11 @@
 
 #include <unistd.h>
 
-// To the threads of the pool and back.
+// Handing requests to the threads of the pool and taking them back.
 
 namespace coil::uring::detail {
 
-/// A thread gets it, and must find its file whenever it looks.
+/// Keeps the file of a request open while a thread may use it.
 void epoll_kernel::hold(epoll_request& r) noexcept {
     if (r.held != nullptr || !has_file(r.op()))
         return;
@@ -58,7 +58,7 @@ int epoll_kernel::hand_over(epoll_request& r, bool endless) noexcept {
     return pending;
 }
 
-/// Whoever wakes after the submission must find the waiter.
+/// The waiter must be visible to any waker that runs after the submission.
 int epoll_kernel::wait_on_futex(epoll_request& r) noexcept {
     const int result = hand_over(r, true);
     if (result == pending)
@@ -94,7 +94,7 @@ void epoll_kernel::collect_finished() noexcept {
     }
 }
 
-/// For nobody: the ring is closed.
+/// Discards results when the ring is closed.
 void epoll_kernel::discard_finished() noexcept {
     for (worker_job* job = pool_->take_finished(); job != nullptr; job = job->next) {
         const epoll_request& r = *static_cast<epoll_request::its_job&>(*job).owner;

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// Who waits on which descriptor, and when it is worth while to try again.
+// The queues of waiting requests per descriptor, and when to retry them.
 
 namespace coil::uring::detail {
 namespace {
@@ -21,7 +21,7 @@ std::uint64_t mark_of(const descriptor_state& s) noexcept {
     return std::uint64_t{s.generation} << 32 | static_cast<std::uint32_t>(s.fd);
 }
 
-/// Whether the caller would rather have -EAGAIN than wait.
+/// Whether the caller requested -EAGAIN instead of waiting.
 bool is_impatient(const epoll_request& r) noexcept {
     const sqe& s = r.entry;
     if (has_message_flags(r.op()))
@@ -29,7 +29,7 @@ bool is_impatient(const epoll_request& r) noexcept {
     return r.op() == opcode::accept && (s.ioprio & accept_flag::dontwait) != 0;
 }
 
-/// What the descriptor's state says nothing about: another queue of the socket's.
+/// Requests on another queue of the socket, which the cached readiness does not cover.
 bool is_special(const epoll_request& r) noexcept {
     constexpr std::uint32_t special = MSG_OOB | MSG_ERRQUEUE | MSG_PEEK;
     return (r.op() == opcode::recv || r.op() == opcode::recvmsg) &&
@@ -67,7 +67,8 @@ request_queue& epoll_kernel::queue_of(state& s, place where) noexcept {
     return where == place::reading ? s.readers : where == place::writing ? s.writers : s.watchers;
 }
 
-/// The first try, or the end of the queue of those who try when there is something.
+/// Attempts a new request immediately, or appends it to the queue if readiness is known to be
+/// missing.
 int epoll_kernel::begin_io(epoll_request& r) noexcept {
     const int fd = r.helper >= 0 ? r.helper : r.file;
     state* const s = descriptors_.get(fd);
@@ -80,14 +81,14 @@ int epoll_kernel::begin_io(epoll_request& r) noexcept {
     if (blocked && r.op() != opcode::poll_add && !is_special(r) && !is_impatient(r)) {
         if (r.selects()) {
             if (const int error = select(r); error != 0)
-                return error; // it says so before there is anything to put there
+                return error; // missing buffers are reported even before data arrives
             unselect(r);
         }
         return wait_on(*s, r, out ? place::writing : place::reading);
     }
     if (r.op() == opcode::poll_add && r.multishot() &&
         (s->interest & events_for_poll(r)) != events_for_poll(r)) {
-        // Registering reports what is there already: not twice.
+        // Registering reports current readiness: do not report it twice.
         const int result = wait_on(*s, r, place::watching);
         if (result != -EPERM)
             return result;
@@ -95,7 +96,7 @@ int epoll_kernel::begin_io(epoll_request& r) noexcept {
     return settle(r, attempt(r));
 }
 
-/// What follows from a try.
+/// Acts on the result of an attempt.
 int epoll_kernel::settle(epoll_request& r, int tried) noexcept {
     switch (tried) {
     case again_in:
@@ -122,17 +123,17 @@ int epoll_kernel::wait_on(state& s, epoll_request& r, place where) noexcept {
     if ((s.interest & events) != events) {
         const int error = watch(s, events);
         if (error == -EPERM && where != place::watching) {
-            s.what = state::kind::file; // epoll does not take what is always ready
+            s.what = state::kind::file; // epoll refuses files that are always ready
             return hand_over(r, false);
         }
         if (error != 0)
             return error;
         r.sure = true;
         if (s.what == state::kind::unknown && (r.op() == opcode::recv || r.op() == opcode::recvmsg))
-            learn_socket(s); // so that from now on a short read says that there is no more
+            learn_socket(s); // from now on a short read means that no data is left
     } else {
         r.sure = false;
-        // Where an end was seen the number is likely to be another file's by now.
+        // If an end was seen, the number has probably been reused.
         if (s.may_end_early && !s.has_waiters()) {
             if (const int error = watch_again(s); error != 0)
                 return error;
@@ -152,8 +153,8 @@ int epoll_kernel::wait_on(state& s, epoll_request& r, place where) noexcept {
     return pending;
 }
 
-/// Registers. What is ready already is reported as an edge, so nothing that came since the try
-/// before is missed.
+/// Registers with epoll. Current readiness is reported as an edge, so events since the previous
+/// attempt are not missed.
 int epoll_kernel::watch(state& s, std::uint32_t events) noexcept {
     ::epoll_event event{};
     event.events = s.interest | events | EPOLLET;
@@ -179,7 +180,7 @@ int epoll_kernel::watch(state& s, std::uint32_t events) noexcept {
     return -EBADF;
 }
 
-/// Registers what it has if that is another file by now. Otherwise nothing is reported.
+/// Registers again if the number refers to another file by now. Otherwise epoll reports nothing.
 int epoll_kernel::watch_again(state& s) noexcept {
     const std::uint32_t interest = s.interest;
     ::epoll_event event{};
@@ -216,7 +217,7 @@ void epoll_kernel::on_event(state& s, std::uint32_t events) noexcept {
         serve_watchers(s);
 }
 
-/// Those who wait, oldest first, until one finds nothing.
+/// Retries waiting requests, oldest first, until one finds nothing.
 void epoll_kernel::serve(state& s, request_queue& queue, bool& blocked, place) noexcept {
     while (!queue.empty()) {
         epoll_request& r = *queue.front();
@@ -256,7 +257,7 @@ void epoll_kernel::again_soon(const state& s) noexcept {
     }
 }
 
-/// We have made this descriptor ourselves just now, or are about to close it.
+/// The backend has just created this descriptor, or is about to close it.
 void epoll_kernel::fresh(int fd) noexcept {
     state* const s = descriptors_.find(fd);
     if (s == nullptr)
@@ -267,7 +268,7 @@ void epoll_kernel::fresh(int fd) noexcept {
     another_file(*s);
 }
 
-// ---- leaving
+// ---- removal
 
 void epoll_kernel::leave_queue(epoll_request& r) noexcept {
     if (r.on == nullptr)

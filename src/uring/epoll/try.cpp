@@ -5,7 +5,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-// One try of an operation, which never blocks; what a descriptor is; what tries have in common.
+// Attempts: one non-blocking try of an operation. Here: dispatch, the type of a descriptor, and
+// what all attempts have in common.
 
 namespace coil::uring::detail {
 int epoll_kernel::attempt(epoll_request& r) noexcept {
@@ -45,7 +46,7 @@ int epoll_kernel::attempt(epoll_request& r) noexcept {
     }
 }
 
-// ---- what a descriptor is
+// ---- the type of a descriptor
 
 void epoll_kernel::learn(state& s) noexcept {
     if (s.what != state::kind::unknown)
@@ -80,20 +81,20 @@ void epoll_kernel::learn_socket(state& s) noexcept {
         s.what = state::kind::connection;
 }
 
-/// Before anything is done that would be wrong on a pipe: a number may have changed its meaning.
+/// Re-checks before an action that would be wrong on a pipe: the number may have been reused.
 bool epoll_kernel::is_file(state& s) noexcept {
     if (s.is_known_file()) {
         struct ::stat status{};
         if (s.what != state::kind::direct_file && ::fstat(s.fd, &status) == 0 &&
             S_ISREG(status.st_mode) && status.st_dev == s.device)
-            return true; // one of the same file system will do
+            return true; // another file on the same file system is equivalent
         s.what = state::kind::unknown;
     }
     learn(s);
     return s.is_known_file();
 }
 
-/// MSG_WAITALL: whether what is still to come can be asked for.
+/// MSG_WAITALL: whether to continue with the remaining bytes.
 bool epoll_kernel::goes_on(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
     if ((r.entry.msg_flags & MSG_WAITALL) == 0 || n <= 0 || static_cast<std::size_t>(n) >= asked)
         return false;
@@ -104,9 +105,9 @@ bool epoll_kernel::goes_on(epoll_request& r, ssize_t n, std::size_t asked) noexc
     return true;
 }
 
-// ---- ends of a try
+// ---- results of an attempt
 
-/// Nothing (more) for now. A buffer that is half full stays the request's.
+/// No (more) data for now. The request keeps a partly filled buffer.
 int epoll_kernel::not_now(epoll_request& r, int again) noexcept {
     if (r.done != 0)
         hold_selected(r);
@@ -115,12 +116,13 @@ int epoll_kernel::not_now(epoll_request& r, int again) noexcept {
     return again;
 }
 
-/// A failure is one if nothing was moved before it.
+/// An error is reported only if nothing was transferred before it.
 int epoll_kernel::failed(const epoll_request& r, int error) noexcept {
     return r.done != 0 ? static_cast<int>(r.done) : error;
 }
 
-/// One result of a stream, the `parts`th of this try: next_part, or what the try says.
+/// Posts one result of a multishot request, the `parts`th of this attempt. Returns next_part, or
+/// the result of the attempt.
 int epoll_kernel::give_part(epoll_request& r, int result, int parts, bool drained,
                             std::uint32_t flags) noexcept {
     if (!part(r, result, flags)) {

@@ -6,17 +6,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// Tries to accept and to connect.
+// Attempts to accept and connect.
 
 namespace coil::uring::detail {
 
-/// accept4(2) has no flag of its own that says not to wait.
+/// accept4(2) has no MSG_DONTWAIT of its own, so the socket is made non-blocking.
 int epoll_kernel::try_accept(epoll_request& r) noexcept {
     const int flags = ::fcntl(r.file, F_GETFL);
     if (flags < 0)
         return -EBADF;
     if ((flags & O_NONBLOCK) == 0) {
-        // Only of what can be accepted on: other descriptors are left alone.
+        // Only for listening sockets: the flags of other descriptors do not change.
         int listens = 0;
         ::socklen_t size = sizeof listens;
         if (::getsockopt(r.file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0)
@@ -48,17 +48,17 @@ int epoll_kernel::try_accept(epoll_request& r) noexcept {
 }
 
 int epoll_kernel::errno_of_accept(int fd) noexcept {
-    // It fails at once: the socket does not listen.
+    // Fails immediately: the socket does not listen.
     const int accepted = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC);
-    if (accepted >= 0) { // it does, since a moment ago
+    if (accepted >= 0) { // it has just started to listen
         ::close(accepted);
         return ECONNABORTED;
     }
     return errno;
 }
 
-/// Asked again when epoll says that something has come of it, connect(2) tells what, and makes the
-/// socket fit for another attempt when it failed.
+/// After epoll has reported an event, calling connect(2) again returns the outcome and, on failure,
+/// makes the socket usable for another attempt.
 int epoll_kernel::try_connect(epoll_request& r) noexcept {
     if (r.phase != 0 && !is_ready(r.file, POLLOUT))
         return again_out;
@@ -78,7 +78,8 @@ int epoll_kernel::try_connect(epoll_request& r) noexcept {
         return again_out;
     }
     if (error == EAGAIN)
-        return by_endless_worker; // a Unix socket's peer has no room: nobody tells when it has
+        return by_endless_worker; // a Unix socket's peer has a full backlog, and epoll does not
+                                  // report when that changes
     return error == EISCONN && r.phase != 0 ? 0 : -error;
 }
 

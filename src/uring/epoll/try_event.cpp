@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
-// Tries of what waits for an event and moves no data.
+// Attempts of operations that wait for an event and transfer no data.
 
 namespace coil::uring::detail {
 

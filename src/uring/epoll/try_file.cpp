@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/uio.h>
 
-// Tries to read and to write.
+// Attempts to read and write.
 
 namespace coil::uring::detail {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr int RWF_NOWAIT = 8;
 #endif
 
-/// Where it reads or writes; how preadv2(2) and io_uring say "where the file is": as -1.
+/// The offset for preadv2(2), where -1 means the current position, as in io_uring.
 ::off_t offset_of(const epoll_request& r) noexcept {
     if (r.entry.off == ~std::uint64_t{0})
         return -1;
@@ -24,8 +24,8 @@ bool says_nowait(const epoll_request& r) noexcept {
     return (static_cast<int>(r.entry.rw_flags) & RWF_NOWAIT) != 0;
 }
 
-/// As much as there is, or room for, without waiting: -EAGAIN for nothing, -EOPNOTSUPP where the
-/// descriptor cannot be told not to wait.
+/// Transfers what is possible without waiting: -EAGAIN for nothing, -EOPNOTSUPP if the descriptor
+/// does not support non-blocking transfers.
 ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept {
     const int flags = static_cast<int>(r.entry.rw_flags) | RWF_NOWAIT;
     const auto move = [&](::off_t offset) {
@@ -41,7 +41,7 @@ ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept 
 
 } // namespace
 
-/// What follows when nothing was moved.
+/// Chooses the next step when nothing was transferred.
 int epoll_kernel::after_refusal(epoll_request& r, int error, bool in) noexcept {
     const int again = in ? again_in : again_out;
     if (says_nowait(r) || (error != -EAGAIN && error != -EOPNOTSUPP))
@@ -55,7 +55,8 @@ int epoll_kernel::after_refusal(epoll_request& r, int error, bool in) noexcept {
         return not_now(r, again);
     const int flags = ::fcntl(r.file, F_GETFL);
     if (flags < 0 || (flags & O_NONBLOCK) == 0)
-        return not_now(r, by_endless_worker); // somebody else may be quicker
+        return not_now(r, by_endless_worker); // another process may be faster and the call then
+                                              // block
     const rest_of rest(r);
     const ssize_t n = uninterrupted([&] {
         return in ? ::readv(r.file, rest.data(), rest.size())
@@ -64,8 +65,8 @@ int epoll_kernel::after_refusal(epoll_request& r, int error, bool in) noexcept {
     return n == -EAGAIN ? not_now(r, again) : static_cast<int>(n);
 }
 
-/// Whether there is no way to ask without waiting for the device: the try itself does, with
-/// O_DIRECT.
+/// Whether a non-blocking attempt is impossible: with O_DIRECT the attempt itself waits for the
+/// device.
 bool epoll_kernel::is_for_device(const epoll_request& r) noexcept {
     state& s = *r.on;
     if (s.what == state::kind::unknown && offset_of(r) != -1)
@@ -76,7 +77,8 @@ bool epoll_kernel::is_for_device(const epoll_request& r) noexcept {
     return cannot_ask() && is_file(s) && cannot_ask();
 }
 
-/// A file's transfer is short where the rest is not in memory, or not there: a thread finds out.
+/// A short transfer on a file means that the rest is not in memory, or does not exist: a thread
+/// determines which.
 bool epoll_kernel::is_unfinished(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
     if (n <= 0 || static_cast<std::size_t>(n) >= asked || r.selects() || says_nowait(r) ||
         !is_file(*r.on))

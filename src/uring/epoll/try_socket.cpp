@@ -9,12 +9,12 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-// Tries to receive and to send.
+// Attempts to receive and send.
 
 namespace coil::uring::detail {
 namespace {
 
-/// Which sockets io_uring takes for it; here the data is copied.
+/// The sockets that io_uring accepts for zero-copy sends; this backend copies the data.
 bool can_zero_copy(int fd) noexcept {
     int domain = 0;
     ::socklen_t size = sizeof domain;
@@ -22,8 +22,9 @@ bool can_zero_copy(int fd) noexcept {
            domain == AF_INET6;
 }
 
-/// A TCP stream's short read says that there is no more: epoll reports what comes afterwards, if
-/// it watches already. (Not where the stream ends, at urgent data, or when nothing was taken out.)
+/// A short read of a TCP stream means that no data is left; epoll reports later data if it is
+/// already registered. (Except at the end of the stream, at urgent data, or if nothing was
+/// consumed.)
 bool is_drained(const descriptor_state& s, const epoll_request& r, ssize_t n,
                 std::size_t asked) noexcept {
     constexpr std::uint32_t special = MSG_PEEK | MSG_OOB | MSG_ERRQUEUE;
@@ -38,8 +39,8 @@ std::size_t message_size(const ::msghdr& message) noexcept {
     return n;
 }
 
-/// Whether a stream ends with these bytes: all that it was to receive (`optlen`), or the last
-/// buffers of its group.
+/// Whether a multishot request ends with these bytes: they complete its total (`optlen`), or use
+/// the last buffers of its group.
 bool is_last(emulated_request& r, ssize_t n) noexcept {
     if (r.entry.optlen != 0) {
         r.entry.optlen -= std::min(static_cast<std::uint32_t>(n), r.entry.optlen);
@@ -51,7 +52,7 @@ bool is_last(emulated_request& r, ssize_t n) noexcept {
 
 } // namespace
 
-/// The flag that says that the socket has more than was taken. Only full reads have to ask.
+/// The flag for "the socket has more data". Only full reads need to query it.
 std::uint32_t epoll_kernel::nonempty(state& s, ssize_t n, std::size_t asked) noexcept {
     if (n <= 0 || static_cast<std::size_t>(n) < asked)
         return 0;
@@ -100,7 +101,7 @@ int epoll_kernel::try_receive(epoll_request& r) noexcept {
             r.result_flags |= more;
             return result;
         }
-        // A bundle of the length that was asked for is one's turn.
+        // A bundle of the requested length uses up this request's turn.
         const bool capped =
             r.bundles() && r.entry.len != 0 && static_cast<std::uint32_t>(result) >= r.entry.len;
         const int turn = capped ? most_parts : parts;
@@ -119,7 +120,7 @@ int epoll_kernel::try_receive_message(epoll_request& r) noexcept {
         std::size_t front = 0;
         const rest_of rest(r);
         if (r.multishot()) {
-            // In the buffer: the lengths, the name, the control data, what was sent.
+            // Layout of the buffer: recvmsg_out, name, control data, payload.
             payload = r.data()[0];
             front = sizeof(recvmsg_out) + message.msg_namelen + message.msg_controllen;
             if (payload.iov_base == nullptr || payload.iov_len < front) {
@@ -149,7 +150,7 @@ int epoll_kernel::try_receive_message(epoll_request& r) noexcept {
         r.header.msg_flags = message.msg_flags;
         finish_message(r, static_cast<int>(n));
         r.header = asked_for;
-        // With MSG_TRUNC a stream tells how much there is, not how much there would have been.
+        // With MSG_TRUNC, a multishot request reports the received size, not the full size.
         const int here =
             r.multishot() ? static_cast<int>(std::min(static_cast<std::size_t>(n), payload.iov_len))
                           : static_cast<int>(n);
@@ -196,8 +197,8 @@ int epoll_kernel::try_send(epoll_request& r) noexcept {
             n = uninterrupted([&] { return ::sendmsg(r.file, &message, flags); });
         }
         if (n == -EAGAIN) {
-            // A datagram's way may be full although the socket has room: nobody tells when it is
-            // not any more.
+            // A datagram's path may be full although the socket has space, and epoll does not
+            // report when that changes.
             learn(s);
             const bool is_far = s.what == state::kind::datagram && is_ready(r.file, POLLOUT);
             return not_now(r, is_far ? by_endless_worker : again_out);
@@ -207,7 +208,7 @@ int epoll_kernel::try_send(epoll_request& r) noexcept {
         if (goes_on(r, n, asked))
             continue;
         const int result = static_cast<int>(n) + static_cast<int>(r.done);
-        // A group's other buffers follow in bundles of their own, unless it had to be waited for.
+        // Further buffers of the group follow in separate bundles, unless the request had to wait.
         if (!r.bundles() || result <= 0 || r.waited ||
             r.empties_group(static_cast<std::size_t>(result)) || !part(r, result))
             return result;
@@ -217,7 +218,7 @@ int epoll_kernel::try_send(epoll_request& r) noexcept {
     }
 }
 
-/// The header of a send of any kind, without its data. Control data goes with the first part.
+/// The header of any kind of send, without its data. Control data goes with the first part.
 ::msghdr epoll_kernel::message_of(const epoll_request& r) noexcept {
     ::msghdr message{};
     if (has_message_header(r.op())) {

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// What a thread of the pool executes.
+// What the threads of the pool execute.
 
 namespace coil::uring::detail {
 namespace {
@@ -33,8 +33,8 @@ int futex_wait(const sqe& s) noexcept {
 constexpr long SYS_futex_waitv = 449;
 #endif
 
-/// What is left of it after `done` bytes, as read(2) and io_uring do on a file: until all is there
-/// or there is no more.
+/// Transfers the rest after `done` bytes, as read(2) and io_uring do on a file: until everything is
+/// transferred or the file ends.
 int transfer(const epoll_request& r, bool in) noexcept {
     std::uint32_t done = r.done;
     const int flags = static_cast<int>(r.entry.rw_flags);
@@ -46,7 +46,7 @@ int transfer(const epoll_request& r, bool in) noexcept {
             ++i;
             continue;
         }
-        // Whole vectors where nothing is skipped: one call for all in the usual case.
+        // If no element is partly done: one call for all, the usual case.
         ::iovec head{static_cast<std::byte*>(parts[i].iov_base) + skip, parts[i].iov_len - skip};
         const ::iovec* from = skip == 0 ? &parts[i] : &head;
         const int count = skip == 0 ? static_cast<int>(parts.size() - i) : 1;
@@ -73,7 +73,8 @@ int transfer(const epoll_request& r, bool in) noexcept {
     return static_cast<int>(done);
 }
 
-/// Opening a FIFO does; it must not keep a thread from those who end by themselves.
+/// Whether it waits for another process: opening a FIFO does. Such calls must not occupy threads
+/// for calls that end by themselves.
 bool waits_for_other_side(const epoll_request& r) noexcept {
     struct ::stat status{};
     const sqe& s = r.entry;
@@ -83,7 +84,7 @@ bool waits_for_other_side(const epoll_request& r) noexcept {
 
 } // namespace
 
-/// On a thread of the pool.
+/// Runs on a thread of the pool.
 int epoll_kernel::work(worker_job& job) noexcept {
     epoll_request& r = *static_cast<epoll_request::its_job&>(job).owner;
     if (job.cancelled.load())

@@ -16,7 +16,7 @@
 namespace coil::uring::detail {
 namespace {
 
-constexpr std::chrono::seconds patience{5}; // of a thread without work
+constexpr std::chrono::seconds patience{5}; // how long a thread stays without work
 constexpr unsigned most_endless = 1024;
 
 unsigned limit_for_files() noexcept {
@@ -24,7 +24,7 @@ unsigned limit_for_files() noexcept {
     return std::clamp(4 * processors, 8U, 64U);
 }
 
-/// A signal that nobody uses, with a handler that does nothing: it ends system calls with EINTR.
+/// A signal that is otherwise unused, with an empty handler: it ends system calls with EINTR.
 int interrupting_signal() noexcept {
     static const int chosen = [] {
         for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; --signal) {
@@ -63,7 +63,7 @@ void worker_pool::stop() noexcept {
 }
 
 bool worker_pool::start_thread(lane& l) noexcept {
-    // A program's signals are its own threads' business.
+    // Signals are delivered to the program's own threads only.
     ::sigset_t all;
     ::sigset_t old;
     ::sigfillset(&all);
@@ -101,8 +101,9 @@ int worker_pool::submit(worker_job& job) noexcept {
     return 0;
 }
 
-/// One at a time, and each wakes the next if there is work left then: what does not block is done
-/// by one thread, which costs the fewest switches, and what does has as many as it needs.
+/// Wakes one thread at a time; each wakes the next if work is left. Calls that do not block are
+/// thus executed by one thread with the fewest switches; calls that block get as many threads as
+/// they need.
 void worker_pool::wake_one(lane& l) noexcept {
     if (!l.waking && l.idle != 0) {
         l.waking = true;
@@ -164,7 +165,7 @@ void worker_pool::wait_until_asleep(const worker_job& job) noexcept {
             const ssize_t n = ::read(fd, stat, sizeof stat - 1);
             ::close(fd);
             stat[n > 0 ? n : 0] = 0;
-            // The state stands behind the name in parentheses.
+            // The state follows the name, which is in parentheses.
             const char* const name_end = std::strrchr(stat, ')');
             if (name_end == nullptr || name_end[1] == 0 || name_end[2] == 'S')
                 return;
@@ -188,7 +189,7 @@ worker_job* worker_pool::take_finished() noexcept {
 
 void worker_pool::serve(lane& l) noexcept {
     std::unique_lock lock(guard_);
-    worker_job* done = nullptr; // is handed over when the next is taken: one lock for both
+    worker_job* done = nullptr; // returned when the next job is taken: one lock for both
     for (;;) {
         worker_job* const job = take(l);
         if (job == nullptr && done == nullptr) {
@@ -200,7 +201,7 @@ void worker_pool::serve(lane& l) noexcept {
         if (done != nullptr)
             finish(*done);
         if (job != nullptr) {
-            // A signal that was meant for the job before may still arrive.
+            // A signal meant for the previous job may still arrive.
             do
                 job->result = job->run(*job);
             while (job->result == -EINTR && !job->cancelled.load());
@@ -208,7 +209,7 @@ void worker_pool::serve(lane& l) noexcept {
         lock.lock();
         if (job != nullptr) {
             remove_running(*job);
-            job->at = worker_job::step::idle; // not to be interrupted any more
+            job->at = worker_job::step::idle; // must not be interrupted any more
         }
         done = job;
     }
@@ -230,7 +231,7 @@ worker_job* worker_pool::take(lane& l) noexcept {
     return job;
 }
 
-/// False: there was none for long.
+/// Returns false if no work arrived for a long time.
 bool worker_pool::wait_for_work(lane& l, std::unique_lock<std::mutex>& lock) noexcept {
     ++l.idle;
     const bool late = l.work.wait_for(lock, patience) == std::cv_status::timeout;
@@ -239,7 +240,7 @@ bool worker_pool::wait_for_work(lane& l, std::unique_lock<std::mutex>& lock) noe
     return !late || l.first != nullptr;
 }
 
-/// The pool's owner has it from here on.
+/// Hands the job back to the pool's owner.
 void worker_pool::finish(worker_job& job) noexcept {
     worker_job* head = finished_.load(std::memory_order_relaxed);
     do

@@ -10,50 +10,50 @@
 
 namespace coil::uring::detail {
 
-/// A call that may wait. `run` is called on a thread of the pool; then the job is the pool's
-/// owner's again, by worker_pool::take_finished().
+/// A call that may block. `run` is called on a thread of the pool; afterwards worker_pool::
+/// take_finished() returns the job to the pool's owner.
 struct worker_job {
     int (*run)(worker_job&) noexcept = nullptr;
     int result = 0;
-    bool endless = false;        // may wait for something that never comes
-    bool stands_in_line = false; // behind as many as there can be threads
+    bool endless = false;        // may wait for an event that never occurs
+    bool stands_in_line = false; // queued because the maximum number of threads is busy
     worker_job* next = nullptr;
     worker_job* previous = nullptr;
     enum class step : std::uint8_t { idle, queued, running };
     std::atomic<step> at{step::idle};
     std::atomic<bool> cancelled{false};
-    /// The thread that is about to make the system call that it sleeps in: set by `run`, for
+    /// The thread that is about to make the system call in which it will sleep: set by `run`, for
     /// worker_pool::wait_until_asleep().
     std::atomic<int> sleeper{0};
     pthread_t thread{};
 };
 
-/// Threads for calls that block, made as they are needed and up to a limit, gone again when there
-/// is nothing to do for a while. Calls that may take for ever have a limit of their own and never
-/// stand in the way of those that end.
+/// Threads for blocking calls, created on demand up to a limit; a thread ends after being idle for
+/// a while. Calls without a bound on their duration have a limit of their own, so that they never
+/// delay calls that end by themselves.
 class worker_pool {
 public:
-    /// `wake_fd`: an eventfd that is written to when something is finished and nothing was before.
+    /// `wake_fd`: an eventfd that is written when the first finished job becomes available.
     explicit worker_pool(int wake_fd) noexcept : wake_fd_(wake_fd) {}
     worker_pool(const worker_pool&) = delete;
     worker_pool& operator=(const worker_pool&) = delete;
     ~worker_pool() { stop(); }
 
-    /// Waits for all that runs; what is endless is interrupted. What is queued is forgotten.
-    /// Nothing is submitted afterwards.
+    /// Waits for all running jobs, interrupting unbounded ones, and discards queued ones. No job
+    /// may be submitted afterwards.
     void stop() noexcept;
 
-    /// 0, or -EAGAIN: no thread could be started, and there is none.
+    /// 0, or -EAGAIN if the pool has no thread and none could be started.
     int submit(worker_job& job) noexcept;
-    /// True: it did not begin and will not.
+    /// Returns true if the job had not begun; it will not run.
     bool withdraw(worker_job& job) noexcept;
-    /// Makes the system call that it is in return with EINTR, if it is in one just now; to be
-    /// called again until the job is finished.
+    /// Interrupts the job's current system call with EINTR, if it is in one. Call it repeatedly
+    /// until the job is finished.
     void interrupt(worker_job& job) noexcept;
-    /// Returns when the job's thread sleeps in its system call, or is done with it, or shows
-    /// neither for a while; at once when there is no thread for it.
+    /// Returns when the job's thread sleeps in its system call or has left it, or after a while if
+    /// neither is visible; immediately if the job has no thread.
     static void wait_until_asleep(const worker_job& job) noexcept;
-    /// All that is finished, in a list by `next`, or null.
+    /// Returns all finished jobs as a list linked by `next`, or null.
     worker_job* take_finished() noexcept;
     bool has_finished() const noexcept {
         return finished_.load(std::memory_order_relaxed) != nullptr;
@@ -67,7 +67,7 @@ private:
         unsigned idle = 0;
         unsigned queued = 0;
         unsigned limit = 0;
-        bool waking = false; // a thread was woken, and has not come yet
+        bool waking = false; // a thread has been woken and has not run yet
         std::condition_variable work;
     };
 

@@ -1,5 +1,5 @@
-// `import coil;` beside a translation unit that includes it: types, thread-locals and exceptions
-// are the same in both.
+// `import coil;` together with a translation unit that includes it: types, thread-locals and
+// exceptions are the same in both.
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -21,7 +21,8 @@ coil::task<int> co_main() {
     } catch (const std::filesystem::filesystem_error&) {
         caught = true;
     }
-    const int chained = co_await (coil::io::nop() && coil::io::nop()); // operators come along
+    // operators are exported as well
+    const int chained = co_await (coil::io::nop() && coil::io::nop());
     coil::mutex m;
     const auto lock = co_await m.lock_guard();
     std::printf("%d, %s, %d\n", got, caught ? "caught" : "lost", chained);

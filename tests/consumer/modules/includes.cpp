@@ -1,4 +1,4 @@
-// The other translation unit of the program: it includes what imports.cpp imports.
+// The other translation unit of the program, which includes what imports.cpp imports.
 #include <coil/coil.hpp>
 
 coil::task<int> answer_from_includer(coil::io_context& expected) {

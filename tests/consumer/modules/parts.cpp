@@ -1,5 +1,4 @@
-// The parts of coil, each for what it is there for, and no #include but those of the standard
-// library.
+// Imports the parts of coil separately, and includes only headers of the standard library.
 #include <cstdio>
 #include <string_view>
 

@@ -1,7 +1,7 @@
-// without_io_uring [--errno EPERM|ENOSYS] PROGRAM [ARGUMENT...]: runs a program where the calls of
-// io_uring fail, as container runtimes arrange it: with a seccomp filter that it and its children
-// cannot take off. EPERM (the default) is what the filters of Docker, Podman and containerd say,
-// ENOSYS what those of others and kernels without io_uring do.
+// without_io_uring [--errno EPERM|ENOSYS] PROGRAM [ARGUMENT...]: runs a program without io_uring,
+// as in a container, by a seccomp filter that it and its children cannot remove. EPERM (the
+// default) is the error of the filters of Docker, Podman and containerd, ENOSYS that of others and
+// of kernels without io_uring.
 
 #include "support/seccomp.hpp"
 

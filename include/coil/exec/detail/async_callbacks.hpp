@@ -49,7 +49,7 @@ void add_then(async_state<T>& to, F f) {
     });
 }
 
-/// The one parameter of a function that has one type.
+/// The parameter type of a function with one parameter of a fixed type.
 template <class F>
 struct parameter_of : parameter_of<decltype(&F::operator())> {};
 template <class R, class A>
@@ -77,15 +77,15 @@ struct parameter_of<R (C::*)(A) const noexcept> {
     using type = A;
 };
 
-/// What of a thrown object goes into the handler as one it takes. Not what the handler itself
-/// throws: that is no failure of the task.
+/// Passes the thrown object to a handler that accepts its type. Exceptions of the handler itself
+/// are not caught: they are not the task's.
 template <class E, class F>
 void call_with_exception(async_state_base& state, F& f) {
     E* caught = nullptr;
     try {
         std::rethrow_exception(state.error());
     } catch (E& e) {
-        caught = std::addressof(e); // which state.error() keeps
+        caught = std::addressof(e); // kept alive by state.error()
     } catch (...) {
         return;
     }

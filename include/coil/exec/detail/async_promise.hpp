@@ -16,7 +16,7 @@
 
 namespace coil {
 
-/// The first parameter of a coroutine that gives an async_task, when the second is its executor.
+/// The first parameter of a coroutine that returns an async_task, if the second is its executor.
 struct executor_arg_t {
     explicit executor_arg_t() = default;
 };
@@ -48,10 +48,10 @@ public:
                 return;
             }
             if (!now.is_over()) {
-                return; // and this may be gone
+                return; // may destroy this
             }
         }
-        // At once, on this thread. By a call: whoever calls the coroutine awaits nothing.
+        // At once, on this thread, by a call: the caller of the coroutine does not await.
         stay();
         const running_at scope(current_loop != nullptr ? current_place : where.place);
         resume(coroutine);
@@ -67,13 +67,14 @@ struct async_end {
     template <class P>
     transfer await_suspend(std::coroutine_handle<P> self) const noexcept {
         promise_base& promise = self.promise();
-        promise.observer().finished(promise); // the frame is gone after this
+        promise.observer().finished(promise); // this destroys the frame
         return transfer_to_nobody();
     }
     void await_resume() const noexcept {}
 };
 
-/// Whatever the result. It is the root of its tree of awaits; its observer is the state.
+/// Independent of the result. It is the root of its tree of awaits; the shared state is its
+/// observer.
 template <class T>
 class async_promise_base : public promise_base {
 public:
@@ -84,7 +85,7 @@ public:
     [[nodiscard]] async_end final_suspend() const noexcept { return {}; }
     void unhandled_exception() noexcept { state_.set_error(std::current_exception()); }
 
-    /// It comes back to its executor whatever it awaits.
+    /// Returns to its executor after every await.
     template <class A>
     decltype(auto) await_transform(A&& what) {
         if constexpr (comes_home<std::remove_cvref_t<A>>) {

@@ -22,7 +22,7 @@ namespace coil::detail {
 
 class async_state_base;
 
-/// What then(), catching() and finally() leave behind.
+/// A callback added by then(), catching() or finally().
 struct async_callback : frame_allocated {
     async_callback() noexcept = default;
     async_callback(const async_callback&) = delete;
@@ -33,13 +33,13 @@ struct async_callback : frame_allocated {
     async_callback* next = nullptr;
 };
 
-/// What an async_task and its coroutine share: two owners. Not in the frame, which is destroyed
-/// when the coroutine has ended, or its executor has dropped it, however long somebody keeps the
-/// task.
+/// The state shared by an async_task and its coroutine, which both own it. It is not part of the
+/// frame, which is destroyed when the coroutine has ended or was dropped by its executor, even if
+/// the task object still exists.
 ///
-/// running → finishing (there is a result, and the callbacks are being called) → done. Who waits is
-/// told when it is done. A lock, because whoever waits may leave again; no callback and no
-/// coroutine runs under it.
+/// States: running → finishing (there is a result, and the callbacks run) → done. Waiters are
+/// notified when it is done. They are kept under a lock, because a waiter may leave again; no
+/// callback and no coroutine runs with the lock held.
 class async_state_base : public root_observer {
 public:
     virtual ~async_state_base() = default;
@@ -49,25 +49,32 @@ public:
     struct waiter : list_node<waiter> {
         explicit waiter(remote_wait& w) noexcept : who(&w) {}
         remote_wait* who;
+        promise_base* below = nullptr; // the nearest root above it, if it is known
+        bool refused = false;          // it is told without a result
     };
+    enum class answer : unsigned char { waits, done, stopped };
 
     [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
-    /// Whether the result may be read on this thread: also by a callback.
+    /// Whether this thread may read the result; callbacks may.
     [[nodiscard]] bool has_result() const noexcept {
         return done() || completer_.load(std::memory_order_acquire) == std::this_thread::get_id();
     }
     void wait_blocking() noexcept;
-    /// False when it is done: nobody will tell.
-    [[nodiscard]] bool add(waiter& w) noexcept;
+    /// Unless it waits, nobody will tell. `token` is one whose callback calls leave() from before
+    /// this on.
+    [[nodiscard]] answer add(waiter& w, const inplace_stop_token& token) noexcept;
     /// False when it is about to be told, or was.
     [[nodiscard]] bool remove(waiter& w) noexcept;
+    /// Any thread: it is told that it is refused, if it has not been told anything.
+    void leave(waiter& w) noexcept;
+    void refuse_unwanted() noexcept override;
     /// Calls it at once when it is done.
     void add(std::unique_ptr<async_callback> callback) noexcept;
 
     void finished(promise_base& root) noexcept override;
-    /// Its executor has dropped it, or its context stops.
+    /// The executor has dropped the coroutine, or its context stops.
     void abandoned(promise_base& root) noexcept override;
-    /// It could not be started.
+    /// The coroutine could not be started.
     void fail(std::exception_ptr error) noexcept;
 
     void set_error(std::exception_ptr error) noexcept { error_ = std::move(error); }
@@ -76,10 +83,10 @@ public:
         set_received();
         std::rethrow_exception(error_);
     }
-    /// Somebody knows of the exception.
+    /// The exception was received.
     void set_received() noexcept { received_.store(true, std::memory_order_relaxed); }
 
-    /// Each of the two owners, once.
+    /// Called once by each of the two owners.
     void release() noexcept;
 
 protected:
@@ -89,6 +96,7 @@ protected:
 
 private:
     void complete() noexcept;
+    static void tell(waiter* oldest) noexcept;
     void call(async_callback& callback) noexcept;
 
     std::coroutine_handle<> coroutine_;
@@ -96,9 +104,9 @@ private:
     std::atomic<bool> done_{false};
     std::atomic<bool> received_{false};
     std::atomic<unsigned> owners_{2};
-    std::atomic<std::thread::id> completer_{}; // once there is a result
+    std::atomic<std::thread::id> completer_{}; // set once there is a result
 
-    std::mutex mutex_; // of what follows
+    std::mutex mutex_; // protects the following members
     async_callback* first_ = nullptr;
     async_callback** last_ = &first_;
     waiter* waiters_ = nullptr; // newest first
@@ -119,13 +127,14 @@ struct async_stored<void> {
 };
 
 [[noreturn]] void throw_async_taken();
+[[noreturn]] void throw_async_left();
 
 template <class T>
 class async_state final : public async_state_base, public frame_allocated {
 public:
     using stored = typename async_stored<T>::type;
 
-    /// `keep`: what its executor is kept alive by, perhaps nothing.
+    /// `keep`: keeps the executor alive; may be empty.
     async_state(std::coroutine_handle<> coroutine, any_executor keep) noexcept
         : keep_(std::move(keep)) {
         watch(coroutine);
@@ -140,7 +149,7 @@ public:
         }
     }
 
-    /// What get() of a task by its name gives: a copy where there can be one.
+    /// The result of get() on a named task: a copy, if T can be copied.
     T copy() {
         if constexpr (std::is_object_v<T> && std::is_copy_constructible_v<T>) {
             if (error()) {
@@ -152,7 +161,7 @@ public:
         }
     }
 
-    /// The value where it is, for a callback.
+    /// The value in place, for callbacks.
     [[nodiscard]] const stored& look() const {
         if (taken_.load(std::memory_order_acquire)) {
             throw_async_taken();
@@ -160,7 +169,7 @@ public:
         return *value_;
     }
 
-    /// Moves the value out: once.
+    /// Moves the value out. May be called once.
     T take() {
         if (error()) {
             rethrow();

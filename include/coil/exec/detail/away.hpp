@@ -17,11 +17,11 @@
 
 namespace coil::detail {
 
-/// An await of something that is done elsewhere. The coroutine goes on where it was: on its
-/// context, on the executor that runs it, or, when there is neither, on the thread that did it.
+/// An await of something that another thread does. The coroutine resumes where it was: on its
+/// context, on the executor that runs it, or, without either, on the thread that did it.
 ///
-/// On a context a stop request takes back what has not begun. Elsewhere nobody could tell the
-/// coroutine's thread: there a stop is seen by whoever begins.
+/// On a context, a stop request withdraws what has not started. Elsewhere the coroutine's thread
+/// could not be notified; there the stop is noticed by the thread that starts the work.
 class away_wait : public wait_base, protected away_node {
 public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }
@@ -30,25 +30,23 @@ protected:
     explicit away_wait(away_node::status f) noexcept : away_node(f) {}
     ~away_wait() = default;
 
-    /// away_node's status, for a Self.
+    /// Sets away_node's status functions for a Self.
     template <class Self>
-    static bool is_still_away(away_node& node, bool ask) noexcept {
+    static bool is_still_away(away_node& node, request /*what*/) noexcept {
         auto& self = static_cast<Self&>(static_cast<away_wait&>(node));
-        if (ask) {
-            self.cancel();
-        }
+        self.cancel();
         return self.pending();
     }
 
-    /// Before it is given away.
+    /// Called before the work is submitted.
     template <class P>
     void leave(std::coroutine_handle<P> waiter) noexcept {
         nearest_ = nearest_root(waiter);
         leave(waiter, root_of(waiter));
     }
 
-    /// After it was given away. False: it is back. True: the coroutine suspends, and may have gone
-    /// on when this returns, unless it is on a context.
+    /// Called after the work was submitted. False: it is complete. True: the coroutine suspends,
+    /// and, unless it is on a context, may have resumed when this returns.
     template <class Self>
     [[nodiscard]] bool stays_away(inplace_stop_token token) noexcept {
         const bool in_context = pending();
@@ -63,37 +61,37 @@ protected:
         return true;
     }
 
-    /// By whoever does it, before: whether somebody still waits for it.
+    /// Called by the executing thread before it starts. Returns whether the result is still wanted.
     [[nodiscard]] bool is_wanted() const noexcept { return errand_.is_wanted(); }
-    /// By whoever did it; the last that it does here.
+    /// Called by the executing thread at the end; its last access.
     void come_back() noexcept;
 
-    /// It was not given away after all, or the coroutine has gone on.
+    /// The work was not submitted after all, or the coroutine has resumed.
     void is_over() noexcept {
         away_node::come_back();
         away_ = false;
         resumed();
     }
 
-    /// Self::cancel(): `taken_back` says that it has not begun and will not.
+    /// Implements Self::cancel(). `taken_back`: the work was withdrawn before it started.
     void give_up(bool taken_back) noexcept {
         if (taken_back) {
             finish();
         }
     }
 
-    /// A derived class's destructor. `bool Self::take_back() noexcept`: true when it has not begun
-    /// and will not.
+    /// Called by a derived class's destructor. `bool Self::take_back() noexcept` returns true if
+    /// the work had not started and was withdrawn.
     template <class Self>
     void end_away() noexcept {
         if (!away_) [[likely]] {
             return;
         }
-        away_node::come_back(); // as far as a shutdown is concerned: this waits here
+        away_node::come_back(); // for a shutdown it counts as complete: this waits here
         if (under_way()) {
             stop_before_end();
             if (!pending()) {
-                return; // it has come, and wait_base takes the coroutine out of the ready queue
+                return; // it is complete, and wait_base removes the coroutine from the ready queue
             }
         }
         if (!static_cast<Self&>(*this).take_back()) {
@@ -120,7 +118,7 @@ private:
     bool away_ = false;
 };
 
-/// How a function is called that is called once, and maybe gets a stop token.
+/// A function that is called once, with or without a stop token.
 template <class F>
 inline constexpr bool wants_token =
     !std::is_invocable_v<F> && std::is_invocable_v<F, inplace_stop_token>;
@@ -138,7 +136,7 @@ decltype(auto) call_once(F& f, [[maybe_unused]] inplace_stop_token token) {
 
 template <once_callable F>
 using call_result = decltype(call_once(std::declval<F&>(), inplace_stop_token()));
-/// What an await gives that has to keep it: a value, an lvalue, or nothing.
+/// How an await stores the result: a value, an lvalue, or nothing.
 template <once_callable F>
 using kept_result = std::conditional_t<std::is_lvalue_reference_v<call_result<F>>, call_result<F>,
                                        std::remove_cvref_t<call_result<F>>>;
@@ -146,10 +144,10 @@ using kept_result = std::conditional_t<std::is_lvalue_reference_v<call_result<F>
 /// Why a function was not called.
 enum class not_called : unsigned char { none, stopped, dropped, no_thread };
 
-/// std::errc::operation_canceled, or for no_thread `error`: "coil: NAME: why".
+/// Throws std::errc::operation_canceled, or `error` for no_thread: "coil: NAME: reason".
 [[noreturn]] void throw_not_called(const char* name, not_called why, int error);
 
-/// A function that is called elsewhere, and what came of it.
+/// A function that is called elsewhere, and its result.
 template <once_callable F>
 class away_call : public away_wait {
 public:
@@ -158,19 +156,19 @@ public:
     away_call(const away_call&) = delete;
     away_call& operator=(const away_call&) = delete;
 
-    // For code that combines awaits, when the wait is over.
+    // Used by combinators when the wait is over.
 
     [[nodiscard]] bool has_failed() const noexcept {
         return why_ != not_called::none || outcome_.has_error();
     }
-    /// Nobody wants what it has.
+    /// The result is not wanted.
     void discard() noexcept { this->is_over(); }
 
 protected:
     away_call(F&& f, away_wait::status s) : away_wait(s), function_(std::move(f)) {}
     ~away_call() = default;
 
-    /// False: a stop was requested before.
+    /// Returns false if a stop was requested before.
     template <class P>
     [[nodiscard]] bool begin_call(std::coroutine_handle<P> waiter,
                                   inplace_stop_token token) noexcept {
@@ -183,7 +181,7 @@ protected:
         return true;
     }
 
-    /// The thread that does it; the awaiter may be gone when this returns.
+    /// Called by the executing thread; the awaiter may be destroyed when this returns.
     void call_and_come_back() noexcept {
         if (!this->is_wanted() || token_.stop_requested()) [[unlikely]] {
             why_ = not_called::stopped;
@@ -207,7 +205,7 @@ protected:
         this->come_back();
     }
 
-    /// It was queued, and is no more: `taken_back`.
+    /// `taken_back`: the call was withdrawn from the queue.
     void stop_call(bool taken_back) noexcept {
         if (taken_back) {
             why_ = not_called::stopped;

@@ -18,7 +18,8 @@
 
 namespace coil::detail {
 
-/// The last step of an await in an async_task: back to its executor, if the coroutine is not there.
+/// The last step of an await in an async_task: returns to its executor, if the coroutine is
+/// elsewhere.
 class homing_awaiter : remote_wait {
 public:
     explicit homing_awaiter(const home& where) noexcept : where_(where) {}
@@ -29,7 +30,7 @@ public:
             return false;
         }
         if (current_loop == nullptr) {
-            current_place = where_.place; // somebody below may have come here by itself
+            current_place = where_.place; // a coroutine below may have moved here by itself
         }
         return true;
     }
@@ -54,9 +55,9 @@ public:
     void await_resume() noexcept { end(); }
 
 private:
-    /// Whether one of coil's awaits has taken the root along to the context that runs here. What
-    /// else brings a coroutine leaves the root in the list where it is: in that of another context,
-    /// whose thread may be writing it, or in none.
+    /// Whether one of coil's awaits has moved the root to the context that runs here. A coroutine
+    /// that something else has resumed here leaves its root where it was: in the list of another
+    /// context, whose thread may be writing it, or in none.
     [[nodiscard]] bool has_moved(const promise_base& root) const noexcept {
         return current_loop != nullptr &&
                (where_.place.executor.is_context() || !is_adrift(root)) &&
@@ -66,12 +67,12 @@ private:
     const home where_;
 };
 
-/// What of an await's result is handed on by a task.
+/// How a task passes on the result of an await.
 template <class A>
 using homing_result = std::conditional_t<std::is_lvalue_reference_v<await_result_t<A>>,
                                          await_result_t<A>, std::remove_cvref_t<await_result_t<A>>>;
 
-/// Awaits anything, and comes back from wherever that has ended.
+/// Awaits anything, and returns to the executor afterwards.
 template <class A>
 task<homing_result<A>> come_home(A&& what, home where) {
     using result_type = homing_result<A>;
@@ -98,7 +99,7 @@ task<homing_result<A>> come_home(A&& what, home where) {
     }
 }
 
-/// Awaits that come back by themselves to where they were begun.
+/// Awaits that resume where they were started.
 template <class A>
 inline constexpr bool comes_home = std::same_as<A, this_task::detail::stop_token_awaiter>;
 template <class T>

@@ -6,24 +6,24 @@
 
 namespace coil::detail {
 
-/// Something that another thread does for a coroutine: one word of the awaiter says who of the two
-/// acts next. The sender is the thread on which the coroutine awaits.
+/// A hand-shake for work that another thread does for a coroutine. One word of the awaiter says
+/// which side acts next. The sender is the thread on which the coroutine awaits.
 ///
-/// sending → out → back, with abandoned between the last two when the awaiter is being destroyed;
-/// or sending → back, when it was done before the sender has suspended.
+/// sending → out → back, with abandoned between the last two if the awaiter is being destroyed; or
+/// sending → back if the work was complete before the sender suspended.
 template <class Atomics = std_atomics>
 class basic_errand {
 public:
     enum state : unsigned { sending, out, abandoned, back };
 
-    /// Sender, after it was sent. True: the coroutine waits, and will be told. False: it is back
-    /// already, and nobody tells.
+    /// Called by the sender after submission. True: the coroutine waits and will be notified.
+    /// False: the work is complete, and no notification follows.
     [[nodiscard]] bool wait() noexcept {
         unsigned expected = sending;
         return word_.compare_exchange_strong(expected, out, std::memory_order_acq_rel);
     }
-    /// Sender, whose awaiter is being destroyed. True: it sleeps until is_back(). False: it is
-    /// back, and whoever did it is about to tell.
+    /// Called by a sender whose awaiter is being destroyed. True: it must sleep until is_back().
+    /// False: the work is complete, and a notification is about to follow.
     [[nodiscard]] bool abandon() noexcept {
         unsigned expected = out;
         return word_.compare_exchange_strong(expected, abandoned, std::memory_order_acq_rel);
@@ -32,18 +32,18 @@ public:
         return word_.load(std::memory_order_acquire) == back;
     }
 
-    /// Whoever does it, before: whether somebody still wants it.
+    /// Called by the executing thread before it starts. Returns whether the result is still wanted.
     [[nodiscard]] bool is_wanted() const noexcept {
         return word_.load(std::memory_order_relaxed) != abandoned;
     }
-    /// Whoever does it, when the result is there. `sending`: the sender will see it. `out`: tell
-    /// the coroutine. `abandoned`: wake the sender, by the address of the word alone. In the first
-    /// and the last case the awaiter may be gone.
+    /// Called by the executing thread when the result is there. Returns `sending`: the sender will
+    /// see it; `out`: notify the coroutine; `abandoned`: wake the sender, using only the address of
+    /// the word. After `sending` and `abandoned` the awaiter may be destroyed.
     [[nodiscard]] state finish() noexcept {
         return static_cast<state>(word_.exchange(back, std::memory_order_acq_rel));
     }
 
-    /// Before it is sent again.
+    /// Called before the next submission.
     void renew() noexcept { word_.store(sending, std::memory_order_relaxed); }
 
     [[nodiscard]] const void* address() const noexcept { return &word_; }
@@ -52,12 +52,12 @@ private:
     typename Atomics::template atomic<unsigned> word_{sending};
 };
 
-/// Who of two gets something that lies in a queue out of which nothing can be taken: the executor
-/// that comes to it, or who has put it there and gives it up. The other one leaves it alone.
+/// Decides the ownership of an entry in a queue from which nothing can be removed, between the
+/// executor that reaches it and the submitter that gives it up. The second one to claim it owns it.
 template <class Atomics = std_atomics>
 class basic_claim {
 public:
-    /// Once by each of the two; true for the first.
+    /// Called once by each side. Returns true for the first.
     [[nodiscard]] bool take() noexcept {
         unsigned expected = 0;
         return word_.compare_exchange_strong(expected, 1, std::memory_order_acq_rel);

@@ -15,16 +15,25 @@ class any_executor;
 
 namespace coil::detail {
 
-/// What can be done with an executor whose type is forgotten. One per type: their addresses tell
-/// the types apart.
+/// The operations of a type-erased executor. There is one object per type, and its address
+/// identifies the type.
 struct executor_functions {
     void (*submit)(void* executor, work& w);
-    bool (*is_here)(const void* executor) noexcept; // null: current_place knows
+    bool (*is_here)(const void* executor) noexcept; // null: current_place is used instead
     bool (*equal)(const void* a, const void* b) noexcept;
     bool is_context;
+    /// Of an executor that destroys coroutines that go on there: takes out what it was given.
+    /// False: it has not come. Null: nobody destroys them.
+    bool (*take_out)(void* executor, work& w) noexcept = nullptr;
 };
 
-/// An executor that says itself whether the caller runs on it.
+/// An executor that owns frames.
+template <class E>
+concept owns_frames = requires(E& e, work& w) {
+    { e.take_out_now(w) } noexcept -> std::same_as<bool>;
+};
+
+/// An executor that can say whether the caller runs on it.
 template <class E>
 concept knows_here = requires(const E& e) {
     { e.runs_here() } noexcept -> std::same_as<bool>;
@@ -58,16 +67,25 @@ inline constexpr executor_functions functions_of{
         }
     },
     std::same_as<E, io_context> || std::same_as<E, runtime>,
+    [] {
+        using function = bool (*)(void*, work&) noexcept;
+        if constexpr (owns_frames<E>) {
+            return function(
+                [](void* e, work& w) noexcept { return static_cast<E*>(e)->take_out_now(w); });
+        } else {
+            return function(nullptr);
+        }
+    }(),
 };
 
-/// An executor, by reference. It must outlive what goes on there.
+/// A type-erased reference to an executor, which must outlive everything submitted to it.
 class executor_ref {
 public:
     constexpr executor_ref() noexcept = default;
     constexpr executor_ref(void* executor, const executor_functions* functions) noexcept
         : executor_(executor), functions_(functions) {}
 
-    /// Of an any_executor it is the executor inside; see any_executor.hpp.
+    /// For an any_executor, refers to the executor inside; see any_executor.hpp.
     template <class E>
         requires(!std::same_as<std::remove_const_t<E>, any_executor>)
     static executor_ref to(E& executor) noexcept {
@@ -76,15 +94,15 @@ public:
     }
 
     explicit operator bool() const noexcept { return functions_ != nullptr; }
-    /// The same object.
+    /// Equal if they refer to the same object.
     bool operator==(const executor_ref&) const noexcept = default;
 
-    /// As submit_to().
+    /// See submit_to().
     void submit(work& w) const { functions_->submit(executor_, w); }
 
-    /// Whether the caller runs on it; as far as is known of executors that do not say.
+    /// Whether the caller runs on it, as far as known for executors that cannot tell.
     [[nodiscard]] bool is_here() const noexcept;
-    /// Whether what runs there hangs in the list of a context.
+    /// Whether roots that run there are in the list of a context.
     [[nodiscard]] bool is_context() const noexcept { return functions_->is_context; }
 
     [[nodiscard]] void* object() const noexcept { return executor_; }
@@ -95,11 +113,11 @@ private:
     const executor_functions* functions_ = nullptr;
 };
 
-/// What a thread that runs no context runs coroutines for. Set while one of them goes on; means
-/// nothing while a loop runs here.
+/// The executor for which the current thread, which runs no context, runs a coroutine. Set while it
+/// runs; meaningless while a loop runs here.
 struct executor_place {
     executor_ref executor{};
-    /// Of an async_task: that goes on there or not at all.
+    /// of an async_task, which resumes there or not at all
     promise_base* bound = nullptr;
 };
 constinit inline thread_local executor_place current_place{};

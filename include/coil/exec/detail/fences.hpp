@@ -7,18 +7,18 @@
 
 namespace coil::detail {
 
-/// Two threads that each write one word and then read the other's need a full fence between, or
-/// both may read what was there before. Where one side does so all the time and the other hardly
-/// ever, the rare side pays for both: heavy_fence() has every running thread of the process execute
-/// a fence (membarrier(2), Linux 4.14), and light_fence() only keeps the compiler from reordering.
-/// Between a light and a heavy one there is then the order of two full fences; between two light
-/// ones there is none. Where the system call is refused, both are full fences.
+/// Asymmetric fences. Two threads that each write one word and then read the other's need a full
+/// fence in between, or both may read the old value. If one side does this often and the other
+/// rarely, the rare side can pay for both: heavy_fence() makes every running thread of the process
+/// execute a fence (membarrier(2), Linux 4.14), and light_fence() only stops the compiler from
+/// reordering. A light and a heavy fence are then ordered like two full fences; two light ones are
+/// not ordered. If the system call is not available, both are full fences.
 
-/// Before the first light_fence() that a heavy_fence() is to meet.
+/// Must be called before the first light_fence() that a heavy_fence() is paired with.
 void prepare_heavy_fence() noexcept;
 void heavy_fence() noexcept;
 
-/// Whether heavy fences are what light ones rely on.
+/// Whether light fences may rely on heavy ones.
 constinit inline std::atomic<bool> light_fences_are_free{false};
 
 inline void light_fence() noexcept {
@@ -29,13 +29,13 @@ inline void light_fence() noexcept {
     }
 }
 
-/// A futex: until the word is no longer `value`, or for no reason.
+/// A futex wait: returns when the word is no longer `value`, or spuriously.
 void sleep_while(std::atomic<unsigned>& word, unsigned value) noexcept;
-/// By address only: the word may be gone.
+/// Uses only the address: the word may be destroyed.
 void wake_sleeper(std::atomic<unsigned>* word) noexcept;
 void wake_all_sleepers(std::atomic<unsigned>* word) noexcept;
 
-/// What the parts of a pool are written over (core/atomics.hpp), in addition.
+/// What the parts of a pool need in addition to core/atomics.hpp.
 struct pool_atomics : std_atomics {
     using mutex = std::mutex;
 

@@ -14,10 +14,10 @@
 
 namespace coil::detail {
 
-/// Where functions lie that one thread hands to others, which run and destroy them. The thread
-/// fills one slab after the other from its beginning to its end and reads nothing that others have
-/// written, so it need not wait for their caches, as it would with a list of what they have freed.
-/// A slab goes when all of its places have been used and given back.
+/// Storage for functions that one thread passes to others, which run and destroy them. The thread
+/// fills one slab after the other from the beginning to the end and reads nothing that others have
+/// written, so it does not wait for their cache lines, as it would with a free list. A slab is
+/// freed when all of its places have been used and returned.
 class function_slab {
 public:
     static constexpr std::size_t place_bytes = 64;
@@ -35,19 +35,19 @@ public:
             refill(c);
         }
         std::byte* const memory = c.next;
-        // The one whose turn is when its line will have come.
+        // The one that will be used when its cache line has arrived.
         prefetch_to_write(memory + prefetched_ahead);
         c.next = memory + place_bytes;
         return {memory, c.of};
     }
 
-    /// Any thread.
+    /// May be called from any thread.
     void give_back() noexcept { give_back(1); }
 
 private:
     friend struct function_slab_end;
 
-    /// The places of this thread's slab that have not been used.
+    /// The unused places of this thread's slab.
     struct cursor {
         std::byte* next;
         std::byte* end;
@@ -69,7 +69,7 @@ private:
     alignas(place_bytes) std::byte places_[places * place_bytes];
 };
 
-/// A function_work in a slab.
+/// A function_work stored in a slab.
 template <class F>
 class slab_work final : public work {
 public:
@@ -107,7 +107,7 @@ private:
     F function_;
 };
 
-/// Under a sanitizer every function is its own allocation.
+/// Under a sanitizer every function is allocated separately.
 template <class F>
 inline constexpr bool fits_a_slab =
     !COIL_SANITIZED && sizeof(slab_work<F>) <= function_slab::place_bytes &&

@@ -14,19 +14,19 @@
 namespace coil::detail {
 
 // ---- roots
-// A root on a context's thread hangs in that context's list, so that a shutdown finds it. One that
-// runs elsewhere is adrift: no list has it, and nobody destroys it but its own end.
+// A root on a context's thread is in that context's list, so that a shutdown finds it. A root that
+// runs elsewhere is in no list; it is destroyed only when it ends.
 
-/// On the thread where it runs. One that does not run on a context's thread is adrift already; or
-/// something that coil does not know has brought its coroutine here, and its context has it still.
+/// Called on the thread on which it runs. Outside of a context's thread it is in no list already;
+/// or code unknown to coil has resumed its coroutine here, and it is still in its context's list.
 inline void set_adrift(promise_base& root) noexcept {
     if (current_loop != nullptr && !is_adrift(root)) {
-        root_list::remove(root);
+        event_loop::let_go(root);
         begin_adrift(root);
     }
 }
 
-/// The root of a task's tree, if that may run elsewhere than its context; or null.
+/// The root of a task's tree if it may run outside of its context, or null.
 template <class P>
 [[nodiscard]] promise_base* root_of(std::coroutine_handle<P> coroutine) noexcept {
     if constexpr (std::derived_from<P, promise_base>) {
@@ -36,8 +36,8 @@ template <class P>
         return nullptr;
     }
 }
-/// A coroutine comes to a context, on its thread: it waits for its turn there, and its root, if
-/// that was adrift, is this context's.
+/// Queues a coroutine on a context, on the context's thread. If its root was in no list, the
+/// context adopts it.
 inline void settle_in(event_loop& loop, promise_base* root, queue_node& node,
                       std::coroutine_handle<> coroutine) noexcept {
     loop.settle(root != nullptr && is_adrift(*root) ? root : nullptr, node, coroutine);
@@ -45,19 +45,19 @@ inline void settle_in(event_loop& loop, promise_base* root, queue_node& node,
 
 // ---- home
 
-/// Where a coroutine goes on when what it waits for is over: on the context that runs it, or the
-/// executor; or, when neither is there, wherever that happens.
+/// Where a coroutine resumes when its wait is over: on the context or the executor that runs it;
+/// without either, wherever the wait ends.
 struct home {
     event_loop* loop = nullptr;
     executor_place place{};
 
-    /// Of the coroutine that runs here.
+    /// The target of the coroutine that runs here.
     static home here() noexcept {
         return current_loop != nullptr ? home{current_loop, {}} : home{nullptr, current_place};
     }
 };
 
-/// While a coroutine of an executor runs on this thread.
+/// Exists while a coroutine of an executor runs on this thread.
 class running_at {
 public:
     explicit running_at(const executor_place& place) noexcept
@@ -72,9 +72,9 @@ private:
 
 class remote_wait;
 
-/// Around the part of an await_suspend in which the wait may be over before it has begun, on this
-/// thread: then the coroutine goes on by itself, and the stack does not grow (guarantee G10). After
-/// that part, when it is not over, the awaiter may be gone.
+/// Surrounds the part of an await_suspend in which the wait may end before it has started, on this
+/// thread. The coroutine then continues without being resumed, so that the stack does not grow
+/// (guarantee G10). After that part, unless the wait is over, the awaiter may be destroyed.
 class beginning {
 public:
     explicit beginning(remote_wait& wait) noexcept;
@@ -84,7 +84,8 @@ public:
 
     [[nodiscard]] bool is_over() const noexcept { return over_; }
 
-    /// True when `wait` is beginning on this thread: its await_suspend will see that it is over.
+    /// Returns true if `wait` is being started on this thread: its await_suspend will see that it
+    /// is over.
     static bool notice(const remote_wait& wait) noexcept;
 
 private:
@@ -95,18 +96,50 @@ private:
     bool over_ = false;
 };
 
+/// Coroutines that go on on a thread that runs no context, one after the other. When the end of one
+/// of their trees of awaits is what others waited for, these are resumed after it, not inside of
+/// it: so a chain of them takes no stack (guarantee G10). What anything else ends, in the middle of
+/// a coroutine or of a function, is resumed there.
+class resumptions {
+public:
+    /// Runs it, with all that its end brings; or leaves it to whoever does that already.
+    static void run(remote_wait& wait, const executor_place& place) noexcept;
+    /// Before this thread blocks inside of one: runs those whose turn has not come.
+    static void run_waiting() noexcept;
+
+    /// While those are told who waited for the end of a root.
+    class ending {
+    public:
+        explicit ending(const promise_base* root) noexcept
+            : outer_(std::exchange(innermost_ends, root != nullptr && root == running)) {}
+        ending(const ending&) = delete;
+        ending& operator=(const ending&) = delete;
+        ~ending() { innermost_ends = outer_; }
+
+    private:
+        const bool outer_;
+    };
+
+private:
+    static void run_all(fifo& waiting) noexcept;
+
+    static constinit inline thread_local fifo* waiting_here = nullptr; // of the innermost run()
+    static constinit inline thread_local const promise_base* running = nullptr; // its tree's root
+    static constinit inline thread_local bool innermost_ends = false;
+};
+
 /// A suspended await that something outside of its context ends: once, on any thread.
 ///
-/// Life: fresh → away → (in its home's queue) → resumed. When home is a context, only its thread
-/// writes what happens here, and a shutdown may destroy the frame at any time: a derived class
-/// whose destructor finds the wait away must see to it that nobody ends it any more, or wait until
-/// somebody has (come_home()). Nobody destroys frames that wait elsewhere.
+/// States: fresh → away → (queued at its resume target) → resumed. If the target is a context, only
+/// the context's thread writes here, and a shutdown may destroy the frame at any time. The
+/// destructor of a derived class that finds the wait away must ensure that it is no longer ended,
+/// or wait until it was (come_home()). Frames that wait outside of a context are not destroyed.
 class remote_wait : public work {
 public:
     remote_wait(const remote_wait&) = delete;
     remote_wait& operator=(const remote_wait&) = delete;
 
-    /// Any thread, once. It may be gone when this returns.
+    /// May be called from any thread, once. The wait may be destroyed when this returns.
     void over() noexcept {
         if (!beginning::notice(*this)) {
             go_home();
@@ -131,24 +164,35 @@ protected:
     /// The wait is over, and the coroutine runs.
     void end() noexcept { state_ = state::ended; }
     [[nodiscard]] bool is_away() const noexcept { return state_ == state::away; }
-    /// Its home was an executor that takes nothing any more; the coroutine goes on elsewhere.
+    /// Its executor was shut down; the coroutine resumes elsewhere.
     [[nodiscard]] bool is_homeless() const noexcept { return homeless_; }
-    /// std::errc::operation_canceled, when it is: "coil: NAME: the executor ... was shut down".
+    /// Throws std::errc::operation_canceled in that case: "coil: NAME: the executor ... was shut
+    /// down".
     void throw_if_homeless(const char* name) const {
         if (homeless_) [[unlikely]] {
             throw_homeless(name);
         }
     }
 
-    /// The root of its tree, if that may run elsewhere than its context.
+    /// The root of its tree, if it may run outside of its context.
     [[nodiscard]] promise_base* root() const noexcept { return root_; }
 
+    /// The same of one whose kind is not known any more.
+    void begin_below(std::coroutine_handle<> waiter, promise_base* nearest) noexcept {
+        waiter_ = waiter;
+        root_ = nearest != nullptr && !nearest->observer().bound ? nearest : nullptr;
+        home_ = home::here();
+        state_ = state::away;
+    }
     /// Queues it where home is, an executor. When it throws, nothing has happened.
     void send() { home_.place.executor.submit(*this); }
     void set_home(const home& where) noexcept { home_ = where; }
     void set_homeless() noexcept { homeless_ = true; }
+    /// Goes on here, where nobody asks which executor it is.
+    void go_on_anywhere() noexcept { go_on_here({}); }
+    void settle_on_delivery() noexcept;
 
-    /// Its coroutine goes on at once, on this thread, where something inline has brought it.
+    /// The coroutine continues at once on this thread, where an inline executor has brought it.
     void stay() noexcept {
         end();
         if (root_ != nullptr && current_loop != nullptr && is_adrift(*root_)) {
@@ -156,27 +200,30 @@ protected:
         }
     }
 
-    /// For a destructor that finds it away: returns when it has come, or ends the program when it
-    /// never will. `other` is the root that it waits for, or null.
+    /// For a destructor that finds the wait away: returns when it is over, or terminates the
+    /// program if it never will be. `other` is the root that it waits for, or null.
     void come_home(const promise_base* other) noexcept;
 
-    /// What a work function does that has nothing to add.
+    /// The work function of waits that need nothing else.
     static void arrive(work& w, fate what) noexcept;
 
 private:
     friend class beginning;
+    friend class resumptions;
     enum class state : unsigned char { fresh, away, queued, ended };
 
     [[noreturn]] static void throw_homeless(const char* name);
     void go_home() noexcept;
+    void come_to_loop(event_loop& loop, const promise_base* other) noexcept;
+    void come_to_owner() noexcept;
     void go_on_here(const executor_place& place) noexcept;
     void settle(event_loop& loop) noexcept;
 
     std::coroutine_handle<> waiter_;
     promise_base* root_ = nullptr;
     home home_{};
-    event_loop* queue_ = nullptr;    // whose ready queue it is in
-    beginning* beginning_ = nullptr; // perhaps long past
+    event_loop* queue_ = nullptr;    // the loop in whose ready queue it is
+    beginning* beginning_ = nullptr; // possibly out of scope
     state state_ = state::fresh;
     bool homeless_ = false;
 };
@@ -186,8 +233,7 @@ inline beginning::beginning(remote_wait& wait) noexcept
     wait.beginning_ = this;
 }
 
-/// Addresses come back, of awaits and of what is on the stack; both at once only for the one that
-/// is meant.
+/// Addresses of awaits and of stack objects are reused, but both match only for the right pair.
 inline bool beginning::notice(const remote_wait& wait) noexcept {
     for (beginning* one = innermost; one != nullptr; one = one->outer_) {
         if (one == wait.beginning_ && one->wait_ == &wait) {

@@ -9,11 +9,12 @@
 
 namespace coil::detail {
 
-/// The executor on which coroutines that suspend on this thread go on, where it is no context.
+/// The executor on which coroutines that suspend on this thread resume, if the thread runs no
+/// context.
 class home_executor {
 public:
-    /// Of an executor that owns frames: one is destroyed while its coroutine is being brought back
-    /// by submit(). Waits until `w` has come, and takes it out.
+    /// For executors that own frames: a frame is destroyed while submit() is bringing its coroutine
+    /// back. Waits until `w` has arrived and removes it.
     using withdrawal = void (*)(void* executor, work& w) noexcept;
 
     constexpr home_executor() noexcept = default;
@@ -24,28 +25,29 @@ public:
     explicit operator bool() const noexcept { return static_cast<bool>(place_.executor); }
     [[nodiscard]] const executor_place& place() const noexcept { return place_; }
 
-    /// Any thread: a coroutine comes back. When the executor takes nothing any more, the work is
-    /// dropped.
+    /// May be called from any thread when a coroutine comes back. If the executor was shut down,
+    /// the work is dropped.
     void submit(work& w) const noexcept {
         try {
             place_.executor.submit(w);
-        } catch (...) { // it was not taken
+        } catch (...) { // it was not submitted
             w.drop();
         }
     }
     void take_out(work& w) const noexcept {
         if (take_out_ == nullptr) [[unlikely]] {
-            end_with_misuse("a coroutine is destroyed while the executor where it goes on has it.");
+            end_with_misuse(
+                "a coroutine is destroyed while the executor that resumes it has it queued.");
         }
         take_out_(place_.executor.object(), w);
     }
-    /// On the executor; or, when it has dropped it, wherever that was.
+    /// Resumes it on the executor; after a drop, on the current thread.
     void resume(std::coroutine_handle<> coroutine, work::fate what) const {
         const running_at scope(what == work::fate::run ? place_ : executor_place());
         detail::resume(coroutine);
     }
 
-    /// Of this thread. A context that runs inside of the executor's work hides it.
+    /// The executor of this thread. A context that runs inside of the executor's work hides it.
     [[nodiscard]] static home_executor current() noexcept;
 
 private:
@@ -53,7 +55,7 @@ private:
     withdrawal take_out_ = nullptr;
 };
 
-/// While an executor runs that owns frames, or that may run inside of a context's coroutine.
+/// Exists while an executor runs that owns frames or that may run inside of a context's coroutine.
 class executor_scope {
 public:
     explicit executor_scope(const home_executor& e) noexcept
@@ -74,10 +76,10 @@ private:
     const executor_scope* outer_;
 };
 
-/// A coroutine that a run_loop resumes in each round, whatever it waits for, while it has its turn.
+/// During its turn: the coroutine that a run_loop resumes in each round, whatever it awaits.
 constinit inline thread_local std::coroutine_handle<> resumed_each_round;
 
-/// It would be resumed twice: by the loop, and by what it awaits.
+/// It would be resumed twice: by the loop and by what it awaits.
 inline void refuse_resumed_each_round(std::coroutine_handle<> waiter) noexcept {
     if (resumed_each_round && waiter == resumed_each_round) [[unlikely]] {
         end_with_misuse("a coroutine that was pushed to a run_loop awaits what resumes it by "

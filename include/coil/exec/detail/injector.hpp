@@ -9,20 +9,21 @@
 
 namespace coil::detail {
 
-/// Where threads that are no workers of a pool leave work for it. One word: the newest node (a
-/// stack, reversed when it is taken), or nothing, or `armed`: workers sleep and none looks for
-/// work, or `closed`: the pool was stopped.
+/// The global queue of a pool, for work from other threads. One word holds the newest node (a
+/// stack, which is reversed when it is taken), or null, or `armed` (workers sleep and none
+/// searches), or `closed` (the pool was stopped).
 ///
-/// Whoever finds it armed disarms it and wakes a worker *before* leaving the node. So leaving it is
-/// the last thing that is done to the pool: once the work is there it may run, and end the pool.
-/// Workers sleep only after they have armed it (sleepers.hpp says who does that when), so nobody
-/// sleeps while a node that was left without a wake-up waits.
+/// A thread that finds it armed disarms it and wakes a worker *before* it pushes the node. The push
+/// is therefore the last access to the pool: once the work is visible it may run and destroy the
+/// pool. Workers sleep only after arming (see sleepers.hpp), so none sleeps while a node that was
+/// pushed without a wake-up waits.
 ///
-/// Those who take are ordered by a lock of theirs.
+/// Consumers are serialized by a lock of theirs.
 template <class Node, class Atomics = pool_atomics>
 class basic_injector {
 public:
-    /// Any thread. False: it is closed. `wake` wakes a worker unless one is looking for work.
+    /// May be called from any thread. Returns false if closed. `wake` wakes a worker unless one is
+    /// searching.
     template <class Wake>
     [[nodiscard]] bool push(Node& node, Wake wake) noexcept {
         prefetch_to_write(&head_);
@@ -50,25 +51,25 @@ public:
         }
     }
 
-    /// Any thread. False: there is something.
+    /// May be called from any thread. Returns false if the queue is not empty.
     [[nodiscard]] bool arm() noexcept {
         std::uintptr_t head = nothing;
         return head_.compare_exchange_strong(head, armed, std::memory_order_seq_cst) ||
                head <= closed;
     }
 
-    /// Any thread.
+    /// May be called from any thread.
     [[nodiscard]] bool looks_empty() const noexcept {
         return head_.load(std::memory_order_relaxed) <= closed;
     }
 
-    /// Some nodes, oldest first.
+    /// A list of nodes, oldest first.
     struct batch {
         Node* oldest = nullptr;
         std::size_t count = 0;
     };
 
-    /// Whoever may take: all there is.
+    /// Consumer: removes all nodes.
     [[nodiscard]] batch take_all() noexcept {
         if (looks_empty()) {
             return {};
@@ -76,7 +77,7 @@ public:
         return in_order(head_.exchange(nothing, std::memory_order_acquire));
     }
 
-    /// Whoever may take: the same, and nothing more comes.
+    /// Consumer: removes all nodes; later pushes are refused.
     [[nodiscard]] batch close() noexcept {
         return in_order(head_.exchange(closed, std::memory_order_acq_rel));
     }

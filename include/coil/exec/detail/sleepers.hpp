@@ -7,25 +7,26 @@
 
 namespace coil::detail {
 
-/// Which of a pool's workers sleep, and how many look for work: so that who brings work wakes one
-/// only when somebody sleeps and nobody looks, and that no work waits while all sleep.
+/// Tracks which workers of a pool sleep and how many search, so that a producer wakes a worker only
+/// if one sleeps and none searches, and no work waits while all sleep.
 ///
-/// Who brings work leaves it, makes a light fence, and calls wake_one() if must_wake() says so. Who
-/// has nothing of its own to do calls look(): it announces that it sleeps, makes a heavy fence, and
-/// looks everywhere once more before it does.
+/// A producer publishes its work, executes a light fence, and calls wake_one() if must_wake() says
+/// so. A worker without work calls look(): it announces that it sleeps, executes a heavy fence, and
+/// searches everywhere once more before it does.
 ///
-/// Why nothing is lost: who brings work and finds nobody asleep is seen by all who announce later,
-/// since their heavy fence meets its light one. Who finds somebody asleep and somebody looking
-/// makes a full fence of its own and asks again; then either it sees that they have stopped
-/// looking, or the last of them, which looks once more when it has found something, sees the work.
+/// Why no wake-up is lost: the work of a producer that finds no sleeper is seen by all workers that
+/// announce later, because their heavy fence pairs with its light one. A producer that finds both a
+/// sleeper and a searcher executes a full fence and checks again. Then either it sees that they
+/// have stopped searching, or the last searcher, which searches once more after it has found
+/// something, sees the work.
 template <class Atomics = pool_atomics>
 class basic_sleepers {
 public:
-    /// A worker's.
+    /// The state of one worker.
     class seat {
         friend basic_sleepers;
         typename Atomics::template atomic<unsigned> woken_{0};
-        // Under the lock.
+        // Protected by the lock.
         seat* below_ = nullptr;
         bool taken_ = false;
     };
@@ -40,15 +41,15 @@ public:
         return (state_.load(std::memory_order_relaxed) & stop_bit) != 0;
     }
 
-    // Any thread.
+    // The following may be called from any thread.
 
-    /// After leaving work and a light fence: whether wake_one() could do anything. Also true when
-    /// the pool was stopped.
+    /// Called after publishing work and a light fence. Returns whether wake_one() could have an
+    /// effect; also true if the pool was stopped.
     [[nodiscard]] bool must_wake() const noexcept {
         return state_.load(std::memory_order_relaxed) >= one_asleep;
     }
 
-    /// Wakes the worker that went to sleep last, unless somebody looks for work already.
+    /// Wakes the worker that went to sleep last, unless another is searching already.
     void wake_one() noexcept {
         Atomics::fence();
         const unsigned seen = state_.load(std::memory_order_relaxed);
@@ -70,7 +71,7 @@ public:
         Atomics::wake(woken->woken_);
     }
 
-    /// Nobody sleeps from now on. True the first time.
+    /// From now on no worker sleeps. Returns true the first time.
     bool stop() noexcept {
         seat* woken = nullptr;
         {
@@ -86,7 +87,8 @@ public:
             }
         }
         while (woken != nullptr) {
-            seat* const below = woken->below_; // a worker that was told does not sit down again
+            // a worker that was told to stop does not sleep again
+            seat* const below = woken->below_;
             woken->woken_.store(1, std::memory_order_release);
             Atomics::wake(woken->woken_);
             woken = below;
@@ -109,11 +111,11 @@ public:
         mutex_.unlock();
     }
 
-    // A worker.
+    // The following are called by a worker.
 
-    /// With nothing of its own left to do: what `find()` finds, which it may sleep for; null when
-    /// the pool was stopped. `something_waits()`: whether there is anything to be found, after
-    /// which it is told when there is (basic_injector::arm). `slept_in(f)` calls `f()`, which
+    /// Called by a worker without work: returns what `find()` finds, possibly after sleeping, or
+    /// null if the pool was stopped. `something_waits()` returns whether there is work; if there is
+    /// none, later work causes a wake-up (basic_injector::arm). `slept_in(f)` calls `f()`, which
     /// sleeps.
     template <class Find, class Waits, class Sleep>
     auto look(seat& s, Find find, Waits something_waits, Sleep slept_in) noexcept
@@ -140,7 +142,7 @@ public:
         }
     }
 
-    /// For good, after a stop; its last access.
+    /// Called after a stop; the worker's last access.
     void leave() noexcept {
         const std::lock_guard lock(mutex_);
         ++left_;
@@ -155,7 +157,7 @@ private:
     static unsigned searching(unsigned state) noexcept { return state & most_workers; }
     static unsigned asleep(unsigned state) noexcept { return state / one_asleep & most_workers; }
 
-    /// False: half of the workers look already.
+    /// Returns false if half of the workers are searching already.
     [[nodiscard]] bool begin_search() noexcept {
         if (2 * searching(state_.load(std::memory_order_relaxed)) >= workers_) {
             return false;
@@ -164,7 +166,7 @@ private:
         return true;
     }
 
-    /// True: somebody sleeps and nobody else looks.
+    /// Returns true if a worker sleeps and no other searches.
     [[nodiscard]] bool end_search() noexcept {
         const unsigned before = state_.fetch_sub(one_searching, std::memory_order_seq_cst);
         Atomics::fence();
@@ -175,7 +177,7 @@ private:
         s.woken_.store(0, std::memory_order_relaxed);
         const std::lock_guard lock(mutex_);
         if (stopped()) {
-            s.woken_.store(1, std::memory_order_relaxed); // it sleeps, and finds itself woken
+            s.woken_.store(1, std::memory_order_relaxed); // it sleeps, and will find itself woken
             return;
         }
         s.below_ = top_;
@@ -185,7 +187,7 @@ private:
         tell_who_waits();
     }
 
-    /// True: it does not sleep, and is searching. False: somebody wakes it.
+    /// True: the worker does not sleep and is searching. False: another thread is waking it.
     [[nodiscard]] bool withdraw(seat& s) noexcept {
         const std::lock_guard lock(mutex_);
         if (!s.taken_) {
@@ -201,7 +203,7 @@ private:
         return true;
     }
 
-    /// Until it is woken: then it is searching, or the pool was stopped.
+    /// Sleeps until woken: then it is searching, or the pool was stopped.
     static void sleep(seat& s) noexcept {
         while (s.woken_.load(std::memory_order_acquire) == 0) {
             Atomics::sleep_while(s.woken_, 0);
@@ -212,7 +214,7 @@ private:
         return asleep(state_.load(std::memory_order_relaxed)) + left_ == workers_;
     }
 
-    /// By whoever holds the lock.
+    /// Called with the lock held.
     void tell_who_waits() noexcept {
         if (waiting_ != 0 && all_idle()) {
             rounds_.fetch_add(1, std::memory_order_release);
@@ -220,11 +222,12 @@ private:
         }
     }
 
-    // Read with every piece of work that a worker brings; written when somebody sleeps, wakes up,
+    // Read for every piece of work that a worker submits; written when a worker sleeps, wakes up,
     // or finds something.
     alignas(64) typename Atomics::template atomic<unsigned> state_{0};
     const unsigned workers_;
-    // Who sleeps, or is about to. The numbers of those asleep change under the lock only.
+    // The workers that sleep or are about to. The number of sleepers changes only with the lock
+    // held.
     alignas(64) typename Atomics::mutex mutex_;
     seat* top_ = nullptr;
     unsigned left_ = 0;

@@ -9,32 +9,32 @@
 
 namespace coil::detail {
 
-/// A thread for each work. Those that have ended are joined when the next begins, the last of them
-/// at the end: none is left to itself.
+/// Runs each work on a new thread. Threads that have ended are joined when the next one starts, the
+/// last ones by the destructor; none is detached.
 class thread_per_work {
 public:
     thread_per_work() noexcept = default;
     thread_per_work(const thread_per_work&) = delete;
     thread_per_work& operator=(const thread_per_work&) = delete;
-    /// Waits for all threads, but for the one that calls it.
+    /// Waits for all threads except the calling one.
     ~thread_per_work();
 
     template <class F>
     void execute(F&& f) {
         execute_as_work(*this, std::forward<F>(f));
     }
-    /// Throws std::system_error when no thread is to be had.
+    /// Throws std::system_error if no thread can be created.
     void submit(work& w);
 
-    /// From now on nothing is taken: a function is destroyed uncalled, and a coroutine that was to
-    /// go on here learns it (std::errc::operation_canceled). Any thread.
+    /// Refuses all later work: functions are destroyed uncalled, and coroutines that were to resume
+    /// here get std::errc::operation_canceled. May be called from any thread.
     void stop() noexcept;
 
-    /// Waits until no thread runs. Throws std::system_error with
-    /// std::errc::resource_deadlock_would_occur on one of them.
+    /// Waits until no thread runs. On one of them it throws std::system_error with
+    /// std::errc::resource_deadlock_would_occur.
     void join();
 
-    /// How many threads run. Any thread.
+    /// The number of running threads. May be called from any thread.
     [[nodiscard]] std::size_t running() const;
 
 private:
@@ -47,7 +47,7 @@ private:
     std::condition_variable none_left_;
     std::size_t running_ = 0;
     bool stopped_ = false;
-    record* ended_ = nullptr; // whose threads are about to end, or have
+    record* ended_ = nullptr; // threads that have ended or are about to
     static thread_local record* mine;
 };
 

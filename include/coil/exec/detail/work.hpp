@@ -12,11 +12,11 @@
 
 namespace coil::detail {
 
-/// What an executor runs. It is a part of whoever waits for it (an awaiter, a promise), so that
-/// handing it over allocates nothing. Exactly one of run() and drop() is called, once, on any
-/// thread, and the work may be gone when that returns.
+/// What an executor runs. It is part of its waiter (an awaiter, a promise), so that submitting it
+/// allocates nothing. Exactly one of run() and drop() is called, once, on any thread; the work may
+/// be destroyed when that returns.
 ///
-/// It is a queue_node, by which it hangs in the executor's queue.
+/// It is a queue_node, which links it into the executor's queue.
 class work : public queue_node {
 public:
     enum class fate : bool { run, dropped };
@@ -26,11 +26,11 @@ public:
     work& operator=(const work&) = delete;
 
     void run() noexcept { function_(*this, fate::run); }
-    /// The executor will not run it: it was shut down.
+    /// The executor was shut down and will not run it.
     void drop() noexcept { function_(*this, fate::dropped); }
 
-    /// Whether run() on a context does no more than make a coroutine ready there: then the context
-    /// need not keep it for a turn.
+    /// Whether run() on a context only makes a coroutine ready there; the context then need not
+    /// defer it to a later iteration.
     [[nodiscard]] bool only_arrives() const noexcept { return what_ == kind::arrival; }
 
 protected:
@@ -44,19 +44,19 @@ private:
     kind what_;
 };
 
-/// Executors that take work as it is: `submit(w)` queues it, or drops it at once; when it throws,
-/// the work was not taken.
+/// Executors that accept work directly: `submit(w)` queues it or drops it at once. If it throws,
+/// the work was not submitted.
 template <class E>
 concept work_executor = requires(E& e, work& w) { e.submit(w); };
 
-/// Frames are aligned to 64: what asks for more gets memory of its own.
+/// Frames are aligned to 64 bytes; functions with a larger alignment are allocated separately.
 struct not_frame_allocated {};
 template <class T>
 using frame_allocated_if_aligned =
     std::conditional_t<alignof(T) <= frame_alignment, frame_allocated, not_frame_allocated>;
 
-/// What execute() makes of a function. An exception that leaves it is reported as that of a
-/// detached task is.
+/// The work of an execute()d function. An exception that leaves it is reported like that of a
+/// detached task.
 template <class F>
 class function_work final : public work, public frame_allocated_if_aligned<F> {
 public:
@@ -80,7 +80,7 @@ private:
     F function_;
 };
 
-/// The execute() of an executor that takes work.
+/// Implements execute() for executors that accept work.
 template <work_executor E, class F>
 void execute_as_work(E& executor, F&& f) {
     auto* const made = new function_work<std::decay_t<F>>(std::forward<F>(f));
@@ -92,8 +92,8 @@ void execute_as_work(E& executor, F&& f) {
     }
 }
 
-/// Work as a function, for executors that know nothing of work. It can be copied, since many keep
-/// a std::function. When the last copy goes uncalled, the work is dropped.
+/// Wraps work as a function, for executors that only accept functions. It is copyable, because many
+/// store a std::function. If the last copy is destroyed uncalled, the work is dropped.
 class work_call {
 public:
     explicit work_call(work& w) : shared_(new shared(w)) {}
@@ -123,8 +123,7 @@ public:
         }
     }
 
-    /// True when this is the only copy that is left and the work is still in it: then it is no
-    /// more.
+    /// Returns true if this is the last copy and still holds the work, which is thereby removed.
     [[nodiscard]] bool take_back() const noexcept {
         return shared_->owners.load(std::memory_order_acquire) == 1 &&
                std::exchange(shared_->what, nullptr) != nullptr;
@@ -140,9 +139,9 @@ private:
     shared* shared_;
 };
 
-/// Has `executor` run `w`. When it throws, the work was not taken: another than ours has destroyed
-/// the function that it was given. One that has kept or called it all the same has taken it, and
-/// what it throws concerns only those who call its execute().
+/// Makes `executor` run `w`. If it throws, the work was not submitted: a foreign executor has
+/// destroyed the function it was given. If such an executor throws although it has stored or called
+/// the function, the work was submitted, and the exception is ignored.
 template <class E>
 void submit_to(E& executor, work& w) {
     if constexpr (work_executor<E>) {

@@ -10,17 +10,17 @@
 
 namespace coil::detail {
 
-/// A deque whose owner pushes and pops at one end, without a lock or a read-modify-write, while any
-/// thread may steal at the other: that of Chase and Lev, with the memory orders of Lê, Pop, Cohen
-/// and Zappa Nardelli (2013). All stores to `bottom_` are release stores, so what was pushed is
-/// published by whichever of them a thief reads; theirs rely on a fence that stands for all.
+/// The work-stealing deque of Chase and Lev, whose owner pushes and pops at one end without a lock
+/// or read-modify-write while any thread may steal at the other, with the memory orders of Lê, Pop,
+/// Cohen and Zappa Nardelli (2013). Unlike theirs, all stores to `bottom_` are release stores, so a
+/// pushed item is published by whichever of them a thief reads.
 ///
-/// It grows as needed. Thieves may read an array that has been outgrown for as long as they like,
-/// so those stay until the deque goes; together they are no larger than the one in use.
+/// It grows as needed. Thieves may still read an outgrown array, so these are kept until the deque
+/// is destroyed; together they are no larger than the current one.
 template <class T, class Atomics = pool_atomics>
 class basic_work_stealing_deque {
 public:
-    /// May throw std::bad_alloc. `capacity` is a power of two.
+    /// May throw std::bad_alloc. `capacity` must be a power of two.
     explicit basic_work_stealing_deque(std::size_t capacity = 256)
         : array_(new array(new slot[capacity], capacity, nullptr)) {}
     basic_work_stealing_deque(const basic_work_stealing_deque&) = delete;
@@ -34,12 +34,12 @@ public:
         }
     }
 
-    /// Owner. False: it is full, and there is no memory for a larger one.
+    /// Owner only. Returns false if it is full and there is no memory to grow.
     [[nodiscard]] bool push(T& item) noexcept {
         const index b = bottom_.load(std::memory_order_relaxed);
         array* a = array_.load(std::memory_order_relaxed);
         if (b - top_seen_ >= a->capacity()) [[unlikely]] {
-            // Acquired: thieves have read the slots that are free now.
+            // Acquire: thieves have read the slots that are free now.
             top_seen_ = top_.load(std::memory_order_acquire);
             if (b - top_seen_ >= a->capacity()) {
                 a = grown(*a, b);
@@ -53,21 +53,22 @@ public:
         return true;
     }
 
-    /// Owner: the youngest, or null.
+    /// Owner only. Returns the youngest item or null.
     [[nodiscard]] T* pop() noexcept {
         const index b = bottom_.load(std::memory_order_relaxed) - 1;
         if (top_.load(std::memory_order_relaxed) > b) {
-            return nullptr; // and nobody else adds anything
+            return nullptr; // only the owner adds items
         }
         array* const a = array_.load(std::memory_order_relaxed);
         bottom_.store(b, std::memory_order_release);
-        Atomics::fence(); // either a thief sees that it is taken, or this sees how far they are
+        // either a thief sees that the item is taken, or this sees the thieves' progress
+        Atomics::fence();
         index t = top_.load(std::memory_order_relaxed);
         if (t < b) [[likely]] {
             return a->at(b).load(std::memory_order_relaxed);
         }
         T* item = nullptr;
-        if (t == b) { // the last one: against the thieves
+        if (t == b) { // the last item: compete with the thieves
             item = a->at(b).load(std::memory_order_relaxed);
             if (!top_.compare_exchange_strong(t, t + 1, std::memory_order_seq_cst)) {
                 item = nullptr;
@@ -77,7 +78,8 @@ public:
         return item;
     }
 
-    /// Any thread: the oldest, or null; also null when another thread took that one meanwhile.
+    /// May be called from any thread. Returns the oldest item, or null if there is none or another
+    /// thread took it.
     [[nodiscard]] T* steal() noexcept {
         index t = top_.load(std::memory_order_acquire);
         Atomics::fence();
@@ -93,7 +95,7 @@ public:
         return item;
     }
 
-    /// Any thread: whether nothing was there.
+    /// May be called from any thread. Returns whether the deque appeared empty.
     [[nodiscard]] bool looks_empty() const noexcept {
         const index t = top_.load(std::memory_order_relaxed);
         return bottom_.load(std::memory_order_relaxed) <= t;
@@ -133,12 +135,12 @@ private:
         return to;
     }
 
-    // Thieves write this.
+    // written by thieves
     alignas(64) typename Atomics::template atomic<index> top_{0};
-    // The owner writes these.
+    // written by the owner
     alignas(64) typename Atomics::template atomic<index> bottom_{0};
     typename Atomics::template atomic<array*> array_;
-    index top_seen_ = 0; // top_ is there or further
+    index top_seen_ = 0; // a lower bound of top_
 };
 
 } // namespace coil::detail

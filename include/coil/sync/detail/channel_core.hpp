@@ -11,7 +11,7 @@
 
 namespace coil::detail {
 
-/// An element on its own: of an unbounded channel, or one that a receiver gave back.
+/// A separately allocated element: of an unbounded channel, or one that a receiver gave back.
 template <class T>
 struct channel_element {
     explicit channel_element(T&& v) noexcept : value(std::move(v)) {}
@@ -19,19 +19,20 @@ struct channel_element {
     channel_element* next = nullptr;
 };
 
-/// A channel. What is in it lies in `ring_`, which any thread uses without a turn, unless somebody
-/// waits or something was given back (`marks_`); and before that in `elements_`, the turn's.
+/// The state of a channel. Elements are first in `elements_`, which the combining lock protects,
+/// then in `ring_`, which any thread uses without the lock as long as `marks_` says that there are
+/// no waiters and no elements given back.
 ///
-/// Who waits is in one of the queues, and `marks_` says so; it also counts those who have begun to
-/// wait and are not in a queue yet, as nobody may pass them through the ring. Whoever has changed
-/// the ring looks at the marks afterwards, and signals; whoever queues up marks first and then
-/// looks at the ring again (settle()): nobody is left waiting for what is there.
+/// `marks_` says which queues have waiters. It also counts the coroutines that have begun to wait
+/// and are not queued yet, because no thread may pass them through the ring. A thread that has
+/// changed the ring checks the marks afterwards and signals. A waiter sets its mark first and then
+/// checks the ring again (settle()). So no waiter misses an element.
 ///
-/// Closing is the turn's `open` bit: set with the signal, so that who calls close() and then sends
-/// is told; the ring is closed in the turn.
+/// The channel is closed by the `open` bit of the lock, which is set together with the signal, so
+/// that a send() after close() on the same thread fails. The ring is closed with the lock held.
 ///
-/// Entry: a Waiter with `sends`, `closed`, `value` (optional<T>) and `element` (what a sender of an
-/// unbounded channel has instead of a value).
+/// Entry: a Waiter with `sends`, `closed`, `value` (optional<T>) and `element` (which a sender on
+/// an unbounded channel has instead of a value).
 template <class T, class Entry, class Waiter, class Atomics = std_atomics>
 class basic_channel
     : public basic_wait_room<basic_channel<T, Entry, Waiter, Atomics>, Waiter, Atomics> {
@@ -49,7 +50,7 @@ public:
         }
     }
 
-    /// done: moved from `value`. not_now: it has to wait.
+    /// done: `value` was moved from. not_now: the caller has to wait.
     [[nodiscard]] ring_answer try_push(T& value) noexcept {
         if (is_closed()) {
             return ring_answer::closed;
@@ -73,8 +74,9 @@ public:
         }
         return true;
     }
-    /// What an await does first, with so many attempts to have the turn. True: it is over. False:
-    /// it waits, by wait(), now; perhaps only because somebody else has the turn.
+    /// The first step of an await; tries at most `attempts` times to acquire the lock. Returns true
+    /// if the await is complete. On false the caller calls wait() next, possibly only because the
+    /// lock is contended.
     [[nodiscard]] bool send_now(Entry& e, int attempts = 50) noexcept {
         if (!unbounded_) {
             switch (try_push(*e.value)) {
@@ -92,12 +94,13 @@ public:
     [[nodiscard]] bool receive_now(Entry& e, int attempts = 50) noexcept {
         return try_pop(e.value) || attempt(e, attempts);
     }
-    /// Where try_push() and try_pop() say not now: does in a turn what can be done without waiting.
+    /// Used after try_push() or try_pop() returned not_now: does with the lock held what needs no
+    /// waiting.
     void attempt_in_turn(Entry& e, bool& done) noexcept {
         this->in_turn([&](told& t) { done = serve_now(e, t); });
     }
 
-    /// The waiter's thread.
+    /// Called on the waiter's thread.
     void wait(Waiter& w) noexcept {
         if (ring_.capacity() > 0) {
             marks_.fetch_add(coming, std::memory_order_seq_cst);
@@ -110,7 +113,7 @@ public:
     [[nodiscard]] bool is_unbounded() const noexcept { return unbounded_; }
     [[nodiscard]] std::size_t capacity() const noexcept { return ring_.capacity(); }
 
-    /// Of a receiver that will not use it: it is the first to come out.
+    /// Returns an element that its receiver will not use; it is the next one received.
     void give_back(T&& value) noexcept {
         auto* const e = new (std::nothrow) element(std::move(value));
         if (e == nullptr) {
@@ -132,9 +135,9 @@ private:
     static constexpr unsigned receivers_wait = 1;
     static constexpr unsigned senders_wait = 2;
     static constexpr unsigned elements_lie = 4;
-    static constexpr unsigned coming = 8; // and its multiples
+    static constexpr unsigned coming = 8; // a counter in the bits from here up
 
-    /// attempt_in_turn(), unless somebody else keeps the turn. Whether it is done.
+    /// attempt_in_turn(), unless the lock is contended. Returns whether the entry was served.
     [[nodiscard]] bool attempt(Entry& e, int attempts) noexcept {
         bool done = false;
         return this->try_in_turn([&](told& t) { done = serve_now(e, t); }, attempts) && done;
@@ -155,7 +158,7 @@ private:
         }
         settle(t, coming);
     }
-    /// What does not want to wait; nobody passes those who do.
+    /// Serves an entry that does not wait. It does not pass waiters.
     [[nodiscard]] bool serve_now(Entry& e, told& t) noexcept {
         if (e.sends && this->turn_.is_open()) {
             e.closed = true;
@@ -177,7 +180,7 @@ private:
     void left(told& t) noexcept { settle(t); }
     void look(told& t) noexcept { settle(t); }
 
-    /// A sender's value goes in, or to a receiver.
+    /// Puts a sender's value into the channel, or gives it to a receiver.
     [[nodiscard]] bool put(Entry& e, told& t) noexcept {
         if (unbounded_) {
             element* const added = e.element.release();
@@ -206,8 +209,8 @@ private:
         if (ring_.capacity() > 0) {
             return ring_.pop(e.value);
         }
-        // From hand to hand. A sender of an unbounded channel has no `value`: it is here only
-        // because somebody else had the turn, and put() is what serves it.
+        // Direct hand-over. A sender on an unbounded channel has no `value`; it gets here only
+        // after the lock was contended, and put() serves it.
         if (unbounded_ || senders_.empty()) {
             return false;
         }
@@ -216,7 +219,7 @@ private:
         t.over(from);
         return true;
     }
-    /// Closed, and nothing will come any more.
+    /// The channel is closed and no element will follow.
     [[nodiscard]] bool is_over() noexcept {
         if (!this->turn_.is_open()) {
             return false;
@@ -225,7 +228,8 @@ private:
         return elements_ == nullptr && ring_.is_drained();
     }
 
-    /// Gives whoever waits what there is. `arrived`: of `marks_`, who is not coming any more.
+    /// Serves waiters with what is available. `arrived` is subtracted from `marks_`: coroutines
+    /// that are no longer about to be queued.
     void settle(told& t, unsigned arrived = 0) noexcept {
         for (;;) {
             match(t);
@@ -233,7 +237,7 @@ private:
                 end_waits(t);
             }
             if (ring_.capacity() == 0) {
-                return; // nobody goes without a turn
+                return; // without the lock nothing leaves the queues
             }
             const unsigned before = marks_.load(std::memory_order_relaxed) & (coming - 1);
             const unsigned now = (receivers_.empty() ? 0 : receivers_wait) |
@@ -277,7 +281,7 @@ private:
     basic_ring<T, Atomics> ring_;
     alignas(64) typename Atomics::template atomic<unsigned> marks_{0};
     const bool unbounded_;
-    // The turn's.
+    // Protected by the combining lock.
     wait_list<Waiter> receivers_;
     wait_list<Waiter> senders_;
     element* elements_ = nullptr;

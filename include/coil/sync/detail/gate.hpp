@@ -4,9 +4,9 @@
 
 namespace coil::detail {
 
-/// Lets everybody pass while it is open: what manual-reset events and latches are.
+/// Manual-reset events and latches: wait() completes at once while the gate is open.
 ///
-/// Whoever passes without waiting has seen that opening it is over: it may destroy the gate.
+/// A caller that passes without waiting has seen that open() is finished, and may destroy the gate.
 template <class Waiter, class Atomics = std_atomics>
 class basic_gate : public basic_wait_room<basic_gate<Waiter, Atomics>, Waiter, Atomics> {
 public:
@@ -15,11 +15,11 @@ public:
 
     constexpr explicit basic_gate(bool is_open) noexcept : room(is_open) {}
 
-    /// False: the caller waits, by wait(), now.
+    /// On false the caller calls wait() next.
     [[nodiscard]] bool passes() const noexcept { return this->turn_.is_open_and_free(); }
     [[nodiscard]] bool is_open() const noexcept { return this->turn_.is_open(); }
 
-    /// Everybody who waits passes, also when it is closed at once.
+    /// Resumes all waiters, even if the gate is closed at once.
     void open() noexcept { this->signal(this->turn_.open); }
     void close() noexcept { this->turn_.close(); }
 

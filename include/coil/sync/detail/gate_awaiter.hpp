@@ -7,8 +7,8 @@ namespace coil::detail {
 
 using gate = basic_gate<sync_waiter>;
 
-/// The await of a gate. `Kind` says what the error calls it, and whether who was asked to stop
-/// before it went on has not passed.
+/// The awaiter of a gate. `Kind` names the primitive in errors and says whether a stop that arrives
+/// before the coroutine resumes cancels the wait.
 template <class Kind>
 class gate_awaiter : public sync_awaiter<gate_awaiter<Kind>> {
 public:

@@ -7,8 +7,8 @@ namespace coil::detail {
 
 using permits = basic_permits<sync_waiter>;
 
-/// The await of one permit. `Kind` says how a permit that nobody will use is given back, and what
-/// the error calls the wait.
+/// The awaiter of one permit. `Kind` names the primitive in errors and says how an unused permit is
+/// returned.
 template <class Kind>
 class permit_awaiter : public sync_awaiter<permit_awaiter<Kind>> {
 public:

@@ -8,20 +8,20 @@
 
 namespace coil::detail {
 
-/// A number of permits, and those who wait for one: what semaphores, mutexes and auto-reset events
-/// are.
+/// A number of permits and their waiters: the base of semaphores, mutexes and auto-reset events.
 ///
-/// `count_` is how many are free; below zero, how many who have asked are not promised one yet. Who
-/// gives one back while somebody waits has promised it to them: it is never free in between, so
-/// nobody who does not wait passes them. What has been promised and not been given is, in the
-/// turn, in `due_`.
+/// `count_` is the number of free permits. A negative count is the number of requests that no
+/// permit was promised to yet. A permit released while coroutines wait is promised to them and
+/// never free in between, so a newcomer cannot take it. `due_`, which the combining lock protects,
+/// is the number of permits promised and not yet assigned.
 ///
-/// A signal is one permit. So leaving it is the last access of whoever gives one back: the permit
-/// is not given before, and who has learned that all were given may destroy this.
+/// A signal stands for one permit. Publishing it is therefore the last access of a release(): the
+/// permit is not assigned before, and a coroutine that knows that all permits were assigned may
+/// destroy this object.
 ///
-/// Giving one to another context costs many times what it costs to give it to one's own. So the
-/// oldest waiter of the context that gives comes first, if it is near the front; but the oldest of
-/// all is not passed more than `most_passed` times.
+/// Handing a permit to another context costs many times more than within a context. So the oldest
+/// waiter of the releasing context is preferred if it is near the front of the queue; the oldest
+/// waiter of all is passed at most `most_passed` times.
 ///
 /// Waiter: also `is_here()`, whether its context runs on this thread.
 template <class Waiter, class Atomics = std_atomics>
@@ -42,11 +42,11 @@ public:
         }
         return false;
     }
-    /// False: the caller waits for one, by wait(), now.
+    /// On false the caller calls wait() next.
     [[nodiscard]] bool acquire() noexcept {
         return count_.fetch_sub(1, std::memory_order_acquire) > 0;
     }
-    /// Gives how many were free before.
+    /// Returns the number of free permits before the call.
     std::ptrdiff_t release(std::ptrdiff_t n = 1) noexcept {
         const std::ptrdiff_t before = count_.fetch_add(n, std::memory_order_release);
         if (before < 0) {
@@ -54,7 +54,7 @@ public:
         }
         return before;
     }
-    /// Gives one back, unless `most` are free.
+    /// Releases one permit, unless `most` are free.
     void release_up_to(std::ptrdiff_t most) noexcept {
         std::ptrdiff_t seen = count_.load(std::memory_order_relaxed);
         do {
@@ -83,14 +83,14 @@ private:
     }
 
     void arrive(Waiter& w, told& t) noexcept {
-        if (due_ > 0) { // those before it have left
+        if (due_ > 0) { // earlier waiters have left
             due_ = due_ - 1;
             t.over(w);
         } else {
             this->queue_.push(w);
         }
     }
-    /// Not when all who wait are promised one.
+    /// Refused if every waiter has been promised a permit.
     [[nodiscard]] bool may_leave(Waiter&) noexcept {
         std::ptrdiff_t seen = count_.load(std::memory_order_relaxed);
         while (seen < 0) {
@@ -112,7 +112,7 @@ private:
             t.over(w);
         }
     }
-    /// Who is to have the next one; somebody waits.
+    /// The waiter that gets the next permit. Precondition: the queue is not empty.
     [[nodiscard]] Waiter& next() noexcept {
         constexpr int most_passed = 32;
         constexpr int reach = 8;
@@ -131,9 +131,9 @@ private:
     }
 
     typename Atomics::template atomic<std::ptrdiff_t> count_;
-    // The turn's.
+    // Protected by the combining lock.
     std::ptrdiff_t due_ = 0;
-    int passed_ = 0; // how often the oldest was
+    int passed_ = 0; // how often the oldest waiter was passed
 };
 
 } // namespace coil::detail

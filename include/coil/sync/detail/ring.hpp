@@ -13,15 +13,15 @@ namespace coil::detail {
 
 enum class ring_answer : unsigned char { done, not_now, closed };
 
-/// A bounded queue for any number of threads: each cell has a stamp, which says whose turn it is
-/// with the cell. A position has the cell's index in its low bits, then the `closed` bit (of the
-/// tail alone), then the lap. A cell may be written when its stamp is the tail's position, and read
-/// when it is one more than the head's.
+/// A bounded MPMC queue. Each cell has a stamp that says which access comes next. A position
+/// consists of the cell's index in the low bits, then the `closed` bit (tail only), then the lap. A
+/// cell may be written when its stamp equals the tail's position, and read when it is the head's
+/// position plus one.
 ///
-/// Stamps are written and read with sequential consistency: who has changed a cell looks after that
-/// whether somebody waits for it, who wants to wait says so and then looks at the cell, and one of
-/// the two sees the other. `not_now` may also mean that another thread is in the middle of changing
-/// the cell: it looks afterwards.
+/// Stamps are read and written with sequential consistency. A thread that has changed a cell then
+/// checks for waiters; a thread that wants to wait sets its mark and then checks the cell. One of
+/// the two sees the other. `not_now` may also mean that another thread is still changing the cell;
+/// that thread checks for waiters afterwards.
 template <class T, class Atomics = std_atomics>
 class basic_ring {
 public:
@@ -35,7 +35,7 @@ public:
 
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
-    /// Moves from `value` when done.
+    /// Moves from `value` only if the result is done.
     [[nodiscard]] ring_answer push(T& value) noexcept {
         std::size_t tail = tail_.load(std::memory_order_relaxed);
         for (;;) {
@@ -52,7 +52,8 @@ public:
                     return ring_answer::done;
                 }
             } else if (is_behind(stamp, tail)) {
-                // What was written a lap ago is there, or being read, or not even written.
+                // The element of the previous lap is still there, being read, or not even written
+                // yet.
                 return ring_answer::not_now;
             } else {
                 tail = tail_.load(std::memory_order_relaxed);
@@ -74,16 +75,16 @@ public:
                     return true;
                 }
             } else if (is_behind(stamp, head + 1)) {
-                return false; // nothing is there, or being written, or even read of the lap before
+                return false; // empty, being written, or the previous lap is still being read
             } else {
                 head = head_.load(std::memory_order_relaxed);
             }
         }
     }
 
-    /// Nothing is pushed after this.
+    /// Later pushes are refused.
     void close() noexcept { tail_.fetch_or(closed_, std::memory_order_seq_cst); }
-    /// After close(): nothing will come out any more.
+    /// After close(): no further element will be popped.
     [[nodiscard]] bool is_drained() const noexcept {
         return (tail_.load(std::memory_order_seq_cst) & ~closed_) ==
                head_.load(std::memory_order_seq_cst);
@@ -95,7 +96,7 @@ private:
         std::optional<T> value;
     };
 
-    /// Then it is another thread's turn with the cell.
+    /// The next access to the cell is another thread's.
     static bool is_behind(std::size_t stamp, std::size_t position) noexcept {
         return static_cast<std::ptrdiff_t>(stamp - position) < 0;
     }
@@ -106,7 +107,7 @@ private:
     }
 
     const std::size_t capacity_;
-    const std::size_t closed_; // the bit, above every index
+    const std::size_t closed_; // a bit above all indices
     const std::unique_ptr<cell[]> cells_;
     alignas(64) typename Atomics::template atomic<std::size_t> tail_{0};
     alignas(64) typename Atomics::template atomic<std::size_t> head_{0};

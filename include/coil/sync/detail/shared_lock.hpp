@@ -7,10 +7,10 @@
 
 namespace coil::detail {
 
-/// Many readers or one writer. `state_` holds whether there is a writer, whether somebody waits,
-/// and the number of readers. While somebody waits nobody passes, so writers are not starved: who
-/// lets go sees the mark and signals, and the turn gives the lock to the oldest, and to the readers
-/// that follow a reader.
+/// A readers-writer lock. `state_` holds a writer bit, a waiting bit, and the number of readers.
+/// While the waiting bit is set no thread acquires the lock directly, so writers do not starve. A
+/// thread that unlocks sees the bit and signals; the owner of the combining lock then grants the
+/// lock to the oldest waiter and, if that is a reader, to the readers directly behind it.
 ///
 /// Entry: a Waiter with `shared`.
 template <class Entry, class Waiter, class Atomics = std_atomics>
@@ -34,7 +34,7 @@ public:
         }
         return false;
     }
-    /// False: nobody held it so, and nothing can be relied on any more.
+    /// Returns false if the lock was not held in this mode; the state is then undefined.
     bool unlock() noexcept {
         const std::size_t before = state_.fetch_sub(writer, std::memory_order_release);
         if ((before & waiting) != 0) {
@@ -75,7 +75,7 @@ private:
             state_.fetch_and(~waiting, std::memory_order_relaxed);
         }
     }
-    /// Gives the lock to `w`, or marks that somebody waits.
+    /// Grants the lock to `w`, or sets the waiting bit.
     [[nodiscard]] bool give(Waiter& w) noexcept {
         const bool shared = static_cast<Entry&>(w).shared;
         std::size_t seen = state_.load(std::memory_order_relaxed);

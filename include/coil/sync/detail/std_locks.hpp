@@ -11,8 +11,8 @@ class shared_mutex;
 
 namespace detail {
 
-/// What has a lock() that must be awaited: in the hands of the standard's guards, which do not, it
-/// would not be locked, and then be unlocked.
+/// Mutexes whose lock() must be awaited. The standard's guards would not await it, and would later
+/// unlock a mutex that they had not locked.
 template <class M>
 concept awaited_lock = std::same_as<M, mutex> || std::same_as<M, shared_mutex>;
 
@@ -23,7 +23,7 @@ inline constexpr bool is_awaited_by_std = false;
 
 } // namespace coil
 
-// Specialisations for coil's types, only for the sentences that the compiler says.
+// Specialisations for coil's types that only produce a readable compiler error.
 
 template <coil::detail::awaited_lock M>
 class std::lock_guard<M> {

@@ -7,15 +7,15 @@
 
 namespace coil::detail {
 
-/// Whose turn it is to work on the plain data of a primitive, without anybody waiting for the turn.
+/// A combining lock, which protects the plain data of a primitive without blocking any thread.
 ///
-/// Who finds it free has it. Who does not leaves what it wants, a node or a signal, and goes on:
-/// the thread that has the turn cannot give it back before it has seen to that. One word says all:
-/// free or `busy`; what was left, newest first; whether there was a signal; and the `open` bit,
-/// which is the user's and survives.
+/// A thread that finds the lock free acquires it. Otherwise it publishes its request, a node or a
+/// signal, and returns; the owner processes all published requests before it releases the lock. One
+/// word holds the `busy` bit, the published nodes (newest first), the `signalled` bit, and the
+/// `open` bit, which belongs to the user and survives a release.
 ///
-/// Giving the turn back is the last access: what the primitive belongs to may be destroyed by
-/// whoever learns of what was done in the turn, if it learns that after the turn was given back.
+/// Releasing is the owner's last access. A thread that learns what the owner did, after the lock
+/// was released, may destroy the primitive.
 template <class Node, class Atomics = std_atomics>
 class basic_turn {
 public:
@@ -28,8 +28,8 @@ public:
 
     constexpr explicit basic_turn(bool is_open = false) noexcept : word_(is_open ? open : 0) {}
 
-    /// Any thread. True: the caller has the turn, and sees to `request` itself. False: `request`
-    /// was left, and may be gone.
+    /// May be called from any thread. True: the caller owns the lock and processes `request`
+    /// itself. False: `request` was published and may already be destroyed.
     [[nodiscard]] bool enter(Node& request) noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);
         for (;;) {
@@ -49,7 +49,7 @@ public:
         }
     }
 
-    /// Any thread. False: somebody else has it.
+    /// May be called from any thread. Returns false if the lock is held.
     [[nodiscard]] bool try_enter() noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);
         while ((seen & busy) == 0) {
@@ -61,8 +61,8 @@ public:
         return false;
     }
 
-    /// Any thread: says that there is something to look at, and sets `bits` with the same access.
-    /// True: the caller has the turn, and looks itself.
+    /// May be called from any thread. Publishes a signal and sets `bits` atomically with it.
+    /// Returns true if the caller now owns the lock and processes the signal itself.
     [[nodiscard]] bool signal(std::uintptr_t bits = 0) noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);
         std::uintptr_t wanted = 0;
@@ -75,8 +75,8 @@ public:
 
     enum class answer : unsigned char { entered, left, refused };
 
-    /// Any thread: as signal(), for one who must know that his is the only one. Refused: there is
-    /// another that has not been seen.
+    /// May be called from any thread. As signal(), for a caller whose signal must not merge with
+    /// another. refused: another signal has not been processed yet.
     [[nodiscard]] answer signal_alone() noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);
         std::uintptr_t wanted = 0;
@@ -90,7 +90,8 @@ public:
         return (seen & busy) == 0 ? answer::entered : answer::left;
     }
 
-    /// With the turn. True: it was given back. False: there is more to see to.
+    /// Called by the owner. True: the lock was released. False: `left` holds further requests to
+    /// process.
     [[nodiscard]] bool leave(news& left) noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);
         while ((seen & ~open) == busy) {
@@ -111,7 +112,8 @@ public:
         return false;
     }
 
-    /// Any thread. Whether nobody has the turn: all that was done in turns before is over.
+    /// May be called from any thread. True: the lock is free, so everything done under it is
+    /// finished.
     [[nodiscard]] bool is_free() const noexcept {
         return (word_.load(std::memory_order_acquire) & busy) == 0;
     }
@@ -121,7 +123,7 @@ public:
     [[nodiscard]] bool is_open_and_free() const noexcept {
         return (word_.load(std::memory_order_acquire) & (open | busy)) == open;
     }
-    /// Any thread: not before every signal that set the bit has been seen.
+    /// May be called from any thread. Waits until every signal that set the bit was processed.
     void close() noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);
         for (;;) {

@@ -8,8 +8,8 @@
 
 namespace coil::detail {
 
-/// Those who wait, oldest first. A Waiter has `later` and `earlier`, and `queued`, which says
-/// whether it is in a list.
+/// The waiters, oldest first. A Waiter has the links `later` and `earlier`, and `queued`, which
+/// says whether it is in a list.
 template <class Waiter>
 class wait_list {
 public:
@@ -34,7 +34,7 @@ public:
         (later != nullptr ? later->earlier : last_) = earlier;
         w.queued = false;
     }
-    /// The oldest; there must be one.
+    /// Removes the oldest waiter. Precondition: not empty.
     Waiter& pop() noexcept {
         Waiter& w = *first_;
         remove(w);
@@ -48,22 +48,23 @@ private:
     link last_{nullptr};
 };
 
-/// Those who are to be told something once the turn is over, in order.
+/// The waiters to notify, in order, after the combining lock was released.
 template <class Waiter>
 class told_list {
 public:
     using notice = typename Waiter::notice;
     using node = typename Waiter::turn_node;
 
-    /// That its wait is over.
+    /// Its wait is complete.
     void over(Waiter& w) noexcept { push(w.arrival); }
-    /// That its wish to leave was dealt with.
+    /// Its request to leave was processed.
     void answered(Waiter& w) noexcept { push(w.departure); }
 
     void tell() noexcept {
         while (first_ != nullptr) {
             notice& n = *first_;
-            first_ = static_cast<notice*>(static_cast<node*>(n.next)); // it may go
+            // read before tell(), which may destroy the notice
+            first_ = static_cast<notice*>(static_cast<node*>(n.next));
             n.waiter->tell(n);
         }
     }
@@ -83,28 +84,30 @@ private:
     notice* last_ = nullptr;
 };
 
-/// Where coroutines of any context wait for what a primitive gives.
+/// The queue in which coroutines of any context wait for a primitive.
 ///
-/// All that happens to those who wait happens in a turn (basic_turn), as the primitive's `Rules`
-/// say; who waits learns of it after the turn. A waiter that wants to leave says so like one that
-/// arrives, and is in nobody's hands once it has its answer: so a waiter is told `over` once, and
-/// `answered` once for each wish to leave, and may be destroyed when neither is outstanding.
+/// Waiters are processed only by the owner of the combining lock (basic_turn), as the primitive's
+/// `Rules` say; they are notified after it has released the lock. A waiter that wants to leave
+/// publishes that request in the same way as its arrival. It gets one `over` for its wait and one
+/// `answered` for each request to leave, and may be destroyed when none is outstanding.
 ///
-/// Waiter: `turn_node` {next}; `notice` {waiter}, which is one; `arrival` and `departure` of that
-/// type; what a wait_list needs; `cancelled`; `tell(notice&)`: any thread, outside of any turn.
+/// Waiter: `turn_node` {next}; `notice` {waiter}, derived from it; `arrival` and `departure` of
+/// that type; the links of wait_list; `cancelled`; `tell(notice&)`, called on any thread without
+/// the lock.
 ///
-/// Rules, all called with the turn:
-/// - `arrive(w, told)`: queue it, or tell it that its wait is over.
-/// - `may_leave(w)`: a queued waiter wants to leave. False: what it waits for is on its way.
+/// Rules, all called with the lock held:
+/// - `arrive(w, told)`: queues the waiter or completes its wait.
+/// - `may_leave(w)`: a queued waiter wants to leave. Returns false if what it waits for is already
+///   on its way.
 /// - `left(told)`: a waiter has left the queue.
 /// - `look(told)`: there was a signal.
-/// - `queue_of(w)`, where there is more than one queue.
+/// - `queue_of(w)`, if there is more than one queue.
 template <class Rules, class Waiter, class Atomics = std_atomics>
 class basic_wait_room {
 public:
     using told = told_list<Waiter>;
 
-    /// The waiter's thread.
+    /// Called on the waiter's thread.
     void wait(Waiter& w) noexcept {
         if (turn_.enter(w.arrival)) {
             told t;
@@ -112,7 +115,7 @@ public:
             end_turn(t);
         }
     }
-    /// The waiter's thread, which waits for the answer.
+    /// Called on the waiter's thread, which then waits for the answer.
     void leave(Waiter& w) noexcept {
         if (turn_.enter(w.departure)) {
             told t;
@@ -126,7 +129,8 @@ protected:
 
     ~basic_wait_room() = default;
 
-    /// Any thread: look() will be called, or has been.
+    /// May be called from any thread. Causes one call of look() that sees everything before the
+    /// signal.
     void signal(std::uintptr_t bits = 0) noexcept {
         if (turn_.signal(bits)) {
             told t;
@@ -134,8 +138,8 @@ protected:
             end_turn(t);
         }
     }
-    /// Any thread: look() will be called for this signal and no other, or has been. It waits while
-    /// there is another that has not been seen.
+    /// May be called from any thread. Causes one call of look() for this signal alone. Spins while
+    /// another signal is pending.
     void signal_alone() noexcept {
         using answer = typename basic_turn<node, Atomics>::answer;
         answer given = turn_.signal_alone();
@@ -149,7 +153,8 @@ protected:
             end_turn(t);
         }
     }
-    /// Any thread: what a call does that must have its result at once. It waits for the turn.
+    /// May be called from any thread. Runs `f` with the lock held, for calls that need their result
+    /// at once; spins until the lock is free.
     template <class F>
     void in_turn(F&& f) noexcept {
         while (!turn_.try_enter()) {
@@ -159,7 +164,7 @@ protected:
         std::forward<F>(f)(t);
         end_turn(t);
     }
-    /// The same, unless somebody else has the turn for longer than a moment: false.
+    /// As above, but returns false if the lock is still held after `attempts` attempts.
     template <class F>
     [[nodiscard]] bool try_in_turn(F&& f, int attempts = 50) noexcept {
         for (int i = 0; i < attempts; ++i) {
@@ -176,7 +181,7 @@ protected:
     [[nodiscard]] wait_list<Waiter>& queue_of(Waiter&) noexcept { return queue_; }
 
     basic_turn<node, Atomics> turn_;
-    wait_list<Waiter> queue_; // the turn's
+    wait_list<Waiter> queue_; // protected by the combining lock
 
 private:
     friend Rules;
@@ -212,7 +217,7 @@ private:
                 rules().look(t);
             }
         }
-        t.tell(); // from here on the room may be gone
+        t.tell(); // the room may be destroyed from here on
     }
 };
 

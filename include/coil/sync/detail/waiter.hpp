@@ -15,8 +15,9 @@ namespace coil::detail {
 /// stop".
 [[noreturn]] void throw_wait_cancelled(const char* name);
 
-/// A coroutine that waits in a basic_wait_room; part of its frame. Whoever has the turn may touch
-/// it, from any thread, until it was told all that is outstanding; it is told on its own thread.
+/// A coroutine that waits in a basic_wait_room; part of its frame. The owner of the combining lock
+/// may access it from any thread until all outstanding notices were delivered. They are delivered
+/// on the waiter's own thread.
 class sync_waiter : public wait_base {
 public:
     using turn_node = queue_node;
@@ -25,19 +26,19 @@ public:
         sync_waiter* waiter;
     };
 
-    // The turn's, between wait() and being told.
+    // Protected by the combining lock from wait() until delivery.
     notice arrival{this};
     notice departure{this};
     sync_waiter* later = nullptr;
     sync_waiter* earlier = nullptr;
     bool queued = false;
-    /// It has left without what it waited for.
+    /// The wait ended without what it waited for.
     bool cancelled = false;
 
-    /// Any thread that may touch it.
+    /// May be called by any thread that may access the waiter.
     [[nodiscard]] bool is_here() const noexcept { return loop().on_owner_thread(); }
 
-    /// Any thread; the waiter may be gone when this returns.
+    /// May be called from any thread. The waiter may be destroyed when this returns.
     void tell(notice& n) noexcept {
         event_loop& owner = loop();
         if (owner.on_owner_thread()) {
@@ -55,10 +56,10 @@ protected:
     sync_waiter() noexcept = default;
     ~sync_waiter() = default;
 
-    /// Instead of resuming the coroutine, when the wait is over.
+    /// Called at the end of the wait instead of resuming the coroutine.
     using continuation = void (*)(sync_waiter&) noexcept;
 
-    /// Begins to wait in `room`. False: it is over already.
+    /// Starts to wait in `room`. Returns false if the wait is already complete.
     template <class Room>
     [[nodiscard]] bool wait_in(Room& room, event_loop& loop, std::coroutine_handle<> coroutine,
                                continuation then = nullptr) noexcept {
@@ -74,7 +75,7 @@ protected:
         return true;
     }
 
-    /// What cancel() of a derived class does. Owner thread.
+    /// Implements cancel() of a derived class. Owner thread.
     template <class Room>
     void leave(Room& room) noexcept {
         if (pending() && !leaving_) {
@@ -84,8 +85,8 @@ protected:
         }
     }
 
-    /// A derived class's destructor, when under_way(): ends the wait. True: what was waited for had
-    /// been given, and nobody will take it.
+    /// Called by a derived class's destructor if under_way(); ends the wait. Returns true if what
+    /// the coroutine waited for was already assigned to it and must be returned.
     template <class Self>
     [[nodiscard]] bool abandon() noexcept {
         if (pending()) {
@@ -98,17 +99,18 @@ protected:
             stop_observing();
             static_cast<Self&>(*this).cancel();
             for (patience wait; pending(); wait.once_more()) {
-                loop().deliver_inbox(); // the notice is there, or a few instructions away
+                // the notice is in the inbox or will be in a few instructions
+                loop().deliver_inbox();
             }
         }
         return !cancelled;
     }
 
-    /// The wait went on elsewhere, and ends now.
+    /// Ends a wait that was continued by other means.
     void end() noexcept { finish(); }
-    /// The end of a wait that no coroutine waits for by itself.
+    /// Ends a wait without resuming a coroutine.
     void end_silently() noexcept { resumed(); }
-    /// What end() would resume is being destroyed.
+    /// The coroutine that end() would resume is being destroyed.
     void forget_coroutine() noexcept { node().coroutine = nullptr; }
 
 private:
@@ -137,11 +139,12 @@ private:
     bool beginning_ = false;
 };
 
-/// The await of a room. `Self` has
-/// - `bool take_now()`: what is waited for is there, and taken;
-/// - `auto& room()`: where to wait otherwise;
-/// - `void give_back()`: what was taken, by a coroutine that will not use it;
-/// - `gives_back`: whether a coroutine that was asked to stop before it went on will not use it.
+/// The awaiter of a primitive. `Self` provides
+/// - `bool take_now()`: takes what is waited for, if it is available;
+/// - `auto& room()`: the queue to wait in otherwise;
+/// - `void give_back()`: returns what a coroutine was given and will not use;
+/// - `gives_back`: whether a coroutine that is asked to stop before it resumes gives back what it
+///   got.
 template <class Self, class Waiter = sync_waiter>
 class sync_awaiter : protected Waiter {
 public:
@@ -149,7 +152,8 @@ public:
 
     template <class P>
     bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
-        event_loop& loop = required_loop(); // also where it need not wait: not by luck alone
+        // checked even if there is no need to wait, so that misuse never goes undetected
+        event_loop& loop = required_loop();
         token_ = stop_token_of(coroutine);
         if (token_.stop_requested()) [[unlikely]] {
             this->cancelled = true;
@@ -165,12 +169,12 @@ public:
         return true;
     }
 
-    // For code that combines awaits, when the wait is over. What it has may stay here until
-    // somebody calls await_resume(), or discard() instead.
+    // Used by combinators when the wait is over. The result may stay here until await_resume() or
+    // discard() is called.
 
-    /// Whether await_resume() throws. A stop that comes later changes nothing.
+    /// Returns whether await_resume() will throw. A later stop does not change the answer.
     [[nodiscard]] bool has_failed() noexcept { return !succeeded(); }
-    /// Nobody wants what it has.
+    /// Gives back an unused result.
     void discard() noexcept {
         this->resumed();
         if (!this->cancelled) {
@@ -181,7 +185,7 @@ public:
 protected:
     template <class... Args>
     explicit sync_awaiter(Args&&... args) noexcept : Waiter(std::forward<Args>(args)...) {}
-    /// Self's destructor calls end_wait() first.
+    /// Self's destructor must call end_wait() first.
     ~sync_awaiter() = default;
 
     void end_wait() noexcept {
@@ -192,9 +196,9 @@ protected:
         }
     }
 
-    /// In await_resume(): true when the coroutine has what it waited for. Who is asked to stop
-    /// before it goes on gives back what it was given: so nothing is lost with one that lost a
-    /// race. Asked again, it says the same.
+    /// Called by await_resume(). Returns true if the coroutine has what it waited for. A coroutine
+    /// that is asked to stop before it resumes gives back what it was given, so that nothing is
+    /// lost. Later calls return the same.
     [[nodiscard]] bool succeeded() noexcept {
         const bool waited = this->under_way();
         this->resumed();
@@ -221,8 +225,8 @@ private:
     inplace_stop_token token_;
 };
 
-/// What a member function gives that is to be awaited: plain data that may be moved. Nothing
-/// happens before it is awaited.
+/// The awaitable of a member function: plain data that may be moved. Nothing happens before it is
+/// awaited.
 template <class Awaiter, class Source>
 class [[nodiscard("did you forget to co_await?")]] sync_awaitable {
 public:

@@ -35,7 +35,7 @@ inline constexpr std::uint32_t update_user_data = 1U << 2; // 5.13
 inline constexpr std::uint32_t add_level = 1U << 3;        // 6.0
 } // namespace poll_flag
 
-/// `sqe::cancel_flags`: what async_cancel compares; without any, user_data, one match.
+/// `sqe::cancel_flags`: what async_cancel compares; by default user_data, and one match.
 namespace cancel_flag {
 inline constexpr std::uint32_t all = 1U << 0;      // 5.19: every match; result = how many
 inline constexpr std::uint32_t fd = 1U << 1;       // 5.19
@@ -51,11 +51,11 @@ inline constexpr std::uint16_t poll_first = 1U << 0;      // 5.19: wait before t
 inline constexpr std::uint16_t recv_multishot = 1U << 1;  // 6.0
 inline constexpr std::uint16_t fixed_buf = 1U << 2;       // 6.0: buf_index names the buffer
 inline constexpr std::uint16_t zc_report_usage = 1U << 3; // 6.2: the notification tells
-inline constexpr std::uint16_t bundle = 1U << 4;          // 6.10: many provided buffers at once
+inline constexpr std::uint16_t bundle = 1U << 4;          // 6.2: the notification reports copies
 inline constexpr std::uint16_t send_vectorized = 1U << 5; // 6.17: addr is an iovec array
 } // namespace recvsend_flag
 
-/// `cqe::res` of a zero-copy notification with recvsend_flag::zc_report_usage: data was copied.
+/// `cqe::res` of a zero-copy notification with recvsend_flag::zc_report_usage: the data was copied.
 inline constexpr std::uint32_t notif_usage_zc_copied = 1U << 31;
 
 /// accept, in `sqe::ioprio`.
@@ -89,7 +89,7 @@ inline constexpr std::uint32_t file = 1U << 1;          // 6.13
 inline constexpr std::uint32_t fixed_file = 1U << 2;    // 6.13
 inline constexpr std::uint32_t fixed_buffer = 1U << 3;  // 6.13
 inline constexpr std::uint32_t tw = 1U << 4;            // 6.16: complete through task work
-inline constexpr std::uint32_t cqe32 = 1U << 5;         // 6.18
+inline constexpr std::uint32_t cqe32 = 1U << 5;         // 6.16: complete by task work
 } // namespace nop_flag
 
 /// `sqe::uring_cmd_flags`.

@@ -10,7 +10,7 @@
 
 namespace coil::uring {
 
-/// What io_uring_register(2) is asked to do. The comment names the first kernel.
+/// The operations of io_uring_register(2). Each comment names the first kernel.
 enum class register_op : std::uint32_t {
     buffers = 0,                 // 5.1
     unregister_buffers = 1,      // 5.1
@@ -50,7 +50,7 @@ enum class register_op : std::uint32_t {
     query = 35,                  // 6.18
 };
 
-/// Added to the operation's number: the ring is named by its registered index.
+/// Added to the operation's number if the ring is named by its registered index.
 inline constexpr std::uint32_t register_use_registered_ring = 1U << 31;
 
 /// register_op::ring_fds takes a rsrc_update per ring; this offset lets the kernel choose.
@@ -63,7 +63,7 @@ struct files_update {
     std::uint64_t fds; // address of int[]
 };
 
-/// register_op::files2 and buffers2; their count: the size of this.
+/// register_op::files2 and buffers2; their count: the size of this struct.
 struct rsrc_register {
     std::uint32_t nr;
     std::uint32_t flags; // rsrc_flag::*
@@ -82,7 +82,7 @@ struct rsrc_update {
     std::uint64_t data;
 };
 
-/// register_op::files_update2 and buffers_update; their count: the size of this.
+/// register_op::files_update2 and buffers_update; their count: the size of this struct.
 struct rsrc_update2 {
     std::uint32_t offset;
     std::uint32_t resv;
@@ -92,7 +92,7 @@ struct rsrc_update2 {
     std::uint32_t resv2;
 };
 
-/// A descriptor value that leaves its slot of the file table as it is.
+/// A descriptor value that leaves its slot of the file table unchanged.
 inline constexpr std::int32_t files_skip = -2;
 
 struct probe_op {
@@ -104,7 +104,7 @@ struct probe_op {
 
 inline constexpr std::uint16_t op_supported = 1U << 0;
 
-/// register_op::probe's answer, with room for every opcode there can be.
+/// The answer to register_op::probe, with an element for every possible opcode.
 struct probe {
     std::uint8_t last_op;
     std::uint8_t ops_len; // how many of ops[] the kernel filled
@@ -159,7 +159,7 @@ struct buf {
     std::uint16_t resv;
 };
 
-/// The head of a provided-buffer ring: its tail lies over buf[0].resv, the buffers start at the
+/// The head of a provided-buffer ring: its tail overlays buf[0].resv, and the buffers start at the
 /// same address (`bufs()`).
 struct buf_ring {
     std::uint64_t resv1;

@@ -3,11 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 
-// What io_uring_setup(2) and io_uring_enter(2) take, and the words both sides of a ring share.
+// The arguments of io_uring_setup(2) and io_uring_enter(2), and the words shared by both sides of a
+// ring.
 
 namespace coil::uring {
 
-/// The kernel's own time format (64-bit seconds on every machine).
+/// The kernel's time format (64-bit seconds on every machine).
 struct timespec {
     std::int64_t tv_sec;
     std::int64_t tv_nsec;
@@ -39,7 +40,7 @@ struct cq_offsets {
     std::uint64_t user_addr;
 };
 
-/// In and out of io_uring_setup(2).
+/// Argument and result of io_uring_setup(2).
 struct params {
     std::uint32_t sq_entries;
     std::uint32_t cq_entries;
@@ -60,21 +61,22 @@ static_assert(sizeof(sq_offsets) == 40 && sizeof(cq_offsets) == 40 && sizeof(par
 namespace setup {
 inline constexpr std::uint32_t iopoll = 1U << 0;              // 5.1: busy-poll the device
 inline constexpr std::uint32_t sqpoll = 1U << 1;              // 5.1: a kernel thread submits
-inline constexpr std::uint32_t sq_aff = 1U << 2;              // 5.1: sq_thread_cpu is meant
-inline constexpr std::uint32_t cqsize = 1U << 3;              // 5.5: cq_entries is meant
-inline constexpr std::uint32_t clamp = 1U << 4;               // 5.6: too large becomes largest
+inline constexpr std::uint32_t sq_aff = 1U << 2;              // 5.1: use sq_thread_cpu
+inline constexpr std::uint32_t cqsize = 1U << 3;              // 5.5: use cq_entries
+inline constexpr std::uint32_t clamp = 1U << 4;               // 5.6: reduce too large sizes
 inline constexpr std::uint32_t attach_wq = 1U << 5;           // 5.6: share the workers of wq_fd
 inline constexpr std::uint32_t r_disabled = 1U << 6;          // 5.10: start disabled
-inline constexpr std::uint32_t submit_all = 1U << 7;          // 5.18: a bad entry stops nothing
-inline constexpr std::uint32_t coop_taskrun = 1U << 8;        // 5.19: no interrupts to complete
-inline constexpr std::uint32_t taskrun_flag = 1U << 9;        // 5.19: say so in sq_flag::taskrun
+inline constexpr std::uint32_t submit_all = 1U << 7;          // 5.18: a bad entry does not stop the
+                                                              // batch
+inline constexpr std::uint32_t coop_taskrun = 1U << 8;        // 5.19: no interrupts for completions
+inline constexpr std::uint32_t taskrun_flag = 1U << 9;        // 5.19: report in sq_flag::taskrun
 inline constexpr std::uint32_t sqe128 = 1U << 10;             // 5.19
 inline constexpr std::uint32_t cqe32 = 1U << 11;              // 5.19
 inline constexpr std::uint32_t single_issuer = 1U << 12;      // 6.0: one thread submits
-inline constexpr std::uint32_t defer_taskrun = 1U << 13;      // 6.1: complete only in enter
-inline constexpr std::uint32_t no_mmap = 1U << 14;            // 6.5: memory is the caller's
-inline constexpr std::uint32_t registered_fd_only = 1U << 15; // 6.5: no descriptor at all
-inline constexpr std::uint32_t no_sqarray = 1U << 16;         // 6.6: entries go in slot order
+inline constexpr std::uint32_t defer_taskrun = 1U << 13;      // 6.1: complete only inside enter
+inline constexpr std::uint32_t no_mmap = 1U << 14;            // 6.5: the caller provides memory
+inline constexpr std::uint32_t registered_fd_only = 1U << 15; // 6.5: no file descriptor
+inline constexpr std::uint32_t no_sqarray = 1U << 16;         // 6.6: entries in slot order
 inline constexpr std::uint32_t hybrid_iopoll = 1U << 17;      // 6.13: sleep first, then poll
 inline constexpr std::uint32_t cqe_mixed = 1U << 18;          // 6.18: both completion sizes
 } // namespace setup
@@ -83,7 +85,7 @@ inline constexpr std::uint32_t cqe_mixed = 1U << 18;          // 6.18: both comp
 namespace feature {
 inline constexpr std::uint32_t single_mmap = 1U << 0;      // 5.4
 inline constexpr std::uint32_t nodrop = 1U << 1;           // 5.5: overflow is kept, not lost
-inline constexpr std::uint32_t submit_stable = 1U << 2;    // 5.5: arguments may die after submit
+inline constexpr std::uint32_t submit_stable = 1U << 2;    // 5.5: arguments are copied at submit
 inline constexpr std::uint32_t rw_cur_pos = 1U << 3;       // 5.6: offset -1 = file position
 inline constexpr std::uint32_t cur_personality = 1U << 4;  // 5.6
 inline constexpr std::uint32_t fast_poll = 1U << 5;        // 5.7: sockets wait without a thread
@@ -105,19 +107,19 @@ inline constexpr std::uint32_t no_iowait = 1U << 17;       // 6.15
 namespace enter_flag {
 inline constexpr std::uint32_t getevents = 1U << 0;       // post and wait for completions
 inline constexpr std::uint32_t sq_wakeup = 1U << 1;       // wake the submission thread
-inline constexpr std::uint32_t sq_wait = 1U << 2;         // wait for room in the SQ (sqpoll)
+inline constexpr std::uint32_t sq_wait = 1U << 2;         // wait for space in the SQ (sqpoll)
 inline constexpr std::uint32_t ext_arg = 1U << 3;         // arg is a getevents_arg
 inline constexpr std::uint32_t registered_ring = 1U << 4; // the ring is named by an index
-inline constexpr std::uint32_t abs_timer = 1U << 5;       // the timeout is a point in time
+inline constexpr std::uint32_t abs_timer = 1U << 5;       // the timeout is absolute
 inline constexpr std::uint32_t ext_arg_reg = 1U << 6;     // arg is an index of reg_wait records
 inline constexpr std::uint32_t no_iowait = 1U << 7;       // waiting is not counted as iowait
 } // namespace enter_flag
 
 /// Bits of the submission ring's flags word, set by the kernel.
 namespace sq_flag {
-inline constexpr std::uint32_t need_wakeup = 1U << 0; // the submission thread sleeps
-inline constexpr std::uint32_t cq_overflow = 1U << 1; // completions wait for room in the CQ
-inline constexpr std::uint32_t taskrun = 1U << 2;     // completions wait for an enter
+inline constexpr std::uint32_t need_wakeup = 1U << 0; // the submission thread is asleep
+inline constexpr std::uint32_t cq_overflow = 1U << 1; // completions wait for space in the CQ
+inline constexpr std::uint32_t taskrun = 1U << 2;     // completions need an enter
 } // namespace sq_flag
 
 /// Bits of the completion ring's flags word, set by the application.
@@ -156,7 +158,7 @@ struct reg_wait {
 static_assert(sizeof(reg_wait) == 64);
 
 namespace reg_wait_flag {
-inline constexpr std::uint32_t ts = 1U << 0; // reg_wait::ts is meant
+inline constexpr std::uint32_t ts = 1U << 0; // use reg_wait::ts
 } // namespace reg_wait_flag
 
 } // namespace coil::uring

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <type_traits>
 
-// The two records that cross the rings, and the operations that a submission can name.
+// The two records that cross the rings, and the operations that a submission can request.
 
 namespace coil::uring {
 
-/// What a submission asks for (`sqe::opcode`). Each comment names the first kernel that has it;
-/// ask `ring::supports()` before relying on one: a distribution may have backported or removed it.
+/// The operations (`sqe::opcode`). Each comment names the first kernel that has it. Check
+/// `ring::supports()` before relying on one: a distribution may have backported or removed it.
 enum class opcode : std::uint8_t {
     nop = 0,               // 5.1
     readv = 1,             // 5.1
@@ -79,15 +79,15 @@ enum class opcode : std::uint8_t {
 /// One more than the last opcode declared here.
 inline constexpr unsigned opcode_count = 63;
 
-/// Which option uring_cmd reads or writes on a socket.
+/// The option that uring_cmd reads or writes on a socket.
 struct sockopt_name {
     std::uint32_t level;
     std::uint32_t optname;
 };
 
 /// A submission queue entry: 64 bytes, laid out as the kernel reads them. The unions carry the
-/// kernel's own field names. `sqe{}` is all zero bytes, and every field an operation does not use
-/// must stay zero, or newer kernels answer EINVAL.
+/// kernel's own field names. `sqe{}` is all zero bytes. Every field an operation does not use must
+/// stay zero, or newer kernels complete with -EINVAL.
 struct sqe {
     std::uint8_t opcode;
     std::uint8_t flags; // sqe_flag::*
@@ -130,7 +130,7 @@ struct sqe {
         std::uint32_t nop_flags;
         std::uint32_t pipe_flags;
     };
-    std::uint64_t user_data; // comes back in cqe::user_data
+    std::uint64_t user_data; // returned in cqe::user_data
     union {
         std::uint16_t buf_index;
         std::uint16_t buf_group;
@@ -155,8 +155,8 @@ struct sqe {
     };
 };
 
-/// A completion queue entry. `res` is what the system call of the same name would return, errors
-/// as -errno. `flags` holds cqe_flag::* and, with cqe_flag::buffer, a buffer id above bit 16.
+/// A completion queue entry. `res` is what the system call of the same name would return, errors as
+/// -errno. `flags` holds cqe_flag::* and, with cqe_flag::buffer, a buffer id from bit 16 on.
 struct cqe {
     std::uint64_t user_data;
     std::int32_t res;
@@ -176,12 +176,12 @@ static_assert(sizeof(cqe) == 16 && offsetof(cqe, res) == 8 && offsetof(cqe, flag
 /// Bits of `sqe::flags`.
 namespace sqe_flag {
 inline constexpr std::uint8_t fixed_file = 1U << 0;       // fd is an index of the file table
-inline constexpr std::uint8_t io_drain = 1U << 1;         // start after all earlier ones are done
+inline constexpr std::uint8_t io_drain = 1U << 1;         // start after all earlier ones completed
 inline constexpr std::uint8_t io_link = 1U << 2;          // the next entry waits; failure breaks
 inline constexpr std::uint8_t io_hardlink = 1U << 3;      // the next entry waits; failure does not
-inline constexpr std::uint8_t async = 1U << 4;            // go to a worker at once
+inline constexpr std::uint8_t async = 1U << 4;            // execute on a worker immediately
 inline constexpr std::uint8_t buffer_select = 1U << 5;    // take a buffer of buf_group
-inline constexpr std::uint8_t cqe_skip_success = 1U << 6; // no completion when it succeeds
+inline constexpr std::uint8_t cqe_skip_success = 1U << 6; // no completion on success
 } // namespace sqe_flag
 
 /// Bits of `cqe::flags`.
@@ -189,9 +189,9 @@ namespace cqe_flag {
 inline constexpr std::uint32_t buffer = 1U << 0;        // a provided buffer was used: see buffer_id
 inline constexpr std::uint32_t more = 1U << 1;          // more completions of this entry follow
 inline constexpr std::uint32_t sock_nonempty = 1U << 2; // the socket has more to read
-inline constexpr std::uint32_t notif = 1U << 3;         // zero-copy send: the buffer is free now
+inline constexpr std::uint32_t notif = 1U << 3;         // zero-copy send: the buffer may be reused
 inline constexpr std::uint32_t buf_more = 1U << 4;      // the buffer is only partly consumed
-inline constexpr std::uint32_t skip = 1U << 5;          // a filler, carries nothing
+inline constexpr std::uint32_t skip = 1U << 5;          // padding without content
 inline constexpr std::uint32_t tstamp_hw = 1U << 16;    // tx timestamp taken by hardware
 inline constexpr std::uint32_t cqe_32 = 1U << 15;       // a 32-byte completion of a mixed ring
 inline constexpr unsigned buffer_shift = 16;
@@ -214,7 +214,7 @@ constexpr bool has_more_buffer(const cqe& c) noexcept {
 /// Whether more completions of the same entry follow.
 constexpr bool has_more(const cqe& c) noexcept { return (c.flags & cqe_flag::more) != 0; }
 
-/// `sqe::file_index` for operations that make a direct descriptor: let the kernel choose the slot.
+/// `sqe::file_index` for operations that create a direct descriptor: the kernel chooses the slot.
 inline constexpr std::uint32_t file_index_alloc = ~0U;
 
 } // namespace coil::uring

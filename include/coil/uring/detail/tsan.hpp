@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-// ThreadSanitizer sees neither the kernel nor the rings: what one thread wrote before it posted to
-// another thread's ring (msg_ring) would look like a race with the reader that was told of it. The
-// two functions here tell it; without ThreadSanitizer they are empty.
+// ThreadSanitizer sees neither the kernel nor the rings: data that one thread wrote before it
+// posted to another thread's ring (msg_ring) would be reported as a race with the reader. These two
+// functions annotate the synchronization; without ThreadSanitizer they are empty.
 
 #if defined(__SANITIZE_THREAD__)
 #define COIL_TSAN 1
@@ -28,7 +28,7 @@ namespace coil::uring::tsan {
 #ifdef COIL_TSAN
 
 // user_data need not be an address that ThreadSanitizer can follow, so it is mapped to one that is.
-// Two values that share an address cost a missed report at worst.
+// A collision of two values costs a missed report at worst.
 inline char channels[4096];
 
 inline void* channel(std::uint64_t user_data) noexcept {

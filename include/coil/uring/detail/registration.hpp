@@ -12,8 +12,8 @@
 
 namespace coil::uring::detail {
 
-/// A table of `size` slots that a kernel keeps until it is told to drop it. Moves; ends with the
-/// object. What registered_buffers and registered_files have in common.
+/// A table of `size` slots registered with a backend; movable, unregistered by the destructor. The
+/// common part of registered_buffers and registered_files.
 class registration {
 public:
     registration() noexcept = default;
@@ -35,7 +35,7 @@ public:
     void close() noexcept {
         if (kernel_ == nullptr)
             return;
-        // Kernels that wait here for what uses the table let a signal end the wait.
+        // A backend that waits here for the table's users may be interrupted by a signal.
         while (kernel_->control(undo_, nullptr, 0) == -EINTR) {
         }
         kernel_ = nullptr;
@@ -44,20 +44,20 @@ public:
     explicit operator bool() const noexcept { return kernel_ != nullptr; }
     unsigned size() const noexcept { return kernel_ != nullptr ? size_ : 0; }
 
-    /// -EBADF where there is no table.
+    /// -EBADF without a table.
     int control(register_op op, void* arg, unsigned count) const noexcept {
         return kernel_ != nullptr ? kernel_->control(op, arg, count) : -EBADF;
     }
 
-    /// 0, -EBADF where there is no table, -EINVAL where `count` slots from `slot` on go beyond it.
+    /// 0; -EBADF without a table; -EINVAL if `count` slots from `slot` on exceed it.
     int check(unsigned slot, std::size_t count) const noexcept {
         if (kernel_ == nullptr)
             return -EBADF;
         return slot > size_ || count > size_ - slot ? -EINVAL : 0;
     }
 
-    /// What clear() of `owner`, whose table this is, does and answers. `empty`: what its update()
-    /// takes for slots without anything in them.
+    /// The implementation of clear() of `owner`, whose table this is. `empty`: the value with which
+    /// its update() empties a slot.
     template <class Owner, class T, std::size_t N>
     int clear(Owner& owner, const std::array<T, N>& empty, unsigned slot,
               unsigned count) const noexcept {
@@ -73,8 +73,9 @@ public:
         return 0;
     }
 
-    /// Throws: the kernel answered `error` when a `type` asked for a table of `slots`. `cause` says
-    /// what that means to this type; where it is empty it means the same to all.
+    /// Throws: the backend returned `error` when a `type` requested a table of `slots`. `cause`
+    /// explains what the error means for this type; if it is empty, the generic explanation is
+    /// used.
     [[noreturn]] static void refused(std::string_view type, unsigned slots, int error,
                                      std::string_view cause);
 

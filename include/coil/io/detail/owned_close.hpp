@@ -8,13 +8,13 @@
 
 namespace coil::detail {
 
-/// close, which takes the descriptor from its owner when it happens, and only then: a chain that
-/// breaks before it leaves the owner's descriptor open. `Nothing` is what an owner holds that owns
-/// nothing.
+/// close that takes the descriptor from its owner only when it executes: if a chain breaks before,
+/// the owner keeps the open descriptor. `Nothing` is the value of an owner without a descriptor.
 template <int Nothing>
 class owned_close_element : public io_element {
 public:
-    /// Also in the middle of a chain somebody must learn whether it happened.
+    /// The result is needed also in the middle of a chain: it decides whether the owner is
+    /// released.
     static constexpr bool needs_result = true;
 
     explicit owned_close_element(int& fd) noexcept : io_element(uring::prep::close(-1)), fd_(&fd) {}
@@ -35,7 +35,7 @@ public:
     }
 
 private:
-    /// close(2) closes even where it reports an error; these are not its own.
+    /// close(2) closes even if it reports an error; the errors below mean that it was not called.
     static bool was_called(int result) noexcept {
         return result != -ECANCELED && result != -E2BIG && result != -EOPNOTSUPP;
     }

@@ -15,21 +15,20 @@
 
 namespace coil::detail {
 
-/// What a buffer_pool, its streams and its leases share, and own together: the last one deletes it,
-/// on the context's thread while there is a context.
+/// The state shared and jointly owned by a buffer_pool, its streams and its leases. The last owner
+/// deletes it, on the context's thread while the context exists.
 ///
 /// Each buffer has a reference count: one for the kernel while it may still fill the buffer (or for
-/// the pool's free list), one for each lease of a piece of it. Where it drops to zero the buffer
-/// goes back to the kernel. All of that happens on the owner thread, except that leases may be
-/// given back anywhere: another thread hangs the buffer into `returned_`, and a node into the
-/// context's inbox.
+/// the pool's free list), and one per lease of a part of it. At zero the buffer returns to the
+/// kernel. All of this happens on the owner thread, except that leases may be returned on any
+/// thread: another thread pushes the buffer onto `returned_` and a node into the context's inbox.
 ///
-/// A stream that the kernel refused for want of a buffer has data waiting. It hangs in `starved_`
-/// until there is a buffer for it: then it is fed, that is, it asks the kernel again, which is
-/// answered at once. As many are fed as there are buffers. Should one not take its buffer (somebody
-/// else has read the data) or be refused again (another stream was faster), those behind it must
-/// not wait for it: while there are buffers and hungry streams, the pool looks again each second
-/// turn of the loop.
+/// A stream whose request failed with -ENOBUFS has data waiting. It is queued in `starved_` until a
+/// buffer is available; then it is fed: it submits its request again, which completes immediately.
+/// As many streams are fed as there are buffers. A fed stream may not use its buffer (another
+/// reader took the data) or may be refused again (another stream was faster); the streams behind it
+/// must not wait for it. Hence, while buffers and starved streams exist, the pool checks again
+/// every second turn of the loop.
 class buffer_pool_state final : public ring_attachment, queue_node {
 public:
     explicit buffer_pool_state(const buffer_pool_options& options);
@@ -46,45 +45,47 @@ public:
 
     // For streams, on the context's thread.
 
-    /// How much a stream needs a buffer.
+    /// How urgently a stream needs a buffer.
     enum class hunger : std::uint8_t {
         none,   ///< there may be no data for it
-        some,   ///< the kernel refused it
-        oldest, ///< the kernel refused it although it had been fed
+        some,   ///< its request failed with -ENOBUFS
+        oldest, ///< -ENOBUFS although it had been fed
     };
-    /// Makes sure that there is a buffer to fill: 0, −errno, or 1 when `stream`, a buffer_source's
-    /// node, has to wait for one. `bytes`: it does not mind where data is cut.
+    /// Ensures that a buffer is available. Returns 0, −errno, or 1 if `stream`, the node of a
+    /// buffer_source, has to wait for one. `bytes`: a byte stream, whose data may be split
+    /// anywhere.
     int prepare(event_loop& loop, bool bytes, queue_node& stream, hunger how) noexcept;
-    /// The stream does not wait any more.
+    /// The stream no longer waits.
     void forget(queue_node& stream) noexcept { starved_.remove(stream); }
-    /// There may be a buffer for those that wait.
+    /// Feeds waiting streams if buffers are available.
     void feed_starved() noexcept {
         if (ready_ > 0 && !starved_.empty()) [[unlikely]] {
             feed();
         }
     }
-    /// A stream that was fed has got an answer. `round`: what it was given then.
+    /// A fed stream has received a completion. `round`: the value that feed() was given.
     void answered(std::uint32_t round) noexcept {
         if (round == round_ && fed_ > 0) {
             --fed_;
         }
     }
-    /// Whether a stream may share buffers with others.
+    /// Whether streams share buffers.
     [[nodiscard]] bool is_incremental() const noexcept { return has_ring() && ring_.incremental(); }
-    /// Whether the kernel picks buffers by itself; otherwise a stream brings one of its own.
+    /// Whether the kernel selects buffers; otherwise each stream supplies its own.
     [[nodiscard]] bool has_ring() const noexcept { return static_cast<bool>(ring_); }
     [[nodiscard]] unsigned group() const noexcept { return ring_.group(); }
-    /// Without a ring: a buffer for one request. prepare() has seen to it that there is one.
+    /// Without a buffer ring: takes a buffer for one request. prepare() has ensured that there is
+    /// one.
     [[nodiscard]] std::uint16_t take_free() noexcept;
     void put_free(std::uint16_t id) noexcept { drop(id); }
-    /// The kernel has put `bytes` into the buffer: where they begin. `last`: it will not fill it
-    /// on.
+    /// The kernel has written `bytes` to the buffer; returns their offset. `last`: the kernel will
+    /// not write to it again.
     [[nodiscard]] std::uint32_t filled(std::uint16_t id, std::uint32_t bytes, bool last) noexcept;
     [[nodiscard]] std::byte* address(std::uint16_t id) const noexcept {
         return chunks_[id >> chunk_shift_].get() + (id & (chunk_buffers_ - 1)) * buffer_size_;
     }
 
-    /// Any thread.
+    /// May be called on any thread.
     void give_back(std::uint16_t id) noexcept;
 
     [[nodiscard]] std::size_t buffer_size() const noexcept { return buffer_size_; }
@@ -104,16 +105,16 @@ private:
 
     struct buffer {
         std::atomic<std::uint32_t> references{0};
-        std::uint32_t filled = 0;  // an incremental ring: where the kernel goes on
+        std::uint32_t filled = 0;  // incremental ring: the offset at which the kernel continues
         std::uint16_t next = none; // in free_ or returned_
-        bool with_kernel = false;  // it lies in the ring
+        bool with_kernel = false;  // it is in the ring
     };
     static constexpr std::uint16_t none = 0xffff;
 
-    /// In an inbox while the pool looks again.
+    /// Is in the inbox while the pool is due to check again.
     struct look_node : queue_node {
         buffer_pool_state* pool = nullptr;
-        unsigned deliveries = 0; // left
+        unsigned deliveries = 0; // remaining turns
     };
 
     void feed() noexcept;
@@ -137,17 +138,17 @@ private:
     std::vector<chunk> chunks_;
     std::unique_ptr<buffer[]> buffers_; // room for max_buffers_
     unsigned count_ = 0;
-    unsigned ready_ = 0;        // buffers in the ring, or in free_ when there is none
-    std::uint16_t free_ = none; // not in the ring
-    io_wait_queue starved_;     // streams that wait for a buffer
-    unsigned fed_ = 0;          // streams that were fed in this round and not answered yet
+    unsigned ready_ = 0;        // buffers in the ring, or in free_ if there is no ring
+    std::uint16_t free_ = none; // list of buffers that are not in the ring
+    io_wait_queue starved_;     // streams waiting for a buffer
+    unsigned fed_ = 0;          // streams fed in this round whose completion is outstanding
     std::uint32_t round_ = 1;   // never 0
     bool feeding_ = false;
     bool looking_ = false;
     look_node look_;
 
     std::atomic<std::uint32_t> owners_{1};
-    std::mutex mutex_; // other threads give back, and find out whether there is a ring
+    std::mutex mutex_; // other threads return buffers, and check whether there is a ring
     std::uint16_t returned_ = none;
     bool posted_ = false;
 };

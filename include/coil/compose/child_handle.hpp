@@ -1,0 +1,176 @@
+#pragma once
+
+#include <coil/compose/detail/nursery.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/task.hpp>
+#include <coil/core/this_task.hpp>
+
+#include <coroutine>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace coil {
+
+/// One child of a supervisor: to stop it, or to await its result. Move-only; dropping it leaves the
+/// child as it is.
+///
+///     auto c = co_await s.spawn(fetch(url));
+///     ...
+///     c.cancel();               // asks this child alone to stop
+///     auto page = co_await c;   // its value, or its exception
+///
+/// Awaiting it gives the value once. When the supervisor was destroyed first, or the awaiting task
+/// is asked to stop, a std::system_error with std::errc::operation_canceled is thrown; the child is
+/// not concerned by the latter.
+///
+/// Threading: on the context of the children; cancel() from any thread. It may outlive the
+/// supervisor, not its context.
+template <class T = void>
+class child_handle {
+public:
+    child_handle(child_handle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    child_handle& operator=(child_handle&& other) noexcept {
+        if (this != &other) {
+            reset();
+            state_ = std::exchange(other.state_, nullptr);
+        }
+        return *this;
+    }
+    ~child_handle() { reset(); }
+
+    /// Asks the child to stop: its awaits give -ECANCELED. Returns at once.
+    void cancel() noexcept { state().cancel(); }
+    /// Whether the child has ended.
+    [[nodiscard]] bool done() const noexcept { return state().has_ended(); }
+    /// What spawn() called it.
+    [[nodiscard]] std::string_view name() const noexcept { return state().name(); }
+
+    class awaiter : detail::child_wait {
+    public:
+        explicit awaiter(detail::child_state<T>& state) noexcept : state_(state) {}
+        awaiter(const awaiter&) = delete;
+        awaiter& operator=(const awaiter&) = delete;
+        ~awaiter() {
+            if (state_.waiter() == this) {
+                state_.waiter() = nullptr;
+            }
+            if (pending()) {
+                stop_observing();
+            }
+        }
+
+        [[nodiscard]] bool await_ready() const noexcept { return state_.has_ended(); }
+        template <class P>
+        void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+            detail::check_child_wait(state_);
+            state_.waiter() = this;
+            begin(detail::required_loop(), waiter);
+            observe<awaiter>(detail::stop_token_of(waiter));
+        }
+        T await_resume() {
+            resumed();
+            if (!state_.has_ended()) {
+                detail::throw_cancelled_wait();
+            }
+            return state_.take();
+        }
+
+        /// When it is over: whether await_resume() throws.
+        [[nodiscard]] bool has_failed() const noexcept {
+            return !state_.has_ended() || state_.has_failed();
+        }
+        /// Instead of await_resume(): the result stays with the handle.
+        void discard() noexcept { resumed(); }
+
+    private:
+        friend class detail::wait_base;
+
+        void cancel() noexcept {
+            if (pending()) {
+                state_.waiter() = nullptr;
+                finish();
+            }
+        }
+
+        detail::child_state<T>& state_;
+    };
+
+    [[nodiscard]] awaiter operator co_await() const noexcept { return awaiter(state()); }
+
+    /// Not for programs: what spawn() makes.
+    explicit child_handle(detail::child_state<T>& state) noexcept : state_(&state) {}
+
+private:
+    [[nodiscard]] detail::child_state<T>& state() const noexcept {
+        if (state_ == nullptr) [[unlikely]] {
+            detail::end_with_misuse("a child_handle is used that was moved from");
+        }
+        return *state_;
+    }
+    void reset() noexcept {
+        if (state_ != nullptr) {
+            std::exchange(state_, nullptr)->release();
+        }
+    }
+
+    detail::child_state<T>* state_;
+};
+
+/// What supervisor::spawn() gives: see there.
+template <class T>
+class supervised_spawn : detail::child_wait {
+public:
+    supervised_spawn(detail::nursery& of, task<T>&& work, std::string_view name)
+        : state_(new detail::child_state<T>(std::move(work), std::string(name))), handle_(*state_) {
+        of.add(*state_);
+    }
+    supervised_spawn(const supervised_spawn&) = delete;
+    supervised_spawn& operator=(const supervised_spawn&) = delete;
+    ~supervised_spawn() {
+        if (pending()) {
+            give_up();
+            stop_observing();
+        }
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return state_->has_started(); }
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        state_->waiter() = this;
+        begin(detail::required_loop(), waiter);
+        observe<supervised_spawn>(detail::stop_token_of(waiter));
+    }
+    child_handle<T> await_resume() {
+        resumed();
+        if (!state_->has_started()) {
+            detail::throw_cancelled_wait();
+        }
+        return std::move(handle_);
+    }
+
+    /// Without waiting for a place.
+    operator child_handle<T>() && noexcept { return std::move(handle_); }
+
+private:
+    friend class detail::wait_base;
+
+    void cancel() noexcept {
+        if (pending()) {
+            give_up();
+            finish();
+        }
+    }
+    void give_up() noexcept {
+        state_->waiter() = nullptr;
+        if (detail::nursery* const owner = state_->owner()) {
+            owner->withdraw(*state_);
+        }
+    }
+
+    detail::child_state<T>* state_;
+    child_handle<T> handle_;
+};
+
+} // namespace coil

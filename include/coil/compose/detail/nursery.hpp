@@ -1,0 +1,255 @@
+#pragma once
+
+#include <coil/compose/child_group.hpp>
+#include <coil/context/event_loop.hpp>
+#include <coil/context/timer_wheel.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/core/awaitable.hpp>
+#include <coil/core/frame_allocator.hpp>
+#include <coil/core/frame_tree.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/linked_fifo.hpp>
+#include <coil/core/list_node.hpp>
+#include <coil/core/promise.hpp>
+#include <coil/core/task.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace coil::detail {
+
+template <class A>
+inline constexpr bool is_task = false;
+template <class T>
+inline constexpr bool is_task<task<T>> = true;
+
+class nursery;
+class child_state_base;
+class child_wait;
+
+/// std::errc::operation_canceled: the result of a child that was destroyed.
+[[nodiscard]] std::exception_ptr cancelled_child() noexcept;
+[[noreturn]] void throw_cancelled_wait();
+/// One coroutine at a time awaits a child, on the child's context.
+void check_child_wait(child_state_base& child) noexcept;
+
+/// Before the observer, which needs its token.
+struct child_stop {
+    inplace_stop_source stop_;
+};
+
+/// A child of a nursery and its result. It has two owners: the nursery, until the child has ended,
+/// and a child_handle. All of it is used on the nursery's context only, except cancel().
+///
+/// States: queued (the nursery is full) -> running -> ended. An ended child is in no list.
+class child_state_base : child_stop, public root_observer, queue_node, list_node<child_state_base> {
+public:
+    child_state_base(const child_state_base&) = delete;
+    child_state_base& operator=(const child_state_base&) = delete;
+
+    void cancel() noexcept { stop_.request_stop(); }
+    [[nodiscard]] bool has_ended() const noexcept { return nursery_ == nullptr; }
+    [[nodiscard]] bool has_started() const noexcept { return !queued_; }
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    [[nodiscard]] nursery* owner() const noexcept { return nursery_; }
+
+    /// One of the two owners lets go.
+    void release() noexcept {
+        if (--owners_ == 0) {
+            destroy_state();
+        }
+    }
+
+    /// The await that is told when the child has started, or ended; at most one. Null: none.
+    [[nodiscard]] child_wait*& waiter() noexcept { return waiter_; }
+
+    void abandoned(promise_base&) noexcept final {} // no context's list has it
+    [[nodiscard]] promise_base* awaiting_root() const noexcept final;
+
+protected:
+    explicit child_state_base(std::string name)
+        : root_observer(stop_.get_token(), false, true), name_(std::move(name)) {}
+    virtual ~child_state_base() = default;
+
+    /// The coroutine stands at its end and its outcome is stored.
+    void end(std::exception_ptr error) noexcept;
+
+private:
+    friend class nursery;
+    friend list_node;
+
+    /// Makes the coroutine a root that is observed by this.
+    virtual std::pair<promise_base*, std::coroutine_handle<>> begin() noexcept = 0;
+    /// Destroys the coroutine where it stands, and stores operation_canceled as its outcome.
+    virtual void destroy_coroutine(event_loop& loop) noexcept = 0;
+    virtual void destroy_state() noexcept = 0;
+
+    [[nodiscard]] static queue_node*& previous_in_queue(queue_node& node) noexcept {
+        return static_cast<child_state_base&>(node).previous_;
+    }
+
+    queue_node* previous_ = nullptr; // while it is queued
+    nursery* nursery_ = nullptr;
+    child_wait* waiter_ = nullptr;
+    std::string name_;
+    std::optional<relayed_stop> outside_; // passes the nursery's stop on
+    unsigned char owners_ = 2;
+    bool queued_ = true;
+};
+
+template <class T>
+class child_state final : public child_state_base, public frame_allocated {
+public:
+    child_state(task<T>&& work, std::string name)
+        : child_state_base(std::move(name)), coroutine_(work.release()) {}
+
+    T take() { return static_cast<T>(outcome_.take()); }
+    [[nodiscard]] bool has_failed() const noexcept { return outcome_.has_error(); }
+
+private:
+    std::pair<promise_base*, std::coroutine_handle<>> begin() noexcept override {
+        coroutine_.promise().become_root(*this);
+        return {&coroutine_.promise(), coroutine_};
+    }
+
+    void finished(promise_base&) noexcept override {
+        std::exception_ptr error = coroutine_.promise().outcome.error();
+        if constexpr (std::is_void_v<T> || std::is_reference_v<T>) {
+            outcome_.move_from(coroutine_.promise().outcome);
+        } else {
+            try {
+                outcome_.move_from(coroutine_.promise().outcome);
+            } catch (...) {
+                error = std::current_exception();
+                outcome_.set_error(error);
+            }
+        }
+        destroy_task(std::exchange(coroutine_, nullptr));
+        end(std::move(error));
+    }
+
+    void destroy_coroutine(event_loop& loop) noexcept override {
+        const auto coroutine = std::exchange(coroutine_, nullptr);
+        if (has_started()) {
+            loop.withdraw(coroutine.promise(), coroutine); // if it has not begun to run
+        }
+        destroy_tree(coroutine);
+        outcome_.set_error(cancelled_child());
+    }
+
+    void destroy_state() noexcept override { delete this; }
+
+    std::coroutine_handle<task_promise<T>> coroutine_;
+    result<T> outcome_;
+};
+
+/// Any number of children of one context, of which at most `limit` run at a time; the others wait
+/// in order. What a failure means is decided by the class that derives from it.
+class nursery {
+public:
+    nursery(const nursery&) = delete;
+    nursery& operator=(const nursery&) = delete;
+
+    void cancel() noexcept { stop_.request_stop(); }
+    [[nodiscard]] inplace_stop_token stop_token() const noexcept { return stop_.get_token(); }
+    [[nodiscard]] std::size_t size() const noexcept { return running_ + queued_; }
+    [[nodiscard]] event_loop* loop() const noexcept { return loop_; }
+
+    /// Starts a child in a later turn, or queues it.
+    void add(child_state_base& child) noexcept;
+    /// Takes back a child that is still queued: it never runs.
+    void withdraw(child_state_base& child) noexcept;
+    /// Destroys all children where they stand; queued ones never run.
+    void destroy_children() noexcept;
+
+    /// The nearest root above the await that joins it, if there is one and it is known.
+    [[nodiscard]] promise_base* awaiting_root() const noexcept;
+
+    /// Waits until no child is left, perhaps not for ever.
+    class joiner;
+
+protected:
+    explicit nursery(std::size_t limit) noexcept : limit_(limit) {}
+    ~nursery() = default;
+
+    [[nodiscard]] std::size_t& limit() noexcept { return limit_; }
+    [[nodiscard]] inplace_stop_source& stop_source() noexcept { return stop_; }
+
+    /// Before it is destroyed: the coroutine that joins it goes on.
+    void leave_joiner() noexcept;
+
+    /// A child has ended by an exception.
+    virtual void failed(const child_state_base& child, std::exception_ptr error) noexcept = 0;
+
+private:
+    friend class child_state_base;
+
+    void settle_on(event_loop& loop) noexcept;
+    void start(child_state_base& child) noexcept;
+    void ended(const child_state_base& child, std::exception_ptr error) noexcept;
+
+    inplace_stop_source stop_;
+    std::size_t limit_;
+    std::size_t running_ = 0;
+    std::size_t queued_ = 0;
+    child_state_base* children_ = nullptr; // those that run
+    linked_fifo<&child_state_base::previous_in_queue> waiting_;
+    event_loop* loop_ = nullptr; // while there are children
+    joiner* joiner_ = nullptr;
+};
+
+/// What child_handle::awaiter, spawn and join share: it is resumed by the nursery.
+class child_wait : public wait_base {
+public:
+    void resume() noexcept { finish(); }
+
+protected:
+    child_wait() noexcept = default;
+    ~child_wait() = default;
+};
+
+class nursery::joiner : public child_wait, timer_node {
+public:
+    static constexpr std::int64_t no_limit = INT64_MAX;
+    enum class outcome : unsigned char { empty, expired, gone };
+
+    joiner(nursery& of, std::int64_t limit_ns) noexcept
+        : timer_node(&expire), nursery_(&of), limit_ns_(limit_ns) {}
+    joiner(const joiner&) = delete;
+    joiner& operator=(const joiner&) = delete;
+    ~joiner();
+
+    [[nodiscard]] bool await_ready() const noexcept;
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        root_ = nearest_root(waiter);
+        begin_waiting(waiter, stop_token_of(waiter));
+    }
+    /// No child is left; the limit has expired; the nursery was destroyed.
+    [[nodiscard]] outcome await_resume() noexcept;
+
+    [[nodiscard]] promise_base* root() const noexcept { return root_; }
+    /// The nursery goes away.
+    void left_alone() noexcept;
+
+private:
+    friend class nursery;
+    friend class wait_base;
+
+    void begin_waiting(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept;
+    void cancel() noexcept;
+    static void expire(timer_node& node) noexcept;
+
+    nursery* nursery_; // null: it was destroyed meanwhile
+    std::int64_t limit_ns_;
+    promise_base* root_ = nullptr; // the nearest above the await, if it is known
+    outcome outcome_ = outcome::empty;
+};
+
+} // namespace coil::detail

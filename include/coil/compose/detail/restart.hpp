@@ -1,0 +1,69 @@
+#pragma once
+
+#include <coil/compose/child_group.hpp>
+#include <coil/context/sleep.hpp>
+#include <coil/core/task.hpp>
+#include <coil/core/this_task.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace coil {
+
+/// How often and how fast a failed child is started again: the delay grows from `initial_delay` by
+/// `factor` up to `max_delay`, and falls back when an attempt has lasted longer than `reset_after`.
+struct restart_options {
+    std::chrono::nanoseconds initial_delay = std::chrono::milliseconds(10);
+    std::chrono::nanoseconds max_delay = std::chrono::seconds(10);
+    double factor = 2;
+    std::chrono::nanoseconds reset_after = std::chrono::seconds(60);
+    /// Attempts after the first; the failure of the last one is the child's.
+    unsigned max_restarts = ~0U;
+};
+
+namespace detail {
+
+/// Where run_restarting() reports a failure.
+struct failure_reporter {
+    void* self;
+    std::string name;
+    void (*report)(void* self, std::exception_ptr error, std::string_view name) noexcept;
+};
+
+template <class Make>
+task<> run_restarting(Make make, restart_options options, failure_reporter reporter) {
+    const inplace_stop_token token = co_await this_task::stop_token();
+    std::chrono::nanoseconds delay = options.initial_delay;
+    for (unsigned restarts = 0;; ++restarts) {
+        const auto begin = std::chrono::steady_clock::now();
+        std::exception_ptr error;
+        try {
+            co_await make();
+            co_return;
+        } catch (...) {
+            error = std::current_exception();
+        }
+        if (token.stop_requested() || restarts == options.max_restarts) {
+            std::rethrow_exception(error);
+        }
+        reporter.report(reporter.self, std::exchange(error, nullptr), reporter.name);
+        if (std::chrono::steady_clock::now() - begin > options.reset_after) {
+            delay = options.initial_delay;
+        }
+        if (co_await sleep_for(delay) != 0) {
+            co_return; // asked to stop
+        }
+        const auto longer = std::chrono::duration<double, std::nano>(delay) * options.factor;
+        delay = longer < options.max_delay
+                    ? std::chrono::duration_cast<std::chrono::nanoseconds>(longer)
+                    : options.max_delay;
+    }
+}
+
+} // namespace detail
+
+} // namespace coil

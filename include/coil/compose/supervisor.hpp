@@ -1,0 +1,159 @@
+#pragma once
+
+#include <coil/compose/child_handle.hpp>
+#include <coil/compose/detail/nursery.hpp>
+#include <coil/compose/detail/restart.hpp>
+#include <coil/compose/scope.hpp>
+#include <coil/context/sleep.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/task.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+/// What a supervisor calls when a child has failed: any callable that takes (std::exception_ptr,
+/// std::string_view name) or (std::exception_ptr). It runs on the supervisor's context, in a turn
+/// of its own loop, and may spawn other children; it must not destroy the supervisor. An exception
+/// that leaves it goes to the context's on_unhandled_exception.
+class failure_handler {
+public:
+    failure_handler() noexcept = default;
+    template <class F>
+        requires(!std::same_as<std::remove_cvref_t<F>, failure_handler> &&
+                 std::invocable<F&, std::exception_ptr, std::string_view>)
+    failure_handler(F f) : call_(std::move(f)) {}
+    template <class F>
+        requires(!std::invocable<F&, std::exception_ptr, std::string_view> &&
+                 std::invocable<F&, std::exception_ptr>)
+    failure_handler(F f)
+        : call_([g = std::move(f)](std::exception_ptr error, std::string_view) mutable {
+              g(std::move(error));
+          }) {}
+
+    [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(call_); }
+    void operator()(std::exception_ptr error, std::string_view name) const {
+        call_(std::move(error), name);
+    }
+
+private:
+    std::function<void(std::exception_ptr, std::string_view)> call_;
+};
+
+/// How a supervisor treats its children.
+struct supervisor_options {
+    /// Called for each child that fails. Default: the exception goes to the context's
+    /// on_unhandled_exception. A child that ends with std::errc::operation_canceled after it was
+    /// asked to stop has not failed.
+    failure_handler on_failure{};
+    /// At most so many children run at a time; spawn() of another waits until one has ended.
+    std::size_t max_children = std::numeric_limits<std::size_t>::max();
+};
+
+/// Children that do not depend on each other: the sessions of a server. A child that fails is
+/// reported and its siblings go on; compare scope, in which a failure stops the siblings.
+///
+///     task<> serve(net::acceptor ac) {
+///         supervisor sessions{{.on_failure = report, .max_children = 1000}};
+///         while (net::socket peer = co_await ac.accept())
+///             co_await sessions.spawn(session(std::move(peer)), "session");
+///         co_await sessions.join(5s); // ask, wait, then cancel
+///     }
+///
+/// Destroying a supervisor without joining it destroys the children where they stand, as with a
+/// scope: their I/O is cancelled and awaited, their locals are destroyed. A child must not destroy
+/// its own supervisor.
+///
+/// Threading: it belongs to the context of the first spawn(); all members are used there, but
+/// cancel() and stop_token(), which any thread may call. Children stay on that context.
+///
+/// Cancellation: a stop of the task that awaits join() asks the children to stop, and join() goes
+/// on waiting for them. A stop of the token that the constructor is given asks them at any time.
+class supervisor final : detail::nursery {
+public:
+    supervisor() : supervisor(supervisor_options{}) {}
+    explicit supervisor(supervisor_options options)
+        : nursery(options.max_children), on_failure_(std::move(options.on_failure)) {}
+    supervisor(supervisor_options options, inplace_stop_token outside)
+        : supervisor(std::move(options)) {
+        outside_.emplace(outside, stop_source());
+    }
+    supervisor(const supervisor&) = delete;
+    supervisor& operator=(const supervisor&) = delete;
+    ~supervisor() {
+        outside_.reset();
+        leave_joiner();
+        destroy_children();
+    }
+
+    /// Starts a child: a task, or anything else that can be awaited, whose value is then dropped.
+    /// It begins to run in a later turn of the loop. `co_await` waits while max_children run, and
+    /// gives the child's handle; without `co_await` the child is queued, in order, and nothing
+    /// bounds how many are. A stop of the awaiting task while it waits takes the child back, which
+    /// then never runs, and throws std::errc::operation_canceled. The name is for messages.
+    template <class T>
+    supervised_spawn<T> spawn(task<T>&& work, std::string_view name = {}) {
+        return supervised_spawn<T>(*this, std::move(work), name);
+    }
+    template <class A>
+        requires(awaitable<detail::kept<A>> && !detail::is_task<std::remove_cvref_t<A>>)
+    supervised_spawn<void> spawn(A&& work, std::string_view name = {}) {
+        return supervised_spawn<void>(
+            *this, detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)), name);
+    }
+
+    /// Runs the task that `make` returns, again and again while it fails: each failure is reported,
+    /// and the next attempt waits as `options` says. Ends when a task ends without an exception,
+    /// when a stop is requested, or after options.max_restarts, with the last exception. `make` is
+    /// kept until then.
+    template <class Make>
+        requires std::invocable<Make&>
+    supervised_spawn<void> spawn_restarting(Make make, restart_options options = {},
+                                            std::string_view name = {}) {
+        return spawn(detail::run_restarting(std::move(make), options, reporter(name)), name);
+    }
+
+    /// Waits until no child is left, queued ones included.
+    [[nodiscard("did you forget to co_await?")]] task<> join();
+    /// Asks all children to stop, waits for them for as long as `grace`, and then destroys those
+    /// that are left where they stand, also what they have shielded. True when none was left.
+    template <class Rep, class Period>
+    [[nodiscard("did you forget to co_await?")]] task<bool>
+    join(std::chrono::duration<Rep, Period> grace) {
+        return join_within(detail::saturated_ns(grace));
+    }
+
+    /// Asks all children to stop, and those that are spawned from now on. Returns at once.
+    void cancel() noexcept { nursery::cancel(); }
+    [[nodiscard]] inplace_stop_token stop_token() const noexcept { return nursery::stop_token(); }
+    /// How many children have not ended, queued ones included.
+    [[nodiscard]] std::size_t size() const noexcept { return nursery::size(); }
+
+private:
+    [[nodiscard]] detail::failure_reporter reporter(std::string_view name) {
+        return {this, std::string(name),
+                [](void* self, std::exception_ptr error, std::string_view child) noexcept {
+                    static_cast<supervisor*>(self)->report(std::move(error), child);
+                }};
+    }
+    task<bool> join_within(std::int64_t grace_ns);
+    void failed(const detail::child_state_base& child, std::exception_ptr error) noexcept override;
+    void report(std::exception_ptr error, std::string_view name) noexcept;
+
+    failure_handler on_failure_;
+    std::optional<detail::relayed_stop> outside_;
+};
+
+} // namespace coil

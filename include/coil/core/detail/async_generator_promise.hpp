@@ -1,0 +1,145 @@
+#pragma once
+
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/promise.hpp>
+#include <coil/core/queue.hpp>
+#include <coil/core/transfer.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+template <class T>
+class async_generator;
+
+} // namespace coil
+
+namespace coil::detail {
+
+// Implemented by the rooms above, which know the loop and its handler of unhandled exceptions.
+
+/// Resumes the coroutine in a later iteration of the current thread's loop.
+void resume_later(queue_node& node, std::coroutine_handle<> coroutine) noexcept;
+/// Undoes resume_later(): the coroutine is being destroyed.
+void take_back(queue_node& node, std::coroutine_handle<> coroutine) noexcept;
+/// Reports an exception that no coroutine receives.
+void report_aside(std::exception_ptr error) noexcept;             // NOLINT(*-redundant-*)
+[[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
+
+template <class T>
+class async_generator_promise final : public promise_base {
+public:
+    using element =
+        std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<T>, std::optional<T>>;
+
+    async_generator<T> get_return_object() noexcept;
+
+    /// Transfers control to the coroutine that waits in next().
+    class hand_over {
+    public:
+        [[nodiscard]] bool await_ready() const noexcept { return false; }
+        transfer await_suspend(std::coroutine_handle<async_generator_promise> self) const noexcept {
+            return self.promise().stop_running();
+        }
+        void await_resume() const noexcept {}
+    };
+    [[nodiscard]] hand_over final_suspend() const noexcept { return {}; }
+
+    template <class U = T>
+        requires(!std::is_reference_v<T> && std::convertible_to<U &&, T>)
+    [[nodiscard]] hand_over yield_value(U&& value) {
+        yielded.emplace(std::forward<U>(value));
+        return {};
+    }
+    /// `value`, and what it was converted from, live until the body resumes.
+    [[nodiscard]] hand_over yield_value(T value) noexcept
+        requires std::is_reference_v<T>
+    {
+        yielded = std::addressof(value);
+        return {};
+    }
+    void unhandled_exception() noexcept { error = std::current_exception(); }
+    void return_void() const noexcept {}
+
+    /// Resumes the body, which runs until the next element for `waiter`. `origin` is the parent.
+    template <class Origin>
+    void run_for(std::coroutine_handle<> waiter, Origin& origin) noexcept {
+        running = true;
+        if (stop_.stop_requested() && !stopping_) {
+            stop_.state_.renew(); // the stop was meant for an earlier next(), which has given up
+        }
+        detour_.token = stop_.get_token();
+        inplace_stop_token outside;
+        if constexpr (std::derived_from<Origin, promise_base>) {
+            detour_.root = origin.root();
+            outside = origin.stop_token();
+        } else if constexpr (std::same_as<Origin, const stop_detour>) {
+            detour_.root = origin.root;
+            outside = origin.token;
+        } else {
+            detour_.root = nullptr;
+            outside = origin;
+        }
+        become_child(waiter, std::as_const(detour_));
+        link_.emplace(outside, stopper{*this});
+    }
+
+    /// Called before the queued waiter resumes, or when it is destroyed.
+    void forget_queued() noexcept {
+        if (std::exchange(queued, false)) {
+            take_back(*this, coroutine);
+        }
+    }
+
+    element take() {
+        if constexpr (std::is_reference_v<T>) {
+            return std::exchange(yielded, nullptr);
+        } else {
+            element taken(std::move(yielded));
+            yielded.reset();
+            return taken;
+        }
+    }
+
+    element yielded{};        // yielded and not taken yet
+    std::exception_ptr error; // ended the body and was not rethrown yet
+    void* asking = nullptr;   // the awaiter of next() that waits or has not taken its result
+    bool running = false;     // on behalf of `asking`: the body was resumed and has not yielded
+    bool queued = false; // the body has yielded, and the waiter resumes through the loop's queue
+
+private:
+    struct stopper {
+        async_generator_promise& self;
+        void operator()() const noexcept {
+            async_generator_promise& promise = self; // this may be destroyed when the body yields
+            promise.stopping_ = true;
+            promise.stop_.request_stop();
+            promise.stopping_ = false;
+        }
+    };
+
+    transfer stop_running() noexcept {
+        running = false;
+        link_.reset(); // no other thread runs the callback any more
+        if (stopping_) [[unlikely]] {
+            // Resumed by a callback of stop_, which must return before stop_ may be destroyed.
+            queued = true;
+            resume_later(*this, coroutine);
+            return transfer_to_nobody();
+        }
+        return transfer_to(coroutine);
+    }
+
+    // Stops the body on behalf of the coroutine in next(). The token outlives each next().
+    inplace_stop_source stop_;
+    stop_detour detour_{};
+    bool stopping_ = false;
+    std::optional<inplace_stop_callback<stopper>> link_;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <coil/core/config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace coil {
+
+namespace detail {
+class buffer_pool_state; // NOLINT(*-virtual-class-destructor): it is final
+class buffer_source;
+} // namespace detail
+
+/// A piece of a pool's memory that holds data. The destructor returns it to the pool; until then it
+/// keeps the pool's memory alive. Move-only.
+///
+/// Threading: one thread at a time, but any thread. A lease returned on a thread other than that of
+/// the pool's context reaches the pool when the context next processes its inbox.
+class buffer_lease {
+public:
+    buffer_lease() noexcept = default;
+    buffer_lease(buffer_lease&& other) noexcept
+        : pool_(std::exchange(other.pool_, nullptr)), data_(std::exchange(other.data_, nullptr)),
+          size_(std::exchange(other.size_, 0)), id_(other.id_) {}
+    /// Returns the previous buffer immediately.
+    buffer_lease& operator=(buffer_lease&& other) noexcept {
+        if (this != &other) {
+            reset();
+            pool_ = std::exchange(other.pool_, nullptr);
+            data_ = std::exchange(other.data_, nullptr);
+            size_ = std::exchange(other.size_, 0);
+            id_ = other.id_;
+        }
+        return *this;
+    }
+    ~buffer_lease() { reset(); }
+
+    /// Whether the lease holds a buffer.
+    [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
+
+    /// The data. The lease has exclusive access; the data may be modified in place.
+    [[nodiscard]] std::span<std::byte> bytes() const noexcept COIL_LIFETIMEBOUND {
+        return {data_, size_};
+    }
+    [[nodiscard]] std::string_view text() const noexcept COIL_LIFETIMEBOUND {
+        return {reinterpret_cast<const char*>(data_), size_};
+    }
+    [[nodiscard]] std::byte* data() const noexcept COIL_LIFETIMEBOUND { return data_; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+    /// Returns the buffer immediately; bytes() is empty afterwards.
+    void reset() noexcept {
+        if (pool_ != nullptr) {
+            give_back();
+        }
+    }
+
+private:
+    friend class detail::buffer_source;
+    buffer_lease(detail::buffer_pool_state& pool, std::byte* data, std::uint32_t size,
+                 std::uint16_t id) noexcept
+        : pool_(&pool), data_(data), size_(size), id_(id) {}
+
+    void give_back() noexcept;
+
+    detail::buffer_pool_state* pool_ = nullptr; // counts its leases
+    std::byte* data_ = nullptr;
+    std::uint32_t size_ = 0;
+    std::uint16_t id_ = 0;
+};
+
+} // namespace coil

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/uring/prep.hpp>
+
+namespace coil::detail {
+
+/// The request is built when the await begins: the target may have completed by then.
+class cancel_element : public io_element {
+public:
+    explicit cancel_element(io_wait& target) noexcept
+        : io_element(uring::prep::nop()), target_(&target) {}
+
+    ring_entry& arm() noexcept {
+        cancelled_ = target_->cancel_here();
+        // With this flag the request does not fail if no target is left, and does not break a
+        // chain.
+        entry_.request =
+            uring::prep::cancel(target_->first_key(), cancelled_ ? uring::cancel_flag::all : 0);
+        return entry_;
+    }
+    [[nodiscard]] io_result result() const noexcept {
+        // Already cancelled: whether a target was found is irrelevant.
+        return io_result(cancelled_ && entry_.result != -ECANCELED ? 0 : entry_.result);
+    }
+
+private:
+    io_wait* target_;
+    bool cancelled_ = false;
+};
+
+/// Does not count the context's own requests.
+class cancel_all_element : public io_element {
+public:
+    static constexpr bool needs_result = true;
+
+    cancel_all_element() noexcept : io_element(uring::prep::cancel_any()) {}
+
+    ring_entry& arm() noexcept {
+        own_ = required_loop().is_watching() ? 1 : 0;
+        return entry_;
+    }
+    [[nodiscard]] io_result result() const noexcept {
+        return io_result(entry_.result > 0 ? entry_.result - own_ : entry_.result);
+    }
+
+private:
+    int own_ = 0;
+};
+
+} // namespace coil::detail

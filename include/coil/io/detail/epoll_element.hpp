@@ -1,0 +1,73 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/io/descriptor.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include <sys/epoll.h>
+
+namespace coil::detail {
+
+constexpr int most_events(std::span<::epoll_event> events) noexcept {
+    constexpr std::size_t most = std::numeric_limits<int>::max();
+    return static_cast<int>(events.size() < most ? events.size() : most);
+}
+
+/// epoll_wait(2) without a timeout. On a ring that lacks the opcode, polls the epoll descriptor and
+/// then makes the system call.
+class epoll_wait_element : public io_element {
+public:
+    epoll_wait_element(io::descriptor epfd, std::span<::epoll_event> events) noexcept
+        : io_element(request_on(
+              epfd, uring::prep::epoll_wait(epfd.number(), events.data(), most_events(events)))) {}
+
+    ring_entry& arm() noexcept {
+        if (!required_loop().ring().supports(uring::opcode::epoll_wait)) [[unlikely]] {
+            wait_for_readiness();
+        }
+        return entry_;
+    }
+    io_result result() noexcept {
+        if (by_readiness_ && entry_.result != -ECANCELED) [[unlikely]] {
+            return io_result(refusal_ != 0 ? refusal_ : take_events());
+        }
+        return io_element::result();
+    }
+
+private:
+    void wait_for_readiness() noexcept;
+    [[nodiscard]] int take_events() const noexcept;
+
+    // The arguments of the call while the entry holds the poll.
+    ::epoll_event* events_ = nullptr;
+    int most_ = 0;
+    int refusal_ = 0; // the error that the call would return immediately, −errno
+    bool by_readiness_ = false;
+};
+
+/// With a timeout, which is an entry of its own if the ring has the opcode.
+class limited_epoll_wait_element : public epoll_wait_element {
+public:
+    static constexpr std::uint16_t entries = 2;
+    static constexpr bool needs_result = true;
+    static constexpr bool needs_every_result = true;
+
+    limited_epoll_wait_element(io::descriptor epfd, std::span<::epoll_event> events,
+                               int timeout) noexcept
+        : epoll_wait_element(epfd, events), timeout_(timeout) {}
+
+    ring_entry& arm() noexcept;
+    io_result result() noexcept;
+
+private:
+    int timeout_;
+    uring::timespec limit_{};
+    ring_entry limit_entry_;
+};
+
+} // namespace coil::detail

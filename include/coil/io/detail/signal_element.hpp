@@ -1,0 +1,61 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/core/io_result.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace coil::detail {
+
+/// The state shared by a signal_set and its waiters. It ensures that a descriptor is not closed,
+/// and its number not reused, while a waiter still uses it.
+class signal_source;
+
+/// A reference to a signal_source. A moved-from one is empty.
+class signal_source_owner {
+public:
+    explicit signal_source_owner(const ::sigset_t& signals);
+    signal_source_owner(const signal_source_owner& other) noexcept;
+    signal_source_owner(signal_source_owner&& other) noexcept
+        : source_(std::exchange(other.source_, nullptr)) {}
+    signal_source_owner& operator=(signal_source_owner other) noexcept {
+        std::swap(source_, other.source_);
+        return *this;
+    }
+    ~signal_source_owner();
+
+    [[nodiscard]] signal_source* get() const noexcept { return source_; }
+
+private:
+    signal_source* source_;
+};
+
+/// Takes a pending signal. A signal that is not received returns to its set.
+class signal_element {
+public:
+    static constexpr std::uint16_t entries = 1;
+    static constexpr bool needs_result = false;
+    static constexpr bool may_come_in_vain = true;
+
+    explicit signal_element(signal_source_owner source) noexcept;
+
+    ring_entry& arm() noexcept;
+    [[nodiscard]] io_result result() noexcept;
+    void drop() noexcept;
+
+private:
+    struct entry : taking_entry {
+        using taking_entry::taking_entry;
+        signal_source* source = nullptr;
+        bool has_taken = false;
+    };
+
+    static int take(taking_entry& of) noexcept;
+
+    signal_source_owner source_;
+    entry entry_;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <coil/context/operation.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <cstdint>
+
+namespace coil::detail {
+
+/// A call for which the kernel does not permit suppressing the completion, wherever it is in a
+/// chain.
+class zero_copy_element : public io_element, zero_copy_node {
+public:
+    static constexpr bool needs_result = true;
+
+    using io_element::io_element;
+
+    ring_entry& arm() noexcept {
+        event_loop& loop = required_loop();
+        const auto call = static_cast<uring::opcode>(entry_.request.opcode);
+        if (!loop.ring().supports(call)) [[unlikely]] {
+            copy_instead();
+        } else {
+            loop.zero_copies().insert(*this, entry_);
+        }
+        return entry_;
+    }
+
+private:
+    void copy_instead() noexcept;
+};
+
+/// The flags that callers may use, or one that the kernel refuses: the other flags change the
+/// meaning of the memory arguments.
+constexpr std::uint16_t zero_copy_flags(unsigned flags) noexcept {
+    constexpr unsigned taken =
+        uring::recvsend_flag::poll_first | uring::recvsend_flag::zc_report_usage;
+    constexpr std::uint16_t refused = 1U << 15;
+    return (flags & ~taken) == 0 ? static_cast<std::uint16_t>(flags) : refused;
+}
+
+} // namespace coil::detail

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <coil/sync/detail/wait_room.hpp>
+#include <coil/sync/detail/waiter.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace coil::detail {
+
+struct barrier_entry : sync_waiter {
+    std::uint64_t phase = 0;
+};
+
+/// The phase changes while the combining lock is held (see basic_group), and has changed when the
+/// call that completed it returns. An arrival that follows is therefore counted in the next phase.
+/// The thread that completes a phase waits for the lock.
+template <class Entry, class Waiter, class Atomics = std_atomics>
+class basic_barrier
+    : public basic_wait_room<basic_barrier<Entry, Waiter, Atomics>, Waiter, Atomics> {
+public:
+    using room = basic_wait_room<basic_barrier<Entry, Waiter, Atomics>, Waiter, Atomics>;
+    using typename room::told;
+
+    explicit basic_barrier(std::ptrdiff_t expected) noexcept
+        : left_(expected), expected_(expected) {}
+
+    /// The current phase. The caller has not arrived in it yet.
+    [[nodiscard]] std::uint64_t phase() const noexcept {
+        return phase_.load(std::memory_order_acquire);
+    }
+    /// Returns how many arrivals this phase still expects. The caller that gets 0 calls complete().
+    /// A negative number means that more have arrived than participate.
+    [[nodiscard]] std::ptrdiff_t arrive(std::ptrdiff_t n) noexcept {
+        return left_.fetch_sub(n, std::memory_order_acq_rel) - n;
+    }
+    void complete() noexcept {
+        this->in_turn([this](told& t) { next_phase(t); });
+    }
+    void expect_one_less() noexcept { expected_.fetch_sub(1, std::memory_order_relaxed); }
+    [[nodiscard]] bool is_over(std::uint64_t phase) const noexcept {
+        return phase_.load(std::memory_order_acquire) != phase && this->turn_.is_free();
+    }
+
+private:
+    friend room;
+
+    void arrive(Waiter& w, told& t) noexcept {
+        if (static_cast<Entry&>(w).phase == phase_.load(std::memory_order_relaxed)) {
+            this->queue_.push(w);
+        } else {
+            t.over(w);
+        }
+    }
+    [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
+    void left(told&) noexcept {}
+    void look(told&) noexcept {} // unused: nothing signals
+    void next_phase(told& t) noexcept {
+        left_.store(expected_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        phase_.fetch_add(1, std::memory_order_release);
+        while (!this->queue_.empty()) {
+            t.over(this->queue_.pop());
+        }
+    }
+
+    // arrivals that this phase still expects
+    typename Atomics::template atomic<std::ptrdiff_t> left_;
+    typename Atomics::template atomic<std::ptrdiff_t> expected_;
+    typename Atomics::template atomic<std::uint64_t> phase_{0};
+};
+
+struct no_completion {
+    void operator()() noexcept {}
+};
+
+} // namespace coil::detail

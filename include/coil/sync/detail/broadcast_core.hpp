@@ -1,0 +1,94 @@
+#pragma once
+
+#include <coil/sync/detail/wait_room.hpp>
+#include <coil/sync/detail/waiter.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace coil::detail {
+
+template <class T>
+struct broadcast_entry : sync_waiter {
+    std::uint64_t position = 0; // index of the element that the receiver waits for
+};
+
+/// The combining lock protects the elements. A waiter is only notified; it takes the element when
+/// it resumes.
+template <class T>
+class broadcast_core : public basic_wait_room<broadcast_core<T>, sync_waiter> {
+public:
+    using room = basic_wait_room<broadcast_core<T>, sync_waiter>;
+    using typename room::told;
+    using pointer = std::shared_ptr<const T>;
+
+    explicit broadcast_core(std::size_t capacity) : last_(capacity) {}
+
+    /// Returns false if the broadcast is closed.
+    bool send(pointer element) noexcept {
+        bool open = true;
+        this->in_turn([&](told& t) {
+            open = !this->turn_.is_open();
+            if (open) {
+                last_[next_ % last_.size()].swap(element);
+                ++next_;
+                look(t);
+            }
+        });
+        return open;
+    }
+    void close() noexcept { this->signal(this->turn_.open); }
+    [[nodiscard]] bool is_closed() const noexcept { return this->turn_.is_open(); }
+
+    [[nodiscard]] std::uint64_t next() noexcept {
+        std::uint64_t position = 0;
+        this->in_turn([&](told&) { position = next_; });
+        return position;
+    }
+    /// Takes the element at `position`, or the oldest one kept, and advances `position`. Returns
+    /// false if there is none yet; true without an element means closed.
+    [[nodiscard]] bool take(std::uint64_t& position, std::uint64_t& missed,
+                            pointer& element) noexcept {
+        bool done = false;
+        this->in_turn([&](told&) {
+            if (position == next_) {
+                done = this->turn_.is_open();
+                return;
+            }
+            const std::uint64_t oldest = next_ > last_.size() ? next_ - last_.size() : 0;
+            if (position < oldest) {
+                missed += oldest - position;
+                position = oldest;
+            }
+            element = last_[position % last_.size()];
+            ++position;
+            done = true;
+        });
+        return done;
+    }
+
+private:
+    friend room;
+
+    void arrive(sync_waiter& w, told& t) noexcept {
+        if (this->turn_.is_open() || static_cast<broadcast_entry<T>&>(w).position != next_) {
+            t.over(w);
+        } else {
+            this->queue_.push(w);
+        }
+    }
+    [[nodiscard]] bool may_leave(sync_waiter&) noexcept { return true; }
+    void left(told&) noexcept {}
+    void look(told& t) noexcept {
+        while (!this->queue_.empty()) {
+            t.over(this->queue_.pop());
+        }
+    }
+
+    std::vector<pointer> last_; // ring of the latest elements
+    std::uint64_t next_ = 0;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,55 @@
+#include <coil/compose/for_each_concurrent.hpp>
+
+#include <system_error>
+
+namespace coil::detail {
+
+namespace {
+
+task<> produce(task<> producer, std::size_t& limit, bool& complete) {
+    co_await std::move(producer);
+    --limit; // its own place
+    complete = true;
+}
+
+} // namespace
+
+concurrent_calls::concurrent_calls(std::size_t limit, inplace_stop_token outside)
+    : nursery(limit > 1 ? limit + (limit + 1 > limit ? 1 : 0) : 2) {
+    outside_.emplace(outside, stop_source());
+}
+
+concurrent_calls::~concurrent_calls() {
+    outside_.reset();
+    leave_joiner();
+    destroy_children();
+    if (error_) {
+        report_aside(std::move(error_));
+    }
+}
+
+task<> concurrent_calls::run(task<> producer) {
+    supervised_spawn<void>(*this, produce(std::move(producer), limit(), complete_), {});
+    while (size() > 0) {
+        static_cast<void>(co_await joiner(*this, joiner::no_limit));
+    }
+    if (error_) {
+        std::rethrow_exception(std::exchange(error_, nullptr));
+    }
+    if (!complete_) {
+        throw std::system_error(std::make_error_code(std::errc::operation_canceled),
+                                "coil: for_each_concurrent() was asked to stop");
+    }
+}
+
+void concurrent_calls::failed(const child_state_base& /*child*/,
+                              std::exception_ptr error) noexcept {
+    if (error_ || (stop_token().stop_requested() && is_cancellation(error))) {
+        report_aside(std::move(error));
+        return;
+    }
+    error_ = std::move(error);
+    cancel();
+}
+
+} // namespace coil::detail

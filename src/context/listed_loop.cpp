@@ -1,0 +1,73 @@
+#include <coil/context/event_loop.hpp>
+#include <coil/context/listed_loop.hpp>
+#include <coil/core/patience.hpp>
+
+#include <mutex>
+#include <utility>
+
+namespace coil::detail {
+
+namespace {
+
+constinit std::mutex list_mutex; // of what follows, and of the links
+constinit listed_loop* first_loop = nullptr;
+constinit std::uint64_t last_number = 0;
+
+} // namespace
+
+listed_loop::listed_loop() {
+    const std::scoped_lock lock(list_mutex);
+    number_ = ++last_number;
+    push_to(first_loop);
+}
+
+void listed_loop::leave_list() noexcept {
+    const std::scoped_lock lock(list_mutex);
+    if (is_linked()) {
+        unlink();
+    }
+}
+
+bool listed_loop::post_if_running(event_loop* loop, std::uint64_t number,
+                                  queue_node& node) noexcept {
+    const std::scoped_lock lock(list_mutex); // nor can it go meanwhile
+    for (listed_loop* one = first_loop; one != nullptr; one = one->next) {
+        if (one->number_ == number) {
+            const bool runs = one->is_running();
+            if (runs) {
+                loop->post(node);
+            }
+            return runs;
+        }
+    }
+    return false;
+}
+
+bool listed_loop::begin(use what) noexcept {
+    for (patience wait;; wait.once_more()) {
+        use expected = use::free;
+        if (use_.compare_exchange_weak(expected, what, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
+            return true;
+        }
+        if (expected == use::running) {
+            return false;
+        }
+    }
+}
+
+listed_loop* listed_loop::visit_all(bool (*wanted)(listed_loop&) noexcept) noexcept {
+    listed_loop* visited = nullptr;
+    const std::scoped_lock lock(list_mutex);
+    for (listed_loop* one = first_loop; one != nullptr; one = one->next) {
+        use expected = use::free;
+        if (one->use_.load(std::memory_order_relaxed) == use::free && wanted(*one) &&
+            one->use_.compare_exchange_strong(expected, use::visited, std::memory_order_acquire,
+                                              std::memory_order_relaxed)) {
+            one->next_visited = std::exchange(visited, one);
+        }
+    }
+    return visited;
+}
+
+} // namespace coil::detail

@@ -1,0 +1,91 @@
+#include <coil/core/frame_tree.hpp>
+
+#include <utility>
+
+namespace coil::detail {
+
+namespace {
+
+/// How much stack nested destructors of tasks may use before frames are put off.
+constexpr std::uintptr_t stack_for_nesting = std::uintptr_t{64} * 1024;
+
+/// The outermost destruction of a task that is under way on this thread, and what it does last.
+struct destruction {
+    promise_base* put_off = nullptr;
+};
+constinit thread_local destruction* outermost = nullptr;
+
+/// Destroys the frame of a child whose own tree is gone.
+void destroy_leaf(promise_base& leaf, promise_base& above) noexcept {
+    if (nested_await* const nested = above.nested_below()) {
+        nested->destroy_below(leaf);
+        return;
+    }
+    above.awaits_nothing();
+    std::exchange(*leaf.owner, nullptr).destroy();
+}
+
+/// What is to be destroyed before `one`, or null.
+promise_base* next_below(promise_base& one) noexcept {
+    nested_await* const nested = one.nested_below();
+    if (nested == nullptr) {
+        return one.task_below();
+    }
+    promise_base* const below = nested->next_below();
+    if (below == nullptr) {
+        one.awaits_nothing();
+    }
+    return below;
+}
+
+} // namespace
+
+void destroy_frames_below(promise_base& top) noexcept {
+    for (promise_base* one = &top;;) {
+        if (promise_base* const below = next_below(*one)) {
+            below->parent = one;
+            one = below;
+        } else if (one == &top) {
+            return;
+        } else {
+            promise_base& above = *one->parent;
+            destroy_leaf(*one, above);
+            one = &above;
+        }
+    }
+}
+
+void destroy_task_slowly(std::coroutine_handle<> coroutine, promise_base& promise) noexcept {
+    if (promise.has_below()) {
+        destroy_frames_below(promise);
+    }
+    const auto stack = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    if (stack >= destroying_floor) {
+        coroutine.destroy();
+        return;
+    }
+    if (outermost != nullptr) {
+        if (promise.is_fresh() || coroutine.done()) {
+            promise.coroutine = coroutine;
+            promise.next = std::exchange(outermost->put_off, &promise);
+        } else {
+            coroutine.destroy(); // its locals may be referred to by what is above
+        }
+        return;
+    }
+    destruction here;
+    outermost = &here;
+    const std::uintptr_t floor =
+        std::exchange(destroying_floor, stack > stack_for_nesting ? stack - stack_for_nesting : 0);
+    coroutine.destroy();
+    while (promise_base* const next = here.put_off) {
+        here.put_off = static_cast<promise_base*>(next->next);
+        next->coroutine.destroy();
+    }
+    outermost = nullptr;
+    if (floor != UINTPTR_MAX) {
+        destroying_floor = floor;
+    }
+}
+
+} // namespace coil::detail
