@@ -116,7 +116,7 @@ public:
         struct back {
             bool await_ready() noexcept { return false; }
             detail::transfer await_suspend(std::coroutine_handle<promise_type> self) noexcept {
-                return detail::transfer_to(self.promise().waiter);
+                return detail::transfer_to(self, self.promise().waiter);
             }
             void await_resume() noexcept {}
         };
@@ -139,7 +139,7 @@ public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     detail::transfer await_suspend(std::coroutine_handle<> waiter) const noexcept {
         self_.promise().waiter = waiter;
-        return detail::transfer_to(self_);
+        return detail::transfer_to(waiter, self_);
     }
     [[nodiscard]] int await_resume() const {
         if (self_.promise().error) {

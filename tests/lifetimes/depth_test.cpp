@@ -260,9 +260,9 @@ int levels_of(by how) {
     case by::when_any:
     case by::scope:
     case by::several:
-        return depth / 4; // several coroutines each
+        return depth / 8; // several coroutines each
     default:
-        return depth / 2;
+        return depth / 4;
     }
 }
 

@@ -29,9 +29,9 @@ struct fault_plan {
     unsigned end_multishot = 0;      ///< a multishot request completes once, without F_MORE
     unsigned partial_submission = 0; ///< an enter consumes fewer entries than requested; never a
                                      ///< part of a chain
-    unsigned interrupt_enter = 0; ///< enter() gives -EINTR
-    unsigned busy_enter = 0;      ///< enter() gives -EBUSY
-    unsigned starve_enter = 0;    ///< enter() gives -EAGAIN
+    unsigned interrupt_enter = 0;    ///< enter() gives -EINTR
+    unsigned busy_enter = 0;         ///< enter() gives -EBUSY
+    unsigned starve_enter = 0;       ///< enter() gives -EAGAIN
 
     // Faults that a program sees and must handle.
     unsigned shorten = 0;   ///< a transfer moves fewer bytes than possible

@@ -213,12 +213,7 @@ private:
         if constexpr (std::same_as<answer, bool>) {
             return awaiter_->await_suspend(this->handle());
         } else {
-            if constexpr (std::is_void_v<answer>) {
-                awaiter_->await_suspend(this->handle());
-                passed_on_ = take_transfer();
-            } else {
-                passed_on_ = awaiter_->await_suspend(this->handle());
-            }
+            passed_on_ = suspend_by_hand(*awaiter_.operator->(), this->handle());
             if (passed_on_) {
                 // Through the ready queue: a child that starts another coroutine must not nest
                 // (G10).

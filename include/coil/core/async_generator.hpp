@@ -137,7 +137,7 @@ public:
     template <class Origin>
     detail::transfer start(std::coroutine_handle<> waiter, Origin&& origin) noexcept {
         promise().run_for(waiter, origin);
-        return detail::transfer_to(generator_->coroutine_);
+        return detail::transfer_to(waiter, generator_->coroutine_);
     }
 
     element await_resume() {

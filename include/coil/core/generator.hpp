@@ -52,7 +52,7 @@ public:
             generator_promise& ended = self.promise();
             if (ended.parent_) {
                 ended.root_->innermost_ = ended.parent_;
-                return transfer_to(ended.parent_);
+                return transfer_to(self, ended.parent_);
             }
             return transfer_to_nobody();
         }
@@ -98,7 +98,7 @@ public:
             promise.root_ = outer_.root_;
             promise.parent_ = self;
             outer_.root_->innermost_ = inner_.coroutine_;
-            return transfer_to(inner_.coroutine_);
+            return transfer_to(self, inner_.coroutine_);
         }
         void await_resume() {
             if (inner_.coroutine_ && inner_.coroutine_.promise().error_) {

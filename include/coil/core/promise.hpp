@@ -350,7 +350,7 @@ public:
         promise_base& promise = self.promise();
         if (!promise.is_root()) [[likely]] {
             promise.end_below();
-            return transfer_to(promise.coroutine);
+            return transfer_to(self, promise.coroutine);
         }
         promise.observer().finished(promise); // this destroys the frame
         return transfer_to_nobody();

@@ -122,7 +122,7 @@ public:
             } else {
                 promise.begin_below(nullptr);
             }
-            return detail::transfer_to(coroutine_);
+            return detail::transfer_to(parent, coroutine_);
         }
 
         T await_resume() { return coroutine_.promise().outcome.take(); }

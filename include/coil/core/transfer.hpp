@@ -3,12 +3,15 @@
 #include <coil/core/config.hpp>
 
 #include <coroutine>
+#include <type_traits>
 #include <utility>
 
 // Symmetric transfer between coroutines without stack growth (guarantee G10).
 //
-// An awaiter's await_suspend returns `transfer`, made by `transfer_to(next)`. Code that starts a
-// coroutine from outside calls `detail::resume(handle)`, never `handle.resume()`.
+// An awaiter's await_suspend returns `transfer`, made by `transfer_to(self, next)`, where `self` is
+// the coroutine that suspends; it accesses nothing after that. Code of coil that resumes a
+// coroutine calls `detail::resume(handle)`; code that does not know coil may call
+// `handle.resume()`.
 
 namespace coil::detail {
 
@@ -16,12 +19,22 @@ namespace coil::detail {
 
 using transfer = std::coroutine_handle<>;
 
-inline transfer transfer_to(std::coroutine_handle<> next) noexcept { return next; }
+inline transfer transfer_to(std::coroutine_handle<>, std::coroutine_handle<> next) noexcept {
+    return next;
+}
 inline transfer transfer_to_nobody() noexcept { return std::noop_coroutine(); }
 inline void resume(std::coroutine_handle<> coroutine) { coroutine.resume(); }
-/// For code that calls an await_suspend directly: the coroutine that a `void` one wants to run
-/// next, or null.
-inline std::coroutine_handle<> take_transfer() noexcept { return {}; }
+
+/// Calls an await_suspend directly. Returns the coroutine that it wants to run next, or null.
+template <class Awaiter, class Promise>
+std::coroutine_handle<> suspend_by_hand(Awaiter& awaiter, std::coroutine_handle<Promise> self) {
+    if constexpr (std::is_void_v<decltype(awaiter.await_suspend(self))>) {
+        awaiter.await_suspend(self);
+        return {};
+    } else {
+        return awaiter.await_suspend(self);
+    }
+}
 
 #else
 
@@ -30,19 +43,54 @@ using transfer = void;
 /// The coroutine to run after the one that is just suspending. Always null while user code runs, so
 /// a nested resume() (of a synchronous generator in a coroutine) cannot take it.
 constinit inline thread_local std::coroutine_handle<> next_to_resume{};
-
-inline void transfer_to(std::coroutine_handle<> next) noexcept { next_to_resume = next; }
-inline void transfer_to_nobody() noexcept {}
+/// The coroutine that the innermost driver on this thread, resume(), has resumed: it finds what
+/// that one leaves in next_to_resume. Any other has been resumed by a plain handle.resume(), which
+/// would not.
+constinit inline thread_local void* driven = nullptr;
 
 inline std::coroutine_handle<> take_transfer() noexcept {
     return std::exchange(next_to_resume, std::coroutine_handle<>{});
 }
 
+class driving {
+public:
+    driving() noexcept = default;
+    driving(const driving&) = delete;
+    driving& operator=(const driving&) = delete;
+    ~driving() { driven = outer_; }
+
+private:
+    void* const outer_ = driven;
+};
+
 inline void resume(std::coroutine_handle<> coroutine) {
+    const driving outer;
     do {
+        driven = coroutine.address();
         coroutine.resume();
-        coroutine = std::exchange(next_to_resume, std::coroutine_handle<>{});
+        coroutine = take_transfer();
     } while (coroutine);
+}
+
+inline void transfer_to(std::coroutine_handle<> self, std::coroutine_handle<> next) noexcept {
+    if (driven == self.address()) [[likely]] {
+        next_to_resume = next;
+    } else {
+        resume(next); // which resumes `self`, too, when its turn comes
+    }
+}
+inline void transfer_to_nobody() noexcept {}
+
+template <class Awaiter, class Promise>
+std::coroutine_handle<> suspend_by_hand(Awaiter& awaiter, std::coroutine_handle<Promise> self) {
+    if constexpr (std::is_void_v<decltype(awaiter.await_suspend(self))>) {
+        const driving outer;
+        driven = self.address();
+        awaiter.await_suspend(self);
+        return take_transfer();
+    } else {
+        return awaiter.await_suspend(self);
+    }
 }
 
 #endif

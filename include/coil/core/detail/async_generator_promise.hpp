@@ -44,7 +44,7 @@ public:
     public:
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         transfer await_suspend(std::coroutine_handle<async_generator_promise> self) const noexcept {
-            return self.promise().stop_running();
+            return self.promise().stop_running(self);
         }
         void await_resume() const noexcept {}
     };
@@ -123,7 +123,7 @@ private:
         }
     };
 
-    transfer stop_running() noexcept {
+    transfer stop_running(std::coroutine_handle<> self) noexcept {
         running = false;
         link_.reset(); // no other thread runs the callback any more
         if (stopping_) [[unlikely]] {
@@ -132,7 +132,7 @@ private:
             resume_later(*this, coroutine);
             return transfer_to_nobody();
         }
-        return transfer_to(coroutine);
+        return transfer_to(self, coroutine);
     }
 
     // Stops the body on behalf of the coroutine in next(). The token outlives each next().
