@@ -115,6 +115,7 @@ task<> session(net::socket peer, room& chat) {
 }
 // [/session]
 
+// [server]
 task<> server(std::uint16_t port, limits limit) {
     room chat{limit, {}};
     scope sessions;
@@ -123,6 +124,7 @@ task<> server(std::uint16_t port, limits limit) {
         sessions.spawn(session(std::move(peer), chat));
     co_await sessions.join();
 }
+// [/server]
 
 int main(int argc, char** argv) {
     const int port = argc > 1 ? std::atoi(argv[1]) : 7000;

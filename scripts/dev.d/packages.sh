@@ -223,6 +223,8 @@ dev_setup() {
     need build test demo bench
     want model
     want bench_peers
+    want docs
+    want browser
     need_compiler
     need sanitizers lint
     want modules
