@@ -141,6 +141,7 @@ void async_state_base::complete(const promise_base* ended) noexcept {
     }
     done_now_.notify_all();
     lock.unlock();
+    const resumptions::ending scope(ended);
     tell(oldest);
     release();
 }

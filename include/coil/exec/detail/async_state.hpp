@@ -95,7 +95,7 @@ protected:
     void watch(std::coroutine_handle<> coroutine) noexcept { coroutine_ = coroutine; }
 
 private:
-    void complete() noexcept;
+    void complete(const promise_base* ended) noexcept;
     static void tell(waiter* oldest) noexcept;
     void call(async_callback& callback) noexcept;
 
