@@ -94,7 +94,7 @@ def opcodes_of_builder(name):
 
 calls = {}  # coil::io::NAME -> bodies
 helpers = {}  # coil::detail::NAME -> bodies
-for path in pathlib.Path("include/coil/io").glob("*.hpp"):
+for path in pathlib.Path("include/coil/io").rglob("*.hpp"):
     if path.name == "modifiers.hpp":
         continue  # what they change are calls, they are none
     for space, head, body in declarations(code(path)):
