@@ -33,7 +33,7 @@ namespace coil::fs {
 /// Threading: one context at a time. Operations with an offset may be in flight together; those at
 /// the current position must not, as they share it. Cancellation: as io_awaitable, also for the
 /// functions that return a task. The file and the buffers must outlive the awaited operation.
-class [[nodiscard("the file would be closed at once")]] file {
+class [[nodiscard("discarding the file closes it")]] file {
 public:
     /// Without a descriptor; operations give −EBADF.
     file() noexcept = default;

@@ -125,7 +125,7 @@ public:
     /// the thread of its context.
     void cancel() noexcept {
         if (this->pending() && !this->loop().on_owner_thread()) [[unlikely]] {
-            detail::end_with_misuse("an eager operation is cancelled on another thread than its "
+            detail::end_with_misuse("an eager operation is cancelled on a thread other than its "
                                     "context's");
         }
         detail::io_wait::cancel();
@@ -142,11 +142,11 @@ private:
             detail::end_with_misuse("two coroutines await one eager operation");
         }
         if (!this->under_way()) [[unlikely]] {
-            detail::end_with_misuse("an eager operation is awaited after it has given its result");
+            detail::end_with_misuse("an eager operation is awaited after its result was taken");
         }
         if (this->pending() && !this->loop().on_owner_thread()) [[unlikely]] {
             detail::end_with_misuse(
-                "an eager operation is awaited on another context than its own");
+                "an eager operation is awaited on a context other than its own");
         }
     }
 
@@ -166,7 +166,7 @@ private:
 template <ring_operation Op>
 [[nodiscard("dropping an eager operation cancels it")]] auto eager(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,
-                  "an operation is started once: give eager() a temporary, or std::move() it");
+                  "an operation is started once: pass eager() a temporary, or std::move() it");
     using element = typename std::remove_cvref_t<Op>::element_type;
     return eager_operation<element>(std::forward<Op>(op));
 }

@@ -17,7 +17,7 @@ namespace coil::io {
 template <ring_operation Op>
 auto force_async(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,
-                  "an operation is awaited once: give a temporary, or std::move() the operation");
+                  "an operation is awaited once: pass a temporary, or std::move() the operation");
     auto forced = detail::wrapped<detail::async_element>(std::move(op).take_element());
     return io_awaitable<decltype(forced)>(std::move(forced));
 }
@@ -30,10 +30,11 @@ auto force_async(Op&& op) noexcept {
 template <ring_operation Op>
 auto drain(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,
-                  "an operation is awaited once: give a temporary, or std::move() the operation");
+                  "an operation is awaited once: pass a temporary, or std::move() the operation");
     using element = typename std::remove_cvref_t<Op>::element_type;
-    static_assert(element::entries == 1, "drain single operations: put what follows into a chain "
-                                         "of its own, after the drained one has been awaited");
+    static_assert(element::entries == 1,
+                  "drain() takes a single operation: await it before starting a "
+                  "chain of the others");
     if constexpr (element::entries == 1) {
         auto alone = detail::wrapped<detail::drained_element>(std::move(op).take_element());
         return io_awaitable<decltype(alone)>(std::move(alone));
