@@ -96,7 +96,8 @@ public:
         /// all, because it has already been resumed and has not yet fetched the result.
         enum class by : unsigned char { nobody, queue, itself };
 
-        /// The operation is being destroyed. An empty handle: the waiter has already been resumed.
+        /// Called when the operation is destroyed. `waiter` is null if the waiter has already been
+        /// resumed.
         void go_on_without(std::coroutine_handle<> waiter) noexcept {
             op_ = nullptr;
             left_alone_ = by::itself;

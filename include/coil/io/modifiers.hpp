@@ -22,11 +22,11 @@ auto force_async(Op&& op) noexcept {
     return io_awaitable<decltype(forced)>(std::move(forced));
 }
 
-/// Starts an operation after everything that this context started before has completed, and starts
-/// nothing else before it has completed (IOSQE_IO_DRAIN): a barrier. It waits also for operations
-/// that wait for a peer (a recv, an accept), but not for multishot streams. coil enforces this
-/// order itself, so it delays only operations of this context; it is meant for programs that only
-/// do file I/O.
+/// A barrier (IOSQE_IO_DRAIN): the operation starts once all operations that this context started
+/// earlier have completed; operations started later wait until it has completed. It waits also for
+/// operations that wait for a peer (a recv, an accept), but not for multishot streams. coil
+/// enforces this order itself, so only operations of this context are delayed. It is meant for
+/// programs that only do file I/O.
 template <ring_operation Op>
 auto drain(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,
