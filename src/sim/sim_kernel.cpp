@@ -286,8 +286,8 @@ bool sim_kernel::end(sim_request& r, int result) {
     return true;
 }
 
-/// Ends a call that was cancelled when it was about to be attempted again, if it would wait. Always
-/// returns true.
+/// A call was cancelled just before its next attempt: ends it if the attempt would have to wait.
+/// Always returns true.
 bool sim_kernel::end_stopped(sim_request& r) {
     r.unlink();
     return end(r, result_when_cancelled(r));

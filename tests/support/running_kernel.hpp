@@ -28,7 +28,7 @@ inline bool on_epoll() {
     return forbidden || (name != nullptr && std::string_view(name) == "epoll");
 }
 
-/// The default backend of a context here, for wrappers.
+/// Creates the default backend of a context, for test backends that wrap it.
 inline std::unique_ptr<coil::uring::kernel> make_running_kernel() {
     return on_epoll() ? coil::uring::make_epoll_kernel() : coil::uring::make_linux_kernel();
 }
