@@ -109,8 +109,8 @@ inline sqe epoll_wait(int epfd, ::epoll_event* events, int maxevents) noexcept {
 
 /// Completes with -ETIME on expiry, or with 0 once `count` other requests have completed (`count`
 /// 0: time only). Relative unless timeout_flag::abs; the clock is CLOCK_MONOTONIC unless
-/// timeout_flag::boottime or realtime. Its expiry also ends a wait of the ring's thread, whatever
-/// number of completions that is for.
+/// timeout_flag::boottime or realtime. Its expiry also ends the current wait of the ring's thread,
+/// even if that waits for more completions.
 inline sqe timeout(const timespec* ts, unsigned count = 0, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::timeout, -1, detail::address(ts), 1, count);
     s.timeout_flags = flags;
