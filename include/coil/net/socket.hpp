@@ -157,7 +157,7 @@ private:
 
 namespace coil::detail {
 
-/// A limited accept() that has expired.
+/// The result of an accept() whose timeout has expired.
 template <>
 struct expired_result<net::socket> {
     static net::socket make(net::socket* accepted) noexcept {
