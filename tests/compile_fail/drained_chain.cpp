@@ -1,4 +1,4 @@
-// expect: drain single operations: put what follows into a chain of its own
+// expect: drain() takes a single operation: await it before starting a chain
 
 #include <coil/coil.hpp>
 

@@ -1,4 +1,4 @@
-// expect: an operation is started once: give eager() a temporary, or std::move() it
+// expect: an operation is started once: pass eager() a temporary, or std::move() it
 
 #include <coil/coil.hpp>
 

@@ -1,4 +1,4 @@
-// expect: what follows the buffer is the offset; the length is part of the buffer
+// expect: the argument after the buffer is the offset; the length is part of the buffer
 // only: clang
 
 #include <coil/coil.hpp>

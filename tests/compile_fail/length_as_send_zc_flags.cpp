@@ -1,4 +1,4 @@
-// expect: what follows the buffer are flags; the length is part of the buffer
+// expect: the argument after the buffer is the flags; the length is part of the buffer
 
 #include <coil/coil.hpp>
 

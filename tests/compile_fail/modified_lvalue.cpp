@@ -1,4 +1,4 @@
-// expect: an operation is awaited once: give a temporary, or std::move() the operation
+// expect: an operation is awaited once: pass a temporary, or std::move() the operation
 
 #include <coil/coil.hpp>
 
