@@ -129,8 +129,8 @@ function(coil_add_script_tests room)
     endforeach()
 endfunction()
 
-# coil_add_compile_fail_tests(<folder>): every case of the tables <folder>/*.cpp, and every file that is no table, must fail
-# to compile with its message, and must compile with -DCOIL_EXPECT_OK. Each is a CTest test; check.bash has the format.
+# coil_add_compile_fail_tests(<folder>): each <folder>/*.cpp is a table of cases, or a single case. A case must fail to
+# compile with its message, and must compile with -DCOIL_EXPECT_OK; it is a CTest test. check.bash describes the format.
 function(coil_add_compile_fail_tests folder)
     set(headers "${CMAKE_CURRENT_BINARY_DIR}/${folder}_headers")
     set(compiler "${CMAKE_CXX_COMPILER}" "-std=c++${CMAKE_CXX_STANDARD}" "-I${PROJECT_SOURCE_DIR}/include")
