@@ -140,7 +140,7 @@ void remote_wait::come_to_owner() noexcept {
     const executor_ref owner = home_.place.executor;
     while (!owner.functions()->take_out(owner.object(), *this)) {
         event_loop::visit_others();
-        const std::timespec a_while{0, 100'000};
+        const std::timespec a_while{0, 20'000};
         ::nanosleep(&a_while, nullptr);
     }
     end();

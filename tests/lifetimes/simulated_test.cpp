@@ -4,7 +4,6 @@
 // another schedule.
 
 #include "lifetimes/draw.hpp"
-#include "lifetimes/known.hpp"
 #include "lifetimes/play.hpp"
 #include "lifetimes/watchdog.hpp"
 #include "support/system.hpp"
@@ -149,8 +148,7 @@ private:
 };
 
 void play_simulated_seed(std::uint64_t seed, std::uint64_t schedule) {
-    filter what_is_left;
-    what_is_left.without_by_default(known_defects_simulated);
+    const filter what_is_left;
     const program p = drawer(seed, step_kinds, what_is_left, true).draw();
     if (p.roots.empty()) {
         return;

@@ -112,7 +112,8 @@ public:
     void submit(detail::work& w) noexcept { enter(w, false); }
     /// `w` was submitted or is about to be: removes it before its turn.
     void take_out(detail::work& w) noexcept;
-    /// False when it has not come.
+    /// For a destructor: false when it has not come. What is waited for may be another's coroutine
+    /// that lies in the queue, which nobody runs any more: one of those is dropped.
     [[nodiscard]] bool take_out_now(detail::work& w) noexcept;
     [[nodiscard]] detail::home_executor home() noexcept;
 
@@ -169,6 +170,7 @@ public:
         if (waiter != resumed_each_round) {
             waiter_ = waiter;
             root_ = root_of(waiter);
+            set_owned(root_ == nullptr);
             loop_.submit(*this);
         }
     }

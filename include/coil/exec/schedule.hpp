@@ -121,6 +121,10 @@ private:
 /// are thrown as well, for example if no thread can be created. A child of when_all, when_any,
 /// scope or timeout(task, d) cannot leave its parent's context: std::logic_error.
 ///
+/// If the context that the task left has ended or does not run, the task continues on the thread
+/// that drops the work, which is on no context. A context that ends destroys tasks that are on
+/// their way to it.
+///
 /// Cancellation: a stop request does not prevent the move.
 ///
 /// An async_task, which always runs on its own executor, moves there and returns at once.

@@ -26,12 +26,15 @@ inline void set_adrift(promise_base& root) noexcept {
     }
 }
 
-/// The root of a task's tree if it may run outside of its context, or null.
+/// A root, if it may run elsewhere than its context; or null.
+[[nodiscard]] inline promise_base* movable(promise_base* root) noexcept {
+    return root != nullptr && !root->observer().bound ? root : nullptr;
+}
+/// The root of a task's tree, if that may run elsewhere than its context; or null.
 template <class P>
 [[nodiscard]] promise_base* root_of(std::coroutine_handle<P> coroutine) noexcept {
     if constexpr (std::derived_from<P, promise_base>) {
-        promise_base* const root = coroutine.promise().root();
-        return root != nullptr && !root->observer().bound ? root : nullptr;
+        return movable(coroutine.promise().root());
     } else {
         return nullptr;
     }
@@ -159,6 +162,7 @@ protected:
     void begin(std::coroutine_handle<P> waiter, const home& where = home::here()) noexcept {
         waiter_ = waiter;
         root_ = root_of(waiter);
+        set_owned(root_ == nullptr);
         home_ = where;
         state_ = state::away;
     }
@@ -181,7 +185,8 @@ protected:
     /// As above, for a coroutine of unknown type.
     void begin_below(std::coroutine_handle<> waiter, promise_base* nearest) noexcept {
         waiter_ = waiter;
-        root_ = nearest != nullptr && !nearest->observer().bound ? nearest : nullptr;
+        root_ = movable(nearest);
+        set_owned(root_ == nullptr);
         home_ = home::here();
         state_ = state::away;
     }
