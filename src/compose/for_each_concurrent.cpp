@@ -6,6 +6,12 @@ namespace coil::detail {
 
 namespace {
 
+class plain_joiner final : public nursery::joiner {
+public:
+    using joiner::joiner;
+    void await_resume() noexcept { static_cast<void>(finish()); }
+};
+
 task<> produce(task<> producer, std::size_t& limit, bool& complete) {
     co_await std::move(producer);
     --limit; // its own place
@@ -21,18 +27,13 @@ concurrent_calls::concurrent_calls(std::size_t limit, inplace_stop_token outside
 
 concurrent_calls::~concurrent_calls() {
     outside_.reset();
-    leave_joiner();
+    leave_joiner(std::move(error_));
     destroy_children();
-    if (error_) {
-        report_aside(std::move(error_));
-    }
 }
 
 task<> concurrent_calls::run(task<> producer) {
     supervised_spawn<void>(*this, produce(std::move(producer), limit(), complete_), {});
-    while (size() > 0) {
-        static_cast<void>(co_await joiner(*this, joiner::no_limit));
-    }
+    co_await plain_joiner(*this);
     if (error_) {
         std::rethrow_exception(std::exchange(error_, nullptr));
     }

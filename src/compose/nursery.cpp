@@ -1,6 +1,6 @@
 #include <coil/compose/detail/nursery.hpp>
-#include <coil/context/sleep.hpp>
 
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace coil::detail {
 std::exception_ptr cancelled_child() noexcept {
     return std::make_exception_ptr(
         std::system_error(std::make_error_code(std::errc::operation_canceled),
-                          "coil: the child was destroyed with its supervisor, or after its grace"));
+                          "coil: the child was destroyed with its scope or supervisor"));
 }
 
 void throw_cancelled_wait() {
@@ -44,8 +44,16 @@ void child_state_base::end(std::exception_ptr error) noexcept {
 }
 
 promise_base* nursery::awaiting_root() const noexcept {
-    return loop_ != nullptr && loop_->on_owner_thread() && joiner_ != nullptr ? joiner_->root()
-                                                                              : nullptr;
+    return loop_ != nullptr && loop_->on_owner_thread() && joiner_ != nullptr &&
+                   joiner_->awaiting_ != nullptr
+               ? joiner_->awaiting_->root()
+               : nullptr;
+}
+
+void nursery::check_unjoined() const noexcept {
+    if (joiner_ != nullptr) {
+        end_with_misuse("two coroutines join one scope or supervisor");
+    }
 }
 
 void nursery::settle_on(event_loop& loop) noexcept {
@@ -53,14 +61,18 @@ void nursery::settle_on(event_loop& loop) noexcept {
         return; // children that have moved elsewhere read it
     }
     if (size() > 0) {
-        end_with_misuse("a supervisor is used on another context than the one on which its "
-                        "children run");
+        end_with_misuse(
+            "a scope or supervisor is used on another context than the one on which its "
+            "children run");
     }
     loop_ = &loop;
 }
 
 void nursery::add(child_state_base& child) noexcept {
     settle_on(required_loop());
+    if (joiner_ != nullptr) {
+        joiner_->unwake();
+    }
     child.nursery_ = this;
     child.outside_.emplace(stop_.get_token(), child.stop_);
     if (running_ < limit_) {
@@ -101,100 +113,129 @@ void nursery::ended(const child_state_base& child, std::exception_ptr error) noe
         start(static_cast<child_state_base&>(waiting_.pop()));
     }
     if (size() == 0 && joiner_ != nullptr) {
-        std::exchange(joiner_, nullptr)->resume();
+        joiner_->wake(joiner::outcome::empty);
     }
+}
+
+void nursery::destroy(child_state_base& child) noexcept {
+    check_same_loop(loop_);
+    child.outside_.reset();
+    child.destroy_coroutine(*loop_);
+    child.nursery_ = nullptr;
+    if (child.waiter_ != nullptr) {
+        std::exchange(child.waiter_, nullptr)->resume();
+    }
+    child.release();
 }
 
 void nursery::destroy_children() noexcept {
-    if (size() == 0) {
-        return;
-    }
-    check_same_loop(loop_);
-    while (size() > 0) { // a destructor may add another child
-        const bool is_running = children_ != nullptr;
-        child_state_base& child =
-            is_running ? *children_ : static_cast<child_state_base&>(waiting_.pop());
-        if (is_running) {
+    while (size() > 0) { // a destructor may add another
+        if (children_ != nullptr) {
+            child_state_base& child = *children_;
             child.unlink();
+            --running_;
+            destroy(child);
+        } else {
+            --queued_;
+            destroy(static_cast<child_state_base&>(waiting_.pop()));
         }
-        --(is_running ? running_ : queued_);
-        child.outside_.reset();
-        child.destroy_coroutine(*loop_);
-        child.nursery_ = nullptr;
-        if (child.waiter_ != nullptr) {
-            std::exchange(child.waiter_, nullptr)->resume();
-        }
-        child.release();
     }
 }
 
-void nursery::leave_joiner() noexcept {
+void nursery::leave_joiner(std::exception_ptr error) noexcept {
     if (joiner_ != nullptr) {
-        std::exchange(joiner_, nullptr)->left_alone();
+        check_same_loop(loop_);
+        joiner_->left_alone(std::move(error));
+    } else if (error) {
+        report_aside(std::move(error));
     }
 }
 
 nursery::joiner::~joiner() {
-    if (pending()) {
-        if (nursery_ != nullptr) {
+    detach();
+    unwake();
+    if (nursery_ != nullptr && nursery_->joiner_ == this) {
+        nursery_->joiner_ = nullptr;
+    }
+    if (error_) {
+        report_aside(std::move(error_));
+    }
+}
+
+void nursery::joiner::begin(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept {
+    nursery_->settle_on(required_loop());
+    waiter_ = waiter;
+    nursery_->joiner_ = this;
+    relay_stop(token, nursery_->stop_);
+}
+
+/// Whether the nursery is a local of the joining coroutine, and will thus be destroyed with its
+/// frame: its address is between the start of the frame and this awaiter, which is also in the
+/// frame. Returns false if that is not certain; the destructor then destroys the children.
+bool nursery::joiner::is_inside(std::coroutine_handle<> waiter) const noexcept {
+    const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+    return address(waiter.address()) < address(nursery_) && address(nursery_) < address(this);
+}
+
+promise_base* nursery::joiner::next_below() noexcept {
+    if (nursery_ == nullptr || nursery_->children_ == nullptr) {
+        return nullptr;
+    }
+    below_ = nursery_->children_;
+    below_->unlink();
+    --nursery_->running_;
+    return &below_->promise();
+}
+
+void nursery::joiner::destroy_below(promise_base& /*child*/) noexcept {
+    nursery_->destroy(*below_);
+}
+
+void nursery::joiner::wake(outcome why) noexcept {
+    if (woken_on_ == nullptr) {
+        outcome_ = why;
+        woken_on_ = nursery_->loop_;
+        woken_on_->make_ready(static_cast<ready_node&>(*this), waiter_);
+    }
+}
+
+/// Another child was added meanwhile.
+void nursery::joiner::unwake() noexcept {
+    if (woken_on_ != nullptr) {
+        std::exchange(woken_on_, nullptr)->withdraw(static_cast<ready_node&>(*this), waiter_);
+    }
+}
+
+void nursery::joiner::give_up_waiting() noexcept {
+    if (nursery_ != nullptr) {
+        wake(outcome::expired);
+    }
+}
+
+/// The nursery is being destroyed. In a shutdown the joining frame is destroyed as well, before it
+/// can resume.
+void nursery::joiner::left_alone(std::exception_ptr error) noexcept {
+    detach();
+    error_ = std::move(error);
+    if (error_) {
+        outcome_ = outcome::gone; // also if it was woken because no child was left
+    }
+    wake(outcome::gone);
+    nursery_->joiner_ = nullptr;
+    nursery_ = nullptr;
+}
+
+nursery::joiner::outcome nursery::joiner::finish() noexcept {
+    woken_on_ = nullptr;
+    if (awaiting_ != nullptr) {
+        awaiting_->awaits_nothing();
+    }
+    if (nursery_ != nullptr) {
+        detach();
+        if (nursery_->joiner_ == this) {
             nursery_->joiner_ = nullptr;
         }
-        stop_observing();
     }
-    if (armed()) {
-        loop().disarm(*this);
-    }
-}
-
-bool nursery::joiner::await_ready() const noexcept {
-    if (nursery_->joiner_ != nullptr) {
-        end_with_misuse("two coroutines join one supervisor");
-    }
-    return nursery_->size() == 0;
-}
-
-void nursery::joiner::begin_waiting(std::coroutine_handle<> waiter,
-                                    inplace_stop_token token) noexcept {
-    event_loop& here = required_loop();
-    nursery_->settle_on(here);
-    nursery_->joiner_ = this;
-    begin(here, waiter);
-    if (limit_ns_ != no_limit) {
-        if (!here.arm(*this, deadline_after(here.now_ns(), limit_ns_))) {
-            expire(*this); // no memory for the timer: no grace period
-            return;
-        }
-    }
-    observe<joiner>(token);
-}
-
-/// The awaiting task is asked to stop: forwards that to the children; the join continues.
-void nursery::joiner::cancel() noexcept {
-    if (nursery_ != nullptr) {
-        nursery_->cancel();
-    }
-}
-
-void nursery::joiner::expire(timer_node& node) noexcept {
-    auto& self = static_cast<joiner&>(node);
-    if (self.pending()) {
-        self.outcome_ = outcome::expired;
-        self.nursery_->joiner_ = nullptr;
-        self.finish();
-    }
-}
-
-void nursery::joiner::left_alone() noexcept {
-    nursery_ = nullptr;
-    outcome_ = outcome::gone;
-    resume();
-}
-
-nursery::joiner::outcome nursery::joiner::await_resume() noexcept {
-    if (armed()) {
-        loop().disarm(*this);
-    }
-    resumed();
     return outcome_;
 }
 

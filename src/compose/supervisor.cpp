@@ -1,41 +1,73 @@
 #include <coil/compose/supervisor.hpp>
 
+#include <coroutine>
+#include <cstdint>
 #include <system_error>
 
 namespace coil {
 
-task<> supervisor::join() {
-    using outcome = joiner::outcome;
-    while (size() > 0) { // others may have been spawned before this task resumes
-        if (co_await joiner(*this, joiner::no_limit) == outcome::gone) {
-            throw std::system_error(std::make_error_code(std::errc::operation_canceled),
-                                    "coil: a supervisor was destroyed while a coroutine joined it");
+namespace {
+
+/// Waits until no child is left, or the limit expires. False after the latter.
+class timed_joiner final : public detail::nursery::joiner, detail::timer_node {
+public:
+    timed_joiner(detail::nursery& of, std::int64_t limit_ns) noexcept
+        : joiner(of), timer_node(&expire), limit_ns_(limit_ns) {}
+    timed_joiner(const timed_joiner&) = delete;
+    timed_joiner& operator=(const timed_joiner&) = delete;
+    ~timed_joiner() { disarm(); }
+
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+        joiner::await_suspend(waiter);
+        detail::event_loop& here = detail::required_loop();
+        loop_ = &here;
+        if (limit_ns_ != no_limit &&
+            !here.arm(*this, detail::deadline_after(here.now_ns(), limit_ns_))) {
+            give_up_waiting(); // there is no grace without memory for the timer
         }
     }
-}
-
-task<bool> supervisor::join_within(std::int64_t grace_ns) {
-    using outcome = joiner::outcome;
-    cancel();
-    if (size() == 0) {
-        co_return true;
-    }
-    const std::int64_t deadline =
-        detail::deadline_after(detail::required_loop().now_ns(), grace_ns);
-    while (size() > 0) {
-        const std::int64_t left = deadline - detail::required_loop().now_ns();
-        switch (co_await joiner(*this, left > 0 ? left : 0)) {
+    bool await_resume() {
+        disarm();
+        switch (finish()) {
         case outcome::gone:
             throw std::system_error(std::make_error_code(std::errc::operation_canceled),
                                     "coil: a supervisor was destroyed while a coroutine joined it");
         case outcome::expired:
-            destroy_children();
-            co_return false;
+            return false;
         case outcome::empty:
             break;
         }
+        return true;
     }
-    co_return true;
+
+    static constexpr std::int64_t no_limit = INT64_MAX;
+
+private:
+    static void expire(detail::timer_node& node) noexcept {
+        static_cast<timed_joiner&>(node).give_up_waiting();
+    }
+    void disarm() noexcept {
+        if (armed()) {
+            loop_->disarm(*this);
+        }
+    }
+
+    detail::event_loop* loop_ = nullptr;
+    std::int64_t limit_ns_;
+};
+
+} // namespace
+
+task<> supervisor::join() { co_await timed_joiner(*this, timed_joiner::no_limit); }
+
+task<bool> supervisor::join_within(std::int64_t grace_ns) {
+    cancel();
+    if (co_await timed_joiner(*this, grace_ns)) {
+        co_return true;
+    }
+    destroy_children();
+    co_return false;
 }
 
 void supervisor::failed(const detail::child_state_base& child, std::exception_ptr error) noexcept {

@@ -123,12 +123,58 @@ TEST_F(Scope, G12_JoinThrowsTheFirstExceptionWhichCancelsTheOthers) {
         EXPECT_EQ(co_await complaint_of([](scope& all) -> task<> { co_await all.join(); }(s)),
                   "first");
         EXPECT_EQ(s.size(), 0U);
-        s.spawn(obeys(count)); // starts cancelled
+        EXPECT_TRUE(s.failed());
+        EXPECT_THROW(s.spawn(obeys(count)), std::system_error) << "it would be stopped at once";
         co_await s.join();
     };
     ctx_.run(main(cancelled));
-    EXPECT_EQ(cancelled, 4);
+    EXPECT_EQ(cancelled, 3);
     EXPECT_EQ(ctx_.heard, (std::vector<std::string>{"second", "third"}));
+}
+
+TEST_F(Scope, AHandleAwaitsOneChildOrStopsIt) {
+    auto main = []() -> task<> {
+        int cancelled = 0;
+        scope s;
+        auto number = s.spawn(gives_later(7));
+        auto stopped = s.spawn(obeys(cancelled));
+        s.spawn(gives_later(8)); // dropped: it runs all the same
+        co_await yield();
+        stopped.cancel();
+        co_await stopped;
+        EXPECT_EQ(cancelled, 1);
+        EXPECT_EQ(co_await number, 7);
+        EXPECT_TRUE(number.done());
+        co_await s.join();
+
+        std::vector<child_handle<int>> many;
+        for (int i = 0; i < 3; ++i) {
+            many.push_back(s.spawn(gives_later(i)));
+        }
+        int sum = 0;
+        for (auto& each : many) {
+            sum += co_await each;
+        }
+        EXPECT_EQ(sum, 3);
+        co_await s.join();
+    };
+    ctx_.run(main());
+    EXPECT_TRUE(ctx_.heard.empty());
+}
+
+TEST_F(Scope, G12_AnAwaitedChildThatFailsStopsItsSiblings) {
+    auto main = []() -> task<> {
+        int cancelled = 0;
+        scope s;
+        auto bad = s.spawn(fails_later("first"));
+        s.spawn(obeys(cancelled));
+        EXPECT_EQ(co_await complaint_of([](auto& h) -> task<> { co_await h; }(bad)), "first");
+        EXPECT_EQ(co_await complaint_of([](scope& all) -> task<> { co_await all.join(); }(s)),
+                  "first");
+        EXPECT_EQ(cancelled, 1);
+    };
+    ctx_.run(main());
+    EXPECT_TRUE(ctx_.heard.empty());
 }
 
 TEST_F(Scope, G12_NeverJoined_ItsFailureIsReported) {

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <coil/compose/child.hpp>
-#include <coil/compose/child_group.hpp>
+#include <coil/compose/child_handle.hpp>
 #include <coil/compose/children.hpp>
+#include <coil/compose/detail/nursery.hpp>
 #include <coil/compose/detail/scope_child.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/wait.hpp>
@@ -53,36 +54,50 @@ namespace coil {
 /// Cancellation: a stop of the task that awaits join() reaches the children while it waits. The
 /// token passed to the constructor reaches them at any time: `scope s(co_await
 /// this_task::stop_token());`.
-class scope final : detail::scope_stop, detail::root_observer {
+///
+/// spawn() returns a handle of the child, which may be dropped. With it one child is asked to stop,
+/// or its result is awaited:
+///
+///     auto page = s.spawn(fetch(url));
+///     ...
+///     use(co_await page); // or page.cancel()
+class scope final : detail::nursery {
 public:
-    scope() noexcept : root_observer(stop_.get_token(), false, true) {}
+    scope() noexcept : nursery(static_cast<std::size_t>(-1)) {}
     explicit scope(inplace_stop_token outside) noexcept : scope() {
-        outside_.emplace(outside, stop_);
+        outside_.emplace(outside, stop_source());
     }
     scope(const scope&) = delete;
     scope& operator=(const scope&) = delete;
     ~scope();
 
-    /// Starts a child: a task or any other awaitable. It first runs in a later iteration of the
-    /// loop. Its value, if any, is discarded.
+    /// Starts a child: a task, or any other awaitable, whose value is then discarded. It first runs
+    /// in a later iteration of the loop. Throws std::system_error with
+    /// std::errc::operation_canceled after a child has failed: the scope is ending, and the work
+    /// would be stopped at once.
+    template <class T>
+    child_handle<T> spawn(task<T>&& work) {
+        return start(std::move(work));
+    }
     template <class A>
-        requires awaitable<detail::kept<A>>
-    void spawn(A&& work) {
+        requires(awaitable<detail::kept<A>> && !detail::is_task<std::remove_cvref_t<A>>)
+    child_handle<> spawn(A&& work) {
         static_assert(detail::can_be_kept<A>,
                       "an awaitable that cannot be moved is passed by name: auto x = "
                       "eager(op); s.spawn(x)");
-        static_assert(!is_named_task<A>, "a task is spawned once: write s.spawn(std::move(t)), or "
-                                         "s.spawn(f()) directly");
-        if constexpr (std::same_as<A, task<>>) {
-            start(std::move(work));
-        } else if constexpr (detail::is_join_handle<A>) {
-            start(detail::join_and_discard(detail::sole_handle(std::move(work))));
-        } else if constexpr (!is_named_task<A>) {
-            start(detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)));
+        if constexpr (detail::is_join_handle<A>) {
+            return start(detail::join_and_discard(detail::sole_handle(std::move(work))));
+        } else {
+            return start(detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)));
         }
     }
 
-    /// Produces a readable compiler error.
+    /// Produce readable compiler errors.
+    template <class T>
+    child_handle<T> spawn(const task<T>&) {
+        static_assert(detail::always_false<T>, "a task is spawned once: write "
+                                               "s.spawn(std::move(t)), or s.spawn(f()) directly");
+    }
     template <class A>
         requires(!awaitable<detail::kept<A>>)
     void spawn(A&&) {
@@ -95,88 +110,46 @@ public:
     [[nodiscard("did you forget to co_await?")]] joiner join() noexcept;
 
     /// Asks all children to stop, from any thread. Does not wait.
-    void cancel() noexcept { stop_.request_stop(); }
+    void cancel() noexcept { nursery::cancel(); }
     /// The stop token of the children.
-    [[nodiscard]] inplace_stop_token stop_token() const noexcept { return token; }
+    [[nodiscard]] inplace_stop_token stop_token() const noexcept { return nursery::stop_token(); }
     /// The number of children that have not ended.
-    [[nodiscard]] std::size_t size() const noexcept { return running_; }
+    [[nodiscard]] std::size_t size() const noexcept { return nursery::size(); }
+    /// Whether a child has failed. join() then throws, and spawn() refuses further work.
+    [[nodiscard]] bool failed() const noexcept { return failed_; }
 
 private:
     template <class T>
-    static constexpr bool is_named_task = false;
+    child_handle<T> start(task<T>&& work) {
+        check_not_failed();
+        auto* const child = new detail::child_state<T>(std::move(work), {});
+        child_handle<T> handle(*child);
+        add(*child);
+        return handle;
+    }
+    void check_not_failed() const;
+    void failed(const detail::child_state_base& child, std::exception_ptr error) noexcept override;
 
-    void start(task<> work);
-    void finished(detail::promise_base& root) noexcept override;
-    void abandoned(detail::promise_base&) noexcept override {} // not in any context's list
-    [[nodiscard]] detail::promise_base* awaiting_root() const noexcept override;
-    void fail(std::exception_ptr error) noexcept;
-    void settle_on(detail::event_loop& loop) noexcept;
-    void destroy(detail::promise_base& root) noexcept;
-    void check_unjoined() const noexcept;
-
-    detail::root_chain children_;
-    std::size_t running_ = 0;
-    detail::event_loop* loop_ = nullptr; // set while there are children
-    joiner* joiner_ = nullptr;           // the waiting one
     std::exception_ptr error_;
     bool failed_ = false;
     std::optional<detail::relayed_stop> outside_;
 };
 
-template <class T>
-inline constexpr bool scope::is_named_task<task<T>&> = true;
-template <class T>
-inline constexpr bool scope::is_named_task<const task<T>&> = true;
-
 /// The awaitable returned by scope::join().
-class [[nodiscard("did you forget to co_await?")]] scope::joiner final : detail::ready_node,
-                                                                         detail::stop_relay,
-                                                                         detail::nested_await {
+class [[nodiscard("did you forget to co_await?")]] scope::joiner final
+    : public detail::nursery::joiner {
 public:
-    explicit joiner(scope& s) noexcept : scope_(&s) {}
-    joiner(joiner&& other) noexcept : scope_(other.scope_) {} // only before it is awaited
+    explicit joiner(scope& s) noexcept : detail::nursery::joiner(s), scope_(&s) {}
+    joiner(joiner&&) noexcept = default; // only before it is awaited
     joiner& operator=(joiner&&) = delete;
-    ~joiner();
+    ~joiner() = default;
 
-    [[nodiscard]] bool await_ready() const noexcept {
-        scope_->check_unjoined();
-        return scope_->running_ == 0;
-    }
-    template <class P>
-    void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        if constexpr (std::derived_from<P, detail::promise_base>) {
-            awaiting_ = &waiter.promise();
-            if (is_inside(waiter)) {
-                awaiting_->awaits(*this);
-            }
-        }
-        begin(waiter, detail::stop_token_of(waiter));
-    }
     void await_resume();
 
 private:
-    friend class scope;
-    void begin(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept;
-    void wake() noexcept;
-    void unwake() noexcept;
-    void left_alone(std::exception_ptr error) noexcept;
-    [[nodiscard]] bool is_inside(std::coroutine_handle<> waiter) const noexcept;
-    detail::promise_base* next_below() noexcept override;
-    void destroy_below(detail::promise_base& child) noexcept override;
-
-    scope* scope_; // null once the scope was destroyed
-    std::coroutine_handle<> waiter_;
-    detail::promise_base* awaiting_ = nullptr; // null if it is not a task
-    std::exception_ptr error_;                 // set when the scope was destroyed
-    detail::event_loop* woken_on_ = nullptr;   // set while it is in the ready queue
+    scope* scope_;
 };
 
 inline scope::joiner scope::join() noexcept { return joiner(*this); }
-
-inline detail::promise_base* scope::awaiting_root() const noexcept {
-    return loop_->on_owner_thread() && joiner_ != nullptr && joiner_->awaiting_ != nullptr
-               ? joiner_->awaiting_->root()
-               : nullptr;
-}
 
 } // namespace coil

@@ -3,7 +3,7 @@
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/detail/nursery.hpp>
 #include <coil/compose/detail/restart.hpp>
-#include <coil/compose/scope.hpp>
+#include <coil/compose/detail/scope_child.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>

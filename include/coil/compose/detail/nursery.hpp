@@ -2,7 +2,6 @@
 
 #include <coil/compose/child_group.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/timer_wheel.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/frame_allocator.hpp>
@@ -13,9 +12,9 @@
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <optional>
 #include <string>
@@ -86,6 +85,7 @@ private:
 
     /// Makes the coroutine a root observed by this.
     virtual std::pair<promise_base*, std::coroutine_handle<>> begin() noexcept = 0;
+    [[nodiscard]] virtual promise_base& promise() const noexcept = 0;
     /// Destroys the coroutine while suspended, and stores operation_canceled as its outcome.
     virtual void destroy_coroutine(event_loop& loop) noexcept = 0;
     virtual void destroy_state() noexcept = 0;
@@ -117,6 +117,8 @@ private:
         coroutine_.promise().become_root(*this);
         return {&coroutine_.promise(), coroutine_};
     }
+
+    [[nodiscard]] promise_base& promise() const noexcept override { return coroutine_.promise(); }
 
     void finished(promise_base&) noexcept override {
         std::exception_ptr error = coroutine_.promise().outcome.error();
@@ -171,8 +173,9 @@ public:
     /// The nearest root above the await that joins it, or null.
     [[nodiscard]] promise_base* awaiting_root() const noexcept;
 
-    /// Waits until all children have ended, optionally with a limit.
     class joiner;
+    /// At most one coroutine joins it at a time.
+    void check_unjoined() const noexcept;
 
 protected:
     explicit nursery(std::size_t limit) noexcept : limit_(limit) {}
@@ -181,8 +184,8 @@ protected:
     [[nodiscard]] std::size_t& limit() noexcept { return limit_; }
     [[nodiscard]] inplace_stop_source& stop_source() noexcept { return stop_; }
 
-    /// Called before it is destroyed: resumes the joining coroutine.
-    void leave_joiner() noexcept;
+    /// Called before it is destroyed: resumes the joining coroutine, with `error` if there is one.
+    void leave_joiner(std::exception_ptr error = nullptr) noexcept;
 
     /// A child has ended by an exception.
     virtual void failed(const child_state_base& child, std::exception_ptr error) noexcept = 0;
@@ -193,6 +196,8 @@ private:
     void settle_on(event_loop& loop) noexcept;
     void start(child_state_base& child) noexcept;
     void ended(const child_state_base& child, std::exception_ptr error) noexcept;
+    /// A child that is in no list any more.
+    void destroy(child_state_base& child) noexcept;
 
     inplace_stop_source stop_;
     std::size_t limit_;
@@ -204,7 +209,7 @@ private:
     joiner* joiner_ = nullptr;
 };
 
-/// Shared by child_handle::awaiter, spawn and join: it is resumed by the nursery.
+/// Shared by child_handle::awaiter and spawn(): it is resumed by the nursery.
 class child_wait : public wait_base {
 public:
     void resume() noexcept { finish(); }
@@ -214,42 +219,61 @@ protected:
     ~child_wait() = default;
 };
 
-class nursery::joiner : public child_wait, timer_node {
+/// Waits until no child is left. A stop of the awaiting task is passed on to the children, and the
+/// wait goes on.
+class nursery::joiner : ready_node, stop_relay, nested_await {
 public:
-    static constexpr std::int64_t no_limit = INT64_MAX;
     enum class outcome : unsigned char { empty, expired, gone };
 
-    joiner(nursery& of, std::int64_t limit_ns) noexcept
-        : timer_node(&expire), nursery_(&of), limit_ns_(limit_ns) {}
-    joiner(const joiner&) = delete;
-    joiner& operator=(const joiner&) = delete;
-    ~joiner();
+    explicit joiner(nursery& of) noexcept : nursery_(&of) {}
+    joiner(joiner&& other) noexcept : nursery_(other.nursery_) {} // only before it is awaited
+    joiner& operator=(joiner&&) = delete;
 
-    [[nodiscard]] bool await_ready() const noexcept;
+    [[nodiscard]] bool await_ready() const noexcept {
+        nursery_->check_unjoined();
+        return nursery_->size() == 0;
+    }
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        root_ = nearest_root(waiter);
-        begin_waiting(waiter, stop_token_of(waiter));
+        if constexpr (std::derived_from<P, promise_base>) {
+            awaiting_ = &waiter.promise();
+            if (is_inside(waiter)) {
+                awaiting_->awaits(*this);
+            }
+        }
+        begin(waiter, stop_token_of(waiter));
     }
-    /// Returns whether all children have ended, the limit has expired, or the nursery was
-    /// destroyed.
-    [[nodiscard]] outcome await_resume() noexcept;
 
-    [[nodiscard]] promise_base* root() const noexcept { return root_; }
-    /// The nursery is being destroyed.
-    void left_alone() noexcept;
+protected:
+    ~joiner();
+
+    /// For await_resume(): no child is left; the wait was given up; the nursery was destroyed, with
+    /// or without an error.
+    [[nodiscard]] outcome finish() noexcept;
+    [[nodiscard]] std::exception_ptr take_error() noexcept {
+        return std::exchange(error_, nullptr);
+    }
+    /// Ends the wait although children are left.
+    void give_up_waiting() noexcept;
+    [[nodiscard]] event_loop& loop() const noexcept { return *nursery_->loop_; }
 
 private:
     friend class nursery;
-    friend class wait_base;
 
-    void begin_waiting(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept;
-    void cancel() noexcept;
-    static void expire(timer_node& node) noexcept;
+    void begin(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept;
+    void wake(outcome why) noexcept;
+    void unwake() noexcept;
+    void left_alone(std::exception_ptr error) noexcept;
+    [[nodiscard]] bool is_inside(std::coroutine_handle<> waiter) const noexcept;
+    promise_base* next_below() noexcept final;
+    void destroy_below(promise_base& child) noexcept final;
 
-    nursery* nursery_; // null if it was destroyed meanwhile
-    std::int64_t limit_ns_;
-    promise_base* root_ = nullptr; // the nearest above the await, or null
+    nursery* nursery_; // null once the nursery was destroyed
+    std::coroutine_handle<> waiter_;
+    promise_base* awaiting_ = nullptr;  // null if it is not a task
+    std::exception_ptr error_;          // of the nursery, when that was destroyed
+    event_loop* woken_on_ = nullptr;    // set while it is in the ready queue
+    child_state_base* below_ = nullptr; // the child that next_below() gave
     outcome outcome_ = outcome::empty;
 };
 

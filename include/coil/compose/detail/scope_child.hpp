@@ -18,11 +18,6 @@
 
 namespace coil::detail {
 
-/// A base class, so that it is constructed before the observer, which needs its token.
-struct scope_stop {
-    inplace_stop_source stop_;
-};
-
 /// Awaits and discards the result: descriptors are closed.
 template <class Kept>
 class discarded_await {
