@@ -25,7 +25,7 @@ task<> co_main() {
     const int n = co_await blocking([] { return slow_library_call(41); });
     ticker.cancel();
     co_await ticker;
-    std::printf("%d, %s\n", n, ticks > 1 ? "and others ran" : "and nothing else ran");
+    std::printf("%d, %s\n", n, ticks > 0 ? "and others ran" : "and nothing else ran");
 }
 
 int main() { coil::run(co_main()); }

@@ -11,9 +11,7 @@ using namespace std::chrono_literals;
 task<net::socket> connect(net::inet_address address, std::chrono::milliseconds limit) {
     net::socket s = net::socket::create_tcp(address.family());
     const int r = co_await timeout(s.connect(address), limit);
-    if (r == -ECANCELED) // the limit has passed, or this task was asked to stop
-        co_return net::socket(-ETIMEDOUT);
-    if (r < 0)
+    if (r < 0) // -ETIMEDOUT: the limit has passed
         co_return net::socket(r);
     co_return s;
 }

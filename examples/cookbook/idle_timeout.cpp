@@ -14,7 +14,7 @@ task<> echo(net::socket peer, std::chrono::milliseconds idle) {
     while ((n = co_await timeout(peer.recv(buf), idle)) > 0) // each receive has a limit of its own
         if (co_await timeout(peer.send_all({buf, n}), 5s) < 0)
             co_return;
-    if (n == -ECANCELED)
+    if (n == -ETIMEDOUT)
         std::printf("idle: closed\n");
 }
 

@@ -2,33 +2,23 @@
 #include <coil/coil.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdio>
+#include <ranges>
 
 using namespace coil;
 using namespace std::chrono_literals;
 
 int now = 0, most = 0;
 
-task<> request() {
+task<> request(int number) {
     most = std::max(most, ++now);
-    co_await sleep_for(1ms);
+    co_await sleep_for(1ms * (1 + number % 3));
     --now;
 }
 
-task<> limited(counting_semaphore<>& permits) {
-    co_await request();
-    permits.release();
-}
-
 task<> co_main() {
-    counting_semaphore<> permits(4);
-    scope requests;
-    for (int i = 0; i < 20; ++i) {
-        co_await permits.acquire(); // before the task is made: there are never more than 4
-        requests.spawn(limited(permits));
-    }
-    co_await requests.join();
+    // A call makes its task when there is room for it, so there are never more than 4 in memory.
+    co_await for_each_concurrent(std::views::iota(0, 20), 4, request);
     std::printf("at most %d at a time\n", most);
 }
 

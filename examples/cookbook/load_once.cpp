@@ -1,4 +1,4 @@
-// Load a value once for all tasks that request it while it is being loaded.
+// Load a value once, for all tasks that ask while it is being loaded.
 #include <coil/coil.hpp>
 
 #include <cstdio>

@@ -135,7 +135,7 @@ inline task<> read_lines(net::socket& peer, room& chat) {
 
 inline task<> write_lines(net::socket& peer, line_queue& lines, const limits& limit) {
     while (const std::optional<std::string> line = co_await lines.recv())
-        if (co_await timeout(peer.send_all(*line), limit.send) < 0) // throws when it is too slow
+        if (co_await timeout(peer.send_all(*line), limit.send) < 0) // too slow: -ETIMEDOUT
             co_return;
 }
 

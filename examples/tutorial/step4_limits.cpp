@@ -97,7 +97,7 @@ task<> read_lines(net::socket& peer, room& chat) {
 
 task<> write_lines(net::socket& peer, line_queue& lines, const limits& limit) {
     while (const std::optional<std::string> line = co_await lines.recv())
-        if (co_await timeout(peer.send_all(*line), limit.send) < 0) // throws when it is too slow
+        if (co_await timeout(peer.send_all(*line), limit.send) < 0) // too slow: -ETIMEDOUT
             co_return;
 }
 
@@ -115,6 +115,7 @@ task<> session(net::socket peer, room& chat) {
 }
 // [/session]
 
+// [server]
 task<> server(std::uint16_t port, limits limit) {
     room chat{limit, {}};
     scope sessions;
@@ -123,6 +124,7 @@ task<> server(std::uint16_t port, limits limit) {
         sessions.spawn(session(std::move(peer), chat));
     co_await sessions.join();
 }
+// [/server]
 
 int main(int argc, char** argv) {
     const int port = argc > 1 ? std::atoi(argv[1]) : 7000;

@@ -26,7 +26,7 @@ packages_of() {
         bench_peers) echo fio ;;
         lint) echo "clang-format-$clang_tools" "clang-tidy-$(tidy_version)" shellcheck git ;;
         chroot) echo debootstrap ;;
-        docs) echo mkdocs mkdocs-material doxygen python3 ;;
+        docs) echo mkdocs mkdocs-material python3-pygments doxygen python3 ;;
         browser) echo chromium ;;
         modules) compiler_packages modules ;;
         *) die "there is no package group '$1'" ;;
@@ -223,6 +223,8 @@ dev_setup() {
     need build test demo bench
     want model
     want bench_peers
+    want docs
+    want browser
     need_compiler
     need sanitizers lint
     want modules

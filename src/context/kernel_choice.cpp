@@ -52,8 +52,9 @@ std::string why_useless(uring::ring& ring) {
     for (const opcode needed : {opcode::nop, opcode::read, opcode::write, opcode::poll_add,
                                 opcode::accept, opcode::recv, opcode::send, opcode::async_cancel}) {
         if (!ring.supports(needed)) {
-            return "io_uring_register is refused, or this io_uring lacks operations that Linux has "
-                   "had since 5.6";
+            return "io_uring_register is refused, or this io_uring lacks operations that Linux "
+                   "5.11 "
+                   "has";
         }
     }
     return {};

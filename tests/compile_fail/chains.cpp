@@ -18,7 +18,7 @@ coil::task<> caller(int fd) {
 #endif
 
 #if COIL_CASE == 2 // drained_chain
-// expect: drain single operations: put what follows into a chain of its own
+// expect: drain() takes a single operation: await it before starting a chain
 
 coil::task<> caller(int fd) {
 #if defined(COIL_EXPECT_OK)

@@ -29,7 +29,7 @@ void caller(int fd, coil::buffer_pool& pool) {
 #endif
 
 #if COIL_CASE == 3 // eager_lvalue
-// expect: an operation is started once: give eager() a temporary, or std::move() it
+// expect: an operation is started once: pass eager() a temporary, or std::move() it
 
 coil::task<> caller(int fd) {
     char buf[16];
@@ -186,7 +186,7 @@ coil::task<> caller(coil::fs::file& file) {
 #endif
 
 #if COIL_CASE == 14 // length_as_member_flags
-// expect: what follows the buffer are flags; the length is part of the buffer
+// expect: the argument after the buffer is the flags; the length is part of the buffer
 
 coil::task<> caller(coil::net::socket& peer, std::size_t n) {
     char buf[16] = {};
@@ -199,7 +199,7 @@ coil::task<> caller(coil::net::socket& peer, std::size_t n) {
 #endif
 
 #if COIL_CASE == 15 // length_as_offset
-// expect: what follows the buffer is the offset; the length is part of the buffer
+// expect: the argument after the buffer is the offset; the length is part of the buffer
 // only: clang
 
 coil::task<> caller(int fd) {
@@ -213,7 +213,7 @@ coil::task<> caller(int fd) {
 #endif
 
 #if COIL_CASE == 16 // length_as_recv_flags
-// expect: what follows the buffer are flags; the length is part of the buffer
+// expect: the argument after the buffer is the flags; the length is part of the buffer
 
 coil::task<> caller(int fd, std::size_t n) {
     char buf[16] = {};
@@ -226,7 +226,7 @@ coil::task<> caller(int fd, std::size_t n) {
 #endif
 
 #if COIL_CASE == 17 // length_as_send_flags
-// expect: what follows the buffer are flags; the length is part of the buffer
+// expect: the argument after the buffer is the flags; the length is part of the buffer
 
 coil::task<> caller(int fd, std::size_t n) {
     char buf[16] = {};
@@ -239,7 +239,7 @@ coil::task<> caller(int fd, std::size_t n) {
 #endif
 
 #if COIL_CASE == 18 // length_as_send_zc_flags
-// expect: what follows the buffer are flags; the length is part of the buffer
+// expect: the argument after the buffer is the flags; the length is part of the buffer
 
 coil::task<> caller(int fd, std::size_t n) {
     char buf[16] = {};
@@ -252,7 +252,7 @@ coil::task<> caller(int fd, std::size_t n) {
 #endif
 
 #if COIL_CASE == 19 // length_as_write_offset
-// expect: what follows the buffer is the offset; the length is part of the buffer
+// expect: the argument after the buffer is the offset; the length is part of the buffer
 // only: clang
 
 coil::task<> caller(int fd) {
@@ -266,7 +266,7 @@ coil::task<> caller(int fd) {
 #endif
 
 #if COIL_CASE == 20 // modified_lvalue
-// expect: an operation is awaited once: give a temporary, or std::move() the operation
+// expect: an operation is awaited once: pass a temporary, or std::move() the operation
 
 coil::task<> caller(int fd) {
     auto sync = coil::io::fsync(fd);

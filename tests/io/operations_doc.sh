@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# docs/reference/operations.md says of every call of coil::io what is true: this compares the page with the headers, the library's
-# fallbacks and the tests.
+# Checks docs/reference/operations.md: compares its rows for the calls of coil::io with the headers, the library's fallbacks and
+# the tests.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -94,7 +94,7 @@ def opcodes_of_builder(name):
 
 calls = {}  # coil::io::NAME -> bodies
 helpers = {}  # coil::detail::NAME -> bodies
-for path in pathlib.Path("include/coil/io").glob("*.hpp"):
+for path in pathlib.Path("include/coil/io").rglob("*.hpp"):
     if path.name == "modifiers.hpp":
         continue  # what they change are calls, they are none
     for space, head, body in declarations(code(path)):

@@ -275,6 +275,14 @@ private:
 
     /// Its tasks know the contexts, and what lies there knows it: first that comes back.
     void end_loop() {
+        empty_contexts();
+        dog_.waits_for("the end of the run_loop");
+        world_.loop.reset();
+        empty_contexts();
+    }
+
+    /// What was left to them ends; some of it goes home to threads that are made for it.
+    void empty_contexts() {
         dog_.waits_for("what was left to the contexts");
         if (runtime_) {
             runtime_->stop();
@@ -284,8 +292,9 @@ private:
             each->stop();
             each->run();
         }
-        dog_.waits_for("the end of the run_loop");
-        world_.loop.reset();
+        if (world_.threads) {
+            world_.threads->join();
+        }
     }
 
     void stop_everything() {

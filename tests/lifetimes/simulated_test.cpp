@@ -121,6 +121,11 @@ private:
         if (plan_.waits) {
             around_.run_for(1ms);
         }
+        world_.pool->stop(); // what it drops knows the contexts
+        for (int n = 0; n < 2; ++n) {
+            around_.run_for(1ms);
+            stop_all();
+        }
         dog_.waits_for("the contexts to be destroyed");
         host_.end_contexts();
         around_.run_for(1ms); // what has returned to the pool

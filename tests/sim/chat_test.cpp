@@ -38,7 +38,7 @@ task<> serve(chat::room& room, event& stop) {
 // [/client]
 
 // [hears]
-bool everybody_hears(std::uint64_t seed) {
+bool all_clients_hear(std::uint64_t seed) {
     chat::room room{chat::limits{}}; // what tasks refer to is declared before the world
     event stop;
     sim::world_options options;
@@ -55,7 +55,7 @@ bool everybody_hears(std::uint64_t seed) {
     return ended && ada.get().find("bob: hello\n") != std::string::npos;
 }
 
-TEST(ChatTutorial, EverybodyHears) { EXPECT_TRUE(sim::for_each_seed(200, everybody_hears)); }
+TEST(ChatTutorial, AllClientsHear) { EXPECT_TRUE(sim::for_each_seed(200, all_clients_hear)); }
 // [/hears]
 
 // [idle]
