@@ -161,7 +161,7 @@ private:
     [[nodiscard]] std::coroutine_handle<promise_type> typed() const noexcept {
         return std::coroutine_handle<promise_type>::from_address(coroutine_.address());
     }
-    /// Whoever destroys the frame before this says so here.
+    /// Tells the coroutine that this object owns its frame.
     void own() noexcept {
         if (coroutine_) {
             typed().promise().owner = &coroutine_;
