@@ -11,7 +11,8 @@ namespace {
 
 /// The std::system_error that an exception is, when that is its exact type and can be seen without
 /// throwing it: a million children that were cancelled are asked. Else null, which says nothing.
-const std::system_error* as_system_error([[maybe_unused]] const std::exception_ptr& error) noexcept {
+const std::system_error*
+as_system_error([[maybe_unused]] const std::exception_ptr& error) noexcept {
 #if defined(__GLIBCXX__) && defined(__GXX_RTTI)
     static_assert(sizeof(std::exception_ptr) == sizeof(void*)); // the address of the exception
     if (const std::type_info* const type = error ? error.__cxa_exception_type() : nullptr;
