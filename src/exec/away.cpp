@@ -50,8 +50,9 @@ void away_wait::come_back() noexcept {
     }
 }
 
-/// Of an executor that has ended, too: whoever tells goes on with the coroutine, unless it belongs
-/// to that executor alone; a context by its queue, also where an executor runs work at once.
+/// Also for an executor that was shut down: the thread that reports it resumes the coroutine,
+/// unless that is bound to the executor. A context resumes it through its queue, even if an
+/// executor runs work inline.
 void away_wait::continuation::go_on(work& w, fate what) noexcept {
     away_wait& self = *static_cast<continuation&>(w).self;
     if (promise_base* const bound = self.home_.place().bound;

@@ -155,7 +155,7 @@ coil::task<> caller(coil::fs::file& file) {
 // expect: ignoring return value
 // only: clang
 
-// An accepted descriptor that nobody looks at is lost.
+// An accepted descriptor that is not used would be lost.
 coil::task<> caller(coil::io::accept_stream& connections) {
 #if defined(COIL_EXPECT_OK)
     const int fd = co_await connections.next();

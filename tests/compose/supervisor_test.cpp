@@ -62,7 +62,7 @@ TEST_F(Supervisor, AFailureIsReportedAndTheSiblingsGoOn) {
 TEST_F(Supervisor, WithoutAHandlerTheContextHears) {
     auto main = []() -> task<> {
         supervisor s;
-        s.spawn(fails_after("nobody's"));
+        s.spawn(fails_after("unjoined"));
         co_await s.join();
         supervisor throws{
             {.on_failure = [](const std::exception_ptr&) { throw std::runtime_error("handler"); }}};
@@ -70,7 +70,7 @@ TEST_F(Supervisor, WithoutAHandlerTheContextHears) {
         co_await throws.join();
     };
     ctx_.run(main());
-    EXPECT_EQ(ctx_.heard, (std::vector<std::string>{"nobody's", "handler"}));
+    EXPECT_EQ(ctx_.heard, (std::vector<std::string>{"unjoined", "handler"}));
 }
 
 TEST_F(Supervisor, AtMostSoManyRunAtATime) {

@@ -23,7 +23,7 @@ TEST(Inbox, TakesAllInPushOrder) {
     letter letters[3];
     EXPECT_TRUE(box.empty());
     for (auto& l : letters) {
-        EXPECT_FALSE(box.push(l)) << "nobody sleeps";
+        EXPECT_FALSE(box.push(l)) << "the owner does not sleep";
     }
     EXPECT_FALSE(box.empty());
     queue_node* node = box.take_all();

@@ -111,7 +111,7 @@ TYPED_TEST(WithStopToken, TheParentsTokenStopsIt_Too) {
         auto empty = spawn(with_stop_token(waits(p.in), decltype(never.get_token())()));
         co_await io::nop();
         empty.cancel();
-        EXPECT_EQ(co_await empty, -ECANCELED) << "a token of nobody";
+        EXPECT_EQ(co_await empty, -ECANCELED) << "a token without a source";
     };
     coil::run(main());
 }

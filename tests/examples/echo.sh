@@ -66,7 +66,7 @@ for round in range(5):
         client.sendall(f"{number} {round};".encode())
     for number, client in enumerate(clients):
         wanted = f"{number} {round};".encode()
-        assert client.recv(len(wanted), socket.MSG_WAITALL) == wanted, "somebody else's answer"
+        assert client.recv(len(wanted), socket.MSG_WAITALL) == wanted, "another client's answer"
 for client in clients[::3]:
     client.sendall(b"x" * 1000)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

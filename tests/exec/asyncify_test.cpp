@@ -107,7 +107,7 @@ TEST(Asyncify, RunsAfterAllReadyCoroutines) {
         }(order, other));
     }
     ctx.run();
-    // In a later turn: also after those who had another turn in this one.
+    // In a later iteration: also after coroutines that were resumed twice in this one.
     EXPECT_EQ(order, (std::vector<std::string>{"before", "b", "c", "b", "c", "function", "after"}));
 }
 

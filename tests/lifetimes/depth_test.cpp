@@ -432,7 +432,7 @@ TEST(Depth, G5_ChildrenAreDestroyedBeforeWhatTheyReferTo) {
     EXPECT_EQ(order.front(), 5);
 }
 
-/// A task may be moved while a coroutine awaits it: whoever has it then destroys it.
+/// A task may be moved while a coroutine awaits it: its new owner destroys it.
 TEST(Depth, G5_ATaskThatIsMovedWhileItIsAwaited) {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};

@@ -110,7 +110,7 @@ ISOLATED_TEST(Foreign, G1_AForeignCoroutineAwaitsAGenerator) {
     EXPECT_EQ(sum, 10);
 }
 
-/// Each await ends at once, is resumed by somebody else, and comes after the other kind.
+/// Awaits that complete at once alternate with awaits that are resumed by foreign code.
 ISOLATED_TEST(Foreign, G1_AForeignCoroutineAwaitsOneAfterTheOther) {
     plain_door gate;
     std::vector<int> seen;

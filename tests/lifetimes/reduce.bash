@@ -23,7 +23,7 @@ fails() { # fails ONLY
     done
     return 1
 }
-steps() { # of the program that was played last
+steps() { # prints the steps of the last program
     awk '/^A program failed/ { exit } $1 ~ /^#[0-9]+$/ { print substr($1, 2) }' "$output" | paste -sd,
 }
 
@@ -39,7 +39,7 @@ while ((progress)); do
     for number in ${kept//,/ }; do
         case ",$kept," in
             *,"$number",*) ;;
-            *) continue ;; # gone with another
+            *) continue ;; # removed together with another step
         esac
         fewer=$(tr , '\n' <<<"$kept" | grep -vx "$number" | paste -sd,)
         if fails "${fewer:-0}"; then

@@ -181,7 +181,7 @@ struct gives_up : shared<Change, Room> {
                 bool done = false;
                 sender.value.emplace(1);
                 this->ch.attempt_in_turn(sender, done);
-                got = done ? 0 : 1; // nobody was there
+                got = done ? 0 : 1; // there was no receiver
             } else {
                 require(this->send(sender, 1), "it is not closed");
             }

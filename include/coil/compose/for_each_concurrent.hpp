@@ -1,95 +1,16 @@
 #pragma once
 
-#include <coil/compose/child_handle.hpp>
-#include <coil/compose/detail/nursery.hpp>
-#include <coil/compose/scope.hpp>
+#include <coil/compose/detail/concurrent_calls.hpp>
 #include <coil/core/async_generator.hpp>
 #include <coil/core/awaitable.hpp>
-#include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
-#include <coil/core/this_task.hpp>
 
-#include <concepts>
 #include <cstddef>
-#include <exception>
-#include <functional>
-#include <optional>
 #include <ranges>
 #include <type_traits>
 #include <utility>
 
 namespace coil {
-
-namespace detail {
-
-/// Calls that run at the same time, and a producer that starts them. The first failure of any of
-/// them stops the others.
-class concurrent_calls final : public nursery {
-public:
-    /// At most `limit` calls at a time, beside the producer.
-    concurrent_calls(std::size_t limit, inplace_stop_token outside);
-    concurrent_calls(const concurrent_calls&) = delete;
-    concurrent_calls& operator=(const concurrent_calls&) = delete;
-    ~concurrent_calls();
-
-    /// Runs the producer, waits until nothing is left, and throws the first failure; or
-    /// operation_canceled when a stop came before all elements had been seen.
-    task<> run(task<> producer);
-
-private:
-    void failed(const child_state_base& child, std::exception_ptr error) noexcept override;
-
-    std::exception_ptr error_;
-    std::optional<relayed_stop> outside_;
-    bool complete_ = false;
-};
-
-template <class F, class Element>
-task<> call_and_discard(F& f, Element element) {
-    co_await await_and_discard<std::invoke_result_t<F&, Element>>(
-        std::invoke(f, static_cast<Element&&>(element)));
-}
-
-/// Starts a call as soon as there is room for it. Throws operation_canceled after a stop.
-template <class Element, class F>
-auto start_call(concurrent_calls& calls, F& f, Element&& element) {
-    return supervised_spawn<void>(
-        calls, call_and_discard<F, Element>(f, std::forward<Element>(element)), {});
-}
-
-template <class Range, class F>
-task<> call_for_range(concurrent_calls& calls, Range& range, F& f) {
-    for (auto&& each : range) {
-        using element = std::ranges::range_reference_t<Range>;
-        co_await start_call<element>(calls, f, static_cast<element&&>(each));
-    }
-}
-
-template <class T, class F>
-task<> call_for_generated(concurrent_calls& calls, async_generator<T>& elements, F& f) {
-    while (auto each = co_await elements.next()) {
-        co_await start_call<T>(calls, f, static_cast<T&&>(*each));
-    }
-}
-
-template <class KeptRange, class F>
-task<> for_each_in_range(KeptRange range, std::size_t limit, F f) {
-    concurrent_calls calls(limit, co_await this_task::stop_token());
-    co_await calls.run(call_for_range(calls, range, f));
-}
-
-template <class KeptGenerator, class F>
-task<> for_each_generated(KeptGenerator elements, std::size_t limit, F f) {
-    concurrent_calls calls(limit, co_await this_task::stop_token());
-    co_await calls.run(call_for_generated(calls, elements, f));
-}
-
-template <class T>
-inline constexpr bool is_generator = false;
-template <class T>
-inline constexpr bool is_generator<async_generator<T>> = true;
-
-} // namespace detail
 
 /// Calls `f` for each element of a range, at most `limit` calls at a time, and awaits what each
 /// call returns; results are dropped. The await ends when all calls have.

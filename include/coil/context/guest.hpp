@@ -12,17 +12,18 @@ namespace coil::detail {
 
 class guest_observer;
 
-/// By what a task is given to an executor, and asked for again. Not a part of the awaiter: nobody
-/// can take it out of a queue, which may stand still for as long as it likes. While it is under
-/// way it is both's, and then belongs to whoever has lost: who takes the awaiter out of it first
-/// may use the awaiter, and the other one deletes it.
+/// A task submitted to an executor on behalf of an awaiter, which may want it back. It is not part
+/// of the awaiter, because it cannot be removed from the executor's queue, which may stall for any
+/// time. While it is on its way both sides share it. The side that takes the awaiter out of it
+/// first may use the awaiter; the other side deletes the ticket.
 class guest_ticket : public frame_allocated {
 public:
-    /// Where it has come. Null: it was withdrawn, and is to be deleted.
+    /// Called where it has arrived. Null: it was withdrawn and must be deleted.
     [[nodiscard]] guest_observer* take() noexcept {
         return awaiter_.exchange(nullptr, std::memory_order_acq_rel);
     }
-    /// At home. True when it has not come; it is the receiver's from then on.
+    /// Called on the awaiting thread. Returns true if it has not arrived; the receiver then owns
+    /// it.
     [[nodiscard]] bool withdraw() noexcept { return take() != nullptr; }
 
 protected:
@@ -35,8 +36,9 @@ private:
     std::atomic<guest_observer*> awaiter_;
 };
 
-/// What observes a task that runs elsewhere while a coroutine waits for it, which may need its end
-/// at any time. It knows on which context the task is, so that it can be asked for there.
+/// The observer of a task that runs on another context or executor while a coroutine waits for it.
+/// That coroutine may need the task's end at any time, so the observer records the context on which
+/// the task is.
 class guest_observer : public root_observer {
 public:
     [[nodiscard]] bool is_unwanted() const noexcept final {
@@ -46,7 +48,7 @@ public:
         return state_.load(std::memory_order_relaxed) == condemned;
     }
     void moved_to(event_loop* loop) noexcept final;
-    /// When it came to the context where it is: event_loop::waits().
+    /// When it arrived on its context: event_loop::waits().
     [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
 
 protected:
@@ -54,14 +56,15 @@ protected:
         : root_observer(stop, false, kind::guest) {}
     ~guest_observer() = default;
 
-    /// At home: the awaiting frame is to be destroyed, and waits for the task to end by itself.
+    /// Called on the awaiting thread: the awaiting frame is being destroyed and waits for the task
+    /// to end by itself.
     void set_unwanted() noexcept {
         std::uint8_t expected = wanted;
         state_.compare_exchange_strong(expected, unwanted, std::memory_order_relaxed);
     }
-    /// At home, when the ticket has come to its executor: the task is destroyed by the context
-    /// where it is, or by the next to which it comes, as soon as that can be done. The ticket is
-    /// under way again when this has posted it.
+    /// Called on the awaiting thread after the ticket has reached its executor: the task is
+    /// destroyed by the context on which it is, or by the next one that it reaches, as soon as
+    /// possible. The ticket is on its way again after this has posted it.
     template <class Ticket>
     void condemn(Ticket& ticket) noexcept {
         condemn(ticket, ticket, [](queue_node& node, event_loop& loop) noexcept {
@@ -80,13 +83,13 @@ private:
     void condemn(guest_ticket& ticket, queue_node& node, delivery deliver) noexcept;
     static void expect_condemned(event_loop& loop) noexcept;
 
-    // wanted → unwanted → condemned, or at once; written at home.
+    // wanted → unwanted → condemned, or directly; written on the awaiting thread.
     static constexpr std::uint8_t wanted = 0;
     static constexpr std::uint8_t unwanted = 1;
     static constexpr std::uint8_t condemned = 2;
 
-    /// Where it is: that context is there for as long as the lock is held, since the task cannot
-    /// leave it.
+    /// The context on which the task is. It exists as long as the lock is held, because the task
+    /// cannot leave it.
     class place {
     public:
         event_loop* lock() noexcept;

@@ -10,9 +10,10 @@ namespace coil::detail {
 
 class event_loop;
 
-/// The part of a loop by which all loops of the process are found, and which says who uses it. One
-/// thread at a time does: the one that runs it, or, while it does not run, a visitor: whoever
-/// discards what was posted to it, or a shutdown elsewhere that waits for a task which lies there.
+/// The part of a loop by which all loops of the process can be found, and which records its user. A
+/// loop has one user at a time: the thread that runs it, or, while it does not run, a visitor. A
+/// visitor discards what was posted to the loop, or is a shutdown on another thread that waits for
+/// a task on it.
 ///
 /// free ↔ running, free ↔ visited. A visit is short; run() and the destructor wait for its end.
 class listed_loop : list_node<listed_loop> {
@@ -20,14 +21,15 @@ public:
     listed_loop(const listed_loop&) = delete;
     listed_loop& operator=(const listed_loop&) = delete;
 
-    /// Of all loops that there ever were; addresses come back.
+    /// Unique among all loops of the process; addresses are reused.
     [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
-    /// Any thread: whether run() is under way.
+    /// May be called from any thread: whether run() is active.
     [[nodiscard]] bool is_running() const noexcept {
         return use_.load(std::memory_order_relaxed) == use::running;
     }
 
-    /// Any thread: posts the node if a loop with this address and number is there and runs.
+    /// May be called from any thread: posts the node if a loop with this address and number exists
+    /// and runs.
     [[nodiscard]] static bool post_if_running(event_loop* loop, std::uint64_t number,
                                               queue_node& node) noexcept;
 
@@ -35,18 +37,18 @@ protected:
     listed_loop(); // NOLINT(*-member-init): number_ is given under a lock
     ~listed_loop() { leave_list(); }
 
-    /// From now on nobody finds it; who is visiting it may still do so.
+    /// From now on the loop is not found any more; a current visitor may continue.
     void leave_list() noexcept;
 
-    /// False when it is running. Waits for a visitor to leave.
+    /// Returns false if it is running. Waits until a visitor has left.
     [[nodiscard]] bool begin_running() noexcept { return begin(use::running); }
     void end_running() noexcept { use_.store(use::free, std::memory_order_release); }
     /// The same for a visitor.
     [[nodiscard]] bool begin_visit() noexcept { return begin(use::visited); }
     void end_visit() noexcept { use_.store(use::free, std::memory_order_release); }
 
-    /// Every loop that nobody uses and that `wanted` asks for is visited, and hangs in the list
-    /// that this returns, by next_visited.
+    /// Visits every loop that has no user and that `wanted` selects, and returns them as a list
+    /// linked by next_visited.
     [[nodiscard]] static listed_loop* visit_all(bool (*wanted)(listed_loop&) noexcept) noexcept;
 
     listed_loop* next_visited = nullptr;

@@ -112,8 +112,9 @@ public:
     void submit(detail::work& w) noexcept { enter(w, false); }
     /// `w` was submitted or is about to be: removes it before its turn.
     void take_out(detail::work& w) noexcept;
-    /// For a destructor: false when it has not come. What is waited for may be another's coroutine
-    /// that lies in the queue, which nobody runs any more: one of those is dropped.
+    /// For a destructor: returns false if `w` has not arrived. What it waits for may be work of
+    /// another coroutine in this queue, which is no longer run: then one such piece of work is
+    /// dropped.
     [[nodiscard]] bool take_out_now(detail::work& w) noexcept;
     [[nodiscard]] detail::home_executor home() noexcept;
 

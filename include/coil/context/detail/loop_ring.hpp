@@ -75,7 +75,7 @@ public:
     [[nodiscard]] bool skips_completions() const noexcept { return skips_completions_; }
     /// A wait can have a minimum duration.
     [[nodiscard]] bool has_min_wait() const noexcept { return min_wait_; }
-    /// Completions appear in memory while nobody enters.
+    /// Completions appear in memory without an enter.
     [[nodiscard]] bool posts_asynchronously() const noexcept { return posts_asynchronously_; }
 
 private:
@@ -88,7 +88,7 @@ private:
     const io_context_options& options_;
     ring_tables tables_;
     ring_attachment* attachments_ = nullptr;
-    own_ring listed_ring_;       // ring_, for those who would post to it
+    own_ring listed_ring_;       // registers ring_, so that posters can identify it
     std::uint64_t bound_to_ = 0; // number of the thread that the ring was enabled on; 0: none yet
     std::uint16_t buffer_group_ = 0;
     bool skips_completions_ = false;
