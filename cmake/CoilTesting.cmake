@@ -129,8 +129,8 @@ function(coil_add_script_tests room)
     endforeach()
 endfunction()
 
-# coil_add_compile_fail_tests(<folder>): every *.cpp there must fail to compile with the message of its first line, and
-# must compile with -DCOIL_EXPECT_OK.
+# coil_add_compile_fail_tests(<folder>): each <folder>/*.cpp is a table of cases, or a single case. A case must fail to
+# compile with its message, and must compile with -DCOIL_EXPECT_OK; it is a CTest test. check.bash describes the format.
 function(coil_add_compile_fail_tests folder)
     set(headers "${CMAKE_CURRENT_BINARY_DIR}/${folder}_headers")
     set(compiler "${CMAKE_CXX_COMPILER}" "-std=c++${CMAKE_CXX_STANDARD}" "-I${PROJECT_SOURCE_DIR}/include")
@@ -138,15 +138,28 @@ function(coil_add_compile_fail_tests folder)
     add_test(NAME compile_fail.headers COMMAND ${check} --precompile "${headers}" ${compiler})
     set_tests_properties(compile_fail.headers PROPERTIES LABELS compile_fail FIXTURES_SETUP compile_fail_headers)
     file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${sources}")
     foreach(source IN LISTS sources)
-        get_filename_component(name "${source}" NAME_WE)
-        add_test(NAME compile_fail.${name} COMMAND ${check} "${source}" "${headers}" ${compiler})
-        set_tests_properties(compile_fail.${name} PROPERTIES
-            LABELS compile_fail
-            SKIP_RETURN_CODE 77
-            FIXTURES_REQUIRED compile_fail_headers)
+        file(STRINGS "${source}" cases REGEX "^#if COIL_CASE == [0-9]+ // [a-z0-9_]+$")
+        if(NOT cases)
+            get_filename_component(name "${source}" NAME_WE)
+            coil_add_compile_fail_test(${name} "${source}")
+        endif()
+        foreach(case IN LISTS cases)
+            string(REGEX MATCH "== ([0-9]+) // (.*)$" matched "${case}")
+            coil_add_compile_fail_test(${CMAKE_MATCH_2} "${source}:${CMAKE_MATCH_1}")
+        endforeach()
     endforeach()
 endfunction()
+
+# Uses the variables of coil_add_compile_fail_tests().
+macro(coil_add_compile_fail_test name source)
+    add_test(NAME compile_fail.${name} COMMAND ${check} "${source}" "${headers}" ${compiler})
+    set_tests_properties(compile_fail.${name} PROPERTIES
+        LABELS compile_fail
+        SKIP_RETURN_CODE 77
+        FIXTURES_REQUIRED compile_fail_headers)
+endmacro()
 
 # coil_add_fault_tests(<room> <seeds>): runs the room's program on the fault-injecting backend with the seeds 1 to
 # <seeds>; each run is a CTest test.

@@ -1,8 +1,7 @@
 // The cost of submitting a small function to a pool of one thread.
 //
-//     coil, mutex:               COUNT calls of execute() by one thread while the pool's only
-//     thread
-//                                is busy elsewhere: no contention
+//     coil, mutex:               COUNT calls of execute() by one thread; the pool's only thread is
+//                                busy elsewhere: no contention
 //     coil_stream, mutex_stream: the same while the pool runs the functions; from the first call to
 //                                the end of the last function
 //     coil_turns, mutex_turns:   each function is submitted after the previous one has run

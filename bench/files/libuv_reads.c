@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     choose_threads();
     workload_open(&work, argc, argv);
     if (work.registered)
-        workload_refuse(&work, "libuv has nothing to register with");
+        workload_refuse(&work, "libuv does not support registered files and buffers");
     struct read* reads = calloc(work.depth, sizeof *reads);
     if (reads == NULL)
         workload_fail(&work, "memory", ENOMEM);

@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
     workload work;
     workload_open(&work, argc, argv);
     if (work.registered)
-        workload_refuse(&work, "a pool has nothing to register with");
+        workload_refuse(&work, "a pool of threads does not support registered files and buffers");
     const char* const wanted = std::getenv("THREADS");
     const unsigned count = wanted != nullptr
                                ? static_cast<unsigned>(std::atoi(wanted))

@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
         const double cpu_before = usage::cpu_seconds();
         const auto before = std::chrono::steady_clock::now();
         if (read_all(argv[1]) != expected) {
-            std::fprintf(stderr, "not all was read\n");
+            std::fprintf(stderr, "not everything was read\n");
             return 1;
         }
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;

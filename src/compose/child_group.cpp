@@ -1,11 +1,35 @@
 #include <coil/compose/child_group.hpp>
 #include <coil/compose/time_limit.hpp>
 
+#include <cstring>
 #include <system_error>
+#include <typeinfo>
 
 namespace coil::detail {
 
+namespace {
+
+/// The std::system_error that an exception is, when that is its exact type and can be seen without
+/// throwing it: a million children that were cancelled are asked. Else null, which says nothing.
+const std::system_error* as_system_error([[maybe_unused]] const std::exception_ptr& error) noexcept {
+#if defined(__GLIBCXX__) && defined(__GXX_RTTI)
+    static_assert(sizeof(std::exception_ptr) == sizeof(void*)); // the address of the exception
+    if (const std::type_info* const type = error ? error.__cxa_exception_type() : nullptr;
+        type != nullptr && *type == typeid(std::system_error)) {
+        const std::system_error* thrown = nullptr;
+        std::memcpy(&thrown, &error, sizeof thrown);
+        return thrown;
+    }
+#endif
+    return nullptr;
+}
+
+} // namespace
+
 bool is_cancellation(const std::exception_ptr& error) noexcept {
+    if (const std::system_error* const known = as_system_error(error)) {
+        return known->code() == std::errc::operation_canceled;
+    }
     try {
         std::rethrow_exception(error);
     } catch (const std::system_error& e) {

@@ -50,7 +50,7 @@ promise_base* nursery::awaiting_root() const noexcept {
 
 void nursery::settle_on(event_loop& loop) noexcept {
     if (loop_ == &loop) {
-        return; // children that are elsewhere read it
+        return; // children that have moved elsewhere read it
     }
     if (size() > 0) {
         end_with_misuse("a supervisor is used on another context than the one on which its "
@@ -94,7 +94,7 @@ void nursery::withdraw(child_state_base& child) noexcept {
 void nursery::ended(const child_state_base& child, std::exception_ptr error) noexcept {
     --running_;
     if (error) {
-        failed(child, std::move(error)); // which may add others
+        failed(child, std::move(error)); // may add other children
     }
     while (running_ < limit_ && !waiting_.empty()) {
         --queued_;
@@ -110,7 +110,7 @@ void nursery::destroy_children() noexcept {
         return;
     }
     check_same_loop(loop_);
-    while (size() > 0) { // a destructor may add another
+    while (size() > 0) { // a destructor may add another child
         const bool is_running = children_ != nullptr;
         child_state_base& child =
             is_running ? *children_ : static_cast<child_state_base&>(waiting_.pop());
@@ -161,14 +161,14 @@ void nursery::joiner::begin_waiting(std::coroutine_handle<> waiter,
     begin(here, waiter);
     if (limit_ns_ != no_limit) {
         if (!here.arm(*this, deadline_after(here.now_ns(), limit_ns_))) {
-            expire(*this); // without memory for the timer there is no grace
+            expire(*this); // no memory for the timer: no grace period
             return;
         }
     }
     observe<joiner>(token);
 }
 
-/// The awaiting task is asked to stop: the children are, and the join goes on.
+/// The awaiting task is asked to stop: forwards that to the children; the join continues.
 void nursery::joiner::cancel() noexcept {
     if (nursery_ != nullptr) {
         nursery_->cancel();

@@ -34,10 +34,10 @@ scope::~scope() {
     }
 }
 
-/// A child that is in no chain any more.
+/// The child is in no chain any more.
 void scope::destroy(detail::promise_base& root) noexcept {
     detail::check_same_loop(loop_);
-    loop_->withdraw(root, coroutine_of(root)); // if it has not begun
+    loop_->withdraw(root, coroutine_of(root)); // if it has not started
     detail::destroy_tree(coroutine_of(root));
 }
 
@@ -111,9 +111,9 @@ void scope::joiner::begin(std::coroutine_handle<> waiter, inplace_stop_token tok
     relay_stop(token, scope_->stop_);
 }
 
-/// Whether the scope is a local of the joining coroutine, so that it goes with that frame: it lies
-/// between the frame's first byte and this, which is in the frame as well. False when that is not
-/// certain; then its destructor destroys the children.
+/// Whether the scope is a local of the joining coroutine, and will thus be destroyed with its
+/// frame: its address is between the start of the frame and this awaiter, which is also in the
+/// frame. Returns false if that is not certain; the scope's destructor then destroys the children.
 bool scope::joiner::is_inside(std::coroutine_handle<> waiter) const noexcept {
     const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
     return address(waiter.address()) < address(scope_) && address(scope_) < address(this);

@@ -6,7 +6,7 @@ namespace coil {
 
 task<> supervisor::join() {
     using outcome = joiner::outcome;
-    while (size() > 0) { // others may have been spawned before this task goes on
+    while (size() > 0) { // others may have been spawned before this task resumes
         if (co_await joiner(*this, joiner::no_limit) == outcome::gone) {
             throw std::system_error(std::make_error_code(std::errc::operation_canceled),
                                     "coil: a supervisor was destroyed while a coroutine joined it");

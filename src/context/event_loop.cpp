@@ -1,13 +1,11 @@
 // A turn of the loop: what runs, and how it waits.
 
 #include "event_loop_enter.hpp"
-#include "spin_pause.hpp"
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/core/patience.hpp>
 #include <coil/core/transfer.hpp>
-#include <coil/uring/prep.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,7 +14,6 @@
 #include <utility>
 
 #include <sched.h>
-#include <unistd.h>
 
 namespace coil::detail {
 
@@ -34,13 +31,6 @@ void print_unhandled(const char* where, const std::exception_ptr& error) noexcep
 
 constexpr std::int64_t retry_ns = 1'000'000;
 
-/// Before the loop goes on without waiting.
-void lap_if_due(turn_meter& meter, event_loop& loop) noexcept {
-    if (meter.due()) {
-        meter.lap(loop.now_ns());
-    }
-}
-
 } // namespace
 
 /// Marks this thread as the loop's for the duration of run(), and leaves nothing behind however it
@@ -48,7 +38,7 @@ void lap_if_due(turn_meter& meter, event_loop& loop) noexcept {
 class event_loop::running {
 public:
     explicit running(event_loop& loop) : loop_(loop), outer_(current_loop) {
-        loop_.bind_to_this_thread();
+        loop_.ring_.bind_to_this_thread();
         if (loop_.options_.cpu_affinity >= 0) {
             ::sched_getaffinity(0, sizeof affinity_, &affinity_);
             cpu_set_t one;
@@ -92,140 +82,41 @@ private:
 // ---- idling
 // ---------------------------------------------------------------------------------------------
 
-/// Submits and looks; never sleeps.
+/// Submits and reaps; never sleeps.
 [[gnu::always_inline]] inline void event_loop::poll() noexcept {
     if (ring_->unsubmitted() > 0 || ring_->needs_enter()) {
-        enter(0, nullptr, 0);
+        ring_.enter(0, nullptr, 0);
     }
     reap();
 }
 
-/// poll(), which also learns how many completions a look finds when it finds any.
-[[gnu::always_inline]] inline void event_loop::look() noexcept {
+/// poll(), which also learns how many completions a poll finds when it finds any.
+[[gnu::always_inline]] inline void event_loop::poll_cq() noexcept {
     const std::uint64_t before = metrics_.completions.get();
     poll();
     if (const auto found = static_cast<std::int32_t>(metrics_.completions.get() - before);
         found > 0) {
-        found_per_look_ += (found * one_found - found_per_look_) / 8;
-    }
-}
-
-/// Completions come several at a time, but not so many that a system call for them does not matter:
-/// lets some more gather. A lone client, which would wait the longer for it, never sees this.
-void event_loop::gather() noexcept {
-    constexpr std::int32_t least = one_found + one_found / 4;
-    constexpr std::int32_t most = 16 * one_found;
-    if (found_per_look_ < least || found_per_look_ > most) {
-        lap_if_due(meter_, *this);
-        return;
-    }
-    std::int64_t now = now_ns();
-    meter_.lap(now);
-    // A fraction of what this policy would spend on waiting for one completion.
-    const std::int64_t end = now + idle_.limit().count() / 8;
-    do {
-        spin_pause();
-    } while (inbox_.empty() && (now = now_ns()) < end);
-    meter_.resume(now);
-}
-
-/// Whether there is more than the kernel's word that it has work to finish. The kernel lists the
-/// work first and raises the flag then, when the work may be done already: the flag may stand with
-/// nothing behind it until there is work again, and must not keep a context from sleeping.
-bool event_loop::something_came() noexcept {
-    if (!ring_->has_completions() && inbox_.empty()) {
-        enter(0, nullptr, 0);
-    }
-    return ring_->has_completions() || !inbox_.empty();
-}
-
-/// Some looks, between two readings of the clock. True as soon as there is something to do.
-[[gnu::always_inline]] inline bool event_loop::look_around() noexcept {
-    constexpr int looks = 16;
-    for (int i = 0; i < looks; ++i) {
-        if (ring_->has_completions() || ring_->needs_enter() || !inbox_.empty()) {
-            return something_came();
-        }
-        spin_pause();
-    }
-    return false;
-}
-
-/// True as soon as there is something to do. The clock is not read when that is at once: between
-/// contexts that answer each other it would be most of what a turn takes.
-bool event_loop::spin(std::int64_t until_ns) noexcept {
-    ++metrics_.spins;
-    if (look_around()) {
-        lap_if_due(meter_, *this);
-        return true;
-    }
-    std::int64_t now = now_ns();
-    meter_.lap(now);
-    const std::int64_t limit = std::min(until_ns, now + idle_.limit().count());
-    do {
-        if (look_around()) {
-            meter_.resume(now); // not read again: whoever is waited for would wait for that
-            return true;
-        }
-        now = now_ns();
-    } while (now < limit);
-    meter_.resume(now);
-    return false;
-}
-
-/// A sleep that another thread ended comes with a call of wake().
-[[gnu::always_inline]] inline void event_loop::unpark() noexcept {
-    if (!inbox_.unpark()) {
-        wakes_.expect();
-        ++metrics_.wake_ups_sent;
-        woken_by_node_ += inbox_.empty() ? 0 : 1; // or by release(), which leaves nothing
+        parker_.history().on_polled(found);
     }
 }
 
 [[gnu::always_inline]] inline void event_loop::park(std::int64_t until_ns) noexcept {
-    watch_wake_descriptor();
-    if (!watching_ || !inbox_.try_park()) {
-        lap_if_due(meter_, *this);
+    if (!parker_.announce()) {
+        parker_.lap_if_due();
         poll(); // not while nobody could wake us
         return;
     }
     if (!(has_work() || hold_.held())) {
-        unpark();
+        parker_.unpark();
         return;
     }
     const bool leaves = seated_ && !has_work();
     if (leaves) {
         quiescence_->leave(seat_, [this] { return inbox_.is_parked(); });
     }
-    const bool timed = until_ns != timer_wheel::never;
-    const bool measured = idle_.what() == idle_policy::kind::spin;
-    const std::int64_t begin = now_ns();
-    meter_.lap(begin);
-    const std::int64_t rest = timed ? std::max<std::int64_t>(until_ns - begin, 0) : 0;
-    uring::timespec timeout{};
-    if (timed) {
-        timeout.tv_sec = rest / 1'000'000'000;
-        timeout.tv_nsec = rest % 1'000'000'000;
-    }
-    ++metrics_.parks;
-    if (idle_.what() == idle_policy::kind::batch && min_wait_) {
-        // The kernel looks at the timeout only after the minimum.
-        const std::int64_t least = std::min(idle_.limit().count(), timed ? rest : INT64_MAX);
-        enter(idle_.events(), timed ? &timeout : nullptr, static_cast<unsigned>(least / 1000));
-    } else {
-        enter(1, timed ? &timeout : nullptr, 0);
-    }
-    unpark();
+    parker_.sleep(until_ns);
     if (leaves) {
         quiescence_->come_back(seat_);
-    }
-    const std::int64_t end = now_ns();
-    meter_.resume(end);
-    if (measured && end - begin < idle_.limit().count()) {
-        spinning_pays_ = true;
-    }
-    if (timed && end >= until_ns) {
-        no_timer_before_ns_ = until_ns + timer_gap_ns;
     }
 }
 
@@ -235,7 +126,7 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
     if (lacks_room()) [[unlikely]] {
         // What fills the queue may wait for what is held back. No memory in the kernel: look again
         // soon.
-        lap_if_due(meter_, *this);
+        parker_.lap_if_due();
         poll();
         if (ring_->unsubmitted() > 0) {
             park(std::min(next_deadline(), now_ns() + retry_ns));
@@ -243,35 +134,30 @@ bool event_loop::spin(std::int64_t until_ns) noexcept {
         }
         return;
     }
-    // Without anything in flight only a timer or another thread can make work: nothing to spin for,
-    // unless other threads do.
-    // Nor where nothing shows in memory while nobody enters.
-    if (idle_.what() == idle_policy::kind::spin && spinning_pays_ && completes_by_itself_ &&
-        (in_flight_ > 0 || mail_pays_)) {
-        gather();
-        look();
+    // Without completions that appear in memory there is nothing to spin for.
+    if (ring_.posts_asynchronously() && parker_.history().should_spin(in_flight_ > 0)) {
+        parker_.coalesce();
+        poll_cq();
         if (!ready_.empty() || lacks_room()) {
             return; // a chain that moved on may have left room for what is held back
         }
-        if (spin(next_deadline())) {
+        if (parker_.spin(next_deadline())) {
             if (inbox_.empty()) {
-                look();
+                poll_cq();
             } else {
                 deliver_inbox(); // at once: what came by the ring is seen at the end of the turn
             }
             return;
         }
-        spinning_pays_ = false;
-        mail_pays_ = false;
+        parker_.history().on_fruitless_spin();
     }
     park(next_deadline());
     reap();
 }
 
-/// When there will be something to do by the clock: a timer, a cancellation to be asked for again.
-/// Being woken costs far more than firing a timer, so dense timers share their wake-ups.
+/// When there will be something to do by the clock: a timer, a cancellation to be requested again.
 std::int64_t event_loop::next_deadline() noexcept {
-    const std::int64_t timer = std::max(timers_.next_ns(), no_timer_before_ns_);
+    const std::int64_t timer = parker_.history().wake_up_for(timers_.next_ns());
     return retrying_.empty() ? timer : std::min(timer, retry_at_ns_);
 }
 
@@ -319,7 +205,7 @@ void event_loop::turn_until_done() try {
         }
         end_turn(full);
         if (!ready_.empty()) {
-            lap_if_due(meter_, *this);
+            parker_.lap_if_due();
             poll();
         } else if (stop_requested_) {
             continue;
@@ -437,7 +323,7 @@ void event_loop::deliver_inbox() noexcept {
     if (node == nullptr) {
         return;
     }
-    mail_pays_ = true;
+    parker_.history().on_inbox_delivered();
     std::uint64_t nodes = 0;
     while (node != nullptr) {
         queue_node* following = node->next;
@@ -445,7 +331,7 @@ void event_loop::deliver_inbox() noexcept {
         node = following;
         ++nodes;
     }
-    metrics_.wake_ups_elided += nodes - std::exchange(woken_by_node_, 0);
+    metrics_.wake_ups_elided += nodes - parker_.take_woken_by_posts();
 }
 
 void event_loop::call_later(queue_node& node) noexcept {
@@ -482,11 +368,10 @@ void event_loop::wait_for_mail(bool late) noexcept {
             ::nanosleep(&a_while, nullptr);
         }
     } else if (inbox_.empty()) {
-        watch_wake_descriptor();
-        if (watching_ && inbox_.try_park()) {
+        if (parker_.announce()) {
             const uring::timespec a_while{0, late ? 10'000'000 : 1'000'000};
-            enter(1, &a_while, 0);
-            unpark();
+            ring_.enter(1, &a_while, 0);
+            parker_.unpark();
         } else {
             poll();
         }
@@ -520,49 +405,20 @@ void event_loop::wake() noexcept {
         around_->wake(*this);
         return;
     }
-    const std::uint64_t one = 1;
-    // It cannot fail usefully: EAGAIN means that the counter is full of wake-ups already.
-    [[maybe_unused]] const ssize_t n = ::write(wake_fd_, &one, sizeof one);
-}
-
-void event_loop::watch_wake_descriptor() noexcept {
-    if (watching_ || !make_room(1)) {
-        return;
-    }
-    uring::sqe* entry = ring_->acquire();
-    *entry = uring::prep::read(wake_fd_, &wake_count_, sizeof wake_count_,
-                               uring::prep::current_position);
-    entry->user_data = static_cast<std::uint64_t>(completion_kind::wake);
-    ring_->commit(entry);
-    watching_ = true;
+    parker_.descriptor().signal();
 }
 
 void event_loop::stop_watching() noexcept {
-    if (watching_) {
-        wakes_.expect();
-        wake();
+    wake_descriptor& descriptor = parker_.descriptor();
+    if (descriptor.is_watched()) {
+        descriptor.expect_signal();
+        descriptor.signal();
     }
-    while (watching_) {
-        enter(1, nullptr, 0);
+    while (descriptor.is_watched()) {
+        ring_.enter(1, nullptr, 0);
         reap();
     }
-    if (wakes_.untouched()) {
-        return;
-    }
-    // A thread that ended a sleep may still be on its way to wake(), and this loop may be gone
-    // soon: wait for its write(2), after which it touches nothing here. One more of our own, read
-    // by a system call, is what shows ThreadSanitizer the order of them all.
-    wakes_.expect();
-    wake();
-    for (patience wait; !wakes_.settled();) {
-        std::uint64_t count = 0;
-        if (::read(wake_fd_, &count, sizeof count) == sizeof count) {
-            wakes_.saw(count);
-        } else {
-            wait.once_more();
-        }
-    }
-    wakes_.clear();
+    descriptor.await_signals();
 }
 
 } // namespace coil::detail

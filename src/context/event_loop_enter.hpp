@@ -6,14 +6,9 @@
 
 #include <coil/context/event_loop.hpp>
 
-#include <cerrno>
 #include <cstdint>
-#include <ctime>
 
 namespace coil::detail {
-
-/// The kernel stopped talking to us: what it holds can be neither completed nor cancelled.
-[[noreturn]] void end_without_kernel(int error) noexcept;
 
 inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
 
@@ -47,8 +42,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         reinterpret_cast<io_wait*>(address)->on_cancel_answered(completion.res);
         break;
     case completion_kind::wake:
-        watching_ = false;
-        wakes_.saw(completion.res > 0 ? wake_count_ : 0);
+        parker_.descriptor().on_read(completion.res);
         break;
     case completion_kind::ignore:
         break;
@@ -58,33 +52,6 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
 [[gnu::always_inline]] inline void event_loop::reap() noexcept {
     metrics_.completions +=
         ring_->for_each_completion([this](const uring::cqe& completion) { route(completion); });
-}
-
-[[gnu::always_inline]] inline void event_loop::enter(unsigned min_complete,
-                                                     const uring::timespec* timeout,
-                                                     unsigned min_wait_us) noexcept {
-    ++metrics_.enters;
-    const int submitted =
-        ring_->enter(min_complete, uring::enter_flag::getevents, timeout, min_wait_us);
-    if (ring_->overflowed()) [[unlikely]] {
-        ++metrics_.overflows;
-    }
-    if (submitted > 0) {
-        metrics_.submissions += static_cast<unsigned>(submitted);
-    } else if (submitted == -EBUSY) {
-        ++metrics_.refusals; // completions overflowed: reaping makes room
-    } else if (submitted == -EAGAIN) {
-        ++metrics_.refusals;
-        if (min_complete > 0) {
-            // No memory for requests in the kernel: let others give some back instead of spinning.
-            const std::timespec pause{0, 1'000'000};
-            ::nanosleep(&pause, nullptr);
-        }
-    }
-    // -EINTR, -ETIME: the loop looks again.
-    else if (submitted == -EPERM || submitted == -EACCES || submitted == -ENOSYS) [[unlikely]] {
-        end_without_kernel(submitted);
-    }
 }
 
 /// For those who read it on other threads: what would cost too much to write as it changes.

@@ -8,10 +8,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
 
 namespace coil::detail {
 
@@ -29,29 +25,6 @@ io_wait& io_wait_of(queue_node& node) noexcept {
 
 } // namespace
 
-void end_without_kernel(int error) noexcept {
-    std::fprintf(
-        stderr,
-        "coil: io_uring_enter: %s. The kernel took the ring away while it was in use (a "
-        "seccomp filter that was installed after the context was made?); nothing in flight "
-        "can be waited for any more.\n",
-        std::strerror(-error));
-    std::abort();
-}
-
-/// Whether `entries` SQEs can be acquired now, after flushing if that helps.
-bool event_loop::make_room(unsigned entries) noexcept {
-    if (ring_->room() >= entries) [[likely]] {
-        return true;
-    }
-    ++metrics_.enters;
-    const int submitted = ring_->submit();
-    if (submitted > 0) {
-        metrics_.submissions += static_cast<unsigned>(submitted);
-    }
-    return ring_->room() >= entries;
-}
-
 void event_loop::submit(io_wait& wait) noexcept {
     for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
         entry->look_up(direct_table());
@@ -61,7 +34,7 @@ void event_loop::submit(io_wait& wait) noexcept {
         }
     }
     if (queued_.empty() && in_flight_ + wait.entries_ <= limit_ && !wait.alone_ &&
-        make_room(wait.entries_)) [[likely]] {
+        ring_.reserve(wait.entries_)) [[likely]] {
         push_entries(wait);
         return;
     }
@@ -102,7 +75,7 @@ bool event_loop::lacks_room() const noexcept {
 void event_loop::admit_queued() noexcept {
     while (!queued_.empty()) {
         auto& wait = io_wait_of(*queued_.front());
-        if (!may_fly(wait) || !make_room(wait.entries_)) {
+        if (!may_fly(wait) || !ring_.reserve(wait.entries_)) {
             return;
         }
         queued_.pop();
@@ -121,7 +94,7 @@ void event_loop::cancel_queued() noexcept {
 }
 
 void event_loop::let_pass(io_wait& wait) noexcept {
-    if (make_room(wait.entries_)) {
+    if (ring_.reserve(wait.entries_)) {
         dequeue(wait);
         --waited_;
         push_entries(wait);
@@ -138,7 +111,7 @@ void event_loop::request_cancel(io_wait& wait) noexcept {
         if (io_wait::is_settled(*entry)) {
             continue;
         }
-        if (!make_room(1)) {
+        if (!ring_.reserve(1)) {
             if (wait.cancels_due_ == 0) {
                 retry_cancel_later(wait);
             }
@@ -188,7 +161,7 @@ void event_loop::retry_cancels() noexcept {
 void event_loop::drain(const io_wait& wait) noexcept {
     while (wait.pending()) {
         const uring::timespec soon{0, 1'000'000};
-        enter(1, &soon, 0);
+        ring_.enter(1, &soon, 0);
         reap();
         retry_cancels();
     }

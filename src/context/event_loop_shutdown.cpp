@@ -21,14 +21,14 @@ namespace coil::detail {
 /// An accelerator only: each destroyed frame makes sure of its own. The kernel searches all of them
 /// for each that it cancels, so many are left to the frames, whose requests it finds by a hash.
 void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
-    if (in_flight_ == 0 || in_flight_ > at_most || !make_room(1)) {
+    if (in_flight_ == 0 || in_flight_ > at_most || !ring_.reserve(1)) {
         return;
     }
     uring::sqe* entry = ring_->acquire();
     *entry = uring::prep::cancel_any();
     entry->user_data = static_cast<std::uint64_t>(completion_kind::ignore);
     ring_->commit(entry);
-    enter(0, nullptr, 0);
+    ring_.enter(0, nullptr, 0);
     reap();
 }
 
@@ -239,7 +239,7 @@ void event_loop::end_what_no_frame_owns() noexcept {
     while (in_flight_ > 0 || !queued_.empty()) {
         cancel_everything(UINT32_MAX);
         const uring::timespec soon{0, 1'000'000};
-        enter(1, &soon, 0);
+        ring_.enter(1, &soon, 0);
         reap();
         retry_cancels();
         cancel_queued();

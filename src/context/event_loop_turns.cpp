@@ -41,7 +41,7 @@ void event_loop::begin_turns(simulation& around) {
         throw std::logic_error("coil: a context is driven while it runs already");
     }
     try {
-        bind_to_this_thread();
+        ring_.bind_to_this_thread();
     } catch (...) {
         end_running();
         throw;
@@ -70,8 +70,7 @@ turn_report event_loop::turn() {
 
 void event_loop::wake_up() noexcept {
     if (std::exchange(asleep_, false) && !inbox_.unpark()) {
-        ++metrics_.wake_ups_sent;
-        woken_by_node_ += inbox_.empty() ? 0 : 1;
+        parker_.note_wake_up();
     }
 }
 
@@ -118,7 +117,7 @@ turn_report event_loop::shutdown_turn() noexcept {
         stop_requested_ = false;
         return {.what = inbox_.empty() ? finished : busy};
     }
-    enter(0, nullptr, 0);
+    ring_.enter(0, nullptr, 0);
     reap();
     refuse_unwanted();
     visit_others();
@@ -153,7 +152,7 @@ void event_loop::turn_without_waiting() {
     } else {
         busy_since_ns_ = 0;
     }
-    enter(0, nullptr, 0);
+    ring_.enter(0, nullptr, 0);
     reap();
     metrics_.ready.set(ready_.size());
 }

@@ -26,7 +26,7 @@ void throw_async_left() {
                             "stop");
 }
 
-/// A stop that is requested after this has looked finds the waiter in the list.
+/// A stop requested after this check finds the waiter in the list.
 async_state_base::answer async_state_base::add(waiter& w,
                                                const inplace_stop_token& token) noexcept {
     const std::lock_guard lock(mutex_);
@@ -47,7 +47,7 @@ void async_state_base::leave(waiter& w) noexcept {
     }
 }
 
-/// Its context does not run it, and whoever waits for it may be what keeps that context waiting.
+/// Its context does not run it, and a waiter may in turn keep that context waiting.
 void async_state_base::refuse_unwanted() noexcept {
     std::unique_lock lock(mutex_);
     waiter* refused = nullptr;
@@ -104,7 +104,7 @@ void async_state_base::finished(promise_base& root) noexcept {
 
 void async_state_base::abandoned(promise_base& root) noexcept {
     destroy_frames_below(root);
-    set_received(); // who shut it down knows
+    set_received(); // the caller that shut it down knows
     fail(std::make_exception_ptr(
         std::system_error(std::make_error_code(std::errc::operation_canceled),
                           "coil: the async_task's executor was shut down")));
@@ -116,8 +116,8 @@ void async_state_base::fail(std::exception_ptr error) noexcept {
     complete(nullptr);
 }
 
-/// The coroutine is gone, and there is a result. `ended`: where its promise was, if it has run to
-/// its end.
+/// The coroutine was destroyed, and there is a result. `ended`: the address of its promise, if it
+/// has run to its end.
 void async_state_base::complete(const promise_base* ended) noexcept {
     completer_.store(std::this_thread::get_id(), std::memory_order_release);
     std::unique_lock lock(mutex_);

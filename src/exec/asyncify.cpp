@@ -8,6 +8,7 @@ void later_turn::pass(std::coroutine_handle<> waiter, promise_base* root) noexce
     refuse_resumed_each_round(waiter);
     waiter_ = waiter;
     root_ = root;
+    set_owned(root == nullptr);
     home_ = home_executor::current();
     if (home_) {
         place_ = place::executor;
@@ -33,7 +34,8 @@ void later_turn::go_on(work& w, fate what) noexcept {
         return;
     }
     self.dropped_ = what == fate::dropped;
-    if (self.dropped_ && current_loop != nullptr) { // adopted by this context
+    if (current_loop != nullptr &&
+        (self.dropped_ || !home_executor::current())) { // it is this context's from now on
         self.loop_ = current_loop;
         self.place_ = place::ready_queue;
         settle_in(*current_loop, self.root_, self, self.waiter_);

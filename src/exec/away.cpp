@@ -15,6 +15,7 @@ namespace coil::detail {
 void away_wait::leave(std::coroutine_handle<> waiter, promise_base* root) noexcept {
     refuse_resumed_each_round(waiter);
     root_ = root;
+    continuation_.set_owned(movable(root) == nullptr);
     away_ = true;
     home_ = home_executor::current();
     if (home_ || current_loop == nullptr) {
@@ -49,8 +50,8 @@ void away_wait::come_back() noexcept {
     }
 }
 
-/// Also for an executor that was shut down: the thread that reports it resumes the coroutine,
-/// unless that is bound to the executor; a context does so through its queue.
+/// Of an executor that has ended, too: whoever tells goes on with the coroutine, unless it belongs
+/// to that executor alone; a context by its queue, also where an executor runs work at once.
 void away_wait::continuation::go_on(work& w, fate what) noexcept {
     away_wait& self = *static_cast<continuation&>(w).self;
     if (promise_base* const bound = self.home_.place().bound;
@@ -60,10 +61,10 @@ void away_wait::continuation::go_on(work& w, fate what) noexcept {
         return;
     }
     const std::coroutine_handle<> coroutine = self.node().coroutine;
-    if (what == fate::dropped && current_loop != nullptr) {
+    if (current_loop != nullptr && (what == fate::dropped || !home_executor::current())) {
         self.begin(*current_loop, coroutine);
         self.finish_unobserved();
-        settle_in(*current_loop, self.root_, self.node(), coroutine);
+        settle_in(*current_loop, movable(self.root_), self.node(), coroutine);
         return;
     }
     const home_executor home = self.home_;

@@ -35,7 +35,7 @@ void resumptions::run_all(fifo& waiting) noexcept {
         auto& next = static_cast<remote_wait&>(waiting.pop());
         const running_at scope(next.home_.place);
         running = next.root_;
-        resume(next.waiter_); // and it may be gone
+        resume(next.waiter_); // may destroy it
     }
     innermost_ends = inside_of_end;
 }
@@ -82,14 +82,14 @@ void remote_wait::go_home() noexcept {
     }
 }
 
-/// When it is posted to a loop.
+/// Called when it is posted to a loop.
 void remote_wait::settle_on_delivery() noexcept {
     deliver = [](queue_node& node, event_loop& here) noexcept {
         static_cast<remote_wait&>(static_cast<work&>(node)).settle(here);
     };
 }
 
-/// On a context's thread it is that context's from now on, and waits for its turn there.
+/// On a context's thread the context adopts it, and it waits in the ready queue.
 void remote_wait::go_on_here(const executor_place& place) noexcept {
     if (current_loop != nullptr) {
         settle(*current_loop);
@@ -135,12 +135,12 @@ void remote_wait::come_to_loop(event_loop& loop, const promise_base* other) noex
     loop.note_wait();
 }
 
-/// Home is an executor that destroys its coroutines, which is about to end.
+/// The target is an executor that destroys its coroutines and is about to end.
 void remote_wait::come_to_owner() noexcept {
     const executor_ref owner = home_.place.executor;
     while (!owner.functions()->take_out(owner.object(), *this)) {
         event_loop::visit_others();
-        const std::timespec a_while{0, 100'000};
+        const std::timespec a_while{0, 20'000};
         ::nanosleep(&a_while, nullptr);
     }
     end();

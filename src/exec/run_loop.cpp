@@ -198,8 +198,20 @@ void run_loop::take_out(detail::work& w) noexcept {
 }
 
 bool run_loop::take_out_now(detail::work& w) noexcept {
-    const std::scoped_lock lock(mutex_);
-    return ready_.remove(w) || round_.remove(w);
+    std::unique_lock lock(mutex_);
+    if (ready_.remove(w) || round_.remove(w)) {
+        return true;
+    }
+    for (detail::queue_node* one = ready_.front(); one != nullptr; one = one->next) {
+        auto& other = static_cast<detail::work&>(*one);
+        if (!other.is_owned()) {
+            static_cast<void>(ready_.remove(other));
+            lock.unlock();
+            other.drop();
+            break;
+        }
+    }
+    return false;
 }
 
 detail::home_executor run_loop::home() noexcept {

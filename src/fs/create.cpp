@@ -43,8 +43,8 @@ task<io_result> open_directory(int dirfd, const path& name, int flags,
     co_return result < 0 ? result : 0;
 }
 
-/// Creates the directory or accepts an existing one; `made` says which. In an open directory, as
-/// the name may meanwhile refer to any kind of file.
+/// Creates the directory in the open directory `dirfd`, or accepts an existing one; `made` says
+/// which. An existing name may meanwhile refer to any kind of file.
 task<std::error_code> make_or_find(int dirfd, const path& name, ::mode_t mode, bool& made) {
     const int result = co_await make_directory(dirfd, name, mode);
     made = result >= 0;

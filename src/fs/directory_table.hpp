@@ -60,7 +60,7 @@ private:
 /// All functions may be called from any thread.
 class directory_table {
 public:
-    /// Uses a share of RLIMIT_NOFILE.
+    /// Derives the maximum number of open descriptors from RLIMIT_NOFILE.
     directory_table() noexcept;
     explicit directory_table(unsigned most_open) noexcept : most_open_(most_open) {}
     directory_table(const directory_table&) = delete;
@@ -72,7 +72,7 @@ public:
     [[nodiscard]] int pin(directory_node& node, int child = -1);
     void unpin(directory_node& node) noexcept;
     /// Call it before `node` is destroyed: opens its parent if that is closed and `node` is open.
-    /// From the child this is cheap; later it would take a walk from the top.
+    /// Opening the parent through the child is cheap; later it would take a walk from the top.
     void reach_parent(directory_node& node);
     /// Uses `fd` as its descriptor instead of opening it, and pins it.
     void adopt(directory_node& node, int fd) noexcept;
@@ -83,7 +83,8 @@ public:
     /// by its path. Call it before the top is opened.
     void place_top(const directory_node& node, int at, std::string leaf);
 
-    /// From then on no descriptor stays open unless it is pinned, not even that of the top.
+    /// Closes every descriptor that is not pinned, including that of the top; pinned ones are
+    /// closed when they are unpinned.
     void close_all(directory_node& top) noexcept;
 
     /// Returns the result of openat(2) with O_CLOEXEC, or −errno; closes directories if descriptors

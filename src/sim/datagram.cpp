@@ -29,7 +29,7 @@ public:
         }
         auto* const socket = dynamic_cast<datagram_socket*>(to_.find_name(SOCK_DGRAM, target_));
         if (socket == nullptr) {
-            to_.world.trace.event("nobody takes a datagram", to_.index);
+            to_.world.trace.event("a datagram has no receiver", to_.index);
             unreachable();
             return;
         }
@@ -195,7 +195,7 @@ int datagram_socket::send(op& call, int) {
 
 void datagram_socket::take(datagram d) {
     if (held_ + d.bytes.size() > home.world.options.socket_buffer && held_ > 0) {
-        home.world.trace.event("a datagram finds no room", home.index);
+        home.world.trace.event("a datagram exceeds the socket buffer", home.index);
         return;
     }
     held_ += d.bytes.size();

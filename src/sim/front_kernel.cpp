@@ -19,7 +19,7 @@ int front_kernel::enter(unsigned to_submit, unsigned min_complete, unsigned flag
         return -EINTR;
     }
     refused_ = false;
-    if (to_submit > 1 && world_.fault(faults.queue_full, "the ring takes less")) {
+    if (to_submit > 1 && world_.fault(faults.queue_full, "the ring consumes fewer entries")) {
         const unsigned taken = fewer(to_submit);
         if (taken < to_submit) { // a short submission does not wait
             return behind_.enter(taken, 0, flags & uring::enter_flag::getevents, nullptr, 0);

@@ -25,7 +25,7 @@ machine::~machine() {
 }
 
 void machine::lose_power() {
-    world.trace.event("loses power", index);
+    world.trace.event("crashes", index);
     up = false;
     net.forget_connections(*this);
     descriptors_.clear();

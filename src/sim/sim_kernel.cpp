@@ -221,8 +221,8 @@ int sim_kernel::wait(std::int64_t deadline_ns) noexcept {
     while (world.now() < deadline_ns) {
         const std::int64_t next = std::min(world.next(), deadline_ns);
         if (next == never || world.now() - driver_.turn_began > longest_turn_ns) {
-            driver_.give_up("a turn does not end: a frame that is destroyed waits for a call that "
-                            "the kernel does not let go of");
+            driver_.give_up("a turn does not end: a destroyed frame waits for a call that does not "
+                            "complete");
         }
         world.advance_to(next);
         world.settle();
@@ -286,8 +286,8 @@ bool sim_kernel::end(sim_request& r, int result) {
     return true;
 }
 
-/// Ends a call that was cancelled when it was about to be attempted again, if it would wait. Always
-/// returns true.
+/// A call was cancelled just before its next attempt: ends it if the attempt would have to wait.
+/// Always returns true.
 bool sim_kernel::end_stopped(sim_request& r) {
     r.unlink();
     return end(r, result_when_cancelled(r));
@@ -305,7 +305,8 @@ bool sim_kernel::stream(sim_request& r) {
         }
         const bool goes_on = result > 0 || (result == 0 && r.op() == opcode::accept) ||
                              (result == 0 && r.op() == opcode::recvmsg && r.file_->events() == 0);
-        if (!goes_on || world.fault(world.options.faults.end_multishot, "a stream ends early")) {
+        if (!goes_on ||
+            world.fault(world.options.faults.end_multishot, "a multishot request ends early")) {
             return end(r, result);
         }
         if (!part(r, result)) {
@@ -328,7 +329,7 @@ sim_kernel::outcome sim_kernel::cancel(request& base) noexcept {
     if (r.is_out_of_reach()) {
         return outcome::busy;
     }
-    if (world.fault(world.options.faults.late_after_cancel, "a request to cancel is late")) {
+    if (world.fault(world.options.faults.late_after_cancel, "a cancellation is late")) {
         if (r.stage_ == sim_request::stage::timed || r.is_linked()) {
             if (r.stage_ == sim_request::stage::waiting) {
                 // It will end, but not immediately.

@@ -98,7 +98,7 @@ io_context& host::context(std::size_t index) {
 
 io_context& host::make_context(io_context_options options) {
     if (!is_up()) {
-        throw std::logic_error("coil: sim: nothing runs on " + name() + ", which has no power");
+        throw std::logic_error("coil: sim: no context can run on " + name() + ": the host is down");
     }
     state_.slots.push_back(std::make_unique<detail::slot>(
         state_.world, state_.kernel, static_cast<std::uint32_t>(state_.slots.size()),

@@ -317,7 +317,7 @@ void world_state::let_others_run_until_mail(coil::detail::event_loop& loop,
             if (may_fail) {
                 return;
             }
-            give_up("a context waits for another that never answers");
+            give_up("a context waits for a message of another context that never arrives");
         }
     }
 }

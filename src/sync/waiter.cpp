@@ -8,10 +8,18 @@
 
 namespace coil::detail {
 
-void throw_wait_cancelled(const char* name) {
-    throw std::system_error(std::make_error_code(std::errc::operation_canceled),
-                            std::string("coil: ") + name + ": the task was asked to stop");
+namespace {
+
+std::system_error wait_cancelled(const char* name) {
+    return {std::make_error_code(std::errc::operation_canceled),
+            std::string("coil: ") + name + ": the task was asked to stop"};
 }
+
+} // namespace
+
+/// No string lives here while the exception leaves: it would be unwound twice, which is a third of
+/// what cancelling a waiter costs.
+void throw_wait_cancelled(const char* name) { throw wait_cancelled(name); }
 
 void throw_channel_closed() {
     throw std::system_error(std::make_error_code(std::errc::broken_pipe),

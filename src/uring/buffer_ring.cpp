@@ -20,16 +20,18 @@ std::string why_no_ring(int error, unsigned group, unsigned entries, bool increm
         if (group > 0xffff)
             return what + "groups are numbered from 0 to 65535";
         if (!std::has_single_bit(entries) || entries > buffer_ring::max_entries)
-            return what + std::to_string(entries) + " entries are no power of two from 1 to 32768";
-        return incremental ? what + "incremental buffer rings need Linux 6.12; leave that out"
-                           : what + "buffer rings need Linux 5.19; provide_buffers works before";
+            return what + std::to_string(entries) +
+                   " entries: must be a power of two from 1 to 32768";
+        return incremental
+                   ? what + "incremental buffer rings need Linux 6.12"
+                   : what + "buffer rings need Linux 5.19; use provide_buffers on older kernels";
     case EEXIST:
-        return what + "the ring has a group of that number already, or belongs to another thread";
+        return what + "the group already exists, or the ring belongs to another thread";
     case ENOMEM:
-        return what + "there is no memory for " + std::to_string(entries) +
-               " entries; RLIMIT_MEMLOCK (ulimit -l) may be what limits it";
+        return what + "out of memory for " + std::to_string(entries) +
+               " entries; RLIMIT_MEMLOCK (ulimit -l) may be too low";
     case EBUSY:
-        return what + "this object has a ring already";
+        return what + "this object already has a ring";
     default:
         return what + "io_uring_register failed";
     }

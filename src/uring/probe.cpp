@@ -48,32 +48,33 @@ std::string explain_setup_error(int error) {
     case EPERM:
         switch (disabled_setting()) {
         case 2:
-            return "io_uring is switched off for every process: sysctl "
-                   "kernel.io_uring_disabled is 2, set it to 0 to allow it";
+            return "io_uring is disabled for all processes: sysctl kernel.io_uring_disabled is 2; "
+                   "set it to 0 to enable it";
         case 1:
-            return "io_uring is only for privileged processes: sysctl kernel.io_uring_disabled is "
-                   "1, set it to 0 or join the group that kernel.io_uring_group names";
+            return "io_uring is restricted to privileged processes: sysctl "
+                   "kernel.io_uring_disabled is 1; set it to 0, or join the group named by "
+                   "sysctl kernel.io_uring_group";
         default:
-            return "io_uring is forbidden here, most likely by a seccomp filter as container "
-                   "runtimes install by default: allow io_uring_setup, io_uring_enter and "
-                   "io_uring_register in its profile";
+            return "io_uring is blocked, most likely by the default seccomp profile of a "
+                   "container runtime: allow io_uring_setup, io_uring_enter and "
+                   "io_uring_register in the profile";
         }
     case ENOSYS:
         return "this system has no io_uring: the kernel is older than Linux 5.1 or built without "
                "it, or a sandbox (seccomp, gVisor) hides it";
     case ENOMEM:
-        return "there is not enough memory for the ring: RLIMIT_MEMLOCK is " +
+        return "not enough memory for the ring: RLIMIT_MEMLOCK is " +
                limit_text(RLIMIT_MEMLOCK, 1024) +
                " KiB (ulimit -l), shared by all rings of this user; raise it, or use fewer or "
                "smaller rings";
     case EMFILE:
-        return "no descriptor is left for the ring: RLIMIT_NOFILE is " +
+        return "no file descriptor is available for the ring: RLIMIT_NOFILE is " +
                limit_text(RLIMIT_NOFILE, 1) + " (ulimit -n)";
     case ENFILE:
-        return "no descriptor is left for the ring in the whole system (sysctl fs.file-max)";
+        return "no file descriptor is available in the whole system (sysctl fs.file-max)";
     case EINVAL:
-        return "the kernel refused the ring's size or required flags: it does not know them, or "
-               "they exclude each other";
+        return "the kernel refused the ring's size or required flags: they are not supported, or "
+               "they conflict";
     case EACCES:
         return "the kernel or a security module denied this process the use of io_uring";
     default:
@@ -94,7 +95,7 @@ availability available() {
             error = r.submit_and_wait(1);
         if (const cqe* c = r.peek(); error < 0 || c == nullptr || c->user_data != 1) {
             a.error = error < 0 ? -error : EIO;
-            a.reason = "io_uring_setup works here but io_uring_enter does not: " +
+            a.reason = "io_uring_setup succeeded but io_uring_enter failed: " +
                        std::generic_category().message(a.error);
             return a;
         }

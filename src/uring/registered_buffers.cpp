@@ -14,8 +14,8 @@ std::string_view why_no_buffers(int error, unsigned slots) noexcept {
     if (error != EINVAL)
         return {};
     return slots == 0 || slots > registered_buffers::max_slots
-               ? "it can have 1 to 16384"
-               : "tables that can be changed need Linux 5.13";
+               ? "the number must be from 1 to 16384"
+               : "registered buffer tables need Linux 5.13";
 }
 
 } // namespace

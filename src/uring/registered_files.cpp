@@ -17,11 +17,11 @@ std::string why_no_files(int error, unsigned slots) {
     ::rlimit limit{};
     switch (error) {
     case EINVAL:
-        return "it needs at least one";
+        return "at least one slot is required";
     case EMFILE:
         if (slots > registered_files::max_slots || ::getrlimit(RLIMIT_NOFILE, &limit) != 0)
-            return "it can have 1048576 at most, and no more than RLIMIT_NOFILE (ulimit -n)";
-        return "RLIMIT_NOFILE is " + std::to_string(limit.rlim_cur) + " (ulimit -n) and limits it";
+            return "the limit is 1048576, and RLIMIT_NOFILE (ulimit -n)";
+        return "the limit RLIMIT_NOFILE is " + std::to_string(limit.rlim_cur) + " (ulimit -n)";
     default:
         return {};
     }

@@ -9,9 +9,9 @@ namespace {
 std::string_view why_refused(int error) noexcept {
     switch (error) {
     case EBUSY:
-        return "a ring can have one at a time, and there is one";
+        return "a ring can have only one at a time";
     case ENOMEM:
-        return "there is no memory for it";
+        return "out of memory";
     case EEXIST:
         return "the ring belongs to another thread";
     default:

@@ -88,7 +88,7 @@ ring::~ring() = default;
 
 void ring::set_up(const ring_options& options) {
     if (((options.setup_flags | options.required_flags) & impossible_flags) != 0)
-        refuse(EINVAL, "coil::uring::ring: the options ask for a ring layout it does not have");
+        refuse(EINVAL, "coil::uring::ring: the options request an unsupported ring layout");
     if (options.entries == 0)
         refuse(EINVAL, "coil::uring::ring: a ring needs at least one entry");
 
@@ -131,7 +131,7 @@ void ring::set_up(const ring_options& options) {
 
     constexpr std::uint32_t needed = feature::nodrop | feature::submit_stable | feature::ext_arg;
     if ((p.features & needed) != needed)
-        refuse(ENOSYS, "io_uring of this kernel is too old: Linux 5.11 is the first that will do");
+        refuse(ENOSYS, "the io_uring of this kernel is too old: Linux 5.11 or newer is required");
 
     setup_flags_ = flags;
     features_ = p.features;

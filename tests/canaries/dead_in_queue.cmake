@@ -1,4 +1,4 @@
-# An await that is cancelled while it is held back stays in the queue.
+# An await that is cancelled while it is queued by back-pressure stays in the queue.
 set(source src/context/io_wait.cpp)
 set(old [==[
         loop().dequeue(*this);

@@ -1,4 +1,4 @@
-# An await ends without the answers to its requests to cancel, and again with them.
+# An await ends before the completions of its cancellation requests, and again with them.
 set(source src/context/io_wait.cpp)
 set(old [==[
     if (cancels_due_ > 0) {

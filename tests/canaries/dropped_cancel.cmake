@@ -1,4 +1,4 @@
-# A request to cancel that came too early is not made again.
+# A cancellation that was submitted too early is not retried.
 set(source src/context/io_wait.cpp)
 set(old [==[
         loop().retry_cancel_later(*this);]==])

@@ -1,4 +1,4 @@
-# A frame is destroyed while the kernel has its buffer.
+# A frame is destroyed while the kernel still owns its buffer.
 set(source src/context/io_wait.cpp)
 set(old [==[
     cancel();

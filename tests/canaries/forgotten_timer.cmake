@@ -1,4 +1,4 @@
-# The limit of a next() that is destroyed goes on.
+# The timeout of a destroyed next() stays armed.
 set(source src/context/multishot.cpp)
 set(old [==[
         stop_observing();

@@ -1,4 +1,4 @@
-# What found no room is not submitted when there is some.
+# Operations queued by back-pressure are not submitted when space becomes available.
 set(source src/context/event_loop_ring.cpp)
 set(old [==[
 void event_loop::admit_queued() noexcept {

@@ -1,4 +1,4 @@
-# A frame that is destroyed waits for the kernel once, and not until it has let go.
+# A destroyed frame waits for the kernel once, but not until its operation has completed.
 set(source src/context/event_loop_ring.cpp)
 set(old [==[
 void event_loop::drain(const io_wait& wait) noexcept {

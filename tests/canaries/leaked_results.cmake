@@ -1,4 +1,4 @@
-# What a stream has and nobody takes is not given back.
+# Results that are still queued when a stream is destroyed are not returned.
 set(source src/context/multishot.cpp)
 set(old [==[
     while (!results_.empty()) {

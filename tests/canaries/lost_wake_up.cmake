@@ -1,4 +1,4 @@
-# A message that comes between the last look and the sleep does not keep the loop awake.
+# A message that arrives between the last poll and the sleep does not keep the loop awake.
 set(source src/context/event_loop_turns.cpp)
 set(old [==[
         if (!inbox_.try_park()) {

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# check.bash SOURCE HEADERS COMPILER [FLAG...]
-# check.bash --precompile HEADERS COMPILER [FLAG...]: makes HEADERS, a folder in which coil/coil.hpp is compiled already.
+# check.bash SOURCE[:CASE] HEADERS COMPILER [FLAG...]
+# check.bash --precompile HEADERS COMPILER [FLAG...]: builds HEADERS, a folder with a precompiled coil/coil.hpp.
 #
-# SOURCE must not compile, and the compiler must say the sentence of its first line, "// expect: SENTENCE". With
-# -DCOIL_EXPECT_OK the same file must compile: so nothing but the tested line can be what is refused.
+# Checks that SOURCE does not compile and that the compiler prints the message of its first line, "// expect: MESSAGE".
+# With -DCOIL_EXPECT_OK the same source must compile, which proves that only the tested line is refused. A second line
+# "// only: clang" says that other compilers have no such diagnostic.
 #
-# A second line "// only: clang" says that other compilers have no such diagnostic.
+# A table holds several cases. Each begins with "#if COIL_CASE == NUMBER // NAME", followed by the lines above, and is
+# compiled alone: SOURCE:NUMBER.
 set -u
 
 source=$1 headers=$2
@@ -17,29 +19,41 @@ if [[ $source == --precompile ]]; then
     "$@" -Wall -Wextra -Werror -x c++-header "$headers/all.hpp" -o "$headers/all.hpp.gch"
     exit
 fi
-compile=("$@" -fsyntax-only -Wall -Wextra -Werror -include "$headers/all.hpp" "$source")
 
-read -r first < "$source"
+case='' first_line=1
+if [[ $source =~ ^(.*):([0-9]+)$ ]]; then
+    source=${BASH_REMATCH[1]} case=${BASH_REMATCH[2]}
+    first_line=$(grep -n "^#if COIL_CASE == $case // " "$source" | cut -d: -f1)
+    if [[ ! $first_line =~ ^[0-9]+$ ]]; then
+        echo "$source: there must be exactly one line '#if COIL_CASE == $case // NAME'"
+        exit 1
+    fi
+    first_line=$((first_line + 1))
+fi
+compile=("$@" -fsyntax-only -Wall -Wextra -Werror ${case:+"-DCOIL_CASE=$case"} -include "$headers/all.hpp" "$source")
+
+first=$(sed -n "${first_line}p" "$source")
 sentence=${first#// expect: }
 if [[ $sentence == "$first" || -z $sentence ]]; then
-    echo "$source: the first line must be '// expect: SENTENCE'"
+    echo "$source:$first_line: this line must be '// expect: MESSAGE'"
     exit 1
 fi
 
-if [[ $(sed -n 2p "$source") == '// only: clang' ]] && ! "$@" -dM -E -x c++ /dev/null | grep -q __clang__; then
-    echo "SKIP: this compiler does not say that"
+if [[ $(sed -n "$((first_line + 1))p" "$source") == '// only: clang' ]] &&
+    ! "$@" -dM -E -x c++ /dev/null | grep -q __clang__; then
+    echo "SKIP: this compiler has no such diagnostic"
     exit 77
 fi
 
 if said=$("${compile[@]}" 2>&1); then
-    echo "$source compiles, but must be refused with: $sentence"
+    echo "$source:$first_line compiles, but must be refused with: $sentence"
     exit 1
 fi
 if [[ $said != *"$sentence"* ]]; then
-    printf '%s is refused, but not with: %s\n%s\n' "$source" "$sentence" "$said"
+    printf '%s is refused, but not with: %s\n%s\n' "$source:$first_line" "$sentence" "$said"
     exit 1
 fi
 if ! said=$("${compile[@]}" -DCOIL_EXPECT_OK 2>&1); then
-    printf '%s must compile with -DCOIL_EXPECT_OK:\n%s\n' "$source" "$said"
+    printf '%s must compile with -DCOIL_EXPECT_OK:\n%s\n' "$source:$first_line" "$said"
     exit 1
 fi

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <utility>
 
 namespace {
 
@@ -65,6 +66,93 @@ TEST(CancellationCost, G5_AShutdownWithOperationsHeldBackIsLinear) {
     ctx.co_spawn(destroy_held_back(p.in, ctx));
     ctx.run();
     EXPECT_LT(std::chrono::steady_clock::now() - begin, limit);
+}
+
+/// What a waiter of each kind waits in, and for.
+struct places {
+    places() {
+        static_cast<void>(locked.try_lock());
+        static_cast<void>(alone.try_lock());
+        static_cast<void>(full.try_send(1));
+        group.add(1);
+    }
+    ~places() {
+        locked.unlock();
+        alone.unlock();
+        group.done();
+        gate.count_down();
+    }
+    mutex locked;
+    shared_mutex alone;
+    mutex of_condition;
+    condition_variable condition;
+    counting_semaphore<> permits{0};
+    event happens;
+    auto_reset_event happens_once;
+    event_value<int> value;
+    latch gate{1};
+    barrier<> meeting{members + 1};
+    wait_group group;
+    channel<int> empty{1};
+    channel<int> full{1};
+    broadcast<int> news{2};
+};
+
+using waiting = task<> (*)(places&);
+
+constexpr std::pair<const char*, waiting> kinds[] = {
+    {"sleep", [](places&) -> task<> { co_await sleep_for(1h); }},
+    {"mutex", [](places& p) -> task<> { co_await p.locked.lock(); }},
+    {"shared_mutex", [](places& p) -> task<> { co_await p.alone.lock(); }},
+    {"shared_mutex, shared", [](places& p) -> task<> { co_await p.alone.lock_shared(); }},
+    {"condition_variable",
+     [](places& p) -> task<> {
+         const auto guard = co_await p.of_condition.lock_guard();
+         co_await p.condition.wait(p.of_condition);
+     }},
+    {"semaphore", [](places& p) -> task<> { co_await p.permits.acquire(); }},
+    {"event", [](places& p) -> task<> { co_await p.happens.wait(); }},
+    {"auto_reset_event", [](places& p) -> task<> { co_await p.happens_once.wait(); }},
+    {"event_value", [](places& p) -> task<> { co_await p.value.wait(); }},
+    {"latch", [](places& p) -> task<> { co_await p.gate.wait(); }},
+    {"barrier", [](places& p) -> task<> { co_await p.meeting.arrive_and_wait(); }},
+    {"wait_group", [](places& p) -> task<> { co_await p.group.wait(); }},
+    {"channel, recv", [](places& p) -> task<> { co_await p.empty.recv(); }},
+    {"channel, send", [](places& p) -> task<> { co_await p.full.send(1); }},
+    {"broadcast",
+     [](places& p) -> task<> {
+         auto receiver = p.news.subscribe();
+         co_await receiver.recv();
+     }},
+};
+
+task<> cancel_waiters(places& p, waiting wait, bool destroys, io_context& ctx) {
+    scope s;
+    for (int i = 0; i < members; ++i) {
+        s.spawn(wait(p));
+    }
+    co_await yield();
+    co_await yield();
+    if (destroys) {
+        ctx.stop();
+        co_await sleep_for(1h); // destroyed here
+    }
+    s.cancel();
+    co_await s.join();
+}
+
+TEST(CancellationCost, G3_G5_WaitersOfEveryKindLeaveInConstantTime) {
+    for (const auto& [name, wait] : kinds) {
+        for (const bool destroys : {false, true}) {
+            places p;
+            io_context ctx;
+            ctx.co_spawn(cancel_waiters(p, wait, destroys, ctx));
+            const auto begin = std::chrono::steady_clock::now();
+            ctx.run();
+            EXPECT_LT(std::chrono::steady_clock::now() - begin, limit)
+                << name << (destroys ? ", destroyed" : ", cancelled");
+        }
+    }
 }
 
 } // namespace

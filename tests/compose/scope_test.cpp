@@ -239,7 +239,7 @@ TEST_F(Scope, G2_G5_DestroyedWithoutJoin) {
                     co_await yield();
                 }
             }
-            EXPECT_EQ(destroyed, turns == 0 ? 0 : 10) << "or never begun";
+            EXPECT_EQ(destroyed, turns == 0 ? 0 : 10) << "or never started";
         }
         // By an exception.
         int destroyed = 0;

@@ -202,7 +202,7 @@ task<> futexes() {
     auto waiting = coil::eager(io::futex_wait(&word, 1));
     co_await coil::yield();
     int woken = 0;
-    while (woken == 0) { // it may not wait yet
+    while (woken == 0) { // the waiter may not have started yet
         woken = co_await io::futex_wake(&word, 1);
         if (woken == 0) {
             co_await coil::sleep_for(1ms);

@@ -95,14 +95,14 @@ INSTANTIATE_TEST_SUITE_P(, Crowd,
 
 TEST_P(Crowd, ManyConnectionsMostOfThemIdle) {
     if (GetParam() == coil::kernel_kind::io_uring && !coil_test::io_uring_is_allowed()) {
-        GTEST_SKIP() << "without io_uring: it is this kernel";
+        GTEST_SKIP() << "io_uring is not available";
     }
     ::rlimit files{};
     ::getrlimit(RLIMIT_NOFILE, &files);
     if (files.rlim_cur < crowd + 100) {
         const ::rlimit more{files.rlim_max, files.rlim_max};
         if (files.rlim_max < crowd + 100 || ::setrlimit(RLIMIT_NOFILE, &more) != 0) {
-            GTEST_SKIP() << "a process may have " << files.rlim_max << " descriptors here";
+            GTEST_SKIP() << "RLIMIT_NOFILE permits only " << files.rlim_max << " descriptors";
         }
     }
     unsigned ended = 0;

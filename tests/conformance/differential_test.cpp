@@ -13,7 +13,7 @@ constexpr game<script> transfers_and_files{random_script, play, 60};
 TEST(Differential, AllKernelsAnswerTheSame) {
     const std::vector<kernel> here = present_kernels();
     if (here.size() < 2) {
-        GTEST_SKIP() << "there is one kernel here";
+        GTEST_SKIP() << "only one backend is available";
     }
     compare_all(transfers_and_files, here,
                 static_cast<std::uint64_t>(coil_test::rounds(coil_test::sanitized ? 5 : 20, 300)));

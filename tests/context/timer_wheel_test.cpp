@@ -48,7 +48,7 @@ public:
             const std::int64_t next = wheel.next_ns();
             now = std::min(std::max(next, now), end);
             wheel.expire(now);
-            ASSERT_LT(++wakes, 10'000'000) << "the wheel wakes up for ever";
+            ASSERT_LT(++wakes, 10'000'000) << "the wheel wakes up forever";
             if (next > end) {
                 break;
             }

@@ -165,7 +165,7 @@ TEST(StopCallback, SeesTheStopRequested) {
     EXPECT_TRUE(seen);
 }
 
-TEST(StopCallback, IsCalledAsTheValueCategoryItWasGivenAs) {
+TEST(StopCallback, IsCalledWithTheValueCategoryOfItsTypeArgument) {
     struct picky {
         int* calls;
         void operator()() && { ++*calls; }

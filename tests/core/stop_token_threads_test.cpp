@@ -102,7 +102,7 @@ TEST(StopCallbackThreads, RegisteringRacesWithTheRequest_RunsExactlyOnceOrNotAtA
     }
 }
 
-TEST(StopCallbackThreads, ManyThreadsRegisterAndGoWhileOneStops) {
+TEST(StopCallbackThreads, ManyThreadsRegisterAndUnregisterWhileOneStops) {
     for (int round = 0; round < coil_test::rounds(30, 500); ++round) {
         inplace_stop_source source;
         std::atomic<int> calls{0};

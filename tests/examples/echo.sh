@@ -39,7 +39,7 @@ for shape in "--contexts 1" "--contexts 2" "--contexts 3 --acceptors each" "--co
     answer=$(printf 'one\ntwo' | timeout 5 nc -N 127.0.0.1 "$port") || fail "nc failed ($shape)"
     [[ $answer == $'one\ntwo' ]] || fail "nc got '$answer' ($shape)"
     timeout 8 nc -N 127.0.0.1 "$port" </dev/null >"$tmp/nothing" || fail "nc without input failed ($shape)"
-    [[ ! -s $tmp/nothing ]] || fail "an answer to nothing ($shape)"
+    [[ ! -s $tmp/nothing ]] || fail "an answer without a request ($shape)"
 
     # Large transfers, several at once.
     clients=()
@@ -82,7 +82,7 @@ started = time.monotonic()
 os.kill(int(sys.argv[2]), signal.SIGTERM)
 for client in clients[1::3]:
     try:
-        assert client.recv(100) == b"", "an answer to nothing"
+        assert client.recv(100) == b"", "an answer without a request"
     except ConnectionResetError:
         pass
 assert time.monotonic() - started < 2, "it took long to end"

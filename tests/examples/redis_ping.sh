@@ -126,7 +126,7 @@ for client in clients:
 os.kill(int(sys.argv[2]), signal.SIGTERM)
 for client in clients:
     try:
-        assert client.recv(100) == b"", "an answer to nothing"
+        assert client.recv(100) == b"", "an answer without a request"
     except ConnectionResetError:
         pass
 PYTHON

@@ -50,7 +50,7 @@ TEST(AsyncTask, StartsAtOnceOnItsExecutor) {
     EXPECT_EQ(t.get(), 3);
     EXPECT_EQ(t.get(), 3);
     EXPECT_EQ(std::move(t).get(), 3);
-    // NOLINTNEXTLINE(bugprone-use-after-move): that is the question
+    // NOLINTNEXTLINE(bugprone-use-after-move): tested here
     EXPECT_THROW(t.get(), std::logic_error) << "moved out";
 }
 
@@ -68,7 +68,7 @@ TEST(AsyncTask, ResultsOfAnyType) {
     EXPECT_EQ(&refers.get(), &n);
     EXPECT_EQ(&refers.get(), &n);
     EXPECT_EQ(*moves.get(), 4);
-    EXPECT_THROW(moves.get(), std::logic_error) << "gone with the first";
+    EXPECT_THROW(moves.get(), std::logic_error) << "moved out by the first get()";
     EXPECT_EQ(constructs.get().value, 5);
     EXPECT_EQ(text.get(), "text");
     EXPECT_EQ(std::move(text).get(), "text");
@@ -515,7 +515,7 @@ TEST(AsyncTaskEnd, G5_TheFrameIsDestroyedWhenTheCoroutineEnds) {
     };
     auto t = work(executor_arg, ex, coil_test::on_destruction(destroyed));
     ex.run_all();
-    EXPECT_EQ(destroyed, 1) << "not when the task does";
+    EXPECT_EQ(destroyed, 1) << "when the coroutine ends, not with the task object";
     EXPECT_EQ(t.get(), 1);
 }
 
@@ -610,7 +610,7 @@ TEST(AsyncTaskEnd, G5_AContextThatStops) {
     auto gone = std::make_unique<io_context>();
     auto u = work(executor_arg, *gone, destroyed);
     gone.reset();
-    EXPECT_TRUE(throws_cancelled([&] { u.get(); })) << "it had not begun";
+    EXPECT_TRUE(throws_cancelled([&] { u.get(); })) << "it was not started";
     // One that runs on its caller's thread belongs to the caller's context.
     auto at_once = [](int& count) -> async_task<int, inline_executor> {
         const coil_test::on_destruction guard(count);

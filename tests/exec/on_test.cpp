@@ -1,4 +1,4 @@
-// on(ex, task): there and back.
+// on(ex, task): runs a task on an executor and resumes the caller where it was.
 
 #include "exec/support.hpp"
 
@@ -256,7 +256,7 @@ TEST(On, G5_AShutdownDoesNotWaitForItself) {
         };
         auto main = [&]() -> task<> {
             if (again) {
-                co_await on(home, middle(home)); // both here
+                co_await on(home, middle(home)); // both on this context
             } else {
                 co_await on(looper, middle(home));
             }
@@ -278,7 +278,7 @@ TEST(On, G5_AShutdownDestroysATaskThatMovesToTheContext) {
         const coil_test::on_destruction guard(count);
         const auto token = co_await this_task::stop_token();
         to.stop();
-        while (!token.stop_requested()) { // by the destructor that waits for this
+        while (!token.stop_requested()) { // requested by the destructor, which waits for this task
             std::this_thread::yield();
         }
         co_await resume_on(to);
@@ -338,7 +338,7 @@ TEST(On, G5_DestroyedByItsOwner) {
         EXPECT_EQ(co_await io::nop(), 0);
     };
     coil::run(main());
-    EXPECT_EQ(destroyed[0], 0) << "it did not begin";
+    EXPECT_EQ(destroyed[0], 0) << "it was not started";
     EXPECT_EQ(destroyed[1], 1);
     EXPECT_EQ(destroyed[2], 1);
 }
@@ -409,7 +409,7 @@ TEST(On, G1_AnExecutorThatDropsIt) {
     EXPECT_TRUE(coil::run(main())) << "at once";
 }
 
-TEST(On, G12_WhatAForeignExecutorThrows) {
+TEST(On, G12_ExceptionsOfForeignExecutorsPropagate) {
     struct full {
         void execute(const std::function<void()>&) { throw std::length_error("full"); }
     } ex;

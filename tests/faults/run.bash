@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# run.bash PROGRAM FIRST LAST [ARGUMENT...]: runs a test program once per seed on the faulty kernel
-# (tests/support/fault_environment.hpp) and stops at the first seed that fails, which it prints. Files of tests lie in
-# memory: fsync(2) on a busy disk takes longer than all the rest. What takes long and does no I/O is left out, and no test
-# does more than it must (COIL_TEST_LONG): seeds are what there is more of here.
-# The rooms for which that is done are those of tests/faults/rooms.
+# run.bash PROGRAM FIRST LAST [ARGUMENT...]: runs a test program once per seed on the fault-injecting backend
+# (tests/support/fault_environment.hpp), stops at the first seed that fails and prints it. Test files are in memory, as
+# fsync(2) on a busy disk takes longer than everything else. Long tests without I/O are excluded and COIL_TEST_LONG is
+# unset: here the number of seeds matters.
+# tests/faults/rooms lists the rooms whose tests are run.
 set -uo pipefail
 
 program=$1 first=$2 last=$3

@@ -225,7 +225,7 @@ TEST(FsCopyFile, HolesStayHolesBetweenFileSystems) {
     ASSERT_EQ(::stat(dir.path().c_str(), &a), 0);
     ASSERT_EQ(::stat(memory.path().c_str(), &b), 0);
     if (a.st_dev == b.st_dev) {
-        GTEST_SKIP() << "the current directory and /dev/shm are one file system";
+        GTEST_SKIP() << "the current directory and /dev/shm are on the same file system";
     }
     holes_stay(dir, memory);
     holes_stay(memory, dir);
@@ -303,7 +303,7 @@ TEST(FsCopyFile, G3_IsCancelledInTheMiddle) {
                      stop.get_token());
     context.run();
     if (reached == 80'000'000) {
-        GTEST_SKIP() << "it was copied in one step";
+        GTEST_SKIP() << "the file was copied in one step";
     }
     EXPECT_EQ(ec, std::errc::operation_canceled);
     EXPECT_EQ(std::filesystem::file_size(dir / "b"), reached) << "a part stays";

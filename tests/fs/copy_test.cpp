@@ -341,7 +341,7 @@ TEST(fs_copy, a_full_file_system_is_an_error) {
         return ec == std::errc::no_space_on_device ? "" : "not full: " + ec.message();
     });
     if (said == "may not mount") {
-        GTEST_SKIP() << "this user may not mount a small tmpfs";
+        GTEST_SKIP() << "no permission to mount a small tmpfs";
     }
     EXPECT_EQ(said, "");
 }

@@ -48,7 +48,7 @@ void make_sticky(const fs::path& p) {
 
 TEST(FsHostileTrees, AtomicReplaceFollowsNoLinkThatTheKernelDoesNot) {
     if (::geteuid() != 0) {
-        GTEST_SKIP() << "only root gives links away";
+        GTEST_SKIP() << "only root can change the owner of a link";
     }
     if (content_of("/proc/sys/fs/protected_symlinks") != "1\n") {
         GTEST_SKIP() << "fs.protected_symlinks is not 1: the kernel follows any link";
@@ -99,7 +99,7 @@ TEST(FsHostileTrees, AtomicReplaceRepeatsTheChecksThatTheKernelCannotMake) {
         coil_test::put(dir / "tmp" / "file", "old");
         if (!set_owner(dir / "tmp" / "dangling", stranger) ||
             !set_owner(dir / "tmp" / "file", stranger)) {
-            return "SKIP: only root gives files away";
+            return "SKIP: only root can change the owner of a file";
         }
         for (const char* const setting : {"protected_symlinks", "protected_regular"}) {
             if (const std::string refusal = pretend(dir.path(), setting); !refusal.empty()) {
@@ -129,7 +129,7 @@ TEST(FsHostileTrees, AtomicReplaceRepeatsTheChecksThatTheKernelCannotMake) {
 
 TEST(FsHostileTrees, AtomicReplaceTakesNoFileThatTheKernelDoesNot) {
     if (::geteuid() != 0) {
-        GTEST_SKIP() << "only root gives files away";
+        GTEST_SKIP() << "only root can change the owner of a file";
     }
     const scratch dir;
     make_sticky(dir / "tmp");
@@ -196,7 +196,7 @@ fs::copy_tree_options keeping_owner() {
 
 TEST(FsHostileTrees, ACopyCarriesNoRightsOfItsNewOwner) {
     if (::geteuid() != 0) {
-        GTEST_SKIP() << "only root gives files away";
+        GTEST_SKIP() << "only root can change the owner of a file";
     }
     const scratch dir;
     stdfs::create_directory(dir / "from");

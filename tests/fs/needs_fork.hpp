@@ -15,4 +15,5 @@
 #endif
 #define FS_TEST_NEEDS_FORK()                                                                       \
     if (FS_TEST_FORKS == 0)                                                                        \
-    GTEST_SKIP() << "ThreadSanitizer allows no threads in a child of a process that has some"
+    GTEST_SKIP() << "ThreadSanitizer does not support threads in a child of a process with "       \
+                    "threads"

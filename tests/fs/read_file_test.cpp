@@ -151,7 +151,7 @@ TEST(FsReadFile, AFileThatCannotFitIsAnError) {
     std::error_code ec;
     std::filesystem::resize_file(dir / "huge", 1ULL << 43U, ec);
     if (ec) {
-        GTEST_SKIP() << "no file of 8 TiB here: " << ec.message();
+        GTEST_SKIP() << "the file system does not support a file of 8 TiB: " << ec.message();
     }
     if (coil_test::sanitized) {
         GTEST_SKIP() << "a sanitizer has mapped more than the limit";

@@ -89,7 +89,7 @@ TEST(G3_FsUnread, APipeASocketAndATerminalAreNoTrapsForWriteAll) {
 
     const descriptor terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     if (terminal < 0 || ::grantpt(terminal) != 0 || ::unlockpt(terminal) != 0) {
-        GTEST_SKIP() << "no terminals here";
+        GTEST_SKIP() << "no terminals available";
     }
     char name[128];
     ASSERT_EQ(::ptsname_r(terminal, name, sizeof name), 0);

@@ -210,7 +210,7 @@ TEST(FsWriteFile, WhatMayNotBeWrittenIsNotReplaced) {
 
 TEST(FsWriteFile, AReplacementKeepsOwnerAndGroup) {
     if (::geteuid() != 0) {
-        GTEST_SKIP() << "only root gives files away";
+        GTEST_SKIP() << "only root can change the owner of a file";
     }
     const scratch dir;
     coil_test::put(dir / "f", "f");

@@ -106,7 +106,7 @@ TEST_P(AcceptStream, G6_WithoutDescriptorsItSaysSoAndGoesOnLater) {
 
 TEST_P(AcceptStream, IntoTheTableOfDirectDescriptors) {
     if (!has_rings()) {
-        GTEST_SKIP() << "the kernel chooses slots since 5.19";
+        GTEST_SKIP() << "automatic slots need Linux 5.19";
     }
     auto main = []() -> task<> {
         const listener l;

@@ -161,7 +161,7 @@ TEST_P(BufferPool, SeveralOnOneContextAndOneOnTwoOneAfterTheOther) {
 
 TEST_P(BufferPool, AnIdleStreamHoldsNoBuffer) {
     if (!has_rings()) {
-        GTEST_SKIP() << "there each stream that waits takes a buffer: that is documented";
+        GTEST_SKIP() << "without buffer rings each waiting stream takes a buffer, as documented";
     }
     constexpr std::size_t count = 1000;
     auto main = []() -> task<> {

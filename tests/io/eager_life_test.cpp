@@ -254,7 +254,7 @@ TEST_F(EagerLife, G5_IsWorkOfTheContextAndEndsWithinTheRun) {
 
 TEST_F(EagerLife, MisusesEndTheProgramWithASentence) {
     if (coil_test::sanitized) {
-        GTEST_SKIP() << "death tests fork";
+        GTEST_SKIP() << "death tests fork, which sanitizers do not support";
     }
     auto twice = [] {
         auto main = []() -> task<> {
@@ -264,7 +264,7 @@ TEST_F(EagerLife, MisusesEndTheProgramWithASentence) {
         };
         coil::run(main());
     };
-    EXPECT_DEATH(twice(), "awaited after it has given its result");
+    EXPECT_DEATH(twice(), "awaited after its result was taken");
     auto two = [] {
         const pipe_pair p;
         auto main = [](int fd) -> task<> {

@@ -107,7 +107,7 @@ TEST_F(Futex, BadArgumentsFailAsTheSystemCallsDo) {
     errno = 0;
     if (::syscall(wait_call, good, 2UL, 1UL, size_u32, &past, CLOCK_MONOTONIC) < 0 &&
         errno == ENOSYS) {
-        GTEST_SKIP() << "this kernel has no futex_wait(2) to compare with";
+        GTEST_SKIP() << "this kernel has no futex_wait(2) system call to compare with";
     }
     for (const auto& a :
          {arguments{good, 2, 1, size_u32}, arguments{good, 2, 0, size_u32},

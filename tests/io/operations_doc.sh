@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# docs/reference/operations.md says of every call of coil::io what is true: this compares the page with the headers, the library's
-# fallbacks and the tests.
+# Checks docs/reference/operations.md: compares its rows for the calls of coil::io with the headers, the library's fallbacks and
+# the tests.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

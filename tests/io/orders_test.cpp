@@ -218,7 +218,8 @@ private:
         return o.after != 0 && in_flight_.contains(o.after);
     }
 
-    /// Ends an entry as Linux does: with what follows it when it failed, in silence when told so.
+    /// Completes an entry as Linux does: a failure ends the rest of its chain, and entries with
+    /// cqe_skip_success post nothing on success.
     void end(std::uint64_t user_data, int result) {
         const operation o = in_flight_.at(user_data);
         in_flight_.erase(user_data);
@@ -247,7 +248,7 @@ private:
     }
 
     void answer_some() {
-        // A cancel first finds its target or does not.
+        // A cancellation first determines whether it finds its target.
         for (std::size_t i = random_() % (cancels_.size() + 1); i > 0; --i) {
             const sqe c = cancels_.front();
             cancels_.erase(cancels_.begin());
@@ -302,7 +303,7 @@ private:
         ++ended_;
     }
 
-    /// The same without a task around it, to be destroyed at any moment.
+    /// As above, in a coroutine without a task, which can be destroyed at any moment.
     manual doomed(std::uint64_t number, bool& ended) {
         char c;
         if (random_() % 2 == 0) {

@@ -242,7 +242,7 @@ TEST_P(RecvmsgStream, APoolSharedByBytesAndDatagrams) {
 TEST_P(RecvmsgStream, G6_ANetlinkSocketThatLostMessagesSaysSo) {
     const descriptor netlink{::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)};
     if (netlink < 0) {
-        GTEST_SKIP() << "no netlink sockets here";
+        GTEST_SKIP() << "no netlink sockets available";
     }
     const int smallest = 1;
     ::setsockopt(netlink, SOL_SOCKET, SO_RCVBUF, &smallest, sizeof smallest);

@@ -73,7 +73,7 @@ TEST_F(RingMessage, ADescriptorThatWasAContextsRingIsAnybodysAfterwards) {
     }
     ring_of_ours target;
     if (target.native_handle() != fd) {
-        GTEST_SKIP() << "the descriptor was not given out again";
+        GTEST_SKIP() << "the descriptor number was not reused";
     }
     EXPECT_EQ(result_of(io::msg_ring(fd, 3, 4)), 0);
 }

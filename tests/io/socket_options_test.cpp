@@ -210,7 +210,7 @@ TEST_F(SocketOptionChains, ADirectDescriptorHasWhatTheRingHas) {
     const descriptor tcp{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     io_context ctx;
     if (!ctx.loop().ring().supports(uring::opcode::futex_wait)) {
-        GTEST_SKIP() << "before Linux 6.7 a ring has no commands to sockets";
+        GTEST_SKIP() << "socket commands of a ring need Linux 6.7";
     }
     auto main = [](int fd) -> task<> {
         const io::direct_descriptor direct = co_await io::register_file(fd);

@@ -84,7 +84,7 @@ TEST_P(Starvation, G7_ManyStreamsAreFedInTheOrderInWhichTheyStarved) {
 TEST_P(Starvation, G6_AFedStreamWithoutDataDoesNotStarveTheOthers) {
     // Another reader has taken the data that the first one waited for.
     if (!has_rings()) {
-        GTEST_SKIP() << "there a stream that waits holds a buffer: that is documented";
+        GTEST_SKIP() << "without buffer rings each waiting stream takes a buffer, as documented";
     }
     auto main = []() -> task<> {
         buffer_pool pool(pool_of(1, 64));
@@ -115,7 +115,7 @@ TEST_P(Starvation, G6_AFedStreamWithoutDataDoesNotStarveTheOthers) {
 
 TEST_P(Starvation, G6_AnIdleStreamDoesNotStandInTheWayOfOneWithData) {
     if (!has_rings()) {
-        GTEST_SKIP() << "there a stream that waits holds a buffer: that is documented";
+        GTEST_SKIP() << "without buffer rings each waiting stream takes a buffer, as documented";
     }
     auto main = []() -> task<> {
         buffer_pool pool(pool_of(1, 64));

@@ -104,7 +104,7 @@ TEST_P(StreamMemory, G6_WithoutMemoryConnectionsAreClosedAndItSaysSo) {
 TEST_P(StreamMemory, G6_WithoutMemoryBytesEndAtTheGap) {
     COIL_SKIP_UNDER_FAULTS("completions are counted");
     if (!has_rings()) {
-        GTEST_SKIP() << "there one result waits at most";
+        GTEST_SKIP() << "without multishot requests at most one result is queued";
     }
     auto main = []() -> task<> {
         buffer_pool pool(pool_of(64, 64));

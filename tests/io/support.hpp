@@ -24,7 +24,7 @@ protected:
     /// For SetUp(): skips the tests if the ring lacks the opcode.
     void need(coil::uring::opcode op, const char* what_it_is_for) {
         if (!context_.loop().ring().supports(op)) {
-            GTEST_SKIP() << "this kernel's rings have no " << what_it_is_for;
+            GTEST_SKIP() << "this kernel's rings lack " << what_it_is_for;
         }
     }
 

@@ -117,12 +117,6 @@ public:
         }
     }
 
-    /// The default for families that the environment does not mention.
-    void without_by_default(std::string_view families) {
-        if (without_.empty()) {
-            without_ = "," + std::string(families) + ",";
-        }
-    }
     [[nodiscard]] bool has(std::string_view family) const {
         return without_.find("," + std::string(family) + ",") == std::string::npos;
     }

@@ -58,6 +58,7 @@ private:
         }
         if (uses(place::loop)) {
             world_.loop.emplace();
+            world_.loop->execute([] {}); // by another thread than its own: it waits for more
             loop_thread_ = std::thread([this] { world_.loop->run(); });
         }
     }
@@ -254,6 +255,7 @@ private:
         dog_.waits_for("the blocking calls");
         world_.blocking = nullptr;
         blocking_.reset();
+        end_loop();
         dog_.waits_for("the contexts to be destroyed");
         runtime_.reset();
         if (!plan_.forwards) {
@@ -269,7 +271,30 @@ private:
         world_.looper.reset();
         world_.threads.reset();
         world_.pool.reset();
-        world_.loop.reset(); // after everything that returns to its tasks
+    }
+
+    /// Its tasks know the contexts, and what lies there knows it: first that comes back.
+    void end_loop() {
+        empty_contexts();
+        dog_.waits_for("the end of the run_loop");
+        world_.loop.reset();
+        empty_contexts();
+    }
+
+    /// What was left to them ends; some of it goes home to threads that are made for it.
+    void empty_contexts() {
+        dog_.waits_for("what was left to the contexts");
+        if (runtime_) {
+            runtime_->stop();
+            runtime_->run();
+        }
+        for (auto& each : contexts_) {
+            each->stop();
+            each->run();
+        }
+        if (world_.threads) {
+            world_.threads->join();
+        }
     }
 
     void stop_everything() {

@@ -34,8 +34,8 @@ public:
     explicit world(const program& p) : plan(p) {}
     world(const world&) = delete;
 
-    /// Counts a step of any task. The task that makes the step an attack waits for executes the
-    /// attack.
+    /// Counts a step of any task. If an attack was waiting for this step, the calling task executes
+    /// it.
     void made_step() {
         const unsigned now = steps.fetch_add(1) + 1;
         if (on_step) {

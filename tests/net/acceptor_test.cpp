@@ -145,7 +145,7 @@ TEST_F(Acceptor, G6_WithoutDescriptorsItWaitsAndRecovers) {
 
 TEST_F(Acceptor, G6_WithoutDescriptorsItDoesNotSpin) {
     if (coil_test::sanitized) {
-        GTEST_SKIP() << "sanitizers have costs of their own";
+        GTEST_SKIP() << "sanitizers change the costs";
     }
     auto main = []() -> task<> {
         acceptor ac{inet_address{"127.0.0.1", 0}};

@@ -192,7 +192,7 @@ TEST_P(RandomPrograms, G1_G2_G3_G4_G5_G6_G12_NothingIsLeftOfThem) {
     constexpr const char* one = "COIL_PROPERTY_SEED";
     const bool replay = std::getenv(one) != nullptr;
     if (replay && GetParam() != 0) {
-        GTEST_SKIP() << "one seed was asked for, which the first part plays";
+        GTEST_SKIP() << "a single seed was requested, which the first part runs";
     }
     const std::uint64_t programs = number_from_environment(
         "COIL_PROPERTY_PROGRAMS",

@@ -166,7 +166,7 @@ TEST_P(SimulatedPrograms, G1_G2_G3_G4_G5_G6_G12_NothingIsLeftOfThem) {
                           : static_cast<std::uint64_t>(coil_test::rounds(2'000, 100'000));
     const bool one = std::getenv("SEED") != nullptr;
     if (one && GetParam() != 0) {
-        GTEST_SKIP() << "one seed was asked for, which the first part plays";
+        GTEST_SKIP() << "a single seed was requested, which the first part runs";
     }
     sim::for_each_seed(one ? 1 : programs / parts, [&](std::uint64_t n) {
         const std::uint64_t seed = one ? n : n * parts + GetParam();

@@ -89,8 +89,8 @@ inline task<> destroy_step(world& w, random_source& r, unsigned depth) {
         co_return;
     }
     victim->start();
-    // With a low in-flight limit, another operation may have to wait for the victim's end: used
-    // only in programs that are stopped.
+    // With a low in-flight limit another operation may have to wait until the victim ends. This
+    // variant is therefore used only in programs that are stopped.
     switch (r.below(w.finite ? 3 : 4)) {
     case 0:
         break;

@@ -226,12 +226,12 @@ TEST(SimFault, WhatTheRuntimeHidesNobodyNotices) {
     using plan = sim::fault_plan;
     play_single_fault({&plan::delay_completion, "a completion is delayed", 0}, 300);
     play_single_fault({&plan::delay_turn, "a wake-up is late", 0}, 300);
-    play_single_fault({&plan::late_after_cancel, "a request to cancel is late", 0}, 500);
+    play_single_fault({&plan::late_after_cancel, "a cancellation is late", 0}, 500);
     play_single_fault({&plan::delay_link, "a linked call starts late", 0}, 500);
-    play_single_fault({&plan::queue_full, "the ring takes less", 0}, 300);
+    play_single_fault({&plan::queue_full, "the ring consumes fewer entries", 0}, 300);
     play_single_fault({&plan::small_queues, "small queues", 0}, 1000);
     play_single_fault({&plan::interrupt_enter, "EINTR of io_uring_enter", 0}, 300);
-    play_single_fault({&plan::end_multishot, "a stream ends early", 0}, 500);
+    play_single_fault({&plan::end_multishot, "a multishot request ends early", 0}, 500);
     play_single_fault({&plan::short_transfer, "a short ", 0}, 500);
 }
 

@@ -252,7 +252,6 @@ int fault_kernel::refuse() noexcept {
 }
 
 // ---- submission
-// ------------------------------------------------------------------------------------------------
 
 void fault_kernel::examine(unsigned to_submit) noexcept {
     const std::uint32_t end = load(sq_word(real_.sq_off.head)) + to_submit;
@@ -284,8 +283,8 @@ void fault_kernel::examine(sqe& entry, bool in_chain) noexcept {
     fail(entry);
 }
 
-/// A multishot request may end after any completion; one that was told to complete once does so
-/// after the first. (Not recvmsg: a single-shot one would lay out its buffer differently.)
+/// Makes a multishot request end early, as it may after any completion: submitted without the
+/// multishot flag, it ends after the first. (Not recvmsg, whose buffer layout depends on the flag.)
 void fault_kernel::end_early(sqe& entry) noexcept {
     switch (opcode_of(entry)) {
     case opcode::poll_add:
@@ -392,7 +391,6 @@ unsigned fault_kernel::take(unsigned to_submit) noexcept {
 }
 
 // ---- completion
-// ------------------------------------------------------------------------------------------------
 
 /// Waits for one completion to deliver; perhaps for fewer than `min_complete`, as any wait may end
 /// early. Delayed completions are delivered gradually, while real ones may still arrive and

@@ -28,7 +28,7 @@ inline bool on_epoll() {
     return forbidden || (name != nullptr && std::string_view(name) == "epoll");
 }
 
-/// The default backend of a context here, for wrappers.
+/// Creates the default backend of a context, for test backends that wrap it.
 inline std::unique_ptr<coil::uring::kernel> make_running_kernel() {
     return on_epoll() ? coil::uring::make_epoll_kernel() : coil::uring::make_linux_kernel();
 }
@@ -38,9 +38,9 @@ inline std::unique_ptr<coil::uring::kernel> make_running_kernel() {
 /// For tests of features that only io_uring has.
 #define COIL_SKIP_ON_EPOLL(why)                                                                    \
     if (coil_test::on_epoll())                                                                     \
-    GTEST_SKIP() << "the epoll kernel: " << (why)
+    GTEST_SKIP() << "the epoll backend: " << (why)
 
 /// For tests that request io_uring explicitly.
 #define COIL_NEEDS_IO_URING()                                                                      \
     if (!coil_test::io_uring_is_allowed())                                                         \
-    GTEST_SKIP() << "io_uring is forbidden here"
+    GTEST_SKIP() << "io_uring is not available"

@@ -96,8 +96,8 @@ TEST(SyncMisuse, ReleasingASemaphoreBeyondItsMaximum) {
             counting_semaphore<4> s{2};
             s.release(-1);
         },
-        "less than none");
-    EXPECT_DEATH(counting_semaphore<4>{5}, "a semaphore has permits from none to max");
+        "of a negative number");
+    EXPECT_DEATH(counting_semaphore<4>{5}, "a semaphore must be constructed with 0 to max");
     counting_semaphore<4> s{2};
     s.release(2);
     s.release(0);
@@ -110,8 +110,8 @@ TEST(SyncMisuse, CountsBelowZero) {
             latch l{1};
             l.count_down(2);
         },
-        "latch::count_down\\(\\) was called for more than was left");
-    EXPECT_DEATH(latch{-1}, "a latch counts down from zero or more");
+        "latch::count_down\\(\\) was called with more than the remaining count");
+    EXPECT_DEATH(latch{-1}, "a latch must be constructed with 0 or more");
     EXPECT_DEATH(
         {
             wait_group g{2};
@@ -135,7 +135,7 @@ TEST(SyncMisuse, AwaitingASendTwice) {
                  "the result of channel::send\\(\\) was awaited twice");
 }
 
-TEST(SyncWaitGroup, G1_AddBelowZeroWakesAsDoneDoes) {
+TEST(SyncWaitGroup, G1_ANegativeAddWakesLikeDone) {
     for (const int at_once : {1, 2, 5}) {
         wait_group g{5};
         bool woken = false;
@@ -183,7 +183,7 @@ TEST(SyncMisuse, MoreArrivalsAtABarrierThanItExpects) {
 }
 
 /// Each calls add() with its share; the last one wakes the waiter.
-TEST(SyncWaitGroup, G1_AddBelowZeroByManyThreads) {
+TEST(SyncWaitGroup, G1_NegativeAddsByManyThreads) {
     for (int round = 0; round < coil_test::rounds(200, 10'000); ++round) {
         wait_group g;
         std::vector<std::thread> threads;

@@ -278,7 +278,7 @@ TEST_F(uring_buffer_ring, an_incremental_ring_fills_a_buffer_by_and_by) {
 TEST_F(uring_buffer_ring, head_tells_what_the_kernel_took) {
     buffer_ring buffers{r, the_group, 4};
     if (buffers.head() == -EINVAL)
-        GTEST_SKIP() << "this kernel does not tell (Linux 6.8)";
+        GTEST_SKIP() << "this kernel does not report the head (Linux 6.8)";
     EXPECT_EQ(buffers.head(), 0);
     give(buffers, {0, 1, 2});
     const socket_pair s;
@@ -295,7 +295,7 @@ TEST_F(uring_buffer_ring, head_tells_what_the_kernel_took) {
 TEST_F(uring_buffer_ring, no_buffer_is_taken_without_a_word) {
     buffer_ring buffers{r, the_group, 8};
     if (buffers.head() == -EINVAL)
-        GTEST_SKIP() << "this kernel does not tell (Linux 6.8)";
+        GTEST_SKIP() << "this kernel does not report the head (Linux 6.8)";
     give(buffers, {0, 1, 2, 3, 4, 5, 6, 7});
     int taken = 0;
     const auto check = [&](const cqe& c, int result, bool takes) {
@@ -520,7 +520,7 @@ TEST_F(uring_buffer_ring, errors_are_numbers_without_exceptions) {
 
 TEST_F(uring_buffer_ring, only_the_rings_thread_may_register) {
     if ((r.setup_flags() & setup::single_issuer) == 0)
-        GTEST_SKIP() << "this kernel lets every thread register";
+        GTEST_SKIP() << "this kernel permits registration on every thread";
     int error = 0;
     std::thread other{[&] {
         buffer_ring buffers;

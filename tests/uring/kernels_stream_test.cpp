@@ -99,7 +99,7 @@ TEST_P(both_kernels_stream, a_stream_with_a_total_ends_when_it_has_received_it) 
     queue(r, receive, 1);
     cqe c = next(r);
     if (c.res == -EINVAL)
-        GTEST_SKIP() << "this kernel has no total for streams";
+        GTEST_SKIP() << "this kernel has no total length for multishot receives";
     EXPECT_EQ(c.res, 16);
     EXPECT_TRUE(has_more(c));
     c = next(r);

@@ -262,7 +262,7 @@ TEST_P(both_kernels, G2_a_number_that_names_another_file_serves_nobody_who_waite
     }();
     stream_pair second;
     if (second.a != number && second.b != number)
-        GTEST_SKIP() << "the number was not given out again";
+        GTEST_SKIP() << "the number was not reused";
     descriptor& here = second.a == number ? second.a : second.b;
     descriptor& there = second.a == number ? second.b : second.a;
     queue(r, prep::recv(here, &new_byte, 1, 0), 2);

@@ -36,7 +36,7 @@ TEST_F(prep_core, nop_result_is_the_callers) {
     ring r{8};
     const int got = run(r, prep::nop_result(1234));
     if (got == 0 || got == -EINVAL)
-        GTEST_SKIP() << "this kernel's nop takes no result";
+        GTEST_SKIP() << "this kernel's nop does not support a result";
     EXPECT_EQ(got, 1234);
     EXPECT_EQ(run(r, prep::nop_result(-EXDEV)), -EXDEV);
 }
@@ -329,7 +329,7 @@ TEST_F(prep_core, cancel_finds_requests_by_descriptor_and_by_kind) {
     const auto by_kind = more.cancel(prep::cancel_op(opcode::read, cancel_flag::all));
     if (by_kind.second == -EINVAL) {
         more.cancel(prep::cancel_any());
-        GTEST_SKIP() << "this kernel cannot cancel by kind";
+        GTEST_SKIP() << "this kernel does not support cancellation by opcode";
     }
     EXPECT_EQ(by_kind, std::make_pair(3, 3));
 }

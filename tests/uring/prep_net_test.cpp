@@ -194,7 +194,7 @@ TEST_F(prep_net, datagrams) {
 
     const int sent = run(r, prep::sendto(one, "to", 2, 0, to.generic(), to.len));
     if (sent == -EINVAL || sent == -EDESTADDRREQ)
-        GTEST_SKIP() << "this kernel's send takes no address";
+        GTEST_SKIP() << "this kernel's send does not support an address";
     EXPECT_EQ(sent, 2);
     EXPECT_EQ(run(r, prep::recv(other, right, 8, 0)), 2);
 }
@@ -356,7 +356,7 @@ TEST_F(prep_net, socket_options) {
     int on = 1;
     const int set = run(r, prep::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on));
     if (set == -EOPNOTSUPP)
-        GTEST_SKIP() << "this kernel sets no options";
+        GTEST_SKIP() << "this kernel has no socket option commands";
     EXPECT_EQ(set, 0);
     EXPECT_EQ(run(r, prep::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on)), 0);
     int got = 0;

@@ -31,7 +31,7 @@ protected:
             return;
         registered_buffers trial;
         if (trial.setup(r, 1) == -EINVAL)
-            GTEST_SKIP() << "this kernel has no buffer tables that can be changed (Linux 5.13)";
+            GTEST_SKIP() << "this kernel has no registered buffer tables (Linux 5.13)";
     }
 
     char* at(std::size_t offset) { return memory.data() + offset; }

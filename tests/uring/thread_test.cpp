@@ -56,8 +56,9 @@ TEST_F(thread_on_io_uring, without_single_issuer_threads_may_take_turns) {
     }
 }
 
-// A registered index has a different meaning in each thread. A thread whose first registered ring
-// has the same index as the ring below has in another thread must still enter the right one.
+// A registered index has a different meaning in each thread. Here a thread registers other rings,
+// one of them under the index that the ring below has in its own thread; it must still enter the
+// right ring.
 TEST_F(thread_on_io_uring, a_registered_index_is_not_mistaken_for_another_threads) {
     ring_options options;
     options.setup_flags &= ~(setup::single_issuer);

@@ -6,7 +6,7 @@ from . import process
 
 
 class Crossing:
-    """One program in one of its ways."""
+    """One variant of a program."""
 
     def __init__(self, build, key, title, program, *arguments):
         path = build / "bench" / "threads" / program

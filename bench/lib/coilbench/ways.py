@@ -1,4 +1,4 @@
-"""Programs that do one of several things: WAY COUNT CPU CPU (bench/lib/ways.hpp)."""
+"""Programs with several variants: WAY COUNT CPU CPU (bench/lib/ways.hpp)."""
 
 import json
 
@@ -6,7 +6,7 @@ from . import process
 
 
 class Way:
-    """One program in one of its ways."""
+    """One variant of a program."""
 
     def __init__(self, build, folder, cpus, key, title, program, way, count):
         path = build / "bench" / folder / program

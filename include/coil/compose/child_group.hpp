@@ -32,9 +32,8 @@ void check_same_loop(const event_loop* loop) noexcept;
 /// decided the result. It is part of the awaiter and outlives the children, which are also parts of
 /// the awaiter.
 ///
-/// All of it happens on the context's thread, but for the request to stop that comes from outside:
-/// its callback may run on any thread, and does nothing but pass it on. So counting needs no
-/// atomics.
+/// Everything happens on the context's thread, so counting needs no atomics. The one exception is a
+/// stop request from outside: its callback may run on any thread, and only forwards the request.
 class child_group : ready_node, stop_relay {
 public:
     enum class decided_by : unsigned char { first_error, first_end };
@@ -54,16 +53,16 @@ public:
     }
 
     [[nodiscard]] inplace_stop_token token() const noexcept { return stop_.get_token(); }
-    /// The nearest root above the await; null when that is not known.
+    /// The nearest root above the await, or null if unknown.
     [[nodiscard]] promise_base* awaiting_root() const noexcept {
         return awaiting_ != nullptr ? awaiting_->root() : nullptr;
     }
-    /// On whose loop the children run.
+    /// The loop on which the children run.
     [[nodiscard]] event_loop& loop() const noexcept { return *loop_; }
     void stop() noexcept { stop_.request_stop(); }
 
-    /// Before the children are started, which belong to `await`. `outside` asks all of them to
-    /// stop.
+    /// Called before the children are started, which belong to `await`. `outside` stops all of
+    /// them.
     template <class P>
     void begin(std::coroutine_handle<P> waiter, inplace_stop_token outside,
                nested_await& await) noexcept {
@@ -75,11 +74,11 @@ public:
         }
         relay_stop(outside, stop_);
     }
-    /// Before the children are started: the limit that they are under.
+    /// Sets the limit that applies to the children. Called before they are started.
     void set_deadline(std::int64_t ns) noexcept { deadline_ns_ = ns; }
     [[nodiscard]] std::int64_t deadline() const noexcept { return deadline_ns_; }
 
-    /// A child is started.
+    /// A child starts.
     void enter() noexcept { ++left_; }
     /// Called when all have been started. Returns whether one is still running.
     [[nodiscard]] bool must_wait() noexcept { return --left_ > 0; }
@@ -102,7 +101,7 @@ public:
     /// Returns whether a child has decided the result, so that those that end later are ignored.
     [[nodiscard]] bool is_decided() const noexcept { return decider_ != nullptr; }
     /// Called before the children have ended: none of their results will be used. `expired`: the
-    /// reason is an expired limit, so that limits below expiring as well is not reported.
+    /// reason is an expired limit. Inner limits that expire as well are then not reported.
     void overrule(bool expired) noexcept {
         if (!is_decided()) {
             decider_ = this;
@@ -146,12 +145,12 @@ public:
 private:
     inplace_stop_source stop_;
     std::coroutine_handle<> waiter_;
-    promise_base* awaiting_ = nullptr; // when it is a task
-    event_loop* loop_ = nullptr;       // from begin() to resumed()
+    promise_base* awaiting_ = nullptr; // null if it is not a task
+    event_loop* loop_ = nullptr;       // set from begin() to resumed()
     const void* decider_ = nullptr;
     std::exception_ptr error_;
     std::int64_t deadline_ns_ = root_observer::no_deadline;
-    std::size_t left_ = 1; // and one until must_wait()
+    std::size_t left_ = 1; // plus one until must_wait()
     decided_by what_;
     bool expired_ = false;
 };

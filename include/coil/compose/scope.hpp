@@ -128,7 +128,7 @@ inline constexpr bool scope::is_named_task<task<T>&> = true;
 template <class T>
 inline constexpr bool scope::is_named_task<const task<T>&> = true;
 
-/// What scope::join() gives.
+/// The awaitable returned by scope::join().
 class [[nodiscard("did you forget to co_await?")]] scope::joiner final : detail::ready_node,
                                                                          detail::stop_relay,
                                                                          detail::nested_await {
@@ -166,9 +166,9 @@ private:
 
     scope* scope_; // null once the scope was destroyed
     std::coroutine_handle<> waiter_;
-    detail::promise_base* awaiting_ = nullptr; // when it is a task
-    std::exception_ptr error_;                 // of a scope that is gone
-    detail::event_loop* woken_on_ = nullptr;   // while it is in the ready queue
+    detail::promise_base* awaiting_ = nullptr; // null if it is not a task
+    std::exception_ptr error_;                 // set when the scope was destroyed
+    detail::event_loop* woken_on_ = nullptr;   // set while it is in the ready queue
 };
 
 inline scope::joiner scope::join() noexcept { return joiner(*this); }

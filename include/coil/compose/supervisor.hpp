@@ -24,10 +24,10 @@
 
 namespace coil {
 
-/// What a supervisor calls when a child has failed: any callable that takes (std::exception_ptr,
-/// std::string_view name) or (std::exception_ptr). It runs on the supervisor's context, in a turn
-/// of its own loop, and may spawn other children; it must not destroy the supervisor. An exception
-/// that leaves it goes to the context's on_unhandled_exception.
+/// The function that a supervisor calls when a child has failed: any callable that takes
+/// (std::exception_ptr, std::string_view name) or (std::exception_ptr). It runs on the supervisor's
+/// context, directly from the loop, and may spawn other children; it must not destroy the
+/// supervisor. An exception that leaves it goes to the context's on_unhandled_exception.
 class failure_handler {
 public:
     failure_handler() noexcept = default;
@@ -52,18 +52,18 @@ private:
     std::function<void(std::exception_ptr, std::string_view)> call_;
 };
 
-/// How a supervisor treats its children.
+/// Options of a supervisor.
 struct supervisor_options {
     /// Called for each child that fails. Default: the exception goes to the context's
     /// on_unhandled_exception. A child that ends with std::errc::operation_canceled after it was
     /// asked to stop has not failed.
     failure_handler on_failure{};
-    /// At most so many children run at a time; spawn() of another waits until one has ended.
+    /// The maximum number of running children; spawn() of another one waits until one has ended.
     std::size_t max_children = std::numeric_limits<std::size_t>::max();
 };
 
-/// Children that do not depend on each other: the sessions of a server. A child that fails is
-/// reported and its siblings go on; compare scope, in which a failure stops the siblings.
+/// Independent children, such as the sessions of a server. The failure of a child is reported, and
+/// its siblings continue; in a scope, a failure stops the siblings.
 ///
 ///     task<> serve(net::acceptor ac) {
 ///         supervisor sessions{{.on_failure = report, .max_children = 1000}};
@@ -72,15 +72,16 @@ struct supervisor_options {
 ///         co_await sessions.join(5s); // ask, wait, then cancel
 ///     }
 ///
-/// Destroying a supervisor without joining it destroys the children where they stand, as with a
-/// scope: their I/O is cancelled and awaited, their locals are destroyed. A child must not destroy
-/// its own supervisor.
+/// Destroying a supervisor without joining it destroys its children, as with a scope: their I/O is
+/// cancelled and waited for, and their locals are destroyed. A child must not destroy its own
+/// supervisor.
 ///
-/// Threading: it belongs to the context of the first spawn(); all members are used there, but
-/// cancel() and stop_token(), which any thread may call. Children stay on that context.
+/// Threading: a supervisor belongs to the context of its first spawn(). All members must be called
+/// there, except cancel() and stop_token(), which may be called from any thread. Children stay on
+/// that context.
 ///
-/// Cancellation: a stop of the task that awaits join() asks the children to stop, and join() goes
-/// on waiting for them. A stop of the token that the constructor is given asks them at any time.
+/// Cancellation: a stop of the task that awaits join() asks the children to stop; join() continues
+/// to wait for them. A stop of the token passed to the constructor reaches them at any time.
 class supervisor final : detail::nursery {
 public:
     supervisor() : supervisor(supervisor_options{}) {}
@@ -98,11 +99,11 @@ public:
         destroy_children();
     }
 
-    /// Starts a child: a task, or anything else that can be awaited, whose value is then dropped.
-    /// It begins to run in a later turn of the loop. `co_await` waits while max_children run, and
-    /// gives the child's handle; without `co_await` the child is queued, in order, and nothing
-    /// bounds how many are. A stop of the awaiting task while it waits takes the child back, which
-    /// then never runs, and throws std::errc::operation_canceled. The name is for messages.
+    /// Starts a child: a task or any other awaitable, whose value is discarded. It first runs in a
+    /// later iteration of the loop. co_await waits while max_children are running, and returns the
+    /// child's handle. Without co_await the child is queued, in order and without a limit. If the
+    /// awaiting task is asked to stop while it waits, the child is not started and co_await throws
+    /// std::errc::operation_canceled. The name is used in messages.
     template <class T>
     supervised_spawn<T> spawn(task<T>&& work, std::string_view name = {}) {
         return supervised_spawn<T>(*this, std::move(work), name);
@@ -114,10 +115,10 @@ public:
             *this, detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)), name);
     }
 
-    /// Runs the task that `make` returns, again and again while it fails: each failure is reported,
-    /// and the next attempt waits as `options` says. Ends when a task ends without an exception,
-    /// when a stop is requested, or after options.max_restarts, with the last exception. `make` is
-    /// kept until then.
+    /// Runs the task returned by `make`, and runs a new one each time it fails: each failure is
+    /// reported, and the next attempt is delayed as `options` says. Ends when a task ends without
+    /// an exception, when a stop is requested, or after options.max_restarts, with the last
+    /// exception. `make` is kept until then.
     template <class Make>
         requires std::invocable<Make&>
     supervised_spawn<void> spawn_restarting(Make make, restart_options options = {},
@@ -125,20 +126,20 @@ public:
         return spawn(detail::run_restarting(std::move(make), options, reporter(name)), name);
     }
 
-    /// Waits until no child is left, queued ones included.
+    /// Waits until all children have ended, including queued ones.
     [[nodiscard("did you forget to co_await?")]] task<> join();
-    /// Asks all children to stop, waits for them for as long as `grace`, and then destroys those
-    /// that are left where they stand, also what they have shielded. True when none was left.
+    /// Asks all children to stop, waits for them for at most `grace`, and then destroys the
+    /// remaining ones, including work they have shielded. Returns true if none was left.
     template <class Rep, class Period>
     [[nodiscard("did you forget to co_await?")]] task<bool>
     join(std::chrono::duration<Rep, Period> grace) {
         return join_within(detail::saturated_ns(grace));
     }
 
-    /// Asks all children to stop, and those that are spawned from now on. Returns at once.
+    /// Asks all children to stop, including those spawned later. Does not wait.
     void cancel() noexcept { nursery::cancel(); }
     [[nodiscard]] inplace_stop_token stop_token() const noexcept { return nursery::stop_token(); }
-    /// How many children have not ended, queued ones included.
+    /// The number of children that have not ended, including queued ones.
     [[nodiscard]] std::size_t size() const noexcept { return nursery::size(); }
 
 private:

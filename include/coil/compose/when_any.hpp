@@ -29,7 +29,7 @@ struct when_any_element {
 namespace detail {
 
 template <class... Kept>
-class when_any_pack : public joined_children<child_pack<Kept...>> {
+class when_any_pack final : public joined_children<child_pack<Kept...>> {
     using result = when_any_result<in_vector<stored_result<Kept&&>>...>;
 
 public:
@@ -56,7 +56,7 @@ private:
 };
 
 template <class Kept>
-class when_any_range : public joined_children<child_array<Kept>> {
+class when_any_range final : public joined_children<child_array<Kept>> {
 public:
     template <class Awaitables>
     explicit when_any_range(Awaitables& awaitables)

@@ -1,16 +1,16 @@
 #pragma once
 
 #include <coil/context/away_list.hpp>
+#include <coil/context/detail/loop_ring.hpp>
+#include <coil/context/detail/parker.hpp>
 #include <coil/context/inbox.hpp>
 #include <coil/context/listed_loop.hpp>
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/loop_signals.hpp>
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
-#include <coil/context/own_rings.hpp>
 #include <coil/context/quiescence.hpp>
 #include <coil/context/ready_probe.hpp>
-#include <coil/context/ring_tables.hpp>
 #include <coil/context/simulation.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/turn_meter.hpp>
@@ -27,7 +27,6 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <optional>
 
 namespace coil {
 class io_context;
@@ -35,21 +34,6 @@ class runtime;
 } // namespace coil
 
 namespace coil::detail {
-
-/// Something that is registered with a loop's ring, and must let go of it in time.
-class ring_attachment : list_node<ring_attachment> {
-public:
-    /// The ring is about to be closed; nothing is in flight. The loop has forgotten the attachment.
-    virtual void ring_gone() noexcept = 0;
-
-protected:
-    ring_attachment() noexcept = default;
-    ~ring_attachment() = default;
-
-private:
-    friend class event_loop;
-    friend struct list_node<ring_attachment>;
-};
 
 /// The machine inside an io_context: one thread, one ring, one ready queue, one timer wheel, one
 /// inbox. Everything is the owner thread's alone, except what says "any thread".
@@ -263,33 +247,35 @@ public:
 
     // What is registered with the ring.
     int use_direct_descriptors() noexcept {
-        return tables_.use_files(*ring_, options_.direct_descriptors);
+        return ring_.tables().use_files(*ring_, options_.direct_descriptors);
     }
-    void close_direct(int slot) noexcept { tables_.close_file(slot); }
+    void close_direct(int slot) noexcept { ring_.tables().close_file(slot); }
     /// A number that no other table of direct descriptors in this process has; 0: there is none.
-    [[nodiscard]] std::uint32_t direct_table() const noexcept { return tables_.files_number(); }
+    [[nodiscard]] std::uint32_t direct_table() const noexcept {
+        return ring_.tables().files_number();
+    }
     int add_buffers(std::span<const ::iovec> memory) noexcept {
-        return tables_.add_buffers(*ring_, options_.registered_buffers, memory);
+        return ring_.tables().add_buffers(*ring_, options_.registered_buffers, memory);
     }
     void remove_buffers(unsigned first, unsigned count) noexcept {
-        tables_.remove_buffers(first, count);
+        ring_.tables().remove_buffers(first, count);
     }
-    void attach(ring_attachment& attachment) noexcept { attachment.push_to(attachments_); }
-    void detach(ring_attachment& attachment) noexcept { attachment.unlink(); }
+    void attach(ring_attachment& attachment) noexcept { ring_.attach(attachment); }
+    void detach(ring_attachment& attachment) noexcept { loop_ring::detach(attachment); }
     /// A number that no buffer ring of this loop has had lately.
-    [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return buffer_group_++; }
+    [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return ring_.next_buffer_group(); }
 
     [[nodiscard]] bool on_owner_thread() const noexcept { return current_loop == this; }
     /// Whether its own read of the wake-up descriptor is in flight.
-    [[nodiscard]] bool is_watching() const noexcept { return watching_; }
+    [[nodiscard]] bool is_watching() const noexcept { return parker_.descriptor().is_watched(); }
     /// run() is about to end: what is in flight is being cancelled for that reason alone.
     [[nodiscard]] bool is_ending() const noexcept { return ending_; }
-    [[nodiscard]] bool skips_completions() const noexcept { return skips_completions_; }
+    [[nodiscard]] bool skips_completions() const noexcept { return ring_.skips_completions(); }
     [[nodiscard]] io_context& context() noexcept { return context_; }
     [[nodiscard]] uring::ring& ring() noexcept { return *ring_; }
     /// Null while the ring is closed.
     [[nodiscard]] uring::kernel* kernel() noexcept {
-        return ring_ ? &ring_->get_kernel() : nullptr;
+        return ring_.is_open() ? &ring_->get_kernel() : nullptr;
     }
     /// Any thread.
     [[nodiscard]] context_metrics metrics() const noexcept;
@@ -305,14 +291,7 @@ private:
     /// most so many, and fewer while so many take longer than this.
     static constexpr unsigned largest_budget = 256;
     static constexpr std::int64_t longest_turn_ns = 1'000'000;
-    static constexpr std::int32_t one_found = 256;
-    /// From one wake-up by a timer to the next, at least.
-    static constexpr std::int64_t timer_gap_ns = 100'000;
 
-    void open_ring();
-    void close_ring() noexcept;
-    void reopen_ring();
-    void bind_to_this_thread();
     /// True when it used the budget up.
     bool run_ready();
     unsigned run_probed(unsigned left);
@@ -326,24 +305,15 @@ private:
     void cancel_queued() noexcept;
     void retry_cancels() noexcept;
     void poll() noexcept;
+    void poll_cq() noexcept;
     void wait() noexcept;
     [[nodiscard]] std::int64_t next_deadline() noexcept;
-    void look() noexcept;
-    void gather() noexcept;
-    [[nodiscard]] bool something_came() noexcept;
-    [[nodiscard]] bool look_around() noexcept;
-    bool spin(std::int64_t until_ns) noexcept;
     void park(std::int64_t until_ns) noexcept;
-    void unpark() noexcept;
-    void enter(unsigned min_complete, const uring::timespec* timeout,
-               unsigned min_wait_us) noexcept;
     void reap() noexcept;
     void route(const uring::cqe& completion) noexcept;
-    [[nodiscard]] bool make_room(unsigned entries) noexcept;
     void push_entries(io_wait& wait) noexcept;
     void turn_until_done();
     void wake() noexcept;
-    void watch_wake_descriptor() noexcept;
     void stop_watching() noexcept;
     void cancel_everything(std::uint32_t at_most) noexcept;
     enum class shutdown_state : unsigned char { goes_on, waits, over };
@@ -376,7 +346,7 @@ private:
     }
 
     // Touched by every await.
-    std::optional<uring::ring> ring_;
+    loop_ring ring_;
     unsigned budget_ = 16;
     std::int64_t busy_since_ns_ = 0; // the turn before used its budget up, and ended then; else 0
     std::uint32_t in_flight_ = 0;    // SQEs whose completion will come, without the loop's own
@@ -386,7 +356,6 @@ private:
     io_wait_queue queued_;   // io_waits held back by a full queue or by max_in_flight
     io_wait_queue retrying_; // io_waits whose cancellation must be asked for again
     std::int64_t retry_at_ns_ = 0;
-    std::int64_t no_timer_before_ns_ = 0;
     root_list roots_;
     away_node* away_ = nullptr;
     root_chain held_back_;       // in a shutdown: roots that have something elsewhere
@@ -395,36 +364,20 @@ private:
     bool functions_due_ = false; // it is in the ready queue
     callback_coroutine<function_turn> function_caller_{&call_functions};
     zero_copy_set zero_copies_;
-    ring_tables tables_;
-    ring_attachment* attachments_ = nullptr;
-    std::uint16_t buffer_group_ = 0;
     live_metrics metrics_;
     std::uint64_t waited_ = 0;         // of which back_pressure_waits is what others see
     std::uint64_t received_roots_ = 0; // of sent_roots_
     counter balance_;                  // tasks() - received_roots_, as last published
     std::uint64_t roots_removed_ = 0;  // root_list::removed_on_this_thread, while it does not run
-    std::uint64_t woken_by_node_ = 0;  // wake-ups since the inbox was delivered, by what is in it
 
-    // Idle.
-    idle_policy idle_;
-    bool spinning_pays_ = true;
-    bool completes_by_itself_ = true;
-    std::int32_t found_per_look_ = 0; // a moving average, in units of 1/one_found
-    bool skips_completions_ = false;
-    bool min_wait_ = false;
-    bool watching_ = false;
     bool stop_requested_ = false;
     bool ending_ = false;
     bool condemned_ = false;    // there are guests that are to be destroyed
     bool ending_guest_ = false; // and one is being destroyed, from the turn
+    bool visited_ = false;      // what is delivered came by a visitor's thread
+    bool stop_came_ = false;    // ... and the request to stop with it
+    int turns_waited_ = 0;      // of a shutdown that goes on turn by turn
     std::uint64_t waits_ = 0;
-    bool visited_ = false;   // what is delivered came by a visitor's thread
-    bool stop_came_ = false; // ... and the request to stop with it
-    int turns_waited_ = 0;   // of a shutdown that goes on turn by turn
-    bool mail_pays_ = false; // something came by the inbox, not long ago
-    int wake_fd_ = -1;
-    std::uint64_t wake_count_ = 0;
-    wake_account wakes_;
 
     simulation* around_ = nullptr;
     bool asleep_ = false; // between two turns, until a message comes
@@ -434,12 +387,11 @@ private:
     bool seated_ = false;
     io_context& context_;
     const io_context_options& options_;
-    own_ring listed_ring_;       // ring_, for those who would post to it
-    std::uint64_t bound_to_ = 0; // number of the thread that the ring was enabled on; 0: none yet
 
     alignas(64) ready_queue ready_;
     ready_probe probe_;
     turn_meter meter_;
+    parker parker_;
 
     // Written by every thread that posts. Nothing else is on this line.
     alignas(128) inbox inbox_;

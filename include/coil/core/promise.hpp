@@ -29,25 +29,25 @@ public:
     /// For a root that an await waits for: the nearest root above that await, or null if unknown.
     /// May be called from any thread while the root exists.
     [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
-    /// Of a root that is_guest: its frame is to be destroyed as soon as nothing of it runs.
+    /// For a root that is_guest: its frame must be destroyed as soon as nothing of it runs.
     [[nodiscard]] virtual bool is_condemned() const noexcept { return false; }
-    /// Of a root that is_guest: it is this loop's from now on, on whose thread this is called;
-    /// null: it leaves the one where it is.
+    /// For a root that is_guest: it belongs to this loop from now on, on whose thread this is
+    /// called; null: it leaves its current loop.
     virtual void moved_to(event_loop* /*loop*/) noexcept {}
 
-    /// Whether whoever waits for the end of this root wants nothing but that. Any thread, while the
-    /// root exists.
+    /// Whether all that the waiter for this root still wants is its end. May be called from any
+    /// thread while the root exists.
     [[nodiscard]] virtual bool is_unwanted() const noexcept { return token.stop_requested(); }
-    /// The root lies at a context that does not run: those who wait for its result, and are not
-    /// wanted any more themselves, are told that there will be none.
+    /// The root is on a context that does not run. Waiters for its result that are themselves
+    /// unwanted are notified that there will be none.
     virtual void refuse_unwanted() noexcept {}
 
     static constexpr std::int64_t no_deadline = INT64_MAX;
-    /// When the earliest limit around the root expires, in steady_clock's nanoseconds. Any thread,
-    /// while the root exists.
+    /// The earliest limit around the root, in nanoseconds of steady_clock. May be called from any
+    /// thread while the root exists.
     [[nodiscard]] virtual std::int64_t deadline() const noexcept;
 
-    /// What the root, and through it every task below, is asked to stop by.
+    /// The stop token of the root and of all tasks below it.
     const inplace_stop_token token;
     /// Whether a coroutine that ends without an exception may destroy itself without calling the
     /// observer: the fast path of detached tasks.
@@ -55,8 +55,8 @@ public:
     /// Whether the root belongs to a coroutine of the same context, which destroys it. A bound root
     /// is in no context's list and does not move to another context.
     const bool bound;
-    /// Whether a coroutine elsewhere waits for the end of this root, and its frame may refer to
-    /// that one's: then it ends before the other can be destroyed.
+    /// Whether a coroutine on another context waits for the end of this root, whose frame may refer
+    /// to that coroutine's. The root must then end before that coroutine can be destroyed.
     const bool is_guest;
 
 protected:
@@ -77,23 +77,23 @@ struct stop_detour {
     promise_base* root; // null: the root of the tree is not a task
 };
 
-/// An await that owns coroutines: the children of a combination. It says which of them are to be
-/// destroyed before the frame that awaits them, one after the other, so that destroying a tree of
-/// any depth takes no stack (guarantee G10).
+/// An await that owns coroutines: the children of a combinator. It enumerates the coroutines to
+/// destroy before the frame that awaits them, so that destroying a tree of any depth does not grow
+/// the stack (guarantee G10).
 class nested_await {
 public:
-    /// The next one, whose own tree is then destroyed first; null when none is left.
+    /// Returns the next coroutine, whose own tree is then destroyed first, or null.
     virtual promise_base* next_below() noexcept = 0;
-    /// Destroys the one that next_below() gave.
+    /// Destroys the coroutine returned by next_below().
     virtual void destroy_below(promise_base& child) noexcept = 0;
 
 protected:
     ~nested_await() = default;
 };
 
-/// What every task's promise holds whatever its result. A coroutine is either a child, awaited by
-/// another coroutine (`coroutine` is that one), or a root, started on a context (it has an
-/// observer, and hangs in the context's list of roots, so that a shutdown finds every frame).
+/// The part of a task's promise that does not depend on the result. A coroutine is either a child,
+/// awaited by another coroutine (`coroutine`), or a root, started on a context. A root has an
+/// observer and is in the context's list of roots, so that a shutdown finds every frame.
 class promise_base : public queue_node {
 public:
     static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
@@ -126,10 +126,10 @@ public:
     }
 
     // ---- the tree of frames
-    // Each suspended task knows what it awaits and owns, so that a tree is destroyed from its
-    // leaves upwards by a loop (core/frame_tree.hpp).
+    // Each suspended task stores what it awaits and owns, so that a loop can destroy a tree from
+    // its leaves upwards (core/frame_tree.hpp).
 
-    /// A child begins that `above` awaits; null: a coroutine of another kind does.
+    /// `above` starts to await a child; null: a coroutine of another type does.
     void begin_below(promise_base* above) noexcept {
         parent = above;
         below_ = nothing;
@@ -137,7 +137,7 @@ public:
             above->below_ = reinterpret_cast<std::uintptr_t>(this);
         }
     }
-    /// A child has ended: its parent goes on.
+    /// A child has ended and its parent resumes.
     void end_below() const noexcept {
         if (parent != nullptr) [[likely]] {
             parent->below_ = nothing;
@@ -148,16 +148,16 @@ public:
     }
     void awaits_nothing() noexcept { below_ = nothing; }
 
-    /// Nobody has awaited or started it yet.
+    /// Neither awaited nor started yet.
     [[nodiscard]] bool is_fresh() const noexcept { return below_ == fresh; }
-    /// Whether coroutines are to be destroyed before this one.
+    /// Whether other coroutines must be destroyed before this one.
     [[nodiscard]] bool has_below() const noexcept { return below_ > fresh; }
-    /// Those of a combination; null when it is a task, or nothing.
+    /// The children of a combinator, or null.
     [[nodiscard]] nested_await* nested_below() const noexcept {
         return (below_ & is_nested) != 0 ? reinterpret_cast<nested_await*>(below_ & ~is_nested)
                                          : nullptr;
     }
-    /// The task that it awaits, when it awaits one.
+    /// The task that it awaits, or null.
     [[nodiscard]] promise_base* task_below() const noexcept {
         return has_below() ? reinterpret_cast<promise_base*>(below_) : nullptr;
     }
@@ -203,12 +203,13 @@ public:
     };
 
 private:
-    // What `below_` is when it is neither a task's promise nor, with the bit, a nested_await.
+    // The values of `below_` other than a task's promise and, with the bit set, a nested_await.
     static constexpr std::uintptr_t nothing = 0;
     static constexpr std::uintptr_t is_nested = 1;
     static constexpr std::uintptr_t fresh = 2;
 
-    // What `origin_` points to, in its low bits. Unset before the coroutine becomes either.
+    // The low bits of `origin_`: what it points to. Unset until the coroutine becomes a child or a
+    // root.
     static constexpr std::uintptr_t is_root_promise = 0;
     static constexpr std::uintptr_t is_observer = 1; // the observer of this root
     static constexpr std::uintptr_t is_detour = 2;
@@ -230,13 +231,13 @@ private:
     std::uintptr_t below_ = fresh;
 };
 
-/// Limits are inherited through the awaits that are known.
+/// Limits are inherited through awaits whose root is known.
 inline std::int64_t root_observer::deadline() const noexcept {
     promise_base* const above = awaiting_root();
     return above != nullptr && above->is_root() ? above->observer().deadline() : no_deadline;
 }
 
-/// The root of the tree of awaits that a coroutine is in; null when it is of another kind.
+/// The root of the tree of awaits of a coroutine, or null for a coroutine of another type.
 template <class P>
 [[nodiscard]] promise_base* nearest_root(std::coroutine_handle<P> coroutine) noexcept {
     if constexpr (std::derived_from<P, promise_base>) {
@@ -246,7 +247,7 @@ template <class P>
     }
 }
 
-/// Whether a root is not wanted any more, or one that waits for it, as far as that is known.
+/// Whether a root, or a root that waits for it, is no longer wanted, as far as known.
 [[nodiscard]] inline bool is_unwanted(const promise_base* root) noexcept {
     while (root != nullptr && root->is_root()) {
         if (root->observer().is_unwanted()) {
@@ -257,7 +258,7 @@ template <class P>
     return false;
 }
 
-/// Roots that one owner destroys if they do not end before.
+/// Roots whose owner destroys those that have not ended.
 class root_chain {
 public:
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }

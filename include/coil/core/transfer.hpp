@@ -43,9 +43,9 @@ using transfer = void;
 /// The coroutine to run after the one that is just suspending. Always null while user code runs, so
 /// a nested resume() (of a synchronous generator in a coroutine) cannot take it.
 constinit inline thread_local std::coroutine_handle<> next_to_resume{};
-/// The coroutine that the innermost driver on this thread, resume(), has resumed: it finds what
-/// that one leaves in next_to_resume. Any other has been resumed by a plain handle.resume(), which
-/// would not.
+/// The coroutine that resume(), the innermost driver on this thread, has resumed; the driver runs
+/// what that coroutine leaves in next_to_resume. A coroutine resumed by a plain handle.resume() has
+/// no such driver.
 constinit inline thread_local void* driven = nullptr;
 
 inline std::coroutine_handle<> take_transfer() noexcept {
@@ -76,7 +76,7 @@ inline void transfer_to(std::coroutine_handle<> self, std::coroutine_handle<> ne
     if (driven == self.address()) [[likely]] {
         next_to_resume = next;
     } else {
-        resume(next); // which resumes `self`, too, when its turn comes
+        resume(next); // also resumes `self` in its turn
     }
 }
 inline void transfer_to_nobody() noexcept {}

@@ -62,14 +62,15 @@ namespace coil {
 /// std::errc::operation_canceled. If no thread can be created, the executor's exception is the
 /// result.
 ///
-/// Cancellation: an async_task has no stop token. When the task that awaits it is asked to stop,
-/// the await throws std::system_error with std::errc::operation_canceled, and the async_task goes
-/// on, as when it is dropped: what it refers to must live as long as it runs, or be awaited by
-/// shield().
+/// Cancellation: an async_task has no stop token. If the task that awaits it is asked to stop, the
+/// await throws std::system_error with std::errc::operation_canceled, and the async_task continues
+/// as if it had been detached. Objects that it refers to must live as long as it runs; otherwise
+/// await it with shield().
 ///
-/// Threading: the coroutine goes on on its executor, whoever awaits it on his own (his context, his
-/// executor; who has none, where the task ends). done(), get(), co_await and the callbacks'
-/// functions may be used from several threads at once; moving and destroying the object not.
+/// Threading: the coroutine always resumes on its executor. An awaiter resumes on its own context
+/// or executor; without one, on the thread that ended the task. done(), get(), co_await and the
+/// functions that add callbacks may be called from several threads at once. Moving and destroying
+/// the object are not thread-safe.
 template <class T = void, class Executor = new_thread_executor>
 class [[nodiscard("dropping an async_task detaches it and loses its result: store it, or "
                   "add a callback")]] async_task {

@@ -130,7 +130,7 @@ public:
                 on_stop_.emplace(token, taker{*this});
             }
             submit_to(executor_, *call);
-        } catch (...) { // it was not taken
+        } catch (...) { // it was not submitted
             on_stop_.reset();
             if (call_ == nullptr) {
                 delete call;
@@ -168,7 +168,7 @@ private:
     }
     void cancel() noexcept { this->stop_call(this->pending() && take_back()); }
 
-    /// On an executor a stop request takes back what has not begun, on whatever thread it is made.
+    /// On an executor, a stop request on any thread withdraws a function that has not started.
     struct taker {
         asyncify_awaiter& self;
         void operator()() const noexcept {

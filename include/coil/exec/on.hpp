@@ -63,7 +63,8 @@ public:
     bool await_suspend(std::coroutine_handle<P> waiter) {
         return start(waiter, {stop_token_of(waiter), nearest_root(waiter)});
     }
-    /// For awaits that stand between the coroutine and this: what it would have found there.
+    /// Used by awaits between the coroutine and this one; `above` replaces the coroutine's own
+    /// token and root.
     bool start(std::coroutine_handle<> waiter, const stop_detour& above) {
         start_ = new start_work(*this);
         child_.promise().become_root(*this);
@@ -78,7 +79,7 @@ public:
         beginning now(*this);
         outside_.emplace(above.token, stopper{*this});
         may_withdraw_.store(!target.is_context(), std::memory_order_release);
-        // From here on a stop may bring the coroutine home, and this may be gone.
+        // From here on a stop may resume the caller, which may destroy this.
         try {
             target.submit(*work);
         } catch (...) {
@@ -121,7 +122,7 @@ private:
         on_awaiter& self;
         void operator()() const noexcept { self.stop_from_outside(); }
     };
-    /// What the executor is given.
+    /// The work submitted to the executor.
     struct start_work final : work, guest_ticket {
         explicit start_work(on_awaiter& awaiter) noexcept
             : work(&come, kind::arrival), guest_ticket(awaiter) {}
@@ -144,9 +145,10 @@ private:
         return self.is_away();
     }
 
-    /// The awaiting task is asked to stop, on any thread. What lies at an executor may do so for as
-    /// long as that likes; a context lets it begin soon, and see the request, or is visited by
-    /// whoever waits for it. A task that had been asked to stop before has this one begin, too.
+    /// The awaiting task is asked to stop, on any thread. An executor may keep the work queued for
+    /// any time. A context starts it soon, so that it sees the request; a context that does not run
+    /// is handled by the thread that waits for it. If the stop was requested before the await, the
+    /// task is started as well.
     void stop_from_outside() noexcept {
         stop_.request_stop();
         if (may_withdraw_.load(std::memory_order_acquire) && start_->withdraw()) {
@@ -156,7 +158,7 @@ private:
         }
     }
 
-    /// At home. True: the task has not begun, and will not.
+    /// Called on the awaiting thread. Returns true if the task has not started and will not.
     bool ask_to_end(request what) noexcept {
         outside_.reset(); // waits for stop_from_outside()
         if (start_ == nullptr) {
@@ -259,11 +261,11 @@ private:
 /// before happens before the task, and the task happens before everything the caller does
 /// afterwards. `ex` must outlive the task.
 ///
-/// Cancellation: the task inherits the caller's stop token, and is waited for, however it ends.
-/// When the stop is requested while it lies in the queue of an executor that is no context, it does
-/// not begin, and the await throws std::system_error with std::errc::operation_canceled. When the
-/// caller's context shuts down meanwhile, the task is asked to stop, and the shutdown waits for its
-/// end; one that has not begun does not begin.
+/// Cancellation: the task inherits the caller's stop token, and is always waited for. If a stop is
+/// requested while the task is queued on an executor that is not a context, it is not started, and
+/// the await throws std::system_error with std::errc::operation_canceled. If the caller's context
+/// shuts down, the task is asked to stop and the shutdown waits for its end; a task that has not
+/// started is not started.
 ///
 /// Errors: if `ex` was shut down before the task started, or is a context that stops, the await
 /// throws std::system_error with std::errc::operation_canceled. It also throws what the executor

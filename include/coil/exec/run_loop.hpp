@@ -34,34 +34,21 @@ class run_loop_yield;
 /// destroys each one when it has ended, or in its destructor. It is also an executor:
 /// loop.execute(f), asyncify(f, loop).
 ///
-/// The loop owns the frames that it was given, and destroys each as soon as it has ended, or with
-/// itself. It is an executor, too: loop.execute(f), asyncify(f, loop).
-///
-/// Two kinds of coroutines:
-/// - push(handle): of any type. It is resumed in each round until it is done, whatever it has
-///   suspended for; so it may co_await what only suspends (std::suspend_always, loop.yield()) or
-///   is ready, and nothing that resumes it by itself (blocking() and asyncify() end the program
-///   with a message), nor another coroutine.
-/// - spawn(task): a task. It is resumed when what it awaits is over, and by nobody else meanwhile;
-///   then it goes on on this loop. Of coil's awaits those work that need no context: other tasks,
-///   blocking(), asyncify(), loop.yield(), on(), async_tasks. A task of a loop does not move
-///   elsewhere: resume_on() and schedule() throw std::logic_error.
+/// There are two kinds of coroutines:
+/// - push(handle): a coroutine of any type. It is resumed in each round until it is done, whatever
+///   it has suspended for. So it may co_await only what merely suspends (std::suspend_always,
+///   loop.yield()) or is ready. It must not await another coroutine or anything that resumes it by
+///   itself; blocking() and asyncify() terminate the program with a message.
+/// - spawn(task): a task. It is resumed, on this loop, only when what it awaits is over. It may use
+///   those of coil's awaits that need no context: other tasks, blocking(), asyncify(),
+///   loop.yield(), on(), async_tasks. It cannot move elsewhere: resume_on() and schedule() throw
+///   std::logic_error.
 ///
 /// Unlike std::execution::run_loop, push() takes coroutines, and run() can return without finish(),
 /// see below.
 ///
-/// When run() returns:
-/// - drain: when nothing is left, that is, every coroutine has ended and every function was called,
-///   and finish() has said that no more will come. A loop that was given something (push(),
-///   spawn(), execute()), and only by the thread that runs it, needs no finish(): there is nobody
-///   else. One that another thread has given something, or that nobody has given anything yet,
-///   waits for more.
-/// - stop: after the turn that stop() was called in. Everything else stays where it is, and the
-///   next run() goes on with it.
-/// Until then, with nothing ready, it sleeps. What comes after that waits for another run(). The
-/// destructor is the end for all: it destroys what has not ended; functions are destroyed uncalled.
-/// A task of on() that a destroyed one waits for is asked to stop, destroyed where it is when that
-/// is a context, and waited for.
+/// Threading: run() and run_once() may be called by one thread at a time, everything else from any
+/// thread, also while they run. Each turn of a coroutine happens before its next one.
 ///
 /// run() returns:
 /// - when it is drained: every coroutine has ended, every function was called, and no more can come
@@ -71,8 +58,11 @@ class run_loop_yield;
 /// - after stop(), when the current turn ends. Everything else stays queued for the next run().
 ///
 /// Until then it sleeps while nothing is ready. Work that is submitted later waits for another
-/// run(). The destructor destroys coroutines that have not ended and functions that were not
-/// called.
+/// run().
+///
+/// The destructor destroys coroutines that have not ended and functions that were not called. If
+/// one of these coroutines waits in on(), its task is asked to stop, destroyed at once if it is on
+/// a context, and waited for.
 ///
 /// An exception that leaves a task, a function or resume() is reported like that of a detached
 /// task.
@@ -122,7 +112,8 @@ public:
     void submit(detail::work& w) noexcept { enter(w, false); }
     /// `w` was submitted or is about to be: removes it before its turn.
     void take_out(detail::work& w) noexcept;
-    /// False when it has not come.
+    /// For a destructor: false when it has not come. What is waited for may be another's coroutine
+    /// that lies in the queue, which nobody runs any more: one of those is dropped.
     [[nodiscard]] bool take_out_now(detail::work& w) noexcept;
     [[nodiscard]] detail::home_executor home() noexcept;
 
@@ -179,6 +170,7 @@ public:
         if (waiter != resumed_each_round) {
             waiter_ = waiter;
             root_ = root_of(waiter);
+            set_owned(root_ == nullptr);
             loop_.submit(*this);
         }
     }

@@ -16,9 +16,10 @@ namespace coil {
 
 namespace detail {
 
-/// On its way to an executor, a task's root is adrift. When the executor drops it, it goes back to
-/// where it comes from; when that context is no more, or does not run, it goes on where it was
-/// dropped: on a context that ends, which destroys it, or on the thread that ends the executor.
+/// A task that moves to an executor: its root is in no list meanwhile. If the executor drops it, it
+/// returns to its context. If that context was destroyed or does not run, the task resumes where it
+/// was dropped: on a context that ends, which destroys it, or on the thread that shuts down the
+/// executor.
 class [[nodiscard("did you forget to co_await?")]] hop_awaiter : remote_wait {
 public:
     hop_awaiter(executor_ref target, bool always) noexcept
@@ -119,6 +120,10 @@ private:
 /// and std::system_error with std::errc::operation_canceled is thrown. Exceptions of the executor
 /// are thrown as well, for example if no thread can be created. A child of when_all, when_any,
 /// scope or timeout(task, d) cannot leave its parent's context: std::logic_error.
+///
+/// If the context that the task left has ended or does not run, the task continues on the thread
+/// that drops the work, which is on no context. A context that ends destroys tasks that are on
+/// their way to it.
 ///
 /// Cancellation: a stop request does not prevent the move.
 ///

@@ -26,9 +26,9 @@ void release(entry_batch* batch) noexcept;
 ///
 /// Entries are read in batches of some hundreds by jobs of the blocking pool. The first await of
 /// metadata that the directory does not contain (a size, a time) starts a job that queries all
-/// entries of the batch, and makes the further jobs of the walk do so as they read: from then on
-/// such awaits complete without suspending. Hence the metadata is as old as the batch;
-/// std::filesystem's directory_entry may cache it, too.
+/// entries of the batch. From then on the walk's jobs query metadata as they read, so that later
+/// awaits complete without suspending. Hence the metadata is as old as the batch; std::filesystem's
+/// directory_entry may cache it, too.
 ///
 /// It is a reference to its batch: cheap to copy, and valid after the walk has ended. Querying
 /// metadata that is not cached may open the directory again. Threading: any thread; the awaits as

@@ -33,7 +33,7 @@ namespace coil::fs {
 /// Threading: one context at a time. Operations with an offset may be in flight together; those at
 /// the current position must not, as they share it. Cancellation: as io_awaitable, also for the
 /// functions that return a task. The file and the buffers must outlive the awaited operation.
-class [[nodiscard("the file would be closed at once")]] file {
+class [[nodiscard("discarding the file closes it")]] file {
 public:
     /// Without a descriptor; operations give −EBADF.
     file() noexcept = default;
@@ -41,8 +41,8 @@ public:
     explicit file(int fd) noexcept : fd_(fd < 0 ? nothing : fd) {}
     file(file&& other) noexcept : fd_(std::exchange(other.fd_, nothing)) {}
     file& operator=(file&& other) noexcept;
-    /// close(2), immediately. If that may block (a network file system, the last name of a huge
-    /// file was removed), or its error matters, co_await close() first.
+    /// close(2), immediately. co_await close() first if closing may block (on a network file
+    /// system, or for a huge file whose last name was removed), or if its error matters.
     ~file();
 
     /// open(2), with O_CLOEXEC added to `flags`: O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC, ...
@@ -82,12 +82,12 @@ public:
         return io::write(fd_, buf, real_offset(offset));
     }
 
-    /// Reads at the current position until the buffer is full; gives the buffer's size. −ENODATA if
-    /// the file ends earlier, or another error, even if some bytes were read. A buffer larger than
-    /// INT_MAX is filled as well, and gives INT_MAX.
+    /// Reads at the current position until the buffer is full; gives the buffer's size (INT_MAX if
+    /// it is larger). On failure it gives the error even if some bytes were read: −ENODATA if the
+    /// file ends before the buffer is full.
     task<io_result> read_exact(mutable_buffer buf);
-    /// Writes the whole buffer at the current position; gives its size, or an error even if some
-    /// bytes were written. A buffer larger than INT_MAX is written as well, and gives INT_MAX.
+    /// Writes the whole buffer at the current position; gives its size (INT_MAX if it is larger).
+    /// On failure it gives the error even if some bytes were written.
     task<io_result> write_all(const_buffer buf);
     /// The same at an offset; the file's position does not change.
     task<io_result> read_exact_at(mutable_buffer buf, ::off_t offset);

@@ -19,12 +19,12 @@ namespace coil::fs {
 /// open descriptors is bounded (64, fewer if RLIMIT_NOFILE is low) at any depth. Entries that
 /// others remove meanwhile are not errors; entries that others add are removed too, within limits.
 ///
-/// Errors: the first error ends it, as with std::filesystem::remove_all. The first overload throws
-/// filesystem_error with `p` and, as second path, the entry that could not be removed. The other
-/// one sets `ec` (which must outlive the await) and gives static_cast<std::uintmax_t>(-1).
+/// Errors: the first error ends the call, as with std::filesystem::remove_all. The first overload
+/// throws filesystem_error with `p` and, as second path, the entry that could not be removed. The
+/// other one sets `ec` (which must outlive the await) and gives static_cast<std::uintmax_t>(-1).
 ///
 /// Threading: on a context. Cancellation: ends within a slice with std::errc::operation_canceled;
-/// what has been removed is lost.
+/// the removal of earlier entries is not undone.
 ///
 /// std::filesystem::remove_all, [fs.op.remove.all]; unlinkat(2)
 [[nodiscard("did you forget to co_await?")]] task<std::uintmax_t> remove_all(path p);

@@ -96,7 +96,8 @@ public:
         /// all, because it has already been resumed and has not yet fetched the result.
         enum class by : unsigned char { nobody, queue, itself };
 
-        /// The operation is being destroyed. An empty handle: the waiter has already been resumed.
+        /// Called when the operation is destroyed. `waiter` is null if the waiter has already been
+        /// resumed.
         void go_on_without(std::coroutine_handle<> waiter) noexcept {
             op_ = nullptr;
             left_alone_ = by::itself;
@@ -125,7 +126,7 @@ public:
     /// the thread of its context.
     void cancel() noexcept {
         if (this->pending() && !this->loop().on_owner_thread()) [[unlikely]] {
-            detail::end_with_misuse("an eager operation is cancelled on another thread than its "
+            detail::end_with_misuse("an eager operation is cancelled on a thread other than its "
                                     "context's");
         }
         detail::io_wait::cancel();
@@ -142,11 +143,11 @@ private:
             detail::end_with_misuse("two coroutines await one eager operation");
         }
         if (!this->under_way()) [[unlikely]] {
-            detail::end_with_misuse("an eager operation is awaited after it has given its result");
+            detail::end_with_misuse("an eager operation is awaited after its result was taken");
         }
         if (this->pending() && !this->loop().on_owner_thread()) [[unlikely]] {
             detail::end_with_misuse(
-                "an eager operation is awaited on another context than its own");
+                "an eager operation is awaited on a context other than its own");
         }
     }
 
@@ -166,7 +167,7 @@ private:
 template <ring_operation Op>
 [[nodiscard("dropping an eager operation cancels it")]] auto eager(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,
-                  "an operation is started once: give eager() a temporary, or std::move() it");
+                  "an operation is started once: pass eager() a temporary, or std::move() it");
     using element = typename std::remove_cvref_t<Op>::element_type;
     return eager_operation<element>(std::forward<Op>(op));
 }

@@ -55,7 +55,7 @@ inline operation read(descriptor fd, mutable_buffer buf,
 template <std::same_as<std::size_t> Offset>
 inline operation read(descriptor fd, mutable_buffer buf, Offset offset) noexcept
     COIL_WARN_IF(offset != 0 && offset == buf.size(),
-                 "what follows the buffer is the offset; the length is part of the buffer") {
+                 "the argument after the buffer is the offset; the length is part of the buffer") {
     return read(fd, buf, static_cast<::off_t>(offset));
 }
 
@@ -74,7 +74,7 @@ inline operation write(descriptor fd, const_buffer buf,
 template <std::same_as<std::size_t> Offset>
 inline operation write(descriptor fd, const_buffer buf, Offset offset) noexcept
     COIL_WARN_IF(offset != 0 && offset == buf.size(),
-                 "what follows the buffer is the offset; the length is part of the buffer") {
+                 "the argument after the buffer is the offset; the length is part of the buffer") {
     return write(fd, buf, static_cast<::off_t>(offset));
 }
 

@@ -17,23 +17,24 @@ namespace coil::io {
 template <ring_operation Op>
 auto force_async(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,
-                  "an operation is awaited once: give a temporary, or std::move() the operation");
+                  "an operation is awaited once: pass a temporary, or std::move() the operation");
     auto forced = detail::wrapped<detail::async_element>(std::move(op).take_element());
     return io_awaitable<decltype(forced)>(std::move(forced));
 }
 
-/// Starts an operation after everything that this context started before has completed, and starts
-/// nothing else before it has completed (IOSQE_IO_DRAIN): a barrier. It waits also for operations
-/// that wait for a peer (a recv, an accept), but not for multishot streams. coil enforces this
-/// order itself, so it delays only operations of this context; it is meant for programs that only
-/// do file I/O.
+/// A barrier (IOSQE_IO_DRAIN): the operation starts once all operations that this context started
+/// earlier have completed; operations started later wait until it has completed. It waits also for
+/// operations that wait for a peer (a recv, an accept), but not for multishot streams. coil
+/// enforces this order itself, so only operations of this context are delayed. It is meant for
+/// programs that only do file I/O.
 template <ring_operation Op>
 auto drain(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,
-                  "an operation is awaited once: give a temporary, or std::move() the operation");
+                  "an operation is awaited once: pass a temporary, or std::move() the operation");
     using element = typename std::remove_cvref_t<Op>::element_type;
-    static_assert(element::entries == 1, "drain single operations: put what follows into a chain "
-                                         "of its own, after the drained one has been awaited");
+    static_assert(element::entries == 1,
+                  "drain() takes a single operation: await it before starting a "
+                  "chain of the others");
     if constexpr (element::entries == 1) {
         auto alone = detail::wrapped<detail::drained_element>(std::move(op).take_element());
         return io_awaitable<decltype(alone)>(std::move(alone));

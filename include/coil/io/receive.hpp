@@ -167,9 +167,10 @@ private:
 };
 
 /// recv(2), repeatedly (IORING_OP_RECV multishot, Linux 6.0; before, one request per piece). `pool`
-/// must outlive the call only. On datagram sockets each piece is a datagram, truncated if the
-/// buffer is shorter; an empty one looks like the end of the data: use recvmsg_multishot there.
-/// (The type of a direct descriptor is unknown, so its streams do not share an incremental pool.)
+/// may be destroyed once the call has returned. On datagram sockets each piece is a datagram,
+/// truncated if the buffer is shorter; an empty one looks like the end of the data: use
+/// recvmsg_multishot there. (The type of a direct descriptor is unknown, so its streams do not
+/// share an incremental pool.)
 [[nodiscard]] inline recv_stream recv_multishot(descriptor fd, buffer_pool& pool,
                                                 int flags = 0) noexcept {
     return {fd, pool, flags};

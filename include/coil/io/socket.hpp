@@ -57,7 +57,7 @@ inline operation send(descriptor fd, const_buffer buf, int flags = 0) noexcept {
 template <std::same_as<std::size_t> Flags>
 operation send(descriptor fd, const_buffer buf, Flags flags) noexcept {
     static_assert(detail::are_flags<Flags>,
-                  "what follows the buffer are flags; the length is part of the buffer");
+                  "the argument after the buffer is the flags; the length is part of the buffer");
     return send(fd, buf, static_cast<int>(flags));
 }
 
@@ -71,7 +71,7 @@ inline operation recv(descriptor fd, mutable_buffer buf, int flags = 0) noexcept
 template <std::same_as<std::size_t> Flags>
 operation recv(descriptor fd, mutable_buffer buf, Flags flags) noexcept {
     static_assert(detail::are_flags<Flags>,
-                  "what follows the buffer are flags; the length is part of the buffer");
+                  "the argument after the buffer is the flags; the length is part of the buffer");
     return recv(fd, buf, static_cast<int>(flags));
 }
 

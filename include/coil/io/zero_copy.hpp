@@ -49,7 +49,7 @@ template <std::same_as<std::size_t> Flags>
 zero_copy_operation send_zc(descriptor fd, const_buffer buf, Flags flags,
                             unsigned zc_flags = 0) noexcept {
     static_assert(detail::are_flags<Flags>,
-                  "what follows the buffer are flags; the length is part of the buffer");
+                  "the argument after the buffer is the flags; the length is part of the buffer");
     return send_zc(fd, buf, static_cast<int>(flags), zc_flags);
 }
 

@@ -113,11 +113,11 @@ public:
         return io::send(fd_, buf, flags);
     }
     /// Receives until the buffer is full; gives the number of bytes, which is smaller only if the
-    /// peer has shut down its side, or an error even if some bytes were received. At most
-    /// 0x7ffff000 bytes, as with read(2).
+    /// peer has shut down its side. On failure it gives the error even if some bytes were received.
+    /// At most 0x7ffff000 bytes, as with read(2).
     task<io_result> recv_all(mutable_buffer buf);
-    /// Sends the whole buffer; gives its size, or an error even if some bytes were sent. At most
-    /// 0x7ffff000 bytes, as with write(2).
+    /// Sends the whole buffer and gives its size. On failure it gives the error even if some bytes
+    /// were sent. At most 0x7ffff000 bytes, as with write(2).
     task<io_result> send_all(const_buffer buf);
 
     /// shutdown(2): ends receiving / sending.
@@ -157,7 +157,7 @@ private:
 
 namespace coil::detail {
 
-/// A limited accept() that has expired.
+/// The result of an accept() whose timeout has expired.
 template <>
 struct expired_result<net::socket> {
     static net::socket make(net::socket* accepted) noexcept {

@@ -64,9 +64,9 @@ public:
     }
 
     /// Simulates a power failure. Destroys its tasks where they are suspended; its connections fall
-    /// silent; of its files, synchronized data survives, and of the rest whatever the seed decides:
-    /// nothing, all, or some sectors and some names. If called during a turn (from a task of any
-    /// host), it takes effect at the end of the turn.
+    /// silent. Synchronized data of its files survives; of the rest, the seed decides whether
+    /// nothing, everything, or some sectors and some names survive. If called during a turn (from a
+    /// task of any host), it takes effect at the end of the turn.
     void crash();
     /// Restores power and calls the functions given to on_start(). Nothing else runs until a task
     /// is spawned. No effect on a host that is up.

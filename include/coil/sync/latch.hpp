@@ -29,7 +29,7 @@ public:
     constexpr explicit latch(std::ptrdiff_t expected) noexcept
         : count_(expected), gate_(expected == 0) {
         if (expected < 0) [[unlikely]] {
-            detail::end_with_misuse("a latch counts down from zero or more.");
+            detail::end_with_misuse("a latch must be constructed with 0 or more.");
         }
     }
     latch(const latch&) = delete;
@@ -45,7 +45,8 @@ public:
     void count_down(std::ptrdiff_t n = 1) noexcept {
         const std::ptrdiff_t before = count_.fetch_sub(n, std::memory_order_acq_rel);
         if (n < 0 || n > before) [[unlikely]] {
-            detail::end_with_misuse("latch::count_down() was called for more than was left.");
+            detail::end_with_misuse(
+                "latch::count_down() was called with more than the remaining count.");
         }
         if (before == n && n > 0) {
             gate_.open();

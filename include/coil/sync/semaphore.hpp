@@ -40,7 +40,7 @@ public:
     /// Precondition: 0 <= desired <= max(); otherwise the program terminates with a message.
     constexpr explicit counting_semaphore(std::ptrdiff_t desired) noexcept : permits_(desired) {
         if (desired < 0 || desired > max()) [[unlikely]] {
-            detail::end_with_misuse("a semaphore has permits from none to max().");
+            detail::end_with_misuse("a semaphore must be constructed with 0 to max() permits.");
         }
     }
     counting_semaphore(const counting_semaphore&) = delete;
@@ -69,7 +69,7 @@ public:
 
 private:
     [[noreturn]] static void end_with_too_many() noexcept {
-        detail::end_with_misuse("semaphore::release() of less than none, or beyond max().");
+        detail::end_with_misuse("semaphore::release() of a negative number, or beyond max().");
     }
 
     detail::permits permits_;

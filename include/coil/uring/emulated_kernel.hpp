@@ -28,9 +28,8 @@ class emulation;
 ///
 ///     accepted(r)     the request was consumed; the backend now owns the memory it refers to
 ///     begin(r)        the request starts (a linked one: after its predecessors)
-///     complete(r, n)  by the derived class, exactly once if begin() returned `pending`; before
-///     that,
-///                     a multishot request may call part(r, n) any number of times
+///     complete(r, n)  called by the derived class, exactly once if begin() returned `pending`;
+///                     before, a multishot request may call part(r, n) any number of times
 ///     released(r)     the memory belongs to the caller again; the completion is posted next
 ///
 /// A request that never starts (its chain broke, it was cancelled, or an argument is invalid) goes
@@ -70,15 +69,16 @@ protected:
 
     /// The outcome of cancel().
     enum class outcome {
-        ended, ///< the request has ended and complete() will not be called: the result is
-               ///< -ECANCELED, or `done` if that is not 0
+        ended, ///< the request has ended and complete() will not be called: the result is `done`,
+               ///< or -ECANCELED if that is 0
         later, ///< complete() will be called soon; the canceller's result says that it was
                ///< cancelled
         busy,  ///< cannot be cancelled: complete() reports the real result; the canceller gets
                ///< -EALREADY
     };
 
-    // ---- Implemented by derived classes. All are noexcept, as the callers use C memory.
+    // ---- Implemented by derived classes. All are noexcept: no exception may reach the ring's
+    // caller.
 
     /// Executes `r.entry` on the descriptor `r.file` and the memory `r.data()`. Returns a result
     /// (>= 0, or -errno) or `pending`. For a request that completes later, all arguments that
@@ -124,10 +124,10 @@ protected:
     /// The maximum number of files in a table (RLIMIT_NOFILE).
     virtual unsigned most_files() noexcept { return 1U << 20; }
 
-    /// From here on the backend owns the memory that the request refers to,
+    /// The backend owns the request's memory from this call until released().
     virtual void accepted(request& r) noexcept { static_cast<void>(r); }
-    /// until here. The completion is posted next. A zero-copy send is released with its
-    /// notification.
+    /// The memory belongs to the caller again; the completion is posted next. A zero-copy send is
+    /// released with its notification.
     virtual void released(request& r) noexcept { static_cast<void>(r); }
 
     /// Creates a request when no free one exists; override it to add members. Requests are reused:

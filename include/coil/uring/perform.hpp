@@ -142,8 +142,8 @@ inline sqe statvfs(int fd, const char* path, struct ::statvfs* into) noexcept {
 /// −EBADF for descriptors from first_world_descriptor on.
 int perform_on_linux(const sqe& request) noexcept;
 
-/// Whether perform_on_linux() supports the call and the call waits neither for another party nor
-/// for a device. Such a call may be made on a loop's thread if the ring lacks the opcode.
+/// Whether perform_on_linux() supports the call and never waits for another party or a device. Such
+/// a call may be made on a loop's thread if the ring lacks the opcode.
 bool is_quick_on_linux(const sqe& request) noexcept;
 
 } // namespace coil::uring

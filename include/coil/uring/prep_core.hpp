@@ -109,8 +109,8 @@ inline sqe epoll_wait(int epfd, ::epoll_event* events, int maxevents) noexcept {
 
 /// Completes with -ETIME on expiry, or with 0 once `count` other requests have completed (`count`
 /// 0: time only). Relative unless timeout_flag::abs; the clock is CLOCK_MONOTONIC unless
-/// timeout_flag::boottime or realtime. Its expiry also ends a wait of the ring's thread, whatever
-/// number of completions that is for.
+/// timeout_flag::boottime or realtime. Its expiry also ends the current wait of the ring's thread,
+/// even if that waits for more completions.
 inline sqe timeout(const timespec* ts, unsigned count = 0, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::timeout, -1, detail::address(ts), 1, count);
     s.timeout_flags = flags;
@@ -205,11 +205,11 @@ constexpr sqe msg_ring_fd(int ring_fd, unsigned source_slot, std::uint32_t targe
     return s;
 }
 
-/// Waits while `*word == value`: 0 when woken, -EAGAIN when it differs (kernel 6.7). `mask`: which
-/// wakers are heard. `futex_flags`: futex_flag::*; the waker must use the same.
+/// Waits while `*word == value`: completes with 0 when woken, -EAGAIN if it differs (Linux 6.7).
+/// `mask` selects the wakers. `futex_flags`: futex_flag::*; the waker must use the same.
 ///
-/// With futex_flag::private_ let the process have started a second thread before: Linux 6.16 to
-/// 6.18, at least, lose a private wait that is pending when the first one is started.
+/// With futex_flag::private_, start the process's second thread first: Linux 6.16 to 6.18, at
+/// least, lose a private wait that is pending when the first thread is started.
 inline sqe futex_wait(const void* word, std::uint64_t value, std::uint64_t mask = futex_match_any,
                       std::uint32_t futex_flags = futex_flag::size_u32) noexcept {
     sqe s = detail::entry(opcode::futex_wait, static_cast<int>(futex_flags), detail::address(word),
@@ -218,11 +218,7 @@ inline sqe futex_wait(const void* word, std::uint64_t value, std::uint64_t mask 
     return s;
 }
 
-/// Waits while `*word == value`: completes with 0 when woken, -EAGAIN if it differs (Linux 6.7).
-/// `mask` selects the wakers. `futex_flags`: futex_flag::*; the waker must use the same.
-///
-/// With futex_flag::private_, start the process's second thread first: Linux 6.16 to 6.18, at
-/// least, lose a private wait that is pending when the first thread is started.
+/// Wakes up to `count` waiters; completes with their number (Linux 6.7).
 inline sqe futex_wake(const void* word, std::uint64_t count, std::uint64_t mask = futex_match_any,
                       std::uint32_t futex_flags = futex_flag::size_u32) noexcept {
     sqe s = detail::entry(opcode::futex_wake, static_cast<int>(futex_flags), detail::address(word),

@@ -252,7 +252,7 @@ constexpr sqe tee(int fd_in, int fd_out, unsigned len, unsigned flags = 0) noexc
     return s;
 }
 
-/// pipe2(2) (kernel 6.16).
+/// pipe2(2) (Linux 6.16).
 inline sqe pipe(int fds[2], int flags = 0) noexcept {
     sqe s = detail::entry(opcode::pipe, 0, detail::address(fds));
     s.pipe_flags = static_cast<std::uint32_t>(flags);

@@ -18,7 +18,7 @@ constexpr std::uint32_t io_length(std::size_t len) noexcept {
 
 } // namespace detail
 
-/// socket(2) (kernel 5.19).
+/// socket(2) (Linux 5.19).
 constexpr sqe socket(int domain, int type, int protocol, unsigned flags = 0) noexcept {
     sqe s = detail::entry(opcode::socket, domain, 0, static_cast<std::uint32_t>(protocol),
                           static_cast<std::uint64_t>(static_cast<std::uint32_t>(type)));
@@ -35,12 +35,12 @@ constexpr sqe socket_direct(int domain, int type, int protocol, std::uint32_t in
     return s;
 }
 
-/// bind(2) (kernel 6.11).
+/// bind(2) (Linux 6.11).
 inline sqe bind(int fd, const ::sockaddr* addr, ::socklen_t len) noexcept {
     return detail::entry(opcode::bind, fd, detail::address(addr), 0, len);
 }
 
-/// listen(2) (kernel 6.11).
+/// listen(2) (Linux 6.11).
 constexpr sqe listen(int fd, int backlog) noexcept {
     return detail::entry(opcode::listen, fd, 0, static_cast<std::uint32_t>(backlog));
 }
@@ -136,7 +136,7 @@ inline sqe send_zc_fixed(int fd, const void* buf, std::size_t len, int flags, un
     return s;
 }
 
-/// As send_zc, for sendmsg (kernel 6.1).
+/// As send_zc, for sendmsg (Linux 6.1).
 inline sqe sendmsg_zc(int fd, const ::msghdr* msg, int flags, std::uint16_t zc_flags = 0) noexcept {
     sqe s = detail::entry(opcode::sendmsg_zc, fd, detail::address(msg), 1);
     s.msg_flags = static_cast<std::uint32_t>(flags);
@@ -181,7 +181,7 @@ inline sqe recvmsg_multishot(int fd, ::msghdr* msg, int flags, unsigned group) n
     return s;
 }
 
-// ---- options (kernel 6.7). The value lives until completion.
+// ---- options (Linux 6.7). The value lives until completion.
 
 /// getsockopt(2); the result is the value's length.
 inline sqe getsockopt(int fd, int level, int name, void* value, ::socklen_t len) noexcept {

@@ -55,8 +55,7 @@ int epoll_kernel::after_refusal(epoll_request& r, int error, bool in) noexcept {
         return not_now(r, again);
     const int flags = ::fcntl(r.file, F_GETFL);
     if (flags < 0 || (flags & O_NONBLOCK) == 0)
-        return not_now(r, by_endless_worker); // another process may be faster and the call then
-                                              // block
+        return not_now(r, by_endless_worker); // blocks if another reader or writer is faster
     const rest_of rest(r);
     const ssize_t n = uninterrupted([&] {
         return in ? ::readv(r.file, rest.data(), rest.size())

@@ -40,7 +40,7 @@ concept has_expired_result = requires(T* completed) {
 
 /// A child and the timer that stops it.
 template <class Kept>
-class time_limit : timer_node, nested_await {
+class time_limit final : timer_node, nested_await {
     using child_t = child<Kept>;
     using result_type = typename child_t::result_type;
 

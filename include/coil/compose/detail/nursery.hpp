@@ -39,7 +39,7 @@ class child_wait;
 /// One coroutine at a time awaits a child, on the child's context.
 void check_child_wait(child_state_base& child) noexcept;
 
-/// Before the observer, which needs its token.
+/// A base class, so that it is constructed before the observer, which needs its token.
 struct child_stop {
     inplace_stop_source stop_;
 };
@@ -59,17 +59,17 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] nursery* owner() const noexcept { return nursery_; }
 
-    /// One of the two owners lets go.
+    /// Called once by each of the two owners.
     void release() noexcept {
         if (--owners_ == 0) {
             destroy_state();
         }
     }
 
-    /// The await that is told when the child has started, or ended; at most one. Null: none.
+    /// The await that is notified when the child has started or ended, or null.
     [[nodiscard]] child_wait*& waiter() noexcept { return waiter_; }
 
-    void abandoned(promise_base&) noexcept final {} // no context's list has it
+    void abandoned(promise_base&) noexcept final {} // not in any context's list
     [[nodiscard]] promise_base* awaiting_root() const noexcept final;
 
 protected:
@@ -77,16 +77,16 @@ protected:
         : root_observer(stop_.get_token(), false, true), name_(std::move(name)) {}
     virtual ~child_state_base() = default;
 
-    /// The coroutine stands at its end and its outcome is stored.
+    /// The coroutine has ended, and its outcome is stored.
     void end(std::exception_ptr error) noexcept;
 
 private:
     friend class nursery;
     friend list_node;
 
-    /// Makes the coroutine a root that is observed by this.
+    /// Makes the coroutine a root observed by this.
     virtual std::pair<promise_base*, std::coroutine_handle<>> begin() noexcept = 0;
-    /// Destroys the coroutine where it stands, and stores operation_canceled as its outcome.
+    /// Destroys the coroutine while suspended, and stores operation_canceled as its outcome.
     virtual void destroy_coroutine(event_loop& loop) noexcept = 0;
     virtual void destroy_state() noexcept = 0;
 
@@ -98,7 +98,7 @@ private:
     nursery* nursery_ = nullptr;
     child_wait* waiter_ = nullptr;
     std::string name_;
-    std::optional<relayed_stop> outside_; // passes the nursery's stop on
+    std::optional<relayed_stop> outside_; // forwards the nursery's stop
     unsigned char owners_ = 2;
     bool queued_ = true;
 };
@@ -137,7 +137,7 @@ private:
     void destroy_coroutine(event_loop& loop) noexcept override {
         const auto coroutine = std::exchange(coroutine_, nullptr);
         if (has_started()) {
-            loop.withdraw(coroutine.promise(), coroutine); // if it has not begun to run
+            loop.withdraw(coroutine.promise(), coroutine); // if it has not started
         }
         destroy_tree(coroutine);
         outcome_.set_error(cancelled_child());
@@ -150,7 +150,7 @@ private:
 };
 
 /// Any number of children of one context, of which at most `limit` run at a time; the others wait
-/// in order. What a failure means is decided by the class that derives from it.
+/// in order. Derived classes decide what a failure means.
 class nursery {
 public:
     nursery(const nursery&) = delete;
@@ -161,17 +161,17 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return running_ + queued_; }
     [[nodiscard]] event_loop* loop() const noexcept { return loop_; }
 
-    /// Starts a child in a later turn, or queues it.
+    /// Starts a child in a later iteration of the loop, or queues it.
     void add(child_state_base& child) noexcept;
-    /// Takes back a child that is still queued: it never runs.
+    /// Removes a child that is still queued: it never runs.
     void withdraw(child_state_base& child) noexcept;
-    /// Destroys all children where they stand; queued ones never run.
+    /// Destroys all children; queued ones never run.
     void destroy_children() noexcept;
 
-    /// The nearest root above the await that joins it, if there is one and it is known.
+    /// The nearest root above the await that joins it, or null.
     [[nodiscard]] promise_base* awaiting_root() const noexcept;
 
-    /// Waits until no child is left, perhaps not for ever.
+    /// Waits until all children have ended, optionally with a limit.
     class joiner;
 
 protected:
@@ -181,7 +181,7 @@ protected:
     [[nodiscard]] std::size_t& limit() noexcept { return limit_; }
     [[nodiscard]] inplace_stop_source& stop_source() noexcept { return stop_; }
 
-    /// Before it is destroyed: the coroutine that joins it goes on.
+    /// Called before it is destroyed: resumes the joining coroutine.
     void leave_joiner() noexcept;
 
     /// A child has ended by an exception.
@@ -198,13 +198,13 @@ private:
     std::size_t limit_;
     std::size_t running_ = 0;
     std::size_t queued_ = 0;
-    child_state_base* children_ = nullptr; // those that run
+    child_state_base* children_ = nullptr; // the running ones
     linked_fifo<&child_state_base::previous_in_queue> waiting_;
-    event_loop* loop_ = nullptr; // while there are children
+    event_loop* loop_ = nullptr; // set while there are children
     joiner* joiner_ = nullptr;
 };
 
-/// What child_handle::awaiter, spawn and join share: it is resumed by the nursery.
+/// Shared by child_handle::awaiter, spawn and join: it is resumed by the nursery.
 class child_wait : public wait_base {
 public:
     void resume() noexcept { finish(); }
@@ -231,11 +231,12 @@ public:
         root_ = nearest_root(waiter);
         begin_waiting(waiter, stop_token_of(waiter));
     }
-    /// No child is left; the limit has expired; the nursery was destroyed.
+    /// Returns whether all children have ended, the limit has expired, or the nursery was
+    /// destroyed.
     [[nodiscard]] outcome await_resume() noexcept;
 
     [[nodiscard]] promise_base* root() const noexcept { return root_; }
-    /// The nursery goes away.
+    /// The nursery is being destroyed.
     void left_alone() noexcept;
 
 private:
@@ -246,9 +247,9 @@ private:
     void cancel() noexcept;
     static void expire(timer_node& node) noexcept;
 
-    nursery* nursery_; // null: it was destroyed meanwhile
+    nursery* nursery_; // null if it was destroyed meanwhile
     std::int64_t limit_ns_;
-    promise_base* root_ = nullptr; // the nearest above the await, if it is known
+    promise_base* root_ = nullptr; // the nearest above the await, or null
     outcome outcome_ = outcome::empty;
 };
 

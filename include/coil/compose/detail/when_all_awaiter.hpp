@@ -75,7 +75,7 @@ protected:
 };
 
 template <class... Kept>
-class when_all_pack : public joined_children<child_pack<Kept...>> {
+class when_all_pack final : public joined_children<child_pack<Kept...>> {
 public:
     explicit when_all_pack(std::tuple<Kept...>& awaitables) noexcept
         : joined_children<child_pack<Kept...>>(child_group::decided_by::first_error, awaitables) {}
@@ -94,7 +94,7 @@ private:
 };
 
 template <class Kept>
-class when_all_range : public joined_children<child_array<Kept>> {
+class when_all_range final : public joined_children<child_array<Kept>> {
     using result_type = stored_result<Kept&&>;
 
 public:

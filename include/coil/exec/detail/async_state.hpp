@@ -49,8 +49,8 @@ public:
     struct waiter : list_node<waiter> {
         explicit waiter(remote_wait& w) noexcept : who(&w) {}
         remote_wait* who;
-        promise_base* below = nullptr; // the nearest root above it, if it is known
-        bool refused = false;          // it is told without a result
+        promise_base* below = nullptr; // the nearest root above it, or null
+        bool refused = false;          // notified without a result
     };
     enum class answer : unsigned char { waits, done, stopped };
 
@@ -60,15 +60,16 @@ public:
         return done() || completer_.load(std::memory_order_acquire) == std::this_thread::get_id();
     }
     void wait_blocking() noexcept;
-    /// Unless it waits, nobody will tell. `token` is one whose callback calls leave() from before
-    /// this on.
+    /// Unless the answer is that it waits, no notification follows. `token` must have a callback
+    /// registered that calls leave().
     [[nodiscard]] answer add(waiter& w, const inplace_stop_token& token) noexcept;
-    /// False when it is about to be told, or was.
+    /// Returns false if the waiter is about to be notified, or was.
     [[nodiscard]] bool remove(waiter& w) noexcept;
-    /// Any thread: it is told that it is refused, if it has not been told anything.
+    /// May be called from any thread: notifies the waiter that it is refused, unless it was
+    /// notified already.
     void leave(waiter& w) noexcept;
     void refuse_unwanted() noexcept override;
-    /// Calls it at once when it is done.
+    /// Calls it at once if the task is done.
     void add(std::unique_ptr<async_callback> callback) noexcept;
 
     void finished(promise_base& root) noexcept override;

@@ -41,8 +41,7 @@ protected:
     /// Called before the work is submitted.
     template <class P>
     void leave(std::coroutine_handle<P> waiter) noexcept {
-        nearest_ = nearest_root(waiter);
-        leave(waiter, root_of(waiter));
+        leave(waiter, nearest_root(waiter));
     }
 
     /// Called after the work was submitted. False: it is complete. True: the coroutine suspends,
@@ -55,7 +54,7 @@ protected:
             return false;
         }
         if (in_context) {
-            go_away(current_loop->away(), nearest_);
+            go_away(current_loop->away(), root_);
             observe<Self>(token);
         }
         return true;
@@ -102,6 +101,7 @@ protected:
 private:
     struct continuation : work {
         explicit continuation(away_wait* w) noexcept : work(&go_on), self(w) {}
+        using work::set_owned;
         static void go_on(work& w, fate what) noexcept;
         away_wait* self;
     };
@@ -112,8 +112,7 @@ private:
 
     errand errand_;
     home_executor home_;
-    promise_base* root_ = nullptr;
-    promise_base* nearest_ = nullptr;
+    promise_base* root_ = nullptr; // the nearest above the await, if it is known
     continuation continuation_{this};
     bool away_ = false;
 };

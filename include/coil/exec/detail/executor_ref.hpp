@@ -22,8 +22,8 @@ struct executor_functions {
     bool (*is_here)(const void* executor) noexcept; // null: current_place is used instead
     bool (*equal)(const void* a, const void* b) noexcept;
     bool is_context;
-    /// Of an executor that destroys coroutines that go on there: takes out what it was given.
-    /// False: it has not come. Null: nobody destroys them.
+    /// For executors that destroy coroutines: removes submitted work. Returns false if the work has
+    /// not arrived. Null: the executor destroys none.
     bool (*take_out)(void* executor, work& w) noexcept = nullptr;
 };
 

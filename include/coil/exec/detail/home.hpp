@@ -26,12 +26,15 @@ inline void set_adrift(promise_base& root) noexcept {
     }
 }
 
-/// The root of a task's tree if it may run outside of its context, or null.
+/// A root, if it may run elsewhere than its context; or null.
+[[nodiscard]] inline promise_base* movable(promise_base* root) noexcept {
+    return root != nullptr && !root->observer().bound ? root : nullptr;
+}
+/// The root of a task's tree, if that may run elsewhere than its context; or null.
 template <class P>
 [[nodiscard]] promise_base* root_of(std::coroutine_handle<P> coroutine) noexcept {
     if constexpr (std::derived_from<P, promise_base>) {
-        promise_base* const root = coroutine.promise().root();
-        return root != nullptr && !root->observer().bound ? root : nullptr;
+        return movable(coroutine.promise().root());
     } else {
         return nullptr;
     }
@@ -96,18 +99,19 @@ private:
     bool over_ = false;
 };
 
-/// Coroutines that go on on a thread that runs no context, one after the other. When the end of one
-/// of their trees of awaits is what others waited for, these are resumed after it, not inside of
-/// it: so a chain of them takes no stack (guarantee G10). What anything else ends, in the middle of
-/// a coroutine or of a function, is resumed there.
+/// Runs coroutines on a thread that runs no context, one after the other. Coroutines that waited
+/// for the end of another one's tree are resumed after it instead of inside it, so that a chain of
+/// them does not grow the stack (guarantee G10). Coroutines resumed by anything else, in the middle
+/// of a coroutine or function, run nested.
 class resumptions {
 public:
-    /// Runs it, with all that its end brings; or leaves it to whoever does that already.
+    /// Runs it and everything that its end makes ready, or queues it for a run() that is active on
+    /// this thread.
     static void run(remote_wait& wait, const executor_place& place) noexcept;
-    /// Before this thread blocks inside of one: runs those whose turn has not come.
+    /// Called before this thread blocks inside of one: runs the queued ones.
     static void run_waiting() noexcept;
 
-    /// While those are told who waited for the end of a root.
+    /// Exists while the waiters for the end of a root are being notified.
     class ending {
     public:
         explicit ending(const promise_base* root) noexcept
@@ -158,6 +162,7 @@ protected:
     void begin(std::coroutine_handle<P> waiter, const home& where = home::here()) noexcept {
         waiter_ = waiter;
         root_ = root_of(waiter);
+        set_owned(root_ == nullptr);
         home_ = where;
         state_ = state::away;
     }
@@ -177,18 +182,19 @@ protected:
     /// The root of its tree, if it may run outside of its context.
     [[nodiscard]] promise_base* root() const noexcept { return root_; }
 
-    /// The same of one whose kind is not known any more.
+    /// As above, for a coroutine of unknown type.
     void begin_below(std::coroutine_handle<> waiter, promise_base* nearest) noexcept {
         waiter_ = waiter;
-        root_ = nearest != nullptr && !nearest->observer().bound ? nearest : nullptr;
+        root_ = movable(nearest);
+        set_owned(root_ == nullptr);
         home_ = home::here();
         state_ = state::away;
     }
-    /// Queues it where home is, an executor. When it throws, nothing has happened.
+    /// Queues it on the target executor. If it throws, nothing has happened.
     void send() { home_.place.executor.submit(*this); }
     void set_home(const home& where) noexcept { home_ = where; }
     void set_homeless() noexcept { homeless_ = true; }
-    /// Goes on here, where nobody asks which executor it is.
+    /// Resumes here, regardless of the executor.
     void go_on_anywhere() noexcept { go_on_here({}); }
     void settle_on_delivery() noexcept;
 

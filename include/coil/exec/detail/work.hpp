@@ -33,8 +33,13 @@ public:
     /// defer it to a later iteration.
     [[nodiscard]] bool only_arrives() const noexcept { return what_ == kind::arrival; }
 
+    /// Whether what it brings back is destroyed with the executor where it goes: then that takes it
+    /// out of its queue, and does not drop it.
+    [[nodiscard]] bool is_owned() const noexcept { return owned_; }
+
 protected:
     enum class kind : bool { call, arrival };
+    void set_owned(bool owned) noexcept { owned_ = owned; }
 
     explicit work(function f, kind what = kind::call) noexcept : function_(f), what_(what) {}
     ~work() = default;
@@ -42,6 +47,7 @@ protected:
 private:
     function function_;
     kind what_;
+    bool owned_ = false;
 };
 
 /// Executors that accept work directly: `submit(w)` queues it or drops it at once. If it throws,

@@ -25,10 +25,10 @@ namespace coil::detail {
 ///
 /// A stream whose request failed with -ENOBUFS has data waiting. It is queued in `starved_` until a
 /// buffer is available; then it is fed: it submits its request again, which completes immediately.
-/// As many streams are fed as there are buffers. A fed stream may not use its buffer (another
-/// reader took the data) or may be refused again (another stream was faster); the streams behind it
-/// must not wait for it. Hence, while buffers and starved streams exist, the pool checks again
-/// every second turn of the loop.
+/// The pool feeds as many streams as it has buffers. A fed stream can leave its buffer unused
+/// (another reader took the data) or fail with -ENOBUFS again (another stream was faster). So that
+/// the streams behind it do not wait for it, the pool checks again every second turn of the loop
+/// while it has both buffers and starved streams.
 class buffer_pool_state final : public ring_attachment, queue_node {
 public:
     explicit buffer_pool_state(const buffer_pool_options& options);

@@ -23,7 +23,7 @@ public:
     }
 
 protected:
-    /// The result without a slot: the error of creating the table, or that of the call.
+    /// The result of a failed call: the error of creating the table, or that of the call itself.
     [[nodiscard]] io::direct_descriptor failure() const noexcept {
         const bool no_table = table_error_ < 0 && entry_.result != -ECANCELED;
         return io::direct_descriptor(no_table ? table_error_ : entry_.result);

@@ -30,8 +30,8 @@ private:
     void copy_instead() noexcept;
 };
 
-/// The flags that callers may use, or one that the kernel refuses: the other flags change the
-/// meaning of the memory arguments.
+/// Returns `flags` if callers may use them; otherwise a flag that the kernel refuses, because the
+/// remaining flags change the meaning of the memory arguments.
 constexpr std::uint16_t zero_copy_flags(unsigned flags) noexcept {
     constexpr unsigned taken =
         uring::recvsend_flag::poll_first | uring::recvsend_flag::zc_report_usage;

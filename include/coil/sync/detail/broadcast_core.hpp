@@ -48,7 +48,8 @@ public:
         return position;
     }
     /// Takes the element at `position`, or the oldest one kept, and advances `position`. Returns
-    /// false if there is none yet; true without an element means closed.
+    /// false if the caller has to wait. Once the broadcast is closed and drained, returns true
+    /// and leaves `element` null.
     [[nodiscard]] bool take(std::uint64_t& position, std::uint64_t& missed,
                             pointer& element) noexcept {
         bool done = false;

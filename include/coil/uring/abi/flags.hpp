@@ -19,7 +19,7 @@ inline constexpr std::uint32_t boottime = 1U << 2;      // 5.15
 inline constexpr std::uint32_t realtime = 1U << 3;      // 5.15
 inline constexpr std::uint32_t link_update = 1U << 4;   // timeout_remove: it is a link timeout
 inline constexpr std::uint32_t etime_success = 1U << 5; // 5.16: expiry does not break a link
-inline constexpr std::uint32_t multishot = 1U << 6;     // 6.4: off = how often, 0 = for ever
+inline constexpr std::uint32_t multishot = 1U << 6;     // 6.4: off = count, 0 = no limit
 } // namespace timeout_flag
 
 /// `sqe::splice_flags`, beside splice(2)'s own.
@@ -50,8 +50,8 @@ namespace recvsend_flag {
 inline constexpr std::uint16_t poll_first = 1U << 0;      // 5.19: wait before the first try
 inline constexpr std::uint16_t recv_multishot = 1U << 1;  // 6.0
 inline constexpr std::uint16_t fixed_buf = 1U << 2;       // 6.0: buf_index names the buffer
-inline constexpr std::uint16_t zc_report_usage = 1U << 3; // 6.2: the notification tells
-inline constexpr std::uint16_t bundle = 1U << 4;          // 6.2: the notification reports copies
+inline constexpr std::uint16_t zc_report_usage = 1U << 3; // 6.2: the notification reports copies
+inline constexpr std::uint16_t bundle = 1U << 4;          // 6.10: many provided buffers at once
 inline constexpr std::uint16_t send_vectorized = 1U << 5; // 6.17: addr is an iovec array
 } // namespace recvsend_flag
 
@@ -88,8 +88,8 @@ inline constexpr std::uint32_t inject_result = 1U << 0; // 6.10: the result is s
 inline constexpr std::uint32_t file = 1U << 1;          // 6.13
 inline constexpr std::uint32_t fixed_file = 1U << 2;    // 6.13
 inline constexpr std::uint32_t fixed_buffer = 1U << 3;  // 6.13
-inline constexpr std::uint32_t tw = 1U << 4;            // 6.16: complete through task work
-inline constexpr std::uint32_t cqe32 = 1U << 5;         // 6.16: complete by task work
+inline constexpr std::uint32_t tw = 1U << 4;            // 6.16: complete by task work
+inline constexpr std::uint32_t cqe32 = 1U << 5;         // 6.18
 } // namespace nop_flag
 
 /// `sqe::uring_cmd_flags`.

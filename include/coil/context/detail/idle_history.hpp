@@ -1,0 +1,73 @@
+#pragma once
+
+#include <coil/context/idle_policy.hpp>
+#include <coil/context/timer_wheel.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace coil::detail {
+
+/// What idling has lately cost and saved, from which an event loop decides whether to spin, to
+/// coalesce completions or to park. Arithmetic only: it reads no clock.
+class idle_history {
+public:
+    explicit idle_history(idle_policy policy) noexcept : policy_(policy) {}
+
+    [[nodiscard]] const idle_policy& policy() const noexcept { return policy_; }
+
+    /// Whether to spin before parking. Without anything in flight only a timer or another thread
+    /// can make work: spinning pays only if other threads do.
+    [[nodiscard]] bool should_spin(bool in_flight) const noexcept {
+        return policy_.what() == idle_policy::kind::spin && spinning_pays_ &&
+               (in_flight || inbox_pays_);
+    }
+    /// A spin found nothing: the next idle period begins with parking.
+    void on_fruitless_spin() noexcept {
+        spinning_pays_ = false;
+        inbox_pays_ = false;
+    }
+    void on_inbox_delivered() noexcept { inbox_pays_ = true; }
+
+    /// A poll that found any found `completions`.
+    void on_polled(std::int32_t completions) noexcept {
+        found_per_poll_ += (completions * one - found_per_poll_) / 8;
+    }
+    /// Whether completions come several at a time, but not so many that a system call for them
+    /// does not matter. A lone client, which would wait longer for it, never sees this.
+    [[nodiscard]] bool should_coalesce() const noexcept {
+        constexpr std::int32_t least = one + one / 4;
+        constexpr std::int32_t most = 16 * one;
+        return found_per_poll_ >= least && found_per_poll_ <= most;
+    }
+    /// A fraction of what the policy would spend on waiting for one completion.
+    [[nodiscard]] std::int64_t coalesce_ns() const noexcept { return policy_.limit().count() / 8; }
+
+    /// A sleep lasted from `begin` to `end`; a timer would have ended it at `until`.
+    void on_slept(std::int64_t begin, std::int64_t end, std::int64_t until) noexcept {
+        if (policy_.what() == idle_policy::kind::spin && end - begin < policy_.limit().count()) {
+            spinning_pays_ = true;
+        }
+        if (until != timer_wheel::never && end >= until) {
+            no_timer_before_ns_ = until + timer_gap_ns;
+        }
+    }
+    /// When to wake up for a timer that is due at `timer`. Being woken costs far more than firing a
+    /// timer, so dense timers share their wake-ups.
+    [[nodiscard]] std::int64_t wake_up_for(std::int64_t timer) const noexcept {
+        return std::max(timer, no_timer_before_ns_);
+    }
+
+private:
+    static constexpr std::int32_t one = 256;
+    /// From one wake-up by a timer to the next, at least.
+    static constexpr std::int64_t timer_gap_ns = 100'000;
+
+    idle_policy policy_;
+    bool spinning_pays_ = true;
+    bool inbox_pays_ = false;         // something came by the inbox, not long ago
+    std::int32_t found_per_poll_ = 0; // a moving average, in units of 1/one
+    std::int64_t no_timer_before_ns_ = 0;
+};
+
+} // namespace coil::detail

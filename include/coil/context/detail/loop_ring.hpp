@@ -1,0 +1,127 @@
+#pragma once
+
+#include <coil/context/live_metrics.hpp>
+#include <coil/context/options.hpp>
+#include <coil/context/own_rings.hpp>
+#include <coil/context/ring_tables.hpp>
+#include <coil/core/list_node.hpp>
+#include <coil/uring/ring.hpp>
+
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+#include <optional>
+
+namespace coil::detail {
+
+/// An object that is registered with a context's ring and must be told when that ring is closed.
+class ring_attachment : list_node<ring_attachment> {
+public:
+    /// The ring is about to be closed; nothing is in flight. The attachment is detached already.
+    virtual void ring_gone() noexcept = 0;
+
+protected:
+    ring_attachment() noexcept = default;
+    ~ring_attachment() = default;
+
+private:
+    friend class loop_ring;
+    friend struct list_node<ring_attachment>;
+};
+
+/// The kernel stopped serving the ring: what it holds can be neither completed nor cancelled.
+[[noreturn]] void end_without_kernel(int error) noexcept;
+
+/// The ring of an event loop: opening, closing, the system call, and what is registered with it.
+/// Owner thread.
+///
+/// The ring opens with the loop and is bound to a thread by its first run(). The kernel lets only
+/// one thread ever use a SINGLE_ISSUER ring, so a run() on another thread opens a new one.
+class loop_ring {
+public:
+    /// Throws std::system_error, as uring::ring does.
+    loop_ring(const io_context_options& options, live_metrics& metrics);
+    ~loop_ring() { close(); }
+    loop_ring(const loop_ring&) = delete;
+    loop_ring& operator=(const loop_ring&) = delete;
+
+    [[nodiscard]] uring::ring& operator*() noexcept { return *ring_; }
+    [[nodiscard]] uring::ring* operator->() noexcept { return &*ring_; }
+    [[nodiscard]] const uring::ring* operator->() const noexcept { return &*ring_; }
+    [[nodiscard]] bool is_open() const noexcept { return ring_.has_value(); }
+
+    /// Before the ring is used by this thread. Throws std::system_error.
+    void bind_to_this_thread();
+    /// Tells the attachments and closes the ring; nothing is in flight.
+    void close() noexcept;
+
+    /// Submits, and waits for `min_complete` completions. Returns after any error that a later call
+    /// may not have.
+    void enter(unsigned min_complete, const uring::timespec* timeout,
+               unsigned min_wait_us) noexcept;
+    /// Whether `entries` SQEs can be acquired now; flushes the queue if that helps.
+    [[nodiscard]] bool reserve(unsigned entries) noexcept {
+        return ring_->room() >= entries || flush(entries);
+    }
+
+    void attach(ring_attachment& attachment) noexcept { attachment.push_to(attachments_); }
+    static void detach(ring_attachment& attachment) noexcept { attachment.unlink(); }
+    [[nodiscard]] ring_tables& tables() noexcept { return tables_; }
+    [[nodiscard]] const ring_tables& tables() const noexcept { return tables_; }
+    /// A number that no buffer ring of this loop has had lately.
+    [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return buffer_group_++; }
+
+    /// The kernel knows CQE_SKIP_SUCCESS.
+    [[nodiscard]] bool skips_completions() const noexcept { return skips_completions_; }
+    /// A wait can have a minimum duration.
+    [[nodiscard]] bool has_min_wait() const noexcept { return min_wait_; }
+    /// Completions appear in memory while nobody enters.
+    [[nodiscard]] bool posts_asynchronously() const noexcept { return posts_asynchronously_; }
+
+private:
+    void open();
+    void reopen();
+    [[nodiscard]] bool flush(unsigned entries) noexcept;
+
+    std::optional<uring::ring> ring_;
+    live_metrics& metrics_;
+    const io_context_options& options_;
+    ring_tables tables_;
+    ring_attachment* attachments_ = nullptr;
+    own_ring listed_ring_;       // ring_, for those who would post to it
+    std::uint64_t bound_to_ = 0; // number of the thread that the ring was enabled on; 0: none yet
+    std::uint16_t buffer_group_ = 0;
+    bool skips_completions_ = false;
+    bool min_wait_ = false;
+    bool posts_asynchronously_ = true;
+};
+
+/// Always inlined: a return taken right after io_uring_enter is mispredicted (the kernel leaves the
+/// processor's return stack empty), about 100 ns each.
+[[gnu::always_inline]] inline void loop_ring::enter(unsigned min_complete,
+                                                    const uring::timespec* timeout,
+                                                    unsigned min_wait_us) noexcept {
+    ++metrics_.enters;
+    const int submitted =
+        ring_->enter(min_complete, uring::enter_flag::getevents, timeout, min_wait_us);
+    if (ring_->overflowed()) [[unlikely]] {
+        ++metrics_.overflows;
+    }
+    if (submitted > 0) {
+        metrics_.submissions += static_cast<unsigned>(submitted);
+    } else if (submitted == -EBUSY) {
+        ++metrics_.refusals; // completions overflowed: reaping makes room
+    } else if (submitted == -EAGAIN) {
+        ++metrics_.refusals;
+        if (min_complete > 0) {
+            // No memory for requests in the kernel: let other tasks free some instead of spinning.
+            const std::timespec pause{0, 1'000'000};
+            ::nanosleep(&pause, nullptr);
+        }
+    } else if (submitted == -EPERM || submitted == -EACCES || submitted == -ENOSYS) [[unlikely]] {
+        end_without_kernel(submitted);
+    }
+    // -EINTR, -ETIME: the caller polls again.
+}
+
+} // namespace coil::detail

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <coil/context/detail/idle_history.hpp>
+#include <coil/context/detail/loop_ring.hpp>
+#include <coil/context/detail/wake_descriptor.hpp>
+#include <coil/context/inbox.hpp>
+#include <coil/context/live_metrics.hpp>
+#include <coil/context/turn_meter.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+namespace coil::detail {
+
+/// How an event loop waits when nothing is ready: it spins, lets completions coalesce, or parks (it
+/// sleeps in the kernel until a completion, a deadline or another thread). Owner thread.
+///
+/// A sleep is announced in the inbox before it begins, so that a thread which posts from then on
+/// signals the wake-up descriptor, whose read is in flight:
+///
+///     awake ──announce()──▶ parked ──sleep()──▶ parked ──unpark()──▶ awake
+///       ▲                     └────────────unpark()───────────────────┘
+class parker {
+public:
+    parker(loop_ring& ring, inbox& posts, turn_meter& meter, live_metrics& metrics,
+           idle_policy policy)
+        : ring_(ring), inbox_(posts), meter_(meter), metrics_(metrics), history_(policy) {}
+    parker(const parker&) = delete;
+    parker& operator=(const parker&) = delete;
+
+    [[nodiscard]] idle_history& history() noexcept { return history_; }
+    [[nodiscard]] wake_descriptor& descriptor() noexcept { return descriptor_; }
+    [[nodiscard]] const wake_descriptor& descriptor() const noexcept { return descriptor_; }
+    /// Sleeps that posts have ended since the last call.
+    [[nodiscard]] std::uint64_t take_woken_by_posts() noexcept {
+        return std::exchange(woken_by_posts_, 0);
+    }
+
+    /// Before the loop continues without waiting: reads the clock when the meter wants it.
+    void lap_if_due() noexcept {
+        if (meter_.due()) {
+            meter_.lap(now_ns());
+        }
+    }
+
+    /// Lets more completions arrive, if they lately came a few at a time.
+    void coalesce() noexcept {
+        if (history_.should_coalesce()) {
+            wait_for_more();
+        } else {
+            lap_if_due();
+        }
+    }
+    /// Until there is something to do, `until_ns`, or the end of what spinning may cost. True when
+    /// there is something to do.
+    [[nodiscard]] bool spin(std::int64_t until_ns) noexcept;
+
+    /// Announces a sleep. False when something was posted, or while nothing could end the sleep.
+    [[nodiscard]] bool announce() noexcept {
+        descriptor_.watch(ring_);
+        return descriptor_.is_watched() && inbox_.try_park();
+    }
+    /// After announce(): sleeps until `until_ns` or timer_wheel::never, as the policy says, and
+    /// unparks.
+    void sleep(std::int64_t until_ns) noexcept;
+    /// The sleep that was announced is over, or does not take place.
+    void unpark() noexcept {
+        if (!inbox_.unpark()) {
+            descriptor_.expect_signal();
+            note_wake_up();
+        }
+    }
+    /// Another thread has ended the sleep, by a post or by a signal.
+    void note_wake_up() noexcept {
+        ++metrics_.wake_ups_sent;
+        woken_by_posts_ += inbox_.empty() ? 0 : 1;
+    }
+
+private:
+    [[nodiscard]] std::int64_t now_ns() noexcept {
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(ring_->now().time_since_epoch())
+            .count();
+    }
+    void wait_for_more() noexcept;
+    [[nodiscard]] bool has_events() noexcept;
+    [[nodiscard]] bool spin_once() noexcept;
+
+    loop_ring& ring_;
+    inbox& inbox_;
+    turn_meter& meter_;
+    live_metrics& metrics_;
+    idle_history history_;
+    wake_descriptor descriptor_;
+    std::uint64_t woken_by_posts_ = 0;
+};
+
+/// Always inlined, as loop_ring::enter() is.
+[[gnu::always_inline]] inline void parker::sleep(std::int64_t until_ns) noexcept {
+    const bool timed = until_ns != timer_wheel::never;
+    const std::int64_t begin = now_ns();
+    meter_.lap(begin);
+    const std::int64_t rest = timed ? std::max<std::int64_t>(until_ns - begin, 0) : 0;
+    uring::timespec timeout{};
+    if (timed) {
+        timeout.tv_sec = rest / 1'000'000'000;
+        timeout.tv_nsec = rest % 1'000'000'000;
+    }
+    ++metrics_.parks;
+    const idle_policy& policy = history_.policy();
+    if (policy.what() == idle_policy::kind::batch && ring_.has_min_wait()) {
+        // The kernel honours the timeout only after the minimum.
+        const std::int64_t least = std::min(policy.limit().count(), timed ? rest : INT64_MAX);
+        ring_.enter(policy.events(), timed ? &timeout : nullptr,
+                    static_cast<unsigned>(least / 1000));
+    } else {
+        ring_.enter(1, timed ? &timeout : nullptr, 0);
+    }
+    unpark();
+    const std::int64_t end = now_ns();
+    meter_.resume(end);
+    history_.on_slept(begin, end, until_ns);
+}
+
+} // namespace coil::detail

@@ -1,0 +1,135 @@
+// A context's ring: which one is opened, on which thread, and how it is closed.
+
+#include "kernel_choice.hpp"
+
+#include <coil/context/default_kernel.hpp>
+#include <coil/context/detail/loop_ring.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <system_error>
+
+namespace coil::detail {
+
+namespace {
+
+uring::ring_options ring_options_for(const io_context_options& options) {
+    uring::ring_options wanted;
+    wanted.entries = options.entries;
+    wanted.cq_entries = options.cq_entries != 0 ? options.cq_entries : 8 * options.entries;
+    wanted.start_disabled = true; // run() decides which thread it is
+    if ((options.setup_flags & uring::setup::sqpoll) != 0) {
+        // A polling kernel thread excludes running completions on ours.
+        wanted.setup_flags &= ~(uring::setup::defer_taskrun | uring::setup::coop_taskrun |
+                                uring::setup::taskrun_flag);
+    }
+    wanted.setup_flags |= options.setup_flags;
+    return wanted;
+}
+
+/// A number that no other thread ever has. A thread's id would not do: ids are reused, and the
+/// kernel still takes the ring of a thread that ended for that thread's alone.
+std::uint64_t this_thread_number() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    constinit thread_local std::uint64_t mine = 0;
+    if (mine == 0) {
+        mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
+    return mine;
+}
+
+} // namespace
+
+kernel_factory& default_kernel_factory() noexcept {
+    static kernel_factory factory;
+    return factory;
+}
+
+void end_without_kernel(int error) noexcept {
+    std::fprintf(
+        stderr,
+        "coil: io_uring_enter: %s. The kernel took the ring away while it was in use (a "
+        "seccomp filter that was installed after the context was made?); nothing in flight "
+        "can be waited for any more.\n",
+        std::strerror(-error));
+    std::abort();
+}
+
+loop_ring::loop_ring(const io_context_options& options, live_metrics& metrics)
+    : metrics_(metrics), options_(options) {
+    open();
+}
+
+void loop_ring::close() noexcept {
+    while (attachments_ != nullptr) {
+        ring_attachment& attachment = *attachments_;
+        detach(attachment);
+        attachment.ring_gone();
+    }
+    tables_.close();
+    listed_ring_.forget();
+    ring_.reset();
+}
+
+void loop_ring::open() {
+    close();
+    if (options_.make_kernel) {
+        ring_.emplace(ring_options_for(options_), options_.make_kernel());
+    } else if (const kernel_factory& make = default_kernel_factory()) {
+        ring_.emplace(ring_options_for(options_), make());
+    } else {
+        open_chosen_ring(ring_, ring_options_for(options_), options_.kernel);
+    }
+    posts_asynchronously_ = ring_->get_kernel().completes_by_itself();
+    listed_ring_.remember(ring_->native_handle());
+    skips_completions_ = (ring_->features() & uring::feature::cqe_skip) != 0;
+    min_wait_ = (ring_->features() & uring::feature::min_timeout) != 0;
+    bound_to_ = 0;
+}
+
+/// The kernel gives a closed ring's memory back a while later: at RLIMIT_MEMLOCK the new ring has
+/// to wait for that.
+void loop_ring::reopen() {
+    constexpr int attempts = 50;
+    for (int attempt = 1;; ++attempt) {
+        try {
+            open();
+            return;
+        } catch (const std::system_error& e) {
+            if (e.code() != std::errc::not_enough_memory || attempt == attempts) {
+                throw;
+            }
+        }
+        const std::timespec pause{0, 2'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+}
+
+void loop_ring::bind_to_this_thread() {
+    if (ring_ && bound_to_ == this_thread_number()) {
+        return;
+    }
+    if (!ring_ || bound_to_ != 0) {
+        reopen(); // nothing is in flight
+    }
+    if (const int error = ring_->enable(); error < 0) {
+        throw std::system_error(-error, std::generic_category(), "coil: enabling the ring");
+    }
+    bound_to_ = this_thread_number();
+}
+
+bool loop_ring::flush(unsigned entries) noexcept {
+    ++metrics_.enters;
+    const int submitted = ring_->submit();
+    if (submitted > 0) {
+        metrics_.submissions += static_cast<unsigned>(submitted);
+    }
+    return ring_->room() >= entries;
+}
+
+} // namespace coil::detail

@@ -1,0 +1,60 @@
+#include <coil/context/detail/wake_descriptor.hpp>
+#include <coil/context/wait.hpp>
+#include <coil/core/patience.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace coil::detail {
+
+wake_descriptor::wake_descriptor() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (fd_ < 0) {
+        throw std::system_error(errno, std::generic_category(), "coil: eventfd");
+    }
+}
+
+wake_descriptor::~wake_descriptor() { ::close(fd_); }
+
+void wake_descriptor::signal() const noexcept {
+    const std::uint64_t one = 1;
+    // It cannot fail usefully: EAGAIN means that the counter is full of signals already.
+    [[maybe_unused]] const ssize_t n = ::write(fd_, &one, sizeof one);
+}
+
+void wake_descriptor::submit_read(loop_ring& ring) noexcept {
+    if (!ring.reserve(1)) {
+        return;
+    }
+    uring::sqe* entry = ring->acquire();
+    *entry = uring::prep::read(fd_, &count_, sizeof count_, uring::prep::current_position);
+    entry->user_data = static_cast<std::uint64_t>(completion_kind::wake);
+    ring->commit(entry);
+    watched_ = true;
+}
+
+void wake_descriptor::await_signals() noexcept {
+    if (account_.untouched()) {
+        return;
+    }
+    // A thread that ended a sleep may still be on its way to signal(), and the loop may be gone
+    // soon: wait for its write(2), after which it touches nothing here. One more of our own, read
+    // by a system call, is what shows ThreadSanitizer the order of them all.
+    account_.expect();
+    signal();
+    for (patience wait; !account_.settled();) {
+        std::uint64_t count = 0;
+        if (::read(fd_, &count, sizeof count) == sizeof count) {
+            account_.saw(count);
+        } else {
+            wait.once_more();
+        }
+    }
+    account_.clear();
+}
+
+} // namespace coil::detail

@@ -1,9 +1,0 @@
-// expect: an event_value has a value: without one it is a coil::event
-
-#include <coil/coil.hpp>
-
-#if defined(COIL_EXPECT_OK)
-coil::event done;
-#else
-coil::event_value<void> done;
-#endif

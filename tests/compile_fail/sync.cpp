@@ -1,0 +1,192 @@
+// Synchronisation primitives and channels.
+
+#include <coil/coil.hpp>
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+
+#if COIL_CASE == 1 // broadcast_of_unique
+// expect: each receiver gets a copy
+
+#if defined(COIL_EXPECT_OK)
+coil::broadcast<std::shared_ptr<int>> news{4};
+#else
+coil::broadcast<std::unique_ptr<int>> news{4};
+#endif
+#endif
+
+#if COIL_CASE == 2 // channel_of_reference
+// expect: a channel keeps its elements
+
+#if defined(COIL_EXPECT_OK)
+coil::channel<int*> ch;
+#else
+coil::channel<int&> ch;
+#endif
+#endif
+
+#if COIL_CASE == 3 // channel_of_void
+// expect: a channel has elements
+
+#if defined(COIL_EXPECT_OK)
+coil::channel<int> ch;
+#else
+coil::channel<void> ch;
+#endif
+#endif
+
+#if COIL_CASE == 4 // dropped_guard
+// expect: the mutex is unlocked at once
+// only: clang
+
+coil::task<> caller(coil::mutex& m) {
+#if defined(COIL_EXPECT_OK)
+    const auto guard = co_await m.lock_guard();
+#else
+    co_await m.lock_guard();
+#endif
+}
+#endif
+
+#if COIL_CASE == 5 // event_value_of_void
+// expect: an event_value has a value: without one it is a coil::event
+
+#if defined(COIL_EXPECT_OK)
+coil::event done;
+#else
+coil::event_value<void> done;
+#endif
+#endif
+
+#if COIL_CASE == 6 // forgotten_await_lock
+// expect: did you forget to co_await?
+
+coil::task<> caller(coil::mutex& m) {
+#if defined(COIL_EXPECT_OK)
+    co_await m.lock();
+    m.unlock();
+#else
+    m.lock();
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 7 // oneshot_of_void
+// expect: a oneshot has a value: without one it is a coil::event
+
+#if defined(COIL_EXPECT_OK)
+coil::event done;
+#else
+coil::oneshot<void> done;
+#endif
+#endif
+
+#if COIL_CASE == 8 // std_lock_guard
+// expect: std::lock_guard does not co_await
+
+coil::task<> caller(coil::mutex& m) {
+#if defined(COIL_EXPECT_OK)
+    const auto guard = co_await m.lock_guard();
+#else
+    const std::lock_guard guard(m);
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 9 // std_lock_guard_shared
+// expect: std::lock_guard does not co_await
+
+coil::task<> caller(coil::shared_mutex& m) {
+#if defined(COIL_EXPECT_OK)
+    const auto guard = co_await m.lock_guard();
+#else
+    const std::lock_guard guard(m);
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 10 // std_scoped_lock
+// expect: std::scoped_lock does not co_await
+
+coil::task<> caller(coil::mutex& m) {
+#if defined(COIL_EXPECT_OK)
+    const auto guard = co_await m.lock_guard();
+#else
+    const std::scoped_lock guard(m);
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 11 // std_scoped_lock_of_two
+// expect: std::scoped_lock does not co_await: lock coil's mutexes one after the other
+
+coil::task<> caller(coil::mutex& m) {
+#if defined(COIL_EXPECT_OK)
+    const auto guard = co_await m.lock_guard();
+#else
+    std::mutex other;
+    const std::scoped_lock guard(other, m);
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 12 // std_shared_lock
+// expect: std::shared_lock does not co_await
+
+coil::task<> caller(coil::shared_mutex& m) {
+#if defined(COIL_EXPECT_OK)
+    const auto guard = co_await m.shared_lock_guard();
+#else
+    const std::shared_lock guard(m);
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 13 // std_unique_lock
+// expect: std::unique_lock does not co_await
+
+coil::task<> caller(coil::mutex& m) {
+#if defined(COIL_EXPECT_OK)
+    const auto guard = co_await m.lock_guard();
+#else
+    const std::unique_lock<coil::mutex> guard(m);
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 14 // throwing_completion
+// expect: a barrier's completion must not throw: declare it noexcept
+
+struct completion {
+#if defined(COIL_EXPECT_OK)
+    void operator()() noexcept {}
+#else
+    void operator()() {}
+#endif
+};
+
+coil::barrier<completion> step{2};
+#endif
+
+#if COIL_CASE == 15 // throwing_element
+// expect: a channel moves its elements between threads: that must not throw
+
+struct element {
+    element() = default;
+#if defined(COIL_EXPECT_OK)
+    element(element&&) noexcept {}
+#else
+    element(element&&) {}
+#endif
+};
+
+coil::channel<element> elements;
+#endif

@@ -1,0 +1,215 @@
+// Tasks, generators, spawning and sleeping.
+
+#include <coil/coil.hpp>
+
+#include <chrono>
+#include <utility>
+
+#if COIL_CASE == 1 // await_in_generator
+// expect: a generator only computes and cannot co_await: make it an async_generator
+
+#if defined(COIL_EXPECT_OK)
+coil::async_generator<int> numbers() {
+#else
+coil::generator<int> numbers() {
+#endif
+    co_yield co_await coil::io::nop();
+}
+#endif
+
+#if COIL_CASE == 2 // await_task_lvalue
+// expect: a task is awaited once
+
+coil::task<int> answer() { co_return 42; }
+
+coil::task<> caller() {
+    coil::task<int> t = answer();
+#if defined(COIL_EXPECT_OK)
+    co_await std::move(t);
+#else
+    co_await t;
+#endif
+}
+#endif
+
+#if COIL_CASE == 3 // copied_task
+// expect: deleted
+
+coil::task<int> answer();
+
+coil::task<int> user() {
+    auto t = answer();
+#ifdef COIL_EXPECT_OK
+    auto same = std::move(t);
+#else
+    auto same = t;
+#endif
+    co_return co_await std::move(same);
+}
+#endif
+
+#if COIL_CASE == 4 // dropped_join_handle
+// expect: use co_spawn to say so
+
+coil::task<> work() { co_return; }
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    coil::co_spawn(work());
+#else
+    coil::spawn(work());
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 5 // forgotten_await_generator
+// expect: did you forget to co_await?
+
+coil::async_generator<int> numbers() { co_yield 1; }
+
+coil::task<> caller() {
+    auto all = numbers();
+#if defined(COIL_EXPECT_OK)
+    co_await all.next();
+#else
+    all.next();
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 6 // forgotten_await_join
+// expect: did you forget to co_await?
+
+coil::task<int> work() { co_return 1; }
+
+coil::task<> caller() {
+    using namespace std::chrono_literals;
+#if defined(COIL_EXPECT_OK)
+    coil::scope s;
+    s.spawn(work());
+    co_await s.join();
+#else
+    coil::scope s;
+    s.spawn(work());
+    s.join();
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 7 // forgotten_await_sleep
+// expect: did you forget to co_await?
+
+coil::task<> caller() {
+    using namespace std::chrono_literals;
+#if defined(COIL_EXPECT_OK)
+    co_await coil::timeout(1s);
+#else
+    coil::timeout(1s);
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 8 // forgotten_await_task
+// expect: did you forget to co_await?
+
+coil::task<int> answer() { co_return 42; }
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    co_await answer();
+#else
+    answer();
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 9 // forgotten_await_yield
+// expect: did you forget to co_await?
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    co_await coil::yield();
+#else
+    coil::yield();
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 10 // forgotten_stop_token
+// expect: did you forget to co_await?
+
+coil::task<> user() {
+#ifdef COIL_EXPECT_OK
+    (void)co_await coil::this_task::stop_token();
+#else
+    coil::this_task::stop_token();
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 11 // next_of_temporary
+// expect: temporary
+// only: clang
+
+coil::async_generator<int> numbers() { co_yield 1; }
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    auto all = numbers();
+    auto next = all.next();
+    co_await next;
+#else
+    auto next = numbers().next();
+    co_await next;
+#endif
+}
+#endif
+
+#if COIL_CASE == 12 // run_of_function
+// expect: run takes a task: call the function, run(co_main())
+
+coil::task<int> co_main() { co_return 0; }
+
+int main() {
+#ifdef COIL_EXPECT_OK
+    return coil::run(co_main());
+#else
+    coil::run(co_main);
+#endif
+}
+#endif
+
+#if COIL_CASE == 13 // sleep_of_number
+// expect: how long is a duration: sleep_for(3s)
+
+coil::task<> waits() {
+#ifdef COIL_EXPECT_OK
+    co_await coil::sleep_for(std::chrono::seconds(3));
+#else
+    co_await coil::sleep_for(3);
+#endif
+}
+#endif
+
+#if COIL_CASE == 14 // spawned_result
+// expect: co_spawn takes a task<>, which has no result: spawn(t) returns a handle to the result
+
+coil::task<int> answer() { co_return 42; }
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    auto handle = coil::spawn(answer());
+    co_await handle;
+#else
+    coil::co_spawn(answer());
+    co_return;
+#endif
+}
+#endif
