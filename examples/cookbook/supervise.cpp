@@ -16,7 +16,7 @@ task<> session(int number) {
     std::printf("session %d is done\n", number);
 }
 
-void report(std::exception_ptr error, std::string_view name) {
+void report(const std::exception_ptr& error, std::string_view name) {
     try {
         std::rethrow_exception(error);
     } catch (const std::exception& e) {

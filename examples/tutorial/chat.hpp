@@ -148,7 +148,7 @@ inline task<> session(net::socket peer, room& chat) {
         else
             co_await timeout(peer.send("* the room is full\n"), chat.limit().send);
     } catch (const std::exception&) {
-        // A client that is too slow ends its own session and no other.
+        co_return; // a client that is too slow ends its own session and no other
     }
 }
 

@@ -110,7 +110,7 @@ task<> session(net::socket peer, room& chat) {
     try {
         co_await when_any(read_lines(peer, chat), write_lines(peer, member.lines(), chat.limit));
     } catch (const std::exception&) {
-        // A client that is too slow ends its own session and no other.
+        co_return; // a client that is too slow ends its own session and no other
     }
 }
 // [/session]

@@ -87,11 +87,11 @@ check_tidy() {
     done
     # The precompiled headers of the tests must be made by the same version of clang.
     CXX=clang++-$version configure lint &&
-        ninja -C build/lint coil_test_headers coil_uring_test_headers >build/log/build-lint.log || return 1
+        ninja -C build/lint coil_test_headers coil_uring_test_headers coil_example_headers >build/log/build-lint.log || return 1
     [[ $all == yes ]] && rm -rf "$done_dir"
     mkdir -p "$done_dir"
     # shellcheck disable=SC2016
-    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json | grep -v -e '/cmake_pch\.' -e "/build/lint/tests/canaries/" | sort -u |
+    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json | grep -v -e '/cmake_pch\.' -e "/build/lint/tests/canaries/" -e "/build/lint/tests/docs/" | sort -u |
         configs=$configs xargs -r -n 1 -P "$(jobs_at_once)" bash -c '
             source=${2#"$PWD"/} stamp=build/lint/tidy/${source//\//_}
             # shellcheck disable=SC2046
