@@ -306,6 +306,7 @@ private:
     [[nodiscard]] bool look_around() noexcept;
     bool spin(std::int64_t until_ns) noexcept;
     void park(std::int64_t until_ns) noexcept;
+    void park_after_peak() noexcept;
     void unpark() noexcept;
     void enter(unsigned min_complete, const uring::timespec* timeout,
                unsigned min_wait_us) noexcept;
@@ -349,6 +350,7 @@ private:
     io_wait_queue retrying_; // io_waits whose cancellation must be asked for again
     std::int64_t retry_at_ns_ = 0;
     std::int64_t no_timer_before_ns_ = 0;
+    std::int64_t trim_due_ns_ = 0; // after a peak: when the frame cache is to be given back
     root_list roots_;
     away_node* away_ = nullptr;
     root_chain held_back_;       // in a shutdown: roots that have something elsewhere

@@ -12,6 +12,7 @@
 // push without a lock or an atomic. Full or empty lists are exchanged in batches with a
 // process-wide pool (src/core/frame_allocator.cpp), which gives whole spans back to the system when
 // their last frame is freed. A frame may be freed on another thread than the one that allocated it.
+// A thread that goes to sleep after a peak gives up its lists.
 //
 // Every frame starts at a multiple of 64, so a local declared alignas(64) is aligned, no more; the
 // language gives a promise no way to ask for more. Under a sanitizer every frame is its own
@@ -45,6 +46,14 @@ struct frame_list {
 
 /// Trivial on purpose: access is one thread-pointer offset, with no initialisation check.
 constinit inline thread_local frame_list frame_lists[frame_classes] = {};
+
+/// Set when a list was longer than its limit, until trim_frame_cache(): the thread has had a peak,
+/// and the frames that it still caches may lie in many spans, none of which can be given back.
+constinit inline thread_local bool frame_cache_overflowed = false;
+
+/// Gives this thread's free frames back to the pool, and empty spans to the system. For a thread
+/// that has had nothing to do for a while.
+void trim_frame_cache() noexcept;
 
 void* allocate_frame_slow(std::size_t bytes);
 void free_frame_slow(void* frame, std::size_t bytes) noexcept;
