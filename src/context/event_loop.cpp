@@ -4,6 +4,7 @@
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
+#include <coil/core/frame_allocator.hpp>
 #include <coil/core/patience.hpp>
 #include <coil/core/transfer.hpp>
 
@@ -151,8 +152,28 @@ private:
         }
         parker_.history().on_fruitless_spin();
     }
-    park(next_deadline());
+    if (frame_cache_overflowed) [[unlikely]] {
+        park_after_peak();
+    } else {
+        park(next_deadline());
+    }
     reap();
+}
+
+/// Many frames have been freed: a while later, if there is nothing to do then, their memory goes
+/// back.
+[[gnu::noinline, gnu::cold]] void event_loop::park_after_peak() noexcept {
+    constexpr std::int64_t a_while_ns = 100'000'000;
+    const std::int64_t now = now_ns();
+    if (trim_due_ns_ == 0) {
+        trim_due_ns_ = now + a_while_ns;
+    } else if (now >= trim_due_ns_) {
+        trim_due_ns_ = 0;
+        trim_frame_cache();
+        park(next_deadline());
+        return;
+    }
+    park(std::min(next_deadline(), trim_due_ns_));
 }
 
 /// When there will be something to do by the clock: a timer, a cancellation to be requested again.

@@ -95,6 +95,19 @@ public:
         return head;
     }
 
+    /// Unmaps the empty span that stays otherwise.
+    void release_empty() noexcept {
+        const std::scoped_lock lock(mutex_);
+        for (span* s = available_; s != nullptr;) {
+            span& one = *s;
+            s = one.next;
+            if (one.used == 0) {
+                one.unlink();
+                ::munmap(&one, span_bytes);
+            }
+        }
+    }
+
     /// Takes back a list that ends at no_frame.
     void give(free_frame* head, std::size_t frame_bytes) noexcept {
         const std::scoped_lock lock(mutex_);
@@ -143,9 +156,14 @@ frame_pool* pools() noexcept {
     return all;
 }
 
+/// Whether this thread's lists have been given back for good: what its last destructors allocate
+/// and free goes to the pool and comes from it.
+constinit thread_local bool ended = false;
+
 /// Returns this thread's cached frames to the pool when the thread exits.
 struct cache_flusher {
     ~cache_flusher() {
+        ended = true;
         for (std::size_t c = 1; c < frame_classes; ++c) {
             frame_list& list = frame_lists[c];
             if (list.head != &no_frame) {
@@ -158,14 +176,48 @@ struct cache_flusher {
 
 void flush_at_thread_exit() { thread_local cache_flusher flusher; }
 
+/// One frame, for a thread without lists.
+void* take_one(std::size_t c) {
+    const std::size_t frame_bytes = c * frame_alignment;
+    free_frame* const frame = pools()[c].take(frame_bytes);
+    if (frame->next != &no_frame) {
+        pools()[c].give(frame->next, frame_bytes);
+    }
+    return frame;
+}
+
+void give_one(void* memory, std::size_t c) noexcept {
+    auto* const frame = static_cast<free_frame*>(memory);
+    frame->next = &no_frame;
+    pools()[c].give(frame, c * frame_alignment);
+}
+
 } // namespace
+
+void trim_frame_cache() noexcept {
+    frame_cache_overflowed = false;
+    for (std::size_t c = 1; c < frame_classes; ++c) {
+        frame_list& list = frame_lists[c];
+        if (list.limit == 0) {
+            continue; // never used here
+        }
+        if (list.head != &no_frame) {
+            pools()[c].give(list.head, c * frame_alignment);
+            list.head = &no_frame;
+        }
+        pools()[c].release_empty();
+    }
+}
 
 void* allocate_frame_slow(std::size_t bytes) {
     if (bytes > largest_pooled_frame) {
         return ::operator new(bytes, std::align_val_t{frame_alignment});
     }
-    flush_at_thread_exit();
     const std::size_t c = frame_class(bytes);
+    if (ended) {
+        return take_one(c);
+    }
+    flush_at_thread_exit();
     const std::size_t frame_bytes = c * frame_alignment;
     free_frame* const frame = pools()[c].take(frame_bytes);
     frame_lists[c] = {frame->next, cache_limit(frame_bytes)};
@@ -177,8 +229,12 @@ void free_frame_slow(void* memory, std::size_t bytes) noexcept {
         ::operator delete(memory, bytes, std::align_val_t{frame_alignment});
         return;
     }
-    flush_at_thread_exit();
     const std::size_t c = frame_class(bytes);
+    if (ended) {
+        give_one(memory, c);
+        return;
+    }
+    flush_at_thread_exit();
     frame_list& list = frame_lists[c];
     auto* head = static_cast<free_frame*>(memory);
     if (list.limit == 0) {
@@ -187,6 +243,7 @@ void free_frame_slow(void* memory, std::size_t bytes) noexcept {
         list = {head, cache_limit(c * frame_alignment)};
         return;
     }
+    frame_cache_overflowed = true;
     head->next = &no_frame;
     for (std::uint32_t moved = 1; moved < batch_frames && list.head != &no_frame; ++moved) {
         free_frame* frame = list.head;

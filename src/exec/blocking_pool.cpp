@@ -2,6 +2,7 @@
 #include "simulated_work.hpp"
 
 #include <coil/context/wait.hpp>
+#include <coil/core/frame_allocator.hpp>
 #include <coil/exec/blocking_pool.hpp>
 
 #include <algorithm>
@@ -262,6 +263,11 @@ void blocking_pool::run_thread() noexcept {
 /// Null: the thread ends.
 detail::pool_job* blocking_pool::next_job(worker& self,
                                           std::unique_lock<std::mutex>& lock) noexcept {
+    if (queue_.empty() && detail::frame_cache_overflowed) {
+        lock.unlock();
+        detail::trim_frame_cache();
+        lock.lock();
+    }
     if (!queue_.empty()) {
         detail::pool_job& job = queue_.pop();
         left_queue();

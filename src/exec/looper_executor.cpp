@@ -1,3 +1,4 @@
+#include <coil/core/frame_allocator.hpp>
 #include <coil/exec/looper_executor.hpp>
 
 #include <atomic>
@@ -36,6 +37,12 @@ struct looper_executor::core {
 
     bool wait_for_work(std::unique_lock<std::mutex>& lock) {
         while (queue.empty() && !closed) {
+            if (detail::frame_cache_overflowed) {
+                lock.unlock();
+                detail::trim_frame_cache();
+                lock.lock();
+                continue;
+            }
             sleeping = true;
             came.wait(lock);
             sleeping = false;

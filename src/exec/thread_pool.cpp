@@ -4,6 +4,7 @@
 
 #include <coil/context/processors.hpp>
 #include <coil/context/wait.hpp>
+#include <coil/core/frame_allocator.hpp>
 #include <coil/exec/detail/fences.hpp>
 #include <coil/exec/detail/injector.hpp>
 #include <coil/exec/detail/sleepers.hpp>
@@ -227,6 +228,9 @@ work* thread_pool::worker::look_elsewhere() noexcept {
         seat_, [this] { return search(); },
         [this] { return !pool_.injector.arm() || pool_.work_waits(); },
         [this](auto sleep) {
+            if (detail::frame_cache_overflowed) [[unlikely]] {
+                detail::trim_frame_cache();
+            }
             const steady::time_point begin = steady::now();
             sleep();
             spinning_pays_ = steady::now() - begin < pool_.options.spin;

@@ -309,6 +309,7 @@ private:
     void wait() noexcept;
     [[nodiscard]] std::int64_t next_deadline() noexcept;
     void park(std::int64_t until_ns) noexcept;
+    void park_after_peak() noexcept;
     void reap() noexcept;
     void route(const uring::cqe& completion) noexcept;
     void push_entries(io_wait& wait) noexcept;
@@ -356,6 +357,7 @@ private:
     io_wait_queue queued_;   // io_waits held back by a full queue or by max_in_flight
     io_wait_queue retrying_; // io_waits whose cancellation must be asked for again
     std::int64_t retry_at_ns_ = 0;
+    std::int64_t trim_due_ns_ = 0; // after a peak: when the frame cache is to be given back
     root_list roots_;
     away_node* away_ = nullptr;
     root_chain held_back_;       // in a shutdown: roots that have something elsewhere

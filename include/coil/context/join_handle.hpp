@@ -4,6 +4,7 @@
 #include <coil/context/join_handshake.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/patience.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 
@@ -198,7 +199,7 @@ public:
             // Destroyed while waiting. A notification that can no longer be withdrawn is in this
             // loop's inbox or will be in a few instructions.
             if (pending() && !state_.withdraw_waiter(waiter_)) {
-                while (pending()) {
+                for (detail::patience wait; pending(); wait.once_more()) {
                     loop().deliver_inbox();
                 }
             }

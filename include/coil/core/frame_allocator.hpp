@@ -12,6 +12,7 @@
 // push without locks or atomics. Full and empty lists are exchanged in batches with a process-wide
 // pool (src/core/frame_allocator.cpp), which unmaps a span when its last frame is freed. A frame
 // may be freed on a thread other than the one that allocated it.
+// A thread that goes to sleep after a peak returns its lists to the pool.
 //
 // Frames are aligned to 64 bytes, so locals up to alignas(64) are aligned; the language gives a
 // promise no way to request more. Under a sanitizer every frame is a separate allocation, so that
@@ -46,6 +47,14 @@ struct frame_list {
 /// Trivially constructible, so that access needs no initialisation check, only an offset from the
 /// thread pointer.
 constinit inline thread_local frame_list frame_lists[frame_classes] = {};
+
+/// Set when a list was longer than its limit, until trim_frame_cache(): the thread has had a peak,
+/// and the frames that it still caches may lie in many spans, none of which can be given back.
+constinit inline thread_local bool frame_cache_overflowed = false;
+
+/// Gives this thread's free frames back to the pool, and empty spans to the system. For a thread
+/// that has had nothing to do for a while.
+void trim_frame_cache() noexcept;
 
 void* allocate_frame_slow(std::size_t bytes);
 void free_frame_slow(void* frame, std::size_t bytes) noexcept;
