@@ -71,6 +71,7 @@
 #include <coil/io/metadata.hpp>
 #include <coil/io/modifiers.hpp>
 #include <coil/io/multishot.hpp>
+#include <coil/io/owned_descriptor.hpp>
 #include <coil/io/pipe.hpp>
 #include <coil/io/process.hpp>
 #include <coil/io/receive.hpp>
@@ -81,9 +82,12 @@
 #include <coil/io/socket_options.hpp>
 #include <coil/io/zero_copy.hpp>
 #include <coil/net/acceptor.hpp>
+#include <coil/net/endpoint.hpp>
 #include <coil/net/inet_address.hpp>
+#include <coil/net/message.hpp>
 #include <coil/net/resolve.hpp>
 #include <coil/net/socket.hpp>
+#include <coil/net/unix_address.hpp>
 #include <coil/sim/fault_plan.hpp>
 #include <coil/sim/for_each_seed.hpp>
 #include <coil/sim/host.hpp>
