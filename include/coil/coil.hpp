@@ -82,6 +82,7 @@
 #include <coil/io/socket_options.hpp>
 #include <coil/io/zero_copy.hpp>
 #include <coil/net/acceptor.hpp>
+#include <coil/net/connect.hpp>
 #include <coil/net/endpoint.hpp>
 #include <coil/net/inet_address.hpp>
 #include <coil/net/message.hpp>
