@@ -95,6 +95,12 @@
 #include <coil/sim/options.hpp>
 #include <coil/sim/random.hpp>
 #include <coil/sim/world.hpp>
+#include <coil/stream/buffered_reader.hpp>
+#include <coil/stream/buffered_writer.hpp>
+#include <coil/stream/byte_stream.hpp>
+#include <coil/stream/copy.hpp>
+#include <coil/stream/pipe_end.hpp>
+#include <coil/stream/write_all.hpp>
 #include <coil/sync/barrier.hpp>
 #include <coil/sync/broadcast.hpp>
 #include <coil/sync/channel.hpp>

@@ -49,8 +49,8 @@ bool may_pass(int error) noexcept {
 
 /// Which file a path names; 0 or −errno.
 int identify(const std::string& path, struct ::statx& file) noexcept {
-    return coil::detail::perform(
-        uring::prep::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &file));
+    return coil::detail::perform(uring::prep::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW,
+                                                    STATX_TYPE | STATX_INO, &file));
 }
 
 std::uint64_t device_of(const struct ::statx& file) noexcept {
@@ -72,7 +72,7 @@ int try_to_connect(int fd, const endpoint& to) noexcept {
 /// Removes the path of a socket whose server is gone. False: it is somebody's, or no socket.
 bool remove_stale(const endpoint& local, int type) {
     const std::string path(local.as_unix().name());
-    struct ::statx before {};
+    struct ::statx before{};
     // Connecting to any other kind of file is refused, too.
     if (identify(path, before) != 0 || !S_ISSOCK(before.stx_mode)) {
         return false;
@@ -81,7 +81,7 @@ bool remove_stale(const endpoint& local, int type) {
     if (try_to_connect(probe.native_handle(), local) != -ECONNREFUSED) {
         return false;
     }
-    struct ::statx now {};
+    struct ::statx now{};
     return identify(path, now) == 0 && is_same_file(before, now) &&
            coil::detail::perform(uring::prep::unlinkat(AT_FDCWD, path.c_str(), 0)) == 0;
 }
@@ -91,7 +91,7 @@ bool remove_stale(const endpoint& local, int type) {
 namespace detail {
 
 socket_file_owner::socket_file_owner(std::string path) {
-    struct ::statx file {};
+    struct ::statx file{};
     if (identify(path, file) == 0) {
         path_ = std::move(path);
         inode_ = file.stx_ino;
@@ -110,7 +110,7 @@ socket_file_owner& socket_file_owner::operator=(socket_file_owner&& other) noexc
 }
 
 void socket_file_owner::remove() noexcept {
-    struct ::statx file {};
+    struct ::statx file{};
     if (!path_.empty() && identify(path_, file) == 0 && file.stx_ino == inode_ &&
         device_of(file) == device_) {
         coil::detail::perform(uring::prep::unlinkat(AT_FDCWD, path_.c_str(), 0));

@@ -1,6 +1,6 @@
 #include <coil/compose/scope.hpp>
-#include <coil/compose/timeout.hpp>
 #include <coil/compose/time_limit.hpp>
+#include <coil/compose/timeout.hpp>
 #include <coil/compose/when_any.hpp>
 #include <coil/net/connect.hpp>
 #include <coil/net/resolve.hpp>
@@ -150,8 +150,8 @@ task<socket> connect_to_any(std::string name, std::vector<inet_address> addresse
         attempts.cancel();
         co_await attempts.join();
         throw_failure(std::make_error_code(std::errc::timed_out), name,
-                      failures + (failures.empty() ? ": " : "; ") + std::to_string(open) +
-                          " of " + std::to_string(addresses.size()) + " addresses did not answer");
+                      failures + (failures.empty() ? ": " : "; ") + std::to_string(open) + " of " +
+                          std::to_string(addresses.size()) + " addresses did not answer");
     }
     attempts.cancel();
     co_await attempts.join();
@@ -182,8 +182,7 @@ task<socket> connect_by(std::string host, std::uint16_t port, std::int64_t deadl
                           ": the name was not resolved in time");
         }
     }
-    co_return co_await connect_to_any(name_of(host, port), interleave(addresses),
-                                      deadline_ns);
+    co_return co_await connect_to_any(name_of(host, port), interleave(addresses), deadline_ns);
 }
 
 task<socket> connect_within(std::string host, std::uint16_t port, std::int64_t ns) {

@@ -12,8 +12,8 @@ namespace {
 constexpr ::socklen_t name_offset = offsetof(::sockaddr_un, sun_path);
 
 [[noreturn]] void refuse(std::errc code, std::string_view name) {
-    throw std::system_error(std::make_error_code(code), "coil: not the name of a Unix socket: \"" +
-                                                            std::string(name) + '"');
+    throw std::system_error(std::make_error_code(code),
+                            "coil: not the name of a Unix socket: \"" + std::string(name) + '"');
 }
 
 } // namespace

@@ -166,9 +166,7 @@ std::vector<std::string> host::list(std::string_view directory) const {
 
 std::vector<int> host::open_descriptors() const { return state_.kernel.open_descriptors(); }
 
-std::pair<int, int> host::socket_pair(int type) {
-    return state_.kernel.make_socket_pair(type);
-}
+std::pair<int, int> host::socket_pair(int type) { return state_.kernel.make_socket_pair(type); }
 
 int host::event_fd(unsigned initial, bool semaphore) {
     detail::machine& m = state_.kernel;

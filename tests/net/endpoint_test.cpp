@@ -50,15 +50,27 @@ TEST(Endpoint, ParsesWhatItPrints) {
 }
 
 TEST(Endpoint, ParseRefusesEverythingElse) {
-    for (const std::string& text :
-         {std::string(), std::string("127.0.0.1"), std::string("127.0.0.1:"), std::string(":80"),
-          std::string("127.0.0.1:65536"), std::string("127.0.0.1:-1"), std::string("127.0.0.1: 80"),
-          std::string("::1:80"), std::string("[::1]"), std::string("[::1]80"),
-          std::string("[127.0.0.1]:80"), std::string("[::1"), std::string("example.org:80"),
-          std::string("unix:"), std::string("unix:@"), std::string("unix"), std::string("/run/x"),
-          "unix:" + std::string(unix_address::max_length + 1, 'x'),
-          "unix:@" + std::string(unix_address::max_length + 1, 'x'), std::string("unix:a\0b", 8),
-          std::string("[::1%no-such-interface]:80")}) {
+    for (const std::string& text : {std::string(),
+                                    std::string("127.0.0.1"),
+                                    std::string("127.0.0.1:"),
+                                    std::string(":80"),
+                                    std::string("127.0.0.1:65536"),
+                                    std::string("127.0.0.1:-1"),
+                                    std::string("127.0.0.1: 80"),
+                                    std::string("::1:80"),
+                                    std::string("[::1]"),
+                                    std::string("[::1]80"),
+                                    std::string("[127.0.0.1]:80"),
+                                    std::string("[::1"),
+                                    std::string("example.org:80"),
+                                    std::string("unix:"),
+                                    std::string("unix:@"),
+                                    std::string("unix"),
+                                    std::string("/run/x"),
+                                    "unix:" + std::string(unix_address::max_length + 1, 'x'),
+                                    "unix:@" + std::string(unix_address::max_length + 1, 'x'),
+                                    std::string("unix:a\0b", 8),
+                                    std::string("[::1%no-such-interface]:80")}) {
         EXPECT_FALSE(endpoint::parse(text)) << text;
     }
 }

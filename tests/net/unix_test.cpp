@@ -176,7 +176,8 @@ TEST_F(UnixSocket, DatagramsOverUdp) {
             EXPECT_EQ(co_await a.sendto("abc", 0, to.data(), to.size()), 3);
             ::sockaddr_storage from{};
             ::socklen_t length = sizeof from;
-            EXPECT_EQ(co_await b.recvfrom(buf, 0, reinterpret_cast<::sockaddr*>(&from), &length), 3);
+            EXPECT_EQ(co_await b.recvfrom(buf, 0, reinterpret_cast<::sockaddr*>(&from), &length),
+                      3);
             EXPECT_EQ(endpoint(reinterpret_cast<::sockaddr*>(&from), length), a.local_endpoint());
         };
         coil::run(main(ip));
@@ -233,8 +234,8 @@ task<> pass(net::socket& from, net::socket& to, std::vector<int> fds) {
     EXPECT_EQ(got.descriptors.size(), fds.size());
     for (std::size_t i = 0; i < got.descriptors.size(); ++i) {
         const int fd = got.descriptors[i].native_handle();
-        struct ::stat sent {};
-        struct ::stat received {};
+        struct ::stat sent{};
+        struct ::stat received{};
         EXPECT_EQ(::fstat(fds[i], &sent), 0);
         EXPECT_EQ(::fstat(fd, &received), 0);
         EXPECT_EQ(sent.st_ino, received.st_ino) << "the same file";

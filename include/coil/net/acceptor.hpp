@@ -23,8 +23,8 @@ struct acceptor_options {
 
 namespace detail {
 
-/// The file of a Unix socket that is bound to a path: removed when its acceptor goes, unless another
-/// file has taken its place.
+/// The file of a Unix socket that is bound to a path: removed when its acceptor goes, unless
+/// another file has taken its place.
 class socket_file_owner {
 public:
     socket_file_owner() noexcept = default;
@@ -54,10 +54,10 @@ private:
 /// names the address when that fails (EADDRINUSE, EACCES, ...). Threading and lifetime as
 /// net::socket.
 ///
-/// A Unix socket's path is taken over when the socket that has it is stale, that is, when it refuses
-/// connections because its server is gone; a file that is no socket is never removed. The destructor
-/// removes the path, unless something else has taken its place. (Two servers that take over the same
-/// path in the same instant may both succeed: the later one has the path.)
+/// A Unix socket's path is taken over when the socket that has it is stale, that is, when it
+/// refuses connections because its server is gone; a file that is no socket is never removed. The
+/// destructor removes the path, unless something else has taken its place. (Two servers that take
+/// over the same path in the same instant may both succeed: the later one has the path.)
 class acceptor {
 public:
     explicit acceptor(const endpoint& local, const acceptor_options& options = {});

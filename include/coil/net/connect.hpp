@@ -20,7 +20,8 @@ namespace detail {
 inline constexpr std::int64_t no_deadline = INT64_MAX;
 
 /// See net::connect.
-[[nodiscard]] task<socket> connect_by(std::string host, std::uint16_t port, std::int64_t deadline_ns);
+[[nodiscard]] task<socket> connect_by(std::string host, std::uint16_t port,
+                                      std::int64_t deadline_ns);
 [[nodiscard]] task<socket> connect_within(std::string host, std::uint16_t port, std::int64_t ns);
 
 /// The same to addresses that are known; `name` is for messages.

@@ -29,7 +29,7 @@ public:
     endpoint() noexcept = default;
 
     /// Any local IPv4 address: for servers.
-    endpoint(std::uint16_t port) noexcept; // NOLINT(google-explicit-constructor)
+    endpoint(std::uint16_t port) noexcept;          // NOLINT(google-explicit-constructor)
     endpoint(const inet_address& address) noexcept; // NOLINT(google-explicit-constructor)
     endpoint(const unix_address& address) noexcept; // NOLINT(google-explicit-constructor)
     /// A numeric address: {"127.0.0.1", 80}, {"::1", 80}, {"fe80::1%eth0", 80}. Throws as

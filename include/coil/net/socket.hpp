@@ -5,9 +5,9 @@
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
+#include <coil/io/message.hpp>
 #include <coil/io/owned_close.hpp>
 #include <coil/io/socket.hpp>
-#include <coil/io/message.hpp>
 #include <coil/net/endpoint.hpp>
 #include <coil/net/inet_address.hpp>
 #include <coil/net/message.hpp>
