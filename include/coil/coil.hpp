@@ -57,6 +57,7 @@
 #include <coil/fs/status.hpp>
 #include <coil/fs/types.hpp>
 #include <coil/fs/walk.hpp>
+#include <coil/fs/watch.hpp>
 #include <coil/fs/write_file.hpp>
 #include <coil/io/buffer_pool.hpp>
 #include <coil/io/cancel.hpp>
