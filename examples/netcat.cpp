@@ -1,8 +1,9 @@
 // Connects standard input and output to a TCP connection, like nc(1):
 //
 //     netcat -l 9000 > copy.tar             wait for one connection
-//     netcat localhost 9000 < backup.tar    connect; shut down the sending side at end of input
-//     netcat -w 3 example.org 80            give up after three seconds without a transfer
+//     netcat localhost 9000 < backup.tar    connect; the end of the input is told to the peer
+//     netcat -w 3 example.org 80            give up when nothing moves for three seconds
+//     netcat -U /run/app.sock               a Unix socket; with -l, wait there
 //
 // It shows two coroutines on one connection, name resolution, limits, and how to mix in calls that
 // io_uring does not speed up: where both ends allow it, splice(2) moves the data without copying
@@ -254,10 +255,20 @@ private:
 
 struct arguments {
     bool listen = false;
+    bool local = false; // a Unix socket, whose path is `port`
     std::chrono::seconds patience = std::chrono::years(1);
     std::string host = "0.0.0.0";
     std::string port;
 };
+
+task<net::socket> connect_locally(const arguments& args) {
+    net::socket socket = net::socket::create_unix();
+    const int error = co_await socket.connect(net::unix_address(args.port));
+    if (error < 0) {
+        fail(error, "cannot connect to " + args.port);
+    }
+    co_return socket;
+}
 
 task<net::socket> connect(const arguments& args) {
     int error = 0;
@@ -272,9 +283,15 @@ task<net::socket> connect(const arguments& args) {
 }
 
 task<net::socket> accept_one(const arguments& args) {
-    const std::vector<net::inet_address> local = co_await net::resolve(args.host, args.port);
-    net::acceptor acceptor{local.front()};
-    std::fprintf(stderr, "listening on %s\n", acceptor.local_address().to_string().c_str());
+    net::endpoint local;
+    if (args.local) {
+        local = net::unix_address(args.port);
+    } else {
+        const std::vector<net::inet_address> found = co_await net::resolve(args.host, args.port);
+        local = found.front();
+    }
+    net::acceptor acceptor{local};
+    std::fprintf(stderr, "listening on %s\n", acceptor.local_endpoint().to_string().c_str());
     net::socket peer = co_await acceptor.accept();
     if (!peer) {
         throw std::system_error(peer.error(), "accept");
@@ -286,6 +303,8 @@ task<> talk(arguments args) {
     net::socket peer;
     if (args.listen) {
         peer = co_await accept_one(args);
+    } else if (args.local) {
+        peer = co_await connect_locally(args);
     } else {
         peer = co_await connect(args);
     }
@@ -295,9 +314,11 @@ task<> talk(arguments args) {
 
 std::optional<arguments> parse(int argc, char** argv) {
     arguments args;
-    for (int option; (option = ::getopt(argc, argv, "lw:")) != -1;) {
+    for (int option; (option = ::getopt(argc, argv, "lUw:")) != -1;) {
         if (option == 'l') {
             args.listen = true;
+        } else if (option == 'U') {
+            args.local = true;
         } else if (option == 'w') {
             int seconds = 0;
             const char* const end = optarg + std::strlen(optarg);
@@ -311,7 +332,7 @@ std::optional<arguments> parse(int argc, char** argv) {
         }
     }
     const int words = argc - optind;
-    if (words != 2 && !(args.listen && words == 1)) {
+    if (args.local ? words != 1 : words != 2 && !(args.listen && words == 1)) {
         return std::nullopt;
     }
     if (words == 2) {
@@ -327,7 +348,8 @@ int main(int argc, char** argv) try {
     const std::optional<arguments> args = parse(argc, argv);
     if (!args) {
         std::fprintf(stderr, "usage: netcat [-w SECONDS] HOST PORT\n"
-                             "       netcat [-w SECONDS] -l [HOST] PORT\n");
+                             "       netcat [-w SECONDS] -l [HOST] PORT\n"
+                             "       netcat [-w SECONDS] [-l] -U PATH\n");
         return 2;
     }
     std::signal(SIGPIPE, SIG_IGN); // a closed output is reported as EPIPE

@@ -1,4 +1,4 @@
-// Linux calls, sockets.
+// Linux calls, sockets, streams, processes.
 // Written by generate.py from the headers, which say what each name is: ./dev modules.
 export module coil.io;
 
@@ -9,10 +9,26 @@ export namespace coil {
 using coil::buffer_lease;
 using coil::buffer_pool;
 using coil::buffer_pool_options;
+using coil::buffered_reader;
+using coil::buffered_writer;
+using coil::byte_sink;
+using coil::byte_source;
+using coil::byte_stream;
 using coil::checked_operation;
+using coil::copy;
+using coil::duplex;
+using coil::duplex_counts;
+using coil::exit_status;
+using coil::make_pipe;
+using coil::pipe_end;
+using coil::process;
+using coil::process_options;
+using coil::process_output;
 using coil::received_buffer;
 using coil::received_message;
+using coil::redirect;
 using coil::signal_set;
+using coil::write_all;
 } // namespace coil
 
 export namespace coil::io {
@@ -59,6 +75,7 @@ using coil::io::open;
 using coil::io::openat;
 using coil::io::openat2;
 using coil::io::openat_direct;
+using coil::io::owned_descriptor;
 using coil::io::path_argument;
 using coil::io::pipe;
 using coil::io::pipe2;
@@ -116,9 +133,18 @@ using coil::io::zero_copy_operation;
 export namespace coil::net {
 using coil::net::acceptor;
 using coil::net::acceptor_options;
+using coil::net::connect;
+using coil::net::credentials;
+using coil::net::endpoint;
 using coil::net::immediate_result;
 using coil::net::inet_address;
+using coil::net::max_descriptors;
+using coil::net::received_descriptors;
+using coil::net::received_from;
 using coil::net::resolve;
 using coil::net::resolver_category;
+using coil::net::serve;
+using coil::net::serve_options;
 using coil::net::socket;
+using coil::net::unix_address;
 } // namespace coil::net

@@ -298,6 +298,7 @@ using coil::uring::prep::setxattr;
 using coil::uring::prep::shutdown;
 using coil::uring::prep::socket;
 using coil::uring::prep::socket_direct;
+using coil::uring::prep::socketpair;
 using coil::uring::prep::splice;
 using coil::uring::prep::statvfs;
 using coil::uring::prep::statx;

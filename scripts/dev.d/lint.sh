@@ -47,8 +47,9 @@ rooms_below() {
         compose) echo uring core context io compose ;;
         sync) echo uring core context sync ;;
         exec) echo uring core context exec ;;
-        fs | net | process | tls) echo uring core context io compose sync exec "$1" ;;
-        sim) echo uring core context io compose sync exec fs net process tls sim ;;
+        stream) echo uring core context io compose stream ;;
+        fs | net | process | tls) echo uring core context io compose sync exec stream "$1" ;;
+        sim) echo uring core context io compose sync exec stream fs net process tls sim ;;
         *) return 1 ;;
     esac
 }

@@ -143,4 +143,6 @@ task<std::uintmax_t> file::size() const {
     co_return bytes;
 }
 
+task<io_result> file::shutdown_write() noexcept { co_return io_result(0); }
+
 } // namespace coil::fs

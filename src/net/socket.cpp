@@ -1,8 +1,10 @@
 #include <coil/context/perform.hpp>
 #include <coil/net/socket.hpp>
+#include <coil/uring/perform.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <cerrno>
+#include <cstring>
 
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -19,8 +21,8 @@ socket create(int family, int type) {
     return socket(fd);
 }
 
-/// The address of the socket, or of its peer.
-inet_address address_of(int fd, bool peer, const char* what) {
+/// The socket's own name, or its peer's.
+endpoint address_of(int fd, bool peer, const char* what) {
     ::sockaddr_storage storage{};
     ::socklen_t length = sizeof storage;
     auto* const address = reinterpret_cast<::sockaddr*>(&storage);
@@ -48,7 +50,55 @@ socket::~socket() {
 
 socket socket::create_tcp(int family) { return create(family, SOCK_STREAM); }
 socket socket::create_udp(int family) { return create(family, SOCK_DGRAM); }
-socket socket::create_unix() { return create(AF_UNIX, SOCK_STREAM); }
+socket socket::create_unix(int type) { return create(AF_UNIX, type); }
+
+std::pair<socket, socket> socket::pair(int type) {
+    int fds[2];
+    const int result =
+        coil::detail::perform(uring::prep::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds));
+    if (result < 0) {
+        throw std::system_error(-result, std::generic_category(), "coil: socketpair");
+    }
+    return {socket(fds[0]), socket(fds[1])};
+}
+
+task<io_result> socket::send_descriptors(std::span<const int> descriptors, const_buffer data) {
+    if (data.size() == 0 || descriptors.size() > max_descriptors) {
+        co_return io_result(-EINVAL);
+    }
+    data = {data.data(), coil::detail::transfer_size(data.size())};
+    alignas(::cmsghdr) std::byte control[CMSG_SPACE(max_descriptors * sizeof(int))] = {};
+    ::iovec part{const_cast<void*>(data.data()), data.size()};
+    ::msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (!descriptors.empty()) {
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+        ::cmsghdr* const header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+        std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+    }
+    const int sent = co_await io::sendmsg(fd_, &message);
+    if (sent < 0 || static_cast<std::size_t>(sent) == data.size()) {
+        co_return io_result(sent);
+    }
+    // The descriptors are with the first byte; what is left is plain data.
+    const int rest = co_await send_all(data.drop(static_cast<std::size_t>(sent)));
+    co_return io_result(rest < 0 ? rest : static_cast<int>(data.size()));
+}
+
+credentials socket::peer_credentials() const {
+    ::ucred peer{};
+    const int result = coil::detail::perform(
+        uring::prep::getsockopt(fd_, SOL_SOCKET, SO_PEERCRED, &peer, sizeof peer));
+    if (result < 0) {
+        throw std::system_error(-result, std::generic_category(), "coil: peer_credentials");
+    }
+    return {peer.pid, peer.uid, peer.gid};
+}
 
 task<io_result> socket::recv_all(mutable_buffer buf) {
     buf = {buf.data(), coil::detail::transfer_size(buf.size())};
@@ -79,7 +129,7 @@ task<io_result> socket::send_all(const_buffer buf) {
     co_return static_cast<int>(sent);
 }
 
-immediate_result socket::bind(const inet_address& local) noexcept {
+immediate_result socket::bind(const endpoint& local) noexcept {
     return immediate_result(
         io_result(coil::detail::perform(uring::prep::bind(fd_, local.data(), local.size()))));
 }
@@ -121,8 +171,14 @@ io_result socket::set_linger(std::chrono::seconds time) noexcept {
         uring::prep::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &value, sizeof value)));
 }
 
-inet_address socket::local_address() const { return address_of(fd_, false, "coil: local_address"); }
+endpoint socket::local_endpoint() const {
+    return address_of(fd_, false, "coil: local address of a socket");
+}
+endpoint socket::peer_endpoint() const {
+    return address_of(fd_, true, "coil: peer address of a socket");
+}
 
-inet_address socket::peer_address() const { return address_of(fd_, true, "coil: peer_address"); }
+inet_address socket::local_address() const { return local_endpoint().as_inet(); }
+inet_address socket::peer_address() const { return peer_endpoint().as_inet(); }
 
 } // namespace coil::net

@@ -48,7 +48,9 @@ public:
     int open(ref<file> f);
     [[nodiscard]] file* get(int fd) const noexcept;
     int close(int fd);
-    /// For the tables of rings: numbers that programs do not see.
+    /// Of AF_UNIX, SOCK_STREAM or SOCK_DGRAM.
+    std::pair<int, int> make_socket_pair(int type);
+    /// For the tables of rings: numbers that no program sees.
     int hold(int fd);
     [[nodiscard]] int descriptor_fault();
     [[nodiscard]] std::vector<int> open_descriptors() const;
@@ -93,6 +95,7 @@ private:
     };
 
     int make_socket(const uring::sqe& entry);
+    int socket_pair(const uring::sqe& entry);
     int make_pipe(const uring::sqe& entry);
     int poll(op& call, file* f);
     int splice(op& call, file* out, file* in);

@@ -7,6 +7,8 @@
 #include "stream.hpp"
 
 #include <cerrno>
+#include <type_traits>
+#include <utility>
 
 #include <fcntl.h>
 
@@ -131,6 +133,45 @@ int machine::make_socket(const uring::sqe& entry) {
     return open(made);
 }
 
+std::pair<int, int> machine::make_socket_pair(int type) {
+    const auto both = [this](const auto& a, const auto& b) {
+        std::remove_reference_t<decltype(*a)>::join(*a, *b);
+        const int first = open(ref<file>(a));
+        return std::pair(first, open(ref<file>(b)));
+    };
+    if ((type & socket_type_mask) == SOCK_STREAM) {
+        return both(make<stream_socket>(*this, AF_UNIX), make<stream_socket>(*this, AF_UNIX));
+    }
+    return both(make<datagram_socket>(*this, AF_UNIX), make<datagram_socket>(*this, AF_UNIX));
+}
+
+/// socketpair(2).
+int machine::socket_pair(const uring::sqe& entry) {
+    const auto type = static_cast<int>(entry.len);
+    const int kind = type & socket_type_mask;
+    if (entry.fd != AF_UNIX) {
+        return -EAFNOSUPPORT;
+    }
+    if (kind != SOCK_STREAM && kind != SOCK_DGRAM) {
+        return -ESOCKTNOSUPPORT;
+    }
+    if (const int error = descriptor_fault(); error != 0) {
+        return error;
+    }
+    const auto [a, b] = make_socket_pair(type);
+    if (a < 0 || b < 0) {
+        static_cast<void>(a < 0 ? 0 : close(a));
+        return a < 0 ? a : b;
+    }
+    for (const int fd : {a, b}) {
+        get(fd)->nonblocking = (type & SOCK_NONBLOCK) != 0;
+    }
+    auto* const fds = pointer<int>(entry.addr);
+    fds[0] = a;
+    fds[1] = b;
+    return 0;
+}
+
 int machine::make_pipe(const uring::sqe& entry) {
     if (const int error = descriptor_fault(); error != 0) {
         return error;
@@ -230,6 +271,9 @@ int machine::perform(const uring::sqe& entry) {
         break;
     case uring::call_opcode::statvfs:
         result = space(entry);
+        break;
+    case uring::call_opcode::socketpair:
+        result = socket_pair(entry);
         break;
     default:
         if (call.code() == opcode::uring_cmd &&

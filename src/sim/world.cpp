@@ -165,20 +165,7 @@ std::vector<std::string> host::list(std::string_view directory) const {
 
 std::vector<int> host::open_descriptors() const { return state_.kernel.open_descriptors(); }
 
-std::pair<int, int> host::socket_pair(int type) {
-    detail::machine& m = state_.kernel;
-    const auto both = [&](const auto& a, const auto& b) {
-        std::remove_reference_t<decltype(*a)>::join(*a, *b);
-        const int first = m.open(detail::ref<detail::file>(a));
-        return std::pair(first, m.open(detail::ref<detail::file>(b)));
-    };
-    if ((type & 0xf) == SOCK_STREAM) {
-        return both(detail::make<detail::stream_socket>(m, AF_UNIX),
-                    detail::make<detail::stream_socket>(m, AF_UNIX));
-    }
-    return both(detail::make<detail::datagram_socket>(m, AF_UNIX),
-                detail::make<detail::datagram_socket>(m, AF_UNIX));
-}
+std::pair<int, int> host::socket_pair(int type) { return state_.kernel.make_socket_pair(type); }
 
 int host::event_fd(unsigned initial, bool semaphore) {
     detail::machine& m = state_.kernel;

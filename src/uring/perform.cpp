@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -124,6 +125,11 @@ system_call slow_call_for(const sqe& request) noexcept {
         return [](const sqe& r) {
             auto* const into = pointer<struct ::statvfs>(r.addr2);
             return checked(r.addr == 0 ? ::fstatvfs(r.fd, into) : ::statvfs(path(r), into));
+        };
+    case call_opcode::socketpair:
+        return [](const sqe& r) {
+            return checked(::socketpair(r.fd, static_cast<int>(r.len), static_cast<int>(r.off),
+                                        pointer<int>(r.addr)));
         };
     default:
         return nullptr;

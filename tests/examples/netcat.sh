@@ -33,7 +33,7 @@ nc_listens() {
 same() { cmp "$1" "$2" || fail "$1 received something else"; }
 
 # Usage.
-for arguments in "" "-x 1 2" "-w soon 127.0.0.1 1" "-w 0 127.0.0.1 1" "localhost" "-l 1 2 3"; do
+for arguments in "" "-x 1 2" "-w soon 127.0.0.1 1" "-w 0 127.0.0.1 1" "localhost" "-l 1 2 3" "-U" "-U a b"; do
     expect_status 2 "$netcat" $arguments
     grep -q '^usage: ' "$tmp/said" || fail "no usage for '$arguments': $(cat "$tmp/said")"
 done
@@ -74,7 +74,22 @@ answer=$(printf 'question' | timeout 8 nc -N 127.0.0.1 "$port")
 ends "$listener" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
 [[ $answer == 'late answer' && $(<"$tmp/here.out") == question ]] || fail "half-close: '$answer', '$(<"$tmp/here.out")'"
 
-# Outputs that do not support splice(2): a file opened for appending, a terminal.
+# A Unix socket: both ends, and the file is gone afterwards.
+"$netcat" -l -U "$tmp/socket" <"$tmp/reply" >"$tmp/here.out" 2>"$tmp/here.err" &
+listener=$!
+for ((try = 0; try < 500; try++)); do
+    grep -qs '^listening on unix:' "$tmp/here.err" && break
+    sleep 0.01
+done
+timeout 8 "$netcat" -U "$tmp/socket" <"$tmp/file" >"$tmp/back.out" || fail "netcat -U ended with $?"
+ends "$listener" || fail "netcat -l -U ended with $?: $(cat "$tmp/here.err")"
+same "$tmp/here.out" "$tmp/file"
+same "$tmp/back.out" "$tmp/reply"
+[[ ! -e $tmp/socket ]] || fail "netcat -l -U left its socket"
+expect_status 1 "$netcat" -U "$tmp/socket"
+expect_said 'netcat: cannot connect to .*socket: No such file or directory'
+
+# An output that cannot be spliced: a file to append to, a terminal.
 printf 'before' >"$tmp/log"
 netcat_listens there "$tmp/file" /dev/null
 timeout 8 "$netcat" 127.0.0.1 "$port" </dev/null >>"$tmp/log" || fail "appending failed"

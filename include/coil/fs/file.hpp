@@ -73,8 +73,13 @@ public:
     /// reached. The position of a regular file then does not advance (measured on Linux 6.18):
     /// continue with write_at(), or use write_all(), which handles this.
     operation write(const_buffer buf) noexcept { return io::write(fd_, buf); }
-    /// pread(2), pwrite(2): at an offset in bytes; the file's position does not change. (Pipes and
-    /// sockets have no position and ignore the offset.)
+    /// What a byte_stream does (copy(), buffered_reader, ...): read() and write_all() at the
+    /// current position. A file has no writing side to shut down: 0.
+    operation read_some(mutable_buffer buf) noexcept { return read(buf); }
+    task<io_result> write_some(const_buffer buf) { return write_all(buf); }
+    task<io_result> shutdown_write() noexcept;
+    /// pread(2), pwrite(2): at an offset in bytes; the file's position stays. (What has no
+    /// positions, pipes and sockets, ignores the offset.)
     operation read_at(mutable_buffer buf, ::off_t offset) noexcept {
         return io::read(fd_, buf, real_offset(offset));
     }

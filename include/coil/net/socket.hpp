@@ -7,13 +7,17 @@
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
 #include <coil/io/detail/owned_close.hpp>
+#include <coil/io/message.hpp>
 #include <coil/io/socket.hpp>
+#include <coil/net/endpoint.hpp>
 #include <coil/net/inet_address.hpp>
+#include <coil/net/message.hpp>
 
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -24,7 +28,7 @@ namespace detail {
 /// connect with its own copy of the address.
 class connect_element : public coil::detail::io_element {
 public:
-    connect_element(int fd, const inet_address& address) noexcept
+    connect_element(int fd, const endpoint& address) noexcept
         : io_element(uring::prep::connect(fd, nullptr, 0)), address_(address) {}
 
     coil::detail::ring_entry& arm() noexcept {
@@ -34,7 +38,7 @@ public:
     }
 
 private:
-    inet_address address_;
+    endpoint address_;
 };
 
 /// The value of a socket without a descriptor: calls on it give -EBADF, and error() reports no
@@ -79,7 +83,11 @@ public:
     /// ...).
     static socket create_tcp(int family = AF_INET);
     static socket create_udp(int family = AF_INET);
-    static socket create_unix();
+    /// `type`: SOCK_STREAM, SOCK_DGRAM or SOCK_SEQPACKET.
+    static socket create_unix(int type = SOCK_STREAM);
+    /// Two Unix sockets that are connected to each other, close-on-exec: socketpair(2). Throws
+    /// std::system_error.
+    static std::pair<socket, socket> pair(int type = SOCK_STREAM);
 
     /// Whether it has a descriptor.
     [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
@@ -94,7 +102,7 @@ public:
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, detail::nothing); }
 
     /// connect(2): 0. Keeps its own copy of the address.
-    auto connect(const inet_address& peer) noexcept {
+    auto connect(const endpoint& peer) noexcept {
         return io_awaitable<detail::connect_element>(detail::connect_element(fd_, peer));
     }
     /// recv(2): bytes received, 0 when the peer has shut down its side.
@@ -120,7 +128,43 @@ public:
     /// were sent. At most 0x7ffff000 bytes, as with write(2).
     task<io_result> send_all(const_buffer buf);
 
-    /// shutdown(2): ends receiving / sending.
+    /// What a byte_stream does: recv() and send() without flags.
+    operation read_some(mutable_buffer buf) noexcept { return recv(buf); }
+    operation write_some(const_buffer buf) noexcept { return send(buf); }
+
+    /// sendto(2): bytes sent, of a datagram all. Keeps its own copy of the address. Never SIGPIPE.
+    auto send_to(const_buffer buf, const endpoint& peer) noexcept {
+        return io_awaitable<detail::send_to_endpoint_element>(
+            detail::send_to_endpoint_element(fd_, buf, peer));
+    }
+    /// recvfrom(2): bytes received and who sent them. A datagram that is longer than the buffer is
+    /// cut; with MSG_TRUNC among the flags the result is its real length.
+    auto recv_from(mutable_buffer buf, int flags = 0) noexcept {
+        return io_awaitable<detail::receive_from_endpoint_element>(
+            detail::receive_from_endpoint_element(fd_, buf, flags));
+    }
+    /// sendto(2), recvfrom(2) with the arguments of their manual: see io::sendto, io::recvfrom.
+    auto sendto(const_buffer buf, int flags, const ::sockaddr* peer, ::socklen_t length) noexcept {
+        return io::sendto(fd_, buf, flags, peer, length);
+    }
+    auto recvfrom(mutable_buffer buf, int flags, ::sockaddr* peer, ::socklen_t* length) noexcept {
+        return io::recvfrom(fd_, buf, flags, peer, length);
+    }
+
+    /// Sends open descriptors to the process at the other end of a Unix socket (SCM_RIGHTS), with
+    /// all of `data`, which must not be empty: its size, or the error. They stay open here. At most
+    /// max_descriptors, else -EINVAL. Descriptors and `data` must outlive the await.
+    task<io_result> send_descriptors(std::span<const int> descriptors, const_buffer data);
+    /// recvmsg(2): bytes, and the descriptors that came with them. None leaks: those that nobody
+    /// takes are closed. When the peer has shut down its side: 0 bytes and no descriptors.
+    auto recv_descriptors(mutable_buffer buf) noexcept {
+        return io_awaitable<detail::receive_descriptors_element>(
+            detail::receive_descriptors_element(fd_, buf));
+    }
+    /// Who connected, or listens, at the other end of a Unix socket. Throws std::system_error.
+    [[nodiscard]] credentials peer_credentials() const;
+
+    /// shutdown(2): no more receiving / sending.
     operation shutdown_read() noexcept { return io::shutdown(fd_, SHUT_RD); }
     operation shutdown_write() noexcept { return io::shutdown(fd_, SHUT_WR); }
     /// close(2). Afterwards the socket has no descriptor.
@@ -128,8 +172,9 @@ public:
         return io_awaitable<detail::close_element>(detail::close_element(fd_));
     }
 
-    /// bind(2), listen(2): 0 or −errno. They complete immediately, and may be awaited.
-    immediate_result bind(const inet_address& local) noexcept;
+    /// bind(2), listen(2): 0 or −errno. They happen at once, and may be awaited like everything
+    /// else.
+    immediate_result bind(const endpoint& local) noexcept;
     immediate_result listen(int backlog = SOMAXCONN) noexcept;
 
     // Options: socket(7), tcp(7), ipv6(7). 0 or −errno.
@@ -144,6 +189,9 @@ public:
     io_result set_linger(std::chrono::seconds time) noexcept;
 
     /// getsockname(2), getpeername(2). They throw std::system_error.
+    [[nodiscard]] endpoint local_endpoint() const;
+    [[nodiscard]] endpoint peer_endpoint() const;
+    /// The same for internet sockets; others throw (address_family_not_supported).
     [[nodiscard]] inet_address local_address() const;
     [[nodiscard]] inet_address peer_address() const;
 

@@ -31,6 +31,7 @@ enum class call_opcode : std::uint8_t {
     fchownat = 246,   // fd, addr: path, or null for fd itself, len: owner, addr2: group, flags
     utimensat = 247,  // fd, addr: path, or null for fd itself, addr2: two timespec, flags
     statvfs = 248,    // addr: path, or null for fd itself, addr2: struct statvfs*
+    socketpair = 249, // fd: domain, len: type, off: protocol, addr: int[2]
 };
 
 namespace prep {
@@ -42,6 +43,17 @@ inline sqe getdents64(int fd, void* buffer, std::size_t size) noexcept {
     s.fd = fd;
     s.addr = reinterpret_cast<std::uintptr_t>(buffer);
     s.len = static_cast<std::uint32_t>(size);
+    return s;
+}
+
+/// socketpair(2).
+inline sqe socketpair(int domain, int type, int protocol, int* fds) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::socketpair);
+    s.fd = domain;
+    s.len = static_cast<std::uint32_t>(type);
+    s.off = static_cast<std::uint64_t>(protocol);
+    s.addr = reinterpret_cast<std::uintptr_t>(fds);
     return s;
 }
 

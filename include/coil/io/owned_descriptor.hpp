@@ -1,0 +1,35 @@
+#pragma once
+
+#include <utility>
+
+namespace coil::io {
+
+/// A descriptor, owned: the destructor closes it. Move-only. For what has no class of its own, such
+/// as descriptors received from another process.
+class [[nodiscard("the descriptor would be closed at once")]] owned_descriptor {
+public:
+    /// Owns nothing.
+    owned_descriptor() noexcept = default;
+    /// Takes over a descriptor; a negative number is none.
+    explicit owned_descriptor(int fd) noexcept : fd_(fd < 0 ? -1 : fd) {}
+    owned_descriptor(owned_descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    owned_descriptor& operator=(owned_descriptor&& other) noexcept {
+        if (this != &other) {
+            const owned_descriptor closing(std::exchange(fd_, std::exchange(other.fd_, -1)));
+        }
+        return *this;
+    }
+    /// close(2), at once.
+    ~owned_descriptor();
+
+    [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
+    /// The descriptor; −1: none.
+    [[nodiscard]] int native_handle() const noexcept { return fd_; }
+    /// Gives up ownership.
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+
+private:
+    int fd_ = -1;
+};
+
+} // namespace coil::io

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <coil/core/buffer.hpp>
+#include <coil/core/io_result.hpp>
+#include <coil/core/task.hpp>
+#include <coil/stream/byte_stream.hpp>
+#include <coil/stream/detail/late_task.hpp>
+#include <coil/stream/write_all.hpp>
+
+#include <cerrno>
+#include <coroutine>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace coil {
+
+/// Gathers small writes into large ones.
+///
+///     buffered_writer w{socket};
+///     co_await w.write("HTTP/1.1 200 OK\r\n");
+///     co_await w.write(headers);
+///     (co_await w.flush()).value();
+///
+/// Made of a named stream it refers to it; made of a temporary (std::move(socket)) it owns it. What
+/// was not flushed when it is destroyed is lost: no destructor can wait.
+///
+/// Threading: on one context at a time; one call at a time.
+/// Cancellation: a call that was cancelled or failed keeps what it could not write, and the next
+/// call begins with that: nothing is lost or written twice. Of the data of that call itself, either
+/// nothing was taken, or, when it did not fit into the buffer, perhaps a part.
+template <class Sink>
+    requires byte_sink<Sink>
+class buffered_writer {
+public:
+    static constexpr std::size_t default_capacity = 16 * 1024;
+
+    explicit buffered_writer(Sink&& to, std::size_t capacity = default_capacity)
+        : to_(static_cast<Sink&&>(to)),
+          memory_(std::make_unique_for_overwrite<std::byte[]>(capacity)), capacity_(capacity) {}
+
+    /// The stream below. What is written to it directly overtakes what is in the buffer.
+    [[nodiscard]] std::remove_reference_t<Sink>& stream() noexcept { return to_; }
+    /// Bytes that are not flushed.
+    [[nodiscard]] std::size_t pending() const noexcept { return end_ - begin_; }
+
+    class write_awaitable;
+    /// The size of the data when the buffer has taken it, or −errno. It does not suspend when the
+    /// data fits. The data must outlive the await.
+    [[nodiscard("did you forget to co_await?")]] write_awaitable write(const_buffer data) noexcept {
+        return write_awaitable(*this, data);
+    }
+    /// What a byte_sink does: the same as write().
+    write_awaitable write_some(const_buffer data) noexcept { return write(data); }
+
+    /// Writes everything that is in the buffer: 0 or −errno.
+    task<io_result> flush() {
+        while (begin_ < end_) {
+            const const_buffer rest(memory_.get() + begin_, end_ - begin_);
+            const int n = io_result(co_await to_.write_some(rest));
+            if (n <= 0) {
+                co_return io_result(n == 0 ? -EIO : n);
+            }
+            begin_ += static_cast<std::size_t>(n);
+        }
+        begin_ = end_ = 0;
+        co_return io_result(0);
+    }
+
+    /// flush(), then the stream's shutdown_write().
+    task<io_result> shutdown_write() {
+        const int flushed = co_await flush();
+        if (flushed < 0) {
+            co_return io_result(flushed);
+        }
+        co_return io_result(co_await to_.shutdown_write());
+    }
+
+private:
+    [[nodiscard]] bool take(const_buffer data) noexcept {
+        if (data.size() > capacity_ - end_) {
+            return false;
+        }
+        if (data.size() > 0) {
+            std::memcpy(memory_.get() + end_, data.data(), data.size());
+        }
+        end_ += data.size();
+        return true;
+    }
+
+    task<io_result> write_slowly(const_buffer data) {
+        data = {data.data(), detail::transfer_size(data.size())};
+        const int flushed = co_await flush();
+        if (flushed < 0) {
+            co_return io_result(flushed);
+        }
+        if (take(data)) {
+            co_return io_result(static_cast<int>(data.size()));
+        }
+        co_return io_result(co_await write_all(to_, data));
+    }
+
+    Sink to_;
+    std::unique_ptr<std::byte[]> memory_;
+    std::size_t capacity_;
+    std::size_t begin_ = 0;
+    std::size_t end_ = 0;
+};
+
+template <class Sink>
+buffered_writer(Sink&&) -> buffered_writer<Sink>;
+template <class Sink>
+buffered_writer(Sink&&, std::size_t) -> buffered_writer<Sink>;
+
+/// What buffered_writer::write() gives.
+template <class Sink>
+    requires byte_sink<Sink>
+class [[nodiscard("did you forget to co_await?")]] buffered_writer<Sink>::write_awaitable {
+public:
+    write_awaitable(buffered_writer& to, const_buffer data) noexcept : to_(&to), data_(data) {}
+
+    class awaiter {
+    public:
+        awaiter(buffered_writer& to, const_buffer data) noexcept : to_(to), data_(data) {}
+
+        [[nodiscard]] bool await_ready() noexcept { return taken_ = to_.take(data_); }
+        template <class P>
+        auto await_suspend(std::coroutine_handle<P> waiter) {
+            slow_.start(to_.write_slowly(data_));
+            return slow_.await_suspend(waiter);
+        }
+        io_result await_resume() {
+            return taken_ ? io_result(static_cast<int>(data_.size())) : slow_.await_resume();
+        }
+
+    private:
+        buffered_writer& to_;
+        const_buffer data_;
+        bool taken_ = false;
+        detail::late_task<io_result> slow_;
+    };
+    [[nodiscard]] awaiter operator co_await() const noexcept { return awaiter(*to_, data_); }
+
+private:
+    buffered_writer* to_;
+    const_buffer data_;
+};
+
+} // namespace coil

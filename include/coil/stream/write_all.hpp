@@ -1,0 +1,30 @@
+#pragma once
+
+#include <coil/core/buffer.hpp>
+#include <coil/core/io_result.hpp>
+#include <coil/core/task.hpp>
+#include <coil/stream/byte_stream.hpp>
+
+#include <cerrno>
+#include <cstddef>
+
+namespace coil {
+
+/// Writes all of the buffer to a sink: its size, or the error, however much was written before it.
+/// At most 0x7ffff000 bytes, as with write(2). A sink that takes nothing without an error gives
+/// -EIO.
+template <byte_sink Sink>
+task<io_result> write_all(Sink& to, const_buffer buf) {
+    buf = {buf.data(), detail::transfer_size(buf.size())};
+    std::size_t written = 0;
+    while (written < buf.size()) {
+        const int n = io_result(co_await to.write_some(buf.drop(written)));
+        if (n <= 0) {
+            co_return io_result(n == 0 ? -EIO : n);
+        }
+        written += static_cast<std::size_t>(n);
+    }
+    co_return io_result(static_cast<int>(written));
+}
+
+} // namespace coil

@@ -1,0 +1,12 @@
+#include <coil/context/perform.hpp>
+#include <coil/io/owned_descriptor.hpp>
+
+namespace coil::io {
+
+owned_descriptor::~owned_descriptor() {
+    if (fd_ >= 0) {
+        coil::detail::close_descriptor(fd_);
+    }
+}
+
+} // namespace coil::io

@@ -1,0 +1,196 @@
+#include <coil/compose/child_group.hpp>
+#include <coil/compose/scope.hpp>
+#include <coil/compose/shield.hpp>
+#include <coil/compose/when_any.hpp>
+#include <coil/context/perform.hpp>
+#include <coil/context/sleep.hpp>
+#include <coil/core/this_task.hpp>
+#include <coil/net/serve.hpp>
+#include <coil/sync/semaphore.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include <netinet/tcp.h>
+
+namespace coil::net::detail {
+
+namespace {
+
+/// What the acceptors of a server share.
+struct server {
+    server(connection_handler h, serve_options o)
+        : handler(std::move(h)), options(std::move(o)),
+          room(static_cast<std::ptrdiff_t>(
+              std::clamp<std::size_t>(options.max_connections, 1, 1U << 30U))) {}
+
+    connection_handler handler;
+    serve_options options;
+    counting_semaphore<> room;
+    inplace_stop_source stopping;
+};
+
+class held_room {
+public:
+    explicit held_room(std::shared_ptr<server> of) noexcept : server_(std::move(of)) {}
+    held_room(held_room&&) noexcept = default;
+    held_room& operator=(held_room&&) = delete;
+    ~held_room() {
+        if (server_) {
+            server_->room.release();
+        }
+    }
+
+private:
+    std::shared_ptr<server> server_;
+};
+
+/// Which socket it is, whatever its number: SO_COOKIE. Nothing: it is none any more.
+std::optional<std::uint64_t> cookie_of(int fd) noexcept {
+    std::uint64_t cookie = 0;
+    const int result = coil::detail::perform(
+        uring::prep::getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, sizeof cookie));
+    return result >= 0 ? std::optional(cookie) : std::nullopt;
+}
+
+/// How long nothing has moved; nothing: not known.
+std::optional<std::chrono::milliseconds> idle_time(int fd) noexcept {
+    ::tcp_info info{};
+    const int result = coil::detail::perform(
+        uring::prep::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, sizeof info));
+    if (result < 0) {
+        return std::nullopt;
+    }
+    return std::chrono::milliseconds(std::min(info.tcpi_last_data_recv, info.tcpi_last_data_sent));
+}
+
+/// Returns when the connection has been idle for too long, or throws when it is cancelled. The
+/// number may be another socket's by then, so the socket is known by its cookie.
+task<> wait_until_idle(int fd, std::chrono::milliseconds limit) {
+    const std::optional<std::uint64_t> mine = cookie_of(fd);
+    std::chrono::milliseconds pause = limit;
+    for (;;) {
+        if (co_await sleep_for(pause) < 0) {
+            throw std::system_error(std::make_error_code(std::errc::operation_canceled));
+        }
+        pause = limit;
+        if (!mine || cookie_of(fd) != mine) {
+            continue; // the handler has closed it and does something else
+        }
+        const std::optional<std::chrono::milliseconds> idle = idle_time(fd);
+        if (idle && *idle >= limit) {
+            co_return;
+        }
+        pause -= idle.value_or(std::chrono::milliseconds(0));
+    }
+}
+
+bool is_cancellation(const std::exception_ptr& error) noexcept {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::system_error& e) {
+        return e.code() == std::errc::operation_canceled;
+    } catch (...) {
+        return false;
+    }
+}
+
+task<> handle(std::shared_ptr<server> of, socket peer, held_room) {
+    const std::chrono::milliseconds idle = of->options.idle;
+    try {
+        const inplace_stop_token stopping = of->stopping.get_token();
+        if (idle.count() > 0) {
+            const int fd = peer.native_handle();
+            co_await when_any(of->handler(std::move(peer), stopping), wait_until_idle(fd, idle));
+        } else {
+            co_await of->handler(std::move(peer), stopping);
+        }
+    } catch (...) {
+        if (const std::exception_ptr error = std::current_exception(); !is_cancellation(error)) {
+            coil::detail::report_aside(error);
+        }
+    }
+}
+
+/// Until it is asked to stop, or accept() fails for good, which it throws.
+task<> accept_all(std::shared_ptr<server> of, acceptor from, scope& connections) {
+    while (socket peer = co_await from.accept()) {
+        co_await of->room.acquire();
+        connections.spawn(handle(of, std::move(peer), held_room(of)));
+    }
+}
+
+task<> listen(std::shared_ptr<server> of, acceptor from) {
+    scope connections;
+    std::exception_ptr error;
+    try {
+        co_await accept_all(of, std::move(from), connections);
+    } catch (...) {
+        error = std::current_exception();
+    }
+    // The one that has waited too long asks the connections to stop, and waits for them.
+    co_await shield(when_any(connections.join(), sleep_for(of->options.grace)));
+    if (error && !is_cancellation(error)) {
+        std::rethrow_exception(error);
+    }
+}
+
+std::vector<acceptor> acceptors_for(std::size_t count, const endpoint& where,
+                                    acceptor_options options) {
+    count = where.is_unix() ? 1 : count;
+    options.reuse_port = options.reuse_port || count > 1;
+    std::vector<acceptor> all;
+    all.reserve(count);
+    all.emplace_back(where, options);
+    const endpoint same = all.front().local_endpoint(); // port 0 is the first one's to choose
+    while (all.size() < count) {
+        all.emplace_back(same, options);
+    }
+    return all;
+}
+
+} // namespace
+
+task<> serve_erased(runtime& on, endpoint where, connection_handler handler,
+                    serve_options options) {
+    const auto shared = std::make_shared<server>(std::move(handler), std::move(options));
+    std::vector<acceptor> acceptors = acceptors_for(on.size(), where, shared->options.acceptor);
+    const endpoint bound = acceptors.front().local_endpoint();
+    std::vector<join_handle<void>> listeners;
+    listeners.reserve(acceptors.size());
+    for (std::size_t i = 0; i < acceptors.size(); ++i) {
+        listeners.push_back(on.context(i).spawn(listen(shared, std::move(acceptors[i]))));
+    }
+    if (shared->options.on_listening) {
+        shared->options.on_listening(bound);
+    }
+    const auto stop_all = [&]() noexcept {
+        shared->stopping.request_stop();
+        for (join_handle<void>& listener : listeners) {
+            listener.cancel();
+        }
+    };
+    const inplace_stop_callback stopper(co_await this_task::stop_token(), stop_all);
+    std::exception_ptr error;
+    for (join_handle<void>& listener : listeners) {
+        try {
+            co_await shield(listener);
+        } catch (...) {
+            if (!error) {
+                error = std::current_exception();
+                stop_all();
+            }
+        }
+    }
+    if (error) {
+        std::rethrow_exception(error);
+    }
+}
+
+} // namespace coil::net::detail

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <coil/io/owned_descriptor.hpp>
+#include <coil/process/process.hpp>
+
+#include <vector>
+
+#include <spawn.h>
+#include <sys/types.h>
+
+namespace coil::detail {
+
+/// What posix_spawn(3) is told, and the descriptors that it needs until it has returned.
+class spawn_plan {
+public:
+    explicit spawn_plan(const process_options& options);
+    spawn_plan(const spawn_plan&) = delete;
+    spawn_plan& operator=(const spawn_plan&) = delete;
+    ~spawn_plan();
+
+    /// Which process it is, or throws.
+    ::pid_t spawn(const std::vector<std::string>& argv);
+
+    /// The parent's ends of the pipes; none where there is no pipe.
+    pipe_end ends[3];
+
+private:
+    void connect(int target, const redirect& what);
+    void connect_pipe(int target);
+    /// Makes `source` the child's `target`.
+    void give(int target, io::owned_descriptor source);
+
+    const process_options& options_;
+    ::posix_spawn_file_actions_t actions_;
+    ::posix_spawnattr_t attributes_;
+    std::vector<io::owned_descriptor> sources_;
+};
+
+} // namespace coil::detail

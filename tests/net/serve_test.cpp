@@ -1,0 +1,233 @@
+// net::serve: all contexts, limits, idle connections, graceful stop and its deadline.
+
+#include "support/descriptors.hpp"
+#include "support/run.hpp"
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+using namespace coil;
+using namespace std::chrono_literals;
+using net::endpoint;
+
+namespace {
+
+task<> echo(net::socket peer) {
+    char buf[64];
+    for (int n; (n = co_await peer.recv(buf)) > 0;) {
+        co_await peer.send_all({buf, n});
+    }
+}
+
+/// A server that a task of the same runtime talks to, and then stops.
+template <class Handler, class Client>
+void serve_and(runtime& rt, endpoint where, Handler handler, net::serve_options options,
+               Client client) {
+    auto main = [](runtime& on, endpoint at, Handler h, net::serve_options o, Client c) -> task<> {
+        oneshot<endpoint> listening;
+        o.on_listening = [&](const endpoint& e) { listening.send(e); };
+        auto server = coil::spawn(net::serve(on, at, std::move(h), std::move(o)));
+        const auto bound = co_await listening.recv();
+        co_await c(*bound, server);
+        server.cancel();
+        co_await server;
+    };
+    rt.block_on(main(rt, where, std::move(handler), std::move(options), std::move(client)));
+}
+
+task<bool> ask(endpoint where, std::string text) {
+    net::socket s = net::socket::create_tcp(where.family());
+    if (co_await s.connect(where) != 0) {
+        co_return false;
+    }
+    co_await s.send_all(text);
+    std::string got(text.size(), '\0');
+    co_await s.recv_all(got);
+    co_return got == text;
+}
+
+struct ask_often {
+    task<> operator()(endpoint where, join_handle<void>&) const {
+        for (int i = 0; i < 100; ++i) {
+            EXPECT_TRUE(co_await ask(where, "request " + std::to_string(i)));
+        }
+    }
+};
+
+TEST(NetServe, OnAllContexts) {
+    runtime rt(3);
+    serve_and(rt, {"127.0.0.1", 0}, echo, {}, ask_often{});
+    serve_and(rt, {"::1", 0}, echo, {}, ask_often{});
+}
+
+struct ask_locally {
+    task<> operator()(endpoint where, join_handle<void>&) const {
+        net::socket s = net::socket::create_unix();
+        EXPECT_EQ(co_await s.connect(where), 0);
+        EXPECT_EQ(co_await s.send("x"), 1);
+        char c;
+        EXPECT_EQ((co_await s.recv({&c, 1})), 1);
+    }
+};
+
+TEST(NetServe, OnAUnixSocket) {
+    runtime rt(2);
+    serve_and(rt, net::unix_address::abstract("coil-serve-" + std::to_string(::getpid())), echo, {},
+              ask_locally{});
+}
+
+TEST(NetServe, WhatCannotBeListenedOnThrows) {
+    runtime rt(2);
+    const net::acceptor taken("127.0.0.1:0");
+    EXPECT_THROW(rt.block_on(net::serve(rt, taken.local_endpoint(), echo)), std::system_error);
+}
+
+struct ask_beyond_the_limit {
+    task<> operator()(endpoint where, join_handle<void>&) const {
+        std::vector<net::socket> clients;
+        for (int i = 0; i < 5; ++i) {
+            clients.push_back(net::socket::create_tcp());
+            EXPECT_EQ(co_await clients.back().connect(where), 0);
+            EXPECT_EQ(co_await clients.back().send("x"), 1);
+        }
+        // Two are served at a time, in the order in which they came.
+        for (std::size_t i = 0; i < clients.size(); ++i) {
+            char c;
+            EXPECT_EQ((co_await clients[i].recv({&c, 1})), 1);
+            if (i + 2 < clients.size()) {
+                EXPECT_EQ((co_await clients[i + 2].recv({&c, 1}, MSG_DONTWAIT)), -EAGAIN) << i;
+            }
+            EXPECT_EQ(co_await clients[i].close(), 0);
+        }
+    }
+};
+
+TEST(NetServe, G6_NoMoreThanMaxConnections) {
+    static std::atomic<int> now;
+    static std::atomic<int> most;
+    now = most = 0;
+    auto counted = [](net::socket peer) -> task<> {
+        most = std::max<int>(most, ++now);
+        co_await echo(std::move(peer));
+        --now;
+    };
+    runtime rt(1);
+    net::serve_options options;
+    options.max_connections = 2;
+    serve_and(rt, {"127.0.0.1", 0}, counted, options, ask_beyond_the_limit{});
+    EXPECT_EQ(most, 2);
+}
+
+struct stay_idle {
+    task<> operator()(endpoint where, join_handle<void>&) const {
+        net::socket s = net::socket::create_tcp();
+        EXPECT_EQ(co_await s.connect(where), 0);
+        char c = 'x';
+        const auto begin = std::chrono::steady_clock::now();
+        for (int i = 0; i < 10; ++i) { // in all longer than the limit
+            co_await sleep_for(20ms);
+            EXPECT_EQ((co_await s.send({&c, 1})), 1);
+            EXPECT_EQ((co_await s.recv({&c, 1})), 1) << "it is not idle";
+        }
+        EXPECT_EQ((co_await s.recv({&c, 1})), 0) << "now it is";
+        EXPECT_GE(std::chrono::steady_clock::now() - begin, 300ms);
+    }
+};
+
+TEST(NetServe, AnIdleConnectionIsEnded) {
+    runtime rt(1);
+    net::serve_options options;
+    options.idle = 150ms;
+    serve_and(rt, {"127.0.0.1", 0}, echo, options, stay_idle{});
+}
+
+struct stop_in_the_middle {
+    task<> operator()(endpoint where, join_handle<void>& server) const {
+        net::socket s = net::socket::create_tcp();
+        EXPECT_EQ(co_await s.connect(where), 0);
+        char c = 'x';
+        EXPECT_EQ((co_await (s.send({&c, 1}) && s.recv({&c, 1}))), 1);
+        server.cancel();
+        // Nobody listens any more, but what has begun goes on.
+        for (int refused = 0; refused != -ECONNREFUSED;) {
+            net::socket other = net::socket::create_tcp();
+            refused = co_await other.connect(where);
+        }
+        for (int i = 0; i < 10; ++i) {
+            EXPECT_EQ((co_await (s.send({&c, 1}) && s.recv({&c, 1}))), 1);
+        }
+        EXPECT_FALSE(server.done());
+    }
+};
+
+TEST(NetServe, G5_StopsGracefully) {
+    runtime rt(2);
+    serve_and(rt, {"127.0.0.1", 0}, echo, {}, stop_in_the_middle{});
+}
+
+struct never_end {
+    task<> operator()(endpoint where, join_handle<void>& server) const {
+        net::socket s = net::socket::create_tcp();
+        EXPECT_EQ(co_await s.connect(where), 0);
+        char c = 'x';
+        EXPECT_EQ((co_await (s.send({&c, 1}) && s.recv({&c, 1}))), 1);
+        server.cancel();
+        EXPECT_EQ((co_await s.recv({&c, 1})), 0) << "the time of grace is over";
+    }
+};
+
+TEST(NetServe, G5_AfterTheGraceConnectionsAreCancelled) {
+    runtime rt(2);
+    net::serve_options options;
+    options.grace = 20ms;
+    serve_and(rt, {"127.0.0.1", 0}, echo, options, never_end{});
+}
+
+TEST(NetServe, AHandlerMayBeToldThatTheServerStops) {
+    static constexpr auto receive = [](net::socket& from) -> task<int> {
+        char c;
+        const int n = co_await from.recv({&c, 1});
+        co_return n;
+    };
+    auto polite = [](net::socket peer, inplace_stop_token stopping) -> task<> {
+        char c;
+        EXPECT_EQ((co_await peer.recv({&c, 1})), 1);
+        EXPECT_EQ((co_await peer.send({&c, 1})), 1);
+        const int n = co_await with_stop_token(receive(peer), stopping);
+        EXPECT_EQ(n, -ECANCELED);
+    };
+    runtime rt(1); // with the default grace of ten seconds
+    const auto begin = std::chrono::steady_clock::now();
+    serve_and(rt, {"127.0.0.1", 0}, polite, {}, never_end{});
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+}
+
+TEST(NetServe, G12_AnExceptionEndsItsConnectionAlone) {
+    std::atomic<int> reported = 0;
+    runtime_options options;
+    options.contexts = 1;
+    options.context.on_unhandled_exception = [&](std::exception_ptr) { ++reported; };
+    runtime rt(options);
+    auto fragile = [](net::socket peer) -> task<> {
+        char c;
+        EXPECT_EQ((co_await peer.recv({&c, 1})), 1);
+        throw std::runtime_error("no");
+    };
+    struct client {
+        task<> operator()(endpoint where, join_handle<void>&) const {
+            for (int i = 0; i < 3; ++i) {
+                net::socket s = net::socket::create_tcp();
+                EXPECT_EQ(co_await s.connect(where), 0);
+                char c = 'x';
+                EXPECT_EQ((co_await (s.send({&c, 1}) && s.recv({&c, 1}))), 0);
+            }
+        }
+    };
+    serve_and(rt, {"127.0.0.1", 0}, fragile, {}, client{});
+    EXPECT_EQ(reported, 3);
+}
+
+} // namespace

@@ -1,0 +1,94 @@
+// Unix sockets and datagrams with addresses in a world.
+
+#include "sim/support.hpp"
+
+#include <sys/socket.h>
+
+using namespace sim_test;
+
+namespace {
+
+task<> echo_over(net::endpoint where) {
+    net::acceptor acceptor{where};
+    EXPECT_EQ(acceptor.local_endpoint(), where);
+    net::socket client = net::socket::create_unix();
+    EXPECT_EQ(co_await client.connect(where), 0);
+    net::socket server = co_await acceptor.accept();
+    EXPECT_EQ(co_await client.send("ping"), 4);
+    char buf[8];
+    EXPECT_EQ(co_await server.recv(buf), 4);
+}
+
+TEST(SimUnix, AcceptorOnAPathAndAnAbstractName) {
+    sim::world w{1};
+    sim::host& h = w.host("a");
+    h.co_spawn(echo_over(net::unix_address("/tmp/s")));
+    w.run();
+    EXPECT_TRUE(h.list("/tmp").empty()) << "the file goes with the acceptor";
+    h.co_spawn(echo_over(net::unix_address::abstract("s")));
+    w.run();
+}
+
+task<> leave_stale(net::endpoint where) {
+    net::socket dead = net::socket::create_unix();
+    EXPECT_EQ(co_await dead.bind(where), 0);
+    EXPECT_EQ(co_await dead.listen(), 0);
+}
+
+TEST(SimUnix, AStaleSocketIsReplaced) {
+    sim::world w{1};
+    sim::host& h = w.host("a");
+    const net::unix_address where("/tmp/s");
+    h.co_spawn(leave_stale(where));
+    w.run();
+    EXPECT_EQ(h.list("/tmp").size(), 1U);
+    h.co_spawn(echo_over(where));
+    w.run();
+}
+
+task<> use_pair(int type) {
+    auto [a, b] = net::socket::pair(type);
+    EXPECT_EQ(co_await a.send("ab"), 2);
+    char buf[4];
+    EXPECT_EQ(co_await b.recv(buf), 2);
+}
+
+TEST(SimUnix, Pairs) {
+    sim::world w{1};
+    sim::host& h = w.host("a");
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+        h.co_spawn(use_pair(type));
+        w.run();
+    }
+    EXPECT_TRUE(h.open_descriptors().empty());
+}
+
+task<> answer_one(std::uint16_t port) {
+    net::socket s = net::socket::create_udp();
+    EXPECT_EQ(co_await s.bind(port), 0);
+    char buf[8];
+    auto [n, peer] = co_await s.recv_from(buf);
+    EXPECT_EQ(n, 4);
+    EXPECT_EQ(co_await s.send_to({buf, n}, peer), 4);
+}
+
+task<> ask(net::endpoint server) {
+    net::socket s = net::socket::create_udp();
+    EXPECT_EQ(co_await s.send_to("ping", server), 4);
+    char buf[8];
+    auto [n, peer] = co_await s.recv_from(buf);
+    EXPECT_EQ(n, 4);
+    EXPECT_EQ(peer, server);
+}
+
+TEST(SimUnix, DatagramsBetweenHostsTellWhoSentThem) {
+    sim::world w{1};
+    sim::host& a = w.host("a");
+    sim::host& b = w.host("b");
+    a.co_spawn(answer_one(53));
+    w.run();
+    b.co_spawn(ask(a.address(53)));
+    w.run();
+}
+
+} // namespace
