@@ -4,7 +4,7 @@
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/io/file.hpp>
-#include <coil/io/owned_close.hpp>
+#include <coil/io/detail/owned_close.hpp>
 
 #include <utility>
 
