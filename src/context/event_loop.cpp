@@ -123,7 +123,7 @@ private:
 /// Nothing is ready: submits, then waits as the idle policy says.
 [[gnu::always_inline]] inline void event_loop::wait() noexcept {
     metrics_.ready.set(0);
-    if (lacks_room()) [[unlikely]] {
+    if (submissions_.sq_starved()) [[unlikely]] {
         // What fills the queue may wait for what is held back. No memory in the kernel: look again
         // soon.
         parker_.lap_if_due();
@@ -135,10 +135,11 @@ private:
         return;
     }
     // Without completions that appear in memory there is nothing to spin for.
-    if (ring_.posts_asynchronously() && parker_.history().should_spin(in_flight_ > 0)) {
+    if (ring_.posts_asynchronously() &&
+        parker_.history().should_spin(submissions_.in_flight() > 0)) {
         parker_.coalesce();
         poll_cq();
-        if (!ready_.empty() || lacks_room()) {
+        if (!ready_.empty() || submissions_.sq_starved()) {
             return; // a chain that moved on may have left room for what is held back
         }
         if (parker_.spin(next_deadline())) {
@@ -158,7 +159,7 @@ private:
 /// When there will be something to do by the clock: a timer, a cancellation to be requested again.
 std::int64_t event_loop::next_deadline() noexcept {
     const std::int64_t timer = parker_.history().wake_up_for(timers_.next_ns());
-    return retrying_.empty() ? timer : std::min(timer, retry_at_ns_);
+    return cancellations_.has_retries() ? std::min(timer, cancellations_.retry_at_ns()) : timer;
 }
 
 // ---- running
@@ -193,11 +194,11 @@ void event_loop::turn_until_done() try {
         if (timers_.size() > 0) {
             fire_timers();
         }
-        if (!queued_.empty()) {
-            admit_queued();
+        if (submissions_.has_queued()) {
+            submissions_.admit_queued();
         }
-        if (!retrying_.empty()) {
-            retry_cancels();
+        if (cancellations_.has_retries()) {
+            cancellations_.retry();
         }
         end_turn(full);
         if (!ready_.empty()) {
@@ -211,7 +212,7 @@ void event_loop::turn_until_done() try {
                 end_what_no_frame_owns();
                 return; // what has come by the inbox since is for the next round
             }
-        } else if (in_flight_ > 0) {
+        } else if (submissions_.in_flight() > 0) {
             end_what_no_frame_owns();
         } else {
             return;

@@ -30,7 +30,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         io_wait& wait = *entry.owner;
         if (wait.plain_) [[likely]] {
             entry.completed = true;
-            --in_flight_;
+            submissions_.on_completed(1);
             wait.finish_unobserved();
             ready_.push(wait.node(), wait.node().coroutine);
         } else {
@@ -59,9 +59,9 @@ inline void event_loop::publish() noexcept {
     metrics_.tasks_started.set(roots_.inserted());
     metrics_.tasks.set(tasks());
     balance_.set(tasks() - received_roots_); // one word: never received, and not counted
-    metrics_.in_flight.set(in_flight_);
+    metrics_.in_flight.set(submissions_.in_flight());
     metrics_.timers.set(timers_.size());
-    metrics_.back_pressure_waits.set(waited_);
+    metrics_.back_pressure_waits.set(submissions_.held_back());
 }
 
 } // namespace coil::detail

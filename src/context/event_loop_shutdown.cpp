@@ -21,7 +21,7 @@ namespace coil::detail {
 /// An accelerator only: each destroyed frame makes sure of its own. The kernel searches all of them
 /// for each that it cancels, so many are left to the frames, whose requests it finds by a hash.
 void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
-    if (in_flight_ == 0 || in_flight_ > at_most || !ring_.reserve(1)) {
+    if (submissions_.in_flight() == 0 || submissions_.in_flight() > at_most || !ring_.reserve(1)) {
         return;
     }
     uring::sqe* entry = ring_->acquire();
@@ -43,7 +43,7 @@ void event_loop::shut_down() noexcept {
     ending_ = true;
     // Only run() leaves something in flight behind, and it ends with a shutdown on its own thread.
     if (on_owner_thread()) {
-        cancel_queued();
+        submissions_.cancel_queued();
         cancel_everything(many);
     }
     destroy_everything();
@@ -203,13 +203,13 @@ void event_loop::abandon_tree(const promise_base& root) noexcept {
 /// them outlives the run either.
 void event_loop::end_what_no_frame_owns() noexcept {
     const bool was_ending = std::exchange(ending_, true);
-    while (in_flight_ > 0 || !queued_.empty()) {
+    while (submissions_.in_flight() > 0 || submissions_.has_queued()) {
         cancel_everything(UINT32_MAX);
         const uring::timespec soon{0, 1'000'000};
         ring_.enter(1, &soon, 0);
         reap();
-        retry_cancels();
-        cancel_queued();
+        cancellations_.retry();
+        submissions_.cancel_queued();
     }
     ending_ = was_ending;
 }

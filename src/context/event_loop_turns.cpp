@@ -95,7 +95,7 @@ turn_report event_loop::act() {
         return {.what = finished};
     }
     std::int64_t until = next_deadline();
-    if (ring_->unsubmitted() > 0 || lacks_room()) {
+    if (ring_->unsubmitted() > 0 || submissions_.sq_starved()) {
         until = std::min(until, now_ns() + look_again_ns);
     }
     return {.what = idle, .until_ns = until};
@@ -108,11 +108,11 @@ void event_loop::turn_without_waiting() {
     if (timers_.size() > 0) {
         fire_timers();
     }
-    if (!queued_.empty()) {
-        admit_queued();
+    if (submissions_.has_queued()) {
+        submissions_.admit_queued();
     }
-    if (!retrying_.empty()) {
-        retry_cancels();
+    if (cancellations_.has_retries()) {
+        cancellations_.retry();
     }
     meter_.count();
     if (full) {

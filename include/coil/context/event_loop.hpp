@@ -1,8 +1,10 @@
 #pragma once
 
 #include <coil/context/away_list.hpp>
+#include <coil/context/detail/cancellation.hpp>
 #include <coil/context/detail/loop_ring.hpp>
 #include <coil/context/detail/parker.hpp>
+#include <coil/context/detail/submission.hpp>
 #include <coil/context/inbox.hpp>
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/loop_signals.hpp>
@@ -182,34 +184,20 @@ public:
     [[nodiscard]] std::uint64_t load() const noexcept;
 
     // Timers.
-    [[nodiscard]] std::int64_t now_ns() noexcept {
-        return std::chrono::duration_cast<std::chrono::nanoseconds>(ring_->now().time_since_epoch())
-            .count();
-    }
+    [[nodiscard]] std::int64_t now_ns() noexcept { return ring_.now_ns(); }
     [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns) noexcept {
         return timers_.arm(node, deadline_ns, timers_.size() == 0 ? now_ns() : 0);
     }
     void disarm(timer_node& node) noexcept { timers_.disarm(node); }
 
     // Ring work, for io_wait.
-    void submit(io_wait& wait) noexcept;
-    /// The same for one entry that needs nothing special, where there is room for it at once.
-    [[nodiscard]] bool submit_at_once(ring_entry& entry) noexcept;
-    /// Asks the kernel to cancel; how many CQEs will answer. Retried later when the queue has no
-    /// room.
-    void request_cancel(io_wait& wait) noexcept;
-    void retry_cancel_later(io_wait& wait) noexcept;
-    /// Submits a wait that was held back before what was held back earlier, if the queue has room.
-    void let_pass(io_wait& wait) noexcept;
-    /// Takes a wait that is not submitted out of the back-pressure queue.
-    void dequeue(io_wait& wait) noexcept;
-    void left_flight(std::uint32_t entries) noexcept { in_flight_ -= entries; }
-    void left_multishot() noexcept { --multishots_; }
-    /// A wait that had to be alone in flight is over.
-    void end_alone() noexcept { limit_ = options_.max_in_flight; }
+    [[nodiscard]] submission& submissions() noexcept { return submissions_; }
+    [[nodiscard]] cancellation& cancellations() noexcept { return cancellations_; }
+    [[nodiscard]] bool submit_at_once(ring_entry& entry) noexcept {
+        return submissions_.submit_at_once(ring_, entry);
+    }
     /// Blocks until `wait` is no longer pending. Other completions are routed, no coroutine runs.
     void drain(const io_wait& wait) noexcept;
-    void forget_retry(io_wait& wait) noexcept;
 
     [[nodiscard]] zero_copy_set& zero_copies() noexcept { return zero_copies_; }
 
@@ -271,11 +259,6 @@ private:
     void adapt_budget(std::int64_t now) noexcept;
     void publish() noexcept;
     void fire_timers() noexcept;
-    [[nodiscard]] bool may_fly(const io_wait& wait) const noexcept;
-    [[nodiscard]] bool lacks_room() const noexcept;
-    void admit_queued() noexcept;
-    void cancel_queued() noexcept;
-    void retry_cancels() noexcept;
     void poll() noexcept;
     void poll_cq() noexcept;
     void wait() noexcept;
@@ -283,7 +266,6 @@ private:
     void park(std::int64_t until_ns) noexcept;
     void reap() noexcept;
     void route(const uring::cqe& completion) noexcept;
-    void push_entries(io_wait& wait) noexcept;
     void turn_until_done();
     void wake() noexcept;
     void stop_watching() noexcept;
@@ -302,22 +284,17 @@ private:
     [[nodiscard]] std::uint64_t tasks() const noexcept {
         return roots_.inserted() - root_list::removed_on_this_thread;
     }
-    /// A stream that no task waits for is nobody's work.
     [[nodiscard]] bool has_work() const noexcept {
-        return !roots_.empty() || in_flight_ > multishots_ || !queued_.empty();
+        return !roots_.empty() || submissions_.has_work();
     }
 
     // Touched by every await.
     loop_ring ring_;
     unsigned budget_ = 16;
     std::int64_t busy_since_ns_ = 0; // the turn before used its budget up, and ended then; else 0
-    std::uint32_t in_flight_ = 0;    // SQEs whose completion will come, without the loop's own
-    std::uint32_t limit_;            // of in_flight_: max_in_flight, or 0 behind an io::drain
-    std::uint32_t multishots_ = 0;   // of in_flight_: requests that do not end by themselves
+    submission submissions_;
     timer_wheel timers_;
-    io_wait_queue queued_;   // io_waits held back by a full queue or by max_in_flight
-    io_wait_queue retrying_; // io_waits whose cancellation must be asked for again
-    std::int64_t retry_at_ns_ = 0;
+    cancellation cancellations_;
     root_list roots_;
     away_node* away_ = nullptr;
     root_chain held_back_;       // in a shutdown: roots that have something elsewhere
@@ -327,7 +304,6 @@ private:
     callback_coroutine<function_turn> function_caller_{&call_functions};
     zero_copy_set zero_copies_;
     live_metrics metrics_;
-    std::uint64_t waited_ = 0;         // of which back_pressure_waits is what others see
     std::uint64_t received_roots_ = 0; // of sent_roots_
     counter balance_;                  // tasks() - received_roots_, as last published
     std::uint64_t roots_removed_ = 0;  // root_list::removed_on_this_thread, while it does not run
@@ -362,22 +338,6 @@ private:
 
 // What every single operation goes through, inlined into its await.
 
-inline bool event_loop::submit_at_once(ring_entry& entry) noexcept {
-    if (!queued_.empty() || in_flight_ >= limit_ ||
-        !ring_->supports(static_cast<uring::opcode>(entry.request.opcode))) [[unlikely]] {
-        return false;
-    }
-    uring::sqe* const slot = ring_->acquire();
-    if (slot == nullptr) [[unlikely]] {
-        return false;
-    }
-    *slot = entry.request;
-    slot->user_data = reinterpret_cast<std::uintptr_t>(&entry); // completion_kind::entry
-    ring_->commit(slot);
-    ++in_flight_;
-    return true;
-}
-
 inline bool io_wait::start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
                                    inplace_stop_token token, ring_entry& entry) noexcept {
     constexpr unsigned special = uring::sqe_flag::io_drain | uring::sqe_flag::io_hardlink;
@@ -392,10 +352,7 @@ inline bool io_wait::start_at_once(event_loop& loop, std::coroutine_handle<> wai
         return false;
     }
     begin(loop, waiter);
-    first_ = &entry;
-    entries_ = 1;
-    completions_due_ = 1;
-    entry.owner = this;
+    set_entries(entry, 1);
     plain_ = !token.stop_possible();
     if (!plain_) {
         observe<io_wait>(token);
