@@ -20,7 +20,7 @@ event_loop::~event_loop() {
     ring_.close();
     deliver_inbox(); // from those who found the ring still open
     ending_ = true;
-    drop_functions();
+    functions_.call_all(*this);
     timers_.clear(); // of eager operations that have ended
     current_loop = outer;
 }

@@ -36,9 +36,9 @@ void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
 /// another one waits for.
 void event_loop::shut_down() noexcept {
     constexpr std::uint32_t many = 1024;
-    const bool in_round = seated_ && on_owner_thread();
+    const bool in_round = round_.takes_part() && on_owner_thread();
     if (in_round) {
-        home_->stop(); // or the others would go on without this one
+        round_.owner()->stop(); // or the others would go on without this one
     }
     ending_ = true;
     // Only run() leaves something in flight behind, and it ends with a shutdown on its own thread.
@@ -48,8 +48,8 @@ void event_loop::shut_down() noexcept {
     }
     destroy_everything();
     if (in_round) {
-        quiescence_->finish(seat_);
-        while (!quiescence_->all_finished()) {
+        round_.finish();
+        while (!round_.all_finished()) {
             wait_for_mail(true);
             destroy_everything();
         }
@@ -64,7 +64,7 @@ void event_loop::shut_down() noexcept {
 void event_loop::destroy_everything() noexcept {
     do {
         abandon_all_roots();
-        drop_functions(); // destructors may post further ones, and start tasks
+        functions_.call_all(*this); // destructors may post further ones, and start tasks
     } while (!inbox_.empty() || !roots_.empty() || !functions_.empty());
 }
 
@@ -74,7 +74,7 @@ void event_loop::abandon_all_roots() noexcept {
     for (;;) {
         deliver_inbox();
         clear_ready();
-        drop_functions();
+        functions_.call_all(*this);
         hold_back_roots();
         if (destroy_free_roots()) {
             waited = 0;
@@ -159,14 +159,7 @@ void event_loop::destroy_root(promise_base& root) noexcept {
 /// Nothing that is ready runs any more.
 void event_loop::clear_ready() noexcept {
     ready_.clear();
-    functions_due_ = false;
-}
-
-void event_loop::drop_functions() noexcept {
-    while (!functions_.empty()) {
-        queue_node& node = functions_.pop();
-        node.deliver(node, *this);
-    }
+    functions_.lost_turn();
 }
 
 bool event_loop::has_root(const promise_base& root) const noexcept {

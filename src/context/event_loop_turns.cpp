@@ -81,7 +81,10 @@ turn_report event_loop::act() {
             stop_requested_ = false;
             return {.what = inbox_.empty() ? finished : busy};
         }
-        turn_without_waiting();
+        run_turn();
+        ring_.enter(0, nullptr, 0); // in the place of waiting
+        reap();
+        metrics_.ready.set(ready_.size());
     } catch (...) {
         shut_down();
         stop_requested_ = false;
@@ -99,30 +102,6 @@ turn_report event_loop::act() {
         until = std::min(until, now_ns() + look_again_ns);
     }
     return {.what = idle, .until_ns = until};
-}
-
-/// What turn_until_done() does once, with a look at the ring in the place of waiting.
-void event_loop::turn_without_waiting() {
-    const bool full = run_ready();
-    deliver_inbox();
-    if (timers_.size() > 0) {
-        fire_timers();
-    }
-    if (submissions_.has_queued()) {
-        submissions_.admit_queued();
-    }
-    if (cancellations_.has_retries()) {
-        cancellations_.retry();
-    }
-    meter_.count();
-    if (full) {
-        adapt_budget(now_ns());
-    } else {
-        busy_since_ns_ = 0;
-    }
-    ring_.enter(0, nullptr, 0);
-    reap();
-    metrics_.ready.set(ready_.size());
 }
 
 void event_loop::end_turns() noexcept {

@@ -4,20 +4,21 @@
 #include <coil/context/detail/cancellation.hpp>
 #include <coil/context/detail/loop_ring.hpp>
 #include <coil/context/detail/parker.hpp>
+#include <coil/context/detail/posted_functions.hpp>
+#include <coil/context/detail/round_member.hpp>
 #include <coil/context/detail/submission.hpp>
+#include <coil/context/detail/turn_budget.hpp>
 #include <coil/context/inbox.hpp>
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/loop_signals.hpp>
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
-#include <coil/context/quiescence.hpp>
 #include <coil/context/ready_probe.hpp>
 #include <coil/context/simulation.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/turn_meter.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/context/zero_copy_set.hpp>
-#include <coil/core/callback_coroutine.hpp>
 #include <coil/core/list_node.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
@@ -43,9 +44,6 @@ namespace coil::detail {
 /// `enter` that submits what the coroutines asked for and, only when nothing is ready, waits; then
 /// route completions to the ready queue. No coroutine runs while completions are being routed.
 class event_loop {
-    /// The promise of what calls posted functions: the node by which it waits for its turn.
-    struct function_turn : queue_node {};
-
 public:
     event_loop(io_context& context, const io_context_options& options);
     ~event_loop();
@@ -98,21 +96,18 @@ public:
     /// Before anybody else knows the loop: it is one of a runtime's, and run() ends when all that
     /// share `common_end` have nothing left to do.
     void take_part_in(runtime& home, quiescence& common_end) noexcept {
-        home_ = &home;
-        quiescence_ = &common_end;
+        round_.join(home, common_end);
     }
     /// The runtime that it is part of, or null.
-    [[nodiscard]] runtime* home() const noexcept { return home_; }
+    [[nodiscard]] runtime* home() const noexcept { return round_.owner(); }
     /// While it does not run: its next run() is in a round with the others.
     void take_seat() noexcept {
-        quiescence_->take(seat_);
-        seated_ = true;
+        round_.take_part();
         hold();
     }
     /// Instead of run(), when that cannot be called after all.
     void give_up_seat() noexcept {
-        if (std::exchange(seated_, false)) {
-            quiescence_->finish(seat_);
+        if (round_.give_up()) {
             release();
         }
     }
@@ -122,15 +117,13 @@ public:
     /// Owner thread: `node.deliver` is called in a later turn, in order; or in a shutdown, which it
     /// sees by is_ending(). For what runs code of the program's, which is not called while the
     /// inbox is being delivered.
-    void call_later(queue_node& node) noexcept;
+    void call_later(queue_node& node) noexcept { functions_.push(node); }
 
     /// Any thread: `node.deliver` runs on the owner thread. It makes something ready, and runs no
     /// code of the program's.
     void post(queue_node& node) noexcept {
         if (inbox_.push(node)) {
-            if (quiescence_ != nullptr) {
-                quiescence_->come_back(seat_);
-            }
+            round_.come_back();
             wake();
         }
     }
@@ -244,19 +237,13 @@ private:
     class running;  // what holds while run() is active
     class one_turn; // and while turn() is
     [[nodiscard]] turn_report act();
-    void turn_without_waiting();
     void wake_up() noexcept;
 
-    /// Ready coroutines resumed before the loop looks at the rest of the world (guarantee G7): at
-    /// most so many, and fewer while so many take longer than this.
-    static constexpr unsigned largest_budget = 256;
-    static constexpr std::int64_t longest_turn_ns = 1'000'000;
-
+    void run_turn();
     /// True when it used the budget up.
     bool run_ready();
     unsigned run_probed(unsigned left);
     void end_turn(bool full) noexcept;
-    void adapt_budget(std::int64_t now) noexcept;
     void publish() noexcept;
     void fire_timers() noexcept;
     void poll() noexcept;
@@ -276,9 +263,7 @@ private:
     void hold_back_roots() noexcept;
     [[nodiscard]] bool destroy_free_roots() noexcept;
     void destroy_root(promise_base& root) noexcept;
-    void drop_functions() noexcept;
     void clear_ready() noexcept;
-    static void call_functions(callback_coroutine<function_turn>& self) noexcept;
     void end_what_no_frame_owns() noexcept;
     /// Owner: how many top-level tasks it has.
     [[nodiscard]] std::uint64_t tasks() const noexcept {
@@ -290,18 +275,15 @@ private:
 
     // Touched by every await.
     loop_ring ring_;
-    unsigned budget_ = 16;
-    std::int64_t busy_since_ns_ = 0; // the turn before used its budget up, and ended then; else 0
+    turn_budget budget_;
     submission submissions_;
     timer_wheel timers_;
     cancellation cancellations_;
     root_list roots_;
     away_node* away_ = nullptr;
-    root_chain held_back_;       // in a shutdown: roots that have something elsewhere
-    bool tree_unknown_ = false;  // ... and whether any root may have it
-    fifo functions_;             // that were posted, and wait for the turn of function_caller_
-    bool functions_due_ = false; // it is in the ready queue
-    callback_coroutine<function_turn> function_caller_{&call_functions};
+    root_chain held_back_;      // in a shutdown: roots that have something elsewhere
+    bool tree_unknown_ = false; // ... and whether any root may have it
+    posted_functions functions_{ready_};
     zero_copy_set zero_copies_;
     live_metrics metrics_;
     std::uint64_t received_roots_ = 0; // of sent_roots_
@@ -313,10 +295,7 @@ private:
 
     simulation* around_ = nullptr;
     bool asleep_ = false; // between two turns, until a message comes
-    runtime* home_ = nullptr;
-    quiescence* quiescence_ = nullptr;
-    quiescence::seat seat_;
-    bool seated_ = false;
+    round_member round_;
     io_context& context_;
     const io_context_options& options_;
 
