@@ -209,7 +209,7 @@ void io_wait::submit_without_opcode() noexcept {
         entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::cqe_skip_success);
     }
     arrange_submission();
-    loop().submit(*this);
+    loop().submissions().submit(*this);
 }
 
 void io_wait::on_submission_complete() noexcept {
@@ -244,23 +244,23 @@ void io_wait::on_submission_complete() noexcept {
 /// False when it is not started after all.
 bool io_wait::start_rest(ring_entry& rest) noexcept {
     if (retrying_) {
-        loop().forget_retry(*this); // it may have to be queued, and is asked again below
+        loop().cancellations().forget(*this); // it may have to be queued, and is asked again below
     }
     first_ = &rest;
     arrange_submission();
-    loop().submit(*this);
+    loop().submissions().submit(*this);
     if (!cancelling_) {
         return true;
     }
     // Of a hard chain that is being cancelled, what does not wait takes place. Not what would have
     // to be held back: nobody may be there to admit it.
     if (queued_) {
-        loop().dequeue(*this);
+        loop().submissions().dequeue(*this);
         completions_due_ = 0;
         return false;
     }
     if (completions_due_ > 0) {
-        loop().request_cancel(*this);
+        loop().cancellations().request(*this);
     }
     return true;
 }

@@ -111,20 +111,20 @@ private:
         parker_.unpark();
         return;
     }
-    const bool leaves = seated_ && !has_work();
+    const bool leaves = round_.takes_part() && !has_work();
     if (leaves) {
-        quiescence_->leave(seat_, [this] { return inbox_.is_parked(); });
+        round_.leave(inbox_);
     }
     parker_.sleep(until_ns);
     if (leaves) {
-        quiescence_->come_back(seat_);
+        round_.come_back();
     }
 }
 
 /// Nothing is ready: submits, then waits as the idle policy says.
 [[gnu::always_inline]] inline void event_loop::wait() noexcept {
     metrics_.ready.set(0);
-    if (lacks_room()) [[unlikely]] {
+    if (submissions_.sq_starved()) [[unlikely]] {
         // What fills the queue may wait for what is held back. No memory in the kernel: look again
         // soon.
         parker_.lap_if_due();
@@ -136,10 +136,11 @@ private:
         return;
     }
     // Without completions that appear in memory there is nothing to spin for.
-    if (ring_.posts_asynchronously() && parker_.history().should_spin(in_flight_ > 0)) {
+    if (ring_.posts_asynchronously() &&
+        parker_.history().should_spin(submissions_.in_flight() > 0)) {
         parker_.coalesce();
         poll_cq();
-        if (!ready_.empty() || lacks_room()) {
+        if (!ready_.empty() || submissions_.sq_starved()) {
             return; // a chain that moved on may have left room for what is held back
         }
         if (parker_.spin(next_deadline())) {
@@ -179,7 +180,7 @@ private:
 /// When there will be something to do by the clock: a timer, a cancellation to be requested again.
 std::int64_t event_loop::next_deadline() noexcept {
     const std::int64_t timer = parker_.history().wake_up_for(timers_.next_ns());
-    return retrying_.empty() ? timer : std::min(timer, retry_at_ns_);
+    return cancellations_.has_retries() ? std::min(timer, cancellations_.retry_at_ns()) : timer;
 }
 
 // ---- running
@@ -210,21 +211,7 @@ void event_loop::turn_until_done() try {
             stop_requested_ = false;
             return;
         }
-        const bool full = run_ready();
-        deliver_inbox();
-        if (condemned_) [[unlikely]] {
-            end_condemned_guests();
-        }
-        if (timers_.size() > 0) {
-            fire_timers();
-        }
-        if (!queued_.empty()) {
-            admit_queued();
-        }
-        if (!retrying_.empty()) {
-            retry_cancels();
-        }
-        end_turn(full);
+        run_turn();
         if (!ready_.empty()) {
             parker_.lap_if_due();
             poll();
@@ -232,11 +219,11 @@ void event_loop::turn_until_done() try {
             continue;
         } else if (has_work() || hold_.held() || !inbox_.empty()) {
             wait(); // the inbox last: what was posted before the hold ended is seen there
-            if (seated_ && quiescence_->is_over()) {
+            if (round_.is_over()) {
                 end_what_no_frame_owns();
                 return; // what has come by the inbox since is for the next round
             }
-        } else if (in_flight_ > 0) {
+        } else if (submissions_.in_flight() > 0) {
             end_what_no_frame_owns();
         } else {
             return;
@@ -279,7 +266,7 @@ void event_loop::release() noexcept {
 /// switch between coroutines costs, and should not depend on what surrounds it.
 [[gnu::noinline, gnu::aligned(64)]] bool event_loop::run_ready() {
     metrics_.ready.set(ready_.size());
-    unsigned left = budget_;
+    unsigned left = budget_.resumptions();
     if (probe_.due()) [[unlikely]] {
         left = run_probed(left);
     }
@@ -313,32 +300,6 @@ void event_loop::release() noexcept {
     return left;
 }
 
-inline void event_loop::end_turn(bool full) noexcept {
-    meter_.count();
-    if (full) {
-        const std::int64_t now = now_ns();
-        adapt_budget(now);
-        meter_.lap(now);
-    } else {
-        busy_since_ns_ = 0;
-    }
-    publish();
-}
-
-/// A clock read per resumption would cost more than many a resumption: the time that whole turns
-/// take sets the number for the next.
-void event_loop::adapt_budget(std::int64_t now) noexcept {
-    if (busy_since_ns_ != 0) {
-        const std::int64_t took = now - busy_since_ns_;
-        if (took > longest_turn_ns) {
-            budget_ = std::max(budget_ / 2, 1U);
-        } else if (took < longest_turn_ns / 4) {
-            budget_ = std::min(budget_ * 2, largest_budget);
-        }
-    }
-    busy_since_ns_ = now;
-}
-
 void event_loop::deliver_inbox() noexcept {
     queue_node* node = inbox_.take_all();
     if (node == nullptr) {
@@ -353,27 +314,6 @@ void event_loop::deliver_inbox() noexcept {
         ++nodes;
     }
     metrics_.wake_ups_elided += nodes - parker_.take_woken_by_posts();
-}
-
-void event_loop::call_later(queue_node& node) noexcept {
-    functions_.push(node);
-    if (!std::exchange(functions_due_, true)) {
-        ready_.push(function_caller_.promise(), function_caller_.handle());
-    }
-}
-
-/// A turn of the posted functions: some of them, then the others that are ready (guarantee G7).
-void event_loop::call_functions(callback_coroutine<function_turn>& /*self*/) noexcept {
-    constexpr int at_once = 16;
-    event_loop& loop = *current_loop;
-    for (int left = at_once; left > 0 && !loop.functions_.empty(); --left) {
-        queue_node& node = loop.functions_.pop();
-        node.deliver(node, loop);
-    }
-    loop.functions_due_ = !loop.functions_.empty();
-    if (loop.functions_due_) {
-        loop.ready_.push(loop.function_caller_.promise(), loop.function_caller_.handle());
-    }
 }
 
 void event_loop::wait_for_mail(bool late) noexcept {

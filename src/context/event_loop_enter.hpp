@@ -30,7 +30,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         io_wait& wait = *entry.owner;
         if (wait.plain_) [[likely]] {
             entry.completed = true;
-            --in_flight_;
+            submissions_.on_completed(1);
             wait.finish_unobserved();
             ready_.push(wait.node(), wait.node().coroutine);
         } else {
@@ -54,14 +54,45 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         ring_->for_each_completion([this](const uring::cqe& completion) { route(completion); });
 }
 
+/// A turn, but for the poll or the wait at its end.
+[[gnu::always_inline]] inline void event_loop::run_turn() {
+    const bool full = run_ready();
+    deliver_inbox();
+    if (condemned_) [[unlikely]] {
+        end_condemned_guests();
+    }
+    if (timers_.size() > 0) {
+        fire_timers();
+    }
+    if (submissions_.has_queued()) {
+        submissions_.admit_queued();
+    }
+    if (cancellations_.has_retries()) {
+        cancellations_.retry();
+    }
+    end_turn(full);
+}
+
+inline void event_loop::end_turn(bool full) noexcept {
+    meter_.count();
+    if (full) {
+        const std::int64_t now = now_ns();
+        budget_.on_used_up(now);
+        meter_.lap(now);
+    } else {
+        budget_.on_left_over();
+    }
+    publish();
+}
+
 /// For those who read it on other threads: what would cost too much to write as it changes.
 inline void event_loop::publish() noexcept {
     metrics_.tasks_started.set(roots_.inserted());
     metrics_.tasks.set(tasks());
     balance_.set(tasks() - received_roots_); // one word: never received, and not counted
-    metrics_.in_flight.set(in_flight_);
+    metrics_.in_flight.set(submissions_.in_flight());
     metrics_.timers.set(timers_.size());
-    metrics_.back_pressure_waits.set(waited_);
+    metrics_.back_pressure_waits.set(submissions_.held_back());
 }
 
 } // namespace coil::detail

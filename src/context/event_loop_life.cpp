@@ -10,7 +10,8 @@
 namespace coil::detail {
 
 event_loop::event_loop(io_context& context, const io_context_options& options)
-    : ring_(options, metrics_), limit_(options.max_in_flight), context_(context), options_(options),
+    : ring_(options, metrics_), submissions_(ring_, options.max_in_flight),
+      cancellations_(ring_, metrics_), context_(context), options_(options),
       parker_(ring_, inbox_, meter_, metrics_, options.idle) {}
 
 event_loop::~event_loop() {
@@ -20,7 +21,7 @@ event_loop::~event_loop() {
     ring_.close();
     deliver_inbox(); // from those who found the ring still open
     ending_ = true;
-    drop_functions();
+    functions_.call_all(*this);
     timers_.clear(); // of eager operations that have ended
     current_loop = outer;
 }

@@ -21,7 +21,7 @@ namespace coil::detail {
 /// An accelerator only: each destroyed frame makes sure of its own. The kernel searches all of them
 /// for each that it cancels, so many are left to the frames, whose requests it finds by a hash.
 void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
-    if (in_flight_ == 0 || in_flight_ > at_most || !ring_.reserve(1)) {
+    if (submissions_.in_flight() == 0 || submissions_.in_flight() > at_most || !ring_.reserve(1)) {
         return;
     }
     uring::sqe* entry = ring_->acquire();
@@ -35,14 +35,14 @@ void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
 /// In a runtime's round the contexts leave together: until the last has ended, tasks may come that
 /// another one waits for.
 void event_loop::shut_down() noexcept {
-    const bool in_round = seated_ && on_owner_thread();
+    const bool in_round = round_.takes_part() && on_owner_thread();
     if (!ending_) {
         begin_shutdown();
     }
     destroy_everything();
     if (in_round) {
-        quiescence_->finish(seat_);
-        for (int waited = 0; !quiescence_->all_finished();) {
+        round_.finish();
+        for (int waited = 0; !round_.all_finished();) {
             wait_in_shutdown(waited);
             destroy_everything();
         }
@@ -52,13 +52,13 @@ void event_loop::shut_down() noexcept {
 
 void event_loop::begin_shutdown() noexcept {
     constexpr std::uint32_t many = 1024;
-    if (seated_ && on_owner_thread()) {
-        home_->stop(); // or the others would go on without this one
+    if (round_.takes_part() && on_owner_thread()) {
+        round_.owner()->stop(); // or the others would go on without this one
     }
     ending_ = true;
     // Only run() leaves something in flight behind, and it ends with a shutdown on its own thread.
     if (on_owner_thread()) {
-        cancel_queued();
+        submissions_.cancel_queued();
         cancel_everything(many);
     }
 }
@@ -90,7 +90,7 @@ void event_loop::destroy_everything() noexcept {
 event_loop::shutdown_state event_loop::go_on_with_shutdown() noexcept {
     deliver_inbox();
     clear_ready();
-    drop_functions();
+    functions_.call_all(*this);
     hold_back_roots();
     if (destroy_free_roots()) {
         return shutdown_state::goes_on;
@@ -98,7 +98,7 @@ event_loop::shutdown_state event_loop::go_on_with_shutdown() noexcept {
     if (!held_back_.empty()) {
         return shutdown_state::waits;
     }
-    drop_functions();
+    functions_.call_all(*this);
     return inbox_.empty() && roots_.empty() && functions_.empty() ? shutdown_state::over
                                                                   : shutdown_state::goes_on;
 }
@@ -192,14 +192,7 @@ void event_loop::destroy_root(promise_base& root) noexcept {
 /// Nothing that is ready runs any more.
 void event_loop::clear_ready() noexcept {
     ready_.clear();
-    functions_due_ = false;
-}
-
-void event_loop::drop_functions() noexcept {
-    while (!functions_.empty()) {
-        queue_node& node = functions_.pop();
-        node.deliver(node, *this);
-    }
+    functions_.lost_turn();
 }
 
 bool event_loop::has_root(const promise_base& root) const noexcept {
@@ -236,13 +229,13 @@ void event_loop::abandon_tree(const promise_base& root) noexcept {
 /// them outlives the run either.
 void event_loop::end_what_no_frame_owns() noexcept {
     const bool was_ending = std::exchange(ending_, true);
-    while (in_flight_ > 0 || !queued_.empty()) {
+    while (submissions_.in_flight() > 0 || submissions_.has_queued()) {
         cancel_everything(UINT32_MAX);
         const uring::timespec soon{0, 1'000'000};
         ring_.enter(1, &soon, 0);
         reap();
-        retry_cancels();
-        cancel_queued();
+        cancellations_.retry();
+        submissions_.cancel_queued();
     }
     ending_ = was_ending;
 }

@@ -80,7 +80,10 @@ turn_report event_loop::act() {
         if (stop_requested_ || ending_) {
             return shutdown_turn();
         }
-        turn_without_waiting();
+        run_turn();
+        ring_.enter(0, nullptr, 0); // in the place of waiting
+        reap();
+        metrics_.ready.set(ready_.size());
     } catch (...) {
         shut_down();
         stop_requested_ = false;
@@ -94,7 +97,7 @@ turn_report event_loop::act() {
         return {.what = finished};
     }
     std::int64_t until = next_deadline();
-    if (ring_->unsubmitted() > 0 || lacks_room()) {
+    if (ring_->unsubmitted() > 0 || submissions_.sq_starved()) {
         until = std::min(until, now_ns() + look_again_ns);
     }
     return {.what = idle, .until_ns = until};
@@ -128,33 +131,6 @@ turn_report event_loop::shutdown_turn() noexcept {
     constexpr int many = 1000; // then only a message helps
     return {.what = idle,
             .until_ns = turns_waited_ < many ? now_ns() + look_again_ns : timer_wheel::never};
-}
-
-/// What turn_until_done() does once, with a look at the ring in the place of waiting.
-void event_loop::turn_without_waiting() {
-    const bool full = run_ready();
-    deliver_inbox();
-    if (condemned_) [[unlikely]] {
-        end_condemned_guests();
-    }
-    if (timers_.size() > 0) {
-        fire_timers();
-    }
-    if (!queued_.empty()) {
-        admit_queued();
-    }
-    if (!retrying_.empty()) {
-        retry_cancels();
-    }
-    meter_.count();
-    if (full) {
-        adapt_budget(now_ns());
-    } else {
-        busy_since_ns_ = 0;
-    }
-    ring_.enter(0, nullptr, 0);
-    reap();
-    metrics_.ready.set(ready_.size());
 }
 
 void event_loop::end_turns() noexcept {

@@ -59,16 +59,13 @@ bool io_wait::link_timeout_expired() const noexcept {
 void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                     ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept {
     begin(loop, waiter);
-    first_ = &first;
-    entries_ = entries;
-    completions_due_ = entries;
+    set_entries(first, entries);
     every_result_ = needs_every_result;
-    first.owner = this;
     if ((first.request.flags & uring::sqe_flag::io_drain) != 0) [[unlikely]] {
         // The loop keeps the order: the kernel refuses the flag on a ring that has ever used
         // CQE_SKIP_SUCCESS, and would wait for the loop's own read of its wake-up descriptor.
         first.request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::io_drain);
-        alone_ = true;
+        make_exclusive();
     }
     if (token.stop_requested()) {
         fail(-ECANCELED);
@@ -81,9 +78,9 @@ void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_st
         }
         arrange_submission();
     }
-    loop.submit(*this);
+    loop.submissions().submit(*this);
     if (queued_ && !alone_ && changes_others(first)) [[unlikely]] {
-        loop.let_pass(*this);
+        loop.submissions().bypass_queue(*this);
     }
     if (pending()) {
         observe<io_wait>(token);
@@ -128,12 +125,13 @@ void io_wait::on_completion(ring_entry& entry) noexcept {
         --completions_due_;
     }
     if (completions_due_ == 0) {
-        loop().left_flight(entries_);
+        submission& submitted = loop().submissions();
+        submitted.on_completed(entries_);
         if (alone_ || multishot_) [[unlikely]] {
             if (alone_) {
-                loop().end_alone();
+                submitted.on_exclusive_ended();
             } else {
-                loop().left_multishot();
+                submitted.on_multishot_ended();
                 if (cancels_due_ > 0) {
                     static_cast<multishot_source&>(*this).on_early_end();
                 }
@@ -185,11 +183,11 @@ void io_wait::cancel() noexcept {
     cancelling_ = true;
     plain_ = false;
     if (queued_) {
-        loop().dequeue(*this);
+        loop().submissions().dequeue(*this);
         fail(-ECANCELED);
         return;
     }
-    loop().request_cancel(*this);
+    loop().cancellations().request(*this);
 }
 
 bool io_wait::cancel_here() noexcept {
@@ -208,7 +206,7 @@ void io_wait::on_cancel_answered(int answer) noexcept {
     } else if (cancels_due_ == 0 && std::exchange(cancel_missed_, false)) {
         // Nothing was found to cancel, yet the wait is not over: the next entry of a chain is about
         // to start, or a worker thread cannot be interrupted. Ask again.
-        loop().retry_cancel_later(*this);
+        loop().cancellations().retry_later(*this);
     }
 }
 
@@ -217,7 +215,7 @@ void io_wait::end_if_quiet() noexcept {
         return; // their completions carry this wait's address
     }
     if (retrying_) {
-        loop().forget_retry(*this);
+        loop().cancellations().forget(*this);
     }
     finish();
     if (multishot_) [[unlikely]] {

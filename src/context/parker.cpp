@@ -8,12 +8,12 @@
 namespace coil::detail {
 
 void parker::wait_for_more() noexcept {
-    std::int64_t now = now_ns();
+    std::int64_t now = ring_.now_ns();
     meter_.lap(now);
     const std::int64_t end = now + history_.coalesce_ns();
     do {
         spin_pause();
-    } while (inbox_.empty() && (now = now_ns()) < end);
+    } while (inbox_.empty() && (now = ring_.now_ns()) < end);
     meter_.resume(now);
 }
 
@@ -47,7 +47,7 @@ bool parker::spin(std::int64_t until_ns) noexcept {
         lap_if_due();
         return true;
     }
-    std::int64_t now = now_ns();
+    std::int64_t now = ring_.now_ns();
     meter_.lap(now);
     const std::int64_t limit = std::min(until_ns, now + history_.policy().limit().count());
     do {
@@ -55,7 +55,7 @@ bool parker::spin(std::int64_t until_ns) noexcept {
             meter_.resume(now); // not read again: the other side would wait for that
             return true;
         }
-        now = now_ns();
+        now = ring_.now_ns();
     } while (now < limit);
     meter_.resume(now);
     return false;

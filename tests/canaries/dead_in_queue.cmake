@@ -1,7 +1,7 @@
 # An await that is cancelled while it is queued by back-pressure stays in the queue.
 set(source src/context/io_wait.cpp)
 set(old [==[
-        loop().dequeue(*this);
+        loop().submissions().dequeue(*this);
         fail]==])
 set(new [==[
         queued_ = false;

@@ -1,6 +1,6 @@
 # A cancellation that was submitted too early is not retried.
 set(source src/context/io_wait.cpp)
 set(old [==[
-        loop().retry_cancel_later(*this);]==])
+        loop().cancellations().retry_later(*this);]==])
 set(new [==[
 ]==])

@@ -94,7 +94,7 @@ private:
     /// The byte is in the buffer, or can still be received.
     task<> settle(cancel_step s, int result) {
         const int from = s.what % 8 == 0 ? pipe_.a : s.what % 8 == 1 ? stream_.a : stream_.b;
-        if (result == -ECANCELED) {
+        if (result == -ECANCELED || result == -ETIMEDOUT) {
             result = co_await io::read(from, {&buffer_, 1});
         }
         if (result != 1 || buffer_ != 'z') {

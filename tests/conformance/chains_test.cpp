@@ -24,9 +24,9 @@ task<> time_passes() {
     const ends p = co_await piped();
     char buf[4];
     const std::int64_t begin = now_ns();
-    co_await gives(coil::timeout(io::read(p.a, buf), 3ms), -ECANCELED);
+    co_await gives(coil::timeout(io::read(p.a, buf), 3ms), -ETIMEDOUT);
     EXPECT_GE(now_ns() - begin, 3'000'000);
-    co_await gives(coil::timeout(io::read(p.a, buf), 0ms), -ECANCELED);
+    co_await gives(coil::timeout(io::read(p.a, buf), 0ms), -ETIMEDOUT);
     co_await gives(coil::timeout(io::nop(), 1h), 0);
     co_await gives(io::write(p.b, "abc"), 3);
     co_await gives(coil::timeout(io::read(p.a, buf), 1h), 3);
@@ -99,7 +99,7 @@ task<> links(std::string directory) {
     co_await gives(io::read(fd, {buf, 16}, 10) && io::write(p.b, "x"), -ECANCELED);
     co_await gives(io::nop() && io::read(-1, buf) && io::nop(), -ECANCELED);
     co_await gives(io::nop() && io::read(-1, buf), -EBADF);
-    co_await gives(coil::timeout(io::poll(p.a, POLLIN), 1ms), -ECANCELED, "nothing was written");
+    co_await gives(coil::timeout(io::poll(p.a, POLLIN), 1ms), -ETIMEDOUT, "nothing was written");
     // A hard link continues.
     co_await gives(coil::hard_link(io::read(-1, buf), io::write(p.b, "y")), 1);
     co_await gives(io::read(p.a, buf), 1);
@@ -134,7 +134,7 @@ task<> links_that_wait() {
     char buf[16] = {};
     auto chain = coil::eager(io::read(p.a, {buf, 2}) && io::write(q.b, "after"));
     co_await coil::yield();
-    co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ECANCELED, "its turn has not come");
+    co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ETIMEDOUT, "its turn has not come");
     co_await gives(io::write(p.b, "ab"), 2);
     int r = co_await chain;
     EXPECT_EQ(r, 5);
@@ -145,14 +145,14 @@ task<> links_that_wait() {
     co_await gives(io::cancel(cancelled), 0);
     r = co_await cancelled;
     EXPECT_EQ(r, -ECANCELED);
-    co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ECANCELED);
+    co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ETIMEDOUT);
 
     // A timeout of a link also ends the rest of the chain.
-    co_await gives(coil::timeout(io::read(p.a, buf), 2ms) && io::write(q.b, "never"), -ECANCELED);
-    co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ECANCELED);
+    co_await gives(coil::timeout(io::read(p.a, buf), 2ms) && io::write(q.b, "never"), -ETIMEDOUT);
+    co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ETIMEDOUT);
     co_await gives(io::write(p.b, "abc"), 3);
     co_await gives(coil::timeout(io::read(p.a, {buf, 3}), 1h) && io::write(q.b, "now"), 3);
-    co_await gives(coil::timeout(io::nop() && io::read(p.a, buf), 2ms), -ECANCELED);
+    co_await gives(coil::timeout(io::nop() && io::read(p.a, buf), 2ms), -ETIMEDOUT);
     co_await closed(p);
     co_await closed(q);
 }
@@ -211,7 +211,7 @@ task<> futexes() {
     EXPECT_EQ(woken, 1);
     const int r = co_await waiting;
     EXPECT_EQ(r, 0);
-    co_await gives(coil::timeout(io::futex_wait(&word, 1), 2ms), -ECANCELED);
+    co_await gives(coil::timeout(io::futex_wait(&word, 1), 2ms), -ETIMEDOUT);
 }
 TEST_P(Chains, Futexes) { run(futexes()); }
 

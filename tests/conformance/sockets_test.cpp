@@ -27,7 +27,7 @@ task<> streams() {
     co_await gives(io::recv(s.a, {buf, 5}, MSG_WAITALL), 5);
     EXPECT_EQ(text(buf, 5), "write");
     co_await gives(io::recv(s.a, buf, MSG_DONTWAIT), -EAGAIN);
-    co_await gives(coil::timeout(io::recv(s.a, buf), 2ms), -ECANCELED);
+    co_await gives(coil::timeout(io::recv(s.a, buf), 2ms), -ETIMEDOUT);
     co_await closed(s);
 }
 TEST_P(Sockets, Streams) { run(streams()); }
@@ -106,7 +106,7 @@ TEST_P(Sockets, Refusals) { run(refusals()); }
 task<> connections() {
     const int listener = co_await listening();
     const address at = name_of(listener);
-    co_await gives(coil::timeout(io::accept(listener), 2ms), -ECANCELED);
+    co_await gives(coil::timeout(io::accept(listener), 2ms), -ETIMEDOUT);
     address peer;
     auto accepting =
         coil::eager(io::accept(listener, peer.get(), &peer.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -118,7 +118,7 @@ task<> connections() {
     EXPECT_EQ(peer.length, sizeof peer.in);
     EXPECT_EQ(peer.port(), name_of(client).port());
     char buf[4];
-    co_await gives(coil::timeout(io::recv(server, buf), 2ms), -ECANCELED,
+    co_await gives(coil::timeout(io::recv(server, buf), 2ms), -ETIMEDOUT,
                    "a ring waits all the same");
     for (const int fd : {listener, client, server}) {
         co_await gives(io::close(fd), 0);
@@ -219,7 +219,7 @@ TEST_P(Sockets, ZeroCopy) { run(zero_copy()); }
 task<> polls() {
     const ends s = co_await connected();
     co_await gives(io::poll(s.a, POLLOUT), POLLOUT);
-    co_await gives(coil::timeout(io::poll(s.b, POLLIN), 2ms), -ECANCELED);
+    co_await gives(coil::timeout(io::poll(s.b, POLLIN), 2ms), -ETIMEDOUT);
     auto waiting = coil::eager(io::poll(s.b, POLLIN));
     co_await gives(io::send(s.a, "x"), 1);
     const int ready = co_await waiting;

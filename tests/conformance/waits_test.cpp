@@ -45,7 +45,7 @@ task<> epoll_sets() {
     co_await gives(io::epoll_wait(set, {events.data(), 1}), 1, "as many as there is room for");
     co_await gives(io::epoll_ctl(set, EPOLL_CTL_DEL, p.a, nullptr), 0);
     co_await gives(io::epoll_ctl(set, EPOLL_CTL_DEL, q.a, nullptr), 0);
-    co_await gives(coil::timeout(io::epoll_wait(set, events), 2ms), -ECANCELED);
+    co_await gives(coil::timeout(io::epoll_wait(set, events), 2ms), -ETIMEDOUT);
     co_await gives(io::epoll_wait(p.a, events), -EINVAL, "it is no set");
     co_await closed(p);
     co_await closed(q);
@@ -69,7 +69,7 @@ task<> futex_words() {
     words[1] = 7;
     co_await gives(io::futex_waitv(waiters), -EAGAIN, "one differs");
     waiters[1].val = 7;
-    co_await gives(coil::timeout(io::futex_waitv(waiters), 2ms), -ECANCELED);
+    co_await gives(coil::timeout(io::futex_waitv(waiters), 2ms), -ETIMEDOUT);
     co_await gives(io::futex_wake(&words[2], 1), 0, "nobody waits any more");
     co_await gives(io::futex_waitv({waiters.data(), 0}), -EINVAL);
 }
@@ -87,7 +87,7 @@ task<> one_futex() {
     const int two = co_await second;
     EXPECT_EQ(one, 0);
     EXPECT_EQ(two, 0);
-    co_await gives(coil::timeout(io::futex_wait(&word, 0), 2ms), -ECANCELED);
+    co_await gives(coil::timeout(io::futex_wait(&word, 0), 2ms), -ETIMEDOUT);
 }
 TEST_P(Waits, OneFutex) { run(one_futex()); }
 
@@ -111,8 +111,8 @@ task<> children() {
     ::siginfo_t info{};
     co_await gives(io::waitid(P_PID, id, &info, WEXITED | WNOHANG), 0);
     EXPECT_EQ(info.si_pid, 0) << "not yet";
-    co_await gives(coil::timeout(io::waitid(P_PID, id, &info, WEXITED), 2ms), -ECANCELED);
-    co_await gives(coil::timeout(io::waitid(P_ALL, 0, &info, WEXITED), 2ms), -ECANCELED);
+    co_await gives(coil::timeout(io::waitid(P_PID, id, &info, WEXITED), 2ms), -ETIMEDOUT);
+    co_await gives(coil::timeout(io::waitid(P_ALL, 0, &info, WEXITED), 2ms), -ETIMEDOUT);
     ::kill(child, SIGSTOP);
     co_await gives(io::waitid(P_PID, id, &info, WSTOPPED), 0);
     EXPECT_EQ(info.si_code, CLD_STOPPED);

@@ -355,7 +355,7 @@ TEST_F(setup_on_io_uring, G11_a_seccomp_filter_is_named_as_the_reason) {
               "");
     EXPECT_EQ(in_child([] {
                   return complaint_about_availability(__NR_io_uring_enter, EPERM,
-                                                      "io_uring_enter does not");
+                                                      "io_uring_enter failed");
               }),
               "");
 }

@@ -1,22 +1,25 @@
 #pragma once
 
 #include <coil/context/away_list.hpp>
+#include <coil/context/detail/cancellation.hpp>
 #include <coil/context/detail/loop_ring.hpp>
 #include <coil/context/detail/parker.hpp>
+#include <coil/context/detail/posted_functions.hpp>
+#include <coil/context/detail/round_member.hpp>
+#include <coil/context/detail/submission.hpp>
+#include <coil/context/detail/turn_budget.hpp>
 #include <coil/context/inbox.hpp>
 #include <coil/context/listed_loop.hpp>
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/loop_signals.hpp>
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
-#include <coil/context/quiescence.hpp>
 #include <coil/context/ready_probe.hpp>
 #include <coil/context/simulation.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/turn_meter.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/context/zero_copy_set.hpp>
-#include <coil/core/callback_coroutine.hpp>
 #include <coil/core/list_node.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
@@ -42,9 +45,6 @@ namespace coil::detail {
 /// `enter` that submits what the coroutines asked for and, only when nothing is ready, waits; then
 /// route completions to the ready queue. No coroutine runs while completions are being routed.
 class event_loop : public listed_loop {
-    /// The promise of what calls posted functions: the node by which it waits for its turn.
-    struct function_turn : queue_node {};
-
 public:
     event_loop(io_context& context, const io_context_options& options);
     ~event_loop();
@@ -97,21 +97,18 @@ public:
     /// Before anybody else knows the loop: it is one of a runtime's, and run() ends when all that
     /// share `common_end` have nothing left to do.
     void take_part_in(runtime& home, quiescence& common_end) noexcept {
-        home_ = &home;
-        quiescence_ = &common_end;
+        round_.join(home, common_end);
     }
     /// The runtime that it is part of, or null.
-    [[nodiscard]] runtime* home() const noexcept { return home_; }
+    [[nodiscard]] runtime* home() const noexcept { return round_.owner(); }
     /// While it does not run: its next run() is in a round with the others.
     void take_seat() noexcept {
-        quiescence_->take(seat_);
-        seated_ = true;
+        round_.take_part();
         hold();
     }
     /// Instead of run(), when that cannot be called after all.
     void give_up_seat() noexcept {
-        if (std::exchange(seated_, false)) {
-            quiescence_->finish(seat_);
+        if (round_.give_up()) {
             release();
         }
     }
@@ -123,15 +120,13 @@ public:
     /// Owner thread: `node.deliver` is called in a later turn, in order; or in a shutdown, which it
     /// sees by is_ending(). For what runs code of the program's, which is not called while the
     /// inbox is being delivered.
-    void call_later(queue_node& node) noexcept;
+    void call_later(queue_node& node) noexcept { functions_.push(node); }
 
     /// Any thread: `node.deliver` runs on the owner thread. It makes something ready, and runs no
     /// code of the program's.
     void post(queue_node& node) noexcept {
         if (inbox_.push(node)) {
-            if (quiescence_ != nullptr) {
-                quiescence_->come_back(seat_);
-            }
+            round_.come_back();
             wake();
         }
     }
@@ -214,34 +209,20 @@ public:
     [[nodiscard]] std::uint64_t load() const noexcept;
 
     // Timers.
-    [[nodiscard]] std::int64_t now_ns() noexcept {
-        return std::chrono::duration_cast<std::chrono::nanoseconds>(ring_->now().time_since_epoch())
-            .count();
-    }
+    [[nodiscard]] std::int64_t now_ns() noexcept { return ring_.now_ns(); }
     [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns) noexcept {
         return timers_.arm(node, deadline_ns, timers_.size() == 0 ? now_ns() : 0);
     }
     void disarm(timer_node& node) noexcept { timers_.disarm(node); }
 
     // Ring work, for io_wait.
-    void submit(io_wait& wait) noexcept;
-    /// The same for one entry that needs nothing special, where there is room for it at once.
-    [[nodiscard]] bool submit_at_once(ring_entry& entry) noexcept;
-    /// Asks the kernel to cancel; how many CQEs will answer. Retried later when the queue has no
-    /// room.
-    void request_cancel(io_wait& wait) noexcept;
-    void retry_cancel_later(io_wait& wait) noexcept;
-    /// Submits a wait that was held back before what was held back earlier, if the queue has room.
-    void let_pass(io_wait& wait) noexcept;
-    /// Takes a wait that is not submitted out of the back-pressure queue.
-    void dequeue(io_wait& wait) noexcept;
-    void left_flight(std::uint32_t entries) noexcept { in_flight_ -= entries; }
-    void left_multishot() noexcept { --multishots_; }
-    /// A wait that had to be alone in flight is over.
-    void end_alone() noexcept { limit_ = options_.max_in_flight; }
+    [[nodiscard]] submission& submissions() noexcept { return submissions_; }
+    [[nodiscard]] cancellation& cancellations() noexcept { return cancellations_; }
+    [[nodiscard]] bool submit_at_once(ring_entry& entry) noexcept {
+        return submissions_.submit_at_once(ring_, entry);
+    }
     /// Blocks until `wait` is no longer pending. Other completions are routed, no coroutine runs.
     void drain(const io_wait& wait) noexcept;
-    void forget_retry(io_wait& wait) noexcept;
 
     [[nodiscard]] zero_copy_set& zero_copies() noexcept { return zero_copies_; }
 
@@ -284,26 +265,15 @@ private:
     class running;  // what holds while run() is active
     class one_turn; // and while turn() is
     [[nodiscard]] turn_report act();
-    void turn_without_waiting();
     void wake_up() noexcept;
 
-    /// Ready coroutines resumed before the loop looks at the rest of the world (guarantee G7): at
-    /// most so many, and fewer while so many take longer than this.
-    static constexpr unsigned largest_budget = 256;
-    static constexpr std::int64_t longest_turn_ns = 1'000'000;
-
+    void run_turn();
     /// True when it used the budget up.
     bool run_ready();
     unsigned run_probed(unsigned left);
     void end_turn(bool full) noexcept;
-    void adapt_budget(std::int64_t now) noexcept;
     void publish() noexcept;
     void fire_timers() noexcept;
-    [[nodiscard]] bool may_fly(const io_wait& wait) const noexcept;
-    [[nodiscard]] bool lacks_room() const noexcept;
-    void admit_queued() noexcept;
-    void cancel_queued() noexcept;
-    void retry_cancels() noexcept;
     void poll() noexcept;
     void poll_cq() noexcept;
     void wait() noexcept;
@@ -312,7 +282,6 @@ private:
     void park_after_peak() noexcept;
     void reap() noexcept;
     void route(const uring::cqe& completion) noexcept;
-    void push_entries(io_wait& wait) noexcept;
     void turn_until_done();
     void wake() noexcept;
     void stop_watching() noexcept;
@@ -333,41 +302,30 @@ private:
     void hold_back_roots() noexcept;
     [[nodiscard]] bool destroy_free_roots() noexcept;
     void destroy_root(promise_base& root) noexcept;
-    void drop_functions() noexcept;
     void clear_ready() noexcept;
-    static void call_functions(callback_coroutine<function_turn>& self) noexcept;
     void end_what_no_frame_owns() noexcept;
     /// Owner: how many top-level tasks it has.
     [[nodiscard]] std::uint64_t tasks() const noexcept {
         return roots_.inserted() - root_list::removed_on_this_thread;
     }
-    /// A stream that no task waits for is nobody's work.
     [[nodiscard]] bool has_work() const noexcept {
-        return !roots_.empty() || in_flight_ > multishots_ || !queued_.empty();
+        return !roots_.empty() || submissions_.has_work();
     }
 
     // Touched by every await.
     loop_ring ring_;
-    unsigned budget_ = 16;
-    std::int64_t busy_since_ns_ = 0; // the turn before used its budget up, and ended then; else 0
-    std::uint32_t in_flight_ = 0;    // SQEs whose completion will come, without the loop's own
-    std::uint32_t limit_;            // of in_flight_: max_in_flight, or 0 behind an io::drain
-    std::uint32_t multishots_ = 0;   // of in_flight_: requests that do not end by themselves
+    turn_budget budget_;
+    submission submissions_;
     timer_wheel timers_;
-    io_wait_queue queued_;   // io_waits held back by a full queue or by max_in_flight
-    io_wait_queue retrying_; // io_waits whose cancellation must be asked for again
-    std::int64_t retry_at_ns_ = 0;
-    std::int64_t trim_due_ns_ = 0; // after a peak: when the frame cache is to be given back
+    cancellation cancellations_;
+    std::int64_t trim_due_ns_ = 0; // after a peak: when the frame cache is returned
     root_list roots_;
     away_node* away_ = nullptr;
-    root_chain held_back_;       // in a shutdown: roots that have something elsewhere
-    bool tree_unknown_ = false;  // ... and whether any root may have it
-    fifo functions_;             // that were posted, and wait for the turn of function_caller_
-    bool functions_due_ = false; // it is in the ready queue
-    callback_coroutine<function_turn> function_caller_{&call_functions};
+    root_chain held_back_;      // in a shutdown: roots that have something elsewhere
+    bool tree_unknown_ = false; // ... and whether any root may have it
+    posted_functions functions_{ready_};
     zero_copy_set zero_copies_;
     live_metrics metrics_;
-    std::uint64_t waited_ = 0;         // of which back_pressure_waits is what others see
     std::uint64_t received_roots_ = 0; // of sent_roots_
     counter balance_;                  // tasks() - received_roots_, as last published
     std::uint64_t roots_removed_ = 0;  // root_list::removed_on_this_thread, while it does not run
@@ -383,10 +341,7 @@ private:
 
     simulation* around_ = nullptr;
     bool asleep_ = false; // between two turns, until a message comes
-    runtime* home_ = nullptr;
-    quiescence* quiescence_ = nullptr;
-    quiescence::seat seat_;
-    bool seated_ = false;
+    round_member round_;
     io_context& context_;
     const io_context_options& options_;
 
@@ -408,22 +363,6 @@ private:
 
 // What every single operation goes through, inlined into its await.
 
-inline bool event_loop::submit_at_once(ring_entry& entry) noexcept {
-    if (!queued_.empty() || in_flight_ >= limit_ ||
-        !ring_->supports(static_cast<uring::opcode>(entry.request.opcode))) [[unlikely]] {
-        return false;
-    }
-    uring::sqe* const slot = ring_->acquire();
-    if (slot == nullptr) [[unlikely]] {
-        return false;
-    }
-    *slot = entry.request;
-    slot->user_data = reinterpret_cast<std::uintptr_t>(&entry); // completion_kind::entry
-    ring_->commit(slot);
-    ++in_flight_;
-    return true;
-}
-
 inline bool io_wait::start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
                                    inplace_stop_token token, ring_entry& entry) noexcept {
     constexpr unsigned special = uring::sqe_flag::io_drain | uring::sqe_flag::io_hardlink;
@@ -438,10 +377,7 @@ inline bool io_wait::start_at_once(event_loop& loop, std::coroutine_handle<> wai
         return false;
     }
     begin(loop, waiter);
-    first_ = &entry;
-    entries_ = 1;
-    completions_due_ = 1;
-    entry.owner = this;
+    set_entries(entry, 1);
     plain_ = !token.stop_possible();
     if (!plain_) {
         observe<io_wait>(token);

@@ -12,9 +12,11 @@
 
 namespace coil::detail {
 
+class cancellation;
 class event_loop;
 class io_wait;
 class multishot_source;
+class submission;
 
 /// The loop that runs on this thread.
 constinit inline thread_local event_loop* current_loop = nullptr;
@@ -226,6 +228,10 @@ enum class completion_kind : std::uint64_t {
     ignore = 3,
 };
 
+[[nodiscard]] inline std::uint64_t user_data_of(const void* object, completion_kind kind) noexcept {
+    return reinterpret_cast<std::uintptr_t>(object) | static_cast<std::uint64_t>(kind);
+}
+
 /// An await of one SQE or of a linked chain of them.
 ///
 /// A zero-copy send posts two CQEs: the first has the result and the mark that there will be more,
@@ -254,7 +260,10 @@ public:
 
     /// In a queue of io_waits: the pointer to the wait ahead of this one.
     [[nodiscard]] static queue_node*& previous_in_queue(queue_node& node) noexcept {
-        return static_cast<io_wait&>(static_cast<ready_node&>(node)).previous_;
+        return from_node(node).previous_;
+    }
+    [[nodiscard]] static io_wait& from_node(queue_node& node) noexcept {
+        return static_cast<io_wait&>(static_cast<ready_node&>(node));
     }
 
     /// The user_data of the first entry.
@@ -280,6 +289,16 @@ protected:
     [[nodiscard]] bool start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
                                      inplace_stop_token token, ring_entry& entry) noexcept;
 
+    /// What is to be submitted: `first` and the entries that follow it.
+    void set_entries(ring_entry& first, std::uint16_t entries) noexcept {
+        first_ = &first;
+        entries_ = entries;
+        completions_due_ = entries;
+        first.owner = this;
+    }
+    /// Nothing else may be in flight with it, see io::drain.
+    void make_exclusive() noexcept { alone_ = true; }
+
     /// Starts `first` and the entries that follow it. The caller suspends; finish() resumes it.
     void start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept;
@@ -294,7 +313,9 @@ protected:
     void begin_again() noexcept { cancelling_ = false; }
 
 private:
+    friend class cancellation;
     friend class event_loop;
+    friend class submission;
     friend class wait_base;
 
     void arrange_submission() noexcept;

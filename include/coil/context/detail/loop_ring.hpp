@@ -8,6 +8,7 @@
 #include <coil/uring/ring.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <optional>
@@ -48,6 +49,11 @@ public:
     [[nodiscard]] uring::ring& operator*() noexcept { return *ring_; }
     [[nodiscard]] uring::ring* operator->() noexcept { return &*ring_; }
     [[nodiscard]] const uring::ring* operator->() const noexcept { return &*ring_; }
+    /// By the clock of the ring's kernel.
+    [[nodiscard]] std::int64_t now_ns() noexcept {
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(ring_->now().time_since_epoch())
+            .count();
+    }
     [[nodiscard]] bool is_open() const noexcept { return ring_.has_value(); }
 
     /// Before the ring is used by this thread. Throws std::system_error.

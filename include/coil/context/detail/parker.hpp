@@ -8,7 +8,6 @@
 #include <coil/context/turn_meter.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -41,7 +40,7 @@ public:
     /// Before the loop continues without waiting: reads the clock when the meter wants it.
     void lap_if_due() noexcept {
         if (meter_.due()) {
-            meter_.lap(now_ns());
+            meter_.lap(ring_.now_ns());
         }
     }
 
@@ -79,10 +78,6 @@ public:
     }
 
 private:
-    [[nodiscard]] std::int64_t now_ns() noexcept {
-        return std::chrono::duration_cast<std::chrono::nanoseconds>(ring_->now().time_since_epoch())
-            .count();
-    }
     void wait_for_more() noexcept;
     [[nodiscard]] bool has_events() noexcept;
     [[nodiscard]] bool spin_once() noexcept;
@@ -99,7 +94,7 @@ private:
 /// Always inlined, as loop_ring::enter() is.
 [[gnu::always_inline]] inline void parker::sleep(std::int64_t until_ns) noexcept {
     const bool timed = until_ns != timer_wheel::never;
-    const std::int64_t begin = now_ns();
+    const std::int64_t begin = ring_.now_ns();
     meter_.lap(begin);
     const std::int64_t rest = timed ? std::max<std::int64_t>(until_ns - begin, 0) : 0;
     uring::timespec timeout{};
@@ -118,7 +113,7 @@ private:
         ring_.enter(1, timed ? &timeout : nullptr, 0);
     }
     unpark();
-    const std::int64_t end = now_ns();
+    const std::int64_t end = ring_.now_ns();
     meter_.resume(end);
     history_.on_slept(begin, end, until_ns);
 }

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <coil/context/detail/loop_ring.hpp>
+#include <coil/context/wait.hpp>
+
+#include <cstdint>
+
+namespace coil::detail {
+
+/// Requests to the kernel to cancel what is in flight. A request that finds no room in the
+/// submission queue, or that the kernel answers in vain, is made again a millisecond later; none is
+/// dropped. Owner thread.
+class cancellation {
+public:
+    cancellation(loop_ring& ring, live_metrics& metrics) noexcept
+        : ring_(ring), metrics_(metrics) {}
+    cancellation(const cancellation&) = delete;
+    cancellation& operator=(const cancellation&) = delete;
+
+    /// One request for each entry of the wait that is in flight.
+    void request(io_wait& wait) noexcept;
+    /// request() again, a while later.
+    void retry_later(io_wait& wait) noexcept;
+    /// The wait has ended before its retry.
+    void forget(io_wait& wait) noexcept;
+
+    [[nodiscard]] bool has_retries() const noexcept { return !retrying_.empty(); }
+    /// When the retries are due, while there are any.
+    [[nodiscard]] std::int64_t retry_at_ns() const noexcept { return retry_at_ns_; }
+    /// Makes the requests that are due.
+    void retry() noexcept;
+
+private:
+    loop_ring& ring_;
+    live_metrics& metrics_;
+    io_wait_queue retrying_;
+    std::int64_t retry_at_ns_ = 0;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <coil/context/wait.hpp>
+#include <coil/core/callback_coroutine.hpp>
+#include <coil/core/queue.hpp>
+#include <coil/core/ready_queue.hpp>
+
+#include <utility>
+
+namespace coil::detail {
+
+/// What waits for its turn in a ready queue in the place of a coroutine.
+struct posted_turn : queue_node {};
+
+/// The functions that were posted to a loop, first in first out. They are called in turns of the
+/// ready queue, a few at a time, so that any number of them delays nothing else (guarantee G7).
+/// Owner thread.
+class posted_functions : callback_coroutine<posted_turn> {
+public:
+    /// How many functions a turn calls at most.
+    static constexpr int at_once = 16;
+
+    explicit posted_functions(ready_queue& ready) noexcept
+        : callback_coroutine(&take_turn), ready_(ready) {}
+
+    [[nodiscard]] bool empty() const noexcept { return functions_.empty(); }
+
+    /// `node.deliver` is called in a later turn.
+    void push(queue_node& node) noexcept {
+        functions_.push(node);
+        if (!std::exchange(due_, true)) {
+            ready_.push(promise(), handle());
+        }
+    }
+    /// In a shutdown, in which nothing has a turn: calls them now, also those that they post.
+    void call_all(event_loop& loop) noexcept {
+        while (!functions_.empty()) {
+            queue_node& node = functions_.pop();
+            node.deliver(node, loop);
+        }
+    }
+    /// The ready queue was cleared, and the turn with it.
+    void lost_turn() noexcept { due_ = false; }
+
+private:
+    static void take_turn(callback_coroutine<posted_turn>& caller) noexcept {
+        auto& self = static_cast<posted_functions&>(caller);
+        for (int left = at_once; left > 0 && !self.functions_.empty(); --left) {
+            queue_node& node = self.functions_.pop();
+            node.deliver(node, *current_loop);
+        }
+        self.due_ = !self.functions_.empty();
+        if (self.due_) {
+            self.ready_.push(self.promise(), self.handle());
+        }
+    }
+
+    ready_queue& ready_;
+    fifo functions_;
+    bool due_ = false; // its turn is in the ready queue
+};
+
+} // namespace coil::detail

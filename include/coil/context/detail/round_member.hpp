@@ -1,0 +1,66 @@
+#pragma once
+
+#include <coil/context/inbox.hpp>
+#include <coil/context/quiescence.hpp>
+
+#include <utility>
+
+namespace coil {
+class runtime;
+} // namespace coil
+
+namespace coil::detail {
+
+/// A loop's part in the rounds of a runtime, whose contexts end together. A loop that belongs to no
+/// runtime takes part in nothing. Owner thread, except for come_back().
+class round_member {
+public:
+    /// Before any other thread knows the loop.
+    void join(runtime& owner, quiescence& common_end) noexcept {
+        runtime_ = &owner;
+        quiescence_ = &common_end;
+    }
+    /// The runtime that the loop is part of, or null.
+    [[nodiscard]] runtime* owner() const noexcept { return runtime_; }
+
+    /// Before run(), which then is in a round with the others.
+    void take_part() noexcept {
+        quiescence_->take(seat_);
+        taking_part_ = true;
+    }
+    [[nodiscard]] bool takes_part() const noexcept { return taking_part_; }
+    /// Leaves the round for good. False when the loop was in none.
+    bool give_up() noexcept {
+        if (!std::exchange(taking_part_, false)) {
+            return false;
+        }
+        quiescence_->finish(seat_);
+        return true;
+    }
+
+    /// About to sleep without work, which was announced in `posts`.
+    void leave(inbox& posts) {
+        quiescence_->leave(seat_, [&posts] { return posts.is_parked(); });
+    }
+    /// Any thread that ends the sleep, and the loop itself.
+    void come_back() noexcept {
+        if (quiescence_ != nullptr) {
+            quiescence_->come_back(seat_);
+        }
+    }
+    /// Whether nothing is left to do in any context of the round.
+    [[nodiscard]] bool is_over() const noexcept { return taking_part_ && quiescence_->is_over(); }
+
+    // A shutdown of the round.
+
+    void finish() noexcept { quiescence_->finish(seat_); }
+    [[nodiscard]] bool all_finished() noexcept { return quiescence_->all_finished(); }
+
+private:
+    runtime* runtime_ = nullptr;
+    quiescence* quiescence_ = nullptr;
+    quiescence::seat seat_;
+    bool taking_part_ = false;
+};
+
+} // namespace coil::detail

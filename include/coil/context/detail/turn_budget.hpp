@@ -1,0 +1,40 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace coil::detail {
+
+/// How many coroutines a turn resumes before the loop polls for completions, posts and timers
+/// (guarantee G7): at most 256, and fewer while so many take longer than a millisecond.
+///
+/// A clock reading for each resumption would cost more than many a resumption: the time that whole
+/// turns take sets the number for the next.
+class turn_budget {
+public:
+    static constexpr unsigned largest = 256;
+    static constexpr std::int64_t longest_turn_ns = 1'000'000;
+
+    [[nodiscard]] unsigned resumptions() const noexcept { return resumptions_; }
+
+    /// A turn has used the budget up, and ends now.
+    void on_used_up(std::int64_t now_ns) noexcept {
+        if (busy_since_ns_ != 0) {
+            const std::int64_t took = now_ns - busy_since_ns_;
+            if (took > longest_turn_ns) {
+                resumptions_ = std::max(resumptions_ / 2, 1U);
+            } else if (took < longest_turn_ns / 4) {
+                resumptions_ = std::min(resumptions_ * 2, largest);
+            }
+        }
+        busy_since_ns_ = now_ns;
+    }
+    /// A turn has ended because nothing was ready any more: it measures nothing.
+    void on_left_over() noexcept { busy_since_ns_ = 0; }
+
+private:
+    unsigned resumptions_ = 16;
+    std::int64_t busy_since_ns_ = 0; // the turn before used its budget up, and ended then; else 0
+};
+
+} // namespace coil::detail

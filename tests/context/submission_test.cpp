@@ -1,0 +1,231 @@
+// Submission with back-pressure and cancellation, without a loop that runs.
+
+#include "loop_parts.hpp"
+
+#include <coil/context/detail/cancellation.hpp>
+#include <coil/context/detail/submission.hpp>
+
+#include <array>
+#include <cerrno>
+
+namespace {
+
+using namespace loop_parts;
+
+/// An operation of one SQE as the two parts see it. Nobody awaits it.
+class bare_op : public io_wait {
+public:
+    explicit bare_op(event_loop& loop, const uring::sqe& request = uring::prep::nop())
+        : entry(request) {
+        begin(loop, {});
+        set_entries(entry, 1);
+    }
+    bare_op(event_loop& loop, bool is_multishot) : io_wait(is_multishot) {
+        entry.request = uring::prep::nop();
+        begin(loop, {});
+        set_entries(entry, 1);
+    }
+    using io_wait::make_exclusive;
+
+    ring_entry entry;
+};
+
+class Submission : public ::testing::Test {
+protected:
+    explicit Submission(std::uint32_t max_in_flight = UINT32_MAX)
+        : submitted(*alone.ring, max_in_flight), cancelled(*alone.ring, alone.metrics) {}
+
+    /// Reaps what has completed, at least so many.
+    unsigned reap(unsigned at_least) {
+        alone.ring->enter(at_least, nullptr, 0);
+        return (*alone.ring)->for_each_completion([this](const uring::cqe& c) {
+            last = c;
+            if ((c.user_data & 7) == static_cast<std::uint64_t>(completion_kind::entry)) {
+                submitted.on_completed(1);
+            }
+        });
+    }
+
+    io_context idle{8}; // its loop does not run: the operations only have to have one
+    event_loop& loop = idle.loop();
+    ring_alone alone;
+    submission submitted;
+    cancellation cancelled;
+    uring::cqe last{};
+};
+
+struct OfTwo : Submission {
+    OfTwo() : Submission(2) {}
+};
+
+TEST_F(Submission, AnEntryAtOnceIsOneInFlight) {
+    bare_op op(loop);
+    ASSERT_TRUE(submitted.submit_at_once(*alone.ring, op.entry));
+    EXPECT_EQ(submitted.in_flight(), 1U);
+    EXPECT_TRUE(submitted.has_work());
+    EXPECT_EQ(reap(1), 1U);
+    EXPECT_EQ(last.user_data, reinterpret_cast<std::uintptr_t>(&op.entry));
+    EXPECT_FALSE(submitted.has_work());
+}
+
+TEST_F(Submission, AnEntryAtOnceNeedsRoom) {
+    fill(*alone.ring);
+    bare_op op(loop);
+    EXPECT_FALSE(submitted.submit_at_once(*alone.ring, op.entry));
+    EXPECT_EQ(submitted.in_flight(), 0U);
+    submitted.submit(op); // flushes
+    EXPECT_EQ(submitted.in_flight(), 1U);
+    reap(9);
+}
+
+TEST_F(OfTwo, G6_WhatExceedsTheLimitWaitsInOrder) {
+    std::array ops{bare_op(loop), bare_op(loop), bare_op(loop), bare_op(loop)};
+    for (bare_op& op : ops) {
+        submitted.submit(op);
+    }
+    EXPECT_EQ(submitted.in_flight(), 2U);
+    EXPECT_EQ(submitted.held_back(), 2U);
+    EXPECT_TRUE(submitted.has_queued());
+    EXPECT_FALSE(submitted.sq_starved()) << "the limit holds it back, not the queue";
+    bare_op late(loop);
+    EXPECT_FALSE(submitted.submit_at_once(*alone.ring, late.entry)) << "it would overtake";
+    submitted.admit_queued();
+    EXPECT_EQ(submitted.in_flight(), 2U);
+    while (submitted.in_flight() > 0) {
+        reap(1);
+    }
+    submitted.admit_queued();
+    EXPECT_EQ(submitted.in_flight(), 2U);
+    EXPECT_FALSE(submitted.has_queued());
+    while (submitted.in_flight() > 0) {
+        reap(1);
+    }
+    EXPECT_EQ(last.user_data, reinterpret_cast<std::uintptr_t>(&ops[3].entry));
+}
+
+TEST_F(OfTwo, OneThatLeavesTheQueueIsNotSubmitted) {
+    std::array ops{bare_op(loop), bare_op(loop), bare_op(loop), bare_op(loop)};
+    for (bare_op& op : ops) {
+        submitted.submit(op);
+    }
+    submitted.dequeue(ops[2]);
+    submitted.dequeue(ops[3]);
+    EXPECT_FALSE(submitted.has_queued());
+    while (submitted.in_flight() > 0) {
+        reap(1);
+    }
+}
+
+TEST_F(OfTwo, OneThatBypassesTheQueueExceedsTheLimit) {
+    std::array ops{bare_op(loop), bare_op(loop), bare_op(loop), bare_op(loop)};
+    for (bare_op& op : ops) {
+        submitted.submit(op);
+    }
+    submitted.bypass_queue(ops[3]);
+    EXPECT_EQ(submitted.in_flight(), 3U);
+    EXPECT_EQ(submitted.held_back(), 1U);
+    submitted.dequeue(ops[2]);
+    while (submitted.in_flight() > 0) {
+        reap(1);
+    }
+}
+
+TEST_F(OfTwo, G3_WhatIsHeldBackIsCancelledWithoutTheKernel) {
+    std::array ops{bare_op(loop), bare_op(loop), bare_op(loop), bare_op(loop)};
+    for (bare_op& op : ops) {
+        submitted.submit(op);
+    }
+    submitted.cancel_queued();
+    EXPECT_FALSE(submitted.has_queued());
+    EXPECT_EQ(ops[2].entry.result, -ECANCELED);
+    EXPECT_EQ(ops[3].entry.result, -ECANCELED);
+    EXPECT_FALSE(ops[2].pending());
+    EXPECT_TRUE(ops[0].pending());
+    while (submitted.in_flight() > 0) {
+        reap(1);
+    }
+}
+
+TEST_F(Submission, AnExclusiveOperationIsInFlightAlone) {
+    bare_op before(loop);
+    bare_op exclusive(loop);
+    bare_op after(loop);
+    exclusive.make_exclusive();
+    submitted.submit(before);
+    submitted.submit(exclusive);
+    submitted.submit(after);
+    EXPECT_EQ(submitted.in_flight(), 1U);
+    reap(1);
+    submitted.admit_queued();
+    EXPECT_EQ(submitted.in_flight(), 1U);
+    EXPECT_TRUE(submitted.has_queued());
+    reap(1);
+    EXPECT_EQ(last.user_data, reinterpret_cast<std::uintptr_t>(&exclusive.entry));
+    submitted.on_exclusive_ended();
+    submitted.admit_queued();
+    reap(1);
+    EXPECT_EQ(last.user_data, reinterpret_cast<std::uintptr_t>(&after.entry));
+    EXPECT_FALSE(submitted.has_work());
+}
+
+TEST_F(Submission, AMultishotRequestIsNoWork) {
+    bare_op stream(loop, true);
+    submitted.submit(stream);
+    EXPECT_EQ(submitted.in_flight(), 1U);
+    EXPECT_FALSE(submitted.has_work());
+    bare_op exclusive(loop);
+    exclusive.make_exclusive();
+    submitted.submit(exclusive);
+    submitted.admit_queued();
+    EXPECT_EQ(submitted.in_flight(), 2U) << "it would wait for ever";
+    reap(2);
+    submitted.on_multishot_ended();
+    submitted.on_exclusive_ended();
+}
+
+TEST_F(Submission, G3_ARequestToCancelReachesTheOperation) {
+    uring::timespec hour{3600, 0};
+    bare_op sleeper(loop, uring::prep::timeout(&hour));
+    submitted.submit(sleeper);
+    cancelled.request(sleeper);
+    EXPECT_FALSE(cancelled.has_retries());
+    unsigned completions = 0;
+    while (completions < 2) {
+        completions += reap(1);
+    }
+    EXPECT_EQ(submitted.in_flight(), 0U);
+    EXPECT_EQ(alone.metrics.cancels.get(), 1U);
+}
+
+TEST_F(Submission, ARetryIsMadeWhenItIsDueAndOnlyOnce) {
+    uring::timespec hour{3600, 0};
+    bare_op sleeper(loop, uring::prep::timeout(&hour));
+    submitted.submit(sleeper);
+    cancelled.retry_later(sleeper);
+    cancelled.retry_later(sleeper);
+    EXPECT_EQ(alone.metrics.cancel_retries.get(), 1U);
+    ASSERT_TRUE(cancelled.has_retries());
+    while (alone.ring->now_ns() < cancelled.retry_at_ns()) {
+    }
+    cancelled.retry();
+    EXPECT_FALSE(cancelled.has_retries());
+    EXPECT_EQ(alone.metrics.cancels.get(), 1U);
+    unsigned completions = 0;
+    while (completions < 2) {
+        completions += reap(1);
+    }
+    EXPECT_EQ(submitted.in_flight(), 0U);
+}
+
+TEST_F(Submission, ARetryIsForgottenWhenTheOperationEnds) {
+    bare_op op(loop);
+    bare_op other(loop);
+    cancelled.retry_later(op);
+    cancelled.retry_later(other);
+    cancelled.forget(op);
+    EXPECT_TRUE(cancelled.has_retries());
+    cancelled.forget(other);
+    EXPECT_FALSE(cancelled.has_retries());
+}
+
+} // namespace
