@@ -86,8 +86,8 @@ private:
 
 class conversation {
 public:
-    conversation(net::socket peer, std::chrono::seconds patience)
-        : peer_(std::move(peer)), patience_(patience) {
+    conversation(net::socket peer, std::chrono::seconds backoff)
+        : peer_(std::move(peer)), patience_(backoff) {
         // splice(2) into a socket blocks in the kernel unless the socket is non-blocking.
         ::fcntl(peer_.native_handle(), F_SETFL, O_NONBLOCK);
     }
@@ -256,7 +256,7 @@ private:
 struct arguments {
     bool listen = false;
     bool local = false; // a Unix socket, whose path is `port`
-    std::chrono::seconds patience = std::chrono::years(1);
+    std::chrono::seconds backoff = std::chrono::years(1);
     std::string host = "0.0.0.0";
     std::string port;
 };
@@ -274,7 +274,7 @@ task<net::socket> connect(const arguments& args) {
     int error = 0;
     for (const net::inet_address& address : co_await net::resolve(args.host, args.port)) {
         net::socket socket = net::socket::create_tcp(address.family());
-        error = co_await timeout(socket.connect(address), args.patience);
+        error = co_await timeout(socket.connect(address), args.backoff);
         if (error == 0) {
             co_return socket;
         }
@@ -308,7 +308,7 @@ task<> talk(arguments args) {
     } else {
         peer = co_await connect(args);
     }
-    conversation both_ways(std::move(peer), args.patience);
+    conversation both_ways(std::move(peer), args.backoff);
     co_await both_ways.run();
 }
 
@@ -326,7 +326,7 @@ std::optional<arguments> parse(int argc, char** argv) {
             if (error != std::errc() || rest != end || seconds <= 0) {
                 return std::nullopt;
             }
-            args.patience = std::chrono::seconds(seconds);
+            args.backoff = std::chrono::seconds(seconds);
         } else {
             return std::nullopt;
         }

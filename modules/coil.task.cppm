@@ -41,10 +41,10 @@ using coil::hard_link;
 using coil::idle_policy;
 using coil::inline_executor;
 using coil::io_awaitable;
+using coil::io_backend;
 using coil::io_context;
 using coil::io_context_options;
 using coil::join_handle;
-using coil::kernel_kind;
 using coil::labelled_metrics;
 using coil::latch;
 using coil::least_loaded;
@@ -116,5 +116,5 @@ using coil::this_task::deadline;
 } // namespace coil::this_task
 
 export namespace coil::uring {
-using coil::uring::kernel;
+using coil::uring::backend;
 } // namespace coil::uring

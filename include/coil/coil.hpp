@@ -120,5 +120,5 @@
 #include <coil/sync/semaphore.hpp>
 #include <coil/sync/shared_mutex.hpp>
 #include <coil/sync/wait_group.hpp>
-#include <coil/uring/emulated_kernel.hpp>
-#include <coil/uring/epoll_kernel.hpp>
+#include <coil/uring/emulated_backend.hpp>
+#include <coil/uring/epoll_backend.hpp>

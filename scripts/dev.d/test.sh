@@ -174,7 +174,7 @@ demo_without_io_uring() {
 # Tests that do not depend on the preset and run once: compile-fail tests, the simulator's canaries, and the models,
 # which are always optimized and never sanitized.
 readonly once='canaries|compile_fail|model'
-# What every run repeats on the epoll backend. To run everything on it: ./dev test --kernel epoll.
+# What every run repeats on the epoll backend. To run everything on it: ./dev test --backend epoll.
 readonly on_epoll='^(conformance|net)$'
 
 # Uses one seed per room on the fault-injecting backend. Test files are in memory; the long tests use the disk.
@@ -192,8 +192,8 @@ dev_test() {
             --liburing) liburing=yes ;;
             --gcc) gcc=yes ;;
             --preset) preset=$2 && shift ;;
-            --kernel)
-                [[ ${2:-} == @(epoll|io_uring) ]] || die "usage: ./dev test --kernel epoll|io_uring (the default)"
+            --backend)
+                [[ ${2:-} == @(epoll|io_uring) ]] || die "usage: ./dev test --backend epoll|io_uring (the default)"
                 kernel=$2 && shift
                 ;;
             --faults)

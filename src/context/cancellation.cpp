@@ -9,9 +9,9 @@ constexpr std::int64_t retry_ns = 1'000'000;
 
 } // namespace
 
-void cancellation::request(io_wait& wait) noexcept {
-    for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
-        if (io_wait::is_settled(*entry)) {
+void cancellation::request(io_op& wait) noexcept {
+    for (sqe_slot* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
+        if (io_op::is_settled(*entry)) {
             continue;
         }
         if (!ring_.reserve(1)) {
@@ -29,7 +29,7 @@ void cancellation::request(io_wait& wait) noexcept {
     }
 }
 
-void cancellation::retry_later(io_wait& wait) noexcept {
+void cancellation::retry_later(io_op& wait) noexcept {
     if (wait.retrying_) {
         return;
     }
@@ -41,7 +41,7 @@ void cancellation::retry_later(io_wait& wait) noexcept {
     retrying_.push(wait.node());
 }
 
-void cancellation::forget(io_wait& wait) noexcept {
+void cancellation::forget(io_op& wait) noexcept {
     wait.retrying_ = false;
     retrying_.remove(wait.node());
 }
@@ -50,12 +50,12 @@ void cancellation::retry() noexcept {
     if (retrying_.empty() || ring_.now_ns() < retry_at_ns_) {
         return;
     }
-    io_wait_queue due; // those that fail again are queued behind these
+    io_op_queue due; // those that fail again are queued behind these
     while (!retrying_.empty()) {
         due.push(retrying_.pop());
     }
     while (!due.empty()) {
-        io_wait& wait = io_wait::from_node(due.pop());
+        io_op& wait = io_op::from_node(due.pop());
         wait.retrying_ = false;
         request(wait);
     }

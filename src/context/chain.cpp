@@ -19,19 +19,19 @@ namespace {
 
 /// A command to a socket that the ring may refuse, in which case the system call is made: see
 /// io/socket_options.hpp. Commands are as old as futex_wait, Linux 6.7, which the probe tells.
-bool may_be_refused(const ring_entry& entry, const uring::ring& ring) noexcept {
+bool may_be_refused(const sqe_slot& entry, const uring::ring& ring) noexcept {
     return !ring.supports(uring::opcode::futex_wait) ||
            (entry.request.cmd_op == uring::socket_command::getsockopt &&
             entry.request.sockopt.level != SOL_SOCKET);
 }
 
-bool is_command(const ring_entry& entry) noexcept {
+bool is_command(const sqe_slot& entry) noexcept {
     return entry.request.opcode == static_cast<std::uint8_t>(uring::opcode::uring_cmd);
 }
 
 /// Whether the kernel leaves a chain alone when this call in the middle of it fails: it marks a
 /// failure for most calls, but not for these.
-bool failure_goes_unnoticed(const ring_entry& entry) noexcept {
+bool ignores_link_failure(const sqe_slot& entry) noexcept {
     switch (static_cast<uring::opcode>(entry.request.opcode)) {
     case uring::opcode::shutdown:
     case uring::opcode::unlinkat:
@@ -55,18 +55,18 @@ bool failure_goes_unnoticed(const ring_entry& entry) noexcept {
     }
 }
 
-bool is_limit(const ring_entry& entry) noexcept {
+bool is_limit(const sqe_slot& entry) noexcept {
     return entry.request.opcode == static_cast<std::uint8_t>(uring::opcode::link_timeout);
 }
 
-bool is_limited(const ring_entry& entry) noexcept {
+bool is_limited(const sqe_slot& entry) noexcept {
     return entry.next != nullptr && is_limit(*entry.next);
 }
 
 /// Whether one of the kernel's workers may execute it, and then what is linked to it as well. The
 /// others wait in a poll queue, without a thread (but for sends to the full queue of a Unix
 /// datagram socket).
-bool may_need_a_worker(const ring_entry& entry) noexcept {
+bool may_use_io_wq(const sqe_slot& entry) noexcept {
     if ((entry.request.flags & uring::sqe_flag::async) != 0) {
         return true;
     }
@@ -129,7 +129,7 @@ std::uint64_t bytes_asked(const uring::sqe& request) noexcept {
 }
 
 /// Whether what follows it may start, when the kernel did not link the two.
-bool has_succeeded(const ring_entry& entry) noexcept {
+bool has_succeeded(const sqe_slot& entry) noexcept {
     constexpr std::uint64_t most = 0x7ffff000; // that any call transfers, see read(2)
     return entry.result >= 0 &&
            static_cast<std::uint64_t>(entry.result) >= std::min(bytes_asked(entry.request), most);
@@ -138,18 +138,18 @@ bool has_succeeded(const ring_entry& entry) noexcept {
 } // namespace
 
 /// Finds out what of a chain is submitted now, from `first_` on, and which CQEs will answer.
-void io_wait::arrange_submission() noexcept {
+void io_op::arrange_submission() noexcept {
     constexpr unsigned links = uring::sqe_flag::io_link | uring::sqe_flag::io_hardlink;
     std::uint16_t entries = 0;
     bool needs_a_look = false;
     bool by_worker = false;
-    for (ring_entry* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
+    for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
         entry->owner = this;
         ++entries;
         const bool is_hard = (entry->request.flags & uring::sqe_flag::io_hardlink) != 0;
         needs_a_look =
             needs_a_look ||
-            (!is_hard && (one_by_one_ || failure_goes_unnoticed(*entry) ||
+            (!is_hard && (serialized_ || ignores_link_failure(*entry) ||
                           (is_command(*entry) && may_be_refused(*entry, loop().ring()))));
         if (is_limited(*entry)) {
             // A limit that expires while a worker is about to wait by poll is told that it is too
@@ -157,14 +157,14 @@ void io_wait::arrange_submission() noexcept {
             entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
             entry->next->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
         }
-        by_worker = by_worker || may_need_a_worker(*entry);
-        ring_entry* const following = entry->next;
+        by_worker = by_worker || may_use_io_wq(*entry);
+        sqe_slot* const following = entry->next;
         if (following == nullptr || is_limit(*following)) {
             continue;
         }
         if (needs_a_look || (by_worker && is_limited(*following))) {
-            entry->ends_submission = true;
-            entry->goes_on_anyway = is_hard;
+            entry->submit_boundary = true;
+            entry->continue_on_error = is_hard;
             entry->request.flags &= static_cast<std::uint8_t>(~links);
         }
     }
@@ -174,7 +174,7 @@ void io_wait::arrange_submission() noexcept {
     if (!one_completion_) {
         return;
     }
-    for (ring_entry* entry = first_; entry->next_in_submission() != nullptr;
+    for (sqe_slot* entry = first_; entry->next_in_submission() != nullptr;
          entry = entry->next_in_submission()) {
         entry->request.flags |= uring::sqe_flag::cqe_skip_success;
     }
@@ -182,41 +182,41 @@ void io_wait::arrange_submission() noexcept {
 
 /// The kernel lacks the opcode of one of the entries to submit: it is done by the system call, a
 /// chain entry by entry.
-void io_wait::submit_without_opcode() noexcept {
-    const auto has_no_way = [this](const ring_entry& entry) {
+void io_op::submit_without_opcode() noexcept {
+    const auto has_no_way = [this](const sqe_slot& entry) {
         return !loop().ring().supports(static_cast<uring::opcode>(entry.request.opcode)) &&
                !uring::is_quick_on_linux(entry.request);
     };
     if (first_->next != nullptr) {
-        for (const ring_entry* entry = first_; entry != nullptr; entry = entry->next) {
+        for (const sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
             if (has_no_way(*entry)) {
                 fail(-EOPNOTSUPP); // instead of doing a part
                 return;
             }
         }
     }
-    const ring_entry* const second = first_->next_in_submission();
+    const sqe_slot* const second = first_->next_in_submission();
     if (second == nullptr || (is_limit(*second) && second->next_in_submission() == nullptr)) {
         answer_submission(has_no_way(*first_) ? -EOPNOTSUPP : perform(first_->request));
         return;
     }
-    if (one_by_one_) {
+    if (serialized_) {
         fail(-EOPNOTSUPP); // linked so that nothing can come between
         return;
     }
-    one_by_one_ = true;
-    for (ring_entry* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
+    serialized_ = true;
+    for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
         entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::cqe_skip_success);
     }
     arrange_submission();
     loop().submissions().submit(*this);
 }
 
-void io_wait::on_submission_complete() noexcept {
-    ring_entry* call = first_; // the last that is not the time limit of one
-    ring_entry* last = first_;
+void io_op::on_submission_complete() noexcept {
+    sqe_slot* call = first_; // the last that is not the time limit of one
+    sqe_slot* last = first_;
     bool call_was_reached = true;
-    while (ring_entry* const following = last->next_in_submission()) {
+    while (sqe_slot* const following = last->next_in_submission()) {
         last = following;
         if (!is_limit(*last)) {
             const bool is_hard = (call->request.flags & uring::sqe_flag::io_hardlink) != 0;
@@ -224,17 +224,17 @@ void io_wait::on_submission_complete() noexcept {
             call = last;
         }
     }
-    ring_entry* const rest = last->next;
+    sqe_slot* const rest = last->next;
     if (rest != nullptr && is_command(*call) && call->result == -EOPNOTSUPP && !cancelling_) {
         call->result = perform(call->request);
     }
     // Only a chain whose every call completes by itself has hard links.
     const bool goes_on =
-        last->goes_on_anyway ? call_was_reached : has_succeeded(*call) && !cancelling_;
+        last->continue_on_error ? call_was_reached : has_succeeded(*call) && !cancelling_;
     if (rest != nullptr && goes_on && start_rest(*rest)) {
         return;
     }
-    for (ring_entry* never = rest; never != nullptr; never = never->next) {
+    for (sqe_slot* never = rest; never != nullptr; never = never->next) {
         never->result = -ECANCELED;
         never->completed = true;
     }
@@ -242,7 +242,7 @@ void io_wait::on_submission_complete() noexcept {
 }
 
 /// False when it is not started after all.
-bool io_wait::start_rest(ring_entry& rest) noexcept {
+bool io_op::start_rest(sqe_slot& rest) noexcept {
     if (retrying_) {
         loop().cancellations().forget(*this); // it may have to be queued, and is asked again below
     }

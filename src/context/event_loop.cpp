@@ -4,8 +4,8 @@
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
+#include <coil/core/backoff.hpp>
 #include <coil/core/frame_allocator.hpp>
-#include <coil/core/patience.hpp>
 #include <coil/core/transfer.hpp>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ public:
             }
         }
         current_loop = &loop_;
-        loop_.ring_->attach_thread();
+        loop_.ring_->register_ring_fd();
         std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
         loop_.probe_.rest();
         loop_.meter_.reset(loop_.now_ns());
@@ -65,7 +65,7 @@ public:
         std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
         loop_.stop_watching();
         // The registration would keep the ring alive if the context is destroyed by another thread.
-        loop_.ring_->detach_thread();
+        loop_.ring_->unregister_ring_fd();
         if (loop_.options_.cpu_affinity >= 0) {
             ::sched_setaffinity(0, sizeof affinity_, &affinity_);
         }
@@ -85,7 +85,7 @@ private:
 
 /// Submits and reaps; never sleeps.
 [[gnu::always_inline]] inline void event_loop::poll() noexcept {
-    if (ring_->unsubmitted() > 0 || ring_->needs_enter()) {
+    if (ring_->sq_ready() > 0 || ring_->needs_enter()) {
         ring_.enter(0, nullptr, 0);
     }
     reap();
@@ -129,7 +129,7 @@ private:
         // soon.
         parker_.lap_if_due();
         poll();
-        if (ring_->unsubmitted() > 0) {
+        if (ring_->sq_ready() > 0) {
             park(std::min(next_deadline(), now_ns() + retry_ns));
             reap();
         }

@@ -17,7 +17,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
     const auto address = static_cast<std::uintptr_t>(completion.user_data & ~kind_mask);
     switch (kind) {
     case completion_kind::entry: {
-        auto& entry = *reinterpret_cast<ring_entry*>(address);
+        auto& entry = *reinterpret_cast<sqe_slot*>(address);
         constexpr std::uint32_t parts = uring::cqe_flag::more | uring::cqe_flag::notif;
         if ((completion.flags & parts) != 0) [[unlikely]] {
             if ((completion.flags & uring::cqe_flag::notif) == 0 ||
@@ -27,8 +27,8 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
             break;
         }
         entry.answer(completion);
-        io_wait& wait = *entry.owner;
-        if (wait.plain_) [[likely]] {
+        io_op& wait = *entry.owner;
+        if (wait.fast_path_) [[likely]] {
             entry.completed = true;
             submissions_.on_completed(1);
             wait.finish_unobserved();
@@ -39,7 +39,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         break;
     }
     case completion_kind::cancel:
-        reinterpret_cast<io_wait*>(address)->on_cancel_answered(completion.res);
+        reinterpret_cast<io_op*>(address)->on_cancel_answered(completion.res);
         break;
     case completion_kind::wake:
         parker_.descriptor().on_read(completion.res);
@@ -51,7 +51,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
 
 [[gnu::always_inline]] inline void event_loop::reap() noexcept {
     metrics_.completions +=
-        ring_->for_each_completion([this](const uring::cqe& completion) { route(completion); });
+        ring_->for_each_cqe([this](const uring::cqe& completion) { route(completion); });
 }
 
 /// A turn, but for the poll or the wait at its end.

@@ -6,7 +6,7 @@
 
 namespace coil::detail {
 
-void event_loop::drain(const io_wait& wait) noexcept {
+void event_loop::drain(const io_op& wait) noexcept {
     while (wait.pending()) {
         const uring::timespec soon{0, 1'000'000};
         ring_.enter(1, &soon, 0);

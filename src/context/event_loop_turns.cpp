@@ -97,7 +97,7 @@ turn_report event_loop::act() {
         return {.what = finished};
     }
     std::int64_t until = next_deadline();
-    if (ring_->unsubmitted() > 0 || submissions_.sq_starved()) {
+    if (ring_->sq_ready() > 0 || submissions_.sq_starved()) {
         until = std::min(until, now_ns() + look_again_ns);
     }
     return {.what = idle, .until_ns = until};
@@ -139,7 +139,7 @@ void event_loop::end_turns() noexcept {
         wake_up();
         shut_down();
         stop_requested_ = false;
-        ring_->detach_thread();
+        ring_->unregister_ring_fd();
     }
     around_ = nullptr;
     end_running();

@@ -1,11 +1,11 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/context/guest.hpp>
-#include <coil/core/patience.hpp>
+#include <coil/core/backoff.hpp>
 
 namespace coil::detail {
 
 event_loop* guest_observer::place::lock() noexcept {
-    for (patience wait;; wait.once_more()) {
+    for (backoff wait;; wait.once_more()) {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed) & ~locked;
         if (word_.compare_exchange_weak(seen, seen | locked, std::memory_order_acquire,
                                         std::memory_order_relaxed)) {

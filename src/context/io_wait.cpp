@@ -15,7 +15,7 @@ namespace coil::detail {
 namespace {
 
 /// What is held back by others may be what ends them.
-bool changes_others(const ring_entry& entry) noexcept {
+bool changes_others(const sqe_slot& entry) noexcept {
     if (entry.next != nullptr) {
         return false;
     }
@@ -26,14 +26,14 @@ bool changes_others(const ring_entry& entry) noexcept {
 } // namespace
 
 /// It becomes a call that gives -EBADF, in its place in a chain, whatever it was.
-void ring_entry::refuse_descriptor() noexcept {
+void sqe_slot::refuse_descriptor() noexcept {
     constexpr unsigned of_the_call = uring::sqe_flag::fixed_file | uring::sqe_flag::buffer_select;
     const unsigned of_its_making = request.flags & ~of_the_call;
     request = uring::prep::close(-1);
     request.flags = static_cast<std::uint8_t>(of_its_making);
 }
 
-int ring_entry::error_of(int error) const noexcept {
+int sqe_slot::error_of(int error) const noexcept {
     constexpr int first_restart = 512; // ERESTARTSYS, which user space has no name for
     constexpr int last_restart = 516;
     const bool restarts = error <= -first_restart && error >= -last_restart;
@@ -43,21 +43,21 @@ int ring_entry::error_of(int error) const noexcept {
     return restarts || interrupted ? -ECANCELED : error;
 }
 
-bool io_wait::link_timeout_expired() const noexcept {
+bool io_op::link_timeout_expired() const noexcept {
     bool timed_out = false; // the entry before this one; what follows it is cancelled in turn
-    for (const ring_entry* entry = first_; entry != nullptr; entry = entry->next) {
+    for (const sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
         if (entry->is_limit) {
             continue;
         }
-        const ring_entry* const limit = entry->next;
+        const sqe_slot* const limit = entry->next;
         const bool expired = limit != nullptr && limit->is_limit && limit->result == -ETIME;
         timed_out = entry->result == -ECANCELED && (expired || timed_out);
     }
     return timed_out;
 }
 
-void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
-                    ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept {
+void io_op::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
+                  sqe_slot& first, std::uint16_t entries, bool needs_every_result) noexcept {
     begin(loop, waiter);
     set_entries(first, entries);
     every_result_ = needs_every_result;
@@ -79,17 +79,17 @@ void io_wait::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_st
         arrange_submission();
     }
     loop.submissions().submit(*this);
-    if (queued_ && !alone_ && changes_others(first)) [[unlikely]] {
+    if (queued_ && !draining_ && changes_others(first)) [[unlikely]] {
         loop.submissions().bypass_queue(*this);
     }
     if (pending()) {
-        observe<io_wait>(token);
+        observe<io_op>(token);
     }
 }
 
 /// What is to be submitted is answered without the kernel.
-void io_wait::answer_submission(int result) noexcept {
-    for (ring_entry* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
+void io_op::answer_submission(int result) noexcept {
+    for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
         entry->result = result;
         entry->completed = true;
     }
@@ -98,8 +98,8 @@ void io_wait::answer_submission(int result) noexcept {
 }
 
 /// Ends a wait of which nothing is in the kernel's hands.
-void io_wait::fail(int error) noexcept {
-    for (ring_entry* entry = first_; entry != nullptr; entry = entry->next) {
+void io_op::fail(int error) noexcept {
+    for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
         entry->result = error;
         entry->completed = true;
     }
@@ -110,12 +110,12 @@ void io_wait::fail(int error) noexcept {
     }
 }
 
-void io_wait::on_completion(ring_entry& entry) noexcept {
+void io_op::on_completion(sqe_slot& entry) noexcept {
     entry.completed = true;
     if (one_completion_) {
         // The kernel says no more: what came before this entry succeeded, what follows in the
         // submission was cancelled.
-        for (ring_entry* later = entry.next_in_submission(); later != nullptr;
+        for (sqe_slot* later = entry.next_in_submission(); later != nullptr;
              later = later->next_in_submission()) {
             later->result = -ECANCELED;
             later->completed = true;
@@ -127,8 +127,8 @@ void io_wait::on_completion(ring_entry& entry) noexcept {
     if (completions_due_ == 0) {
         submission& submitted = loop().submissions();
         submitted.on_completed(entries_);
-        if (alone_ || multishot_) [[unlikely]] {
-            if (alone_) {
+        if (draining_ || multishot_) [[unlikely]] {
+            if (draining_) {
                 submitted.on_exclusive_ended();
             } else {
                 submitted.on_multishot_ended();
@@ -137,7 +137,7 @@ void io_wait::on_completion(ring_entry& entry) noexcept {
                 }
             }
         }
-        if (entry.may_come_in_vain && came_in_vain(entry)) [[unlikely]] {
+        if (entry.may_wake_spuriously && spurious_wakeup(entry)) [[unlikely]] {
             return;
         }
         if (entries_ > 1 || first_->next != nullptr) {
@@ -148,12 +148,12 @@ void io_wait::on_completion(ring_entry& entry) noexcept {
     }
 }
 
-/// Whether somebody was quicker than a taking_entry, and it waits again.
-bool io_wait::came_in_vain(ring_entry& entry) noexcept {
+/// Whether somebody was quicker than a poll_then_try_op, and it waits again.
+bool io_op::spurious_wakeup(sqe_slot& entry) noexcept {
     if (entry.next != nullptr || entry.result < 0) {
         return false;
     }
-    auto& taking = static_cast<taking_entry&>(entry);
+    auto& taking = static_cast<poll_then_try_op&>(entry);
     entry.result = taking.take(taking);
     if (entry.result != -EAGAIN) {
         return false;
@@ -166,7 +166,7 @@ bool io_wait::came_in_vain(ring_entry& entry) noexcept {
     return start_rest(entry);
 }
 
-void io_wait::on_part(ring_entry& entry, const uring::cqe& completion) noexcept {
+void io_op::on_part(sqe_slot& entry, const uring::cqe& completion) noexcept {
     if ((completion.flags & uring::cqe_flag::notif) != 0) {
         on_completion(entry); // its result came before
     } else if (multishot_) {
@@ -176,12 +176,12 @@ void io_wait::on_part(ring_entry& entry, const uring::cqe& completion) noexcept 
     }
 }
 
-void io_wait::cancel() noexcept {
+void io_op::cancel() noexcept {
     if (!pending() || cancelling_) {
         return;
     }
     cancelling_ = true;
-    plain_ = false;
+    fast_path_ = false;
     if (queued_) {
         loop().submissions().dequeue(*this);
         fail(-ECANCELED);
@@ -190,7 +190,7 @@ void io_wait::cancel() noexcept {
     loop().cancellations().request(*this);
 }
 
-bool io_wait::cancel_here() noexcept {
+bool io_op::cancel_here() noexcept {
     const bool here = pending() && (queued_ || entries_ > 1 || first_->next != nullptr);
     if (here) {
         cancel();
@@ -198,7 +198,7 @@ bool io_wait::cancel_here() noexcept {
     return here;
 }
 
-void io_wait::on_cancel_answered(int answer) noexcept {
+void io_op::on_cancel_answered(int answer) noexcept {
     --cancels_due_;
     cancel_missed_ = cancel_missed_ || answer < 0;
     if (completions_due_ == 0) {
@@ -210,7 +210,7 @@ void io_wait::on_cancel_answered(int answer) noexcept {
     }
 }
 
-void io_wait::end_if_quiet() noexcept {
+void io_op::end_if_quiet() noexcept {
     if (cancels_due_ > 0) {
         return; // their completions carry this wait's address
     }
@@ -223,7 +223,7 @@ void io_wait::end_if_quiet() noexcept {
     }
 }
 
-void io_wait::abandon() noexcept {
+void io_op::abandon() noexcept {
     if (!loop().on_owner_thread()) {
         std::fputs("coil: a suspended coroutine was destroyed on a thread other than its context's "
                    "while the kernel still works for it.\n",

@@ -1,6 +1,6 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/context/listed_loop.hpp>
-#include <coil/core/patience.hpp>
+#include <coil/core/backoff.hpp>
 
 #include <mutex>
 #include <utility>
@@ -44,7 +44,7 @@ bool listed_loop::post_if_running(event_loop* loop, std::uint64_t number,
 }
 
 bool listed_loop::begin(use what) noexcept {
-    for (patience wait;; wait.once_more()) {
+    for (backoff wait;; wait.once_more()) {
         use expected = use::free;
         if (use_.compare_exchange_weak(expected, what, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {

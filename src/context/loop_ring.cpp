@@ -1,8 +1,8 @@
 // A context's ring: which one is opened, on which thread, and how it is closed.
 
-#include "kernel_choice.hpp"
+#include "backend_choice.hpp"
 
-#include <coil/context/default_kernel.hpp>
+#include <coil/context/default_backend.hpp>
 #include <coil/context/detail/loop_ring.hpp>
 
 #include <atomic>
@@ -45,8 +45,8 @@ std::uint64_t this_thread_number() noexcept {
 
 } // namespace
 
-kernel_factory& default_kernel_factory() noexcept {
-    static kernel_factory factory;
+backend_factory& default_backend_factory() noexcept {
+    static backend_factory factory;
     return factory;
 }
 
@@ -78,14 +78,14 @@ void loop_ring::close() noexcept {
 
 void loop_ring::open() {
     close();
-    if (options_.make_kernel) {
-        ring_.emplace(ring_options_for(options_), options_.make_kernel());
-    } else if (const kernel_factory& make = default_kernel_factory()) {
+    if (options_.make_backend) {
+        ring_.emplace(ring_options_for(options_), options_.make_backend());
+    } else if (const backend_factory& make = default_backend_factory()) {
         ring_.emplace(ring_options_for(options_), make());
     } else {
-        open_chosen_ring(ring_, ring_options_for(options_), options_.kernel);
+        open_chosen_ring(ring_, ring_options_for(options_), options_.backend);
     }
-    posts_asynchronously_ = ring_->get_kernel().completes_by_itself();
+    posts_asynchronously_ = ring_->get_backend().posts_asynchronously();
     listed_ring_.remember(ring_->native_handle());
     skips_completions_ = (ring_->features() & uring::feature::cqe_skip) != 0;
     min_wait_ = (ring_->features() & uring::feature::min_timeout) != 0;

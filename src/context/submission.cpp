@@ -4,15 +4,15 @@
 
 namespace coil::detail {
 
-void submission::submit(io_wait& wait) noexcept {
-    for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
+void submission::submit(io_op& wait) noexcept {
+    for (sqe_slot* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
         entry->look_up(ring_.tables().files_number());
         if (!ring_->supports(static_cast<uring::opcode>(entry->request.opcode))) [[unlikely]] {
             wait.submit_without_opcode();
             return;
         }
     }
-    if (queued_.empty() && in_flight_ + wait.entries_ <= limit_ && !wait.alone_ &&
+    if (queued_.empty() && in_flight_ + wait.entries_ <= limit_ && !wait.draining_ &&
         ring_.reserve(wait.entries_)) [[likely]] {
         push_entries(wait);
         return;
@@ -22,15 +22,15 @@ void submission::submit(io_wait& wait) noexcept {
     queued_.push(wait.node());
 }
 
-void submission::push_entries(io_wait& wait) noexcept {
-    for (ring_entry* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
+void submission::push_entries(io_op& wait) noexcept {
+    for (sqe_slot* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
         uring::sqe* slot = ring_->acquire();
         *slot = entry->request;
         slot->user_data = user_data_of(entry, completion_kind::entry);
         ring_->commit(slot);
     }
     in_flight_ += wait.entries_;
-    if (wait.alone_) [[unlikely]] {
+    if (wait.draining_) [[unlikely]] {
         limit_ = 0; // until on_exclusive_ended()
     } else if (wait.multishot_) [[unlikely]] {
         ++multishots_;
@@ -39,7 +39,7 @@ void submission::push_entries(io_wait& wait) noexcept {
 
 void submission::admit_queued() noexcept {
     while (!queued_.empty()) {
-        io_wait& wait = io_wait::from_node(*queued_.front());
+        io_op& wait = io_op::from_node(*queued_.front());
         if (!within_limit(wait) || !ring_.reserve(wait.entries_)) {
             return;
         }
@@ -50,13 +50,13 @@ void submission::admit_queued() noexcept {
 
 void submission::cancel_queued() noexcept {
     while (!queued_.empty()) {
-        io_wait& wait = io_wait::from_node(*queued_.front());
+        io_op& wait = io_op::from_node(*queued_.front());
         dequeue(wait);
         wait.fail(-ECANCELED);
     }
 }
 
-void submission::bypass_queue(io_wait& wait) noexcept {
+void submission::bypass_queue(io_op& wait) noexcept {
     if (ring_.reserve(wait.entries_)) {
         dequeue(wait);
         --held_back_;
@@ -64,7 +64,7 @@ void submission::bypass_queue(io_wait& wait) noexcept {
     }
 }
 
-void submission::dequeue(io_wait& wait) noexcept {
+void submission::dequeue(io_op& wait) noexcept {
     queued_.remove(wait.node());
     wait.queued_ = false;
 }

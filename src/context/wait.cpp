@@ -4,7 +4,7 @@
 #include <coil/context/resume_on.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/async_generator.hpp>
-#include <coil/core/patience.hpp>
+#include <coil/core/backoff.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -44,7 +44,7 @@ void refuse_to_move() {
                            "join_handle there");
 }
 
-void wait_base::finish() noexcept {
+void awaiter_base::finish() noexcept {
     if (attached()) [[unlikely]] {
         detach();
     }
@@ -56,13 +56,13 @@ void wait_base::finish() noexcept {
     make_waiter_ready();
 }
 
-void wait_base::make_waiter_ready() noexcept {
+void awaiter_base::make_waiter_ready() noexcept {
     if (node().coroutine) {
         loop().make_ready(node(), node().coroutine);
     }
 }
 
-bool wait_base::leave() noexcept {
+bool awaiter_base::leave() noexcept {
     stop_observing();
     const bool waits =
         node().coroutine != nullptr && (pending() || loop().withdraw(node(), node().coroutine));
@@ -73,20 +73,20 @@ bool wait_base::leave() noexcept {
     return waits;
 }
 
-void wait_base::stop_observing() noexcept {
+void awaiter_base::stop_observing() noexcept {
     detach();
-    for (patience wait; stop_is_coming(); wait.once_more()) {
+    for (backoff wait; stop_is_coming(); wait.once_more()) {
         loop().deliver_inbox(); // the post is there, or a few instructions away
     }
 }
 
-void wait_base::post_stop() noexcept {
+void awaiter_base::post_stop() noexcept {
     event_loop& owner = loop();
     word_.fetch_or(posted, std::memory_order_relaxed); // detach() makes it visible to the owner
     owner.post(static_cast<stop_callback_base&>(*this));
 }
 
-bool wait_base::stop_delivered() noexcept {
+bool awaiter_base::stop_delivered() noexcept {
     word_.fetch_or(delivered, std::memory_order_relaxed);
     if (is(phase::done)) {
         make_waiter_ready();
@@ -94,8 +94,8 @@ bool wait_base::stop_delivered() noexcept {
     return pending();
 }
 
-void wait_base::forget() noexcept {
-    for (patience wait; stop_is_coming(); wait.once_more()) {
+void awaiter_base::forget() noexcept {
+    for (backoff wait; stop_is_coming(); wait.once_more()) {
         loop().deliver_inbox();
     }
     if (node().coroutine) {

@@ -1,6 +1,6 @@
 #include <coil/context/detail/wake_descriptor.hpp>
 #include <coil/context/wait.hpp>
-#include <coil/core/patience.hpp>
+#include <coil/core/backoff.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <cerrno>
@@ -46,7 +46,7 @@ void wake_descriptor::await_signals() noexcept {
     // by a system call, is what shows ThreadSanitizer the order of them all.
     account_.expect();
     signal();
-    for (patience wait; !account_.settled();) {
+    for (backoff wait; !account_.settled();) {
         std::uint64_t count = 0;
         if (::read(fd_, &count, sizeof count) == sizeof count) {
             account_.saw(count);

@@ -4,7 +4,7 @@
 namespace coil::detail {
 
 /// Through the inbox, even its own: the loop processes it after the ready coroutines have run.
-void later_turn::pass(std::coroutine_handle<> waiter, promise_base* root) noexcept {
+void requeue_op::pass(std::coroutine_handle<> waiter, promise_base* root) noexcept {
     refuse_resumed_each_round(waiter);
     waiter_ = waiter;
     root_ = root;
@@ -17,7 +17,7 @@ void later_turn::pass(std::coroutine_handle<> waiter, promise_base* root) noexce
     }
     loop_ = &required_loop();
     deliver = [](queue_node& node, event_loop& loop) noexcept {
-        auto& self = static_cast<later_turn&>(node);
+        auto& self = static_cast<requeue_op&>(node);
         self.place_ = place::ready_queue;
         loop.make_ready(node, self.waiter_);
     };
@@ -25,8 +25,8 @@ void later_turn::pass(std::coroutine_handle<> waiter, promise_base* root) noexce
     loop_->post(*this);
 }
 
-void later_turn::go_on(work& w, fate what) noexcept {
-    auto& self = static_cast<later_turn&>(w);
+void requeue_op::go_on(work& w, fate what) noexcept {
+    auto& self = static_cast<requeue_op&>(w);
     const home_executor home = self.home_;
     if (promise_base* const bound = home.place().bound; bound != nullptr && what == fate::dropped) {
         self.place_ = place::nowhere; // for its destructor
@@ -44,7 +44,7 @@ void later_turn::go_on(work& w, fate what) noexcept {
     home.resume(self.waiter_, what);
 }
 
-void later_turn::take_out() noexcept {
+void requeue_op::take_out() noexcept {
     if (place_ == place::executor) {
         home_.take_out(*this);
         return;

@@ -1,6 +1,6 @@
 #include "../context/futex.hpp"
 
-#include <coil/core/patience.hpp>
+#include <coil/core/backoff.hpp>
 #include <coil/core/transfer.hpp>
 #include <coil/exec/blocking_pool.hpp>
 #include <coil/exec/detail/away.hpp>
@@ -12,7 +12,7 @@
 
 namespace coil::detail {
 
-void away_wait::leave(std::coroutine_handle<> waiter, promise_base* root) noexcept {
+void offload_op::leave(std::coroutine_handle<> waiter, promise_base* root) noexcept {
     refuse_resumed_each_round(waiter);
     root_ = root;
     continuation_.set_owned(movable(root) == nullptr);
@@ -25,12 +25,12 @@ void away_wait::leave(std::coroutine_handle<> waiter, promise_base* root) noexce
     }
 }
 
-void away_wait::come_back() noexcept {
+void offload_op::come_back() noexcept {
     const void* const word = errand_.address();
     switch (errand_.finish()) {
-    case errand::sending:
+    case handoff::sending:
         return; // the sender has not suspended
-    case errand::abandoned:
+    case handoff::abandoned:
         futex_wake(word, INT_MAX);
         return;
     default:
@@ -53,8 +53,8 @@ void away_wait::come_back() noexcept {
 /// Also for an executor that was shut down: the thread that reports it resumes the coroutine,
 /// unless that is bound to the executor. A context resumes it through its queue, even if an
 /// executor runs work inline.
-void away_wait::continuation::go_on(work& w, fate what) noexcept {
-    away_wait& self = *static_cast<continuation&>(w).self;
+void offload_op::continuation::go_on(work& w, fate what) noexcept {
+    offload_op& self = *static_cast<continuation&>(w).self;
     if (promise_base* const bound = self.home_.place().bound;
         bound != nullptr && what == fate::dropped) {
         self.is_over(); // for its destructor
@@ -72,7 +72,7 @@ void away_wait::continuation::go_on(work& w, fate what) noexcept {
     home.resume(coroutine, what);
 }
 
-void away_wait::stop_before_end() noexcept {
+void offload_op::stop_before_end() noexcept {
     if (!loop().on_owner_thread()) {
         end_with_misuse("a coroutine that waits for another thread was destroyed on a "
                         "thread other than its context's.");
@@ -82,17 +82,17 @@ void away_wait::stop_before_end() noexcept {
     }
 }
 
-void away_wait::wait_until_back() noexcept {
+void offload_op::wait_until_back() noexcept {
     if (errand_.abandon()) {
         while (!errand_.is_back()) {
-            futex_wait(errand_.address(), errand::abandoned);
+            futex_wait(errand_.address(), handoff::abandoned);
         }
     } else if (home_) {
         home_.take_out(continuation_);
     } else if (!under_way()) {
         end_with_misuse("a coroutine is destroyed while another thread resumes it.");
     } else {
-        for (patience wait; pending(); wait.once_more()) {
+        for (backoff wait; pending(); wait.once_more()) {
             // the notification is in the inbox or will be in a few instructions
             loop().deliver_inbox();
         }

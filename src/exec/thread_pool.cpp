@@ -46,8 +46,8 @@ public:
 
 private:
     work* next_in_turn() noexcept;
-    work* out_of_turn() noexcept;
-    work* look_elsewhere() noexcept;
+    work* poll_global_queue() noexcept;
+    work* find_work() noexcept;
     work* search() noexcept;
     work* steal() noexcept;
 
@@ -177,7 +177,7 @@ void thread_pool::worker::run() noexcept {
     for (;;) {
         work* w = next_in_turn();
         if (w == nullptr) {
-            w = look_elsewhere();
+            w = find_work();
         }
         if (pool_.sleepers.stopped()) [[unlikely]] {
             if (w != nullptr) {
@@ -198,7 +198,7 @@ void thread_pool::worker::run() noexcept {
 
 work* thread_pool::worker::next_in_turn() noexcept {
     if (++turns_ % 32 == 0) [[unlikely]] {
-        if (work* const w = out_of_turn()) {
+        if (work* const w = poll_global_queue()) {
             return w;
         }
     }
@@ -206,7 +206,7 @@ work* thread_pool::worker::next_in_turn() noexcept {
 }
 
 /// Prevents starvation behind younger work (guarantee G7).
-work* thread_pool::worker::out_of_turn() noexcept {
+work* thread_pool::worker::poll_global_queue() noexcept {
     if (turns_ % 64 == 0) {
         return queue_.steal();
     }
@@ -219,7 +219,7 @@ work* thread_pool::worker::out_of_turn() noexcept {
 }
 
 /// Blocks until there is work; returns null if the pool was stopped.
-work* thread_pool::worker::look_elsewhere() noexcept {
+work* thread_pool::worker::find_work() noexcept {
     if (work* const w = pool_.take_from_elsewhere(*this, largest_batch)) {
         pool_.tell_others();
         return w;

@@ -1,4 +1,4 @@
-#include "call.hpp"
+#include "ring_or_pool.hpp"
 #include "tree_copy.hpp"
 #include "tree_work.hpp"
 

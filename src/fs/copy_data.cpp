@@ -1,6 +1,6 @@
 #include "copy_data.hpp"
 
-#include "calls.hpp"
+#include "syscalls.hpp"
 
 #include <algorithm>
 #include <cerrno>

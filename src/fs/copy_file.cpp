@@ -1,6 +1,6 @@
-#include "call.hpp"
 #include "copy_data.hpp"
 #include "open_regular.hpp"
+#include "ring_or_pool.hpp"
 #include "stat.hpp"
 
 #include <coil/fs/copy_file.hpp>

@@ -1,6 +1,6 @@
-#include "call.hpp"
 #include "entry_batch.hpp"
 #include "file_time.hpp"
+#include "ring_or_pool.hpp"
 #include "stat.hpp"
 
 #include <coil/fs/directory_entry.hpp>

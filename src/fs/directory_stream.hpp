@@ -1,6 +1,6 @@
 #pragma once
 
-#include "calls.hpp"
+#include "syscalls.hpp"
 
 #include <cerrno>
 #include <cstddef>

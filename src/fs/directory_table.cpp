@@ -1,6 +1,6 @@
 #include "directory_table.hpp"
 
-#include "calls.hpp"
+#include "syscalls.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "call.hpp"
+#include "ring_or_pool.hpp"
 #include "write_data.hpp"
 
 #include <coil/fs/file.hpp>

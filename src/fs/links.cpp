@@ -1,4 +1,4 @@
-#include "call.hpp"
+#include "ring_or_pool.hpp"
 #include "standard.hpp"
 #include "standard_calls.hpp"
 

@@ -1,4 +1,4 @@
-#include "call.hpp"
+#include "ring_or_pool.hpp"
 
 #include <coil/fs/file.hpp>
 #include <coil/fs/read_file.hpp>

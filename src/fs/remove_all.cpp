@@ -1,6 +1,6 @@
-#include "call.hpp"
 #include "directory_stream.hpp"
 #include "directory_table.hpp"
+#include "ring_or_pool.hpp"
 #include "top_place.hpp"
 #include "tree_work.hpp"
 #include "work_list.hpp"

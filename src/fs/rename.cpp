@@ -1,4 +1,4 @@
-#include "call.hpp"
+#include "ring_or_pool.hpp"
 
 #include <coil/fs/rename.hpp>
 #include <coil/io/directory.hpp>

@@ -1,7 +1,7 @@
 #include "replacement.hpp"
 
-#include "call.hpp"
 #include "owned_descriptor.hpp"
+#include "ring_or_pool.hpp"
 #include "stat.hpp"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ int sync_directory(int fd) noexcept {
 /// Deterministic in a simulated world, for replay.
 std::string temporary_name(int tries) {
     std::uint64_t number = 0;
-    if (uring::kernel* const world = coil::detail::current_world()) {
+    if (uring::backend* const world = coil::detail::current_world()) {
         number = static_cast<std::uint64_t>(world->now().time_since_epoch().count() + tries);
     } else if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
         ::timespec now{};

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "calls.hpp"
+#include "syscalls.hpp"
 
 #include <coil/core/task.hpp>
 #include <coil/exec/blocking.hpp>

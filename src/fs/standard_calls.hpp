@@ -1,6 +1,6 @@
 #pragma once
 
-#include "call.hpp"
+#include "ring_or_pool.hpp"
 
 #include <coil/fs/types.hpp>
 

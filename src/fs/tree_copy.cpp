@@ -1,6 +1,6 @@
 #include "tree_copy.hpp"
 
-#include "call.hpp"
+#include "ring_or_pool.hpp"
 
 #include <array>
 #include <cerrno>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "calls.hpp"
+#include "syscalls.hpp"
 
 #include <coil/compose/scope.hpp>
 #include <coil/core/inplace_stop_token.hpp>

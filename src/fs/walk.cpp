@@ -1,6 +1,6 @@
-#include "call.hpp"
 #include "directory_stream.hpp"
 #include "entry_batch.hpp"
+#include "ring_or_pool.hpp"
 #include "tree_work.hpp"
 #include "work_list.hpp"
 

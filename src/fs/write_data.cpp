@@ -1,6 +1,6 @@
 #include "write_data.hpp"
 
-#include "call.hpp"
+#include "ring_or_pool.hpp"
 
 #include <coil/io/file.hpp>
 #include <coil/io/modifiers.hpp>

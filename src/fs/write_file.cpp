@@ -1,5 +1,5 @@
-#include "call.hpp"
 #include "replacement.hpp"
+#include "ring_or_pool.hpp"
 #include "write_data.hpp"
 
 #include <coil/compose/shield.hpp>

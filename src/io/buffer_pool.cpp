@@ -127,8 +127,8 @@ void buffer_pool_state::ring_gone() noexcept {
     const std::lock_guard lock(mutex_);
     loop_.store(nullptr, std::memory_order_relaxed);
     ring_.close();
-    while (!starved_.empty()) {
-        buffer_source::from_node(starved_.pop()).stop_starving();
+    while (!waiting_streams_.empty()) {
+        buffer_source::from_node(waiting_streams_.pop()).stop_starving();
     }
     for (unsigned id = 0; id < count_; ++id) {
         if (std::exchange(buffers_[id].with_kernel, false)) {
@@ -139,7 +139,7 @@ void buffer_pool_state::ring_gone() noexcept {
 }
 
 int buffer_pool_state::prepare(event_loop& loop, bool bytes, queue_node& stream,
-                               hunger how) noexcept {
+                               buffer_demand how) noexcept {
     if (loop_.load(std::memory_order_relaxed) != &loop) {
         if (const int error = attach(loop, bytes); error < 0) {
             return error;
@@ -151,13 +151,13 @@ int buffer_pool_state::prepare(event_loop& loop, bool bytes, queue_node& stream,
     if (ready_ == 0) {
         take_returned();
     }
-    if (ready_ > 0 || grow() || (how == hunger::none && has_ring())) {
+    if (ready_ > 0 || grow() || (how == buffer_demand::none && has_ring())) {
         return 0;
     }
-    if (how == hunger::oldest) {
-        starved_.push_front(stream);
+    if (how == buffer_demand::oldest) {
+        waiting_streams_.push_front(stream);
     } else {
-        starved_.push(stream);
+        waiting_streams_.push(stream);
     }
     return 1;
 }
@@ -262,14 +262,14 @@ void buffer_pool_state::feed() noexcept {
     if (std::exchange(feeding_, true)) {
         return; // the fed stream has already completed, and the loop below continues
     }
-    while (ready_ > fed_ && !starved_.empty()) {
+    while (ready_ > fed_ && !waiting_streams_.empty()) {
         fed_ += has_ring() ? 1 : 0;
-        if (!buffer_source::from_node(starved_.pop()).feed(round_)) {
+        if (!buffer_source::from_node(waiting_streams_.pop()).feed(round_)) {
             answered(round_);
         }
     }
     feeding_ = false;
-    if (ready_ > 0 && !starved_.empty() && !looking_) {
+    if (ready_ > 0 && !waiting_streams_.empty() && !looking_) {
         look_again();
     }
 }

@@ -95,7 +95,7 @@ int buffer_source::prepare(uring::sqe& request) noexcept {
         starving_ = answer > 0;
         return answer > 0 ? wait : answer;
     }
-    hunger_ = buffer_pool_state::hunger::none;
+    hunger_ = buffer_pool_state::buffer_demand::none;
     if (pool_.has_ring()) {
         request = request_on(fd_, group_request(pool_.group()));
     } else {
@@ -110,13 +110,13 @@ int buffer_source::prepare(uring::sqe& request) noexcept {
 /// which request consumed which buffer. For other descriptors a buffer may have been returned
 /// meanwhile; but if the error repeats, it comes from the socket.
 bool buffer_source::lacked_a_buffer(int result) noexcept {
-    constexpr std::uint8_t patience = 100;
+    constexpr std::uint8_t backoff = 100;
     return result == -ENOBUFS && pool_.has_ring() &&
-           (pool_.available() == 0 || (!says_nobufs_ && ++refusals_ < patience));
+           (pool_.available() == 0 || (!says_nobufs_ && ++refusals_ < backoff));
 }
 
 bool buffer_source::arrived(multishot_result& r) noexcept {
-    using hunger = buffer_pool_state::hunger;
+    using buffer_demand = buffer_pool_state::buffer_demand;
     const std::uint32_t fed_in = std::exchange(fed_in_, 0);
     if (fed_in != 0) [[unlikely]] {
         pool_.answered(fed_in);
@@ -135,7 +135,7 @@ bool buffer_source::arrived(multishot_result& r) noexcept {
         id = static_cast<std::uint16_t>(r.flags >> uring::cqe_flag::buffer_shift);
         last = (r.flags & uring::cqe_flag::buf_more) == 0;
     } else if (lacked_a_buffer(r.value)) {
-        hunger_ = fed_in != 0 ? hunger::oldest : hunger::some;
+        hunger_ = fed_in != 0 ? buffer_demand::oldest : buffer_demand::some;
         return false; // the request is submitted again when a buffer is available
     }
     refusals_ = 0;

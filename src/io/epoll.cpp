@@ -43,8 +43,8 @@ int epoll_wait_element::take_events() const noexcept {
     return count < 0 ? -errno : count;
 }
 
-ring_entry& limited_epoll_wait_element::arm() noexcept {
-    ring_entry& wait = epoll_wait_element::arm();
+sqe_slot& limited_epoll_wait_element::arm() noexcept {
+    sqe_slot& wait = epoll_wait_element::arm();
     wait.next = nullptr;
     if (timeout_ >= 0) {
         limit_.tv_sec = timeout_ / 1000;

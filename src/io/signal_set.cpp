@@ -194,12 +194,12 @@ signal_element::signal_element(signal_source_owner source) noexcept
       entry_(uring::prep::poll_add(source_.get() != nullptr ? source_.get()->either() : -1, POLLIN),
              &take) {}
 
-ring_entry& signal_element::arm() noexcept {
+sqe_slot& signal_element::arm() noexcept {
     entry_.source = source_.get();
     return entry_;
 }
 
-int signal_element::take(taking_entry& of) noexcept {
+int signal_element::take(poll_then_try_op& of) noexcept {
     auto& self = static_cast<entry&>(of);
     const int signal = self.source->take();
     self.has_taken = signal > 0;

@@ -1,7 +1,7 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/context/simulation.hpp>
 #include <coil/context/wait.hpp>
-#include <coil/core/patience.hpp>
+#include <coil/core/backoff.hpp>
 #include <coil/net/resolve.hpp>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ public:
 
     /// After the result has been delivered; the helper leaves within a few instructions.
     void wait_until_helper_left() const noexcept {
-        for (coil::detail::patience wait; state_.load(std::memory_order_acquire) != state::left;) {
+        for (coil::detail::backoff wait; state_.load(std::memory_order_acquire) != state::left;) {
             wait.once_more();
         }
     }
@@ -213,7 +213,7 @@ private:
 
 constinit helper_threads helpers;
 
-class lookup_awaiter : public coil::detail::wait_base {
+class lookup_awaiter : public coil::detail::awaiter_base {
 public:
     lookup_awaiter(const std::string& host, const std::string& service)
         : lookup_(new lookup(host, service)) {}
@@ -263,7 +263,7 @@ public:
     }
 
 private:
-    friend class coil::detail::wait_base;
+    friend class coil::detail::awaiter_base;
 
     void cancel() noexcept {
         if (pending() && lookup_->abandon()) {

@@ -24,7 +24,7 @@ machine::~machine() {
     held_.clear();
 }
 
-void machine::lose_power() {
+void machine::crash() {
     world.trace.event("crashes", index);
     up = false;
     net.forget_connections(*this);

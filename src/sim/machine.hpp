@@ -41,7 +41,7 @@ public:
 
     // ---- power
     /// Discards sockets, pipes and data that is not durable; peers are not notified.
-    void lose_power();
+    void crash();
     void start();
 
     // ---- descriptors

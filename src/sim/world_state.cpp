@@ -35,9 +35,9 @@ slot::slot(world_state& w, machine& m, std::uint32_t number, io_context_options 
     }
     options.idle = idle_policy::park();
     options.name = m.name + '.' + std::to_string(number);
-    options.make_kernel = [this, &m, number] {
-        auto made = std::make_unique<front_kernel>(m, *this, number);
-        kernel_ = &made->behind();
+    options.make_backend = [this, &m, number] {
+        auto made = std::make_unique<front_backend>(m, *this, number);
+        backend_ = &made->behind();
         return made;
     };
     context_ = std::make_unique<io_context>(std::move(options));
@@ -48,7 +48,7 @@ slot::~slot() { end(); }
 
 /// Tasks of one context may wait for others of the host: all are stopped before any is destroyed.
 void slot::end() noexcept {
-    turn_began = world_.clockwork.now();
+    turn_began = world_.scheduler.now();
     if (!std::exchange(in_turn, true)) {
         loop().end_turns();
     }
@@ -59,23 +59,23 @@ void slot::give_up(const char* sentence) noexcept { world_.give_up(sentence); }
 
 bool slot::is_runnable(std::int64_t now) noexcept {
     return !in_turn && held_until <= now &&
-           (runnable_ || kernel_->has_work() || until_ <= now || kernel_->next_timer() <= now);
+           (runnable_ || backend_->has_work() || until_ <= now || backend_->next_timer() <= now);
 }
 
 std::int64_t slot::next() noexcept {
     if (in_turn) {
         return never;
     }
-    if (runnable_ || kernel_->has_work()) {
+    if (runnable_ || backend_->has_work()) {
         return held_until;
     }
-    const std::int64_t first = std::min(until_, kernel_->next_timer());
+    const std::int64_t first = std::min(until_, backend_->next_timer());
     return first == never ? never : std::max(held_until, first);
 }
 
 void slot::turn() {
     in_turn = true;
-    turn_began = world_.clockwork.now();
+    turn_began = world_.scheduler.now();
     runnable_ = false;
     coil::detail::turn_report report;
     try {
@@ -92,23 +92,23 @@ void slot::turn() {
 }
 
 host_state::host_state(world_state& w, std::uint32_t number, std::string name)
-    : world(w), kernel(w.clockwork, w.net, number, std::move(name)), face(*this) {}
+    : world(w), backend(w.scheduler, w.net, number, std::move(name)), face(*this) {}
 
 // ---- the world -------------------------------------------------------------------------------
 
 world_state::~world_state() {
     for (const auto& h : hosts_) {
-        h->kernel.up = false;
+        h->backend.up = false;
     }
     for (const auto& h : hosts_) {
         end_contexts(*h);
     }
-    clockwork.forget();
+    scheduler.forget();
 }
 
 sim::host& world_state::host(std::string_view name) {
     for (const auto& h : hosts_) {
-        if (h->kernel.name == name) {
+        if (h->backend.name == name) {
             return h->face;
         }
     }
@@ -121,12 +121,12 @@ void world_state::fail(const std::string& sentence) noexcept {
     if (violation_.empty()) {
         violation_ = "sim: " + sentence;
         std::fprintf(stderr, "coil: %s\n", violation_.c_str());
-        clockwork.trace.note(violation_);
+        scheduler.trace.note(violation_);
     }
 }
 
 void world_state::give_up(const char* sentence) noexcept {
-    std::fprintf(stderr, "%scoil: sim: SEED=%llu: %s\n", clockwork.trace.text().c_str(),
+    std::fprintf(stderr, "%scoil: sim: SEED=%llu: %s\n", scheduler.trace.text().c_str(),
                  static_cast<unsigned long long>(seed_), sentence);
     std::abort();
 }
@@ -150,12 +150,12 @@ bool world_state::run(const std::function<bool()>* reached, std::int64_t limit) 
 }
 
 world_state::progress world_state::step(std::int64_t limit) {
-    clockwork.settle();
+    scheduler.settle();
     if (turns_ == 0) {
         do_postponed();
     }
-    const std::int64_t now = clockwork.now();
-    std::int64_t next = clockwork.next();
+    const std::int64_t now = scheduler.now();
+    std::int64_t next = scheduler.next();
     candidates_.clear();
     for (const auto& h : hosts_) {
         for (const auto& s : h->slots) {
@@ -171,34 +171,34 @@ world_state::progress world_state::step(std::int64_t limit) {
         if (next == never || next > limit) {
             return progress::none;
         }
-        clockwork.advance_to(next);
+        scheduler.advance_to(next);
         return progress::some;
     }
-    const std::size_t chosen = count == 1 ? 0 : clockwork.random.below(count);
+    const std::size_t chosen = count == 1 ? 0 : scheduler.random.below(count);
     ++turns_;
     const inside_scope inside(*this);
     if (chosen == candidates_.size()) {
         do_work_of_others();
     } else {
         slot& s = *candidates_[chosen];
-        const fault_plan& faults = clockwork.options.faults;
-        if (clockwork.fault(faults.delay_turn, "a wake-up is late")) {
+        const fault_plan& faults = scheduler.options.faults;
+        if (scheduler.fault(faults.delay_turn, "a wake-up is late")) {
             s.held_until =
-                now + clockwork.random.between(1, 1000 * std::int64_t{faults.longest_delay_us});
+                now + scheduler.random.between(1, 1000 * std::int64_t{faults.longest_delay_us});
         } else {
             s.turn();
         }
     }
     --turns_;
-    clockwork.advance_to(clockwork.now() + clockwork.options.turn.count());
+    scheduler.advance_to(scheduler.now() + scheduler.options.turn.count());
     return progress::some;
 }
 
 void world_state::do_work_of_others() {
-    const std::size_t which = clockwork.random.below(work_.size());
+    const std::size_t which = scheduler.random.below(work_.size());
     const foreign_work work = work_[which];
     work_.erase(work_.begin() + static_cast<std::ptrdiff_t>(which));
-    clockwork.trace.event("work of another thread");
+    scheduler.trace.event("work of another thread");
     coil::detail::event_loop* const loop = std::exchange(coil::detail::current_loop, nullptr);
     coil::detail::event_loop* const asker = std::exchange(coil::detail::asked_by, work.asked_by);
     work.run(*work.node);
@@ -230,7 +230,7 @@ struct world_state::postponed final : object {
 
 void world_state::after(std::int64_t time, std::function<void()> f) {
     const auto p = make<postponed>(*this, std::move(f));
-    clockwork.after(time, *p, [](object& about, std::uint64_t, std::uint64_t) {
+    scheduler.after(time, *p, [](object& about, std::uint64_t, std::uint64_t) {
         auto& due = static_cast<postponed&>(about);
         due.world.postponed_.push_back(std::move(due.f));
     });
@@ -238,10 +238,10 @@ void world_state::after(std::int64_t time, std::function<void()> f) {
 
 void world_state::crash(host_state& h) {
     between_turns([this, &h] {
-        if (!h.kernel.up) {
+        if (!h.backend.up) {
             return;
         }
-        h.kernel.lose_power();
+        h.backend.crash();
         end_contexts(h);
     });
 }
@@ -265,8 +265,8 @@ void world_state::end_contexts(host_state& h) {
 
 void world_state::restart(host_state& h) {
     between_turns([&h] {
-        if (!h.kernel.up) {
-            h.kernel.start();
+        if (!h.backend.up) {
+            h.backend.start();
             if (h.boot) {
                 h.boot(h.face);
             }
@@ -294,7 +294,7 @@ bool world_state::take_back(coil::detail::queue_node& node) noexcept {
 /// Delivers messages just before a loop goes to sleep: the point where lost wake-ups occur.
 void world_state::let_others_act() noexcept {
     constexpr unsigned one_in = 4;
-    if (!work_.empty() && clockwork.random.below(one_in) == 0) {
+    if (!work_.empty() && scheduler.random.below(one_in) == 0) {
         do_work_of_others();
     }
 }
@@ -328,7 +328,7 @@ std::vector<std::string> world_state::addresses_of(const std::string& name) {
         return {"::1", "127.0.0.1"};
     }
     for (const auto& h : hosts_) {
-        if (h->kernel.name == name) {
+        if (h->backend.name == name) {
             return {h->face.address(0).ip(), h->face.address(0, AF_INET6).ip()};
         }
     }

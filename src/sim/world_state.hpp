@@ -1,10 +1,10 @@
 #pragma once
 
 #include "engine.hpp"
-#include "front_kernel.hpp"
+#include "front_backend.hpp"
 #include "machine.hpp"
 #include "network.hpp"
-#include "sim_kernel.hpp"
+#include "sim_backend.hpp"
 
 #include <coil/context/io_context.hpp>
 #include <coil/context/simulation.hpp>
@@ -49,7 +49,7 @@ public:
 
 private:
     world_state& world_;
-    sim_kernel* kernel_ = nullptr; // the backend of the context's ring
+    sim_backend* backend_ = nullptr; // the backend of the context's ring
     bool runnable_ = true;
     std::int64_t until_ = never;
     std::unique_ptr<io_context> context_;
@@ -59,7 +59,7 @@ struct host_state {
     host_state(world_state& w, std::uint32_t number, std::string name);
 
     world_state& world;
-    machine kernel;
+    machine backend;
     sim::host face;
     std::vector<std::unique_ptr<slot>> slots;
     std::function<void(sim::host&)> boot;
@@ -68,11 +68,11 @@ struct host_state {
 class world_state final : public coil::detail::simulation {
 public:
     world_state(std::uint64_t seed, const world_options& options)
-        : seed_(seed), clockwork(seed, options), net(clockwork) {}
+        : seed_(seed), scheduler(seed, options), net(scheduler) {}
     ~world_state() override;
 
     const std::uint64_t seed_;
-    engine clockwork;
+    engine scheduler;
     network net;
 
     sim::host& host(std::string_view name);

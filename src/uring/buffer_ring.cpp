@@ -46,14 +46,14 @@ buffer_ring::buffer_ring(ring& r, unsigned group, unsigned entries, bool increme
 }
 
 buffer_ring::buffer_ring(buffer_ring&& other) noexcept
-    : kernel_(std::exchange(other.kernel_, nullptr)), bufs_(std::exchange(other.bufs_, nullptr)),
+    : backend_(std::exchange(other.backend_, nullptr)), bufs_(std::exchange(other.bufs_, nullptr)),
       tail_(other.tail_), mask_(other.mask_), group_(other.group_),
       incremental_(other.incremental_) {}
 
 buffer_ring& buffer_ring::operator=(buffer_ring&& other) noexcept {
     if (this != &other) {
         close();
-        kernel_ = std::exchange(other.kernel_, nullptr);
+        backend_ = std::exchange(other.backend_, nullptr);
         bufs_ = std::exchange(other.bufs_, nullptr);
         tail_ = other.tail_;
         mask_ = other.mask_;
@@ -64,7 +64,7 @@ buffer_ring& buffer_ring::operator=(buffer_ring&& other) noexcept {
 }
 
 int buffer_ring::setup(ring& r, unsigned group, unsigned entries, bool incremental) noexcept {
-    if (kernel_ != nullptr)
+    if (backend_ != nullptr)
         return -EBUSY;
     if (group > 0xffff || !std::has_single_bit(entries) || entries > max_entries)
         return -EINVAL;
@@ -80,12 +80,12 @@ int buffer_ring::setup(ring& r, unsigned group, unsigned entries, bool increment
     reg.ring_entries = entries;
     reg.bgid = static_cast<std::uint16_t>(group);
     reg.flags = incremental ? pbuf_ring_flag::inc : std::uint16_t{0};
-    kernel& k = r.get_kernel();
-    if (const int error = k.control(register_op::pbuf_ring, &reg, 1); error < 0) {
+    backend& k = r.get_backend();
+    if (const int error = k.do_register(register_op::pbuf_ring, &reg, 1); error < 0) {
         ::munmap(memory, size);
         return error;
     }
-    kernel_ = &k;
+    backend_ = &k;
     bufs_ = static_cast<buf*>(memory);
     tail_ = 0;
     mask_ = static_cast<std::uint16_t>(entries - 1);
@@ -95,24 +95,24 @@ int buffer_ring::setup(ring& r, unsigned group, unsigned entries, bool increment
 }
 
 void buffer_ring::close() noexcept {
-    if (kernel_ == nullptr)
+    if (backend_ == nullptr)
         return;
     buf_reg reg{};
     reg.bgid = group_;
     // On a thread other than the ring's this fails, and the group stays registered until the ring
     // is closed. The kernel holds its own reference to the pages, so unmapping them is safe.
-    kernel_->control(register_op::unregister_pbuf_ring, &reg, 1);
+    backend_->do_register(register_op::unregister_pbuf_ring, &reg, 1);
     ::munmap(bufs_, entries() * sizeof(buf));
-    kernel_ = nullptr;
+    backend_ = nullptr;
     bufs_ = nullptr;
 }
 
 int buffer_ring::head() const noexcept {
-    if (kernel_ == nullptr)
+    if (backend_ == nullptr)
         return -EBADF;
     buf_status status{};
     status.buf_group = group_;
-    const int error = kernel_->control(register_op::pbuf_status, &status, 1);
+    const int error = backend_->do_register(register_op::pbuf_status, &status, 1);
     return error < 0 ? error : static_cast<int>(status.head & 0xffffU);
 }
 

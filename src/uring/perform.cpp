@@ -1,6 +1,6 @@
 #include "system_calls.hpp"
 
-#include <coil/uring/kernel.hpp>
+#include <coil/uring/backend.hpp>
 #include <coil/uring/perform.hpp>
 
 #include <cerrno>
@@ -158,6 +158,6 @@ int perform_on_linux(const sqe& request) noexcept {
     return call != nullptr ? call(request) : -EOPNOTSUPP;
 }
 
-int kernel::perform(const sqe& request) noexcept { return perform_on_linux(request); }
+int backend::perform(const sqe& request) noexcept { return perform_on_linux(request); }
 
 } // namespace coil::uring

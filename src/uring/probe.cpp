@@ -36,9 +36,9 @@ std::string limit_text(Resource resource, ::rlim_t unit) {
 
 } // namespace
 
-probe_result probe_opcodes(kernel& k) noexcept {
+probe_result probe_opcodes(backend& k) noexcept {
     probe answer{};
-    if (k.control(register_op::probe, &answer, 256) < 0)
+    if (k.do_register(register_op::probe, &answer, 256) < 0)
         return {};
     return probe_result{answer};
 }

@@ -31,11 +31,11 @@ int registered_buffers::setup(ring& r, unsigned slots) noexcept {
         return -EBUSY;
     if (slots == 0 || slots > max_slots)
         return -EINVAL;
-    kernel& k = r.get_kernel();
+    backend& k = r.get_backend();
     rsrc_register arg{};
     arg.nr = slots;
     arg.flags = rsrc_flag::sparse;
-    int error = k.control(register_op::buffers2, &arg, sizeof arg);
+    int error = k.do_register(register_op::buffers2, &arg, sizeof arg);
     if (error == -EINVAL) {
         // Before Linux 5.19 a sparse table needs an array of empty slots.
         const std::unique_ptr<::iovec[]> empty{new (std::nothrow)::iovec[slots]()};
@@ -43,7 +43,7 @@ int registered_buffers::setup(ring& r, unsigned slots) noexcept {
             return -ENOMEM;
         arg.flags = 0;
         arg.data = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(empty.get()));
-        error = k.control(register_op::buffers2, &arg, sizeof arg);
+        error = k.do_register(register_op::buffers2, &arg, sizeof arg);
     }
     if (error < 0)
         return error;
@@ -58,7 +58,7 @@ int registered_buffers::update(unsigned slot, std::span<const ::iovec> buffers) 
     arg.offset = slot;
     arg.data = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(buffers.data()));
     arg.nr = static_cast<std::uint32_t>(buffers.size());
-    return table_.control(register_op::buffers_update, &arg, sizeof arg);
+    return table_.do_register(register_op::buffers_update, &arg, sizeof arg);
 }
 
 int registered_buffers::clear(unsigned slot, unsigned count) noexcept {

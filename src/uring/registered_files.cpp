@@ -42,18 +42,18 @@ int registered_files::setup(ring& r, unsigned slots) noexcept {
         return -EINVAL;
     if (slots > max_slots)
         return -EMFILE;
-    kernel& k = r.get_kernel();
+    backend& k = r.get_backend();
     rsrc_register arg{};
     arg.nr = slots;
     arg.flags = rsrc_flag::sparse;
-    int error = k.control(register_op::files2, &arg, sizeof arg);
+    int error = k.do_register(register_op::files2, &arg, sizeof arg);
     if (error == -EINVAL) {
         // Before Linux 5.19 a sparse table needs an array of empty slots.
         const std::unique_ptr<int[]> empty{new (std::nothrow) int[slots]};
         if (empty == nullptr)
             return -ENOMEM;
         std::fill_n(empty.get(), slots, -1);
-        error = k.control(register_op::files, empty.get(), slots);
+        error = k.do_register(register_op::files, empty.get(), slots);
     }
     if (error < 0)
         return error;
@@ -67,7 +67,7 @@ int registered_files::update(unsigned slot, std::span<const int> fds) noexcept {
     files_update arg{};
     arg.offset = slot;
     arg.fds = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(fds.data()));
-    return table_.control(register_op::files_update, &arg, static_cast<unsigned>(fds.size()));
+    return table_.do_register(register_op::files_update, &arg, static_cast<unsigned>(fds.size()));
 }
 
 int registered_files::clear(unsigned slot, unsigned count) noexcept {
@@ -80,7 +80,7 @@ int registered_files::alloc_range(unsigned first, unsigned count) noexcept {
     file_index_range range{};
     range.off = first;
     range.len = count;
-    const int error = table_.control(register_op::file_alloc_range, &range, 0);
+    const int error = table_.do_register(register_op::file_alloc_range, &range, 0);
     return error < 0 ? error : 0;
 }
 

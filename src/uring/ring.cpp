@@ -77,10 +77,10 @@ T* at(void* base, std::uint32_t offset) noexcept {
 
 ring::ring(unsigned entries) : ring(options_for(entries)) {}
 
-ring::ring(unsigned entries, const params& p, std::unique_ptr<kernel> k)
+ring::ring(unsigned entries, const params& p, std::unique_ptr<backend> k)
     : ring(options_for(entries, p), std::move(k)) {}
 
-ring::ring(const ring_options& options, std::unique_ptr<kernel> k) : kernel_(std::move(k)) {
+ring::ring(const ring_options& options, std::unique_ptr<backend> k) : backend_(std::move(k)) {
     set_up(options);
 }
 
@@ -102,7 +102,7 @@ void ring::set_up(const ring_options& options) {
     unsigned cq_entries = options.cq_entries;
 
     params p{};
-    kernel::mapping m{};
+    backend::mapping m{};
     for (;;) {
         p = {};
         p.flags = flags;
@@ -111,7 +111,7 @@ void ring::set_up(const ring_options& options) {
         p.sq_thread_idle = options.sq_thread_idle;
         if ((flags & setup::attach_wq) != 0)
             p.wq_fd = static_cast<std::uint32_t>(options.wq_fd);
-        const int error = -kernel_->setup(entries, p, m);
+        const int error = -backend_->setup(entries, p, m);
         if (error == 0)
             break;
         if (error == EINVAL) {
@@ -154,7 +154,7 @@ void ring::set_up(const ring_options& options) {
     for (std::uint32_t i = 0; i < sq_entries_; ++i)
         array_[i] = i;
 
-    opcodes_ = probe_opcodes(*kernel_);
+    opcodes_ = probe_opcodes(*backend_);
 }
 
 int ring::wait(std::chrono::nanoseconds timeout) noexcept {
@@ -180,20 +180,20 @@ int ring::wait(std::chrono::nanoseconds timeout) noexcept {
         left = end - now();
         if (left <= nanoseconds::zero())
             return -ETIME;
-        if (unsubmitted() == 0)
+        if (sq_ready() == 0)
             return -EINTR;
     }
 }
 
 int ring::enable() noexcept {
-    const int r = kernel_->control(register_op::enable_rings, nullptr, 0);
+    const int r = backend_->do_register(register_op::enable_rings, nullptr, 0);
     return r < 0 ? r : 0;
 }
 
-void ring::attach_thread() noexcept { kernel_->control(register_op::ring_fds, nullptr, 0); }
+void ring::register_ring_fd() noexcept { backend_->do_register(register_op::ring_fds, nullptr, 0); }
 
-void ring::detach_thread() noexcept {
-    kernel_->control(register_op::unregister_ring_fds, nullptr, 0);
+void ring::unregister_ring_fd() noexcept {
+    backend_->do_register(register_op::unregister_ring_fds, nullptr, 0);
 }
 
 } // namespace coil::uring

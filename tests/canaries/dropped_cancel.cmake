@@ -1,5 +1,5 @@
 # A cancellation that was submitted too early is not retried.
-set(source src/context/io_wait.cpp)
+set(source src/context/io_op.cpp)
 set(old [==[
         loop().cancellations().retry_later(*this);]==])
 set(new [==[

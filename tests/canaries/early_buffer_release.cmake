@@ -1,5 +1,5 @@
-# A frame is destroyed while the kernel still owns its buffer.
-set(source src/context/io_wait.cpp)
+# A frame is destroyed while the backend still owns its buffer.
+set(source src/context/io_op.cpp)
 set(old [==[
     cancel();
     loop().drain(*this);]==])

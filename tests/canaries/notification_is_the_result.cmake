@@ -1,5 +1,5 @@
 # A zero-copy send ends with its result, and again with its notification.
-set(source src/context/io_wait.cpp)
+set(source src/context/io_op.cpp)
 set(old [==[
     } else {
         entry.answer(completion);

@@ -2,9 +2,9 @@
 // compared with a model of what runs and what is returned (G13).
 
 #include "compose/support.hpp"
+#include "support/backends.hpp"
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
-#include "support/kernels.hpp"
 #include "support/random.hpp"
 #include "support/run.hpp"
 
@@ -23,7 +23,7 @@
 
 using namespace coil;
 using namespace std::chrono_literals;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::pipe_pair;
 using coil_test::random_source;
 using coil_test::sqe;
@@ -322,9 +322,9 @@ TEST_F(HardLink, G13_AChainLongerThanTheQueueIsRefused) {
 }
 
 TEST_F(HardLink, G13_AChainIsNeverSplitHoweverFullTheQueueIs) {
-    auto guard = std::make_shared<door_kernel::guard>();
+    auto guard = std::make_shared<door_backend::guard>();
     int chains = 0;
-    guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+    guard->before_enter = [&](door_backend&, const std::vector<sqe>& entries, unsigned) {
         constexpr auto link = uring::sqe_flag::io_link | uring::sqe_flag::io_hardlink;
         unsigned in_a_row = 0;
         for (const sqe& e : entries) {
@@ -342,7 +342,7 @@ TEST_F(HardLink, G13_AChainIsNeverSplitHoweverFullTheQueueIs) {
     for (const unsigned before : {0U, 1U, 3U, 4U, 5U, 7U, 8U, 9U}) {
         io_context ctx(coil_test::with([&](auto& o) {
             o.entries = 8;
-            o.make_kernel = door_kernel::factory(guard);
+            o.make_backend = door_backend::factory(guard);
         }));
         auto fill = []() -> task<> { EXPECT_EQ(co_await io::nop(), 0); };
         auto chain = []() -> task<> {

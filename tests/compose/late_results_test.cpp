@@ -62,7 +62,7 @@ TEST_F(LateResults, G4_DescriptorsOfAChainWithAnUnusedResultAreClosed) {
 }
 
 template <class Op>
-inline constexpr bool is_late = detail::asked_late<detail::awaiter_of<Op>>;
+inline constexpr bool is_late = detail::deferred_result<detail::awaiter_of<Op>>;
 
 TEST_F(LateResults, G4_EveryOperationReturnsItsResultLate) {
     static_assert(is_late<decltype(opens())>);

@@ -1,7 +1,7 @@
 // Chains that are cancelled, limited or destroyed at each stage.
 
+#include "support/backends.hpp"
 #include "support/descriptors.hpp"
-#include "support/kernels.hpp"
 #include "support/run.hpp"
 
 #include <array>
@@ -12,7 +12,7 @@
 using namespace coil;
 using namespace std::chrono_literals;
 using coil_test::contains;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::manual;
 using coil_test::pipe_pair;
 using coil_test::sqe;
@@ -78,16 +78,17 @@ TEST_F(LinkCancel, G3_CancelledBeforeItStartsAndAfterItEnded) {
 TEST_F(LinkCancel, G3_AChainThatMovesOnWhileItIsCancelled) {
     // When the cancellation is requested, the entry in flight has just completed and the next is
     // about to start: the kernel finds neither, and the request must be repeated.
-    auto guard = std::make_shared<door_kernel::guard>();
+    auto guard = std::make_shared<door_backend::guard>();
     int asked = 0;
-    guard->before_enter = [&](door_kernel& k, const std::vector<sqe>& entries, unsigned) {
+    guard->before_enter = [&](door_backend& k, const std::vector<sqe>& entries, unsigned) {
         if (contains(entries, uring::opcode::async_cancel) && asked++ == 0) {
             pipes_[0].put("x");
             k.post_completions();
         }
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto main = [](const pipes& p) -> task<int> {
         std::string got;
         auto h = coil::spawn(reads_three(p, got));

@@ -1,8 +1,8 @@
 // a && b: one submission, executed in order, returns the last result (G13).
 
 #include "compose/support.hpp"
+#include "support/backends.hpp"
 #include "support/descriptors.hpp"
-#include "support/kernels.hpp"
 #include "support/run.hpp"
 
 #include <cerrno>
@@ -14,7 +14,7 @@
 
 using namespace coil;
 using namespace std::chrono_literals;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::pipe_pair;
 using coil_test::socket_pair;
 using coil_test::sqe;
@@ -46,9 +46,9 @@ TEST_F(Link, G13_OperationsRunInOrderHoweverTheyAreGrouped) {
 }
 
 TEST_F(Link, G13_IsOneSubmission) {
-    auto guard = std::make_shared<door_kernel::guard>();
+    auto guard = std::make_shared<door_backend::guard>();
     std::vector<std::size_t> submissions;
-    guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+    guard->before_enter = [&](door_backend&, const std::vector<sqe>& entries, unsigned) {
         std::size_t nops = 0;
         for (const sqe& e : entries) {
             nops += e.opcode == static_cast<std::uint8_t>(uring::opcode::nop) ? 1 : 0;
@@ -58,7 +58,8 @@ TEST_F(Link, G13_IsOneSubmission) {
         }
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto main = []() -> task<int> { co_return co_await (io::nop() && io::nop() && io::nop()); };
     EXPECT_EQ(coil_test::run_on(ctx, main()), 0);
     EXPECT_EQ(submissions, std::vector<std::size_t>{3});
@@ -215,9 +216,9 @@ TEST_F(Link, G13_AChainLongerThanTheQueueReturnsE2BIG) {
 
 TEST_F(Link, G13_IsNeverSplitHoweverFullTheQueueIs) {
     for (std::size_t full = 0; full <= 8; ++full) {
-        auto guard = std::make_shared<door_kernel::guard>();
+        auto guard = std::make_shared<door_backend::guard>();
         bool split = false;
-        guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+        guard->before_enter = [&](door_backend&, const std::vector<sqe>& entries, unsigned) {
             if (!entries.empty()) {
                 split = split || (entries.back().flags & uring::sqe_flag::io_link) != 0;
             }
@@ -225,7 +226,7 @@ TEST_F(Link, G13_IsNeverSplitHoweverFullTheQueueIs) {
         };
         io_context ctx(coil_test::with([&](auto& o) {
             o.entries = 8;
-            o.make_kernel = door_kernel::factory(guard);
+            o.make_backend = door_backend::factory(guard);
         }));
         const auto fd = temporary_file();
         auto nop = []() -> task<> { co_await io::nop(); };

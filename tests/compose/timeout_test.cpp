@@ -1,8 +1,8 @@
 // timeout(op, d): a single operation with a limit.
 
+#include "support/backends.hpp"
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
-#include "support/kernels.hpp"
 #include "support/run.hpp"
 
 #include <algorithm>
@@ -117,17 +117,17 @@ TEST_F(Timeout, G3_OfTheLimitAndTheCompletionExactlyOneWins) {
 }
 
 TEST_F(Timeout, G3_DataThatComesBeforeTheRequestToCancelIsDelivered) {
-    auto guard = std::make_shared<coil_test::door_kernel::guard>();
-    guard->before_enter = [&](coil_test::door_kernel& k, const std::vector<coil_test::sqe>& entries,
-                              unsigned) {
+    auto guard = std::make_shared<coil_test::door_backend::guard>();
+    guard->before_enter = [&](coil_test::door_backend& k,
+                              const std::vector<coil_test::sqe>& entries, unsigned) {
         if (coil_test::contains(entries, uring::opcode::async_cancel)) {
             pipe_.put("x");
             k.post_completions();
         }
         return 0;
     };
-    io_context ctx(
-        coil_test::with([&](auto& o) { o.make_kernel = coil_test::door_kernel::factory(guard); }));
+    io_context ctx(coil_test::with(
+        [&](auto& o) { o.make_backend = coil_test::door_backend::factory(guard); }));
     EXPECT_EQ(coil_test::run_on(ctx, limited_read(pipe_.in, 1ms)), 1);
 }
 

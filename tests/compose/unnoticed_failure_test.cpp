@@ -2,8 +2,8 @@
 // operations behind them are submitted only when they have succeeded (G13).
 
 #include "compose/support.hpp"
+#include "support/backends.hpp"
 #include "support/descriptors.hpp"
-#include "support/kernels.hpp"
 #include "support/run.hpp"
 
 #include <cerrno>
@@ -21,7 +21,7 @@
 
 using namespace coil;
 using namespace std::chrono_literals;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::pipe_pair;
 using coil_test::socket_pair;
 using coil_test::sqe;
@@ -111,9 +111,9 @@ TEST_F(UnnoticedFailure, G13_GoesOnAfterSuccessThroughSeveralOfThem) {
 }
 
 TEST_F(UnnoticedFailure, G13_IsSubmittedInAsFewPartsAsItCan) {
-    auto guard = std::make_shared<door_kernel::guard>();
+    auto guard = std::make_shared<door_backend::guard>();
     std::vector<std::size_t> submissions;
-    guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+    guard->before_enter = [&](door_backend&, const std::vector<sqe>& entries, unsigned) {
         std::size_t calls = 0;
         for (const sqe& e : entries) {
             calls += e.opcode == static_cast<std::uint8_t>(uring::opcode::write) ||
@@ -124,7 +124,8 @@ TEST_F(UnnoticedFailure, G13_IsSubmittedInAsFewPartsAsItCan) {
         }
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     const auto fd = temporary_file();
     auto main = [](int f) -> task<> {
         EXPECT_EQ(co_await (io::write(f, "a") && io::write(f, "b") && io::fsync(f) &&
@@ -156,10 +157,10 @@ TEST_F(UnnoticedFailure, G13_ThroughASmallQueueUnderBackPressure) {
 TEST_F(UnnoticedFailure, G6_AQueuedRestKeepsTheLoopFromSleeping) {
     // The first part completes at the last check before the sleep, which makes no coroutine ready:
     // its rest is queued behind the other chain, and nothing is in flight.
-    auto script = std::make_shared<coil_test::scripted_kernel::script>();
+    auto script = std::make_shared<coil_test::scripted_backend::script>();
     script->on_submit = [&](const coil_test::sqe& e) { script->post(e.user_data, 0); };
     io_context ctx(coil_test::with([&](auto& o) {
-        o.make_kernel = coil_test::scripted_kernel::factory(script);
+        o.make_backend = coil_test::scripted_backend::factory(script);
         o.max_in_flight = 1;
         o.idle = idle_policy::spin(10us);
     }));

@@ -1,7 +1,7 @@
 // Many connections at a time, most of them idle, on the backends that use Linux sockets.
 
 #include "conformance/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <csignal>
 #include <vector>
@@ -86,15 +86,15 @@ task<> serves_a_crowd(unsigned& ended) {
     co_await gives(io::close(listener), 0);
 }
 
-class Crowd : public testing::TestWithParam<coil::kernel_kind> {};
+class Crowd : public testing::TestWithParam<coil::io_backend> {};
 INSTANTIATE_TEST_SUITE_P(, Crowd,
-                         testing::Values(coil::kernel_kind::io_uring, coil::kernel_kind::epoll),
+                         testing::Values(coil::io_backend::io_uring, coil::io_backend::epoll),
                          [](const auto& one) {
-                             return one.param == coil::kernel_kind::epoll ? "epoll" : "linux";
+                             return one.param == coil::io_backend::epoll ? "epoll" : "linux";
                          });
 
 TEST_P(Crowd, ManyConnectionsMostOfThemIdle) {
-    if (GetParam() == coil::kernel_kind::io_uring && !coil_test::io_uring_is_allowed()) {
+    if (GetParam() == coil::io_backend::io_uring && !coil_test::io_uring_is_allowed()) {
         GTEST_SKIP() << "io_uring is not available";
     }
     ::rlimit files{};
@@ -108,7 +108,7 @@ TEST_P(Crowd, ManyConnectionsMostOfThemIdle) {
     unsigned ended = 0;
     {
         coil::io_context context(coil_test::with(
-            [&](coil::io_context_options& options) { options.kernel = GetParam(); }));
+            [&](coil::io_context_options& options) { options.backend = GetParam(); }));
         coil_test::run_on(context, serves_a_crowd(ended));
     }
     EXPECT_EQ(ended, crowd);

@@ -95,7 +95,7 @@ std::string story(const game<Script>& g, const boot_function& a, const boot_func
 }
 
 template <class Script>
-void compare(const game<Script>& g, const std::vector<kernel>& all, std::uint64_t seed) {
+void compare(const game<Script>& g, const std::vector<backend>& all, std::uint64_t seed) {
     const Script s = g.make(seed, g.steps);
     const std::string named = ", COIL_DIFFERENTIAL_SEED=" + std::to_string(seed);
     const answers first = answers_of(g, *all[0].boot(), s);
@@ -118,9 +118,9 @@ inline std::uint64_t number_from_environment(const char* name, std::uint64_t oth
 }
 
 /// The backends that are available.
-inline std::vector<kernel> present_kernels() {
-    std::vector<kernel> here;
-    for (const kernel& k : kernels()) {
+inline std::vector<backend> present_backends() {
+    std::vector<backend> here;
+    for (const backend& k : backends()) {
         if (k.missing("") == nullptr) {
             here.push_back(k);
         }
@@ -130,7 +130,7 @@ inline std::vector<kernel> present_kernels() {
 
 /// Stops at the first script that fails.
 template <class Script>
-void compare_all(const game<Script>& g, const std::vector<kernel>& all, std::uint64_t usual) {
+void compare_all(const game<Script>& g, const std::vector<backend>& all, std::uint64_t usual) {
     const std::uint64_t chosen = number_from_environment("COIL_DIFFERENTIAL_SEED", 0);
     const std::uint64_t first =
         chosen != 0 ? chosen : number_from_environment("COIL_DIFFERENTIAL_FIRST", 1);

@@ -2,7 +2,7 @@
 
 #include "conformance/differential.hpp"
 #include "conformance/script.hpp"
-#include "support/fault_kernel.hpp"
+#include "support/fault_backend.hpp"
 
 namespace conformance {
 
@@ -11,7 +11,7 @@ namespace {
 constexpr game<script> transfers_and_files{random_script, play, 60};
 
 TEST(Differential, AllKernelsAnswerTheSame) {
-    const std::vector<kernel> here = present_kernels();
+    const std::vector<backend> here = present_backends();
     if (here.size() < 2) {
         GTEST_SKIP() << "only one backend is available";
     }
@@ -26,9 +26,9 @@ public:
         : context_(coil_test::with([](coil::io_context_options& options) {
               coil_test::fault_plan plan;
               plan.shorten = 1000;
-              options.make_kernel = coil_test::fault_kernel::factory(1, plan);
+              options.make_backend = coil_test::fault_backend::factory(1, plan);
           })),
-          files_(kernels()[1].boot()) {}
+          files_(backends()[1].boot()) {}
 
     void run(coil::task<> work) override { coil_test::run_on(context_, std::move(work)); }
     [[nodiscard]] std::string directory() const override { return files_->directory(); }
@@ -40,7 +40,7 @@ private:
 
 TEST(Differential, ABrokenKernelIsFoundAndTheScriptShrinks) {
     const auto& g = transfers_and_files;
-    const boot_function right = kernels()[1].boot;
+    const boot_function right = backends()[1].boot;
     const boot_function wrong = [] { return std::make_unique<short_machine>(); };
     std::uint64_t seed = 1;
     while (seed < 50 && !differ(g, right, wrong, random_script(seed, 60))) {

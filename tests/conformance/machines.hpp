@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/running_kernel.hpp"
+#include "support/running_backend.hpp"
 
 #include <coil/coil.hpp>
 
@@ -31,20 +31,20 @@ public:
 };
 
 /// A backend that must behave as the others.
-struct kernel {
+struct backend {
     const char* name;
     std::unique_ptr<machine> (*boot)();
     /// Null, or why it is not available here, or not for this test ("Suite.Test").
     const char* (*missing)(std::string_view test);
 };
 
-inline std::ostream& operator<<(std::ostream& out, const kernel& k) { return out << k.name; }
+inline std::ostream& operator<<(std::ostream& out, const backend& k) { return out << k.name; }
 
 /// The list of all backends.
-const std::vector<kernel>& kernels();
+const std::vector<backend>& backends();
 
 /// A test on each backend.
-class Conformance : public testing::TestWithParam<kernel> {
+class Conformance : public testing::TestWithParam<backend> {
 protected:
     void SetUp() override {
         const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
@@ -65,5 +65,5 @@ private:
 } // namespace conformance
 
 #define COIL_ON_ALL_KERNELS(suite)                                                                 \
-    INSTANTIATE_TEST_SUITE_P(, suite, testing::ValuesIn(conformance::kernels()),                   \
+    INSTANTIATE_TEST_SUITE_P(, suite, testing::ValuesIn(conformance::backends()),                  \
                              testing::PrintToStringParamName())

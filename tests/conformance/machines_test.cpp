@@ -17,9 +17,9 @@ namespace {
 /// The real system, on a context with a given backend.
 class context_machine final : public machine {
 public:
-    explicit context_machine(coil::kernel_kind kind)
+    explicit context_machine(coil::io_backend kind)
         : context_(
-              coil_test::with([&](coil::io_context_options& options) { options.kernel = kind; })) {
+              coil_test::with([&](coil::io_context_options& options) { options.backend = kind; })) {
         ::signal(SIGPIPE, SIG_IGN); // write(2) raises it, and it would end the test
     }
 
@@ -36,7 +36,7 @@ private:
     coil::io_context context_;
 };
 
-template <coil::kernel_kind Kind>
+template <coil::io_backend Kind>
 std::unique_ptr<machine> boot() {
     return std::make_unique<context_machine>(Kind);
 }
@@ -110,10 +110,10 @@ const char* is_simulated(std::string_view test) {
 
 } // namespace
 
-const std::vector<kernel>& kernels() {
-    static const std::vector<kernel> all{
-        {"linux", &boot<coil::kernel_kind::io_uring>, &needs_io_uring},
-        {"epoll", &boot<coil::kernel_kind::epoll>, &is_emulated},
+const std::vector<backend>& backends() {
+    static const std::vector<backend> all{
+        {"linux", &boot<coil::io_backend::io_uring>, &needs_io_uring},
+        {"epoll", &boot<coil::io_backend::epoll>, &is_emulated},
         {"sim", &boot_simulation, &is_simulated},
     };
     return all;

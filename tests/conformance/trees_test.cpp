@@ -503,7 +503,7 @@ constexpr game<tree_script> trees{random_tree_script, play_tree, 60};
 
 TEST(Differential, TreesAreTheSameOnAllKernels) {
     const ::mode_t before = ::umask(022); // of a simulated world
-    compare_all(trees, present_kernels(),
+    compare_all(trees, present_backends(),
                 static_cast<std::uint64_t>(coil_test::rounds(coil_test::sanitized ? 5 : 25, 1000)));
     ::umask(before);
 }
@@ -513,7 +513,7 @@ TEST(Differential, ScriptsOfTreesDoSomething) {
     std::array<unsigned, 16> worked{};
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         const tree_script s = trees.make(seed, trees.steps);
-        const answers a = answers_of(trees, *kernels().back().boot(), s);
+        const answers a = answers_of(trees, *backends().back().boot(), s);
         ASSERT_EQ(a.size(), s.size()) << (a.empty() ? "" : a.back());
         for (std::size_t i = 0; i < s.size(); ++i) {
             worked.at(s[i].what % 16) += a[i].find("ok") != std::string::npos ? 1U : 0U;

@@ -2,7 +2,7 @@
 
 #include "conformance/support.hpp"
 
-#include <coil/uring/epoll_kernel.hpp>
+#include <coil/uring/epoll_backend.hpp>
 
 #include <array>
 #include <atomic>
@@ -143,8 +143,8 @@ TEST_P(Waits, MessagesToRings) {
     coil::uring::ring_options options;
     options.entries = 8;
     coil::uring::ring other(options, std::string_view(GetParam().name) == "epoll"
-                                         ? coil::uring::make_epoll_kernel()
-                                         : coil::uring::make_linux_kernel());
+                                         ? coil::uring::make_epoll_backend()
+                                         : coil::uring::make_linux_backend());
     run(ring_messages(other));
     ASSERT_EQ(other.wait(1s), 0);
     const coil::uring::cqe got = *other.peek();

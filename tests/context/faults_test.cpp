@@ -1,8 +1,8 @@
 // A backend that lacks resources, is interrupted or slow: the loop continues and loses nothing
 // (G6).
 
+#include "support/backends.hpp"
 #include "support/descriptors.hpp"
-#include "support/kernels.hpp"
 #include "support/run.hpp"
 
 #include <cerrno>
@@ -17,18 +17,18 @@
 using namespace coil;
 using namespace std::chrono_literals;
 using coil::uring::opcode;
-using coil_test::door_kernel;
-using coil_test::scripted_kernel;
+using coil_test::door_backend;
+using coil_test::scripted_backend;
 using coil_test::sqe;
 
 namespace {
 
 class Faults : public ::testing::Test {};
 
-io_context_options scripted(const std::shared_ptr<scripted_kernel::script>& script,
+io_context_options scripted(const std::shared_ptr<scripted_backend::script>& script,
                             unsigned entries = 8) {
     return coil_test::with([&](auto& o) {
-        o.make_kernel = scripted_kernel::factory(script);
+        o.make_backend = scripted_backend::factory(script);
         o.entries = entries;
         o.idle = idle_policy::park();
     });
@@ -43,7 +43,7 @@ task<> nops(int count, int& done) {
 
 TEST_F(Faults, G6_EveryOtherEnterIsRefused) {
     for (const int error : {EINTR, EAGAIN, EBUSY}) {
-        auto script = std::make_shared<scripted_kernel::script>();
+        auto script = std::make_shared<scripted_backend::script>();
         script->on_submit = [&](const sqe& e) { script->post(e.user_data, 0); };
         int enters = 0;
         script->refuse_enter = [&](unsigned) { return ++enters % 2 == 0 ? -error : 0; };
@@ -58,7 +58,7 @@ TEST_F(Faults, G6_EveryOtherEnterIsRefused) {
 }
 
 TEST_F(Faults, G6_TheKernelAcceptsOneEntryAtATime) {
-    auto script = std::make_shared<scripted_kernel::script>();
+    auto script = std::make_shared<scripted_backend::script>();
     script->on_submit = [&](const sqe& e) { script->post(e.user_data, 0); };
     script->most_per_enter = 1;
     io_context ctx(scripted(script));
@@ -74,7 +74,7 @@ TEST_F(Faults, G6_HeldBackOperationsAreSubmittedWhenTheQueueHasSpace) {
     // Eight reads fill the queue and wait for the ninth operation, a write, which is held back
     // because the kernel had no memory at that moment. Nothing else will wake the loop.
     for (const int refusals : {1, 2, 3, 4, 5}) {
-        auto script = std::make_shared<scripted_kernel::script>();
+        auto script = std::make_shared<scripted_backend::script>();
         std::vector<std::uint64_t> reads;
         script->on_submit = [&](const sqe& e) {
             if (e.opcode == static_cast<std::uint8_t>(opcode::read)) {
@@ -110,14 +110,14 @@ TEST_F(Faults, G6_HeldBackOperationsAreSubmittedWhenTheQueueHasSpace) {
 
 TEST_F(Faults, G6_DoesNotSleepBeforeItCanBeWoken) {
     // The queue is full and cannot be flushed when the loop wants to arm its wake-up read.
-    auto guard = std::make_shared<door_kernel::guard>();
+    auto guard = std::make_shared<door_backend::guard>();
     int refusals = 3;
-    guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+    guard->before_enter = [&](door_backend&, const std::vector<sqe>& entries, unsigned) {
         return entries.size() >= 8 && refusals-- > 0 ? -EAGAIN : 0;
     };
     const coil_test::pipe_pair p;
     io_context ctx(coil_test::with([&](auto& o) {
-        o.make_kernel = door_kernel::factory(guard);
+        o.make_backend = door_backend::factory(guard);
         o.entries = 8;
         o.idle = idle_policy::park();
     }));
@@ -146,7 +146,7 @@ TEST_F(Faults, G6_DoesNotSleepBeforeItCanBeWoken) {
 }
 
 TEST_F(Faults, G3_ACancelThatDoesNotFitIsSubmittedLater) {
-    auto script = std::make_shared<scripted_kernel::script>();
+    auto script = std::make_shared<scripted_backend::script>();
     std::uint64_t read = 0;
     int cancels = 0;
     bool refuse = false;
@@ -215,7 +215,7 @@ TEST_F(Faults, SignalsDoNotDisturbASleepingContext) {
 
 TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
     // A kernel before 6.11 has no bind and listen, before 5.19 no socket.
-    struct old_kernel : uring::kernel {
+    struct old_kernel : uring::backend {
         int setup(unsigned entries, uring::params& p, mapping& m) noexcept override {
             return behind->setup(entries, p, m);
         }
@@ -223,8 +223,8 @@ TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
                   std::size_t n) noexcept override {
             return behind->enter(s, c, f, a, n);
         }
-        int control(uring::register_op op, void* arg, unsigned count) noexcept override {
-            const int r = behind->control(op, arg, count);
+        int do_register(uring::register_op op, void* arg, unsigned count) noexcept override {
+            const int r = behind->do_register(op, arg, count);
             if (op == uring::register_op::probe && r >= 0) {
                 auto& answer = *static_cast<uring::probe*>(arg);
                 for (unsigned i = static_cast<unsigned>(opcode::socket); i < answer.ops_len; ++i) {
@@ -239,10 +239,10 @@ TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
             return behind->native_handle();
         }
         [[nodiscard]] std::string_view name() const noexcept override { return "old"; }
-        std::unique_ptr<kernel> behind = coil_test::make_running_kernel();
+        std::unique_ptr<backend> behind = coil_test::make_running_backend();
     };
     io_context ctx(coil_test::with(
-        [](auto& o) { o.make_kernel = [] { return std::make_unique<old_kernel>(); }; }));
+        [](auto& o) { o.make_backend = [] { return std::make_unique<old_kernel>(); }; }));
     auto main = []() -> task<> {
         const int fd = co_await io::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC);
         EXPECT_GE(fd, 0);

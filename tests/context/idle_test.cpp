@@ -1,8 +1,8 @@
 // An idle context uses no CPU with any policy, and every policy does the same work.
 
+#include "support/backends.hpp"
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
-#include "support/kernels.hpp"
 #include "support/run.hpp"
 
 #include <memory>
@@ -102,14 +102,14 @@ INSTANTIATE_TEST_SUITE_P(Every, IdlePolicy, testing::ValuesIn(policies),
                          [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Idle, G8_AKernelThatAlwaysReportsWorkDoesNotKeepAContextAwake) {
-    auto script = std::make_shared<coil_test::scripted_kernel::script>();
+    auto script = std::make_shared<coil_test::scripted_backend::script>();
     script->stuck_flags = coil::uring::sq_flag::taskrun;
     std::uint64_t read = 0;
     script->on_submit = [&](const coil::uring::sqe& entry) { read = entry.user_data; };
     script->on_wait = [&] { script->post(read, 1); };
     io_context_options options;
     options.idle = idle_policy::spin(50us);
-    options.make_kernel = coil_test::scripted_kernel::factory(script);
+    options.make_backend = coil_test::scripted_backend::factory(script);
     io_context context(options);
     auto reads = []() -> task<int> {
         char c;

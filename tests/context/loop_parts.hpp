@@ -9,7 +9,7 @@
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/turn_meter.hpp>
 #include <coil/context/wait.hpp>
-#include <coil/uring/epoll_kernel.hpp>
+#include <coil/uring/epoll_backend.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <cstdint>

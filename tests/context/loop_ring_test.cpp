@@ -27,7 +27,7 @@ TEST(LoopRing, ReserveFlushesAFullQueue) {
     EXPECT_EQ(alone.metrics.enters.get(), 1U);
     EXPECT_FALSE(ring.reserve(entries + 1)) << "more than the queue has";
     ring.enter(entries, nullptr, 0);
-    EXPECT_EQ(ring->for_each_completion([](const uring::cqe&) {}), entries);
+    EXPECT_EQ(ring->for_each_cqe([](const uring::cqe&) {}), entries);
 }
 
 TEST(LoopRing, ClosingTellsEachAttachmentOnce) {
@@ -58,7 +58,7 @@ TEST(LoopRing, AnotherThreadGetsANewRing) {
         alone.ring->bind_to_this_thread();
         fill(*alone.ring);
         alone.ring->enter(1, nullptr, 0);
-        EXPECT_GE((*alone.ring)->for_each_completion([](const uring::cqe&) {}), 1U);
+        EXPECT_GE((*alone.ring)->for_each_cqe([](const uring::cqe&) {}), 1U);
     }).join();
     EXPECT_EQ(told.size(), 1U);
 }

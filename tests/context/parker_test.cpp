@@ -22,7 +22,7 @@ struct parked : ring_alone {
 
     void reap(unsigned at_least) {
         (*ring).enter(at_least, nullptr, 0);
-        (*ring)->for_each_completion([this](const uring::cqe& c) {
+        (*ring)->for_each_cqe([this](const uring::cqe& c) {
             if (c.user_data == static_cast<std::uint64_t>(completion_kind::wake)) {
                 parking.descriptor().on_read(c.res);
                 ++wakes;

@@ -2,7 +2,7 @@
 
 #include "support/fault_environment.hpp"
 #include "support/run.hpp"
-#include "support/running_kernel.hpp"
+#include "support/running_backend.hpp"
 #include "support/seccomp.hpp"
 
 #include <cerrno>
@@ -20,7 +20,7 @@ std::string refusal(unsigned error) {
         return "no filter";
     }
     try {
-        const io_context ctx(coil_test::with([](auto& o) { o.kernel = kernel_kind::io_uring; }));
+        const io_context ctx(coil_test::with([](auto& o) { o.backend = io_backend::io_uring; }));
     } catch (const std::system_error& e) {
         if (e.code().value() != static_cast<int>(error)) {
             return std::string("another code: ") + e.what();
@@ -31,14 +31,14 @@ std::string refusal(unsigned error) {
 }
 
 TEST(Refused, G11_ByASeccompFilterThatSaysEPERM) {
-    COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
+    COIL_SKIP_UNDER_FAULTS("the faulty backend is chosen for all");
     const std::string said = coil_test::in_child([] { return refusal(EPERM); });
     EXPECT_NE(said.find("seccomp"), std::string::npos) << said;
     EXPECT_NE(said.find("io_uring_setup"), std::string::npos) << said;
 }
 
 TEST(Refused, G11_ByASeccompFilterThatSaysENOSYS) {
-    COIL_SKIP_UNDER_FAULTS("the faulty kernel is chosen for all");
+    COIL_SKIP_UNDER_FAULTS("the faulty backend is chosen for all");
     const std::string said = coil_test::in_child([] { return refusal(ENOSYS); });
     EXPECT_TRUE(said.find("kernel") != std::string::npos ||
                 said.find("blocked") != std::string::npos)
@@ -63,7 +63,7 @@ TEST(Refused, TheFirstThreadRunsOnIfASecondCannotHaveARing) {
             co_await io::nop();
             co_return 7;
         };
-        io_context ctx(coil_test::with([](auto& o) { o.kernel = kernel_kind::io_uring; }));
+        io_context ctx(coil_test::with([](auto& o) { o.backend = io_backend::io_uring; }));
         if (coil_test::run_on(ctx, nap()) != 7) {
             return "first run";
         }

@@ -2,7 +2,7 @@
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
-#include "support/running_kernel.hpp"
+#include "support/running_backend.hpp"
 
 #include <cstdint>
 #include <future>
@@ -138,8 +138,8 @@ TEST_F(Rerun, DestroyedByAnotherThreadItReleasesTheRegisteredRing) {
         ran.count_down();
         destroyed.wait();
         uring::ring r(8);
-        r.attach_thread();
-        shortcut = r.get_kernel().direct().flags;
+        r.register_ring_fd();
+        shortcut = r.get_backend().direct().flags;
     });
     ran.wait();
     contexts.clear();

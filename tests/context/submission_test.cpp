@@ -13,21 +13,21 @@ namespace {
 using namespace loop_parts;
 
 /// An operation of one SQE as the two parts see it. Nobody awaits it.
-class bare_op : public io_wait {
+class bare_op : public io_op {
 public:
     explicit bare_op(event_loop& loop, const uring::sqe& request = uring::prep::nop())
         : entry(request) {
         begin(loop, {});
         set_entries(entry, 1);
     }
-    bare_op(event_loop& loop, bool is_multishot) : io_wait(is_multishot) {
+    bare_op(event_loop& loop, bool is_multishot) : io_op(is_multishot) {
         entry.request = uring::prep::nop();
         begin(loop, {});
         set_entries(entry, 1);
     }
-    using io_wait::make_exclusive;
+    using io_op::make_exclusive;
 
-    ring_entry entry;
+    sqe_slot entry;
 };
 
 class Submission : public ::testing::Test {
@@ -38,7 +38,7 @@ protected:
     /// Reaps what has completed, at least so many.
     unsigned reap(unsigned at_least) {
         alone.ring->enter(at_least, nullptr, 0);
-        return (*alone.ring)->for_each_completion([this](const uring::cqe& c) {
+        return (*alone.ring)->for_each_cqe([this](const uring::cqe& c) {
             last = c;
             if ((c.user_data & 7) == static_cast<std::uint64_t>(completion_kind::entry)) {
                 submitted.on_completed(1);

@@ -33,9 +33,9 @@ struct probe : timer_node {
 };
 
 /// A wheel and its clock, which jumps between events as the event loop does by sleeping.
-class clockwork {
+class scheduler {
 public:
-    explicit clockwork(std::int64_t start = 0) : now(start) { fired.clear(); }
+    explicit scheduler(std::int64_t start = 0) : now(start) { fired.clear(); }
 
     void arm(probe& p, std::int64_t deadline) {
         p.deadline = deadline;
@@ -61,7 +61,7 @@ public:
 };
 
 TEST(TimerWheel, AnEmptyOneNeedsNoWakeUp) {
-    clockwork c;
+    scheduler c;
     EXPECT_EQ(c.wheel.next_ns(), timer_wheel::never);
     EXPECT_EQ(c.wheel.size(), 0U);
     c.wheel.expire(hour);
@@ -69,7 +69,7 @@ TEST(TimerWheel, AnEmptyOneNeedsNoWakeUp) {
 }
 
 TEST(TimerWheel, FiresAtItsTickAndNotBefore) {
-    clockwork c;
+    scheduler c;
     probe p;
     c.arm(p, 10 * tick);
     EXPECT_TRUE(p.armed());
@@ -82,7 +82,7 @@ TEST(TimerWheel, FiresAtItsTickAndNotBefore) {
 }
 
 TEST(TimerWheel, ADeadlineBetweenTicksIsRoundedUp) {
-    clockwork c;
+    scheduler c;
     probe p;
     c.arm(p, 10 * tick + 1);
     c.wheel.expire(11 * tick - 1);
@@ -92,7 +92,7 @@ TEST(TimerWheel, ADeadlineBetweenTicksIsRoundedUp) {
 }
 
 TEST(TimerWheel, ADeadlineInThePastFiresAtOnce) {
-    clockwork c(day);
+    scheduler c(day);
     probe p;
     c.arm(p, hour);
     EXPECT_LE(c.wheel.next_ns(), c.now);
@@ -101,7 +101,7 @@ TEST(TimerWheel, ADeadlineInThePastFiresAtOnce) {
 }
 
 TEST(TimerWheel, DisarmedDoesNotFire) {
-    clockwork c;
+    scheduler c;
     probe a;
     probe b;
     c.arm(a, ms);
@@ -115,7 +115,7 @@ TEST(TimerWheel, DisarmedDoesNotFire) {
 }
 
 TEST(TimerWheel, TheLastDisarmedNeedsNoWakeUp) {
-    clockwork c;
+    scheduler c;
     probe p;
     c.arm(p, ms);
     c.wheel.disarm(p);
@@ -123,7 +123,7 @@ TEST(TimerWheel, TheLastDisarmedNeedsNoWakeUp) {
 }
 
 TEST(TimerWheel, TimersOfOneTickFireInArmingOrder) {
-    clockwork c;
+    scheduler c;
     std::list<probe> probes(100);
     std::vector<probe*> order;
     for (auto& p : probes) {
@@ -146,7 +146,7 @@ TEST(TimerWheel, EachDistanceFiresWithinATickOfItsDeadline) {
             continue;
         }
         for (const std::int64_t start : {std::int64_t{0}, 7 * hour + 1, 4095 * tick, 300 * day}) {
-            clockwork c(start);
+            scheduler c(start);
             probe p;
             c.arm(p, start + distance);
             c.run_until(start + distance + tick);
@@ -157,7 +157,7 @@ TEST(TimerWheel, EachDistanceFiresWithinATickOfItsDeadline) {
 }
 
 TEST(TimerWheel, YearsAheadWakeUpRarely) {
-    clockwork c(day);
+    scheduler c(day);
     probe p;
     const std::int64_t ten_years = 3650 * day;
     c.arm(p, day + ten_years);
@@ -167,7 +167,7 @@ TEST(TimerWheel, YearsAheadWakeUpRarely) {
 }
 
 TEST(TimerWheel, TheFarthestDeadlineDoesNotOverflow) {
-    clockwork c(day);
+    scheduler c(day);
     probe p;
     c.arm(p, std::numeric_limits<std::int64_t>::max() / 2);
     EXPECT_GT(c.wheel.next_ns(), day);
@@ -177,7 +177,7 @@ TEST(TimerWheel, TheFarthestDeadlineDoesNotOverflow) {
 }
 
 TEST(TimerWheel, AFarTimerLetsTheContextSleepLong) {
-    clockwork c(hour);
+    scheduler c(hour);
     probe p;
     c.arm(p, 2 * hour);
     EXPECT_GT(c.wheel.next_ns() - c.now, 60 * s);
@@ -189,7 +189,7 @@ TEST(TimerWheel, ACallbackMayDisarmOtherTimers) {
     struct killer : timer_node {
         killer() : timer_node([](timer_node&) noexcept { wheel->disarm(*victim); }) {}
     };
-    clockwork c;
+    scheduler c;
     wheel = &c.wheel;
     killer first;
     probe middle;
@@ -214,7 +214,7 @@ TEST(TimerWheel, ACallbackMayArmItsTimerAgainForTheNextTick) {
                   EXPECT_TRUE(times >= 1000 || wheel->arm(n, 0, ms));
               }) {}
     };
-    clockwork c;
+    scheduler c;
     wheel = &c.wheel;
     times = 0;
     again node;
@@ -227,7 +227,7 @@ TEST(TimerWheel, ACallbackMayArmItsTimerAgainForTheNextTick) {
 /// Random arming, disarming and waiting, against a multimap.
 void compare_with_model(unsigned seed, int steps) {
     std::mt19937_64 random(seed);
-    clockwork c(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(1000 * day)));
+    scheduler c(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(1000 * day)));
     std::vector<probe> probes(200);
     std::multimap<std::int64_t, probe*> model;
     auto forget = [&](probe* p) {

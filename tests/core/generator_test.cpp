@@ -84,13 +84,13 @@ TEST(Generator, AnInfiniteOneIsDestroyedWhileSuspended) {
         ~guard() { ++count; }
         int& count;
     };
-    auto endless = [](int& n) -> generator<int> {
+    auto unbounded = [](int& n) -> generator<int> {
         const guard local(n);
         for (int i = 0;; ++i) {
             co_yield i;
         }
     };
-    for (const int i : endless(destroyed)) {
+    for (const int i : unbounded(destroyed)) {
         if (i == 1000) {
             break;
         }

@@ -181,7 +181,7 @@ TEST(NamesStop, G5_DestroyedAtAnyMomentItLeavesNoDescriptor) {
 /// A context whose kernel calls a function when that opcode is submitted with that name.
 std::unique_ptr<io_context> context_with(coil_test::opcode call, std::string name,
                                          std::function<void()> f) {
-    auto door = std::make_shared<coil_test::door_kernel::guard>();
+    auto door = std::make_shared<coil_test::door_backend::guard>();
     door->before_enter = [call, name = std::move(name), f = std::move(f), done = false](
                              auto&, const std::vector<coil_test::sqe>& entries, unsigned) mutable {
         for (const coil_test::sqe& e : entries) {
@@ -194,7 +194,7 @@ std::unique_ptr<io_context> context_with(coil_test::opcode call, std::string nam
         return 0;
     };
     return std::make_unique<io_context>(coil_test::with(
-        [&](io_context_options& o) { o.make_kernel = coil_test::door_kernel::factory(door); }));
+        [&](io_context_options& o) { o.make_backend = coil_test::door_backend::factory(door); }));
 }
 
 TEST(NamesStop, ASymlinkInThePlaceOfWhatWasMadeIsNotFollowed) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 #include "support/random.hpp"
 #include "support/run.hpp"
 
@@ -333,10 +333,10 @@ inline std::vector<coil::uring::opcode> calls_on_names() {
 
 /// A context whose kernel has none of them.
 inline std::unique_ptr<coil::io_context> context_of_an_old_kernel() {
-    auto door = std::make_shared<coil_test::door_kernel::guard>();
+    auto door = std::make_shared<coil_test::door_backend::guard>();
     door->hidden = calls_on_names();
     return std::make_unique<coil::io_context>(coil_test::with([&](coil::io_context_options& o) {
-        o.make_kernel = coil_test::door_kernel::factory(door);
+        o.make_backend = coil_test::door_backend::factory(door);
     }));
 }
 

@@ -1,8 +1,8 @@
 // io::cancel of an operation, of a descriptor, of everything; poll_remove and poll_update.
 
 #include "io/support.hpp"
+#include "support/backends.hpp"
 #include "support/fault_environment.hpp"
-#include "support/kernels.hpp"
 
 #include <memory>
 #include <optional>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using coil::uring::opcode;
 using coil_test::pipe_pair;
 using coil_test::run_on;
-using coil_test::scripted_kernel;
+using coil_test::scripted_backend;
 using coil_test::socket_pair;
 using coil_test::sqe;
 
@@ -71,7 +71,7 @@ TEST_F(CancelCall, AChain) {
 
 TEST_F(CancelCall, WhileAWorkerExecutesIt) {
     // The kernel's result is the result of the await.
-    auto script = std::make_shared<scripted_kernel::script>();
+    auto script = std::make_shared<scripted_backend::script>();
     std::uint64_t read = 0;
     script->on_submit = [&](const sqe& e) {
         if (e.opcode == static_cast<std::uint8_t>(opcode::read)) {
@@ -83,7 +83,7 @@ TEST_F(CancelCall, WhileAWorkerExecutesIt) {
         }
     };
     io_context ctx(
-        coil_test::with([&](auto& o) { o.make_kernel = scripted_kernel::factory(script); }));
+        coil_test::with([&](auto& o) { o.make_backend = scripted_backend::factory(script); }));
     auto main = []() -> task<> {
         char buf[4];
         auto pending = eager(io::read(3, buf));

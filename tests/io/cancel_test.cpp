@@ -1,7 +1,7 @@
 // Cancellation before, during and after an operation, from this thread and others; and races (G3).
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <atomic>
 #include <string>
@@ -16,7 +16,7 @@
 using namespace coil;
 using namespace std::chrono_literals;
 using coil_test::contains;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::listener;
 using coil_test::pipe_pair;
 using coil_test::socket_pair;
@@ -182,15 +182,16 @@ TEST_F(Cancel, G3_OfOneOfManyOnTheSameDescriptor) {
 
 TEST_F(Cancel, G3_DataThatComesBeforeTheRequestIsDelivered) {
     const pipe_pair p;
-    auto guard = std::make_shared<door_kernel::guard>();
-    guard->before_enter = [&](door_kernel& k, const std::vector<sqe>& entries, unsigned) {
+    auto guard = std::make_shared<door_backend::guard>();
+    guard->before_enter = [&](door_backend& k, const std::vector<sqe>& entries, unsigned) {
         if (contains(entries, coil::uring::opcode::async_cancel)) {
             p.put("data");
             k.post_completions();
         }
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto main = [](int fd) -> task<int> {
         join_handle<int> h = coil::spawn(reads(fd));
         co_await sleep_for(1ms);
@@ -203,15 +204,16 @@ TEST_F(Cancel, G3_DataThatComesBeforeTheRequestIsDelivered) {
 TEST_F(Cancel, G4_AnAcceptThatWinsAgainstItsCancelKeepsItsDescriptor) {
     const listener l;
     std::vector<coil_test::descriptor> clients;
-    auto guard = std::make_shared<door_kernel::guard>();
-    guard->before_enter = [&](door_kernel& k, const std::vector<sqe>& entries, unsigned) {
+    auto guard = std::make_shared<door_backend::guard>();
+    guard->before_enter = [&](door_backend& k, const std::vector<sqe>& entries, unsigned) {
         if (contains(entries, coil::uring::opcode::async_cancel)) {
             clients.push_back(l.connect());
             k.post_completions();
         }
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto accepts = [](int fd) -> task<int> { co_return co_await io::accept(fd); };
     auto limited = [](int fd) -> task<int> { co_return co_await timeout(io::accept(fd), 1ms); };
     auto main = [](auto f, auto g, int fd) -> task<> {
@@ -229,15 +231,16 @@ TEST_F(Cancel, G4_AnAcceptThatWinsAgainstItsCancelKeepsItsDescriptor) {
 TEST_F(Cancel, G4_AnAcceptThatWinsAgainstItsDestructionIsClosed) {
     const listener l;
     std::vector<coil_test::descriptor> clients;
-    auto guard = std::make_shared<door_kernel::guard>();
-    guard->before_enter = [&](door_kernel& k, const std::vector<sqe>& entries, unsigned) {
+    auto guard = std::make_shared<door_backend::guard>();
+    guard->before_enter = [&](door_backend& k, const std::vector<sqe>& entries, unsigned) {
         if (contains(entries, coil::uring::opcode::async_cancel)) {
             clients.push_back(l.connect());
             k.post_completions();
         }
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto accepts = [](int fd) -> coil_test::manual {
         co_await io::accept(fd);
         ADD_FAILURE() << "went on";
@@ -255,15 +258,16 @@ TEST_F(Cancel, G4_AnAcceptThatWinsAgainstItsDestructionIsClosed) {
 TEST_F(Cancel, G4_AnAcceptThatWinsAgainstShutdownIsClosed) {
     const listener l;
     std::vector<coil_test::descriptor> clients;
-    auto guard = std::make_shared<door_kernel::guard>();
-    guard->before_enter = [&](door_kernel& k, const std::vector<sqe>& entries, unsigned) {
+    auto guard = std::make_shared<door_backend::guard>();
+    guard->before_enter = [&](door_backend& k, const std::vector<sqe>& entries, unsigned) {
         if (contains(entries, coil::uring::opcode::async_cancel)) {
             clients.push_back(l.connect());
             k.post_completions();
         }
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto accepts = [](int fd) -> task<> {
         co_await io::accept(fd);
         ADD_FAILURE() << "went on";

@@ -2,7 +2,7 @@
 // results.
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <array>
 #include <memory>

@@ -1,7 +1,7 @@
 // Stop requests from other threads for a task that awaits an eager operation.
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <memory>
 #include <optional>
@@ -13,7 +13,7 @@ using coil::uring::opcode;
 using coil_test::manual;
 using coil_test::pipe_pair;
 using coil_test::run_on;
-using coil_test::scripted_kernel;
+using coil_test::scripted_backend;
 using coil_test::sqe;
 
 namespace {
@@ -59,7 +59,7 @@ manual awaits_until_stopped(any_eager& op, inplace_stop_source& source, std::opt
 /// The second awaiter also waits until a concurrent stop request has been processed: its inbox node
 /// is part of the operation, which may be destroyed once the awaiter has resumed.
 TEST_F(EagerStop, G1_WhoTakesOverDoesNotGoOnBeforeAStopHasArrived) {
-    auto script = std::make_shared<scripted_kernel::script>();
+    auto script = std::make_shared<scripted_backend::script>();
     std::uint64_t reads[2] = {}; // of descriptor 3 and 4
     script->on_submit = [&](const sqe& e) {
         if (e.opcode == static_cast<std::uint8_t>(opcode::read)) {
@@ -69,7 +69,7 @@ TEST_F(EagerStop, G1_WhoTakesOverDoesNotGoOnBeforeAStopHasArrived) {
         }
     };
     io_context ctx(
-        coil_test::with([&](auto& o) { o.make_kernel = scripted_kernel::factory(script); }));
+        coil_test::with([&](auto& o) { o.make_backend = scripted_backend::factory(script); }));
     const auto request_stop = [](inplace_stop_source& source) {
         std::thread([&] { source.request_stop(); }).join();
     };

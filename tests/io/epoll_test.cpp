@@ -2,7 +2,7 @@
 // ring's own operations.
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <array>
 #include <chrono>
@@ -14,7 +14,7 @@
 using namespace coil;
 using namespace std::chrono_literals;
 using coil_test::descriptor;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::manual;
 using coil_test::pipe_pair;
 using io_test::outcome;
@@ -24,8 +24,8 @@ namespace {
 /// Runs with a kernel that has the operations, and with an older one.
 class Epoll : public ::testing::Test, public ::testing::WithParamInterface<bool> {
 protected:
-    static std::shared_ptr<door_kernel::guard> kernel() {
-        auto guard = std::make_shared<door_kernel::guard>();
+    static std::shared_ptr<door_backend::guard> backend() {
+        auto guard = std::make_shared<door_backend::guard>();
         if (!GetParam()) {
             guard->hidden = {uring::opcode::epoll_ctl, uring::opcode::epoll_wait};
         }
@@ -44,7 +44,7 @@ protected:
 
     descriptor set_{::epoll_create1(EPOLL_CLOEXEC)};
     io_context context_{
-        coil_test::with([](auto& o) { o.make_kernel = door_kernel::factory(kernel()); })};
+        coil_test::with([](auto& o) { o.make_backend = door_backend::factory(backend()); })};
 };
 
 std::uint64_t data_of(const ::epoll_event& e) { return e.data.u64; } // the struct is packed
@@ -219,7 +219,7 @@ TEST_P(Epoll, G3_CancelledAndG2_Destroyed_NoEventIsTaken) {
     EXPECT_EQ(::epoll_wait(set_, &event, 1, 0), 1) << "the only shot was not spent";
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Epoll, ::testing::Bool(), [](const auto& has_operations) {
+INSTANTIATE_TEST_SUITE_P(Backends, Epoll, ::testing::Bool(), [](const auto& has_operations) {
     return has_operations.param ? "WithOperations" : "WithoutOperations";
 });
 

@@ -2,7 +2,7 @@
 // an error. Nothing hangs.
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <coil/io/direct.hpp>
 
@@ -22,7 +22,7 @@
 using namespace coil;
 using namespace std::chrono_literals;
 using coil_test::descriptor;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::manual;
 using coil_test::pipe_pair;
 using io_test::outcome;
@@ -34,8 +34,8 @@ namespace {
 /// A context whose kernel has only nop and what the loop itself needs.
 class Fallback : public ::testing::Test {
 protected:
-    static std::shared_ptr<door_kernel::guard> bare_kernel() {
-        auto guard = std::make_shared<door_kernel::guard>();
+    static std::shared_ptr<door_backend::guard> bare_backend() {
+        auto guard = std::make_shared<door_backend::guard>();
         for (unsigned i = 1; i < uring::opcode_count; ++i) {
             guard->hidden.push_back(static_cast<opcode>(i));
         }
@@ -46,7 +46,7 @@ protected:
         return coil_test::run_on(context_, io_test::await_one(std::move(op)));
     }
     io_context context_{
-        coil_test::with([](auto& o) { o.make_kernel = door_kernel::factory(bare_kernel()); })};
+        coil_test::with([](auto& o) { o.make_backend = door_backend::factory(bare_backend()); })};
     temporary_directory dir_;
 };
 

@@ -1,7 +1,7 @@
 // futex_wait, futex_wake, futex_waitv: effects and results are those of futex(2).
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <array>
 #include <atomic>
@@ -16,7 +16,7 @@
 using namespace coil;
 using namespace std::chrono_literals;
 using coil_test::contains;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::manual;
 using coil_test::sqe;
 using io_test::outcome;
@@ -224,15 +224,16 @@ TEST_F(Futex, G3_CancelledAndLimitedWaits) {
 TEST_F(Futex, G3_AWakeThatComesBeforeTheRequestToCancelIsNotLost) {
     word w{0};
     int woken = 0;
-    auto guard = std::make_shared<door_kernel::guard>();
-    guard->before_enter = [&](door_kernel& k, const std::vector<sqe>& entries, unsigned) {
+    auto guard = std::make_shared<door_backend::guard>();
+    guard->before_enter = [&](door_backend& k, const std::vector<sqe>& entries, unsigned) {
         if (contains(entries, uring::opcode::async_cancel)) {
             woken += wake_by_system_call(w);
             k.post_completions();
         }
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto waits = [](word& at) -> task<int> { co_return co_await io::futex_wait(&at, 0); };
     auto main = [](auto f, word& at) -> task<int> {
         auto h = coil::spawn(f(at));

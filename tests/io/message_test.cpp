@@ -1,7 +1,7 @@
 // sendto, recvfrom, sendmsg, recvmsg: effects and results are those of the system calls.
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <array>
 #include <memory>
@@ -95,7 +95,7 @@ TEST_F(Message, SendtoFailsAsTheSystemCallDoes) {
 }
 
 TEST_F(Message, SendtoOnAKernelWhoseSendTakesNoAddress) {
-    auto guard = std::make_shared<coil_test::door_kernel::guard>();
+    auto guard = std::make_shared<coil_test::door_backend::guard>();
     guard->hidden = {uring::opcode::sendmsg_zc};
     int messages = 0;
     guard->before_enter = [&](auto&, const std::vector<coil_test::sqe>& entries, unsigned) {
@@ -103,8 +103,8 @@ TEST_F(Message, SendtoOnAKernelWhoseSendTakesNoAddress) {
         EXPECT_FALSE(coil_test::contains(entries, uring::opcode::send));
         return 0;
     };
-    io_context ctx(
-        coil_test::with([&](auto& o) { o.make_kernel = coil_test::door_kernel::factory(guard); }));
+    io_context ctx(coil_test::with(
+        [&](auto& o) { o.make_backend = coil_test::door_backend::factory(guard); }));
     auto main = [](endpoint& a, endpoint& b) -> task<> {
         EXPECT_EQ(co_await io::sendto(a.socket, "hello", 0, b.generic(), sizeof b.address), 5);
         EXPECT_EQ(

@@ -1,7 +1,7 @@
 // io::drain, a barrier enforced by the context, and io::force_async.
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <array>
 #include <memory>
@@ -15,7 +15,7 @@
 
 using namespace coil;
 using namespace std::chrono_literals;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::pipe_pair;
 using coil_test::run_on;
 using coil_test::socket_pair;
@@ -192,16 +192,17 @@ TEST_F(Modifiers, G5_StopWhileADrainWaitsAndWhileItRuns) {
 }
 
 TEST_F(Modifiers, DrainNeverReachesTheKernel_ForceAsyncDoes) {
-    auto guard = std::make_shared<door_kernel::guard>();
+    auto guard = std::make_shared<door_backend::guard>();
     int forced = 0;
-    guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+    guard->before_enter = [&](door_backend&, const std::vector<sqe>& entries, unsigned) {
         for (const sqe& e : entries) {
             EXPECT_EQ(e.flags & uring::sqe_flag::io_drain, 0);
             forced += (e.flags & uring::sqe_flag::async) != 0;
         }
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto main = []() -> task<> {
         EXPECT_EQ(co_await io::drain(io::force_async(io::nop())), 0);
         EXPECT_EQ(co_await io::force_async(io::drain(io::nop())), 0);

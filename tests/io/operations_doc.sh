@@ -148,7 +148,7 @@ for line in pathlib.Path("docs/reference/operations.md").read_text().splitlines(
         problem(f"{name}: two rows")
     rows[name] = cells[1:]
 
-# How the epoll kernel begins an operation: what the cases of its two functions do.
+# How the epoll backend begins an operation: what the cases of its two functions do.
 def cases(path, function):
     text = code(path)
     start = text.index(function)
@@ -164,8 +164,8 @@ def cases(path, function):
     return found
 
 
-begins = cases("src/uring/epoll/calls.cpp", "int epoll_kernel::begin(")
-calls_made = cases("src/uring/epoll/calls.cpp", "int epoll_kernel::begin_call(")
+begins = cases("src/uring/epoll/calls.cpp", "int epoll_backend::begin(")
+calls_made = cases("src/uring/epoll/calls.cpp", "int epoll_backend::begin_call(")
 
 
 def epoll_ways(named):

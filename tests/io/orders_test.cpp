@@ -2,7 +2,7 @@
 // once, with the kernel's result, and not before all completions have arrived (G1, G2, G3).
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <map>
 #include <optional>
@@ -14,20 +14,21 @@ using namespace coil;
 using namespace std::chrono_literals;
 using coil::uring::opcode;
 using coil_test::manual;
-using coil_test::scripted_kernel;
+using coil_test::scripted_backend;
 using coil_test::sqe;
 
 namespace {
 
 /// One read and its cancellation requests, as the kernel sees them.
 struct two_answers {
-    std::shared_ptr<scripted_kernel::script> kernel = std::make_shared<scripted_kernel::script>();
+    std::shared_ptr<scripted_backend::script> backend =
+        std::make_shared<scripted_backend::script>();
     std::uint64_t read = 0;
     std::vector<std::uint64_t> cancels;
     int waits = 0;
 
     two_answers() {
-        kernel->on_submit = [this](const sqe& e) {
+        backend->on_submit = [this](const sqe& e) {
             if (e.opcode == static_cast<std::uint8_t>(opcode::async_cancel)) {
                 EXPECT_EQ(e.addr, read);
                 cancels.push_back(e.user_data);
@@ -39,13 +40,13 @@ struct two_answers {
 
     /// The result of the read; `answer` is called once per wait of the context.
     int play(std::function<void(two_answers&)> answer, idle_policy idle = idle_policy::park()) {
-        kernel->on_wait = [this, answer] {
+        backend->on_wait = [this, answer] {
             ++waits;
             ASSERT_LT(waits, 100) << "asks for ever";
             answer(*this);
         };
         io_context ctx(coil_test::with([&](auto& o) {
-            o.make_kernel = scripted_kernel::factory(kernel);
+            o.make_backend = scripted_backend::factory(backend);
             o.idle = idle;
         }));
         auto reads = []() -> task<int> {
@@ -67,8 +68,8 @@ TEST(Orders, G3_CancelledThenAnswered) {
     two_answers t;
     EXPECT_EQ(t.play([](two_answers& k) {
         if (!k.cancels.empty()) {
-            k.kernel->post(k.read, -ECANCELED);
-            k.kernel->post(k.cancels[0], 0);
+            k.backend->post(k.read, -ECANCELED);
+            k.backend->post(k.cancels[0], 0);
         }
     }),
               -ECANCELED);
@@ -78,8 +79,8 @@ TEST(Orders, G3_AnsweredThenCancelled) {
     two_answers t;
     EXPECT_EQ(t.play([](two_answers& k) {
         if (!k.cancels.empty()) {
-            k.kernel->post(k.cancels[0], 0);
-            k.kernel->post(k.read, -ECANCELED);
+            k.backend->post(k.cancels[0], 0);
+            k.backend->post(k.read, -ECANCELED);
         }
     }),
               -ECANCELED);
@@ -89,9 +90,9 @@ TEST(Orders, G3_AnsweredLongBeforeTheCancelledOneEnds) {
     two_answers t;
     EXPECT_EQ(t.play([](two_answers& k) {
         if (k.waits == 2) {
-            k.kernel->post(k.cancels.at(0), 0);
+            k.backend->post(k.cancels.at(0), 0);
         } else if (k.waits == 6) {
-            k.kernel->post(k.read, -ECANCELED);
+            k.backend->post(k.read, -ECANCELED);
         }
     }),
               -ECANCELED);
@@ -102,8 +103,8 @@ TEST(Orders, G3_TheResultWinsAndTheRequestFindsNothing) {
     two_answers t;
     EXPECT_EQ(t.play([](two_answers& k) {
         if (!k.cancels.empty()) {
-            k.kernel->post(k.read, 1);
-            k.kernel->post(k.cancels[0], -ENOENT);
+            k.backend->post(k.read, 1);
+            k.backend->post(k.cancels[0], -ENOENT);
         }
     }),
               1);
@@ -114,9 +115,9 @@ TEST(Orders, G2_TheAwaitDoesNotEndBeforeTheRequestIsAnswered) {
     two_answers t;
     EXPECT_EQ(t.play([](two_answers& k) {
         if (k.waits == 2) {
-            k.kernel->post(k.read, 1);
+            k.backend->post(k.read, 1);
         } else if (k.waits == 5) {
-            k.kernel->post(k.cancels.at(0), -ENOENT);
+            k.backend->post(k.cancels.at(0), -ENOENT);
         }
     }),
               1);
@@ -129,10 +130,10 @@ TEST(Orders, G3_NotFoundYetNotOver_IsAskedAgain) {
         if (answered < k.cancels.size()) {
             const std::uint64_t c = k.cancels[answered++];
             if (answered < 4) {
-                k.kernel->post(c, answered % 2 == 0 ? -ENOENT : -EALREADY);
+                k.backend->post(c, answered % 2 == 0 ? -ENOENT : -EALREADY);
             } else {
-                k.kernel->post(c, 0);
-                k.kernel->post(k.read, -ECANCELED);
+                k.backend->post(c, 0);
+                k.backend->post(k.read, -ECANCELED);
             }
         }
     }),
@@ -144,16 +145,16 @@ TEST(Orders, G3_NotFoundAtOnce_IsAskedAgainByAContextThatSpins) {
     // The completion arrives at the last poll before the spin phase, after which the context
     // sleeps.
     two_answers t;
-    t.kernel->on_submit = [&t](const sqe& e) {
+    t.backend->on_submit = [&t](const sqe& e) {
         if (e.opcode != static_cast<std::uint8_t>(opcode::async_cancel)) {
             t.read = e.user_data;
             return;
         }
         t.cancels.push_back(e.user_data);
         if (t.cancels.size() == 3) {
-            t.kernel->post(t.read, -ECANCELED);
+            t.backend->post(t.read, -ECANCELED);
         }
-        t.kernel->post(e.user_data, t.cancels.size() == 3 ? 0 : -ENOENT);
+        t.backend->post(e.user_data, t.cancels.size() == 3 ? 0 : -ENOENT);
     };
     EXPECT_EQ(t.play([](two_answers&) {}, idle_policy::spin(10us)), -ECANCELED);
 }
@@ -162,9 +163,9 @@ TEST(Orders, G3_TheResultComesWhileTheNextRequestWaitsItsTime) {
     two_answers t;
     EXPECT_EQ(t.play([](two_answers& k) {
         if (k.waits == 2) {
-            k.kernel->post(k.cancels.at(0), -EALREADY);
+            k.backend->post(k.cancels.at(0), -EALREADY);
         } else if (k.waits == 3) {
-            k.kernel->post(k.read, 1);
+            k.backend->post(k.read, 1);
         }
     }),
               1);
@@ -176,14 +177,14 @@ TEST(Orders, G3_TheResultComesWhileTheNextRequestWaitsItsTime) {
 class random_orders {
 public:
     explicit random_orders(unsigned seed, std::uint32_t features) : random_(seed) {
-        kernel_->features = features;
-        kernel_->on_submit = [this](const sqe& e) { submitted(e); };
-        kernel_->on_wait = [this] { answer_some(); };
+        backend_->features = features;
+        backend_->on_submit = [this](const sqe& e) { submitted(e); };
+        backend_->on_wait = [this] { answer_some(); };
     }
 
     void play(int coroutines) {
         io_context ctx(coil_test::with([&](auto& o) {
-            o.make_kernel = scripted_kernel::factory(kernel_);
+            o.make_backend = scripted_backend::factory(backend_);
             o.entries = 8;
             o.max_in_flight = random_() % 2 == 0 ? 5 : 1000;
             o.idle = random_() % 2 == 0 ? idle_policy::park() : idle_policy::spin(2us);
@@ -203,7 +204,7 @@ private:
     void submitted(const sqe& e) {
         if (e.opcode == static_cast<std::uint8_t>(opcode::async_cancel)) {
             if ((e.user_data & 7) == static_cast<std::uint64_t>(detail::completion_kind::ignore)) {
-                kernel_->post(e.user_data, 0);
+                backend_->post(e.user_data, 0);
                 return;
             }
             cancels_.push_back(e);
@@ -225,7 +226,7 @@ private:
         in_flight_.erase(user_data);
         const bool skip = (o.flags & coil::uring::sqe_flag::cqe_skip_success) != 0;
         if (result < 0 || !skip) {
-            kernel_->post(user_data, result);
+            backend_->post(user_data, result);
         }
         if (result >= 0) {
             return;
@@ -240,7 +241,7 @@ private:
             if (next != 0) {
                 in_flight_.erase(next);
                 if (!skip) {
-                    kernel_->post(next, -ECANCELED);
+                    backend_->post(next, -ECANCELED);
                 }
             }
             before = next;
@@ -254,15 +255,15 @@ private:
             cancels_.erase(cancels_.begin());
             const auto target = in_flight_.find(c.addr);
             if (target == in_flight_.end() || waits_for_another(target->second)) {
-                kernel_->post(c.user_data, -ENOENT);
+                backend_->post(c.user_data, -ENOENT);
             } else if (random_() % 4 == 0) {
-                kernel_->post(c.user_data, -EALREADY);
+                backend_->post(c.user_data, -EALREADY);
             } else if (random_() % 2 == 0) {
-                kernel_->post(c.user_data, 0);
+                backend_->post(c.user_data, 0);
                 end(c.addr, -ECANCELED);
             } else {
                 end(c.addr, -ECANCELED);
-                kernel_->post(c.user_data, 0);
+                backend_->post(c.user_data, 0);
             }
         }
         for (std::size_t i = random_() % 3; i > 0 && !in_flight_.empty(); --i) {
@@ -366,7 +367,8 @@ private:
     }
 
     std::mt19937 random_;
-    std::shared_ptr<scripted_kernel::script> kernel_ = std::make_shared<scripted_kernel::script>();
+    std::shared_ptr<scripted_backend::script> backend_ =
+        std::make_shared<scripted_backend::script>();
     std::map<std::uint64_t, operation> in_flight_;
     std::uint64_t chain_tail_ = 0;
     std::vector<sqe> cancels_;
@@ -375,7 +377,7 @@ private:
 };
 
 TEST(Orders, G1_RandomAnswersToRandomWork) {
-    const std::uint32_t all = scripted_kernel::script().features;
+    const std::uint32_t all = scripted_backend::script().features;
     for (unsigned seed = 0; seed < static_cast<unsigned>(coil_test::rounds(150, 10'000)); ++seed) {
         SCOPED_TRACE(seed);
         random_orders(seed, seed % 3 == 0 ? all & ~coil::uring::feature::cqe_skip : all).play(60);

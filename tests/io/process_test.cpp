@@ -1,7 +1,7 @@
 // waitid: effects and results are those of the system call.
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <csignal>
 #include <cstring>
@@ -13,7 +13,7 @@
 using namespace coil;
 using namespace std::chrono_literals;
 using coil_test::contains;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::manual;
 using coil_test::sqe;
 using io_test::outcome;
@@ -163,8 +163,8 @@ TEST_F(Waitid, G3_CancelledTheChildIsStillThereToBeWaitedFor) {
 TEST_F(Waitid, G3_AChildThatEndsBeforeTheRequestToCancelIsReported) {
     child c(5);
     int ended = 0;
-    auto guard = std::make_shared<door_kernel::guard>();
-    guard->before_enter = [&](door_kernel& k, const std::vector<sqe>& entries, unsigned) {
+    auto guard = std::make_shared<door_backend::guard>();
+    guard->before_enter = [&](door_backend& k, const std::vector<sqe>& entries, unsigned) {
         if (ended == 0 && contains(entries, uring::opcode::async_cancel)) {
             ++ended;
             c.end_and_watch();
@@ -172,7 +172,8 @@ TEST_F(Waitid, G3_AChildThatEndsBeforeTheRequestToCancelIsReported) {
         }
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto waits = [](::id_t id, ::siginfo_t& info) -> task<int> {
         co_return co_await io::waitid(P_PID, id, &info, WEXITED);
     };
@@ -215,9 +216,10 @@ TEST_F(Waitid, G2_DestroyedWhileItWaits_NothingIsWrittenAfterwards) {
 }
 
 TEST_F(Waitid, WithoutTheOpcodeOnlyWhatDoesNotWait) {
-    auto guard = std::make_shared<door_kernel::guard>();
+    auto guard = std::make_shared<door_backend::guard>();
     guard->hidden = {uring::opcode::waitid};
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     child c(11);
     auto main = [](child& it) -> task<> {
         ::siginfo_t info;

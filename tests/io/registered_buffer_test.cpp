@@ -30,7 +30,7 @@ protected:
 /// Registers `buffers` with the ring of the current context.
 task<> use_buffers(std::span<::iovec> buffers) {
     EXPECT_EQ(
-        this_context().loop().ring().get_kernel().control(
+        this_context().loop().ring().get_backend().do_register(
             uring::register_op::buffers, buffers.data(), static_cast<unsigned>(buffers.size())),
         0);
     co_return;

@@ -1,7 +1,7 @@
 // msg_ring: posts to other rings, never to the ring of a context.
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <coil/uring/ring.hpp>
 
@@ -9,13 +9,13 @@
 
 using namespace coil;
 using namespace std::chrono_literals;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 
 namespace {
 
 /// The same backend as the contexts use.
 struct ring_of_ours : uring::ring {
-    ring_of_ours() : uring::ring(options(), coil_test::make_running_kernel()) {}
+    ring_of_ours() : uring::ring(options(), coil_test::make_running_backend()) {}
     static uring::ring_options options() {
         uring::ring_options small;
         small.entries = 8;
@@ -79,9 +79,10 @@ TEST_F(RingMessage, ADescriptorThatWasAContextsRingIsAnybodysAfterwards) {
 }
 
 TEST_F(RingMessage, WithoutTheOpcodeItIsNotSupported) {
-    auto guard = std::make_shared<door_kernel::guard>();
+    auto guard = std::make_shared<door_backend::guard>();
     guard->hidden = {uring::opcode::msg_ring};
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     ring_of_ours target;
     EXPECT_EQ(
         coil_test::run_on(ctx, io_test::await_one(io::msg_ring(target.native_handle(), 1, 2))),

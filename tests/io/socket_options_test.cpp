@@ -2,7 +2,7 @@
 // ring supports and at others.
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <array>
 #include <chrono>
@@ -17,7 +17,7 @@
 
 using namespace coil;
 using coil_test::descriptor;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::socket_pair;
 using io_test::outcome;
 
@@ -48,8 +48,8 @@ constexpr auto options = std::to_array<option>({
 /// Runs with a kernel that has socket commands, and with an older one.
 class SocketOptions : public ::testing::Test, public ::testing::WithParamInterface<bool> {
 protected:
-    static std::shared_ptr<door_kernel::guard> kernel() {
-        auto guard = std::make_shared<door_kernel::guard>();
+    static std::shared_ptr<door_backend::guard> backend() {
+        auto guard = std::make_shared<door_backend::guard>();
         if (!GetParam()) {
             guard->hidden = {uring::opcode::uring_cmd};
         }
@@ -60,7 +60,7 @@ protected:
         return coil_test::run_on(context_, io_test::await_one(std::move(op)));
     }
     io_context context_{
-        coil_test::with([](auto& o) { o.make_kernel = door_kernel::factory(kernel()); })};
+        coil_test::with([](auto& o) { o.make_backend = door_backend::factory(backend()); })};
 };
 
 TEST_P(SocketOptions, AnswerWhatTheSystemCallsAnswer) {
@@ -130,7 +130,7 @@ TEST_P(SocketOptions, TheLengthIsReadWhenTheAwaitBegins) {
     EXPECT_EQ(value, SOCK_STREAM);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, SocketOptions, ::testing::Bool(), [](const auto& has_commands) {
+INSTANTIATE_TEST_SUITE_P(Backends, SocketOptions, ::testing::Bool(), [](const auto& has_commands) {
     return has_commands.param ? "WithCommands" : "WithoutCommands";
 });
 
@@ -139,12 +139,12 @@ class SocketOptionChains : public ::testing::Test {};
 TEST_F(SocketOptionChains, G13_AfterALinkThatFailedNothingIsSet) {
     const descriptor tcp{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     for (const bool has_commands : {true, false}) {
-        auto guard = std::make_shared<door_kernel::guard>();
+        auto guard = std::make_shared<door_backend::guard>();
         if (!has_commands) {
             guard->hidden = {uring::opcode::uring_cmd};
         }
         io_context ctx(
-            coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+            coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
         auto main = [](int fd) -> task<int> {
             const int one = 1;
             co_return co_await (io::read(-1, {}) &&

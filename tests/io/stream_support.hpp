@@ -1,7 +1,7 @@
 #pragma once
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 #include "support/random.hpp"
 
 #include <coil/coil.hpp>
@@ -35,7 +35,7 @@ inline coil::io_context_options options_of(world w) {
     if (w == world::now) {
         return options;
     }
-    auto guard = std::make_shared<coil_test::door_kernel::guard>();
+    auto guard = std::make_shared<coil_test::door_backend::guard>();
     guard->before_control = [w](register_op op, const void* arg) {
         if (op != register_op::pbuf_ring) {
             return 0;
@@ -54,7 +54,7 @@ inline coil::io_context_options options_of(world w) {
         guard->hidden.push_back(coil::uring::opcode::waitid);
         guard->hidden_features = coil::uring::feature::rsrc_tags;
     }
-    options.make_kernel = coil_test::door_kernel::factory(guard);
+    options.make_backend = coil_test::door_backend::factory(guard);
     return options;
 }
 

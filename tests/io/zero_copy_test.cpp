@@ -2,7 +2,7 @@
 // (G2).
 
 #include "io/support.hpp"
-#include "support/kernels.hpp"
+#include "support/backends.hpp"
 
 #include <array>
 #include <cstdint>
@@ -19,10 +19,10 @@ using namespace coil;
 using namespace std::chrono_literals;
 using coil::uring::opcode;
 using coil_test::descriptor;
-using coil_test::door_kernel;
+using coil_test::door_backend;
 using coil_test::listener;
 using coil_test::manual;
-using coil_test::scripted_kernel;
+using coil_test::scripted_backend;
 using coil_test::socket_pair;
 using coil_test::sqe;
 
@@ -154,9 +154,9 @@ TEST_F(ZeroCopy, Errors) {
 
 TEST_F(ZeroCopy, FlagsOfItsOwnReachTheKernelAndChangeNoResult) {
     const connection c;
-    auto guard = std::make_shared<door_kernel::guard>();
+    auto guard = std::make_shared<door_backend::guard>();
     std::vector<std::uint16_t> seen;
-    guard->before_enter = [&](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+    guard->before_enter = [&](door_backend&, const std::vector<sqe>& entries, unsigned) {
         for (const sqe& e : entries) {
             if (e.opcode == static_cast<std::uint8_t>(opcode::send_zc) ||
                 e.opcode == static_cast<std::uint8_t>(opcode::sendmsg_zc)) {
@@ -165,7 +165,8 @@ TEST_F(ZeroCopy, FlagsOfItsOwnReachTheKernelAndChangeNoResult) {
         }
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     using namespace uring::recvsend_flag;
     auto main = [](const connection& tcp) -> task<> {
         char memory[] = "registered";
@@ -203,14 +204,15 @@ TEST_F(ZeroCopy, FlagsOfItsOwnReachTheKernelAndChangeNoResult) {
 TEST_F(ZeroCopy, WhereTheKernelHasNone_ItCopies) {
     const connection c;
     const socket_pair local;
-    auto guard = std::make_shared<door_kernel::guard>();
+    auto guard = std::make_shared<door_backend::guard>();
     guard->hidden = {opcode::send_zc, opcode::sendmsg_zc};
-    guard->before_enter = [](door_kernel&, const std::vector<sqe>& entries, unsigned) {
+    guard->before_enter = [](door_backend&, const std::vector<sqe>& entries, unsigned) {
         EXPECT_FALSE(coil_test::contains(entries, opcode::send_zc));
         EXPECT_FALSE(coil_test::contains(entries, opcode::sendmsg_zc));
         return 0;
     };
-    io_context ctx(coil_test::with([&](auto& o) { o.make_kernel = door_kernel::factory(guard); }));
+    io_context ctx(
+        coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto main = [](const connection& tcp, const socket_pair& s) -> task<> {
         char memory[] = "registered";
         EXPECT_EQ(co_await io::send_zc(tcp.client, "a"), 1);
@@ -238,28 +240,29 @@ TEST_F(ZeroCopy, WhereTheKernelHasNone_ItCopies) {
 class ZeroCopyCompletions : public ::testing::Test {
 protected:
     ZeroCopyCompletions() {
-        kernel_->on_submit = [this](const sqe& e) {
+        backend_->on_submit = [this](const sqe& e) {
             if (e.opcode == static_cast<std::uint8_t>(opcode::send_zc)) {
                 send_ = e.user_data;
             } else if (e.opcode == static_cast<std::uint8_t>(opcode::async_cancel)) {
                 ++cancels_;
-                kernel_->post(e.user_data, -ENOENT);
+                backend_->post(e.user_data, -ENOENT);
             } else {
-                kernel_->post(e.user_data, 0);
+                backend_->post(e.user_data, 0);
             }
         };
     }
     void post(int result, std::uint32_t flags) {
-        kernel_->posted.push_back({send_, result, flags});
+        backend_->posted.push_back({send_, result, flags});
     }
     io_context context() {
         return io_context(coil_test::with([&](auto& o) {
-            o.make_kernel = scripted_kernel::factory(kernel_);
+            o.make_backend = scripted_backend::factory(backend_);
             o.idle = idle_policy::park();
         }));
     }
 
-    std::shared_ptr<scripted_kernel::script> kernel_ = std::make_shared<scripted_kernel::script>();
+    std::shared_ptr<scripted_backend::script> backend_ =
+        std::make_shared<scripted_backend::script>();
     std::uint64_t send_ = 0;
     int cancels_ = 0;
 };
@@ -332,7 +335,7 @@ TEST_F(ZeroCopyCompletions, G2_AFrameThatIsDestroyedWaitsForTheSecond) {
         post(1, more);
         co_await io::nop();
         int waits = 0;
-        kernel_->on_wait = [&] {
+        backend_->on_wait = [&] {
             if (++waits == 3) {
                 notified = true;
                 post(0, notif);
@@ -340,7 +343,7 @@ TEST_F(ZeroCopyCompletions, G2_AFrameThatIsDestroyedWaitsForTheSecond) {
         };
         victim.destroy();
         EXPECT_TRUE(notified);
-        kernel_->on_wait = [] {};
+        backend_->on_wait = [] {};
     };
     auto ctx = context();
     coil_test::run_on(ctx, main());

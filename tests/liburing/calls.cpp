@@ -1,6 +1,6 @@
 #include "rings.hpp"
 
-#include <coil/uring/epoll_kernel.hpp>
+#include <coil/uring/epoll_backend.hpp>
 
 #include <cerrno>
 #include <chrono>
@@ -42,7 +42,7 @@ long setup_ring(unsigned entries, params* p) {
         p->flags &= ~1U; // IOPOLL: no effect on the result
     if (r->polls)
         p->flags &= ~(sqpoll | sq_aff);
-    r->k = make_epoll_kernel();
+    r->k = make_epoll_backend();
     const int error = r->k->setup(entries, *p, r->memory);
     p->flags = flags;
     if (!a.plain)
@@ -223,7 +223,7 @@ long register_with(emulated_ring& r, unsigned op, void* arg, unsigned count) {
         return register_descriptors(static_cast<file_update*>(arg), count, op == descriptors);
     default: {
         const my_turn turn(r);
-        return r.closed ? -EBADF : r.k->control(static_cast<register_op>(op), arg, count);
+        return r.closed ? -EBADF : r.k->do_register(static_cast<register_op>(op), arg, count);
     }
     }
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/uring/abi.hpp>
-#include <coil/uring/kernel.hpp>
+#include <coil/uring/backend.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -40,8 +40,8 @@ inline long raw(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e =
 }
 
 struct emulated_ring {
-    std::unique_ptr<kernel> k;
-    kernel::mapping memory{};
+    std::unique_ptr<backend> k;
+    backend::mapping memory{};
     params setup{};
     bool polls = false; // SQPOLL: the pump submits
     bool pumped = false;

@@ -41,17 +41,17 @@ using core =
     coil::detail::basic_channel<payload, entry<Change>, sync_waiter<Change>, atomics<Change>>;
 
 /// Unbounded capacity.
-constexpr std::size_t endless = ~std::size_t{0};
+constexpr std::size_t unbounded = ~std::size_t{0};
 
 /// One attempt to lock is representative of many.
 constexpr int attempts = 1;
 
 template <class Change, std::size_t Room>
 struct shared {
-    core<Change> ch{Room == endless ? 0 : Room, Room == endless};
+    core<Change> ch{Room == unbounded ? 0 : Room, Room == unbounded};
 
     void put_into(entry<Change>& me, int number) {
-        if (Room == endless) {
+        if (Room == unbounded) {
             me.element = std::make_unique<coil::detail::channel_element<payload>>(payload(number));
         } else {
             me.value.emplace(number);
@@ -299,8 +299,8 @@ TEST(ChannelModelG1, Rendezvous_TwoInterruptions) {
     expect_no_failure<one_to_one<quick, 0, 2>>(at_random{10'000});
 }
 TEST(ChannelModelG1, Unbounded_TwoInterruptions) {
-    expect_proof<one_to_one<quick, endless, 2>>(at_most{2});
-    expect_no_failure<one_to_one<quick, endless, 2>>(at_random{10'000});
+    expect_proof<one_to_one<quick, unbounded, 2>>(at_most{2});
+    expect_no_failure<one_to_one<quick, unbounded, 2>>(at_random{10'000});
 }
 TEST(ChannelModelG1, SendsOfOneContextAreReceivedInOrder_OneInterruption) {
     expect_proof<sends_of_one_context<quick, 1, 3>>(at_most{1});
@@ -309,12 +309,12 @@ TEST(ChannelModelG1, SendsOfOneContextAreReceivedInOrder_OneInterruption) {
 TEST(ChannelModelG3, CancelledWhileAnElementComes_TwoInterruptions) {
     expect_proof<gives_up<quick, 1, false>>(at_most{2});
     expect_proof<gives_up<quick, 0, false>>(at_most{2});
-    expect_proof<gives_up<quick, endless, false>>(at_most{2});
+    expect_proof<gives_up<quick, unbounded, false>>(at_most{2});
 }
 TEST(ChannelModelG5, DestroyedWhileAnElementComes_TwoInterruptions) {
     expect_proof<gives_up<quick, 1, true>>(at_most{2});
     expect_proof<gives_up<quick, 0, true>>(at_most{2});
-    expect_proof<gives_up<quick, endless, true>>(at_most{2});
+    expect_proof<gives_up<quick, unbounded, true>>(at_most{2});
 }
 TEST(ChannelModelG1, OneOfTwoGivesUp_OneInterruption) {
     expect_proof<one_of_two_gives_up<quick>>(at_most{1});
@@ -323,7 +323,7 @@ TEST(ChannelModelG1, OneOfTwoGivesUp_OneInterruption) {
 TEST(ChannelModelG1, ClosedBehindAnElement_TwoInterruptions) {
     expect_proof<closed_behind<quick, 1>>(at_most{2});
     expect_proof<closed_behind<quick, 0>>(at_most{2});
-    expect_proof<closed_behind<quick, endless>>(at_most{2});
+    expect_proof<closed_behind<quick, unbounded>>(at_most{2});
 }
 TEST(ChannelModelG1, ClosedWhileAnElementGoesIn_OneInterruption) {
     expect_proof<closed_across<quick>>(at_most{1});
@@ -340,7 +340,7 @@ TEST(ChannelModelCanary, CellsThatOrderNothing) {
 }
 TEST(ChannelModelCanary, TurnsThatOrderNothing) {
     using weak = relaxed<call::compare_weak>;
-    expect_found<one_to_one<weak, endless, 1>>(rl::test_result_data_race, at_most{3});
+    expect_found<one_to_one<weak, unbounded, 1>>(rl::test_result_data_race, at_most{3});
 }
 
 } // namespace

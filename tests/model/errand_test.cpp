@@ -10,12 +10,12 @@ namespace {
 
 using namespace coil_model;
 
-/// The awaiter, its context, and the steps of away_wait.
+/// The awaiter, its context, and the steps of offload_op.
 template <class Change>
 struct errand_and_awaiter {
     static constexpr int threads = 2;
 
-    mortal<coil::detail::basic_errand<atomics<Change>>> errand;
+    mortal<coil::detail::basic_errand<atomics<Change>>> handoff;
     plain<int> result{0};
     plain<bool> there{true};
     letter post;
@@ -28,11 +28,11 @@ struct errand_and_awaiter {
 
     /// The other thread.
     void do_it() {
-        if (errand->is_wanted()) {
+        if (handoff->is_wanted()) {
             result = 42;
         }
         using errand_type = coil::detail::basic_errand<atomics<Change>>;
-        switch (errand->finish()) {
+        switch (handoff->finish()) {
         case errand_type::sending:
             return;
         case errand_type::abandoned:
@@ -50,7 +50,7 @@ struct errand_and_awaiter {
     // The coroutine's thread.
 
     void await() {
-        if (errand->wait()) {
+        if (handoff->wait()) {
             while (told == 0) {
                 if (box.try_park()) {
                     wake_up.wait();
@@ -64,8 +64,8 @@ struct errand_and_awaiter {
     }
     /// Its frame is destroyed.
     void wait_until_back() {
-        if (errand->abandon()) {
-            while (!errand->is_back()) {
+        if (handoff->abandon()) {
+            while (!handoff->is_back()) {
                 futex.wait();
             }
         } else {
@@ -78,7 +78,7 @@ struct errand_and_awaiter {
     void go() {
         there = false;
         result = 0;
-        errand.destroy();
+        handoff.destroy();
     }
 
     void after() { require(told <= 1, "told once"); }
@@ -110,7 +110,7 @@ struct destroyed : errand_and_awaiter<Change> {
             this->do_it();
             return;
         }
-        if (this->errand->wait()) {
+        if (this->handoff->wait()) {
             this->wait_until_back();
         }
         this->go();
@@ -133,7 +133,7 @@ struct taken_back : errand_and_awaiter<Change> {
             }
             return;
         }
-        if (!this->errand->wait()) {
+        if (!this->handoff->wait()) {
             free();
         } else {
             used = 1;

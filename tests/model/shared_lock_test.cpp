@@ -95,29 +95,29 @@ template <class Change>
 struct notified {
     static constexpr int threads = 2;
 
-    coil::detail::basic_audience<sync_waiter<Change>, atomics<Change>> audience;
+    coil::detail::basic_audience<sync_waiter<Change>, atomics<Change>> cv_waiters;
     sync_waiter<Change> patient_one{0};
     sync_waiter<Change> other{0};
     bell both_wait;
 
     void thread(unsigned number) {
         if (number == 0) {
-            audience.announce();
-            audience.wait(other);
-            audience.announce();
-            audience.wait(patient_one);
+            cv_waiters.announce();
+            cv_waiters.wait(other);
+            cv_waiters.announce();
+            cv_waiters.wait(patient_one);
             both_wait.ring();
-            other.leave(audience);
+            other.leave(cv_waiters);
             other.deliver_until_over();
             if (!other.cancelled) {
-                audience.notify_one();
+                cv_waiters.notify_one();
             }
             other.go();
             patient_one.sleep_until_over();
             patient_one.go();
         } else {
             both_wait.wait();
-            audience.notify_one();
+            cv_waiters.notify_one();
         }
     }
     void after() {}

@@ -5,9 +5,9 @@
 
 #include "model/parts.hpp"
 
-#include <coil/sync/detail/gate.hpp>
+#include <coil/sync/detail/baton.hpp>
 #include <coil/sync/detail/permits.hpp>
-#include <coil/sync/detail/wait_room.hpp>
+#include <coil/sync/detail/wait_queue.hpp>
 
 namespace coil_model {
 

@@ -1,6 +1,6 @@
 // An await that another thread stops: the stop callback posts the await's own node to the owner's
 // inbox, and the frame is neither resumed nor destroyed before that node has arrived. The steps are
-// a copy of wait_base's; the inbox and the stop source are the library's.
+// a copy of awaiter_base's; the inbox and the stop source are the library's.
 
 #include "model/parts.hpp"
 

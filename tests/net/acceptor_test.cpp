@@ -1,7 +1,7 @@
 // net::acceptor: listening, accepting, and errors.
 
+#include "support/backends.hpp"
 #include "support/descriptors.hpp"
-#include "support/kernels.hpp"
 #include "support/run.hpp"
 
 #include <cerrno>
@@ -170,7 +170,7 @@ TEST_F(Acceptor, G6_WithoutDescriptorsItDoesNotSpin) {
 
 TEST_F(Acceptor, ErrorsOfOneConnectionAreSkipped_OthersEndIt) {
     // accept(2) returns pending errors of the new connection; they do not concern the listener.
-    auto script = std::make_shared<coil_test::scripted_kernel::script>();
+    auto script = std::make_shared<coil_test::scripted_backend::script>();
     std::vector<int> answers;
     script->on_submit = [&](const coil_test::sqe& e) {
         if (e.opcode == static_cast<std::uint8_t>(uring::opcode::accept)) {
@@ -179,7 +179,7 @@ TEST_F(Acceptor, ErrorsOfOneConnectionAreSkipped_OthersEndIt) {
         }
     };
     io_context ctx(coil_test::with([&](auto& o) {
-        o.make_kernel = coil_test::scripted_kernel::factory(script);
+        o.make_backend = coil_test::scripted_backend::factory(script);
         o.idle = idle_policy::park();
     }));
     auto main = []() -> task<net::socket> {

@@ -7,7 +7,7 @@
 // as programs are requested (once by default), as the kernel's timing is not replayed.
 
 #include "property/steps.hpp"
-#include "support/fault_kernel.hpp"
+#include "support/fault_backend.hpp"
 
 #include <array>
 #include <cstdio>
@@ -25,7 +25,7 @@
 
 using namespace property;
 using coil::idle_policy;
-using coil_test::fault_kernel;
+using coil_test::fault_backend;
 using coil_test::fault_plan;
 
 namespace {
@@ -105,7 +105,7 @@ coil::io_context_options random_options(random_source& r, bool faults) {
         break;
     }
     if (faults) {
-        o.make_kernel = fault_kernel::factory(r(), fault_plan::everything());
+        o.make_backend = fault_backend::factory(r(), fault_plan::everything());
     }
     o.on_unhandled_exception = [](std::exception_ptr error) {
         try {

@@ -4,9 +4,9 @@
 
 #include "support/fault_environment.hpp"
 
-#include "support/fault_kernel.hpp"
+#include "support/fault_backend.hpp"
 
-#include <coil/context/default_kernel.hpp>
+#include <coil/context/default_backend.hpp>
 
 #include <cstdint>
 #include <cstdio>
@@ -34,10 +34,10 @@ std::uint64_t seed_of(const std::string& name) {
     return hash;
 }
 
-class faulty_kernels final : public testing::EmptyTestEventListener {
+class faulty_backends final : public testing::EmptyTestEventListener {
     void OnTestStart(const testing::TestInfo& test) override {
-        coil::detail::default_kernel_factory() =
-            fault_kernel::factory(seed_of(name_of(test)), fault_plan::timing());
+        coil::detail::default_backend_factory() =
+            fault_backend::factory(seed_of(name_of(test)), fault_plan::timing());
     }
     void OnTestEnd(const testing::TestInfo& test) override {
         if (test.result()->Failed()) {
@@ -54,7 +54,7 @@ class faulty_kernels final : public testing::EmptyTestEventListener {
 // gtest_main defines main(), so this is installed by a static initializer.
 [[maybe_unused]] const bool faults_are_installed = [] {
     if (under_faults()) {
-        testing::UnitTest::GetInstance()->listeners().Append(new faulty_kernels);
+        testing::UnitTest::GetInstance()->listeners().Append(new faulty_backends);
     }
     return true;
 }();

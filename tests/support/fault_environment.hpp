@@ -4,7 +4,7 @@
 
 namespace coil_test {
 
-/// Whether this program's contexts run on a fault_kernel: COIL_FAULT_SEED is set.
+/// Whether this program's contexts run on a fault_backend: COIL_FAULT_SEED is set.
 bool under_faults();
 
 } // namespace coil_test

@@ -125,7 +125,7 @@ TEST_F(uring_buffer_ring, operations_take_the_buffers_in_order) {
     EXPECT_EQ(content(again), "x");
 }
 
-TEST_F(uring_buffer_ring, the_kernel_sees_a_buffer_after_publish) {
+TEST_F(uring_buffer_ring, the_backend_sees_a_buffer_after_publish) {
     buffer_ring buffers{r, the_group, 4};
     const socket_pair s;
     s.send("text");
@@ -275,7 +275,7 @@ TEST_F(uring_buffer_ring, an_incremental_ring_fills_a_buffer_by_and_by) {
     EXPECT_TRUE(has_more_buffer(c));
 }
 
-TEST_F(uring_buffer_ring, head_tells_what_the_kernel_took) {
+TEST_F(uring_buffer_ring, head_tells_what_the_backend_took) {
     buffer_ring buffers{r, the_group, 4};
     if (buffers.head() == -EINVAL)
         GTEST_SKIP() << "this kernel does not report the head (Linux 6.8)";
@@ -378,7 +378,7 @@ TEST_F(uring_buffer_ring, the_tail_wraps_around) {
             queue(r, read, i);
         ASSERT_EQ(r.submit_and_wait(8), 8);
         unsigned seen = 0;
-        r.for_each_completion([&](const cqe& c) {
+        r.for_each_cqe([&](const cqe& c) {
             ASSERT_EQ(c.res, static_cast<int>(buffer_size)) << "round " << round;
             ASSERT_EQ(buffer_id(c), c.user_data) << "round " << round;
             ASSERT_EQ(memory.at(buffer_id(c))[0], 0);
@@ -539,9 +539,9 @@ TEST_F(uring_buffer_ring, exceptions_say_what_to_do) {
     EXPECT_NE(refusal(1, 4, false, std::errc::file_exists).find("group 1 "), std::string::npos);
 }
 
-TEST_F(uring_buffer_ring, kernels_without_it_are_named) {
-    auto filter = std::make_unique<filter_kernel>();
-    filter_kernel& seam = *filter;
+TEST_F(uring_buffer_ring, backends_without_it_are_named) {
+    auto filter = std::make_unique<filter_backend>();
+    filter_backend& seam = *filter;
     ring old{ring_options{}, std::move(filter)};
     seam.refuse_control = [](register_op op) { return op == register_op::pbuf_ring ? -EINVAL : 0; };
     try {
@@ -573,8 +573,8 @@ TEST_F(uring_buffer_ring, kernels_without_it_are_named) {
 
 TEST_F(uring_buffer_ring, an_unregistration_that_fails_harms_nothing) {
     COIL_SKIP_ON_EPOLL("the queue's memory is the application's alone");
-    auto filter = std::make_unique<filter_kernel>();
-    filter_kernel& seam = *filter;
+    auto filter = std::make_unique<filter_backend>();
+    filter_backend& seam = *filter;
     ring refusing{ring_options{}, std::move(filter)};
     buffer_ring buffers{refusing, the_group, 4};
     give(buffers, {0});

@@ -363,9 +363,9 @@ TEST_F(prep_core, msg_ring_fd_sends_a_direct_descriptor) {
     COIL_NEEDS(source, msg_ring);
     pipe_pair p;
     int table[2] = {-1, p.out};
-    ASSERT_EQ(source.get_kernel().control(register_op::files, table, 2), 0);
+    ASSERT_EQ(source.get_backend().do_register(register_op::files, table, 2), 0);
     int empty[4] = {-1, -1, -1, -1};
-    ASSERT_EQ(target.get_kernel().control(register_op::files, empty, 4), 0);
+    ASSERT_EQ(target.get_backend().do_register(register_op::files, empty, 4), 0);
     EXPECT_EQ(run(source, prep::msg_ring_fd(target.native_handle(), 1, 3, 99)), 0);
     EXPECT_EQ(next(target).user_data, 99U);
     EXPECT_EQ(run(target, prep::write(3, "x", 1, prep::current_position), sqe_flag::fixed_file), 1);

@@ -96,7 +96,7 @@ TEST_F(prep_file, registered_buffers) {
     ring r{8};
     std::array<char, 8192> memory{};
     ::iovec buffer{memory.data(), memory.size()};
-    ASSERT_EQ(r.get_kernel().control(register_op::buffers, &buffer, 1), 0);
+    ASSERT_EQ(r.get_backend().do_register(register_op::buffers, &buffer, 1), 0);
     const descriptor fd = file_with("a", "0123456789");
     EXPECT_EQ(run(r, prep::read_fixed(fd, memory.data() + 100, 10, 0, 0)), 10);
     EXPECT_EQ(std::string_view(memory.data() + 100, 10), "0123456789");
@@ -190,7 +190,7 @@ TEST_F(prep_file, direct_descriptors) {
     file_with("a", "content");
     const std::string path = dir / "a";
     std::array<int, 4> table{-1, -1, -1, -1};
-    ASSERT_EQ(r.get_kernel().control(register_op::files, table.data(), 4), 0);
+    ASSERT_EQ(r.get_backend().do_register(register_op::files, table.data(), 4), 0);
     char buf[8] = {};
     const auto read_slot = [&](int slot) {
         return run(r, prep::read(slot, buf, 7, 0), sqe_flag::fixed_file);
@@ -405,7 +405,7 @@ TEST_F(prep_file, pipe_makes_a_pipe) {
     EXPECT_EQ(::read(in, &byte, 1), 1);
 
     std::array<int, 4> table{-1, -1, -1, -1};
-    ASSERT_EQ(r.get_kernel().control(register_op::files, table.data(), 4), 0);
+    ASSERT_EQ(r.get_backend().do_register(register_op::files, table.data(), 4), 0);
     ASSERT_EQ(run(r, prep::pipe_direct(fds, 0, 1)), 0);
     EXPECT_EQ(run(r, prep::write(2, "y", 1, prep::current_position), sqe_flag::fixed_file), 1);
     EXPECT_EQ(run(r, prep::read(1, &byte, 1, prep::current_position), sqe_flag::fixed_file), 1);

@@ -136,7 +136,7 @@ TEST_F(prep_net, direct_sockets) {
     ring r{8};
     COIL_NEEDS(r, socket);
     std::array<int, 4> table{-1, -1, -1, -1};
-    ASSERT_EQ(r.get_kernel().control(register_op::files, table.data(), 4), 0);
+    ASSERT_EQ(r.get_backend().do_register(register_op::files, table.data(), 4), 0);
     const descriptor server = listener();
     address a{server};
     EXPECT_EQ(run(r, prep::socket_direct(AF_INET, SOCK_STREAM, 0, 1)), 0);
@@ -207,7 +207,7 @@ public:
         reg.ring_addr = prep::detail::address(entries_);
         reg.ring_entries = 4;
         reg.bgid = group;
-        error = r.get_kernel().control(register_op::pbuf_ring, &reg, 1);
+        error = r.get_backend().do_register(register_op::pbuf_ring, &reg, 1);
         if (error != 0)
             return;
         for (std::uint16_t i = 0; i < 4; ++i) {
@@ -223,7 +223,7 @@ public:
         buf_reg reg{};
         reg.bgid = group_;
         if (error == 0) {
-            EXPECT_EQ(r_.get_kernel().control(register_op::unregister_pbuf_ring, &reg, 1), 0);
+            EXPECT_EQ(r_.get_backend().do_register(register_op::unregister_pbuf_ring, &reg, 1), 0);
         }
     }
     std::string_view content(const cqe& c) const {
@@ -315,7 +315,7 @@ TEST_F(prep_net, zero_copy_sends_say_when_the_buffer_is_free) {
     tcp_pair t;
     std::string data(10000, 'z');
     ::iovec registered{data.data(), data.size()};
-    ASSERT_EQ(r.get_kernel().control(register_op::buffers, &registered, 1), 0);
+    ASSERT_EQ(r.get_backend().do_register(register_op::buffers, &registered, 1), 0);
     ::msghdr message{};
     message.msg_iov = &registered;
     message.msg_iovlen = 1;

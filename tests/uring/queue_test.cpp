@@ -21,7 +21,7 @@ sqe numbered(std::uint64_t n) {
 
 std::vector<std::uint64_t> reap(ring& r) {
     std::vector<std::uint64_t> seen;
-    r.for_each_completion([&](const cqe& c) { seen.push_back(c.user_data); });
+    r.for_each_cqe([&](const cqe& c) { seen.push_back(c.user_data); });
     return seen;
 }
 
@@ -35,13 +35,13 @@ TEST_F(queue_on_io_uring, commits_are_seen_in_commit_order_whatever_the_acquisit
     *c = numbered(3);
     r.commit(c);
     r.commit(a);
-    EXPECT_EQ(r.unsubmitted(), 2U);
+    EXPECT_EQ(r.sq_ready(), 2U);
     EXPECT_EQ(r.submit_and_wait(2), 2);
     EXPECT_EQ(reap(r), (std::vector<std::uint64_t>{3, 1}));
     r.commit(b);
     EXPECT_EQ(r.submit_and_wait(1), 1);
     EXPECT_EQ(reap(r), (std::vector<std::uint64_t>{2}));
-    EXPECT_EQ(r.room(), 8U);
+    EXPECT_EQ(r.sq_space_left(), 8U);
 }
 
 TEST_F(queue_on_io_uring, G6_a_full_queue_gives_null_and_recovers_by_submitting) {
@@ -52,14 +52,14 @@ TEST_F(queue_on_io_uring, G6_a_full_queue_gives_null_and_recovers_by_submitting)
         held.push_back(s);
     EXPECT_EQ(held.size(), 8U);
     EXPECT_EQ(std::set<sqe*>(held.begin(), held.end()).size(), 8U);
-    EXPECT_EQ(r.room(), 0U);
+    EXPECT_EQ(r.sq_space_left(), 0U);
     for (sqe* s : held) {
         *s = prep::nop();
         r.commit(s);
     }
     EXPECT_EQ(r.acquire(), nullptr); // a committed entry is not free yet
     EXPECT_EQ(r.submit(), 8);
-    EXPECT_EQ(r.room(), 8U);
+    EXPECT_EQ(r.sq_space_left(), 8U);
     EXPECT_NE(r.acquire(), nullptr);
 }
 
@@ -67,14 +67,14 @@ TEST_F(queue_on_io_uring, an_abandoned_entry_is_free_again_and_not_submitted) {
     ring r{8};
     sqe* a = r.acquire();
     sqe* b = r.acquire();
-    EXPECT_EQ(r.room(), 6U);
+    EXPECT_EQ(r.sq_space_left(), 6U);
     *b = numbered(2);
     r.abandon(a);
-    EXPECT_EQ(r.room(), 7U);
+    EXPECT_EQ(r.sq_space_left(), 7U);
     r.commit(b);
     EXPECT_EQ(r.submit_and_wait(1), 1);
     EXPECT_EQ(reap(r), (std::vector<std::uint64_t>{2}));
-    EXPECT_EQ(r.room(), 8U);
+    EXPECT_EQ(r.sq_space_left(), 8U);
     EXPECT_EQ(r.submit(), 0);
 }
 
@@ -91,10 +91,10 @@ TEST_F(queue_on_io_uring, G6_work_larger_than_the_queue_goes_through) {
             r.commit(s);
         }
         ASSERT_GE(r.submit_and_wait(1), 0);
-        r.for_each_completion([&](const cqe& c) { ASSERT_EQ(c.user_data, seen++); });
+        r.for_each_cqe([&](const cqe& c) { ASSERT_EQ(c.user_data, seen++); });
     }
-    EXPECT_EQ(r.lost_completions(), 0U);
-    EXPECT_EQ(r.dropped_submissions(), 0U);
+    EXPECT_EQ(r.cq_overflow(), 0U);
+    EXPECT_EQ(r.sq_dropped(), 0U);
 }
 
 // Random acquire, commit, abandon and submit, compared with a model of sets and a queue.
@@ -152,7 +152,7 @@ void random_walk(ring& r, std::uint32_t seed, unsigned steps, bool submits_whole
                 expected.push_back(committed.front());
                 committed.pop_front();
             }
-            const unsigned got = r.for_each_completion([&](const cqe& c) {
+            const unsigned got = r.for_each_cqe([&](const cqe& c) {
                 ASSERT_FALSE(expected.empty());
                 ASSERT_EQ(c.user_data, expected.front()) << "seed " << seed;
                 expected.pop_front();
@@ -161,10 +161,10 @@ void random_walk(ring& r, std::uint32_t seed, unsigned steps, bool submits_whole
             break;
         }
         }
-        ASSERT_EQ(r.room(), size - hand.size() - committed.size());
-        ASSERT_EQ(r.unsubmitted(), committed.size());
+        ASSERT_EQ(r.sq_space_left(), size - hand.size() - committed.size());
+        ASSERT_EQ(r.sq_ready(), committed.size());
     }
-    EXPECT_EQ(r.dropped_submissions(), 0U);
+    EXPECT_EQ(r.sq_dropped(), 0U);
 }
 
 TEST_F(queue_on_io_uring, random_order_agrees_with_a_model) {
@@ -178,7 +178,7 @@ TEST_F(queue_on_io_uring, random_order_agrees_with_a_model) {
 
 TEST(queue, random_order_agrees_with_a_model_across_the_wrap_of_the_cursors) {
     for (std::uint32_t seed = 1; seed <= 40; ++seed) {
-        auto k = std::make_unique<memory_kernel>(0xffffffffU - seed * 10);
+        auto k = std::make_unique<memory_backend>(0xffffffffU - seed * 10);
         ring_options options;
         options.entries = 1U << (seed % 5);
         ring r{options, std::move(k)};
@@ -188,9 +188,9 @@ TEST(queue, random_order_agrees_with_a_model_across_the_wrap_of_the_cursors) {
     }
 }
 
-TEST(queue, random_order_agrees_with_a_model_when_the_kernel_takes_only_a_part) {
+TEST(queue, random_order_agrees_with_a_model_when_the_backend_takes_only_a_part) {
     for (std::uint32_t seed = 1; seed <= 40; ++seed) {
-        auto k = std::make_unique<memory_kernel>(0xffffff00U);
+        auto k = std::make_unique<memory_backend>(0xffffff00U);
         k->most_per_enter = 1 + seed % 4;
         ring_options options;
         options.entries = 16;
@@ -202,19 +202,19 @@ TEST(queue, random_order_agrees_with_a_model_when_the_kernel_takes_only_a_part) 
 }
 
 TEST(queue, nothing_is_published_before_enter) {
-    auto k = std::make_unique<memory_kernel>();
-    memory_kernel& seen = *k;
+    auto k = std::make_unique<memory_backend>();
+    memory_backend& seen = *k;
     ring r{ring_options{}, std::move(k)};
     queue(r, prep::nop(), 1);
     EXPECT_EQ(seen.enters, 0U);
-    EXPECT_EQ(r.unsubmitted(), 1U);
+    EXPECT_EQ(r.sq_ready(), 1U);
     EXPECT_EQ(r.submit(), 1);
-    EXPECT_EQ(r.unsubmitted(), 0U);
+    EXPECT_EQ(r.sq_ready(), 0U);
 }
 
 TEST(queue, enter_with_nothing_to_do_makes_no_call) {
-    auto k = std::make_unique<memory_kernel>();
-    memory_kernel& seen = *k;
+    auto k = std::make_unique<memory_backend>();
+    memory_backend& seen = *k;
     ring r{ring_options{}, std::move(k)};
     EXPECT_EQ(r.submit(), 0);
     EXPECT_EQ(r.enter(0), 0);
@@ -224,21 +224,21 @@ TEST(queue, enter_with_nothing_to_do_makes_no_call) {
 }
 
 TEST(queue, errors_of_enter_reach_the_caller_and_lose_nothing) {
-    auto k = std::make_unique<memory_kernel>();
-    memory_kernel& seen = *k;
+    auto k = std::make_unique<memory_backend>();
+    memory_backend& seen = *k;
     ring r{ring_options{}, std::move(k)};
     queue(r, prep::nop(), 7);
     for (const int error : {-EINTR, -EBUSY, -EAGAIN, -ETIME}) {
         seen.results_to_come = {error};
         EXPECT_EQ(r.submit(), error);
-        EXPECT_EQ(r.unsubmitted(), 1U);
+        EXPECT_EQ(r.sq_ready(), 1U);
     }
     EXPECT_EQ(r.submit(), 1);
     EXPECT_EQ(seen.consumed, (std::vector<std::uint64_t>{7}));
 }
 
 TEST(queue, peek_shows_the_oldest_completion_until_it_is_given_back) {
-    ring r{ring_options{}, std::make_unique<memory_kernel>(0xfffffffeU)};
+    ring r{ring_options{}, std::make_unique<memory_backend>(0xfffffffeU)};
     EXPECT_EQ(r.peek(), nullptr);
     EXPECT_FALSE(r.has_completions());
     for (std::uint64_t i = 1; i <= 5; ++i)
@@ -256,11 +256,11 @@ TEST(queue, peek_shows_the_oldest_completion_until_it_is_given_back) {
 }
 
 TEST(queue, an_exception_from_the_callback_gives_back_what_was_handled) {
-    ring r{ring_options{}, std::make_unique<memory_kernel>()};
+    ring r{ring_options{}, std::make_unique<memory_backend>()};
     for (std::uint64_t i = 1; i <= 4; ++i)
         queue(r, prep::nop(), i);
     r.submit();
-    EXPECT_THROW(r.for_each_completion([](const cqe& c) {
+    EXPECT_THROW(r.for_each_cqe([](const cqe& c) {
         if (c.user_data == 2)
             throw std::runtime_error("enough");
     }),
@@ -272,17 +272,17 @@ TEST(queue, the_callback_may_queue_and_submit) {
     ring_options options;
     options.entries = 2;
     options.cq_entries = 4;
-    ring r{options, std::make_unique<memory_kernel>()};
+    ring r{options, std::make_unique<memory_backend>()};
     queue(r, prep::nop(), 1);
     r.submit();
     std::vector<std::uint64_t> seen;
     // Each completion up to 100 submits two more, through queues that are far too small.
     std::uint64_t last = 1;
     while (seen.size() < 201) {
-        r.for_each_completion([&](const cqe& c) {
+        r.for_each_cqe([&](const cqe& c) {
             seen.push_back(c.user_data);
             for (int i = 0; i < 2 && c.user_data <= 100; ++i) {
-                if (r.room() == 0) {
+                if (r.sq_space_left() == 0) {
                     ASSERT_GT(r.submit(), 0);
                 }
                 queue(r, prep::nop(), ++last);
@@ -313,12 +313,12 @@ TEST_F(queue_on_io_uring, G6_an_overflown_completion_queue_loses_nothing) {
     EXPECT_TRUE(r.needs_enter());
     std::uint64_t seen = 0;
     while (seen < sent) {
-        r.for_each_completion([&](const cqe& c) { ASSERT_EQ(c.user_data, seen++); });
+        r.for_each_cqe([&](const cqe& c) { ASSERT_EQ(c.user_data, seen++); });
         ASSERT_GE(r.submit(), 0); // flushes, because the flag was set
         ASSERT_TRUE(seen == sent || r.has_completions());
     }
     EXPECT_FALSE(r.needs_enter());
-    EXPECT_EQ(r.lost_completions(), 0U);
+    EXPECT_EQ(r.cq_overflow(), 0U);
 }
 
 } // namespace

@@ -257,9 +257,9 @@ TEST_F(uring_registered_buffers, setup_gives_numbers_and_the_constructor_sentenc
     }
 }
 
-TEST_F(uring_registered_buffers, older_kernels_get_the_empty_slots_spelled_out) {
-    auto filter = std::make_unique<filter_kernel>();
-    filter_kernel& seam = *filter;
+TEST_F(uring_registered_buffers, older_backends_get_the_empty_slots_spelled_out) {
+    auto filter = std::make_unique<filter_backend>();
+    filter_backend& seam = *filter;
     ring old{ring_options{}, std::move(filter)};
     int asked = 0;
     seam.refuse_control = [&](register_op op) { // rsrc_flag::sparse is tried first

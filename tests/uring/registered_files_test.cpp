@@ -416,9 +416,9 @@ TEST_F(uring_registered_files, G6_the_descriptor_limit_limits_the_table) {
               "");
 }
 
-TEST_F(uring_registered_files, older_kernels_get_the_empty_slots_spelled_out) {
-    auto filter = std::make_unique<filter_kernel>();
-    filter_kernel& seam = *filter;
+TEST_F(uring_registered_files, older_backends_get_the_empty_slots_spelled_out) {
+    auto filter = std::make_unique<filter_backend>();
+    filter_backend& seam = *filter;
     ring old{ring_options{}, std::move(filter)};
     seam.refuse_control = [](register_op op) { return op == register_op::files2 ? -EINVAL : 0; };
     registered_files table{old, 100};
@@ -432,8 +432,8 @@ TEST_F(uring_registered_files, older_kernels_get_the_empty_slots_spelled_out) {
 }
 
 TEST_F(uring_registered_files, closing_asks_again_when_a_signal_came) {
-    auto filter = std::make_unique<filter_kernel>();
-    filter_kernel& seam = *filter;
+    auto filter = std::make_unique<filter_backend>();
+    filter_backend& seam = *filter;
     ring on{ring_options{}, std::move(filter)};
     int asked = 0;
     registered_files table{on, 1};

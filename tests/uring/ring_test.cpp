@@ -20,7 +20,7 @@ TEST_F(ring_on_io_uring, nops_come_back_with_their_user_data) {
         for (unsigned i = 0; i < batch; ++i)
             queue(r, prep::nop(), sent++);
         ASSERT_EQ(r.submit_and_wait(batch), static_cast<int>(batch));
-        ASSERT_EQ(r.for_each_completion([&](const cqe& c) {
+        ASSERT_EQ(r.for_each_cqe([&](const cqe& c) {
             ASSERT_EQ(c.user_data, seen++);
             ASSERT_EQ(c.res, 0);
             ASSERT_EQ(c.flags, 0U);
@@ -85,7 +85,7 @@ TEST_F(ring_on_io_uring, a_kernel_thread_can_submit) {
         }
         while (seen < sent) {
             ASSERT_EQ(r.wait(10s), 0);
-            r.for_each_completion([&](const cqe& c) { ASSERT_EQ(c.user_data, seen++); });
+            r.for_each_cqe([&](const cqe& c) { ASSERT_EQ(c.user_data, seen++); });
         }
         std::this_thread::sleep_for(round % 2 == 0 ? 0ms : 5ms);
     }

@@ -17,9 +17,9 @@ namespace {
 using setup_on_io_uring = with_io_uring;
 
 /// A kernel that supports only these setup flags.
-std::unique_ptr<filter_kernel> kernel_knowing(std::uint32_t flags,
-                                              std::vector<std::uint32_t>* tried = nullptr) {
-    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+std::unique_ptr<filter_backend> kernel_knowing(std::uint32_t flags,
+                                               std::vector<std::uint32_t>* tried = nullptr) {
+    auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     k->refuse_setup = [=](unsigned, const params& p) {
         if (tried != nullptr)
             tried->push_back(p.flags);
@@ -34,7 +34,7 @@ constexpr std::uint32_t up_to_5_19 =
     up_to_5_15 | setup::submit_all | setup::coop_taskrun | setup::taskrun_flag;
 constexpr std::uint32_t up_to_6_0 = up_to_5_19 | setup::single_issuer;
 
-TEST(setup, gives_up_what_an_older_kernel_does_not_know_and_nothing_else) {
+TEST(setup, gives_up_what_an_older_backend_does_not_know_and_nothing_else) {
     EXPECT_EQ(ring(ring_options{}, kernel_knowing(~0U)).setup_flags(), default_setup_flags);
     EXPECT_EQ(ring(ring_options{}, kernel_knowing(up_to_6_0)).setup_flags(),
               default_setup_flags & ~setup::defer_taskrun);
@@ -87,8 +87,8 @@ TEST(setup, wishes_that_exclude_each_other_are_settled_before_the_first_try) {
     EXPECT_EQ(tried, (std::vector<std::uint32_t>{0}));
 }
 
-TEST(setup, options_reach_the_kernel) {
-    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+TEST(setup, options_reach_the_backend) {
+    auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     params seen{};
     unsigned entries = 0;
     k->refuse_setup = [&](unsigned n, const params& p) {
@@ -117,7 +117,7 @@ TEST(setup, options_reach_the_kernel) {
 }
 
 TEST(setup, a_ring_can_be_had_exactly_as_the_abi_describes_it) {
-    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+    auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     params seen{};
     k->refuse_setup = [&](unsigned, const params& p) {
         seen = p;
@@ -135,7 +135,7 @@ TEST(setup, a_ring_can_be_had_exactly_as_the_abi_describes_it) {
 }
 
 TEST(setup, G6_too_little_memory_halves_the_queues_until_it_is_enough) {
-    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+    auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     std::vector<std::pair<unsigned, unsigned>> tried;
     k->refuse_setup = [&](unsigned n, const params& p) {
         tried.emplace_back(n, p.cq_entries);
@@ -152,7 +152,7 @@ TEST(setup, G6_too_little_memory_halves_the_queues_until_it_is_enough) {
 }
 
 TEST(setup, G6_memory_that_is_never_enough_is_explained) {
-    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+    auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     unsigned least = ~0U;
     k->refuse_setup = [&](unsigned n, const params&) {
         least = n;
@@ -169,7 +169,7 @@ TEST(setup, G6_memory_that_is_never_enough_is_explained) {
 }
 
 TEST(setup, a_ring_of_one_entry_is_not_asked_to_shrink) {
-    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+    auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     int tries = 0;
     k->refuse_setup = [&](unsigned, const params&) {
         ++tries;
@@ -183,7 +183,7 @@ TEST(setup, a_ring_of_one_entry_is_not_asked_to_shrink) {
 
 TEST(setup, G11_refusals_name_cause_and_remedy) {
     const auto message = [](int error) {
-        auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+        auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
         k->refuse_setup = [=](unsigned, const params&) { return -error; };
         try {
             const ring r{ring_options{}, std::move(k)};
@@ -205,8 +205,8 @@ TEST(setup, G11_refusals_name_cause_and_remedy) {
     EXPECT_TRUE(has(message(EIO), "io_uring_setup failed")) << message(EIO);
 }
 
-TEST(setup, a_kernel_without_the_features_relied_on_is_refused) {
-    auto k = std::make_unique<filter_kernel>(std::make_unique<memory_kernel>());
+TEST(setup, a_backend_without_the_features_relied_on_is_refused) {
+    auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     k->after_setup = [](params& p) { p.features &= ~feature::ext_arg; };
     try {
         const ring r{ring_options{}, std::move(k)};
@@ -222,18 +222,18 @@ TEST(setup, layouts_a_ring_does_not_have_are_refused) {
                                      setup::registered_fd_only, setup::no_sqarray}) {
         ring_options options;
         options.setup_flags = flag;
-        EXPECT_THROW(ring(options, std::make_unique<memory_kernel>()), std::system_error) << flag;
+        EXPECT_THROW(ring(options, std::make_unique<memory_backend>()), std::system_error) << flag;
         options.setup_flags = 0;
         options.required_flags = flag;
-        EXPECT_THROW(ring(options, std::make_unique<memory_kernel>()), std::system_error) << flag;
+        EXPECT_THROW(ring(options, std::make_unique<memory_backend>()), std::system_error) << flag;
     }
     ring_options none;
     none.entries = 0;
-    EXPECT_THROW(ring(none, std::make_unique<memory_kernel>()), std::system_error);
+    EXPECT_THROW(ring(none, std::make_unique<memory_backend>()), std::system_error);
 }
 
-TEST(setup, a_kernel_that_cannot_be_probed_supports_nothing) {
-    const ring r{ring_options{}, std::make_unique<memory_kernel>()};
+TEST(setup, a_backend_that_cannot_be_probed_supports_nothing) {
+    const ring r{ring_options{}, std::make_unique<memory_backend>()};
     EXPECT_EQ(r.opcodes().count(), 0U);
     EXPECT_FALSE(r.supports(opcode::nop));
 }
@@ -256,7 +256,7 @@ TEST_F(setup_on_io_uring, grants_everything_wished_for_on_6_1_and_newer) {
     EXPECT_TRUE(r.supports(opcode::sendmsg_zc));
     EXPECT_FALSE(r.supports(static_cast<opcode>(255)));
     EXPECT_GE(r.native_handle(), 0);
-    EXPECT_EQ(ring{}.get_kernel().name(), "io_uring");
+    EXPECT_EQ(ring{}.get_backend().name(), "io_uring");
 }
 
 TEST_F(setup_on_io_uring, sizes_are_rounded_up_and_clamped) {
@@ -270,9 +270,9 @@ TEST_F(setup_on_io_uring, sizes_are_rounded_up_and_clamped) {
     EXPECT_EQ(ring(options).sq_entries(), 32768U);
 }
 
-TEST_F(setup_on_io_uring, works_with_whatever_older_kernels_would_grant) {
+TEST_F(setup_on_io_uring, works_with_whatever_older_backends_would_grant) {
     for (const std::uint32_t known : {~0U, up_to_6_0, up_to_5_19, up_to_5_15, 0U}) {
-        auto k = std::make_unique<filter_kernel>();
+        auto k = std::make_unique<filter_backend>();
         k->refuse_setup = [=](unsigned, const params& p) {
             return (p.flags & ~known) != 0 ? -EINVAL : 0;
         };
@@ -398,7 +398,7 @@ TEST_F(setup_on_io_uring, failed_and_destroyed_rings_leave_no_descriptor) {
     for (int i = 0; i < 50; ++i) {
         ring r{4};
         ASSERT_EQ(run(r, prep::nop()), 0);
-        auto k = std::make_unique<filter_kernel>();
+        auto k = std::make_unique<filter_backend>();
         k->after_setup = [](params& p) { p.features = 0; };
         EXPECT_THROW(ring(ring_options{}, std::move(k)), std::system_error);
     }

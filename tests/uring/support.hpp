@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/running_kernel.hpp"
+#include "support/running_backend.hpp"
 
 #include <coil/uring/prep.hpp>
 #include <coil/uring/probe.hpp>
@@ -29,15 +29,15 @@ namespace uring_test {
 using namespace coil::uring;
 using coil::uring::timespec; // not the global one
 
-/// coil::uring::ring, on the epoll backend if COIL_KERNEL says so.
+/// coil::uring::ring, on the epoll backend if COIL_BACKEND says so.
 class ring : public coil::uring::ring {
 public:
     explicit ring(unsigned entries = 256) : ring(options_for(entries)) {}
     explicit ring(const ring_options& options,
-                  std::unique_ptr<kernel> k = coil_test::make_running_kernel())
+                  std::unique_ptr<backend> k = coil_test::make_running_backend())
         : coil::uring::ring(options, std::move(k)) {}
     ring(unsigned entries, const params& p,
-         std::unique_ptr<kernel> k = coil_test::make_running_kernel())
+         std::unique_ptr<backend> k = coil_test::make_running_backend())
         : coil::uring::ring(entries, p, std::move(k)) {}
 
 private:
@@ -188,9 +188,9 @@ inline std::string in_child(const std::function<std::string()>& f) {
 }
 
 /// The running kernel with a filter that can refuse or modify calls.
-class filter_kernel final : public kernel {
+class filter_backend final : public backend {
 public:
-    explicit filter_kernel(std::unique_ptr<kernel> behind = coil_test::make_running_kernel())
+    explicit filter_backend(std::unique_ptr<backend> behind = coil_test::make_running_backend())
         : behind_(std::move(behind)) {}
 
     /// Called before each setup; a non-zero result (-errno) is returned instead of calling the
@@ -217,26 +217,26 @@ public:
                 return error;
         return behind_->enter(to_submit, min_complete, flags, arg, size);
     }
-    int control(register_op op, void* arg, unsigned count) noexcept override {
+    int do_register(register_op op, void* arg, unsigned count) noexcept override {
         if (refuse_control)
             if (const int error = refuse_control(op); error != 0)
                 return error;
-        return behind_->control(op, arg, count);
+        return behind_->do_register(op, arg, count);
     }
     std::chrono::steady_clock::time_point now() noexcept override { return behind_->now(); }
     int native_handle() const noexcept override { return behind_->native_handle(); }
-    bool completes_by_itself() const noexcept override { return behind_->completes_by_itself(); }
+    bool posts_asynchronously() const noexcept override { return behind_->posts_asynchronously(); }
     std::string_view name() const noexcept override { return "filter"; }
 
 private:
-    std::unique_ptr<kernel> behind_;
+    std::unique_ptr<backend> behind_;
 };
 
 /// A backend that is only memory: every entry completes with its `len` as result, in virtual time,
 /// without a system call. The test chooses the initial values of its cursors.
-class memory_kernel final : public kernel {
+class memory_backend final : public backend {
 public:
-    explicit memory_kernel(std::uint32_t first = 0) : first_(first) {}
+    explicit memory_backend(std::uint32_t first = 0) : first_(first) {}
 
     unsigned most_per_enter = ~0U;    // the maximum number of entries consumed per enter()
     std::vector<int> results_to_come; // results of the next calls of enter(), instead of executing
@@ -302,7 +302,7 @@ public:
         return -EDEADLK; // nothing would ever end this wait
     }
 
-    int control(register_op, void*, unsigned) noexcept override { return -EINVAL; }
+    int do_register(register_op, void*, unsigned) noexcept override { return -EINVAL; }
     std::chrono::steady_clock::time_point now() noexcept override {
         return std::chrono::steady_clock::time_point{} + elapsed;
     }

@@ -18,7 +18,7 @@ TEST_F(thread_on_io_uring, a_disabled_ring_belongs_to_the_thread_that_enables_it
     ring r{options};
     queue(r, prep::nop(), 1);
     EXPECT_EQ(r.submit(), -EBADFD);
-    EXPECT_EQ(r.unsubmitted(), 1U);
+    EXPECT_EQ(r.sq_ready(), 1U);
     std::thread owner{[&] {
         EXPECT_EQ(r.enable(), 0);
         EXPECT_EQ(r.enable(), -EBADFD); // already enabled
@@ -84,7 +84,7 @@ TEST_F(thread_on_io_uring, a_registered_index_is_not_mistaken_for_another_thread
 
 TEST_F(thread_on_io_uring, G6_more_rings_than_a_thread_can_register_all_work) {
     const auto registered = [](ring& r) {
-        return (r.get_kernel().direct().flags & enter_flag::registered_ring) != 0;
+        return (r.get_backend().direct().flags & enter_flag::registered_ring) != 0;
     };
     // A separate thread, in which every index is free.
     std::thread{[&] {
@@ -121,10 +121,10 @@ TEST_F(thread_on_io_uring, a_detached_ring_is_gone_when_another_thread_destroys_
         std::thread owner{[&] {
             r = std::make_unique<ring>(8);
             int fd = p.out;
-            ASSERT_EQ(r->get_kernel().control(register_op::files, &fd, 1), 0);
+            ASSERT_EQ(r->get_backend().do_register(register_op::files, &fd, 1), 0);
             ASSERT_EQ(run(*r, prep::nop()), 0);
             if (detach)
-                r->detach_thread();
+                r->unregister_ring_fd();
             stage = 1;
             stage.notify_one();
             stage.wait(1);
@@ -146,7 +146,7 @@ TEST_F(thread_on_io_uring, only_the_attached_thread_takes_the_shortcut) {
     ring_options options;
     options.start_disabled = true;
     ring r{options};
-    const kernel::shortcut& direct = r.get_kernel().direct();
+    const backend::shortcut& direct = r.get_backend().direct();
     EXPECT_EQ(direct.thread, 0U);
     std::uint64_t first = 0;
     std::thread{[&] {
@@ -155,11 +155,11 @@ TEST_F(thread_on_io_uring, only_the_attached_thread_takes_the_shortcut) {
         ASSERT_EQ(run(r, prep::nop()), 0);
         first = direct.thread;
         EXPECT_EQ(first, coil::uring::detail::thread_number);
-        r.detach_thread();
+        r.unregister_ring_fd();
         EXPECT_EQ(direct.thread, 0U);
         ASSERT_EQ(run(r, prep::nop()), 0);
         EXPECT_EQ(direct.thread, 0U);
-        r.attach_thread();
+        r.register_ring_fd();
         EXPECT_EQ(direct.thread, first);
     }}.join();
     EXPECT_EQ(direct.thread, first);
@@ -167,21 +167,21 @@ TEST_F(thread_on_io_uring, only_the_attached_thread_takes_the_shortcut) {
     std::thread{[&] {
         ring own{8};
         ASSERT_EQ(run(own, prep::nop()), 0);
-        EXPECT_NE(own.get_kernel().direct().thread, first);
+        EXPECT_NE(own.get_backend().direct().thread, first);
     }}.join();
 }
 
 TEST_F(thread_on_io_uring, attaching_and_detaching_change_nothing_but_speed) {
     ring r{8};
     for (int i = 0; i < 5; ++i) {
-        r.attach_thread();
+        r.register_ring_fd();
         ASSERT_EQ(run(r, prep::nop()), 0);
-        r.attach_thread();
-        r.detach_thread();
-        r.detach_thread();
+        r.register_ring_fd();
+        r.unregister_ring_fd();
+        r.unregister_ring_fd();
         ASSERT_EQ(run(r, prep::nop()), 0);
     }
-    std::thread{[&] { r.detach_thread(); }}.join();
+    std::thread{[&] { r.unregister_ring_fd(); }}.join();
     ASSERT_EQ(run(r, prep::nop()), 0);
 }
 

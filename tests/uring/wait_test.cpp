@@ -103,14 +103,14 @@ TEST_F(wait_on_io_uring, a_signal_ends_the_wait_also_when_entries_were_submitted
     const auto start = clock::now();
     EXPECT_EQ(r.wait(10s), -EINTR);
     EXPECT_LT(clock::now() - start, 5s);
-    EXPECT_EQ(r.unsubmitted(), 0U);
+    EXPECT_EQ(r.sq_ready(), 0U);
     ASSERT_EQ(::write(p.out, "x", 1), 1);
     EXPECT_EQ(next(r).res, 1);
 }
 
-TEST(wait, wait_follows_the_clock_of_its_kernel) {
-    auto k = std::make_unique<memory_kernel>();
-    memory_kernel& world = *k;
+TEST(wait, wait_follows_the_clock_of_its_backend) {
+    auto k = std::make_unique<memory_backend>();
+    memory_backend& world = *k;
     ring r{ring_options{}, std::move(k)};
     const auto start = clock::now();
     const auto virtual_start = r.now();
@@ -121,17 +121,17 @@ TEST(wait, wait_follows_the_clock_of_its_kernel) {
 }
 
 TEST(wait, a_wait_that_ended_early_without_a_word_was_interrupted) {
-    auto k = std::make_unique<memory_kernel>();
-    memory_kernel& world = *k;
+    auto k = std::make_unique<memory_backend>();
+    memory_backend& world = *k;
     ring r{ring_options{}, std::move(k)};
     world.results_to_come = {0};
     EXPECT_EQ(r.wait(1h), -EINTR);
     EXPECT_EQ(world.enters, 1U);
 }
 
-TEST(wait, wait_goes_on_when_the_kernel_took_only_a_part) {
-    auto k = std::make_unique<memory_kernel>();
-    memory_kernel& world = *k;
+TEST(wait, wait_goes_on_when_the_backend_took_only_a_part) {
+    auto k = std::make_unique<memory_backend>();
+    memory_backend& world = *k;
     ring r{ring_options{}, std::move(k)};
     queue(r, prep::nop(), 1);
     world.results_to_come = {0, 0}; // consumed nothing, without an error
@@ -213,8 +213,8 @@ TEST_F(wait_on_io_uring, min_wait_collects_for_a_while_and_is_then_content_with_
     }
 }
 
-TEST_F(wait_on_io_uring, min_wait_is_left_out_where_the_kernel_lacks_it) {
-    auto k = std::make_unique<filter_kernel>();
+TEST_F(wait_on_io_uring, min_wait_is_left_out_where_the_backend_lacks_it) {
+    auto k = std::make_unique<filter_backend>();
     k->after_setup = [](params& p) { p.features &= ~feature::min_timeout; };
     std::uint32_t seen = 0;
     k->refuse_enter = [&](unsigned flags, const void* arg, std::size_t) {

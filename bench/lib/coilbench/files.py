@@ -96,7 +96,7 @@ def all_readers(build):
     files = build / "bench" / "files"
     return [Reader("coil", "coil", files / "coil_reads"),
             Reader("raw", "raw C io_uring", files / "raw_reads", package="liburing-dev"),
-            Reader("coil_epoll", "coil, COIL_KERNEL=epoll", files / "coil_reads", before=("env", "COIL_KERNEL=epoll")),
+            Reader("coil_epoll", "coil, COIL_BACKEND=epoll", files / "coil_reads", before=("env", "COIL_BACKEND=epoll")),
             Reader("pool", "a pool of blocking threads", files / "pool_reads"),
             Reader("libuv", "libuv", files / "libuv_reads", package="libuv1-dev"),
             Reader("coil_registered", "coil, registered", files / "coil_reads", "--registered"),

@@ -36,13 +36,13 @@ def all_servers(build):
         return server
 
     def on_epoll(key, title, path):
-        return Server(key, title, ["env", "COIL_KERNEL=epoll", path, "PORT"], None if path.exists() else "not built")
+        return Server(key, title, ["env", "COIL_BACKEND=epoll", path, "PORT"], None if path.exists() else "not built")
 
     redis = shutil.which("redis-server")
     return [
         ours("coil", "coil redis_ping", build / "examples" / "redis_ping"),
         ours("coil_park", "coil redis_ping --idle park", build / "examples" / "redis_ping", "--idle", "park"),
-        on_epoll("coil_epoll", "coil redis_ping, COIL_KERNEL=epoll", build / "examples" / "redis_ping"),
+        on_epoll("coil_epoll", "coil redis_ping, COIL_BACKEND=epoll", build / "examples" / "redis_ping"),
         by_hand("raw_uring", "raw C io_uring"),
         by_hand("raw_uring_spin", "raw C io_uring, spins 50 µs", "--spin", "50"),
         by_hand("raw_uring_min_wait", "raw C io_uring, min-wait 16:20", "--min-wait", "16:20"),

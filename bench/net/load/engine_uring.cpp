@@ -36,7 +36,7 @@ public:
         do {
             ring_.enter(batch, 5'000'000);
             now = now_ns();
-            ring_.for_each_completion([&](const io_uring_cqe& cqe) { complete(cqe, now); });
+            ring_.for_each_cqe([&](const io_uring_cqe& cqe) { complete(cqe, now); });
         } while (!session_.over(now));
     }
 

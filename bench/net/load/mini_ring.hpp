@@ -26,7 +26,7 @@ public:
     void enter(unsigned count, long long timeout_ns);
 
     template <class F>
-    void for_each_completion(F&& f) {
+    void for_each_cqe(F&& f) {
         unsigned head = *cq_head_;
         const unsigned tail = __atomic_load_n(cq_tail_, __ATOMIC_ACQUIRE);
         for (; head != tail; ++head)

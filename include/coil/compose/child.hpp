@@ -71,7 +71,7 @@ struct cancel_joined {
 template <class Kept, class Awaiter>
 void give_up(Awaiter& awaiter) noexcept {
     constexpr bool is_named = std::is_lvalue_reference_v<Kept>;
-    if constexpr (is_join_handle<Kept> || (!asked_late<Awaiter> && !is_named)) {
+    if constexpr (is_join_handle<Kept> || (!deferred_result<Awaiter> && !is_named)) {
         try {
             static_cast<void>(awaiter.await_resume());
         } catch (...) {
@@ -95,7 +95,7 @@ class child final : public child_base, callback_coroutine<child_promise> {
     using awaitable_t = std::remove_reference_t<Kept>;
     using awaiter_t = awaiter_of<Kept&&>; // possibly a reference
     using awaiter_object = std::remove_reference_t<awaiter_t>;
-    static constexpr bool is_lazy = asked_late<awaiter_object>;
+    static constexpr bool is_lazy = deferred_result<awaiter_object>;
     static constexpr bool joins = is_join_handle<std::remove_cv_t<awaitable_t>>;
 
 public:

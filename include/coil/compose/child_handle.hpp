@@ -85,7 +85,7 @@ public:
         void discard() noexcept { resumed(); }
 
     private:
-        friend class detail::wait_base;
+        friend class detail::awaiter_base;
 
         void cancel() noexcept {
             if (pending()) {
@@ -154,7 +154,7 @@ public:
     operator child_handle<T>() && noexcept { return std::move(handle_); }
 
 private:
-    friend class detail::wait_base;
+    friend class detail::awaiter_base;
 
     void cancel() noexcept {
         if (pending()) {

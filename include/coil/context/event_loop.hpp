@@ -91,7 +91,7 @@ public:
     /// Whether this turn is about to enter the kernel for others anyway, or may: then one more
     /// entry costs less than a system call.
     [[nodiscard]] bool submits_for_others() const noexcept {
-        return ring_->unsubmitted() > 0 || !ready_.empty();
+        return ring_->sq_ready() > 0 || !ready_.empty();
     }
 
     /// Before anybody else knows the loop: it is one of a runtime's, and run() ends when all that
@@ -215,14 +215,14 @@ public:
     }
     void disarm(timer_node& node) noexcept { timers_.disarm(node); }
 
-    // Ring work, for io_wait.
+    // Ring work, for io_op.
     [[nodiscard]] submission& submissions() noexcept { return submissions_; }
     [[nodiscard]] cancellation& cancellations() noexcept { return cancellations_; }
-    [[nodiscard]] bool submit_at_once(ring_entry& entry) noexcept {
+    [[nodiscard]] bool submit_at_once(sqe_slot& entry) noexcept {
         return submissions_.submit_at_once(ring_, entry);
     }
     /// Blocks until `wait` is no longer pending. Other completions are routed, no coroutine runs.
-    void drain(const io_wait& wait) noexcept;
+    void drain(const io_op& wait) noexcept;
 
     [[nodiscard]] zero_copy_set& zero_copies() noexcept { return zero_copies_; }
 
@@ -255,8 +255,8 @@ public:
     [[nodiscard]] io_context& context() noexcept { return context_; }
     [[nodiscard]] uring::ring& ring() noexcept { return *ring_; }
     /// Null while the ring is closed.
-    [[nodiscard]] uring::kernel* kernel() noexcept {
-        return ring_.is_open() ? &ring_->get_kernel() : nullptr;
+    [[nodiscard]] uring::backend* backend() noexcept {
+        return ring_.is_open() ? &ring_->get_backend() : nullptr;
     }
     /// Any thread.
     [[nodiscard]] context_metrics metrics() const noexcept;
@@ -363,10 +363,10 @@ private:
 
 // What every single operation goes through, inlined into its await.
 
-inline bool io_wait::start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
-                                   inplace_stop_token token, ring_entry& entry) noexcept {
+inline bool io_op::start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
+                                 inplace_stop_token token, sqe_slot& entry) noexcept {
     constexpr unsigned special = uring::sqe_flag::io_drain | uring::sqe_flag::io_hardlink;
-    if ((entry.request.flags & (special | ring_entry::in_table)) != 0) [[unlikely]] {
+    if ((entry.request.flags & (special | sqe_slot::in_table)) != 0) [[unlikely]] {
         if ((entry.request.flags & special) != 0) {
             return false;
         }
@@ -378,9 +378,9 @@ inline bool io_wait::start_at_once(event_loop& loop, std::coroutine_handle<> wai
     }
     begin(loop, waiter);
     set_entries(entry, 1);
-    plain_ = !token.stop_possible();
-    if (!plain_) {
-        observe<io_wait>(token);
+    fast_path_ = !token.stop_possible();
+    if (!fast_path_) {
+        observe<io_op>(token);
     }
     return true;
 }

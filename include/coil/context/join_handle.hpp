@@ -3,8 +3,8 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/context/join_handshake.hpp>
 #include <coil/context/wait.hpp>
+#include <coil/core/backoff.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/patience.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 
@@ -190,7 +190,7 @@ public:
     /// its end.
     void cancel() noexcept { state().cancel(); }
 
-    class awaiter : detail::wait_base {
+    class awaiter : detail::awaiter_base {
     public:
         explicit awaiter(detail::join_state<T>& state) noexcept : state_(state) {}
         awaiter(const awaiter&) = delete;
@@ -199,7 +199,7 @@ public:
             // Destroyed while waiting. A notification that can no longer be withdrawn is in this
             // loop's inbox or will be in a few instructions.
             if (pending() && !state_.withdraw_waiter(waiter_)) {
-                for (detail::patience wait; pending(); wait.once_more()) {
+                for (detail::backoff wait; pending(); wait.once_more()) {
                     loop().deliver_inbox();
                 }
             }

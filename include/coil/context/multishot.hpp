@@ -82,7 +82,7 @@ private:
 /// - `arrived()`: a completion has arrived. Returns false to ignore it;
 /// - `discard()`: destroys a result that will not be taken;
 /// - `is_scarce()`: whether others may soon wait for the resources of its results.
-class multishot_source : io_wait {
+class multishot_source : io_op {
 public:
     /// The number of waiting results at which the request is cancelled. It is submitted again when
     /// they have been taken, so that a slow consumer slows the kernel down instead of filling
@@ -102,7 +102,7 @@ public:
 protected:
     static constexpr int wait = 1;
 
-    multishot_source() noexcept : io_wait(true) {}
+    multishot_source() noexcept : io_op(true) {}
     ~multishot_source() = default;
 
     virtual int prepare(uring::sqe& request) noexcept = 0;
@@ -121,12 +121,11 @@ protected:
     /// For a queue of the derived class, while nothing is in flight.
     [[nodiscard]] queue_node& idle_node() noexcept { return node(); }
     [[nodiscard]] static multishot_source& from_idle_node(queue_node& node) noexcept {
-        return static_cast<multishot_source&>(
-            static_cast<io_wait&>(static_cast<ready_node&>(node)));
+        return static_cast<multishot_source&>(static_cast<io_op&>(static_cast<ready_node&>(node)));
     }
 
 private:
-    friend class io_wait;
+    friend class io_op;
     friend class multishot_awaiter;
 
     void arm() noexcept;
@@ -136,7 +135,7 @@ private:
     void deliver(multishot_result r) noexcept;
     [[nodiscard]] bool has_enough() const noexcept;
 
-    ring_entry entry_;
+    sqe_slot entry_;
     event_loop* home_ = nullptr;
     multishot_awaiter* awaiter_ = nullptr; // from its suspension to its resumption
     multishot_results results_;
@@ -145,7 +144,7 @@ private:
 };
 
 /// Waits for a source's next result, optionally with a limit.
-class multishot_awaiter : wait_base, timer_node {
+class multishot_awaiter : awaiter_base, timer_node {
 public:
     static constexpr std::int64_t no_limit = INT64_MAX;
 
@@ -170,7 +169,7 @@ protected:
 
 private:
     friend class multishot_source;
-    friend class wait_base;
+    friend class awaiter_base;
 
     bool begin_waiting(event_loop& loop, std::coroutine_handle<> waiter,
                        inplace_stop_token token) noexcept;
@@ -210,7 +209,7 @@ public:
     };
 
     [[nodiscard]] awaiter operator co_await() const noexcept {
-        static_assert(detail::asked_late<awaiter>);
+        static_assert(detail::deferred_result<awaiter>);
         return awaiter(*stream_, ns_, origin_);
     }
 

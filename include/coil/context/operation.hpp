@@ -26,9 +26,9 @@ namespace detail {
 /// - `result()` converts the result for co_await, after completion. It must not throw, because it
 ///   may be called late or never.
 /// - `drop()` discards the result, after completion or without it.
-/// - `leave_behind()` (optional) replaces drop() in the middle of a chain whose last result is
+/// - `discard_mid_chain()` (optional) replaces drop() in the middle of a chain whose last result is
 ///   wanted.
-/// - `may_come_in_vain` (optional): it has a taking_entry.
+/// - `may_wake_spuriously` (optional): it has a poll_then_try_op.
 ///
 /// This one is a plain Linux call: one SQE and an io_result.
 class io_element {
@@ -38,12 +38,12 @@ public:
 
     explicit io_element(const uring::sqe& request) noexcept : entry_(request) {}
 
-    ring_entry& arm() noexcept { return entry_; }
+    sqe_slot& arm() noexcept { return entry_; }
     [[nodiscard]] io_result result() noexcept { return io_result(entry_.result); }
     void drop() noexcept {}
 
 protected:
-    ring_entry entry_;
+    sqe_slot entry_;
 };
 
 /// A call that returns a new descriptor, which is closed if it is not received (guarantee G4).
@@ -58,14 +58,14 @@ public:
 
 template <class E>
 concept element = requires(E e) {
-    { e.arm() } -> std::same_as<ring_entry&>;
+    { e.arm() } -> std::same_as<sqe_slot&>;
     { E::entries } -> std::convertible_to<std::uint16_t>;
     { E::needs_result } -> std::convertible_to<bool>;
     { e.result() } noexcept;
     { e.drop() } noexcept;
 };
 
-/// Whether every entry of an element must post its own CQE (see io_wait).
+/// Whether every entry of an element must post its own CQE (see io_op).
 template <class Element>
 inline constexpr bool needs_every_result = [] {
     if constexpr (requires { Element::needs_every_result; }) {
@@ -104,9 +104,9 @@ auto wrapped(Element&& e) noexcept {
 
 /// Discards the result of an element in the middle of a chain.
 template <element Element>
-void leave_behind(Element& e) noexcept {
-    if constexpr (requires { e.leave_behind(); }) {
-        e.leave_behind();
+void discard_mid_chain(Element& e) noexcept {
+    if constexpr (requires { e.discard_mid_chain(); }) {
+        e.discard_mid_chain();
     } else {
         e.drop();
     }
@@ -116,7 +116,7 @@ void leave_behind(Element& e) noexcept {
 /// type, so that the operands of `a && b` are plain data that the compiler can optimize away, and
 /// only operations in flight take space in the coroutine's frame.
 template <element Element>
-class io_awaiter : protected io_wait {
+class io_awaiter : protected io_op {
 public:
     explicit io_awaiter(Element&& e) noexcept : element_(std::move(e)) {}
     io_awaiter(const io_awaiter&) = delete;
@@ -135,8 +135,8 @@ public:
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
         event_loop& loop = required_loop();
         const inplace_stop_token token = stop_token_of(waiter);
-        ring_entry& first = element_.arm();
-        if constexpr (Element::entries == 1 && !requires { Element::may_come_in_vain; }) {
+        sqe_slot& first = element_.arm();
+        if constexpr (Element::entries == 1 && !requires { Element::may_wake_spuriously; }) {
             if (start_at_once(loop, waiter, token, first)) [[likely]] {
                 return;
             }
@@ -195,7 +195,7 @@ public:
     ~io_awaitable() = default;
 
     [[nodiscard]] detail::io_awaiter<Element> operator co_await() noexcept {
-        static_assert(detail::asked_late<detail::io_awaiter<Element>>);
+        static_assert(detail::deferred_result<detail::io_awaiter<Element>>);
         return detail::io_awaiter<Element>(std::move(element_));
     }
 

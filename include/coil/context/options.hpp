@@ -27,24 +27,24 @@ To checked_number(From number) {
 } // namespace detail
 
 namespace uring {
-class kernel;
+class backend;
 }
 
 namespace detail {
 
 /// Creates the backends of a context's rings, one per ring.
-using kernel_factory = std::function<std::unique_ptr<uring::kernel>()>;
+using backend_factory = std::function<std::unique_ptr<uring::backend>()>;
 
 } // namespace detail
 
 /// The backend that executes a context's I/O.
-enum class kernel_kind {
-    /// The environment variable COIL_KERNEL (`io_uring` or `epoll`) decides. Without it, io_uring,
+enum class io_backend {
+    /// The environment variable COIL_BACKEND (`io_uring` or `epoll`) decides. Without it, io_uring,
     /// or epoll if the system refuses io_uring permanently (a seccomp filter, a sysctl, a kernel
     /// that is too old). The first fallback in a process prints a line with the reason on stderr.
     automatic,
     io_uring, ///< Linux's io_uring, or an error with the reason
-    epoll,    ///< in user space, on epoll(7): see uring::make_epoll_kernel
+    epoll,    ///< in user space, on epoll(7): see uring::make_epoll_backend
 };
 
 /// Options of an io_context. The defaults suit a server.
@@ -63,7 +63,7 @@ struct io_context_options {
     unsigned direct_descriptors = 1024;
     /// The maximum number of slots for io::registered_buffers; created on first use.
     unsigned registered_buffers = 1024;
-    kernel_kind kernel = kernel_kind::automatic;
+    io_backend backend = io_backend::automatic;
     idle_policy idle = idle_policy::spin(std::chrono::microseconds(50));
     /// The processor to run on while run() or start() is active; -1: any.
     int cpu_affinity = -1;
@@ -75,7 +75,7 @@ struct io_context_options {
     /// task whose handle was destroyed. Must not throw. By default, prints a line on stderr.
     std::function<void(std::exception_ptr)> on_unhandled_exception = {};
     /// A backend that replaces the one named by `kernel`: for tests and simulations.
-    detail::kernel_factory make_kernel = {};
+    detail::backend_factory make_backend = {};
     /// The name of the thread created by start() (15 characters are shown), and of the context in
     /// messages.
     std::string name = {};

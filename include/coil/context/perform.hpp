@@ -15,22 +15,22 @@ namespace coil::detail {
 
 /// The backend of the context that runs the caller, or on whose behalf a simulation does; null if
 /// there is none.
-inline uring::kernel* current_kernel() noexcept {
+inline uring::backend* current_backend() noexcept {
     event_loop* const loop = current_loop != nullptr ? current_loop : asked_by;
-    return loop != nullptr ? loop->kernel() : nullptr;
+    return loop != nullptr ? loop->backend() : nullptr;
 }
 
 /// That backend if it has a world of its own, otherwise null: the caller may use Linux's system
 /// calls.
-inline uring::kernel* current_world() noexcept {
-    uring::kernel* const kernel = current_kernel();
-    return kernel != nullptr && kernel->has_own_world() ? kernel : nullptr;
+inline uring::backend* current_world() noexcept {
+    uring::backend* const backend = current_backend();
+    return backend != nullptr && backend->has_own_world() ? backend : nullptr;
 }
 
-/// Executes `request` synchronously: see uring::kernel::perform. Returns a value >= 0 or -errno.
+/// Executes `request` synchronously: see uring::backend::perform. Returns a value >= 0 or -errno.
 inline int perform(const uring::sqe& request) noexcept {
-    uring::kernel* const kernel = current_kernel();
-    return kernel != nullptr ? kernel->perform(request) : uring::perform_on_linux(request);
+    uring::backend* const backend = current_backend();
+    return backend != nullptr ? backend->perform(request) : uring::perform_on_linux(request);
 }
 
 /// close(2) for destructors, which cannot wait: returns 0 or -errno. A descriptor of another world

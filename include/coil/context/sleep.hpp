@@ -48,7 +48,7 @@ constexpr std::int64_t deadline_after(std::int64_t now_ns, std::int64_t ns) noex
 
 namespace detail {
 
-class sleep_awaiter : wait_base, timer_node {
+class sleep_awaiter : awaiter_base, timer_node {
 public:
     explicit sleep_awaiter(std::int64_t deadline_ns) noexcept : timer_node(&fired) {
         tick = deadline_ns; // the deadline until it is armed, then a tick, then the result
@@ -89,7 +89,7 @@ public:
     void discard() noexcept { resumed(); }
 
 private:
-    friend class wait_base;
+    friend class awaiter_base;
 
     void cancel() noexcept {
         if (pending()) {

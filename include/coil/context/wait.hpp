@@ -14,7 +14,7 @@ namespace coil::detail {
 
 class cancellation;
 class event_loop;
-class io_wait;
+class io_op;
 class multishot_source;
 class submission;
 
@@ -45,10 +45,10 @@ struct ready_node : queue_node {};
 ///
 /// A derived class has `void cancel() noexcept`: owner thread; give up, finish() follows now or
 /// later. It must bear being called when the wait is no longer pending.
-class wait_base : public ready_node, public stop_callback_base {
+class awaiter_base : public ready_node, public stop_callback_base {
 public:
-    wait_base(const wait_base&) = delete;
-    wait_base& operator=(const wait_base&) = delete;
+    awaiter_base(const awaiter_base&) = delete;
+    awaiter_base& operator=(const awaiter_base&) = delete;
 
     [[nodiscard]] bool pending() const noexcept { return is(phase::pending); }
 
@@ -58,8 +58,8 @@ public:
 protected:
     enum class phase : std::uintptr_t { fresh, pending, done, resumed };
 
-    wait_base() noexcept = default;
-    ~wait_base() {
+    awaiter_base() noexcept = default;
+    ~awaiter_base() {
         if (is(phase::done)) [[unlikely]] {
             forget();
         }
@@ -157,23 +157,23 @@ private:
 };
 
 /// One SQE of an await. Its address is the SQE's user_data.
-struct alignas(8) ring_entry {
-    ring_entry() noexcept = default;
-    explicit ring_entry(const uring::sqe& s) noexcept : request(s) {}
+struct alignas(8) sqe_slot {
+    sqe_slot() noexcept = default;
+    explicit sqe_slot(const uring::sqe& s) noexcept : request(s) {}
 
     uring::sqe request{};
-    io_wait* owner = nullptr;
-    ring_entry* next = nullptr; // the following entry of the same chain
+    io_op* owner = nullptr;
+    sqe_slot* next = nullptr; // the following entry of the same chain
     int result = 0;
     std::uint32_t flags = 0;
     bool completed = false;
-    bool ends_submission = false;  // the following entry is submitted when this one has succeeded
-    bool goes_on_anyway = false;   // or, with this, when it has ended
-    bool may_come_in_vain = false; // it is a taking_entry
-    bool is_limit = false;         // a link timeout that a timeout() put on the entry before it
+    bool submit_boundary = false;   // the following entry is submitted when this one has succeeded
+    bool continue_on_error = false; // or, with this, when it has ended
+    bool may_wake_spuriously = false; // it is a poll_then_try_op
+    bool is_limit = false;            // a link timeout that a timeout() put on the entry before it
 
-    [[nodiscard]] ring_entry* next_in_submission() const noexcept {
-        return ends_submission ? nullptr : next;
+    [[nodiscard]] sqe_slot* next_in_submission() const noexcept {
+        return submit_boundary ? nullptr : next;
     }
 
     /// In `request.flags` until it is submitted: it names a slot of the table of direct descriptors
@@ -210,20 +210,20 @@ private:
 /// One whose completion says that there may be something to take, which others may want as well.
 /// Where nothing of a chain follows it, it is taken as soon as it completes; when somebody was
 /// quicker, the kernel is asked again. Such a wait is not started by start_at_once().
-struct taking_entry : ring_entry {
-    taking_entry(const uring::sqe& s, int (*f)(taking_entry&) noexcept) noexcept
-        : ring_entry(s), take(f) {
-        may_come_in_vain = true;
+struct poll_then_try_op : sqe_slot {
+    poll_then_try_op(const uring::sqe& s, int (*f)(poll_then_try_op&) noexcept) noexcept
+        : sqe_slot(s), take(f) {
+        may_wake_spuriously = true;
     }
 
-    int (*take)(taking_entry&) noexcept; // the result; -EAGAIN: there is nothing
+    int (*take)(poll_then_try_op&) noexcept; // the result; -EAGAIN: there is nothing
 };
 
 /// What the low bits of a user_data say about the rest: entries are aligned, so three bits are
 /// free.
 enum class completion_kind : std::uint64_t {
-    entry = 0,  // a ring_entry
-    cancel = 1, // the io_wait whose cancellation was asked for
+    entry = 0,  // a sqe_slot
+    cancel = 1, // the io_op whose cancellation was asked for
     wake = 2,   // the loop's own read of its wake-up descriptor
     ignore = 3,
 };
@@ -250,7 +250,7 @@ enum class completion_kind : std::uint64_t {
 /// A kernel's worker that has executed one call goes on with the next, and blocks in it; a limit of
 /// that one may then never be armed. So a limited call behind one that a worker may execute begins
 /// a submission of its own.
-class io_wait : public wait_base {
+class io_op : public awaiter_base {
 public:
     void cancel() noexcept;
 
@@ -262,8 +262,8 @@ public:
     [[nodiscard]] static queue_node*& previous_in_queue(queue_node& node) noexcept {
         return from_node(node).previous_;
     }
-    [[nodiscard]] static io_wait& from_node(queue_node& node) noexcept {
-        return static_cast<io_wait&>(static_cast<ready_node&>(node));
+    [[nodiscard]] static io_op& from_node(queue_node& node) noexcept {
+        return static_cast<io_op&>(static_cast<ready_node&>(node));
     }
 
     /// The user_data of the first entry.
@@ -272,10 +272,10 @@ public:
     }
 
 protected:
-    io_wait() noexcept {}                        // NOLINT(*-member-init): previous_
-    explicit io_wait(bool is_multishot) noexcept // NOLINT(*-member-init): previous_
+    io_op() noexcept {}                        // NOLINT(*-member-init): previous_
+    explicit io_op(bool is_multishot) noexcept // NOLINT(*-member-init): previous_
         : multishot_(is_multishot) {}
-    ~io_wait() = default;
+    ~io_op() = default;
 
     /// A derived class's destructor, while the entries still exist: cancels what is in flight and
     /// returns when the kernel has let go (guarantee G2).
@@ -287,21 +287,21 @@ protected:
 
     /// Starts a single entry when nothing is in the way. False: nothing has happened, start() it.
     [[nodiscard]] bool start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
-                                     inplace_stop_token token, ring_entry& entry) noexcept;
+                                     inplace_stop_token token, sqe_slot& entry) noexcept;
 
     /// What is to be submitted: `first` and the entries that follow it.
-    void set_entries(ring_entry& first, std::uint16_t entries) noexcept {
+    void set_entries(sqe_slot& first, std::uint16_t entries) noexcept {
         first_ = &first;
         entries_ = entries;
         completions_due_ = entries;
         first.owner = this;
     }
     /// Nothing else may be in flight with it, see io::drain.
-    void make_exclusive() noexcept { alone_ = true; }
+    void make_exclusive() noexcept { draining_ = true; }
 
     /// Starts `first` and the entries that follow it. The caller suspends; finish() resumes it.
     void start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
-               ring_entry& first, std::uint16_t entries, bool needs_every_result) noexcept;
+               sqe_slot& first, std::uint16_t entries, bool needs_every_result) noexcept;
 
     /// Whether the kernel has been asked to cancel it.
     [[nodiscard]] bool is_being_cancelled() const noexcept { return cancelling_; }
@@ -316,17 +316,17 @@ private:
     friend class cancellation;
     friend class event_loop;
     friend class submission;
-    friend class wait_base;
+    friend class awaiter_base;
 
     void arrange_submission() noexcept;
-    [[nodiscard]] static bool is_settled(const ring_entry& entry) noexcept {
+    [[nodiscard]] static bool is_settled(const sqe_slot& entry) noexcept {
         return entry.completed || (entry.flags & uring::cqe_flag::more) != 0;
     }
-    void on_completion(ring_entry& entry) noexcept;
-    [[nodiscard]] bool came_in_vain(ring_entry& entry) noexcept;
-    void on_part(ring_entry& entry, const uring::cqe& completion) noexcept;
+    void on_completion(sqe_slot& entry) noexcept;
+    [[nodiscard]] bool spurious_wakeup(sqe_slot& entry) noexcept;
+    void on_part(sqe_slot& entry, const uring::cqe& completion) noexcept;
     void on_submission_complete() noexcept;
-    [[nodiscard]] bool start_rest(ring_entry& rest) noexcept;
+    [[nodiscard]] bool start_rest(sqe_slot& rest) noexcept;
     void on_cancel_answered(int answer) noexcept;
     void submit_without_opcode() noexcept;
     void answer_submission(int result) noexcept;
@@ -335,16 +335,17 @@ private:
     void abandon() noexcept;
 
     queue_node* previous_; // means something while this is in a queue of the loop's or of a pool's
-    ring_entry* first_ = nullptr;       // of the submission that is under way
+    sqe_slot* first_ = nullptr;         // of the submission that is under way
     std::uint16_t entries_ = 0;         // in it
     std::uint16_t completions_due_ = 0; // CQEs that the entries will still post
     std::uint16_t cancels_due_ = 0;     // CQEs that cancel requests will still post
-    bool plain_ = false; // one entry, a coroutine that waits, and its completion is all that comes
+    bool fast_path_ =
+        false; // one entry, a coroutine that waits, and its completion is all that comes
     bool every_result_ = false;   // each entry must complete by itself
     bool one_completion_ = false; // the submission posts one CQE in all
-    bool alone_ = false;          // nothing else may be in flight with it, see io::drain
+    bool draining_ = false;       // nothing else may be in flight with it, see io::drain
     bool multishot_ = false;      // it is a multishot_source
-    bool one_by_one_ = false;     // the kernel lacks a call of the chain
+    bool serialized_ = false;     // the kernel lacks a call of the chain
     bool cancelling_ = false;
     bool cancel_missed_ = false; // one of the requests under way has found nothing
     bool queued_ = false;        // in the loop's back-pressure queue, not yet submitted
@@ -352,6 +353,6 @@ private:
 };
 
 /// io_waits that wait for something. Any of them may be cancelled, in constant time.
-using io_wait_queue = linked_fifo<&io_wait::previous_in_queue>;
+using io_op_queue = linked_fifo<&io_op::previous_in_queue>;
 
 } // namespace coil::detail

@@ -25,7 +25,7 @@ private:
     friend class zero_copy_set;
     friend list_node;
 
-    const ring_entry* of_ = nullptr;
+    const sqe_slot* of_ = nullptr;
 };
 
 /// The sends that a notification may belong to.
@@ -38,12 +38,12 @@ private:
 /// notification cannot be mistaken for that of a new entry at the same address.
 class zero_copy_set {
 public:
-    void insert(zero_copy_node& node, const ring_entry& entry) noexcept {
+    void insert(zero_copy_node& node, const sqe_slot& entry) noexcept {
         node.of_ = &entry;
         node.push_to(bucket(&entry));
     }
 
-    [[nodiscard]] bool awaits_notification(const ring_entry* entry) noexcept {
+    [[nodiscard]] bool awaits_notification(const sqe_slot* entry) noexcept {
         for (const zero_copy_node* node = bucket(entry); node != nullptr; node = node->next) {
             if (node->of_ == entry) {
                 return (entry->flags & uring::cqe_flag::more) != 0;
@@ -55,7 +55,7 @@ public:
 private:
     static constexpr unsigned bits = 6;
 
-    zero_copy_node*& bucket(const ring_entry* entry) noexcept {
+    zero_copy_node*& bucket(const sqe_slot* entry) noexcept {
         const std::uint64_t spread =
             (reinterpret_cast<std::uintptr_t>(entry) >> 3) * 0x9e3779b97f4a7c15ULL;
         return buckets_[static_cast<std::size_t>(spread >> (64 - bits))];

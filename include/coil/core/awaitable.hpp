@@ -59,7 +59,7 @@ concept knows_failure = requires(Awaiter& a) {
 /// retrieved releases it in its destructor or in `discard()`. Every awaiter of ring work does so;
 /// otherwise descriptors would leak (guarantee G4).
 template <class Awaiter>
-concept asked_late = knows_failure<Awaiter> || requires(Awaiter& a) {
+concept deferred_result = knows_failure<Awaiter> || requires(Awaiter& a) {
     { a.await_resume() } noexcept;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <coil/core/indexed_overflow.hpp>
 #include <coil/core/queue.hpp>
-#include <coil/core/ready_shelf.hpp>
 
 #include <array>
 #include <coroutine>
@@ -18,8 +18,8 @@ namespace coil::detail {
 /// allocates and never fails, however long the queue grows (guarantee G6).
 ///
 /// Removal scans the short ring. The list is singly linked, so the first removal from it moves all
-/// of it into an array (ready_shelf), where each node stores its index. Later removals are O(1),
-/// and a queue without removals does not pay for them.
+/// of it into an array (indexed_overflow), where each node stores its index. Later removals are
+/// O(1), and a queue without removals does not pay for them.
 class ready_queue {
 public:
     ready_queue() noexcept {
@@ -126,8 +126,8 @@ private:
     std::uint32_t tail_ = 0;
     // at this position push() takes the slow path; never beyond head_ + capacity
     std::uint32_t end_ = capacity;
-    ready_shelf shelf_; // younger than everything in the ring
-    fifo overflow_;     // younger than everything on the shelf
+    indexed_overflow shelf_; // younger than everything in the ring
+    fifo overflow_;          // younger than everything on the shelf
     std::size_t in_overflow_ = 0;
     std::array<std::coroutine_handle<>, capacity> ring_;
 };

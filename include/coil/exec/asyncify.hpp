@@ -15,16 +15,16 @@ namespace coil {
 namespace detail {
 
 /// The await of a later iteration of the coroutine's own loop.
-class later_turn : work {
+class requeue_op : work {
 public:
-    later_turn(const later_turn&) = delete;
-    later_turn& operator=(const later_turn&) = delete;
+    requeue_op(const requeue_op&) = delete;
+    requeue_op& operator=(const requeue_op&) = delete;
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
 
 protected:
-    later_turn() noexcept : work(&go_on) {}
-    ~later_turn() {
+    requeue_op() noexcept : work(&go_on) {}
+    ~requeue_op() {
         if (place_ != place::nowhere) [[unlikely]] {
             take_out();
         }
@@ -53,7 +53,7 @@ private:
 };
 
 template <class F>
-class later_call final : public later_turn {
+class later_call final : public requeue_op {
 public:
     explicit later_call(F&& f) : function_(std::move(f)) {}
 
@@ -104,10 +104,10 @@ private:
 };
 
 template <class F, class E>
-class asyncify_awaiter final : public away_call<F> {
+class asyncify_awaiter final : public offload_call<F> {
 public:
     asyncify_awaiter(F&& f, E& executor)
-        : away_call<F>(std::move(f), &away_wait::is_still_away<asyncify_awaiter>),
+        : offload_call<F>(std::move(f), &offload_op::is_still_away<asyncify_awaiter>),
           executor_(executor) {}
     asyncify_awaiter(const asyncify_awaiter&) = delete;
     asyncify_awaiter& operator=(const asyncify_awaiter&) = delete;
@@ -141,7 +141,7 @@ public:
         return this->template stays_away<asyncify_awaiter>(token);
     }
 
-    typename away_call<F>::value_type await_resume() {
+    typename offload_call<F>::value_type await_resume() {
         on_stop_.reset();
         return this->take_outcome("asyncify");
     }
@@ -156,8 +156,8 @@ public:
     }
 
 private:
-    friend class wait_base;
-    friend class away_wait;
+    friend class awaiter_base;
+    friend class offload_op;
 
     [[nodiscard]] bool take_back() noexcept {
         const bool mine = call_->take_back();

@@ -13,10 +13,10 @@ namespace coil {
 namespace detail {
 
 template <class F>
-class blocking_awaiter final : public away_call<F>, pool_job {
+class blocking_awaiter final : public offload_call<F>, pool_job {
 public:
     blocking_awaiter(blocking_pool& pool, F&& f)
-        : away_call<F>(std::move(f), &away_wait::is_still_away<blocking_awaiter>),
+        : offload_call<F>(std::move(f), &offload_op::is_still_away<blocking_awaiter>),
           pool_job(&finish), pool_(pool) {}
     blocking_awaiter(const blocking_awaiter&) = delete;
     blocking_awaiter& operator=(const blocking_awaiter&) = delete;
@@ -32,11 +32,11 @@ public:
         return this->template stays_away<blocking_awaiter>(token);
     }
 
-    typename away_call<F>::value_type await_resume() { return this->take_outcome("blocking"); }
+    typename offload_call<F>::value_type await_resume() { return this->take_outcome("blocking"); }
 
 private:
-    friend class wait_base;
-    friend class away_wait;
+    friend class awaiter_base;
+    friend class offload_op;
 
     static void finish(work& w, fate what) noexcept {
         auto& self = static_cast<blocking_awaiter&>(static_cast<pool_job&>(w));

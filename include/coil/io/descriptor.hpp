@@ -69,10 +69,10 @@ namespace detail {
 /// Adds the table of `fd` to a request if `fd` is direct. A request may refer to two descriptors.
 constexpr uring::sqe request_in_table_of(io::descriptor fd, uring::sqe request) noexcept {
     if (fd.is_direct() && fd.table() != ring_tables::any_files) {
-        const bool is_second = (request.flags & ring_entry::in_table) != 0;
+        const bool is_second = (request.flags & sqe_slot::in_table) != 0;
         const bool agree = !is_second || request.user_data == fd.table();
-        request.flags |= ring_entry::in_table;
-        request.user_data = agree ? fd.table() : ring_entry::no_table;
+        request.flags |= sqe_slot::in_table;
+        request.user_data = agree ? fd.table() : sqe_slot::no_table;
     }
     return request;
 }

@@ -69,7 +69,7 @@ public:
         }
         template <class P>
         void await_suspend(std::coroutine_handle<P> waiter) noexcept {
-            op_->template join<detail::io_wait>(waiter, detail::stop_token_of(waiter));
+            op_->template join<detail::io_op>(waiter, detail::stop_token_of(waiter));
         }
         result_type await_resume() noexcept {
             if (std::exchange(left_alone_, by::nobody) != by::nobody) [[unlikely]] {
@@ -114,7 +114,7 @@ public:
 
     /// Gives the result, once. Suspends only if it is not available yet.
     [[nodiscard]] awaiter operator co_await() noexcept {
-        static_assert(detail::asked_late<awaiter>);
+        static_assert(detail::deferred_result<awaiter>);
         return awaiter(*this);
     }
 
@@ -129,13 +129,13 @@ public:
             detail::end_with_misuse("an eager operation is cancelled on a thread other than its "
                                     "context's");
         }
-        detail::io_wait::cancel();
+        detail::io_op::cancel();
     }
 
     /// The user_data of its request, for io::poll_update and io::poll_remove.
     [[nodiscard]] std::uint64_t key() const noexcept { return this->first_key(); }
     /// For io::cancel.
-    [[nodiscard]] detail::io_wait& wait() noexcept { return *this; }
+    [[nodiscard]] detail::io_op& wait() noexcept { return *this; }
 
 private:
     void check_awaited() const noexcept {

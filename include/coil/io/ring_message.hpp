@@ -16,7 +16,7 @@ class ring_message_element : public io_element {
 public:
     using io_element::io_element;
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         if (own_ring::is_one(entry_.request.fd)) {
             entry_.request.fd = -1;
         }

@@ -59,7 +59,7 @@ public:
     send_to_endpoint_element(int fd, const_buffer buf, const endpoint& to) noexcept
         : send_to_element(fd, buf, MSG_NOSIGNAL, nullptr, 0), to_(to) {}
 
-    coil::detail::ring_entry& arm() noexcept {
+    coil::detail::sqe_slot& arm() noexcept {
         entry_.request.addr2 = reinterpret_cast<std::uintptr_t>(to_.data());
         entry_.request.addr_len = static_cast<std::uint16_t>(to_.size());
         return send_to_element::arm();
@@ -77,7 +77,7 @@ public:
     receive_from_endpoint_element(int fd, mutable_buffer buf, int flags) noexcept
         : io_element(uring::prep::recvmsg(fd, nullptr, flags)), part_{buf.data(), buf.size()} {}
 
-    coil::detail::ring_entry& arm() noexcept {
+    coil::detail::sqe_slot& arm() noexcept {
         message_.msg_iov = &part_;
         message_.msg_iovlen = 1;
         message_.msg_name = &from_;
@@ -102,7 +102,7 @@ public:
         : io_element(uring::prep::recvmsg(fd, nullptr, MSG_CMSG_CLOEXEC)),
           part_{buf.data(), buf.size()} {}
 
-    coil::detail::ring_entry& arm() noexcept {
+    coil::detail::sqe_slot& arm() noexcept {
         message_.msg_iov = &part_;
         message_.msg_iovlen = 1;
         message_.msg_control = control_;

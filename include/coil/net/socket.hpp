@@ -31,7 +31,7 @@ public:
     connect_element(int fd, const endpoint& address) noexcept
         : io_element(uring::prep::connect(fd, nullptr, 0)), address_(address) {}
 
-    coil::detail::ring_entry& arm() noexcept {
+    coil::detail::sqe_slot& arm() noexcept {
         entry_.request.addr = reinterpret_cast<std::uint64_t>(address_.data());
         entry_.request.off = address_.size();
         return io_element::arm();

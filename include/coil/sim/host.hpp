@@ -92,7 +92,7 @@ public:
     /// A counter (eventfd(2)).
     [[nodiscard]] int event_fd(unsigned initial, bool semaphore = false);
     /// Executes a call synchronously on behalf of this host, without faults: see
-    /// uring::kernel::perform.
+    /// uring::backend::perform.
     int perform(const uring::sqe& request);
 
 private:

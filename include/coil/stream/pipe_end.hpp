@@ -3,8 +3,8 @@
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
-#include <coil/io/file.hpp>
 #include <coil/io/detail/owned_close.hpp>
+#include <coil/io/file.hpp>
 
 #include <utility>
 

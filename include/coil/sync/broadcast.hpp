@@ -83,7 +83,7 @@ public:
         return std::nullopt;
     }
     /// The number of elements that were overwritten before this receiver read them.
-    [[nodiscard]] std::uint64_t missed() const noexcept { return missed_; }
+    [[nodiscard]] std::uint64_t lagged() const noexcept { return missed_; }
 
 private:
     friend class broadcast;

@@ -194,7 +194,7 @@ public:
             e.element = std::make_unique<detail::channel_element<T>>(std::move(value));
         } else {
             const detail::ring_answer answer = core_.try_push(value);
-            if (answer != detail::ring_answer::not_now) {
+            if (answer != detail::ring_answer::would_block) {
                 return answer == detail::ring_answer::done;
             }
             e.value.emplace(std::move(value));

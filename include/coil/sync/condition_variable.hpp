@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/core/task.hpp>
-#include <coil/sync/detail/audience.hpp>
+#include <coil/sync/detail/cv_waiters.hpp>
 #include <coil/sync/detail/waiter.hpp>
 #include <coil/sync/mutex.hpp>
 
@@ -53,27 +53,27 @@ public:
     }
 
 private:
-    using audience = detail::basic_audience<detail::sync_waiter>;
+    using cv_waiters = detail::basic_audience<detail::sync_waiter>;
 
     class awaiter;
 
     class [[nodiscard("did you forget to co_await?")]] awaitable {
     public:
-        awaitable(audience& a, mutex& m) noexcept : audience_(&a), mutex_(&m) {}
+        awaitable(cv_waiters& a, mutex& m) noexcept : audience_(&a), mutex_(&m) {}
         [[nodiscard]] awaiter operator co_await() const noexcept;
 
     private:
-        audience* audience_;
+        cv_waiters* audience_;
         mutex* mutex_;
     };
 
-    audience audience_;
+    cv_waiters audience_;
 };
 
 /// Waits twice: for the notification, which can be cancelled, then for the mutex, which cannot.
 class condition_variable::awaiter : detail::sync_waiter {
 public:
-    awaiter(audience& a, mutex& m) noexcept : audience_(a), mutex_(m), relock_(*this) {}
+    awaiter(cv_waiters& a, mutex& m) noexcept : audience_(a), mutex_(m), relock_(*this) {}
     awaiter(const awaiter&) = delete;
     awaiter& operator=(const awaiter&) = delete;
     ~awaiter() {
@@ -118,7 +118,7 @@ public:
     }
 
 private:
-    friend class detail::wait_base;
+    friend class detail::awaiter_base;
     friend class detail::sync_waiter;
 
     void go_on() noexcept {
@@ -196,7 +196,7 @@ private:
         }
     }
 
-    audience& audience_;
+    cv_waiters& audience_;
     mutex& mutex_;
     relocker relock_;
     bool relocking_ = false;

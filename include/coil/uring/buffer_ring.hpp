@@ -18,7 +18,7 @@ namespace coil::uring {
 ///         buffers.add(memory[id], sizeof memory[id], id);
 ///     buffers.publish();
 ///     ... *s = prep::recv_multishot(fd, 0, buffers.group()); ...
-///     r.for_each_completion([&](const cqe& c) {
+///     r.for_each_cqe([&](const cqe& c) {
 ///         if (has_buffer(c)) {
 ///             use(memory[buffer_id(c)], c.res);
 ///             buffers.add(memory[buffer_id(c)], sizeof memory[0], buffer_id(c)); // return it
@@ -70,7 +70,7 @@ public:
     /// complete with -ENOBUFS when data arrives. Does nothing without a ring.
     void close() noexcept;
 
-    explicit operator bool() const noexcept { return kernel_ != nullptr; }
+    explicit operator bool() const noexcept { return backend_ != nullptr; }
 
     /// Adds a buffer; the kernel sees it after the next publish(). `size` must not be 0.
     /// Completions report the buffer as `id`; ids need not be unique or ordered.
@@ -103,7 +103,7 @@ public:
     int head() const noexcept;
 
 private:
-    kernel* kernel_ = nullptr;
+    backend* backend_ = nullptr;
     buf* bufs_ = nullptr;
     std::uint16_t tail_ = 0;
     std::uint16_t mask_ = 0;

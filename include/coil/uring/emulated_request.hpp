@@ -18,9 +18,9 @@ class emulation;
 struct emulated_file;
 } // namespace detail
 
-/// A submission of an emulated_kernel, from its consumption to its last completion. Derived classes
-/// may extend it (emulated_kernel::make_request). They read the members above `world` and own those
-/// from `world` on.
+/// A submission of an emulated_backend, from its consumption to its last completion. Derived
+/// classes may extend it (emulated_backend::make_request). They read the members above `world` and
+/// own those from `world` on.
 class emulated_request {
 public:
     emulated_request() = default;
@@ -95,7 +95,7 @@ public:
     static constexpr unsigned most_owned = 1032;
 
 private:
-    friend class emulated_kernel;
+    friend class emulated_backend;
     friend class detail::emulation;
 
     enum class stage : std::uint8_t {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/uring/abi.hpp>
-#include <coil/uring/kernel.hpp>
+#include <coil/uring/backend.hpp>
 
 #include <array>
 #include <cstdint>
@@ -52,7 +52,7 @@ private:
 
 /// Probes a backend whose ring is set up (IORING_REGISTER_PROBE, Linux 5.6), in one call. If the
 /// probe fails, no opcode is reported as supported.
-probe_result probe_opcodes(kernel& k) noexcept;
+probe_result probe_opcodes(backend& k) noexcept;
 
 /// Whether this process can use io_uring now.
 struct availability {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/uring/abi.hpp>
+#include <coil/uring/backend.hpp>
 #include <coil/uring/detail/tsan.hpp>
-#include <coil/uring/kernel.hpp>
 #include <coil/uring/prep.hpp>
 #include <coil/uring/probe.hpp>
 #include <coil/uring/ring_options.hpp>
@@ -31,7 +31,7 @@ inline constexpr timespec longest_timeout{std::chrono::seconds{longest_wait}.cou
 ///     s->user_data = 1;
 ///     r.commit(s);
 ///     r.submit_and_wait(1);
-///     r.for_each_completion([](const cqe& c) { use(c.user_data, c.res); });
+///     r.for_each_cqe([](const cqe& c) { use(c.user_data, c.res); });
 ///
 /// Acquiring and committing entries are independent: a caller may acquire several entries, fill
 /// them in any order, and commit them in the order in which the kernel is to process them. Links
@@ -40,8 +40,8 @@ inline constexpr timespec longest_timeout{std::chrono::seconds{longest_wait}.cou
 /// Threading: one thread at a time. With setup::single_issuer (the default) it must be the thread
 /// that constructed the ring or, for a ring that started disabled, the thread that called enable();
 /// the kernel returns -EEXIST to others. The destructor may run on any thread, but see
-/// detach_thread(). The destructor is not a fence: operations in flight may still write to their
-/// buffers. Cancel and drain first. A ring cannot be used in the child of a fork(2).
+/// unregister_ring_fd(). The destructor is not a fence: operations in flight may still write to
+/// their buffers. Cancel and drain first. A ring cannot be used in the child of a fork(2).
 class ring {
 public:
     /// Uses default options. Throws as the other constructors do.
@@ -50,10 +50,10 @@ public:
     /// Throws std::system_error with an errno as its code and a message that names cause and remedy
     /// (EPERM: kernel.io_uring_disabled or seccomp; ENOSYS: kernel too old or call blocked; ENOMEM:
     /// RLIMIT_MEMLOCK; EMFILE). The code is EINVAL for options that no kernel can grant.
-    explicit ring(const ring_options& options, std::unique_ptr<kernel> k = make_linux_kernel());
+    explicit ring(const ring_options& options, std::unique_ptr<backend> k = make_linux_backend());
 
     /// Sets up exactly the ring that `p` describes: all its `flags` are required.
-    ring(unsigned entries, const params& p, std::unique_ptr<kernel> k = make_linux_kernel());
+    ring(unsigned entries, const params& p, std::unique_ptr<backend> k = make_linux_backend());
 
     ring(const ring&) = delete;
     ring& operator=(const ring&) = delete;
@@ -102,10 +102,12 @@ public:
     }
 
     /// The number of entries that acquire() can still return.
-    unsigned room() const noexcept { return sq_entries_ - (acquired_ - load_acquire(sq_head_)); }
+    unsigned sq_space_left() const noexcept {
+        return sq_entries_ - (acquired_ - load_acquire(sq_head_));
+    }
 
     /// The number of entries committed but not yet consumed by the kernel.
-    unsigned unsubmitted() const noexcept { return tail_ - load_acquire(sq_head_); }
+    unsigned sq_ready() const noexcept { return tail_ - load_acquire(sq_head_); }
 
     // ---- the one system call
 
@@ -119,7 +121,7 @@ public:
     ///
     /// Returns the number of entries consumed, or -errno if none was consumed and no completion is
     /// available: -EINTR (a signal), -ETIME (the timeout), -EBUSY or -EAGAIN (reap completions
-    /// first), -EBADR (completions were lost, see lost_completions()), -EEXIST (the wrong thread),
+    /// first), -EBADR (completions were lost, see cq_overflow()), -EEXIST (the wrong thread),
     /// -EBADFD (not enabled). A wait that ended early may therefore return 0 or more with fewer
     /// completions than requested; the expiry of a prep::timeout also ends every wait.
     [[gnu::always_inline]] int enter(unsigned min_complete, unsigned extra_flags = 0,
@@ -195,7 +197,7 @@ public:
     /// returns their number. `f` may acquire, commit and enter; it must not consume completions. If
     /// `f` throws, those up to and including the current one are consumed.
     template <class F>
-    unsigned for_each_completion(F&& f) {
+    unsigned for_each_cqe(F&& f) {
         const std::uint32_t first = cq_next_;
         const std::uint32_t last = load_acquire(cq_tail_);
         if (first == last)
@@ -231,12 +233,12 @@ public:
 
     /// Registers the ring's descriptor for the calling thread if the kernel supports it, which
     /// makes its calls slightly faster. The first enter() does so for its thread.
-    void attach_thread() noexcept;
+    void register_ring_fd() noexcept;
 
-    /// Undoes attach_thread(). Call it on the attached thread before the ring is destroyed on
+    /// Undoes register_ring_fd(). Call it on the attached thread before the ring is destroyed on
     /// another one while the first lives on: the registration keeps the ring, and operations in
     /// flight, alive.
-    void detach_thread() noexcept;
+    void unregister_ring_fd() noexcept;
 
     std::uint32_t features() const noexcept { return features_; }       // feature::*
     std::uint32_t setup_flags() const noexcept { return setup_flags_; } // granted: setup::*
@@ -247,16 +249,16 @@ public:
     bool supports(opcode op) const noexcept { return opcodes_.supports(op); }
     const probe_result& opcodes() const noexcept { return opcodes_; }
 
-    kernel& get_kernel() noexcept { return *kernel_; }
-    std::chrono::steady_clock::time_point now() noexcept { return kernel_->now(); }
-    int native_handle() const noexcept { return kernel_->native_handle(); }
+    backend& get_backend() noexcept { return *backend_; }
+    std::chrono::steady_clock::time_point now() noexcept { return backend_->now(); }
+    int native_handle() const noexcept { return backend_->native_handle(); }
 
     /// Entries the kernel skipped because of an invalid index array: always 0.
-    unsigned dropped_submissions() const noexcept { return load_relaxed(sq_dropped_); }
+    unsigned sq_dropped() const noexcept { return load_relaxed(sq_dropped_); }
 
     /// Completions lost because the kernel had no memory to keep them beside a full queue. A queue
     /// that is merely full loses none.
-    unsigned lost_completions() const noexcept { return load_relaxed(cq_lost_); }
+    unsigned cq_overflow() const noexcept { return load_relaxed(cq_lost_); }
 
 private:
     struct publish_on_exit {
@@ -280,11 +282,11 @@ private:
     // Always inlined: see syscall.hpp.
     [[gnu::always_inline]] int call(unsigned to_submit, unsigned min_complete, unsigned flags,
                                     const void* arg, std::size_t arg_size) noexcept {
-        const kernel::shortcut& direct = kernel_->direct();
+        const backend::shortcut& direct = backend_->direct();
         if (direct.thread != 0 && direct.thread == detail::thread_number) [[likely]]
             return detail::sys_enter(direct.ring, to_submit, min_complete, flags | direct.flags,
                                      arg, arg_size);
-        return kernel_->enter(to_submit, min_complete, flags, arg, arg_size);
+        return backend_->enter(to_submit, min_complete, flags, arg, arg_size);
     }
 
     void set_up(const ring_options& options);
@@ -310,7 +312,7 @@ private:
     std::uint32_t* sq_flags_ = nullptr;
     std::uint32_t* sq_dropped_ = nullptr;
     std::uint32_t* cq_lost_ = nullptr;
-    std::unique_ptr<kernel> kernel_;
+    std::unique_ptr<backend> backend_;
     probe_result opcodes_;
 };
 

@@ -80,7 +80,7 @@ int emulation::lay_out_fixed(const request& r, const ::iovec* parts, std::size_t
 }
 
 /// Determines the data areas of a request that has data.
-int emulation::lay_out(request& r) noexcept {
+int emulation::build_iovec(request& r) noexcept {
     const opcode op = r.op();
     const sqe& s = r.entry;
     if (has_message_header(op)) {

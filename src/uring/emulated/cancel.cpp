@@ -71,14 +71,14 @@ int emulation::end_one(request& victim) noexcept {
         return end();
     }
     switch (world_.cancel(victim)) {
-    case emulated_kernel::outcome::ended:
+    case emulated_backend::outcome::ended:
         --pending_;
         unlist(victim);
         return end();
-    case emulated_kernel::outcome::later:
+    case emulated_backend::outcome::later:
         victim.stage_ = stage::leaving;
         return 0;
-    case emulated_kernel::outcome::busy:
+    case emulated_backend::outcome::busy:
         break;
     }
     return -EALREADY;
@@ -127,7 +127,7 @@ int emulation::cancel_now(const sync_cancel_reg& given) noexcept {
     const bool is_limited = given.timeout.tv_sec != -1 || given.timeout.tv_nsec != -1;
     const std::int64_t deadline = is_limited
                                       ? saturating_add(world_.now_ns(), span_of(given.timeout))
-                                      : emulated_kernel::never;
+                                      : emulated_backend::never;
     for (bool first = true;; first = false) {
         const int result = cancel_matching(given.addr, given.fd, given.flags, given.opcode);
         finish_ended();
@@ -202,7 +202,7 @@ int emulation::remove_poll(request& r) noexcept {
         return -ENOENT;
     if ((s.len & updates) == 0)
         return end_one(*victim);
-    if (world_.cancel(*victim) != emulated_kernel::outcome::ended)
+    if (world_.cancel(*victim) != emulated_backend::outcome::ended)
         return -EALREADY;
     --pending_;
     unlist(*victim);
@@ -211,7 +211,7 @@ int emulation::remove_poll(request& r) noexcept {
     if ((s.len & poll_flag::update_user_data) != 0)
         victim->entry.user_data = s.off;
     const int result = world_.begin(*victim);
-    if (result == emulated_kernel::pending) {
+    if (result == emulated_backend::pending) {
         ++pending_;
         list(*victim);
     } else {

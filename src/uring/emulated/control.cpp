@@ -98,7 +98,7 @@ int emulation::enable() noexcept {
     return 0;
 }
 
-int emulation::control(register_op op, void* arg, unsigned count) noexcept {
+int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
     if ((op == register_op::ring_fds || op == register_op::unregister_ring_fds) && arg == nullptr)
         return 0;
     // The caller is about to unmap the memory of a provided-buffer ring, so it must not stay

@@ -45,7 +45,7 @@ emulation::~emulation() {
     }
 }
 
-int emulation::setup(unsigned wanted, params& p, kernel::mapping& m) noexcept try {
+int emulation::setup(unsigned wanted, params& p, backend::mapping& m) noexcept try {
     if ((p.flags & ~known_setup) != 0 || p.resv[0] != 0 || p.resv[1] != 0 || p.resv[2] != 0)
         return -EINVAL;
     if ((p.flags & setup::defer_taskrun) != 0 && (p.flags & setup::single_issuer) == 0)
@@ -189,7 +189,7 @@ int emulation::look(std::int64_t deadline) noexcept {
 
 int emulation::wait_for(unsigned min_complete, unsigned submitted, unsigned flag_bits,
                         const void* arg, std::size_t size) noexcept {
-    constexpr std::int64_t never = emulated_kernel::never;
+    constexpr std::int64_t never = emulated_backend::never;
     std::int64_t deadline = never;
     std::int64_t minimum = 0; // until when to collect completions
     if ((flag_bits & enter_flag::ext_arg) != 0) {

@@ -5,7 +5,7 @@
 #include "file_table.hpp"
 #include "timer_heap.hpp"
 
-#include <coil/uring/emulated_kernel.hpp>
+#include <coil/uring/emulated_backend.hpp>
 
 #include <cstdint>
 #include <deque>
@@ -27,7 +27,7 @@ inline std::int64_t span_of(const timespec& ts) noexcept {
                : saturating_add(ns, ts.tv_nsec);
 }
 
-/// The implementation of emulated_kernel. Everything runs on the ring's thread.
+/// The implementation of emulated_backend. Everything runs on the ring's thread.
 ///
 /// A request is in exactly one place: free_, a chain (behind its head, which is elsewhere), due_,
 /// deferred_ (by a drain), or the hash table of active requests by user_data, in which cancellation
@@ -37,15 +37,15 @@ public:
     using request = emulated_request;
     using stage = request::stage;
 
-    explicit emulation(emulated_kernel& world) noexcept : world_(world), files_(world) {}
+    explicit emulation(emulated_backend& world) noexcept : world_(world), files_(world) {}
     emulation(const emulation&) = delete;
     emulation& operator=(const emulation&) = delete;
     ~emulation();
 
-    int setup(unsigned entries, params& p, kernel::mapping& m) noexcept;
+    int setup(unsigned entries, params& p, backend::mapping& m) noexcept;
     int enter(unsigned to_submit, unsigned min_complete, unsigned flags, const void* arg,
               std::size_t size) noexcept;
-    int control(register_op op, void* arg, unsigned count) noexcept;
+    int do_register(register_op op, void* arg, unsigned count) noexcept;
 
     void complete(request& r, int result, std::uint32_t flags) noexcept;
     bool part(request& r, int result, std::uint32_t flags) noexcept;
@@ -76,9 +76,9 @@ public:
     // For the parts of the emulation.
     static std::int64_t deadline_of(const request& r) noexcept { return r.deadline_; }
     static std::size_t& place_of(request& r) noexcept { return r.heap_index_; }
-    static unsigned most_files(emulated_kernel& world) noexcept { return world.most_files(); }
-    static int hold_file(emulated_kernel& world, int fd) noexcept { return world.hold_file(fd); }
-    static void drop_file(emulated_kernel& world, int file) noexcept { world.drop_file(file); }
+    static unsigned most_files(emulated_backend& world) noexcept { return world.most_files(); }
+    static int hold_file(emulated_backend& world, int fd) noexcept { return world.hold_file(fd); }
+    static void drop_file(emulated_backend& world, int file) noexcept { world.drop_file(file); }
 
 private:
     static constexpr int not_mine = INT_MIN + 1; // begin_core: the derived class executes it
@@ -98,7 +98,7 @@ private:
     int resolve(request& r) noexcept;
 
     // arguments (arguments.cpp)
-    int lay_out(request& r) noexcept;
+    int build_iovec(request& r) noexcept;
     int lay_out_fixed(const request& r, const ::iovec* parts, std::size_t n) const noexcept;
 
     // completion (complete.cpp)
@@ -154,7 +154,7 @@ private:
     std::uint32_t* sq_word(unsigned i) const noexcept { return sq_ + i; }
     std::uint32_t* cq_word(unsigned i) const noexcept { return cq_ + i; }
 
-    emulated_kernel& world_;
+    emulated_backend& world_;
 
     // The queues.
     std::unique_ptr<std::uint32_t[]> queues_;

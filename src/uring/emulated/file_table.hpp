@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace coil::uring {
-class emulated_kernel;
+class emulated_backend;
 }
 
 namespace coil::uring::detail {
@@ -20,7 +20,7 @@ struct emulated_file {
 /// The ring's table of registered files (io_uring_register(2)), whose slots are direct descriptors.
 class file_table {
 public:
-    explicit file_table(emulated_kernel& world) noexcept : world_(world) {}
+    explicit file_table(emulated_backend& world) noexcept : world_(world) {}
     file_table(const file_table&) = delete;
     file_table& operator=(const file_table&) = delete;
     ~file_table() { clear(); }
@@ -53,7 +53,7 @@ private:
     void put(unsigned slot, emulated_file* file) noexcept;
     emulated_file* own(int file) noexcept;
 
-    emulated_kernel& world_;
+    emulated_backend& world_;
     std::vector<emulated_file*> slots_;
     std::vector<emulated_file*> unused_;
     unsigned first_ = 0; // the range of file_index_alloc

@@ -205,17 +205,17 @@ void emulation::start(request& r) noexcept {
     if (result == 0) {
         result = begin_core(r);
         if (result == not_mine) {
-            result = lay_out(r);
+            result = build_iovec(r);
             if (result == 0)
                 result = world_.begin(r);
-            if (result == emulated_kernel::pending) {
+            if (result == emulated_backend::pending) {
                 r.stage_ = stage::begun;
                 ++pending_;
                 keep(r);
             }
         }
     }
-    if (result != emulated_kernel::pending) {
+    if (result != emulated_backend::pending) {
         finish(r, result, r.result_flags);
         if (ended_ != nullptr) [[unlikely]]
             finish_ended();
@@ -286,7 +286,7 @@ int emulation::begin_core(request& r) noexcept {
         return begin_nop(r);
     case opcode::timeout:
         begin_timeout(r);
-        return emulated_kernel::pending;
+        return emulated_backend::pending;
     case opcode::timeout_remove:
         return remove_timeout(r);
     case opcode::async_cancel:

@@ -1,7 +1,7 @@
 #include "../opcode_kinds.hpp"
 #include "../readable.hpp"
 #include "../system_calls.hpp"
-#include "epoll_kernel_impl.hpp"
+#include "epoll_backend_impl.hpp"
 
 #include <coil/uring/perform.hpp>
 #include <coil/uring/syscall.hpp>
@@ -28,7 +28,7 @@ bool are_futex_flags(std::uint32_t flags) noexcept {
 
 } // namespace
 
-int epoll_kernel::perform(const sqe& request) noexcept {
+int epoll_backend::perform(const sqe& request) noexcept {
     // On another thread it is a plain call. The cached state of the number is checked at its next
     // use.
     const bool here = owner_ != 0 && owner_ == thread_number;
@@ -36,7 +36,7 @@ int epoll_kernel::perform(const sqe& request) noexcept {
     if (here && op == opcode::close && request.file_index == 0)
         return request.fd == epoll_ || request.fd == wake_fd_ ? -EBADF
                                                               : close_descriptor(request.fd);
-    const int result = kernel::perform(request);
+    const int result = backend::perform(request);
     if (!here || result < 0)
         return result;
     if (op == opcode::socket || op == opcode::openat || op == opcode::openat2 ||
@@ -51,7 +51,7 @@ int epoll_kernel::perform(const sqe& request) noexcept {
 
 /// A file for the table is a process descriptor in this backend: set close-on-exec, as child
 /// processes do not inherit direct descriptors.
-void epoll_kernel::keep_from_children(epoll_request& r) noexcept {
+void epoll_backend::keep_from_children(epoll_request& r) noexcept {
     switch (r.op()) {
     case opcode::accept:
     case opcode::openat:
@@ -71,9 +71,9 @@ void epoll_kernel::keep_from_children(epoll_request& r) noexcept {
     }
 }
 
-bool epoll_kernel::has_opcode(opcode op) const noexcept { return op != opcode::recv_zc; }
+bool epoll_backend::has_opcode(opcode op) const noexcept { return op != opcode::recv_zc; }
 
-int epoll_kernel::begin(request& one) noexcept {
+int epoll_backend::begin(request& one) noexcept {
     auto& r = static_cast<epoll_request&>(one);
     if (r.entry.file_index != 0)
         keep_from_children(r);
@@ -108,7 +108,7 @@ int epoll_kernel::begin(request& one) noexcept {
     }
 }
 
-int epoll_kernel::begin_call(epoll_request& r) noexcept {
+int epoll_backend::begin_call(epoll_request& r) noexcept {
     const sqe& s = r.entry;
     if (has_file(r.op()) && (is_closing(r.file) || is_closing(r.file_in))) [[unlikely]]
         return -EBADF;
@@ -208,7 +208,7 @@ int epoll_kernel::begin_call(epoll_request& r) noexcept {
 }
 
 /// The plain system call.
-int epoll_kernel::plain_call(const epoll_request& r) noexcept {
+int epoll_backend::plain_call(const epoll_request& r) noexcept {
     sqe plain = r.entry;
     plain.fd = r.file;
     plain.flags = 0;
@@ -217,7 +217,7 @@ int epoll_kernel::plain_call(const epoll_request& r) noexcept {
 
 /// Opens immediately what needs no device; a FIFO without waiting for the other end, as io_uring
 /// does.
-int epoll_kernel::begin_open(epoll_request& r) noexcept {
+int epoll_backend::begin_open(epoll_request& r) noexcept {
     const sqe& s = r.entry;
     struct {
         std::uint64_t flags;
@@ -249,7 +249,7 @@ int epoll_kernel::begin_open(epoll_request& r) noexcept {
     return fd;
 }
 
-int epoll_kernel::close_descriptor(int fd) noexcept {
+int epoll_backend::close_descriptor(int fd) noexcept {
     state* const s = descriptors_.find(fd);
     if (s == nullptr)
         return checked(::close(fd));
@@ -267,7 +267,7 @@ int epoll_kernel::close_descriptor(int fd) noexcept {
     return 0;
 }
 
-bool epoll_kernel::is_closing(int fd) const noexcept {
+bool epoll_backend::is_closing(int fd) const noexcept {
     const state* const s = fd >= 0 ? descriptors_.find(fd) : nullptr;
     return s != nullptr && s->closing;
 }

@@ -1,4 +1,4 @@
-#include "epoll_kernel_impl.hpp"
+#include "epoll_backend_impl.hpp"
 
 #include <sys/epoll.h>
 
@@ -19,7 +19,7 @@ bool is_watched_by_stream(const descriptor_state& s) noexcept {
 } // namespace
 
 /// Marks a descriptor whose waiter relies on a registration made earlier.
-void epoll_kernel::doubt(state& s) noexcept {
+void epoll_backend::doubt(state& s) noexcept {
     if (s.doubtful != 0)
         return;
     if (doubtful_[0] == nullptr && doubtful_[1] == nullptr)
@@ -32,7 +32,7 @@ void epoll_kernel::doubt(state& s) noexcept {
     doubtful_[1] = &s;
 }
 
-void epoll_kernel::trust(state& s) noexcept {
+void epoll_backend::trust(state& s) noexcept {
     if (s.doubtful == 0)
         return;
     (s.doubt_previous != nullptr ? s.doubt_previous->doubt_next : doubtful_[s.doubtful - 1]) =
@@ -44,7 +44,7 @@ void epoll_kernel::trust(state& s) noexcept {
 
 /// Revalidates the descriptors that have been marked for at least one tick. In a busy ring there
 /// are hardly any.
-void epoll_kernel::check_doubtful(bool idle) noexcept {
+void epoll_backend::check_doubtful(bool idle) noexcept {
     // Limits the number per call, so that many waiters cost little.
     constexpr unsigned busy_limit = 16;
     constexpr unsigned idle_limit = 1024;
@@ -76,7 +76,7 @@ void epoll_kernel::check_doubtful(bool idle) noexcept {
         next_tick_ns_ = now_ns() + tick_ns;
 }
 
-void epoll_kernel::confirm(state& s) noexcept {
+void epoll_backend::confirm(state& s) noexcept {
     trust(s);
     for (const request_queue* queue : {&s.readers, &s.writers, &s.watchers})
         for (epoll_request* r = queue->front(); r != nullptr; r = request_queue::after(*r))
@@ -85,7 +85,7 @@ void epoll_kernel::confirm(state& s) noexcept {
 
 /// Their file was closed. With io_uring, requests would keep the file open; here they remain
 /// pending until they are cancelled.
-void epoll_kernel::orphan(request_queue& queue, bool all) noexcept {
+void epoll_backend::orphan(request_queue& queue, bool all) noexcept {
     for (epoll_request* r = queue.front(); r != nullptr;) {
         epoll_request* const next = request_queue::after(*r);
         if (all || r->sure) {
@@ -98,7 +98,7 @@ void epoll_kernel::orphan(request_queue& queue, bool all) noexcept {
 }
 
 /// The number refers to a different file than the registered one.
-void epoll_kernel::another_file(state& s) noexcept {
+void epoll_backend::fd_reused(state& s) noexcept {
     orphan(s.readers, false);
     orphan(s.writers, false);
     orphan(s.watchers, false);

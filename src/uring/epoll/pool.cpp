@@ -1,5 +1,5 @@
 #include "../opcode_kinds.hpp"
-#include "epoll_kernel_impl.hpp"
+#include "epoll_backend_impl.hpp"
 
 #include <cerrno>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace coil::uring::detail {
 
 /// Keeps the file of a request open while a thread may use it.
-void epoll_kernel::hold(epoll_request& r) noexcept {
+void epoll_backend::hold(epoll_request& r) noexcept {
     if (r.held != nullptr || !has_file(r.op()))
         return;
     r.held = descriptors_.get(r.file);
@@ -24,7 +24,7 @@ void epoll_kernel::hold(epoll_request& r) noexcept {
     }
 }
 
-void epoll_kernel::let_go(epoll_request& r) noexcept {
+void epoll_backend::let_go(epoll_request& r) noexcept {
     for (state** one : {&r.held, &r.held_in}) {
         state* const s = std::exchange(*one, nullptr);
         if (s != nullptr && --s->working == 0 && s->closing) {
@@ -34,7 +34,7 @@ void epoll_kernel::let_go(epoll_request& r) noexcept {
     }
 }
 
-int epoll_kernel::hand_over(epoll_request& r, bool endless) noexcept {
+int epoll_backend::hand_over(epoll_request& r, bool unbounded) noexcept {
     if (r.selects()) {
         if (const int error = select(r); error != 0)
             return error;
@@ -47,8 +47,8 @@ int epoll_kernel::hand_over(epoll_request& r, bool endless) noexcept {
     if (r.on != nullptr && r.on->is_known_file())
         r.phase = epoll_request::on_file;
     r.job.owner = &r;
-    r.job.run = &epoll_kernel::work;
-    r.job.endless = endless;
+    r.job.run = &epoll_backend::work;
+    r.job.unbounded = unbounded;
     r.at = place::working;
     if (const int error = pool_->submit(r.job); error != 0) {
         r.at = place::nowhere;
@@ -59,14 +59,14 @@ int epoll_kernel::hand_over(epoll_request& r, bool endless) noexcept {
 }
 
 /// The waiter must be visible to any waker that runs after the submission.
-int epoll_kernel::wait_on_futex(epoll_request& r) noexcept {
+int epoll_backend::wait_on_futex(epoll_request& r) noexcept {
     const int result = hand_over(r, true);
     if (result == pending)
         worker_pool::wait_until_asleep(r.job);
     return result;
 }
 
-void epoll_kernel::collect_finished() noexcept {
+void epoll_backend::collect_finished() noexcept {
     for (worker_job* job = pool_->take_finished(); job != nullptr;) {
         worker_job* const next = job->next;
         epoll_request& r = *static_cast<epoll_request::its_job&>(*job).owner;
@@ -95,7 +95,7 @@ void epoll_kernel::collect_finished() noexcept {
 }
 
 /// Discards results when the ring is closed.
-void epoll_kernel::discard_finished() noexcept {
+void epoll_backend::discard_finished() noexcept {
     for (worker_job* job = pool_->take_finished(); job != nullptr; job = job->next) {
         const epoll_request& r = *static_cast<epoll_request::its_job&>(*job).owner;
         if (job->result >= 0 && (r.op() == opcode::openat || r.op() == opcode::openat2))

@@ -1,5 +1,5 @@
 #include "../opcode_kinds.hpp"
-#include "epoll_kernel_impl.hpp"
+#include "epoll_backend_impl.hpp"
 
 #include <cerrno>
 #include <new>
@@ -63,13 +63,13 @@ descriptor_state* descriptor_table::get(int fd) noexcept try {
     return nullptr;
 }
 
-request_queue& epoll_kernel::queue_of(state& s, place where) noexcept {
+request_queue& epoll_backend::queue_of(state& s, place where) noexcept {
     return where == place::reading ? s.readers : where == place::writing ? s.writers : s.watchers;
 }
 
 /// Attempts a new request immediately, or appends it to the queue if readiness is known to be
 /// missing.
-int epoll_kernel::begin_io(epoll_request& r) noexcept {
+int epoll_backend::begin_io(epoll_request& r) noexcept {
     const int fd = r.helper >= 0 ? r.helper : r.file;
     state* const s = descriptors_.get(fd);
     if (s == nullptr || s->closing)
@@ -97,7 +97,7 @@ int epoll_kernel::begin_io(epoll_request& r) noexcept {
 }
 
 /// Acts on the result of an attempt.
-int epoll_kernel::settle(epoll_request& r, int tried) noexcept {
+int epoll_backend::settle(epoll_request& r, int tried) noexcept {
     switch (tried) {
     case again_in:
     case again_out:
@@ -116,7 +116,7 @@ int epoll_kernel::settle(epoll_request& r, int tried) noexcept {
     }
 }
 
-int epoll_kernel::wait_on(state& s, epoll_request& r, place where) noexcept {
+int epoll_backend::wait_on(state& s, epoll_request& r, place where) noexcept {
     std::uint32_t events = where == place::reading ? in_events : out_events;
     if (where == place::watching)
         events = events_for_poll(r);
@@ -155,7 +155,7 @@ int epoll_kernel::wait_on(state& s, epoll_request& r, place where) noexcept {
 
 /// Registers with epoll. Current readiness is reported as an edge, so events since the previous
 /// attempt are not missed.
-int epoll_kernel::watch(state& s, std::uint32_t events) noexcept {
+int epoll_backend::watch(state& s, std::uint32_t events) noexcept {
     ::epoll_event event{};
     event.events = s.interest | events | EPOLLET;
     event.data.u64 = mark_of(s);
@@ -167,7 +167,7 @@ int epoll_kernel::watch(state& s, std::uint32_t events) noexcept {
             return 0;
         }
         if (errno == ENOENT && op == EPOLL_CTL_MOD) {
-            another_file(s);
+            fd_reused(s);
             event.events = events | EPOLLET;
             event.data.u64 = mark_of(s);
             op = EPOLL_CTL_ADD;
@@ -181,7 +181,7 @@ int epoll_kernel::watch(state& s, std::uint32_t events) noexcept {
 }
 
 /// Registers again if the number refers to another file by now. Otherwise epoll reports nothing.
-int epoll_kernel::watch_again(state& s) noexcept {
+int epoll_backend::watch_again(state& s) noexcept {
     const std::uint32_t interest = s.interest;
     ::epoll_event event{};
     event.events = interest | EPOLLET;
@@ -189,7 +189,7 @@ int epoll_kernel::watch_again(state& s) noexcept {
     event.data.u64 = mark_of(s);
     --s.generation;
     if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, s.fd, &event) == 0) {
-        another_file(s);
+        fd_reused(s);
         s.interest = interest;
     } else if (errno != EEXIST) {
         return -errno;
@@ -198,7 +198,7 @@ int epoll_kernel::watch_again(state& s) noexcept {
     return 0;
 }
 
-void epoll_kernel::on_event(state& s, std::uint32_t events) noexcept {
+void epoll_backend::on_event(state& s, std::uint32_t events) noexcept {
     if (s.doubtful != 0)
         trust(s);
     if ((events & (end_events | EPOLLPRI)) != 0)
@@ -218,7 +218,7 @@ void epoll_kernel::on_event(state& s, std::uint32_t events) noexcept {
 }
 
 /// Retries waiting requests, oldest first, until one finds nothing.
-void epoll_kernel::serve(state& s, request_queue& queue, bool& blocked, place) noexcept {
+void epoll_backend::serve(state& s, request_queue& queue, bool& blocked, place) noexcept {
     while (!queue.empty()) {
         epoll_request& r = *queue.front();
         int tried = attempt(r);
@@ -237,7 +237,7 @@ void epoll_kernel::serve(state& s, request_queue& queue, bool& blocked, place) n
     }
 }
 
-void epoll_kernel::serve_watchers(state& s) noexcept {
+void epoll_backend::serve_watchers(state& s) noexcept {
     for (epoll_request* r = s.watchers.front(); r != nullptr;) {
         epoll_request* const next = request_queue::after(*r);
         const int tried = attempt(*r);
@@ -250,7 +250,7 @@ void epoll_kernel::serve_watchers(state& s) noexcept {
     }
 }
 
-void epoll_kernel::again_soon(const state& s) noexcept {
+void epoll_backend::again_soon(const state& s) noexcept {
     try {
         hot_.push_back(mark_of(s));
     } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): the next edge will do
@@ -258,19 +258,19 @@ void epoll_kernel::again_soon(const state& s) noexcept {
 }
 
 /// The backend has just created this descriptor, or is about to close it.
-void epoll_kernel::fresh(int fd) noexcept {
+void epoll_backend::fresh(int fd) noexcept {
     state* const s = descriptors_.find(fd);
     if (s == nullptr)
         return;
     orphan(s->readers, true);
     orphan(s->writers, true);
     orphan(s->watchers, true);
-    another_file(*s);
+    fd_reused(*s);
 }
 
 // ---- removal
 
-void epoll_kernel::leave_queue(epoll_request& r) noexcept {
+void epoll_backend::leave_queue(epoll_request& r) noexcept {
     if (r.on == nullptr)
         return;
     queue_of(*r.on, r.at).remove(r);
@@ -278,7 +278,7 @@ void epoll_kernel::leave_queue(epoll_request& r) noexcept {
         trust(*r.on);
 }
 
-void epoll_kernel::clean_up(epoll_request& r) noexcept {
+void epoll_backend::clean_up(epoll_request& r) noexcept {
     if (r.helper >= 0) {
         close_descriptor(r.helper);
         r.helper = -1;
@@ -288,12 +288,12 @@ void epoll_kernel::clean_up(epoll_request& r) noexcept {
     r.on = nullptr;
 }
 
-void epoll_kernel::finish(epoll_request& r, int result) noexcept {
+void epoll_backend::finish(epoll_request& r, int result) noexcept {
     clean_up(r);
     complete(r, result);
 }
 
-emulated_kernel::outcome epoll_kernel::cancel(request& one) noexcept {
+emulated_backend::outcome epoll_backend::cancel(request& one) noexcept {
     auto& r = static_cast<epoll_request&>(one);
     switch (r.at) {
     case place::reading:

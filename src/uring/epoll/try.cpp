@@ -1,4 +1,4 @@
-#include "epoll_kernel_impl.hpp"
+#include "epoll_backend_impl.hpp"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -9,7 +9,7 @@
 // what all attempts have in common.
 
 namespace coil::uring::detail {
-int epoll_kernel::attempt(epoll_request& r) noexcept {
+int epoll_backend::attempt(epoll_request& r) noexcept {
     switch (r.op()) {
     case opcode::recv:
         return try_receive(r);
@@ -48,7 +48,7 @@ int epoll_kernel::attempt(epoll_request& r) noexcept {
 
 // ---- the type of a descriptor
 
-void epoll_kernel::learn(state& s) noexcept {
+void epoll_backend::learn(state& s) noexcept {
     if (s.what != state::kind::unknown)
         return;
     struct ::stat status{};
@@ -66,7 +66,7 @@ void epoll_kernel::learn(state& s) noexcept {
     }
 }
 
-void epoll_kernel::learn_socket(state& s) noexcept {
+void epoll_backend::learn_socket(state& s) noexcept {
     int type = 0;
     int protocol = 0;
     ::socklen_t size = sizeof type;
@@ -82,7 +82,7 @@ void epoll_kernel::learn_socket(state& s) noexcept {
 }
 
 /// Re-checks before an action that would be wrong on a pipe: the number may have been reused.
-bool epoll_kernel::is_file(state& s) noexcept {
+bool epoll_backend::is_file(state& s) noexcept {
     if (s.is_known_file()) {
         struct ::stat status{};
         if (s.what != state::kind::direct_file && ::fstat(s.fd, &status) == 0 &&
@@ -95,7 +95,7 @@ bool epoll_kernel::is_file(state& s) noexcept {
 }
 
 /// MSG_WAITALL: whether to continue with the remaining bytes.
-bool epoll_kernel::goes_on(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
+bool epoll_backend::goes_on(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
     if ((r.entry.msg_flags & MSG_WAITALL) == 0 || n <= 0 || static_cast<std::size_t>(n) >= asked)
         return false;
     learn(*r.on);
@@ -108,7 +108,7 @@ bool epoll_kernel::goes_on(epoll_request& r, ssize_t n, std::size_t asked) noexc
 // ---- results of an attempt
 
 /// No (more) data for now. The request keeps a partly filled buffer.
-int epoll_kernel::not_now(epoll_request& r, int again) noexcept {
+int epoll_backend::would_block(epoll_request& r, int again) noexcept {
     if (r.done != 0)
         hold_selected(r);
     else
@@ -117,14 +117,14 @@ int epoll_kernel::not_now(epoll_request& r, int again) noexcept {
 }
 
 /// An error is reported only if nothing was transferred before it.
-int epoll_kernel::failed(const epoll_request& r, int error) noexcept {
+int epoll_backend::failed(const epoll_request& r, int error) noexcept {
     return r.done != 0 ? static_cast<int>(r.done) : error;
 }
 
 /// Posts one result of a multishot request, the `parts`th of this attempt. Returns next_part, or
 /// the result of the attempt.
-int epoll_kernel::give_part(epoll_request& r, int result, int parts, bool drained,
-                            std::uint32_t flags) noexcept {
+int epoll_backend::post_part(epoll_request& r, int result, int parts, bool drained,
+                             std::uint32_t flags) noexcept {
     if (!part(r, result, flags)) {
         r.result_flags |= flags;
         return result;

@@ -1,6 +1,6 @@
 #include "../system_calls.hpp"
 #include "attempt.hpp"
-#include "epoll_kernel_impl.hpp"
+#include "epoll_backend_impl.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 namespace coil::uring::detail {
 
 /// accept4(2) has no MSG_DONTWAIT of its own, so the socket is made non-blocking.
-int epoll_kernel::try_accept(epoll_request& r) noexcept {
+int epoll_backend::try_accept(epoll_request& r) noexcept {
     const int flags = ::fcntl(r.file, F_GETFL);
     if (flags < 0)
         return -EBADF;
@@ -42,12 +42,12 @@ int epoll_kernel::try_accept(epoll_request& r) noexcept {
             r.result_flags |= flags_of_it;
             return fd;
         }
-        if (const int tried = give_part(r, fd, parts, false, flags_of_it); tried != next_part)
+        if (const int tried = post_part(r, fd, parts, false, flags_of_it); tried != next_part)
             return tried;
     }
 }
 
-int epoll_kernel::errno_of_accept(int fd) noexcept {
+int epoll_backend::errno_of_accept(int fd) noexcept {
     // Fails immediately: the socket does not listen.
     const int accepted = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC);
     if (accepted >= 0) { // it has just started to listen
@@ -59,7 +59,7 @@ int epoll_kernel::errno_of_accept(int fd) noexcept {
 
 /// After epoll has reported an event, calling connect(2) again returns the outcome and, on failure,
 /// makes the socket usable for another attempt.
-int epoll_kernel::try_connect(epoll_request& r) noexcept {
+int epoll_backend::try_connect(epoll_request& r) noexcept {
     if (r.phase != 0 && !is_ready(r.file, POLLOUT))
         return again_out;
     const int flags = ::fcntl(r.file, F_GETFL);

@@ -1,5 +1,5 @@
 #include "../system_calls.hpp"
-#include "epoll_kernel_impl.hpp"
+#include "epoll_backend_impl.hpp"
 
 #include <coil/uring/prep_core.hpp>
 
@@ -11,7 +11,7 @@
 
 namespace coil::uring::detail {
 
-int epoll_kernel::try_poll(epoll_request& r) noexcept {
+int epoll_backend::try_poll(epoll_request& r) noexcept {
     const auto wanted = static_cast<short>(prep::detail::poll_mask(r.entry.poll32_events) & 0xffff);
     ::pollfd p{r.file, wanted, 0};
     const int n = ::poll(&p, 1, 0);
@@ -27,7 +27,7 @@ int epoll_kernel::try_poll(epoll_request& r) noexcept {
     return again_event;
 }
 
-int epoll_kernel::try_epoll_wait(epoll_request& r) noexcept {
+int epoll_backend::try_epoll_wait(epoll_request& r) noexcept {
     const int n = ::epoll_wait(r.file, pointer<::epoll_event>(r.entry.addr),
                                static_cast<int>(r.entry.len), 0);
     if (n < 0)
@@ -35,7 +35,7 @@ int epoll_kernel::try_epoll_wait(epoll_request& r) noexcept {
     return n == 0 ? again_in : n;
 }
 
-int epoll_kernel::try_waitid(epoll_request& r) noexcept {
+int epoll_backend::try_waitid(epoll_request& r) noexcept {
     const sqe& e = r.entry;
     ::siginfo_t info{};
     const int options = static_cast<int>(e.file_index);

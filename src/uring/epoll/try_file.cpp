@@ -1,5 +1,5 @@
 #include "attempt.hpp"
-#include "epoll_kernel_impl.hpp"
+#include "epoll_backend_impl.hpp"
 
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -42,31 +42,31 @@ ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept 
 } // namespace
 
 /// Chooses the next step when nothing was transferred.
-int epoll_kernel::after_refusal(epoll_request& r, int error, bool in) noexcept {
+int epoll_backend::after_refusal(epoll_request& r, int error, bool in) noexcept {
     const int again = in ? again_in : again_out;
     if (says_nowait(r) || (error != -EAGAIN && error != -EOPNOTSUPP))
         return failed(r, error);
     if (is_file(*r.on)) {
         if (error == -EOPNOTSUPP && r.on->what == state::kind::file)
             r.on->what = state::kind::unaskable_file;
-        return not_now(r, by_worker);
+        return would_block(r, by_worker);
     }
     if (error == -EAGAIN || !is_ready(r.file, in ? POLLIN : POLLOUT))
-        return not_now(r, again);
+        return would_block(r, again);
     const int flags = ::fcntl(r.file, F_GETFL);
     if (flags < 0 || (flags & O_NONBLOCK) == 0)
-        return not_now(r, by_endless_worker); // blocks if another reader or writer is faster
+        return would_block(r, by_endless_worker); // blocks if another reader or writer is faster
     const rest_of rest(r);
     const ssize_t n = uninterrupted([&] {
         return in ? ::readv(r.file, rest.data(), rest.size())
                   : ::writev(r.file, rest.data(), rest.size());
     });
-    return n == -EAGAIN ? not_now(r, again) : static_cast<int>(n);
+    return n == -EAGAIN ? would_block(r, again) : static_cast<int>(n);
 }
 
 /// Whether a non-blocking attempt is impossible: with O_DIRECT the attempt itself waits for the
 /// device.
-bool epoll_kernel::is_for_device(const epoll_request& r) noexcept {
+bool epoll_backend::is_for_device(const epoll_request& r) noexcept {
     state& s = *r.on;
     if (s.what == state::kind::unknown && offset_of(r) != -1)
         learn(s);
@@ -78,7 +78,7 @@ bool epoll_kernel::is_for_device(const epoll_request& r) noexcept {
 
 /// A short transfer on a file means that the rest is not in memory, or does not exist: a thread
 /// determines which.
-bool epoll_kernel::is_unfinished(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
+bool epoll_backend::is_unfinished(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
     if (n <= 0 || static_cast<std::size_t>(n) >= asked || r.selects() || says_nowait(r) ||
         !is_file(*r.on))
         return false;
@@ -86,7 +86,7 @@ bool epoll_kernel::is_unfinished(epoll_request& r, ssize_t n, std::size_t asked)
     return true;
 }
 
-int epoll_kernel::try_read(epoll_request& r) noexcept {
+int epoll_backend::try_read(epoll_request& r) noexcept {
     if (is_for_device(r))
         return by_worker;
     if (r.multishot() && is_file(*r.on))
@@ -107,12 +107,12 @@ int epoll_kernel::try_read(epoll_request& r) noexcept {
         const int result = static_cast<int>(n) + static_cast<int>(r.done);
         if (!r.multishot() || n == 0)
             return result;
-        if (const int tried = give_part(r, result, parts, false); tried != next_part)
+        if (const int tried = post_part(r, result, parts, false); tried != next_part)
             return tried;
     }
 }
 
-int epoll_kernel::try_write(epoll_request& r) noexcept {
+int epoll_backend::try_write(epoll_request& r) noexcept {
     if (is_for_device(r))
         return by_worker;
     const rest_of rest(r);

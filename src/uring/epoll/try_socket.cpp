@@ -1,7 +1,7 @@
 #include "../opcode_kinds.hpp"
 #include "../system_calls.hpp"
 #include "attempt.hpp"
-#include "epoll_kernel_impl.hpp"
+#include "epoll_backend_impl.hpp"
 
 #include <algorithm>
 
@@ -53,7 +53,7 @@ bool is_last(emulated_request& r, ssize_t n) noexcept {
 } // namespace
 
 /// The flag for "the socket has more data". Only full reads need to query it.
-std::uint32_t epoll_kernel::nonempty(state& s, ssize_t n, std::size_t asked) noexcept {
+std::uint32_t epoll_backend::nonempty(state& s, ssize_t n, std::size_t asked) noexcept {
     if (n <= 0 || static_cast<std::size_t>(n) < asked)
         return 0;
     learn(s);
@@ -63,7 +63,7 @@ std::uint32_t epoll_kernel::nonempty(state& s, ssize_t n, std::size_t asked) noe
     return ::ioctl(s.fd, FIONREAD, &left) == 0 && left > 0 ? cqe_flag::sock_nonempty : 0;
 }
 
-int epoll_kernel::try_receive(epoll_request& r) noexcept {
+int epoll_backend::try_receive(epoll_request& r) noexcept {
     state& s = *r.on;
     const int flags = static_cast<int>(r.entry.msg_flags) | MSG_DONTWAIT;
     for (int parts = 0;; ++parts) {
@@ -84,7 +84,7 @@ int epoll_kernel::try_receive(epoll_request& r) noexcept {
             n = uninterrupted([&] { return ::recvmsg(r.file, &message, flags); });
         }
         if (n == -EAGAIN)
-            return not_now(r, again_in);
+            return would_block(r, again_in);
         if (n < 0)
             return failed(r, static_cast<int>(n));
         const bool drained = is_drained(s, r, n, asked);
@@ -92,7 +92,7 @@ int epoll_kernel::try_receive(epoll_request& r) noexcept {
             s.read_blocked = true;
         if (goes_on(r, n, asked)) {
             if (drained)
-                return not_now(r, again_in);
+                return would_block(r, again_in);
             continue;
         }
         const int result = static_cast<int>(n) + static_cast<int>(r.done);
@@ -105,12 +105,12 @@ int epoll_kernel::try_receive(epoll_request& r) noexcept {
         const bool capped =
             r.bundles() && r.entry.len != 0 && static_cast<std::uint32_t>(result) >= r.entry.len;
         const int turn = capped ? most_parts : parts;
-        if (const int tried = give_part(r, result, turn, drained, more); tried != next_part)
+        if (const int tried = post_part(r, result, turn, drained, more); tried != next_part)
             return tried;
     }
 }
 
-int epoll_kernel::try_receive_message(epoll_request& r) noexcept {
+int epoll_backend::try_receive_message(epoll_request& r) noexcept {
     const int flags = static_cast<int>(r.entry.msg_flags) | MSG_DONTWAIT;
     for (int parts = 0;; ++parts) {
         if (const int error = select(r); error != 0)
@@ -139,7 +139,7 @@ int epoll_kernel::try_receive_message(epoll_request& r) noexcept {
         }
         const ssize_t n = uninterrupted([&] { return ::recvmsg(r.file, &message, flags); });
         if (n == -EAGAIN)
-            return not_now(r, again_in);
+            return would_block(r, again_in);
         if (n < 0)
             return failed(r, static_cast<int>(n));
         if (!r.multishot() && goes_on(r, n, rest.bytes()))
@@ -163,12 +163,12 @@ int epoll_kernel::try_receive_message(epoll_request& r) noexcept {
         learn(*r.on);
         if (n == 0 && r.on->what != state::kind::datagram)
             return result;
-        if (const int tried = give_part(r, result, parts, false, more); tried != next_part)
+        if (const int tried = post_part(r, result, parts, false, more); tried != next_part)
             return tried;
     }
 }
 
-int epoll_kernel::try_send(epoll_request& r) noexcept {
+int epoll_backend::try_send(epoll_request& r) noexcept {
     state& s = *r.on;
     const sqe& e = r.entry;
     const int flags = static_cast<int>(e.msg_flags) | MSG_DONTWAIT | MSG_NOSIGNAL;
@@ -201,7 +201,7 @@ int epoll_kernel::try_send(epoll_request& r) noexcept {
             // report when that changes.
             learn(s);
             const bool is_far = s.what == state::kind::datagram && is_ready(r.file, POLLOUT);
-            return not_now(r, is_far ? by_endless_worker : again_out);
+            return would_block(r, is_far ? by_endless_worker : again_out);
         }
         if (n < 0)
             return failed(r, static_cast<int>(n));
@@ -219,7 +219,7 @@ int epoll_kernel::try_send(epoll_request& r) noexcept {
 }
 
 /// The header of any kind of send, without its data. Control data goes with the first part.
-::msghdr epoll_kernel::message_of(const epoll_request& r) noexcept {
+::msghdr epoll_backend::message_of(const epoll_request& r) noexcept {
     ::msghdr message{};
     if (has_message_header(r.op())) {
         message = r.header;

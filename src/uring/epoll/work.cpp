@@ -1,6 +1,6 @@
 #include "../opcode_kinds.hpp"
 #include "../system_calls.hpp"
-#include "epoll_kernel_impl.hpp"
+#include "epoll_backend_impl.hpp"
 
 #include <coil/uring/perform.hpp>
 
@@ -85,7 +85,7 @@ bool waits_for_other_side(const epoll_request& r) noexcept {
 } // namespace
 
 /// Runs on a thread of the pool.
-int epoll_kernel::work(worker_job& job) noexcept {
+int epoll_backend::work(worker_job& job) noexcept {
     epoll_request& r = *static_cast<epoll_request::its_job&>(job).owner;
     if (job.cancelled.load())
         return -EINTR;
@@ -123,12 +123,12 @@ int epoll_kernel::work(worker_job& job) noexcept {
     case opcode::tee:
         return checked(::tee(r.file_in, r.file, s.len, s.splice_flags & ~splice_flag::fd_in_fixed));
     case opcode::openat:
-        if (!job.endless && waits_for_other_side(r))
+        if (!job.unbounded && waits_for_other_side(r))
             return by_endless_worker;
         return checked(::openat(s.fd, pointer<const char>(s.addr), static_cast<int>(s.open_flags),
                                 static_cast<::mode_t>(s.len)));
     case opcode::openat2:
-        if (!job.endless && waits_for_other_side(r))
+        if (!job.unbounded && waits_for_other_side(r))
             return by_endless_worker;
         return checked(::syscall(SYS_openat2, s.fd, pointer<const char>(s.addr),
                                  pointer<void>(s.addr2), static_cast<std::size_t>(s.len)));

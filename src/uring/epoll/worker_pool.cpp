@@ -16,7 +16,7 @@
 namespace coil::uring::detail {
 namespace {
 
-constexpr std::chrono::seconds patience{5}; // how long a thread stays without work
+constexpr std::chrono::seconds backoff{5}; // how long a thread stays without work
 constexpr unsigned most_endless = 1024;
 
 unsigned limit_for_files() noexcept {
@@ -87,9 +87,9 @@ int worker_pool::submit(worker_job& job) noexcept {
     const std::scoped_lock lock(guard_);
     lane& l = lane_of(job);
     if (l.limit == 0)
-        l.limit = job.endless ? most_endless : limit_for_files();
-    job.stands_in_line = l.idle <= l.queued && (l.threads >= l.limit || !start_thread(l));
-    if (job.stands_in_line && l.threads == 0)
+        l.limit = job.unbounded ? most_endless : limit_for_files();
+    job.queued = l.idle <= l.queued && (l.threads >= l.limit || !start_thread(l));
+    if (job.queued && l.threads == 0)
         return -EAGAIN;
     job.at = worker_job::step::queued;
     job.next = nullptr;
@@ -149,7 +149,7 @@ void worker_pool::interrupt(worker_job& job) noexcept {
 }
 
 void worker_pool::wait_until_asleep(const worker_job& job) noexcept {
-    if (job.stands_in_line)
+    if (job.queued)
         return;
     constexpr int most_looks = 1000;
     for (int i = 0; i < most_looks; ++i) {
@@ -234,7 +234,7 @@ worker_job* worker_pool::take(lane& l) noexcept {
 /// Returns false if no work arrived for a long time.
 bool worker_pool::wait_for_work(lane& l, std::unique_lock<std::mutex>& lock) noexcept {
     ++l.idle;
-    const bool late = l.work.wait_for(lock, patience) == std::cv_status::timeout;
+    const bool late = l.work.wait_for(lock, backoff) == std::cv_status::timeout;
     --l.idle;
     l.waking = false;
     return !late || l.first != nullptr;

@@ -15,8 +15,8 @@ namespace coil::uring::detail {
 struct worker_job {
     int (*run)(worker_job&) noexcept = nullptr;
     int result = 0;
-    bool endless = false;        // may wait for an event that never occurs
-    bool stands_in_line = false; // queued because the maximum number of threads is busy
+    bool unbounded = false; // may wait for an event that never occurs
+    bool queued = false;    // queued because the maximum number of threads is busy
     worker_job* next = nullptr;
     worker_job* previous = nullptr;
     enum class step : std::uint8_t { idle, queued, running };
@@ -71,7 +71,7 @@ private:
         std::condition_variable work;
     };
 
-    lane& lane_of(const worker_job& job) noexcept { return job.endless ? endless_ : short_; }
+    lane& lane_of(const worker_job& job) noexcept { return job.unbounded ? endless_ : short_; }
     static void wake_one(lane& l) noexcept;
     bool start_thread(lane& l) noexcept;
     void serve(lane& l) noexcept;

@@ -15,7 +15,7 @@ int main() try {
     ring.submit_and_wait(1);
 
     unsigned seen = 0;
-    ring.for_each_completion([&](const uring::cqe& c) { seen += c.user_data == 42 && c.res == 0; });
+    ring.for_each_cqe([&](const uring::cqe& c) { seen += c.user_data == 42 && c.res == 0; });
     std::printf("a nop went through the ring and came back %u times\n", seen);
     return seen == 1 ? 0 : 1;
 } catch (const std::system_error& refused) {

@@ -33,9 +33,9 @@ public:
 
     explicit chain_element(elements&& e) noexcept : elements_(std::move(e)) {}
 
-    ring_entry& arm() noexcept {
-        ring_entry* first = nullptr;
-        ring_entry* last = nullptr;
+    sqe_slot& arm() noexcept {
+        sqe_slot* first = nullptr;
+        sqe_slot* last = nullptr;
         std::apply([&](Elements&... each) noexcept { (append(each.arm(), first, last), ...); },
                    elements_);
         return *first;
@@ -51,8 +51,8 @@ public:
     }
 
     /// Called in the middle of a longer chain.
-    void leave_behind() noexcept {
-        std::apply([](Elements&... each) noexcept { (detail::leave_behind(each), ...); },
+    void discard_mid_chain() noexcept {
+        std::apply([](Elements&... each) noexcept { (detail::discard_mid_chain(each), ...); },
                    elements_);
     }
 
@@ -71,7 +71,7 @@ public:
 
 private:
     /// Appends an element's entries behind `last`, which is then executed before them.
-    static void append(ring_entry& head, ring_entry*& first, ring_entry*& last) noexcept {
+    static void append(sqe_slot& head, sqe_slot*& first, sqe_slot*& last) noexcept {
         if (last == nullptr) {
             first = &head;
         } else {
@@ -87,7 +87,7 @@ private:
 
     template <std::size_t... I>
     void drop_all_but_last(std::index_sequence<I...>) noexcept {
-        (detail::leave_behind(std::get<I>(elements_)), ...);
+        (detail::discard_mid_chain(std::get<I>(elements_)), ...);
     }
 
     elements elements_;
@@ -127,9 +127,9 @@ public:
 
     explicit hard_element(Element&& e) noexcept : Element(std::move(e)) {}
 
-    ring_entry& arm() noexcept {
-        ring_entry& first = Element::arm();
-        for (ring_entry* entry = &first; entry != nullptr; entry = entry->next) {
+    sqe_slot& arm() noexcept {
+        sqe_slot& first = Element::arm();
+        for (sqe_slot* entry = &first; entry != nullptr; entry = entry->next) {
             entry->request.flags |= uring::sqe_flag::io_hardlink;
         }
         return first;

@@ -210,7 +210,7 @@ private:
 };
 
 /// Shared by child_handle::awaiter and spawn(): it is resumed by the nursery.
-class child_wait : public wait_base {
+class child_wait : public awaiter_base {
 public:
     void resume() noexcept { finish(); }
 

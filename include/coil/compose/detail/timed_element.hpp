@@ -43,7 +43,7 @@ inline constexpr bool is_timed = false;
 template <class E>
 inline constexpr bool is_timed<timed_element<E>> = true;
 
-inline void link_to_next(ring_entry& entry) noexcept {
+inline void link_to_next(sqe_slot& entry) noexcept {
     entry.request.flags |= uring::sqe_flag::io_link;
     const auto opcode = static_cast<uring::opcode>(entry.request.opcode);
     if (opcode == uring::opcode::send || opcode == uring::opcode::sendmsg ||
@@ -70,8 +70,8 @@ public:
         absolute_ = timed.origin() == sleep_awaitable::from::epoch;
     }
 
-    ring_entry& arm() noexcept {
-        ring_entry& limited = Element::arm();
+    sqe_slot& arm() noexcept {
+        sqe_slot& limited = Element::arm();
         link_to_next(limited);
         limit_entry_.request =
             uring::prep::link_timeout(&limit_, absolute_ ? uring::timeout_flag::abs : 0);
@@ -82,7 +82,7 @@ public:
 
 private:
     uring::timespec limit_{};
-    ring_entry limit_entry_;
+    sqe_slot limit_entry_;
     bool absolute_ = false;
 };
 
@@ -91,7 +91,7 @@ kernel_timed_element(timed_element<Element>&&) -> kernel_timed_element<Element>;
 
 /// The awaiter of a limited operation, see timeout(op, d).
 template <element Element>
-class io_awaiter<timed_element<Element>> : protected io_wait, timer_node {
+class io_awaiter<timed_element<Element>> : protected io_op, timer_node {
 public:
     explicit io_awaiter(timed_element<Element>&& e) noexcept
         : timer_node(&expire), element_(std::move(e)) {}

@@ -18,11 +18,11 @@ public:
     cancellation& operator=(const cancellation&) = delete;
 
     /// One request for each entry of the wait that is in flight.
-    void request(io_wait& wait) noexcept;
+    void request(io_op& wait) noexcept;
     /// request() again, a while later.
-    void retry_later(io_wait& wait) noexcept;
+    void retry_later(io_op& wait) noexcept;
     /// The wait has ended before its retry.
-    void forget(io_wait& wait) noexcept;
+    void forget(io_op& wait) noexcept;
 
     [[nodiscard]] bool has_retries() const noexcept { return !retrying_.empty(); }
     /// When the retries are due, while there are any.
@@ -33,7 +33,7 @@ public:
 private:
     loop_ring& ring_;
     live_metrics& metrics_;
-    io_wait_queue retrying_;
+    io_op_queue retrying_;
     std::int64_t retry_at_ns_ = 0;
 };
 

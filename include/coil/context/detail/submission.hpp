@@ -22,14 +22,14 @@ public:
 
     /// Submits an operation or holds it back. One with a call that the kernel lacks makes that call
     /// by itself.
-    void submit(io_wait& wait) noexcept;
+    void submit(io_op& wait) noexcept;
     /// The same for one entry that needs nothing special, if it can be submitted at once. `ring` is
     /// the one that the constructor got: loading the reference would cost each operation.
-    [[nodiscard]] bool submit_at_once(loop_ring& ring, ring_entry& entry) noexcept;
+    [[nodiscard]] bool submit_at_once(loop_ring& ring, sqe_slot& entry) noexcept;
     /// Submits a wait that was held back ahead of the others, if the queue has room.
-    void bypass_queue(io_wait& wait) noexcept;
+    void bypass_queue(io_op& wait) noexcept;
     /// Removes a wait that was held back.
-    void dequeue(io_wait& wait) noexcept;
+    void dequeue(io_op& wait) noexcept;
     /// Submits what was held back, oldest first, as far as the limit and the queue allow.
     void admit_queued() noexcept;
     /// Ends all that is held back with -ECANCELED.
@@ -49,7 +49,7 @@ public:
     }
     /// Whether something is held back only because the submission queue is full.
     [[nodiscard]] bool sq_starved() const noexcept {
-        return has_queued() && within_limit(io_wait::from_node(*queued_.front()));
+        return has_queued() && within_limit(io_op::from_node(*queued_.front()));
     }
     /// Operations that were held back so far.
     [[nodiscard]] std::uint64_t held_back() const noexcept { return held_back_; }
@@ -57,21 +57,22 @@ public:
 private:
     /// A chain longer than the limit is submitted when nothing else that ends by itself is in
     /// flight.
-    [[nodiscard]] bool within_limit(const io_wait& wait) const noexcept {
-        return in_flight_ == multishots_ || (in_flight_ + wait.entries_ <= limit_ && !wait.alone_);
+    [[nodiscard]] bool within_limit(const io_op& wait) const noexcept {
+        return in_flight_ == multishots_ ||
+               (in_flight_ + wait.entries_ <= limit_ && !wait.draining_);
     }
-    void push_entries(io_wait& wait) noexcept;
+    void push_entries(io_op& wait) noexcept;
 
     loop_ring& ring_;
     std::uint32_t in_flight_ = 0;
     std::uint32_t limit_;          // of in_flight_: max_in_flight_, or 0 during an exclusive one
     std::uint32_t multishots_ = 0; // of in_flight_: requests that do not end by themselves
     const std::uint32_t max_in_flight_;
-    io_wait_queue queued_;
+    io_op_queue queued_;
     std::uint64_t held_back_ = 0;
 };
 
-inline bool submission::submit_at_once(loop_ring& ring, ring_entry& entry) noexcept {
+inline bool submission::submit_at_once(loop_ring& ring, sqe_slot& entry) noexcept {
     if (!queued_.empty() || in_flight_ >= limit_ ||
         !ring->supports(static_cast<uring::opcode>(entry.request.opcode))) [[unlikely]] {
         return false;

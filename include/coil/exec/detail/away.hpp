@@ -22,18 +22,18 @@ namespace coil::detail {
 ///
 /// On a context, a stop request withdraws what has not started. Elsewhere the coroutine's thread
 /// could not be notified; there the stop is noticed by the thread that starts the work.
-class away_wait : public wait_base, protected away_node {
+class offload_op : public awaiter_base, protected away_node {
 public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }
 
 protected:
-    explicit away_wait(away_node::status f) noexcept : away_node(f) {}
-    ~away_wait() = default;
+    explicit offload_op(away_node::status f) noexcept : away_node(f) {}
+    ~offload_op() = default;
 
     /// Sets away_node's status functions for a Self.
     template <class Self>
     static bool is_still_away(away_node& node, request /*what*/) noexcept {
-        auto& self = static_cast<Self&>(static_cast<away_wait&>(node));
+        auto& self = static_cast<Self&>(static_cast<offload_op&>(node));
         self.cancel();
         return self.pending();
     }
@@ -90,7 +90,8 @@ protected:
         if (under_way()) {
             stop_before_end();
             if (!pending()) {
-                return; // it is complete, and wait_base removes the coroutine from the ready queue
+                return; // it is complete, and awaiter_base removes the coroutine from the ready
+                        // queue
             }
         }
         if (!static_cast<Self&>(*this).take_back()) {
@@ -100,17 +101,17 @@ protected:
 
 private:
     struct continuation : work {
-        explicit continuation(away_wait* w) noexcept : work(&go_on), self(w) {}
+        explicit continuation(offload_op* w) noexcept : work(&go_on), self(w) {}
         using work::set_owned;
         static void go_on(work& w, fate what) noexcept;
-        away_wait* self;
+        offload_op* self;
     };
 
     void leave(std::coroutine_handle<> waiter, promise_base* root) noexcept;
     void stop_before_end() noexcept;
     void wait_until_back() noexcept;
 
-    errand errand_;
+    handoff errand_;
     home_executor home_;
     promise_base* root_ = nullptr; // the nearest above the await, if it is known
     continuation continuation_{this};
@@ -148,12 +149,12 @@ enum class not_called : unsigned char { none, stopped, dropped, no_thread };
 
 /// A function that is called elsewhere, and its result.
 template <once_callable F>
-class away_call : public away_wait {
+class offload_call : public offload_op {
 public:
     using value_type = kept_result<F>;
 
-    away_call(const away_call&) = delete;
-    away_call& operator=(const away_call&) = delete;
+    offload_call(const offload_call&) = delete;
+    offload_call& operator=(const offload_call&) = delete;
 
     // Used by combinators when the wait is over.
 
@@ -164,8 +165,8 @@ public:
     void discard() noexcept { this->is_over(); }
 
 protected:
-    away_call(F&& f, away_wait::status s) : away_wait(s), function_(std::move(f)) {}
-    ~away_call() = default;
+    offload_call(F&& f, offload_op::status s) : offload_op(s), function_(std::move(f)) {}
+    ~offload_call() = default;
 
     /// Returns false if a stop was requested before.
     template <class P>

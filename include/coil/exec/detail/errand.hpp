@@ -67,7 +67,7 @@ private:
     typename Atomics::template atomic<unsigned> word_{0};
 };
 
-using errand = basic_errand<>;
+using handoff = basic_errand<>;
 using claim = basic_claim<>;
 
 } // namespace coil::detail

@@ -23,12 +23,12 @@ namespace coil::detail {
 /// kernel. All of this happens on the owner thread, except that leases may be returned on any
 /// thread: another thread pushes the buffer onto `returned_` and a node into the context's inbox.
 ///
-/// A stream whose request failed with -ENOBUFS has data waiting. It is queued in `starved_` until a
-/// buffer is available; then it is fed: it submits its request again, which completes immediately.
-/// The pool feeds as many streams as it has buffers. A fed stream can leave its buffer unused
-/// (another reader took the data) or fail with -ENOBUFS again (another stream was faster). So that
-/// the streams behind it do not wait for it, the pool checks again every second turn of the loop
-/// while it has both buffers and starved streams.
+/// A stream whose request failed with -ENOBUFS has data waiting. It is queued in `waiting_streams_`
+/// until a buffer is available; then it is fed: it submits its request again, which completes
+/// immediately. The pool feeds as many streams as it has buffers. A fed stream can leave its buffer
+/// unused (another reader took the data) or fail with -ENOBUFS again (another stream was faster).
+/// So that the streams behind it do not wait for it, the pool checks again every second turn of the
+/// loop while it has both buffers and starved streams.
 class buffer_pool_state final : public ring_attachment, queue_node {
 public:
     explicit buffer_pool_state(const buffer_pool_options& options);
@@ -46,7 +46,7 @@ public:
     // For streams, on the context's thread.
 
     /// How urgently a stream needs a buffer.
-    enum class hunger : std::uint8_t {
+    enum class buffer_demand : std::uint8_t {
         none,   ///< there may be no data for it
         some,   ///< its request failed with -ENOBUFS
         oldest, ///< -ENOBUFS although it had been fed
@@ -54,12 +54,12 @@ public:
     /// Ensures that a buffer is available. Returns 0, −errno, or 1 if `stream`, the node of a
     /// buffer_source, has to wait for one. `bytes`: a byte stream, whose data may be split
     /// anywhere.
-    int prepare(event_loop& loop, bool bytes, queue_node& stream, hunger how) noexcept;
+    int prepare(event_loop& loop, bool bytes, queue_node& stream, buffer_demand how) noexcept;
     /// The stream no longer waits.
-    void forget(queue_node& stream) noexcept { starved_.remove(stream); }
+    void forget(queue_node& stream) noexcept { waiting_streams_.remove(stream); }
     /// Feeds waiting streams if buffers are available.
     void feed_starved() noexcept {
-        if (ready_ > 0 && !starved_.empty()) [[unlikely]] {
+        if (ready_ > 0 && !waiting_streams_.empty()) [[unlikely]] {
             feed();
         }
     }
@@ -138,11 +138,11 @@ private:
     std::vector<chunk> chunks_;
     std::unique_ptr<buffer[]> buffers_; // room for max_buffers_
     unsigned count_ = 0;
-    unsigned ready_ = 0;        // buffers in the ring, or in free_ if there is no ring
-    std::uint16_t free_ = none; // list of buffers that are not in the ring
-    io_wait_queue starved_;     // streams waiting for a buffer
-    unsigned fed_ = 0;          // streams fed in this round whose completion is outstanding
-    std::uint32_t round_ = 1;   // never 0
+    unsigned ready_ = 0;          // buffers in the ring, or in free_ if there is no ring
+    std::uint16_t free_ = none;   // list of buffers that are not in the ring
+    io_op_queue waiting_streams_; // streams waiting for a buffer
+    unsigned fed_ = 0;            // streams fed in this round whose completion is outstanding
+    std::uint32_t round_ = 1;     // never 0
     bool feeding_ = false;
     bool looking_ = false;
     look_node look_;

@@ -71,7 +71,7 @@ private:
     std::uint16_t own_ = none;  // the own buffer of the request in flight
     std::uint32_t fed_in_ = 0;  // the pool's round in which it was fed, until the completion
                                 // arrives
-    buffer_pool_state::hunger hunger_ = buffer_pool_state::hunger::none;
+    buffer_pool_state::buffer_demand hunger_ = buffer_pool_state::buffer_demand::none;
 };
 
 } // namespace coil::detail

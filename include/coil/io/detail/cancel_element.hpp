@@ -8,10 +8,10 @@ namespace coil::detail {
 /// The request is built when the await begins: the target may have completed by then.
 class cancel_element : public io_element {
 public:
-    explicit cancel_element(io_wait& target) noexcept
+    explicit cancel_element(io_op& target) noexcept
         : io_element(uring::prep::nop()), target_(&target) {}
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         cancelled_ = target_->cancel_here();
         // With this flag the request does not fail if no target is left, and does not break a
         // chain.
@@ -25,7 +25,7 @@ public:
     }
 
 private:
-    io_wait* target_;
+    io_op* target_;
     bool cancelled_ = false;
 };
 
@@ -36,7 +36,7 @@ public:
 
     cancel_all_element() noexcept : io_element(uring::prep::cancel_any()) {}
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         own_ = required_loop().is_watching() ? 1 : 0;
         return entry_;
     }

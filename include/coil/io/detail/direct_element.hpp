@@ -15,7 +15,7 @@ public:
 
     using io_element::io_element;
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         event_loop& loop = required_loop();
         table_error_ = loop.use_direct_descriptors();
         table_ = loop.direct_table();
@@ -54,7 +54,7 @@ public:
             close_slot(slot());
         }
     }
-    void leave_behind() const noexcept {
+    void discard_mid_chain() const noexcept {
         if (slot_ == uring::file_index_alloc) {
             drop();
         }
@@ -75,7 +75,7 @@ public:
         : table_element(uring::prep::files_update(nullptr, 1, uring::file_index_alloc)), slot_(fd) {
     }
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         entry_.request.addr = reinterpret_cast<std::uintptr_t>(&slot_);
         return table_element::arm();
     }

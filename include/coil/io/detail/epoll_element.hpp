@@ -26,7 +26,7 @@ public:
         : io_element(request_on(
               epfd, uring::prep::epoll_wait(epfd.number(), events.data(), most_events(events)))) {}
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         if (!required_loop().ring().supports(uring::opcode::epoll_wait)) [[unlikely]] {
             wait_for_readiness();
         }
@@ -61,13 +61,13 @@ public:
                                int timeout) noexcept
         : epoll_wait_element(epfd, events), timeout_(timeout) {}
 
-    ring_entry& arm() noexcept;
+    sqe_slot& arm() noexcept;
     io_result result() noexcept;
 
 private:
     int timeout_;
     uring::timespec limit_{};
-    ring_entry limit_entry_;
+    sqe_slot limit_entry_;
 };
 
 } // namespace coil::detail

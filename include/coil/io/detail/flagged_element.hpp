@@ -14,9 +14,9 @@ class flagged_element : public Element {
 public:
     explicit flagged_element(Element&& e) noexcept : Element(std::move(e)) {}
 
-    ring_entry& arm() noexcept {
-        ring_entry& first = Element::arm();
-        for (ring_entry* entry = &first; entry != nullptr; entry = entry->next) {
+    sqe_slot& arm() noexcept {
+        sqe_slot& first = Element::arm();
+        for (sqe_slot* entry = &first; entry != nullptr; entry = entry->next) {
             entry->request.flags |= Flag;
         }
         return first;
@@ -25,7 +25,7 @@ public:
 
 template <element Element>
 using async_element = flagged_element<Element, uring::sqe_flag::async>;
-/// See io_wait::start: this flag is handled by coil and never reaches the kernel.
+/// See io_op::start: this flag is handled by coil and never reaches the kernel.
 template <element Element>
 class drained_element : public flagged_element<Element, uring::sqe_flag::io_drain> {
 public:

@@ -20,7 +20,7 @@ public:
               request_on(fd, uring::prep::sendto(fd.number(), buf.data(), transfer_size(buf.size()),
                                                  flags, address, length))) {}
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         if (entry_.request.addr2 != 0 &&
             !required_loop().ring().supports(uring::opcode::sendmsg_zc)) [[unlikely]] {
             send_as_message();
@@ -57,7 +57,7 @@ public:
         : io_element(request_on(fd, uring::prep::recvmsg(fd.number(), nullptr, flags))),
           part_{buf.data(), buf.size()}, address_(address), length_(length) {}
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         message_.msg_iov = &part_;
         message_.msg_iovlen = 1;
         if (address_ != nullptr && length_ != nullptr) {

@@ -19,7 +19,7 @@ public:
 
     explicit owned_close_element(int& fd) noexcept : io_element(uring::prep::close(-1)), fd_(&fd) {}
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         entry_.request.fd = *fd_; // the owner may have been moved from meanwhile
         return io_element::arm();
     }

@@ -36,7 +36,7 @@ public:
                                                          splice_flags(fd_in, flags)))),
           in_(off_in), out_(off_out) {}
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         entry_.request.splice_off_in = offset(in_);
         entry_.request.off = offset(out_);
         return entry_;
@@ -75,7 +75,7 @@ public:
     pipe_element(int* fds, int flags) noexcept
         : io_element(uring::prep::pipe(nullptr, flags)), fds_(fds) {}
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         entry_.request.addr = reinterpret_cast<std::uintptr_t>(made_);
         return entry_;
     }

@@ -37,22 +37,22 @@ class signal_element {
 public:
     static constexpr std::uint16_t entries = 1;
     static constexpr bool needs_result = false;
-    static constexpr bool may_come_in_vain = true;
+    static constexpr bool may_wake_spuriously = true;
 
     explicit signal_element(signal_source_owner source) noexcept;
 
-    ring_entry& arm() noexcept;
+    sqe_slot& arm() noexcept;
     [[nodiscard]] io_result result() noexcept;
     void drop() noexcept;
 
 private:
-    struct entry : taking_entry {
-        using taking_entry::taking_entry;
+    struct entry : poll_then_try_op {
+        using poll_then_try_op::poll_then_try_op;
         signal_source* source = nullptr;
         bool has_taken = false;
     };
 
-    static int take(taking_entry& of) noexcept;
+    static int take(poll_then_try_op& of) noexcept;
 
     signal_source_owner source_;
     entry entry_;

@@ -43,7 +43,7 @@ public:
               request_on(fd, uring::prep::getsockopt(fd.number(), level, name, value, 0))),
           length_(length) {}
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         if (length_ != nullptr) {
             entry_.request.optlen = *length_;
         } else { // EFAULT, as the system call gives

@@ -15,7 +15,7 @@ public:
 
     using io_element::io_element;
 
-    ring_entry& arm() noexcept {
+    sqe_slot& arm() noexcept {
         event_loop& loop = required_loop();
         const auto call = static_cast<uring::opcode>(entry_.request.opcode);
         if (!loop.ring().supports(call)) [[unlikely]] {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/sync/detail/wait_room.hpp>
+#include <coil/sync/detail/wait_queue.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
 #include <cstddef>
@@ -50,7 +50,7 @@ public:
     /// Takes the element at `position`, or the oldest one kept, and advances `position`. Returns
     /// false if the caller has to wait. Once the broadcast is closed and drained, returns true
     /// and leaves `element` null.
-    [[nodiscard]] bool take(std::uint64_t& position, std::uint64_t& missed,
+    [[nodiscard]] bool take(std::uint64_t& position, std::uint64_t& lagged,
                             pointer& element) noexcept {
         bool done = false;
         this->in_turn([&](told&) {
@@ -60,7 +60,7 @@ public:
             }
             const std::uint64_t oldest = next_ > last_.size() ? next_ - last_.size() : 0;
             if (position < oldest) {
-                missed += oldest - position;
+                lagged += oldest - position;
                 position = oldest;
             }
             element = last_[position % last_.size()];

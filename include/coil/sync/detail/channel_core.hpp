@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/sync/detail/ring.hpp>
-#include <coil/sync/detail/wait_room.hpp>
+#include <coil/sync/detail/wait_queue.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -50,13 +50,13 @@ public:
         }
     }
 
-    /// done: `value` was moved from. not_now: the caller has to wait.
+    /// done: `value` was moved from. would_block: the caller has to wait.
     [[nodiscard]] ring_answer try_push(T& value) noexcept {
         if (is_closed()) {
             return ring_answer::closed;
         }
         if (ring_.capacity() == 0 || marks_.load(std::memory_order_relaxed) != 0) {
-            return ring_answer::not_now;
+            return ring_answer::would_block;
         }
         const ring_answer answer = ring_.push(value);
         if (answer == ring_answer::done && marks_.load(std::memory_order_seq_cst) != 0) {
@@ -85,7 +85,7 @@ public:
             case ring_answer::closed:
                 e.closed = true;
                 return true;
-            case ring_answer::not_now:
+            case ring_answer::would_block:
                 break;
             }
         }
@@ -94,8 +94,8 @@ public:
     [[nodiscard]] bool receive_now(Entry& e, int attempts = 50) noexcept {
         return try_pop(e.value) || attempt(e, attempts);
     }
-    /// Used after try_push() or try_pop() returned not_now: does with the lock held what needs no
-    /// waiting.
+    /// Used after try_push() or try_pop() returned would_block: does with the lock held what needs
+    /// no waiting.
     void attempt_in_turn(Entry& e, bool& done) noexcept {
         this->in_turn([&](told& t) { done = serve_now(e, t); });
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/sync/detail/gate.hpp>
+#include <coil/sync/detail/baton.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
 namespace coil::detail {

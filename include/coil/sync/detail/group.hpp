@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/sync/detail/wait_room.hpp>
+#include <coil/sync/detail/wait_queue.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
 #include <atomic>

@@ -11,7 +11,7 @@
 
 namespace coil::detail {
 
-enum class ring_answer : unsigned char { done, not_now, closed };
+enum class ring_answer : unsigned char { done, would_block, closed };
 
 /// A bounded MPMC queue. Each cell has a stamp that says which access comes next. A position
 /// consists of the cell's index in the low bits, then the `closed` bit (tail only), then the lap. A
@@ -20,8 +20,8 @@ enum class ring_answer : unsigned char { done, not_now, closed };
 ///
 /// Stamps are read and written with sequential consistency. A thread that has changed a cell then
 /// checks for waiters; a thread that wants to wait sets its mark and then checks the cell. One of
-/// the two sees the other. `not_now` may also mean that another thread is still changing the cell;
-/// that thread checks for waiters afterwards.
+/// the two sees the other. `would_block` may also mean that another thread is still changing the
+/// cell; that thread checks for waiters afterwards.
 template <class T, class Atomics = std_atomics>
 class basic_ring {
 public:
@@ -54,7 +54,7 @@ public:
             } else if (is_behind(stamp, tail)) {
                 // The element of the previous lap is still there, being read, or not even written
                 // yet.
-                return ring_answer::not_now;
+                return ring_answer::would_block;
             } else {
                 tail = tail_.load(std::memory_order_relaxed);
             }

@@ -2,8 +2,8 @@
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/wait.hpp>
+#include <coil/core/backoff.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/patience.hpp>
 #include <coil/core/this_task.hpp>
 
 #include <coroutine>
@@ -18,7 +18,7 @@ namespace coil::detail {
 /// A coroutine that waits in a basic_wait_room; part of its frame. The owner of the combining lock
 /// may access it from any thread until all outstanding notices were delivered. They are delivered
 /// on the waiter's own thread.
-class sync_waiter : public wait_base {
+class sync_waiter : public awaiter_base {
 public:
     using turn_node = queue_node;
     struct notice : queue_node {
@@ -98,7 +98,7 @@ protected:
             then_ = nullptr;
             stop_observing();
             static_cast<Self&>(*this).cancel();
-            for (patience wait; pending(); wait.once_more()) {
+            for (backoff wait; pending(); wait.once_more()) {
                 // the notice is in the inbox or will be in a few instructions
                 loop().deliver_inbox();
             }
@@ -216,7 +216,7 @@ protected:
     }
 
 private:
-    friend class wait_base;
+    friend class awaiter_base;
     friend class sync_waiter;
 
     Self& self() noexcept { return static_cast<Self&>(*this); }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/uring/abi.hpp>
-#include <coil/uring/kernel.hpp>
+#include <coil/uring/backend.hpp>
 
 #include <algorithm>
 #include <array>
@@ -17,14 +17,15 @@ namespace coil::uring::detail {
 class registration {
 public:
     registration() noexcept = default;
-    registration(kernel& k, register_op undo, unsigned size) noexcept
-        : kernel_(&k), undo_(undo), size_(size) {}
+    registration(backend& k, register_op undo, unsigned size) noexcept
+        : backend_(&k), undo_(undo), size_(size) {}
     registration(registration&& other) noexcept
-        : kernel_(std::exchange(other.kernel_, nullptr)), undo_(other.undo_), size_(other.size_) {}
+        : backend_(std::exchange(other.backend_, nullptr)), undo_(other.undo_), size_(other.size_) {
+    }
     registration& operator=(registration&& other) noexcept {
         if (this != &other) {
             close();
-            kernel_ = std::exchange(other.kernel_, nullptr);
+            backend_ = std::exchange(other.backend_, nullptr);
             undo_ = other.undo_;
             size_ = other.size_;
         }
@@ -33,25 +34,25 @@ public:
     ~registration() { close(); }
 
     void close() noexcept {
-        if (kernel_ == nullptr)
+        if (backend_ == nullptr)
             return;
         // A backend that waits here for the table's users may be interrupted by a signal.
-        while (kernel_->control(undo_, nullptr, 0) == -EINTR) {
+        while (backend_->do_register(undo_, nullptr, 0) == -EINTR) {
         }
-        kernel_ = nullptr;
+        backend_ = nullptr;
     }
 
-    explicit operator bool() const noexcept { return kernel_ != nullptr; }
-    unsigned size() const noexcept { return kernel_ != nullptr ? size_ : 0; }
+    explicit operator bool() const noexcept { return backend_ != nullptr; }
+    unsigned size() const noexcept { return backend_ != nullptr ? size_ : 0; }
 
     /// -EBADF without a table.
-    int control(register_op op, void* arg, unsigned count) const noexcept {
-        return kernel_ != nullptr ? kernel_->control(op, arg, count) : -EBADF;
+    int do_register(register_op op, void* arg, unsigned count) const noexcept {
+        return backend_ != nullptr ? backend_->do_register(op, arg, count) : -EBADF;
     }
 
     /// 0; -EBADF without a table; -EINVAL if `count` slots from `slot` on exceed it.
     int check(unsigned slot, std::size_t count) const noexcept {
-        if (kernel_ == nullptr)
+        if (backend_ == nullptr)
             return -EBADF;
         return slot > size_ || count > size_ - slot ? -EINVAL : 0;
     }
@@ -80,7 +81,7 @@ public:
                                      std::string_view cause);
 
 private:
-    kernel* kernel_ = nullptr;
+    backend* backend_ = nullptr;
     register_op undo_{};
     unsigned size_ = 0;
 };

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <thread>
+
+namespace coil::detail {
+
+/// Back-off for a loop that waits for a few instructions of another thread. That thread may have
+/// been preempted, possibly by this one.
+class backoff {
+public:
+    void once_more() noexcept {
+        if (attempts_ < most_attempts) {
+            ++attempts_;
+        } else {
+            std::this_thread::yield();
+        }
+    }
+
+private:
+    static constexpr int most_attempts = 100;
+    int attempts_ = 0;
+};
+
+} // namespace coil::detail

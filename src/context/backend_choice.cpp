@@ -1,0 +1,102 @@
+#include "backend_choice.hpp"
+
+#include <coil/uring/epoll_backend.hpp>
+#include <coil/uring/probe.hpp>
+#include <coil/uring/syscall.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace coil::detail {
+
+namespace {
+
+io_backend kind_from_environment() {
+    const char* const text = std::getenv("COIL_BACKEND");
+    const std::string_view name = text != nullptr ? text : "";
+    if (name.empty()) {
+        return io_backend::automatic;
+    }
+    if (name == "io_uring") {
+        return io_backend::io_uring;
+    }
+    if (name == "epoll") {
+        return io_backend::epoll;
+    }
+    throw std::system_error(EINVAL, std::generic_category(),
+                            "coil: COIL_BACKEND is '" + std::string(name) +
+                                "'; it can be io_uring or epoll");
+}
+
+/// Asking again tomorrow would not help.
+bool is_for_good(int error) noexcept {
+    return error == EPERM || error == EACCES || error == ENOSYS;
+}
+
+/// A ring that could be set up and cannot be used (a filter that knows the one call and not the
+/// others; a kernel, or what passes for one, without the operations that coil rests on): why.
+/// Empty: all is well.
+std::string why_useless(uring::ring& ring) {
+    using uring::opcode;
+    // A ring that is not enabled yet has -EBADFD for whoever gets as far as that.
+    const int entered = uring::detail::sys_enter(ring.native_handle(), 0, 0, 0, nullptr, 0);
+    if (is_for_good(-entered)) {
+        return "io_uring_setup works here but io_uring_enter does not: " +
+               std::generic_category().message(-entered);
+    }
+    for (const opcode needed : {opcode::nop, opcode::read, opcode::write, opcode::poll_add,
+                                opcode::accept, opcode::recv, opcode::send, opcode::async_cancel}) {
+        if (!ring.supports(needed)) {
+            return "io_uring_register is refused, or this io_uring lacks operations that Linux "
+                   "5.11 "
+                   "has";
+        }
+    }
+    return {};
+}
+
+void say_once(const char* reason) noexcept {
+    static std::atomic<bool> said{false};
+    if (!said.exchange(true, std::memory_order_relaxed)) {
+        std::fprintf(stderr, "coil: using epoll instead of io_uring: %s\n", reason);
+    }
+}
+
+} // namespace
+
+void open_chosen_ring(std::optional<uring::ring>& ring, const uring::ring_options& options,
+                      io_backend kind) {
+    if (kind == io_backend::automatic) {
+        kind = kind_from_environment();
+    }
+    if (kind == io_backend::epoll) {
+        ring.emplace(options, uring::make_epoll_backend());
+        return;
+    }
+    std::string reason;
+    try {
+        ring.emplace(options);
+        if (kind == io_backend::io_uring) {
+            return;
+        }
+        reason = why_useless(*ring);
+        if (reason.empty()) {
+            return;
+        }
+    } catch (const std::system_error& e) {
+        if (kind == io_backend::io_uring || !is_for_good(e.code().value())) {
+            throw;
+        }
+        reason = uring::explain_setup_error(e.code().value());
+    }
+    ring.reset();
+    ring.emplace(options, uring::make_epoll_backend());
+    say_once(reason.c_str());
+}
+
+} // namespace coil::detail

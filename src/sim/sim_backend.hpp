@@ -1,0 +1,135 @@
+#pragma once
+
+#include "buffer_watch.hpp"
+#include "call.hpp"
+#include "engine.hpp"
+#include "file.hpp"
+#include "machine.hpp"
+#include "object.hpp"
+
+#include <coil/uring/emulated_backend.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace coil::sim::detail {
+
+class sim_backend;
+
+/// Drives the world while a ring waits inside a turn.
+class driver {
+public:
+    /// The ring of this context has work to do.
+    virtual void make_runnable(std::uint32_t context) noexcept = 0;
+    virtual void report_violation(const std::string& sentence) noexcept = 0;
+    /// Ends the process: the run cannot continue, not even to its orderly end.
+    [[noreturn]] virtual void give_up(const char* sentence) noexcept = 0;
+
+    std::int64_t turn_began = 0; ///< the start of the current turn, or of the end of the context
+
+protected:
+    ~driver() = default;
+};
+
+/// A call of a ring, from its start to its completion.
+class sim_request final : public uring::emulated_request, public waiter {
+public:
+    explicit sim_request(sim_backend& k) noexcept : backend_(k) {}
+
+    void try_again() noexcept override;
+
+private:
+    friend class sim_backend;
+
+    enum class stage : std::uint8_t {
+        over,
+        late,    // linked, and not started yet
+        waiting, // waiting for a file to change; in its list
+        timed,   // waiting for a point in time
+        ready,   // to be attempted again
+        done,    // complete, with `result_`
+    };
+
+    sim_backend& backend_;
+    ref<detail::file> file_;
+    ref<detail::file> file_in_;
+    stage stage_ = stage::over;
+    /// It has not started, or has its result: cancellation does not find it.
+    bool is_out_of_reach() const noexcept { return stage_ == stage::late || stage_ == stage::done; }
+
+    std::uint64_t turn_ = 0; // distinguishes stale timers from current ones
+    int result_ = 0;
+    bool begun_ = false;    // see op::begun
+    bool stopping_ = false; // cancelled, and about to be attempted once more
+    buffer_watch watch_;
+};
+
+/// One ring's interface to a machine.
+class sim_backend final : public uring::emulated_backend, buffer_chooser {
+public:
+    sim_backend(machine& m, driver& d, std::uint32_t context);
+    ~sim_backend() override;
+
+    int perform(const uring::sqe& request) noexcept override { return machine_.perform(request); }
+    bool has_own_world() const noexcept override { return true; }
+    std::string_view name() const noexcept override { return "sim"; }
+
+    /// The expiry of the ring's earliest timeout.
+    [[nodiscard]] std::int64_t next_timer() const noexcept { return next_timer_ns(); }
+    [[nodiscard]] bool has_work() const noexcept { return !queue_.empty(); }
+
+protected:
+    int begin(request& r) noexcept override;
+    outcome cancel(request& r) noexcept override;
+    int wait(std::int64_t deadline_ns) noexcept override;
+    std::int64_t now_ns() noexcept override { return machine_.world.now(); }
+    std::int64_t realtime_ns() noexcept override;
+    std::int64_t boottime_ns() noexcept override { return now_ns(); }
+    bool has_opcode(uring::opcode op) const noexcept override;
+    int hold_file(int descriptor) noexcept override { return machine_.hold(descriptor); }
+    void drop_file(int file) noexcept override { machine_.close(file); }
+    int install_file(int file, bool close_on_exec) noexcept override;
+    void released(request& r) noexcept override;
+    std::unique_ptr<request> make_request() override;
+
+private:
+    friend class sim_request;
+
+    /// For events that may occur after the ring is gone.
+    struct anchor final : object {
+        sim_backend* backend = nullptr;
+    };
+
+    int choose(op& call) noexcept override;
+    int start(sim_request& r);
+    [[nodiscard]] int inject(sim_request& r);
+    [[nodiscard]] int attempt(sim_request& r);
+    int try_now(sim_request& r);
+    void put_to_wait(sim_request& r);
+    void at_moment(sim_request& r, std::int64_t delay);
+    void end_later(sim_request& r, int result);
+    [[nodiscard]] bool is_delayed(sim_request& r, int result);
+    [[nodiscard]] std::int64_t some_delay() const;
+    void enqueue(sim_request& r) noexcept;
+    bool work();
+    bool go_on(sim_request& r);
+    bool stream(sim_request& r);
+    bool end(sim_request& r, int result);
+    bool end_stopped(sim_request& r);
+    [[nodiscard]] std::int64_t disk_time(const sim_request& r) const;
+
+    void watch(sim_request& r) noexcept;
+    void unwatch(sim_request& r) noexcept;
+    void trace(tracer::kind what, const sim_request& r, std::int64_t result);
+
+    machine& machine_;
+    driver& driver_;
+    const std::uint32_t context_;
+    ref<anchor> anchor_;
+    waiting_list<waiter> queue_; // ready or done
+    sim_request* choosing_ = nullptr;
+};
+
+} // namespace coil::sim::detail

@@ -1,0 +1,130 @@
+// One attempt of a call: its effect on the machine, the state of its memory meanwhile, and its line
+// in the trace.
+
+#include "../uring/opcode_kinds.hpp"
+#include "sim_backend.hpp"
+
+#include <cerrno>
+#include <string>
+
+namespace coil::sim::detail {
+
+namespace {
+
+using uring::opcode;
+using uring::detail::has_message_flags;
+using uring::detail::sends;
+
+std::size_t bytes_of(std::span<const ::iovec> parts) noexcept {
+    std::size_t sum = 0;
+    for (const ::iovec& part : parts) {
+        sum += part.iov_len;
+    }
+    return sum;
+}
+
+} // namespace
+
+int sim_backend::choose(op& call) noexcept {
+    const int error = select(*choosing_);
+    call.data = choosing_->data();
+    return error;
+}
+
+/// One attempt. The result includes the bytes of earlier attempts (MSG_WAITALL) if it is the last
+/// one.
+int sim_backend::attempt(sim_request& r) {
+    if (r.op() == opcode::futex_wait) {
+        op call{.entry = r.entry};
+        return machine_.futex_wait(call, r);
+    }
+    choosing_ = &r;
+    op call{.entry = r.entry,
+            .data = r.data(),
+            .header = uring::detail::has_message_header(r.op()) ? &r.header : nullptr,
+            .done = &r.done,
+            .begun = &r.begun_,
+            .chooser = r.selects() ? this : nullptr};
+    int result = 0;
+    for (;;) {
+        result = machine_.attempt(call, r.file_.get(), r.file_in_.get());
+        const bool all = has_message_flags(r.op()) && (r.entry.msg_flags & MSG_WAITALL) != 0;
+        if (!all || r.op() == opcode::connect) {
+            break;
+        }
+        if (result <= 0) {
+            if (result != would_wait && r.done > 0) {
+                result = static_cast<int>(r.done); // the next call reports the error
+            }
+            break;
+        }
+        r.done += static_cast<std::uint32_t>(result);
+        if (r.done >= bytes_of(r.data())) {
+            result = static_cast<int>(r.done);
+            break;
+        }
+    }
+    if (r.op() == opcode::recvmsg && result >= 0) {
+        finish_message(r, result);
+    }
+    return result;
+}
+
+void sim_backend::watch(sim_request& r) noexcept {
+    const bool filled = receives(r.op());
+    if (machine_.world.options.watch_buffers && !r.selects() && (filled || sends(r.op()))) {
+        r.watch_.begin(r.data(), filled, machine_.world.operations);
+    }
+}
+
+void sim_backend::unwatch(sim_request& r) noexcept {
+    if (!r.watch_.is_on()) {
+        return;
+    }
+    if (const char* const wrong = r.watch_.end()) {
+        driver_.report_violation(std::string("the buffer of ") + opcode_name(r.entry.opcode) +
+                                 " on descriptor #" + std::to_string(r.file - first_descriptor) +
+                                 " of " + machine_.name + ' ' + wrong +
+                                 " while the kernel owned it");
+    }
+}
+
+void sim_backend::trace(tracer::kind what, const sim_request& r, std::int64_t result) {
+    const char* path = nullptr;
+    std::uint64_t a = r.entry.len;
+    std::uint64_t b = 0;
+    switch (r.op()) {
+    case opcode::openat:
+    case opcode::openat2:
+    case opcode::unlinkat:
+    case opcode::mkdirat:
+    case opcode::renameat:
+    case opcode::linkat:
+    case opcode::symlinkat:
+        if (what == tracer::kind::begin) {
+            path = reinterpret_cast<const char*>(static_cast<std::uintptr_t>(r.entry.addr));
+        }
+        a = 0;
+        break;
+    case opcode::read:
+    case opcode::write:
+    case opcode::readv:
+    case opcode::writev:
+        b = r.entry.off == ~std::uint64_t{0} ? 0 : r.entry.off;
+        break;
+    case opcode::poll_add:
+        a = r.entry.poll32_events;
+        break;
+    case opcode::statx:
+    case opcode::futex_wait:
+    case opcode::futex_wake:
+        a = 0;
+        break;
+    default:
+        break;
+    }
+    machine_.world.trace.call(what, machine_.index, context_, r.entry.opcode, r.file, a, b, result,
+                              path);
+}
+
+} // namespace coil::sim::detail
