@@ -37,11 +37,19 @@ STANDARD = {
 }
 
 
+# Deprecated: for programs that include the headers.
+RETIRED_HEADERS = {"coil/uring/kernel.hpp", "coil/uring/epoll_kernel.hpp", "coil/uring/emulated_kernel.hpp"}  # retired
+RETIRED_NAMES = {"coil::kernel_kind"}  # retired
+
+
 def headers_of(rooms):
     return sorted(
-        str(header.relative_to(INCLUDE))
-        for room in rooms
-        for header in (INCLUDE / "coil" / room).glob("*.hpp")
+        {
+            str(header.relative_to(INCLUDE))
+            for room in rooms
+            for header in (INCLUDE / "coil" / room).glob("*.hpp")
+        }
+        - RETIRED_HEADERS
     )
 
 
@@ -109,7 +117,7 @@ def texts(compiler):
         # What is declared again has further overloads here.
         below = below + headers_of(rooms)
         declared = declarations(compiler, below)
-        names = usable(compiler, below, declared - known)
+        names = usable(compiler, below, declared - known) - RETIRED_NAMES
         known = declared
         everything |= names
         if module == "coil.core":

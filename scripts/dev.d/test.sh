@@ -185,16 +185,16 @@ run_sanitized() {
 }
 
 dev_test() {
-    local full=no gcc=no liburing=no preset='' faults=0 kernel='' select=()
+    local full=no gcc=no liburing=no preset='' faults=0 backend='' select=()
     while (($#)); do
         case $1 in
             --full) full=yes ;;
             --liburing) liburing=yes ;;
             --gcc) gcc=yes ;;
             --preset) preset=$2 && shift ;;
-            --backend)
+            --backend | --kernel) # --kernel is retired
                 [[ ${2:-} == @(epoll|io_uring) ]] || die "usage: ./dev test --backend epoll|io_uring (the default)"
-                kernel=$2 && shift
+                backend=$2 && shift
                 ;;
             --faults)
                 [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "usage: ./dev test --faults N, where N is the number of seeds"
@@ -218,7 +218,7 @@ dev_test() {
     need_compiler
     if [[ $liburing == yes ]]; then
         run_liburing_tests "${select[@]}"
-    elif [[ $kernel == epoll ]]; then
+    elif [[ $backend == epoll ]]; then
         run_without_io_uring "${preset:-debug}" all "${select[@]}"
         ((${#select[@]})) || demo_without_io_uring "${preset:-debug}"
     elif ((faults)); then

@@ -17,7 +17,12 @@ namespace coil::detail {
 namespace {
 
 io_backend kind_from_environment() {
-    const char* const text = std::getenv("COIL_BACKEND");
+    const char* variable = "COIL_BACKEND";
+    const char* text = std::getenv(variable);
+    if (text == nullptr) {
+        variable = "COIL_KERNEL"; // retired: read for one more release
+        text = std::getenv(variable);
+    }
     const std::string_view name = text != nullptr ? text : "";
     if (name.empty()) {
         return io_backend::automatic;
@@ -29,7 +34,7 @@ io_backend kind_from_environment() {
         return io_backend::epoll;
     }
     throw std::system_error(EINVAL, std::generic_category(),
-                            "coil: COIL_BACKEND is '" + std::string(name) +
+                            "coil: " + std::string(variable) + " is '" + std::string(name) +
                                 "'; it can be io_uring or epoll");
 }
 

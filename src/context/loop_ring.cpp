@@ -129,7 +129,7 @@ bool loop_ring::flush(unsigned entries) noexcept {
     if (submitted > 0) {
         metrics_.submissions += static_cast<unsigned>(submitted);
     }
-    return ring_->room() >= entries;
+    return ring_->sq_space_left() >= entries;
 }
 
 } // namespace coil::detail

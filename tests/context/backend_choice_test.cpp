@@ -70,6 +70,7 @@ std::string in_child_that_says(std::string& said, const std::function<std::strin
     std::string complaint = coil_test::in_child([&] {
         ::dup2(file, STDERR_FILENO);
         ::unsetenv("COIL_BACKEND");
+        ::unsetenv("COIL_KERNEL"); // retired
         return f();
     });
     char text[4096];
@@ -173,6 +174,25 @@ TEST(BackendChoice, TheEnvironmentDecidesWhereTheOptionsDoNot) {
                       ::setenv("COIL_BACKEND", "io_uring", 1);
                       return backend_of(io_backend::automatic) == automatic ? "" : "not io_uring";
                   }),
+              "");
+    EXPECT_EQ(said, "");
+}
+
+TEST(BackendChoice, TheVariableOfEarlierReleasesCountsWhereTheNewOneIsNotSet) {
+    COIL_NEEDS_IO_URING();
+    COIL_SKIP_UNDER_FAULTS("the faulty backend is chosen for all");
+    std::string said;
+    EXPECT_EQ(in_child_that_says(said,
+                                 []() -> std::string {
+                                     ::setenv("COIL_KERNEL", "epoll", 1); // retired
+                                     if (backend_of(io_backend::automatic) != "epoll") {
+                                         return "the old variable was not read";
+                                     }
+                                     ::setenv("COIL_BACKEND", "io_uring", 1);
+                                     return backend_of(io_backend::automatic) != "epoll"
+                                                ? ""
+                                                : "the old variable won";
+                                 }),
               "");
     EXPECT_EQ(said, "");
 }

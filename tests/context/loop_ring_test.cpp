@@ -20,9 +20,9 @@ TEST(LoopRing, ReserveFlushesAFullQueue) {
     loop_ring& ring = *alone.ring;
     const unsigned entries = fill(ring);
     ASSERT_EQ(entries, ring->sq_entries());
-    EXPECT_EQ(ring->room(), 0U);
+    EXPECT_EQ(ring->sq_space_left(), 0U);
     EXPECT_TRUE(ring.reserve(entries));
-    EXPECT_EQ(ring->room(), entries);
+    EXPECT_EQ(ring->sq_space_left(), entries);
     EXPECT_EQ(alone.metrics.submissions.get(), entries);
     EXPECT_EQ(alone.metrics.enters.get(), 1U);
     EXPECT_FALSE(ring.reserve(entries + 1)) << "more than the queue has";

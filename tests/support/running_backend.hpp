@@ -21,8 +21,7 @@ inline bool io_uring_is_allowed() noexcept {
 }
 
 /// Whether the tests run on the epoll backend: COIL_BACKEND=epoll, or io_uring is forbidden, as
-/// with
-/// ./dev test --backend epoll. (A test that forbids it affects its own process only.)
+/// with ./dev test --backend epoll. (A test that forbids it affects its own process only.)
 inline bool on_epoll() {
     static const bool forbidden = !io_uring_is_allowed();
     const char* const name = std::getenv("COIL_BACKEND");

@@ -63,8 +63,8 @@ TEST_F(Channel, OneToOne) {
         channel<int> ch{room};
         one_to_one(ch, 5000);
     }
-    channel<int> unbounded{unbounded};
-    one_to_one(unbounded, 5000);
+    channel<int> all{unbounded};
+    one_to_one(all, 5000);
 }
 
 TEST_F(Channel, G1_OneToOneAcrossContexts) {
@@ -74,8 +74,8 @@ TEST_F(Channel, G1_OneToOneAcrossContexts) {
         channel<int> ch{room};
         across(ch, count);
     }
-    channel<int> unbounded{unbounded};
-    across(unbounded, count);
+    channel<int> all{unbounded};
+    across(all, count);
 }
 
 /// Its second move from the original object blocks.
@@ -141,8 +141,8 @@ TEST_F(Channel, G1_SentWhileAnotherThreadHoldsTheLock) {
         channel<slow_move> ch{room};
         sent_in_another_turn(ch);
     }
-    channel<slow_move> unbounded{unbounded};
-    sent_in_another_turn(unbounded);
+    channel<slow_move> all{unbounded};
+    sent_in_another_turn(all);
 }
 
 TEST_F(Channel, G1_ManyToManyAcrossContexts) {

@@ -258,9 +258,9 @@ TEST(CombinedAtOnce, G12_NothingIsLostIfAnotherThrows) {
     EXPECT_TRUE(s.try_acquire());
     EXPECT_EQ(ch.try_recv(), 1);
     EXPECT_EQ(ch.try_recv(), 2);
-    EXPECT_EQ(mine.missed(), 0U);
+    EXPECT_EQ(mine.lagged(), 0U);
     EXPECT_EQ(mine.try_recv(), 2);
-    EXPECT_EQ(mine.missed(), 1U);
+    EXPECT_EQ(mine.lagged(), 1U);
     EXPECT_EQ(mine.try_recv(), 3);
 }
 

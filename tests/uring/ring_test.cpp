@@ -78,7 +78,7 @@ TEST_F(ring_on_io_uring, a_kernel_thread_can_submit) {
     std::uint64_t seen = 0;
     for (int round = 0; round < 20; ++round) {
         for (int i = 0; i < 20; ++i) {
-            while (r.room() == 0)
+            while (r.sq_space_left() == 0)
                 r.enter(0, enter_flag::sq_wait);
             queue(r, prep::nop(), sent++);
             ASSERT_GE(r.submit(), 0);

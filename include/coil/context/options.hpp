@@ -47,6 +47,8 @@ enum class io_backend {
     epoll,    ///< in user space, on epoll(7): see uring::make_epoll_backend
 };
 
+using kernel_kind [[deprecated("use io_backend")]] = io_backend; // retired
+
 /// Options of an io_context. The defaults suit a server.
 struct io_context_options {
     /// Submission queue entries, rounded up to a power of two. Limits the size of a batch and of a

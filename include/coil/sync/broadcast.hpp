@@ -85,6 +85,11 @@ public:
     /// The number of elements that were overwritten before this receiver read them.
     [[nodiscard]] std::uint64_t lagged() const noexcept { return missed_; }
 
+    /// The name of earlier releases; it goes with the next one.
+    [[nodiscard, deprecated("use lagged()")]] std::uint64_t missed() const noexcept { // retired
+        return lagged();
+    }
+
 private:
     friend class broadcast;
     friend class awaiter;

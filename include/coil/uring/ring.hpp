@@ -260,6 +260,30 @@ public:
     /// that is merely full loses none.
     unsigned cq_overflow() const noexcept { return load_relaxed(cq_lost_); }
 
+    // The names of earlier releases; they go with the next one.
+    [[deprecated("use sq_space_left()")]] unsigned room() const noexcept { // retired
+        return sq_space_left();
+    }
+    [[deprecated("use sq_ready()")]] unsigned unsubmitted() const noexcept { // retired
+        return sq_ready();
+    }
+    template <class F>
+    [[deprecated("use for_each_cqe()")]] unsigned for_each_completion(F&& f) { // retired
+        return for_each_cqe(std::forward<F>(f));
+    }
+    [[deprecated("use sq_dropped()")]] unsigned dropped_submissions() const noexcept { // retired
+        return sq_dropped();
+    }
+    [[deprecated("use cq_overflow()")]] unsigned lost_completions() const noexcept { // retired
+        return cq_overflow();
+    }
+    [[deprecated("use register_ring_fd()")]] void attach_thread() noexcept { // retired
+        register_ring_fd();
+    }
+    [[deprecated("use unregister_ring_fd()")]] void detach_thread() noexcept { // retired
+        unregister_ring_fd();
+    }
+
 private:
     struct publish_on_exit {
         ring& r;

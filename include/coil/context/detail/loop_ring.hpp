@@ -67,7 +67,7 @@ public:
                unsigned min_wait_us) noexcept;
     /// Whether `entries` SQEs can be acquired now; flushes the queue if that helps.
     [[nodiscard]] bool reserve(unsigned entries) noexcept {
-        return ring_->room() >= entries || flush(entries);
+        return ring_->sq_space_left() >= entries || flush(entries);
     }
 
     void attach(ring_attachment& attachment) noexcept { attachment.push_to(attachments_); }
