@@ -199,7 +199,7 @@ void event_loop::run() {
     };
     const ending at_end{*this};
     const running scope(*this);
-    left_over_.store(false, std::memory_order_relaxed);
+    take_over_from_visitors();
     turn_until_done();
 }
 
@@ -245,7 +245,7 @@ void event_loop::stop() noexcept {
     if (stop_.make()) {
         stop_node_.deliver = [](queue_node&, event_loop& loop) noexcept {
             if (loop.visited_) {
-                loop.stop_came_ = true; // it is posted again
+                loop.stop_came_ = true; // for the next run, before anything else
             } else {
                 loop.stop_requested_ = loop.stop_.arrived();
             }

@@ -34,9 +34,9 @@ void event_loop::discard_mail() noexcept {
     }
     event_loop* const outer = std::exchange(current_loop, this);
     std::swap(root_list::removed_on_this_thread, roots_removed_);
+    take_over_from_visitors();
     shut_down();
     stop_requested_ = false; // by a destructor: there is nothing left that it could stop
-    left_over_.store(false, std::memory_order_relaxed);
     publish();
     std::swap(root_list::removed_on_this_thread, roots_removed_);
     current_loop = outer;

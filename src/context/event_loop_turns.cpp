@@ -47,7 +47,7 @@ void event_loop::begin_turns(simulation& around) {
         throw;
     }
     around_ = &around;
-    left_over_.store(false, std::memory_order_relaxed);
+    take_over_from_visitors();
     probe_.rest();
     meter_.reset(now_ns());
 }

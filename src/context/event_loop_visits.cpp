@@ -31,9 +31,6 @@ void event_loop::take_visit() noexcept {
     visited_ = false;
     left_over_.store(!roots_.empty() || !functions_.empty() || !ready_.empty(),
                      std::memory_order_relaxed);
-    if (std::exchange(stop_came_, false)) {
-        post(stop_node_);
-    }
     publish();
     std::swap(root_list::removed_on_this_thread, roots_removed_);
     current_loop = outer;

@@ -100,9 +100,13 @@ unsigned f(coil::uring::ring& r) { return r.lost_completions(); }
 // expect: use for_each_cqe()
 
 #if defined(COIL_EXPECT_OK)
-unsigned f(coil::uring::ring& r) { return r.for_each_cqe([](const coil::uring::cqe&) {}); }
+unsigned f(coil::uring::ring& r) {
+    return r.for_each_cqe([](const coil::uring::cqe&) {});
+}
 #else
-unsigned f(coil::uring::ring& r) { return r.for_each_completion([](const coil::uring::cqe&) {}); }
+unsigned f(coil::uring::ring& r) {
+    return r.for_each_completion([](const coil::uring::cqe&) {});
+}
 #endif
 #endif
 

@@ -299,6 +299,12 @@ private:
     void end_condemned_guests() noexcept;
     [[nodiscard]] bool has_something_away(const promise_base& root) noexcept;
     void take_visit() noexcept;
+    void take_over_from_visitors() noexcept {
+        left_over_.store(false, std::memory_order_relaxed);
+        if (std::exchange(stop_came_, false)) {
+            stop_requested_ = stop_.arrived();
+        }
+    }
     void hold_back_roots() noexcept;
     [[nodiscard]] bool destroy_free_roots() noexcept;
     void destroy_root(promise_base& root) noexcept;
