@@ -30,7 +30,7 @@ void print_unhandled(const char* where, const std::exception_ptr& error) noexcep
     }
 }
 
-constexpr std::int64_t retry_ns = 1'000'000;
+constexpr std::int64_t refused_park_ns = 1'000'000;
 
 } // namespace
 
@@ -130,7 +130,7 @@ private:
         parker_.lap_if_due();
         poll();
         if (ring_->sq_ready() > 0) {
-            park(std::min(next_deadline(), now_ns() + retry_ns));
+            park(std::min(next_deadline(), now_ns() + refused_park_ns));
             reap();
         }
         return;
