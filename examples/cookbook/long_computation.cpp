@@ -19,7 +19,8 @@ task<int> count_primes(int limit) {
 }
 
 task<> counts_turns(int& turns) {
-    for (;;) {
+    const inplace_stop_token stop = co_await this_task::stop_token();
+    while (!stop.stop_requested()) { // yield() does not look at it
         ++turns;
         co_await yield();
     }
@@ -27,8 +28,11 @@ task<> counts_turns(int& turns) {
 
 task<> co_main() {
     int turns = 0;
-    co_spawn(counts_turns(turns));
+    scope others;
+    others.spawn(counts_turns(turns));
     const int primes = co_await count_primes(20'000);
+    others.cancel();
+    co_await others.join();
     std::printf("%d primes, %s\n", primes, turns > 10 ? "others ran meanwhile" : "alone");
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -294,7 +296,8 @@ int directory_table::open(int at, const char* name, bool follow) {
 }
 
 int directory_table::open_file(int at, const char* name, int flags, ::mode_t mode) {
-    for (;;) {
+    constexpr int often = 100;
+    for (int waited = 0;;) {
         const int fd = sys::openat(at, name, flags | O_CLOEXEC, mode);
         if (fd >= 0) {
             return fd;
@@ -304,9 +307,15 @@ int directory_table::open_file(int at, const char* name, int flags, ::mode_t mod
             continue;
         }
         if (error == EMFILE || error == ENFILE) {
-            const std::scoped_lock lock(mutex_);
+            std::unique_lock lock(mutex_);
             if (close_oldest()) {
                 most_open_ = std::min(most_open_, std::max(open_, 1U));
+                continue;
+            }
+            // Other jobs use the directories that are open, and close them soon.
+            if (open_ > 1 && ++waited <= often && !sys::is_in_world()) {
+                lock.unlock();
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
                 continue;
             }
         }
