@@ -15,7 +15,7 @@ namespace coil::detail {
 void offload_op::leave(std::coroutine_handle<> waiter, promise_base* root) noexcept {
     refuse_resumed_each_round(waiter);
     root_ = root;
-    continuation_.set_owned(movable(root) == nullptr);
+    continuation_.set_owned(movable_above(root) == nullptr);
     away_ = true;
     home_ = home_executor::current();
     if (home_ || current_loop == nullptr) {
@@ -65,7 +65,7 @@ void offload_op::continuation::go_on(work& w, fate what) noexcept {
     if (current_loop != nullptr && (what == fate::dropped || !home_executor::current())) {
         self.begin(*current_loop, coroutine);
         self.finish_unobserved();
-        settle_in(*current_loop, movable(self.root_), self.node(), coroutine);
+        settle_in(*current_loop, movable_above(self.root_), self.node(), coroutine);
         return;
     }
     const home_executor home = self.home_;

@@ -35,13 +35,15 @@ inline task<> schedule_step(world& w, const step& s) {
 
 inline coil::async_task<void, coil::any_executor>
 async_play(coil::executor_arg_t, coil::any_executor, world& w, const step& s) {
+    const resident there(w, s.where);
     const witness here(w);
     co_await play(w, s.bodies.front());
 }
 
 inline coil::async_task<void, coil::any_executor>
-async_chain(coil::executor_arg_t, coil::any_executor, world& w,
+async_chain(coil::executor_arg_t, coil::any_executor, world& w, place where,
             coil::async_task<void, coil::any_executor> before) {
+    const resident there(w, where);
     const witness here(w);
     co_await std::move(before);
 }
@@ -51,8 +53,8 @@ inline task<> async_task_step(world& w, const step& s) {
     const auto ex = w.executor(s.where, s.context);
     auto work = async_play(coil::executor_arg, ex, w, s);
     for (unsigned n = s.index % 4; n > 0; --n) {
-        work =
-            async_chain(coil::executor_arg, w.executor(s.where, s.context + n), w, std::move(work));
+        work = async_chain(coil::executor_arg, w.executor(s.where, s.context + n), w, s.where,
+                           std::move(work));
     }
     if (s.variant % 4 == 0) {
         work.then([here] {}).catching([here](const std::exception_ptr&) {});

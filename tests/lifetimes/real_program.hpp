@@ -276,6 +276,11 @@ private:
     /// Its tasks know the contexts, and what lies there knows it: first that comes back.
     void end_loop() {
         empty_contexts();
+        dog_.waits_for("the async_tasks of the run_loop");
+        while (world_.loop && world_.at_loop > 0) {
+            world_.loop->run_once();
+            empty_contexts();
+        }
         dog_.waits_for("the end of the run_loop");
         world_.loop.reset();
         empty_contexts();

@@ -78,6 +78,8 @@ public:
     std::atomic<std::int64_t> gone = 0;
     std::atomic<unsigned> twice = 0; ///< destroyed twice
 
+    std::atomic<int> at_loop = 0; ///< async_tasks on the run_loop that have not ended
+
     std::atomic<coil::blocking_pool*> blocking = nullptr;
     std::optional<coil::thread_pool> pool;
     std::optional<coil::looper_executor> looper;
@@ -144,6 +146,26 @@ private:
 
     world* world_;
     std::uint64_t state_ = alive;
+};
+
+/// In an async_task: an executor must outlive the tasks that it runs, wherever these wait.
+class resident {
+public:
+    resident(world& w, place where) noexcept : count_(where == place::loop ? &w.at_loop : nullptr) {
+        if (count_ != nullptr) {
+            ++*count_;
+        }
+    }
+    resident(const resident&) = delete;
+    resident& operator=(const resident&) = delete;
+    ~resident() {
+        if (count_ != nullptr) {
+            --*count_;
+        }
+    }
+
+private:
+    std::atomic<int>* const count_;
 };
 
 /// Whether the calling coroutine may use awaits that need a context.

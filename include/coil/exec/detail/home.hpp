@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/away_list.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/wait.hpp>
 #include <coil/core/promise.hpp>
@@ -26,15 +27,18 @@ inline void set_adrift(promise_base& root) noexcept {
     }
 }
 
-/// A root, if it may run elsewhere than its context; or null.
-[[nodiscard]] inline promise_base* movable(promise_base* root) noexcept {
+/// The root that moves with what is below `nearest`: the top-level task of its tree, also when a
+/// combinator is in between, whose children are bound to it. Null if that is not known, or is bound
+/// itself, as a run_loop's task is.
+[[nodiscard]] inline promise_base* movable_above(promise_base* nearest) noexcept {
+    promise_base* const root = top_level_of(nearest);
     return root != nullptr && !root->observer().bound ? root : nullptr;
 }
-/// The root of a task's tree, if that may run elsewhere than its context; or null.
+/// The same for a coroutine.
 template <class P>
 [[nodiscard]] promise_base* root_of(std::coroutine_handle<P> coroutine) noexcept {
     if constexpr (std::derived_from<P, promise_base>) {
-        return movable(coroutine.promise().root());
+        return movable_above(coroutine.promise().root());
     } else {
         return nullptr;
     }
@@ -185,7 +189,7 @@ protected:
     /// As above, for a coroutine of unknown type.
     void begin_below(std::coroutine_handle<> waiter, promise_base* nearest) noexcept {
         waiter_ = waiter;
-        root_ = movable(nearest);
+        root_ = movable_above(nearest);
         set_owned(root_ == nullptr);
         home_ = home::here();
         state_ = state::away;
