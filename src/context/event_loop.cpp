@@ -323,6 +323,7 @@ void event_loop::wait_for_mail(bool late) noexcept {
             around_->wake(*this);
         }
         around_->let_others_run_until_mail(*this, !late);
+        root_list::removed_on_this_thread += std::exchange(removed_while_served_, 0);
     } else if (!is_running()) { // nobody has this ring
         if (inbox_.empty()) {
             const std::timespec a_while{0, late ? 10'000'000 : 100'000};

@@ -61,6 +61,17 @@ void event_loop::refuse_unwanted() noexcept {
             root->observer().refuse_unwanted();
         }
     }
+    refuse_unwanted_functions();
+}
+
+/// A function that was posted here by a task elsewhere, also below a shield(), which cannot be kept
+/// when what waits for that task keeps this loop from calling it.
+void event_loop::refuse_unwanted_functions() noexcept {
+    if (!functions_.empty()) {
+        const bool outer = std::exchange(refusing_, true);
+        functions_.call_each(*this);
+        refusing_ = outer;
+    }
 }
 
 /// Asks for it as well.

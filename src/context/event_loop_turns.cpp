@@ -133,6 +133,21 @@ turn_report event_loop::shutdown_turn() noexcept {
             .until_ns = turns_waited_ < many ? now_ns() + look_again_ns : timer_wheel::never};
 }
 
+bool event_loop::serve_wait() noexcept {
+    if (innermost_wait_ == nullptr) {
+        return false;
+    }
+    // The count of the loop whose turn it is must not change.
+    const std::uint64_t removed = root_list::removed_on_this_thread;
+    event_loop* const outer = std::exchange(current_loop, this);
+    deliver_inbox();
+    innermost_wait_->serve();
+    current_loop = outer;
+    removed_while_served_ += root_list::removed_on_this_thread - removed;
+    root_list::removed_on_this_thread = removed;
+    return true;
+}
+
 void event_loop::end_turns() noexcept {
     {
         const one_turn scope(*this);

@@ -28,6 +28,7 @@ void event_loop::take_visit() noexcept {
     visited_ = true;
     deliver_inbox();
     end_unwanted_guests();
+    refuse_unwanted_functions();
     visited_ = false;
     left_over_.store(!roots_.empty() || !functions_.empty() || !ready_.empty(),
                      std::memory_order_relaxed);

@@ -116,23 +116,40 @@ void remote_wait::come_home(const promise_base* other) noexcept {
     }
 }
 
-void remote_wait::come_to_loop(event_loop& loop, const promise_base* other) noexcept {
-    constexpr int often = 32;
-    loop.note_wait();
-    for (int waited = 0; is_away(); ++waited) { // then the destructor takes it out of the queue
-        loop.refuse_unwanted();
-        event_loop::visit_others();
-        if (loop.is_ending()) {
-            loop.abandon_guests();
-        } else if (other != nullptr) {
-            loop.abandon_tree(*other);
-        }
-        loop.end_condemned_here();
-        if (is_away()) {
-            loop.wait_for_mail(waited > often);
+class remote_wait::homecoming final : event_loop::destructor_wait {
+public:
+    homecoming(remote_wait& wait, event_loop& loop, const promise_base* other) noexcept
+        : destructor_wait(loop), wait_(wait), other_(other) {}
+
+    void until_back() noexcept {
+        constexpr int often = 32;
+        for (int waited = 0; wait_.is_away(); ++waited) {
+            serve();
+            if (wait_.is_away()) {
+                loop_.wait_for_mail(waited > often);
+            }
         }
     }
-    loop.note_wait();
+
+private:
+    void serve() noexcept override {
+        loop_.refuse_unwanted();
+        event_loop::visit_others();
+        if (loop_.is_ending()) {
+            loop_.abandon_guests();
+        } else if (other_ != nullptr) {
+            loop_.abandon_tree(*other_);
+        }
+        loop_.end_condemned_here();
+    }
+
+    remote_wait& wait_;
+    const promise_base* const other_;
+};
+
+/// Afterwards it is in the ready queue, and the destructor takes it out.
+void remote_wait::come_to_loop(event_loop& loop, const promise_base* other) noexcept {
+    homecoming(*this, loop, other).until_back();
 }
 
 /// The target is an executor that destroys its coroutines and is about to end.

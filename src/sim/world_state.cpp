@@ -312,12 +312,33 @@ void world_state::wake(coil::detail::event_loop& loop) noexcept {
 
 void world_state::let_others_run_until_mail(coil::detail::event_loop& loop,
                                             bool may_fail) noexcept {
-    while (!loop.has_mail()) {
-        if (step(never - 1) == progress::none) {
-            if (may_fail) {
-                return;
-            }
+    constexpr int often = 4; // what one loop does may give another something to do
+    for (int stuck = 0; !loop.has_mail();) {
+        if (step(never - 1) == progress::some) {
+            stuck = 0;
+            continue;
+        }
+        serve_waiting(loop);
+        if (loop.has_mail()) {
+            return;
+        }
+        if (may_fail) {
+            return;
+        }
+        if (++stuck == often) {
             give_up("a context waits for a message of another context that never arrives");
+        }
+    }
+}
+
+/// Loops that wait in a destructor have no turns, because they are below this one on the stack. On
+/// a thread of their own they would go on ending what others wait for.
+void world_state::serve_waiting(coil::detail::event_loop& except) noexcept {
+    for (const auto& h : hosts_) {
+        for (const auto& s : h->slots) {
+            if (s->in_turn && &s->loop() != &except) {
+                s->loop().serve_wait();
+            }
         }
     }
 }

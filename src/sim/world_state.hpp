@@ -96,6 +96,7 @@ public:
     [[nodiscard]] std::vector<std::string> addresses_of(const std::string& name) override;
 
 private:
+    void serve_waiting(coil::detail::event_loop& except) noexcept;
     enum class progress : std::uint8_t { some, none };
 
     struct postponed;

@@ -30,6 +30,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <utility>
 
 namespace coil {
 class io_context;
@@ -46,6 +47,29 @@ namespace coil::detail {
 /// route completions to the ready queue. No coroutine runs while completions are being routed.
 class event_loop : public listed_loop {
 public:
+    /// A destructor that waits for something elsewhere, on the owner thread. Scopes nest.
+    class destructor_wait {
+    public:
+        explicit destructor_wait(event_loop& loop) noexcept
+            : loop_(loop), outer_(std::exchange(loop.innermost_wait_, this)) {
+            ++loop.waits_;
+        }
+        destructor_wait(const destructor_wait&) = delete;
+        destructor_wait& operator=(const destructor_wait&) = delete;
+        /// Ends what it can of what others wait for on this loop, without waiting.
+        virtual void serve() noexcept = 0;
+
+    protected:
+        ~destructor_wait() {
+            ++loop_.waits_;
+            loop_.innermost_wait_ = outer_;
+        }
+        event_loop& loop_;
+
+    private:
+        destructor_wait* const outer_;
+    };
+
     event_loop(io_context& context, const io_context_options& options);
     ~event_loop();
     event_loop(const event_loop&) = delete;
@@ -175,7 +199,6 @@ public:
     /// Counts the destructors that wait, and their ends: what has come since the last of these has
     /// not run.
     [[nodiscard]] std::uint64_t waits() const noexcept { return waits_; }
-    void note_wait() noexcept { ++waits_; }
     /// From a destructor that waits: those that have come since, since none of them can run before
     /// it returns.
     void end_condemned_here() noexcept;
@@ -190,6 +213,9 @@ public:
     /// posted function. Returns after a while also without: after a millisecond, or later when it
     /// is `late`.
     void wait_for_mail(bool late = false) noexcept;
+    /// In a simulation, where the loops share one stack: what the destructor in which this loop
+    /// waits would do if it had its turn. False when it waits in none.
+    bool serve_wait() noexcept;
     /// For whoever is about to wait: contexts that do not run take in what was posted to them, and
     /// what lies there and is not wanted any more is destroyed (see event_loop_visits.cpp).
     static void visit_others() noexcept;
@@ -249,6 +275,8 @@ public:
     [[nodiscard]] bool on_owner_thread() const noexcept { return current_loop == this; }
     /// Whether its own read of the wake-up descriptor is in flight.
     [[nodiscard]] bool is_watching() const noexcept { return parker_.descriptor().is_watched(); }
+    /// What was posted and is not called now is asked whether its result is still wanted.
+    [[nodiscard]] bool is_refusing() const noexcept { return refusing_; }
     /// run() is about to end: what is in flight is being cancelled for that reason alone.
     [[nodiscard]] bool is_ending() const noexcept { return ending_; }
     [[nodiscard]] bool skips_completions() const noexcept { return ring_.skips_completions(); }
@@ -296,6 +324,7 @@ private:
     void lose_patience(int waited) noexcept;
     [[nodiscard]] turn_report shutdown_turn() noexcept;
     void end_unwanted_guests() noexcept;
+    void refuse_unwanted_functions() noexcept;
     void end_condemned_guests() noexcept;
     [[nodiscard]] bool has_something_away(const promise_base& root) noexcept;
     void take_visit() noexcept;
@@ -340,10 +369,13 @@ private:
     bool ending_ = false;
     bool condemned_ = false;    // there are guests that are to be destroyed
     bool ending_guest_ = false; // and one is being destroyed, from the turn
+    bool refusing_ = false;     // functions are only asked whether they are still wanted
     bool visited_ = false;      // what is delivered came by a visitor's thread
     bool stop_came_ = false;    // ... and the request to stop with it
     int turns_waited_ = 0;      // of a shutdown that goes on turn by turn
     std::uint64_t waits_ = 0;
+    destructor_wait* innermost_wait_ = nullptr;
+    std::uint64_t removed_while_served_ = 0; // roots, by serve_wait()
 
     simulation* around_ = nullptr;
     bool asleep_ = false; // between two turns, until a message comes

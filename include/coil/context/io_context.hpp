@@ -100,8 +100,10 @@ public:
             }
             node.deliver = [](detail::queue_node& due, detail::event_loop& here) noexcept {
                 auto& posted = static_cast<Work&>(due);
-                if (here.is_ending()) {
+                if (here.is_ending() || (here.is_refusing() && posted.is_unwanted())) {
                     posted.drop();
+                } else if (here.is_refusing()) {
+                    here.call_later(due);
                 } else {
                     posted.run();
                 }

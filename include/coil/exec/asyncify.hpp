@@ -80,9 +80,10 @@ private:
 /// Executors cannot withdraw a submitted function, so it must not be part of the awaiter: it is a
 /// separate object, deleted by the second of the two that claim it.
 template <class Awaiter>
-class executor_call final : public work, public frame_allocated {
+class executor_call final : public awaited_work, public frame_allocated {
 public:
-    explicit executor_call(Awaiter& awaiter) noexcept : work(&finish), awaiter_(awaiter) {}
+    explicit executor_call(Awaiter& awaiter) noexcept
+        : awaited_work(&finish, &is_not_wanted), awaiter_(awaiter) {}
     ~executor_call() = default;
 
     /// Called by the awaiter. Returns true if the executor will not access the awaiter; it then
@@ -97,6 +98,15 @@ private:
         } else {
             delete self;
         }
+    }
+    static bool is_not_wanted(awaited_work& w) noexcept {
+        auto& self = static_cast<executor_call&>(w);
+        if (!self.claim_.look()) {
+            return true; // it was given up
+        }
+        const bool unwanted = detail::is_unwanted(self.awaiter_.nearest());
+        self.claim_.look_away();
+        return unwanted;
     }
 
     Awaiter& awaiter_;
@@ -146,7 +156,8 @@ public:
         return this->take_outcome("asyncify");
     }
 
-    /// Called by the executor.
+    /// Called by the executor, while this waits.
+    using offload_op::nearest;
     void finish(work::fate what) noexcept {
         if (what == work::fate::run) {
             this->call_and_come_back();

@@ -39,6 +39,15 @@ public:
             node.deliver(node, loop);
         }
     }
+    /// Calls each once, knowing that it may call push() for itself.
+    void call_each(event_loop& loop) noexcept {
+        fifo all;
+        all.append(functions_);
+        while (!all.empty()) {
+            queue_node& node = all.pop();
+            node.deliver(node, loop);
+        }
+    }
     /// The ready queue was cleared, and the turn with it.
     void lost_turn() noexcept { due_ = false; }
 

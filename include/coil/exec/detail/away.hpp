@@ -65,6 +65,9 @@ protected:
     /// Called by the executing thread at the end; its last access.
     void come_back() noexcept;
 
+    /// The nearest root above the await, or null.
+    [[nodiscard]] const promise_base* nearest() const noexcept { return root_; }
+
     /// The work was not submitted after all, or the coroutine has resumed.
     void is_over() noexcept {
         away_node::come_back();

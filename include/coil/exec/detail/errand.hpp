@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/core/atomics.hpp>
+#include <coil/core/backoff.hpp>
 
 #include <atomic>
 
@@ -59,12 +60,28 @@ class basic_claim {
 public:
     /// Called once by each side. Returns true for the first.
     [[nodiscard]] bool take() noexcept {
-        unsigned expected = 0;
-        return word_.compare_exchange_strong(expected, 1, std::memory_order_acq_rel);
+        for (backoff wait;; wait.once_more()) {
+            unsigned expected = open;
+            if (word_.compare_exchange_strong(expected, taken, std::memory_order_acq_rel)) {
+                return true;
+            }
+            if (expected == taken) {
+                return false;
+            }
+        }
     }
 
+    /// Called by the executor before take(). True: until look_away() the submitter cannot give the
+    /// entry up, so it exists. False: it has.
+    [[nodiscard]] bool look() noexcept {
+        unsigned expected = open;
+        return word_.compare_exchange_strong(expected, looking, std::memory_order_acq_rel);
+    }
+    void look_away() noexcept { word_.store(open, std::memory_order_release); }
+
 private:
-    typename Atomics::template atomic<unsigned> word_{0};
+    enum state : unsigned { open, looking, taken };
+    typename Atomics::template atomic<unsigned> word_{open};
 };
 
 using handoff = basic_errand<>;

@@ -220,6 +220,7 @@ protected:
 private:
     friend class beginning;
     friend class resumptions;
+    class homecoming;
     enum class state : unsigned char { fresh, away, queued, ended };
 
     [[noreturn]] static void throw_homeless(const char* name);

@@ -37,8 +37,12 @@ public:
     /// out of its queue, and does not drop it.
     [[nodiscard]] bool is_owned() const noexcept { return owned_; }
 
+    /// Whether the task that waits for it is to end and no longer wants its result. Asked by the
+    /// executor, before run() or drop(); never true for what no task waits for.
+    [[nodiscard]] bool is_unwanted() noexcept;
+
 protected:
-    enum class kind : bool { call, arrival };
+    enum class kind : unsigned char { call, awaited_call, arrival };
     void set_owned(bool owned) noexcept { owned_ = owned; }
 
     explicit work(function f, kind what = kind::call) noexcept : function_(f), what_(what) {}
@@ -49,6 +53,23 @@ private:
     kind what_;
     bool owned_ = false;
 };
+
+/// A call for whose result a task waits.
+class awaited_work : public work {
+protected:
+    using query = bool (*)(awaited_work&) noexcept;
+    awaited_work(function f, query q) noexcept : work(f, kind::awaited_call), query_(q) {}
+    ~awaited_work() = default;
+
+private:
+    friend class work;
+    query query_;
+};
+
+inline bool work::is_unwanted() noexcept {
+    auto& self = static_cast<awaited_work&>(*this);
+    return what_ == kind::awaited_call && self.query_(self);
+}
 
 /// Executors that accept work directly: `submit(w)` queues it or drops it at once. If it throws,
 /// the work was not submitted.
