@@ -40,16 +40,17 @@ check_headers() {
 # rooms_below ROOM: prints the rooms whose headers ROOM may include.
 rooms_below() {
     case $1 in
-        uring) echo uring ;;
-        core) echo core ;;
-        context) echo uring core context ;;
-        io) echo uring core context io ;;
-        compose) echo uring core context io compose ;;
-        sync) echo uring core context sync ;;
-        exec) echo uring core context exec ;;
-        stream) echo uring core context io compose stream ;;
-        fs | net | process | tls) echo uring core context io compose sync exec stream "$1" ;;
-        sim) echo uring core context io compose sync exec stream fs net process tls sim ;;
+        base) echo base ;;
+        uring) echo base uring ;;
+        core) echo base core ;;
+        context) echo base uring core context ;;
+        io) echo base uring core context io ;;
+        compose) echo base uring core context io compose ;;
+        sync) echo base uring core context sync ;;
+        exec) echo base uring core context exec ;;
+        stream) echo base uring core context io compose stream ;;
+        fs | net | process | tls) echo base uring core context io compose sync exec stream "$1" ;;
+        sim) echo base uring core context io compose sync exec stream fs net process tls sim ;;
         *) return 1 ;;
     esac
 }

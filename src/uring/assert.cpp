@@ -1,0 +1,15 @@
+#include <coil/base/assert.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace coil::detail {
+
+void assertion_failed(const char* expression, const char* file, unsigned line,
+                      const char* function) noexcept {
+    std::fprintf(stderr, "coil: assertion failed: %s (%s:%u, %s)\n", expression, file, line,
+                 function);
+    std::abort();
+}
+
+} // namespace coil::detail
