@@ -21,7 +21,7 @@ inline bool io_op::start_at_once(event_loop& loop, std::coroutine_handle<> waite
     if ((entry.request.flags & special) != 0 || token.stop_requested()) [[unlikely]] {
         return false;
     }
-    if (entry.files_table != prepared_sqe::any_table) {
+    if (entry.files_table != prepared_sqe::any_table) [[unlikely]] {
         entry.check_files_table(loop.direct_table());
     }
     if (!loop.submit_at_once(entry)) [[unlikely]] {
@@ -30,7 +30,9 @@ inline bool io_op::start_at_once(event_loop& loop, std::coroutine_handle<> waite
     begin(loop, waiter);
     set_submission(entry, 1);
     state_.start_at_once(token.stop_possible());
-    observe<io_op>(token);
+    if (token.stop_possible()) {
+        observe<io_op>(token);
+    }
     return true;
 }
 

@@ -110,7 +110,7 @@ protected:
     void make_spurious() noexcept { set(spurious); }
 
 private:
-    enum mark : std::uint8_t {
+    enum mark : std::uint32_t {
         completed = 1,
         boundary = 2,
         boundary_on_error = 4,
@@ -119,15 +119,15 @@ private:
     };
 
     [[nodiscard]] bool has(unsigned mark) const noexcept { return (marks_ & mark) != 0; }
-    void set(unsigned marks) noexcept { marks_ = static_cast<std::uint8_t>(marks_ | marks); }
-    void clear(unsigned marks) noexcept { marks_ = static_cast<std::uint8_t>(marks_ & ~marks); }
+    void set(unsigned marks) noexcept { marks_ |= marks; }
+    void clear(unsigned marks) noexcept { marks_ &= ~marks; }
 
     void refuse_descriptor() noexcept;
     /// The error as the program sees it. Only a request to cancel interrupts a call that one of the
     /// kernel's workers executes, and the kernel's own codes for restarting it may come out.
     [[nodiscard]] int error_of(int error) const noexcept;
 
-    std::uint8_t marks_ = 0;
+    std::uint32_t marks_ = 0; // fills the slot: with padding, zeroing it would take more stores
 };
 
 /// An entry whose completion says that there may be something to take, which others may want as
