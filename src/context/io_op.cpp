@@ -39,6 +39,7 @@ bool io_op::link_timeout_expired() const noexcept {
 
 void io_op::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                   sqe_slot& first, std::uint16_t entries, bool needs_every_result) noexcept {
+    COIL_ASSERT(loop.on_owner_thread());
     begin(loop, waiter);
     state_.start(needs_every_result);
     set_submission(first, entries);
@@ -158,6 +159,7 @@ void io_op::cancel() noexcept {
     if (!pending() || state_.is_cancelling()) {
         return;
     }
+    COIL_ASSERT(loop().on_owner_thread());
     if (state_.is(op_state::phase::queued)) {
         loop().submissions().dequeue(*this);
         fail(-ECANCELED);

@@ -109,7 +109,9 @@ protected:
     io_op() noexcept {} // NOLINT(*-member-init): previous_
     explicit io_op(bool is_multishot) noexcept
         : state_(is_multishot) {} // NOLINT(*-member-init): previous_
-    ~io_op() = default;
+    ~io_op() {
+        COIL_ASSERT(state_.is(op_state::phase::idle) || state_.is(op_state::phase::completed));
+    }
 
     /// For a derived class's destructor, while the entries exist: cancels what is in flight and
     /// returns when the kernel has finished with it.
