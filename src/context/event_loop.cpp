@@ -54,7 +54,7 @@ public:
         }
         current_loop = &loop_;
         loop_.ring_->register_ring_fd();
-        std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
+        std::swap(task_list::removed_on_this_thread, loop_.tasks_removed_);
         loop_.probe_.rest();
         loop_.meter_.reset(loop_.now_ns());
     }
@@ -62,7 +62,7 @@ public:
         loop_.meter_.lap(loop_.now_ns());
         loop_.publish();
         loop_.metrics_.ready.set(loop_.ready_.size());
-        std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
+        std::swap(task_list::removed_on_this_thread, loop_.tasks_removed_);
         loop_.stop_watching();
         // The registration would keep the ring alive if the context is destroyed by another thread.
         loop_.ring_->unregister_ring_fd();
@@ -107,17 +107,17 @@ private:
         poll(); // not while nobody could wake us
         return;
     }
-    if (!(has_work() || hold_.held())) {
+    if (!(has_work() || work_guard_.held())) {
         parker_.unpark();
         return;
     }
     const bool leaves = round_.takes_part() && !has_work();
     if (leaves) {
-        round_.leave(inbox_);
+        round_.become_idle(inbox_);
     }
     parker_.sleep(until_ns);
     if (leaves) {
-        round_.come_back();
+        round_.become_active();
     }
 }
 
@@ -193,13 +193,13 @@ void event_loop::run() {
     struct ending {
         event_loop& loop;
         ~ending() {
-            loop.give_up_seat();
+            loop.leave_round();
             loop.end_running();
         }
     };
     const ending at_end{*this};
     const running scope(*this);
-    take_over_from_visitors();
+    begin_own_run();
     turn_until_done();
 }
 
@@ -217,14 +217,14 @@ void event_loop::turn_until_done() try {
             poll();
         } else if (stop_requested_) {
             continue;
-        } else if (has_work() || hold_.held() || !inbox_.empty()) {
+        } else if (has_work() || work_guard_.held() || !inbox_.empty()) {
             wait(); // the inbox last: what was posted before the hold ended is seen there
             if (round_.is_over()) {
-                end_what_no_frame_owns();
+                cancel_detached_operations();
                 return; // what has come by the inbox since is for the next round
             }
         } else if (submissions_.in_flight() > 0) {
-            end_what_no_frame_owns();
+            cancel_detached_operations();
         } else {
             return;
         }
@@ -244,7 +244,7 @@ void event_loop::stop() noexcept {
     // may go as soon as run() has returned.
     if (stop_.make()) {
         stop_node_.deliver = [](queue_node&, event_loop& loop) noexcept {
-            if (loop.visited_) {
+            if (loop.serviced_) {
                 loop.stop_came_ = true; // for the next run, before anything else
             } else {
                 loop.stop_requested_ = loop.stop_.arrived();
@@ -254,10 +254,10 @@ void event_loop::stop() noexcept {
     }
 }
 
-void event_loop::hold() noexcept { hold_.hold(); }
+void event_loop::hold_work_guard() noexcept { work_guard_.acquire(); }
 
-void event_loop::release() noexcept {
-    if (hold_.release(inbox_)) {
+void event_loop::release_work_guard() noexcept {
+    if (work_guard_.release(inbox_)) {
         wake();
     }
 }
@@ -316,14 +316,14 @@ void event_loop::deliver_inbox() noexcept {
     metrics_.wake_ups_elided += nodes - parker_.take_woken_by_posts();
 }
 
-void event_loop::wait_for_mail(bool late) noexcept {
-    if (around_ != nullptr) {
+void event_loop::wait_for_messages(bool late) noexcept {
+    if (driver_ != nullptr) {
         if (asleep_) { // this is not in a turn: one is to follow
             wake_up();
-            around_->wake(*this);
+            driver_->wake(*this);
         }
-        around_->let_others_run_until_mail(*this, !late);
-        root_list::removed_on_this_thread += std::exchange(removed_while_served_, 0);
+        driver_->run_others_until_message(*this, !late);
+        task_list::removed_on_this_thread += std::exchange(removed_while_served_, 0);
     } else if (!is_running()) { // nobody has this ring
         if (inbox_.empty()) {
             const std::timespec a_while{0, late ? 10'000'000 : 100'000};
@@ -363,8 +363,8 @@ void report_unhandled(std::exception_ptr error) noexcept {
 
 /// Any thread.
 void event_loop::wake() noexcept {
-    if (around_ != nullptr) [[unlikely]] {
-        around_->wake(*this);
+    if (driver_ != nullptr) [[unlikely]] {
+        driver_->wake(*this);
         return;
     }
     parker_.descriptor().signal();

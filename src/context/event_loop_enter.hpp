@@ -58,8 +58,8 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
 [[gnu::always_inline]] inline void event_loop::run_turn() {
     const bool full = run_ready();
     deliver_inbox();
-    if (condemned_) [[unlikely]] {
-        end_condemned_guests();
+    if (kill_requested_) [[unlikely]] {
+        process_kill_requests();
     }
     if (timers_.size() > 0) {
         fire_timers();
@@ -87,9 +87,9 @@ inline void event_loop::end_turn(bool full) noexcept {
 
 /// For those who read it on other threads: what would cost too much to write as it changes.
 inline void event_loop::publish() noexcept {
-    metrics_.tasks_started.set(roots_.inserted());
+    metrics_.tasks_started.set(tasks_.inserted());
     metrics_.tasks.set(tasks());
-    balance_.set(tasks() - received_roots_); // one word: never received, and not counted
+    balance_.set(tasks() - received_tasks_); // one word: never received, and not counted
     metrics_.in_flight.set(submissions_.in_flight());
     metrics_.timers.set(timers_.size());
     metrics_.back_pressure_waits.set(submissions_.held_back());

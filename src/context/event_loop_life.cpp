@@ -16,7 +16,7 @@ event_loop::event_loop(io_context& context, const io_context_options& options)
 
 event_loop::~event_loop() {
     leave_list();
-    discard_mail();
+    discard_messages();
     event_loop* const outer = std::exchange(current_loop, this);
     ring_.close();
     deliver_inbox(); // from those who found the ring still open
@@ -28,27 +28,27 @@ event_loop::~event_loop() {
 
 /// Nothing is in flight, but tasks that never started have parameters whose destructors may want
 /// the context.
-void event_loop::discard_mail() noexcept {
-    if (!begin_visit()) {
+void event_loop::discard_messages() noexcept {
+    if (!begin_service()) {
         end_with_misuse("a context that runs is to discard what was posted to it.");
     }
     event_loop* const outer = std::exchange(current_loop, this);
-    std::swap(root_list::removed_on_this_thread, roots_removed_);
-    take_over_from_visitors();
+    std::swap(task_list::removed_on_this_thread, tasks_removed_);
+    begin_own_run();
     shut_down();
     stop_requested_ = false; // by a destructor: there is nothing left that it could stop
     publish();
-    std::swap(root_list::removed_on_this_thread, roots_removed_);
+    std::swap(task_list::removed_on_this_thread, tasks_removed_);
     current_loop = outer;
-    end_visit();
+    end_service();
 }
 
 /// What the others see is as old as the last turn. A task that gives out work sees its own.
 std::uint64_t event_loop::load() const noexcept {
-    const std::uint64_t balance = on_owner_thread() ? tasks() - received_roots_ : balance_.get();
+    const std::uint64_t balance = on_owner_thread() ? tasks() - received_tasks_ : balance_.get();
     // Without an order between the two, what was received may not have been sent yet.
     const auto load =
-        static_cast<std::int64_t>(balance + sent_roots_.load(std::memory_order_relaxed));
+        static_cast<std::int64_t>(balance + sent_tasks_.load(std::memory_order_relaxed));
     return load > 0 ? static_cast<std::uint64_t>(load) : 0;
 }
 

@@ -65,7 +65,7 @@ void event_loop::begin_shutdown() noexcept {
 
 void event_loop::finish_shutdown() noexcept {
     if (on_owner_thread()) {
-        end_what_no_frame_owns();
+        cancel_detached_operations();
     }
     clear_ready();
     ending_ = false;
@@ -91,61 +91,61 @@ event_loop::shutdown_state event_loop::go_on_with_shutdown() noexcept {
     deliver_inbox();
     clear_ready();
     functions_.call_all(*this);
-    hold_back_roots();
-    if (destroy_free_roots()) {
+    hold_back_tasks();
+    if (destroy_free_tasks()) {
         return shutdown_state::goes_on;
     }
     if (!held_back_.empty()) {
         return shutdown_state::waits;
     }
     functions_.call_all(*this);
-    return inbox_.empty() && roots_.empty() && functions_.empty() ? shutdown_state::over
+    return inbox_.empty() && tasks_.empty() && functions_.empty() ? shutdown_state::over
                                                                   : shutdown_state::goes_on;
 }
 
 void event_loop::wait_in_shutdown(int& waited) noexcept {
     constexpr int often = 32; // then a message hardly comes any more: look less often
     refuse_unwanted();
-    visit_others();
+    service_idle_loops();
     if (inbox_.empty()) {
-        wait_for_mail(++waited > often);
+        wait_for_messages(++waited > often);
     } else {
         deliver_inbox();
     }
-    lose_patience(waited);
+    destroy_one_if_stuck(waited);
 }
 
 /// Where the tree is not known, any of the roots may hold what is elsewhere, and what that waits
 /// for may be the destructor of another: now and then one is destroyed, and waits in its destructor
 /// if it must.
-void event_loop::lose_patience(int waited) noexcept {
+void event_loop::destroy_one_if_stuck(int waited) noexcept {
     constexpr int patience_in_turns = 16; // of a millisecond
     if (tree_unknown_ && !held_back_.empty() && waited % patience_in_turns == 0) {
         promise_base& newest = *held_back_.first();
-        roots_.move_back(newest);
-        destroy_root(newest);
+        tasks_.move_back(newest);
+        destroy_task(newest);
     }
 }
 
-void event_loop::abandon_guests() noexcept {
+void event_loop::abandon_remote_children() noexcept {
     deliver_inbox();
-    hold_back_roots();
-    promise_base* root = roots_.first();
+    hold_back_tasks();
+    promise_base* root = tasks_.first();
     while (root != nullptr) {
-        if (root->observer().is_guest) {
-            destroy_root(*root);
-            root = roots_.first(); // its destructors may have changed the list
+        if (root->owner().is_remote_child) {
+            destroy_task(*root);
+            root = tasks_.first(); // its destructors may have changed the list
         } else {
-            root = root->next_root;
+            root = root->next_task;
         }
     }
 }
 
 /// Asks everything that is elsewhere to end, and parts the roots that must wait for it from the
 /// others.
-void event_loop::hold_back_roots() noexcept {
+void event_loop::hold_back_tasks() noexcept {
     while (!held_back_.empty()) {
-        roots_.move_back(*held_back_.first());
+        tasks_.move_back(*held_back_.first());
     }
     tree_unknown_ = false;
     for (away_node* each = away_; each != nullptr;) {
@@ -157,16 +157,16 @@ void event_loop::hold_back_roots() noexcept {
         promise_base* const root = top_level_of(node.root_);
         if (root == nullptr) {
             tree_unknown_ = true;
-        } else if (root->root_link != nullptr && !is_adrift(*root)) {
-            roots_.move_to(held_back_, *root);
+        } else if (root->link != nullptr && !is_unowned(*root)) {
+            tasks_.move_to(held_back_, *root);
         }
     }
     if (tree_unknown_) {
-        for (promise_base* root = roots_.first(); root != nullptr;) {
+        for (promise_base* root = tasks_.first(); root != nullptr;) {
             promise_base& one = *root;
-            root = one.next_root;
-            if (!one.observer().is_guest) {
-                roots_.move_to(held_back_, one);
+            root = one.next_task;
+            if (!one.owner().is_remote_child) {
+                tasks_.move_to(held_back_, one);
             }
         }
     }
@@ -174,19 +174,19 @@ void event_loop::hold_back_roots() noexcept {
 
 /// False when there was none. Those that others wait for may have what is elsewhere as well when
 /// the tree is not known; then their destructor waits for it.
-bool event_loop::destroy_free_roots() noexcept {
-    const bool any = !roots_.empty();
-    while (!roots_.empty()) {
+bool event_loop::destroy_free_tasks() noexcept {
+    const bool any = !tasks_.empty();
+    while (!tasks_.empty()) {
         clear_ready();
-        destroy_root(*roots_.first());
+        destroy_task(*tasks_.first());
     }
     return any;
 }
 
-void event_loop::destroy_root(promise_base& root) noexcept {
-    root_list::remove(root);
-    root.root_link = nullptr; // it is in no list while its frame is being destroyed
-    root.observer().abandoned(root);
+void event_loop::destroy_task(promise_base& root) noexcept {
+    task_list::remove(root);
+    root.link = nullptr; // it is in no list while its frame is being destroyed
+    root.owner().abandoned(root);
 }
 
 /// Nothing that is ready runs any more.
@@ -195,9 +195,9 @@ void event_loop::clear_ready() noexcept {
     functions_.lost_turn();
 }
 
-bool event_loop::has_root(const promise_base& root) const noexcept {
-    for (const promise_base* first : {roots_.first(), held_back_.first()}) {
-        for (const promise_base* one = first; one != nullptr; one = one->next_root) {
+bool event_loop::has_task(const promise_base& root) const noexcept {
+    for (const promise_base* first : {tasks_.first(), held_back_.first()}) {
+        for (const promise_base* one = first; one != nullptr; one = one->next_task) {
             if (one == &root) {
                 return true;
             }
@@ -210,24 +210,24 @@ void event_loop::abandon_tree(const promise_base& root) noexcept {
     const auto is_in_tree = [&root](const promise_base& one) {
         const promise_base* above = &one;
         while (above != nullptr && above != &root && above->is_root()) {
-            above = above->observer().awaiting_root();
+            above = above->owner().awaiting_root();
         }
         return above == &root;
     };
-    promise_base* one = roots_.first();
+    promise_base* one = tasks_.first();
     while (one != nullptr) {
-        if (one->observer().is_guest && is_in_tree(*one)) {
-            destroy_root(*one);
-            one = roots_.first(); // its destructors may have changed the list
+        if (one->owner().is_remote_child && is_in_tree(*one)) {
+            destroy_task(*one);
+            one = tasks_.first(); // its destructors may have changed the list
         } else {
-            one = one->next_root;
+            one = one->next_task;
         }
     }
 }
 
 /// Frames have ended what they own. Eager operations and streams may live elsewhere: nothing of
 /// them outlives the run either.
-void event_loop::end_what_no_frame_owns() noexcept {
+void event_loop::cancel_detached_operations() noexcept {
     const bool was_ending = std::exchange(ending_, true);
     while (submissions_.in_flight() > 0 || submissions_.has_queued()) {
         cancel_everything(UINT32_MAX);

@@ -21,11 +21,11 @@ class event_loop::one_turn {
 public:
     explicit one_turn(event_loop& loop) noexcept
         : loop_(loop), outer_(std::exchange(current_loop, &loop)) {
-        std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
+        std::swap(task_list::removed_on_this_thread, loop_.tasks_removed_);
     }
     ~one_turn() {
         loop_.publish();
-        std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
+        std::swap(task_list::removed_on_this_thread, loop_.tasks_removed_);
         current_loop = outer_;
     }
     one_turn(const one_turn&) = delete;
@@ -36,7 +36,7 @@ private:
     event_loop* outer_;
 };
 
-void event_loop::begin_turns(simulation& around) {
+void event_loop::begin_turns(sim_driver& driver) {
     if (!begin_running()) {
         throw std::logic_error("coil: a context is driven while it runs already");
     }
@@ -46,20 +46,20 @@ void event_loop::begin_turns(simulation& around) {
         end_running();
         throw;
     }
-    around_ = &around;
-    take_over_from_visitors();
+    driver_ = &driver;
+    begin_own_run();
     probe_.rest();
     meter_.reset(now_ns());
 }
 
-/// As park() does: a message that comes from here on brings a call of simulation::wake().
+/// As park() does: a message that comes from here on brings a call of sim_driver::wake().
 turn_report event_loop::turn() {
     using enum turn_report::kind;
     const one_turn scope(*this);
     wake_up();
-    turn_report report = act();
+    turn_report report = drive_turn();
     if (report.what != busy) {
-        around_->let_others_act();
+        driver_->let_others_act();
         if (!inbox_.try_park()) {
             return {.what = busy};
         }
@@ -74,7 +74,7 @@ void event_loop::wake_up() noexcept {
     }
 }
 
-turn_report event_loop::act() {
+turn_report event_loop::drive_turn() {
     using enum turn_report::kind;
     try {
         if (stop_requested_ || ending_) {
@@ -123,28 +123,28 @@ turn_report event_loop::shutdown_turn() noexcept {
     ring_.enter(0, nullptr, 0);
     reap();
     refuse_unwanted();
-    visit_others();
+    service_idle_loops();
     if (!inbox_.empty()) {
         return {.what = busy};
     }
-    lose_patience(++turns_waited_);
+    destroy_one_if_stuck(++turns_waited_);
     constexpr int many = 1000; // then only a message helps
     return {.what = idle,
             .until_ns = turns_waited_ < many ? now_ns() + look_again_ns : timer_wheel::never};
 }
 
-bool event_loop::serve_wait() noexcept {
+bool event_loop::serve_destructor_wait() noexcept {
     if (innermost_wait_ == nullptr) {
         return false;
     }
     // The count of the loop whose turn it is must not change.
-    const std::uint64_t removed = root_list::removed_on_this_thread;
+    const std::uint64_t removed = task_list::removed_on_this_thread;
     event_loop* const outer = std::exchange(current_loop, this);
     deliver_inbox();
     innermost_wait_->serve();
     current_loop = outer;
-    removed_while_served_ += root_list::removed_on_this_thread - removed;
-    root_list::removed_on_this_thread = removed;
+    removed_while_served_ += task_list::removed_on_this_thread - removed;
+    task_list::removed_on_this_thread = removed;
     return true;
 }
 
@@ -156,7 +156,7 @@ void event_loop::end_turns() noexcept {
         stop_requested_ = false;
         ring_->unregister_ring_fd();
     }
-    around_ = nullptr;
+    driver_ = nullptr;
     end_running();
 }
 

@@ -1,7 +1,7 @@
 #include "thread_name.hpp"
 
 #include <coil/context/runtime.hpp>
-#include <coil/context/simulation.hpp>
+#include <coil/context/sim_driver.hpp>
 
 #include <cstdint>
 #include <stdexcept>
@@ -30,10 +30,10 @@ runtime::runtime(runtime_options options)
     : dispatcher_(options.dispatcher ? std::move(options.dispatcher) : round_robin()),
       quiescence_([this] {
           for (const auto& context : contexts_) {
-              context->loop().release();
+              context->loop().release_work_guard();
           }
       }) {
-    if (detail::current_simulation != nullptr) {
+    if (detail::current_sim_driver != nullptr) {
         throw std::logic_error("coil: a runtime makes threads, and a simulated world has none: "
                                "its hosts have contexts, see coil::sim::host::context()");
     }
@@ -48,7 +48,7 @@ runtime::runtime(runtime_options options)
             each.cpu_affinity = processors[i % processors.size()];
         }
         contexts_.push_back(std::make_unique<io_context>(std::move(each)));
-        contexts_.back()->loop().take_part_in(*this, quiescence_);
+        contexts_.back()->loop().set_runtime(*this, quiescence_);
     }
 }
 
@@ -57,10 +57,10 @@ runtime::~runtime() {
     for (bool more = true; more;) {
         more = false;
         for (const auto& context : contexts_) {
-            context->loop().discard_mail();
+            context->loop().discard_messages();
         }
         for (const auto& context : contexts_) {
-            more = more || context->loop().has_mail();
+            more = more || context->loop().has_messages();
         }
     }
 }
@@ -121,14 +121,14 @@ bool runtime::ends(std::exception_ptr& error) noexcept {
     std::unique_lock lock(life_);
     if (!stopping_) {
         for (const auto& context : contexts_) {
-            if (context->loop().has_mail()) {
+            if (context->loop().has_messages()) {
                 return false;
             }
         }
     } else {
         lock.unlock(); // destructors of what never started may call stop()
         for (const auto& context : contexts_) {
-            context->loop().discard_mail();
+            context->loop().discard_messages();
         }
         lock.lock();
     }
@@ -159,7 +159,7 @@ void runtime::run_round() noexcept {
     const auto seats = static_cast<unsigned>(contexts_.size());
     quiescence_.begin(seats, until_stopped_ ? 1 : 0);
     for (const auto& context : contexts_) {
-        context->loop().take_seat();
+        context->loop().join_round();
     }
     std::vector<std::thread> threads;
     struct joining {
@@ -181,9 +181,9 @@ void runtime::run_round() noexcept {
         }
     } catch (...) {
         fail(); // those that have started are to stop
-        contexts_.front()->loop().give_up_seat();
+        contexts_.front()->loop().leave_round();
         for (std::size_t i = threads.size() + 1; i < contexts_.size(); ++i) {
-            contexts_[i]->loop().give_up_seat();
+            contexts_[i]->loop().leave_round();
         }
         return;
     }

@@ -95,8 +95,8 @@ void async_state_base::call(async_callback& callback) noexcept {
 }
 
 void async_state_base::finished(promise_base& root) noexcept {
-    if (!is_adrift(root)) {
-        event_loop::let_go(root);
+    if (!is_unowned(root)) {
+        event_loop::disown(root);
     }
     coroutine_.destroy();
     complete(&root); // its address

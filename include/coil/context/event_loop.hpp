@@ -15,7 +15,7 @@
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
 #include <coil/context/ready_probe.hpp>
-#include <coil/context/simulation.hpp>
+#include <coil/context/sim_driver.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/turn_meter.hpp>
 #include <coil/context/wait.hpp>
@@ -52,7 +52,7 @@ public:
     public:
         explicit destructor_wait(event_loop& loop) noexcept
             : loop_(loop), outer_(std::exchange(loop.innermost_wait_, this)) {
-            ++loop.waits_;
+            ++loop.wait_epoch_;
         }
         destructor_wait(const destructor_wait&) = delete;
         destructor_wait& operator=(const destructor_wait&) = delete;
@@ -61,7 +61,7 @@ public:
 
     protected:
         ~destructor_wait() {
-            ++loop_.waits_;
+            ++loop_.wait_epoch_;
             loop_.innermost_wait_ = outer_;
         }
         event_loop& loop_;
@@ -88,19 +88,19 @@ public:
 
     /// From now on turn() may be called, on this thread. `around` is told what a thread of the
     /// loop's own would have done. Throws as run() does.
-    void begin_turns(simulation& around);
+    void begin_turns(sim_driver& driver);
     /// One turn. When a stop was asked for it is a shutdown, after which there is nothing to do.
     turn_report turn();
     /// A shutdown; then run() or begin_turns() may be called again.
     void end_turns() noexcept;
     /// Who drives it; null for a loop with a thread of its own.
-    [[nodiscard]] simulation* around() const noexcept { return around_; }
+    [[nodiscard]] sim_driver* driver() const noexcept { return driver_; }
 
     /// While it does not run: destroys the tasks that were posted and never started.
-    void discard_mail() noexcept;
+    void discard_messages() noexcept;
     /// Any thread: run() does not return for lack of work between hold() and release().
-    void hold() noexcept;
-    void release() noexcept;
+    void hold_work_guard() noexcept;
+    void release_work_guard() noexcept;
 
     // Ready queue.
     void make_ready(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
@@ -120,60 +120,61 @@ public:
 
     /// Before anybody else knows the loop: it is one of a runtime's, and run() ends when all that
     /// share `common_end` have nothing left to do.
-    void take_part_in(runtime& home, quiescence& common_end) noexcept {
-        round_.join(home, common_end);
+    void set_runtime(runtime& home, quiescence& common_end) noexcept {
+        round_.set_runtime(home, common_end);
     }
     /// The runtime that it is part of, or null.
-    [[nodiscard]] runtime* home() const noexcept { return round_.owner(); }
+    [[nodiscard]] runtime* owning_runtime() const noexcept { return round_.owner(); }
     /// While it does not run: its next run() is in a round with the others.
-    void take_seat() noexcept {
-        round_.take_part();
-        hold();
+    void join_round() noexcept {
+        round_.join_round();
+        hold_work_guard();
     }
     /// Instead of run(), when that cannot be called after all.
-    void give_up_seat() noexcept {
-        if (round_.give_up()) {
-            release();
+    void leave_round() noexcept {
+        if (round_.leave_round()) {
+            release_work_guard();
         }
     }
     /// Whether something has come that it has not looked at.
-    [[nodiscard]] bool has_mail() const noexcept {
-        return !inbox_.empty() || left_over_.load(std::memory_order_relaxed);
+    [[nodiscard]] bool has_messages() const noexcept {
+        return !inbox_.empty() || delivered_idle_.load(std::memory_order_relaxed);
     }
 
     /// Owner thread: `node.deliver` is called in a later turn, in order; or in a shutdown, which it
     /// sees by is_ending(). For what runs code of the program's, which is not called while the
     /// inbox is being delivered.
-    void call_later(queue_node& node) noexcept { functions_.push(node); }
+    void defer(queue_node& node) noexcept { functions_.push(node); }
 
     /// Any thread: `node.deliver` runs on the owner thread. It makes something ready, and runs no
     /// code of the program's.
     void post(queue_node& node) noexcept {
         if (inbox_.push(node)) {
-            round_.come_back();
+            round_.become_active();
             wake();
         }
     }
     /// Runs what is in the inbox now.
     void deliver_inbox() noexcept;
 
-    // Roots: top-level coroutines. add_root makes it ready as well.
-    void add_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
-        roots_.insert(root);
+    // Roots: top-level coroutines. add_task makes it ready as well.
+    void add_task(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
+        tasks_.insert(root);
         ready_.push(root, coroutine);
     }
     void report_unhandled(std::exception_ptr error) noexcept;
-    /// Any thread: posts a new root, whose `deliver` calls receive_root().
-    void send_root(promise_base& root) noexcept {
-        sent_roots_.fetch_add(1, std::memory_order_relaxed);
+    /// Any thread: posts a new root, whose `deliver` calls receive_task().
+    void post_task(promise_base& root) noexcept {
+        sent_tasks_.fetch_add(1, std::memory_order_relaxed);
         post(root);
     }
-    void receive_root(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
-        ++received_roots_;
-        add_root(root, coroutine);
+    void receive_task(promise_base& root, std::coroutine_handle<> coroutine) noexcept {
+        ++received_tasks_;
+        add_task(root, coroutine);
     }
     /// A coroutine comes from another loop, and its root (or null) with it. Makes it ready.
-    void settle(promise_base* root, queue_node& node, std::coroutine_handle<> coroutine) noexcept {
+    void adopt_remote(promise_base* root, queue_node& node,
+                      std::coroutine_handle<> coroutine) noexcept {
         if (root != nullptr) {
             adopt(*root);
         }
@@ -181,27 +182,27 @@ public:
     }
     /// A root that no loop knew is one of this loop's from now on; its coroutine runs here already.
     void adopt(promise_base& root) noexcept {
-        roots_.insert(root);
-        if (root.observer().is_guest) [[unlikely]] {
-            root.observer().moved_to(this);
+        tasks_.insert(root);
+        if (root.owner().is_remote_child) [[unlikely]] {
+            root.owner().moved_to(this);
         }
     }
     /// A root leaves the loop where it is, on whose thread this is called.
-    static void let_go(promise_base& root) noexcept {
-        if (root.observer().is_guest) [[unlikely]] {
-            root.observer().moved_to(nullptr);
+    static void disown(promise_base& root) noexcept {
+        if (root.owner().is_remote_child) [[unlikely]] {
+            root.owner().moved_to(nullptr);
         }
-        root_list::remove(root);
+        task_list::remove(root);
     }
     /// Owner thread: a guest is condemned. It ends before the next turn, or in a destructor that
     /// waits.
-    void expect_condemned() noexcept { condemned_ = true; }
+    void note_kill_request() noexcept { kill_requested_ = true; }
     /// Counts the destructors that wait, and their ends: what has come since the last of these has
     /// not run.
-    [[nodiscard]] std::uint64_t waits() const noexcept { return waits_; }
+    [[nodiscard]] std::uint64_t wait_epoch() const noexcept { return wait_epoch_; }
     /// From a destructor that waits: those that have come since, since none of them can run before
     /// it returns.
-    void end_condemned_here() noexcept;
+    void serve_kill_requests() noexcept;
     /// From a wait: who waits for one of this loop's tasks, which do not run meanwhile, and may be
     /// what is waited for, is told that there will be no result.
     void refuse_unwanted() noexcept;
@@ -212,18 +213,18 @@ public:
     /// Blocks until something has come by the inbox, and delivers it. No coroutine runs, and no
     /// posted function. Returns after a while also without: after a millisecond, or later when it
     /// is `late`.
-    void wait_for_mail(bool late = false) noexcept;
+    void wait_for_messages(bool late = false) noexcept;
     /// In a simulation, where the loops share one stack: what the destructor in which this loop
     /// waits would do if it had its turn. False when it waits in none.
-    bool serve_wait() noexcept;
+    bool serve_destructor_wait() noexcept;
     /// For whoever is about to wait: contexts that do not run take in what was posted to them, and
-    /// what lies there and is not wanted any more is destroyed (see event_loop_visits.cpp).
-    static void visit_others() noexcept;
+    /// what lies there and is not wanted any more is destroyed (see event_loop_service.cpp).
+    static void service_idle_loops() noexcept;
     /// Owner thread: whether it is one of this loop's. Looks at the newest first.
-    [[nodiscard]] bool has_root(const promise_base& root) const noexcept;
+    [[nodiscard]] bool has_task(const promise_base& root) const noexcept;
     /// In a shutdown, from a destructor that waits: destroys the roots that others wait for, as
     /// far as nothing of theirs is elsewhere.
-    void abandon_guests() noexcept;
+    void abandon_remote_children() noexcept;
     /// The awaits of this loop that something elsewhere will end.
     [[nodiscard]] away_node*& away() noexcept { return away_; }
     /// From a destructor that waits for `root`, whose end was requested: destroys it if it is one
@@ -292,7 +293,7 @@ public:
 private:
     class running;  // what holds while run() is active
     class one_turn; // and while turn() is
-    [[nodiscard]] turn_report act();
+    [[nodiscard]] turn_report drive_turn();
     void wake_up() noexcept;
 
     void run_turn();
@@ -321,30 +322,30 @@ private:
     void finish_shutdown() noexcept;
     void destroy_everything() noexcept;
     void wait_in_shutdown(int& waited) noexcept;
-    void lose_patience(int waited) noexcept;
+    void destroy_one_if_stuck(int waited) noexcept;
     [[nodiscard]] turn_report shutdown_turn() noexcept;
-    void end_unwanted_guests() noexcept;
+    void destroy_unwanted_children() noexcept;
     void refuse_unwanted_functions() noexcept;
-    void end_condemned_guests() noexcept;
+    void process_kill_requests() noexcept;
     [[nodiscard]] bool has_something_away(const promise_base& root) noexcept;
-    void take_visit() noexcept;
-    void take_over_from_visitors() noexcept {
-        left_over_.store(false, std::memory_order_relaxed);
+    void service() noexcept;
+    void begin_own_run() noexcept {
+        delivered_idle_.store(false, std::memory_order_relaxed);
         if (std::exchange(stop_came_, false)) {
             stop_requested_ = stop_.arrived();
         }
     }
-    void hold_back_roots() noexcept;
-    [[nodiscard]] bool destroy_free_roots() noexcept;
-    void destroy_root(promise_base& root) noexcept;
+    void hold_back_tasks() noexcept;
+    [[nodiscard]] bool destroy_free_tasks() noexcept;
+    void destroy_task(promise_base& root) noexcept;
     void clear_ready() noexcept;
-    void end_what_no_frame_owns() noexcept;
+    void cancel_detached_operations() noexcept;
     /// Owner: how many top-level tasks it has.
     [[nodiscard]] std::uint64_t tasks() const noexcept {
-        return roots_.inserted() - root_list::removed_on_this_thread;
+        return tasks_.inserted() - task_list::removed_on_this_thread;
     }
     [[nodiscard]] bool has_work() const noexcept {
-        return !roots_.empty() || submissions_.has_work();
+        return !tasks_.empty() || submissions_.has_work();
     }
 
     // Touched by every await.
@@ -354,30 +355,30 @@ private:
     timer_wheel timers_;
     cancellation cancellations_;
     std::int64_t trim_due_ns_ = 0; // after a peak: when the frame cache is returned
-    root_list roots_;
+    task_list tasks_;
     away_node* away_ = nullptr;
-    root_chain held_back_;      // in a shutdown: roots that have something elsewhere
+    task_chain held_back_;      // in a shutdown: roots that have something elsewhere
     bool tree_unknown_ = false; // ... and whether any root may have it
     posted_functions functions_{ready_};
     zero_copy_set zero_copies_;
     live_metrics metrics_;
-    std::uint64_t received_roots_ = 0; // of sent_roots_
-    counter balance_;                  // tasks() - received_roots_, as last published
-    std::uint64_t roots_removed_ = 0;  // root_list::removed_on_this_thread, while it does not run
+    std::uint64_t received_tasks_ = 0; // of sent_tasks_
+    counter balance_;                  // tasks() - received_tasks_, as last published
+    std::uint64_t tasks_removed_ = 0;  // task_list::removed_on_this_thread, while it does not run
 
     bool stop_requested_ = false;
     bool ending_ = false;
-    bool condemned_ = false;    // there are guests that are to be destroyed
-    bool ending_guest_ = false; // and one is being destroyed, from the turn
-    bool refusing_ = false;     // functions are only asked whether they are still wanted
-    bool visited_ = false;      // what is delivered came by a visitor's thread
-    bool stop_came_ = false;    // ... and the request to stop with it
-    int turns_waited_ = 0;      // of a shutdown that goes on turn by turn
-    std::uint64_t waits_ = 0;
+    bool kill_requested_ = false; // there are guests that are to be destroyed
+    bool killing_ = false;        // and one is being destroyed, from the turn
+    bool refusing_ = false;       // functions are only asked whether they are still wanted
+    bool serviced_ = false;       // what is delivered came by a visitor's thread
+    bool stop_came_ = false;      // ... and the request to stop with it
+    int turns_waited_ = 0;        // of a shutdown that goes on turn by turn
+    std::uint64_t wait_epoch_ = 0;
     destructor_wait* innermost_wait_ = nullptr;
-    std::uint64_t removed_while_served_ = 0; // roots, by serve_wait()
+    std::uint64_t removed_while_served_ = 0; // roots, by serve_destructor_wait()
 
-    simulation* around_ = nullptr;
+    sim_driver* driver_ = nullptr;
     bool asleep_ = false; // between two turns, until a message comes
     round_member round_;
     io_context& context_;
@@ -390,13 +391,13 @@ private:
 
     // Written by every thread that posts. Nothing else is on this line.
     alignas(128) inbox inbox_;
-    std::atomic<std::uint64_t> sent_roots_{0}; // ever
+    std::atomic<std::uint64_t> sent_tasks_{0}; // ever
 
     // Written by other threads now and then, read by the loop in every turn.
     alignas(128) stop_request stop_;
     queue_node stop_node_;
-    loop_hold hold_;
-    std::atomic<bool> left_over_{false}; // a visitor has delivered what the next run() is for
+    work_guard work_guard_;
+    std::atomic<bool> delivered_idle_{false}; // a visitor has delivered what the next run() is for
 };
 
 // What every single operation goes through, inlined into its await.

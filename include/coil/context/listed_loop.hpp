@@ -44,19 +44,19 @@ protected:
     [[nodiscard]] bool begin_running() noexcept { return begin(use::running); }
     void end_running() noexcept { use_.store(use::free, std::memory_order_release); }
     /// The same for a visitor.
-    [[nodiscard]] bool begin_visit() noexcept { return begin(use::visited); }
-    void end_visit() noexcept { use_.store(use::free, std::memory_order_release); }
+    [[nodiscard]] bool begin_service() noexcept { return begin(use::serviced); }
+    void end_service() noexcept { use_.store(use::free, std::memory_order_release); }
 
     /// Visits every loop that has no user and that `wanted` selects, and returns them as a list
-    /// linked by next_visited.
-    [[nodiscard]] static listed_loop* visit_all(bool (*wanted)(listed_loop&) noexcept) noexcept;
+    /// linked by next_claimed.
+    [[nodiscard]] static listed_loop* claim_idle(bool (*wanted)(listed_loop&) noexcept) noexcept;
 
-    listed_loop* next_visited = nullptr;
+    listed_loop* next_claimed = nullptr;
 
 private:
     friend class event_loop;
     friend list_node;
-    enum class use : unsigned char { free, running, visited };
+    enum class use : unsigned char { free, running, serviced };
 
     [[nodiscard]] bool begin(use what) noexcept;
 

@@ -39,9 +39,9 @@ private:
 /// sleep and then checks the word. All four accesses are sequentially consistent, so at least one
 /// side sees the other.
 template <class Atomics = std_atomics>
-class basic_hold {
+class basic_work_guard {
 public:
-    void hold() noexcept { held_.store(true); }
+    void acquire() noexcept { held_.store(true); }
     /// May be called from any thread. Returns true if the owner sleeps and the caller must wake it.
     template <class Inbox>
     [[nodiscard]] bool release(Inbox& inbox) noexcept {
@@ -70,6 +70,6 @@ private:
 };
 
 using stop_request = basic_stop_request<>;
-using loop_hold = basic_hold<>;
+using work_guard = basic_work_guard<>;
 
 } // namespace coil::detail

@@ -17,7 +17,7 @@ namespace coil::detail {
 /// the contexts that it needs.
 class quiescence {
 public:
-    struct seat {
+    struct participant {
         bool absent = false;
         bool finished = false;
     };
@@ -34,7 +34,7 @@ public:
     }
 
     /// Called before the seat's context takes part in the round.
-    void take(seat& s) noexcept {
+    void join(participant& s) noexcept {
         const std::lock_guard lock(mutex_);
         s.absent = false;
         s.finished = false;
@@ -43,7 +43,7 @@ public:
     /// The seat's context is about to sleep and has no work. `still_asleep` returns whether no
     /// thread has woken it since it announced that.
     template <class Predicate>
-    void leave(seat& s, Predicate still_asleep) {
+    void become_idle(participant& s, Predicate still_asleep) {
         {
             const std::lock_guard lock(mutex_);
             if (!still_asleep()) {
@@ -59,7 +59,7 @@ public:
     }
 
     /// Called by any thread that wakes the seat's context, and by that context itself.
-    void come_back(seat& s) noexcept {
+    void become_active(participant& s) noexcept {
         const std::lock_guard lock(mutex_);
         if (s.absent && !over_.load(std::memory_order_relaxed)) {
             s.absent = false;
@@ -71,7 +71,7 @@ public:
 
     /// The seat's context has ended, or has destroyed all its tasks and waits for the others.
     /// Counts once per round.
-    void finish(seat& s) noexcept {
+    void finish(participant& s) noexcept {
         const std::lock_guard lock(mutex_);
         if (!std::exchange(s.finished, true)) {
             --unfinished_;

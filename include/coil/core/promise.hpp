@@ -20,7 +20,7 @@ class promise_base;
 
 /// The owner of a top-level coroutine. It is notified when the coroutine ends, and destroys the
 /// frame.
-class root_observer {
+class task_owner {
 public:
     /// The coroutine is at its final suspension point; its result is in the promise.
     virtual void finished(promise_base& root) noexcept = 0;
@@ -29,10 +29,10 @@ public:
     /// For a root that an await waits for: the nearest root above that await, or null if unknown.
     /// May be called from any thread while the root exists.
     [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
-    /// For a root that is_guest: its frame must be destroyed as soon as nothing of it runs.
-    [[nodiscard]] virtual bool is_condemned() const noexcept { return false; }
-    /// For a root that is_guest: it belongs to this loop from now on, on whose thread this is
-    /// called; null: it leaves its current loop.
+    /// For a root that is_remote_child: its frame must be destroyed as soon as nothing of it runs.
+    [[nodiscard]] virtual bool is_kill_requested() const noexcept { return false; }
+    /// For a root that is_remote_child: it belongs to this loop from now on, on whose thread this
+    /// is called; null: it leaves its current loop.
     virtual void moved_to(event_loop* /*loop*/) noexcept {}
 
     /// Whether all that the waiter for this root still wants is its end. May be called from any
@@ -57,18 +57,18 @@ public:
     const bool bound;
     /// Whether a coroutine on another context waits for the end of this root, whose frame may refer
     /// to that coroutine's. The root must then end before that coroutine can be destroyed.
-    const bool is_guest;
+    const bool is_remote_child;
 
 protected:
-    enum class kind : unsigned char { usual, bound, guest };
+    enum class kind : unsigned char { usual, bound, remote_child };
 
-    constexpr root_observer(inplace_stop_token stop, bool is_indifferent,
-                            bool is_bound = false) noexcept
-        : root_observer(stop, is_indifferent, is_bound ? kind::bound : kind::usual) {}
-    constexpr root_observer(inplace_stop_token stop, bool is_indifferent, kind k) noexcept
+    constexpr task_owner(inplace_stop_token stop, bool is_indifferent,
+                         bool is_bound = false) noexcept
+        : task_owner(stop, is_indifferent, is_bound ? kind::bound : kind::usual) {}
+    constexpr task_owner(inplace_stop_token stop, bool is_indifferent, kind k) noexcept
         : token(stop), indifferent(is_indifferent), bound(k == kind::bound),
-          is_guest(k == kind::guest) {}
-    ~root_observer() = default;
+          is_remote_child(k == kind::remote_child) {}
+    ~task_owner() = default;
 };
 
 /// A stop token that replaces the root's for the tasks below an await. Lives in the awaiter.
@@ -105,9 +105,9 @@ public:
 
     promise_base() noexcept {} // NOLINT(*-member-init)
 
-    void become_root(root_observer& observer) noexcept {
+    void become_root(task_owner& observer) noexcept {
         below_ = nothing;
-        set_origin(&observer, is_observer);
+        set_origin(&observer, is_owner);
     }
 
     /// Inherits the root and the token of a parent that is a task.
@@ -162,15 +162,15 @@ public:
         return has_below() ? reinterpret_cast<promise_base*>(below_) : nullptr;
     }
 
-    [[nodiscard]] bool is_root() const noexcept { return kind() == is_observer; }
-    [[nodiscard]] root_observer& observer() const noexcept { return *as<root_observer>(); }
+    [[nodiscard]] bool is_root() const noexcept { return kind() == is_owner; }
+    [[nodiscard]] task_owner& owner() const noexcept { return *as<task_owner>(); }
 
     /// The root of this tree of awaits, or null if it is not a task.
     [[nodiscard]] promise_base* root() noexcept {
         switch (kind()) {
         case is_root_promise:
             return as<promise_base>();
-        case is_observer:
+        case is_owner:
             return this;
         case is_detour:
             return as<stop_detour>()->root;
@@ -182,9 +182,9 @@ public:
     [[nodiscard]] inplace_stop_token stop_token() const noexcept {
         switch (kind()) {
         case is_root_promise:
-            return as<promise_base>()->observer().token;
-        case is_observer:
-            return observer().token;
+            return as<promise_base>()->owner().token;
+        case is_owner:
+            return owner().token;
         case is_detour:
             return as<stop_detour>()->token;
         default:
@@ -193,13 +193,13 @@ public:
     }
 
     union {
-        promise_base* next_root; // of a root that hangs in a list
+        promise_base* next_task; // of a root that hangs in a list
         promise_base* parent;    // of a child: the task that awaits it, or null; and of a bound
                                  // root while the tree above it is being destroyed
     };
     union {
-        promise_base** root_link;       // of a root in a list: the pointer that points here
-        std::coroutine_handle<>* owner; // of any other task: what destroys the frame
+        promise_base** link;                    // of a root in a list: the pointer that points here
+        std::coroutine_handle<>* owning_handle; // of any other task: what destroys the frame
     };
 
 private:
@@ -211,7 +211,7 @@ private:
     // The low bits of `origin_`: what it points to. Unset until the coroutine becomes a child or a
     // root.
     static constexpr std::uintptr_t is_root_promise = 0;
-    static constexpr std::uintptr_t is_observer = 1; // the observer of this root
+    static constexpr std::uintptr_t is_owner = 1; // the observer of this root
     static constexpr std::uintptr_t is_detour = 2;
     static constexpr std::uintptr_t is_source = 3; // may be null
     static constexpr std::uintptr_t kind_mask = 3;
@@ -232,9 +232,9 @@ private:
 };
 
 /// Limits are inherited through awaits whose root is known.
-inline std::int64_t root_observer::deadline() const noexcept {
+inline std::int64_t task_owner::deadline() const noexcept {
     promise_base* const above = awaiting_root();
-    return above != nullptr && above->is_root() ? above->observer().deadline() : no_deadline;
+    return above != nullptr && above->is_root() ? above->owner().deadline() : no_deadline;
 }
 
 /// The root of the tree of awaits of a coroutine, or null for a coroutine of another type.
@@ -250,34 +250,34 @@ template <class P>
 /// Whether a root, or a root that waits for it, is no longer wanted, as far as known.
 [[nodiscard]] inline bool is_unwanted(const promise_base* root) noexcept {
     while (root != nullptr && root->is_root()) {
-        if (root->observer().is_unwanted()) {
+        if (root->owner().is_unwanted()) {
             return true;
         }
-        root = root->observer().awaiting_root();
+        root = root->owner().awaiting_root();
     }
     return false;
 }
 
 /// Roots whose owner destroys those that have not ended.
-class root_chain {
+class task_chain {
 public:
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
     [[nodiscard]] promise_base* first() const noexcept { return first_; }
 
     void insert(promise_base& root) noexcept {
-        root.next_root = first_;
-        root.root_link = &first_;
+        root.next_task = first_;
+        root.link = &first_;
         if (first_ != nullptr) {
-            first_->root_link = &root.next_root;
+            first_->link = &root.next_task;
         }
         first_ = &root;
     }
 
     /// Removes a root from the chain it is in.
     static void remove(promise_base& root) noexcept {
-        *root.root_link = root.next_root;
-        if (root.next_root != nullptr) {
-            root.next_root->root_link = root.root_link;
+        *root.link = root.next_task;
+        if (root.next_task != nullptr) {
+            root.next_task->link = root.link;
         }
     }
 
@@ -286,40 +286,40 @@ private:
 };
 
 /// A root that is on no context's thread is in no list; it is destroyed only when it ends.
-[[nodiscard]] inline bool is_adrift(const promise_base& root) noexcept {
-    return root.root_link == &root.next_root;
+[[nodiscard]] inline bool is_unowned(const promise_base& root) noexcept {
+    return root.link == &root.next_task;
 }
 /// Initialises a root that is in no list yet.
-inline void begin_adrift(promise_base& root) noexcept {
-    root.next_root = nullptr;
-    root.root_link = &root.next_root;
+inline void begin_unowned(promise_base& root) noexcept {
+    root.next_task = nullptr;
+    root.link = &root.next_task;
 }
 
 /// The roots of one context: its top-level tasks.
-class root_list : root_chain {
+class task_list : task_chain {
 public:
-    using root_chain::empty;
-    using root_chain::first;
+    using task_chain::empty;
+    using task_chain::first;
 
     void insert(promise_base& root) noexcept {
         ++inserted_;
-        root_chain::insert(root);
+        task_chain::insert(root);
     }
 
     /// Moves a root to another chain or back. It remains a root of this context.
-    void move_to(root_chain& other, promise_base& root) noexcept {
-        root_chain::remove(root);
+    void move_to(task_chain& other, promise_base& root) noexcept {
+        task_chain::remove(root);
         other.insert(root);
     }
     void move_back(promise_base& root) noexcept {
-        root_chain::remove(root);
-        root_chain::insert(root);
+        task_chain::remove(root);
+        task_chain::insert(root);
     }
 
     /// Removes a root from the list it is in.
     static void remove(promise_base& root) noexcept {
         ++removed_on_this_thread;
-        root_chain::remove(root);
+        task_chain::remove(root);
     }
 
     [[nodiscard]] std::uint64_t inserted() const noexcept { return inserted_; }
@@ -335,10 +335,10 @@ class final_awaiter {
 public:
     template <class P>
     explicit final_awaiter(P& promise) noexcept
-        : ends_alone_(promise.is_root() && promise.observer().indifferent &&
+        : ends_alone_(promise.is_root() && promise.owner().indifferent &&
                       !promise.outcome.has_error()) {
         if (ends_alone_) {
-            root_list::remove(promise);
+            task_list::remove(promise);
         }
     }
 
@@ -353,7 +353,7 @@ public:
             promise.end_below();
             return transfer_to(self, promise.coroutine);
         }
-        promise.observer().finished(promise); // this destroys the frame
+        promise.owner().finished(promise); // this destroys the frame
         return transfer_to_nobody();
     }
 

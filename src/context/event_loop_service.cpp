@@ -12,42 +12,42 @@
 
 namespace coil::detail {
 
-void event_loop::visit_others() noexcept {
-    listed_loop* one = visit_all(
-        [](listed_loop& loop) noexcept { return static_cast<event_loop&>(loop).has_mail(); });
+void event_loop::service_idle_loops() noexcept {
+    listed_loop* one = claim_idle(
+        [](listed_loop& loop) noexcept { return static_cast<event_loop&>(loop).has_messages(); });
     while (one != nullptr) {
         auto& visited = static_cast<event_loop&>(*one);
-        one = one->next_visited; // which is another visitor's as soon as this visit is over
-        visited.take_visit();
+        one = one->next_claimed; // which is another visitor's as soon as this visit is over
+        visited.service();
     }
 }
 
-void event_loop::take_visit() noexcept {
+void event_loop::service() noexcept {
     event_loop* const outer = std::exchange(current_loop, this);
-    std::swap(root_list::removed_on_this_thread, roots_removed_);
-    visited_ = true;
+    std::swap(task_list::removed_on_this_thread, tasks_removed_);
+    serviced_ = true;
     deliver_inbox();
-    end_unwanted_guests();
+    destroy_unwanted_children();
     refuse_unwanted_functions();
-    visited_ = false;
-    left_over_.store(!roots_.empty() || !functions_.empty() || !ready_.empty(),
-                     std::memory_order_relaxed);
+    serviced_ = false;
+    delivered_idle_.store(!tasks_.empty() || !functions_.empty() || !ready_.empty(),
+                          std::memory_order_relaxed);
     publish();
-    std::swap(root_list::removed_on_this_thread, roots_removed_);
+    std::swap(task_list::removed_on_this_thread, tasks_removed_);
     current_loop = outer;
-    end_visit();
+    end_service();
 }
 
 /// None of them has begun to wait for anything here: they have just come.
-void event_loop::end_unwanted_guests() noexcept {
-    promise_base* root = roots_.first();
+void event_loop::destroy_unwanted_children() noexcept {
+    promise_base* root = tasks_.first();
     while (root != nullptr) {
-        root->observer().refuse_unwanted();
-        if (root->observer().is_guest && is_unwanted(root)) {
-            destroy_root(*root);
-            root = roots_.first(); // its destructors may have changed the list
+        root->owner().refuse_unwanted();
+        if (root->owner().is_remote_child && is_unwanted(root)) {
+            destroy_task(*root);
+            root = tasks_.first(); // its destructors may have changed the list
         } else {
-            root = root->next_root;
+            root = root->next_task;
         }
     }
 }

@@ -11,7 +11,7 @@
 // of tasks downwards, except where the thread of a guest is in a destructor for something else.
 
 #include <coil/context/event_loop.hpp>
-#include <coil/context/guest.hpp>
+#include <coil/context/remote_child.hpp>
 
 #include <utility>
 
@@ -19,46 +19,46 @@ namespace coil::detail {
 
 /// Those that have something elsewhere are looked at again in the next turn, which its answer
 /// brings.
-void event_loop::end_condemned_guests() noexcept {
-    condemned_ = false;
-    promise_base* root = roots_.first();
+void event_loop::process_kill_requests() noexcept {
+    kill_requested_ = false;
+    promise_base* root = tasks_.first();
     while (root != nullptr) {
-        if (!root->observer().is_guest || !root->observer().is_condemned()) {
-            root = root->next_root;
+        if (!root->owner().is_remote_child || !root->owner().is_kill_requested()) {
+            root = root->next_task;
         } else if (has_something_away(*root)) {
-            condemned_ = true;
-            root = root->next_root;
+            kill_requested_ = true;
+            root = root->next_task;
         } else {
-            ending_guest_ = true;
-            destroy_root(*root);
-            ending_guest_ = false;
-            root = roots_.first(); // its destructors may have changed the list
+            killing_ = true;
+            destroy_task(*root);
+            killing_ = false;
+            root = tasks_.first(); // its destructors may have changed the list
         }
     }
 }
 
-void event_loop::end_condemned_here() noexcept {
-    if (!condemned_) {
+void event_loop::serve_kill_requests() noexcept {
+    if (!kill_requested_) {
         return;
     }
-    promise_base* root = roots_.first();
+    promise_base* root = tasks_.first();
     while (root != nullptr) {
-        const root_observer& observer = root->observer();
-        if (observer.is_guest && observer.is_condemned() &&
-            (ending_guest_ || static_cast<const guest_observer&>(observer).came() == waits_) &&
+        const task_owner& observer = root->owner();
+        if (observer.is_remote_child && observer.is_kill_requested() &&
+            (killing_ || static_cast<const remote_child_owner&>(observer).came() == wait_epoch_) &&
             !has_something_away(*root)) {
-            destroy_root(*root);
-            root = roots_.first();
+            destroy_task(*root);
+            root = tasks_.first();
         } else {
-            root = root->next_root;
+            root = root->next_task;
         }
     }
 }
 
 void event_loop::refuse_unwanted() noexcept {
-    for (promise_base* first : {roots_.first(), held_back_.first()}) {
-        for (promise_base* root = first; root != nullptr; root = root->next_root) {
-            root->observer().refuse_unwanted();
+    for (promise_base* first : {tasks_.first(), held_back_.first()}) {
+        for (promise_base* root = first; root != nullptr; root = root->next_task) {
+            root->owner().refuse_unwanted();
         }
     }
     refuse_unwanted_functions();
