@@ -1,10 +1,12 @@
-// What a loop that waits does for loops that do not run.
+// Loops that do not run, serviced by a thread that waits.
 //
-// A task that has gone to a context which has ended, or was never started, lies in an inbox that
-// nobody reads. Whoever waits for its end, a shutdown or a destructor, would wait for as long as it
-// pleases the program. So it visits those contexts: it takes in what was posted to them, as their
-// next run would begin with, and destroys the tasks that another context's coroutine awaits and
-// that are not wanted any more; that coroutine is told. Everything else stays for the next run.
+// A task that has gone to a context which has ended, or was never started, is in an inbox that no
+// thread reads. A shutdown or a destructor that waits for its end would wait for as long as it
+// pleases the program. So it services these contexts: it delivers what was posted to them, as their
+// next run would begin with, and destroys the remote children that are no longer wanted; their
+// awaiters are told. Everything else stays for the next run.
+
+#include "event_loop_enter.hpp"
 
 #include <coil/context/event_loop.hpp>
 
@@ -16,40 +18,48 @@ void event_loop::service_idle_loops() noexcept {
     listed_loop* one = claim_idle(
         [](listed_loop& loop) noexcept { return static_cast<event_loop&>(loop).has_messages(); });
     while (one != nullptr) {
-        auto& visited = static_cast<event_loop&>(*one);
-        one = one->next_claimed; // which is another visitor's as soon as this visit is over
-        visited.service();
+        auto& claimed = static_cast<event_loop&>(*one);
+        one = one->next_claimed; // which another thread may use after this service
+        claimed.service();
     }
 }
 
 void event_loop::service() noexcept {
-    event_loop* const outer = std::exchange(current_loop, this);
-    std::swap(task_list::removed_on_this_thread, tasks_removed_);
-    serviced_ = true;
-    deliver_inbox();
-    destroy_unwanted_children();
-    refuse_unwanted_functions();
-    serviced_ = false;
-    delivered_idle_.store(!tasks_.empty() || !functions_.empty() || !ready_.empty(),
-                          std::memory_order_relaxed);
-    publish();
-    std::swap(task_list::removed_on_this_thread, tasks_removed_);
-    current_loop = outer;
+    {
+        const scope here(*this);
+        stop_.begin_service();
+        deliver_inbox();
+        // No task here has begun to wait for anything: they have just come.
+        tasks_.destroy_if([](const promise_base& task) noexcept {
+            task.owner().refuse_unwanted();
+            return task.owner().is_remote_child && is_unwanted(&task);
+        });
+        refuse_unwanted_functions();
+        stop_.end_service();
+        signals_.delivered_idle.store(!tasks_.empty() || !functions_.empty() || !ready_.empty(),
+                                      std::memory_order_relaxed);
+    }
     end_service();
 }
 
-/// None of them has begun to wait for anything here: they have just come.
-void event_loop::destroy_unwanted_children() noexcept {
-    promise_base* root = tasks_.first();
-    while (root != nullptr) {
-        root->owner().refuse_unwanted();
-        if (root->owner().is_remote_child && is_unwanted(root)) {
-            destroy_task(*root);
-            root = tasks_.first(); // its destructors may have changed the list
-        } else {
-            root = root->next_task;
-        }
+/// A run begins: it has what was delivered in services.
+void event_loop::begin_own_run() noexcept {
+    signals_.delivered_idle.store(false, std::memory_order_relaxed);
+    stop_.begin_run(signals_.stop);
+}
+
+/// Nothing is in flight, but tasks that never started have parameters whose destructors may want
+/// the context.
+void event_loop::discard_messages() noexcept {
+    if (!begin_service()) {
+        end_with_misuse("a context that runs is to discard what was posted to it.");
     }
+    {
+        const scope here(*this);
+        begin_own_run();
+        shut_down(); // also completes a stop by a destructor: there is nothing left to stop
+    }
+    end_service();
 }
 
 } // namespace coil::detail

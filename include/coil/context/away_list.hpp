@@ -35,7 +35,7 @@ protected:
     }
 
 private:
-    friend class event_loop;
+    friend class task_list;
     friend list_node;
 
     const status status_;

@@ -162,7 +162,7 @@ public:
 
     /// Called only with an exception: see task_owner::indifferent.
     void finished(promise_base& root) noexcept override {
-        task_list::remove(root);
+        end_task(root);
         // It may have ended outside of a context.
         report_unhandled(static_cast<task_promise<void>&>(root).outcome.error());
         abandoned(root);

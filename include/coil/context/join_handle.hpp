@@ -70,7 +70,7 @@ public:
     }
 
     void finished(promise_base& root) noexcept override {
-        task_list::remove(root);
+        end_task(root);
         take_outcome();
         coroutine_.destroy();
         end();

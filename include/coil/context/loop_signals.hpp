@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/core/atomics.hpp>
+#include <coil/core/queue.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -71,5 +72,14 @@ private:
 
 using stop_request = basic_stop_request<>;
 using work_guard = basic_work_guard<>;
+
+/// What other threads signal to a loop, other than by messages. On a cache line of its own.
+struct loop_signals {
+    stop_request stop;
+    queue_node stop_node; // the message of `stop`
+    work_guard guard;
+    /// A service has delivered messages that are for the next run.
+    std::atomic<bool> delivered_idle{false};
+};
 
 } // namespace coil::detail

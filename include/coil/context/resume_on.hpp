@@ -46,7 +46,7 @@ public:
                 return;
             }
             if (root_ != nullptr) {
-                event_loop::disown(*root_); // from now on the target finds it at a shutdown
+                event_loop::begin_move(*root_); // from now on the target finds it at a shutdown
             }
         }
         waiter_ = waiter;
@@ -68,7 +68,7 @@ private:
     /// Only a shutdown destroys a root, and it first removes the node from the queue.
     template <class P>
     void post_task(P& promise) noexcept {
-        event_loop::disown(promise);
+        event_loop::begin_move(promise);
         promise.deliver = [](queue_node& node, event_loop& loop) noexcept {
             P& root = static_cast<P&>(node);
             loop.adopt_remote(&root, root, std::coroutine_handle<P>::from_promise(root));

@@ -198,9 +198,7 @@ private:
     }
 
     void finished(promise_base& root) noexcept override {
-        if (!is_unowned(root)) {
-            event_loop::disown(root);
-        }
+        event_loop::task_ended(root);
         const resumptions::ending scope(&root);
         over();
     }

@@ -23,7 +23,6 @@ namespace coil::detail {
 inline void make_unowned(promise_base& root) noexcept {
     if (current_loop != nullptr && !is_unowned(root)) {
         event_loop::disown(root);
-        begin_unowned(root);
     }
 }
 
