@@ -24,14 +24,14 @@ public:
         if (in_service_) {
             deferred_ = true;
         } else {
-            requested_ = word.arrived();
+            requested_ = word.arrived() || requested_;
         }
     }
     /// A run begins; a request that was deferred counts now.
     void begin_run(stop_request& word) noexcept {
         COIL_ASSERT(!in_service_);
         if (std::exchange(deferred_, false)) {
-            requested_ = word.arrived();
+            requested_ = word.arrived() || requested_;
         }
     }
     /// The shutdown is over.
