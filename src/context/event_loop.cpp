@@ -71,7 +71,6 @@ private:
 };
 
 // ---- idling
-// ---------------------------------------------------------------------------------------------
 
 /// poll(), which also learns how many completions a poll finds when it finds any.
 [[gnu::always_inline]] inline void event_loop::poll_cq() noexcept {
@@ -86,7 +85,7 @@ private:
 [[gnu::always_inline]] inline void event_loop::park(std::int64_t until_ns) noexcept {
     if (!parker_.announce()) {
         parker_.lap_if_due();
-        poll(); // not while nobody could wake us
+        poll(); // no sleep without a wake-up call
         return;
     }
     if (!(has_work() || signals_.guard.held())) {

@@ -94,7 +94,7 @@ inline void event_loop::end_turn(bool full) noexcept {
     publish();
 }
 
-/// For those who read it on other threads: what would cost too much to write as it changes.
+/// For readers on other threads: what would cost too much to write as it changes.
 inline void event_loop::publish() noexcept {
     metrics_.tasks_started.set(tasks_.inserted());
     metrics_.tasks.set(tasks_.count());

@@ -21,7 +21,7 @@ event_loop::~event_loop() {
     discard_messages();
     event_loop* const outer = std::exchange(current_loop, this);
     ring_.close();
-    deliver_inbox(); // from those who found the ring still open
+    deliver_inbox(); // from threads that found the ring still open
     {
         const loop_shutdown::as_active ending(shutdown_);
         functions_.call_all(*this);

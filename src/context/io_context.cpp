@@ -42,7 +42,7 @@ void io_context::start() {
             loop_.run();
         } catch (...) {
             thread_error_ = std::current_exception();
-            loop_.discard_messages(); // whoever joins what never started learns it
+            loop_.discard_messages(); // joins of tasks that never started return
         }
     };
     try {

@@ -93,7 +93,7 @@ void runtime::begin(bool until_stopped) noexcept {
     }
 }
 
-/// By whoever holds the lock.
+/// Called with the lock held.
 void runtime::request_stop() noexcept {
     if (!std::exchange(stopping_, true) && running_) {
         stop_contexts();
@@ -144,8 +144,7 @@ bool runtime::ends(std::exception_ptr& error) noexcept {
     return true;
 }
 
-/// What block_on() waits for is done. When its run has been over for a while, that is nobody's
-/// business.
+/// What block_on() waits for is done. Does nothing when its run is over already.
 void runtime::end_run(std::uint64_t number) noexcept {
     const std::lock_guard lock(life_);
     if (running_ && run_ == number) {
@@ -155,9 +154,9 @@ void runtime::end_run(std::uint64_t number) noexcept {
 
 /// Until it is over for all contexts together, or each has been stopped.
 void runtime::run_round() noexcept {
-    // One seat more, which nobody leaves, keeps them together until a stop.
-    const auto seats = static_cast<unsigned>(contexts_.size());
-    quiescence_.begin(seats, until_stopped_ ? 1 : 0);
+    // One participant more, which never becomes idle, keeps them together until a stop.
+    const auto participants = static_cast<unsigned>(contexts_.size());
+    quiescence_.begin(participants, until_stopped_ ? 1 : 0);
     for (const auto& context : contexts_) {
         context->loop().join_round();
     }

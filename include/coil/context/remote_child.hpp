@@ -36,8 +36,8 @@ private:
     std::atomic<remote_child_owner*> awaiter_;
 };
 
-/// The observer of a task that runs on another context or executor while a coroutine waits for it.
-/// That coroutine may need the task's end at any time, so the observer records the context on which
+/// The owner of a task that runs on another context or executor while a coroutine waits for it.
+/// That coroutine may need the task's end at any time, so the owner records the context on which
 /// the task is.
 class remote_child_owner : public task_owner {
 public:

@@ -16,9 +16,8 @@ namespace coil::detail {
 ///
 /// A destructor waits for tasks below the frame that it is of. A thread is in one such destructor
 /// at a time, and what it waits for is destroyed by the turn of the context where it is, or in the
-/// wait of a destructor there if it has not run since that began. So who waits for whom follows the
-/// tree of tasks downwards, except where the thread of a remote child is in a destructor for
-/// something else.
+/// wait of a destructor there if it has not run since that began. So waits follow the tree of tasks
+/// downwards, except where the thread of a remote child is in a destructor for something else.
 class kill_requests {
 public:
     kill_requests(task_list& tasks, const destructor_waits& waits) noexcept

@@ -9,41 +9,27 @@ namespace coil::detail {
 class promise_base;
 
 /// Where a top-level task is. A top-level task is the root of a tree of awaits whose owner is not a
-/// coroutine of the same context: a spawned task, a task of on(), an async_task. The states exclude
-/// each other; each transition is a function of core/detail/top_level_task.hpp or of task_chain.
+/// coroutine of the same context: a spawned task, a task of on(), an async_task. Each transition is
+/// a function of core/detail/top_level_task.hpp or of a context's task_list.
 ///
-///     none ──▶ spawned ──▶ listed ◀──▶ held_back
-///      │                   ▲ │ ▲ ╲         │
-///      ├───────────────────┘ │ │  ╲──────▶ ended
-///      │                     ▼ │          ▲
-///      │                   moving         │
-///      │                     ▲            │
-///      └──────▶ unowned ─────┴────────────┘
-///                  ▲  ╲──▶ listed
-///                  └────── listed
+///     none      → spawned, listed, unowned
+///     spawned   → listed
+///     listed    → held_back, moving, unowned, ended
+///     held_back → listed
+///     moving    → listed
+///     unowned   → listed, moving, ended
 ///
-/// | state     | the task                                                    | in a list |
-/// destroyed from outside |
-/// |-----------|-------------------------------------------------------------|-----------|------------------------|
-/// | none      | was not given to a context or an executor                   | no        | by its
-/// task object     | | spawned   | was posted to its first context, in whose inbox it is       | no
-/// | no: it arrives first   | | listed    | is on a context | yes       | by that context        |
-/// | held_back | is on a context that shuts down, and something of it is not | yes       | by that
-/// context, later | | moving    | was posted to its next context, in whose inbox it is        | no
-/// | no: it arrives first   | | unowned   | runs or waits where no context is | no        | no: it
-/// ends by itself  | | ended     | has ended, or is being destroyed                            | no
-/// | –                      |
-///
-/// A state is written by the thread on which the task is: its context's, its executor's, or that of
-/// the sender before it posts the task.
+/// A state is written by the thread on which the task is: its context's, its executor's, or the
+/// sender's before it posts the task. A context destroys tasks that are listed; what has been
+/// posted to it arrives first.
 enum class task_state : std::uintptr_t {
-    none,
-    spawned,
-    listed,
-    held_back,
-    moving,
-    unowned,
-    ended,
+    none,      ///< was not given to a context or an executor
+    spawned,   ///< was posted to its first context, in whose inbox it is
+    listed,    ///< is on a context, in its list
+    held_back, ///< is on a context that shuts down, in a list of its own: a part of it is elsewhere
+    moving,    ///< was posted to its next context, in whose inbox it is
+    unowned,   ///< runs or waits where no context is; is not destroyed from outside, but ends
+    ended,     ///< has ended, or is being destroyed
 };
 
 /// The state of a top-level task and, in a list, the pointer that points to it: one word of its
