@@ -76,6 +76,13 @@ check_rooms() {
     return "$bad"
 }
 
+# Checks the lengths of the library's files and the numbers of data members of its classes. (clang-tidy checks functions.)
+check_sizes() {
+    # The emulation of io_uring is to be divided.
+    our_files 'include/*.hpp' 'src/*.hpp' 'src/*.cpp' |
+        xargs -r awk -v lines=400 -v members=25 -v known='^class (emulation|emulated_request)$' -f scripts/dev.d/sizes.awk
+}
+
 # Runs clang-tidy on all sources, several of a target at a time; headers are checked with the sources that include them.
 # A source that passed is checked again only when it, a header it includes, or .clang-tidy has changed (--all: always).
 check_tidy() {
@@ -130,6 +137,7 @@ dev_lint() {
     check "format (.clang-format)" check_format
     check "headers stand alone" check_headers
     check "rooms include only what is below them" check_rooms
+    check "files and classes are small" check_sizes
     check "scripts (shellcheck)" check_scripts
     check "clang-tidy" check_tidy "$all"
     report

@@ -3,16 +3,17 @@
 #include "event_loop_enter.hpp"
 
 #include <coil/context/event_loop.hpp>
-#include <coil/context/join_handle.hpp>
-#include <coil/core/backoff.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/transfer.hpp>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <system_error>
-#include <utility>
 
 #include <sched.h>
 
@@ -20,76 +21,56 @@ namespace coil::detail {
 
 namespace {
 
-void print_unhandled(const char* where, const std::exception_ptr& error) noexcept {
-    try {
-        std::rethrow_exception(error);
-    } catch (const std::exception& e) {
-        std::fprintf(stderr, "coil: %s: an exception that nobody receives: %s\n", where, e.what());
-    } catch (...) {
-        std::fprintf(stderr, "coil: %s: an unknown exception that nobody receives\n", where);
-    }
-}
-
+/// While the kernel refuses to take what is in the submission queue.
 constexpr std::int64_t refused_park_ns = 1'000'000;
 
 } // namespace
 
-/// Marks this thread as the loop's for the duration of run(), and leaves nothing behind however it
-/// ends.
-class event_loop::running {
+/// What holds while run() is active. Leaves nothing behind however it ends.
+class event_loop::running_scope {
 public:
-    explicit running(event_loop& loop) : loop_(loop), outer_(current_loop) {
+    explicit running_scope(event_loop& loop) : loop_(loop) {
         loop_.ring_.bind_to_this_thread();
         if (loop_.options_.cpu_affinity >= 0) {
-            ::sched_getaffinity(0, sizeof affinity_, &affinity_);
-            cpu_set_t one;
-            CPU_ZERO(&one);
-            CPU_SET(static_cast<unsigned>(loop_.options_.cpu_affinity), &one);
-            if (::sched_setaffinity(0, sizeof one, &one) != 0) {
-                const int error = errno;
-                throw std::system_error(error, std::generic_category(),
-                                        "coil: cpu_affinity " +
-                                            std::to_string(loop_.options_.cpu_affinity));
-            }
+            pin(loop_.options_.cpu_affinity);
         }
-        current_loop = &loop_;
+        scope_.emplace(loop);
         loop_.ring_->register_ring_fd();
-        std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
         loop_.probe_.rest();
         loop_.meter_.reset(loop_.now_ns());
     }
-    ~running() {
+    ~running_scope() {
         loop_.meter_.lap(loop_.now_ns());
-        loop_.publish();
         loop_.metrics_.ready.set(loop_.ready_.size());
-        std::swap(root_list::removed_on_this_thread, loop_.roots_removed_);
         loop_.stop_watching();
         // The registration would keep the ring alive if the context is destroyed by another thread.
         loop_.ring_->unregister_ring_fd();
         if (loop_.options_.cpu_affinity >= 0) {
             ::sched_setaffinity(0, sizeof affinity_, &affinity_);
         }
-        current_loop = outer_;
     }
-    running(const running&) = delete;
-    running& operator=(const running&) = delete;
+    running_scope(const running_scope&) = delete;
+    running_scope& operator=(const running_scope&) = delete;
 
 private:
+    void pin(int processor) {
+        ::sched_getaffinity(0, sizeof affinity_, &affinity_);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(static_cast<unsigned>(processor), &one);
+        if (::sched_setaffinity(0, sizeof one, &one) != 0) {
+            const int error = errno;
+            throw std::system_error(error, std::generic_category(),
+                                    "coil: cpu_affinity " + std::to_string(processor));
+        }
+    }
+
     event_loop& loop_;
-    event_loop* outer_;
+    std::optional<scope> scope_;
     cpu_set_t affinity_{};
 };
 
 // ---- idling
-// ---------------------------------------------------------------------------------------------
-
-/// Submits and reaps; never sleeps.
-[[gnu::always_inline]] inline void event_loop::poll() noexcept {
-    if (ring_->sq_ready() > 0 || ring_->needs_enter()) {
-        ring_.enter(0, nullptr, 0);
-    }
-    reap();
-}
 
 /// poll(), which also learns how many completions a poll finds when it finds any.
 [[gnu::always_inline]] inline void event_loop::poll_cq() noexcept {
@@ -104,20 +85,20 @@ private:
 [[gnu::always_inline]] inline void event_loop::park(std::int64_t until_ns) noexcept {
     if (!parker_.announce()) {
         parker_.lap_if_due();
-        poll(); // not while nobody could wake us
+        poll(); // no sleep without a wake-up call
         return;
     }
-    if (!(has_work() || hold_.held())) {
+    if (!(has_work() || signals_.guard.held())) {
         parker_.unpark();
         return;
     }
     const bool leaves = round_.takes_part() && !has_work();
     if (leaves) {
-        round_.leave(inbox_);
+        round_.become_idle(inbox_);
     }
     parker_.sleep(until_ns);
     if (leaves) {
-        round_.come_back();
+        round_.become_active();
     }
 }
 
@@ -153,28 +134,12 @@ private:
         }
         parker_.history().on_fruitless_spin();
     }
+    std::int64_t until = next_deadline();
     if (frame_cache_overflowed) [[unlikely]] {
-        park_after_peak();
-    } else {
-        park(next_deadline());
+        until = parker_.trim_after_peak(until);
     }
+    park(until);
     reap();
-}
-
-/// Many frames have been freed: a while later, if there is nothing to do then, their memory goes
-/// back.
-[[gnu::noinline, gnu::cold]] void event_loop::park_after_peak() noexcept {
-    constexpr std::int64_t a_while_ns = 100'000'000;
-    const std::int64_t now = now_ns();
-    if (trim_due_ns_ == 0) {
-        trim_due_ns_ = now + a_while_ns;
-    } else if (now >= trim_due_ns_) {
-        trim_due_ns_ = 0;
-        trim_frame_cache();
-        park(next_deadline());
-        return;
-    }
-    park(std::min(next_deadline(), trim_due_ns_));
 }
 
 /// When there will be something to do by the clock: a timer, a cancellation to be requested again.
@@ -183,84 +148,7 @@ std::int64_t event_loop::next_deadline() noexcept {
     return cancellations_.has_retries() ? std::min(timer, cancellations_.retry_at_ns()) : timer;
 }
 
-// ---- running
-// ----------------------------------------------------------------------------------------
-
-void event_loop::run() {
-    if (!begin_running()) {
-        throw std::logic_error("coil: io_context::run() called while the context runs already");
-    }
-    struct ending {
-        event_loop& loop;
-        ~ending() {
-            loop.give_up_seat();
-            loop.end_running();
-        }
-    };
-    const ending at_end{*this};
-    const running scope(*this);
-    take_over_from_visitors();
-    turn_until_done();
-}
-
-void event_loop::turn_until_done() try {
-    for (;;) {
-        if (stop_requested_) [[unlikely]] {
-            meter_.lap(now_ns()); // what follows is no turn
-            shut_down();
-            stop_requested_ = false;
-            return;
-        }
-        run_turn();
-        if (!ready_.empty()) {
-            parker_.lap_if_due();
-            poll();
-        } else if (stop_requested_) {
-            continue;
-        } else if (has_work() || hold_.held() || !inbox_.empty()) {
-            wait(); // the inbox last: what was posted before the hold ended is seen there
-            if (round_.is_over()) {
-                end_what_no_frame_owns();
-                return; // what has come by the inbox since is for the next round
-            }
-        } else if (submissions_.in_flight() > 0) {
-            end_what_no_frame_owns();
-        } else {
-            return;
-        }
-    }
-} catch (...) {
-    shut_down();
-    stop_requested_ = false;
-    throw;
-}
-
-void event_loop::stop() noexcept {
-    if (on_owner_thread()) {
-        stop_requested_ = true;
-        return;
-    }
-    // By the inbox: then posting is the last thing that another thread does here, and the context
-    // may go as soon as run() has returned.
-    if (stop_.make()) {
-        stop_node_.deliver = [](queue_node&, event_loop& loop) noexcept {
-            if (loop.visited_) {
-                loop.stop_came_ = true; // for the next run, before anything else
-            } else {
-                loop.stop_requested_ = loop.stop_.arrived();
-            }
-        };
-        post(stop_node_);
-    }
-}
-
-void event_loop::hold() noexcept { hold_.hold(); }
-
-void event_loop::release() noexcept {
-    if (hold_.release(inbox_)) {
-        wake();
-    }
-}
+// ---- what runs
 
 /// Its loop is a few instructions long: where it lies in the cache's lines is a tenth of what a
 /// switch between coroutines costs, and should not depend on what surrounds it.
@@ -316,71 +204,144 @@ void event_loop::deliver_inbox() noexcept {
     metrics_.wake_ups_elided += nodes - parker_.take_woken_by_posts();
 }
 
-void event_loop::wait_for_mail(bool late) noexcept {
-    if (around_ != nullptr) {
-        if (asleep_) { // this is not in a turn: one is to follow
-            wake_up();
-            around_->wake(*this);
+// ---- a turn and its two drivers
+// run() has a thread of its own, which it lets sleep; turn() is called by a sim_driver and never
+// waits. Both execute run_turn() and decide by after_turn().
+
+/// What a loop does after run_turn().
+[[gnu::always_inline]] inline event_loop::next_step event_loop::after_turn() const noexcept {
+    if (!ready_.empty()) {
+        return next_step::run;
+    }
+    if (stop_.requested()) {
+        return next_step::stop;
+    }
+    // The inbox last: what was posted before the guard was released is seen there.
+    if (has_work() || signals_.guard.held() || !inbox_.empty()) {
+        return next_step::wait;
+    }
+    return next_step::end;
+}
+
+void event_loop::run() {
+    if (!begin_running()) {
+        throw std::logic_error("coil: io_context::run() called while the context runs already");
+    }
+    struct ending {
+        event_loop& loop;
+        ~ending() {
+            loop.leave_round();
+            loop.end_running();
         }
-        around_->let_others_run_until_mail(*this, !late);
-        root_list::removed_on_this_thread += std::exchange(removed_while_served_, 0);
-    } else if (!is_running()) { // nobody has this ring
-        if (inbox_.empty()) {
-            const std::timespec a_while{0, late ? 10'000'000 : 100'000};
-            ::nanosleep(&a_while, nullptr);
+    };
+    const ending at_end{*this};
+    const running_scope running(*this);
+    begin_own_run();
+    run_until_done();
+}
+
+void event_loop::run_until_done() try {
+    for (;;) {
+        if (stop_.requested()) [[unlikely]] {
+            meter_.lap(now_ns()); // what follows is no turn
+            shut_down();
+            return;
         }
-    } else if (inbox_.empty()) {
-        if (parker_.announce()) {
-            const uring::timespec a_while{0, late ? 10'000'000 : 1'000'000};
-            ring_.enter(1, &a_while, 0);
-            parker_.unpark();
-        } else {
+        run_turn();
+        switch (after_turn()) {
+        case next_step::run:
+            parker_.lap_if_due();
             poll();
+            break;
+        case next_step::stop:
+            break;
+        case next_step::wait:
+            wait();
+            if (round_.is_over()) {
+                cancel_detached_operations();
+                return; // what has come by the inbox since is for the next round
+            }
+            break;
+        case next_step::end:
+            if (submissions_.in_flight() == 0) {
+                return;
+            }
+            cancel_detached_operations();
+            break;
         }
-        reap();
     }
-    deliver_inbox();
+} catch (...) {
+    shut_down();
+    throw;
 }
 
-void event_loop::fire_timers() noexcept { timers_.expire(now_ns()); }
-
-void event_loop::report_unhandled(std::exception_ptr error) noexcept {
-    ++metrics_.unhandled_exceptions;
-    if (options_.on_unhandled_exception) {
-        options_.on_unhandled_exception(std::move(error));
-    } else {
-        print_unhandled(options_.name.empty() ? "io_context" : options_.name.c_str(), error);
+/// As park() does: a message that comes from here on brings a call of sim_driver::wake().
+turn_report event_loop::turn() {
+    using enum turn_report::kind;
+    const scope here(*this);
+    wake_up();
+    turn_report report = driven_turn();
+    if (report.what != busy) {
+        driver_.get()->let_others_act();
+        if (!driver_.fall_asleep(inbox_)) {
+            return {.what = busy};
+        }
     }
+    return report;
 }
 
-void report_unhandled(std::exception_ptr error) noexcept {
-    if (current_loop != nullptr) {
-        current_loop->report_unhandled(std::move(error));
-    } else {
-        print_unhandled("outside of a context", error);
+turn_report event_loop::driven_turn() try {
+    using enum turn_report::kind;
+    if (stop_.requested() || shutdown_.is_active()) {
+        return shutdown_.turn();
     }
+    run_turn();
+    ring_.enter(0, nullptr, 0); // in the place of waiting
+    reap();
+    metrics_.ready.set(ready_.size());
+    const next_step next = after_turn();
+    if (next == next_step::run || next == next_step::stop || ring_->has_completions() ||
+        ring_->overflowed() || !inbox_.empty()) {
+        return {.what = busy};
+    }
+    if (next == next_step::end) {
+        return {.what = finished};
+    }
+    std::int64_t until = next_deadline();
+    if (ring_->sq_ready() > 0 || submissions_.sq_starved()) {
+        until = std::min(until, now_ns() + refused_park_ns);
+    }
+    return {.what = idle, .until_ns = until};
+} catch (...) {
+    shut_down();
+    throw;
 }
 
-/// Any thread.
-void event_loop::wake() noexcept {
-    if (around_ != nullptr) [[unlikely]] {
-        around_->wake(*this);
-        return;
+void event_loop::begin_turns(sim_driver& driver) {
+    if (!begin_running()) {
+        throw std::logic_error("coil: a context is driven while it runs already");
     }
-    parker_.descriptor().signal();
+    try {
+        ring_.bind_to_this_thread();
+    } catch (...) {
+        end_running();
+        throw;
+    }
+    driver_.begin(driver);
+    begin_own_run();
+    probe_.rest();
+    meter_.reset(now_ns());
 }
 
-void event_loop::stop_watching() noexcept {
-    wake_descriptor& descriptor = parker_.descriptor();
-    if (descriptor.is_watched()) {
-        descriptor.expect_signal();
-        descriptor.signal();
+void event_loop::end_turns() noexcept {
+    {
+        const scope here(*this);
+        wake_up();
+        shut_down();
+        ring_->unregister_ring_fd();
     }
-    while (descriptor.is_watched()) {
-        ring_.enter(1, nullptr, 0);
-        reap();
-    }
-    descriptor.await_signals();
+    driver_.end();
+    end_running();
 }
 
 } // namespace coil::detail

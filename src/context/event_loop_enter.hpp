@@ -7,6 +7,7 @@
 #include <coil/context/event_loop.hpp>
 
 #include <cstdint>
+#include <utility>
 
 namespace coil::detail {
 
@@ -53,15 +54,23 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         ring_->for_each_cqe([this](const uring::cqe& completion) { route(completion); });
 }
 
+/// Submits and reaps; never sleeps.
+[[gnu::always_inline]] inline void event_loop::poll() noexcept {
+    if (ring_->sq_ready() > 0 || ring_->needs_enter()) {
+        ring_.enter(0, nullptr, 0);
+    }
+    reap();
+}
+
 /// A turn, but for the poll or the wait at its end.
 [[gnu::always_inline]] inline void event_loop::run_turn() {
     const bool full = run_ready();
     deliver_inbox();
-    if (condemned_) [[unlikely]] {
-        end_condemned_guests();
+    if (kills_.pending()) [[unlikely]] {
+        kills_.process();
     }
     if (timers_.size() > 0) {
-        fire_timers();
+        timers_.expire(now_ns());
     }
     if (submissions_.has_queued()) {
         submissions_.admit_queued();
@@ -84,14 +93,36 @@ inline void event_loop::end_turn(bool full) noexcept {
     publish();
 }
 
-/// For those who read it on other threads: what would cost too much to write as it changes.
+/// For readers on other threads: what would cost too much to write as it changes.
 inline void event_loop::publish() noexcept {
-    metrics_.tasks_started.set(roots_.inserted());
-    metrics_.tasks.set(tasks());
-    balance_.set(tasks() - received_roots_); // one word: never received, and not counted
+    metrics_.tasks_started.set(tasks_.inserted());
+    metrics_.tasks.set(tasks_.count());
+    tasks_.publish();
     metrics_.in_flight.set(submissions_.in_flight());
     metrics_.timers.set(timers_.size());
     metrics_.back_pressure_waits.set(submissions_.held_back());
 }
+
+/// Makes this thread the loop's, above whatever loop it was: around all code that may run or
+/// destroy coroutines of the loop.
+class event_loop::scope {
+public:
+    explicit scope(event_loop& loop) noexcept
+        : loop_(loop), outer_(std::exchange(current_loop, &loop)) {
+        loop_.tasks_.toggle_counting();
+    }
+    ~scope() {
+        COIL_ASSERT(current_loop == &loop_);
+        loop_.publish();
+        loop_.tasks_.toggle_counting();
+        current_loop = outer_;
+    }
+    scope(const scope&) = delete;
+    scope& operator=(const scope&) = delete;
+
+private:
+    event_loop& loop_;
+    event_loop* const outer_;
+};
 
 } // namespace coil::detail

@@ -1,10 +1,12 @@
-// The beginning and the end of a loop.
+// The beginning and the end of a loop, and what no task receives.
 
 #include "event_loop_enter.hpp"
 
 #include <coil/context/event_loop.hpp>
+#include <coil/context/join_handle.hpp>
 
-#include <cstdint>
+#include <cstdio>
+#include <exception>
 #include <utility>
 
 namespace coil::detail {
@@ -16,40 +18,49 @@ event_loop::event_loop(io_context& context, const io_context_options& options)
 
 event_loop::~event_loop() {
     leave_list();
-    discard_mail();
+    discard_messages();
     event_loop* const outer = std::exchange(current_loop, this);
     ring_.close();
-    deliver_inbox(); // from those who found the ring still open
-    ending_ = true;
-    functions_.call_all(*this);
+    deliver_inbox(); // from threads that found the ring still open
+    {
+        const loop_shutdown::as_active ending(shutdown_);
+        functions_.call_all(*this);
+    }
     timers_.clear(); // of eager operations that have ended
     current_loop = outer;
 }
 
-/// Nothing is in flight, but tasks that never started have parameters whose destructors may want
-/// the context.
-void event_loop::discard_mail() noexcept {
-    if (!begin_visit()) {
-        end_with_misuse("a context that runs is to discard what was posted to it.");
+// ---- exceptions
+
+namespace {
+
+void print_unhandled(const char* where, const std::exception_ptr& error) noexcept {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "coil: %s: an exception that nobody receives: %s\n", where, e.what());
+    } catch (...) {
+        std::fprintf(stderr, "coil: %s: an unknown exception that nobody receives\n", where);
     }
-    event_loop* const outer = std::exchange(current_loop, this);
-    std::swap(root_list::removed_on_this_thread, roots_removed_);
-    take_over_from_visitors();
-    shut_down();
-    stop_requested_ = false; // by a destructor: there is nothing left that it could stop
-    publish();
-    std::swap(root_list::removed_on_this_thread, roots_removed_);
-    current_loop = outer;
-    end_visit();
 }
 
-/// What the others see is as old as the last turn. A task that gives out work sees its own.
-std::uint64_t event_loop::load() const noexcept {
-    const std::uint64_t balance = on_owner_thread() ? tasks() - received_roots_ : balance_.get();
-    // Without an order between the two, what was received may not have been sent yet.
-    const auto load =
-        static_cast<std::int64_t>(balance + sent_roots_.load(std::memory_order_relaxed));
-    return load > 0 ? static_cast<std::uint64_t>(load) : 0;
+} // namespace
+
+void event_loop::report_unhandled(std::exception_ptr error) noexcept {
+    ++metrics_.unhandled_exceptions;
+    if (options_.on_unhandled_exception) {
+        options_.on_unhandled_exception(std::move(error));
+    } else {
+        print_unhandled(options_.name.empty() ? "io_context" : options_.name.c_str(), error);
+    }
+}
+
+void report_unhandled(std::exception_ptr error) noexcept {
+    if (current_loop != nullptr) {
+        current_loop->report_unhandled(std::move(error));
+    } else {
+        print_unhandled("outside of a context", error);
+    }
 }
 
 } // namespace coil::detail

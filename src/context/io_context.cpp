@@ -33,7 +33,7 @@ void io_context::start() {
     if (thread_.joinable()) {
         throw std::logic_error("coil: io_context::start() called again before join()");
     }
-    loop_.hold();
+    loop_.hold_work_guard();
     const auto body = [this] {
         if (!options_.name.empty()) {
             detail::name_this_thread(options_.name);
@@ -42,13 +42,13 @@ void io_context::start() {
             loop_.run();
         } catch (...) {
             thread_error_ = std::current_exception();
-            loop_.discard_mail(); // whoever joins what never started learns it
+            loop_.discard_messages(); // joins of tasks that never started return
         }
     };
     try {
         thread_ = std::thread(body);
     } catch (...) {
-        loop_.release();
+        loop_.release_work_guard();
         throw;
     }
 }
@@ -57,7 +57,7 @@ void io_context::join() {
     if (!thread_.joinable()) {
         return;
     }
-    loop_.release();
+    loop_.release_work_guard();
     thread_.join();
     loop_.forget_stop();
     if (std::exception_ptr error = std::exchange(thread_error_, nullptr)) {

@@ -56,18 +56,18 @@ bool listed_loop::begin(use what) noexcept {
     }
 }
 
-listed_loop* listed_loop::visit_all(bool (*wanted)(listed_loop&) noexcept) noexcept {
-    listed_loop* visited = nullptr;
+listed_loop* listed_loop::claim_idle(bool (*wanted)(listed_loop&) noexcept) noexcept {
+    listed_loop* claimed = nullptr;
     const std::scoped_lock lock(list_mutex);
     for (listed_loop* one = first_loop; one != nullptr; one = one->next) {
         use expected = use::free;
         if (one->use_.load(std::memory_order_relaxed) == use::free && wanted(*one) &&
-            one->use_.compare_exchange_strong(expected, use::visited, std::memory_order_acquire,
+            one->use_.compare_exchange_strong(expected, use::serviced, std::memory_order_acquire,
                                               std::memory_order_relaxed)) {
-            one->next_visited = std::exchange(visited, one);
+            one->next_claimed = std::exchange(claimed, one);
         }
     }
-    return visited;
+    return claimed;
 }
 
 } // namespace coil::detail

@@ -1,6 +1,7 @@
 #include "spin_pause.hpp"
 
 #include <coil/context/detail/parker.hpp>
+#include <coil/core/frame_allocator.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -59,6 +60,19 @@ bool parker::spin(std::int64_t until_ns) noexcept {
     } while (now < limit);
     meter_.resume(now);
     return false;
+}
+
+std::int64_t parker::trim_after_peak(std::int64_t until_ns) noexcept {
+    constexpr std::int64_t a_while_ns = 100'000'000;
+    const std::int64_t now = ring_.now_ns();
+    if (trim_due_ns_ == 0) {
+        trim_due_ns_ = now + a_while_ns;
+    } else if (now >= trim_due_ns_) {
+        trim_due_ns_ = 0;
+        trim_frame_cache();
+        return until_ns;
+    }
+    return std::min(until_ns, trim_due_ns_);
 }
 
 } // namespace coil::detail

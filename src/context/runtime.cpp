@@ -1,7 +1,7 @@
 #include "thread_name.hpp"
 
 #include <coil/context/runtime.hpp>
-#include <coil/context/simulation.hpp>
+#include <coil/context/sim_driver.hpp>
 
 #include <cstdint>
 #include <stdexcept>
@@ -30,10 +30,10 @@ runtime::runtime(runtime_options options)
     : dispatcher_(options.dispatcher ? std::move(options.dispatcher) : round_robin()),
       quiescence_([this] {
           for (const auto& context : contexts_) {
-              context->loop().release();
+              context->loop().release_work_guard();
           }
       }) {
-    if (detail::current_simulation != nullptr) {
+    if (detail::current_sim_driver != nullptr) {
         throw std::logic_error("coil: a runtime makes threads, and a simulated world has none: "
                                "its hosts have contexts, see coil::sim::host::context()");
     }
@@ -48,7 +48,7 @@ runtime::runtime(runtime_options options)
             each.cpu_affinity = processors[i % processors.size()];
         }
         contexts_.push_back(std::make_unique<io_context>(std::move(each)));
-        contexts_.back()->loop().take_part_in(*this, quiescence_);
+        contexts_.back()->loop().set_runtime(*this, quiescence_);
     }
 }
 
@@ -57,10 +57,10 @@ runtime::~runtime() {
     for (bool more = true; more;) {
         more = false;
         for (const auto& context : contexts_) {
-            context->loop().discard_mail();
+            context->loop().discard_messages();
         }
         for (const auto& context : contexts_) {
-            more = more || context->loop().has_mail();
+            more = more || context->loop().has_messages();
         }
     }
 }
@@ -93,7 +93,7 @@ void runtime::begin(bool until_stopped) noexcept {
     }
 }
 
-/// By whoever holds the lock.
+/// Called with the lock held.
 void runtime::request_stop() noexcept {
     if (!std::exchange(stopping_, true) && running_) {
         stop_contexts();
@@ -121,14 +121,14 @@ bool runtime::ends(std::exception_ptr& error) noexcept {
     std::unique_lock lock(life_);
     if (!stopping_) {
         for (const auto& context : contexts_) {
-            if (context->loop().has_mail()) {
+            if (context->loop().has_messages()) {
                 return false;
             }
         }
     } else {
         lock.unlock(); // destructors of what never started may call stop()
         for (const auto& context : contexts_) {
-            context->loop().discard_mail();
+            context->loop().discard_messages();
         }
         lock.lock();
     }
@@ -144,8 +144,7 @@ bool runtime::ends(std::exception_ptr& error) noexcept {
     return true;
 }
 
-/// What block_on() waits for is done. When its run has been over for a while, that is nobody's
-/// business.
+/// What block_on() waits for is done. Does nothing when its run is over already.
 void runtime::end_run(std::uint64_t number) noexcept {
     const std::lock_guard lock(life_);
     if (running_ && run_ == number) {
@@ -155,11 +154,11 @@ void runtime::end_run(std::uint64_t number) noexcept {
 
 /// Until it is over for all contexts together, or each has been stopped.
 void runtime::run_round() noexcept {
-    // One seat more, which nobody leaves, keeps them together until a stop.
-    const auto seats = static_cast<unsigned>(contexts_.size());
-    quiescence_.begin(seats, until_stopped_ ? 1 : 0);
+    // One participant more, which never becomes idle, keeps them together until a stop.
+    const auto participants = static_cast<unsigned>(contexts_.size());
+    quiescence_.begin(participants, until_stopped_ ? 1 : 0);
     for (const auto& context : contexts_) {
-        context->loop().take_seat();
+        context->loop().join_round();
     }
     std::vector<std::thread> threads;
     struct joining {
@@ -181,9 +180,9 @@ void runtime::run_round() noexcept {
         }
     } catch (...) {
         fail(); // those that have started are to stop
-        contexts_.front()->loop().give_up_seat();
+        contexts_.front()->loop().leave_round();
         for (std::size_t i = threads.size() + 1; i < contexts_.size(); ++i) {
-            contexts_[i]->loop().give_up_seat();
+            contexts_[i]->loop().leave_round();
         }
         return;
     }

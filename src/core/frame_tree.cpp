@@ -22,7 +22,7 @@ void destroy_leaf(promise_base& leaf, promise_base& above) noexcept {
         return;
     }
     above.awaits_nothing();
-    std::exchange(*leaf.owner, nullptr).destroy();
+    std::exchange(*leaf.owning_handle, nullptr).destroy();
 }
 
 /// What is to be destroyed before `one`, or null.

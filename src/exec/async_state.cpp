@@ -95,9 +95,7 @@ void async_state_base::call(async_callback& callback) noexcept {
 }
 
 void async_state_base::finished(promise_base& root) noexcept {
-    if (!is_adrift(root)) {
-        event_loop::let_go(root);
-    }
+    event_loop::task_ended(root);
     coroutine_.destroy();
     complete(&root); // its address
 }

@@ -30,7 +30,7 @@ void requeue_op::go_on(work& w, fate what) noexcept {
     const home_executor home = self.home_;
     if (promise_base* const bound = home.place().bound; bound != nullptr && what == fate::dropped) {
         self.place_ = place::nowhere; // for its destructor
-        bound->observer().abandoned(*bound);
+        bound->owner().abandoned(*bound);
         return;
     }
     self.dropped_ = what == fate::dropped;

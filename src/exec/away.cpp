@@ -58,7 +58,7 @@ void offload_op::continuation::go_on(work& w, fate what) noexcept {
     if (promise_base* const bound = self.home_.place().bound;
         bound != nullptr && what == fate::dropped) {
         self.is_over(); // for its destructor
-        bound->observer().abandoned(*bound);
+        bound->owner().abandoned(*bound);
         return;
     }
     const std::coroutine_handle<> coroutine = self.node().coroutine;

@@ -162,8 +162,8 @@ void blocking_pool::submit(detail::pool_job& job, std::unique_lock<std::mutex> l
 }
 
 bool blocking_pool::take_back(detail::pool_job& job) noexcept {
-    if (detail::current_simulation != nullptr) {
-        return detail::current_simulation->take_back(job);
+    if (detail::current_sim_driver != nullptr) {
+        return detail::current_sim_driver->take_back(job);
     }
     const std::scoped_lock lock(mutex_);
     if (!queue_.remove(job)) {

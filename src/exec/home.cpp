@@ -54,7 +54,7 @@ void remote_wait::arrive(work& w, fate what) noexcept {
         }
     } else if (promise_base* const bound = self.home_.place.bound) {
         self.end(); // over, for its destructor
-        bound->observer().abandoned(*bound);
+        bound->owner().abandoned(*bound);
     } else {
         self.homeless_ = true;
         if (!beginning::notice(self)) {
@@ -126,7 +126,7 @@ public:
         for (int waited = 0; wait_.is_away(); ++waited) {
             serve();
             if (wait_.is_away()) {
-                loop_.wait_for_mail(waited > often);
+                loop_.wait_for_messages(waited > often);
             }
         }
     }
@@ -134,13 +134,13 @@ public:
 private:
     void serve() noexcept override {
         loop_.refuse_unwanted();
-        event_loop::visit_others();
+        event_loop::service_idle_loops();
         if (loop_.is_ending()) {
-            loop_.abandon_guests();
+            loop_.abandon_remote_children();
         } else if (other_ != nullptr) {
             loop_.abandon_tree(*other_);
         }
-        loop_.end_condemned_here();
+        loop_.serve_kill_requests();
     }
 
     remote_wait& wait_;
@@ -156,7 +156,7 @@ void remote_wait::come_to_loop(event_loop& loop, const promise_base* other) noex
 void remote_wait::come_to_owner() noexcept {
     const executor_ref owner = home_.place.executor;
     while (!owner.functions()->take_out(owner.object(), *this)) {
-        event_loop::visit_others();
+        event_loop::service_idle_loops();
         const std::timespec a_while{0, 20'000};
         ::nanosleep(&a_while, nullptr);
     }

@@ -60,13 +60,13 @@ private:
 /// A task. It is bound: the loop destroys its frame, and no context does. The queue owns it until
 /// it starts.
 class run_loop::spawned final : public detail::work,
-                                public detail::root_observer,
+                                public detail::task_owner,
                                 public detail::frame_allocated {
 public:
     using handle = std::coroutine_handle<detail::task_promise<void>>;
 
     explicit spawned(run_loop& loop) noexcept
-        : work(&start), root_observer({}, false, true), loop_(loop) {}
+        : work(&start), task_owner({}, false, true), loop_(loop) {}
 
     void take(handle coroutine) noexcept {
         coroutine_ = coroutine;

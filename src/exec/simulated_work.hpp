@@ -1,16 +1,16 @@
 #pragma once
 
-#include <coil/context/simulation.hpp>
+#include <coil/context/sim_driver.hpp>
 #include <coil/exec/detail/work.hpp>
 
 namespace coil::detail {
 
 /// Returns true in a simulation, where this thread runs the work later.
 inline bool run_simulated(work& w) noexcept {
-    if (current_simulation == nullptr) [[likely]] {
+    if (current_sim_driver == nullptr) [[likely]] {
         return false;
     }
-    current_simulation->run_later(w, [](queue_node& node) { static_cast<work&>(node).run(); });
+    current_sim_driver->run_later(w, [](queue_node& node) { static_cast<work&>(node).run(); });
     return true;
 }
 

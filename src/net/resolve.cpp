@@ -1,7 +1,7 @@
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/simulation.hpp>
+#include <coil/context/sim_driver.hpp>
 #include <coil/core/backoff.hpp>
 #include <coil/net/resolve.hpp>
 
@@ -26,7 +26,7 @@ namespace {
 
 using coil::detail::event_loop;
 using coil::detail::queue_node;
-using coil::detail::simulation;
+using coil::detail::sim_driver;
 
 std::atomic<detail::lookup_function> current_lookup_function{&::getaddrinfo};
 
@@ -85,7 +85,7 @@ public:
     }
 
     /// In a simulation, which has name resolution of its own.
-    void perform(simulation& world) noexcept {
+    void perform(sim_driver& world) noexcept {
         error_ = EAI_NONAME;
         for (const std::string& address : world.addresses_of(host_)) {
             add_addresses(address, AI_NUMERICHOST);
@@ -247,9 +247,9 @@ public:
             answered.wait_until_helper_left();
             static_cast<lookup_awaiter*>(answered.waiter())->finish();
         });
-        if (simulation* const world = coil::detail::current_simulation) {
+        if (sim_driver* const world = coil::detail::current_sim_driver) {
             world->run_later(*lookup_, [](queue_node& node) {
-                static_cast<lookup&>(node).perform(*coil::detail::current_simulation);
+                static_cast<lookup&>(node).perform(*coil::detail::current_sim_driver);
             });
         } else {
             helpers.give(*lookup_);
@@ -268,7 +268,7 @@ private:
 
     void cancel() noexcept {
         if (pending() && lookup_->abandon()) {
-            simulation* const world = coil::detail::current_simulation;
+            sim_driver* const world = coil::detail::current_sim_driver;
             if (world != nullptr && world->take_back(*lookup_)) {
                 delete lookup_; // this is the only owner
             }

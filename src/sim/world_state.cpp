@@ -14,14 +14,14 @@ namespace {
 /// Marks the thread as executing on behalf of the world.
 class inside_scope {
 public:
-    explicit inside_scope(coil::detail::simulation& world) noexcept
-        : outer_(std::exchange(coil::detail::current_simulation, &world)) {}
+    explicit inside_scope(coil::detail::sim_driver& world) noexcept
+        : outer_(std::exchange(coil::detail::current_sim_driver, &world)) {}
     inside_scope(const inside_scope&) = delete;
     inside_scope& operator=(const inside_scope&) = delete;
-    ~inside_scope() { coil::detail::current_simulation = outer_; }
+    ~inside_scope() { coil::detail::current_sim_driver = outer_; }
 
 private:
-    coil::detail::simulation* outer_;
+    coil::detail::sim_driver* outer_;
 };
 
 } // namespace
@@ -310,16 +310,15 @@ void world_state::wake(coil::detail::event_loop& loop) noexcept {
     }
 }
 
-void world_state::let_others_run_until_mail(coil::detail::event_loop& loop,
-                                            bool may_fail) noexcept {
+void world_state::run_others_until_message(coil::detail::event_loop& loop, bool may_fail) noexcept {
     constexpr int often = 4; // what one loop does may give another something to do
-    for (int stuck = 0; !loop.has_mail();) {
+    for (int stuck = 0; !loop.has_messages();) {
         if (step(never - 1) == progress::some) {
             stuck = 0;
             continue;
         }
         serve_waiting(loop);
-        if (loop.has_mail()) {
+        if (loop.has_messages()) {
             return;
         }
         if (may_fail) {
@@ -337,7 +336,7 @@ void world_state::serve_waiting(coil::detail::event_loop& except) noexcept {
     for (const auto& h : hosts_) {
         for (const auto& s : h->slots) {
             if (s->in_turn && &s->loop() != &except) {
-                s->loop().serve_wait();
+                s->loop().serve_destructor_wait();
             }
         }
     }

@@ -7,7 +7,7 @@
 #include "sim_backend.hpp"
 
 #include <coil/context/io_context.hpp>
-#include <coil/context/simulation.hpp>
+#include <coil/context/sim_driver.hpp>
 #include <coil/sim/host.hpp>
 #include <coil/sim/world.hpp>
 
@@ -65,7 +65,7 @@ struct host_state {
     std::function<void(sim::host&)> boot;
 };
 
-class world_state final : public coil::detail::simulation {
+class world_state final : public coil::detail::sim_driver {
 public:
     world_state(std::uint64_t seed, const world_options& options)
         : seed_(seed), scheduler(seed, options), net(scheduler) {}
@@ -92,7 +92,7 @@ public:
     [[nodiscard]] bool take_back(coil::detail::queue_node& node) noexcept override;
     void let_others_act() noexcept override;
     void wake(coil::detail::event_loop& loop) noexcept override;
-    void let_others_run_until_mail(coil::detail::event_loop& loop, bool may_fail) noexcept override;
+    void run_others_until_message(coil::detail::event_loop& loop, bool may_fail) noexcept override;
     [[nodiscard]] std::vector<std::string> addresses_of(const std::string& name) override;
 
 private:

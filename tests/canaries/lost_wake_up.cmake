@@ -1,8 +1,8 @@
 # A message that arrives between the last poll and the sleep does not keep the loop awake.
-set(source src/context/event_loop_turns.cpp)
+set(source src/context/event_loop.cpp)
 set(old [==[
-        if (!inbox_.try_park()) {
+        if (!driver_.fall_asleep(inbox_)) {
             return {.what = busy};
         }]==])
 set(new [==[
-        static_cast<void>(inbox_.try_park());]==])
+        static_cast<void>(driver_.fall_asleep(inbox_));]==])

@@ -191,7 +191,7 @@ TEST_F(Rerun, G9_JoinRunsTasksSpawnedAfterTheInboxWasProcessed) {
     ctx.start();
     obstacle in_the_inbox(ctx);
     auto handle = ctx.spawn(work());
-    ctx.loop().release(); // as join() does before it blocks
+    ctx.loop().release_work_guard(); // as join() does before it blocks
     in_the_inbox.let_go.set_value();
     ctx.join();
     ASSERT_TRUE(handle.done());

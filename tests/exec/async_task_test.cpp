@@ -378,7 +378,7 @@ TEST(AsyncTask, AContextAsExecutorHasItsOperations) {
     runtime rt(2);
     auto anywhere = [](executor_arg_t, runtime& all) -> async_task<bool, runtime> {
         co_await sleep_for(1ms);
-        co_return this_context().loop().home() == &all;
+        co_return this_context().loop().owning_runtime() == &all;
     };
     auto u = anywhere(executor_arg, rt);
     rt.run();

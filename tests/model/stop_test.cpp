@@ -33,7 +33,7 @@ class loop {
 public:
     explicit loop(bool held = true) {
         if (held) {
-            parts_->hold.hold();
+            parts_->hold.acquire();
         }
     }
 
@@ -76,7 +76,7 @@ private:
     struct parts {
         inbox<Change> box;
         coil::detail::basic_stop_request<atomics<Change>> stop;
-        coil::detail::basic_hold<atomics<Change>> hold;
+        coil::detail::basic_work_guard<atomics<Change>> hold;
     };
 
     void wake() {

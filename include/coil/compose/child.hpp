@@ -28,7 +28,7 @@ namespace coil::detail {
 class child_promise final : public promise_base {};
 
 /// Every child is the root of its own tree of awaits.
-class child_base : public root_observer {
+class child_base : public task_owner {
 public:
     child_base(const child_base&) = delete;
     child_base& operator=(const child_base&) = delete;
@@ -39,13 +39,13 @@ public:
         return group_.awaiting_root();
     }
     [[nodiscard]] std::int64_t deadline() const noexcept final {
-        const std::int64_t outer = root_observer::deadline();
+        const std::int64_t outer = task_owner::deadline();
         return group_.deadline() < outer ? group_.deadline() : outer;
     }
 
 protected:
     explicit child_base(child_group& group) noexcept
-        : root_observer(group.token(), false, true), group_(group) {}
+        : task_owner(group.token(), false, true), group_(group) {}
     ~child_base() = default;
 
     child_group& group_;

@@ -150,7 +150,7 @@ private:
     event_loop* loop_ = nullptr;       // set from begin() to resumed()
     const void* decider_ = nullptr;
     std::exception_ptr error_;
-    std::int64_t deadline_ns_ = root_observer::no_deadline;
+    std::int64_t deadline_ns_ = task_owner::no_deadline;
     std::size_t left_ = 1; // plus one until must_wait()
     decided_by what_;
     bool expired_ = false;

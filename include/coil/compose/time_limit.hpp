@@ -110,21 +110,21 @@ public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class P>
     bool await_suspend(std::coroutine_handle<P> self) noexcept {
-        using coil::detail::root_observer;
+        using coil::detail::task_owner;
         if (coil::detail::promise_base* const root = coil::detail::nearest_root(self)) {
-            ns_ = root->is_root() ? root->observer().deadline() : root_observer::no_deadline;
+            ns_ = root->is_root() ? root->owner().deadline() : task_owner::no_deadline;
         }
         return false;
     }
     [[nodiscard]] std::optional<time_point> await_resume() const noexcept {
-        if (ns_ == coil::detail::root_observer::no_deadline) {
+        if (ns_ == coil::detail::task_owner::no_deadline) {
             return std::nullopt;
         }
         return time_point(std::chrono::nanoseconds(ns_));
     }
 
 private:
-    std::int64_t ns_ = coil::detail::root_observer::no_deadline;
+    std::int64_t ns_ = coil::detail::task_owner::no_deadline;
 };
 
 } // namespace detail

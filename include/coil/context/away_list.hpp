@@ -35,7 +35,7 @@ protected:
     }
 
 private:
-    friend class event_loop;
+    friend class task_list;
     friend list_node;
 
     const status status_;
@@ -46,8 +46,8 @@ private:
 /// or not, on the same loop. Null when that is not known: a child of a scope that is not being
 /// joined, or what is below a coroutine of another kind.
 [[nodiscard]] inline promise_base* top_level_of(promise_base* root) noexcept {
-    while (root != nullptr && root->is_root() && root->observer().bound) {
-        root = root->observer().awaiting_root();
+    while (root != nullptr && root->is_root() && root->owner().bound) {
+        root = root->owner().awaiting_root();
     }
     return root;
 }

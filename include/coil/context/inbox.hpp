@@ -16,7 +16,6 @@ namespace coil::detail {
 /// null when the owner is awake, or `parked` when it sleeps. Because emptiness and parking share
 /// the word, a producer cannot push between the owner's last check and its sleep without seeing
 /// `parked`. Exactly one producer sees it and makes the wake-up call.
-/// seeing `parked`, and exactly one producer sees it: that one pays for the wake-up call.
 template <class Node, class Atomics = std_atomics>
 class basic_inbox {
 public:

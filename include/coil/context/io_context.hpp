@@ -103,12 +103,12 @@ public:
                 if (here.is_ending() || (here.is_refusing() && posted.is_unwanted())) {
                     posted.drop();
                 } else if (here.is_refusing()) {
-                    here.call_later(due);
+                    here.defer(due);
                 } else {
                     posted.run();
                 }
             };
-            loop.call_later(node);
+            loop.defer(node);
         };
         loop_.post(work);
     }
@@ -154,15 +154,15 @@ private:
 namespace detail {
 
 /// Destroys a detached task's frame at its end and reports its exception.
-class detached_observer final : public root_observer {
+class detached_owner final : public task_owner {
 public:
-    static detached_observer instance;
+    static detached_owner instance;
 
-    constexpr detached_observer() noexcept : root_observer({}, true) {}
+    constexpr detached_owner() noexcept : task_owner({}, true) {}
 
-    /// Called only with an exception: see root_observer::indifferent.
+    /// Called only with an exception: see task_owner::indifferent.
     void finished(promise_base& root) noexcept override {
-        root_list::remove(root);
+        end_task(root);
         // It may have ended outside of a context.
         report_unhandled(static_cast<task_promise<void>&>(root).outcome.error());
         abandoned(root);
@@ -174,7 +174,7 @@ public:
     }
 };
 
-inline constinit detached_observer detached_observer::instance{};
+inline constinit detached_owner detached_owner::instance{};
 
 } // namespace detail
 
@@ -182,19 +182,19 @@ template <class Promise>
 void io_context::launch(std::coroutine_handle<Promise> coroutine) noexcept {
     detail::promise_base& root = coroutine.promise();
     if (loop_.on_owner_thread()) {
-        loop_.add_root(root, coroutine);
+        loop_.add_task(root, coroutine);
         return;
     }
     root.deliver = [](detail::queue_node& node, detail::event_loop& loop) noexcept {
         auto& promise = static_cast<Promise&>(node);
-        loop.receive_root(promise, std::coroutine_handle<Promise>::from_promise(promise));
+        loop.receive_task(promise, std::coroutine_handle<Promise>::from_promise(promise));
     };
-    loop_.send_root(root);
+    loop_.post_task(root);
 }
 
 inline void io_context::co_spawn(task<> work) {
     auto coroutine = work.release();
-    coroutine.promise().become_root(detail::detached_observer::instance);
+    coroutine.promise().become_root(detail::detached_owner::instance);
     launch(coroutine);
 }
 

@@ -30,7 +30,7 @@ struct join_stop {
 
 /// The state shared by a spawned task and its join_handle; the second of the two to release it
 /// destroys it.
-class join_state_base : join_stop, public root_observer {
+class join_state_base : join_stop, public task_owner {
 public:
     join_state_base(const join_state_base&) = delete;
     join_state_base& operator=(const join_state_base&) = delete;
@@ -50,7 +50,7 @@ public:
     [[nodiscard]] bool withdraw_waiter(waiter& w) noexcept;
 
 protected:
-    join_state_base() noexcept : root_observer(stop_.get_token(), false) {}
+    join_state_base() noexcept : task_owner(stop_.get_token(), false) {}
     ~join_state_base() = default;
 
     void mark_done() noexcept;
@@ -71,7 +71,7 @@ public:
     }
 
     void finished(promise_base& root) noexcept override {
-        root_list::remove(root);
+        end_task(root);
         take_outcome();
         coroutine_.destroy();
         end();

@@ -11,11 +11,11 @@ namespace coil::detail {
 class event_loop;
 
 /// The part of a loop by which all loops of the process can be found, and which records its user. A
-/// loop has one user at a time: the thread that runs it, or, while it does not run, a visitor. A
-/// visitor discards what was posted to the loop, or is a shutdown on another thread that waits for
-/// a task on it.
+/// loop has one user at a time: the thread that runs it, or, while it does not run, a thread that
+/// services it. A service discards what was posted to the loop, or is for a shutdown on another
+/// thread that waits for a task on it.
 ///
-/// free ↔ running, free ↔ visited. A visit is short; run() and the destructor wait for its end.
+/// free ↔ running, free ↔ serviced. A service is short; run() and the destructor wait for its end.
 class listed_loop : list_node<listed_loop> {
 public:
     listed_loop(const listed_loop&) = delete;
@@ -37,26 +37,26 @@ protected:
     listed_loop(); // NOLINT(*-member-init): number_ is given under a lock
     ~listed_loop() { leave_list(); }
 
-    /// From now on the loop is not found any more; a current visitor may continue.
+    /// From now on the loop is not found any more; a current service may continue.
     void leave_list() noexcept;
 
-    /// Returns false if it is running. Waits until a visitor has left.
+    /// Returns false if it is running. Waits for the end of a service.
     [[nodiscard]] bool begin_running() noexcept { return begin(use::running); }
     void end_running() noexcept { use_.store(use::free, std::memory_order_release); }
-    /// The same for a visitor.
-    [[nodiscard]] bool begin_visit() noexcept { return begin(use::visited); }
-    void end_visit() noexcept { use_.store(use::free, std::memory_order_release); }
+    /// The same for a service.
+    [[nodiscard]] bool begin_service() noexcept { return begin(use::serviced); }
+    void end_service() noexcept { use_.store(use::free, std::memory_order_release); }
 
-    /// Visits every loop that has no user and that `wanted` selects, and returns them as a list
-    /// linked by next_visited.
-    [[nodiscard]] static listed_loop* visit_all(bool (*wanted)(listed_loop&) noexcept) noexcept;
+    /// Begins a service of every loop that has no user and that `wanted` selects. Returns a list
+    /// linked by next_claimed.
+    [[nodiscard]] static listed_loop* claim_idle(bool (*wanted)(listed_loop&) noexcept) noexcept;
 
-    listed_loop* next_visited = nullptr;
+    listed_loop* next_claimed = nullptr;
 
 private:
     friend class event_loop;
     friend list_node;
-    enum class use : unsigned char { free, running, visited };
+    enum class use : unsigned char { free, running, serviced };
 
     [[nodiscard]] bool begin(use what) noexcept;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/core/atomics.hpp>
+#include <coil/core/queue.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -39,9 +40,9 @@ private:
 /// sleep and then checks the word. All four accesses are sequentially consistent, so at least one
 /// side sees the other.
 template <class Atomics = std_atomics>
-class basic_hold {
+class basic_work_guard {
 public:
-    void hold() noexcept { held_.store(true); }
+    void acquire() noexcept { held_.store(true); }
     /// May be called from any thread. Returns true if the owner sleeps and the caller must wake it.
     template <class Inbox>
     [[nodiscard]] bool release(Inbox& inbox) noexcept {
@@ -70,6 +71,15 @@ private:
 };
 
 using stop_request = basic_stop_request<>;
-using loop_hold = basic_hold<>;
+using work_guard = basic_work_guard<>;
+
+/// What other threads signal to a loop, other than by messages. On a cache line of its own.
+struct loop_signals {
+    stop_request stop;
+    queue_node stop_node; // the message of `stop`
+    work_guard guard;
+    /// A service has delivered messages that are for the next run.
+    std::atomic<bool> delivered_idle{false};
+};
 
 } // namespace coil::detail

@@ -123,7 +123,7 @@ task<> spread(std::vector<task<T>> tasks, Spawn spawn, Take take) {
 struct spawn_beside {
     template <class T>
     join_handle<T> operator()(task<T> work) const {
-        runtime* const contexts = this_context().loop().home();
+        runtime* const contexts = this_context().loop().owning_runtime();
         return contexts != nullptr ? contexts->spawn(std::move(work))
                                    : this_context().spawn(std::move(work));
     }

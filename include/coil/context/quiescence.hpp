@@ -17,7 +17,7 @@ namespace coil::detail {
 /// the contexts that it needs.
 class quiescence {
 public:
-    struct seat {
+    struct participant {
         bool absent = false;
         bool finished = false;
     };
@@ -25,25 +25,26 @@ public:
     /// `wake_all` is called once per round, on the thread of the last context to become absent.
     explicit quiescence(std::function<void()> wake_all) : wake_all_(std::move(wake_all)) {}
 
-    /// No context has joined yet; all seats are present, plus `kept`, so that the round cannot end.
-    void begin(unsigned seats, unsigned kept) {
+    /// No context has joined yet; all participants are present, plus `kept`, so that the round
+    /// cannot end.
+    void begin(unsigned participants, unsigned kept) {
         const std::lock_guard lock(mutex_);
-        present_ = seats + kept;
-        unfinished_ = seats;
+        present_ = participants + kept;
+        unfinished_ = participants;
         over_.store(false, std::memory_order_relaxed);
     }
 
-    /// Called before the seat's context takes part in the round.
-    void take(seat& s) noexcept {
+    /// Called before the participant's context takes part in the round.
+    void join(participant& s) noexcept {
         const std::lock_guard lock(mutex_);
         s.absent = false;
         s.finished = false;
     }
 
-    /// The seat's context is about to sleep and has no work. `still_asleep` returns whether no
-    /// thread has woken it since it announced that.
+    /// The participant's context is about to sleep and has no work. `still_asleep` returns whether
+    /// no thread has woken it since it announced that.
     template <class Predicate>
-    void leave(seat& s, Predicate still_asleep) {
+    void become_idle(participant& s, Predicate still_asleep) {
         {
             const std::lock_guard lock(mutex_);
             if (!still_asleep()) {
@@ -58,8 +59,8 @@ public:
         wake_all_();
     }
 
-    /// Called by any thread that wakes the seat's context, and by that context itself.
-    void come_back(seat& s) noexcept {
+    /// Called by any thread that wakes the participant's context, and by that context itself.
+    void become_active(participant& s) noexcept {
         const std::lock_guard lock(mutex_);
         if (s.absent && !over_.load(std::memory_order_relaxed)) {
             s.absent = false;
@@ -69,9 +70,9 @@ public:
 
     // Ending together after a stop.
 
-    /// The seat's context has ended, or has destroyed all its tasks and waits for the others.
-    /// Counts once per round.
-    void finish(seat& s) noexcept {
+    /// The participant's context has ended, or has destroyed all its tasks and waits for the
+    /// others. Counts once per round.
+    void finish(participant& s) noexcept {
         const std::lock_guard lock(mutex_);
         if (!std::exchange(s.finished, true)) {
             --unfinished_;

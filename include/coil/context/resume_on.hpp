@@ -38,22 +38,22 @@ public:
         if constexpr (std::derived_from<P, promise_base>) {
             P& promise = waiter.promise();
             root_ = promise.root();
-            if (root_ != nullptr && root_->observer().bound) [[unlikely]] {
+            if (root_ != nullptr && root_->owner().bound) [[unlikely]] {
                 refuse_to_move();
             }
             if (promise.is_root()) [[likely]] {
-                send_root(promise);
+                post_task(promise);
                 return;
             }
             if (root_ != nullptr) {
-                event_loop::let_go(*root_); // from now on the target finds it at a shutdown
+                event_loop::begin_move(*root_); // from now on the target finds it at a shutdown
             }
         }
         waiter_ = waiter;
         deliver = [](queue_node& node, event_loop& loop) noexcept {
             auto& self = static_cast<move_awaiter&>(node);
             self.place_ = place::ready_queue;
-            loop.settle(self.root_, self, self.waiter_);
+            loop.adopt_remote(self.root_, self, self.waiter_);
         };
         place_ = place::inbox;
         target_.post(*this); // may destroy this
@@ -67,11 +67,11 @@ private:
 
     /// Only a shutdown destroys a root, and it first removes the node from the queue.
     template <class P>
-    void send_root(P& promise) noexcept {
-        event_loop::let_go(promise);
+    void post_task(P& promise) noexcept {
+        event_loop::begin_move(promise);
         promise.deliver = [](queue_node& node, event_loop& loop) noexcept {
             P& root = static_cast<P&>(node);
-            loop.settle(&root, root, std::coroutine_handle<P>::from_promise(root));
+            loop.adopt_remote(&root, root, std::coroutine_handle<P>::from_promise(root));
         };
         target_.post(promise); // may destroy this
     }

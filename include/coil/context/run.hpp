@@ -34,7 +34,7 @@ template <class T>
 T run(task<T> main, io_context_options options = {}) {
     io_context context(std::move(options));
     join_handle<T> result = context.spawn(detail::run_then_stop(std::move(main), context));
-    context.loop().hold(); // the task may have moved to another context
+    context.loop().hold_work_guard(); // the task may have moved to another context
     context.run();
     return result.get();
 }

@@ -16,8 +16,8 @@ inline io_context& this_context() noexcept { return detail::required_loop().cont
 inline void co_spawn(task<> work) {
     detail::event_loop& loop = detail::required_loop();
     const auto coroutine = work.release();
-    coroutine.promise().become_root(detail::detached_observer::instance);
-    loop.add_root(coroutine.promise(), coroutine);
+    coroutine.promise().become_root(detail::detached_owner::instance);
+    loop.add_task(coroutine.promise(), coroutine);
 }
 
 /// Produces a readable compiler error.

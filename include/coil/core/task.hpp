@@ -122,7 +122,7 @@ private:
     /// Tells the coroutine that this object owns its frame.
     void own() noexcept {
         if (coroutine_) {
-            typed().promise().owner = &coroutine_;
+            typed().promise().owning_handle = &coroutine_;
         }
     }
     void destroy() noexcept {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/context/away_list.hpp>
-#include <coil/context/guest.hpp>
 #include <coil/context/join_handle.hpp>
+#include <coil/context/remote_child.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/frame_tree.hpp>
 #include <coil/core/inplace_stop_token.hpp>
@@ -34,12 +34,12 @@ struct on_stop_source {
 /// The task's frame lives as long as this awaiter, whose own thread destroys it.
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] on_awaiter final : on_stop_source,
-                                                                      guest_observer,
+                                                                      remote_child_owner,
                                                                       remote_wait,
                                                                       away_node {
 public:
     on_awaiter(executor_ref target, task<T>&& work) noexcept
-        : guest_observer(stop_.get_token()), away_node(&is_still_away), target_(target),
+        : remote_child_owner(stop_.get_token()), away_node(&is_still_away), target_(target),
           child_(work.release()) {}
     ~on_awaiter() {
         come_back(); // for a shutdown it counts as complete: this waits here
@@ -68,7 +68,7 @@ public:
     bool start(std::coroutine_handle<> waiter, const stop_detour& above) {
         start_ = new start_work(*this);
         child_.promise().become_root(*this);
-        begin_adrift(child_.promise());
+        begin_unowned(child_.promise());
         begin_below(waiter, above.root);
         awaiting_root_ = above.root;
         if (current_loop != nullptr) {
@@ -123,12 +123,12 @@ private:
         void operator()() const noexcept { self.stop_from_outside(); }
     };
     /// The work submitted to the executor.
-    struct start_work final : work, guest_ticket {
+    struct start_work final : work, remote_child_ticket {
         explicit start_work(on_awaiter& awaiter) noexcept
-            : work(&come, kind::arrival), guest_ticket(awaiter) {}
+            : work(&come, kind::arrival), remote_child_ticket(awaiter) {}
         static void come(work& w, fate what) noexcept {
             auto& arrived = static_cast<start_work&>(w);
-            if (guest_observer* const awaiter = arrived.take()) {
+            if (remote_child_owner* const awaiter = arrived.take()) {
                 static_cast<on_awaiter*>(awaiter)->begin_there(what);
             } else {
                 delete &arrived;
@@ -164,20 +164,20 @@ private:
         if (start_ == nullptr) {
             return false; // it is on its way home
         }
-        if (!is_condemned() && start_->withdraw()) {
+        if (!is_kill_requested() && start_->withdraw()) {
             start_ = nullptr; // the executor's
             return true;
         }
         stop_.request_stop();
         if (what == request::destroy) {
-            condemn(*start_);
+            request_kill(*start_);
         } else {
             set_unwanted();
         }
         return false;
     }
     void forget_start() noexcept {
-        if (start_ != nullptr && !(is_condemned() && start_->withdraw())) {
+        if (start_ != nullptr && !(is_kill_requested() && start_->withdraw())) {
             delete start_;
         }
     }
@@ -190,7 +190,7 @@ private:
         }
         promise_base& root = child_.promise();
         if (current_loop != nullptr) {
-            current_loop->settle(&root, root, child_);
+            current_loop->adopt_remote(&root, root, child_);
             return;
         }
         const running_at scope({target_, nullptr});
@@ -198,9 +198,7 @@ private:
     }
 
     void finished(promise_base& root) noexcept override {
-        if (!is_adrift(root)) {
-            event_loop::let_go(root);
-        }
+        event_loop::task_ended(root);
         const resumptions::ending scope(&root);
         over();
     }

@@ -36,7 +36,7 @@ public:
     bool await_suspend(std::coroutine_handle<P> waiter) {
         if constexpr (std::derived_from<P, promise_base>) {
             promise_base* const top = waiter.promise().root();
-            if (top != nullptr && top->observer().bound) [[unlikely]] {
+            if (top != nullptr && top->owner().bound) [[unlikely]] {
                 refuse_to_move();
             }
         }
@@ -44,7 +44,7 @@ public:
         origin_number_ = origin_.loop != nullptr ? origin_.loop->number() : 0;
         begin(waiter, home{nullptr, {target_, nullptr}});
         if (root() != nullptr) {
-            set_adrift(*root());
+            make_unowned(*root());
         }
         beginning now(*this);
         try {

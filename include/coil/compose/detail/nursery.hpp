@@ -47,7 +47,7 @@ struct child_stop {
 /// and a child_handle. All of it is used on the nursery's context only, except cancel().
 ///
 /// States: queued (the nursery is full) -> running -> ended. An ended child is in no list.
-class child_state_base : child_stop, public root_observer, queue_node, list_node<child_state_base> {
+class child_state_base : child_stop, public task_owner, queue_node, list_node<child_state_base> {
 public:
     child_state_base(const child_state_base&) = delete;
     child_state_base& operator=(const child_state_base&) = delete;
@@ -73,7 +73,7 @@ public:
 
 protected:
     explicit child_state_base(std::string name)
-        : root_observer(stop_.get_token(), false, true), name_(std::move(name)) {}
+        : task_owner(stop_.get_token(), false, true), name_(std::move(name)) {}
     virtual ~child_state_base() = default;
 
     /// The coroutine has ended, and its outcome is stored.

@@ -56,6 +56,12 @@ public:
     /// there is something to do.
     [[nodiscard]] bool spin(std::int64_t until_ns) noexcept;
 
+    /// Before a sleep until `until_ns`: when it is to end at the latest. Many frames have been
+    /// freed (frame_cache_overflowed): a while later, if there is nothing to do then, their memory
+    /// goes back.
+    [[nodiscard, gnu::noinline, gnu::cold]] std::int64_t
+    trim_after_peak(std::int64_t until_ns) noexcept;
+
     /// Announces a sleep. False when something was posted, or while nothing could end the sleep.
     [[nodiscard]] bool announce() noexcept {
         descriptor_.watch(ring_);
@@ -89,6 +95,7 @@ private:
     idle_history history_;
     wake_descriptor descriptor_;
     std::uint64_t woken_by_posts_ = 0;
+    std::int64_t trim_due_ns_ = 0; // after a peak: when the frame cache is returned
 };
 
 /// Always inlined, as loop_ring::enter() is.

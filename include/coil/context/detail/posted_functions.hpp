@@ -39,15 +39,19 @@ public:
             node.deliver(node, loop);
         }
     }
-    /// Calls each once, knowing that it may call push() for itself.
-    void call_each(event_loop& loop) noexcept {
+    /// Asks each whether its result is still wanted: delivers it once while is_refusing(), in which
+    /// it calls push() again or ends without running.
+    void refuse_unwanted(event_loop& loop) noexcept {
+        const bool outer = std::exchange(refusing_, true);
         fifo all;
         all.append(functions_);
         while (!all.empty()) {
             queue_node& node = all.pop();
             node.deliver(node, loop);
         }
+        refusing_ = outer;
     }
+    [[nodiscard]] bool is_refusing() const noexcept { return refusing_; }
     /// The ready queue was cleared, and the turn with it.
     void lost_turn() noexcept { due_ = false; }
 
@@ -67,6 +71,7 @@ private:
     ready_queue& ready_;
     fifo functions_;
     bool due_ = false; // its turn is in the ready queue
+    bool refusing_ = false;
 };
 
 } // namespace coil::detail

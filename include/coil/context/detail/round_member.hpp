@@ -16,7 +16,7 @@ namespace coil::detail {
 class round_member {
 public:
     /// Before any other thread knows the loop.
-    void join(runtime& owner, quiescence& common_end) noexcept {
+    void set_runtime(runtime& owner, quiescence& common_end) noexcept {
         runtime_ = &owner;
         quiescence_ = &common_end;
     }
@@ -24,28 +24,28 @@ public:
     [[nodiscard]] runtime* owner() const noexcept { return runtime_; }
 
     /// Before run(), which then is in a round with the others.
-    void take_part() noexcept {
-        quiescence_->take(seat_);
+    void join_round() noexcept {
+        quiescence_->join(self_);
         taking_part_ = true;
     }
     [[nodiscard]] bool takes_part() const noexcept { return taking_part_; }
     /// Leaves the round for good. False when the loop was in none.
-    bool give_up() noexcept {
+    bool leave_round() noexcept {
         if (!std::exchange(taking_part_, false)) {
             return false;
         }
-        quiescence_->finish(seat_);
+        quiescence_->finish(self_);
         return true;
     }
 
     /// About to sleep without work, which was announced in `posts`.
-    void leave(inbox& posts) {
-        quiescence_->leave(seat_, [&posts] { return posts.is_parked(); });
+    void become_idle(inbox& posts) {
+        quiescence_->become_idle(self_, [&posts] { return posts.is_parked(); });
     }
     /// Any thread that ends the sleep, and the loop itself.
-    void come_back() noexcept {
+    void become_active() noexcept {
         if (quiescence_ != nullptr) {
-            quiescence_->come_back(seat_);
+            quiescence_->become_active(self_);
         }
     }
     /// Whether nothing is left to do in any context of the round.
@@ -53,13 +53,13 @@ public:
 
     // A shutdown of the round.
 
-    void finish() noexcept { quiescence_->finish(seat_); }
+    void finish() noexcept { quiescence_->finish(self_); }
     [[nodiscard]] bool all_finished() noexcept { return quiescence_->all_finished(); }
 
 private:
     runtime* runtime_ = nullptr;
     quiescence* quiescence_ = nullptr;
-    quiescence::seat seat_;
+    quiescence::participant self_;
     bool taking_part_ = false;
 };
 

@@ -67,7 +67,7 @@ struct async_end {
     template <class P>
     transfer await_suspend(std::coroutine_handle<P> self) const noexcept {
         promise_base& promise = self.promise();
-        promise.observer().finished(promise); // this destroys the frame
+        promise.owner().finished(promise); // this destroys the frame
         return transfer_to_nobody();
     }
     void await_resume() const noexcept {}
@@ -101,7 +101,7 @@ protected:
     async_promise_base(std::coroutine_handle<> self, executor_ref executor, any_executor keep)
         : home_{nullptr, {executor, this}}, state_(*new async_state<T>(self, std::move(keep))) {
         become_root(state_);
-        begin_adrift(*this);
+        begin_unowned(*this);
     }
     ~async_promise_base() = default;
 

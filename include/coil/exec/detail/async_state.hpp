@@ -40,7 +40,7 @@ struct async_callback : frame_allocated {
 /// States: running → finishing (there is a result, and the callbacks run) → done. Waiters are
 /// notified when it is done. They are kept under a lock, because a waiter may leave again; no
 /// callback and no coroutine runs with the lock held.
-class async_state_base : public root_observer {
+class async_state_base : public task_owner {
 public:
     virtual ~async_state_base() = default;
     async_state_base(const async_state_base&) = delete;
@@ -91,7 +91,7 @@ public:
     void release() noexcept;
 
 protected:
-    async_state_base() noexcept : root_observer({}, false) {}
+    async_state_base() noexcept : task_owner({}, false) {}
 
     void watch(std::coroutine_handle<> coroutine) noexcept { coroutine_ = coroutine; }
 

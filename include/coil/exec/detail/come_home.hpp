@@ -38,7 +38,7 @@ public:
     bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
         begin(waiter, where_);
         if (root() != nullptr && has_moved(*root())) {
-            set_adrift(*root());
+            make_unowned(*root());
         }
         beginning now(*this);
         try {
@@ -60,8 +60,8 @@ private:
     /// context, whose thread may be writing it, or in none.
     [[nodiscard]] bool has_moved(const promise_base& root) const noexcept {
         return current_loop != nullptr &&
-               (where_.place.executor.is_context() || !is_adrift(root)) &&
-               current_loop->has_root(root);
+               (where_.place.executor.is_context() || !is_unowned(root)) &&
+               current_loop->has_task(root);
     }
 
     const home where_;

@@ -50,7 +50,7 @@ inline constexpr executor_functions functions_of{
             });
         } else if constexpr (std::same_as<E, runtime>) {
             return function([](const void* e) noexcept {
-                return current_loop != nullptr && current_loop->home() == e;
+                return current_loop != nullptr && current_loop->owning_runtime() == e;
             });
         } else if constexpr (knows_here<E>) {
             return function(

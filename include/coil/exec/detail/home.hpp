@@ -20,10 +20,9 @@ namespace coil::detail {
 
 /// Called on the thread on which it runs. Outside of a context's thread it is in no list already;
 /// or code unknown to coil has resumed its coroutine here, and it is still in its context's list.
-inline void set_adrift(promise_base& root) noexcept {
-    if (current_loop != nullptr && !is_adrift(root)) {
-        event_loop::let_go(root);
-        begin_adrift(root);
+inline void make_unowned(promise_base& root) noexcept {
+    if (current_loop != nullptr && !is_unowned(root)) {
+        event_loop::disown(root);
     }
 }
 
@@ -32,7 +31,7 @@ inline void set_adrift(promise_base& root) noexcept {
 /// itself, as a run_loop's task is.
 [[nodiscard]] inline promise_base* movable_above(promise_base* nearest) noexcept {
     promise_base* const root = top_level_of(nearest);
-    return root != nullptr && !root->observer().bound ? root : nullptr;
+    return root != nullptr && !root->owner().bound ? root : nullptr;
 }
 /// The same for a coroutine.
 template <class P>
@@ -47,7 +46,7 @@ template <class P>
 /// context adopts it.
 inline void settle_in(event_loop& loop, promise_base* root, queue_node& node,
                       std::coroutine_handle<> coroutine) noexcept {
-    loop.settle(root != nullptr && is_adrift(*root) ? root : nullptr, node, coroutine);
+    loop.adopt_remote(root != nullptr && is_unowned(*root) ? root : nullptr, node, coroutine);
 }
 
 // ---- home
@@ -205,7 +204,7 @@ protected:
     /// The coroutine continues at once on this thread, where an inline executor has brought it.
     void stay() noexcept {
         end();
-        if (root_ != nullptr && current_loop != nullptr && is_adrift(*root_)) {
+        if (root_ != nullptr && current_loop != nullptr && is_unowned(*root_)) {
             current_loop->adopt(*root_);
         }
     }

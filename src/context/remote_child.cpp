@@ -1,10 +1,10 @@
 #include <coil/context/event_loop.hpp>
-#include <coil/context/guest.hpp>
+#include <coil/context/remote_child.hpp>
 #include <coil/core/backoff.hpp>
 
 namespace coil::detail {
 
-event_loop* guest_observer::place::lock() noexcept {
+event_loop* remote_child_owner::place::lock() noexcept {
     for (backoff wait;; wait.once_more()) {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed) & ~locked;
         if (word_.compare_exchange_weak(seen, seen | locked, std::memory_order_acquire,
@@ -14,28 +14,29 @@ event_loop* guest_observer::place::lock() noexcept {
     }
 }
 
-void guest_observer::place::unlock(event_loop* loop) noexcept {
+void remote_child_owner::place::unlock(event_loop* loop) noexcept {
     word_.store(reinterpret_cast<std::uintptr_t>(loop), std::memory_order_release);
 }
 
-void guest_observer::moved_to(event_loop* loop) noexcept {
+void remote_child_owner::moved_to(event_loop* loop) noexcept {
     place_.lock();
-    const bool is_asked_for = is_condemned();
+    const bool is_asked_for = is_kill_requested();
     place_.unlock(loop);
     if (loop != nullptr) {
-        came_ = loop->waits();
+        came_ = loop->wait_epoch();
         if (is_asked_for) {
-            loop->expect_condemned();
+            loop->note_kill_request();
         }
     }
 }
 
-void guest_observer::condemn(guest_ticket& ticket, queue_node& node, delivery deliver) noexcept {
-    if (is_condemned()) {
+void remote_child_owner::request_kill(remote_child_ticket& ticket, queue_node& node,
+                                      delivery deliver) noexcept {
+    if (is_kill_requested()) {
         return;
     }
     event_loop* const loop = place_.lock();
-    state_.store(condemned, std::memory_order_relaxed);
+    state_.store(kill_requested, std::memory_order_relaxed);
     if (loop != nullptr) {
         ticket.awaiter_.store(this, std::memory_order_relaxed);
         node.deliver = deliver;
@@ -44,6 +45,6 @@ void guest_observer::condemn(guest_ticket& ticket, queue_node& node, delivery de
     place_.unlock(loop);
 }
 
-void guest_observer::expect_condemned(event_loop& loop) noexcept { loop.expect_condemned(); }
+void remote_child_owner::note_kill_request(event_loop& loop) noexcept { loop.note_kill_request(); }
 
 } // namespace coil::detail

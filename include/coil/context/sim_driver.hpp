@@ -23,11 +23,11 @@ struct turn_report {
 };
 
 /// Drives loops by event_loop::turn(), all on one thread, which is the only one to call it.
-class simulation {
+class sim_driver {
 public:
-    simulation(const simulation&) = delete;
-    simulation& operator=(const simulation&) = delete;
-    virtual ~simulation() = default;
+    sim_driver(const sim_driver&) = delete;
+    sim_driver& operator=(const sim_driver&) = delete;
+    virtual ~sim_driver() = default;
 
     /// Simulates another thread: calls `run` once with `work`, between turns, unless take_back() is
     /// called first.
@@ -41,17 +41,17 @@ public:
     virtual void wake(event_loop& loop) noexcept = 0;
     /// Runs all loops except `loop` until `loop` has messages. If none of them can make progress,
     /// the program terminates with a message; with `may_fail` it returns.
-    virtual void let_others_run_until_mail(event_loop& loop, bool may_fail) noexcept = 0;
+    virtual void run_others_until_message(event_loop& loop, bool may_fail) noexcept = 0;
     /// The numeric addresses of the host with that name, the preferred one first; empty if there is
     /// none.
     [[nodiscard]] virtual std::vector<std::string> addresses_of(const std::string& host) = 0;
 
 protected:
-    simulation() noexcept = default;
+    sim_driver() noexcept = default;
 };
 
 /// The simulation whose turn or work this thread is running, or null.
-constinit inline thread_local simulation* current_simulation = nullptr;
+constinit inline thread_local sim_driver* current_sim_driver = nullptr;
 
 /// In a simulation, the loop that requested the work being run: the work sees that loop's world.
 /// Null if the loop was destroyed meanwhile, or if no such work is being run.

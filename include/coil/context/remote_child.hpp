@@ -10,16 +10,16 @@
 
 namespace coil::detail {
 
-class guest_observer;
+class remote_child_owner;
 
 /// A task submitted to an executor on behalf of an awaiter, which may want it back. It is not part
 /// of the awaiter, because it cannot be removed from the executor's queue, which may stall for any
 /// time. While it is on its way both sides share it. The side that takes the awaiter out of it
 /// first may use the awaiter; the other side deletes the ticket.
-class guest_ticket : public frame_allocated {
+class remote_child_ticket : public frame_allocated {
 public:
     /// Called where it has arrived. Null: it was withdrawn and must be deleted.
-    [[nodiscard]] guest_observer* take() noexcept {
+    [[nodiscard]] remote_child_owner* take() noexcept {
         return awaiter_.exchange(nullptr, std::memory_order_acq_rel);
     }
     /// Called on the awaiting thread. Returns true if it has not arrived; the receiver then owns
@@ -27,34 +27,34 @@ public:
     [[nodiscard]] bool withdraw() noexcept { return take() != nullptr; }
 
 protected:
-    explicit guest_ticket(guest_observer& awaiter) noexcept : awaiter_(&awaiter) {}
-    ~guest_ticket() = default;
+    explicit remote_child_ticket(remote_child_owner& awaiter) noexcept : awaiter_(&awaiter) {}
+    ~remote_child_ticket() = default;
 
 private:
-    friend class guest_observer;
+    friend class remote_child_owner;
 
-    std::atomic<guest_observer*> awaiter_;
+    std::atomic<remote_child_owner*> awaiter_;
 };
 
-/// The observer of a task that runs on another context or executor while a coroutine waits for it.
-/// That coroutine may need the task's end at any time, so the observer records the context on which
+/// The owner of a task that runs on another context or executor while a coroutine waits for it.
+/// That coroutine may need the task's end at any time, so the owner records the context on which
 /// the task is.
-class guest_observer : public root_observer {
+class remote_child_owner : public task_owner {
 public:
     [[nodiscard]] bool is_unwanted() const noexcept final {
         return state_.load(std::memory_order_relaxed) != wanted || token.stop_requested();
     }
-    [[nodiscard]] bool is_condemned() const noexcept final {
-        return state_.load(std::memory_order_relaxed) == condemned;
+    [[nodiscard]] bool is_kill_requested() const noexcept final {
+        return state_.load(std::memory_order_relaxed) == kill_requested;
     }
     void moved_to(event_loop* loop) noexcept final;
-    /// When it arrived on its context: event_loop::waits().
+    /// When it arrived on its context: event_loop::wait_epoch().
     [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
 
 protected:
-    explicit guest_observer(inplace_stop_token stop) noexcept
-        : root_observer(stop, false, kind::guest) {}
-    ~guest_observer() = default;
+    explicit remote_child_owner(inplace_stop_token stop) noexcept
+        : task_owner(stop, false, kind::remote_child) {}
+    ~remote_child_owner() = default;
 
     /// Called on the awaiting thread: the awaiting frame is being destroyed and waits for the task
     /// to end by itself.
@@ -66,27 +66,27 @@ protected:
     /// destroyed by the context on which it is, or by the next one that it reaches, as soon as
     /// possible. The ticket is on its way again after this has posted it.
     template <class Ticket>
-    void condemn(Ticket& ticket) noexcept {
-        condemn(ticket, ticket, [](queue_node& node, event_loop& loop) noexcept {
+    void request_kill(Ticket& ticket) noexcept {
+        request_kill(ticket, ticket, [](queue_node& node, event_loop& loop) noexcept {
             auto& come = static_cast<Ticket&>(node);
             if (come.take() == nullptr) {
                 delete &come;
                 return;
             }
-            expect_condemned(loop);
+            note_kill_request(loop);
         });
     }
 
 private:
     using delivery = void (*)(queue_node&, event_loop&) noexcept;
 
-    void condemn(guest_ticket& ticket, queue_node& node, delivery deliver) noexcept;
-    static void expect_condemned(event_loop& loop) noexcept;
+    void request_kill(remote_child_ticket& ticket, queue_node& node, delivery deliver) noexcept;
+    static void note_kill_request(event_loop& loop) noexcept;
 
-    // wanted → unwanted → condemned, or directly; written on the awaiting thread.
+    // wanted → unwanted → kill_requested, or directly; written on the awaiting thread.
     static constexpr std::uint8_t wanted = 0;
     static constexpr std::uint8_t unwanted = 1;
-    static constexpr std::uint8_t condemned = 2;
+    static constexpr std::uint8_t kill_requested = 2;
 
     /// The context on which the task is. It exists as long as the lock is held, because the task
     /// cannot leave it.

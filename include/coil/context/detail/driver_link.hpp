@@ -1,0 +1,46 @@
+#pragma once
+
+#include <coil/base/assert.hpp>
+#include <coil/context/inbox.hpp>
+#include <coil/context/sim_driver.hpp>
+
+#include <utility>
+
+namespace coil::detail {
+
+/// What drives a loop that has no thread of its own: event_loop::turn() is called instead of run().
+/// Between two turns the loop sleeps: a message then wakes it by sim_driver::wake(). Owner thread.
+///
+///     none ◀──begin(), end()──▶ awake ◀──fall_asleep(), wake_up()──▶ asleep
+class driver_link {
+public:
+    /// Null for a loop with a thread of its own.
+    [[nodiscard]] sim_driver* get() const noexcept { return driver_; }
+    [[nodiscard]] bool is_asleep() const noexcept { return asleep_; }
+
+    void begin(sim_driver& driver) noexcept {
+        COIL_ASSERT(driver_ == nullptr && !asleep_);
+        driver_ = &driver;
+    }
+    void end() noexcept {
+        COIL_ASSERT(driver_ != nullptr && !asleep_);
+        driver_ = nullptr;
+    }
+
+    /// As parker::announce(). False when a message has come: another turn is due.
+    [[nodiscard]] bool fall_asleep(inbox& posts) noexcept {
+        COIL_ASSERT(driver_ != nullptr && !asleep_);
+        asleep_ = posts.try_park();
+        return asleep_;
+    }
+    /// Before a turn. Returns true if a message has ended the sleep.
+    [[nodiscard]] bool wake_up(inbox& posts) noexcept {
+        return std::exchange(asleep_, false) && !posts.unpark();
+    }
+
+private:
+    sim_driver* driver_ = nullptr;
+    bool asleep_ = false;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <coil/context/detail/destructor_waits.hpp>
+#include <coil/context/detail/task_list.hpp>
+#include <coil/core/promise.hpp>
+
+namespace coil::detail {
+
+/// Destroys the remote children for which that was requested (context/remote_child.hpp): tasks that
+/// are here while a coroutine elsewhere waits for them in the destructor of its frame. Owner
+/// thread.
+///
+/// That destructor must not depend on what any coroutine does: a remote child is destroyed where it
+/// stands, as its parent is. It does not run meanwhile, and its own remote children are requested
+/// first, so that its destructors have nothing to wait for.
+///
+/// A destructor waits for tasks below the frame that it is of. A thread is in one such destructor
+/// at a time, and what it waits for is destroyed by the turn of the context where it is, or in the
+/// wait of a destructor there if it has not run since that began. So waits follow the tree of tasks
+/// downwards, except where the thread of a remote child is in a destructor for something else.
+class kill_requests {
+public:
+    kill_requests(task_list& tasks, const destructor_waits& waits) noexcept
+        : tasks_(tasks), waits_(waits) {}
+    kill_requests(const kill_requests&) = delete;
+    kill_requests& operator=(const kill_requests&) = delete;
+
+    /// A remote child on this loop, or one that arrives, was requested.
+    void note() noexcept { pending_ = true; }
+    [[nodiscard]] bool pending() const noexcept { return pending_; }
+
+    /// Between two turns. A task that has something elsewhere remains pending until the answer has
+    /// come.
+    void process() noexcept;
+    /// From a destructor that waits: only tasks that cannot run before it returns.
+    void process_arrived() noexcept;
+
+private:
+    /// Asks for what is below the task as well.
+    [[nodiscard]] bool is_due(const promise_base& task) noexcept;
+
+    task_list& tasks_;
+    const destructor_waits& waits_;
+    bool pending_ = false;
+    bool processing_ = false; // no coroutine runs above this on the stack
+};
+
+} // namespace coil::detail

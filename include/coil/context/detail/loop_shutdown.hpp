@@ -1,0 +1,70 @@
+#pragma once
+
+#include <coil/context/sim_driver.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace coil::detail {
+
+class event_loop;
+
+/// The last phase of a loop: it ends everything at once, and destroys nothing before what may refer
+/// to it. Owner thread.
+///
+/// Each await of the loop that something elsewhere will end is asked to end it. The tasks that
+/// these awaits belong to are held back until the answers have come by the inbox; all others are
+/// destroyed meanwhile. A remote child on this loop is destroyed like any other task, and its
+/// awaiter is told. What waits for what is a tree, and only its inner nodes wait; so loops that
+/// shut down at the same time and wait for each other's tasks make progress from the leaves
+/// upwards.
+///
+///     inactive ──begin()──▶ active ──step() until it is done──▶ active ──finish()──▶ inactive
+///
+/// run() waits between steps; turn() is for a loop that is driven. While it is active, nothing that
+/// is delivered or made ready runs.
+class loop_shutdown {
+public:
+    explicit loop_shutdown(event_loop& loop) noexcept : loop_(loop) {}
+    loop_shutdown(const loop_shutdown&) = delete;
+    loop_shutdown& operator=(const loop_shutdown&) = delete;
+
+    [[nodiscard]] bool is_active() const noexcept { return active_; }
+    /// From beginning to end, or to the end of one that turn() has begun.
+    void run() noexcept;
+    /// One step, without waiting: other loops may need turns to go on with, and so shutdowns of
+    /// several loops are not nested.
+    [[nodiscard]] turn_report turn() noexcept;
+
+    /// While it exists, what is in flight is being cancelled because the loop ends.
+    class as_active {
+    public:
+        explicit as_active(loop_shutdown& s) noexcept
+            : shutdown_(s), was_active_(std::exchange(s.active_, true)) {}
+        as_active(const as_active&) = delete;
+        as_active& operator=(const as_active&) = delete;
+        ~as_active() { shutdown_.active_ = was_active_; }
+
+    private:
+        loop_shutdown& shutdown_;
+        const bool was_active_;
+    };
+
+private:
+    enum class progress : std::uint8_t { some, waits, done };
+
+    void begin() noexcept;
+    [[nodiscard]] progress step() noexcept;
+    void finish() noexcept;
+    void destroy_everything() noexcept;
+    void wait(int& waited) noexcept;
+    void destroy_one_if_stuck(int waited) noexcept;
+    [[nodiscard]] bool destroy_free_tasks() noexcept;
+    void clear_ready() noexcept;
+
+    event_loop& loop_;
+    bool active_ = false;
+    int turns_waited_ = 0; // of one that goes on turn by turn
+};
+
+} // namespace coil::detail

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <coil/base/assert.hpp>
+#include <coil/context/away_list.hpp>
+#include <coil/context/live_metrics.hpp>
+#include <coil/core/promise.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace coil::detail {
+
+/// The top-level tasks on one context, so that a shutdown finds every frame, and the awaits of
+/// these tasks that something elsewhere will end. Owner thread, except load().
+///
+/// A task is in one of two lists: `listed`, or in a shutdown `held_back`, while something of it is
+/// elsewhere. Tasks leave by the functions of core/detail/top_level_task.hpp, which do not know the
+/// list; so count() is what was inserted less what has left while the list was counted on this
+/// thread.
+class task_list {
+public:
+    task_list() noexcept = default;
+    task_list(const task_list&) = delete;
+    task_list& operator=(const task_list&) = delete;
+
+    /// None is in the list of those that are not held back.
+    [[nodiscard]] bool empty() const noexcept { return listed_.empty(); }
+    [[nodiscard]] bool has(const promise_base& task) const noexcept {
+        return contains(listed_.first(), task) || contains(held_back_.first(), task);
+    }
+
+    // ---- arrivals
+
+    /// none → listed, or spawned → listed by receive().
+    void add(promise_base& task) noexcept {
+        COIL_ASSERT(task.link.is(task_state::none) || task.link.is(task_state::spawned));
+        insert(task);
+    }
+    /// A task that another thread has posted, and counted as sent.
+    void receive(promise_base& task) noexcept {
+        COIL_ASSERT(task.link.is(task_state::spawned));
+        ++received_;
+        insert(task);
+    }
+    /// moving, unowned → listed. The caller tells the owner of a remote child.
+    void adopt(promise_base& task) noexcept {
+        COIL_ASSERT(task.link.is(task_state::moving) || task.link.is(task_state::unowned));
+        insert(task);
+    }
+
+    // ---- counts
+
+    /// Tasks that have ever been here.
+    [[nodiscard]] std::uint64_t inserted() const noexcept { return inserted_; }
+    /// Tasks that are here. Only while counted on this thread.
+    [[nodiscard]] std::uint64_t count() const noexcept {
+        return inserted_ - tasks_left_on_this_thread;
+    }
+    /// From now on, and until the next call, tasks that leave on this thread are this list's:
+    /// called in pairs, around everything that may run or destroy coroutines.
+    void toggle_counting() noexcept { std::swap(tasks_left_on_this_thread, left_); }
+    /// What has left on this thread since tasks_left_on_this_thread was `before` is this list's,
+    /// while another list is counted: it is added by the next add_left_aside(), while counted.
+    void set_left_aside(std::uint64_t before) noexcept {
+        left_aside_ += std::exchange(tasks_left_on_this_thread, before) - before;
+    }
+    void add_left_aside() noexcept { tasks_left_on_this_thread += std::exchange(left_aside_, 0); }
+    /// For load() on other threads.
+    void publish() noexcept { balance_.set(count() - received_); }
+    /// Any thread; `counted` on this one: how many tasks there are and will be, when `sent` were
+    /// posted. What other threads see is as old as publish().
+    [[nodiscard]] std::uint64_t load(std::uint64_t sent, bool counted) const noexcept {
+        const std::uint64_t balance = counted ? count() - received_ : balance_.get();
+        // Without an order between the two, what was received may not have been sent yet.
+        const auto load = static_cast<std::int64_t>(balance + sent);
+        return load > 0 ? static_cast<std::uint64_t>(load) : 0;
+    }
+
+    // ---- what is elsewhere
+
+    /// The awaits of this context's tasks that something elsewhere will end.
+    [[nodiscard]] away_node*& away() noexcept { return away_; }
+    /// Whether an await of the task is still away, after asking what is elsewhere to be destroyed.
+    [[nodiscard]] bool has_something_away(const promise_base& task) noexcept;
+
+    // ---- destruction
+
+    /// listed → ended: destroys the task's frame, or has its owner do that.
+    static void destroy(promise_base& task) noexcept {
+        COIL_ASSERT(task.link.is(task_state::listed));
+        end_task(task);
+        task.owner().abandoned(task);
+    }
+    /// Destroys the listed tasks that `is_due` selects. Destructors may change the list: the scan
+    /// starts again after each.
+    template <class Predicate>
+    void destroy_if(Predicate is_due) noexcept {
+        promise_base* task = listed_.first();
+        while (task != nullptr) {
+            if (is_due(*task)) {
+                destroy(*task);
+                task = listed_.first();
+            } else {
+                task = task->next_task;
+            }
+        }
+    }
+    /// Destroys the newest listed task.
+    void destroy_newest() noexcept { destroy(*listed_.first()); }
+    /// Tells the waiters for each task's result that are unwanted that there will be none.
+    void refuse_unwanted() noexcept;
+
+    // ---- a shutdown
+
+    /// Asks everything that is elsewhere to end. The tasks that must wait for it are held back, and
+    /// all others are listed.
+    void hold_back() noexcept;
+    [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
+    /// Whether any task may have something elsewhere, because the tree of an await is unknown.
+    [[nodiscard]] bool tree_unknown() const noexcept { return tree_unknown_; }
+    /// held_back → listed → ended, for the newest task that is held back.
+    void destroy_newest_held_back() noexcept;
+
+private:
+    static bool contains(const promise_base* first, const promise_base& task) noexcept {
+        const promise_base* one = first;
+        while (one != nullptr && one != &task) {
+            one = one->next_task;
+        }
+        return one != nullptr;
+    }
+    void insert(promise_base& task) noexcept {
+        ++inserted_;
+        listed_.insert(task);
+    }
+    template <task_state To>
+    static void move(promise_base& task, task_chain<To>& list) noexcept;
+
+    task_chain<task_state::listed> listed_;
+    std::uint64_t inserted_ = 0;
+    away_node* away_ = nullptr;
+    task_chain<task_state::held_back> held_back_;
+    bool tree_unknown_ = false;
+    std::uint64_t received_ = 0; // of those that were sent
+    counter balance_;            // count() - received_, as last published
+    std::uint64_t left_ = 0;     // tasks_left_on_this_thread, while not counted there
+    std::uint64_t left_aside_ = 0;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,205 @@
+#pragma once
+
+#include <coil/core/config.hpp>
+#include <coil/core/detail/task_owner.hpp>
+#include <coil/core/detail/task_state.hpp>
+#include <coil/core/frame_allocator.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/queue.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+
+namespace coil::detail {
+
+/// A stop token that replaces the root's for the tasks below an await. Lives in the awaiter.
+struct stop_detour {
+    inplace_stop_token token;
+    promise_base* root; // null: the root of the tree is not a task
+};
+
+/// An await that owns coroutines: the children of a combinator. It enumerates the coroutines to
+/// destroy before the frame that awaits them, so that destroying a tree of any depth does not grow
+/// the stack (guarantee G10).
+class nested_await {
+public:
+    /// Returns the next coroutine, whose own tree is then destroyed first, or null.
+    virtual promise_base* next_below() noexcept = 0;
+    /// Destroys the coroutine returned by next_below().
+    virtual void destroy_below(promise_base& child) noexcept = 0;
+
+protected:
+    ~nested_await() = default;
+};
+
+/// The part of a task's promise that does not depend on the result. A coroutine is either a child,
+/// awaited by another coroutine (`coroutine`), or a root, which has an owner. A root is bound to a
+/// coroutine (a child of a combinator) or is a top-level task; a top-level task on a context is in
+/// the context's list, so that a shutdown finds every frame.
+class promise_base : public queue_node {
+public:
+    static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
+    static void operator delete(void* frame, std::size_t bytes) noexcept {
+        deallocate_frame(frame, bytes);
+    }
+
+    [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
+
+    promise_base() noexcept {} // NOLINT(*-member-init)
+
+    void become_root(task_owner& owner) noexcept {
+        below_ = nothing;
+        set_origin(&owner, is_owner);
+    }
+
+    /// Inherits the root and the token of a parent that is a task.
+    void become_child(std::coroutine_handle<> parent, promise_base& from) noexcept {
+        coroutine = parent;
+        origin_ = from.is_root() ? reinterpret_cast<std::uintptr_t>(&from) : from.origin_;
+    }
+    /// The child of a coroutine of another type, whose root is unknown.
+    void become_child(std::coroutine_handle<> parent, inplace_stop_token token) noexcept {
+        coroutine = parent;
+        set_origin(token.source_, is_source);
+    }
+    void become_child(std::coroutine_handle<> parent, const stop_detour& detour) noexcept {
+        coroutine = parent;
+        set_origin(&detour, is_detour);
+    }
+
+    // ---- the tree of frames
+    // Each suspended task stores what it awaits and owns, so that a loop can destroy a tree from
+    // its leaves upwards (core/frame_tree.hpp).
+
+    /// `above` starts to await a child; null: a coroutine of another type does.
+    void begin_below(promise_base* above) noexcept {
+        parent = above;
+        below_ = nothing;
+        if (above != nullptr) {
+            above->below_ = reinterpret_cast<std::uintptr_t>(this);
+        }
+    }
+    /// A child has ended and its parent resumes.
+    void end_below() const noexcept {
+        if (parent != nullptr) [[likely]] {
+            parent->below_ = nothing;
+        }
+    }
+    void awaits(nested_await& what) noexcept {
+        below_ = reinterpret_cast<std::uintptr_t>(&what) | is_nested;
+    }
+    void awaits_nothing() noexcept { below_ = nothing; }
+
+    /// Neither awaited nor started yet.
+    [[nodiscard]] bool is_fresh() const noexcept { return below_ == fresh; }
+    /// Whether other coroutines must be destroyed before this one.
+    [[nodiscard]] bool has_below() const noexcept { return below_ > fresh; }
+    /// The children of a combinator, or null.
+    [[nodiscard]] nested_await* nested_below() const noexcept {
+        return (below_ & is_nested) != 0 ? reinterpret_cast<nested_await*>(below_ & ~is_nested)
+                                         : nullptr;
+    }
+    /// The task that it awaits, or null.
+    [[nodiscard]] promise_base* task_below() const noexcept {
+        return has_below() ? reinterpret_cast<promise_base*>(below_) : nullptr;
+    }
+
+    [[nodiscard]] bool is_root() const noexcept { return kind() == is_owner; }
+    [[nodiscard]] task_owner& owner() const noexcept { return *as<task_owner>(); }
+
+    /// The root of this tree of awaits, or null if it is not a task.
+    [[nodiscard]] promise_base* root() noexcept {
+        switch (kind()) {
+        case is_root_promise:
+            return as<promise_base>();
+        case is_owner:
+            return this;
+        case is_detour:
+            return as<stop_detour>()->root;
+        default:
+            return nullptr;
+        }
+    }
+
+    [[nodiscard]] inplace_stop_token stop_token() const noexcept {
+        switch (kind()) {
+        case is_root_promise:
+            return as<promise_base>()->owner().token;
+        case is_owner:
+            return owner().token;
+        case is_detour:
+            return as<stop_detour>()->token;
+        default:
+            return inplace_stop_token(as<inplace_stop_source>());
+        }
+    }
+
+    union {
+        promise_base* next_task; // of a top-level task in a list
+        promise_base* parent;    // of a child: the task that awaits it, or null; and of a bound
+                                 // root while the tree above it is being destroyed
+    };
+    union {
+        task_link link;                         // of a top-level task: its state
+        std::coroutine_handle<>* owning_handle; // of any other task: what destroys the frame
+    };
+
+private:
+    // The values of `below_` other than a task's promise and, with the bit set, a nested_await.
+    static constexpr std::uintptr_t nothing = 0;
+    static constexpr std::uintptr_t is_nested = 1;
+    static constexpr std::uintptr_t fresh = 2;
+
+    // The low bits of `origin_`: what it points to. Unset until the coroutine becomes a child or a
+    // root.
+    static constexpr std::uintptr_t is_root_promise = 0;
+    static constexpr std::uintptr_t is_owner = 1; // the owner of this root
+    static constexpr std::uintptr_t is_detour = 2;
+    static constexpr std::uintptr_t is_source = 3; // may be null
+    static constexpr std::uintptr_t kind_mask = 3;
+
+    template <class T>
+    void set_origin(const T* origin, std::uintptr_t kind) noexcept {
+        static_assert(alignof(T) > kind_mask);
+        origin_ = reinterpret_cast<std::uintptr_t>(origin) | kind;
+    }
+    [[nodiscard]] std::uintptr_t kind() const noexcept { return origin_ & kind_mask; }
+    template <class T>
+    [[nodiscard]] T* as() const noexcept {
+        return reinterpret_cast<T*>(origin_ & ~kind_mask);
+    }
+
+    std::uintptr_t origin_;
+    std::uintptr_t below_ = fresh;
+};
+
+/// Limits are inherited through awaits whose root is known.
+inline std::int64_t task_owner::deadline() const noexcept {
+    promise_base* const above = awaiting_root();
+    return above != nullptr && above->is_root() ? above->owner().deadline() : no_deadline;
+}
+
+/// The root of the tree of awaits of a coroutine, or null for a coroutine of another type.
+template <class P>
+[[nodiscard]] promise_base* nearest_root(std::coroutine_handle<P> coroutine) noexcept {
+    if constexpr (std::derived_from<P, promise_base>) {
+        return coroutine.promise().root();
+    } else {
+        return nullptr;
+    }
+}
+
+/// Whether a root, or a root that waits for it, is no longer wanted, as far as known.
+[[nodiscard]] inline bool is_unwanted(const promise_base* root) noexcept {
+    while (root != nullptr && root->is_root()) {
+        if (root->owner().is_unwanted()) {
+            return true;
+        }
+        root = root->owner().awaiting_root();
+    }
+    return false;
+}
+
+} // namespace coil::detail

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <coil/core/inplace_stop_token.hpp>
+
+#include <cstdint>
+
+namespace coil::detail {
+
+class event_loop;
+class promise_base;
+
+/// The owner of a root: of a top-level task, or of a coroutine's child that is bound to it. It is
+/// notified when the root ends, and destroys the frame.
+class task_owner {
+public:
+    /// The coroutine is at its final suspension point; its result is in the promise.
+    virtual void finished(promise_base& root) noexcept = 0;
+    /// The context shuts down: the coroutine will not be resumed.
+    virtual void abandoned(promise_base& root) noexcept = 0;
+    /// For a root that an await waits for: the nearest root above that await, or null if unknown.
+    /// May be called from any thread while the root exists.
+    [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
+    /// For a root that is_remote_child: its frame must be destroyed as soon as nothing of it runs.
+    [[nodiscard]] virtual bool is_kill_requested() const noexcept { return false; }
+    /// For a root that is_remote_child: it belongs to this loop from now on, on whose thread this
+    /// is called; null: it leaves its current loop.
+    virtual void moved_to(event_loop* /*loop*/) noexcept {}
+
+    /// Whether all that the waiter for this root still wants is its end. May be called from any
+    /// thread while the root exists.
+    [[nodiscard]] virtual bool is_unwanted() const noexcept { return token.stop_requested(); }
+    /// The root is on a context that does not run. Waiters for its result that are themselves
+    /// unwanted are notified that there will be none.
+    virtual void refuse_unwanted() noexcept {}
+
+    static constexpr std::int64_t no_deadline = INT64_MAX;
+    /// The earliest limit around the root, in nanoseconds of steady_clock. May be called from any
+    /// thread while the root exists.
+    [[nodiscard]] virtual std::int64_t deadline() const noexcept;
+
+    /// The stop token of the root and of all tasks below it.
+    const inplace_stop_token token;
+    /// Whether a coroutine that ends without an exception may destroy itself without calling the
+    /// owner: the fast path of detached tasks.
+    const bool indifferent;
+    /// Whether the root belongs to a coroutine of the same context, which destroys it. A bound root
+    /// is in no context's list and does not move to another context.
+    const bool bound;
+    /// Whether a coroutine on another context waits for the end of this root, whose frame may refer
+    /// to that coroutine's. The root must then end before that coroutine can be destroyed.
+    const bool is_remote_child;
+
+protected:
+    enum class kind : unsigned char { usual, bound, remote_child };
+
+    constexpr task_owner(inplace_stop_token stop, bool is_indifferent,
+                         bool is_bound = false) noexcept
+        : task_owner(stop, is_indifferent, is_bound ? kind::bound : kind::usual) {}
+    constexpr task_owner(inplace_stop_token stop, bool is_indifferent, kind k) noexcept
+        : token(stop), indifferent(is_indifferent), bound(k == kind::bound),
+          is_remote_child(k == kind::remote_child) {}
+    ~task_owner() = default;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,135 @@
+// What comes from other threads, and what a loop does while a destructor on its thread waits.
+
+#include "event_loop_enter.hpp"
+
+#include <coil/context/event_loop.hpp>
+
+#include <cstdint>
+#include <ctime>
+#include <utility>
+
+namespace coil::detail {
+
+void event_loop::stop() noexcept {
+    if (on_owner_thread()) {
+        stop_.request();
+        return;
+    }
+    // By the inbox: then posting is the last thing that another thread does here, and the context
+    // may go as soon as run() has returned.
+    if (signals_.stop.make()) {
+        signals_.stop_node.deliver = [](queue_node&, event_loop& loop) noexcept {
+            loop.stop_.deliver(loop.signals_.stop);
+        };
+        post(signals_.stop_node);
+    }
+}
+
+void event_loop::hold_work_guard() noexcept { signals_.guard.acquire(); }
+
+void event_loop::release_work_guard() noexcept {
+    if (signals_.guard.release(inbox_)) {
+        wake();
+    }
+}
+
+void event_loop::wait_for_messages(bool late) noexcept {
+    if (sim_driver* const driver = driver_.get()) {
+        if (driver_.is_asleep()) { // this is not in a turn: one is to follow
+            wake_up();
+            driver->wake(*this);
+        }
+        driver->run_others_until_message(*this, !late);
+        tasks_.add_left_aside();
+    } else if (!is_running()) { // the ring has no thread
+        if (inbox_.empty()) {
+            const std::timespec a_while{0, late ? 10'000'000 : 100'000};
+            ::nanosleep(&a_while, nullptr);
+        }
+    } else if (inbox_.empty()) {
+        if (parker_.announce()) {
+            const uring::timespec a_while{0, late ? 10'000'000 : 1'000'000};
+            ring_.enter(1, &a_while, 0);
+            parker_.unpark();
+        } else {
+            poll();
+        }
+        reap();
+    }
+    deliver_inbox();
+}
+
+/// Any thread.
+void event_loop::wake() noexcept {
+    if (sim_driver* const driver = driver_.get()) [[unlikely]] {
+        driver->wake(*this);
+        return;
+    }
+    parker_.descriptor().signal();
+}
+
+void event_loop::wake_up() noexcept {
+    if (driver_.wake_up(inbox_)) {
+        parker_.note_wake_up();
+    }
+}
+
+void event_loop::stop_watching() noexcept {
+    wake_descriptor& descriptor = parker_.descriptor();
+    if (descriptor.is_watched()) {
+        descriptor.expect_signal();
+        descriptor.signal();
+    }
+    while (descriptor.is_watched()) {
+        ring_.enter(1, nullptr, 0);
+        reap();
+    }
+    descriptor.await_signals();
+}
+
+bool event_loop::serve_destructor_wait() noexcept {
+    destructor_waits::wait* const innermost = destructor_waits_.innermost();
+    if (innermost == nullptr) {
+        return false;
+    }
+    // The count of the loop whose turn it is must not change.
+    const std::uint64_t left = tasks_left_on_this_thread;
+    event_loop* const outer = std::exchange(current_loop, this);
+    deliver_inbox();
+    innermost->serve();
+    current_loop = outer;
+    tasks_.set_left_aside(left);
+    return true;
+}
+
+void event_loop::refuse_unwanted() noexcept {
+    tasks_.refuse_unwanted();
+    refuse_unwanted_functions();
+}
+
+/// A function that was posted here by a task elsewhere, also below a shield(), which cannot be kept
+/// when what waits for that task keeps this loop from calling it.
+void event_loop::refuse_unwanted_functions() noexcept {
+    if (!functions_.empty()) {
+        functions_.refuse_unwanted(*this);
+    }
+}
+
+void event_loop::abandon_remote_children() noexcept {
+    deliver_inbox();
+    tasks_.hold_back();
+    tasks_.destroy_if(
+        [](const promise_base& task) noexcept { return task.owner().is_remote_child; });
+}
+
+void event_loop::abandon_tree(const promise_base& root) noexcept {
+    tasks_.destroy_if([&root](const promise_base& task) noexcept {
+        const promise_base* above = &task;
+        while (above != nullptr && above != &root && above->is_root()) {
+            above = above->owner().awaiting_root();
+        }
+        return task.owner().is_remote_child && above == &root;
+    });
+}
+
+} // namespace coil::detail

@@ -1,0 +1,65 @@
+// Loops that do not run, serviced by a thread that waits.
+//
+// A task that has gone to a context which has ended, or was never started, is in an inbox that no
+// thread reads. A shutdown or a destructor that waits for its end would wait for as long as it
+// pleases the program. So it services these contexts: it delivers what was posted to them, as their
+// next run would begin with, and destroys the remote children that are no longer wanted; their
+// awaiters are told. Everything else stays for the next run.
+
+#include "event_loop_enter.hpp"
+
+#include <coil/context/event_loop.hpp>
+
+#include <utility>
+
+namespace coil::detail {
+
+void event_loop::service_idle_loops() noexcept {
+    listed_loop* one = claim_idle(
+        [](listed_loop& loop) noexcept { return static_cast<event_loop&>(loop).has_messages(); });
+    while (one != nullptr) {
+        auto& claimed = static_cast<event_loop&>(*one);
+        one = one->next_claimed; // which another thread may use after this service
+        claimed.service();
+    }
+}
+
+void event_loop::service() noexcept {
+    {
+        const scope here(*this);
+        stop_.begin_service();
+        deliver_inbox();
+        // No task here has begun to wait for anything: they have just come.
+        tasks_.destroy_if([](const promise_base& task) noexcept {
+            task.owner().refuse_unwanted();
+            return task.owner().is_remote_child && is_unwanted(&task);
+        });
+        refuse_unwanted_functions();
+        stop_.end_service();
+        signals_.delivered_idle.store(!tasks_.empty() || !functions_.empty() || !ready_.empty(),
+                                      std::memory_order_relaxed);
+    }
+    end_service();
+}
+
+/// A run begins: it has what was delivered in services.
+void event_loop::begin_own_run() noexcept {
+    signals_.delivered_idle.store(false, std::memory_order_relaxed);
+    stop_.begin_run(signals_.stop);
+}
+
+/// Nothing is in flight, but tasks that never started have parameters whose destructors may want
+/// the context.
+void event_loop::discard_messages() noexcept {
+    if (!begin_service()) {
+        end_with_misuse("a context that runs is to discard what was posted to it.");
+    }
+    {
+        const scope here(*this);
+        begin_own_run();
+        shut_down(); // also completes a stop by a destructor: there is nothing left to stop
+    }
+    end_service();
+}
+
+} // namespace coil::detail

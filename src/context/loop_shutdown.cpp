@@ -1,0 +1,188 @@
+#include "event_loop_enter.hpp"
+
+#include <coil/context/detail/loop_shutdown.hpp>
+#include <coil/context/event_loop.hpp>
+#include <coil/context/runtime.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <cstdint>
+
+namespace coil::detail {
+
+/// In a runtime's round the contexts leave together: until the last has ended, tasks may come that
+/// another one waits for.
+void loop_shutdown::run() noexcept {
+    round_member& round = loop_.round_;
+    const bool in_round = round.takes_part() && loop_.on_owner_thread();
+    if (!active_) {
+        begin();
+    }
+    destroy_everything();
+    if (in_round) {
+        round.finish();
+        for (int waited = 0; !round.all_finished();) {
+            wait(waited);
+            destroy_everything();
+        }
+    }
+    finish();
+}
+
+void loop_shutdown::begin() noexcept {
+    constexpr std::uint32_t many = 1024;
+    COIL_ASSERT(!active_);
+    if (loop_.round_.takes_part() && loop_.on_owner_thread()) {
+        loop_.round_.owner()->stop(); // or the others would go on without this one
+    }
+    active_ = true;
+    turns_waited_ = 0;
+    // Only run() leaves something in flight behind, and it ends with a shutdown on its own thread.
+    if (loop_.on_owner_thread()) {
+        loop_.submissions_.cancel_queued();
+        loop_.cancel_everything(many);
+    }
+}
+
+void loop_shutdown::finish() noexcept {
+    COIL_ASSERT(active_ && loop_.tasks_.empty() && !loop_.tasks_.holds_back());
+    if (loop_.on_owner_thread()) {
+        loop_.cancel_detached_operations();
+    }
+    clear_ready();
+    active_ = false;
+}
+
+void loop_shutdown::destroy_everything() noexcept {
+    for (int waited = 0;;) {
+        switch (step()) {
+        case progress::some:
+            waited = 0;
+            break;
+        case progress::waits:
+            wait(waited);
+            break;
+        case progress::done:
+            return;
+        }
+    }
+}
+
+/// Does what can be done without waiting. Destructors may post functions, and start tasks.
+loop_shutdown::progress loop_shutdown::step() noexcept {
+    COIL_ASSERT(active_);
+    loop_.deliver_inbox();
+    clear_ready();
+    loop_.functions_.call_all(loop_);
+    loop_.tasks_.hold_back();
+    if (destroy_free_tasks()) {
+        return progress::some;
+    }
+    if (loop_.tasks_.holds_back()) {
+        return progress::waits;
+    }
+    loop_.functions_.call_all(loop_);
+    return loop_.inbox_.empty() && loop_.tasks_.empty() && loop_.functions_.empty()
+               ? progress::done
+               : progress::some;
+}
+
+void loop_shutdown::wait(int& waited) noexcept {
+    constexpr int often = 32; // then a message hardly comes any more: look less often
+    loop_.refuse_unwanted();
+    event_loop::service_idle_loops();
+    if (loop_.inbox_.empty()) {
+        loop_.wait_for_messages(++waited > often);
+    } else {
+        loop_.deliver_inbox();
+    }
+    destroy_one_if_stuck(waited);
+}
+
+/// Where the tree is not known, any of the tasks may have what is elsewhere, and what that waits
+/// for may be the destructor of another: now and then one is destroyed, and waits in its destructor
+/// if it must.
+void loop_shutdown::destroy_one_if_stuck(int waited) noexcept {
+    constexpr int patience_in_turns = 16; // of a millisecond
+    task_list& tasks = loop_.tasks_;
+    if (tasks.tree_unknown() && tasks.holds_back() && waited % patience_in_turns == 0) {
+        tasks.destroy_newest_held_back();
+    }
+}
+
+turn_report loop_shutdown::turn() noexcept {
+    using enum turn_report::kind;
+    constexpr std::int64_t look_again_ns = 1'000'000;
+    constexpr int many = 1000; // then only a message helps
+    if (!active_) {
+        begin();
+    }
+    progress made = progress::some;
+    while (made == progress::some) {
+        made = step();
+    }
+    if (made == progress::done) {
+        finish();
+        loop_.stop_.complete();
+        return {.what = loop_.inbox_.empty() ? finished : busy};
+    }
+    loop_.ring_.enter(0, nullptr, 0);
+    loop_.reap();
+    loop_.refuse_unwanted();
+    event_loop::service_idle_loops();
+    if (!loop_.inbox_.empty()) {
+        return {.what = busy};
+    }
+    destroy_one_if_stuck(++turns_waited_);
+    return {.what = idle,
+            .until_ns = turns_waited_ < many ? loop_.now_ns() + look_again_ns : timer_wheel::never};
+}
+
+/// False when there was none. Remote children may have what is elsewhere as well when the tree is
+/// not known; then their destructor waits for it.
+bool loop_shutdown::destroy_free_tasks() noexcept {
+    const bool any = !loop_.tasks_.empty();
+    while (!loop_.tasks_.empty()) {
+        clear_ready();
+        loop_.tasks_.destroy_newest();
+    }
+    return any;
+}
+
+/// Nothing that is ready runs any more.
+void loop_shutdown::clear_ready() noexcept {
+    loop_.ready_.clear();
+    loop_.functions_.lost_turn();
+}
+
+// ---- operations
+
+/// One request for all that is in flight, so that what takes long to cancel is waited for together.
+/// An accelerator only: each destroyed frame makes sure of its own. The kernel searches all of them
+/// for each that it cancels, so many are left to the frames, whose requests it finds by a hash.
+void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
+    if (submissions_.in_flight() == 0 || submissions_.in_flight() > at_most || !ring_.reserve(1)) {
+        return;
+    }
+    uring::sqe* entry = ring_->acquire();
+    *entry = uring::prep::cancel_any();
+    entry->user_data = static_cast<std::uint64_t>(completion_kind::ignore);
+    ring_->commit(entry);
+    ring_.enter(0, nullptr, 0);
+    reap();
+}
+
+/// Frames have ended what they own. Eager operations and streams may be owned by something else:
+/// none of them outlives the run.
+void event_loop::cancel_detached_operations() noexcept {
+    const loop_shutdown::as_active scope(shutdown_);
+    while (submissions_.in_flight() > 0 || submissions_.has_queued()) {
+        cancel_everything(UINT32_MAX);
+        const uring::timespec soon{0, 1'000'000};
+        ring_.enter(1, &soon, 0);
+        reap();
+        cancellations_.retry();
+        submissions_.cancel_queued();
+    }
+}
+
+} // namespace coil::detail

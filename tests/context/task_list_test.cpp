@@ -1,0 +1,325 @@
+// The top-level tasks of a context alone: states, lists, counts, what is held back.
+
+#include <coil/context/detail/destructor_waits.hpp>
+#include <coil/context/detail/kill_requests.hpp>
+#include <coil/context/detail/task_list.hpp>
+#include <coil/context/remote_child.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using namespace coil::detail;
+
+/// A task without a coroutine, and its owner.
+struct fake_task final : task_owner {
+    explicit fake_task(bool is_remote = false)
+        : task_owner({}, false, is_remote ? kind::remote_child : kind::usual) {
+        promise.become_root(*this);
+        promise.link = task_link(task_state::none);
+    }
+    void finished(promise_base&) noexcept override {}
+    void abandoned(promise_base& p) noexcept override {
+        EXPECT_TRUE(p.link.is(task_state::ended));
+        destroyed = true;
+        if (when_destroyed != nullptr) {
+            when_destroyed->insert_another();
+        }
+    }
+    [[nodiscard]] bool is_kill_requested() const noexcept override { return kill_requested; }
+    void refuse_unwanted() noexcept override { ++refused; }
+    [[nodiscard]] task_state state() const { return promise.link.state(); }
+
+    struct inserter {
+        void insert_another() const { tasks.add(other.promise); }
+        task_list& tasks;
+        fake_task& other;
+    };
+
+    promise_base promise;
+    bool destroyed = false;
+    bool kill_requested = false;
+    int refused = 0;
+    const inserter* when_destroyed = nullptr;
+};
+
+/// An await of `root` that is elsewhere until something has ended it.
+struct away final : away_node {
+    away(task_list& tasks, promise_base* root) : away_node(&still_away) {
+        go_away(tasks.away(), root);
+    }
+    static bool still_away(away_node& node, request what) noexcept {
+        auto& self = static_cast<away&>(node);
+        (what == request::stop ? self.stops : self.kills) += 1;
+        return self.is_away;
+    }
+    void back() {
+        is_away = false;
+        come_back();
+    }
+    int stops = 0;
+    int kills = 0;
+    bool is_away = true;
+};
+
+/// A list that is counted on this thread.
+struct counted_list {
+    counted_list() { tasks.toggle_counting(); }
+    ~counted_list() { tasks.toggle_counting(); }
+    task_list tasks;
+};
+
+TEST(TaskState, TheWordOfATaskObjectMeansNone) {
+    promise_base promise;
+    std::coroutine_handle<> owner;
+    promise.owning_handle = &owner;
+    EXPECT_EQ(promise.link.state(), task_state::none);
+}
+
+TEST(TaskState, NamesWhereATaskIs) {
+    counted_list here;
+    task_list there;
+    fake_task t;
+    begin_spawned(t.promise);
+    EXPECT_EQ(t.state(), task_state::spawned);
+    here.tasks.receive(t.promise);
+    EXPECT_EQ(t.state(), task_state::listed);
+    EXPECT_TRUE(here.tasks.has(t.promise));
+    begin_moving(t.promise);
+    EXPECT_EQ(t.state(), task_state::moving);
+    EXPECT_TRUE(here.tasks.empty());
+    there.adopt(t.promise);
+    EXPECT_EQ(t.state(), task_state::listed);
+    leave_context(t.promise);
+    EXPECT_TRUE(is_unowned(t.promise));
+    EXPECT_TRUE(there.empty());
+    here.tasks.adopt(t.promise);
+    EXPECT_EQ(t.state(), task_state::listed);
+    end_task(t.promise);
+    EXPECT_EQ(t.state(), task_state::ended);
+    EXPECT_TRUE(here.tasks.empty());
+}
+
+TEST(TaskState, ATaskIsUnlinkedFromAnyPlaceOfAList) {
+    for (const std::size_t removed : {0U, 1U, 2U}) {
+        counted_list here;
+        std::array<fake_task, 3> all;
+        for (fake_task& t : all) {
+            here.tasks.add(t.promise);
+        }
+        end_task(all[removed].promise);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            EXPECT_EQ(here.tasks.has(all[i].promise), i != removed);
+            EXPECT_EQ(all[i].state(), i == removed ? task_state::ended : task_state::listed);
+        }
+        EXPECT_EQ(here.tasks.count(), 2U);
+    }
+}
+
+TEST(TaskState, AnUnownedTaskEndsWithoutAList) {
+    const std::uint64_t before = tasks_left_on_this_thread;
+    fake_task t;
+    begin_unowned(t.promise);
+    end_task(t.promise);
+    EXPECT_EQ(t.state(), task_state::ended);
+    EXPECT_EQ(tasks_left_on_this_thread, before) << "it had left its context already";
+}
+
+TEST(TaskList, CountsTheTasksThatAreThere) {
+    counted_list here;
+    std::array<fake_task, 3> all;
+    for (fake_task& t : all) {
+        here.tasks.add(t.promise);
+    }
+    EXPECT_EQ(here.tasks.count(), 3U);
+    leave_context(all[1].promise);
+    EXPECT_EQ(here.tasks.count(), 2U);
+    EXPECT_EQ(here.tasks.inserted(), 3U);
+}
+
+TEST(TaskList, IsCountedBelowAnotherOneOnTheStack) {
+    counted_list outer;
+    fake_task a;
+    fake_task b;
+    outer.tasks.add(a.promise);
+    {
+        counted_list inner;
+        inner.tasks.add(b.promise);
+        end_task(b.promise);
+        EXPECT_EQ(inner.tasks.count(), 0U);
+    }
+    EXPECT_EQ(outer.tasks.count(), 1U);
+}
+
+TEST(TaskList, WhatLeavesWhileAnotherListIsCountedIsSetAside) {
+    counted_list waiting;
+    fake_task a;
+    waiting.tasks.add(a.promise);
+    {
+        counted_list other;
+        const std::uint64_t before = tasks_left_on_this_thread;
+        end_task(a.promise);
+        waiting.tasks.set_left_aside(before);
+        EXPECT_EQ(other.tasks.count(), 0U);
+    }
+    waiting.tasks.add_left_aside();
+    EXPECT_EQ(waiting.tasks.count(), 0U);
+}
+
+TEST(TaskList, LoadCountsWhatWasSentAndHasNotArrived) {
+    counted_list here;
+    fake_task t;
+    fake_task own;
+    here.tasks.add(own.promise);
+    EXPECT_EQ(here.tasks.load(1, true), 2U) << "one here, one on its way";
+    begin_spawned(t.promise);
+    here.tasks.receive(t.promise);
+    EXPECT_EQ(here.tasks.load(1, true), 2U);
+    EXPECT_EQ(here.tasks.load(1, false), 1U) << "as published: only what was sent";
+    here.tasks.publish();
+    EXPECT_EQ(here.tasks.load(1, false), 2U);
+    EXPECT_EQ(here.tasks.load(0, true), 1U) << "never below what is known";
+}
+
+TEST(TaskList, ADestructorMayAddATask) {
+    counted_list here;
+    fake_task first;
+    fake_task second;
+    const fake_task::inserter more{here.tasks, second};
+    first.when_destroyed = &more;
+    here.tasks.add(first.promise);
+    here.tasks.destroy_if([](const promise_base&) noexcept { return true; });
+    EXPECT_TRUE(first.destroyed);
+    EXPECT_TRUE(second.destroyed);
+    EXPECT_TRUE(here.tasks.empty());
+}
+
+TEST(TaskList, G5_HoldsBackTheTasksWithSomethingElsewhere) {
+    counted_list here;
+    fake_task with;
+    fake_task without;
+    here.tasks.add(with.promise);
+    here.tasks.add(without.promise);
+    away one(here.tasks, &with.promise);
+    away two(here.tasks, &with.promise);
+    here.tasks.hold_back();
+    EXPECT_EQ(one.stops, 1);
+    EXPECT_EQ(two.stops, 1);
+    EXPECT_EQ(with.state(), task_state::held_back);
+    EXPECT_EQ(without.state(), task_state::listed);
+    EXPECT_TRUE(here.tasks.has(with.promise));
+    here.tasks.destroy_newest();
+    EXPECT_TRUE(without.destroyed);
+    EXPECT_TRUE(here.tasks.empty());
+    EXPECT_TRUE(here.tasks.holds_back());
+    EXPECT_EQ(here.tasks.count(), 1U);
+    one.back();
+    here.tasks.hold_back();
+    EXPECT_EQ(with.state(), task_state::held_back);
+    two.back();
+    here.tasks.hold_back();
+    EXPECT_EQ(with.state(), task_state::listed);
+    here.tasks.destroy_newest();
+    EXPECT_EQ(here.tasks.count(), 0U);
+}
+
+TEST(TaskList, G5_HoldsBackAllButRemoteChildrenIfATreeIsUnknown) {
+    counted_list here;
+    fake_task usual;
+    fake_task remote(true);
+    here.tasks.add(usual.promise);
+    here.tasks.add(remote.promise);
+    away one(here.tasks, nullptr);
+    here.tasks.hold_back();
+    EXPECT_TRUE(here.tasks.tree_unknown());
+    EXPECT_EQ(usual.state(), task_state::held_back);
+    EXPECT_EQ(remote.state(), task_state::listed);
+    here.tasks.destroy_newest_held_back();
+    EXPECT_TRUE(usual.destroyed);
+    EXPECT_FALSE(here.tasks.holds_back());
+    one.back();
+}
+
+TEST(TaskList, RefusesWhatIsUnwantedOfAllTasks) {
+    counted_list here;
+    fake_task listed;
+    fake_task held;
+    here.tasks.add(listed.promise);
+    here.tasks.add(held.promise);
+    away one(here.tasks, &held.promise);
+    here.tasks.hold_back();
+    here.tasks.refuse_unwanted();
+    EXPECT_EQ(listed.refused, 1);
+    EXPECT_EQ(held.refused, 1);
+    one.back();
+}
+
+/// A remote child as event_loop::adopt() leaves it.
+struct remote_task final : remote_child_owner {
+    remote_task() : remote_child_owner({}) {
+        promise.become_root(*this);
+        begin_unowned(promise);
+    }
+    void finished(promise_base&) noexcept override {}
+    void abandoned(promise_base&) noexcept override { destroyed = true; }
+    void request() { request_kill(ticket); }
+
+    struct child_ticket : queue_node, remote_child_ticket {
+        explicit child_ticket(remote_child_owner& awaiter) : remote_child_ticket(awaiter) {}
+    };
+    child_ticket ticket{*this};
+    promise_base promise;
+    bool destroyed = false;
+};
+
+TEST(KillRequests, DestroyARemoteChildWhenNothingOfItIsElsewhere) {
+    counted_list here;
+    const destructor_waits waits;
+    kill_requests kills(here.tasks, waits);
+    remote_task requested;
+    remote_task other;
+    here.tasks.adopt(requested.promise);
+    here.tasks.adopt(other.promise);
+    requested.request();
+    kills.note();
+    away below(here.tasks, &requested.promise);
+    kills.process();
+    EXPECT_EQ(below.kills, 1);
+    EXPECT_FALSE(requested.destroyed);
+    EXPECT_TRUE(kills.pending());
+    below.back();
+    kills.process();
+    EXPECT_TRUE(requested.destroyed);
+    EXPECT_FALSE(other.destroyed);
+    EXPECT_FALSE(kills.pending());
+}
+
+TEST(KillRequests, ADestructorThatWaitsDestroysOnlyWhatHasArrivedSince) {
+    struct waiting final : destructor_waits::wait {
+        explicit waiting(destructor_waits& all) : wait(all) {}
+        void serve() noexcept override {}
+    };
+    counted_list here;
+    destructor_waits waits;
+    kill_requests kills(here.tasks, waits);
+    remote_task earlier; // arrived in epoch 0
+    here.tasks.adopt(earlier.promise);
+    earlier.request();
+    kills.note();
+    {
+        const waiting destructor(waits);
+        EXPECT_EQ(waits.innermost(), &destructor);
+        kills.process_arrived();
+        EXPECT_FALSE(earlier.destroyed) << "a coroutine of it may be on the stack";
+    }
+    EXPECT_EQ(waits.innermost(), nullptr);
+    EXPECT_EQ(waits.epoch(), 2U);
+    kills.process();
+    EXPECT_TRUE(earlier.destroyed);
+}
+
+} // namespace
