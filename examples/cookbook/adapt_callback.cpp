@@ -19,8 +19,9 @@ task<int> look_up(int key) {
     auto answer = std::make_shared<oneshot<int>>();
     look_up(key, [answer](int value) { answer->send(value); });
     const std::optional<int> value = co_await answer->recv();
-    if (!value)
+    if (!value) {
         throw std::runtime_error("no answer");
+    }
     co_return *value;
 }
 

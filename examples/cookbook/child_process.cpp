@@ -22,12 +22,14 @@ task<> co_main() {
     posix_spawn_file_actions_destroy(&actions);
     co_await io::close(ends[1]);
     char buf[256];
-    for (int n = 0; error == 0 && (n = co_await io::read(ends[0], buf)) > 0;)
+    for (int n = 0; error == 0 && (n = co_await io::read(ends[0], buf)) > 0;) {
         std::printf("it says: %.*s", n, buf);
+    }
     co_await io::close(ends[0]);
     siginfo_t info{};
-    if (error == 0 && co_await io::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED) == 0)
+    if (error == 0 && co_await io::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED) == 0) {
         std::printf("it ended with %d\n", info.si_status);
+    }
 }
 
 int main() { coil::run(co_main()); }

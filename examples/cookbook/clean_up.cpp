@@ -22,8 +22,9 @@ task<> with_cleanup(task<> work, task<> cleanup) {
     }
     // A stop of this task does not pass the shield; the limit bounds the clean-up.
     co_await shield(timeout(std::move(cleanup), 1s));
-    if (error)
+    if (error) {
         std::rethrow_exception(error);
+    }
 }
 
 task<> fails() {

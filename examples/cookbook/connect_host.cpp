@@ -13,8 +13,9 @@ task<net::socket> connect(std::string host, std::uint16_t port) {
     for (const net::inet_address& address : co_await net::resolve(host, port)) {
         net::socket s = net::socket::create_tcp(address.family());
         last = co_await timeout(s.connect(address), 2s);
-        if (last == 0)
+        if (last == 0) {
             co_return s;
+        }
     }
     co_return net::socket(last);
 }

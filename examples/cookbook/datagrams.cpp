@@ -13,8 +13,9 @@ task<> answer_one(net::socket& s) {
     socklen_t length = sizeof from;
     auto* const address = reinterpret_cast<sockaddr*>(&from);
     const int n = co_await io::recvfrom(s.native_handle(), buf, 0, address, &length);
-    if (n >= 0)
+    if (n >= 0) {
         co_await io::sendto(s.native_handle(), {buf, n}, 0, address, length);
+    }
 }
 
 task<> co_main() {

@@ -8,16 +8,19 @@ using namespace coil;
 task<> copy(net::socket& from, net::socket& to) {
     char buf[16384];
     int n = 0;
-    while ((n = co_await from.recv(buf)) > 0)
-        if (co_await to.send_all({buf, n}) < 0)
+    while ((n = co_await from.recv(buf)) > 0) {
+        if (co_await to.send_all({buf, n}) < 0) {
             break;
+        }
+    }
     co_await to.shutdown_write(); // the other direction may go on
 }
 
 task<> proxy(net::socket client, net::inet_address target) {
     net::socket server = net::socket::create_tcp(target.family());
-    if (co_await server.connect(target) == 0)
+    if (co_await server.connect(target) == 0) {
         co_await when_all(copy(client, server), copy(server, client));
+    }
 }
 
 task<> echo(net::acceptor& ac) {

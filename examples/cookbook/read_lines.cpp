@@ -14,8 +14,9 @@ task<std::optional<std::string>> read_line(net::socket& from, std::string& recei
     while ((end = received.find('\n')) == std::string::npos) {
         char buf[512];
         const int n = co_await from.recv(buf);
-        if (n <= 0 || received.size() + sizeof buf > 4096)
+        if (n <= 0 || received.size() + sizeof buf > 4096) {
             co_return std::nullopt;
+        }
         received.append(buf, static_cast<std::size_t>(n));
     }
     std::string line = received.substr(0, end);
@@ -32,8 +33,9 @@ task<> co_main() {
 
     net::socket peer = co_await ac.accept();
     std::string received;
-    while (const auto line = co_await read_line(peer, received))
+    while (const auto line = co_await read_line(peer, received)) {
         std::printf("line: %s\n", line->c_str());
+    }
 }
 
 int main() { coil::run(co_main()); }

@@ -62,7 +62,7 @@ class directory_table {
 public:
     /// Derives the maximum number of open descriptors from RLIMIT_NOFILE.
     directory_table() noexcept;
-    explicit directory_table(unsigned most_open) noexcept : most_open_(most_open) {}
+    explicit directory_table(unsigned max_open) noexcept : max_open_(max_open) {}
     directory_table(const directory_table&) = delete;
     directory_table& operator=(const directory_table&) = delete;
 
@@ -125,7 +125,7 @@ private:
     std::mutex mutex_;
     std::mutex reopening_;         // serializes reopening; acquired before mutex_
     std::vector<placed_top> tops_; // at most two
-    unsigned most_open_;
+    unsigned max_open_;
     unsigned open_ = 0;
     directory_node* oldest_ = nullptr;
     directory_node* newest_ = nullptr;

@@ -30,7 +30,7 @@ public:
 
 private:
     [[nodiscard]] int find(const std::string& target);
-    [[nodiscard]] int look(const std::string& target);
+    [[nodiscard]] int check(const std::string& target);
     [[nodiscard]] int look_beside(const std::string& target);
     [[nodiscard]] int place(const std::string& name);
     [[nodiscard]] bool is_at_its_place() const noexcept;

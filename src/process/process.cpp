@@ -143,8 +143,8 @@ void process::abandon() noexcept {
     }
     ::kill(group_ ? -pid_ : pid_, SIGKILL);
     ::pollfd ended{pidfd, POLLIN, 0};
-    constexpr int patience_ms = 100;
-    if (::poll(&ended, 1, patience_ms) != 1) {
+    constexpr int limit_ms = 100;
+    if (::poll(&ended, 1, limit_ms) != 1) {
         try {
             std::thread([pidfd] { reap_killed(pidfd); }).detach();
             return;

@@ -63,7 +63,7 @@ struct arrives_twice {
 };
 
 template <class Change>
-using audience_of = coil::detail::basic_audience<sync_waiter<Change>, atomics<Change>>;
+using audience_of = coil::detail::basic_cv_waiters<sync_waiter<Change>, atomics<Change>>;
 
 /// What a mutex and a predicate mean for one waiter and its notifier.
 template <class Change>

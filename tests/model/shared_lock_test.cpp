@@ -95,7 +95,7 @@ template <class Change>
 struct notified {
     static constexpr int threads = 2;
 
-    coil::detail::basic_audience<sync_waiter<Change>, atomics<Change>> cv_waiters;
+    coil::detail::basic_cv_waiters<sync_waiter<Change>, atomics<Change>> cv_waiters;
     sync_waiter<Change> patient_one{0};
     sync_waiter<Change> other{0};
     bell both_wait;

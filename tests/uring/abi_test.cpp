@@ -74,8 +74,9 @@ const pair all[] = {COIL_ABI_ALL(COIL_PAIR)};
 TEST(abi, constants_are_those_of_the_system_header) {
     int compared = 0;
     for (const pair& p : all) {
-        if (p.theirs == coil_abi_absent)
+        if (p.theirs == coil_abi_absent) {
             continue;
+        }
         ++compared;
         EXPECT_TRUE(same(p)) << p.name << " is " << p.theirs << ", declared here as " << p.ours;
     }
@@ -87,14 +88,16 @@ TEST(abi, constants_are_those_of_the_system_header) {
 
 TEST(abi, opcodes_are_numbered_without_gaps) {
     ASSERT_EQ(std::size(opcodes), opcode_count);
-    for (std::size_t i = 0; i < std::size(opcodes); ++i)
+    for (std::size_t i = 0; i < std::size(opcodes); ++i) {
         EXPECT_EQ(opcodes[i].ours, static_cast<std::int64_t>(i)) << opcodes[i].name;
+    }
 }
 
 TEST(abi, each_name_is_listed_once) {
     std::set<std::string> names;
-    for (const pair& p : all)
+    for (const pair& p : all) {
         EXPECT_TRUE(names.insert(p.name).second) << p.name;
+    }
 }
 
 template <class Theirs, class Ours>

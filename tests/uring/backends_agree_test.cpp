@@ -29,8 +29,9 @@ params without(std::uint32_t setup_flags = 0) {
 
 std::vector<std::uint64_t> order(ring& r, unsigned n) {
     std::vector<std::uint64_t> found;
-    while (found.size() < n)
+    while (found.size() < n) {
         found.push_back(next(r).user_data);
+    }
     return found;
 }
 
@@ -182,12 +183,14 @@ TEST_P(both_backends_agree, fields_without_a_meaning_must_be_zero) {
     };
     for (unsigned n = 0; n < opcode_count; ++n) {
         const auto op = static_cast<opcode>(n);
-        if (!r.supports(op))
+        if (!r.supports(op)) {
             continue;
-        for (unsigned field = 1; field <= i::pad2; field <<= 1)
+        }
+        for (unsigned field = 1; field <= i::pad2; field <<= 1) {
             if ((coil::uring::detail::info_of(op).zero & field) != 0) {
                 EXPECT_EQ(result(with(op, field)), -EINVAL) << "opcode " << n << " field " << field;
             }
+        }
         if ((coil::uring::detail::info_of(op).traits & i::takes_ioprio) == 0) {
             sqe s = with(op, 0);
             s.ioprio = 1;
@@ -300,9 +303,11 @@ TEST_P(both_backends_agree, a_loop_that_only_peeks_sees_a_timeout) {
     queue(r, prep::timeout(&soon), 1);
     ASSERT_EQ(r.submit(), 1);
     const auto begin = std::chrono::steady_clock::now();
-    while (!r.has_completions() && std::chrono::steady_clock::now() - begin < 5s)
-        if (r.needs_enter())
+    while (!r.has_completions() && std::chrono::steady_clock::now() - begin < 5s) {
+        if (r.needs_enter()) {
             r.submit();
+        }
+    }
     ASSERT_TRUE(r.has_completions());
     EXPECT_EQ(next(r).res, -ETIME);
 }

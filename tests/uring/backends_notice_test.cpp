@@ -29,13 +29,15 @@ struct listener {
         ::socklen_t size = sizeof address;
         auto* const name = reinterpret_cast<::sockaddr*>(&address);
         if (::bind(socket, name, size) != 0 || ::listen(socket, 16) != 0 ||
-            ::getsockname(socket, name, &size) != 0)
+            ::getsockname(socket, name, &size) != 0) {
             throw std::system_error(errno, std::generic_category(), "listen");
+        }
     }
     [[nodiscard]] descriptor connected() const {
         descriptor client{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-        if (::connect(client, reinterpret_cast<const ::sockaddr*>(&address), sizeof address) != 0)
+        if (::connect(client, reinterpret_cast<const ::sockaddr*>(&address), sizeof address) != 0) {
             throw std::system_error(errno, std::generic_category(), "connect");
+        }
         return client;
     }
     descriptor socket;
@@ -71,9 +73,11 @@ void send_descriptor(int socket, int sent, const char* text) {
 /// The descriptors that exec(2) would leave open.
 std::set<int> inherited_descriptors() {
     std::set<int> found;
-    for (int fd = 0; fd < 1024; ++fd)
-        if (const int flags = ::fcntl(fd, F_GETFD); flags >= 0 && (flags & FD_CLOEXEC) == 0)
+    for (int fd = 0; fd < 1024; ++fd) {
+        if (const int flags = ::fcntl(fd, F_GETFD); flags >= 0 && (flags & FD_CLOEXEC) == 0) {
             found.insert(fd);
+        }
+    }
     return found;
 }
 
@@ -256,8 +260,9 @@ struct leased_file {
     explicit leased_file(const std::string& path)
         : fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600)) {
         ::signal(SIGIO, SIG_IGN);
-        if (::fcntl(fd, F_SETLEASE, F_RDLCK) != 0)
+        if (::fcntl(fd, F_SETLEASE, F_RDLCK) != 0) {
             throw std::system_error(errno, std::generic_category(), "F_SETLEASE");
+        }
     }
     void give_back() const { ASSERT_EQ(::fcntl(fd, F_SETLEASE, F_UNLCK), 0); }
     descriptor fd;
@@ -275,8 +280,9 @@ TEST_P(both_backends_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_wo
     ::posix_fadvise(number, 0, 0,
                     POSIX_FADV_DONTNEED); // if possible, so that a thread reads it
     char text[3] = {};
-    for (unsigned i = 0; i < many; ++i)
+    for (unsigned i = 0; i < many; ++i) {
         queue(r, prep::openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC, 0), 100 + i);
+    }
     queue(r, prep::read(number, text, 3, 0), 1);
     ASSERT_EQ(r.submit(), static_cast<int>(many) + 1);
     std::map<std::uint64_t, int> found;
@@ -287,8 +293,9 @@ TEST_P(both_backends_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_wo
         }
     };
     queue(r, prep::close(number), 2);
-    while (!found.contains(2))
+    while (!found.contains(2)) {
         wait_for(found.size() + 1);
+    }
     const descriptor other{::open((directory / "new").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
     ASSERT_EQ(::write(other, "new", 3), 3);
     if (other != number) {
@@ -296,8 +303,9 @@ TEST_P(both_backends_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_wo
         queue(r, prep::read(number, &byte, 1, 0), 3);
         queue(r, prep::fsync(number), 4);
         queue(r, prep::close(number), 5);
-        while (!found.contains(5))
+        while (!found.contains(5)) {
             wait_for(found.size() + 1);
+        }
         EXPECT_EQ(found[3], -EBADF);
         EXPECT_EQ(found[5], -EBADF);
     }

@@ -29,8 +29,9 @@ struct tcp_pair {
         auto* const name = reinterpret_cast<::sockaddr*>(&address);
         a = descriptor{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
         if (::bind(listener, name, size) != 0 || ::listen(listener, 4) != 0 ||
-            ::getsockname(listener, name, &size) != 0 || ::connect(a, name, size) != 0)
+            ::getsockname(listener, name, &size) != 0 || ::connect(a, name, size) != 0) {
             throw std::system_error(errno, std::generic_category(), "tcp_pair");
+        }
         b = descriptor{::accept(listener, nullptr, nullptr)};
     }
     descriptor listener;
@@ -42,8 +43,9 @@ struct tcp_pair {
 struct group {
     group(ring& r, unsigned count, unsigned size, unsigned id = 1)
         : memory(std::size_t{count} * size), buffers(r, id, 16) {
-        for (unsigned i = 0; i < count; ++i)
+        for (unsigned i = 0; i < count; ++i) {
             buffers.add(memory.data() + std::size_t{i} * size, size, static_cast<std::uint16_t>(i));
+        }
         buffers.publish();
     }
     std::vector<char> memory;
@@ -98,8 +100,9 @@ TEST_P(both_backends_stream, a_stream_with_a_total_ends_when_it_has_received_it)
     ASSERT_EQ(::send(s.b, "0123456789abcdefghijklmnop", 26, 0), 26);
     queue(r, receive, 1);
     cqe c = next(r);
-    if (c.res == -EINVAL)
+    if (c.res == -EINVAL) {
         GTEST_SKIP() << "this kernel has no total length for multishot receives";
+    }
     EXPECT_EQ(c.res, 16);
     EXPECT_TRUE(has_more(c));
     c = next(r);

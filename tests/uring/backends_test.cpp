@@ -126,8 +126,9 @@ TEST_P(both_backends, a_drain_waits_for_all_before_and_holds_all_behind) {
     ASSERT_EQ(r.submit(), 3);
     EXPECT_TRUE(is_quiet(r, 5ms));
     ASSERT_EQ(::write(p.out, "x", 1), 1);
-    for (const std::uint64_t expected : {1U, 2U, 3U})
+    for (const std::uint64_t expected : {1U, 2U, 3U}) {
         EXPECT_EQ(next(r).user_data, expected);
+    }
 }
 
 // ---- time and cancellation
@@ -172,8 +173,9 @@ TEST_P(both_backends, those_who_wait_are_served_in_order) {
     ring r{small(), make()};
     stream_pair s;
     std::array<char, 4> bytes{};
-    for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t i = 0; i < 4; ++i) {
         queue(r, prep::recv(s.a, &bytes.at(i), 1, 0), i);
+    }
     ASSERT_EQ(r.submit(), 4);
     queue(r, prep::cancel(1), 9);
     results(r, 2);
@@ -224,8 +226,9 @@ TEST_P(both_backends, a_stream_that_ends_behind_a_short_read_is_seen_to_end) {
     ASSERT_EQ(::send(s.b, "last", 4, 0), 4);
     ASSERT_EQ(::shutdown(s.b, SHUT_WR), 0);
     EXPECT_EQ(run(r, prep::recv(s.a, text, sizeof text, 0)), 4);
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i) {
         EXPECT_EQ(run(r, prep::recv(s.a, text, sizeof text, 0)), 0);
+    }
 }
 
 TEST_P(both_backends, a_full_socket_takes_the_rest_when_there_is_room) {
@@ -241,8 +244,9 @@ TEST_P(both_backends, a_full_socket_takes_the_rest_when_there_is_room) {
     while (received < large.size()) {
         r.enter(0, enter_flag::getevents);
         const ssize_t n = ::recv(s.b, part.data(), part.size(), MSG_DONTWAIT);
-        if (n > 0)
+        if (n > 0) {
             received += static_cast<std::size_t>(n);
+        }
     }
     EXPECT_EQ(next(r).res, static_cast<int>(large.size()));
 }
@@ -261,8 +265,9 @@ TEST_P(both_backends, G2_a_number_that_names_another_file_serves_nobody_who_wait
         return fd;
     }();
     stream_pair second;
-    if (second.a != number && second.b != number)
+    if (second.a != number && second.b != number) {
         GTEST_SKIP() << "the number was not reused";
+    }
     descriptor& here = second.a == number ? second.a : second.b;
     descriptor& there = second.a == number ? second.b : second.a;
     queue(r, prep::recv(here, &new_byte, 1, 0), 2);
@@ -347,8 +352,9 @@ TEST_P(both_backends, G6_an_overflown_queue_keeps_the_order) {
         ASSERT_EQ(r.enter(0), 1);
     }
     EXPECT_TRUE(r.overflowed());
-    for (std::uint64_t i = 0; i < 64; ++i)
+    for (std::uint64_t i = 0; i < 64; ++i) {
         ASSERT_EQ(next(r).user_data, i);
+    }
     EXPECT_FALSE(r.overflowed());
     EXPECT_EQ(r.cq_overflow(), 0U);
 }
@@ -358,8 +364,9 @@ TEST_P(both_backends, files_are_read_whole_whoever_reads_them) {
     const temporary_directory directory;
     const std::string path = directory / "file";
     std::string text(3 << 20, '\0');
-    for (std::size_t i = 0; i < text.size(); ++i)
+    for (std::size_t i = 0; i < text.size(); ++i) {
         text[i] = static_cast<char>(i * 31 >> 8);
+    }
     const descriptor file{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
     EXPECT_EQ(run(r, prep::write(file, text.data(), static_cast<unsigned>(text.size()), 0)),
               static_cast<int>(text.size()));

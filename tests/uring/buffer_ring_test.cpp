@@ -20,8 +20,9 @@ static_assert(!std::is_copy_constructible_v<buffer_ring>);
 struct socket_pair {
     socket_pair() {
         int fds[2];
-        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
             throw std::system_error(errno, std::generic_category(), "socketpair");
+        }
         in = descriptor{fds[0]};
         out = descriptor{fds[1]};
     }
@@ -43,11 +44,13 @@ protected:
 
     void SetUp() override {
         with_io_uring::SetUp();
-        if (IsSkipped())
+        if (IsSkipped()) {
             return;
+        }
         buffer_ring trial;
-        if (trial.setup(r, 0xffff, 1, false) == -EINVAL)
+        if (trial.setup(r, 0xffff, 1, false) == -EINVAL) {
             GTEST_SKIP() << "this kernel has no buffer rings (Linux 5.19)";
+        }
     }
 
     bool incremental() {
@@ -56,8 +59,9 @@ protected:
     }
 
     void give(buffer_ring& buffers, std::initializer_list<std::uint16_t> ids) {
-        for (const std::uint16_t id : ids)
+        for (const std::uint16_t id : ids) {
             buffers.add(memory.at(id).data(), buffer_size, id);
+        }
         buffers.publish();
     }
 
@@ -174,8 +178,9 @@ TEST_F(uring_buffer_ring, multishot_ends_when_the_buffers_do_and_can_be_armed_ag
     for (const char* text : {"one", "two"}) {
         s.send(text);
         const cqe c = next(r);
-        if (c.res == -EINVAL)
+        if (c.res == -EINVAL) {
             GTEST_SKIP() << "this kernel has no multishot recv";
+        }
         EXPECT_EQ(content(c), text);
         EXPECT_TRUE(has_more(c));
     }
@@ -200,14 +205,16 @@ TEST_F(uring_buffer_ring, multishot_ends_when_the_buffers_do_and_can_be_armed_ag
 }
 
 TEST_F(uring_buffer_ring, bundles_fill_several_buffers_at_once) {
-    if ((r.features() & feature::recvsend_bundle) == 0)
+    if ((r.features() & feature::recvsend_bundle) == 0) {
         GTEST_SKIP() << "this kernel has no bundles";
+    }
     buffer_ring buffers{r, the_group, 8};
     give(buffers, {0, 1, 2, 3, 4, 5, 6, 7});
     const socket_pair s;
     std::string text;
-    for (int i = 0; i < 40; ++i)
+    for (int i = 0; i < 40; ++i) {
         text += static_cast<char>('A' + i);
+    }
     s.send(text);
     sqe entry = recv(s.in, 0);
     entry.ioprio = recvsend_flag::bundle;
@@ -277,8 +284,9 @@ TEST_F(uring_buffer_ring, an_incremental_ring_fills_a_buffer_by_and_by) {
 
 TEST_F(uring_buffer_ring, head_tells_what_the_backend_took) {
     buffer_ring buffers{r, the_group, 4};
-    if (buffers.head() == -EINVAL)
+    if (buffers.head() == -EINVAL) {
         GTEST_SKIP() << "this kernel does not report the head (Linux 6.8)";
+    }
     EXPECT_EQ(buffers.head(), 0);
     give(buffers, {0, 1, 2});
     const socket_pair s;
@@ -294,8 +302,9 @@ TEST_F(uring_buffer_ring, head_tells_what_the_backend_took) {
 
 TEST_F(uring_buffer_ring, no_buffer_is_taken_without_a_word) {
     buffer_ring buffers{r, the_group, 8};
-    if (buffers.head() == -EINVAL)
+    if (buffers.head() == -EINVAL) {
         GTEST_SKIP() << "this kernel does not report the head (Linux 6.8)";
+    }
     give(buffers, {0, 1, 2, 3, 4, 5, 6, 7});
     int taken = 0;
     const auto check = [&](const cqe& c, int result, bool takes) {
@@ -374,8 +383,9 @@ TEST_F(uring_buffer_ring, the_tail_wraps_around) {
             buffers.add(memory.at(id).data(), buffer_size, id);
         }
         buffers.publish();
-        for (unsigned i = 0; i < 8; ++i)
+        for (unsigned i = 0; i < 8; ++i) {
             queue(r, read, i);
+        }
         ASSERT_EQ(r.submit_and_wait(8), 8);
         unsigned seen = 0;
         r.for_each_cqe([&](const cqe& c) {
@@ -397,8 +407,9 @@ TEST_F(uring_buffer_ring, the_largest_ring_can_be_full) {
     buffer_ring buffers{r, 0xffff, buffer_ring::max_entries};
     EXPECT_EQ(buffers.entries(), 32768U);
     EXPECT_EQ(buffers.group(), 65535U);
-    for (unsigned i = 0; i < buffers.entries(); ++i)
+    for (unsigned i = 0; i < buffers.entries(); ++i) {
         buffers.add(memory[0].data(), buffer_size, static_cast<std::uint16_t>(2 * i));
+    }
     buffers.publish();
     const socket_pair s;
     sqe entry = recv(s.in);
@@ -501,8 +512,9 @@ TEST_F(uring_buffer_ring, it_survives_a_fork) {
 
 TEST_F(uring_buffer_ring, errors_are_numbers_without_exceptions) {
     buffer_ring buffers;
-    for (const unsigned entries : {0U, 3U, 65536U, 0x80000000U, ~0U})
+    for (const unsigned entries : {0U, 3U, 65536U, 0x80000000U, ~0U}) {
         EXPECT_EQ(buffers.setup(r, the_group, entries, false), -EINVAL) << entries;
+    }
     EXPECT_EQ(buffers.setup(r, 65536, 4, false), -EINVAL);
     EXPECT_FALSE(buffers);
     ASSERT_EQ(buffers.setup(r, the_group, 4, false), 0);
@@ -519,8 +531,9 @@ TEST_F(uring_buffer_ring, errors_are_numbers_without_exceptions) {
 }
 
 TEST_F(uring_buffer_ring, only_the_rings_thread_may_register) {
-    if ((r.setup_flags() & setup::single_issuer) == 0)
+    if ((r.setup_flags() & setup::single_issuer) == 0) {
         GTEST_SKIP() << "this kernel permits registration on every thread";
+    }
     int error = 0;
     std::thread other{[&] {
         buffer_ring buffers;

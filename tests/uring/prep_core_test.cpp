@@ -28,15 +28,17 @@ TEST_F(prep_core, every_builder_leaves_unused_bytes_zero) {
     const sqe s = prep::nop();
     std::array<unsigned char, sizeof s> bytes{};
     std::memcpy(bytes.data(), &s, sizeof s);
-    for (std::size_t i = 8; i < bytes.size(); ++i)
+    for (std::size_t i = 8; i < bytes.size(); ++i) {
         EXPECT_EQ(bytes[i], 0) << i;
+    }
 }
 
 TEST_F(prep_core, nop_result_is_the_callers) {
     ring r{8};
     const int got = run(r, prep::nop_result(1234));
-    if (got == 0 || got == -EINVAL)
+    if (got == 0 || got == -EINVAL) {
         GTEST_SKIP() << "this kernel's nop does not support a result";
+    }
     EXPECT_EQ(got, 1234);
     EXPECT_EQ(run(r, prep::nop_result(-EXDEV)), -EXDEV);
 }
@@ -69,10 +71,11 @@ TEST_F(prep_core, poll_multishot_reports_until_it_is_removed) {
     int removed = 1;
     for (int i = 0; i < 2; ++i) {
         const cqe c = next(r);
-        if (c.user_data == 2)
+        if (c.user_data == 2) {
             removed = c.res;
-        else
+        } else {
             EXPECT_EQ(c.res, -ECANCELED);
+        }
     }
     EXPECT_EQ(removed, 0);
     EXPECT_EQ(run(r, prep::poll_remove(1)), -ENOENT);
@@ -188,8 +191,9 @@ TEST_F(prep_core, a_multishot_timeout_ticks) {
     queue(r, prep::timeout_multishot(&ts, 3), 1);
     for (int i = 0; i < 3; ++i) {
         const cqe c = next(r);
-        if (c.res == -EINVAL)
+        if (c.res == -EINVAL) {
             GTEST_SKIP() << "this kernel has no multishot timeout";
+        }
         EXPECT_EQ(c.res, -ETIME);
         EXPECT_EQ((c.flags & cqe_flag::more) != 0, i < 2);
     }
@@ -283,8 +287,9 @@ TEST_F(prep_core, success_can_be_silent) {
 
 struct pending_reads {
     explicit pending_reads(ring& on) : r(on) {
-        for (std::size_t i = 0; i < 3; ++i)
+        for (std::size_t i = 0; i < 3; ++i) {
             queue(r, prep::read(p.in, &bytes[i], 1, prep::current_position), 10 + i);
+        }
         EXPECT_EQ(r.submit(), 3);
     }
     /// The number of reads that end with -ECANCELED, and the canceller's result.
@@ -417,8 +422,9 @@ TEST_F(prep_core, futex_waitv_tells_which_word) {
     COIL_NEEDS(r, futex_waitv);
     std::array<std::uint32_t, 3> words{};
     std::array<futex_waiter, 3> waiters{};
-    for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t i = 0; i < 3; ++i) {
         waiters.at(i) = {0, prep::detail::address(&words.at(i)), futex_flag::size_u32, 0};
+    }
     queue(r, prep::futex_waitv(waiters.data(), 3), 1);
     ASSERT_EQ(r.submit(), 1);
     queue(r, prep::futex_wake(&words[2], 1), 2);
@@ -436,8 +442,9 @@ TEST_F(prep_core, waitid_reaps_a_child) {
     COIL_NEEDS(r, waitid);
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
-    if (child == 0)
+    if (child == 0) {
         ::_exit(42);
+    }
     ::siginfo_t info{};
     EXPECT_EQ(run(r, prep::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED)), 0);
     EXPECT_EQ(info.si_pid, child);

@@ -354,8 +354,9 @@ TEST_F(prep_file, extended_attributes) {
     const std::string path = dir / "a";
     const int expected = outcome(::setxattr(path.c_str(), "user.coil0", "v", 1, 0));
     EXPECT_EQ(run(r, prep::setxattr(path.c_str(), "user.coil", "value", 5, 0)), expected);
-    if (expected != 0)
+    if (expected != 0) {
         GTEST_SKIP() << "the file system has no extended attributes";
+    }
     char buf[16] = {};
     EXPECT_EQ(run(r, prep::getxattr(path.c_str(), "user.coil", buf, sizeof buf)), 5);
     EXPECT_STREQ(buf, "value");

@@ -109,8 +109,9 @@ TEST_F(prep_net, accept_multishot_goes_on) {
     for (int i = 0; i < 3; ++i) {
         const descriptor client = connected_to(server);
         const cqe c = next(r);
-        if (c.res == -EINVAL)
+        if (c.res == -EINVAL) {
             GTEST_SKIP() << "this kernel has no multishot accept";
+        }
         const descriptor accepted{c.res};
         EXPECT_GE(accepted, 0);
         EXPECT_TRUE(c.flags & cqe_flag::more);
@@ -156,8 +157,9 @@ TEST_F(prep_net, direct_sockets) {
     EXPECT_EQ(run(r, prep::send(0, "d", 1, 0), sqe_flag::fixed_file), 1);
     EXPECT_EQ(run(r, prep::recv(2, buf, 8, 0), sqe_flag::fixed_file), 1);
     queue(r, prep::cancel_any(), 51);
-    while (c.user_data != 51)
+    while (c.user_data != 51) {
         c = next(r);
+    }
 }
 
 TEST_F(prep_net, datagrams) {
@@ -193,8 +195,9 @@ TEST_F(prep_net, datagrams) {
     EXPECT_EQ(message.msg_namelen, sizeof from.in);
 
     const int sent = run(r, prep::sendto(one, "to", 2, 0, to.generic(), to.len));
-    if (sent == -EINVAL || sent == -EDESTADDRREQ)
+    if (sent == -EINVAL || sent == -EDESTADDRREQ) {
         GTEST_SKIP() << "this kernel's send does not support an address";
+    }
     EXPECT_EQ(sent, 2);
     EXPECT_EQ(run(r, prep::recv(other, right, 8, 0)), 2);
 }
@@ -208,8 +211,9 @@ public:
         reg.ring_entries = 4;
         reg.bgid = group;
         error = r.get_backend().do_register(register_op::pbuf_ring, &reg, 1);
-        if (error != 0)
+        if (error != 0) {
             return;
+        }
         for (std::uint16_t i = 0; i < 4; ++i) {
             entries_[i].addr = prep::detail::address(&memory[i * 16U]);
             entries_[i].len = 16;
@@ -242,8 +246,9 @@ private:
 TEST_F(prep_net, recv_multishot_goes_on) {
     ring r{8};
     buffer_group buffers{r, 5};
-    if (buffers.error != 0)
+    if (buffers.error != 0) {
         GTEST_SKIP() << "this kernel has no buffer rings";
+    }
     tcp_pair t;
     queue(r, prep::recv_multishot(t.one, 0, 5), 1);
     ASSERT_EQ(r.submit(), 1);
@@ -264,8 +269,9 @@ TEST_F(prep_net, recv_multishot_goes_on) {
 TEST_F(prep_net, recvmsg_multishot_tells_the_sender) {
     ring r{8};
     buffer_group buffers{r, 5};
-    if (buffers.error != 0)
+    if (buffers.error != 0) {
         GTEST_SKIP() << "this kernel has no buffer rings";
+    }
     // 16 bytes of recvmsg_out leave no space in a small buffer, so one large buffer is used.
     const descriptor one{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const descriptor other{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
@@ -291,18 +297,21 @@ TEST_F(prep_net, recvmsg_multishot_tells_the_sender) {
     EXPECT_EQ(from.sin_port, address{one}.in.sin_port);
     EXPECT_EQ(std::string_view(memory.data() + sizeof out + sizeof from, 5), "hello");
     queue(r, prep::cancel(1), 2);
-    for (cqe end = next(r); end.user_data != 2;)
+    for (cqe end = next(r); end.user_data != 2;) {
         end = next(r);
+    }
 }
 
 TEST_F(prep_net, send_bundle_sends_the_buffers_of_a_group) {
     ring r{8};
     buffer_group buffers{r, 5};
-    if (buffers.error != 0 || (r.features() & feature::recvsend_bundle) == 0)
+    if (buffers.error != 0 || (r.features() & feature::recvsend_bundle) == 0) {
         GTEST_SKIP() << "this kernel has no bundles";
+    }
     tcp_pair t;
-    for (std::size_t i = 0; i < buffers.memory.size(); ++i)
+    for (std::size_t i = 0; i < buffers.memory.size(); ++i) {
         buffers.memory.at(i) = static_cast<char>('a' + i % 16);
+    }
     EXPECT_EQ(run(r, prep::send_bundle(t.one, MSG_WAITALL, 5)), 64);
     std::array<char, 65> got{};
     EXPECT_EQ(::recv(t.other, got.data(), 65, 0), 64);
@@ -329,8 +338,9 @@ TEST_F(prep_net, zero_copy_sends_say_when_the_buffer_is_free) {
     std::size_t received = 0;
     std::thread reader{[&] {
         std::array<char, 4096> buf{};
-        for (ssize_t n; (n = ::recv(t.other, buf.data(), buf.size(), 0)) > 0;)
+        for (ssize_t n; (n = ::recv(t.other, buf.data(), buf.size(), 0)) > 0;) {
             received += static_cast<std::size_t>(n);
+        }
     }};
     for (const sqe& s : sends) {
         const cqe result = complete(r, s);
@@ -355,8 +365,9 @@ TEST_F(prep_net, socket_options) {
     const descriptor fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     int on = 1;
     const int set = run(r, prep::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on));
-    if (set == -EOPNOTSUPP)
+    if (set == -EOPNOTSUPP) {
         GTEST_SKIP() << "this kernel has no socket option commands";
+    }
     EXPECT_EQ(set, 0);
     EXPECT_EQ(run(r, prep::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on)), 0);
     int got = 0;

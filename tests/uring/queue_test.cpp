@@ -48,8 +48,9 @@ TEST_F(queue_on_io_uring, G6_a_full_queue_gives_null_and_recovers_by_submitting)
     ring r{8};
     ASSERT_EQ(r.sq_entries(), 8U);
     std::vector<sqe*> held;
-    while (sqe* s = r.acquire())
+    while (sqe* s = r.acquire()) {
         held.push_back(s);
+    }
     EXPECT_EQ(held.size(), 8U);
     EXPECT_EQ(std::set<sqe*>(held.begin(), held.end()).size(), 8U);
     EXPECT_EQ(r.sq_space_left(), 0U);
@@ -85,8 +86,9 @@ TEST_F(queue_on_io_uring, G6_work_larger_than_the_queue_goes_through) {
     while (seen < 10000) {
         while (sent < 10000) {
             sqe* s = r.acquire();
-            if (s == nullptr)
+            if (s == nullptr) {
                 break;
+            }
             *s = numbered(sent++);
             r.commit(s);
         }
@@ -171,8 +173,9 @@ TEST_F(queue_on_io_uring, random_order_agrees_with_a_model) {
     for (std::uint32_t seed = 1; seed <= 20; ++seed) {
         ring r{seed % 3 == 0 ? 1U : 8U};
         random_walk(r, seed, 4000, true);
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
     }
 }
 
@@ -183,8 +186,9 @@ TEST(queue, random_order_agrees_with_a_model_across_the_wrap_of_the_cursors) {
         options.entries = 1U << (seed % 5);
         ring r{options, std::move(k)};
         random_walk(r, seed, 4000, true);
-        if (::testing::Test::HasFatalFailure())
+        if (::testing::Test::HasFatalFailure()) {
             return;
+        }
     }
 }
 
@@ -196,8 +200,9 @@ TEST(queue, random_order_agrees_with_a_model_when_the_backend_takes_only_a_part)
         options.entries = 16;
         ring r{options, std::move(k)};
         random_walk(r, seed, 4000, false);
-        if (::testing::Test::HasFatalFailure())
+        if (::testing::Test::HasFatalFailure()) {
             return;
+        }
     }
 }
 
@@ -241,8 +246,9 @@ TEST(queue, peek_shows_the_oldest_completion_until_it_is_given_back) {
     ring r{ring_options{}, std::make_unique<memory_backend>(0xfffffffeU)};
     EXPECT_EQ(r.peek(), nullptr);
     EXPECT_FALSE(r.has_completions());
-    for (std::uint64_t i = 1; i <= 5; ++i)
+    for (std::uint64_t i = 1; i <= 5; ++i) {
         queue(r, prep::nop(), i);
+    }
     EXPECT_EQ(r.submit(), 5);
     EXPECT_TRUE(r.has_completions());
     EXPECT_EQ(r.peek()->user_data, 1U);
@@ -257,12 +263,14 @@ TEST(queue, peek_shows_the_oldest_completion_until_it_is_given_back) {
 
 TEST(queue, an_exception_from_the_callback_gives_back_what_was_handled) {
     ring r{ring_options{}, std::make_unique<memory_backend>()};
-    for (std::uint64_t i = 1; i <= 4; ++i)
+    for (std::uint64_t i = 1; i <= 4; ++i) {
         queue(r, prep::nop(), i);
+    }
     r.submit();
     EXPECT_THROW(r.for_each_cqe([](const cqe& c) {
-        if (c.user_data == 2)
+        if (c.user_data == 2) {
             throw std::runtime_error("enough");
+        }
     }),
                  std::runtime_error);
     EXPECT_EQ(reap(r), (std::vector<std::uint64_t>{3, 4}));
@@ -291,8 +299,9 @@ TEST(queue, the_callback_may_queue_and_submit) {
         ASSERT_GE(r.enter(0, enter_flag::getevents), 0);
     }
     ASSERT_EQ(seen.size(), 201U);
-    for (std::size_t i = 0; i < seen.size(); ++i)
+    for (std::size_t i = 0; i < seen.size(); ++i) {
         EXPECT_EQ(seen[i], i + 1);
+    }
 }
 
 TEST_F(queue_on_io_uring, G6_an_overflown_completion_queue_loses_nothing) {
@@ -303,11 +312,13 @@ TEST_F(queue_on_io_uring, G6_an_overflown_completion_queue_loses_nothing) {
     ASSERT_EQ(r.cq_entries(), 16U);
     std::uint64_t sent = 0;
     while (sent < 100) {
-        for (int i = 0; i < 4; ++i)
+        for (int i = 0; i < 4; ++i) {
             queue(r, prep::nop(), sent++);
+        }
         int n = r.enter(0);
-        if (n == -EBUSY) // some kernels require reaping the queue first
+        if (n == -EBUSY) { // some kernels require reaping the queue first
             break;
+        }
         ASSERT_EQ(n, 4);
     }
     EXPECT_TRUE(r.needs_enter());

@@ -27,11 +27,13 @@ protected:
 
     void SetUp() override {
         with_io_uring::SetUp();
-        if (IsSkipped())
+        if (IsSkipped()) {
             return;
+        }
         registered_buffers trial;
-        if (trial.setup(r, 1) == -EINVAL)
+        if (trial.setup(r, 1) == -EINVAL) {
             GTEST_SKIP() << "this kernel has no registered buffer tables (Linux 5.13)";
+        }
     }
 
     char* at(std::size_t offset) { return memory.data() + offset; }
@@ -286,22 +288,27 @@ TEST_F(uring_registered_buffers, G6_locked_memory_is_limited) {
     COIL_SKIP_ON_EPOLL("it locks no memory");
     EXPECT_EQ(in_child([&]() -> std::string {
                   // CAP_IPC_LOCK would lift the limit.
-                  if (::geteuid() == 0 && ::setuid(65534) != 0)
+                  if (::geteuid() == 0 && ::setuid(65534) != 0) {
                       return "setuid failed";
+                  }
                   ::rlimit limit{};
                   ::getrlimit(RLIMIT_MEMLOCK, &limit);
                   limit.rlim_cur = 1 << 20;
-                  if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < limit.rlim_cur)
+                  if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < limit.rlim_cur) {
                       limit.rlim_cur = limit.rlim_max;
-                  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+                  }
+                  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0) {
                       return "setrlimit failed";
+                  }
                   ring mine{8};
                   registered_buffers table{mine, 1};
                   std::vector<char> large(limit.rlim_cur + page);
-                  if (const int n = put(table, 0, {large.data(), large.size()}); n != -ENOMEM)
+                  if (const int n = put(table, 0, {large.data(), large.size()}); n != -ENOMEM) {
                       return "the large buffer gave " + std::to_string(n);
-                  if (const int n = put(table, 0, {large.data(), page}); n != 1)
+                  }
+                  if (const int n = put(table, 0, {large.data(), page}); n != 1) {
                       return "the small buffer gave " + std::to_string(n);
+                  }
                   return {};
               }),
               "");

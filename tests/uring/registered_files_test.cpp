@@ -28,8 +28,9 @@ protected:
 
     void SetUp() override {
         with_io_uring::SetUp();
-        if (IsSkipped())
+        if (IsSkipped()) {
             return;
+        }
         ASSERT_EQ(::pwrite(file, "content", 7, 0), 7);
     }
 
@@ -179,8 +180,9 @@ TEST_F(uring_registered_files, free_slots_are_found_until_there_are_none) {
 TEST_F(uring_registered_files, alloc_range_limits_where_they_are_found) {
     COIL_NEEDS(r, socket);
     registered_files table{r, 8};
-    if (table.alloc_range(5, 2) == -EINVAL)
+    if (table.alloc_range(5, 2) == -EINVAL) {
         GTEST_SKIP() << "this kernel has no allocation ranges (Linux 6.0)";
+    }
     EXPECT_EQ(open_slot(file_index_alloc), 5);
     EXPECT_EQ(open_slot(file_index_alloc), 6);
     EXPECT_EQ(open_slot(file_index_alloc), -ENFILE);
@@ -387,30 +389,36 @@ TEST_F(uring_registered_files, G6_the_descriptor_limit_limits_the_table) {
                   ::rlimit limit{};
                   ::getrlimit(RLIMIT_NOFILE, &limit);
                   limit.rlim_cur = 64;
-                  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+                  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
                       return "setrlimit failed";
+                  }
                   ring mine{8};
                   registered_files table;
-                  if (const int e = table.setup(mine, 65); e != -EMFILE)
+                  if (const int e = table.setup(mine, 65); e != -EMFILE) {
                       return "65 slots gave " + std::to_string(e);
+                  }
                   try {
                       const registered_files loud{mine, 65};
                       return "65 slots were not refused";
                   } catch (const std::system_error& e) {
                       if (std::string_view{e.what()}.find("RLIMIT_NOFILE is 64") ==
-                          std::string_view::npos)
+                          std::string_view::npos) {
                           return e.what();
+                      }
                   }
-                  if (const int e = table.setup(mine, 64); e != 0)
+                  if (const int e = table.setup(mine, 64); e != 0) {
                       return "64 slots gave " + std::to_string(e);
+                  }
                   // Descriptors may run out while slots are free.
                   while (::open(path.c_str(), O_RDONLY | O_CLOEXEC) >= 0) {
                   }
                   const sqe open = prep::openat_direct(AT_FDCWD, path.c_str(), O_RDONLY, 0, 63);
-                  if (const int e = run(mine, open); e != 0)
+                  if (const int e = run(mine, open); e != 0) {
                       return "openat_direct gave " + std::to_string(e);
-                  if (const int n = read_slot(mine, 63); n != 7)
+                  }
+                  if (const int n = read_slot(mine, 63); n != 7) {
                       return "the slot gave " + std::to_string(n);
+                  }
                   return {};
               }),
               "");

@@ -17,8 +17,9 @@ TEST_F(ring_on_io_uring, nops_come_back_with_their_user_data) {
     std::uint64_t seen = 0;
     for (unsigned round = 0; round < 500; ++round) {
         const unsigned batch = 1 + round % 64;
-        for (unsigned i = 0; i < batch; ++i)
+        for (unsigned i = 0; i < batch; ++i) {
             queue(r, prep::nop(), sent++);
+        }
         ASSERT_EQ(r.submit_and_wait(batch), static_cast<int>(batch));
         ASSERT_EQ(r.for_each_cqe([&](const cqe& c) {
             ASSERT_EQ(c.user_data, seen++);
@@ -35,8 +36,9 @@ TEST_F(ring_on_io_uring, nops_come_back_with_their_user_data) {
 TEST_F(ring_on_io_uring, deferred_completions_are_flagged_and_posted_by_submit) {
     COIL_SKIP_ON_EPOLL("what is pending is flagged, since only entering shows what came of it");
     ring r{8};
-    if ((r.setup_flags() & setup::defer_taskrun) == 0)
+    if ((r.setup_flags() & setup::defer_taskrun) == 0) {
         GTEST_SKIP() << "this kernel has no deferred task work";
+    }
     pipe_pair p;
     char byte = 0;
     queue(r, prep::read(p.in, &byte, 1, prep::current_position), 1);
@@ -53,8 +55,9 @@ TEST_F(ring_on_io_uring, deferred_completions_are_flagged_and_posted_by_submit) 
 
 TEST_F(ring_on_io_uring, one_bad_entry_does_not_stop_the_others) {
     ring r{8};
-    if ((r.setup_flags() & setup::submit_all) == 0)
+    if ((r.setup_flags() & setup::submit_all) == 0) {
         GTEST_SKIP() << "this kernel stops at a bad entry";
+    }
     queue(r, prep::nop(), 1);
     sqe bad = prep::nop();
     bad.opcode = 255;
@@ -78,8 +81,9 @@ TEST_F(ring_on_io_uring, a_kernel_thread_can_submit) {
     std::uint64_t seen = 0;
     for (int round = 0; round < 20; ++round) {
         for (int i = 0; i < 20; ++i) {
-            while (r.sq_space_left() == 0)
+            while (r.sq_space_left() == 0) {
                 r.enter(0, enter_flag::sq_wait);
+            }
             queue(r, prep::nop(), sent++);
             ASSERT_GE(r.submit(), 0);
         }

@@ -21,8 +21,9 @@ std::unique_ptr<filter_backend> kernel_knowing(std::uint32_t flags,
                                                std::vector<std::uint32_t>* tried = nullptr) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     k->refuse_setup = [=](unsigned, const params& p) {
-        if (tried != nullptr)
+        if (tried != nullptr) {
             tried->push_back(p.flags);
+        }
         return (p.flags & ~flags) != 0 ? -EINVAL : 0;
     };
     return k;
@@ -51,8 +52,9 @@ TEST(setup, gives_up_flags_one_by_one_in_the_documented_order) {
         default_setup_flags | setup::attach_wq | setup::iopoll | setup::hybrid_iopoll;
     const ring r{options, kernel_knowing(0, &tried)};
     std::vector<std::uint32_t> given_up;
-    for (std::size_t i = 1; i < tried.size(); ++i)
+    for (std::size_t i = 1; i < tried.size(); ++i) {
         given_up.push_back(tried[i - 1] & ~tried[i]);
+    }
     EXPECT_EQ(given_up, (std::vector<std::uint32_t>{
                             setup::hybrid_iopoll, setup::defer_taskrun, setup::single_issuer,
                             setup::taskrun_flag, setup::coop_taskrun, setup::submit_all,
@@ -247,8 +249,9 @@ TEST_F(setup_on_io_uring, grants_everything_wished_for_on_6_1_and_newer) {
     int major = 0;
     int minor = 0;
     ASSERT_EQ(std::sscanf(name.release, "%d.%d", &major, &minor), 2);
-    if (major * 100 + minor < 601)
+    if (major * 100 + minor < 601) {
         GTEST_SKIP() << "this is Linux " << name.release;
+    }
     const ring r;
     EXPECT_EQ(r.setup_flags(), default_setup_flags);
     EXPECT_EQ(r.sq_entries(), 256U);
@@ -288,8 +291,9 @@ TEST_F(setup_on_io_uring, works_with_whatever_older_backends_would_grant) {
 
 // The kernel accounts a ring's memory only for unprivileged processes.
 void become_unprivileged() {
-    if (::geteuid() == 0 && ::setuid(65534) != 0)
+    if (::geteuid() == 0 && ::setuid(65534) != 0) {
         throw std::system_error(errno, std::generic_category(), "setuid");
+    }
 }
 
 TEST_F(setup_on_io_uring, G6_a_low_memlock_limit_gives_a_smaller_ring_that_works) {
@@ -297,8 +301,9 @@ TEST_F(setup_on_io_uring, G6_a_low_memlock_limit_gives_a_smaller_ring_that_works
     EXPECT_EQ(in_child([]() -> std::string {
                   become_unprivileged();
                   const ::rlimit limit{256 * 1024, 256 * 1024};
-                  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+                  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0) {
                       return "setrlimit";
+                  }
                   ring_options options;
                   options.entries = 8192;
                   // Rings that this user has just destroyed may still be accounted for a moment.
@@ -306,8 +311,9 @@ TEST_F(setup_on_io_uring, G6_a_low_memlock_limit_gives_a_smaller_ring_that_works
                   for (int i = 0; i < 500 && !complaint.empty(); ++i) {
                       try {
                           ring r{options};
-                          if (r.sq_entries() >= 8192 || r.sq_entries() < 8)
+                          if (r.sq_entries() >= 8192 || r.sq_entries() < 8) {
                               return "entries: " + std::to_string(r.sq_entries());
+                          }
                           complaint = run(r, prep::nop()) == 0 ? "" : "nop failed";
                       } catch (const std::system_error& e) {
                           complaint = e.what();
@@ -329,17 +335,20 @@ std::string forbid(unsigned call, unsigned error) {
     };
     const ::sock_fprog program{4, code};
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
         return std::string("seccomp: ") + std::strerror(errno);
+    }
     return "";
 }
 
 std::string complaint_about_availability(unsigned call, int error, const char* word) {
-    if (const std::string failed = forbid(call, static_cast<unsigned>(error)); !failed.empty())
+    if (const std::string failed = forbid(call, static_cast<unsigned>(error)); !failed.empty()) {
         return failed;
+    }
     const availability a = available();
-    if (a || a.error != error || a.reason.find(word) == std::string::npos)
+    if (a || a.error != error || a.reason.find(word) == std::string::npos) {
         return "error " + std::to_string(a.error) + ": " + a.reason;
+    }
     return "";
 }
 
@@ -364,11 +373,14 @@ TEST_F(setup_on_io_uring, G6_running_out_of_descriptors_is_named_as_the_reason) 
     COIL_NEEDS_IO_URING();
     EXPECT_EQ(in_child([]() -> std::string {
                   const ::rlimit limit{0, 0};
-                  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+                  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
                       return "setrlimit";
+                  }
                   const availability a = available();
-                  if (a || a.error != EMFILE || a.reason.find("RLIMIT_NOFILE") == std::string::npos)
+                  if (a || a.error != EMFILE ||
+                      a.reason.find("RLIMIT_NOFILE") == std::string::npos) {
                       return a.reason;
+                  }
                   return "";
               }),
               "");
@@ -390,8 +402,10 @@ TEST_F(setup_on_io_uring, available_tells_what_there_is) {
 TEST_F(setup_on_io_uring, failed_and_destroyed_rings_leave_no_descriptor) {
     const auto open_descriptors = [] {
         int n = 0;
-        for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator("/proc/self/fd"))
+        for ([[maybe_unused]] const auto& e :
+             std::filesystem::directory_iterator("/proc/self/fd")) {
             ++n;
+        }
         return n;
     };
     const int before = open_descriptors();

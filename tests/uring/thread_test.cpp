@@ -89,11 +89,14 @@ TEST_F(thread_on_io_uring, G6_more_rings_than_a_thread_can_register_all_work) {
     // A separate thread, in which every index is free.
     std::thread{[&] {
         std::vector<std::unique_ptr<ring>> rings;
-        for (int i = 0; i < 40; ++i)
+        for (int i = 0; i < 40; ++i) {
             rings.push_back(std::make_unique<ring>(8));
-        for (int round = 0; round < 3; ++round)
-            for (auto& r : rings)
+        }
+        for (int round = 0; round < 3; ++round) {
+            for (auto& r : rings) {
                 ASSERT_EQ(run(*r, prep::nop()), 0);
+            }
+        }
         EXPECT_FALSE(registered(*rings.back()));
         const bool can_register = registered(*rings.front());
         // Indices of destroyed rings are reused.
@@ -123,8 +126,9 @@ TEST_F(thread_on_io_uring, a_detached_ring_is_gone_when_another_thread_destroys_
             int fd = p.out;
             ASSERT_EQ(r->get_backend().do_register(register_op::files, &fd, 1), 0);
             ASSERT_EQ(run(*r, prep::nop()), 0);
-            if (detach)
+            if (detach) {
                 r->unregister_ring_fd();
+            }
             stage = 1;
             stage.notify_one();
             stage.wait(1);

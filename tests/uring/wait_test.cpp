@@ -165,8 +165,9 @@ TEST_F(wait_on_io_uring, enter_takes_an_absolute_time) {
     timespec ts{std::chrono::duration_cast<std::chrono::seconds>(since).count(),
                 (since % 1s).count()};
     const int got = r.enter(1, enter_flag::abs_timer, &ts);
-    if (got == -EINVAL)
+    if (got == -EINVAL) {
         GTEST_SKIP() << "this kernel has no absolute wait";
+    }
     EXPECT_EQ(got, -ETIME);
     EXPECT_GE(clock::now(), at);
     EXPECT_LT(clock::now(), at + 5s);
@@ -174,8 +175,9 @@ TEST_F(wait_on_io_uring, enter_takes_an_absolute_time) {
 
 TEST_F(wait_on_io_uring, min_wait_collects_for_a_while_and_is_then_content_with_one) {
     ring r{8};
-    if ((r.features() & feature::min_timeout) == 0)
+    if ((r.features() & feature::min_timeout) == 0) {
         GTEST_SKIP() << "this kernel has no minimum wait";
+    }
     pipe_pair p;
     char byte = 0;
     const auto write_after = [&](std::chrono::milliseconds delay) {
@@ -218,8 +220,9 @@ TEST_F(wait_on_io_uring, min_wait_is_left_out_where_the_backend_lacks_it) {
     k->after_setup = [](params& p) { p.features &= ~feature::min_timeout; };
     std::uint32_t seen = 0;
     k->refuse_enter = [&](unsigned flags, const void* arg, std::size_t) {
-        if ((flags & enter_flag::ext_arg) != 0)
+        if ((flags & enter_flag::ext_arg) != 0) {
             seen = std::max(seen, static_cast<const getevents_arg*>(arg)->min_wait_usec);
+        }
         return 0;
     };
     ring r{ring_options{}, std::move(k)};

@@ -131,7 +131,7 @@ private:
         taken_ = source_.core_->take(source_.position_, source_.missed_, element_);
         return taken_;
     }
-    [[nodiscard]] core& room() noexcept { return *source_.core_; }
+    [[nodiscard]] core& queue() noexcept { return *source_.core_; }
     void give_back() noexcept {
         // the receiver belongs to this coroutine, so its position has not changed since
         if (taken_) {

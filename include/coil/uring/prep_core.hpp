@@ -45,10 +45,11 @@ constexpr std::uint32_t slot(std::uint32_t index) noexcept {
 
 /// Swaps the half-words of a poll mask on big-endian machines, as the kernel expects.
 constexpr std::uint32_t poll_mask(std::uint32_t mask) noexcept {
-    if constexpr (std::endian::native == std::endian::big)
+    if constexpr (std::endian::native == std::endian::big) {
         return std::rotl(mask, 16);
-    else
+    } else {
         return mask;
+    }
 }
 
 } // namespace detail
@@ -247,8 +248,9 @@ inline sqe waitid(::idtype_t idtype, ::id_t id, ::siginfo_t* info, int options) 
 constexpr sqe uring_cmd(int fd, std::uint32_t command) noexcept {
     sqe s = detail::entry(opcode::uring_cmd, fd);
     s.off = command; // cmd_op is the low word on little-endian machines
-    if constexpr (std::endian::native == std::endian::big)
+    if constexpr (std::endian::native == std::endian::big) {
         s.off = static_cast<std::uint64_t>(command) << 32;
+    }
     return s;
 }
 

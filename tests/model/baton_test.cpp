@@ -18,8 +18,8 @@ struct looks_at_bit {
 };
 
 template <class Change>
-struct closed_gate : coil::detail::basic_gate<sync_waiter<Change>, atomics<Change>> {
-    closed_gate() : coil::detail::basic_gate<sync_waiter<Change>, atomics<Change>>(false) {}
+struct closed_gate : coil::detail::basic_baton<sync_waiter<Change>, atomics<Change>> {
+    closed_gate() : coil::detail::basic_baton<sync_waiter<Change>, atomics<Change>>(false) {}
 };
 
 /// A thread waits for something that another thread produces, and destroys the gate.
@@ -27,23 +27,23 @@ template <class Change, class Steps = looks_at_all>
 struct opened {
     static constexpr int threads = 2;
 
-    mortal<closed_gate<Change>> gate;
+    mortal<closed_gate<Change>> baton;
     sync_waiter<Change> w{0};
     plain<int> made{0};
 
     void thread(unsigned number) {
         if (number == 0) {
-            const bool passes = Steps::looks_at_turn ? gate->passes() : gate->is_open();
+            const bool passes = Steps::looks_at_turn ? baton->passes() : baton->is_open();
             if (!passes) {
-                gate->wait(w);
+                baton->wait(w);
                 w.sleep_until_over();
             }
             require(made == 1, "it was made");
-            gate.destroy();
+            baton.destroy();
             w.go();
         } else {
             made = 1;
-            gate->open();
+            baton->open();
         }
     }
     void after() {}
@@ -54,14 +54,14 @@ template <class Change, bool Destroyed>
 struct given_up {
     static constexpr int threads = 2;
 
-    closed_gate<Change> gate;
+    closed_gate<Change> baton;
     sync_waiter<Change> w{0};
     plain<int> made{0};
 
     void thread(unsigned number) {
         if (number == 0) {
-            gate.wait(w);
-            w.leave(gate);
+            baton.wait(w);
+            w.leave(baton);
             if (Destroyed) {
                 w.deliver_until_over();
             } else {
@@ -71,10 +71,10 @@ struct given_up {
             w.go();
         } else {
             made = 1;
-            gate.open();
+            baton.open();
         }
     }
-    void after() { require(gate.passes(), "open"); }
+    void after() { require(baton.passes(), "open"); }
 };
 
 /// Two coroutines wait on two contexts; one of them gives up.
@@ -82,25 +82,25 @@ template <class Change>
 struct opened_for_two {
     static constexpr int threads = 3;
 
-    closed_gate<Change> gate;
+    closed_gate<Change> baton;
     sync_waiter<Change> one{0};
     sync_waiter<Change> two{1};
 
     void thread(unsigned number) {
         if (number == 0) {
-            gate.wait(one);
+            baton.wait(one);
             one.sleep_until_over();
             one.go();
         } else if (number == 1) {
-            gate.wait(two);
-            two.leave(gate);
+            baton.wait(two);
+            two.leave(baton);
             two.deliver_until_over();
             two.go();
         } else {
-            gate.open();
+            baton.open();
         }
     }
-    void after() { require(gate.passes(), "open"); }
+    void after() { require(baton.passes(), "open"); }
 };
 
 /// Waiters at the time of open() pass although it is closed at once; later ones do not.
@@ -108,30 +108,30 @@ template <class Change>
 struct opened_and_closed {
     static constexpr int threads = 2;
 
-    closed_gate<Change> gate;
+    closed_gate<Change> baton;
     sync_waiter<Change> waits_before{0};
     sync_waiter<Change> comes{1};
     bell waits;
 
     void thread(unsigned number) {
         if (number == 0) {
-            gate.wait(waits_before);
+            baton.wait(waits_before);
             waits.ring();
             waits_before.sleep_until_over();
             waits_before.go();
         } else {
             waits.wait();
-            gate.open();
-            gate.close();
-            require(!gate.passes(), "closed");
-            gate.wait(comes);
+            baton.open();
+            baton.close();
+            require(!baton.passes(), "closed");
+            baton.wait(comes);
             require(!comes.ended(), "waits until it is opened again");
-            comes.leave(gate);
+            comes.leave(baton);
             comes.deliver_until_over();
             require(comes.cancelled, "it was not opened");
         }
     }
-    void after() { require(!gate.is_open(), "closed"); }
+    void after() { require(!baton.is_open(), "closed"); }
 };
 
 template <class Change>
