@@ -6,9 +6,9 @@
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
-#include <coil/io/detail/owned_close.hpp>
 #include <coil/io/message.hpp>
 #include <coil/io/socket.hpp>
+#include <coil/net/detail/socket_element.hpp>
 #include <coil/net/endpoint.hpp>
 #include <coil/net/inet_address.hpp>
 #include <coil/net/message.hpp>
@@ -22,32 +22,6 @@
 #include <utility>
 
 namespace coil::net {
-
-namespace detail {
-
-/// connect with its own copy of the address.
-class connect_element : public coil::detail::io_element {
-public:
-    connect_element(int fd, const endpoint& address) noexcept
-        : io_element(uring::prep::connect(fd, nullptr, 0)), address_(address) {}
-
-    coil::detail::sqe_slot& arm() noexcept {
-        entry_.request.addr = reinterpret_cast<std::uint64_t>(address_.data());
-        entry_.request.off = address_.size();
-        return io_element::arm();
-    }
-
-private:
-    endpoint address_;
-};
-
-/// The value of a socket without a descriptor: calls on it give -EBADF, and error() reports no
-/// error.
-inline constexpr int nothing = std::numeric_limits<int>::min();
-
-using close_element = coil::detail::owned_close_element<nothing>;
-
-} // namespace detail
 
 /// The result of a call that does not wait: an io_result that may also be awaited.
 class immediate_result : public io_result {

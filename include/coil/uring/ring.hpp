@@ -323,6 +323,7 @@ private:
     }
 
     void set_up(const ring_options& options);
+    void use_queues(const params& p, const backend::mapping& m) noexcept;
 
     sqe* sqes_ = nullptr;
     std::uint32_t* array_ = nullptr;
