@@ -69,7 +69,8 @@ int try_to_connect(int fd, const endpoint& to) noexcept {
     return ::connect(fd, to.data(), to.size()) == 0 ? 0 : -errno;
 }
 
-/// Removes the path of a socket whose server is gone. False: it is somebody's, or no socket.
+/// Removes the socket file of a server that has ended. Returns false if a server still listens
+/// there, or if the file is not a socket.
 bool remove_stale(const endpoint& local, int type) {
     const std::string path(local.as_unix().name());
     struct ::statx before{};

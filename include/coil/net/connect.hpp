@@ -13,30 +13,30 @@
 
 namespace coil::net {
 
-/// Connects to a host by TCP, as RFC 8305 ("Happy Eyeballs") says: the addresses of the host are
-/// tried with IPv6 first and the families in turns; the next attempt begins when the last one has
-/// failed, or after 250 ms; the first connection wins, and the other attempts are cancelled and
-/// closed before it returns.
+/// Connects to a host by TCP as RFC 8305 ("Happy Eyeballs") describes. The host's addresses are
+/// tried in an order that alternates between the families, IPv6 first. The next attempt begins when
+/// the previous one fails, or after 250 ms. The first established connection is returned, after the
+/// other attempts have been cancelled and closed.
 ///
 ///     net::socket s = co_await net::connect("example.org", 443);
 ///     net::socket t = co_await net::connect("example.org", 443, 5s);
 ///
 /// Errors: std::system_error whose message names the host, the port, and why each attempt failed;
-/// the code is that of the last failure, timed_out when the deadline has passed, or net::resolve's.
+/// the code is that of the last failure, timed_out if the limit expired, or net::resolve's.
 ///
-/// Cancellation: std::errc::operation_canceled; nothing stays open.
+/// Cancellation: std::errc::operation_canceled; every socket is closed.
 [[nodiscard]] inline task<socket> connect(std::string host, std::uint16_t port) {
     return detail::connect_by(std::move(host), port, detail::no_deadline);
 }
 
-/// The same with a limit for everything, the look-up of the name included.
+/// The same with a time limit, which includes the name look-up.
 template <class Rep, class Period>
 [[nodiscard]] task<socket> connect(std::string host, std::uint16_t port,
                                    std::chrono::duration<Rep, Period> limit) {
     return detail::connect_within(std::move(host), port, coil::detail::saturated_ns(limit));
 }
 
-/// The same with a point in time.
+/// The same with a deadline.
 template <class Clock, class Duration>
 [[nodiscard]] task<socket> connect(std::string host, std::uint16_t port,
                                    std::chrono::time_point<Clock, Duration> deadline) {

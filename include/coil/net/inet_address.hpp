@@ -41,7 +41,8 @@ public:
     [[nodiscard]] std::string ip() const;
 
     [[nodiscard]] std::uint16_t port() const noexcept;
-    /// The interface that an IPv6 address is of (if_nametoindex(3)); 0: none, and always for IPv4.
+    /// The interface index of an IPv6 address (if_nametoindex(3)); 0 if it has none, and always for
+    /// IPv4.
     [[nodiscard]] std::uint32_t scope_id() const noexcept {
         return family() == AF_INET6 ? storage_.v6.sin6_scope_id : 0;
     }

@@ -11,7 +11,7 @@
 
 namespace coil::net::detail {
 
-/// Steady-clock nanoseconds; as a deadline, none.
+/// No deadline. Deadlines are steady-clock nanoseconds.
 inline constexpr std::int64_t no_deadline = INT64_MAX;
 
 /// See net::connect.
@@ -19,12 +19,12 @@ inline constexpr std::int64_t no_deadline = INT64_MAX;
                                       std::int64_t deadline_ns);
 [[nodiscard]] task<socket> connect_within(std::string host, std::uint16_t port, std::int64_t ns);
 
-/// The same to addresses that are known; `name` is for messages.
+/// The same with resolved addresses; `name` is for messages.
 [[nodiscard]] task<socket> connect_to_any(std::string name, std::vector<inet_address> addresses,
                                           std::int64_t deadline_ns);
 
-/// In the order of RFC 8305, section 4: IPv6 first, then the families in turns, each in the order
-/// in which it came.
+/// Sorts addresses as RFC 8305, section 4 says: the families alternate, IPv6 first, and each family
+/// keeps its order.
 [[nodiscard]] std::vector<inet_address> interleave(const std::vector<inet_address>& addresses);
 
 /// RFC 8305, section 5, "Connection Attempt Delay".
