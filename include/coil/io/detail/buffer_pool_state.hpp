@@ -141,8 +141,8 @@ private:
     unsigned ready_ = 0;          // buffers in the ring, or in free_ if there is no ring
     std::uint16_t free_ = none;   // list of buffers that are not in the ring
     io_op_queue waiting_streams_; // streams waiting for a buffer
-    unsigned granted_ = 0;        // streams fed in this round whose completion is outstanding
-    std::uint32_t round_ = 1;     // never 0
+    unsigned granted_ = 0; // streams granted a buffer in this round whose completion is outstanding
+    std::uint32_t round_ = 1; // never 0
     bool granting_ = false;
     bool recheck_pending_ = false;
     recheck_node recheck_;
