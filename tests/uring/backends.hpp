@@ -17,7 +17,7 @@ namespace uring_test {
 
 using namespace std::chrono_literals;
 
-struct both_backends : ::testing::TestWithParam<const char*> {
+struct BothBackends : ::testing::TestWithParam<const char*> {
     std::unique_ptr<backend> make() const {
         return std::string_view(GetParam()) == "epoll" ? make_epoll_backend()
                                                        : make_linux_backend();
@@ -36,7 +36,7 @@ struct both_backends : ::testing::TestWithParam<const char*> {
     }
 };
 
-#define COIL_ON_BOTH_KERNELS(suite)                                                                \
+#define COIL_ON_BOTH_BACKENDS(suite)                                                               \
     INSTANTIATE_TEST_SUITE_P(Backends, suite, ::testing::Values("io_uring", "epoll"),              \
                              [](const auto& one) { return std::string(one.param); })
 

@@ -18,8 +18,8 @@
 namespace uring_test {
 namespace {
 
-struct both_backends_agree : both_backends {};
-COIL_ON_BOTH_KERNELS(both_backends_agree);
+struct BothBackendsAgree : BothBackends {};
+COIL_ON_BOTH_BACKENDS(BothBackendsAgree);
 
 params without(std::uint32_t setup_flags = 0) {
     params p{};
@@ -44,7 +44,7 @@ void* nowhere() {
 
 // ---- drains and chains
 
-TEST_P(both_backends_agree, what_follows_a_drain_waits_until_it_is_complete) {
+TEST_P(BothBackendsAgree, WhatFollowsADrainWaitsUntilItIsComplete) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;
@@ -57,7 +57,7 @@ TEST_P(both_backends_agree, what_follows_a_drain_waits_until_it_is_complete) {
     EXPECT_EQ(order(r, 3), (std::vector<std::uint64_t>{1, 2, 3}));
 }
 
-TEST_P(both_backends_agree, a_drain_within_a_chain_holds_the_chain_and_what_follows_it) {
+TEST_P(BothBackendsAgree, ADrainWithinAChainHoldsTheChainAndWhatFollowsIt) {
     ring r{small(), make()};
     pipe_pair before;
     pipe_pair within;
@@ -75,7 +75,7 @@ TEST_P(both_backends_agree, a_drain_within_a_chain_holds_the_chain_and_what_foll
     EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{3, 4}));
 }
 
-TEST_P(both_backends_agree, G13_a_broken_chain_is_read_to_its_end) {
+TEST_P(BothBackendsAgree, G13_ABrokenChainIsReadToItsEnd) {
     ring r{16, without(), make()}; // without setup::submit_all
     sqe wrong = prep::nop();
     wrong.opcode = 255;
@@ -94,7 +94,7 @@ TEST_P(both_backends_agree, G13_a_broken_chain_is_read_to_its_end) {
     EXPECT_EQ(next(r).user_data, 6U);
 }
 
-TEST_P(both_backends_agree, a_silent_link_timeout_says_nothing) {
+TEST_P(BothBackendsAgree, ASilentLinkTimeoutSaysNothing) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;
@@ -112,7 +112,7 @@ TEST_P(both_backends_agree, a_silent_link_timeout_says_nothing) {
     EXPECT_TRUE(is_quiet(r, 5ms));
 }
 
-TEST_P(both_backends_agree, G3_the_canceller_is_answered_before_its_victim) {
+TEST_P(BothBackendsAgree, G3_TheCancellerIsAnsweredBeforeItsVictim) {
     ring r{small(), make()};
     stream_pair s;
     char byte = 0;
@@ -129,7 +129,7 @@ TEST_P(both_backends_agree, G3_the_canceller_is_answered_before_its_victim) {
     EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{13, 3}));
 }
 
-TEST_P(both_backends_agree, G3_a_synchronous_cancel_ends_what_it_finds) {
+TEST_P(BothBackendsAgree, G3_ASynchronousCancelEndsWhatItFinds) {
     ring r{small(), make()};
     const stream_pair s;
     char byte = 0;
@@ -143,7 +143,7 @@ TEST_P(both_backends_agree, G3_a_synchronous_cancel_ends_what_it_finds) {
     EXPECT_EQ(r.get_backend().do_register(register_op::sync_cancel, &reg, 1), -ENOENT);
 }
 
-TEST_P(both_backends_agree, a_nop_looks_up_what_it_is_told) {
+TEST_P(BothBackendsAgree, ANopLooksUpWhatItIsTold) {
     ring r{small(), make()};
     sqe nop = prep::nop();
     nop.nop_flags = nop_flag::file;
@@ -159,7 +159,7 @@ TEST_P(both_backends_agree, a_nop_looks_up_what_it_is_told) {
 
 // ---- fields
 
-TEST_P(both_backends_agree, fields_without_a_meaning_must_be_zero) {
+TEST_P(BothBackendsAgree, FieldsWithoutAMeaningMustBeZero) {
     using i = coil::uring::detail::opcode_info;
     ring r{small(), make()};
     const auto with = [](opcode op, unsigned field) {
@@ -199,7 +199,7 @@ TEST_P(both_backends_agree, fields_without_a_meaning_must_be_zero) {
     }
 }
 
-TEST_P(both_backends_agree, priorities_and_flags_are_looked_at) {
+TEST_P(BothBackendsAgree, PrioritiesAndFlagsAreLookedAt) {
     ring r{small(), make()};
     pipe_pair p;
     stream_pair s;
@@ -218,7 +218,7 @@ TEST_P(both_backends_agree, priorities_and_flags_are_looked_at) {
     EXPECT_EQ(run(r, accept), -EINVAL);
 }
 
-TEST_P(both_backends_agree, tee_has_no_offsets) {
+TEST_P(BothBackendsAgree, TeeHasNoOffsets) {
     ring r{small(), make()};
     pipe_pair from;
     pipe_pair to;
@@ -235,7 +235,7 @@ TEST_P(both_backends_agree, tee_has_no_offsets) {
 
 // ---- addresses
 
-TEST_P(both_backends_agree, G6_an_address_that_is_not_there_is_an_error) {
+TEST_P(BothBackendsAgree, G6_AnAddressThatIsNotThereIsAnError) {
     ring r{small(), make()};
     auto* const bad = static_cast<char*>(nowhere());
     const stream_pair s;
@@ -259,7 +259,7 @@ TEST_P(both_backends_agree, G6_an_address_that_is_not_there_is_an_error) {
               (std::map<std::uint64_t, int>{{1, -ECANCELED}, {2, -EFAULT}, {3, -ECANCELED}}));
 }
 
-TEST_P(both_backends_agree, G6_registrations_of_memory_that_is_not_there_fail) {
+TEST_P(BothBackendsAgree, G6_RegistrationsOfMemoryThatIsNotThereFail) {
     const auto k = make();
     params p{};
     backend::mapping m{};
@@ -272,7 +272,7 @@ TEST_P(both_backends_agree, G6_registrations_of_memory_that_is_not_there_fail) {
     EXPECT_EQ(k->do_register(register_op::buffers, nowhere(), 1), -EFAULT);
 }
 
-TEST_P(both_backends_agree, one_mapping_is_one_mapping) {
+TEST_P(BothBackendsAgree, OneMappingIsOneMapping) {
     const auto k = make();
     params p{};
     backend::mapping m{};
@@ -284,7 +284,7 @@ TEST_P(both_backends_agree, one_mapping_is_one_mapping) {
 
 // ---- files and time
 
-TEST_P(both_backends_agree, a_pipe_tells_its_slots) {
+TEST_P(BothBackendsAgree, APipeTellsItsSlots) {
     ring r{small(), make()};
     COIL_NEEDS(r, pipe);
     registered_files table(r, 8);
@@ -297,7 +297,7 @@ TEST_P(both_backends_agree, a_pipe_tells_its_slots) {
     EXPECT_EQ(ends[1], 0);
 }
 
-TEST_P(both_backends_agree, a_loop_that_only_peeks_sees_a_timeout) {
+TEST_P(BothBackendsAgree, ALoopThatOnlyPeeksSeesATimeout) {
     ring r{16, without(setup::coop_taskrun | setup::taskrun_flag), make()};
     const timespec soon{0, 3'000'000};
     queue(r, prep::timeout(&soon), 1);
@@ -312,7 +312,7 @@ TEST_P(both_backends_agree, a_loop_that_only_peeks_sees_a_timeout) {
     EXPECT_EQ(next(r).res, -ETIME);
 }
 
-TEST_P(both_backends_agree, a_number_that_names_another_file_after_an_end) {
+TEST_P(BothBackendsAgree, ANumberThatNamesAnotherFileAfterAnEnd) {
     ring r{small(), make()};
     char byte = 0;
     auto s = std::make_unique<stream_pair>();

@@ -18,8 +18,8 @@
 namespace uring_test {
 namespace {
 
-struct both_backends_notice : both_backends {};
-COIL_ON_BOTH_KERNELS(both_backends_notice);
+struct BothBackendsNotice : BothBackends {};
+COIL_ON_BOTH_BACKENDS(BothBackendsNotice);
 
 /// A listening socket of 127.0.0.1.
 struct listener {
@@ -104,7 +104,7 @@ void expect_at_once(ring& r, const sqe& entry, int result) {
     EXPECT_EQ(next(r).res, result);
 }
 
-TEST_P(both_backends_notice, a_peek_leaves_everything_there) {
+TEST_P(BothBackendsNotice, APeekLeavesEverythingThere) {
     ring r{small(), make()};
     tcp_ends s;
     char text[16];
@@ -115,7 +115,7 @@ TEST_P(both_backends_notice, a_peek_leaves_everything_there) {
     expect_at_once(r, prep::recv(s.a, text, sizeof text, 0), 3);
 }
 
-TEST_P(both_backends_notice, urgent_data_splits_a_stream) {
+TEST_P(BothBackendsNotice, UrgentDataSplitsAStream) {
     ring r{small(), make()};
     tcp_ends s;
     char text[16];
@@ -128,7 +128,7 @@ TEST_P(both_backends_notice, urgent_data_splits_a_stream) {
     expect_at_once(r, prep::recv(s.a, text, sizeof text, 0), 3);
 }
 
-TEST_P(both_backends_notice, a_descriptor_in_a_stream_ends_a_receive) {
+TEST_P(BothBackendsNotice, ADescriptorInAStreamEndsAReceive) {
     ring r{small(), make()};
     stream_pair s;
     char text[16];
@@ -142,7 +142,7 @@ TEST_P(both_backends_notice, a_descriptor_in_a_stream_ends_a_receive) {
 
 // ---- partial transfers
 
-TEST_P(both_backends_notice, G2_a_buffer_that_is_half_full_belongs_to_nobody_else) {
+TEST_P(BothBackendsNotice, G2_ABufferThatIsHalfFullBelongsToNobodyElse) {
     ring r{small(), make()};
     std::array<std::array<char, 8>, 2> memory{};
     EXPECT_EQ(run(r, prep::provide_buffers(memory.data(), 8, 2, 3, 0)), 0);
@@ -169,7 +169,7 @@ TEST_P(both_backends_notice, G2_a_buffer_that_is_half_full_belongs_to_nobody_els
     EXPECT_EQ(std::string_view(memory.at(buffer_id(other)).data(), 3), "xyz");
 }
 
-TEST_P(both_backends_notice, G3_who_would_rather_not_wait_is_told_what_came) {
+TEST_P(BothBackendsNotice, G3_WhoWouldRatherNotWaitIsToldWhatCame) {
     ring r{small(), make()};
     stream_pair s;
     char text[8];
@@ -184,7 +184,7 @@ TEST_P(both_backends_notice, G3_who_would_rather_not_wait_is_told_what_came) {
     EXPECT_EQ(run(r, prep::recvmsg(s.a, &message, MSG_WAITALL | MSG_DONTWAIT)), 3);
 }
 
-TEST_P(both_backends_notice, waitall_takes_several_packets_of_a_connection) {
+TEST_P(BothBackendsNotice, WaitallTakesSeveralPacketsOfAConnection) {
     ring r{small(), make()};
     stream_pair s{SOCK_SEQPACKET};
     char text[6] = {};
@@ -194,7 +194,7 @@ TEST_P(both_backends_notice, waitall_takes_several_packets_of_a_connection) {
     EXPECT_EQ(std::string_view(text, 6), "abcdef");
 }
 
-TEST_P(both_backends_notice, a_file_is_read_whole_from_where_it_is_too) {
+TEST_P(BothBackendsNotice, AFileIsReadWholeFromWhereItIsToo) {
     ring r{small(), make()};
     const temporary_directory directory;
     const std::string path = directory / "file";
@@ -216,7 +216,7 @@ TEST_P(both_backends_notice, a_file_is_read_whole_from_where_it_is_too) {
 
 // ---- reused numbers
 
-TEST_P(both_backends_notice, a_number_of_a_file_that_names_a_pipe_waits_as_a_pipe_does) {
+TEST_P(BothBackendsNotice, ANumberOfAFileThatNamesAPipeWaitsAsAPipeDoes) {
     ring r{small(), make()};
     const temporary_directory directory;
     const std::string path = directory / "file";
@@ -234,7 +234,7 @@ TEST_P(both_backends_notice, a_number_of_a_file_that_names_a_pipe_waits_as_a_pip
     EXPECT_EQ(next(r).res, 3);
 }
 
-TEST_P(both_backends_notice, a_poll_that_goes_on_does_not_hide_that_a_number_names_another_file) {
+TEST_P(BothBackendsNotice, APollThatGoesOnDoesNotHideThatANumberNamesAnotherFile) {
     ring r{small(), make()};
     char byte = 0;
     stream_pair first;
@@ -268,7 +268,7 @@ struct leased_file {
     descriptor fd;
 };
 
-TEST_P(both_backends_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_work_on_it) {
+TEST_P(BothBackendsNotice, G2_ANumberIsNobodyElsesWhileAThreadIsToWorkOnIt) {
     constexpr unsigned many = 70; // more than there are threads for files
     ring r{small(128), make()};
     const temporary_directory directory;
@@ -320,7 +320,7 @@ TEST_P(both_backends_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_wo
     }
 }
 
-TEST_P(both_backends_notice, G4_a_direct_descriptor_is_not_inherited) {
+TEST_P(BothBackendsNotice, G4_ADirectDescriptorIsNotInherited) {
     ring r{small(), make()};
     registered_files files{r, 8};
     const temporary_directory directory;
@@ -339,7 +339,7 @@ TEST_P(both_backends_notice, G4_a_direct_descriptor_is_not_inherited) {
 
 // ---- timeouts with a count
 
-TEST_P(both_backends_notice, G13_a_timeout_that_was_counted_goes_on_with_its_chain) {
+TEST_P(BothBackendsNotice, G13_ATimeoutThatWasCountedGoesOnWithItsChain) {
     ring r{small(), make()};
     const timespec late{60, 0};
     queue(r, prep::timeout(&late, 1), 1, sqe_flag::io_link);

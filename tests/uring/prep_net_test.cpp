@@ -13,7 +13,7 @@
 namespace uring_test {
 namespace {
 
-using prep_net = with_io_uring;
+using PrepNet = with_io_uring;
 
 struct address {
     address() { in.sin_family = AF_INET, in.sin_addr.s_addr = htonl(INADDR_LOOPBACK); }
@@ -49,7 +49,7 @@ struct tcp_pair {
     descriptor other;
 };
 
-TEST_F(prep_net, a_connection_from_socket_to_shutdown) {
+TEST_F(PrepNet, AConnectionFromSocketToShutdown) {
     ring r{8};
     COIL_NEEDS(r, socket);
     const descriptor server{run(r, prep::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP))};
@@ -90,7 +90,7 @@ TEST_F(prep_net, a_connection_from_socket_to_shutdown) {
     EXPECT_EQ(run(r, prep::shutdown(server, 99)), -EINVAL);
 }
 
-TEST_F(prep_net, a_refused_connection) {
+TEST_F(PrepNet, ARefusedConnection) {
     ring r{8};
     address nobody;
     {
@@ -101,7 +101,7 @@ TEST_F(prep_net, a_refused_connection) {
     EXPECT_EQ(run(r, prep::connect(client, nobody.generic(), nobody.len)), -ECONNREFUSED);
 }
 
-TEST_F(prep_net, accept_multishot_goes_on) {
+TEST_F(PrepNet, AcceptMultishotGoesOn) {
     ring r{8};
     const descriptor server = listener();
     queue(r, prep::accept_multishot(server, SOCK_CLOEXEC), 1);
@@ -133,7 +133,7 @@ TEST_F(prep_net, accept_multishot_goes_on) {
     EXPECT_TRUE(ended);
 }
 
-TEST_F(prep_net, direct_sockets) {
+TEST_F(PrepNet, DirectSockets) {
     ring r{8};
     COIL_NEEDS(r, socket);
     std::array<int, 4> table{-1, -1, -1, -1};
@@ -162,7 +162,7 @@ TEST_F(prep_net, direct_sockets) {
     }
 }
 
-TEST_F(prep_net, datagrams) {
+TEST_F(PrepNet, Datagrams) {
     ring r{8};
     const descriptor one{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const descriptor other{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
@@ -243,7 +243,7 @@ private:
     alignas(4096) buf entries_[4] = {};
 };
 
-TEST_F(prep_net, recv_multishot_goes_on) {
+TEST_F(PrepNet, RecvMultishotGoesOn) {
     ring r{8};
     buffer_group buffers{r, 5};
     if (buffers.error != 0) {
@@ -266,7 +266,7 @@ TEST_F(prep_net, recv_multishot_goes_on) {
     EXPECT_FALSE(last.flags & cqe_flag::more);
 }
 
-TEST_F(prep_net, recvmsg_multishot_tells_the_sender) {
+TEST_F(PrepNet, RecvmsgMultishotTellsTheSender) {
     ring r{8};
     buffer_group buffers{r, 5};
     if (buffers.error != 0) {
@@ -302,7 +302,7 @@ TEST_F(prep_net, recvmsg_multishot_tells_the_sender) {
     }
 }
 
-TEST_F(prep_net, send_bundle_sends_the_buffers_of_a_group) {
+TEST_F(PrepNet, SendBundleSendsTheBuffersOfAGroup) {
     ring r{8};
     buffer_group buffers{r, 5};
     if (buffers.error != 0 || (r.features() & feature::recvsend_bundle) == 0) {
@@ -318,7 +318,7 @@ TEST_F(prep_net, send_bundle_sends_the_buffers_of_a_group) {
     EXPECT_EQ(std::string_view(got.data(), 64), std::string_view(buffers.memory.data(), 64));
 }
 
-TEST_F(prep_net, zero_copy_sends_say_when_the_buffer_is_free) {
+TEST_F(PrepNet, ZeroCopySendsSayWhenTheBufferIsFree) {
     ring r{8};
     COIL_NEEDS(r, sendmsg_zc);
     tcp_pair t;
@@ -359,7 +359,7 @@ TEST_F(prep_net, zero_copy_sends_say_when_the_buffer_is_free) {
     EXPECT_EQ(received, total);
 }
 
-TEST_F(prep_net, socket_options) {
+TEST_F(PrepNet, SocketOptions) {
     ring r{8};
     COIL_NEEDS(r, uring_cmd);
     const descriptor fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
@@ -381,13 +381,13 @@ TEST_F(prep_net, socket_options) {
     EXPECT_EQ(run(r, prep::setsockopt(fd, SOL_SOCKET, 9999, &on, sizeof on)), -ENOPROTOOPT);
 }
 
-TEST_F(prep_net, lengths_beyond_one_transfer_are_cut) {
+TEST_F(PrepNet, LengthsBeyondOneTransferAreCut) {
     EXPECT_EQ(prep::send(0, nullptr, 0x7fffffffffffffff, 0).len, 0x7ffff000U);
     EXPECT_EQ(prep::recv(0, nullptr, 0x100000001, 0).len, 0x7ffff000U);
     EXPECT_EQ(prep::recv(0, nullptr, 0x7fffefff, 0).len, 0x7fffefffU);
 }
 
-TEST_F(prep_net, a_chain_answers_and_reads_on) {
+TEST_F(PrepNet, AChainAnswersAndReadsOn) {
     ring r{8};
     tcp_pair t;
     char buf[8] = {};

@@ -11,7 +11,7 @@
 namespace uring_test {
 namespace {
 
-using queue_on_io_uring = with_io_uring;
+using QueueOnIoUring = with_io_uring;
 
 sqe numbered(std::uint64_t n) {
     sqe s = prep::nop();
@@ -25,7 +25,7 @@ std::vector<std::uint64_t> reap(ring& r) {
     return seen;
 }
 
-TEST_F(queue_on_io_uring, commits_are_seen_in_commit_order_whatever_the_acquisition_order) {
+TEST_F(QueueOnIoUring, CommitsAreSeenInCommitOrderWhateverTheAcquisitionOrder) {
     ring r{8};
     sqe* a = r.acquire();
     sqe* b = r.acquire();
@@ -44,7 +44,7 @@ TEST_F(queue_on_io_uring, commits_are_seen_in_commit_order_whatever_the_acquisit
     EXPECT_EQ(r.sq_space_left(), 8U);
 }
 
-TEST_F(queue_on_io_uring, G6_a_full_queue_gives_null_and_recovers_by_submitting) {
+TEST_F(QueueOnIoUring, G6_AFullQueueGivesNullAndRecoversBySubmitting) {
     ring r{8};
     ASSERT_EQ(r.sq_entries(), 8U);
     std::vector<sqe*> held;
@@ -64,7 +64,7 @@ TEST_F(queue_on_io_uring, G6_a_full_queue_gives_null_and_recovers_by_submitting)
     EXPECT_NE(r.acquire(), nullptr);
 }
 
-TEST_F(queue_on_io_uring, an_abandoned_entry_is_free_again_and_not_submitted) {
+TEST_F(QueueOnIoUring, AnAbandonedEntryIsFreeAgainAndNotSubmitted) {
     ring r{8};
     sqe* a = r.acquire();
     sqe* b = r.acquire();
@@ -79,7 +79,7 @@ TEST_F(queue_on_io_uring, an_abandoned_entry_is_free_again_and_not_submitted) {
     EXPECT_EQ(r.submit(), 0);
 }
 
-TEST_F(queue_on_io_uring, G6_work_larger_than_the_queue_goes_through) {
+TEST_F(QueueOnIoUring, G6_WorkLargerThanTheQueueGoesThrough) {
     ring r{8};
     std::uint64_t sent = 0;
     std::uint64_t seen = 0;
@@ -169,7 +169,7 @@ void random_walk(ring& r, std::uint32_t seed, unsigned steps, bool submits_whole
     EXPECT_EQ(r.sq_dropped(), 0U);
 }
 
-TEST_F(queue_on_io_uring, random_order_agrees_with_a_model) {
+TEST_F(QueueOnIoUring, RandomOrderAgreesWithAModel) {
     for (std::uint32_t seed = 1; seed <= 20; ++seed) {
         ring r{seed % 3 == 0 ? 1U : 8U};
         random_walk(r, seed, 4000, true);
@@ -179,7 +179,7 @@ TEST_F(queue_on_io_uring, random_order_agrees_with_a_model) {
     }
 }
 
-TEST(queue, random_order_agrees_with_a_model_across_the_wrap_of_the_cursors) {
+TEST(Queue, RandomOrderAgreesWithAModelAcrossTheWrapOfTheCursors) {
     for (std::uint32_t seed = 1; seed <= 40; ++seed) {
         auto k = std::make_unique<memory_backend>(0xffffffffU - seed * 10);
         ring_options options;
@@ -192,7 +192,7 @@ TEST(queue, random_order_agrees_with_a_model_across_the_wrap_of_the_cursors) {
     }
 }
 
-TEST(queue, random_order_agrees_with_a_model_when_the_backend_takes_only_a_part) {
+TEST(Queue, RandomOrderAgreesWithAModelWhenTheBackendTakesOnlyAPart) {
     for (std::uint32_t seed = 1; seed <= 40; ++seed) {
         auto k = std::make_unique<memory_backend>(0xffffff00U);
         k->most_per_enter = 1 + seed % 4;
@@ -206,7 +206,7 @@ TEST(queue, random_order_agrees_with_a_model_when_the_backend_takes_only_a_part)
     }
 }
 
-TEST(queue, nothing_is_published_before_enter) {
+TEST(Queue, NothingIsPublishedBeforeEnter) {
     auto k = std::make_unique<memory_backend>();
     memory_backend& seen = *k;
     ring r{ring_options{}, std::move(k)};
@@ -217,7 +217,7 @@ TEST(queue, nothing_is_published_before_enter) {
     EXPECT_EQ(r.sq_ready(), 0U);
 }
 
-TEST(queue, enter_with_nothing_to_do_makes_no_call) {
+TEST(Queue, EnterWithNothingToDoMakesNoCall) {
     auto k = std::make_unique<memory_backend>();
     memory_backend& seen = *k;
     ring r{ring_options{}, std::move(k)};
@@ -228,7 +228,7 @@ TEST(queue, enter_with_nothing_to_do_makes_no_call) {
     EXPECT_EQ(seen.enters, 1U);
 }
 
-TEST(queue, errors_of_enter_reach_the_caller_and_lose_nothing) {
+TEST(Queue, ErrorsOfEnterReachTheCallerAndLoseNothing) {
     auto k = std::make_unique<memory_backend>();
     memory_backend& seen = *k;
     ring r{ring_options{}, std::move(k)};
@@ -242,7 +242,7 @@ TEST(queue, errors_of_enter_reach_the_caller_and_lose_nothing) {
     EXPECT_EQ(seen.consumed, (std::vector<std::uint64_t>{7}));
 }
 
-TEST(queue, peek_shows_the_oldest_completion_until_it_is_given_back) {
+TEST(Queue, PeekShowsTheOldestCompletionUntilItIsGivenBack) {
     ring r{ring_options{}, std::make_unique<memory_backend>(0xfffffffeU)};
     EXPECT_EQ(r.peek(), nullptr);
     EXPECT_FALSE(r.has_completions());
@@ -261,7 +261,7 @@ TEST(queue, peek_shows_the_oldest_completion_until_it_is_given_back) {
     EXPECT_EQ(r.peek(), nullptr);
 }
 
-TEST(queue, an_exception_from_the_callback_gives_back_what_was_handled) {
+TEST(Queue, AnExceptionFromTheCallbackGivesBackWhatWasHandled) {
     ring r{ring_options{}, std::make_unique<memory_backend>()};
     for (std::uint64_t i = 1; i <= 4; ++i) {
         queue(r, prep::nop(), i);
@@ -276,7 +276,7 @@ TEST(queue, an_exception_from_the_callback_gives_back_what_was_handled) {
     EXPECT_EQ(reap(r), (std::vector<std::uint64_t>{3, 4}));
 }
 
-TEST(queue, the_callback_may_queue_and_submit) {
+TEST(Queue, TheCallbackMayQueueAndSubmit) {
     ring_options options;
     options.entries = 2;
     options.cq_entries = 4;
@@ -304,7 +304,7 @@ TEST(queue, the_callback_may_queue_and_submit) {
     }
 }
 
-TEST_F(queue_on_io_uring, G6_an_overflown_completion_queue_loses_nothing) {
+TEST_F(QueueOnIoUring, G6_AnOverflownCompletionQueueLosesNothing) {
     ring_options options;
     options.entries = 8;
     options.cq_entries = 16;

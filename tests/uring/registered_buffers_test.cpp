@@ -20,7 +20,7 @@ static_assert(!std::is_copy_constructible_v<registered_buffers>);
 
 constexpr std::size_t page = 4096;
 
-class uring_registered_buffers : public with_io_uring {
+class UringRegisteredBuffers : public with_io_uring {
 protected:
     ring r{16};
     alignas(page) std::array<char, 4 * page> memory{};
@@ -59,7 +59,7 @@ protected:
     }
 };
 
-TEST_F(uring_registered_buffers, reads_and_writes_name_a_slot) {
+TEST_F(UringRegisteredBuffers, ReadsAndWritesNameASlot) {
     registered_buffers table{r, 8};
     EXPECT_TRUE(table);
     EXPECT_EQ(table.size(), 8U);
@@ -82,7 +82,7 @@ TEST_F(uring_registered_buffers, reads_and_writes_name_a_slot) {
     EXPECT_EQ(read_file(7, 200), "1234567");
 }
 
-TEST_F(uring_registered_buffers, a_zero_copy_send_names_a_slot) {
+TEST_F(UringRegisteredBuffers, AZeroCopySendNamesASlot) {
     COIL_NEEDS(r, send_zc);
     registered_buffers table{r, 2};
     ASSERT_EQ(put(table, 1, part(0, page)), 1);
@@ -113,7 +113,7 @@ TEST_F(uring_registered_buffers, a_zero_copy_send_names_a_slot) {
     }
 }
 
-TEST_F(uring_registered_buffers, what_a_slot_does_not_hold_is_efault) {
+TEST_F(UringRegisteredBuffers, WhatASlotDoesNotHoldIsEfault) {
     registered_buffers table{r, 4};
     write_file("0123456789");
     EXPECT_EQ(run(r, prep::read_fixed(file, at(0), 4, 0, 1)), -EFAULT); // empty
@@ -127,7 +127,7 @@ TEST_F(uring_registered_buffers, what_a_slot_does_not_hold_is_efault) {
     EXPECT_EQ(run(r, prep::read_fixed(file, at(2 * page - 4), 4, 0, 1)), 4);
 }
 
-TEST_F(uring_registered_buffers, slots_can_be_replaced_and_cleared) {
+TEST_F(UringRegisteredBuffers, SlotsCanBeReplacedAndCleared) {
     registered_buffers table{r, 100};
     write_file("0123456789");
     const auto reads = [&](std::size_t offset, unsigned slot) {
@@ -156,7 +156,7 @@ TEST_F(uring_registered_buffers, slots_can_be_replaced_and_cleared) {
     EXPECT_EQ(put(table, 0, {nullptr, 0}), 1);
 }
 
-TEST_F(uring_registered_buffers, an_operation_keeps_the_buffer_it_was_submitted_with) {
+TEST_F(UringRegisteredBuffers, AnOperationKeepsTheBufferItWasSubmittedWith) {
     registered_buffers table{r, 1};
     ASSERT_EQ(put(table, 0, part(0, page)), 1);
     const pipe_pair p;
@@ -171,7 +171,7 @@ TEST_F(uring_registered_buffers, an_operation_keeps_the_buffer_it_was_submitted_
     EXPECT_EQ(text(0, 7), "content");
 }
 
-TEST_F(uring_registered_buffers, refused_updates_change_nothing) {
+TEST_F(UringRegisteredBuffers, RefusedUpdatesChangeNothing) {
     registered_buffers table{r, 4};
     ASSERT_EQ(put(table, 0, part(0, page)), 1);
     EXPECT_EQ(table.update(0, {}), 0);
@@ -200,7 +200,7 @@ TEST_F(uring_registered_buffers, refused_updates_change_nothing) {
     EXPECT_EQ(run(r, prep::write_fixed(file, at(page), 4, 0, 3)), -EFAULT);
 }
 
-TEST_F(uring_registered_buffers, the_table_can_be_closed_and_made_again) {
+TEST_F(UringRegisteredBuffers, TheTableCanBeClosedAndMadeAgain) {
     registered_buffers table;
     EXPECT_FALSE(table);
     EXPECT_EQ(table.size(), 0U);
@@ -218,7 +218,7 @@ TEST_F(uring_registered_buffers, the_table_can_be_closed_and_made_again) {
     }
 }
 
-TEST_F(uring_registered_buffers, it_moves) {
+TEST_F(UringRegisteredBuffers, ItMoves) {
     registered_buffers one{r, 2};
     ASSERT_EQ(put(one, 0, part(0, page)), 1);
     registered_buffers other{std::move(one)};
@@ -233,7 +233,7 @@ TEST_F(uring_registered_buffers, it_moves) {
     EXPECT_EQ(run(r, prep::write_fixed(file, at(0), 4, 0, 0)), -EFAULT);
 }
 
-TEST_F(uring_registered_buffers, setup_gives_numbers_and_the_constructor_sentences) {
+TEST_F(UringRegisteredBuffers, SetupGivesNumbersAndTheConstructorSentences) {
     registered_buffers table;
     EXPECT_EQ(table.setup(r, 0), -EINVAL);
     EXPECT_EQ(table.setup(r, registered_buffers::max_slots + 1), -EINVAL);
@@ -259,7 +259,7 @@ TEST_F(uring_registered_buffers, setup_gives_numbers_and_the_constructor_sentenc
     }
 }
 
-TEST_F(uring_registered_buffers, older_backends_get_the_empty_slots_spelled_out) {
+TEST_F(UringRegisteredBuffers, OlderBackendsGetTheEmptySlotsSpelledOut) {
     auto filter = std::make_unique<filter_backend>();
     filter_backend& seam = *filter;
     ring old{ring_options{}, std::move(filter)};
@@ -284,7 +284,7 @@ TEST_F(uring_registered_buffers, older_backends_get_the_empty_slots_spelled_out)
     }
 }
 
-TEST_F(uring_registered_buffers, G6_locked_memory_is_limited) {
+TEST_F(UringRegisteredBuffers, G6_LockedMemoryIsLimited) {
     COIL_SKIP_ON_EPOLL("it locks no memory");
     EXPECT_EQ(in_child([&]() -> std::string {
                   // CAP_IPC_LOCK would lift the limit.

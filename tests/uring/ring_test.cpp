@@ -9,9 +9,9 @@ namespace uring_test {
 namespace {
 
 using namespace std::chrono_literals;
-using ring_on_io_uring = with_io_uring;
+using RingOnIoUring = with_io_uring;
 
-TEST_F(ring_on_io_uring, nops_come_back_with_their_user_data) {
+TEST_F(RingOnIoUring, NopsComeBackWithTheirUserData) {
     ring r{64};
     std::uint64_t sent = 0;
     std::uint64_t seen = 0;
@@ -33,7 +33,7 @@ TEST_F(ring_on_io_uring, nops_come_back_with_their_user_data) {
 
 // ---- deferred work
 
-TEST_F(ring_on_io_uring, deferred_completions_are_flagged_and_posted_by_submit) {
+TEST_F(RingOnIoUring, DeferredCompletionsAreFlaggedAndPostedBySubmit) {
     COIL_SKIP_ON_EPOLL("what is pending is flagged, since only entering shows what came of it");
     ring r{8};
     if ((r.setup_flags() & setup::defer_taskrun) == 0) {
@@ -53,7 +53,7 @@ TEST_F(ring_on_io_uring, deferred_completions_are_flagged_and_posted_by_submit) 
     EXPECT_EQ(r.peek()->res, 1);
 }
 
-TEST_F(ring_on_io_uring, one_bad_entry_does_not_stop_the_others) {
+TEST_F(RingOnIoUring, OneBadEntryDoesNotStopTheOthers) {
     ring r{8};
     if ((r.setup_flags() & setup::submit_all) == 0) {
         GTEST_SKIP() << "this kernel stops at a bad entry";
@@ -69,7 +69,7 @@ TEST_F(ring_on_io_uring, one_bad_entry_does_not_stop_the_others) {
     EXPECT_EQ(next(r).res, 0);
 }
 
-TEST_F(ring_on_io_uring, a_kernel_thread_can_submit) {
+TEST_F(RingOnIoUring, AKernelThreadCanSubmit) {
     COIL_SKIP_ON_EPOLL("it has no thread that submits");
     ring_options options;
     options.entries = 8;

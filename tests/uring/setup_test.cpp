@@ -14,7 +14,7 @@
 namespace uring_test {
 namespace {
 
-using setup_on_io_uring = with_io_uring;
+using SetupOnIoUring = with_io_uring;
 
 /// A kernel that supports only these setup flags.
 std::unique_ptr<filter_backend> kernel_knowing(std::uint32_t flags,
@@ -35,7 +35,7 @@ constexpr std::uint32_t up_to_5_19 =
     up_to_5_15 | setup::submit_all | setup::coop_taskrun | setup::taskrun_flag;
 constexpr std::uint32_t up_to_6_0 = up_to_5_19 | setup::single_issuer;
 
-TEST(setup, gives_up_what_an_older_backend_does_not_know_and_nothing_else) {
+TEST(Setup, GivesUpWhatAnOlderBackendDoesNotKnowAndNothingElse) {
     EXPECT_EQ(ring(ring_options{}, kernel_knowing(~0U)).setup_flags(), default_setup_flags);
     EXPECT_EQ(ring(ring_options{}, kernel_knowing(up_to_6_0)).setup_flags(),
               default_setup_flags & ~setup::defer_taskrun);
@@ -45,7 +45,7 @@ TEST(setup, gives_up_what_an_older_backend_does_not_know_and_nothing_else) {
     EXPECT_EQ(ring(ring_options{}, kernel_knowing(0)).setup_flags(), 0U);
 }
 
-TEST(setup, gives_up_flags_one_by_one_in_the_documented_order) {
+TEST(Setup, GivesUpFlagsOneByOneInTheDocumentedOrder) {
     std::vector<std::uint32_t> tried;
     ring_options options;
     options.setup_flags =
@@ -61,7 +61,7 @@ TEST(setup, gives_up_flags_one_by_one_in_the_documented_order) {
                             setup::attach_wq, setup::iopoll, setup::clamp}));
 }
 
-TEST(setup, required_flags_are_never_given_up) {
+TEST(Setup, RequiredFlagsAreNeverGivenUp) {
     std::vector<std::uint32_t> tried;
     ring_options options;
     options.required_flags = setup::single_issuer;
@@ -76,7 +76,7 @@ TEST(setup, required_flags_are_never_given_up) {
     EXPECT_EQ(tried.back(), setup::single_issuer);
 }
 
-TEST(setup, wishes_that_exclude_each_other_are_settled_before_the_first_try) {
+TEST(Setup, WishesThatExcludeEachOtherAreSettledBeforeTheFirstTry) {
     std::vector<std::uint32_t> tried;
     ring_options options;
     options.setup_flags = default_setup_flags | setup::sqpoll;
@@ -89,7 +89,7 @@ TEST(setup, wishes_that_exclude_each_other_are_settled_before_the_first_try) {
     EXPECT_EQ(tried, (std::vector<std::uint32_t>{0}));
 }
 
-TEST(setup, options_reach_the_backend) {
+TEST(Setup, OptionsReachTheBackend) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     params seen{};
     unsigned entries = 0;
@@ -118,7 +118,7 @@ TEST(setup, options_reach_the_backend) {
     EXPECT_EQ(r.cq_entries(), 64U);
 }
 
-TEST(setup, a_ring_can_be_had_exactly_as_the_abi_describes_it) {
+TEST(Setup, ARingCanBeHadExactlyAsTheAbiDescribesIt) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     params seen{};
     k->refuse_setup = [&](unsigned, const params& p) {
@@ -136,7 +136,7 @@ TEST(setup, a_ring_can_be_had_exactly_as_the_abi_describes_it) {
     EXPECT_THROW(ring(4, p, kernel_knowing(up_to_5_15)), std::system_error);
 }
 
-TEST(setup, G6_too_little_memory_halves_the_queues_until_it_is_enough) {
+TEST(Setup, G6_TooLittleMemoryHalvesTheQueuesUntilItIsEnough) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     std::vector<std::pair<unsigned, unsigned>> tried;
     k->refuse_setup = [&](unsigned n, const params& p) {
@@ -153,7 +153,7 @@ TEST(setup, G6_too_little_memory_halves_the_queues_until_it_is_enough) {
                          {512, 4096}, {256, 2048}, {128, 1024}, {64, 512}}));
 }
 
-TEST(setup, G6_memory_that_is_never_enough_is_explained) {
+TEST(Setup, G6_MemoryThatIsNeverEnoughIsExplained) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     unsigned least = ~0U;
     k->refuse_setup = [&](unsigned n, const params&) {
@@ -170,7 +170,7 @@ TEST(setup, G6_memory_that_is_never_enough_is_explained) {
     EXPECT_EQ(least, 8U);
 }
 
-TEST(setup, a_ring_of_one_entry_is_not_asked_to_shrink) {
+TEST(Setup, ARingOfOneEntryIsNotAskedToShrink) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     int tries = 0;
     k->refuse_setup = [&](unsigned, const params&) {
@@ -183,7 +183,7 @@ TEST(setup, a_ring_of_one_entry_is_not_asked_to_shrink) {
     EXPECT_EQ(tries, 1);
 }
 
-TEST(setup, G11_refusals_name_cause_and_remedy) {
+TEST(Setup, G11_RefusalsNameCauseAndRemedy) {
     const auto message = [](int error) {
         auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
         k->refuse_setup = [=](unsigned, const params&) { return -error; };
@@ -207,7 +207,7 @@ TEST(setup, G11_refusals_name_cause_and_remedy) {
     EXPECT_TRUE(has(message(EIO), "io_uring_setup failed")) << message(EIO);
 }
 
-TEST(setup, a_backend_without_the_features_relied_on_is_refused) {
+TEST(Setup, ABackendWithoutTheFeaturesReliedOnIsRefused) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     k->after_setup = [](params& p) { p.features &= ~feature::ext_arg; };
     try {
@@ -219,7 +219,7 @@ TEST(setup, a_backend_without_the_features_relied_on_is_refused) {
     }
 }
 
-TEST(setup, layouts_a_ring_does_not_have_are_refused) {
+TEST(Setup, LayoutsARingDoesNotHaveAreRefused) {
     for (const std::uint32_t flag : {setup::sqe128, setup::cqe32, setup::cqe_mixed, setup::no_mmap,
                                      setup::registered_fd_only, setup::no_sqarray}) {
         ring_options options;
@@ -234,7 +234,7 @@ TEST(setup, layouts_a_ring_does_not_have_are_refused) {
     EXPECT_THROW(ring(none, std::make_unique<memory_backend>()), std::system_error);
 }
 
-TEST(setup, a_backend_that_cannot_be_probed_supports_nothing) {
+TEST(Setup, ABackendThatCannotBeProbedSupportsNothing) {
     const ring r{ring_options{}, std::make_unique<memory_backend>()};
     EXPECT_EQ(r.opcodes().count(), 0U);
     EXPECT_FALSE(r.supports(opcode::nop));
@@ -242,7 +242,7 @@ TEST(setup, a_backend_that_cannot_be_probed_supports_nothing) {
 
 // ---- the running kernel
 
-TEST_F(setup_on_io_uring, grants_everything_wished_for_on_6_1_and_newer) {
+TEST_F(SetupOnIoUring, GrantsEverythingWishedForOn61AndNewer) {
     COIL_SKIP_ON_EPOLL("its name is another");
     ::utsname name{};
     ASSERT_EQ(::uname(&name), 0);
@@ -262,7 +262,7 @@ TEST_F(setup_on_io_uring, grants_everything_wished_for_on_6_1_and_newer) {
     EXPECT_EQ(ring{}.get_backend().name(), "io_uring");
 }
 
-TEST_F(setup_on_io_uring, sizes_are_rounded_up_and_clamped) {
+TEST_F(SetupOnIoUring, SizesAreRoundedUpAndClamped) {
     ring_options options;
     options.entries = 100;
     EXPECT_EQ(ring(options).sq_entries(), 128U);
@@ -273,7 +273,7 @@ TEST_F(setup_on_io_uring, sizes_are_rounded_up_and_clamped) {
     EXPECT_EQ(ring(options).sq_entries(), 32768U);
 }
 
-TEST_F(setup_on_io_uring, works_with_whatever_older_backends_would_grant) {
+TEST_F(SetupOnIoUring, WorksWithWhateverOlderBackendsWouldGrant) {
     for (const std::uint32_t known : {~0U, up_to_6_0, up_to_5_19, up_to_5_15, 0U}) {
         auto k = std::make_unique<filter_backend>();
         k->refuse_setup = [=](unsigned, const params& p) {
@@ -296,7 +296,7 @@ void become_unprivileged() {
     }
 }
 
-TEST_F(setup_on_io_uring, G6_a_low_memlock_limit_gives_a_smaller_ring_that_works) {
+TEST_F(SetupOnIoUring, G6_ALowMemlockLimitGivesASmallerRingThatWorks) {
     COIL_SKIP_ON_EPOLL("it locks no memory");
     EXPECT_EQ(in_child([]() -> std::string {
                   become_unprivileged();
@@ -352,7 +352,7 @@ std::string complaint_about_availability(unsigned call, int error, const char* w
     return "";
 }
 
-TEST_F(setup_on_io_uring, G11_a_seccomp_filter_is_named_as_the_reason) {
+TEST_F(SetupOnIoUring, G11_ASeccompFilterIsNamedAsTheReason) {
     COIL_NEEDS_IO_URING();
     EXPECT_EQ(in_child([] {
                   return complaint_about_availability(__NR_io_uring_setup, EPERM, "seccomp");
@@ -369,7 +369,7 @@ TEST_F(setup_on_io_uring, G11_a_seccomp_filter_is_named_as_the_reason) {
               "");
 }
 
-TEST_F(setup_on_io_uring, G6_running_out_of_descriptors_is_named_as_the_reason) {
+TEST_F(SetupOnIoUring, G6_RunningOutOfDescriptorsIsNamedAsTheReason) {
     COIL_NEEDS_IO_URING();
     EXPECT_EQ(in_child([]() -> std::string {
                   const ::rlimit limit{0, 0};
@@ -386,7 +386,7 @@ TEST_F(setup_on_io_uring, G6_running_out_of_descriptors_is_named_as_the_reason) 
               "");
 }
 
-TEST_F(setup_on_io_uring, available_tells_what_there_is) {
+TEST_F(SetupOnIoUring, AvailableTellsWhatThereIs) {
     COIL_SKIP_ON_EPOLL("available() asks io_uring");
     const availability a = available();
     ASSERT_TRUE(a);
@@ -399,7 +399,7 @@ TEST_F(setup_on_io_uring, available_tells_what_there_is) {
     EXPECT_TRUE(a.opcodes.supports(opcode::read));
 }
 
-TEST_F(setup_on_io_uring, failed_and_destroyed_rings_leave_no_descriptor) {
+TEST_F(SetupOnIoUring, FailedAndDestroyedRingsLeaveNoDescriptor) {
     const auto open_descriptors = [] {
         int n = 0;
         for ([[maybe_unused]] const auto& e :
