@@ -13,7 +13,7 @@ namespace {
 
 using namespace loop_parts;
 
-/// An operation of one SQE as the two parts see it. Nobody awaits it.
+/// An operation of one SQE as the two parts see it. No coroutine awaits it.
 class bare_op : public io_op {
 public:
     explicit bare_op(event_loop& loop, const uring::sqe& request = uring::prep::nop())

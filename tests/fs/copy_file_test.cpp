@@ -145,7 +145,7 @@ TEST(FsCopyFile, SourcesAndTargetsThatMayNotBeOpened) {
                   if (::geteuid() == 0 && (::chown(dir.path().c_str(), 12345, 12345) != 0 ||
                                            ::setresgid(12345, 12345, 12345) != 0 ||
                                            ::setresuid(12345, 12345, 12345) != 0)) {
-                      return "cannot become somebody else";
+                      return "cannot become another user";
                   }
                   std::string wrong;
                   const auto compare = [&](const char* from, const char* to, options how) {

@@ -152,7 +152,7 @@ TEST(NamesStop, G3_StoppedAtAnyMomentItHasMadeTheFirstOfThemAndNoOther) {
                 missing = missing || !there;
             }
         }
-        EXPECT_TRUE(cancelled > 0 || old) << "a pool may be done before anybody suspends";
+        EXPECT_TRUE(cancelled > 0 || old) << "a pool may finish before a coroutine suspends";
     }
 }
 
@@ -174,7 +174,7 @@ TEST(NamesStop, G5_DestroyedAtAnyMomentItLeavesNoDescriptor) {
             }
             EXPECT_EQ(coil_test::open_descriptors(), before);
         }
-        EXPECT_TRUE(in_the_middle > 0 || old) << "a pool may be done before anybody suspends";
+        EXPECT_TRUE(in_the_middle > 0 || old) << "a pool may finish before a coroutine suspends";
     }
 }
 

@@ -140,7 +140,7 @@ TEST(FsWalk, FailsAsTheStandardDoes) {
     }
 }
 
-TEST(FsWalk, SkipsWhatItMayNotReadWhenToldTo) {
+TEST(FsWalk, SkipsUnreadableDirectoriesIfRequested) {
     FS_TEST_NEEDS_FORK();
     EXPECT_EQ(in_child([]() -> std::string {
                   const temporary_directory tmp;

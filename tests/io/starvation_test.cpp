@@ -255,7 +255,7 @@ TEST_P(Starvation, ThePoolGrowsInsteadUpToItsLimit) {
     run(main(s));
 }
 
-TEST_P(Starvation, G6_AStreamThatNobodyReadsLeavesBuffersForOthers) {
+TEST_P(Starvation, G6_AStreamThatIsNotReadLeavesBuffersForOthers) {
     auto main = []() -> task<> {
         constexpr int pieces = 100;
         buffer_pool pool(pool_of(16, 64));

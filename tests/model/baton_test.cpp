@@ -191,21 +191,21 @@ struct group_used_again {
 // The bounds keep a model below a second or two. If they allow few interruptions, a random sample
 // with any number follows.
 
-TEST(GateModelG1, OpenedAndDestroyed_FiveInterruptions) {
+TEST(BatonModelG1, OpenedAndDestroyed_FiveInterruptions) {
     expect_proof<opened<as_written>>(at_most{5});
 }
-TEST(GateModelG1, CancelledWhileItIsOpened_FourInterruptions) {
+TEST(BatonModelG1, CancelledWhileItIsOpened_FourInterruptions) {
     expect_proof<given_up<as_written, false>>(at_most{4});
 }
-TEST(GateModelG5, DestroyedWhileItIsOpened_ThreeInterruptions) {
+TEST(BatonModelG5, DestroyedWhileItIsOpened_ThreeInterruptions) {
     expect_proof<given_up<as_written, true>>(at_most{3});
     expect_no_failure<given_up<quick, true>>(at_random{10'000});
 }
-TEST(GateModelG1, TwoWaitAndOneGivesUp_TwoInterruptions) {
+TEST(BatonModelG1, TwoWaitAndOneIsCancelled_TwoInterruptions) {
     expect_proof<opened_for_two<quick>>(at_most{2});
     expect_no_failure<opened_for_two<quick>>(at_random{20'000});
 }
-TEST(GateModelG1, OpenedAndClosedAtOnce_FourInterruptions) {
+TEST(BatonModelG1, OpenedAndClosedAtOnce_FourInterruptions) {
     expect_proof<opened_and_closed<quick>>(at_most{4});
 }
 TEST(GroupModelG1, TheLastOfTwoWakesAndTheGroupIsDestroyed_ThreeInterruptions) {
@@ -217,14 +217,14 @@ TEST(GroupModelG1, UsedAgainWhileItEnds_FourInterruptions) {
 
 // Canaries.
 
-TEST(GateModelCanary, PassingWhileItIsBeingOpened) {
+TEST(BatonModelCanary, PassingWhileItIsBeingOpened) {
     expect_found<opened<as_written, looks_at_bit>>(rl::test_result_access_to_freed_memory,
                                                    at_most{4});
 }
-TEST(GateModelCanary, AnOpeningThatOrdersNothing) {
+TEST(BatonModelCanary, AnOpenThatOrdersNothing) {
     expect_found<opened<relaxed<call::compare_weak>>>(rl::test_result_data_race, at_most{4});
 }
-TEST(GateModelCanary, NewsThatAreTakenWithoutOrder) {
+TEST(BatonModelCanary, PendingRequestsTakenWithoutOrder) {
     expect_found<opened_for_two<relaxed<call::fetch_or>>>(rl::test_result_data_race, at_most{2});
 }
 

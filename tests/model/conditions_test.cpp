@@ -144,7 +144,7 @@ TEST(AudienceModelG1, TwoAndTwo_OneInterruption) {
 
 // Canaries.
 
-TEST(ConditionModelCanary, ABarrierWhoseTurnOrdersNothing) {
+TEST(ConditionModelCanary, ABarrierWhoseLockOrdersNothing) {
     expect_found<arrives_twice<relaxed<call::compare_weak>>>(rl::test_result_data_race, at_most{3});
 }
 TEST(ConditionModelCanary, NewsOfAnAudienceThatAreTakenWithoutOrder) {

@@ -186,7 +186,7 @@ TEST(Resolve, ErrorsOfTheResolverAndOfTheSystem) {
     EXPECT_EQ(failure_of("example.org", std::uint16_t{80}).code, std::errc::too_many_files_open);
 }
 
-TEST(Resolve, TheLoopGoesOnWhileALookUpBlocks) {
+TEST(Resolve, TheLoopContinuesWhileALookUpBlocks) {
     const with_fake_lookup resolver(gate_closed);
     run([]() -> task<> {
         auto found = spawn(net::resolve("slow.example", 1));

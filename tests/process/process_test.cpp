@@ -212,7 +212,7 @@ TEST_F(Process, TerminateKillsWhatDoesNotObey) {
         EXPECT_EQ((co_await p.terminate(10ms)).signal(), SIGKILL);
         EXPECT_EQ(co_await p.stdout().read_some(mutable_buffer()), 0);
         char c;
-        EXPECT_EQ((co_await p.stdout().read_some({&c, 1})), 0) << "nobody of the group is left";
+        EXPECT_EQ((co_await p.stdout().read_some({&c, 1})), 0) << "no process of the group is left";
     };
     coil::run(main());
 }

@@ -143,7 +143,7 @@ TEST_P(BothBackendsAgree, G3_ASynchronousCancelEndsWhatItFinds) {
     EXPECT_EQ(r.get_backend().do_register(register_op::sync_cancel, &reg, 1), -ENOENT);
 }
 
-TEST_P(BothBackendsAgree, ANopLooksUpWhatItIsTold) {
+TEST_P(BothBackendsAgree, ANopLooksUpItsFileAndBuffer) {
     ring r{small(), make()};
     sqe nop = prep::nop();
     nop.nop_flags = nop_flag::file;
@@ -312,7 +312,7 @@ TEST_P(BothBackendsAgree, ALoopThatOnlyPeeksSeesATimeout) {
     EXPECT_EQ(next(r).res, -ETIME);
 }
 
-TEST_P(BothBackendsAgree, ANumberThatNamesAnotherFileAfterAnEnd) {
+TEST_P(BothBackendsAgree, ANumberThatIsReusedAfterAnEnd) {
     ring r{small(), make()};
     char byte = 0;
     auto s = std::make_unique<stream_pair>();

@@ -142,7 +142,7 @@ TEST_P(BothBackendsNotice, ADescriptorInAStreamEndsAReceive) {
 
 // ---- partial transfers
 
-TEST_P(BothBackendsNotice, G2_ABufferThatIsHalfFullBelongsToNobodyElse) {
+TEST_P(BothBackendsNotice, G2_AHalfFullBufferIsNotShared) {
     ring r{small(), make()};
     std::array<std::array<char, 8>, 2> memory{};
     EXPECT_EQ(run(r, prep::provide_buffers(memory.data(), 8, 2, 3, 0)), 0);
@@ -169,7 +169,7 @@ TEST_P(BothBackendsNotice, G2_ABufferThatIsHalfFullBelongsToNobodyElse) {
     EXPECT_EQ(std::string_view(memory.at(buffer_id(other)).data(), 3), "xyz");
 }
 
-TEST_P(BothBackendsNotice, G3_WhoWouldRatherNotWaitIsToldWhatCame) {
+TEST_P(BothBackendsNotice, G3_ANonblockingCallGivesWhatHasArrived) {
     ring r{small(), make()};
     stream_pair s;
     char text[8];
@@ -194,7 +194,7 @@ TEST_P(BothBackendsNotice, WaitallTakesSeveralPacketsOfAConnection) {
     EXPECT_EQ(std::string_view(text, 6), "abcdef");
 }
 
-TEST_P(BothBackendsNotice, AFileIsReadWholeFromWhereItIsToo) {
+TEST_P(BothBackendsNotice, AFileIsReadWholeFromItsPositionToo) {
     ring r{small(), make()};
     const temporary_directory directory;
     const std::string path = directory / "file";
@@ -234,7 +234,7 @@ TEST_P(BothBackendsNotice, ANumberOfAFileThatNamesAPipeWaitsAsAPipeDoes) {
     EXPECT_EQ(next(r).res, 3);
 }
 
-TEST_P(BothBackendsNotice, APollThatGoesOnDoesNotHideThatANumberNamesAnotherFile) {
+TEST_P(BothBackendsNotice, AMultishotPollDoesNotHideThatANumberWasReused) {
     ring r{small(), make()};
     char byte = 0;
     stream_pair first;
@@ -268,7 +268,7 @@ struct leased_file {
     descriptor fd;
 };
 
-TEST_P(BothBackendsNotice, G2_ANumberIsNobodyElsesWhileAThreadIsToWorkOnIt) {
+TEST_P(BothBackendsNotice, G2_ANumberIsNotReusedWhileAThreadIsToWorkOnIt) {
     constexpr unsigned many = 70; // more than there are threads for files
     ring r{small(128), make()};
     const temporary_directory directory;
@@ -339,7 +339,7 @@ TEST_P(BothBackendsNotice, G4_ADirectDescriptorIsNotInherited) {
 
 // ---- timeouts with a count
 
-TEST_P(BothBackendsNotice, G13_ATimeoutThatWasCountedGoesOnWithItsChain) {
+TEST_P(BothBackendsNotice, G13_ACountedTimeoutContinuesItsChain) {
     ring r{small(), make()};
     const timespec late{60, 0};
     queue(r, prep::timeout(&late, 1), 1, sqe_flag::io_link);

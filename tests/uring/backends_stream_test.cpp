@@ -141,7 +141,7 @@ TEST_P(BothBackendsStream, ABundleSendsAllThatItsGroupHas) {
     EXPECT_EQ(complete(r, send).res, -ENOBUFS);
 }
 
-TEST_P(BothBackendsStream, ABundleOfALengthGoesOnWithAnother) {
+TEST_P(BothBackendsStream, ABundleWithALengthContinuesWithAnother) {
     ring r{small(), make()};
     const stream_pair s;
     const group g(r, 4, 8);

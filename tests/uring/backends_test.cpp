@@ -169,7 +169,7 @@ TEST_P(BothBackends, G3_WhatWasCancelledTakesNothing) {
     EXPECT_EQ(run(r, prep::cancel(1)), -ENOENT);
 }
 
-TEST_P(BothBackends, ThoseWhoWaitAreServedInOrder) {
+TEST_P(BothBackends, WaitersAreServedInOrder) {
     ring r{small(), make()};
     stream_pair s;
     std::array<char, 4> bytes{};
@@ -191,7 +191,7 @@ TEST_P(BothBackends, ThoseWhoWaitAreServedInOrder) {
 
 // ---- sockets
 
-TEST_P(BothBackends, WaitallGoesOnUntilAllIsThere) {
+TEST_P(BothBackends, WaitallContinuesUntilEverythingHasArrived) {
     ring r{small(), make()};
     stream_pair s;
     char text[6] = {};
@@ -251,7 +251,7 @@ TEST_P(BothBackends, AFullSocketTakesTheRestWhenThereIsRoom) {
     EXPECT_EQ(next(r).res, static_cast<int>(large.size()));
 }
 
-TEST_P(BothBackends, G2_ANumberThatNamesAnotherFileServesNobodyWhoWaitedOnTheFirst) {
+TEST_P(BothBackends, G2_AReusedNumberServesNoWaiterOfTheFirstFile) {
     ring r{small(), make()};
     char old_byte = 0;
     char new_byte = 0;
@@ -287,7 +287,7 @@ TEST_P(BothBackends, G2_ANumberThatNamesAnotherFileServesNobodyWhoWaitedOnTheFir
     }
 }
 
-TEST_P(BothBackends, APlainCloseBehindTheRingsBackKeepsNobodyWaitingOnTheNextFile) {
+TEST_P(BothBackends, APlainCloseDoesNotKeepWaitersOfTheNextFileWaiting) {
     ring r{small(), make()};
     char byte[8];
     for (int round = 0; round < 20; ++round) {
@@ -359,7 +359,7 @@ TEST_P(BothBackends, G6_AnOverflownQueueKeepsTheOrder) {
     EXPECT_EQ(r.cq_overflow(), 0U);
 }
 
-TEST_P(BothBackends, FilesAreReadWholeWhoeverReadsThem) {
+TEST_P(BothBackends, FilesAreReadWholeOnEveryThread) {
     ring r{small(), make()};
     const temporary_directory directory;
     const std::string path = directory / "file";

@@ -133,7 +133,7 @@ TEST_F(PrepFile, ProvidedBuffers) {
     EXPECT_EQ(run(r, prep::remove_buffers(10, 8)), -ENOENT);
 }
 
-TEST_F(PrepFile, ReadMultishotGoesOn) {
+TEST_F(PrepFile, ReadMultishotContinues) {
     ring r{8};
     COIL_NEEDS(r, read_multishot);
     std::array<char, 4 * 16> memory{};

@@ -101,7 +101,7 @@ TEST_F(PrepNet, ARefusedConnection) {
     EXPECT_EQ(run(r, prep::connect(client, nobody.generic(), nobody.len)), -ECONNREFUSED);
 }
 
-TEST_F(PrepNet, AcceptMultishotGoesOn) {
+TEST_F(PrepNet, AcceptMultishotContinues) {
     ring r{8};
     const descriptor server = listener();
     queue(r, prep::accept_multishot(server, SOCK_CLOEXEC), 1);
@@ -243,7 +243,7 @@ private:
     alignas(4096) buf entries_[4] = {};
 };
 
-TEST_F(PrepNet, RecvMultishotGoesOn) {
+TEST_F(PrepNet, RecvMultishotContinues) {
     ring r{8};
     buffer_group buffers{r, 5};
     if (buffers.error != 0) {

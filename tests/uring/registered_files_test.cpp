@@ -384,7 +384,7 @@ TEST_F(UringRegisteredFiles, SetupGivesNumbersAndTheConstructorSentences) {
 }
 
 TEST_F(UringRegisteredFiles, G6_TheDescriptorLimitLimitsTheTable) {
-    COIL_SKIP_ON_EPOLL("a direct descriptor is an ordinary one that nobody else knows");
+    COIL_SKIP_ON_EPOLL("a direct descriptor is an ordinary descriptor");
     EXPECT_EQ(in_child([&]() -> std::string {
                   ::rlimit limit{};
                   ::getrlimit(RLIMIT_NOFILE, &limit);

@@ -129,7 +129,7 @@ TEST(Wait, AWaitThatEndedEarlyWithoutAWordWasInterrupted) {
     EXPECT_EQ(world.enters, 1U);
 }
 
-TEST(Wait, WaitGoesOnWhenTheBackendTookOnlyAPart) {
+TEST(Wait, WaitContinuesWhenTheBackendTookOnlyAPart) {
     auto k = std::make_unique<memory_backend>();
     memory_backend& world = *k;
     ring r{ring_options{}, std::move(k)};
