@@ -58,7 +58,7 @@ void nursery::check_unjoined() const noexcept {
 
 void nursery::bind_to(event_loop& loop) noexcept {
     if (loop_ == &loop) {
-        return; // children that have moved elsewhere read it
+        return; // children that have moved to another context read it
     }
     if (size() > 0) {
         end_with_misuse(

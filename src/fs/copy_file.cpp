@@ -29,9 +29,9 @@ class file_copy {
 public:
     static constexpr int not_wanted = 2; // the options exclude the copy
 
-    /// Opens both files: 0, not_wanted, or −errno.
+    /// Opens both files: 0, not_wanted, or -errno.
     int begin(const path& from, const path& to, copy_options options);
-    /// Copies a slice: 1: there may be more; 0: complete; −errno.
+    /// Copies a slice: 1: there may be more; 0: complete; -errno.
     int go_on(inplace_stop_token stop) noexcept;
 
     [[nodiscard]] std::uintmax_t done() const noexcept { return data_.done(); }

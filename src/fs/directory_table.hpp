@@ -66,7 +66,7 @@ public:
     directory_table(const directory_table&) = delete;
     directory_table& operator=(const directory_table&) = delete;
 
-    /// Returns a descriptor of the directory, which stays open until unpin(), or −errno: ENOENT
+    /// Returns a descriptor of the directory, which stays open until unpin(), or -errno: ENOENT
     /// also if it was moved since it was last open. `child`: the descriptor of one of its
     /// subdirectories, if available.
     [[nodiscard]] int pin(directory_node& node, int child = -1);
@@ -87,7 +87,7 @@ public:
     /// closed when they are unpinned.
     void close_all(directory_node& top) noexcept;
 
-    /// Returns the result of openat(2) with O_CLOEXEC, or −errno; closes directories if descriptors
+    /// Returns the result of openat(2) with O_CLOEXEC, or -errno; closes directories if descriptors
     /// have run out.
     [[nodiscard]] int open_file(int at, const char* name, int flags, ::mode_t mode);
 
@@ -152,7 +152,7 @@ public:
         }
     }
 
-    /// Or −errno.
+    /// Or -errno.
     [[nodiscard]] int fd() const noexcept { return fd_; }
 
 private:

@@ -261,7 +261,7 @@ private:
     std::string failed_at_;
 };
 
-/// 0 or −errno; `failed_at`: the failed path, unless it is `p` itself.
+/// 0 or -errno; `failed_at`: the failed path, unless it is `p` itself.
 task<int> remove_tree(path p, std::uintmax_t& count, path& failed_at) {
     removal work(p);
     co_await detail::do_tree_work(work);

@@ -28,7 +28,7 @@ constexpr int max_links = 40; // the limit of the kernel
 constexpr int max_names = 100;
 constexpr int max_checks = 100; // checks of a name that others keep replacing
 
-/// The content of a symbolic link; −errno in `error`. With an empty name, `at` is the link.
+/// The content of a symbolic link; -errno in `error`. With an empty name, `at` is the link.
 std::string link_target(int at, const char* name, int& error) {
     std::array<char, PATH_MAX> target; // NOLINT(*-member-init): only what was read is used
     const int n = sys::readlinkat(at, name, target.data(), target.size());

@@ -10,7 +10,7 @@
 namespace coil::fs::detail {
 
 /// A new file that atomically replaces another, or is created: see fs::atomic_replace. Blocking
-/// calls, for functions on the blocking pool; they return 0 or −errno. The destructor removes a
+/// calls, for functions on the blocking pool; they return 0 or -errno. The destructor removes a
 /// file that was not committed.
 class replacement {
 public:

@@ -63,7 +63,7 @@ public:
         return true;
     }
 
-    /// Any thread: records an error (−errno) and ends the work; the first error counts. Returns
+    /// Any thread: records an error (-errno) and ends the work; the first error counts. Returns
     /// true if this was the first; the caller may then record where it occurred, to be read after
     /// all workers have ended.
     bool fail(int error) noexcept {

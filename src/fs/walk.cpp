@@ -140,7 +140,7 @@ private:
                directory_options::none;
     }
 
-    /// 0: read to the end; go_on: there is more; −errno.
+    /// 0: read to the end; go_on: there is more; -errno.
     int read(walked_directory& node, const detail::slice& time, std::vector<owned>& inside) {
         const pinned_directory pinned(base_->table, node);
         if (pinned.fd() < 0) {

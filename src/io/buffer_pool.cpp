@@ -256,11 +256,11 @@ void buffer_pool_state::take_returned() noexcept {
     }
 }
 
-/// Feeds one stream per available buffer. (Without a ring, a fed stream takes its buffer
-/// immediately.)
+/// Grants one waiting stream a buffer for each one available. (Without a buffer ring, the stream
+/// takes its buffer immediately.)
 void buffer_pool_state::grant() noexcept {
     if (std::exchange(granting_, true)) {
-        return; // the fed stream has already completed, and the loop below continues
+        return; // the stream has already completed, and the loop below continues
     }
     while (ready_ > granted_ && !waiting_streams_.empty()) {
         granted_ += has_ring() ? 1 : 0;

@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t delay_ns =
     std::chrono::duration_cast<std::chrono::nanoseconds>(connection_attempt_delay).count();
 
-/// Attempts that run at the same time, on one context.
+/// The state shared by the attempts, which run concurrently on one context.
 struct race {
     auto_reset_event news;
     socket winner;
@@ -38,7 +38,7 @@ struct race {
     }
 };
 
-/// An attempt that has ended, however it has.
+/// Records the end of an attempt, successful or not.
 class attempt_end {
 public:
     explicit attempt_end(race& of) noexcept : race_(of) {}
@@ -81,7 +81,7 @@ std::string name_of(const std::string& host, std::uint16_t port) {
     return host + " port " + std::to_string(port);
 }
 
-/// Until something has happened, or `until`: whether that has come.
+/// Waits for the end of an attempt or until `until`. Returns whether `until` has been reached.
 task<bool> wait_for_news(race& in, std::int64_t until) {
     if (until == no_deadline) {
         co_await in.news.wait();
@@ -144,7 +144,7 @@ task<socket> connect_to_any(std::string name, std::vector<inet_address> addresse
         is_due = passed && !is_late;
     }
     if (is_late && !all.winner) {
-        // What the cancelled attempts say is not why it failed.
+        // The errors of cancelled attempts are not the cause of the failure.
         const std::string failures = all.failures;
         const std::size_t open = all.pending;
         attempts.cancel();

@@ -331,8 +331,8 @@ void world_state::let_others_run_until_mail(coil::detail::event_loop& loop,
     }
 }
 
-/// Loops that wait in a destructor have no turns, because they are below this one on the stack. On
-/// a thread of their own they would go on ending what others wait for.
+/// Loops that wait in a destructor get no turns, because they are below this one on the stack. On a
+/// thread of their own they would continue to end work that other loops wait for.
 void world_state::serve_waiting(coil::detail::event_loop& except) noexcept {
     for (const auto& h : hosts_) {
         for (const auto& s : h->slots) {

@@ -119,8 +119,8 @@ TEST_F(EagerLife, KeepsItsResultIfItsAwaiterIsDestroyedBeforeItResumes) {
     auto main = [](const pipe_pair& pipe) -> task<> {
         char c = 0;
         auto pending = eager(io::read(pipe.in, {&c, 1}));
-        std::optional<int> unused;
-        manual first = watch(pending, unused);
+        std::optional<int> result;
+        manual first = watch(pending, result);
         first.start();
         co_await io::nop();
         pipe.put("x");
@@ -132,7 +132,7 @@ TEST_F(EagerLife, KeepsItsResultIfItsAwaiterIsDestroyedBeforeItResumes) {
             m.destroy();
         };
         co_await destroyer(pending, first);
-        const int late = unused ? *unused : co_await pending;
+        const int late = result ? *unused : co_await pending;
         EXPECT_EQ(late, 1);
     };
     coil::run(main(p));

@@ -21,7 +21,7 @@
 struct open_how; // <linux/openat2.h>
 
 // Calls on files and on any descriptor. Every function only describes the call; co_await starts it
-// and gives an io_result: a value ≥ 0 or −errno, as the man page says.
+// and gives an io_result: a value ≥ 0 or -errno, as the man page says.
 //
 // The length is part of the buffer: `read(fd, buf)`, or `read(fd, {buf, n})` for a part of it. The
 // argument after a buffer is the offset, so `read(fd, buf, sizeof buf)`, as for read(2), would read

@@ -30,7 +30,7 @@ struct received_from {
 
 /// The result of socket::recv_descriptors().
 struct received_descriptors {
-    /// Bytes received, or −errno.
+    /// Bytes received, or -errno.
     io_result result;
     /// Close-on-exec, in the order in which they were sent.
     std::vector<io::owned_descriptor> descriptors;

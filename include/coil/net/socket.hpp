@@ -46,7 +46,7 @@ class socket {
 public:
     /// Without a descriptor and without an error.
     socket() noexcept = default;
-    /// Takes ownership of a descriptor. A negative `fd` is the −errno of the call that failed to
+    /// Takes ownership of a descriptor. A negative `fd` is the -errno of the call that failed to
     /// create one; error() returns it.
     explicit socket(int fd) noexcept : fd_(fd) {}
     socket(socket&& other) noexcept : fd_(std::exchange(other.fd_, detail::nothing)) {}
@@ -127,7 +127,7 @@ public:
     }
 
     /// Sends copies of descriptors to the peer of a Unix socket (SCM_RIGHTS), together with all of
-    /// `data`, which must not be empty. Gives the size of `data`, or −errno; -EINVAL for more than
+    /// `data`, which must not be empty. Gives the size of `data`, or -errno; -EINVAL for more than
     /// max_descriptors. The caller's descriptors stay open. They and `data` must outlive the await.
     task<io_result> send_descriptors(std::span<const int> descriptors, const_buffer data);
     /// recvmsg(2): bytes received and the descriptors sent with them. Descriptors of a discarded
@@ -148,11 +148,11 @@ public:
         return io_awaitable<detail::close_element>(detail::close_element(fd_));
     }
 
-    /// bind(2), listen(2): 0 or −errno. They complete at once; awaiting the result is optional.
+    /// bind(2), listen(2): 0 or -errno. They complete at once; awaiting the result is optional.
     immediate_result bind(const endpoint& local) noexcept;
     immediate_result listen(int backlog = SOMAXCONN) noexcept;
 
-    // Options: socket(7), tcp(7), ipv6(7). 0 or −errno.
+    // Options: socket(7), tcp(7), ipv6(7). 0 or -errno.
     io_result set_reuse_address(bool on) noexcept;
     io_result set_reuse_port(bool on) noexcept;
     io_result set_no_delay(bool on) noexcept;

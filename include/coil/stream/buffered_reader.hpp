@@ -32,7 +32,7 @@ namespace coil {
 /// until the next call.
 ///
 /// Threading: on one context at a time; one call at a time. Errors: calls that give a view throw
-/// std::system_error with the stream's error; the others give −errno. Cancellation:
+/// std::system_error with the stream's error; the others give -errno. Cancellation:
 /// std::errc::operation_canceled or -ECANCELED. A failed or cancelled read_until() consumes
 /// nothing: the next call reads the same bytes.
 template <class Source>
@@ -65,7 +65,7 @@ public:
     [[nodiscard]] bool delimited() const noexcept { return delimited_; }
 
     /// Reads until `buf` is full and gives its size; -ENODATA if the stream ends first. On an error
-    /// it gives −errno even if some bytes were read. At most 0x7ffff000 bytes.
+    /// it gives -errno even if some bytes were read. At most 0x7ffff000 bytes.
     task<io_result> read_exact(mutable_buffer buf) {
         buf = {buf.data(), detail::transfer_size(buf.size())};
         std::size_t done = buffer_.take(buf);
@@ -107,7 +107,7 @@ public:
 private:
     using view = std::optional<std::string_view>;
 
-    /// Reads once into the buffer: bytes, 0 at the end, or −errno.
+    /// Reads once into the buffer: bytes, 0 at the end, or -errno.
     task<io_result> fill() {
         const mutable_buffer room = buffer_.room();
         const int n = io_result(co_await from_.read_some(room));

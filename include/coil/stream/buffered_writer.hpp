@@ -48,7 +48,7 @@ public:
     [[nodiscard]] std::size_t pending() const noexcept { return end_ - begin_; }
 
     class write_awaitable;
-    /// Gives the size of the data, or −errno. Does not suspend if the data fits into the buffer.
+    /// Gives the size of the data, or -errno. Does not suspend if the data fits into the buffer.
     /// The data must outlive the await.
     [[nodiscard("did you forget to co_await?")]] write_awaitable write(const_buffer data) noexcept {
         return write_awaitable(*this, data);
@@ -56,7 +56,7 @@ public:
     /// byte_sink: the same as write().
     write_awaitable write_some(const_buffer data) noexcept { return write(data); }
 
-    /// Writes the whole buffer to the stream: 0 or −errno.
+    /// Writes the whole buffer to the stream: 0 or -errno.
     task<io_result> flush() {
         while (begin_ < end_) {
             const const_buffer rest(memory_.get() + begin_, end_ - begin_);

@@ -10,7 +10,7 @@
 namespace coil {
 
 /// A source of bytes: `co_await s.read_some(buf)` gives the number of bytes read, at least one if
-/// the buffer is not empty; 0 at the end; or −errno.
+/// the buffer is not empty; 0 at the end; or -errno.
 template <class S>
 concept byte_source = requires(std::remove_reference_t<S>& s, mutable_buffer to) {
     { s.read_some(to) } -> awaitable;
@@ -18,7 +18,7 @@ concept byte_source = requires(std::remove_reference_t<S>& s, mutable_buffer to)
 };
 
 /// A sink for bytes: `co_await s.write_some(buf)` gives the number of bytes written, perhaps fewer
-/// than requested, or −errno; `co_await s.shutdown_write()` ends the stream: 0 or −errno.
+/// than requested, or -errno; `co_await s.shutdown_write()` ends the stream: 0 or -errno.
 template <class S>
 concept byte_sink = requires(std::remove_reference_t<S>& s, const_buffer from) {
     { s.write_some(from) } -> awaitable;

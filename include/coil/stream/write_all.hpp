@@ -10,7 +10,7 @@
 
 namespace coil {
 
-/// Writes the whole buffer to a sink and gives its size. On an error it gives −errno even if some
+/// Writes the whole buffer to a sink and gives its size. On an error it gives -errno even if some
 /// bytes were written; -EIO if the sink accepts nothing. At most 0x7ffff000 bytes, as with
 /// write(2).
 template <byte_sink Sink>

@@ -51,7 +51,7 @@ public:
         some,   ///< its request failed with -ENOBUFS
         oldest, ///< -ENOBUFS although it had been fed
     };
-    /// Ensures that a buffer is available. Returns 0, −errno, or 1 if `stream`, the node of a
+    /// Ensures that a buffer is available. Returns 0, -errno, or 1 if `stream`, the node of a
     /// buffer_source, has to wait for one. `bytes`: a byte stream, whose data may be split
     /// anywhere.
     int prepare(event_loop& loop, bool bytes, queue_node& stream, buffer_demand how) noexcept;

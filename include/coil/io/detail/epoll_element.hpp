@@ -46,7 +46,7 @@ private:
     // The arguments of the call while the entry holds the poll.
     ::epoll_event* events_ = nullptr;
     int most_ = 0;
-    int refusal_ = 0; // the error that the call would return immediately, −errno
+    int refusal_ = 0; // the error that the call would return immediately, -errno
     bool by_readiness_ = false;
 };
 
