@@ -42,7 +42,7 @@ class emulation;
 /// Whatever a completion triggers (the next link) begins after the derived class has returned.
 ///
 /// Threading: everything except the destructor runs on the ring's thread, inside enter() or
-/// control(). The derived class collects the results of its own threads in wait().
+/// do_register(). The derived class collects the results of its own threads in wait().
 class emulated_backend : public backend {
 public:
     using request = emulated_request;
