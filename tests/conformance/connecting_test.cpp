@@ -62,7 +62,7 @@ task<> cancelled_connects() {
         co_await gives(io::close(one), 0);
     }
 }
-TEST_P(Connecting, G3_ACancelledConnectSaysSo) { run(cancelled_connects()); }
+TEST_P(Connecting, G3_ACancelledConnectReportsIt) { run(cancelled_connects()); }
 
 task<> connects_twice() {
     const full_listener l = co_await fill_listener();
@@ -194,7 +194,7 @@ task<> unasked_events() {
     co_await gives(io::poll(s.b, POLLIN | POLLOUT), 0x2015);
     co_await gives(io::close(s.b), 0);
 }
-TEST_P(Connecting, PollTellsOfTheEndUnasked) { run(unasked_events()); }
+TEST_P(Connecting, PollReportsTheEndUnrequested) { run(unasked_events()); }
 
 task<> data_before_a_reset() {
     const ends s = co_await connected();

@@ -174,7 +174,7 @@ TEST(FsCopy, ALargeFileComesInPieces) {
     EXPECT_EQ(picture_of(tmp / "to"), picture_of(tmp / "from"));
 }
 
-TEST(FsCopy, DoesNotGoRound) {
+TEST(FsCopy, DoesNotCopyIntoItself) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "a/b");
     make_file(tmp / "a/file");
@@ -280,7 +280,7 @@ TEST(G5_fs_copy, MayBeStoppedInTheMiddle) {
     }
 }
 
-TEST(FsCopy, IsRefusedWhatTheStandardIsRefused) {
+TEST(FsCopy, FailsWhereTheStandardFails) {
     FS_TEST_NEEDS_FORK();
     EXPECT_EQ(in_child([]() -> std::string {
                   const temporary_directory tmp;

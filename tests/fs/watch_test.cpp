@@ -108,7 +108,7 @@ TEST_F(Watch, G3_ACancelledNextLosesNothing) {
     coil::run(main(directory));
 }
 
-TEST_F(Watch, WhatIsNotThereThrowsAndIsNamed) {
+TEST_F(Watch, AMissingPathThrowsAndIsNamed) {
     const std::set<int> before = coil_test::open_descriptors();
     try {
         const fs::watcher w = fs::watch(directory / "nothing");

@@ -252,7 +252,7 @@ TEST_F(EagerLife, G5_IsWorkOfTheContextAndEndsWithinTheRun) {
     EXPECT_EQ(c[0], 'x');
 }
 
-TEST_F(EagerLife, MisusesEndTheProgramWithASentence) {
+TEST_F(EagerLife, MisusesEndTheProgramWithAMessage) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "death tests fork, which sanitizers do not support";
     }

@@ -46,7 +46,7 @@ struct connection {
     descriptor server;
 };
 
-TEST_F(ZeroCopy, OverTcp_SendsAndGivesTheBufferBack) {
+TEST_F(ZeroCopy, OverTcp_SendsAndReturnsTheBuffer) {
     const connection c;
     auto main = [](const connection& tcp) -> task<> {
         std::string data(100'000, 'a');

@@ -316,7 +316,7 @@ TEST(ChannelModelG5, DestroyedWhileAnElementComes_TwoInterruptions) {
     expect_proof<gives_up<quick, 0, true>>(at_most{2});
     expect_proof<gives_up<quick, unbounded, true>>(at_most{2});
 }
-TEST(ChannelModelG1, OneOfTwoGivesUp_OneInterruption) {
+TEST(ChannelModelG1, OneOfTwoIsCancelled_OneInterruption) {
     expect_proof<one_of_two_gives_up<quick>>(at_most{1});
     expect_no_failure<one_of_two_gives_up<quick>>(at_random{10'000});
 }

@@ -177,7 +177,7 @@ TEST(SharedLockModelG5, AReaderIsDestroyed_TwoInterruptions) {
 TEST(SharedLockModelG5, AWriterIsDestroyed_FourInterruptions) {
     expect_proof<two_writers<quick>>(at_most{4});
 }
-TEST(AudienceModelG1, ANotificationIsPassedOn_FourInterruptions) {
+TEST(CvWaitersModelG1, ANotificationIsPassedOn_FourInterruptions) {
     expect_proof<notified<quick>>(at_most{4});
 }
 TEST(BarrierModelG1, TwoInStep_TwoInterruptions) {
@@ -190,7 +190,7 @@ TEST(BarrierModelG1, TwoInStep_TwoInterruptions) {
 TEST(SharedLockModelCanary, AnUnlockInTwoSteps) {
     expect_found<two_writers<in_two_steps<call::fetch_add>>>(rl::test_result_deadlock, at_most{4});
 }
-TEST(AudienceModelCanary, ANotificationThatOrdersNothing) {
+TEST(CvWaitersModelCanary, ANotificationThatOrdersNothing) {
     expect_found<notified<relaxed<call::compare_weak>>>(rl::test_result_data_race, at_most{4});
 }
 TEST(BarrierModelCanary, ArrivingWithoutOrder) {

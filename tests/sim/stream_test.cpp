@@ -164,7 +164,7 @@ task<> answer_all(std::uint16_t port) {
     }
 }
 
-TEST(SimStream, APartitionIsSilenceAndThenATimeout) {
+TEST(SimStream, APartitionDropsEverythingUntilATimeout) {
     sim::world_options options;
     options.stream_timeout = 1min;
     sim::world w(5, options);
@@ -195,7 +195,7 @@ TEST(SimStream, WhatStalledArrivesWhenThePartitionIsHealed) {
     EXPECT_FALSE(result.done()) << "it goes on for ever";
 }
 
-TEST(SimStream, AHostThatCrashedAndCameBackKnowsNothingOfItsConnections) {
+TEST(SimStream, ARestartedHostDoesNotKnowItsOldConnections) {
     sim::world w{5};
     sim::host& server = w.host("server");
     sim::host& client = w.host("client");

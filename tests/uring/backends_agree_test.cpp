@@ -112,7 +112,7 @@ TEST_P(BothBackendsAgree, ASilentLinkTimeoutSaysNothing) {
     EXPECT_TRUE(is_quiet(r, 5ms));
 }
 
-TEST_P(BothBackendsAgree, G3_TheCancellerIsAnsweredBeforeItsVictim) {
+TEST_P(BothBackendsAgree, G3_ACancelRequestCompletesBeforeItsTarget) {
     ring r{small(), make()};
     stream_pair s;
     char byte = 0;
@@ -199,7 +199,7 @@ TEST_P(BothBackendsAgree, FieldsWithoutAMeaningMustBeZero) {
     }
 }
 
-TEST_P(BothBackendsAgree, PrioritiesAndFlagsAreLookedAt) {
+TEST_P(BothBackendsAgree, PrioritiesAndFlagsAreChecked) {
     ring r{small(), make()};
     pipe_pair p;
     stream_pair s;
@@ -235,7 +235,7 @@ TEST_P(BothBackendsAgree, TeeHasNoOffsets) {
 
 // ---- addresses
 
-TEST_P(BothBackendsAgree, G6_AnAddressThatIsNotThereIsAnError) {
+TEST_P(BothBackendsAgree, G6_AnInvalidAddressIsAnError) {
     ring r{small(), make()};
     auto* const bad = static_cast<char*>(nowhere());
     const stream_pair s;
@@ -259,7 +259,7 @@ TEST_P(BothBackendsAgree, G6_AnAddressThatIsNotThereIsAnError) {
               (std::map<std::uint64_t, int>{{1, -ECANCELED}, {2, -EFAULT}, {3, -ECANCELED}}));
 }
 
-TEST_P(BothBackendsAgree, G6_RegistrationsOfMemoryThatIsNotThereFail) {
+TEST_P(BothBackendsAgree, G6_RegistrationsOfUnmappedMemoryFail) {
     const auto k = make();
     params p{};
     backend::mapping m{};
@@ -284,7 +284,7 @@ TEST_P(BothBackendsAgree, OneMappingIsOneMapping) {
 
 // ---- files and time
 
-TEST_P(BothBackendsAgree, APipeTellsItsSlots) {
+TEST_P(BothBackendsAgree, APipeReportsItsSlots) {
     ring r{small(), make()};
     COIL_NEEDS(r, pipe);
     registered_files table(r, 8);

@@ -216,7 +216,7 @@ TEST_P(BothBackendsNotice, AFileIsReadWholeFromItsPositionToo) {
 
 // ---- reused numbers
 
-TEST_P(BothBackendsNotice, ANumberOfAFileThatNamesAPipeWaitsAsAPipeDoes) {
+TEST_P(BothBackendsNotice, AFilesNumberReusedByAPipeWaitsAsAPipe) {
     ring r{small(), make()};
     const temporary_directory directory;
     const std::string path = directory / "file";

@@ -64,7 +64,7 @@ TEST_P(BothBackends, AChainOfWhichAnEntryIsWrongDoesNotBegin) {
     EXPECT_EQ(::poll(&p, 1, 0), 0);
 }
 
-TEST_P(BothBackends, AFailureWithoutAWordSilencesTheRestOfItsChain) {
+TEST_P(BothBackends, AFailureWithCqeSkipSilencesTheRestOfItsChain) {
     ring r{small(), make()};
     char byte = 0;
     const std::uint8_t silent = sqe_flag::cqe_skip_success;
@@ -116,7 +116,7 @@ TEST_P(BothBackends, ArgumentsOfWhatWaitsMayDieAfterSubmission) {
 
 // ---- drains
 
-TEST_P(BothBackends, ADrainWaitsForAllBeforeAndHoldsAllBehind) {
+TEST_P(BothBackends, ADrainWaitsForAllBeforeAndHoldsBackAllAfterIt) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;

@@ -282,7 +282,7 @@ TEST_F(UringBufferRing, AnIncrementalRingFillsABufferByAndBy) {
     EXPECT_TRUE(has_more_buffer(c));
 }
 
-TEST_F(UringBufferRing, HeadTellsWhatTheBackendTook) {
+TEST_F(UringBufferRing, HeadReportsWhatTheBackendTook) {
     buffer_ring buffers{r, the_group, 4};
     if (buffers.head() == -EINVAL) {
         GTEST_SKIP() << "this kernel does not report the head (Linux 6.8)";
@@ -300,7 +300,7 @@ TEST_F(UringBufferRing, HeadTellsWhatTheBackendTook) {
     EXPECT_EQ(buffers.head(), -EBADF);
 }
 
-TEST_F(UringBufferRing, NoBufferIsTakenWithoutAWord) {
+TEST_F(UringBufferRing, NoBufferIsTakenSilently) {
     buffer_ring buffers{r, the_group, 8};
     if (buffers.head() == -EINVAL) {
         GTEST_SKIP() << "this kernel does not report the head (Linux 6.8)";
@@ -543,7 +543,7 @@ TEST_F(UringBufferRing, OnlyTheRingsThreadMayRegister) {
     EXPECT_EQ(error, -EEXIST);
 }
 
-TEST_F(UringBufferRing, ExceptionsSayWhatToDo) {
+TEST_F(UringBufferRing, ExceptionMessagesSayWhatToDo) {
     EXPECT_NE(refusal(65536, 4, false, std::errc::invalid_argument).find("0 to 65535"),
               std::string::npos);
     EXPECT_NE(refusal(1, 12, false, std::errc::invalid_argument).find("power of two"),

@@ -113,7 +113,7 @@ TEST_F(UringRegisteredBuffers, AZeroCopySendNamesASlot) {
     }
 }
 
-TEST_F(UringRegisteredBuffers, WhatASlotDoesNotHoldIsEfault) {
+TEST_F(UringRegisteredBuffers, MemoryOutsideASlotIsEfault) {
     registered_buffers table{r, 4};
     write_file("0123456789");
     EXPECT_EQ(run(r, prep::read_fixed(file, at(0), 4, 0, 1)), -EFAULT); // empty
@@ -233,7 +233,7 @@ TEST_F(UringRegisteredBuffers, ItMoves) {
     EXPECT_EQ(run(r, prep::write_fixed(file, at(0), 4, 0, 0)), -EFAULT);
 }
 
-TEST_F(UringRegisteredBuffers, SetupGivesNumbersAndTheConstructorSentences) {
+TEST_F(UringRegisteredBuffers, SetupGivesNumbersAndTheConstructorMessages) {
     registered_buffers table;
     EXPECT_EQ(table.setup(r, 0), -EINVAL);
     EXPECT_EQ(table.setup(r, registered_buffers::max_slots + 1), -EINVAL);

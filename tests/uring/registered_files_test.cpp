@@ -357,7 +357,7 @@ TEST_F(UringRegisteredFiles, ItMoves) {
     EXPECT_EQ(read_slot(0), -EBADF);
 }
 
-TEST_F(UringRegisteredFiles, SetupGivesNumbersAndTheConstructorSentences) {
+TEST_F(UringRegisteredFiles, SetupGivesNumbersAndTheConstructorMessages) {
     registered_files table;
     EXPECT_EQ(table.setup(r, 0), -EINVAL);
     EXPECT_EQ(table.setup(r, registered_files::max_slots + 1), -EMFILE);

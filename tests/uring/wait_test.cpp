@@ -120,7 +120,7 @@ TEST(Wait, WaitFollowsTheClockOfItsBackend) {
     EXPECT_EQ(r.now() - virtual_start, 1000h);
 }
 
-TEST(Wait, AWaitThatEndedEarlyWithoutAWordWasInterrupted) {
+TEST(Wait, AWaitThatEndedEarlyWithoutAnErrorWasInterrupted) {
     auto k = std::make_unique<memory_backend>();
     memory_backend& world = *k;
     ring r{ring_options{}, std::move(k)};
@@ -173,7 +173,7 @@ TEST_F(WaitOnIoUring, EnterTakesAnAbsoluteTime) {
     EXPECT_LT(clock::now(), at + 5s);
 }
 
-TEST_F(WaitOnIoUring, MinWaitCollectsForAWhileAndIsThenContentWithOne) {
+TEST_F(WaitOnIoUring, MinWaitCollectsForAWhileAndIsThenSatisfiedWithOne) {
     ring r{8};
     if ((r.features() & feature::min_timeout) == 0) {
         GTEST_SKIP() << "this kernel has no minimum wait";
