@@ -54,6 +54,10 @@ private:
 
 /// Requests a stop. All members may be called from any thread. The source must outlive every token
 /// and callback made from it.
+///
+///     inplace_stop_source source;
+///     auto nap = spawn(naps(), source.get_token());
+///     source.request_stop();                      // its awaits give -ECANCELED
 class inplace_stop_source {
 public:
     inplace_stop_source() noexcept = default;
@@ -141,6 +145,8 @@ public:
 
 /// Calls a function when its token's source is asked to stop: at once if that happened already. The
 /// destructor returns when the function is not running on another thread.
+///
+///     inplace_stop_callback on_stop(token, [&] { library.abort(); });
 template <std::invocable F>
 class inplace_stop_callback : detail::stop_callback_base {
 public:

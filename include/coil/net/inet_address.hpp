@@ -13,6 +13,10 @@ namespace coil::net {
 
 /// An IPv4 or IPv6 address with a port: ip(7), ipv6(7). A value type; it never resolves names (see
 /// net::resolve).
+///
+///     net::inet_address any{8080};                // 0.0.0.0:8080
+///     net::inet_address local("::1", 8080);
+///     auto parsed = net::inet_address::parse("127.0.0.1:80");
 class inet_address {
 public:
     /// 0.0.0.0:0

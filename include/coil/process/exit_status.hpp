@@ -5,6 +5,10 @@
 namespace coil {
 
 /// How a process has ended: waitid(2).
+///
+///     const exit_status status = co_await child.wait();
+///     if (!status.success())
+///         std::fprintf(stderr, "%s\n", status.to_string().c_str());   // "exit code 1"
 class exit_status {
 public:
     constexpr exit_status() noexcept = default;

@@ -13,6 +13,10 @@ namespace coil {
 /// A byte_stream that owns a descriptor: an end of a pipe or FIFO, a terminal, standard input.
 /// Move-only; the destructor closes the descriptor.
 ///
+///     auto [in, out] = make_pipe();
+///     co_await write_all(out, "hello");
+///     int n = co_await in.read_some(buf);
+///
 /// Threading: on one context at a time. Cancellation: as io_awaitable. Writing to a pipe without a
 /// reader gives -EPIPE; unless SIGPIPE is ignored, the kernel raises it as well.
 class pipe_end {

@@ -60,6 +60,9 @@ struct auto_event_kind {
 /// next one to wait. With waiters of several contexts the order follows mutex. Setting it while it
 /// is set has no effect.
 ///
+///     coil::auto_reset_event changed;
+///     co_await changed.wait();                    // consumes one set()
+///
 /// Threading and cancellation: as for event. If the coroutine that was released is destroyed before
 /// it resumes, the event is set again.
 class auto_reset_event {
