@@ -21,7 +21,7 @@ task<> co_main() {
     co_await sleep_for(1ms);
 
     jobs.at("b").cancel(); // its awaits give -ECANCELED; returns at once
-    co_await jobs.at("b"); // it has ended
+    co_await jobs.at("b"); // waits for its end
     for (const char* name : {"a", "c"}) {
         co_await jobs.at(name);
     }
