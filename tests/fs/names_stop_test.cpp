@@ -94,7 +94,7 @@ void everything_is_cancelled(io_context& context) {
         COIL_ASK_STOPPED(current_path, p);
         COIL_ASK_STOPPED(temp_directory_path);
     }
-    EXPECT_EQ(listing("."), before) << "something was done all the same";
+    EXPECT_EQ(listing("."), before) << "the call had an effect";
 }
 
 #undef COIL_ASK_STOPPED
@@ -109,7 +109,7 @@ task<> make_path(path p, said& outcome) {
     outcome = co_await say_in_coil(fs::create_directories(p));
 }
 
-/// As soon as `p` exists, or `outcome` is known.
+/// Waits until `p` exists or `outcome` is known.
 task<> once_there(path p, const said& outcome, std::function<void()> f) {
     while (!stdfs::exists(p) && outcome == said()) {
         co_await yield();

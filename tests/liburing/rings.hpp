@@ -47,7 +47,7 @@ struct emulated_ring {
     bool pumped = false;
     std::atomic<bool> closed{false};
     std::recursive_timed_mutex turn;
-    std::atomic<unsigned> wanting{0}; // threads that wait for their turn
+    std::atomic<unsigned> wanting{0}; // threads that wait for the lock
     int event = -1;
     std::uint32_t told = 0; // the tail already reported to the eventfd
 
