@@ -22,7 +22,7 @@ constexpr std::int64_t delay_ns =
 
 /// The state shared by the attempts, which run concurrently on one context.
 struct race {
-    auto_reset_event news;
+    auto_reset_event ended;
     socket winner;
     std::size_t pending = 0;
     bool latest_failed = false;
@@ -46,7 +46,7 @@ public:
     attempt_end& operator=(const attempt_end&) = delete;
     ~attempt_end() {
         --race_.pending;
-        race_.news.set();
+        race_.ended.set();
     }
 
 private:
@@ -82,13 +82,13 @@ std::string name_of(const std::string& host, std::uint16_t port) {
 }
 
 /// Waits for the end of an attempt or until `until`. Returns whether `until` has been reached.
-task<bool> wait_for_news(race& in, std::int64_t until) {
+task<bool> wait_for_end(race& in, std::int64_t until) {
     if (until == no_deadline) {
-        co_await in.news.wait();
+        co_await in.ended.wait();
         co_return false;
     }
     const sleep_awaitable pause(until, sleep_awaitable::from::epoch);
-    const auto first = co_await when_any(in.news.wait(), pause);
+    const auto first = co_await when_any(in.ended.wait(), pause);
     if (first.index == 0) {
         co_return false;
     }
@@ -139,7 +139,7 @@ task<socket> connect_to_any(std::string name, std::vector<inet_address> addresse
             break;
         }
         const std::int64_t pause = started < addresses.size() ? next_at : no_deadline;
-        const bool passed = co_await wait_for_news(all, std::min(pause, deadline_ns));
+        const bool passed = co_await wait_for_end(all, std::min(pause, deadline_ns));
         is_late = passed && deadline_ns <= pause;
         is_due = passed && !is_late;
     }
