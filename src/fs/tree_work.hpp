@@ -43,7 +43,7 @@ public:
     tree_work& operator=(const tree_work&) = delete;
 
     /// On the context, while there may be work: starts one more worker unless there are enough.
-    void add_worker(scope& workers);
+    void add_worker(scope& worker_scope);
     [[nodiscard]] unsigned workers() const noexcept {
         return workers_.load(std::memory_order_relaxed);
     }
@@ -90,7 +90,7 @@ private:
     /// On the context: called after each slice.
     virtual void after_slice() {}
 
-    static task<> worker(tree_work& self, scope& workers);
+    static task<> worker(tree_work& self, scope& worker_scope);
 
     std::atomic<unsigned> max_workers_;
     std::atomic<bool> gave_way_{false};

@@ -235,10 +235,10 @@ async_generator<directory_entry> entries_of(path p, walk_options options, bool r
         ec->clear();
     }
     walking work(p, std::move(options), recursive);
-    scope workers(co_await this_task::stop_token());
+    scope worker_scope(co_await this_task::stop_token());
     for (;;) {
         if (work.stands_still()) {
-            work.add_worker(workers);
+            work.add_worker(worker_scope);
         }
         if (const batch_ptr batch = work.take_batch()) {
             std::uint32_t number = 0;
@@ -255,7 +255,7 @@ async_generator<directory_entry> entries_of(path p, walk_options options, bool r
             }
         }
     }
-    co_await workers.join();
+    co_await worker_scope.join();
     const std::error_code error = detail::error_of(work.error());
     if (ec != nullptr) {
         *ec = error;
