@@ -1,9 +1,9 @@
 // Connects standard input and output to a TCP connection, like nc(1):
 //
 //     netcat -l 9000 > copy.tar             wait for one connection
-//     netcat localhost 9000 < backup.tar    connect; the end of the input is told to the peer
-//     netcat -w 3 example.org 80            give up when nothing moves for three seconds
-//     netcat -U /run/app.sock               a Unix socket; with -l, wait there
+//     netcat localhost 9000 < backup.tar    connect; at the end of the input, shut down sending
+//     netcat -w 3 example.org 80            exit after three seconds without a transfer
+//     netcat -U /run/app.sock               a Unix socket; with -l, wait for a connection
 //
 // It shows two coroutines on one connection, name resolution, limits, and how to mix in calls that
 // io_uring does not speed up: where both ends allow it, splice(2) moves the data without copying

@@ -1,5 +1,5 @@
-// tail FILE: prints what is in a file and then, for ever, what is added to it, as `tail -f -n +1`
-// does. When the file is replaced (a log was rotated), the new one is followed.
+// tail FILE: prints a file and then everything that is appended to it, like `tail -F -n +1`. If the
+// file is replaced (a log is rotated), it continues with the new one.
 
 #include <coil/coil.hpp>
 
@@ -17,14 +17,14 @@ using namespace coil;
 
 namespace {
 
-/// Standard output as a sink: what is a file, a pipe or a terminal is written in the same way.
+/// Standard output as a byte_sink: a file, a pipe or a terminal.
 class output {
 public:
     auto write_some(const_buffer data) { return io::write(STDOUT_FILENO, data); }
     task<io_result> shutdown_write() { co_return io_result(0); }
 };
 
-/// The file under that name, if there is one.
+/// Opens the file with that name, if it exists.
 task<fs::file> open_if_there(fs::path p) {
     std::error_code ec;
     fs::file file = co_await fs::file::open(p, O_RDONLY, ec);
@@ -36,7 +36,7 @@ task<fs::file> open_if_there(fs::path p) {
 
 task<> follow(fs::path p) {
     const fs::path parent = p.has_parent_path() ? p.parent_path() : fs::path(".");
-    // Before the file is opened: what happens in between is not missed.
+    // Created before the file is opened, so no change is missed.
     fs::watcher changes = fs::watch(parent, IN_MODIFY | IN_CREATE | IN_MOVED_TO);
     fs::file file = co_await open_if_there(p);
     output out;
@@ -51,7 +51,7 @@ task<> follow(fs::path p) {
         const bool is_new = (change->mask & (IN_CREATE | IN_MOVED_TO)) != 0;
         if (is_new && change->name == p.filename()) {
             if (file) {
-                co_await copy(file, out); // the rest of the old one
+                co_await copy(file, out); // the rest of the old file
             }
             file = co_await open_if_there(p);
         }

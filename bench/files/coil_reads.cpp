@@ -23,8 +23,9 @@ void start_plain(coil::io_context& context, workload& work) {
     const auto read_block = [fd = work.fd](char* buffer, std::uint64_t offset) {
         return coil::io::read(fd, {buffer, int{READ_SIZE}}, static_cast<::off_t>(offset));
     };
-    for (unsigned slot = 0; slot < work.depth; ++slot)
+    for (unsigned slot = 0; slot < work.depth; ++slot) {
         context.co_spawn(reader(work, workload_buffer(&work, slot), read_block));
+    }
 }
 
 using registration = std::optional<coil::io::registered_buffers>;
@@ -34,15 +35,17 @@ coil::task<> start_registered(workload& work, registration& memory) {
     memory.emplace(std::initializer_list<coil::mutable_buffer>{
         {work.buffers, std::size_t{READ_SIZE} * work.depth}});
     const auto file = co_await coil::io::register_file(work.fd);
-    if (file < 0)
+    if (file < 0) {
         workload_fail(&work, "register_file", -file);
+    }
     const auto read_block = [file, index = (*memory)[0].index()](char* buffer,
                                                                  std::uint64_t offset) {
         return coil::io::read_fixed(file, {buffer, int{READ_SIZE}}, static_cast<::off_t>(offset),
                                     index);
     };
-    for (unsigned slot = 0; slot < work.depth; ++slot)
+    for (unsigned slot = 0; slot < work.depth; ++slot) {
         coil::co_spawn(reader(work, workload_buffer(&work, slot), read_block));
+    }
 }
 
 } // namespace
@@ -52,10 +55,11 @@ int main(int argc, char** argv) {
     workload_open(&work, argc, argv);
     coil::io_context context;
     registration memory;
-    if (work.registered)
+    if (work.registered) {
         context.co_spawn(start_registered(work, memory));
-    else
+    } else {
         start_plain(context, work);
+    }
 
     workload_begin(&work);
     context.run();

@@ -23,8 +23,9 @@ static void took(uv_fs_t* request);
 static void begin(struct read* r) {
     const int error = uv_fs_read(uv_default_loop(), &r->request, work.fd, &r->buffer, 1,
                                  (int64_t)workload_next_offset(&work), took);
-    if (error != 0)
+    if (error != 0) {
         workload_fail(&work, "uv_fs_read", -error);
+    }
 }
 
 static void took(uv_fs_t* request) {
@@ -32,8 +33,9 @@ static void took(uv_fs_t* request) {
     const int result = (int)request->result;
     uv_fs_req_cleanup(request);
     workload_took(&work, r->buffer.base, result);
-    if (work.left > 0)
+    if (work.left > 0) {
         begin(r);
+    }
 }
 
 /* Also where this program may use one processor alone, as the other pools. */
@@ -48,11 +50,13 @@ static void choose_threads(void) {
 int main(int argc, char** argv) {
     choose_threads();
     workload_open(&work, argc, argv);
-    if (work.registered)
+    if (work.registered) {
         workload_refuse(&work, "libuv does not support registered files and buffers");
+    }
     struct read* reads = calloc(work.depth, sizeof *reads);
-    if (reads == NULL)
+    if (reads == NULL) {
         workload_fail(&work, "memory", ENOMEM);
+    }
     workload_begin(&work);
     for (unsigned slot = 0; slot < work.depth && work.left > 0; ++slot) {
         reads[slot].request.data = &reads[slot];
@@ -60,8 +64,9 @@ int main(int argc, char** argv) {
         begin(&reads[slot]);
     }
     const int error = uv_run(uv_default_loop(), UV_RUN_DEFAULT);
-    if (error != 0)
+    if (error != 0) {
         workload_fail(&work, "uv_run", 0);
+    }
     const int code = workload_end(&work, 0, "libuv");
     free(reads);
     return code;

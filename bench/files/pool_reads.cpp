@@ -35,8 +35,9 @@ struct pool {
         std::unique_lock lock(guard);
         for (;;) {
             work.wait(lock, [this] { return ending || !queued.empty(); });
-            if (queued.empty())
+            if (queued.empty()) {
                 return;
+            }
             job* const j = queued.back();
             queued.pop_back();
             lock.unlock();
@@ -44,8 +45,9 @@ struct pool {
             j->result = n < 0 ? -errno : static_cast<int>(n);
             lock.lock();
             finished.push_back(j);
-            if (waiting)
+            if (waiting) {
                 done.notify_one();
+            }
         }
     }
 };
@@ -55,8 +57,9 @@ struct pool {
 int main(int argc, char** argv) {
     workload work;
     workload_open(&work, argc, argv);
-    if (work.registered)
+    if (work.registered) {
         workload_refuse(&work, "a pool of threads does not support registered files and buffers");
+    }
     const char* const wanted = std::getenv("THREADS");
     const unsigned count = wanted != nullptr
                                ? static_cast<unsigned>(std::atoi(wanted))
@@ -64,8 +67,9 @@ int main(int argc, char** argv) {
     pool p;
     std::vector<std::thread> threads;
     threads.reserve(count);
-    for (unsigned i = 0; i < count; ++i)
+    for (unsigned i = 0; i < count; ++i) {
         threads.emplace_back([&] { p.serve(work.fd); });
+    }
     std::vector<job> jobs(work.depth);
 
     workload_begin(&work);
@@ -106,7 +110,8 @@ int main(int argc, char** argv) {
         p.ending = true;
     }
     p.work.notify_all();
-    for (std::thread& t : threads)
+    for (std::thread& t : threads) {
         t.join();
+    }
     return code;
 }

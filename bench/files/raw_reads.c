@@ -35,8 +35,9 @@ static const char* set_up(void) {
             io_uring_register_ring_fd(&ring);
             return choices[i].name;
         }
-        if (result != -EINVAL)
+        if (result != -EINVAL) {
             workload_fail(&work, "io_uring_setup", -result);
+        }
     }
     workload_fail(&work, "io_uring_setup", EINVAL);
 }
@@ -45,11 +46,13 @@ static const char* set_up(void) {
 static void register_all(void) {
     const struct iovec buffer = {work.buffers, (size_t)work.depth * READ_SIZE};
     int result = io_uring_register_files(&ring, &work.fd, 1);
-    if (result != 0)
+    if (result != 0) {
         workload_fail(&work, "registering the file", -result);
+    }
     result = io_uring_register_buffers(&ring, &buffer, 1);
-    if (result != 0)
+    if (result != 0) {
         workload_fail(&work, "registering the buffers (RLIMIT_MEMLOCK)", -result);
+    }
 }
 
 /* There is an entry for each slot, so the queue is never full. */
@@ -68,28 +71,32 @@ static inline void queue_read(unsigned slot) {
 int main(int argc, char** argv) {
     workload_open(&work, argc, argv);
     const char* setup = set_up();
-    if (work.registered)
+    if (work.registered) {
         register_all();
+    }
 
     workload_begin(&work);
     unsigned under_way = 0;
     uint64_t enters = 0;
-    for (; under_way < work.depth && work.left > 0; ++under_way)
+    for (; under_way < work.depth && work.left > 0; ++under_way) {
         queue_read(under_way);
+    }
     while (under_way > 0) {
         const int result = io_uring_submit_and_wait(&ring, 1);
-        if (result < 0 && result != -EINTR)
+        if (result < 0 && result != -EINTR) {
             workload_fail(&work, "io_uring_enter", -result);
+        }
         ++enters;
         unsigned head = 0, count = 0;
         struct io_uring_cqe* cqe = NULL;
         io_uring_for_each_cqe(&ring, head, cqe) {
             const unsigned slot = (unsigned)cqe->user_data;
             workload_took(&work, workload_buffer(&work, slot), cqe->res);
-            if (work.left > 0)
+            if (work.left > 0) {
                 queue_read(slot);
-            else
+            } else {
                 --under_way;
+            }
             ++count;
         }
         io_uring_cq_advance(&ring, count);

@@ -43,20 +43,23 @@ static const char* parse(struct workload* w, int argc, char** argv) {
         char* end = NULL;
         const char* text = i + 1 < argc ? argv[i + 1] : "";
         const unsigned long long value = strtoull(text, &end, 10);
-        if (end == text || *end != '\0' || value == 0)
+        if (end == text || *end != '\0' || value == 0) {
             misuse(argv[0]);
-        if (strcmp(argv[i], "--depth") == 0 && value <= 4096)
+        }
+        if (strcmp(argv[i], "--depth") == 0 && value <= 4096) {
             w->depth = (unsigned)value;
-        else if (strcmp(argv[i], "--reads") == 0)
+        } else if (strcmp(argv[i], "--reads") == 0) {
             w->reads = value;
-        else if (strcmp(argv[i], "--seed") == 0)
+        } else if (strcmp(argv[i], "--seed") == 0) {
             w->random = value;
-        else
+        } else {
             misuse(argv[0]);
+        }
         ++i;
     }
-    if (path == NULL)
+    if (path == NULL) {
         misuse(argv[0]);
+    }
     return path;
 }
 
@@ -71,19 +74,23 @@ void workload_open(struct workload* w, int argc, char** argv) {
     w->left = w->reads;
 
     w->fd = open(path, O_RDONLY | O_CLOEXEC | (w->direct ? O_DIRECT : 0));
-    if (w->fd < 0)
+    if (w->fd < 0) {
         workload_fail(w, path, errno);
+    }
     struct stat status;
-    if (fstat(w->fd, &status) != 0)
+    if (fstat(w->fd, &status) != 0) {
         workload_fail(w, path, errno);
+    }
     w->blocks = (uint64_t)status.st_size / READ_SIZE;
-    if (w->blocks == 0 || w->blocks > UINT32_MAX)
+    if (w->blocks == 0 || w->blocks > UINT32_MAX) {
         workload_refuse(w, "the file must hold at least one block and less than 16 TiB");
+    }
 
     void* memory = NULL;
     const size_t size = (size_t)w->depth * READ_SIZE;
-    if (posix_memalign(&memory, READ_SIZE, size) != 0)
+    if (posix_memalign(&memory, READ_SIZE, size) != 0) {
         workload_fail(w, "posix_memalign", ENOMEM);
+    }
     memset(memory, 0xff, size); /* touched here, so that no read pays for a page fault */
     w->buffers = memory;
 }

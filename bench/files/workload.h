@@ -71,8 +71,9 @@ static inline uint64_t workload_next_offset(struct workload* w) {
  * leave stale. */
 static inline void workload_took(struct workload* w, const char* buffer, int result) {
     uint64_t word = 0;
-    if (result != READ_SIZE)
+    if (result != READ_SIZE) {
         workload_fail(w, "read", result < 0 ? -result : 0);
+    }
     memcpy(&word, buffer + READ_SIZE - sizeof word, sizeof word);
     w->found += word;
 }

@@ -27,8 +27,9 @@ task<std::size_t> by_pieces(const char* name, std::size_t buffer_bytes) {
     coil::fs::file f = co_await coil::fs::file::open(name);
     std::size_t bytes = 0;
     int n = 0;
-    while ((n = co_await f.read(buffer)) > 0)
+    while ((n = co_await f.read(buffer)) > 0) {
         bytes += static_cast<std::size_t>(n);
+    }
     co_return bytes;
 }
 

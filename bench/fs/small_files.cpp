@@ -50,8 +50,9 @@ std::string by_calls(const std::string& name) {
     char buffer[32768];
     const int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
     std::string all;
-    for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) > 0;)
+    for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) > 0;) {
         all.append(buffer, static_cast<std::size_t>(n));
+    }
     ::close(fd);
     return all;
 }
@@ -59,8 +60,9 @@ std::string by_calls(const std::string& name) {
 template <class Read>
 std::size_t each(Read read) {
     std::size_t bytes = 0;
-    for (const std::string& name : names)
+    for (const std::string& name : names) {
         bytes += read(name).size();
+    }
     return bytes;
 }
 
@@ -75,25 +77,32 @@ std::size_t by_coil(int at_once) {
     std::size_t next = 0;
     std::size_t bytes = 0;
     coil::io_context context;
-    for (int i = 0; i < at_once; ++i)
+    for (int i = 0; i < at_once; ++i) {
         context.co_spawn(reader(next, bytes));
+    }
     context.run();
     return bytes;
 }
 
 std::size_t read_all(std::string_view way) {
-    if (way == "iterators")
+    if (way == "iterators") {
         return each(by_iterators);
-    if (way == "stringstream")
+    }
+    if (way == "stringstream") {
         return each(by_stringstream);
-    if (way == "size")
+    }
+    if (way == "size") {
         return each(by_size);
-    if (way == "calls")
+    }
+    if (way == "calls") {
         return each(by_calls);
-    if (way == "coil")
+    }
+    if (way == "coil") {
         return by_coil(1);
-    if (way == "coil32")
+    }
+    if (way == "coil32") {
         return by_coil(32);
+    }
     std::fprintf(stderr, "the way is one of iterators stringstream size calls coil coil32\n");
     std::exit(2);
 }
@@ -106,8 +115,9 @@ int main(int argc, char** argv) {
         return 2;
     }
     for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[2])) {
-        if (entry.is_regular_file())
+        if (entry.is_regular_file()) {
             names.push_back(entry.path().string());
+        }
     }
     const auto expected = static_cast<std::size_t>(std::atoll(argv[3]));
     double best = 1e9;

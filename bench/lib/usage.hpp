@@ -17,8 +17,9 @@ inline double cpu_seconds() {
 // Resident private memory in bytes; -1 if the kernel does not report it.
 inline long private_bytes() {
     std::FILE* file = std::fopen("/proc/self/smaps_rollup", "r");
-    if (file == nullptr)
+    if (file == nullptr) {
         return -1;
+    }
     long total = 0;
     char line[256];
     while (std::fgets(line, sizeof line, file) != nullptr) {

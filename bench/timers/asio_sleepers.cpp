@@ -33,10 +33,12 @@ int main(int argc, char** argv) {
     sleepers::workload work{sleepers::parse_options(argc, argv)};
     asio::io_context context{1};
     work.begin();
-    for (unsigned i = 0; i < work.count(); ++i)
+    for (unsigned i = 0; i < work.count(); ++i) {
         asio::co_spawn(context, sleeper(work, i), asio::detached);
-    if (work.settings().memory)
+    }
+    if (work.settings().memory) {
         asio::co_spawn(context, sampler(work), asio::detached);
+    }
     context.run();
     return work.report("asio");
 }

@@ -27,10 +27,12 @@ int main(int argc, char** argv) {
     sleepers::workload work{sleepers::parse_options(argc, argv)};
     coil::io_context context;
     work.begin();
-    for (unsigned i = 0; i < work.count(); ++i)
+    for (unsigned i = 0; i < work.count(); ++i) {
         context.co_spawn(sleeper(work, i));
-    if (work.settings().memory)
+    }
+    if (work.settings().memory) {
         context.co_spawn(sampler(work));
+    }
     context.run();
     return work.report("coil");
 }

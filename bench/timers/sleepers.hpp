@@ -43,12 +43,14 @@ inline options parse_options(int argc, char** argv) {
             continue;
         }
         const bool positional = name.front() != '-';
-        if (!positional && ++i == argc)
+        if (!positional && ++i == argc) {
             misuse(argv[0]);
+        }
         char* end = nullptr;
         const unsigned long long value = std::strtoull(argv[i], &end, 10);
-        if (end == argv[i] || *end != '\0' || value > 100'000'000)
+        if (end == argv[i] || *end != '\0' || value > 100'000'000) {
             misuse(argv[0]);
+        }
         if (positional) {
             o.count = static_cast<unsigned>(value);
         } else if (name == "--rounds") {
@@ -61,8 +63,9 @@ inline options parse_options(int argc, char** argv) {
             misuse(argv[0]);
         }
     }
-    if (o.count == 0 || o.rounds == 0)
+    if (o.count == 0 || o.rounds == 0) {
         misuse(argv[0]);
+    }
     return o;
 }
 
@@ -88,8 +91,9 @@ public:
     // Uniform in [0, max_ms), the same for one (seed, sleeper, round) in every runtime. When memory
     // is measured, all delays are so long that the last coroutine is asleep before the first wakes.
     clock::duration delay(unsigned sleeper, unsigned round) const {
-        if (options_.memory)
+        if (options_.memory) {
             return std::chrono::seconds{2};
+        }
         const std::uint64_t random = mix(mix(options_.seed + sleeper) + round);
         const auto span = static_cast<std::uint64_t>(options_.max_ms) * 1'000'000;
         return std::chrono::nanoseconds{span == 0 ? 0 : random % span};
@@ -99,20 +103,23 @@ public:
 
     void woke(clock::time_point due) {
         --asleep_;
-        if (options_.memory)
+        if (options_.memory) {
             return;
+        }
         const auto late =
             std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - due).count();
-        if (late < 0)
+        if (late < 0) {
             ++early_;
+        }
         const auto limit = static_cast<long long>(std::numeric_limits<std::uint32_t>::max());
         lateness_[next_++] = static_cast<std::uint32_t>(std::clamp<long long>(late, 0, limit));
     }
 
     // Call from a coroutine that was started after all sleepers.
     void sample_memory() {
-        if (asleep_ == options_.count)
+        if (asleep_ == options_.count) {
             memory_asleep_ = usage::private_bytes();
+        }
     }
 
     // Prints one JSON object on stdout. Returns the exit code.

@@ -7,8 +7,9 @@ using namespace coil;
 using namespace std::chrono_literals;
 
 task<> heartbeat(int& beats) {
-    while (co_await sleep_for(1ms) == 0) // not 0: asked to stop
+    while (co_await sleep_for(1ms) == 0) { // not 0: asked to stop
         ++beats;
+    }
 }
 
 task<int> work() {
@@ -22,7 +23,7 @@ task<> co_main() {
     background.spawn(heartbeat(beats));
     const int result = co_await work();
     background.cancel();
-    co_await background.join(); // it has ended before `beats` is gone
+    co_await background.join(); // ends before `beats` is destroyed
     std::printf("%d, %s\n", result, beats > 0 ? "with a heartbeat" : "without one");
 }
 

@@ -14,8 +14,9 @@ int slow_library_call(int n) {
 }
 
 task<> tick(int& ticks) {
-    while (co_await sleep_for(1ms) == 0)
+    while (co_await sleep_for(1ms) == 0) {
         ++ticks;
+    }
 }
 
 task<> co_main() {

@@ -15,14 +15,16 @@ task<> job(std::string name) {
 
 task<> co_main() {
     std::map<std::string, join_handle<>> jobs;
-    for (const char* name : {"a", "b", "c"})
+    for (const char* name : {"a", "b", "c"}) {
         jobs.emplace(name, spawn(job(name)));
+    }
     co_await sleep_for(1ms);
 
     jobs.at("b").cancel(); // its awaits give -ECANCELED; returns at once
-    co_await jobs.at("b"); // it has ended
-    for (const char* name : {"a", "c"})
+    co_await jobs.at("b"); // waits for its end
+    for (const char* name : {"a", "c"}) {
         co_await jobs.at(name);
+    }
 }
 
 int main() { coil::run(co_main()); }

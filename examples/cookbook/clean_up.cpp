@@ -20,10 +20,11 @@ task<> with_cleanup(task<> work, task<> cleanup) {
     } catch (...) {
         error = std::current_exception(); // co_await is not allowed in a handler
     }
-    // A stop of this task does not pass the shield; the limit bounds the clean-up.
+    // The shield blocks stop requests of this task; the timeout limits the clean-up.
     co_await shield(timeout(std::move(cleanup), 1s));
-    if (error)
+    if (error) {
         std::rethrow_exception(error);
+    }
 }
 
 task<> fails() {

@@ -11,8 +11,9 @@ using namespace std::chrono_literals;
 task<net::socket> connect(net::inet_address address, std::chrono::milliseconds limit) {
     net::socket s = net::socket::create_tcp(address.family());
     const int r = co_await timeout(s.connect(address), limit);
-    if (r < 0) // -ETIMEDOUT: the limit has passed
+    if (r < 0) { // -ETIMEDOUT: the limit has passed
         co_return net::socket(r);
+    }
     co_return s;
 }
 
@@ -21,8 +22,9 @@ task<> co_main() {
     net::acceptor ac(net::inet_address("127.0.0.1", 0), {.backlog = 0});
     const net::socket first = co_await connect(ac.local_address(), 50ms);
     const net::socket second = co_await connect(ac.local_address(), 50ms);
-    for (const net::socket* s : {&first, &second})
+    for (const net::socket* s : {&first, &second}) {
         std::printf("%s\n", *s ? "connected" : s->error().message().c_str());
+    }
 }
 
 int main() { coil::run(co_main()); }

@@ -1,28 +1,21 @@
-// Connect to a host name: try its addresses one after the other.
+// Connect to a host name: all its addresses are tried, IPv6 first (RFC 8305).
 #include <coil/coil.hpp>
 
-#include <cerrno>
 #include <cstdio>
-#include <string>
+#include <system_error>
 
 using namespace coil;
 using namespace std::chrono_literals;
 
-task<net::socket> connect(std::string host, std::uint16_t port) {
-    int last = -EADDRNOTAVAIL;
-    for (const net::inet_address& address : co_await net::resolve(host, port)) {
-        net::socket s = net::socket::create_tcp(address.family());
-        last = co_await timeout(s.connect(address), 2s);
-        if (last == 0)
-            co_return s;
-    }
-    co_return net::socket(last);
-}
-
 task<> co_main() {
     net::acceptor ac{net::inet_address("127.0.0.1", 0)};
-    const net::socket s = co_await connect("localhost", ac.local_address().port());
-    std::printf("%s\n", s ? "connected" : s.error().message().c_str());
+    const std::uint16_t port = ac.local_address().port();
+    try {
+        const net::socket s = co_await net::connect("localhost", port, 2s);
+        std::printf("connected to %s\n", s.peer_address().ip().c_str());
+    } catch (const std::system_error& e) {
+        std::printf("%s\n", e.what()); // names the host, the port, and why each attempt failed
+    }
 }
 
 int main() { coil::run(co_main()); }

@@ -8,8 +8,9 @@ using namespace coil;
 
 task<int> sum(channel<int>& values) {
     int total = 0;
-    while (const auto n = co_await values.recv())
+    while (const auto n = co_await values.recv()) {
         total += *n;
+    }
     co_return total;
 }
 
@@ -20,8 +21,9 @@ int main() {
     join_handle<int> result = ctx.spawn(sum(values)); // from any thread
 
     std::thread producer([&values] {
-        for (int i = 1; i <= 4; ++i)
+        for (int i = 1; i <= 4; ++i) {
             values.try_send(i); // never blocks
+        }
         values.close();
     });
     std::printf("%d\n", result.get()); // blocks this thread, which runs no context

@@ -15,11 +15,13 @@ task<int> square(int n) {
 
 task<> co_main() {
     std::vector<task<int>> tasks;
-    for (int n = 1; n <= 5; ++n)
+    for (int n = 1; n <= 5; ++n) {
         tasks.push_back(square(n));
+    }
     // The first exception cancels the others and comes out here.
-    for (int n : co_await when_all(std::move(tasks)))
+    for (int n : co_await when_all(std::move(tasks))) {
         std::printf("%d\n", n);
+    }
 }
 
 int main() { coil::run(co_main()); }

@@ -15,8 +15,9 @@ async_generator<int> readings(int count) {
 
 task<> co_main() {
     auto values = readings(3);
-    while (auto value = co_await values.next())
+    while (auto value = co_await values.next()) {
         std::printf("%d\n", *value);
+    }
 }
 
 int main() { coil::run(co_main()); }

@@ -8,8 +8,9 @@ using namespace coil;
 using namespace std::chrono_literals;
 
 task<std::string> ask(std::string server, std::chrono::milliseconds takes) {
-    if (co_await sleep_for(takes) < 0)
+    if (co_await sleep_for(takes) < 0) {
         std::printf("%s: cancelled\n", server.c_str());
+    }
     co_return "answer of " + server;
 }
 

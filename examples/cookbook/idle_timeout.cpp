@@ -11,11 +11,14 @@ using namespace std::chrono_literals;
 task<> echo(net::socket peer, std::chrono::milliseconds idle) {
     char buf[4096];
     int n = 0;
-    while ((n = co_await timeout(peer.recv(buf), idle)) > 0) // each receive has a limit of its own
-        if (co_await timeout(peer.send_all({buf, n}), 5s) < 0)
+    while ((n = co_await timeout(peer.recv(buf), idle)) > 0) { // one limit for each receive
+        if (co_await timeout(peer.send_all({buf, n}), 5s) < 0) {
             co_return;
-    if (n == -ETIMEDOUT)
+        }
+    }
+    if (n == -ETIMEDOUT) {
         std::printf("idle: closed\n");
+    }
 }
 
 task<> co_main() {

@@ -11,8 +11,9 @@ task<> every(std::chrono::milliseconds interval, int times) {
     auto next = std::chrono::steady_clock::now();
     for (int i = 1; i <= times; ++i) {
         next += interval; // from the schedule, not from when the last one was done
-        if (co_await sleep_until(next) < 0)
+        if (co_await sleep_until(next) < 0) {
             co_return; // asked to stop
+        }
         std::printf("tick %d\n", i);
     }
 }

@@ -9,11 +9,13 @@ task<int> count_primes(int limit) {
     int count = 0;
     for (int n = 2; n < limit; ++n) {
         bool prime = true;
-        for (int d = 2; prime && d * d <= n; ++d)
+        for (int d = 2; prime && d * d <= n; ++d) {
             prime = n % d != 0;
+        }
         count += prime ? 1 : 0;
-        if (n % 1000 == 0)
+        if (n % 1000 == 0) {
             co_await yield(); // every other ready coroutine runs first, and I/O is looked at
+        }
     }
     co_return count;
 }

@@ -18,8 +18,9 @@ task<bool> send_message(net::socket& to, const std::string& text) {
 
 task<std::optional<std::string>> receive_message(net::socket& from, std::uint32_t limit) {
     std::uint32_t size = 0;
-    if (co_await from.recv_all({&size, sizeof size}) != sizeof size || ntohl(size) > limit)
+    if (co_await from.recv_all({&size, sizeof size}) != sizeof size || ntohl(size) > limit) {
         co_return std::nullopt;
+    }
     std::string text(ntohl(size), '\0');
     const int n = co_await from.recv_all(text);
     co_return n == static_cast<int>(text.size()) ? std::optional(text) : std::nullopt;

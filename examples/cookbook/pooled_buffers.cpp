@@ -9,8 +9,9 @@ using namespace coil;
 task<std::size_t> count_bytes(net::socket peer, buffer_pool& pool) {
     std::size_t sum = 0;
     auto incoming = io::recv_multishot(peer.native_handle(), pool); // one request for all data
-    while (auto chunk = co_await incoming.next())
+    while (auto chunk = co_await incoming.next()) {
         sum += chunk->bytes().size(); // the buffer goes back when `chunk` is destroyed
+    }
     co_return sum;
 }
 
@@ -20,8 +21,9 @@ task<> co_main() {
     net::socket client = net::socket::create_tcp();
     co_await client.connect(ac.local_address());
     auto counted = spawn(count_bytes(co_await ac.accept(), pool));
-    for (int i = 0; i < 100; ++i)
+    for (int i = 0; i < 100; ++i) {
         co_await client.send_all("0123456789");
+    }
     co_await client.close();
     std::printf("%zu bytes\n", co_await counted);
 }

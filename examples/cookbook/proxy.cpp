@@ -5,19 +5,11 @@
 
 using namespace coil;
 
-task<> copy(net::socket& from, net::socket& to) {
-    char buf[16384];
-    int n = 0;
-    while ((n = co_await from.recv(buf)) > 0)
-        if (co_await to.send_all({buf, n}) < 0)
-            break;
-    co_await to.shutdown_write(); // the other direction may go on
-}
-
-task<> proxy(net::socket client, net::inet_address target) {
+task<> proxy(net::socket client, net::endpoint target) {
     net::socket server = net::socket::create_tcp(target.family());
-    if (co_await server.connect(target) == 0)
-        co_await when_all(copy(client, server), copy(server, client));
+    if (co_await server.connect(target) == 0) {
+        co_await duplex(client, server);
+    }
 }
 
 task<> echo(net::acceptor& ac) {
@@ -30,7 +22,7 @@ task<> co_main() {
     co_spawn(echo(back));
     net::socket client = net::socket::create_tcp();
     co_await client.connect(front.local_address());
-    co_spawn(proxy(co_await front.accept(), back.local_address()));
+    co_spawn(proxy(co_await front.accept(), back.local_endpoint()));
     char reply[5];
     co_await client.send_all("hello");
     std::printf("%.*s\n", int(co_await client.recv_all(reply)), reply);

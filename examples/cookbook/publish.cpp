@@ -7,8 +7,9 @@
 using namespace coil;
 
 task<> subscriber(std::string name, broadcast<int>::receiver news) {
-    while (const auto n = co_await news.recv())
+    while (const auto n = co_await news.recv()) {
         std::printf("%s: %d\n", name.c_str(), *n);
+    }
 }
 
 task<> publisher(broadcast<int>& news) {

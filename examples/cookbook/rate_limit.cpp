@@ -18,8 +18,9 @@ public:
         const std::chrono::duration<double> past = steady_clock::now() - last_;
         last_ = steady_clock::now();
         tokens_ = std::min(burst_, tokens_ + past.count() * rate_) - 1;
-        if (tokens_ < 0)
+        if (tokens_ < 0) {
             co_await sleep_for(std::chrono::duration<double>(-tokens_ / rate_));
+        }
     }
 
 private:
@@ -31,8 +32,9 @@ private:
 task<> co_main() {
     rate_limit limit(1000, 5);
     const auto start = steady_clock::now();
-    for (int i = 0; i < 25; ++i)
+    for (int i = 0; i < 25; ++i) {
         co_await limit.acquire();
+    }
     const bool limited = steady_clock::now() - start >= std::chrono::milliseconds(19);
     std::printf("%s\n", limited ? "20 of 25 have waited a millisecond each" : "too fast");
 }

@@ -17,20 +17,23 @@ auto retry(F make_attempt, int attempts) -> decltype(make_attempt()) {
         try {
             co_return co_await make_attempt();
         } catch (const std::exception& e) {
-            if (i == attempts)
+            if (i == attempts) {
                 throw;
+            }
             std::printf("attempt %d failed: %s\n", i, e.what());
         }
         std::uniform_real_distribution<> jitter(0.5, 1.0);
-        if (co_await sleep_for(pause * jitter(random)) < 0) // asked to stop
+        if (co_await sleep_for(pause * jitter(random)) < 0) { // asked to stop
             throw std::system_error(std::make_error_code(std::errc::operation_canceled));
+        }
     }
 }
 
 task<int> flaky() {
     static int calls = 0;
-    if (++calls < 3)
+    if (++calls < 3) {
         throw std::runtime_error("busy");
+    }
     co_return calls;
 }
 

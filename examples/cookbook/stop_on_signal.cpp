@@ -26,8 +26,9 @@ task<> co_main(const signal_set& signals) {
     try {
         co_await timeout(jobs.join(), 100ms);
     } catch (const std::system_error& e) {
-        if (e.code() != std::errc::timed_out)
+        if (e.code() != std::errc::timed_out) {
             throw;
+        }
     }
 }
 

@@ -11,8 +11,9 @@ using namespace std::chrono_literals;
 
 task<> session(int number) {
     co_await sleep_for(1ms * number);
-    if (number == 2)
+    if (number == 2) {
         throw std::runtime_error("broken");
+    }
     std::printf("session %d is done\n", number);
 }
 
@@ -26,8 +27,9 @@ void report(const std::exception_ptr& error, std::string_view name) {
 
 task<> co_main() {
     supervisor sessions{{.on_failure = report, .max_children = 100}};
-    for (int i = 1; i <= 3; ++i)
+    for (int i = 1; i <= 3; ++i) {
         co_await sessions.spawn(session(i), "session"); // waits while there are 100
+    }
     co_await sessions.join();
 }
 

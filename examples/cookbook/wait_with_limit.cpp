@@ -14,8 +14,9 @@ task<const char*> outcome(event& ready, std::chrono::milliseconds limit) {
         co_await timeout(wait_for(ready), limit);
         co_return "it happened";
     } catch (const std::system_error& e) {
-        if (e.code() != std::errc::timed_out)
+        if (e.code() != std::errc::timed_out) {
             throw; // asked to stop
+        }
         co_return "too late";
     }
 }

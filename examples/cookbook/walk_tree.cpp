@@ -9,9 +9,11 @@ using namespace coil;
 task<std::uintmax_t> bytes_below(fs::path top) {
     std::uintmax_t sum = 0;
     auto tree = fs::walk(top);
-    while (auto entry = co_await tree.next())
-        if (entry->is_regular_file())
+    while (auto entry = co_await tree.next()) {
+        if (entry->is_regular_file()) {
             sum += co_await entry->file_size();
+        }
+    }
     co_return sum;
 }
 

@@ -38,12 +38,14 @@ public:
         while ((end = received_.find('\n')) == std::string::npos && received_.size() <= longest_) {
             char buf[1024];
             const int n = co_await from_.recv(buf);
-            if (n <= 0)
+            if (n <= 0) {
                 co_return std::nullopt;
+            }
             received_.append(buf, static_cast<std::size_t>(n));
         }
-        if (end > longest_)
+        if (end > longest_) {
             co_return std::nullopt;
+        }
         std::string line = received_.substr(0, end);
         received_.erase(0, end + 1);
         co_return line;
@@ -68,8 +70,9 @@ public:
     /// False: the room is full, or closed.
     bool join(line_queue& lines) {
         const std::lock_guard lock(mutex_);
-        if (closed_ || members_.size() >= limit_.clients)
+        if (closed_ || members_.size() >= limit_.clients) {
             return false;
+        }
         members_.insert(&lines);
         return true;
     }
@@ -81,9 +84,11 @@ public:
 
     void say(const std::string& line) {
         const std::lock_guard lock(mutex_);
-        for (line_queue* const member : members_)
-            if (!member->try_send(line))
+        for (line_queue* const member : members_) {
+            if (!member->try_send(line)) {
                 member->close(); // full: this client reads too slowly
+            }
+        }
     }
 
     /// Says goodbye. Each session ends when it has sent what is queued.
@@ -91,8 +96,9 @@ public:
         say("* the server stops\n");
         const std::lock_guard lock(mutex_);
         closed_ = true;
-        for (line_queue* const member : members_)
+        for (line_queue* const member : members_) {
             member->close();
+        }
     }
 
 private:
@@ -125,28 +131,33 @@ inline task<> read_lines(net::socket& peer, room& chat) {
     line_reader lines(peer, chat.limit().line_length);
     const auto idle = chat.limit().idle;
     const auto name = co_await timeout(lines.next(), idle); // throws when the time is up
-    if (!name)
+    if (!name) {
         co_return;
+    }
     chat.say("* " + *name + " is here\n");
-    while (const auto line = co_await timeout(lines.next(), idle))
+    while (const auto line = co_await timeout(lines.next(), idle)) {
         chat.say(*name + ": " + *line + "\n");
+    }
     chat.say("* " + *name + " has left\n");
 }
 
 inline task<> write_lines(net::socket& peer, line_queue& lines, const limits& limit) {
-    while (const std::optional<std::string> line = co_await lines.recv())
-        if (co_await timeout(peer.send_all(*line), limit.send) < 0) // too slow: -ETIMEDOUT
+    while (const std::optional<std::string> line = co_await lines.recv()) {
+        if (co_await timeout(peer.send_all(*line), limit.send) < 0) { // too slow: -ETIMEDOUT
             co_return;
+        }
+    }
 }
 
 inline task<> session(net::socket peer, room& chat) {
     membership member(chat);
     try {
-        if (member.joined())
+        if (member.joined()) {
             co_await when_any(read_lines(peer, chat),
                               write_lines(peer, member.lines(), chat.limit()));
-        else
+        } else {
             co_await timeout(peer.send("* the room is full\n"), chat.limit().send);
+        }
     } catch (const std::exception&) {
         co_return; // a client that is too slow ends its own session and no other
     }
@@ -157,8 +168,9 @@ inline task<> session(net::socket peer, room& chat) {
 inline task<> accept_all(net::acceptor ac, scope& sessions, room& chat) {
     for (;;) {
         net::socket peer = co_await ac.accept();
-        if (!peer)
+        if (!peer) {
             throw std::system_error(peer.error(), "accept");
+        }
         sessions.spawn(session(std::move(peer), chat));
     }
 }
@@ -172,8 +184,9 @@ inline task<> serve(net::acceptor ac, room& chat, event& stop) {
     try {
         co_await timeout(sessions.join(), chat.limit().grace);
     } catch (const std::system_error& e) {
-        if (e.code() != std::errc::timed_out)
+        if (e.code() != std::errc::timed_out) {
             throw; // this task was asked to stop
+        }
     }
 }
 // [/serve]

@@ -10,14 +10,16 @@ using namespace coil;
 task<> session(net::socket peer) {
     char buf[4096];
     int n = 0;
-    while ((n = co_await peer.recv(buf)) > 0)
+    while ((n = co_await peer.recv(buf)) > 0) {
         co_await peer.send_all({buf, n});
+    }
 }
 
 task<> server(std::uint16_t port) {
     net::acceptor ac{net::inet_address{port}};
-    while (net::socket peer = co_await ac.accept())
+    while (net::socket peer = co_await ac.accept()) {
         co_spawn(session(std::move(peer)));
+    }
 }
 
 int main(int argc, char** argv) {

@@ -21,8 +21,9 @@ public:
         while ((end = received_.find('\n')) == std::string::npos) {
             char buf[1024];
             const int n = co_await from_.recv(buf);
-            if (n <= 0)
+            if (n <= 0) {
                 co_return std::nullopt;
+            }
             received_.append(buf, static_cast<std::size_t>(n));
         }
         std::string line = received_.substr(0, end);
@@ -41,15 +42,17 @@ task<> session(net::socket peer) {
     line_reader lines(peer);
     co_await peer.send_all("What is your name?\n");
     const std::optional<std::string> name = co_await lines.next();
-    if (name)
+    if (name) {
         co_await peer.send_all("Hello " + *name + "\n");
+    }
 }
 // [/session]
 
 task<> server(std::uint16_t port) {
     net::acceptor ac{net::inet_address{port}};
-    while (net::socket peer = co_await ac.accept())
+    while (net::socket peer = co_await ac.accept()) {
         co_spawn(session(std::move(peer)));
+    }
 }
 
 int main(int argc, char** argv) {

@@ -21,8 +21,9 @@ public:
         while ((end = received_.find('\n')) == std::string::npos) {
             char buf[1024];
             const int n = co_await from_.recv(buf);
-            if (n <= 0)
+            if (n <= 0) {
                 co_return std::nullopt;
+            }
             received_.append(buf, static_cast<std::size_t>(n));
         }
         std::string line = received_.substr(0, end);
@@ -43,8 +44,9 @@ struct room {
     std::set<line_queue*> members;
 
     void say(const std::string& line) {
-        for (line_queue* const member : members)
+        for (line_queue* const member : members) {
             member->try_send(line); // does not wait
+        }
     }
 };
 // [/room]
@@ -53,14 +55,17 @@ struct room {
 task<> read_lines(net::socket& peer, room& chat) {
     line_reader lines(peer);
     const std::optional<std::string> name = co_await lines.next();
-    while (const std::optional<std::string> line = co_await lines.next())
+    while (const std::optional<std::string> line = co_await lines.next()) {
         chat.say(*name + ": " + *line + "\n");
+    }
 }
 
 task<> write_lines(net::socket& peer, line_queue& lines) {
-    while (const std::optional<std::string> line = co_await lines.recv())
-        if (co_await peer.send_all(*line) < 0)
+    while (const std::optional<std::string> line = co_await lines.recv()) {
+        if (co_await peer.send_all(*line) < 0) {
             co_return;
+        }
+    }
 }
 
 task<> session(net::socket peer, room& chat) {
@@ -76,8 +81,9 @@ task<> server(std::uint16_t port) {
     room chat;
     scope sessions;
     net::acceptor ac{net::inet_address{port}};
-    while (net::socket peer = co_await ac.accept())
+    while (net::socket peer = co_await ac.accept()) {
         sessions.spawn(session(std::move(peer), chat));
+    }
     co_await sessions.join();
 }
 // [/server]

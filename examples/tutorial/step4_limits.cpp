@@ -35,12 +35,14 @@ public:
         while ((end = received_.find('\n')) == std::string::npos && received_.size() <= longest_) {
             char buf[1024];
             const int n = co_await from_.recv(buf);
-            if (n <= 0)
+            if (n <= 0) {
                 co_return std::nullopt;
+            }
             received_.append(buf, static_cast<std::size_t>(n));
         }
-        if (end > longest_)
+        if (end > longest_) {
             co_return std::nullopt;
+        }
         std::string line = received_.substr(0, end);
         received_.erase(0, end + 1);
         co_return line;
@@ -61,9 +63,11 @@ struct room {
     std::set<line_queue*> members;
 
     void say(const std::string& line) {
-        for (line_queue* const member : members)
-            if (!member->try_send(line))
+        for (line_queue* const member : members) {
+            if (!member->try_send(line)) {
                 member->close(); // full: this client reads too slowly
+            }
+        }
     }
 };
 
@@ -89,16 +93,20 @@ private:
 task<> read_lines(net::socket& peer, room& chat) {
     line_reader lines(peer, chat.limit.line_length);
     const auto name = co_await timeout(lines.next(), chat.limit.idle); // throws when time is up
-    if (!name)
+    if (!name) {
         co_return;
-    while (const auto line = co_await timeout(lines.next(), chat.limit.idle))
+    }
+    while (const auto line = co_await timeout(lines.next(), chat.limit.idle)) {
         chat.say(*name + ": " + *line + "\n");
+    }
 }
 
 task<> write_lines(net::socket& peer, line_queue& lines, const limits& limit) {
-    while (const std::optional<std::string> line = co_await lines.recv())
-        if (co_await timeout(peer.send_all(*line), limit.send) < 0) // too slow: -ETIMEDOUT
+    while (const std::optional<std::string> line = co_await lines.recv()) {
+        if (co_await timeout(peer.send_all(*line), limit.send) < 0) { // too slow: -ETIMEDOUT
             co_return;
+        }
+    }
 }
 
 task<> session(net::socket peer, room& chat) {
@@ -120,8 +128,9 @@ task<> server(std::uint16_t port, limits limit) {
     room chat{limit, {}};
     scope sessions;
     net::acceptor ac{net::inet_address{port}};
-    while (net::socket peer = co_await ac.accept())
+    while (net::socket peer = co_await ac.accept()) {
         sessions.spawn(session(std::move(peer), chat));
+    }
     co_await sessions.join();
 }
 // [/server]
@@ -129,9 +138,11 @@ task<> server(std::uint16_t port, limits limit) {
 int main(int argc, char** argv) {
     const int port = argc > 1 ? std::atoi(argv[1]) : 7000;
     limits limit;
-    if (argc > 2)
+    if (argc > 2) {
         limit.clients = static_cast<std::size_t>(std::atoi(argv[2]));
-    if (argc > 3)
+    }
+    if (argc > 3) {
         limit.idle = std::chrono::milliseconds(std::atoi(argv[3]));
+    }
     coil::run(server(static_cast<std::uint16_t>(port), limit));
 }

@@ -127,6 +127,46 @@ check_scripts() {
         xargs -r shellcheck --severity=info
 }
 
+# Checks that no retired name is used: scripts/retired-words.txt.
+check_names() {
+    local old new hits bad=0
+    while read -r old new; do
+        [[ -z $old || $old == \#* ]] && continue
+        hits=$(git grep -nwF --untracked -e "$old" -- include src tests docs examples bench |
+            grep -v -e '\bretired\b' -e '^tests/compile_fail/retired\.cpp:')
+        [[ -z $hits ]] && continue
+        printf '%s\n' "$hits" | cut -c1-160
+        printf '%s is retired: write %s\n' "$old" "$new"
+        bad=1
+    done <scripts/retired-words.txt
+    return "$bad"
+}
+
+# Checks that comments and documents name things, not persons ("a waiter", not "whoever waits").
+check_persons() {
+    local persons='[Ww]hoever|[Ww]homever|[Ss]omebody|[Ss]omeone|[Nn]obody|[Aa]nybody|[Aa]nyone|[Ee]verybody|[Ee]veryone|[Nn]o one|[Ii]n vain'
+    ! { git grep -nP --untracked "\b($persons)\b|(?<!users |people |readers )\b[Ww]ho\b" -- docs;
+        git grep -nP --untracked "//.*(\b($persons)\b|(?<!users |people |readers )\b[Ww]ho\b)" -- include src; } |
+        grep -v 'peer_credentials()'
+}
+
+# Checks that a header begins with what users read: its first documented public declaration is above line 40.
+check_manuals() {
+    # shellcheck disable=SC2016
+    our_files 'include/coil/*.hpp' | grep -v /detail/ | xargs -r awk '
+        FNR == 1 { inside = 0; found = 0 }
+        /^namespace .*detail.* \{/ { inside = 1 }
+        /^} \/\/ namespace .*detail/ { inside = 0 }
+        /^\/\/\// && !inside && !found {
+            found = 1
+            if (FNR >= 40) {
+                printf "%s:%d: the first public documentation; move what is above it to detail/\n", FILENAME, FNR
+                bad = 1
+            }
+        }
+        END { exit bad }'
+}
+
 dev_lint() {
     local all=no
     [[ ${1:-} != --all ]] || all=yes
@@ -138,6 +178,9 @@ dev_lint() {
     check "headers stand alone" check_headers
     check "rooms include only what is below them" check_rooms
     check "files and classes are small" check_sizes
+    check "no retired names (scripts/retired-words.txt)" check_names
+    check "comments and documents without persons" check_persons
+    check "headers begin with their manual" check_manuals
     check "scripts (shellcheck)" check_scripts
     check "clang-tidy" check_tidy "$all"
     report

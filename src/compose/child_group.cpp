@@ -9,8 +9,9 @@ namespace coil::detail {
 
 namespace {
 
-/// The std::system_error that an exception is, when that is its exact type and can be seen without
-/// throwing it: a million children that were cancelled are asked. Else null, which says nothing.
+/// Returns the std::system_error that `exception` holds if that is its exact type and can be
+/// determined without rethrowing it, which matters when a million children are cancelled. Otherwise
+/// returns null, which means unknown.
 const std::system_error*
 as_system_error([[maybe_unused]] const std::exception_ptr& error) noexcept {
 #if defined(__GLIBCXX__) && defined(__GXX_RTTI)
@@ -48,7 +49,7 @@ void report_aside(std::exception_ptr error) noexcept {
 
 namespace {
 
-/// A separate type tells it from other exceptions with std::errc::timed_out.
+/// A separate type distinguishes it from other exceptions with std::errc::timed_out.
 class time_out : public std::system_error {
 public:
     time_out()

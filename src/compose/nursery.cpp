@@ -56,9 +56,9 @@ void nursery::check_unjoined() const noexcept {
     }
 }
 
-void nursery::settle_on(event_loop& loop) noexcept {
+void nursery::bind_to(event_loop& loop) noexcept {
     if (loop_ == &loop) {
-        return; // children that have moved elsewhere read it
+        return; // children that have moved to another context read it
     }
     if (size() > 0) {
         end_with_misuse(
@@ -69,7 +69,7 @@ void nursery::settle_on(event_loop& loop) noexcept {
 }
 
 void nursery::add(child_state_base& child) noexcept {
-    settle_on(required_loop());
+    bind_to(required_loop());
     if (joiner_ != nullptr) {
         joiner_->unwake();
     }
@@ -163,7 +163,7 @@ nursery::joiner::~joiner() {
 }
 
 void nursery::joiner::begin(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept {
-    nursery_->settle_on(required_loop());
+    nursery_->bind_to(required_loop());
     waiter_ = waiter;
     nursery_->joiner_ = this;
     relay_stop(token, nursery_->stop_);

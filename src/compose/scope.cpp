@@ -9,7 +9,7 @@ scope::~scope() {
     outside_.reset();
     leave_joiner(std::exchange(error_, nullptr));
     destroy_children();
-    if (error_) { // of a destructor's child
+    if (error_) { // an exception of a child that a destructor added
         detail::report_aside(std::move(error_));
     }
 }

@@ -8,7 +8,7 @@ namespace coil {
 
 namespace {
 
-/// Waits until no child is left, or the limit expires. False after the latter.
+/// Waits until no child is left or the limit expires; returns false in the latter case.
 class timed_joiner final : public detail::nursery::joiner, detail::timer_node {
 public:
     timed_joiner(detail::nursery& of, std::int64_t limit_ns) noexcept

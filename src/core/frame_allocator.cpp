@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t span_bytes = std::size_t{256} * 1024;
 constexpr std::uint32_t batch_frames = 32;
 
-/// The most frames of one class that a thread caches: enough for bursts, at most 256 KiB.
+/// The maximum number of frames of one class that a thread caches: enough for bursts, at most 256
+/// KiB.
 constexpr std::uint32_t cache_limit(std::size_t frame_bytes) noexcept {
     return static_cast<std::uint32_t>(
         std::clamp<std::size_t>(span_bytes / frame_bytes, 2 * batch_frames, 2048));
@@ -156,8 +157,8 @@ frame_pool* pools() noexcept {
     return all;
 }
 
-/// Whether this thread's lists have been given back for good: what its last destructors allocate
-/// and free goes to the pool and comes from it.
+/// Whether this thread's lists have been returned because the thread is exiting. Frames of its last
+/// destructors come from the pool and return to it.
 constinit thread_local bool ended = false;
 
 /// Returns this thread's cached frames to the pool when the thread exits.

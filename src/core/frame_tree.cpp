@@ -6,10 +6,11 @@ namespace coil::detail {
 
 namespace {
 
-/// How much stack nested destructors of tasks may use before frames are put off.
+/// The stack that nested destructors of tasks may use before further frames are deferred.
 constexpr std::uintptr_t stack_for_nesting = std::uintptr_t{64} * 1024;
 
-/// The outermost destruction of a task that is under way on this thread, and what it does last.
+/// The outermost destruction of a task in progress on this thread, and the frames deferred to its
+/// end.
 struct destruction {
     promise_base* put_off = nullptr;
 };
@@ -25,7 +26,7 @@ void destroy_leaf(promise_base& leaf, promise_base& above) noexcept {
     std::exchange(*leaf.owning_handle, nullptr).destroy();
 }
 
-/// What is to be destroyed before `one`, or null.
+/// The frame to destroy before `one`, or null.
 promise_base* next_below(promise_base& one) noexcept {
     nested_await* const nested = one.nested_below();
     if (nested == nullptr) {
@@ -69,7 +70,7 @@ void destroy_task_slowly(std::coroutine_handle<> coroutine, promise_base& promis
             promise.coroutine = coroutine;
             promise.next = std::exchange(outermost->put_off, &promise);
         } else {
-            coroutine.destroy(); // its locals may be referred to by what is above
+            coroutine.destroy(); // frames above may refer to its locals
         }
         return;
     }

@@ -79,7 +79,7 @@ bool data_copy::clone() noexcept {
 }
 
 /// Advances from a hole to the next data: 1; 0: there is none, and the target has the length of the
-/// source; −errno.
+/// source; -errno.
 int data_copy::find_data() noexcept {
     const ::off_t data = sys::lseek(from_, done_, SEEK_DATA);
     if (data >= 0) {
@@ -107,7 +107,7 @@ int data_copy::find_data() noexcept {
     return 1;
 }
 
-/// Bytes copied; 0 at the end of the file; −errno. If one method is not supported (another device,
+/// Bytes copied; 0 at the end of the file; -errno. If one method is not supported (another device,
 /// not a regular file, a kernel without the call), the next one is used; the error of the last one
 /// is returned.
 ::ssize_t data_copy::copy_some(std::uint64_t most) noexcept {

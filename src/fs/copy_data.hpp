@@ -20,7 +20,7 @@ namespace coil::fs::detail {
 /// the caller handles the partial target.
 ///
 ///     data_copy copy(from, to, status_of_from);
-///     int r = copy.go_on(unlimited, token);   // 0, or −errno
+///     int r = copy.go_on(unlimited, token);   // 0, or -errno
 class data_copy {
 public:
     /// For go_on(): to the end of the file.
@@ -29,7 +29,7 @@ public:
     data_copy() noexcept = default;
     data_copy(int from, int to, const struct ::stat& from_status) noexcept;
 
-    /// Copies about `bytes` more. 1: there may be more; 0: complete; −errno. −ECANCELED once `stop`
+    /// Copies about `bytes` more. 1: there may be more; 0: complete; -errno. -ECANCELED once `stop`
     /// is requested, which is checked every few MiB.
     [[nodiscard]] int go_on(std::uint64_t bytes, inplace_stop_token stop = {}) noexcept;
 

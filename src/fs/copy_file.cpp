@@ -29,9 +29,9 @@ class file_copy {
 public:
     static constexpr int not_wanted = 2; // the options exclude the copy
 
-    /// Opens both files: 0, not_wanted, or −errno.
+    /// Opens both files: 0, not_wanted, or -errno.
     int begin(const path& from, const path& to, copy_options options);
-    /// Copies a slice: 1: there may be more; 0: complete; −errno.
+    /// Copies a slice: 1: there may be more; 0: complete; -errno.
     int go_on(inplace_stop_token stop) noexcept;
 
     [[nodiscard]] std::uintmax_t done() const noexcept { return data_.done(); }
@@ -45,7 +45,7 @@ private:
         bool by_link = false;
     };
 
-    int look(const path& from, const path& to, copy_options options);
+    int check(const path& from, const path& to, copy_options options);
     int find_target(const path& to);
     int open_target(const path& to, copy_options options);
     int finish() noexcept;
@@ -58,7 +58,7 @@ private:
 };
 
 constexpr int exchanged = -EAGAIN; // the name was replaced since the check
-constexpr int most_looks = 8;
+constexpr int max_checks = 8;
 constexpr ::mode_t set_id_bits = S_ISUID | S_ISGID;
 
 /// Applies the options to an existing target; returns as begin().
@@ -87,8 +87,8 @@ detail::owned_descriptor open(const path& p, int flags, struct ::stat& status) {
 
 int file_copy::begin(const path& from, const path& to, copy_options options) {
     int r = exchanged;
-    for (int looks = 0; r == exchanged && looks < most_looks; ++looks) {
-        r = look(from, to, options);
+    for (int checks = 0; r == exchanged && checks < max_checks; ++checks) {
+        r = check(from, to, options);
     }
     if (r != 0) {
         return r == exchanged ? -EEXIST : r;
@@ -103,7 +103,7 @@ int file_copy::begin(const path& from, const path& to, copy_options options) {
 }
 
 /// The file of a name may change before it is opened: the status of the opened file decides.
-int file_copy::look(const path& from, const path& to, copy_options options) {
+int file_copy::check(const path& from, const path& to, copy_options options) {
     if (const int r = find_target(to); r < 0) {
         return r;
     }

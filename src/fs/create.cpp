@@ -25,7 +25,7 @@ task<io_result> make_directory(int dirfd, const path& name, ::mode_t mode) {
         [dirfd, &name, mode] { return detail::sys::mkdirat(dirfd, name.c_str(), mode); });
 }
 
-/// Opens a directory below `dirfd` to continue from: 0 or −errno.
+/// Opens a directory below `dirfd` to continue from: 0 or -errno.
 task<io_result> open_directory(int dirfd, const path& name, int flags,
                                detail::owned_descriptor& into) {
     flags |= O_PATH | O_DIRECTORY | O_CLOEXEC;

@@ -74,7 +74,7 @@ private:
     const std::byte* end_;
 };
 
-/// Returns the number of bytes written to `buffer`, 0 at the end, −errno. A removed directory has
+/// Returns the number of bytes written to `buffer`, 0 at the end, -errno. A removed directory has
 /// no more entries, as with readdir(3); the system call returns ENOENT.
 inline int read_entries(int directory, std::byte* buffer, std::size_t size) noexcept {
     const int result = sys::getdents64(directory, buffer, size);

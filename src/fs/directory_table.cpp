@@ -116,7 +116,7 @@ void directory_table::unpin(directory_node& node) noexcept {
         return;
     }
     if (node.parent_ == nullptr) {
-        if (most_open_ == 0) {
+        if (max_open_ == 0) {
             close(node);
         }
         return;
@@ -125,7 +125,7 @@ void directory_table::unpin(directory_node& node) noexcept {
     node.older_ = newest_;
     (newest_ == nullptr ? oldest_ : newest_->newer_) = &node;
     newest_ = &node;
-    while (open_ > most_open_ && close_oldest()) {
+    while (open_ > max_open_ && close_oldest()) {
     }
 }
 
@@ -309,7 +309,7 @@ int directory_table::open_file(int at, const char* name, int flags, ::mode_t mod
         if (error == EMFILE || error == ENFILE) {
             std::unique_lock lock(mutex_);
             if (close_oldest()) {
-                most_open_ = std::min(most_open_, std::max(open_, 1U));
+                max_open_ = std::min(max_open_, std::max(open_, 1U));
                 continue;
             }
             // Other jobs use the directories that are open, and close them soon.
@@ -343,7 +343,7 @@ void directory_table::close(directory_node& node) noexcept {
 
 void directory_table::close_all(directory_node& top) noexcept {
     const std::scoped_lock lock(mutex_);
-    most_open_ = 0;
+    max_open_ = 0;
     while (close_oldest()) {
     }
     if (top.fd_ >= 0 && top.pins_ == 0) {

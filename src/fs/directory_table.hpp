@@ -62,11 +62,11 @@ class directory_table {
 public:
     /// Derives the maximum number of open descriptors from RLIMIT_NOFILE.
     directory_table() noexcept;
-    explicit directory_table(unsigned most_open) noexcept : most_open_(most_open) {}
+    explicit directory_table(unsigned max_open) noexcept : max_open_(max_open) {}
     directory_table(const directory_table&) = delete;
     directory_table& operator=(const directory_table&) = delete;
 
-    /// Returns a descriptor of the directory, which stays open until unpin(), or −errno: ENOENT
+    /// Returns a descriptor of the directory, which stays open until unpin(), or -errno: ENOENT
     /// also if it was moved since it was last open. `child`: the descriptor of one of its
     /// subdirectories, if available.
     [[nodiscard]] int pin(directory_node& node, int child = -1);
@@ -87,7 +87,7 @@ public:
     /// closed when they are unpinned.
     void close_all(directory_node& top) noexcept;
 
-    /// Returns the result of openat(2) with O_CLOEXEC, or −errno; closes directories if descriptors
+    /// Returns the result of openat(2) with O_CLOEXEC, or -errno; closes directories if descriptors
     /// have run out.
     [[nodiscard]] int open_file(int at, const char* name, int flags, ::mode_t mode);
 
@@ -125,7 +125,7 @@ private:
     std::mutex mutex_;
     std::mutex reopening_;         // serializes reopening; acquired before mutex_
     std::vector<placed_top> tops_; // at most two
-    unsigned most_open_;
+    unsigned max_open_;
     unsigned open_ = 0;
     directory_node* oldest_ = nullptr;
     directory_node* newest_ = nullptr;
@@ -152,7 +152,7 @@ public:
         }
     }
 
-    /// Or −errno.
+    /// Or -errno.
     [[nodiscard]] int fd() const noexcept { return fd_; }
 
 private:

@@ -45,7 +45,7 @@ public:
         return static_cast<std::uint32_t>(record.at() - records_.get());
     }
 
-    /// Pool thread: queries the metadata of all entries, once. 0, or −errno of opening the
+    /// Pool thread: queries the metadata of all entries, once. 0, or -errno of opening the
     /// directory.
     int ask();
     /// Null: not queried yet.
@@ -56,7 +56,7 @@ public:
     void want_metadata() const noexcept {
         base_->wants_metadata.store(true, std::memory_order_relaxed);
     }
-    /// Pool thread: the status of the entry's target. 0 or −errno.
+    /// Pool thread: the status of the entry's target. 0 or -errno.
     int follow(std::uint32_t offset, struct ::stat& status);
 
     void share() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }

@@ -11,7 +11,7 @@
 namespace coil::fs::detail {
 
 /// Opens a file that should be regular by `open(at, name, flags)`, which is openat(2). Never waits
-/// for the other end of a FIFO, and returns −EINVAL if the file is not regular. `status` is that of
+/// for the other end of a FIFO, and returns -EINVAL if the file is not regular. `status` is that of
 /// the opened file. Does not truncate: O_TRUNC would take effect before the type is checked.
 template <class Open>
 owned_descriptor open_regular(Open open, int at, const char* name, int flags,

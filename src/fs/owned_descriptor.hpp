@@ -23,7 +23,7 @@ public:
         }
     }
 
-    /// close(2), which may report a failed write: 0 or −errno.
+    /// close(2), which may report a failed write: 0 or -errno.
     int close() noexcept { return sys::close(std::exchange(fd_, -1)); }
     /// Releases ownership.
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }

@@ -35,7 +35,7 @@ bool is_in_memory(int fd) noexcept {
            (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC);
 }
 
-/// read(2) that does not wait for a device, or −errno.
+/// read(2) that does not wait for a device, or -errno.
 ::ssize_t read_cached(int fd, mutable_buffer buf) noexcept {
     if (detail::sys::is_in_world()) {
         return detail::sys::pread(fd, buf.data(), buf.size(), -1);

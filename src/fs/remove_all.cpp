@@ -32,12 +32,14 @@ using detail::raw_entry;
 
 /// A directory to be removed: it is removed when it has been read to its end and all its
 /// subdirectories are gone.
-class condemned final : public directory_node {
+class removal_node final : public directory_node {
 public:
-    condemned(condemned* parent, std::string name)
+    removal_node(removal_node* parent, std::string name)
         : directory_node(parent, std::move(name), false) {}
 
-    [[nodiscard]] condemned* above() const noexcept { return static_cast<condemned*>(parent()); }
+    [[nodiscard]] removal_node* above() const noexcept {
+        return static_cast<removal_node*>(parent());
+    }
 
     std::atomic<unsigned> left{1}; // the number of subdirectories left, plus 1 while it is read
     std::int64_t position = 0;     // the position at which reading continues
@@ -57,14 +59,14 @@ public:
 private:
     /// A reference to a directory: held while it is read or waits to be read, and by each remaining
     /// subdirectory.
-    using owned = detail::owned_node<condemned>;
+    using owned = detail::owned_node<removal_node>;
 
     static constexpr std::size_t buffer_size = 16384; // some hundred entries
     /// A directory that is still not empty is read again: some file systems skip entries when
     /// others are removed, and other processes may add entries. The number of passes is limited.
-    static constexpr unsigned most_passes = 32;
+    static constexpr unsigned max_passes = 32;
 
-    owned own(condemned* node) noexcept { return owned(node, {&table_}); }
+    owned own(removal_node* node) noexcept { return owned(node, {&table_}); }
 
     bool work(const detail::slice& time) override {
         owned next = own(nullptr);
@@ -82,7 +84,7 @@ private:
 
     [[nodiscard]] bool has_much() const noexcept override { return waiting_.size() > 1; }
 
-    void fail_at(int error, const condemned& node, const char* entry = nullptr) {
+    void fail_at(int error, const removal_node& node, const char* entry = nullptr) {
         if (fail(error)) {
             failed_at_ = node.path_of(entry);
         }
@@ -96,7 +98,7 @@ private:
         } else if (opened < 0 || top_.is_dot_or_dot_dot()) {
             fail(opened < 0 ? opened : -EINVAL);
         } else {
-            owned node = own(new condemned(nullptr, path_));
+            owned node = own(new removal_node(nullptr, path_));
             table_.place_top(*node, top_.at(), top_.leaf);
             waiting_.put(std::move(node));
         }
@@ -120,7 +122,7 @@ private:
     }
 
     /// 0: read to the end. go_on: more remains in it, or in `inside`.
-    int clear_open(condemned& node, const detail::slice& time, std::vector<owned>& inside) {
+    int clear_open(removal_node& node, const detail::slice& time, std::vector<owned>& inside) {
         const pinned_directory pinned(table_, node);
         if (pinned.fd() < 0) {
             return pinned.fd();
@@ -143,7 +145,7 @@ private:
     }
 
     /// Returns false if the slice has ended or an error occurred.
-    bool clear_some(condemned& node, int fd, raw_entries& entries, const detail::slice& time,
+    bool clear_some(removal_node& node, int fd, raw_entries& entries, const detail::slice& time,
                     std::vector<owned>& inside) {
         std::uintmax_t gone = 0;
         bool all = true;
@@ -154,7 +156,7 @@ private:
             if (result == 0) {
                 ++gone;
             } else if (result == -EISDIR) {
-                inside.push_back(own(new condemned(&node, entry.name())));
+                inside.push_back(own(new removal_node(&node, entry.name())));
                 node.left.fetch_add(1, std::memory_order_relaxed);
             } else if (result != -ENOENT) {
                 fail_at(result, node, entry.name());
@@ -169,7 +171,7 @@ private:
 
     /// It is not a directory any more.
     void replaced(owned node) {
-        condemned* const above = node->above();
+        removal_node* const above = node->above();
         int result = 0;
         if (above == nullptr) {
             result = top_.had_slash ? -ENOTDIR : unlink_top(0); // "link/" does not name the link
@@ -200,7 +202,7 @@ private:
                 }
                 const int result = remove_empty(*node);
                 const bool is_full = result == -ENOTEMPTY || result == -EEXIST;
-                if ((is_full || result == -ENOTDIR) && ++node->passes < most_passes) {
+                if ((is_full || result == -ENOTDIR) && ++node->passes < max_passes) {
                     node->left = 1;
                     node->position = 0;
                     if (is_full) {
@@ -217,7 +219,7 @@ private:
                     return;
                 }
             }
-            condemned* const above = node->above();
+            removal_node* const above = node->above();
             if (above == nullptr) {
                 done_ = true;
                 return;
@@ -228,8 +230,8 @@ private:
         }
     }
 
-    int remove_empty(condemned& node) {
-        condemned* const above = node.above();
+    int remove_empty(removal_node& node) {
+        removal_node* const above = node.above();
         if (above == nullptr) {
             return unlink_top(AT_REMOVEDIR);
         }
@@ -259,7 +261,7 @@ private:
     std::string failed_at_;
 };
 
-/// 0 or −errno; `failed_at`: the failed path, unless it is `p` itself.
+/// 0 or -errno; `failed_at`: the failed path, unless it is `p` itself.
 task<int> remove_tree(path p, std::uintmax_t& count, path& failed_at) {
     removal work(p);
     co_await detail::do_tree_work(work);

@@ -24,11 +24,11 @@ namespace coil::fs::detail {
 
 namespace {
 
-constexpr int most_links = 40; // the limit of the kernel
-constexpr int most_names = 100;
-constexpr int most_looks = 100; // checks of a name that others keep replacing
+constexpr int max_links = 40; // the limit of the kernel
+constexpr int max_names = 100;
+constexpr int max_checks = 100; // checks of a name that others keep replacing
 
-/// The content of a symbolic link; −errno in `error`. With an empty name, `at` is the link.
+/// The content of a symbolic link; -errno in `error`. With an empty name, `at` is the link.
 std::string link_target(int at, const char* name, int& error) {
     std::array<char, PATH_MAX> target; // NOLINT(*-member-init): only what was read is used
     const int n = sys::readlinkat(at, name, target.data(), target.size());
@@ -163,8 +163,8 @@ int replacement::begin(const std::string& target, ::mode_t mode) {
 }
 
 int replacement::find(const std::string& target) {
-    for (int looks = 0; looks < most_looks; ++looks) {
-        const int r = look(target);
+    for (int checks = 0; checks < max_checks; ++checks) {
+        const int r = check(target);
         if (r != -EAGAIN) {
             return r;
         }
@@ -174,7 +174,7 @@ int replacement::find(const std::string& target) {
 
 /// The kernel resolves the name, so that its refusals apply (fs.protected_symlinks); the location
 /// of the opened file is determined afterwards. EAGAIN: the file was replaced meanwhile.
-int replacement::look(const std::string& target) {
+int replacement::check(const std::string& target) {
     const owned_descriptor opened(sys::openat(AT_FDCWD, target.c_str(), O_PATH | O_CLOEXEC));
     if (opened == -ENOENT) {
         return find_missing(target);
@@ -199,7 +199,7 @@ int replacement::look(const std::string& target) {
     }
     // Without /proc: resolves links here, and verifies that the result is the same file.
     std::string name = target;
-    for (int links = 0; links < most_links; ++links) {
+    for (int links = 0; links < max_links; ++links) {
         const std::string next = link_target(AT_FDCWD, name.c_str(), error);
         if (error < 0) {
             break;
@@ -237,7 +237,7 @@ bool replacement::is_at_its_place() const noexcept {
 /// The file does not exist, or is a dangling link. EAGAIN: now it exists.
 int replacement::find_missing(std::string target) {
     is_there_ = false;
-    for (int links = 0; links <= most_links; ++links) {
+    for (int links = 0; links <= max_links; ++links) {
         if (const int r = place(target); r < 0) {
             return r;
         }
@@ -277,7 +277,7 @@ int replacement::make(::mode_t mode) {
             return 0;
         }
     }
-    for (int tries = 0; tries < most_names; ++tries) {
+    for (int tries = 0; tries < max_names; ++tries) {
         std::string called = temporary_name(tries);
         const int fd = sys::openat(directory, called.c_str(),
                                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -296,7 +296,7 @@ int replacement::make(::mode_t mode) {
 /// linkat(2) does not replace an existing name: only rename(2) does.
 int replacement::name() {
     const std::string opened = proc_name(content_.native_handle());
-    for (int tries = 0; tries < most_names; ++tries) {
+    for (int tries = 0; tries < max_names; ++tries) {
         std::string called = temporary_name(tries);
         const int r = sys::linkat(AT_FDCWD, opened.c_str(), directory_.native_handle(),
                                   called.c_str(), AT_SYMLINK_FOLLOW);

@@ -10,7 +10,7 @@
 namespace coil::fs::detail {
 
 /// A new file that atomically replaces another, or is created: see fs::atomic_replace. Blocking
-/// calls, for functions on the blocking pool; they return 0 or −errno. The destructor removes a
+/// calls, for functions on the blocking pool; they return 0 or -errno. The destructor removes a
 /// file that was not committed.
 class replacement {
 public:
@@ -30,7 +30,7 @@ public:
 
 private:
     [[nodiscard]] int find(const std::string& target);
-    [[nodiscard]] int look(const std::string& target);
+    [[nodiscard]] int check(const std::string& target);
     [[nodiscard]] int look_beside(const std::string& target);
     [[nodiscard]] int place(const std::string& name);
     [[nodiscard]] bool is_at_its_place() const noexcept;

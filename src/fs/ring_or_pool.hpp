@@ -42,7 +42,7 @@ inline void throw_if(const std::error_code& error, const char* what, const path&
 }
 
 /// Calls `f` on a thread of the blocking pool, for calls that io_uring lacks. `f` returns a value ≥
-/// 0 or −errno. Gives -ECANCELED if the task was asked to stop before `f` began.
+/// 0 or -errno. Gives -ECANCELED if the task was asked to stop before `f` began.
 template <class F>
 task<io_result> on_thread(F f) {
     try {
@@ -53,7 +53,7 @@ task<io_result> on_thread(F f) {
 }
 
 /// Awaits `call` if the ring has its opcode. Otherwise calls the equivalent `f`, which returns a
-/// value ≥ 0 or −errno, on a thread of the blocking pool: a call that waits for a device must not
+/// value ≥ 0 or -errno, on a thread of the blocking pool: a call that waits for a device must not
 /// block the context.
 template <class F>
 task<io_result> ring_or_thread(uring::opcode opcode, operation call, F f) {

@@ -14,7 +14,7 @@
 
 // The synchronous system calls of coil::fs: executed by Linux or, on a context whose backend has
 // files of its own (uring::backend::has_own_world), by that backend. Arguments as in the man pages;
-// all return a value ≥ 0 or −errno. Calls that the backend does not support return −EOPNOTSUPP.
+// all return a value ≥ 0 or -errno. Calls that the backend does not support return -EOPNOTSUPP.
 
 namespace coil::fs::detail::sys {
 
@@ -184,7 +184,7 @@ inline void expect_sequential(int fd) noexcept {
     }
 }
 
-/// Returns the position, or −errno.
+/// Returns the position, or -errno.
 inline ::off_t lseek(int fd, ::off_t offset, int whence) noexcept {
     if (auto* const world = current_world()) [[unlikely]] {
         std::int64_t at = 0;

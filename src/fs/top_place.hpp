@@ -19,7 +19,7 @@ struct top_place {
     [[nodiscard]] int at() const noexcept { return directory < 0 ? AT_FDCWD : int(directory); }
     [[nodiscard]] bool is_dot_or_dot_dot() const noexcept { return leaf == "." || leaf == ".."; }
 
-    /// 0, or −errno: the parent of `path` cannot be opened, and `leaf` is the whole path.
+    /// 0, or -errno: the parent of `path` cannot be opened, and `leaf` is the whole path.
     [[nodiscard]] int open(const std::string& path);
 };
 

@@ -113,7 +113,7 @@ bool tree_copy::copy_some(owned<copied> directory, const slice& time) {
     return true;
 }
 
-/// 0: read to the end; more_to_come; has_given_way; −errno.
+/// 0: read to the end; more_to_come; has_given_way; -errno.
 int tree_copy::copy_entries(copied& directory, const slice& time, directories& more) {
     const pinned_directory from(table_, directory);
     if (from.fd() < 0) {

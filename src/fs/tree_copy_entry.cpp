@@ -16,7 +16,7 @@ namespace coil::fs::detail {
 
 namespace {
 
-constexpr int most_tries = 8;
+constexpr int max_tries = 8;
 
 bool is_other(const struct ::stat& s) noexcept {
     return !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode) && !S_ISLNK(s.st_mode);
@@ -52,7 +52,7 @@ int tree_copy::copy_one(const place& p, const slice* time, directories& more) {
     }
     const int flags = takes_links_as_such() ? AT_SYMLINK_NOFOLLOW : 0;
     int result = -EAGAIN;
-    for (int tries = 0; result == -EAGAIN && tries < most_tries; ++tries) {
+    for (int tries = 0; result == -EAGAIN && tries < max_tries; ++tries) {
         struct ::stat from{};
         result = sys::fstatat(p.from_at, p.from, &from, flags);
         result = result < 0 ? result : copy_known(p, from, time, more);

@@ -22,14 +22,14 @@ unsigned tree_work::usual_workers() noexcept {
     return std::clamp(processors, 1U, 4U);
 }
 
-void tree_work::add_worker(scope& crew) {
-    if (workers() < most_workers_.load(std::memory_order_relaxed)) {
-        crew.spawn(worker(*this, crew));
+void tree_work::add_worker(scope& worker_scope) {
+    if (workers() < max_workers_.load(std::memory_order_relaxed)) {
+        worker_scope.spawn(worker(*this, worker_scope));
         workers_.store(workers() + 1, std::memory_order_relaxed);
     }
 }
 
-task<> tree_work::worker(tree_work& self, scope& crew) {
+task<> tree_work::worker(tree_work& self, scope& worker_scope) {
     bool more = true;
     while (more) {
         try {
@@ -52,15 +52,15 @@ task<> tree_work::worker(tree_work& self, scope& crew) {
         const bool must_go_on =
             self.workers() == 0 && self.gave_way_.exchange(false, std::memory_order_relaxed);
         if (self.error() == 0 && (must_go_on || self.wants_help())) {
-            self.add_worker(crew);
+            self.add_worker(worker_scope);
         }
     }
 }
 
 task<> do_tree_work(tree_work& work) {
-    scope crew(co_await this_task::stop_token());
-    work.add_worker(crew);
-    co_await crew.join();
+    scope worker_scope(co_await this_task::stop_token());
+    work.add_worker(worker_scope);
+    co_await worker_scope.join();
     if (work.error() == -ECANCELED && work.is_done()) { // the stop request came too late
         work.error_.store(0, std::memory_order_relaxed);
     }

@@ -37,25 +37,25 @@ class tree_work {
 public:
     /// The maximum number of jobs. More jobs than processors only contend for the locks of
     /// directories and of the journal; see docs/guide/files.md.
-    explicit tree_work(unsigned most_workers = usual_workers()) noexcept
-        : most_workers_(most_workers) {}
+    explicit tree_work(unsigned max_workers = usual_workers()) noexcept
+        : max_workers_(max_workers) {}
     tree_work(const tree_work&) = delete;
     tree_work& operator=(const tree_work&) = delete;
 
     /// On the context, while there may be work: starts one more worker unless there are enough.
-    void add_worker(scope& crew);
+    void add_worker(scope& worker_scope);
     [[nodiscard]] unsigned workers() const noexcept {
         return workers_.load(std::memory_order_relaxed);
     }
     /// Pool threads: whether there is more work than workers.
     [[nodiscard]] bool wants_help() const noexcept {
-        return workers() < most_workers_.load(std::memory_order_relaxed) && has_much();
+        return workers() < max_workers_.load(std::memory_order_relaxed) && has_much();
     }
     /// Pool threads, when descriptors have run out and this job has put back its item. Returns true
     /// if the job should end to release its descriptors; from then on a single job does all the
     /// work. Returns false if it is the only one.
     bool gives_way() noexcept {
-        most_workers_.store(1, std::memory_order_relaxed);
+        max_workers_.store(1, std::memory_order_relaxed);
         if (workers() <= 1) {
             return false;
         }
@@ -63,7 +63,7 @@ public:
         return true;
     }
 
-    /// Any thread: records an error (−errno) and ends the work; the first error counts. Returns
+    /// Any thread: records an error (-errno) and ends the work; the first error counts. Returns
     /// true if this was the first; the caller may then record where it occurred, to be read after
     /// all workers have ended.
     bool fail(int error) noexcept {
@@ -90,9 +90,9 @@ private:
     /// On the context: called after each slice.
     virtual void after_slice() {}
 
-    static task<> worker(tree_work& self, scope& crew);
+    static task<> worker(tree_work& self, scope& worker_scope);
 
-    std::atomic<unsigned> most_workers_;
+    std::atomic<unsigned> max_workers_;
     std::atomic<bool> gave_way_{false};
     std::atomic<unsigned> workers_{0}; // modified on the context
     std::atomic<int> error_{0};

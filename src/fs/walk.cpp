@@ -140,7 +140,7 @@ private:
                directory_options::none;
     }
 
-    /// 0: read to the end; go_on: there is more; −errno.
+    /// 0: read to the end; go_on: there is more; -errno.
     int read(walked_directory& node, const detail::slice& time, std::vector<owned>& inside) {
         const pinned_directory pinned(base_->table, node);
         if (pinned.fd() < 0) {
@@ -158,7 +158,7 @@ private:
             const auto size = static_cast<std::size_t>(n);
             batch_ptr batch(new entry_batch(base_, node, buffer.data(), size));
             if (batch->size() > 0) {
-                look_at(*batch, pinned.fd(), inside);
+                inspect(*batch, pinned.fd(), inside);
                 const std::scoped_lock lock(mutex_);
                 ready_entries_.fetch_add(batch->size(), std::memory_order_relaxed);
                 ready_.push_back(std::move(batch));
@@ -171,7 +171,7 @@ private:
     }
 
     /// Prepares a batch before it is published: collects requested metadata and subdirectories.
-    void look_at(entry_batch& batch, int fd, std::vector<owned>& inside) {
+    void inspect(entry_batch& batch, int fd, std::vector<owned>& inside) {
         bool asks = base_->wants_metadata.load(std::memory_order_relaxed);
         for (raw_entries all = batch.records(); !asks && !all.empty(); all.pop()) {
             asks = all.front().type() == DT_UNKNOWN;
@@ -235,10 +235,10 @@ async_generator<directory_entry> entries_of(path p, walk_options options, bool r
         ec->clear();
     }
     walking work(p, std::move(options), recursive);
-    scope crew(co_await this_task::stop_token());
+    scope worker_scope(co_await this_task::stop_token());
     for (;;) {
         if (work.stands_still()) {
-            work.add_worker(crew);
+            work.add_worker(worker_scope);
         }
         if (const batch_ptr batch = work.take_batch()) {
             std::uint32_t number = 0;
@@ -255,7 +255,7 @@ async_generator<directory_entry> entries_of(path p, walk_options options, bool r
             }
         }
     }
-    co_await crew.join();
+    co_await worker_scope.join();
     const std::error_code error = detail::error_of(work.error());
     if (ec != nullptr) {
         *ec = error;

@@ -27,7 +27,7 @@ bool is_on_a_disk(int fd) noexcept {
     return sys::fstat(fd, &status) < 0 || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode);
 }
 
-/// Writes a slice; returns the number of bytes, or −errno.
+/// Writes a slice; returns the number of bytes, or -errno.
 int write_slice(int fd, const_buffer data, ::off_t offset, inplace_stop_token stop) noexcept {
     const std::size_t size = std::min(data.size(), slice);
     std::size_t done = 0;

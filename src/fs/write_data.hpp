@@ -9,7 +9,7 @@
 namespace coil::fs::detail {
 
 /// Writes the whole buffer by write(2), or by pwrite(2) at an offset ≥ 0, on the blocking pool, in
-/// pieces between which it can be stopped: 0 or −errno.
+/// pieces between which it can be stopped: 0 or -errno.
 ///
 /// For whole files: one job per 16 MiB, and the file's position stays correct after a short write
 /// (see file::write). A file that is neither regular nor a disk (a pipe, a terminal, a socket) may

@@ -13,11 +13,11 @@ namespace detail {
 
 namespace {
 
-constexpr unsigned most_buffers = uring::buffer_ring::max_entries;
+constexpr unsigned max_buffers = uring::buffer_ring::max_entries;
 constexpr std::size_t alignment = 4096;
 
 unsigned rounded_count(unsigned wanted) noexcept {
-    return std::bit_ceil(std::clamp(wanted, 1U, most_buffers));
+    return std::bit_ceil(std::clamp(wanted, 1U, max_buffers));
 }
 
 std::size_t rounded_size(std::size_t wanted) noexcept {
@@ -128,7 +128,7 @@ void buffer_pool_state::ring_gone() noexcept {
     loop_.store(nullptr, std::memory_order_relaxed);
     ring_.close();
     while (!waiting_streams_.empty()) {
-        buffer_source::from_node(waiting_streams_.pop()).stop_starving();
+        buffer_source::from_node(waiting_streams_.pop()).stop_waiting();
     }
     for (unsigned id = 0; id < count_; ++id) {
         if (std::exchange(buffers_[id].with_kernel, false)) {
@@ -210,7 +210,7 @@ void buffer_pool_state::give_back(std::uint16_t id) noexcept {
     event_loop* const here = current_loop;
     if (here != nullptr && here == loop_.load(std::memory_order_relaxed)) {
         make_available(id);
-        feed_starved();
+        grant_waiting();
         return;
     }
     const std::lock_guard lock(mutex_);
@@ -238,7 +238,7 @@ void buffer_pool_state::take_delivery(queue_node& node, event_loop& loop) noexce
     }
     if (self.loop_.load(std::memory_order_relaxed) == &loop) {
         self.take_returned();
-        self.feed_starved();
+        self.grant_waiting();
     }
     self.release();
 }
@@ -256,43 +256,43 @@ void buffer_pool_state::take_returned() noexcept {
     }
 }
 
-/// Feeds one stream per available buffer. (Without a ring, a fed stream takes its buffer
-/// immediately.)
-void buffer_pool_state::feed() noexcept {
-    if (std::exchange(feeding_, true)) {
-        return; // the fed stream has already completed, and the loop below continues
+/// Grants one waiting stream a buffer for each one available. (Without a buffer ring, the stream
+/// takes its buffer immediately.)
+void buffer_pool_state::grant() noexcept {
+    if (std::exchange(granting_, true)) {
+        return; // the stream has already completed, and the loop below continues
     }
-    while (ready_ > fed_ && !waiting_streams_.empty()) {
-        fed_ += has_ring() ? 1 : 0;
-        if (!buffer_source::from_node(waiting_streams_.pop()).feed(round_)) {
-            answered(round_);
+    while (ready_ > granted_ && !waiting_streams_.empty()) {
+        granted_ += has_ring() ? 1 : 0;
+        if (!buffer_source::from_node(waiting_streams_.pop()).grant(round_)) {
+            on_completion(round_);
         }
     }
-    feeding_ = false;
-    if (ready_ > 0 && !waiting_streams_.empty() && !looking_) {
-        look_again();
+    granting_ = false;
+    if (ready_ > 0 && !waiting_streams_.empty() && !recheck_pending_) {
+        post_recheck();
     }
 }
 
-void buffer_pool_state::look_again() noexcept {
-    looking_ = true;
-    look_.pool = this;
-    look_.deliver = &looked;
-    look_.deliveries = 2; // between the two, the loop has submitted and polled for completions
+void buffer_pool_state::post_recheck() noexcept {
+    recheck_pending_ = true;
+    recheck_.pool = this;
+    recheck_.deliver = &recheck;
+    recheck_.deliveries = 2; // between the two, the loop has submitted and polled for completions
     retain();
-    loop_.load(std::memory_order_relaxed)->post(look_);
+    loop_.load(std::memory_order_relaxed)->post(recheck_);
 }
 
-void buffer_pool_state::looked(queue_node& node, event_loop& loop) noexcept {
-    buffer_pool_state& self = *static_cast<look_node&>(node).pool;
-    if (self.loop_.load(std::memory_order_relaxed) == &loop && --self.look_.deliveries > 0) {
+void buffer_pool_state::recheck(queue_node& node, event_loop& loop) noexcept {
+    buffer_pool_state& self = *static_cast<recheck_node&>(node).pool;
+    if (self.loop_.load(std::memory_order_relaxed) == &loop && --self.recheck_.deliveries > 0) {
         loop.post(node);
         return;
     }
-    self.looking_ = false;
-    self.fed_ = 0;
+    self.recheck_pending_ = false;
+    self.granted_ = 0;
     self.round_ += self.round_ == UINT32_MAX ? 2 : 1;
-    self.feed_starved();
+    self.grant_waiting();
     self.release();
 }
 

@@ -42,13 +42,13 @@ buffer_source::~buffer_source() { pool_.release(); }
 
 void buffer_source::close() noexcept {
     // The kernel holds no request, but the pool's queue and its waiter belong to the loop.
-    if (starving_ && !owner_loop().on_owner_thread() && owner_loop().is_running()) {
+    if (is_waiting_ && !owner_loop().on_owner_thread() && owner_loop().is_running()) {
         end_with_misuse(
             "a multishot stream that waits for a buffer was destroyed on a thread other "
             "than its context's.");
     }
     multishot_source::close();
-    if (std::exchange(starving_, false)) {
+    if (std::exchange(is_waiting_, false)) {
         pool_.forget(idle_node());
     }
     if (own_ != none) {
@@ -59,8 +59,8 @@ void buffer_source::close() noexcept {
 /// Determines whether data that does not fit into the rest of a buffer continues in the next one.
 /// This holds for byte streams only: not for datagrams, nor for files that are read in records
 /// (inotify, tun, ...). The type of a direct descriptor is unknown outside the ring.
-void buffer_source::look_at_descriptor() noexcept {
-    looked_ = true;
+void buffer_source::check_descriptor() noexcept {
+    is_checked_ = true;
     if (fd_.is_direct()) {
         cuttable_ = false;
         return;
@@ -74,29 +74,29 @@ void buffer_source::look_at_descriptor() noexcept {
     }
 }
 
-bool buffer_source::feed(std::uint32_t round) noexcept {
-    starving_ = false;
+bool buffer_source::grant(std::uint32_t round) noexcept {
+    is_waiting_ = false;
     if (!is_waited_for()) {
         return false;
     }
-    fed_in_ = round;
+    granted_in_ = round;
     resume();
     return true;
 }
 
 int buffer_source::prepare(prepared_sqe& request) noexcept {
-    if (starving_) {
+    if (is_waiting_) {
         return deferred;
     }
-    if (!looked_) {
-        look_at_descriptor();
+    if (!is_checked_) {
+        check_descriptor();
     }
-    if (const int error = pool_.prepare(owner_loop(), cuttable_, idle_node(), hunger_);
+    if (const int error = pool_.prepare(owner_loop(), cuttable_, idle_node(), demand_);
         error != 0) {
-        starving_ = error > 0;
+        is_waiting_ = error > 0;
         return error > 0 ? deferred : error;
     }
-    hunger_ = buffer_pool_state::buffer_demand::none;
+    demand_ = buffer_pool_state::buffer_demand::none;
     if (pool_.has_ring()) {
         request = request_on(fd_, group_request(pool_.group()));
     } else {
@@ -118,9 +118,9 @@ bool buffer_source::lacked_a_buffer(int result) noexcept {
 
 bool buffer_source::arrived(multishot_result& r) noexcept {
     using buffer_demand = buffer_pool_state::buffer_demand;
-    const std::uint32_t fed_in = std::exchange(fed_in_, 0);
-    if (fed_in != 0) [[unlikely]] {
-        pool_.answered(fed_in);
+    const std::uint32_t granted_in = std::exchange(granted_in_, 0);
+    if (granted_in != 0) [[unlikely]] {
+        pool_.on_completion(granted_in);
     }
     std::uint16_t id = std::exchange(own_, none);
     bool last = true;
@@ -136,7 +136,7 @@ bool buffer_source::arrived(multishot_result& r) noexcept {
         id = static_cast<std::uint16_t>(r.flags >> uring::cqe_flag::buffer_shift);
         last = (r.flags & uring::cqe_flag::buf_more) == 0;
     } else if (lacked_a_buffer(r.value)) {
-        hunger_ = fed_in != 0 ? buffer_demand::oldest : buffer_demand::some;
+        demand_ = granted_in != 0 ? buffer_demand::oldest : buffer_demand::some;
         return false; // the request is submitted again when a buffer is available
     }
     refusals_ = 0;
@@ -149,7 +149,7 @@ bool buffer_source::arrived(multishot_result& r) noexcept {
             pool_.put_free(id); // an end of file consumes a buffer as well
         }
     }
-    pool_.feed_starved();
+    pool_.grant_waiting();
     return true;
 }
 

@@ -12,7 +12,7 @@ namespace coil::detail {
 
 namespace {
 
-/// The error with which epoll_wait(2) would refuse the call (−errno), or 0. The null pointer for
+/// The error with which epoll_wait(2) would refuse the call (-errno), or 0. The null pointer for
 /// the events (EFAULT) ensures that no event is consumed.
 int refusal_of(int epfd, int most) noexcept {
     return ::syscall(SYS_epoll_pwait, epfd, nullptr, most, 0, nullptr, 0) < 0 && errno != EFAULT

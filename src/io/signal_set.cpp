@@ -137,7 +137,7 @@ public:
         counts().remove(signals_);
     }
 
-    /// A signal number; -EAGAIN: none is pending; -ECANCELED: the set is gone.
+    /// A signal number; -EAGAIN if none is pending; -ECANCELED if the set was destroyed.
     [[nodiscard]] int take() noexcept {
         if (closed_.load(std::memory_order_relaxed)) {
             return -ECANCELED;

@@ -47,7 +47,7 @@ bool may_pass(int error) noexcept {
     }
 }
 
-/// Which file a path names; 0 or −errno.
+/// Gets the identity of the file at `path`: 0 or -errno.
 int identify(const std::string& path, struct ::statx& file) noexcept {
     return coil::detail::perform(uring::prep::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW,
                                                     STATX_TYPE | STATX_INO, &file));
@@ -61,7 +61,7 @@ bool is_same_file(const struct ::statx& a, const struct ::statx& b) noexcept {
     return a.stx_ino == b.stx_ino && device_of(a) == device_of(b);
 }
 
-/// connect(2) of a Unix socket that does not block: it is decided at once.
+/// connect(2) of a non-blocking Unix socket, which completes at once.
 int try_to_connect(int fd, const endpoint& to) noexcept {
     if (coil::detail::current_world() != nullptr) {
         return coil::detail::perform(uring::prep::connect(fd, to.data(), to.size()));
@@ -69,7 +69,8 @@ int try_to_connect(int fd, const endpoint& to) noexcept {
     return ::connect(fd, to.data(), to.size()) == 0 ? 0 : -errno;
 }
 
-/// Removes the path of a socket whose server is gone. False: it is somebody's, or no socket.
+/// Removes the socket file of a server that has ended. Returns false if a server still listens
+/// there, or if the file is not a socket.
 bool remove_stale(const endpoint& local, int type) {
     const std::string path(local.as_unix().name());
     struct ::statx before{};

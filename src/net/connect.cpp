@@ -20,9 +20,9 @@ namespace {
 constexpr std::int64_t delay_ns =
     std::chrono::duration_cast<std::chrono::nanoseconds>(connection_attempt_delay).count();
 
-/// Attempts that run at the same time, on one context.
+/// The state shared by the attempts, which run concurrently on one context.
 struct race {
-    auto_reset_event news;
+    auto_reset_event ended;
     socket winner;
     std::size_t pending = 0;
     bool latest_failed = false;
@@ -38,7 +38,7 @@ struct race {
     }
 };
 
-/// An attempt that has ended, however it has.
+/// Records the end of an attempt, successful or not.
 class attempt_end {
 public:
     explicit attempt_end(race& of) noexcept : race_(of) {}
@@ -46,7 +46,7 @@ public:
     attempt_end& operator=(const attempt_end&) = delete;
     ~attempt_end() {
         --race_.pending;
-        race_.news.set();
+        race_.ended.set();
     }
 
 private:
@@ -81,14 +81,14 @@ std::string name_of(const std::string& host, std::uint16_t port) {
     return host + " port " + std::to_string(port);
 }
 
-/// Until something has happened, or `until`: whether that has come.
-task<bool> wait_for_news(race& in, std::int64_t until) {
+/// Waits for the end of an attempt or until `until`. Returns whether `until` has been reached.
+task<bool> wait_for_end(race& in, std::int64_t until) {
     if (until == no_deadline) {
-        co_await in.news.wait();
+        co_await in.ended.wait();
         co_return false;
     }
     const sleep_awaitable pause(until, sleep_awaitable::from::epoch);
-    const auto first = co_await when_any(in.news.wait(), pause);
+    const auto first = co_await when_any(in.ended.wait(), pause);
     if (first.index == 0) {
         co_return false;
     }
@@ -139,12 +139,12 @@ task<socket> connect_to_any(std::string name, std::vector<inet_address> addresse
             break;
         }
         const std::int64_t pause = started < addresses.size() ? next_at : no_deadline;
-        const bool passed = co_await wait_for_news(all, std::min(pause, deadline_ns));
+        const bool passed = co_await wait_for_end(all, std::min(pause, deadline_ns));
         is_late = passed && deadline_ns <= pause;
         is_due = passed && !is_late;
     }
     if (is_late && !all.winner) {
-        // What the cancelled attempts say is not why it failed.
+        // The errors of cancelled attempts are not the cause of the failure.
         const std::string failures = all.failures;
         const std::size_t open = all.pending;
         attempts.cancel();

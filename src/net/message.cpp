@@ -9,10 +9,10 @@ namespace coil::net::detail {
 
 namespace {
 
-/// SCM_PIDFD (Linux 6.5): a descriptor that comes when the program has set SO_PASSPIDFD.
+/// SCM_PIDFD (Linux 6.5): a pidfd, which the kernel sends if the program has set SO_PASSPIDFD.
 constexpr int scm_pidfd = 0x04;
 
-/// Calls `f` for each descriptor that the control data carries.
+/// Calls `f` for each descriptor in the control data.
 template <class F>
 void for_each_descriptor(::msghdr& message, F f) noexcept {
     for (::cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
@@ -39,7 +39,7 @@ received_from receive_from_endpoint_element::result() noexcept {
     try {
         received.peer = endpoint(reinterpret_cast<const ::sockaddr*>(&from_), message_.msg_namelen);
     } catch (...) {
-        // of a family that endpoint does not know: no address
+        // a family that endpoint does not support: no address
     }
     return received;
 }
@@ -65,7 +65,7 @@ received_descriptors receive_descriptors_element::result() noexcept {
             received.descriptors.push_back(std::move(owned));
         }
     });
-    message_.msg_controllen = 0; // they are owned now
+    message_.msg_controllen = 0; // the result owns the descriptors now
     return received;
 }
 

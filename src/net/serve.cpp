@@ -23,7 +23,7 @@ namespace coil::net::detail {
 
 namespace {
 
-/// What the acceptors of a server share.
+/// The state shared by the acceptors of a server.
 struct server {
     server(connection_handler h, serve_options o)
         : handler(std::move(h)), options(std::move(o)),
@@ -51,7 +51,8 @@ private:
     std::shared_ptr<server> server_;
 };
 
-/// Which socket it is, whatever its number: SO_COOKIE. Nothing: it is none any more.
+/// The kernel's identifier of the socket, independent of its descriptor number (SO_COOKIE).
+/// nullopt: the number is no longer a socket.
 std::optional<std::uint64_t> cookie_of(int fd) noexcept {
     std::uint64_t cookie = 0;
     const int result = coil::detail::perform(
@@ -59,7 +60,7 @@ std::optional<std::uint64_t> cookie_of(int fd) noexcept {
     return result >= 0 ? std::optional(cookie) : std::nullopt;
 }
 
-/// How long nothing has moved; nothing: not known.
+/// The time since the last transfer; nullopt if unknown.
 std::optional<std::chrono::milliseconds> idle_time(int fd) noexcept {
     ::tcp_info info{};
     const int result = coil::detail::perform(
@@ -70,8 +71,8 @@ std::optional<std::chrono::milliseconds> idle_time(int fd) noexcept {
     return std::chrono::milliseconds(std::min(info.tcpi_last_data_recv, info.tcpi_last_data_sent));
 }
 
-/// Returns when the connection has been idle for too long, or throws when it is cancelled. The
-/// number may be another socket's by then, so the socket is known by its cookie.
+/// Returns when the connection has been idle for too long; throws if it is cancelled. The
+/// descriptor number may be reused meanwhile, so the socket is identified by its cookie.
 task<> wait_until_idle(int fd, std::chrono::milliseconds limit) {
     const std::optional<std::uint64_t> mine = cookie_of(fd);
     std::chrono::milliseconds pause = limit;
@@ -81,7 +82,7 @@ task<> wait_until_idle(int fd, std::chrono::milliseconds limit) {
         }
         pause = limit;
         if (!mine || cookie_of(fd) != mine) {
-            continue; // the handler has closed it and does something else
+            continue; // the handler has closed the socket and is still running
         }
         const std::optional<std::chrono::milliseconds> idle = idle_time(fd);
         if (idle && *idle >= limit) {
@@ -118,7 +119,7 @@ task<> handle(std::shared_ptr<server> of, socket peer, held_room) {
     }
 }
 
-/// Until it is asked to stop, or accept() fails for good, which it throws.
+/// Accepts connections until it is asked to stop. Throws if accept() fails permanently.
 task<> accept_all(std::shared_ptr<server> of, acceptor from, scope& connections) {
     while (socket peer = co_await from.accept()) {
         co_await of->room.acquire();
@@ -134,7 +135,7 @@ task<> listen(std::shared_ptr<server> of, acceptor from) {
     } catch (...) {
         error = std::current_exception();
     }
-    // The one that has waited too long asks the connections to stop, and waits for them.
+    // When the grace time has expired, asks the connections to stop and waits for them.
     co_await shield(when_any(connections.join(), sleep_for(of->options.grace)));
     if (error && !is_cancellation(error)) {
         std::rethrow_exception(error);
@@ -148,7 +149,8 @@ std::vector<acceptor> acceptors_for(std::size_t count, const endpoint& where,
     std::vector<acceptor> all;
     all.reserve(count);
     all.emplace_back(where, options);
-    const endpoint same = all.front().local_endpoint(); // port 0 is the first one's to choose
+    const endpoint same =
+        all.front().local_endpoint(); // with port 0 the first acceptor's port is used by all
     while (all.size() < count) {
         all.emplace_back(same, options);
     }

@@ -21,7 +21,7 @@ socket create(int family, int type) {
     return socket(fd);
 }
 
-/// The socket's own name, or its peer's.
+/// The address of the socket or, if `peer`, of its peer.
 endpoint address_of(int fd, bool peer, const char* what) {
     ::sockaddr_storage storage{};
     ::socklen_t length = sizeof storage;
@@ -85,7 +85,7 @@ task<io_result> socket::send_descriptors(std::span<const int> descriptors, const
     if (sent < 0 || static_cast<std::size_t>(sent) == data.size()) {
         co_return io_result(sent);
     }
-    // The descriptors are with the first byte; what is left is plain data.
+    // The descriptors are attached to the first byte; the rest is plain data.
     const int rest = co_await send_all(data.drop(static_cast<std::size_t>(sent)));
     co_return io_result(rest < 0 ? rest : static_cast<int>(data.size()));
 }

@@ -8,7 +8,7 @@ namespace coil::net {
 
 namespace {
 
-/// Where the name begins in the system's form.
+/// The offset of the name in a sockaddr_un.
 constexpr ::socklen_t name_offset = offsetof(::sockaddr_un, sun_path);
 
 [[noreturn]] void refuse(std::errc code, std::string_view name) {
@@ -49,7 +49,7 @@ unix_address::unix_address(const ::sockaddr* address, ::socklen_t length) : unix
         throw std::system_error(std::make_error_code(std::errc::address_family_not_supported),
                                 "coil: not the address of a Unix socket");
     }
-    // Linux counts a terminating null that sun_path has no room for.
+    // Linux may count a terminating null that does not fit into sun_path.
     const std::size_t room = std::min<std::size_t>(length, sizeof storage_) - name_offset;
     const char* const name = reinterpret_cast<const char*>(address) + name_offset;
     if (room == 0) {

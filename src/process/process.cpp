@@ -26,7 +26,7 @@ namespace {
 
 constexpr auto p_pidfd = static_cast<::idtype_t>(3); // P_PIDFD, which older headers lack
 
-/// Writing to a child that has ended must not end this process.
+/// Ensures that writing to a child that has ended does not terminate this process.
 void ignore_sigpipe_once() {
     static std::once_flag done;
     std::call_once(done, [] {
@@ -44,7 +44,7 @@ exit_status status_of(const ::siginfo_t& info) noexcept {
                : exit_status::of_signal(info.si_status, info.si_code == CLD_DUMPED);
 }
 
-/// Waits as long as it takes for a process that was killed, and reaps it.
+/// Waits until a killed process has ended, without a limit, and reaps it.
 void reap_killed(int pidfd) noexcept {
     ::siginfo_t info{};
     while (::waitid(p_pidfd, static_cast<::id_t>(pidfd), &info, WEXITED) != 0 && errno == EINTR) {
@@ -52,7 +52,7 @@ void reap_killed(int pidfd) noexcept {
     ::close(pidfd);
 }
 
-/// Everything until the end, or throws when it is more than `limit`.
+/// Reads to the end of the stream. Throws if there are more than `limit` bytes.
 task<std::string> read_all(pipe_end& from, std::size_t limit) {
     std::string text;
     char buf[16 * 1024];
@@ -91,7 +91,7 @@ process process::spawn(const std::vector<std::string>& argv, const process_optio
     }
     process p;
     p.pid_ = plan.spawn(argv);
-    // The child is not reaped before this process waits for it: the number is still its own.
+    // The child is not reaped before this process waits for it, so its pid cannot have been reused.
     p.pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, p.pid_, 0U));
     if (p.pidfd_ < 0) {
         const int error = errno;
@@ -130,8 +130,8 @@ process& process::operator=(process&& other) noexcept {
 
 process::~process() { abandon(); }
 
-/// A killed process ends at once, unless it is in a call that cannot be interrupted; that is waited
-/// for by a thread of its own.
+/// A killed process ends at once, unless it is in an uninterruptible call. In that case a separate
+/// thread waits for it.
 void process::abandon() noexcept {
     const int pidfd = std::exchange(pidfd_, -1);
     if (pidfd < 0) {
@@ -143,8 +143,8 @@ void process::abandon() noexcept {
     }
     ::kill(group_ ? -pid_ : pid_, SIGKILL);
     ::pollfd ended{pidfd, POLLIN, 0};
-    constexpr int patience_ms = 100;
-    if (::poll(&ended, 1, patience_ms) != 1) {
+    constexpr int limit_ms = 100;
+    if (::poll(&ended, 1, limit_ms) != 1) {
         try {
             std::thread([pidfd] { reap_killed(pidfd); }).detach();
             return;

@@ -19,8 +19,8 @@ void check(int error, const std::string& what) {
     }
 }
 
-/// The descriptor, or throws. Above the standard streams: those of the child are set one after the
-/// other, and none may be overwritten before it was used.
+/// Returns a descriptor above those of the standard streams, or throws. The child's standard
+/// streams are set one after the other, and none may overwrite a descriptor that is still needed.
 io::owned_descriptor above_standard_streams(io::owned_descriptor fd, const std::string& what) {
     check(fd ? 0 : errno, what);
     if (fd.native_handle() > STDERR_FILENO) {
@@ -61,7 +61,7 @@ spawn_plan::spawn_plan(const process_options& options) : options_(options) {
         connect(STDIN_FILENO, options.standard_input);
         connect(STDOUT_FILENO, options.standard_output);
         connect(STDERR_FILENO, options.standard_error);
-        if (!options.directory.empty()) { // last: paths of files are the parent's
+        if (!options.directory.empty()) { // last: file paths are relative to the parent's directory
             check(::posix_spawn_file_actions_addchdir_np(&actions_, options.directory.c_str()),
                   "spawn");
         }

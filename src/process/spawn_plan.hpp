@@ -10,7 +10,7 @@
 
 namespace coil::detail {
 
-/// What posix_spawn(3) is told, and the descriptors that it needs until it has returned.
+/// The arguments of posix_spawn(3), and the descriptors that must stay open until it returns.
 class spawn_plan {
 public:
     explicit spawn_plan(const process_options& options);
@@ -18,16 +18,16 @@ public:
     spawn_plan& operator=(const spawn_plan&) = delete;
     ~spawn_plan();
 
-    /// Which process it is, or throws.
+    /// Starts the process and returns its pid. Throws on errors.
     ::pid_t spawn(const std::vector<std::string>& argv);
 
-    /// The parent's ends of the pipes; none where there is no pipe.
+    /// The parent's ends of the pipes; empty for streams that are not pipes.
     pipe_end ends[3];
 
 private:
     void connect(int target, const redirect& what);
     void connect_pipe(int target);
-    /// Makes `source` the child's `target`.
+    /// Connects the child's standard stream `target` to `source`.
     void give(int target, io::owned_descriptor source);
 
     const process_options& options_;

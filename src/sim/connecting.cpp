@@ -19,9 +19,9 @@ constexpr std::int64_t no_neighbour_ns = 3'000'000'000;
 
 void connection::begin_connecting(const endpoint& to) {
     target_ = to;
-    machine& from = *homes_[0];
+    machine& from = *machines_[0];
     began_ = from.world.now();
-    from.world.at(from.net.arrival(from, *homes_[1], 60), *this,
+    from.world.at(from.net.arrival(from, *machines_[1], 60), *this,
                   [](object& about, std::uint64_t tries, std::uint64_t) {
                       connection::of(about).syn(static_cast<unsigned>(tries));
                   });
@@ -31,12 +31,12 @@ void connection::syn(unsigned tries) {
     if (sides_[0] == nullptr) {
         return;
     }
-    machine& from = *homes_[0];
-    machine& to = *homes_[1];
+    machine& from = *machines_[0];
+    machine& to = *machines_[1];
     stream_socket* listener = nullptr;
     const bool reaches = !is_cut() && to.up;
     if (reaches) {
-        lives_[1] = to.life;
+        incarnations_[1] = to.incarnation;
         listener = to.find_listener(target_);
         if (listener == nullptr) {
             from.world.at(from.net.arrival(to, from, 40), *this,
@@ -74,8 +74,8 @@ void connection::syn(unsigned tries) {
 
 /// The answer has reached the connecting side; the accepting side learns of it a little later.
 void connection::established() {
-    machine& from = *homes_[0];
-    machine& to = *homes_[1];
+    machine& from = *machines_[0];
+    machine& to = *machines_[1];
     stream_socket* const socket = sides_[0];
     open_[1] = true;
     if (socket != nullptr) {
@@ -91,7 +91,7 @@ void connection::acknowledged() {
     if (stream_socket* const listener = std::exchange(listener_, nullptr)) {
         std::erase(listener->half_open_, ref<connection>(this));
         listener->offer(*this);
-    } else if (homes_[1]->up) {
+    } else if (machines_[1]->up) {
         reset(1);
     }
 }
@@ -118,7 +118,7 @@ int stream_socket::listen(int backlog) {
     if (const int error = bind_somewhere(); error != 0) {
         return error;
     }
-    if (home.has_other_listener(*this)) {
+    if (own_machine.has_other_listener(*this)) {
         return -EADDRINUSE;
     }
     state_ = state::listening;
@@ -142,7 +142,7 @@ void stream_socket::refuse_offered() {
         c->listener_ = nullptr;
     }
     half_open_.clear();
-    if (home.up) { // otherwise nothing can be sent
+    if (own_machine.up) { // otherwise nothing can be sent
         for (const ref<connection>& c : offered_) {
             c->close(1, true);
         }
@@ -158,12 +158,12 @@ int stream_socket::accept(op& call) {
     if (offered_.empty()) {
         return would_wait;
     }
-    if (const int error = home.descriptor_fault(); error != 0) {
+    if (const int error = own_machine.descriptor_fault(); error != 0) {
         return error;
     }
-    auto accepted = make<stream_socket>(home, family());
+    auto accepted = make<stream_socket>(own_machine, family());
     accepted->nonblocking = (call.entry.accept_flags & SOCK_NONBLOCK) != 0;
-    const int fd = home.open(ref<file>(accepted.get()));
+    const int fd = own_machine.open(ref<file>(accepted.get()));
     if (fd < 0) {
         return fd;
     }
@@ -207,19 +207,19 @@ int stream_socket::connect(op& call, const endpoint& to) {
     if (to.family != family()) {
         return to.family == AF_UNSPEC ? 0 : -EAFNOSUPPORT;
     }
-    if (home.world.fault(home.world.options.faults.no_buffers, "ENOBUFS")) {
+    if (own_machine.world.fault(own_machine.world.options.faults.no_buffers, "ENOBUFS")) {
         return -ENOBUFS;
     }
     if (family() == AF_UNIX) {
         int error = 0;
-        stream_socket* const listener = home.find_local_listener(to, error);
+        stream_socket* const listener = own_machine.find_local_listener(to, error);
         if (listener == nullptr) {
             return error;
         }
         if (listener->offered_.size() > listener->backlog_) {
             return -EAGAIN;
         }
-        auto c = make<connection>(*this, home);
+        auto c = make<connection>(*this, own_machine);
         c->origin_ = local_.family == AF_UNIX ? local_ : endpoint::nameless();
         c->target_ = listener->local_;
         connection_ = c;
@@ -231,23 +231,24 @@ int stream_socket::connect(op& call, const endpoint& to) {
     if (const int error = bind_somewhere(); error != 0) {
         return error;
     }
-    machine* const target = home.net.find(home, to);
+    machine* const target = own_machine.net.find(own_machine, to);
     if (local_.is_any()) {
-        local_ = home.address_towards(to, local_.port);
+        local_ = own_machine.address_towards(to, local_.port);
     }
     state_ = state::connecting;
     over_ = false;
     untold_ = true;
-    auto c = make<connection>(*this, target != nullptr ? *target : home);
+    auto c = make<connection>(*this, target != nullptr ? *target : own_machine);
     c->origin_ = local_;
     connection_ = c;
     if (call.begun != nullptr) {
         *call.begun = true;
     }
     if (target == nullptr) {
-        home.world.after(no_neighbour_ns, *c, [](object& about, std::uint64_t, std::uint64_t) {
-            connection::of(about).refuse(EHOSTUNREACH);
-        });
+        own_machine.world.after(no_neighbour_ns, *c,
+                                [](object& about, std::uint64_t, std::uint64_t) {
+                                    connection::of(about).refuse(EHOSTUNREACH);
+                                });
     } else {
         endpoint there = to;
         if (there.is_any()) {

@@ -20,8 +20,9 @@ constexpr std::int64_t again_ns = 200'000'000; // lost data is retransmitted
 } // namespace
 
 connection::connection(stream_socket& from, machine& to)
-    : sides_{&from, nullptr}, homes_{&from.home, &to}, lives_{from.home.life, to.life},
-      instant_(from.family() == AF_UNIX), net_(from.home.net) {
+    : sides_{&from, nullptr}, machines_{&from.own_machine, &to},
+      incarnations_{from.own_machine.incarnation, to.incarnation},
+      instant_(from.family() == AF_UNIX), net_(from.own_machine.net) {
     net_.add(*this);
 }
 
@@ -30,7 +31,7 @@ connection::~connection() { net_.remove(*this); }
 std::size_t connection::room(unsigned side) const noexcept {
     const way& w = ways_[side];
     const std::size_t used = w.data.size() + w.hidden;
-    const std::size_t most = homes_[side]->world.options.socket_buffer;
+    const std::size_t most = machines_[side]->world.options.socket_buffer;
     return used < most ? most - used : 0;
 }
 
@@ -50,14 +51,14 @@ void connection::finish(unsigned side) {
 
 void connection::push(unsigned side, std::size_t bytes, bool end) {
     way& w = ways_[side];
-    machine& from = *homes_[side];
+    machine& from = *machines_[side];
     if (instant_) {
         w.under_way.push_back({from.world.now(), bytes, end});
         arrive(side);
         return;
     }
-    std::int64_t arrival = from.net.arrival(from, *homes_[1 - side], bytes + 40);
-    if (from.world.random.chance(from.net.link(from, *homes_[1 - side]).loss)) {
+    std::int64_t arrival = from.net.arrival(from, *machines_[1 - side], bytes + 40);
+    if (from.world.random.chance(from.net.link(from, *machines_[1 - side]).loss)) {
         arrival += again_ns;
     }
     w.last_arrival = std::max(arrival, w.last_arrival);
@@ -70,12 +71,14 @@ void connection::push(unsigned side, std::size_t bytes, bool end) {
         side);
 }
 
-bool connection::is_cut() const noexcept { return homes_[0]->net.is_cut(*homes_[0], *homes_[1]); }
+bool connection::is_cut() const noexcept {
+    return machines_[0]->net.is_cut(*machines_[0], *machines_[1]);
+}
 
 /// Data sent by `side` arrives at the other side.
 void connection::arrive(unsigned side) {
     way& w = ways_[side];
-    machine& to = *homes_[1 - side];
+    machine& to = *machines_[1 - side];
     if (w.under_way.empty() || w.stalled) {
         return;
     }
@@ -94,7 +97,7 @@ void connection::arrive(unsigned side) {
         came = true;
         bytes = bytes || s.bytes > 0;
         to.world.trace.event(s.end ? "end arrives from" : "bytes arrive from", to.index,
-                             homes_[side]->index, static_cast<std::int64_t>(s.bytes));
+                             machines_[side]->index, static_cast<std::int64_t>(s.bytes));
     }
     if (!came) {
         return;
@@ -106,7 +109,7 @@ void connection::arrive(unsigned side) {
             return;
         }
         receiver->changed();
-    } else if (to.life != lives_[1 - side] || (!open_[1 - side] && w.arrived > 0)) {
+    } else if (to.incarnation != incarnations_[1 - side] || (!open_[1 - side] && w.arrived > 0)) {
         reset(1 - side); // the receiver is gone
     }
 }
@@ -115,8 +118,8 @@ void connection::arrive(unsigned side) {
 void connection::stall(unsigned side) {
     way& w = ways_[side];
     w.stalled = true;
-    machine& from = *homes_[side];
-    from.world.trace.event("unanswered by", from.index, homes_[1 - side]->index);
+    machine& from = *machines_[side];
+    from.world.trace.event("unanswered by", from.index, machines_[1 - side]->index);
     from.world.after(
         from.world.options.stream_timeout.count(), *this,
         [](object& about, std::uint64_t s, std::uint64_t progress) {
@@ -127,7 +130,7 @@ void connection::stall(unsigned side) {
             }
         },
         side, w.progress);
-    if (homes_[1 - side]->up) {
+    if (machines_[1 - side]->up) {
         return; // mend() wakes it
     }
     from.world.after(again_ns, *this,
@@ -140,8 +143,8 @@ void connection::retry() {
         if (!w.stalled || is_cut()) {
             continue;
         }
-        machine& from = *homes_[side];
-        if (!homes_[1 - side]->up) {
+        machine& from = *machines_[side];
+        if (!machines_[1 - side]->up) {
             if (sides_[side] != nullptr) {
                 from.world.after(
                     again_ns * 5, *this,
@@ -152,7 +155,7 @@ void connection::retry() {
         w.stalled = false;
         const std::int64_t back_off = from.world.random.between(0, again_ns);
         from.world.after(
-            back_off + from.net.link(from, *homes_[1 - side]).latency.count(), *this,
+            back_off + from.net.link(from, *machines_[1 - side]).latency.count(), *this,
             [](object& about, std::uint64_t s, std::uint64_t) {
                 of(about).arrive(static_cast<unsigned>(s));
             },
@@ -167,7 +170,7 @@ void connection::fall_silent() {
         const stream_socket* const s = sides_[side];
         if (s != nullptr && s->option(SOL_SOCKET, SO_KEEPALIVE) != 0) {
             const int idle = s->option(IPPROTO_TCP, TCP_KEEPIDLE);
-            homes_[side]->world.after(
+            machines_[side]->world.after(
                 second_ns * (idle > 0 ? idle : two_hours), *this,
                 [](object& about, std::uint64_t which, std::uint64_t) {
                     of(about).probe(static_cast<unsigned>(which), false);
@@ -185,9 +188,9 @@ void connection::probe(unsigned side, bool last) {
     if (s == nullptr) {
         return;
     }
-    const machine& to = *homes_[1 - side];
+    const machine& to = *machines_[1 - side];
     if (!is_cut() && to.up) {
-        if (to.life != lives_[1 - side]) {
+        if (to.incarnation != incarnations_[1 - side]) {
             s->failed(ECONNRESET);
         }
         return;
@@ -198,7 +201,7 @@ void connection::probe(unsigned side, bool last) {
     }
     const int interval = s->option(IPPROTO_TCP, TCP_KEEPINTVL);
     const int count = s->option(IPPROTO_TCP, TCP_KEEPCNT);
-    s->home.world.after(
+    s->own_machine.world.after(
         second_ns * (interval > 0 ? interval : interval_s) * (count > 0 ? count : probes), *this,
         [](object& about, std::uint64_t which, std::uint64_t) {
             of(about).probe(static_cast<unsigned>(which), true);
@@ -208,7 +211,7 @@ void connection::probe(unsigned side, bool last) {
 
 void connection::forget(const machine& m) {
     for (unsigned side = 0; side < 2; ++side) {
-        if (homes_[side] == &m) {
+        if (machines_[side] == &m) {
             abandon(side);
             fall_silent();
         }
@@ -234,13 +237,13 @@ void connection::drop(unsigned side, std::size_t count) {
         tell(1 - side);
         return;
     }
-    machine& from = *homes_[side];
+    machine& from = *machines_[side];
     if (w.data.size() + w.hidden <= from.world.options.socket_buffer / 2) {
         return; // a sender with enough space needs no update
     }
     w.telling = true;
     from.world.after(
-        from.net.link(from, *homes_[1 - side]).latency.count(), *this,
+        from.net.link(from, *machines_[1 - side]).latency.count(), *this,
         [](object& about, std::uint64_t s, std::uint64_t) {
             of(about).tell(static_cast<unsigned>(s));
         },
@@ -274,15 +277,15 @@ void connection::reset(unsigned side) {
     ways_[side].end_sent = true;
     const auto happens = [](object& about, std::uint64_t s, std::uint64_t) {
         connection& c = of(about);
-        if (!c.instant_ && (c.is_cut() || !c.homes_[s]->up)) {
+        if (!c.instant_ && (c.is_cut() || !c.machines_[s]->up)) {
             return;
         }
         if (c.sides_[s] == nullptr) {
             c.errors_[s] = ECONNRESET;
         }
         if (stream_socket* const receiver = c.sides_[s]) {
-            receiver->home.world.trace.event("reset by", receiver->home.index,
-                                             c.homes_[1 - s]->index);
+            receiver->own_machine.world.trace.event("reset by", receiver->own_machine.index,
+                                                    c.machines_[1 - s]->index);
             receiver->failed(c.ways_[1 - s].end_arrived && c.ways_[1 - s].arrived == 0 &&
                                      !c.instant_
                                  ? EPIPE
@@ -293,8 +296,8 @@ void connection::reset(unsigned side) {
         happens(*this, 1 - side, 0);
         return;
     }
-    machine& from = *homes_[side];
-    from.world.at(from.net.arrival(from, *homes_[1 - side], 40), *this, happens, 1 - side);
+    machine& from = *machines_[side];
+    from.world.at(from.net.arrival(from, *machines_[1 - side], 40), *this, happens, 1 - side);
 }
 
 } // namespace coil::sim::detail

@@ -65,7 +65,7 @@ datagram_socket::~datagram_socket() {
     if (partner_ != nullptr) {
         partner_->partner_ = nullptr;
     }
-    home.forget_names(*this);
+    own_machine.forget_names(*this);
 }
 
 void datagram_socket::join(datagram_socket& a, datagram_socket& b) {
@@ -98,7 +98,7 @@ int datagram_socket::connect(op&, const endpoint& to) {
             return error;
         }
         if (local_.is_any()) {
-            local_ = home.address_towards(to, local_.port);
+            local_ = own_machine.address_towards(to, local_.port);
         }
     }
     peer_ = to;
@@ -139,7 +139,7 @@ int datagram_socket::send(op& call, int) {
     if (call.size() > largest) {
         return -EMSGSIZE;
     }
-    if (home.world.fault(home.world.options.faults.no_buffers, "ENOBUFS")) {
+    if (own_machine.world.fault(own_machine.world.options.faults.no_buffers, "ENOBUFS")) {
         return -ENOBUFS;
     }
     if (family() != AF_UNIX) {
@@ -156,46 +156,46 @@ int datagram_socket::send(op& call, int) {
     if (family() == AF_UNIX) {
         datagram_socket* to = partner_;
         if (to == nullptr) {
-            to = dynamic_cast<datagram_socket*>(home.find_name(SOCK_DGRAM, target));
+            to = dynamic_cast<datagram_socket*>(own_machine.find_name(SOCK_DGRAM, target));
         }
         if (to == nullptr) {
             return -ECONNREFUSED;
         }
-        if (to->held_ + d.bytes.size() > home.world.options.socket_buffer && to->held_ > 0) {
+        if (to->held_ + d.bytes.size() > own_machine.world.options.socket_buffer && to->held_ > 0) {
             return -EAGAIN;
         }
         to->take(std::move(d));
         return count;
     }
-    machine* const to = home.net.find(home, target);
+    machine* const to = own_machine.net.find(own_machine, target);
     if (to == nullptr) {
         return count; // lost silently
     }
     if (d.from.is_any()) {
-        d.from = home.address_towards(target, local_.port);
+        d.from = own_machine.address_towards(target, local_.port);
     }
     if (target.is_any()) {
-        target = home.address_towards(target, target.port);
+        target = own_machine.address_towards(target, target.port);
     }
-    const link_options& link = home.net.link(home, *to);
-    if (home.net.is_cut(home, *to) || home.world.random.chance(link.loss)) {
-        home.world.trace.event("a datagram is lost to", home.index, to->index);
+    const link_options& link = own_machine.net.link(own_machine, *to);
+    if (own_machine.net.is_cut(own_machine, *to) || own_machine.world.random.chance(link.loss)) {
+        own_machine.world.trace.event("a datagram is lost to", own_machine.index, to->index);
         return count;
     }
-    const unsigned copies = home.world.random.chance(link.duplicate) ? 2 : 1;
+    const unsigned copies = own_machine.world.random.chance(link.duplicate) ? 2 : 1;
     for (unsigned i = 0; i < copies; ++i) {
         const auto p = make<packet>(*to, target, d);
-        home.world.at(home.net.arrival(home, *to, d.bytes.size() + 28), *p,
-                      [](object& about, std::uint64_t, std::uint64_t) {
-                          static_cast<packet&>(about).arrive();
-                      });
+        own_machine.world.at(own_machine.net.arrival(own_machine, *to, d.bytes.size() + 28), *p,
+                             [](object& about, std::uint64_t, std::uint64_t) {
+                                 static_cast<packet&>(about).arrive();
+                             });
     }
     return count;
 }
 
 void datagram_socket::take(datagram d) {
-    if (held_ + d.bytes.size() > home.world.options.socket_buffer && held_ > 0) {
-        home.world.trace.event("a datagram exceeds the socket buffer", home.index);
+    if (held_ + d.bytes.size() > own_machine.world.options.socket_buffer && held_ > 0) {
+        own_machine.world.trace.event("a datagram exceeds the socket buffer", own_machine.index);
         return;
     }
     held_ += d.bytes.size();

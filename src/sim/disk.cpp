@@ -10,7 +10,7 @@
 
 namespace coil::sim::detail {
 
-disk::disk(engine& world, std::uint64_t capacity) : world_(world), capacity_(capacity) {
+disk::disk(event_scheduler& world, std::uint64_t capacity) : world_(world), capacity_(capacity) {
     root_ = create(S_IFDIR | 0755);
     root_->parent = root_.get();
     root_->links = 2;
@@ -151,7 +151,7 @@ void disk::crash() {
         }
     }
     unsafe_.clear();
-    const auto settle = [&](const auto& self, inode& directory) -> void {
+    const auto restore = [&](const auto& self, inode& directory) -> void {
         directory.entries = directory.durable_entries;
         for (const auto& [name, what] : directory.entries) {
             what->links = 0;
@@ -163,7 +163,7 @@ void disk::crash() {
             }
         }
     };
-    settle(settle, *root_);
+    restore(restore, *root_);
     // A file with two names is visited once.
     const auto lose = [&](const auto& self, inode& directory) -> void {
         directory.links = 2;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine.hpp"
+#include "event_scheduler.hpp"
 #include "object.hpp"
 
 #include <array>
@@ -121,7 +121,7 @@ struct resolution {
 /// The file system of a machine.
 class disk {
 public:
-    disk(engine& world, std::uint64_t capacity);
+    disk(event_scheduler& world, std::uint64_t capacity);
     ~disk();
     disk(const disk&) = delete;
     disk& operator=(const disk&) = delete;
@@ -167,7 +167,7 @@ private:
     void assign(change all);
     static void apply(const change& all, bool durable);
 
-    engine& world_;
+    event_scheduler& world_;
     const std::uint64_t capacity_;
     std::uint64_t used_ = 0;
     std::uint64_t next_number_ = 2;

@@ -24,7 +24,7 @@ public:
     /// The events of poll(2), including those that are always reported.
     virtual std::uint32_t events() = 0;
 
-    machine& home;
+    machine& own_machine;
     const kind is;
     const std::uint64_t number;   // fstat(2)'s inode number, for files that are not on a disk
     bool nonblocking = false;     // O_NONBLOCK

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine.hpp"
+#include "event_scheduler.hpp"
 #include "sim_backend.hpp"
 
 #include <coil/uring/backend.hpp>
@@ -36,7 +36,7 @@ public:
 private:
     [[nodiscard]] unsigned fewer(unsigned to_submit) noexcept;
 
-    engine& world_;
+    event_scheduler& world_;
     sim_backend behind_;
     uring::params params_{};
     mapping mapping_{};

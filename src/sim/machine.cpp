@@ -10,9 +10,10 @@
 
 namespace coil::sim::detail {
 
-file::file(machine& of, kind what) noexcept : home(of), is(what), number(of.next_file_number()) {}
+file::file(machine& of, kind what) noexcept
+    : own_machine(of), is(what), number(of.next_file_number()) {}
 
-machine::machine(engine& w, network& n, std::uint32_t number, std::string called)
+machine::machine(event_scheduler& w, network& n, std::uint32_t number, std::string called)
     : world(w), net(n), index(number), name(std::move(called)), files(w, w.options.disk.capacity) {
     world.trace.name_host(index, name);
     net.add(*this);
@@ -38,8 +39,8 @@ void machine::crash() {
 void machine::start() {
     if (!up) {
         up = true;
-        ++life;
-        world.trace.event("starts", index, life);
+        ++incarnation;
+        world.trace.event("starts", index, incarnation);
     }
 }
 

@@ -3,7 +3,7 @@
 #include "call.hpp"
 #include "disk.hpp"
 #include "endpoint.hpp"
-#include "engine.hpp"
+#include "event_scheduler.hpp"
 #include "file.hpp"
 #include "opcode_names.hpp"
 
@@ -27,17 +27,17 @@ class stream_socket;
 /// ring.
 class machine {
 public:
-    machine(engine& w, network& n, std::uint32_t number, std::string called);
+    machine(event_scheduler& w, network& n, std::uint32_t number, std::string called);
     ~machine();
     machine(const machine&) = delete;
     machine& operator=(const machine&) = delete;
 
-    engine& world;
+    event_scheduler& world;
     network& net;
     const std::uint32_t index;
     const std::string name;
     bool up = true;
-    std::uint32_t life = 1; // the number of starts
+    std::uint32_t incarnation = 1; // the number of starts
 
     // ---- power
     /// Discards sockets, pipes and data that is not durable; peers are not notified.

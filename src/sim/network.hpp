@@ -1,7 +1,7 @@
 #pragma once
 
 #include "endpoint.hpp"
-#include "engine.hpp"
+#include "event_scheduler.hpp"
 #include "object.hpp"
 
 #include <coil/sim/options.hpp>
@@ -18,7 +18,7 @@ class machine;
 /// The network between the machines.
 class network {
 public:
-    explicit network(engine& world) noexcept : world_(world) {}
+    explicit network(event_scheduler& world) noexcept : world_(world) {}
 
     void add(machine& m);
     /// The machine with this address, as seen from `from`, or null.
@@ -47,7 +47,7 @@ private:
     [[nodiscard]] const wire& between(const machine& a, const machine& b) const noexcept;
     [[nodiscard]] wire& between(const machine& a, const machine& b) noexcept;
 
-    engine& world_;
+    event_scheduler& world_;
     std::vector<machine*> machines_;
     std::vector<std::vector<wire>> wires_; // by sender and receiver
     std::vector<connection*> connections_;

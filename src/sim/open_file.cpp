@@ -33,11 +33,11 @@ bool open_file::writes() const noexcept {
 std::uint32_t open_file::events() { return POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM; }
 
 int open_file::attempt(op& call) {
-    const fault_plan& faults = home.world.options.faults;
+    const fault_plan& faults = own_machine.world.options.faults;
     if (is_path()) {
         return -EBADF;
     }
-    if (node->is_regular() && home.world.fault(faults.io_error, "EIO")) {
+    if (node->is_regular() && own_machine.world.fault(faults.io_error, "EIO")) {
         return -EIO;
     }
     switch (call.code()) {
@@ -51,7 +51,7 @@ int open_file::attempt(op& call) {
         return writes() ? write(call) : -EBADF;
     case opcode::fsync:
         if (node->is_directory()) {
-            home.files.sync_names(*node);
+            own_machine.files.sync_names(*node);
             node->sync();
         } else if (node->is_regular()) {
             node->sync();
@@ -100,9 +100,10 @@ int open_file::read(op& call) {
         return -EINVAL;
     }
     std::size_t count = call.size();
-    if (count > 1 && home.world.fault(home.world.options.faults.short_transfer, "a short read")) {
+    if (count > 1 &&
+        own_machine.world.fault(own_machine.world.options.faults.short_transfer, "a short read")) {
         count = static_cast<std::size_t>(
-            home.world.random.between(1, static_cast<std::int64_t>(count) - 1));
+            own_machine.world.random.between(1, static_cast<std::int64_t>(count) - 1));
     }
     const int result = node->read(call.data, 0, at, count);
     if (moves && result > 0) {
@@ -115,7 +116,7 @@ int open_file::write(op& call) {
     if (S_ISCHR(node->mode)) {
         return static_cast<int>(call.size());
     }
-    const fault_plan& faults = home.world.options.faults;
+    const fault_plan& faults = own_machine.world.options.faults;
     const bool moves = call.entry.off == ~std::uint64_t{0};
     const bool appends = (flags_ & O_APPEND) != 0 || (call.entry.rw_flags & RWF_APPEND) != 0;
     const std::uint64_t at = appends ? node->size() : moves ? position_ : call.entry.off;
@@ -129,12 +130,12 @@ int open_file::write(op& call) {
     if (at + count > largest_file) {
         return -EFBIG;
     }
-    if (home.world.fault(faults.no_space, "ENOSPC")) {
+    if (own_machine.world.fault(faults.no_space, "ENOSPC")) {
         return -ENOSPC;
     }
-    if (count > 1 && home.world.fault(faults.short_transfer, "a short write")) {
+    if (count > 1 && own_machine.world.fault(faults.short_transfer, "a short write")) {
         count = static_cast<std::size_t>(
-            home.world.random.between(1, static_cast<std::int64_t>(count) - 1));
+            own_machine.world.random.between(1, static_cast<std::int64_t>(count) - 1));
     }
     const int result = node->write(call.data, 0, at, count);
     if (result > 0 && moves) {

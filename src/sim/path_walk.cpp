@@ -12,7 +12,7 @@ namespace coil::sim::detail {
 
 namespace {
 
-constexpr unsigned most_links = 40;
+constexpr unsigned max_links = 40;
 constexpr std::size_t longest_name = 255;
 constexpr std::size_t longest_path = 4096;
 
@@ -105,7 +105,7 @@ private:
     }
 
     void step_through_link() {
-        if (++links_ > most_links || must(RESOLVE_NO_SYMLINKS)) {
+        if (++links_ > max_links || must(RESOLVE_NO_SYMLINKS)) {
             place_.error = -ELOOP;
             return;
         }

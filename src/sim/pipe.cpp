@@ -83,9 +83,10 @@ int pipe_end::read(op& call) {
         }
     }
     std::size_t count = std::min(data.size(), call.size());
-    if (count > 1 && home.world.fault(home.world.options.faults.short_transfer, "a short read")) {
+    if (count > 1 &&
+        own_machine.world.fault(own_machine.world.options.faults.short_transfer, "a short read")) {
         count = static_cast<std::size_t>(
-            home.world.random.between(1, static_cast<std::int64_t>(count) - 1));
+            own_machine.world.random.between(1, static_cast<std::int64_t>(count) - 1));
     }
     std::size_t offset = 0;
     for_each_part(call.data, 0, count, [&](std::byte* to, std::size_t n) {

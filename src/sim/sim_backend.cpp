@@ -68,7 +68,7 @@ bool sim_backend::has_opcode(opcode op) const noexcept {
 
 int sim_backend::begin(request& base) noexcept {
     auto& r = static_cast<sim_request&>(base);
-    engine& world = machine_.world;
+    event_scheduler& world = machine_.world;
     ++world.operations;
     ++r.turn_;
     r.file_ = ref<file>(machine_.get(r.file));
@@ -112,7 +112,7 @@ int sim_backend::start(sim_request& r) {
 
 /// Injects errors that occur before the call has any effect.
 int sim_backend::inject(sim_request& r) {
-    engine& world = machine_.world;
+    event_scheduler& world = machine_.world;
     const fault_plan& faults = world.options.faults;
     if (!waits(r.op())) {
         return 0;
@@ -124,7 +124,7 @@ int sim_backend::inject(sim_request& r) {
 }
 
 std::int64_t sim_backend::disk_time(const sim_request& r) const {
-    engine& world = machine_.world;
+    event_scheduler& world = machine_.world;
     const std::int64_t most = r.op() == opcode::fsync ? world.options.disk.sync.count()
                                                       : world.options.disk.latency.count();
     return world.random.between(most / 4, most);
@@ -179,7 +179,7 @@ void sim_backend::at_moment(sim_request& r, std::int64_t delay) {
 }
 
 std::int64_t sim_backend::some_delay() const {
-    engine& world = machine_.world;
+    event_scheduler& world = machine_.world;
     return world.random.between(0, 1000 * std::int64_t{world.options.faults.longest_delay_us});
 }
 
@@ -190,7 +190,7 @@ void sim_backend::end_later(sim_request& r, int result) {
 }
 
 bool sim_backend::is_delayed(sim_request& r, int result) {
-    engine& world = machine_.world;
+    event_scheduler& world = machine_.world;
     const bool delayed =
         world.fault(world.options.faults.delay_completion, "a completion is delayed");
     if (delayed) {
@@ -212,8 +212,8 @@ void sim_request::try_again() noexcept { backend_.enqueue(*this); }
 // ---- continuing a call -----------------------------------------------------------------------
 
 int sim_backend::wait(std::int64_t deadline_ns) noexcept {
-    engine& world = machine_.world;
-    world.settle();
+    event_scheduler& world = machine_.world;
+    world.run_due();
     if (work()) {
         return 0;
     }
@@ -221,11 +221,12 @@ int sim_backend::wait(std::int64_t deadline_ns) noexcept {
     while (world.now() < deadline_ns) {
         const std::int64_t next = std::min(world.next(), deadline_ns);
         if (next == never || world.now() - driver_.turn_began > longest_turn_ns) {
-            driver_.give_up("a turn does not end: a destroyed frame waits for a call that does not "
-                            "complete");
+            driver_.fatal_error(
+                "a turn does not end: a destroyed frame waits for a call that does not "
+                "complete");
         }
         world.advance_to(next);
-        world.settle();
+        world.run_due();
         if (work()) {
             return 0;
         }
@@ -295,7 +296,7 @@ bool sim_backend::end_stopped(sim_request& r) {
 
 /// Posts results of a multishot request as long as there are any.
 bool sim_backend::stream(sim_request& r) {
-    engine& world = machine_.world;
+    event_scheduler& world = machine_.world;
     bool any = false;
     for (;;) {
         const int result = attempt(r);
@@ -303,9 +304,9 @@ bool sim_backend::stream(sim_request& r) {
             put_to_wait(r);
             return (r.stopping_ && end_stopped(r)) || any;
         }
-        const bool goes_on = result > 0 || (result == 0 && r.op() == opcode::accept) ||
-                             (result == 0 && r.op() == opcode::recvmsg && r.file_->events() == 0);
-        if (!goes_on ||
+        const bool continues = result > 0 || (result == 0 && r.op() == opcode::accept) ||
+                               (result == 0 && r.op() == opcode::recvmsg && r.file_->events() == 0);
+        if (!continues ||
             world.fault(world.options.faults.end_multishot, "a multishot request ends early")) {
             return end(r, result);
         }
@@ -324,7 +325,7 @@ bool sim_backend::stream(sim_request& r) {
 
 sim_backend::outcome sim_backend::cancel(request& base) noexcept {
     auto& r = static_cast<sim_request&>(base);
-    engine& world = machine_.world;
+    event_scheduler& world = machine_.world;
     trace(tracer::kind::cancel, r, 0);
     if (r.is_out_of_reach()) {
         return outcome::busy;

@@ -2,7 +2,7 @@
 
 #include "buffer_watch.hpp"
 #include "call.hpp"
-#include "engine.hpp"
+#include "event_scheduler.hpp"
 #include "file.hpp"
 #include "machine.hpp"
 #include "object.hpp"
@@ -25,7 +25,7 @@ public:
     virtual void make_runnable(std::uint32_t context) noexcept = 0;
     virtual void report_violation(const std::string& sentence) noexcept = 0;
     /// Ends the process: the run cannot continue, not even to its orderly end.
-    [[noreturn]] virtual void give_up(const char* sentence) noexcept = 0;
+    [[noreturn]] virtual void fatal_error(const char* sentence) noexcept = 0;
 
     std::int64_t turn_began = 0; ///< the start of the current turn, or of the end of the context
 

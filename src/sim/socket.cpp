@@ -115,8 +115,9 @@ int socket_file::get_option(int level, int name, void* value, ::socklen_t room) 
             break;
         case SO_SNDBUF:
         case SO_RCVBUF:
-            number = found != options_.end() ? 2 * option(level, name)
-                                             : static_cast<int>(home.world.options.socket_buffer);
+            number = found != options_.end()
+                         ? 2 * option(level, name)
+                         : static_cast<int>(own_machine.world.options.socket_buffer);
             break;
         default:
             if (found != options_.end()) {
@@ -170,7 +171,7 @@ int socket_file::check_local(endpoint& to) {
     if (family_ == AF_UNIX) {
         return 0;
     }
-    if (!to.is_any() && !to.is_loopback() && !home.owns(to)) {
+    if (!to.is_any() && !to.is_loopback() && !own_machine.owns(to)) {
         return -EADDRNOTAVAIL;
     }
     return 0;
@@ -181,8 +182,9 @@ int socket_file::take_name(const endpoint& to) {
     if (const int error = check_local(wanted); error != 0) {
         return error;
     }
-    if (const int error = home.take_name(wanted, *this, option(SOL_SOCKET, SO_REUSEADDR) != 0,
-                                         option(SOL_SOCKET, SO_REUSEPORT) != 0);
+    if (const int error =
+            own_machine.take_name(wanted, *this, option(SOL_SOCKET, SO_REUSEADDR) != 0,
+                                  option(SOL_SOCKET, SO_REUSEPORT) != 0);
         error != 0) {
         return error;
     }

@@ -10,9 +10,9 @@
 namespace coil::sim::detail {
 
 stream_socket::~stream_socket() {
-    home.forget_names(*this);
+    own_machine.forget_names(*this);
     refuse_offered();
-    if (!home.up) {
+    if (!own_machine.up) {
         return; // its machine is down: nothing can be sent
     }
     if (connection_ && state_ != state::dead) {
@@ -23,7 +23,7 @@ stream_socket::~stream_socket() {
 }
 
 void stream_socket::join(stream_socket& a, stream_socket& b) {
-    auto c = make<connection>(a, b.home);
+    auto c = make<connection>(a, b.own_machine);
     c->attach(1, &b);
     c->open_[1] = true;
     a.connection_ = c;
@@ -60,7 +60,7 @@ std::uint32_t stream_socket::events() {
     if (ended && sending_ended_) {
         all |= POLLHUP;
     }
-    const std::size_t most = home.world.options.socket_buffer;
+    const std::size_t most = own_machine.world.options.socket_buffer;
     if (sending_ended_ || connection_->room(side_) > most / 3) {
         all |= POLLOUT | POLLWRNORM;
     }
@@ -124,12 +124,13 @@ int stream_socket::send(op& call, int flags) {
         connection_->has_ended(side_)) {
         return -EPIPE;
     }
-    if (home.world.fault(home.world.options.faults.lost_connection, "a connection is lost")) {
+    if (own_machine.world.fault(own_machine.world.options.faults.lost_connection,
+                                "a connection is lost")) {
         connection_->reset(side_);
         failed(ECONNRESET);
         return take_error();
     }
-    if (home.world.fault(home.world.options.faults.no_buffers, "ENOBUFS")) {
+    if (own_machine.world.fault(own_machine.world.options.faults.no_buffers, "ENOBUFS")) {
         return -ENOBUFS;
     }
     const std::size_t moved = call.done != nullptr ? *call.done : 0;
@@ -143,9 +144,9 @@ int stream_socket::send(op& call, int flags) {
     }
     std::size_t count = std::min(room, size);
     if (count > 1 && (flags & MSG_WAITALL) == 0 &&
-        home.world.fault(home.world.options.faults.short_transfer, "a short send")) {
+        own_machine.world.fault(own_machine.world.options.faults.short_transfer, "a short send")) {
         count = static_cast<std::size_t>(
-            home.world.random.between(1, static_cast<std::int64_t>(count) - 1));
+            own_machine.world.random.between(1, static_cast<std::int64_t>(count) - 1));
     }
     connection_->send(side_, call.data, moved, count);
     return static_cast<int>(count);
@@ -176,9 +177,10 @@ int stream_socket::receive(op& call, int flags) {
     }
     std::size_t count = std::min(there, call.size() - std::min(call.size(), moved));
     if (count > 1 && (flags & (MSG_WAITALL | MSG_PEEK)) == 0 &&
-        home.world.fault(home.world.options.faults.short_transfer, "a short receive")) {
+        own_machine.world.fault(own_machine.world.options.faults.short_transfer,
+                                "a short receive")) {
         count = static_cast<std::size_t>(
-            home.world.random.between(1, static_cast<std::int64_t>(count) - 1));
+            own_machine.world.random.between(1, static_cast<std::int64_t>(count) - 1));
     }
     std::size_t offset = 0;
     for_each_part(call.data, moved, count, [&](std::byte* to, std::size_t n) {

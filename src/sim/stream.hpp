@@ -57,7 +57,7 @@ public:
         open_[side] = socket != nullptr;
     }
     [[nodiscard]] stream_socket* socket(unsigned side) const noexcept { return sides_[side]; }
-    [[nodiscard]] machine& home(unsigned side) const noexcept { return *homes_[side]; }
+    [[nodiscard]] machine& own_machine(unsigned side) const noexcept { return *machines_[side]; }
 
     /// Whether data of one side cannot reach the other at present.
     [[nodiscard]] bool is_cut() const noexcept;
@@ -106,8 +106,8 @@ private:
     std::array<stream_socket*, 2> sides_{};
     std::array<bool, 2> open_{true, false}; // this end has a socket, or is waiting to be accepted
     std::array<int, 2> errors_{};           // errors that occurred before it was accepted
-    std::array<machine*, 2> homes_;
-    std::array<std::uint32_t, 2> lives_;
+    std::array<machine*, 2> machines_;
+    std::array<std::uint32_t, 2> incarnations_;
     const bool instant_; // AF_UNIX
     network& net_;       // it may outlive its machines
     endpoint origin_;    // the connecting side

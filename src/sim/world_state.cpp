@@ -55,7 +55,7 @@ void slot::end() noexcept {
 }
 
 void slot::report_violation(const std::string& sentence) noexcept { world_.fail(sentence); }
-void slot::give_up(const char* sentence) noexcept { world_.give_up(sentence); }
+void slot::fatal_error(const char* sentence) noexcept { world_.fatal_error(sentence); }
 
 bool slot::is_runnable(std::int64_t now) noexcept {
     return !in_turn && held_until <= now &&
@@ -92,7 +92,7 @@ void slot::turn() {
 }
 
 host_state::host_state(world_state& w, std::uint32_t number, std::string name)
-    : world(w), backend(w.scheduler, w.net, number, std::move(name)), face(*this) {}
+    : world(w), backend(w.scheduler, w.net, number, std::move(name)), handle(*this) {}
 
 // ---- the world -------------------------------------------------------------------------------
 
@@ -109,12 +109,12 @@ world_state::~world_state() {
 sim::host& world_state::host(std::string_view name) {
     for (const auto& h : hosts_) {
         if (h->backend.name == name) {
-            return h->face;
+            return h->handle;
         }
     }
     hosts_.push_back(std::make_unique<host_state>(*this, static_cast<std::uint32_t>(hosts_.size()),
                                                   std::string(name)));
-    return hosts_.back()->face;
+    return hosts_.back()->handle;
 }
 
 void world_state::fail(const std::string& sentence) noexcept {
@@ -125,7 +125,7 @@ void world_state::fail(const std::string& sentence) noexcept {
     }
 }
 
-void world_state::give_up(const char* sentence) noexcept {
+void world_state::fatal_error(const char* sentence) noexcept {
     std::fprintf(stderr, "%scoil: sim: SEED=%llu: %s\n", scheduler.trace.text().c_str(),
                  static_cast<unsigned long long>(seed_), sentence);
     std::abort();
@@ -150,7 +150,7 @@ bool world_state::run(const std::function<bool()>* reached, std::int64_t limit) 
 }
 
 world_state::progress world_state::step(std::int64_t limit) {
-    scheduler.settle();
+    scheduler.run_due();
     if (turns_ == 0) {
         do_postponed();
     }
@@ -268,7 +268,7 @@ void world_state::restart(host_state& h) {
         if (!h.backend.up) {
             h.backend.start();
             if (h.boot) {
-                h.boot(h.face);
+                h.boot(h.handle);
             }
         }
     });
@@ -325,13 +325,13 @@ void world_state::run_others_until_message(coil::detail::event_loop& loop, bool 
             return;
         }
         if (++stuck == often) {
-            give_up("a context waits for a message of another context that never arrives");
+            fatal_error("a context waits for a message of another context that never arrives");
         }
     }
 }
 
-/// Loops that wait in a destructor have no turns, because they are below this one on the stack. On
-/// a thread of their own they would go on ending what others wait for.
+/// Loops that wait in a destructor get no turns, because they are below this one on the stack. On a
+/// thread of their own they would continue to end work that other loops wait for.
 void world_state::serve_waiting(coil::detail::event_loop& except) noexcept {
     for (const auto& h : hosts_) {
         for (const auto& s : h->slots) {
@@ -349,7 +349,7 @@ std::vector<std::string> world_state::addresses_of(const std::string& name) {
     }
     for (const auto& h : hosts_) {
         if (h->backend.name == name) {
-            return {h->face.address(0).ip(), h->face.address(0, AF_INET6).ip()};
+            return {h->handle.address(0).ip(), h->handle.address(0, AF_INET6).ip()};
         }
     }
     return {};

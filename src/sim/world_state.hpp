@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine.hpp"
+#include "event_scheduler.hpp"
 #include "front_backend.hpp"
 #include "machine.hpp"
 #include "network.hpp"
@@ -33,7 +33,7 @@ public:
 
     void make_runnable(std::uint32_t) noexcept override { runnable_ = true; }
     void report_violation(const std::string& sentence) noexcept override;
-    [[noreturn]] void give_up(const char* sentence) noexcept override;
+    [[noreturn]] void fatal_error(const char* sentence) noexcept override;
 
     [[nodiscard]] io_context& context() noexcept { return *context_; }
     [[nodiscard]] coil::detail::event_loop& loop() noexcept { return context_->loop(); }
@@ -60,7 +60,7 @@ struct host_state {
 
     world_state& world;
     machine backend;
-    sim::host face;
+    sim::host handle;
     std::vector<std::unique_ptr<slot>> slots;
     std::function<void(sim::host&)> boot;
 };
@@ -72,7 +72,7 @@ public:
     ~world_state() override;
 
     const std::uint64_t seed_;
-    engine scheduler;
+    event_scheduler scheduler;
     network net;
 
     sim::host& host(std::string_view name);
@@ -86,7 +86,7 @@ public:
     /// Calls `f` now, or at the end of the current turn.
     void between_turns(std::function<void()> f);
     void fail(const std::string& sentence) noexcept;
-    [[noreturn]] void give_up(const char* sentence) noexcept;
+    [[noreturn]] void fatal_error(const char* sentence) noexcept;
 
     void run_later(coil::detail::queue_node& node, void (*run)(coil::detail::queue_node&)) override;
     [[nodiscard]] bool take_back(coil::detail::queue_node& node) noexcept override;

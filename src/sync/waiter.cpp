@@ -17,8 +17,8 @@ std::system_error wait_cancelled(const char* name) {
 
 } // namespace
 
-/// No string lives here while the exception leaves: it would be unwound twice, which is a third of
-/// what cancelling a waiter costs.
+/// The exception is thrown while no std::string is alive here. Unwinding a string would take a
+/// third of the time of cancelling a waiter.
 void throw_wait_cancelled(const char* name) { throw wait_cancelled(name); }
 
 void throw_channel_closed() {

@@ -17,11 +17,13 @@ std::string why_no_ring(int error, unsigned group, unsigned entries, bool increm
         "coil::uring::buffer_ring: group " + std::to_string(group) + " was refused: ";
     switch (error) {
     case EINVAL:
-        if (group > 0xffff)
+        if (group > 0xffff) {
             return what + "groups are numbered from 0 to 65535";
-        if (!std::has_single_bit(entries) || entries > buffer_ring::max_entries)
+        }
+        if (!std::has_single_bit(entries) || entries > buffer_ring::max_entries) {
             return what + std::to_string(entries) +
                    " entries: must be a power of two from 1 to 32768";
+        }
         return incremental
                    ? what + "incremental buffer rings need Linux 6.12"
                    : what + "buffer rings need Linux 5.19; use provide_buffers on older kernels";
@@ -40,9 +42,10 @@ std::string why_no_ring(int error, unsigned group, unsigned entries, bool increm
 } // namespace
 
 buffer_ring::buffer_ring(ring& r, unsigned group, unsigned entries, bool incremental) {
-    if (const int error = setup(r, group, entries, incremental); error != 0)
+    if (const int error = setup(r, group, entries, incremental); error != 0) {
         throw std::system_error(-error, std::generic_category(),
                                 why_no_ring(-error, group, entries, incremental));
+    }
 }
 
 buffer_ring::buffer_ring(buffer_ring&& other) noexcept
@@ -64,16 +67,19 @@ buffer_ring& buffer_ring::operator=(buffer_ring&& other) noexcept {
 }
 
 int buffer_ring::setup(ring& r, unsigned group, unsigned entries, bool incremental) noexcept {
-    if (backend_ != nullptr)
+    if (backend_ != nullptr) {
         return -EBUSY;
-    if (group > 0xffff || !std::has_single_bit(entries) || entries > max_entries)
+    }
+    if (group > 0xffff || !std::has_single_bit(entries) || entries > max_entries) {
         return -EINVAL;
+    }
 
     const std::size_t size = entries * sizeof(buf);
     void* memory =
         ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED) {
         return -errno;
+    }
 
     buf_reg reg{};
     reg.ring_addr = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(memory));
@@ -95,8 +101,9 @@ int buffer_ring::setup(ring& r, unsigned group, unsigned entries, bool increment
 }
 
 void buffer_ring::close() noexcept {
-    if (backend_ == nullptr)
+    if (backend_ == nullptr) {
         return;
+    }
     buf_reg reg{};
     reg.bgid = group_;
     // On a thread other than the ring's this fails, and the group stays registered until the ring
@@ -108,8 +115,9 @@ void buffer_ring::close() noexcept {
 }
 
 int buffer_ring::head() const noexcept {
-    if (backend_ == nullptr)
+    if (backend_ == nullptr) {
         return -EBADF;
+    }
     buf_status status{};
     status.buf_group = group_;
     const int error = backend_->do_register(register_op::pbuf_status, &status, 1);

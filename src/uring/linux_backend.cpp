@@ -34,8 +34,9 @@ public:
     int map(int fd, std::size_t size, std::uint64_t offset) noexcept {
         void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
                          static_cast<::off_t>(offset));
-        if (p == MAP_FAILED)
+        if (p == MAP_FAILED) {
             return -errno;
+        }
         data_ = p;
         size_ = size;
         // A child process shares this memory with its parent and must not write to it.
@@ -44,8 +45,9 @@ public:
     }
 
     void unmap() noexcept {
-        if (data_ != nullptr)
+        if (data_ != nullptr) {
             ::munmap(data_, size_);
+        }
         data_ = nullptr;
     }
 
@@ -67,8 +69,9 @@ public:
 
     int setup(unsigned entries, params& p, mapping& m) noexcept override {
         const int fd = result(::syscall(nr_setup, entries, &p));
-        if (fd < 0)
+        if (fd < 0) {
             return fd;
+        }
         fd_ = fd;
         if (const int error = map(p); error != 0) {
             reset();
@@ -82,18 +85,21 @@ public:
 
     int enter(unsigned to_submit, unsigned min_complete, unsigned flags, const void* arg,
               std::size_t arg_size) noexcept override {
-        if (!tried_to_attach_) [[unlikely]]
+        if (!tried_to_attach_) [[unlikely]] {
             attach();
+        }
         const bool mine = direct_.thread != 0 && direct_.thread == detail::thread_number;
         return detail::sys_enter(mine ? direct_.ring : fd_, to_submit, min_complete,
                                  mine ? flags | direct_.flags : flags, arg, arg_size);
     }
 
     int do_register(register_op op, void* arg, unsigned count) noexcept override {
-        if (op == register_op::ring_fds && arg == nullptr)
+        if (op == register_op::ring_fds && arg == nullptr) {
             return attach();
-        if (op == register_op::unregister_ring_fds && arg == nullptr)
+        }
+        if (op == register_op::unregister_ring_fds && arg == nullptr) {
             return detach();
+        }
         return result(::syscall(nr_register, fd_, static_cast<std::uint32_t>(op), arg, count));
     }
 
@@ -110,13 +116,17 @@ private:
         std::size_t sq_size = p.sq_off.array + p.sq_entries * sizeof(std::uint32_t);
         std::size_t cq_size = p.cq_off.cqes + p.cq_entries * sizeof(cqe);
         const bool single = (p.features & feature::single_mmap) != 0;
-        if (single)
+        if (single) {
             sq_size = cq_size = sq_size > cq_size ? sq_size : cq_size;
-        if (const int e = sq_.map(fd_, sq_size, mmap_offset::sq_ring); e != 0)
+        }
+        if (const int e = sq_.map(fd_, sq_size, mmap_offset::sq_ring); e != 0) {
             return e;
-        if (!single)
-            if (const int e = cq_.map(fd_, cq_size, mmap_offset::cq_ring); e != 0)
+        }
+        if (!single) {
+            if (const int e = cq_.map(fd_, cq_size, mmap_offset::cq_ring); e != 0) {
                 return e;
+            }
+        }
         return sqes_.map(fd_, p.sq_entries * sizeof(sqe), mmap_offset::sqes);
     }
 
@@ -124,8 +134,9 @@ private:
         sqes_.unmap();
         cq_.unmap();
         sq_.unmap();
-        if (fd_ >= 0)
+        if (fd_ >= 0) {
             ::close(fd_);
+        }
         fd_ = -1;
     }
 
@@ -134,23 +145,26 @@ private:
     int attach() noexcept {
         tried_to_attach_ = true;
         const std::uint64_t me = detail::number_this_thread();
-        if (direct_.thread != 0)
+        if (direct_.thread != 0) {
             return direct_.thread == me ? 0 : -EBUSY;
+        }
         rsrc_update update{};
         update.offset = ring_fd_any_slot;
         update.data = static_cast<std::uint64_t>(fd_);
         const long r = ::syscall(nr_register, fd_,
                                  static_cast<std::uint32_t>(register_op::ring_fds), &update, 1U);
-        if (r == 1)
+        if (r == 1) {
             direct_ = {me, static_cast<int>(update.offset), enter_flag::registered_ring};
-        else
+        } else {
             direct_ = {me, fd_, 0};
+        }
         return 0;
     }
 
     int detach() noexcept {
-        if (direct_.thread == 0 || direct_.thread != detail::thread_number)
+        if (direct_.thread == 0 || direct_.thread != detail::thread_number) {
             return 0;
+        }
         if ((direct_.flags & enter_flag::registered_ring) != 0) {
             rsrc_update update{};
             update.offset = static_cast<std::uint32_t>(direct_.ring);
@@ -172,8 +186,9 @@ private:
 
 std::uint64_t detail::number_this_thread() noexcept {
     static std::atomic<std::uint64_t> last{0};
-    if (thread_number == 0)
+    if (thread_number == 0) {
         thread_number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
     return thread_number;
 }
 

@@ -17,8 +17,9 @@ namespace {
 int disabled_setting() noexcept {
     int value = -1;
     if (std::FILE* f = std::fopen("/proc/sys/kernel/io_uring_disabled", "re")) {
-        if (const int digit = std::fgetc(f); digit >= '0' && digit <= '9')
+        if (const int digit = std::fgetc(f); digit >= '0' && digit <= '9') {
             value = digit - '0';
+        }
         std::fclose(f);
     }
     return value;
@@ -27,10 +28,12 @@ int disabled_setting() noexcept {
 template <class Resource>
 std::string limit_text(Resource resource, ::rlim_t unit) {
     ::rlimit limit{};
-    if (::getrlimit(resource, &limit) != 0)
+    if (::getrlimit(resource, &limit) != 0) {
         return "unknown";
-    if (limit.rlim_cur == RLIM_INFINITY)
+    }
+    if (limit.rlim_cur == RLIM_INFINITY) {
         return "unlimited";
+    }
     return std::to_string(limit.rlim_cur / unit);
 }
 
@@ -38,8 +41,9 @@ std::string limit_text(Resource resource, ::rlim_t unit) {
 
 probe_result probe_opcodes(backend& k) noexcept {
     probe answer{};
-    if (k.do_register(register_op::probe, &answer, 256) < 0)
+    if (k.do_register(register_op::probe, &answer, 256) < 0) {
         return {};
+    }
     return probe_result{answer};
 }
 
@@ -91,8 +95,9 @@ availability available() {
         s->user_data = 1;
         r.commit(s);
         int error = r.submit_and_wait(1);
-        while (error == -EINTR)
+        while (error == -EINTR) {
             error = r.submit_and_wait(1);
+        }
         if (const cqe* c = r.peek(); error < 0 || c == nullptr || c->user_data != 1) {
             a.error = error < 0 ? -error : EIO;
             a.reason = "io_uring_setup succeeded but io_uring_enter failed: " +

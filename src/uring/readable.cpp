@@ -26,28 +26,34 @@ bool is_page_readable(std::uintptr_t at) noexcept {
 } // namespace
 
 bool is_readable(const void* data, std::size_t size) noexcept {
-    if (size == 0)
+    if (size == 0) {
         return true;
+    }
     const auto first = reinterpret_cast<std::uintptr_t>(data);
     std::uintptr_t last = 0;
-    if (first == 0 || __builtin_add_overflow(first, size - 1, &last))
+    if (first == 0 || __builtin_add_overflow(first, size - 1, &last)) {
         return false;
+    }
     for (std::uintptr_t at = first;; at = (at & ~(page - 1)) + page) {
-        if (!is_page_readable(at))
+        if (!is_page_readable(at)) {
             return false;
-        if ((at & ~(page - 1)) == (last & ~(page - 1)))
+        }
+        if ((at & ~(page - 1)) == (last & ~(page - 1))) {
             return true;
+        }
     }
 }
 
 std::size_t readable_text(const char* text) noexcept {
     for (std::size_t n = 0; n <= PATH_MAX;) {
         const auto at = reinterpret_cast<std::uintptr_t>(text) + n;
-        if (at < page || !is_page_readable(at))
+        if (at < page || !is_page_readable(at)) {
             return 0;
+        }
         const std::size_t here = page - (at & (page - 1));
-        if (const void* const end = std::memchr(text + n, 0, here); end != nullptr)
+        if (const void* const end = std::memchr(text + n, 0, here); end != nullptr) {
             return static_cast<std::size_t>(static_cast<const char*>(end) - text) + 1;
+        }
         n += here;
     }
     return PATH_MAX + 1;

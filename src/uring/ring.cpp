@@ -30,23 +30,28 @@ constexpr std::array give_up_order{
     throw std::system_error(error, std::generic_category(), sentence);
 }
 
-std::uint32_t settle(std::uint32_t wanted, std::uint32_t required) noexcept {
+std::uint32_t effective_flags(std::uint32_t wanted, std::uint32_t required) noexcept {
     std::uint32_t all = wanted | required;
-    if ((all & setup::sqpoll) != 0)
+    if ((all & setup::sqpoll) != 0) {
         all &= ~(setup::coop_taskrun | setup::taskrun_flag | setup::defer_taskrun) | required;
-    else
+    } else {
         all &= ~setup::sq_aff | required;
-    if ((all & setup::single_issuer) == 0)
+    }
+    if ((all & setup::single_issuer) == 0) {
         all &= ~setup::defer_taskrun | required;
-    if ((all & (setup::coop_taskrun | setup::defer_taskrun)) == 0)
+    }
+    if ((all & (setup::coop_taskrun | setup::defer_taskrun)) == 0) {
         all &= ~setup::taskrun_flag | required;
+    }
     return all;
 }
 
 std::uint32_t give_up_one(std::uint32_t flags, std::uint32_t required) noexcept {
-    for (const std::uint32_t flag : give_up_order)
-        if ((flags & flag) != 0 && (required & flag) == 0)
-            return settle(flags & ~flag, required);
+    for (const std::uint32_t flag : give_up_order) {
+        if ((flags & flag) != 0 && (required & flag) == 0) {
+            return effective_flags(flags & ~flag, required);
+        }
+    }
     return flags;
 }
 
@@ -60,8 +65,9 @@ ring_options options_for(unsigned entries, const params& p) {
     ring_options options = options_for(entries);
     options.setup_flags = 0;
     options.required_flags = p.flags;
-    if ((p.flags & setup::cqsize) != 0)
+    if ((p.flags & setup::cqsize) != 0) {
         options.cq_entries = p.cq_entries;
+    }
     options.sq_thread_cpu = p.sq_thread_cpu;
     options.sq_thread_idle = p.sq_thread_idle;
     options.wq_fd = static_cast<int>(p.wq_fd);
@@ -87,17 +93,21 @@ ring::ring(const ring_options& options, std::unique_ptr<backend> k) : backend_(s
 ring::~ring() = default;
 
 void ring::set_up(const ring_options& options) {
-    if (((options.setup_flags | options.required_flags) & impossible_flags) != 0)
+    if (((options.setup_flags | options.required_flags) & impossible_flags) != 0) {
         refuse(EINVAL, "coil::uring::ring: the options request an unsupported ring layout");
-    if (options.entries == 0)
+    }
+    if (options.entries == 0) {
         refuse(EINVAL, "coil::uring::ring: a ring needs at least one entry");
+    }
 
     std::uint32_t required = options.required_flags;
-    if (options.start_disabled)
+    if (options.start_disabled) {
         required |= setup::r_disabled;
-    if (options.cq_entries != 0)
+    }
+    if (options.cq_entries != 0) {
         required |= setup::cqsize;
-    std::uint32_t flags = settle(options.setup_flags, required);
+    }
+    std::uint32_t flags = effective_flags(options.setup_flags, required);
     unsigned entries = options.entries;
     unsigned cq_entries = options.cq_entries;
 
@@ -109,11 +119,13 @@ void ring::set_up(const ring_options& options) {
         p.cq_entries = cq_entries;
         p.sq_thread_cpu = options.sq_thread_cpu;
         p.sq_thread_idle = options.sq_thread_idle;
-        if ((flags & setup::attach_wq) != 0)
+        if ((flags & setup::attach_wq) != 0) {
             p.wq_fd = static_cast<std::uint32_t>(options.wq_fd);
+        }
         const int error = -backend_->setup(entries, p, m);
-        if (error == 0)
+        if (error == 0) {
             break;
+        }
         if (error == EINVAL) {
             const std::uint32_t fewer = give_up_one(flags, required);
             if (fewer != flags) {
@@ -130,11 +142,17 @@ void ring::set_up(const ring_options& options) {
     }
 
     constexpr std::uint32_t needed = feature::nodrop | feature::submit_stable | feature::ext_arg;
-    if ((p.features & needed) != needed)
+    if ((p.features & needed) != needed) {
         refuse(ENOSYS, "the io_uring of this kernel is too old: Linux 5.11 or newer is required");
+    }
 
     setup_flags_ = flags;
     features_ = p.features;
+    use_queues(p, m);
+    opcodes_ = probe_opcodes(*backend_);
+}
+
+void ring::use_queues(const params& p, const backend::mapping& m) noexcept {
     sqes_ = m.sqes;
     array_ = at<std::uint32_t>(m.sq, p.sq_off.array);
     sq_head_ = at<std::uint32_t>(m.sq, p.sq_off.head);
@@ -151,10 +169,9 @@ void ring::set_up(const ring_options& options) {
 
     tail_ = acquired_ = sq_head_seen_ = load_acquire(sq_head_);
     cq_next_ = load_acquire(cq_head_);
-    for (std::uint32_t i = 0; i < sq_entries_; ++i)
+    for (std::uint32_t i = 0; i < sq_entries_; ++i) {
         array_[i] = i;
-
-    opcodes_ = probe_opcodes(*backend_);
+    }
 }
 
 int ring::wait(std::chrono::nanoseconds timeout) noexcept {
@@ -171,17 +188,21 @@ int ring::wait(std::chrono::nanoseconds timeout) noexcept {
         ts.tv_sec = duration_cast<seconds>(left).count();
         ts.tv_nsec = (left % seconds{1}).count();
         const int r = enter(1, 0, &ts);
-        if (has_completions())
+        if (has_completions()) {
             return 0;
-        if (r < 0)
+        }
+        if (r < 0) {
             return r;
+        }
         // Entries were consumed, so the kernel did not report why the wait ended; or it consumed
         // only part of the batch and did not wait at all.
         left = end - now();
-        if (left <= nanoseconds::zero())
+        if (left <= nanoseconds::zero()) {
             return -ETIME;
-        if (sq_ready() == 0)
+        }
+        if (sq_ready() == 0) {
             return -EINTR;
+        }
     }
 }
 

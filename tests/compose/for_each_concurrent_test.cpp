@@ -38,7 +38,7 @@ task<> counts(tally& t, int i) {
     ++t.ended;
 }
 
-TEST_F(ForEachConcurrent, AtMostSoManyCallsAtATimeInOrder) {
+TEST_F(ForEachConcurrent, LimitsTheNumberOfConcurrentCallsAndKeepsTheirOrder) {
     auto main = []() -> task<> {
         std::vector<int> numbers(20);
         std::iota(numbers.begin(), numbers.end(), 0);

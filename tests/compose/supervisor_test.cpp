@@ -33,7 +33,7 @@ std::string text_of(const std::exception_ptr& error) {
     }
 }
 
-TEST_F(Supervisor, AFailureIsReportedAndTheSiblingsGoOn) {
+TEST_F(Supervisor, AFailureIsReportedAndTheSiblingsContinue) {
     std::vector<std::string> failures;
     int done = 0;
     auto main = [](std::vector<std::string>& list, int& count) -> task<> {
@@ -59,7 +59,7 @@ TEST_F(Supervisor, AFailureIsReportedAndTheSiblingsGoOn) {
     EXPECT_TRUE(ctx_.heard.empty());
 }
 
-TEST_F(Supervisor, WithoutAHandlerTheContextHears) {
+TEST_F(Supervisor, WithoutAHandlerTheContextIsNotified) {
     auto main = []() -> task<> {
         supervisor s;
         s.spawn(fails_after("unjoined"));
@@ -73,7 +73,7 @@ TEST_F(Supervisor, WithoutAHandlerTheContextHears) {
     EXPECT_EQ(ctx_.heard, (std::vector<std::string>{"unjoined", "handler"}));
 }
 
-TEST_F(Supervisor, AtMostSoManyRunAtATime) {
+TEST_F(Supervisor, LimitsTheNumberOfConcurrentChildren) {
     struct counts {
         int running = 0;
         int most = 0;

@@ -94,7 +94,7 @@ TEST_F(UnnoticedFailure, G13_EndsTheChainWhateverFailed) {
     EXPECT_EQ(contents(fd), "");
 }
 
-TEST_F(UnnoticedFailure, G13_GoesOnAfterSuccessThroughSeveralOfThem) {
+TEST_F(UnnoticedFailure, G13_ContinuesAfterSuccessThroughSeveralOfThem) {
     const auto fd = temporary_file();
     auto main = [](int f) -> task<> {
         EXPECT_EQ(co_await (io::write(f, "a") && io::fsync(f) && io::write(f, "b") &&

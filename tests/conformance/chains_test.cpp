@@ -188,7 +188,7 @@ task<> many(int count) {
     buffers.assign(buffers.size(), 'k');
     char buf[4];
     co_await gives(io::write(p.b, "x"), 1);
-    EXPECT_EQ(std::ranges::count(buffers, 'k'), count) << "nobody reads any more";
+    EXPECT_EQ(std::ranges::count(buffers, 'k'), count) << "the readers have ended";
     co_await gives(io::read(p.a, buf), 1);
     co_await closed(p);
 }

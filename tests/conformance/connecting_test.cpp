@@ -62,7 +62,7 @@ task<> cancelled_connects() {
         co_await gives(io::close(one), 0);
     }
 }
-TEST_P(Connecting, G3_ACancelledConnectSaysSo) { run(cancelled_connects()); }
+TEST_P(Connecting, G3_ACancelledConnectReportsIt) { run(cancelled_connects()); }
 
 task<> connects_twice() {
     const full_listener l = co_await fill_listener();
@@ -89,7 +89,7 @@ task<> asked_again() {
         co_await gives(io::close(one), 0);
     }
 }
-TEST_P(Connecting, TheNextConnectIsToldOfTheHandShake) { run(asked_again()); }
+TEST_P(Connecting, TheNextConnectReportsTheHandShake) { run(asked_again()); }
 
 // ---- shutdown(2)
 
@@ -101,7 +101,7 @@ task<> data_behind_the_end() {
     co_await gives(io::shutdown(s.a, SHUT_RD), 0);
     co_await gives(io::recv(s.a, {buf, 5}, MSG_WAITALL), 5, "what was there stays");
     co_await gives(io::recv(s.a, buf), 0);
-    co_await gives(io::send(s.b, "late", MSG_NOSIGNAL), 4, "TCP tells nobody of SHUT_RD");
+    co_await gives(io::send(s.b, "late", MSG_NOSIGNAL), 4, "SHUT_RD sends nothing to the peer");
     int n = 0;
     for (int tries = 0; tries < 100 && n == 0; ++tries) { // it is in flight
         n = co_await io::recv(s.a, buf);
@@ -194,7 +194,7 @@ task<> unasked_events() {
     co_await gives(io::poll(s.b, POLLIN | POLLOUT), 0x2015);
     co_await gives(io::close(s.b), 0);
 }
-TEST_P(Connecting, PollTellsOfTheEndUnasked) { run(unasked_events()); }
+TEST_P(Connecting, PollReportsTheEndUnrequested) { run(unasked_events()); }
 
 task<> data_before_a_reset() {
     const ends s = co_await connected();

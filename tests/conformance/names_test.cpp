@@ -94,7 +94,7 @@ task<> resolutions(std::string directory) {
     how.resolve = RESOLVE_NO_SYMLINKS;
     co_await gives(io::openat2(top, "up", &how, sizeof how), -ELOOP);
     how.resolve = 1U << 20;
-    co_await gives(io::openat2(top, "up", &how, sizeof how), -EINVAL, "nobody knows it");
+    co_await gives(io::openat2(top, "up", &how, sizeof how), -EINVAL, "an unknown flag");
     how.resolve = 0;
     how.mode = 0600;
     co_await gives(io::openat2(top, "up", &how, sizeof how), -EINVAL, "a mode for nothing");

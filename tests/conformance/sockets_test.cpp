@@ -62,7 +62,7 @@ task<> pending_receive() {
     EXPECT_EQ(end, 0);
     co_await gives(io::close(s.b), 0);
 }
-TEST_P(Sockets, WhoWaitsIsWoken) { run(pending_receive()); }
+TEST_P(Sockets, AWaiterIsWoken) { run(pending_receive()); }
 
 task<> big_transfer() {
     const ends s = co_await connected();

@@ -70,7 +70,7 @@ task<> futex_words() {
     co_await gives(io::futex_waitv(waiters), -EAGAIN, "one differs");
     waiters[1].val = 7;
     co_await gives(coil::timeout(io::futex_waitv(waiters), 2ms), -ETIMEDOUT);
-    co_await gives(io::futex_wake(&words[2], 1), 0, "nobody waits any more");
+    co_await gives(io::futex_wake(&words[2], 1), 0, "no waiter is left");
     co_await gives(io::futex_waitv({waiters.data(), 0}), -EINVAL);
 }
 TEST_P(Waits, FutexWords) { run(futex_words()); }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# tail: what is there, what is added, and a file that takes the place of the first.
+# tail: existing lines, appended lines, and a file that replaces the first.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"

@@ -355,11 +355,11 @@ TEST(BlockingPool, G12_ExceptionsOfDetachedCallsAreReported) {
     {
         blocking_pool pool(1);
         std::binary_semaphore done(0);
-        pool.execute([] { throw std::runtime_error("nobody waits"); });
+        pool.execute([] { throw std::runtime_error("without an awaiter"); });
         pool.execute([&] { done.release(); });
         done.acquire();
     }
-    EXPECT_NE(testing::internal::GetCapturedStderr().find("nobody waits"), std::string::npos);
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("without an awaiter"), std::string::npos);
 }
 
 TEST(BlockingPool, G6_WithoutAnyThreadTheAwaitThrows) {

@@ -103,7 +103,7 @@ std::vector<pid_t> threads_of(thread_pool& pool) {
     return threads;
 }
 
-TEST(ThreadPool, HasAsManyThreadsAsItIsTold) {
+TEST(ThreadPool, HasTheRequestedNumberOfThreads) {
     EXPECT_EQ(thread_pool().size(), coil::usable_processors());
     EXPECT_EQ(thread_pool(0).size(), coil::usable_processors());
     thread_pool pool(3);
@@ -427,7 +427,7 @@ TEST(ThreadPoolDeathTest, ItsOwnThreadCannotDestroyIt) {
         "coil: a thread_pool is destroyed by one of its own threads");
 }
 
-TEST(ThreadPool, G12_AnExceptionIsReportedAndThePoolGoesOn) {
+TEST(ThreadPool, G12_AnExceptionIsReportedAndThePoolContinues) {
     testing::internal::CaptureStderr();
     bool ran = false;
     {

@@ -67,7 +67,7 @@ fault_plan only(unsigned fault_plan::* rate, unsigned per_mille = 1000) {
     return plan;
 }
 
-TEST_F(FaultBackend, WithoutAPlanItIsTheKernel) {
+TEST_F(FaultBackend, WithoutAPlanItBehavesAsTheKernel) {
     open({});
     for (unsigned i = 0; i < 50; ++i) {
         push(prep::nop(), i);
@@ -314,7 +314,7 @@ TEST_F(FaultBackend, TheSameSeedDoesTheSame) {
     EXPECT_NE(orders[0], orders[2]);
 }
 
-TEST_F(FaultBackend, APlanUnderAContextDoesEverythingItSays) {
+TEST_F(FaultBackend, APlanUnderAContextInjectsAllItsFaults) {
     auto log = std::make_shared<fault_log>();
     io_context ctx(coil_test::with([&](auto& o) {
         o.make_backend = fault_backend::factory(3, fault_plan::timing(), log);

@@ -145,7 +145,7 @@ TEST(FsCopyFile, SourcesAndTargetsThatMayNotBeOpened) {
                   if (::geteuid() == 0 && (::chown(dir.path().c_str(), 12345, 12345) != 0 ||
                                            ::setresgid(12345, 12345, 12345) != 0 ||
                                            ::setresuid(12345, 12345, 12345) != 0)) {
-                      return "cannot become somebody else";
+                      return "cannot become another user";
                   }
                   std::string wrong;
                   const auto compare = [&](const char* from, const char* to, options how) {
@@ -236,7 +236,7 @@ TEST(FsCopyFile, HolesStayHolesBetweenFileSystems) {
     }
 }
 
-TEST(FsCopyFile, CopiesFilesThatSayTheyAreEmpty) {
+TEST(FsCopyFile, CopiesFilesWithAReportedSizeOfZero) {
     const scratch dir;
     EXPECT_TRUE(coil::run(fs::copy_file("/proc/kallsyms", dir / "k")));
     EXPECT_EQ(content_of(dir / "k") == content_of("/proc/kallsyms"), true);
@@ -247,7 +247,7 @@ TEST(FsCopyFile, CopiesFilesThatSayTheyAreEmpty) {
     }
 }
 
-TEST(FsCopyFile, TellsItsProgressOnTheContext) {
+TEST(FsCopyFile, ReportsItsProgressOnTheContext) {
     const scratch dir;
     const std::string large = pattern(50'000'000);
     coil_test::put(dir / "a", large);
@@ -271,7 +271,7 @@ TEST(FsCopyFile, TellsItsProgressOnTheContext) {
     EXPECT_TRUE(told.empty());
 }
 
-TEST(FsCopyFile, G12_AnExceptionOfProgressComesOut) {
+TEST(FsCopyFile, G12_AnExceptionOfProgressIsRethrown) {
     const scratch dir;
     coil_test::put(dir / "a", pattern(50'000'000));
     const auto progress = [](std::uintmax_t, std::uintmax_t) {

@@ -75,7 +75,7 @@ void make_scene(const stdfs::path& top) {
     ::mkfifo((top / "fifo").c_str(), 0600);
 }
 
-TEST(fs_copy, does_what_the_standard_does_with_all_options) {
+TEST(FsCopy, DoesWhatTheStandardDoesWithAllOptions) {
     const std::vector<fs::copy_options> existing{
         fs::copy_options::none, fs::copy_options::skip_existing,
         fs::copy_options::overwrite_existing, fs::copy_options::update_existing};
@@ -133,7 +133,7 @@ TEST(fs_copy, does_what_the_standard_does_with_all_options) {
     }
 }
 
-TEST(fs_copy, copies_random_trees_as_the_standard_does) {
+TEST(FsCopy, CopiesRandomTreesAsTheStandardDoes) {
     const temporary_directory tmp;
     for (unsigned seed = 1; seed < 4; ++seed) {
         const stdfs::path from = tmp / ("from" + std::to_string(seed));
@@ -148,7 +148,7 @@ TEST(fs_copy, copies_random_trees_as_the_standard_does) {
     }
 }
 
-TEST(fs_copy, a_large_file_comes_in_pieces) {
+TEST(FsCopy, ALargeFileComesInPieces) {
     const temporary_directory tmp;
     stdfs::create_directory(tmp / "from");
     std::string content(static_cast<std::size_t>(9'000'000), 'x');
@@ -174,7 +174,7 @@ TEST(fs_copy, a_large_file_comes_in_pieces) {
     EXPECT_EQ(picture_of(tmp / "to"), picture_of(tmp / "from"));
 }
 
-TEST(fs_copy, does_not_go_round) {
+TEST(FsCopy, DoesNotCopyIntoItself) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "a/b");
     make_file(tmp / "a/file");
@@ -186,7 +186,7 @@ TEST(fs_copy, does_not_go_round) {
     EXPECT_EQ(ec, std::errc::too_many_symbolic_link_levels);
 }
 
-TEST(fs_copy_tree, keeps_times_and_copies_what_is_read_only) {
+TEST(FsCopyTree, KeepsTimesAndCopiesWhatIsReadOnly) {
     const temporary_directory tmp;
     random_tree(tmp / "from", 4);
     stdfs::create_directories(tmp / "from/shut/in");
@@ -212,7 +212,7 @@ TEST(fs_copy_tree, keeps_times_and_copies_what_is_read_only) {
     }
 }
 
-TEST(fs_copy_tree, names_what_could_not_be_copied) {
+TEST(FsCopyTree, NamesWhatCouldNotBeCopied) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "from/a");
     ::mkfifo((tmp / "from/a/fifo").c_str(), 0600);
@@ -240,7 +240,7 @@ task<> after_some_turns(int turns, std::function<void()> f) {
     f();
 }
 
-TEST(G3_fs_copy, a_stop_ends_it) {
+TEST(G3_fs_copy, AStopEndsIt) {
     const temporary_directory tmp;
     random_tree(tmp / "from", 5, 30, 300);
     int cancelled = 0;
@@ -266,7 +266,7 @@ TEST(G3_fs_copy, a_stop_ends_it) {
     EXPECT_GT(cancelled, 0);
 }
 
-TEST(G5_fs_copy, may_be_stopped_in_the_middle) {
+TEST(G5_fs_copy, MayBeStoppedInTheMiddle) {
     const temporary_directory tmp;
     random_tree(tmp / "from", 5, 30, 300);
     for (int turns = 0; turns < 24; ++turns) {
@@ -280,7 +280,7 @@ TEST(G5_fs_copy, may_be_stopped_in_the_middle) {
     }
 }
 
-TEST(fs_copy, is_refused_what_the_standard_is_refused) {
+TEST(FsCopy, FailsWhereTheStandardFails) {
     FS_TEST_NEEDS_FORK();
     EXPECT_EQ(in_child([]() -> std::string {
                   const temporary_directory tmp;
@@ -321,7 +321,7 @@ TEST(fs_copy, is_refused_what_the_standard_is_refused) {
               "");
 }
 
-TEST(fs_copy, a_full_file_system_is_an_error) {
+TEST(FsCopy, AFullFileSystemIsAnError) {
     FS_TEST_NEEDS_FORK();
     const std::string said = in_child([]() -> std::string {
         const temporary_directory tmp;
@@ -346,7 +346,7 @@ TEST(fs_copy, a_full_file_system_is_an_error) {
     EXPECT_EQ(said, "");
 }
 
-TEST(G6_fs_copy, copies_deep_trees_with_few_descriptors) {
+TEST(G6_fs_copy, CopiesDeepTreesWithFewDescriptors) {
     FS_TEST_NEEDS_FORK();
     EXPECT_EQ(in_child([]() -> std::string {
                   const temporary_directory tmp;

@@ -198,7 +198,7 @@ task<> fifo_both_ways(const scratch& dir) {
     int opened = 0;
     join_handle<void> writer = spawn(open_for_writing(name, opened));
     co_await sleep_for(std::chrono::milliseconds(20));
-    EXPECT_EQ(opened, 0) << "nobody reads";
+    EXPECT_EQ(opened, 0) << "no reader";
     const std::string got = co_await fs::read_file(name);
     EXPECT_EQ(got, "through a fifo");
     co_await writer;

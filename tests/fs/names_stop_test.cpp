@@ -94,7 +94,7 @@ void everything_is_cancelled(io_context& context) {
         COIL_ASK_STOPPED(current_path, p);
         COIL_ASK_STOPPED(temp_directory_path);
     }
-    EXPECT_EQ(listing("."), before) << "something was done all the same";
+    EXPECT_EQ(listing("."), before) << "the call had an effect";
 }
 
 #undef COIL_ASK_STOPPED
@@ -109,7 +109,7 @@ task<> make_path(path p, said& outcome) {
     outcome = co_await say_in_coil(fs::create_directories(p));
 }
 
-/// As soon as `p` exists, or `outcome` is known.
+/// Waits until `p` exists or `outcome` is known.
 task<> once_there(path p, const said& outcome, std::function<void()> f) {
     while (!stdfs::exists(p) && outcome == said()) {
         co_await yield();
@@ -152,7 +152,7 @@ TEST(NamesStop, G3_StoppedAtAnyMomentItHasMadeTheFirstOfThemAndNoOther) {
                 missing = missing || !there;
             }
         }
-        EXPECT_TRUE(cancelled > 0 || old) << "a pool may be done before anybody suspends";
+        EXPECT_TRUE(cancelled > 0 || old) << "a pool may finish before a coroutine suspends";
     }
 }
 
@@ -174,7 +174,7 @@ TEST(NamesStop, G5_DestroyedAtAnyMomentItLeavesNoDescriptor) {
             }
             EXPECT_EQ(coil_test::open_descriptors(), before);
         }
-        EXPECT_TRUE(in_the_middle > 0 || old) << "a pool may be done before anybody suspends";
+        EXPECT_TRUE(in_the_middle > 0 || old) << "a pool may finish before a coroutine suspends";
     }
 }
 

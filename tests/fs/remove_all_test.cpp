@@ -21,7 +21,7 @@ task<std::uintmax_t> remove_with_error(fs::path p, std::error_code& ec) {
     co_return co_await fs::remove_all(p, ec);
 }
 
-TEST(fs_remove_all, counts_as_the_standard_does) {
+TEST(FsRemoveAll, CountsAsTheStandardDoes) {
     const temporary_directory tmp;
     for (unsigned seed = 1; seed < 6; ++seed) {
         random_tree(tmp / "ours", seed);
@@ -32,7 +32,7 @@ TEST(fs_remove_all, counts_as_the_standard_does) {
     }
 }
 
-TEST(fs_remove_all, takes_what_is_no_directory_as_the_standard_does) {
+TEST(FsRemoveAll, TakesWhatIsNoDirectoryAsTheStandardDoes) {
     const auto make = [](const stdfs::path& top) {
         stdfs::create_directories(top / "directory");
         make_file(top / "file");
@@ -61,7 +61,7 @@ TEST(fs_remove_all, takes_what_is_no_directory_as_the_standard_does) {
     EXPECT_EQ(mine, standard);
 }
 
-TEST(fs_remove_all, says_what_could_not_be_deleted) {
+TEST(FsRemoveAll, SaysWhatCouldNotBeDeleted) {
     FS_TEST_NEEDS_FORK();
     EXPECT_EQ(
         in_child([]() -> std::string {
@@ -103,7 +103,7 @@ TEST(fs_remove_all, says_what_could_not_be_deleted) {
         "");
 }
 
-TEST(fs_remove_all, removes_while_others_remove_and_add) {
+TEST(FsRemoveAll, RemovesWhileOthersRemoveAndAdd) {
     const temporary_directory tmp;
     for (int round = 0; round < coil_test::rounds(3, 30); ++round) {
         random_tree(tmp / "t", static_cast<unsigned>(round), 100, 1500);
@@ -124,7 +124,7 @@ TEST(fs_remove_all, removes_while_others_remove_and_add) {
 
 // A directory is continuously exchanged with a link to another directory, whose content must
 // remain.
-TEST(fs_remove_all, follows_no_link_that_comes_in_place_of_a_directory) {
+TEST(FsRemoveAll, FollowsNoLinkThatComesInPlaceOfADirectory) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "victim/in");
     for (int i = 0; i < 20; ++i) {
@@ -165,7 +165,7 @@ task<> after_turns(int turns, std::function<void()> f) {
     f();
 }
 
-TEST(G3_fs_remove_all, a_stop_ends_it) {
+TEST(G3_fs_remove_all, AStopEndsIt) {
     const temporary_directory tmp;
     int cancelled = 0;
     for (int turns = 0; turns < 30; ++turns) {
@@ -190,7 +190,7 @@ TEST(G3_fs_remove_all, a_stop_ends_it) {
     EXPECT_GT(cancelled, 0);
 }
 
-TEST(G5_fs_remove_all, may_be_destroyed_or_stopped_in_the_middle) {
+TEST(G5_fs_remove_all, MayBeDestroyedOrStoppedInTheMiddle) {
     const temporary_directory tmp;
     for (int turns = 0; turns < 24; ++turns) {
         random_tree(tmp / "t", 5, 30, 300);

@@ -49,7 +49,7 @@ walked_tree walk_all_std(const stdfs::path& top, stdfs::directory_options option
     return all;
 }
 
-TEST(fs_walk, sees_what_the_standard_sees) {
+TEST(FsWalk, SeesWhatTheStandardSees) {
     const temporary_directory tmp;
     for (unsigned seed = 1; seed < 5; ++seed) {
         const stdfs::path top = tmp / std::to_string(seed);
@@ -63,7 +63,7 @@ TEST(fs_walk, sees_what_the_standard_sees) {
     }
 }
 
-TEST(fs_walk, reads_one_directory) {
+TEST(FsWalk, ReadsOneDirectory) {
     const temporary_directory tmp;
     random_tree(tmp / "t", 3);
     std::set<std::string> theirs;
@@ -84,7 +84,7 @@ TEST(fs_walk, reads_one_directory) {
     EXPECT_EQ(coil::run(read((tmp / "t").native() + "/")).size(), theirs.size());
 }
 
-TEST(fs_walk, a_large_directory_comes_entirely_in_bounded_pieces) {
+TEST(FsWalk, ALargeDirectoryComesEntirelyInBoundedPieces) {
     const temporary_directory tmp;
     constexpr int count = 12'000; // more than are read ahead
     for (int i = 0; i < count; ++i) {
@@ -113,7 +113,7 @@ task<std::error_code> error_of_walk(fs::path p, fs::directory_options options, i
     co_return ec;
 }
 
-TEST(fs_walk, fails_as_the_standard_does) {
+TEST(FsWalk, FailsAsTheStandardDoes) {
     const temporary_directory tmp;
     make_file(tmp / "file");
     stdfs::create_symlink("loop", tmp / "loop");
@@ -140,7 +140,7 @@ TEST(fs_walk, fails_as_the_standard_does) {
     }
 }
 
-TEST(fs_walk, skips_what_it_may_not_read_when_told_to) {
+TEST(FsWalk, SkipsUnreadableDirectoriesIfRequested) {
     FS_TEST_NEEDS_FORK();
     EXPECT_EQ(in_child([]() -> std::string {
                   const temporary_directory tmp;
@@ -174,7 +174,7 @@ TEST(fs_walk, skips_what_it_may_not_read_when_told_to) {
               "");
 }
 
-TEST(fs_walk, follows_links_but_not_in_a_circle) {
+TEST(FsWalk, FollowsLinksButNotInACircle) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "top/a/b");
     stdfs::create_directories(tmp / "aside/c");
@@ -191,7 +191,7 @@ TEST(fs_walk, follows_links_but_not_in_a_circle) {
     EXPECT_EQ(count, 13);
 }
 
-TEST(fs_walk, descends_where_it_is_let) {
+TEST(FsWalk, DescendsWhereItIsLet) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "yes/deep");
     stdfs::create_directories(tmp / "no/deep");
@@ -204,7 +204,7 @@ TEST(fs_walk, descends_where_it_is_let) {
     EXPECT_EQ(names, (std::set<std::string>{"no", "yes", "yes/deep"}));
 }
 
-TEST(fs_walk, entries_live_on_without_their_walk) {
+TEST(FsWalk, EntriesLiveOnWithoutTheirWalk) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "a/b/c");
     make_file(tmp / "a/b/c/file", "12345");
@@ -226,7 +226,7 @@ TEST(fs_walk, entries_live_on_without_their_walk) {
     EXPECT_EQ(coil::run(last(tmp.path())), 5U);
 }
 
-TEST(fs_walk, metadata_come_for_a_whole_batch) {
+TEST(FsWalk, MetadataComeForAWholeBatch) {
     const temporary_directory tmp;
     for (int i = 0; i < 100; ++i) {
         make_file(tmp / std::to_string(i), "x");
@@ -247,7 +247,7 @@ TEST(fs_walk, metadata_come_for_a_whole_batch) {
     EXPECT_EQ(coil::run(sizes(tmp.path())), 100);
 }
 
-TEST(G6_fs_walk, goes_deep_with_few_descriptors) {
+TEST(G6_fs_walk, GoesDeepWithFewDescriptors) {
     FS_TEST_NEEDS_FORK();
     EXPECT_EQ(in_child([]() -> std::string {
                   const temporary_directory tmp;
@@ -267,7 +267,7 @@ TEST(G6_fs_walk, goes_deep_with_few_descriptors) {
               "");
 }
 
-TEST(G5_fs_walk, may_be_left_at_any_entry) {
+TEST(G5_fs_walk, MayBeLeftAtAnyEntry) {
     const temporary_directory tmp;
     random_tree(tmp / "t", 9, 60, 600);
     const auto some = [](fs::path p, int count) -> task<> {
@@ -297,7 +297,7 @@ TEST(G5_fs_walk, may_be_left_at_any_entry) {
     }
 }
 
-TEST(G3_fs_walk, a_stop_ends_it) {
+TEST(G3_fs_walk, AStopEndsIt) {
     const temporary_directory tmp;
     random_tree(tmp / "t", 9, 60, 600);
     for (int turns = 0; turns < 40; ++turns) {

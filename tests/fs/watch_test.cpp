@@ -56,7 +56,7 @@ TEST_F(Watch, ADirectorysEntriesInOrderUntilItIsGone) {
             has_gone = has_gone || (event->mask & IN_DELETE_SELF) != 0;
         }
         EXPECT_TRUE(has_gone);
-        EXPECT_FALSE((co_await changes.next()).has_value()) << "the end stays the end";
+        EXPECT_FALSE((co_await changes.next()).has_value()) << "the range stays at its end";
     };
     coil::run(main(directory));
 }
@@ -108,7 +108,7 @@ TEST_F(Watch, G3_ACancelledNextLosesNothing) {
     coil::run(main(directory));
 }
 
-TEST_F(Watch, WhatIsNotThereThrowsAndIsNamed) {
+TEST_F(Watch, AMissingPathThrowsAndIsNamed) {
     const std::set<int> before = coil_test::open_descriptors();
     try {
         const fs::watcher w = fs::watch(directory / "nothing");

@@ -198,7 +198,7 @@ TEST(FsWriteFile, WhatMayNotBeWrittenIsNotReplaced) {
                   if (::geteuid() == 0 && (::chown(dir.path().c_str(), 12345, 12345) != 0 ||
                                            ::setresgid(12345, 12345, 12345) != 0 ||
                                            ::setresuid(12345, 12345, 12345) != 0)) {
-                      return "cannot become somebody else";
+                      return "cannot become another user";
                   }
                   std::error_code ec;
                   coil::run(fs::write_file(dir / "f", "x", fs::atomic_replace, ec));

@@ -84,7 +84,7 @@ TEST_P(AcceptStream, AClosedListenerIsAnErrorAndSoIsAWrongOne) {
     run(main());
 }
 
-TEST_P(AcceptStream, G6_WithoutDescriptorsItSaysSoAndGoesOnLater) {
+TEST_P(AcceptStream, G6_WithoutDescriptorsItReportsThatAndContinuesLater) {
     auto main = []() -> task<> {
         const listener l;
         auto connections = io::accept_multishot(l.socket);

@@ -179,7 +179,7 @@ TEST_P(BufferPool, AnIdleStreamHoldsNoBuffer) {
     run(main());
 }
 
-TEST_P(BufferPool, G9_LastLeasesGoOnOtherThreadsWhileTheContextGoes) {
+TEST_P(BufferPool, G9_LastLeasesAreReturnedOnOtherThreadsWhileTheContextEnds) {
     for (int i = 0; i < coil_test::rounds(30, 5000); ++i) {
         const socket_pair s;
         std::optional<io_context> context(std::in_place, io_test::options_of(GetParam()));
@@ -212,7 +212,7 @@ TEST_P(BufferPool, G9_LastLeasesGoOnOtherThreadsWhileTheContextGoes) {
     }
 }
 
-TEST_P(BufferPool, G9_LeasesGoOnOtherThreadsWhileTheContextMovesToAnother) {
+TEST_P(BufferPool, G9_LeasesAreReturnedOnOtherThreadsWhileTheContextMoves) {
     const socket_pair s;
     buffer_pool pool(pool_of(8, 64));
     for (int i = 0; i < coil_test::rounds(20, 2000); ++i) {

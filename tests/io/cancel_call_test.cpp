@@ -204,7 +204,7 @@ TEST_F(CancelCall, PollRemoveAndUpdate) {
     coil::run(main(s));
 }
 
-TEST_F(CancelCall, CountersSayWhatHappened) {
+TEST_F(CancelCall, CountersReportTheCancellations) {
     const pipe_pair p;
     io_context ctx;
     auto main = [](const pipe_pair& pipe) -> task<> {

@@ -205,7 +205,7 @@ TEST_F(Direct, G6_AFullTable) {
     run_on(ctx, main(l));
 }
 
-TEST_F(Direct, G4_WhatNobodyReceivesFreesItsSlot) {
+TEST_F(Direct, G4_AnUnreceivedDescriptorFreesItsSlot) {
     const listener l;
     auto ctx = small_table();
     auto main = [](const listener& server) -> task<> {

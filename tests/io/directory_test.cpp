@@ -56,7 +56,7 @@ TEST_F(Directory, MkdirAndRmdir) {
     EXPECT_FALSE(exists("d"));
 }
 
-TEST_F(Directory, RenameReplacesUnlessToldNotTo) {
+TEST_F(Directory, RenameReplacesUnlessForbidden) {
     make("a");
     make("b");
     const auto at = open_directory();

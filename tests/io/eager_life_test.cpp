@@ -93,9 +93,9 @@ TEST_F(EagerLife, SurvivesTheCoroutineThatAwaitsIt_AnotherTakesOver) {
     auto main = [](const pipe_pair& pipe) -> task<> {
         char c = 0;
         auto pending = eager(io::read(pipe.in, {&c, 1}));
-        std::optional<int> nobody;
+        std::optional<int> unused;
         {
-            const manual first = watch(pending, nobody);
+            const manual first = watch(pending, unused);
             first.start();
             co_await io::nop();
         }
@@ -109,18 +109,18 @@ TEST_F(EagerLife, SurvivesTheCoroutineThatAwaitsIt_AnotherTakesOver) {
         }
         EXPECT_EQ(result, 1);
         EXPECT_EQ(c, 'x');
-        EXPECT_EQ(nobody, std::nullopt);
+        EXPECT_EQ(unused, std::nullopt);
     };
     coil::run(main(p));
 }
 
-TEST_F(EagerLife, KeepsItsResultWhenWhoAwaitedItIsDestroyedBeforeItWentOn) {
+TEST_F(EagerLife, KeepsItsResultIfItsAwaiterIsDestroyedBeforeItResumes) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         char c = 0;
         auto pending = eager(io::read(pipe.in, {&c, 1}));
-        std::optional<int> nobody;
-        manual first = watch(pending, nobody);
+        std::optional<int> result;
+        manual first = watch(pending, result);
         first.start();
         co_await io::nop();
         pipe.put("x");
@@ -132,13 +132,13 @@ TEST_F(EagerLife, KeepsItsResultWhenWhoAwaitedItIsDestroyedBeforeItWentOn) {
             m.destroy();
         };
         co_await destroyer(pending, first);
-        const int late = nobody ? *nobody : co_await pending;
+        const int late = result ? *unused : co_await pending;
         EXPECT_EQ(late, 1);
     };
     coil::run(main(p));
 }
 
-TEST_F(EagerLife, G1_DestroyedWhileSomebodyAwaitsIt_WhoGoesOn) {
+TEST_F(EagerLife, G1_DestroyedWhileAwaited_TheAwaiterResumes) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         char c = 0;
@@ -252,7 +252,7 @@ TEST_F(EagerLife, G5_IsWorkOfTheContextAndEndsWithinTheRun) {
     EXPECT_EQ(c[0], 'x');
 }
 
-TEST_F(EagerLife, MisusesEndTheProgramWithASentence) {
+TEST_F(EagerLife, MisusesEndTheProgramWithAMessage) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "death tests fork, which sanitizers do not support";
     }

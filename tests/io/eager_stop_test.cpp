@@ -58,7 +58,7 @@ manual awaits_until_stopped(any_eager& op, inplace_stop_source& source, std::opt
 
 /// The second awaiter also waits until a concurrent stop request has been processed: its inbox node
 /// is part of the operation, which may be destroyed once the awaiter has resumed.
-TEST_F(EagerStop, G1_WhoTakesOverDoesNotGoOnBeforeAStopHasArrived) {
+TEST_F(EagerStop, G1_ANewAwaiterDoesNotResumeBeforeAStopWasDelivered) {
     auto script = std::make_shared<scripted_backend::script>();
     std::uint64_t reads[2] = {}; // of descriptor 3 and 4
     script->on_submit = [&](const sqe& e) {
@@ -79,10 +79,10 @@ TEST_F(EagerStop, G1_WhoTakesOverDoesNotGoOnBeforeAStopHasArrived) {
         co_await io::nop();
         inplace_stop_source source1;
         inplace_stop_source source2;
-        std::optional<int> nobody;
+        std::optional<int> unused;
         std::optional<int> result;
         {
-            const manual first = awaits_until_stopped(pending, source1, nobody);
+            const manual first = awaits_until_stopped(pending, source1, unused);
             first.start();
             request_stop(source1);
             co_await io::nop(); // cancellation is requested; the kernel delays it
@@ -104,7 +104,7 @@ TEST_F(EagerStop, G1_WhoTakesOverDoesNotGoOnBeforeAStopHasArrived) {
         EXPECT_EQ(result, std::nullopt) << "its stop is still in the inbox";
         co_await io::nop();
         EXPECT_EQ(result, -ECANCELED);
-        EXPECT_EQ(nobody, std::nullopt);
+        EXPECT_EQ(unused, std::nullopt);
     };
     run_on(ctx, main());
 }

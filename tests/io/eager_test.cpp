@@ -132,7 +132,7 @@ TEST_F(Eager, OfALimitedOperation) {
     coil::run(main(p));
 }
 
-TEST_F(Eager, G3_CancelledByTheStopTokenOfWhoAwaitsIt) {
+TEST_F(Eager, G3_CancelledByTheStopTokenOfItsAwaiter) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         auto waits = [](int fd) -> task<int> {
@@ -249,7 +249,7 @@ TEST_F(Eager, G6_TwentyThousandThatWaitAreDropped) {
         all.clear();
         pipe.put("x");
         EXPECT_EQ(never[0], 0);
-        EXPECT_EQ(co_await io::read(pipe.in, never), 1) << "nobody else took it";
+        EXPECT_EQ(co_await io::read(pipe.in, never), 1) << "no other read took it";
     };
     coil::run(main(p));
 }

@@ -76,7 +76,7 @@ TEST_P(Epoll, CtlAddsModifiesAndDeletes) {
     }
 }
 
-TEST_P(Epoll, WaitTakesWhatIsThere) {
+TEST_P(Epoll, WaitTakesPendingEvents) {
     const pipe_pair a;
     const pipe_pair b;
     watch(a.in, 1);

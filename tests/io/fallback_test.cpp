@@ -143,7 +143,7 @@ TEST_F(Fallback, FutexWakeWakesThreads) {
     EXPECT_EQ(result_of(io::futex_wake(&word, ~0ULL)), 0);
 }
 
-TEST_F(Fallback, G4_APipeThatNobodyReceivesIsClosed) {
+TEST_F(Fallback, G4_AnUnreceivedPipeIsClosed) {
     auto makes = []() -> manual {
         int fds[2];
         co_await io::pipe(fds);

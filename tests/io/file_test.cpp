@@ -210,7 +210,7 @@ TEST_F(File, AnOffsetMeansNothingToAPipe) {
     EXPECT_STREQ(buf, "abc");
 }
 
-TEST_F(File, PollGivesTheEventsThatAreThere) {
+TEST_F(File, PollGivesThePendingEvents) {
     coil_test::pipe_pair p;
     EXPECT_EQ(result_of(io::poll(p.out, POLLOUT)), POLLOUT);
     p.put("x");

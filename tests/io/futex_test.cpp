@@ -216,7 +216,7 @@ TEST_F(Futex, G3_CancelledAndLimitedWaits) {
         }
         EXPECT_EQ(co_await timeout(io::futex_wait(&w, 0), 1ms), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(io::futex_waitv(on), 1ms), -ETIMEDOUT);
-        EXPECT_EQ(co_await io::futex_wake(&w, 100), 0) << "nobody waits any more";
+        EXPECT_EQ(co_await io::futex_wake(&w, 100), 0) << "no waiter is left";
     };
     coil::run(main());
 }
@@ -245,7 +245,7 @@ TEST_F(Futex, G3_AWakeThatComesBeforeTheRequestToCancelIsNotLost) {
     EXPECT_EQ(woken, 1);
 }
 
-TEST_F(Futex, G2_DestroyedWhileItWaits_NobodyIsOnTheWordAnyMore) {
+TEST_F(Futex, G2_DestroyedWhileItWaits_TheWordHasNoWaiter) {
     auto waits = [](word& at) -> manual {
         co_await io::futex_wait(&at, 0);
         ADD_FAILURE() << "went on";

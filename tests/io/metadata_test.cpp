@@ -156,7 +156,7 @@ TEST_F(Metadata, OpenAndOpenat2) {
     EXPECT_EQ(result_of(io::openat2(at, "f", &how, sizeof how)), -EINVAL);
 }
 
-TEST_F(Metadata, G4_AnOpenat2ThatNobodyReceivesIsClosed) {
+TEST_F(Metadata, G4_AnUnreceivedOpenat2IsClosed) {
     // The file is opened while the frame is destroyed, or not at all: the fixture counts
     // descriptors.
     const auto fd = file("text");

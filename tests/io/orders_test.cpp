@@ -190,7 +190,7 @@ public:
             o.idle = random_() % 2 == 0 ? idle_policy::park() : idle_policy::spin(2us);
         }));
         coil_test::run_on(ctx, all(coroutines));
-        EXPECT_TRUE(in_flight_.empty()) << "the kernel still works for somebody";
+        EXPECT_TRUE(in_flight_.empty()) << "an operation is still in flight";
         EXPECT_EQ(ended_ + destroyed_, coroutines);
     }
 

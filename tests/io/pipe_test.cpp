@@ -118,7 +118,7 @@ TEST_F(Pipe, Pipe2IsPipeWithFlags) {
     EXPECT_EQ(result_of(io::pipe2(fds, ~0)), outcome(::pipe2(fds, ~0)));
 }
 
-TEST_F(Pipe, G4_APipeThatNobodyReceivesIsClosed) {
+TEST_F(Pipe, G4_AnUnreceivedPipeIsClosed) {
     int fds[2] = {-1, -1};
     auto makes = [](int(&to)[2]) -> task<> { co_await io::pipe(to); };
     auto chain = [](int(&to)[2]) -> task<> { EXPECT_EQ(co_await (io::pipe(to) && io::nop()), 0); };
@@ -129,7 +129,7 @@ TEST_F(Pipe, G4_APipeThatNobodyReceivesIsClosed) {
         ctx.run();
     }
     coil::run(chain(fds));
-    EXPECT_EQ(fds[0], -1) << "nobody asked for the result of a link in the middle";
+    EXPECT_EQ(fds[0], -1) << "the result of a link in the middle is not delivered";
 }
 
 } // namespace

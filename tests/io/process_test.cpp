@@ -110,7 +110,7 @@ TEST_F(Waitid, StopsAndContinuations) {
     EXPECT_EQ(info.si_code, CLD_CONTINUED);
 }
 
-TEST_F(Waitid, AnswersWhatTheSystemCallAnswers) {
+TEST_F(Waitid, GivesWhatTheSystemCallGives) {
     child c(0);
     struct arguments {
         ::idtype_t type;

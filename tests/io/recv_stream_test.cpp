@@ -168,7 +168,7 @@ TEST_P(RecvStream, AWrongDescriptorOrFlagIsAnErrorEachTime) {
     EXPECT_EQ(pool.available(), pool.size());
 }
 
-TEST_P(RecvStream, G3_CancelledFromElsewhereItSaysSoAndGoesOn) {
+TEST_P(RecvStream, G3_CancelledFromElsewhereItReportsThatAndContinues) {
     const socket_pair s;
     buffer_pool pool;
     auto main = [](const socket_pair& pair, buffer_pool& p) -> task<> {

@@ -119,7 +119,7 @@ TEST_F(SignalSet, WhatIsNoSignal) {
     EXPECT_FALSE(is_blocked(SIGUSR1));
 }
 
-TEST_F(SignalSet, G5_DestroyedWhileSomebodyWaits) {
+TEST_F(SignalSet, G5_DestroyedWhileACoroutineWaits) {
     const signal_set signals{SIGUSR1};
     auto waits = [](const signal_set& set) -> task<> { co_await set; };
     io_context ctx;
@@ -156,7 +156,7 @@ TEST_F(SignalSet, G1_OfSeveralSetsThatWaitOneGetsIt) {
     coil::run(main(one, two));
 }
 
-TEST_F(SignalSet, G4_WhatNobodyReceivesStays) {
+TEST_F(SignalSet, G4_UnreceivedSignalsStayPending) {
     const signal_set signals{SIGUSR1};
     auto main = [](const signal_set& set) -> task<> {
         for (int i = 0; i < 3; ++i) {

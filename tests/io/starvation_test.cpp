@@ -45,7 +45,7 @@ TEST_P(Starvation, G6_AStreamWaitsUntilALeaseIsGivenBack) {
     run(main(s));
 }
 
-TEST_P(Starvation, G7_ManyStreamsAreFedInTheOrderInWhichTheyStarved) {
+TEST_P(Starvation, G7_ManyStreamsGetBuffersInTheOrderInWhichTheyWaited) {
     constexpr int streams = 20;
     auto main = []() -> task<> {
         buffer_pool pool(pool_of(1, 64));
@@ -81,7 +81,7 @@ TEST_P(Starvation, G7_ManyStreamsAreFedInTheOrderInWhichTheyStarved) {
     run(main());
 }
 
-TEST_P(Starvation, G6_AFedStreamWithoutDataDoesNotStarveTheOthers) {
+TEST_P(Starvation, G6_AGrantedStreamWithoutDataDoesNotStarveTheOthers) {
     // Another reader has taken the data that the first one waited for.
     if (!has_rings()) {
         GTEST_SKIP() << "without buffer rings each waiting stream takes a buffer, as documented";
@@ -255,7 +255,7 @@ TEST_P(Starvation, ThePoolGrowsInsteadUpToItsLimit) {
     run(main(s));
 }
 
-TEST_P(Starvation, G6_AStreamThatNobodyReadsLeavesBuffersForOthers) {
+TEST_P(Starvation, G6_AStreamThatIsNotReadLeavesBuffersForOthers) {
     auto main = []() -> task<> {
         constexpr int pieces = 100;
         buffer_pool pool(pool_of(16, 64));

@@ -99,7 +99,7 @@ TEST_P(StreamEnd, G3_TheStreamIsDestroyedWhenItsWaiterIsReadyAlready) {
     run(main(waits));
 }
 
-TEST_P(StreamEnd, G4_WhatNobodyTookIsGivenBackAndClosed) {
+TEST_P(StreamEnd, G4_UntakenResultsAreReturnedAndClosed) {
     auto main = [](int turns) -> task<> {
         const socket_pair s;
         const listener l;
@@ -123,7 +123,7 @@ TEST_P(StreamEnd, G4_WhatNobodyTookIsGivenBackAndClosed) {
     }
 }
 
-TEST_P(StreamEnd, G5_StopWithArmedStreamsAndWithResultsThatNobodyTook) {
+TEST_P(StreamEnd, G5_StopWithArmedStreamsAndUntakenResults) {
     auto main = [](io_context& context, buffer_pool& pool) -> task<> {
         const socket_pair s;
         const socket_pair idle;

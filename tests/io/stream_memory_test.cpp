@@ -73,7 +73,7 @@ TEST_P(StreamMemory, ReceivingAllocatesNothing) {
     run(main());
 }
 
-TEST_P(StreamMemory, G6_WithoutMemoryConnectionsAreClosedAndItSaysSo) {
+TEST_P(StreamMemory, G6_WithoutMemoryConnectionsAreClosedAndTheErrorIsReported) {
     COIL_SKIP_UNDER_FAULTS("completions are counted");
     auto main = [](bool multishot) -> task<> {
         const listener l;

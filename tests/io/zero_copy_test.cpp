@@ -46,7 +46,7 @@ struct connection {
     descriptor server;
 };
 
-TEST_F(ZeroCopy, OverTcp_SendsAndGivesTheBufferBack) {
+TEST_F(ZeroCopy, OverTcp_SendsAndReturnsTheBuffer) {
     const connection c;
     auto main = [](const connection& tcp) -> task<> {
         std::string data(100'000, 'a');
@@ -152,7 +152,7 @@ TEST_F(ZeroCopy, Errors) {
     coil::run(main(c, local));
 }
 
-TEST_F(ZeroCopy, FlagsOfItsOwnReachTheKernelAndChangeNoResult) {
+TEST_F(ZeroCopy, ItsOwnFlagsReachTheKernelAndChangeNoResult) {
     const connection c;
     auto guard = std::make_shared<door_backend::guard>();
     std::vector<std::uint16_t> seen;
@@ -284,7 +284,7 @@ TEST_F(ZeroCopyCompletions, G2_TheAwaitReturnsAfterTheSecond) {
             h.cancel();
             co_await io::nop();
             co_await io::nop();
-            EXPECT_FALSE(h.done()) << "cancelling takes it from nobody";
+            EXPECT_FALSE(h.done()) << "cancelling affects no other operation";
             post(0, notif);
             EXPECT_EQ(co_await h, result) << "the first one's";
         }
@@ -349,7 +349,7 @@ TEST_F(ZeroCopyCompletions, G2_AFrameThatIsDestroyedWaitsForTheSecond) {
     coil_test::run_on(ctx, main());
 }
 
-TEST_F(ZeroCopyCompletions, G1_TheNotificationOfACancelledLinkIsNobodys) {
+TEST_F(ZeroCopyCompletions, G1_TheNotificationOfACancelledLinkCompletesNothing) {
     // What Linux posts for a send after a failed link: a result without F_MORE, and a notification.
     auto main = [this]() -> task<> {
         auto fails = []() -> task<int> {

@@ -15,8 +15,9 @@ namespace {
 /// Whether the memory is accessible, otherwise -EFAULT.
 bool touches(const void* p, std::size_t size) {
     int pipe_ends[2];
-    if (raw(SYS_pipe2, reinterpret_cast<long>(pipe_ends), 0) != 0)
+    if (raw(SYS_pipe2, reinterpret_cast<long>(pipe_ends), 0) != 0) {
         return true;
+    }
     const long n = raw(SYS_write, pipe_ends[1], reinterpret_cast<long>(p), static_cast<long>(size));
     raw(SYS_close, pipe_ends[0]);
     raw(SYS_close, pipe_ends[1]);
@@ -24,8 +25,9 @@ bool touches(const void* p, std::size_t size) {
 }
 
 long setup_ring(unsigned entries, params* p) {
-    if (!touches(p, sizeof *p))
+    if (!touches(p, sizeof *p)) {
         return -EFAULT;
+    }
     everything& a = all();
     auto r = std::make_shared<emulated_ring>();
     const std::uint32_t flags = p->flags;
@@ -33,22 +35,28 @@ long setup_ring(unsigned entries, params* p) {
     constexpr std::uint32_t own_thread = setup::single_issuer | setup::defer_taskrun;
     const bool pinned = (flags & sq_aff) != 0;
     if (pinned &&
-        ((flags & sqpoll) == 0 || p->sq_thread_cpu >= std::thread::hardware_concurrency()))
+        ((flags & sqpoll) == 0 || p->sq_thread_cpu >= std::thread::hardware_concurrency())) {
         return -EINVAL;
-    if ((flags & sqpoll) != 0 && (flags & (setup::defer_taskrun | setup::coop_taskrun)) != 0)
+    }
+    if ((flags & sqpoll) != 0 && (flags & (setup::defer_taskrun | setup::coop_taskrun)) != 0) {
         return -EINVAL;
+    }
     r->polls = !a.plain && (flags & sqpoll) != 0;
-    if (!a.plain)
+    if (!a.plain) {
         p->flags &= ~1U; // IOPOLL: no effect on the result
-    if (r->polls)
+    }
+    if (r->polls) {
         p->flags &= ~(sqpoll | sq_aff);
+    }
     r->k = make_epoll_backend();
     const int error = r->k->setup(entries, *p, r->memory);
     p->flags = flags;
-    if (!a.plain)
+    if (!a.plain) {
         p->features |= 16U; // CUR_PERSONALITY: everything is done by this process
-    if (error != 0)
+    }
+    if (error != 0) {
         return error;
+    }
     r->setup = *p;
     // A single-issuer ring is entered by its thread.
     r->pumped = r->polls || (flags & own_thread) == 0;
@@ -57,27 +65,31 @@ long setup_ring(unsigned entries, params* p) {
         const std::scoped_lock lock(a.guard);
         a.rings[fd] = r;
     }
-    if (r->pumped)
+    if (r->pumped) {
         start_pump();
+    }
     return fd;
 }
 
 /// Waits in slices, between which other threads may enter.
 long wait_in_turns(emulated_ring& r, unsigned least, unsigned flags, const getevents_arg* given) {
     getevents_arg arg{};
-    if (given != nullptr)
+    if (given != nullptr) {
         arg = *given;
+    }
     constexpr std::int64_t slice = 2'000'000;
     std::int64_t left = INT64_MAX;
     const auto begin = std::chrono::steady_clock::now();
     constexpr std::uint32_t absolute = 32;
     if (given != nullptr && arg.ts != 0) {
         const auto& ts = *reinterpret_cast<const coil::uring::timespec*>(arg.ts);
-        if (ts.tv_sec < 0 || ts.tv_nsec < 0)
+        if (ts.tv_sec < 0 || ts.tv_nsec < 0) {
             return -EINVAL;
+        }
         left = ts.tv_sec > 1'000'000 ? INT64_MAX / 2 : ts.tv_sec * 1'000'000'000 + ts.tv_nsec;
-        if ((flags & absolute) != 0)
+        if ((flags & absolute) != 0) {
             left -= begin.time_since_epoch().count();
+        }
     }
     for (;;) {
         const coil::uring::timespec now_and_then{0, left < slice ? (left > 0 ? left : 0) : slice};
@@ -86,20 +98,24 @@ long wait_in_turns(emulated_ring& r, unsigned least, unsigned flags, const getev
         int result = 0;
         {
             const my_turn turn(r);
-            if (r.closed)
+            if (r.closed) {
                 return -EBADF;
+            }
             result =
                 r.k->enter(0, least, (flags & ~absolute) | getevents | ext_arg, &arg, sizeof arg);
         }
         const bool over =
             std::chrono::steady_clock::now() - start >= std::chrono::nanoseconds(slice);
-        if (r.unread() >= least || (result != -ETIME && !(result == 0 && over)))
+        if (r.unread() >= least || (result != -ETIME && !(result == 0 && over))) {
             return result;
+        }
         if (left != INT64_MAX &&
-            std::chrono::steady_clock::now() - begin >= std::chrono::nanoseconds(left))
+            std::chrono::steady_clock::now() - begin >= std::chrono::nanoseconds(left)) {
             return r.unread() != 0 ? 0 : -ETIME;
-        while (r.wanting != 0)
+        }
+        while (r.wanting != 0) {
             std::this_thread::yield();
+        }
     }
 }
 
@@ -111,18 +127,21 @@ long enter_ring(emulated_ring& r, unsigned submit, unsigned least, unsigned flag
     getevents_arg arg{};
     const void* passed = given;
     const auto mask = [&](std::uint64_t address) {
-        if (address == 0)
+        if (address == 0) {
             return;
+        }
         ::pthread_sigmask(SIG_SETMASK, reinterpret_cast<const sigset_t*>(address), &before);
         masked = true;
     };
     if ((flags & ext_arg) != 0) {
         if (size == sizeof arg && given != nullptr) {
-            if (!touches(given, size))
+            if (!touches(given, size)) {
                 return -EFAULT;
+            }
             arg = *static_cast<const getevents_arg*>(given);
-            if (arg.ts != 0 && !touches(reinterpret_cast<const void*>(arg.ts), 16))
+            if (arg.ts != 0 && !touches(reinterpret_cast<const void*>(arg.ts), 16)) {
                 return -EFAULT;
+            }
             mask(arg.sigmask);
             arg.sigmask = 0;
             passed = &arg;
@@ -135,9 +154,11 @@ long enter_ring(emulated_ring& r, unsigned submit, unsigned least, unsigned flag
     long result = 0;
     if (r.polls) {
         const my_turn turn(r);
-        while (const unsigned published = r.published())
-            if (r.k->enter(published, 0, 0, nullptr, 0) < 0)
+        while (const unsigned published = r.published()) {
+            if (r.k->enter(published, 0, 0, nullptr, 0) < 0) {
                 break;
+            }
+        }
         result = submit;
         submit = 0;
     }
@@ -159,8 +180,9 @@ long enter_ring(emulated_ring& r, unsigned submit, unsigned least, unsigned flag
         }
         result = result != 0 ? result : n;
     }
-    if (masked)
+    if (masked) {
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
     return result;
 }
 
@@ -171,23 +193,29 @@ struct file_update {
 };
 
 long register_descriptors(file_update* list, unsigned count, bool adds) {
-    if (count == 0 || count > most_registered)
+    if (count == 0 || count > most_registered) {
         return -EINVAL;
+    }
     unsigned done = 0;
     for (; done < count; ++done) {
         file_update& one = list[done];
-        if (one.resv != 0 || (!adds && (one.data != 0 || one.offset >= most_registered)))
+        if (one.resv != 0 || (!adds && (one.data != 0 || one.offset >= most_registered))) {
             break;
+        }
         unsigned at = one.offset;
-        if (adds && at == ~0U)
-            for (at = 0; at < most_registered && registered[at] >= 0;)
+        if (adds && at == ~0U) {
+            for (at = 0; at < most_registered && registered[at] >= 0;) {
                 ++at;
-        if (at >= most_registered)
+            }
+        }
+        if (at >= most_registered) {
             return done != 0                   ? static_cast<long>(done)
                    : adds && one.offset == ~0U ? -EBUSY
                                                : -EINVAL;
-        if (adds && find(static_cast<int>(one.data)) == nullptr)
+        }
+        if (adds && find(static_cast<int>(one.data)) == nullptr) {
             return done != 0 ? static_cast<long>(done) : -EBADF;
+        }
         registered[at] = adds ? static_cast<int>(one.data) : -1;
         one.offset = at;
     }
@@ -203,18 +231,22 @@ long register_with(emulated_ring& r, unsigned op, void* arg, unsigned count) {
     switch (op) {
     case eventfd:
     case eventfd_async:
-        if (all().plain)
+        if (all().plain) {
             return -EINVAL;
-        if (count != 1)
+        }
+        if (count != 1) {
             return -EINVAL;
-        if (r.event >= 0)
+        }
+        if (r.event >= 0) {
             return -EBUSY;
+        }
         r.event = static_cast<int>(raw(SYS_dup, *static_cast<int*>(arg)));
         r.told = r.cq_tail();
         return r.event < 0 ? -EBADF : 0;
     case no_eventfd:
-        if (r.event < 0)
+        if (r.event < 0) {
             return -ENXIO;
+        }
         raw(SYS_close, r.event);
         r.event = -1;
         return 0;
@@ -232,25 +264,30 @@ long register_with(emulated_ring& r, unsigned op, void* arg, unsigned count) {
 
 long ours(long n, const long* a, bool& mine) {
     mine = true;
-    if (n == SYS_io_uring_setup)
+    if (n == SYS_io_uring_setup) {
         return setup_ring(static_cast<unsigned>(a[0]), reinterpret_cast<params*>(a[1]));
+    }
     if (n == SYS_io_uring_enter) {
         const auto flags = static_cast<unsigned>(a[3]);
-        if (flags >= 1U << 8)
+        if (flags >= 1U << 8) {
             return -EINVAL;
+        }
         const ring_pointer r = find(static_cast<unsigned>(a[0]), (flags & registered_ring) != 0);
-        if (r == nullptr)
+        if (r == nullptr) {
             return raw(SYS_fcntl, a[0], 1) < 0 ? -EBADF : -EOPNOTSUPP;
+        }
         return enter_ring(*r, static_cast<unsigned>(a[1]), static_cast<unsigned>(a[2]), flags,
                           reinterpret_cast<const void*>(a[4]), static_cast<std::size_t>(a[5]));
     }
     if (n == SYS_io_uring_register) {
         const auto op = static_cast<unsigned>(a[1]);
-        if (static_cast<int>(a[0]) == -1)
+        if (static_cast<int>(a[0]) == -1) {
             return -EINVAL;
+        }
         const ring_pointer r = find(static_cast<unsigned>(a[0]), (op & use_registered_ring) != 0);
-        if (r == nullptr)
+        if (r == nullptr) {
             return raw(SYS_fcntl, a[0], 1) < 0 ? -EBADF : -EOPNOTSUPP;
+        }
         return register_with(*r, op & ~use_registered_ring, reinterpret_cast<void*>(a[2]),
                              static_cast<unsigned>(a[3]));
     }

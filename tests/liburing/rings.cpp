@@ -28,8 +28,9 @@ ring_pointer find(int fd) {
 }
 
 ring_pointer find(unsigned fd, bool by_registration) {
-    if (!by_registration)
+    if (!by_registration) {
         return find(static_cast<int>(fd));
+    }
     return fd < most_registered && registered[fd] >= 0 ? find(registered[fd]) : nullptr;
 }
 
@@ -43,8 +44,9 @@ void pump_once() {
         rings = a.rings;
     }
     for (auto& [fd, r] : rings) {
-        if (!r->pumped || r->wanting != 0 || !r->turn.try_lock())
+        if (!r->pumped || r->wanting != 0 || !r->turn.try_lock()) {
             continue;
+        }
         inside = true;
         if (!r->closed) {
             const unsigned submit = r->polls ? r->published() : 0;
@@ -59,8 +61,9 @@ void pump_once() {
 void start_pump() {
     everything& a = all();
     const std::scoped_lock lock(a.guard);
-    if (a.pumping || a.plain)
+    if (a.pumping || a.plain) {
         return;
+    }
     a.pumping = true;
     inside = true;
     sigset_t everything_else;
@@ -84,23 +87,27 @@ void close_ring(int fd) {
     {
         const std::scoped_lock lock(a.guard);
         const auto found = a.rings.find(fd);
-        if (found == a.rings.end() || a.process != ::getpid())
+        if (found == a.rings.end() || a.process != ::getpid()) {
             return;
+        }
         r = found->second;
         a.rings.erase(found);
         mapped = std::erase_if(a.mappings, [fd](const auto& one) { return one.second == fd; }) != 0;
     }
-    for (int& one : registered)
-        if (one == fd)
+    for (int& one : registered) {
+        if (one == fd) {
             one = -1;
+        }
+    }
     r->closed = true;
     const std::scoped_lock turn(r->turn);
     r->event = -1;
     inside = true;
-    if (mapped)
+    if (mapped) {
         new ring_pointer(r); // never freed: the program may still access the memory
-    else
+    } else {
         r->k.reset();
+    }
     inside = false;
 }
 

@@ -47,7 +47,7 @@ struct emulated_ring {
     bool pumped = false;
     std::atomic<bool> closed{false};
     std::recursive_timed_mutex turn;
-    std::atomic<unsigned> wanting{0}; // threads that wait for their turn
+    std::atomic<unsigned> wanting{0}; // threads that wait for the lock
     int event = -1;
     std::uint32_t told = 0; // the tail already reported to the eventfd
 
@@ -65,8 +65,9 @@ struct emulated_ring {
         if (event >= 0 && tail != told) {
             const std::uint64_t one = 1;
             constexpr std::uint32_t eventfd_disabled = 1;
-            if ((word(memory.cq, setup.cq_off.flags) & eventfd_disabled) == 0)
+            if ((word(memory.cq, setup.cq_off.flags) & eventfd_disabled) == 0) {
                 raw(SYS_write, event, reinterpret_cast<long>(&one), sizeof one);
+            }
         }
         told = tail;
         if (polls) { // NEED_WAKEUP: always set
@@ -111,8 +112,9 @@ struct my_turn {
     }
     ~my_turn() {
         inside = false;
-        if (!r_.closed)
+        if (!r_.closed) {
             r_.tell();
+        }
         r_.turn.unlock();
     }
     my_turn(const my_turn&) = delete;

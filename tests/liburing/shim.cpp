@@ -33,13 +33,15 @@ long syscall(long n, ...) {
     std::va_list list;
     va_start(list, n);
     long a[6];
-    for (long& one : a)
+    for (long& one : a) {
         one = va_arg(list, long);
+    }
     va_end(list);
     bool mine = false;
     long result = ours(n, a, mine);
-    if (!mine)
+    if (!mine) {
         result = raw(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+    }
     if (result < 0 && result > -4096) {
         errno = static_cast<int>(-result);
         return -1;
@@ -48,15 +50,16 @@ long syscall(long n, ...) {
 }
 
 void* mmap(void* at, std::size_t size, int prot, int flags, int fd, ::off_t offset) noexcept {
-    if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0)
+    if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
         if (const ring_pointer r = find(fd); r != nullptr) {
             void* found = nullptr;
-            if (offset == 0)
+            if (offset == 0) {
                 found = r->memory.sq;
-            else if (offset == 0x8000000)
+            } else if (offset == 0x8000000) {
                 found = r->memory.cq;
-            else if (offset == 0x10000000)
+            } else if (offset == 0x10000000) {
                 found = r->memory.sqes;
+            }
             if (found == nullptr) {
                 errno = EINVAL;
                 return MAP_FAILED;
@@ -65,6 +68,7 @@ void* mmap(void* at, std::size_t size, int prot, int flags, int fd, ::off_t offs
             all().mappings[found] = fd;
             return found;
         }
+    }
     const long result =
         raw(SYS_mmap, reinterpret_cast<long>(at), static_cast<long>(size), prot, flags, fd, offset);
     if (result < 0 && result > -4096) {
@@ -81,8 +85,9 @@ int munmap(void* at, std::size_t size) noexcept {
     {
         everything& a = all();
         const std::scoped_lock lock(a.guard);
-        if (a.mappings.erase(at) != 0)
+        if (a.mappings.erase(at) != 0) {
             return 0;
+        }
     }
     const long result = raw(SYS_munmap, reinterpret_cast<long>(at), static_cast<long>(size));
     errno = result < 0 ? static_cast<int>(-result) : errno;
@@ -93,8 +98,9 @@ int madvise(void* at, std::size_t size, int advice) noexcept {
     {
         everything& a = all();
         const std::scoped_lock lock(a.guard);
-        if (a.mappings.contains(at))
+        if (a.mappings.contains(at)) {
             return 0;
+        }
     }
     const long result =
         raw(SYS_madvise, reinterpret_cast<long>(at), static_cast<long>(size), advice);
@@ -116,8 +122,9 @@ int close(int fd) {
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
                    void* arg) noexcept {
-    if (!inside)
+    if (!inside) {
         threaded = true;
+    }
     static auto* const real =
         next<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
     return real(thread, attributes, run, arg);

@@ -119,7 +119,7 @@ ISOLATED_TEST(Depth, G10_AMeshOfInlineAsyncTasksCompletes) {
 }
 
 /// What is resumed in the middle of a coroutine has gone on when that call returns, as ever.
-TEST(Depth, WhatACoroutineResumesItselfGoesOnAtOnce) {
+TEST(Depth, ACoroutineResumedDirectlyContinuesAtOnce) {
     door outer;
     door inner;
     struct work {

@@ -36,9 +36,7 @@ inline task<> connect_step(world& w, const step& s) {
 }
 
 /// A second descriptor of a socket that all tasks share, as a stream.
-inline coil::pipe_end end_of(int fd) {
-    return coil::pipe_end(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-}
+inline coil::pipe_end end_of(int fd) { return coil::pipe_end(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
 inline task<> lines_step(world& w, const step& s) {
     const witness here(w);

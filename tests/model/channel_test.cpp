@@ -99,7 +99,7 @@ struct shared {
         entry<Change> e(rl::thread_index(), false);
         bool done = ch.try_pop(e.value);
         if (!done) {
-            ch.attempt_in_turn(e, done);
+            ch.attempt_locked(e, done);
         }
         return e.value ? e.value->number.get() : 0;
     }
@@ -180,7 +180,7 @@ struct gives_up : shared<Change, Room> {
             if (Room == 0) {
                 bool done = false;
                 sender.value.emplace(1);
-                this->ch.attempt_in_turn(sender, done);
+                this->ch.attempt_locked(sender, done);
                 got = done ? 0 : 1; // there was no receiver
             } else {
                 require(this->send(sender, 1), "it is not closed");
@@ -316,7 +316,7 @@ TEST(ChannelModelG5, DestroyedWhileAnElementComes_TwoInterruptions) {
     expect_proof<gives_up<quick, 0, true>>(at_most{2});
     expect_proof<gives_up<quick, unbounded, true>>(at_most{2});
 }
-TEST(ChannelModelG1, OneOfTwoGivesUp_OneInterruption) {
+TEST(ChannelModelG1, OneOfTwoIsCancelled_OneInterruption) {
     expect_proof<one_of_two_gives_up<quick>>(at_most{1});
     expect_no_failure<one_of_two_gives_up<quick>>(at_random{10'000});
 }

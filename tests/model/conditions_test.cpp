@@ -63,7 +63,7 @@ struct arrives_twice {
 };
 
 template <class Change>
-using audience_of = coil::detail::basic_audience<sync_waiter<Change>, atomics<Change>>;
+using audience_of = coil::detail::basic_cv_waiters<sync_waiter<Change>, atomics<Change>>;
 
 /// What a mutex and a predicate mean for one waiter and its notifier.
 template <class Change>
@@ -132,22 +132,22 @@ struct two_and_two {
 TEST(BarrierModelG1, ArrivesInTheNextPhaseAtOnce_ThreeInterruptions) {
     expect_proof<arrives_twice<quick>>(at_most{3});
 }
-TEST(AudienceModelG1, NotifiedAcrossAnother_TwoInterruptions) {
+TEST(CvWaitersModelG1, NotifiedAcrossAnother_TwoInterruptions) {
     expect_proof<notified_across<quick, false>>(at_most{2});
     expect_proof<notified_across<quick, true>>(at_most{2});
     expect_no_failure<notified_across<quick, false>>(at_random{20'000});
 }
-TEST(AudienceModelG1, TwoAndTwo_OneInterruption) {
+TEST(CvWaitersModelG1, TwoAndTwo_OneInterruption) {
     expect_proof<two_and_two<quick>>(at_most{1});
     expect_no_failure<two_and_two<quick>>(at_random{20'000});
 }
 
 // Canaries.
 
-TEST(ConditionModelCanary, ABarrierWhoseTurnOrdersNothing) {
+TEST(ConditionModelCanary, ABarrierWhoseLockOrdersNothing) {
     expect_found<arrives_twice<relaxed<call::compare_weak>>>(rl::test_result_data_race, at_most{3});
 }
-TEST(ConditionModelCanary, NewsOfAnAudienceThatAreTakenWithoutOrder) {
+TEST(ConditionModelCanary, CvRequestsTakenWithoutOrder) {
     expect_found<notified_across<relaxed<call::fetch_or>, true>>(rl::test_result_deadlock,
                                                                  at_most{3});
 }

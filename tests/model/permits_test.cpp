@@ -240,7 +240,7 @@ TEST(PermitsModelCanary, ATurnThatOrdersNothing) {
     expect_found<gives_up<relaxed<call::compare_weak>, true>>(rl::test_result_data_race,
                                                               at_most{3});
 }
-TEST(PermitsModelCanary, NewsThatAreTakenWithoutOrder) {
+TEST(PermitsModelCanary, PendingRequestsTakenWithoutOrder) {
     expect_found<from_hand_to_hand<relaxed<call::fetch_or>>>(rl::test_result_data_race, at_most{2});
 }
 TEST(PermitsModelCanary, APermitThatIsReleasedInTwoSteps) {

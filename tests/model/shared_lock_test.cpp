@@ -95,7 +95,7 @@ template <class Change>
 struct notified {
     static constexpr int threads = 2;
 
-    coil::detail::basic_audience<sync_waiter<Change>, atomics<Change>> cv_waiters;
+    coil::detail::basic_cv_waiters<sync_waiter<Change>, atomics<Change>> cv_waiters;
     sync_waiter<Change> patient_one{0};
     sync_waiter<Change> other{0};
     bell both_wait;
@@ -177,7 +177,7 @@ TEST(SharedLockModelG5, AReaderIsDestroyed_TwoInterruptions) {
 TEST(SharedLockModelG5, AWriterIsDestroyed_FourInterruptions) {
     expect_proof<two_writers<quick>>(at_most{4});
 }
-TEST(AudienceModelG1, ANotificationIsPassedOn_FourInterruptions) {
+TEST(CvWaitersModelG1, ANotificationIsPassedOn_FourInterruptions) {
     expect_proof<notified<quick>>(at_most{4});
 }
 TEST(BarrierModelG1, TwoInStep_TwoInterruptions) {
@@ -190,7 +190,7 @@ TEST(BarrierModelG1, TwoInStep_TwoInterruptions) {
 TEST(SharedLockModelCanary, AnUnlockInTwoSteps) {
     expect_found<two_writers<in_two_steps<call::fetch_add>>>(rl::test_result_deadlock, at_most{4});
 }
-TEST(AudienceModelCanary, ANotificationThatOrdersNothing) {
+TEST(CvWaitersModelCanary, ANotificationThatOrdersNothing) {
     expect_found<notified<relaxed<call::compare_weak>>>(rl::test_result_data_race, at_most{4});
 }
 TEST(BarrierModelCanary, ArrivingWithoutOrder) {

@@ -26,22 +26,22 @@ public:
         plain<notice*> next{nullptr};
         sync_waiter* waiter = nullptr;
     };
-    using turn_node = notice;
+    using lock_node = notice;
 
-    notice arrival;
-    notice departure;
+    notice enqueue_notice;
+    notice cancel_notice;
     plain<sync_waiter*> later{nullptr};
     plain<sync_waiter*> earlier{nullptr};
     plain<bool> queued{false};
     plain<bool> cancelled{false};
 
     explicit sync_waiter(unsigned owner = 0) : owner_(owner) {
-        arrival.waiter = this;
-        departure.waiter = this;
+        enqueue_notice.waiter = this;
+        cancel_notice.waiter = this;
     }
 
     [[nodiscard]] bool is_here() const { return rl::thread_index() == owner_; }
-    void tell(notice& n) {
+    void notify(notice& n) {
         if (is_here()) {
             take(n);
         } else if (box_.push(n)) {
@@ -50,11 +50,11 @@ public:
     }
 
     // The following are called by the owner.
-    template <class Room>
-    void leave(Room& room) {
+    template <class Queue>
+    void leave(Queue& queue) {
         if (!ended()) {
-            answer_due_ = Steps::waits_for_answer;
-            room.leave(*this);
+            ack_due_ = Steps::waits_for_answer;
+            queue.leave(*this);
         }
     }
     void sleep_until_over() {
@@ -73,23 +73,23 @@ public:
             rl::yield(1, RL_INFO);
         }
     }
-    [[nodiscard]] bool ended() const { return over_ && !answer_due_; }
+    [[nodiscard]] bool ended() const { return completed_ && !ack_due_; }
     /// The frame is destroyed.
     void go() {
         require(box_.take_all() == nullptr, "nothing comes after the end");
-        arrival.next = nullptr; // races with a thread that still uses it
-        departure.next = nullptr;
+        enqueue_notice.next = nullptr; // races with a thread that still uses it
+        cancel_notice.next = nullptr;
         queued = false;
     }
 
 private:
     void take(notice& n) {
-        if (&n == &arrival) {
-            require(!over_, "told once");
-            over_ = true;
+        if (&n == &enqueue_notice) {
+            require(!completed_, "told once");
+            completed_ = true;
         } else {
-            answer_due_ = false;
-            over_ = over_ || cancelled;
+            ack_due_ = false;
+            completed_ = completed_ || cancelled;
         }
     }
     void deliver_inbox() {
@@ -103,8 +103,8 @@ private:
     inbox_of<notice, Change> box_;
     bell wake_up_;
     unsigned owner_;
-    bool over_ = false;
-    bool answer_due_ = false;
+    bool completed_ = false;
+    bool ack_due_ = false;
 };
 
 } // namespace coil_model

@@ -20,7 +20,7 @@ namespace {
 
 class Acceptor : public ::testing::Test {};
 
-TEST_F(Acceptor, PortZeroGetsAFreeOneAndTellsWhich) {
+TEST_F(Acceptor, PortZeroGetsAFreePortAndReportsIt) {
     const acceptor ac{inet_address{"127.0.0.1", 0}};
     EXPECT_NE(ac.local_address().port(), 0);
     EXPECT_EQ(ac.local_address().ip(), "127.0.0.1");
@@ -39,7 +39,7 @@ TEST_F(Acceptor, APortInUseThrowsAndNamesTheAddress) {
     }
 }
 
-TEST_F(Acceptor, AnAddressThatIsNotOursThrowsAndNamesIt) {
+TEST_F(Acceptor, ANonLocalAddressThrowsAndNamesIt) {
     try {
         const acceptor ac{inet_address{"192.0.2.1", 1}};
         FAIL() << "did not throw";
@@ -75,7 +75,7 @@ TEST_F(Acceptor, ReusePortSharesIt) {
     EXPECT_THROW(acceptor{first.local_address()}, std::system_error);
 }
 
-TEST_F(Acceptor, AcceptsOverIPv6AndTellsThePeer) {
+TEST_F(Acceptor, AcceptsOverIPv6AndReportsThePeer) {
     auto main = []() -> task<> {
         acceptor ac{inet_address{"::1", 0}};
         net::socket client = net::socket::create_tcp(AF_INET6);
@@ -89,7 +89,7 @@ TEST_F(Acceptor, AcceptsOverIPv6AndTellsThePeer) {
     coil::run(main());
 }
 
-TEST_F(Acceptor, G3_CancelledGivesASocketThatSaysSo) {
+TEST_F(Acceptor, G3_CancelledGivesASocketWithTheError) {
     auto accepts = [](acceptor& ac) -> task<net::socket> { co_return co_await ac.accept(); };
     auto main = [](auto f) -> task<> {
         acceptor ac{inet_address{"127.0.0.1", 0}};
@@ -103,7 +103,7 @@ TEST_F(Acceptor, G3_CancelledGivesASocketThatSaysSo) {
     coil::run(main(accepts));
 }
 
-TEST_F(Acceptor, AConnectionThatWasResetBeforeItIsAcceptedIsNoError) {
+TEST_F(Acceptor, AConnectionThatWasResetBeforeItIsAcceptedIsSkipped) {
     auto main = []() -> task<> {
         acceptor ac{inet_address{"127.0.0.1", 0}};
         {

@@ -25,7 +25,7 @@ static_assert(std::is_convertible_v<const char*, endpoint>);
 static_assert(std::is_convertible_v<std::string, endpoint>);
 static_assert(!std::is_convertible_v<endpoint, inet_address>);
 
-TEST(Endpoint, IsMadeOfWhatNamesAPlace) {
+TEST(Endpoint, IsConstructedFromEveryKindOfAddress) {
     EXPECT_EQ(endpoint{8080}.to_string(), "0.0.0.0:8080");
     const std::uint16_t port = 80;
     EXPECT_EQ((endpoint{"127.0.0.1", port}.to_string()), "127.0.0.1:80");
@@ -75,7 +75,7 @@ TEST(Endpoint, ParseRefusesEverythingElse) {
     }
 }
 
-TEST(Endpoint, TextThatIsNoneThrowsAndIsQuoted) {
+TEST(Endpoint, InvalidTextThrowsAndIsQuoted) {
     try {
         const endpoint e("localhost:80");
         FAIL() << "did not throw";

@@ -122,7 +122,7 @@ bool contains(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
 
-TEST(resolve, numeric_addresses_are_answered_without_a_look_up) {
+TEST(Resolve, NumericAddressesAreAnsweredWithoutALookUp) {
     const with_fake_lookup resolver(gate_closed); // would block
     EXPECT_EQ(run(net::resolve("127.0.0.1", 80)), addresses{net::inet_address("127.0.0.1", 80)});
     EXPECT_EQ(run(net::resolve("::1", 8080)), addresses{net::inet_address("::1", 8080)});
@@ -130,7 +130,7 @@ TEST(resolve, numeric_addresses_are_answered_without_a_look_up) {
     EXPECT_EQ(with_fake_lookup::calls(), 0);
 }
 
-TEST(resolve, localhost) {
+TEST(Resolve, Localhost) {
     const addresses found = run(net::resolve("localhost", 6379));
     ASSERT_FALSE(found.empty());
     for (const net::inet_address& address : found) {
@@ -139,7 +139,7 @@ TEST(resolve, localhost) {
     }
 }
 
-TEST(resolve, passes_host_and_service_on) {
+TEST(Resolve, PassesHostAndServiceOn) {
     const with_fake_lookup resolver(gate_open);
     EXPECT_EQ(run(net::resolve("example.org", "https")),
               addresses{net::inet_address("127.0.0.1", 80)});
@@ -149,14 +149,14 @@ TEST(resolve, passes_host_and_service_on) {
     EXPECT_EQ(fake.service, "65535");
 }
 
-TEST(resolve, an_unknown_host_is_an_error_that_names_it) {
+TEST(Resolve, AnUnknownHostIsAnErrorThatNamesIt) {
     const failure f = failure_of("no-such-host.invalid", std::uint16_t{80});
     EXPECT_EQ(f.code.category(), net::resolver_category());
     EXPECT_TRUE(contains(f.message, "no-such-host.invalid")) << f.message;
     EXPECT_TRUE(contains(f.message, ::gai_strerror(f.code.value()))) << f.message;
 }
 
-TEST(resolve, bad_arguments_are_errors_at_once) {
+TEST(Resolve, BadArgumentsAreErrorsAtOnce) {
     const with_fake_lookup resolver(gate_closed); // would block
     const std::error_code no_name(EAI_NONAME, net::resolver_category());
     const std::error_code no_service(EAI_SERVICE, net::resolver_category());
@@ -174,7 +174,7 @@ TEST(resolve, bad_arguments_are_errors_at_once) {
     EXPECT_EQ(with_fake_lookup::calls(), 0);
 }
 
-TEST(resolve, errors_of_the_resolver_and_of_the_system) {
+TEST(Resolve, ErrorsOfTheResolverAndOfTheSystem) {
     const with_fake_lookup resolver(gate_open);
     fake.answer = EAI_AGAIN;
     const failure again = failure_of("example.org", std::string("https"));
@@ -186,7 +186,7 @@ TEST(resolve, errors_of_the_resolver_and_of_the_system) {
     EXPECT_EQ(failure_of("example.org", std::uint16_t{80}).code, std::errc::too_many_files_open);
 }
 
-TEST(resolve, the_loop_goes_on_while_a_look_up_blocks) {
+TEST(Resolve, TheLoopContinuesWhileALookUpBlocks) {
     const with_fake_lookup resolver(gate_closed);
     run([]() -> task<> {
         auto found = spawn(net::resolve("slow.example", 1));
@@ -202,7 +202,7 @@ TEST(resolve, the_loop_goes_on_while_a_look_up_blocks) {
     EXPECT_TRUE(fake.signals_blocked);
 }
 
-TEST(resolve, a_stop_ends_the_await_while_the_look_up_blocks) {
+TEST(Resolve, AStopEndsTheAwaitWhileTheLookUpBlocks) {
     const with_fake_lookup resolver(gate_closed);
     run([]() -> task<> {
         auto found = spawn(net::resolve("slow.example", 1));
@@ -220,7 +220,7 @@ TEST(resolve, a_stop_ends_the_await_while_the_look_up_blocks) {
     }());
 }
 
-TEST(resolve, a_stop_before_the_look_up) {
+TEST(Resolve, AStopBeforeTheLookUp) {
     const with_fake_lookup resolver(gate_closed);
     run([]() -> task<> {
         auto found = spawn(net::resolve("slow.example", 1));
@@ -235,7 +235,7 @@ TEST(resolve, a_stop_before_the_look_up) {
     EXPECT_EQ(with_fake_lookup::calls(), 0);
 }
 
-TEST(resolve, a_stop_from_another_thread) {
+TEST(Resolve, AStopFromAnotherThread) {
     const with_fake_lookup resolver(gate_closed);
     io_context context;
     auto found = context.spawn(net::resolve("slow.example", 1));
@@ -252,7 +252,7 @@ coil_test::manual waiting_for_look_up(bool& went_on) {
     went_on = true;
 }
 
-TEST(resolve, a_frame_destroyed_while_the_look_up_blocks) {
+TEST(Resolve, AFrameDestroyedWhileTheLookUpBlocks) {
     const with_fake_lookup resolver(gate_closed);
     run([]() -> task<> {
         bool went_on = false;
@@ -268,7 +268,7 @@ TEST(resolve, a_frame_destroyed_while_the_look_up_blocks) {
     }());
 }
 
-TEST(resolve, a_frame_destroyed_while_the_answer_is_on_its_way) {
+TEST(Resolve, AFrameDestroyedWhileTheAnswerIsOnItsWay) {
     const with_fake_lookup resolver(gate_open);
     run([]() -> task<> {
         bool went_on = false;
@@ -286,7 +286,7 @@ TEST(resolve, a_frame_destroyed_while_the_answer_is_on_its_way) {
     }());
 }
 
-TEST(resolve, the_context_may_go_before_the_answer) {
+TEST(Resolve, TheContextMayGoBeforeTheAnswer) {
     const with_fake_lookup resolver(gate_closed);
     {
         io_context context;
@@ -301,7 +301,7 @@ TEST(resolve, the_context_may_go_before_the_answer) {
     with_fake_lookup::open_gate();
 }
 
-TEST(resolve, many_look_ups_share_a_few_threads) {
+TEST(Resolve, ManyLookUpsShareAFewThreads) {
     constexpr int count = 100;
     const with_fake_lookup resolver(gate_closed);
     run([]() -> task<> {
@@ -323,7 +323,7 @@ TEST(resolve, many_look_ups_share_a_few_threads) {
 }
 
 /// Results, stop requests and ends of contexts in every order: for the sanitizers.
-TEST(resolve, answers_race_with_stops_and_shutdowns) {
+TEST(Resolve, AnswersRaceWithStopsAndShutdowns) {
     const with_fake_lookup resolver(gate_open);
     for (int round = 0; round < 300; ++round) {
         io_context context(8);

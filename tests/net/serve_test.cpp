@@ -151,7 +151,7 @@ struct stop_in_the_middle {
         char c = 'x';
         EXPECT_EQ((co_await (s.send({&c, 1}) && s.recv({&c, 1}))), 1);
         server.cancel();
-        // Nobody listens any more, but what has begun goes on.
+        // The server no longer listens, but existing connections continue.
         for (int refused = 0; refused != -ECONNREFUSED;) {
             net::socket other = net::socket::create_tcp();
             refused = co_await other.connect(where);
@@ -186,7 +186,7 @@ TEST(NetServe, G5_AfterTheGraceConnectionsAreCancelled) {
     serve_and(rt, {"127.0.0.1", 0}, echo, options, never_end{});
 }
 
-TEST(NetServe, AHandlerMayBeToldThatTheServerStops) {
+TEST(NetServe, AHandlerMayObserveThatTheServerStops) {
     static constexpr auto receive = [](net::socket& from) -> task<int> {
         char c;
         const int n = co_await from.recv({&c, 1});

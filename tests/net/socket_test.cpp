@@ -357,7 +357,7 @@ TEST_F(NetSocket, APeerThatVanishesInMidSend_NoSignal) {
     coil::run(main(sends));
 }
 
-TEST_F(NetSocket, ConnectToNobodyIsRefused) {
+TEST_F(NetSocket, ConnectWithoutAListenerIsRefused) {
     auto main = []() -> task<> {
         inet_address nobody;
         {
@@ -401,7 +401,7 @@ TEST_F(NetSocket, ConnectInAChain) {
     coil::run(main());
 }
 
-TEST_F(NetSocket, ConnectThatNobodyAnswersIsLimited) {
+TEST_F(NetSocket, AnUnansweredConnectIsLimited) {
     auto main = []() -> task<> {
         // A listener with a full backlog does not answer.
         acceptor ac{inet_address{"127.0.0.1", 0}, [] {

@@ -135,7 +135,7 @@ TEST_F(UnixSocket, AnotherKindOfFileIsNotReplaced) {
     EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
 }
 
-TEST_F(UnixSocket, DatagramsTellWhoSentThem) {
+TEST_F(UnixSocket, DatagramsCarryTheirSendersAddress) {
     auto main = [](std::string a_path, std::string b_path) -> task<> {
         net::socket a = net::socket::create_unix(SOCK_DGRAM);
         net::socket b = net::socket::create_unix(SOCK_DGRAM);
@@ -216,7 +216,7 @@ TEST_F(UnixSocket, PairsOfEveryKind) {
     EXPECT_THROW(static_cast<void>(net::socket::pair(99)), std::system_error);
 }
 
-TEST_F(UnixSocket, TellsWhoIsAtTheOtherEnd) {
+TEST_F(UnixSocket, GivesThePeersCredentials) {
     auto [a, b] = net::socket::pair();
     const net::credentials me{::getpid(), ::getuid(), ::getgid()};
     EXPECT_EQ(a.peer_credentials(), me);
@@ -265,7 +265,7 @@ TEST_F(UnixSocket, G4_DescriptorsAreSentAndOwned) {
     EXPECT_EQ(coil_test::open_descriptors(), before);
 }
 
-TEST_F(UnixSocket, G4_DescriptorsThatNobodyTakesAreClosed) {
+TEST_F(UnixSocket, G4_UntakenDescriptorsAreClosed) {
     const std::set<int> before = coil_test::open_descriptors();
     {
         const coil_test::pipe_pair pipe;

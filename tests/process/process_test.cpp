@@ -22,7 +22,7 @@ class Process : public ::testing::Test {
 protected:
     ~Process() override {
         int status = 0;
-        EXPECT_EQ(::waitpid(-1, &status, WNOHANG), -1) << "a child was left";
+        EXPECT_EQ(::waitpid(-1, &status, WNOHANG), -1) << "a child was not reaped";
         EXPECT_EQ(errno, ECHILD);
         EXPECT_EQ(coil_test::open_descriptors(), before_);
     }
@@ -130,7 +130,7 @@ TEST_F(Process, FilesNullAndDescriptors) {
         EXPECT_TRUE(coil::run(run_shell("echo hi", options)).status.success());
         char buf[8];
         EXPECT_EQ(::read(pipe.in, buf, sizeof buf), 3);
-        EXPECT_TRUE(coil_test::is_open(pipe.out)) << "it stays the caller's";
+        EXPECT_TRUE(coil_test::is_open(pipe.out)) << "the caller still owns it";
     }
     options.standard_input = redirect::file(directory / "nothing");
     try {
@@ -174,7 +174,7 @@ TEST_F(Process, TheChildHasCleanSignalsAndNoDescriptorsOfItsParent) {
     const std::size_t ignored = got.out.find("SigIgn:");
     ASSERT_NE(ignored, std::string::npos);
     const auto mask = std::stoull(got.out.substr(ignored + 7), nullptr, 16);
-    EXPECT_EQ(mask & 0x7fffffff, 0U) << "of the 31 that are not real-time signals";
+    EXPECT_EQ(mask & 0x7fffffff, 0U) << "only the 31 standard signals are compared";
 }
 
 TEST_F(Process, AChildThatDoesNotReadItsInputIsNoSignal) {
@@ -197,7 +197,7 @@ TEST_F(Process, Kill) {
     coil::run(main());
 }
 
-/// Until it has said "ready", when its trap is set.
+/// Waits until it prints "ready", after it has set its trap.
 task<> wait_until_ready(process& p) {
     char buf[6];
     EXPECT_EQ(co_await p.stdout().read_some(buf), 6);
@@ -206,13 +206,13 @@ task<> wait_until_ready(process& p) {
 TEST_F(Process, TerminateKillsWhatDoesNotObey) {
     auto main = []() -> task<> {
         process_options options;
-        options.new_process_group = true; // its sleep goes, too
+        options.new_process_group = true; // so that its sleep is killed, too
         process p = process::spawn({"sh", "-c", "trap '' TERM; echo ready; sleep 1000"}, options);
         co_await wait_until_ready(p);
         EXPECT_EQ((co_await p.terminate(10ms)).signal(), SIGKILL);
         EXPECT_EQ(co_await p.stdout().read_some(mutable_buffer()), 0);
         char c;
-        EXPECT_EQ((co_await p.stdout().read_some({&c, 1})), 0) << "nobody of the group is left";
+        EXPECT_EQ((co_await p.stdout().read_some({&c, 1})), 0) << "no process of the group is left";
     };
     coil::run(main());
 }

@@ -112,7 +112,7 @@ coil::io_context_options random_options(random_source& r, bool faults) {
             std::rethrow_exception(std::move(error));
         } catch (const planned&) {
         } catch (...) {
-            ADD_FAILURE() << "an exception that nobody has thrown";
+            ADD_FAILURE() << "an exception that the program did not throw";
         }
     };
     return o;

@@ -128,7 +128,8 @@ std::uint64_t play_simulated_seed(std::uint64_t seed) {
                         std::rethrow_exception(std::move(error));
                     } catch (const planned&) {
                     } catch (const std::exception& e) {
-                        ADD_FAILURE() << "an exception that nobody has thrown: " << e.what();
+                        ADD_FAILURE()
+                            << "an exception that the program did not throw: " << e.what();
                     }
                 };
                 coil::io_context& ctx = host.make_context(wanted);

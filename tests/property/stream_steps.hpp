@@ -34,7 +34,7 @@ public:
     buffer_holder& operator=(buffer_holder&&) = delete;
     ~buffer_holder() {
         if (lease_) {
-            EXPECT_TRUE(all_are(lease_.bytes(), mark_)) << "G2: somebody wrote to a held buffer";
+            EXPECT_TRUE(all_are(lease_.bytes(), mark_)) << "G2: a held buffer was written to";
         }
     }
 

@@ -99,7 +99,7 @@ private:
 
     static void check(const block& b) {
         EXPECT_TRUE(all_are(std::as_bytes(std::span(&b, 1)), given_back))
-            << "G2: somebody wrote to a buffer after its await had ended";
+            << "G2: a buffer was written to after its await had ended";
     }
 
     std::deque<std::unique_ptr<block>> blocks_;

@@ -20,14 +20,16 @@ using namespace std::chrono_literals;
 /// the connection has ended.
 task<std::string> client(net::inet_address server, std::string text, std::string last) {
     net::socket s = net::socket::create_tcp();
-    if (co_await s.connect(server) < 0)
+    if (co_await s.connect(server) < 0) {
         co_return "";
+    }
     co_await s.send_all(text);
     std::string seen;
     char buf[256];
     int n = 0;
-    while (seen.find(last) == std::string::npos && (n = co_await s.recv(buf)) > 0)
+    while (seen.find(last) == std::string::npos && (n = co_await s.recv(buf)) > 0) {
         seen.append(buf, static_cast<std::size_t>(n));
+    }
     co_return seen;
 }
 

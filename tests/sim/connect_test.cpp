@@ -145,7 +145,7 @@ task<std::string> failure_of(task<net::socket> connecting, std::error_code& code
     }
 }
 
-TEST(SimConnect, NobodyListensAnywhere_TheErrorNamesEachAttempt) {
+TEST(SimConnect, WithoutAnyListener_TheErrorNamesEachAttempt) {
     network n({answer::refuses, answer::refuses});
     std::error_code code;
     const std::string text = run_in(

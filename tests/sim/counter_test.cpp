@@ -118,7 +118,7 @@ std::string play(std::uint64_t seed, durability wanted) {
     return known.broken;
 }
 
-TEST(Counter, ForgetsNothingItHasAnswered) {
+TEST(Counter, LosesNoAcknowledgedRequest) {
     EXPECT_TRUE(sim::for_each_seed(coil_test::long_run() ? 10'000 : 300, [](std::uint64_t seed) {
         const std::string broken = play(seed, durability::full);
         EXPECT_EQ(broken, "") << "SEED=" << seed;
@@ -127,7 +127,7 @@ TEST(Counter, ForgetsNothingItHasAnswered) {
 }
 
 /// The bug that this test is for: it is invisible until the power fails.
-TEST(Counter, WithoutDataSyncTheSimulatorFindsWhatIsForgotten) {
+TEST(Counter, WithoutDataSyncTheSimulatorFindsALostRequest) {
     std::uint64_t seed = 1;
     std::string broken;
     for (; seed <= 10'000 && broken.empty(); ++seed) {

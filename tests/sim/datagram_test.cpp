@@ -73,7 +73,7 @@ task<int> send_to_nobody(net::inet_address to) {
     co_return n;
 }
 
-TEST(SimDatagram, AConnectedSocketLearnsThatNobodyIsThere) {
+TEST(SimDatagram, AConnectedSocketLearnsThatItsPeerIsMissing) {
     sim::world w{1};
     EXPECT_EQ(run_in(w, w.host("a"), send_to_nobody(w.host("b").address(9))), -ECONNREFUSED);
 }

@@ -139,7 +139,7 @@ echo_run play_echo(std::uint64_t seed, const sim::fault_plan& faults, unsigned c
     return run;
 }
 
-TEST(SimExamples, EchoAnswersEverybodyInAnOrdinaryNetwork) {
+TEST(SimExamples, EchoAnswersEveryClientInAnOrdinaryNetwork) {
     EXPECT_TRUE(sim::for_each_seed(10, [](std::uint64_t seed) {
         sim::fault_plan faults = sim::fault_plan::timing();
         faults.short_transfer = 100;
@@ -156,7 +156,7 @@ TEST(SimExamples, AcceptorsThatShareAPortTakeConnectionsForEver) {
     EXPECT_EQ(run.tally.whole, 2000U);
 }
 
-TEST(SimExamples, NobodyWaitsForAnEchoForEverWhateverHappens) {
+TEST(SimExamples, NoClientWaitsForAnEchoForEver) {
     unsigned whole = 0;
     unsigned broken = 0;
     EXPECT_TRUE(sim::for_each_seed(

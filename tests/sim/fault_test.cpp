@@ -219,7 +219,7 @@ void play_single_fault(const single_fault& fault, unsigned per_mille) {
     }
 }
 
-TEST(SimFault, WhatTheRuntimeHidesNobodyNotices) {
+TEST(SimFault, ProgramsDoNotNoticeTheFaultsThatTheRuntimeHides) {
     using plan = sim::fault_plan;
     play_single_fault({&plan::delay_completion, "a completion is delayed", 0}, 300);
     play_single_fault({&plan::delay_turn, "a wake-up is late", 0}, 300);
@@ -232,7 +232,7 @@ TEST(SimFault, WhatTheRuntimeHidesNobodyNotices) {
     play_single_fault({&plan::short_transfer, "a short ", 0}, 500);
 }
 
-TEST(SimFault, WhatAProgramIsToldItCanSurvive) {
+TEST(SimFault, AProgramSurvivesTheFaultsThatItSees) {
     using plan = sim::fault_plan;
     play_single_fault({&plan::interrupt, "EINTR", ECANCELED}, 30);
     play_single_fault({&plan::cancel, "ECANCELED", ECANCELED}, 30);

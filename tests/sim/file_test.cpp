@@ -26,7 +26,7 @@ task<int> put(const char* path, std::string text, bool sync_file, bool sync_dire
     co_return written;
 }
 
-TEST(SimFile, WhatIsWrittenCanBeRead) {
+TEST(SimFile, WrittenDataCanBeRead) {
     sim::world w{1};
     sim::host& h = w.host("h");
     EXPECT_EQ(run_in(w, h, put("/a", "text", false, false)), 4);
@@ -34,7 +34,7 @@ TEST(SimFile, WhatIsWrittenCanBeRead) {
     EXPECT_EQ(h.list("/"), (std::vector<std::string>{"a", "dev", "tmp"}));
 }
 
-TEST(SimFile, WhatWasSynchronizedSurvivesEveryCrash) {
+TEST(SimFile, SynchronizedDataSurvivesEveryCrash) {
     for (std::uint64_t seed = 1; seed <= 100; ++seed) {
         sim::world w{seed};
         sim::host& h = w.host("h");
@@ -44,7 +44,7 @@ TEST(SimFile, WhatWasSynchronizedSurvivesEveryCrash) {
     }
 }
 
-TEST(SimFile, WhatWasNotMayBeLostOrTornOrThere) {
+TEST(SimFile, UnsynchronizedDataMayBeLostOrTornOrPresent) {
     unsigned lost = 0;
     unsigned torn = 0;
     unsigned there = 0;

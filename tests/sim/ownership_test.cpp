@@ -35,7 +35,7 @@ TEST(SimOwnership, G2_AReceiveBufferThatIsWrittenToEndsTheRun) {
     w.after(2ms, [&h, fd = b] { h.perform(coil::uring::prep::send(fd, "hello", 5, 0)); });
     try {
         w.run();
-        FAIL() << "nobody noticed";
+        FAIL() << "the violation was not detected";
     } catch (const sim::violation& v) {
         EXPECT_STREQ(v.what(), "sim: the buffer of recv on descriptor #0 of h was written to while "
                                "the kernel owned it");
@@ -163,7 +163,7 @@ TEST(SimOwnershipDeathTest, G2_WithAddressSanitizerABufferThatIsFreedIsNamed) {
     EXPECT_DEATH(free_a_receive_buffer(), "recv on descriptor #0 of h was freed while the kernel");
 }
 
-TEST(SimOwnershipDeathTest, G2_WithAddressSanitizerWhoeverTouchesAReceiveBufferIsTold) {
+TEST(SimOwnershipDeathTest, G2_AddressSanitizerReportsAccessToAReceiveBuffer) {
     EXPECT_DEATH(look_at_a_receive_buffer(), "use-after-poison.*");
 }
 #endif

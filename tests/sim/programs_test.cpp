@@ -172,7 +172,7 @@ TEST(SimPrograms, ALogKeepsWhatItHasPromised) {
                                    }));
 }
 
-TEST(SimPrograms, EachMistakeOfALogIsFoundByACrash) {
+TEST(SimPrograms, ACrashRevealsEachMistakeOfALog) {
     const auto finds = [](log_mistakes mistakes) {
         return first_seed_that_breaks(
                    1000, [&](std::uint64_t seed) { return play_log(seed, mistakes); }) != 0;
@@ -325,7 +325,7 @@ TEST(SimPrograms, WhatALeaderHasSettledAFollowerHas) {
     EXPECT_EQ(play_replicas(3, false).hash, play_replicas(3, false).hash);
 }
 
-TEST(SimPrograms, ALeaderThatDoesNotWaitIsFoundByAPartition) {
+TEST(SimPrograms, APartitionRevealsALeaderThatDoesNotWait) {
     EXPECT_NE(first_seed_that_breaks(
                   1000, [](std::uint64_t seed) { return play_replicas(seed, true).broken; }),
               0U);

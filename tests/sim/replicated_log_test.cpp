@@ -228,7 +228,7 @@ std::string found(mistakes wanted) {
     return "";
 }
 
-TEST(ReplicatedLog, ForgetsNothingItHasAnswered) {
+TEST(ReplicatedLog, LosesNoAcknowledgedRequest) {
     EXPECT_TRUE(sim::for_each_seed(seeds(), [](std::uint64_t seed) {
         const std::string broken = play(seed, {});
         EXPECT_EQ(broken, "") << "SEED=" << seed;

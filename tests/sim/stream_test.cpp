@@ -19,14 +19,14 @@ task<int> connect_only(net::inet_address to) {
     co_return result;
 }
 
-TEST(SimStream, NobodyListensThere) {
+TEST(SimStream, ConnectWithoutAListener) {
     sim::world w{1};
     sim::host& a = w.host("a");
     sim::host& b = w.host("b");
     EXPECT_EQ(run_in(w, a, connect_only(b.address(1))), -ECONNREFUSED);
 }
 
-TEST(SimStream, NobodyHasThatAddress) {
+TEST(SimStream, ConnectToAnUnusedAddress) {
     sim::world w{1};
     EXPECT_EQ(run_in(w, w.host("a"), connect_only(net::inet_address("10.0.0.99", 1))),
               -EHOSTUNREACH);
@@ -95,7 +95,7 @@ task<std::pair<int, int>> use_after_peer_closed(net::inet_address to, bool unrea
     const int connected = co_await s.connect(to);
     EXPECT_EQ(connected, 0);
     if (unread) {
-        co_await s.send("what nobody reads");
+        co_await s.send("unread data");
     }
     co_await coil::sleep_for(10ms);
     char buf[10];
@@ -164,7 +164,7 @@ task<> answer_all(std::uint16_t port) {
     }
 }
 
-TEST(SimStream, APartitionIsSilenceAndThenATimeout) {
+TEST(SimStream, APartitionDropsEverythingUntilATimeout) {
     sim::world_options options;
     options.stream_timeout = 1min;
     sim::world w(5, options);
@@ -195,7 +195,7 @@ TEST(SimStream, WhatStalledArrivesWhenThePartitionIsHealed) {
     EXPECT_FALSE(result.done()) << "it goes on for ever";
 }
 
-TEST(SimStream, AHostThatCrashedAndCameBackKnowsNothingOfItsConnections) {
+TEST(SimStream, ARestartedHostDoesNotKnowItsOldConnections) {
     sim::world w{5};
     sim::host& server = w.host("server");
     sim::host& client = w.host("client");
@@ -250,7 +250,7 @@ int listen_in(silence what, bool keep_alive) {
     return result.done() ? result.get() : 1;
 }
 
-TEST(SimStream, WhoOnlyListensHearsOfTheEndByKeepAliveAlone) {
+TEST(SimStream, AReceiverNoticesTheEndOnlyByKeepAlive) {
     EXPECT_EQ(listen_in(silence::crash, true), -ETIMEDOUT);
     EXPECT_EQ(listen_in(silence::restart, true), -ECONNRESET);
     EXPECT_EQ(listen_in(silence::partition, true), -ETIMEDOUT);
@@ -293,7 +293,7 @@ task<int> write_after(net::socket& s) {
     co_return second;
 }
 
-TEST(SimStream, WhatHasTimedOutIsNotSentAgainAndWhoAnswersItIsReset) {
+TEST(SimStream, ATimedOutConnectionSendsNothingAgainAndResetsItsPeer) {
     int bytes = 0;
     int end = 0;
     sim::world_options options;

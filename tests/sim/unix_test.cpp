@@ -81,7 +81,7 @@ task<> ask(net::endpoint server) {
     EXPECT_EQ(peer, server);
 }
 
-TEST(SimUnix, DatagramsBetweenHostsTellWhoSentThem) {
+TEST(SimUnix, DatagramsBetweenHostsCarryTheirSendersAddress) {
     sim::world w{1};
     sim::host& a = w.host("a");
     sim::host& b = w.host("b");

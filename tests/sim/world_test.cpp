@@ -161,7 +161,7 @@ task<> keep_connection(net::inet_address server, int& connected) {
     co_await s.recv(buf);
 }
 
-TEST(SimWorld, AnHourOfAHundredIdleConnectionsIsNoTime) {
+TEST(SimWorld, AnHourOfAHundredIdleConnectionsTakesNoTime) {
     sim::world w{1};
     sim::host& server = w.host("server");
     sim::host& client = w.host("client");
@@ -189,7 +189,7 @@ task<> hold_and_tick(int& ticks, coil_test::on_destruction destroyed) {
     co_await tick_for_ever(ticks, destroyed);
 }
 
-TEST(SimWorld, G5_ACrashDestroysTheTasksWhereTheyStand) {
+TEST(SimWorld, G5_ACrashDestroysTheTasksWhereTheyAreSuspended) {
     int ticks = 0; // both outlive the world, which destroys its tasks
     int destroyed = 0;
     sim::world w{1};

@@ -159,7 +159,7 @@ TEST(BufferedReader, EachReadFailedOnce_NothingIsLost) {
     EXPECT_EQ(fails_at, 8) << "seven reads and the end";
 }
 
-TEST(BufferedReader, OwnsWhatItIsMadeOf) {
+TEST(BufferedReader, OwnsAnRvalueStream) {
     auto main = []() -> task<> {
         auto [a, b] = net::socket::pair();
         EXPECT_EQ(co_await a.send("x\ny"), 3);

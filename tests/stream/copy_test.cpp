@@ -193,7 +193,7 @@ task<bool> ask(net::endpoint where, std::size_t size) {
     auto send = [](net::socket& to, const std::string& data) -> task<bool> {
         const bool all = co_await to.send_all(data) == static_cast<int>(data.size());
         while (co_await to.shutdown_write() == -ECANCELED) {
-            // injected; without an end nobody would ever answer
+            // injected; without an end there would never be an answer
         }
         co_return all;
     };

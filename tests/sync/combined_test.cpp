@@ -208,7 +208,7 @@ TYPED_TEST(Combined, G3_AStopDoesNotUndoWhatHasEnded) {
     b.check(true);
 }
 
-TYPED_TEST(Combined, TheWinnersResultComesOut) {
+TYPED_TEST(Combined, TheWinnersResultIsReturned) {
     TypeParam s;
     s.prepare();
     coil::run([](TypeParam& it) -> task<> {

@@ -71,11 +71,12 @@ const pair opcodes[] = {COIL_ABI_OPCODES(COIL_PAIR)};
 const pair all[] = {COIL_ABI_ALL(COIL_PAIR)};
 #undef COIL_PAIR
 
-TEST(abi, constants_are_those_of_the_system_header) {
+TEST(Abi, ConstantsAreThoseOfTheSystemHeader) {
     int compared = 0;
     for (const pair& p : all) {
-        if (p.theirs == coil_abi_absent)
+        if (p.theirs == coil_abi_absent) {
             continue;
+        }
         ++compared;
         EXPECT_TRUE(same(p)) << p.name << " is " << p.theirs << ", declared here as " << p.ours;
     }
@@ -85,16 +86,18 @@ TEST(abi, constants_are_those_of_the_system_header) {
     EXPECT_GT(compared, 100);
 }
 
-TEST(abi, opcodes_are_numbered_without_gaps) {
+TEST(Abi, OpcodesAreNumberedWithoutGaps) {
     ASSERT_EQ(std::size(opcodes), opcode_count);
-    for (std::size_t i = 0; i < std::size(opcodes); ++i)
+    for (std::size_t i = 0; i < std::size(opcodes); ++i) {
         EXPECT_EQ(opcodes[i].ours, static_cast<std::int64_t>(i)) << opcodes[i].name;
+    }
 }
 
-TEST(abi, each_name_is_listed_once) {
+TEST(Abi, EachNameIsListedOnce) {
     std::set<std::string> names;
-    for (const pair& p : all)
+    for (const pair& p : all) {
         EXPECT_TRUE(names.insert(p.name).second) << p.name;
+    }
 }
 
 template <class Theirs, class Ours>
@@ -116,7 +119,7 @@ void expect_same_size(const char* name) {
         }                                                                                          \
     }(static_cast<const theirs*>(nullptr))
 
-TEST(abi, structs_have_the_sizes_of_the_system_header) {
+TEST(Abi, StructsHaveTheSizesOfTheSystemHeader) {
     COIL_SIZE(io_uring_sqe, sqe);
     COIL_SIZE(io_uring_cqe, cqe);
     COIL_SIZE(io_uring_params, params);
@@ -147,7 +150,7 @@ TEST(abi, structs_have_the_sizes_of_the_system_header) {
 }
 
 #define COIL_SQE(member) COIL_MEMBER(io_uring_sqe, member, sqe, member)
-TEST(abi, submission_entry_has_the_layout_of_the_system_header) {
+TEST(Abi, SubmissionEntryHasTheLayoutOfTheSystemHeader) {
     COIL_SQE(opcode);
     COIL_SQE(flags);
     COIL_SQE(ioprio);
@@ -201,7 +204,7 @@ TEST(abi, submission_entry_has_the_layout_of_the_system_header) {
 }
 
 #define COIL_SAME(theirs, ours, member) COIL_MEMBER(theirs, member, ours, member)
-TEST(abi, other_structs_have_the_layout_of_the_system_header) {
+TEST(Abi, OtherStructsHaveTheLayoutOfTheSystemHeader) {
     COIL_SAME(io_uring_cqe, cqe, user_data);
     COIL_SAME(io_uring_cqe, cqe, res);
     COIL_SAME(io_uring_cqe, cqe, flags);

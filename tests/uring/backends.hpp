@@ -17,7 +17,7 @@ namespace uring_test {
 
 using namespace std::chrono_literals;
 
-struct both_backends : ::testing::TestWithParam<const char*> {
+struct BothBackends : ::testing::TestWithParam<const char*> {
     std::unique_ptr<backend> make() const {
         return std::string_view(GetParam()) == "epoll" ? make_epoll_backend()
                                                        : make_linux_backend();
@@ -30,12 +30,13 @@ struct both_backends : ::testing::TestWithParam<const char*> {
     bool emulated() const { return std::string_view(GetParam()) == "epoll"; }
     void SetUp() override {
         static const availability here = available();
-        if (!emulated() && !here)
+        if (!emulated() && !here) {
             GTEST_SKIP() << here.reason;
+        }
     }
 };
 
-#define COIL_ON_BOTH_KERNELS(suite)                                                                \
+#define COIL_ON_BOTH_BACKENDS(suite)                                                               \
     INSTANTIATE_TEST_SUITE_P(Backends, suite, ::testing::Values("io_uring", "epoll"),              \
                              [](const auto& one) { return std::string(one.param); })
 
@@ -53,16 +54,18 @@ inline std::map<std::uint64_t, int> results(ring& r, unsigned n) {
 /// io_uring still does for a closed ring.)
 inline bool is_quiet(ring& r, std::chrono::milliseconds time) {
     int error = r.wait(time);
-    while (error == -EINTR)
+    while (error == -EINTR) {
         error = r.wait(time);
+    }
     return error == -ETIME;
 }
 
 struct stream_pair {
     explicit stream_pair(int type = SOCK_STREAM) {
         int fds[2];
-        if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds) != 0)
+        if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds) != 0) {
             throw std::system_error(errno, std::generic_category(), "socketpair");
+        }
         a = descriptor{fds[0]};
         b = descriptor{fds[1]};
     }

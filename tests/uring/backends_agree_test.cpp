@@ -18,8 +18,8 @@
 namespace uring_test {
 namespace {
 
-struct both_backends_agree : both_backends {};
-COIL_ON_BOTH_KERNELS(both_backends_agree);
+struct BothBackendsAgree : BothBackends {};
+COIL_ON_BOTH_BACKENDS(BothBackendsAgree);
 
 params without(std::uint32_t setup_flags = 0) {
     params p{};
@@ -29,8 +29,9 @@ params without(std::uint32_t setup_flags = 0) {
 
 std::vector<std::uint64_t> order(ring& r, unsigned n) {
     std::vector<std::uint64_t> found;
-    while (found.size() < n)
+    while (found.size() < n) {
         found.push_back(next(r).user_data);
+    }
     return found;
 }
 
@@ -43,7 +44,7 @@ void* nowhere() {
 
 // ---- drains and chains
 
-TEST_P(both_backends_agree, what_follows_a_drain_waits_until_it_is_complete) {
+TEST_P(BothBackendsAgree, WhatFollowsADrainWaitsUntilItIsComplete) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;
@@ -56,7 +57,7 @@ TEST_P(both_backends_agree, what_follows_a_drain_waits_until_it_is_complete) {
     EXPECT_EQ(order(r, 3), (std::vector<std::uint64_t>{1, 2, 3}));
 }
 
-TEST_P(both_backends_agree, a_drain_within_a_chain_holds_the_chain_and_what_follows_it) {
+TEST_P(BothBackendsAgree, ADrainWithinAChainHoldsTheChainAndWhatFollowsIt) {
     ring r{small(), make()};
     pipe_pair before;
     pipe_pair within;
@@ -74,7 +75,7 @@ TEST_P(both_backends_agree, a_drain_within_a_chain_holds_the_chain_and_what_foll
     EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{3, 4}));
 }
 
-TEST_P(both_backends_agree, G13_a_broken_chain_is_read_to_its_end) {
+TEST_P(BothBackendsAgree, G13_ABrokenChainIsReadToItsEnd) {
     ring r{16, without(), make()}; // without setup::submit_all
     sqe wrong = prep::nop();
     wrong.opcode = 255;
@@ -93,7 +94,7 @@ TEST_P(both_backends_agree, G13_a_broken_chain_is_read_to_its_end) {
     EXPECT_EQ(next(r).user_data, 6U);
 }
 
-TEST_P(both_backends_agree, a_silent_link_timeout_says_nothing) {
+TEST_P(BothBackendsAgree, ASilentLinkTimeoutSaysNothing) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;
@@ -111,7 +112,7 @@ TEST_P(both_backends_agree, a_silent_link_timeout_says_nothing) {
     EXPECT_TRUE(is_quiet(r, 5ms));
 }
 
-TEST_P(both_backends_agree, G3_the_canceller_is_answered_before_its_victim) {
+TEST_P(BothBackendsAgree, G3_ACancelRequestCompletesBeforeItsTarget) {
     ring r{small(), make()};
     stream_pair s;
     char byte = 0;
@@ -128,7 +129,7 @@ TEST_P(both_backends_agree, G3_the_canceller_is_answered_before_its_victim) {
     EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{13, 3}));
 }
 
-TEST_P(both_backends_agree, G3_a_synchronous_cancel_ends_what_it_finds) {
+TEST_P(BothBackendsAgree, G3_ASynchronousCancelEndsWhatItFinds) {
     ring r{small(), make()};
     const stream_pair s;
     char byte = 0;
@@ -142,7 +143,7 @@ TEST_P(both_backends_agree, G3_a_synchronous_cancel_ends_what_it_finds) {
     EXPECT_EQ(r.get_backend().do_register(register_op::sync_cancel, &reg, 1), -ENOENT);
 }
 
-TEST_P(both_backends_agree, a_nop_looks_up_what_it_is_told) {
+TEST_P(BothBackendsAgree, ANopLooksUpItsFileAndBuffer) {
     ring r{small(), make()};
     sqe nop = prep::nop();
     nop.nop_flags = nop_flag::file;
@@ -158,7 +159,7 @@ TEST_P(both_backends_agree, a_nop_looks_up_what_it_is_told) {
 
 // ---- fields
 
-TEST_P(both_backends_agree, fields_without_a_meaning_must_be_zero) {
+TEST_P(BothBackendsAgree, FieldsWithoutAMeaningMustBeZero) {
     using i = coil::uring::detail::opcode_info;
     ring r{small(), make()};
     const auto with = [](opcode op, unsigned field) {
@@ -182,12 +183,14 @@ TEST_P(both_backends_agree, fields_without_a_meaning_must_be_zero) {
     };
     for (unsigned n = 0; n < opcode_count; ++n) {
         const auto op = static_cast<opcode>(n);
-        if (!r.supports(op))
+        if (!r.supports(op)) {
             continue;
-        for (unsigned field = 1; field <= i::pad2; field <<= 1)
+        }
+        for (unsigned field = 1; field <= i::pad2; field <<= 1) {
             if ((coil::uring::detail::info_of(op).zero & field) != 0) {
                 EXPECT_EQ(result(with(op, field)), -EINVAL) << "opcode " << n << " field " << field;
             }
+        }
         if ((coil::uring::detail::info_of(op).traits & i::takes_ioprio) == 0) {
             sqe s = with(op, 0);
             s.ioprio = 1;
@@ -196,7 +199,7 @@ TEST_P(both_backends_agree, fields_without_a_meaning_must_be_zero) {
     }
 }
 
-TEST_P(both_backends_agree, priorities_and_flags_are_looked_at) {
+TEST_P(BothBackendsAgree, PrioritiesAndFlagsAreChecked) {
     ring r{small(), make()};
     pipe_pair p;
     stream_pair s;
@@ -215,7 +218,7 @@ TEST_P(both_backends_agree, priorities_and_flags_are_looked_at) {
     EXPECT_EQ(run(r, accept), -EINVAL);
 }
 
-TEST_P(both_backends_agree, tee_has_no_offsets) {
+TEST_P(BothBackendsAgree, TeeHasNoOffsets) {
     ring r{small(), make()};
     pipe_pair from;
     pipe_pair to;
@@ -232,7 +235,7 @@ TEST_P(both_backends_agree, tee_has_no_offsets) {
 
 // ---- addresses
 
-TEST_P(both_backends_agree, G6_an_address_that_is_not_there_is_an_error) {
+TEST_P(BothBackendsAgree, G6_AnInvalidAddressIsAnError) {
     ring r{small(), make()};
     auto* const bad = static_cast<char*>(nowhere());
     const stream_pair s;
@@ -256,7 +259,7 @@ TEST_P(both_backends_agree, G6_an_address_that_is_not_there_is_an_error) {
               (std::map<std::uint64_t, int>{{1, -ECANCELED}, {2, -EFAULT}, {3, -ECANCELED}}));
 }
 
-TEST_P(both_backends_agree, G6_registrations_of_memory_that_is_not_there_fail) {
+TEST_P(BothBackendsAgree, G6_RegistrationsOfUnmappedMemoryFail) {
     const auto k = make();
     params p{};
     backend::mapping m{};
@@ -269,7 +272,7 @@ TEST_P(both_backends_agree, G6_registrations_of_memory_that_is_not_there_fail) {
     EXPECT_EQ(k->do_register(register_op::buffers, nowhere(), 1), -EFAULT);
 }
 
-TEST_P(both_backends_agree, one_mapping_is_one_mapping) {
+TEST_P(BothBackendsAgree, OneMappingIsOneMapping) {
     const auto k = make();
     params p{};
     backend::mapping m{};
@@ -281,7 +284,7 @@ TEST_P(both_backends_agree, one_mapping_is_one_mapping) {
 
 // ---- files and time
 
-TEST_P(both_backends_agree, a_pipe_tells_its_slots) {
+TEST_P(BothBackendsAgree, APipeReportsItsSlots) {
     ring r{small(), make()};
     COIL_NEEDS(r, pipe);
     registered_files table(r, 8);
@@ -294,20 +297,22 @@ TEST_P(both_backends_agree, a_pipe_tells_its_slots) {
     EXPECT_EQ(ends[1], 0);
 }
 
-TEST_P(both_backends_agree, a_loop_that_only_peeks_sees_a_timeout) {
+TEST_P(BothBackendsAgree, ALoopThatOnlyPeeksSeesATimeout) {
     ring r{16, without(setup::coop_taskrun | setup::taskrun_flag), make()};
     const timespec soon{0, 3'000'000};
     queue(r, prep::timeout(&soon), 1);
     ASSERT_EQ(r.submit(), 1);
     const auto begin = std::chrono::steady_clock::now();
-    while (!r.has_completions() && std::chrono::steady_clock::now() - begin < 5s)
-        if (r.needs_enter())
+    while (!r.has_completions() && std::chrono::steady_clock::now() - begin < 5s) {
+        if (r.needs_enter()) {
             r.submit();
+        }
+    }
     ASSERT_TRUE(r.has_completions());
     EXPECT_EQ(next(r).res, -ETIME);
 }
 
-TEST_P(both_backends_agree, a_number_that_names_another_file_after_an_end) {
+TEST_P(BothBackendsAgree, ANumberThatIsReusedAfterAnEnd) {
     ring r{small(), make()};
     char byte = 0;
     auto s = std::make_unique<stream_pair>();

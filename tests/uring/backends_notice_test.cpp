@@ -18,8 +18,8 @@
 namespace uring_test {
 namespace {
 
-struct both_backends_notice : both_backends {};
-COIL_ON_BOTH_KERNELS(both_backends_notice);
+struct BothBackendsNotice : BothBackends {};
+COIL_ON_BOTH_BACKENDS(BothBackendsNotice);
 
 /// A listening socket of 127.0.0.1.
 struct listener {
@@ -29,13 +29,15 @@ struct listener {
         ::socklen_t size = sizeof address;
         auto* const name = reinterpret_cast<::sockaddr*>(&address);
         if (::bind(socket, name, size) != 0 || ::listen(socket, 16) != 0 ||
-            ::getsockname(socket, name, &size) != 0)
+            ::getsockname(socket, name, &size) != 0) {
             throw std::system_error(errno, std::generic_category(), "listen");
+        }
     }
     [[nodiscard]] descriptor connected() const {
         descriptor client{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-        if (::connect(client, reinterpret_cast<const ::sockaddr*>(&address), sizeof address) != 0)
+        if (::connect(client, reinterpret_cast<const ::sockaddr*>(&address), sizeof address) != 0) {
             throw std::system_error(errno, std::generic_category(), "connect");
+        }
         return client;
     }
     descriptor socket;
@@ -71,9 +73,11 @@ void send_descriptor(int socket, int sent, const char* text) {
 /// The descriptors that exec(2) would leave open.
 std::set<int> inherited_descriptors() {
     std::set<int> found;
-    for (int fd = 0; fd < 1024; ++fd)
-        if (const int flags = ::fcntl(fd, F_GETFD); flags >= 0 && (flags & FD_CLOEXEC) == 0)
+    for (int fd = 0; fd < 1024; ++fd) {
+        if (const int flags = ::fcntl(fd, F_GETFD); flags >= 0 && (flags & FD_CLOEXEC) == 0) {
             found.insert(fd);
+        }
+    }
     return found;
 }
 
@@ -100,7 +104,7 @@ void expect_at_once(ring& r, const sqe& entry, int result) {
     EXPECT_EQ(next(r).res, result);
 }
 
-TEST_P(both_backends_notice, a_peek_leaves_everything_there) {
+TEST_P(BothBackendsNotice, APeekLeavesEverythingThere) {
     ring r{small(), make()};
     tcp_ends s;
     char text[16];
@@ -111,7 +115,7 @@ TEST_P(both_backends_notice, a_peek_leaves_everything_there) {
     expect_at_once(r, prep::recv(s.a, text, sizeof text, 0), 3);
 }
 
-TEST_P(both_backends_notice, urgent_data_splits_a_stream) {
+TEST_P(BothBackendsNotice, UrgentDataSplitsAStream) {
     ring r{small(), make()};
     tcp_ends s;
     char text[16];
@@ -124,7 +128,7 @@ TEST_P(both_backends_notice, urgent_data_splits_a_stream) {
     expect_at_once(r, prep::recv(s.a, text, sizeof text, 0), 3);
 }
 
-TEST_P(both_backends_notice, a_descriptor_in_a_stream_ends_a_receive) {
+TEST_P(BothBackendsNotice, ADescriptorInAStreamEndsAReceive) {
     ring r{small(), make()};
     stream_pair s;
     char text[16];
@@ -138,7 +142,7 @@ TEST_P(both_backends_notice, a_descriptor_in_a_stream_ends_a_receive) {
 
 // ---- partial transfers
 
-TEST_P(both_backends_notice, G2_a_buffer_that_is_half_full_belongs_to_nobody_else) {
+TEST_P(BothBackendsNotice, G2_AHalfFullBufferIsNotShared) {
     ring r{small(), make()};
     std::array<std::array<char, 8>, 2> memory{};
     EXPECT_EQ(run(r, prep::provide_buffers(memory.data(), 8, 2, 3, 0)), 0);
@@ -165,7 +169,7 @@ TEST_P(both_backends_notice, G2_a_buffer_that_is_half_full_belongs_to_nobody_els
     EXPECT_EQ(std::string_view(memory.at(buffer_id(other)).data(), 3), "xyz");
 }
 
-TEST_P(both_backends_notice, G3_who_would_rather_not_wait_is_told_what_came) {
+TEST_P(BothBackendsNotice, G3_ANonblockingCallGivesWhatHasArrived) {
     ring r{small(), make()};
     stream_pair s;
     char text[8];
@@ -180,7 +184,7 @@ TEST_P(both_backends_notice, G3_who_would_rather_not_wait_is_told_what_came) {
     EXPECT_EQ(run(r, prep::recvmsg(s.a, &message, MSG_WAITALL | MSG_DONTWAIT)), 3);
 }
 
-TEST_P(both_backends_notice, waitall_takes_several_packets_of_a_connection) {
+TEST_P(BothBackendsNotice, WaitallTakesSeveralPacketsOfAConnection) {
     ring r{small(), make()};
     stream_pair s{SOCK_SEQPACKET};
     char text[6] = {};
@@ -190,7 +194,7 @@ TEST_P(both_backends_notice, waitall_takes_several_packets_of_a_connection) {
     EXPECT_EQ(std::string_view(text, 6), "abcdef");
 }
 
-TEST_P(both_backends_notice, a_file_is_read_whole_from_where_it_is_too) {
+TEST_P(BothBackendsNotice, AFileIsReadWholeFromItsPositionToo) {
     ring r{small(), make()};
     const temporary_directory directory;
     const std::string path = directory / "file";
@@ -212,7 +216,7 @@ TEST_P(both_backends_notice, a_file_is_read_whole_from_where_it_is_too) {
 
 // ---- reused numbers
 
-TEST_P(both_backends_notice, a_number_of_a_file_that_names_a_pipe_waits_as_a_pipe_does) {
+TEST_P(BothBackendsNotice, AFilesNumberReusedByAPipeWaitsAsAPipe) {
     ring r{small(), make()};
     const temporary_directory directory;
     const std::string path = directory / "file";
@@ -230,7 +234,7 @@ TEST_P(both_backends_notice, a_number_of_a_file_that_names_a_pipe_waits_as_a_pip
     EXPECT_EQ(next(r).res, 3);
 }
 
-TEST_P(both_backends_notice, a_poll_that_goes_on_does_not_hide_that_a_number_names_another_file) {
+TEST_P(BothBackendsNotice, AMultishotPollDoesNotHideThatANumberWasReused) {
     ring r{small(), make()};
     char byte = 0;
     stream_pair first;
@@ -256,14 +260,15 @@ struct leased_file {
     explicit leased_file(const std::string& path)
         : fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600)) {
         ::signal(SIGIO, SIG_IGN);
-        if (::fcntl(fd, F_SETLEASE, F_RDLCK) != 0)
+        if (::fcntl(fd, F_SETLEASE, F_RDLCK) != 0) {
             throw std::system_error(errno, std::generic_category(), "F_SETLEASE");
+        }
     }
     void give_back() const { ASSERT_EQ(::fcntl(fd, F_SETLEASE, F_UNLCK), 0); }
     descriptor fd;
 };
 
-TEST_P(both_backends_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_work_on_it) {
+TEST_P(BothBackendsNotice, G2_ANumberIsNotReusedWhileAThreadIsToWorkOnIt) {
     constexpr unsigned many = 70; // more than there are threads for files
     ring r{small(128), make()};
     const temporary_directory directory;
@@ -275,8 +280,9 @@ TEST_P(both_backends_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_wo
     ::posix_fadvise(number, 0, 0,
                     POSIX_FADV_DONTNEED); // if possible, so that a thread reads it
     char text[3] = {};
-    for (unsigned i = 0; i < many; ++i)
+    for (unsigned i = 0; i < many; ++i) {
         queue(r, prep::openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC, 0), 100 + i);
+    }
     queue(r, prep::read(number, text, 3, 0), 1);
     ASSERT_EQ(r.submit(), static_cast<int>(many) + 1);
     std::map<std::uint64_t, int> found;
@@ -287,8 +293,9 @@ TEST_P(both_backends_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_wo
         }
     };
     queue(r, prep::close(number), 2);
-    while (!found.contains(2))
+    while (!found.contains(2)) {
         wait_for(found.size() + 1);
+    }
     const descriptor other{::open((directory / "new").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
     ASSERT_EQ(::write(other, "new", 3), 3);
     if (other != number) {
@@ -296,8 +303,9 @@ TEST_P(both_backends_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_wo
         queue(r, prep::read(number, &byte, 1, 0), 3);
         queue(r, prep::fsync(number), 4);
         queue(r, prep::close(number), 5);
-        while (!found.contains(5))
+        while (!found.contains(5)) {
             wait_for(found.size() + 1);
+        }
         EXPECT_EQ(found[3], -EBADF);
         EXPECT_EQ(found[5], -EBADF);
     }
@@ -312,7 +320,7 @@ TEST_P(both_backends_notice, G2_a_number_is_nobody_elses_while_a_thread_is_to_wo
     }
 }
 
-TEST_P(both_backends_notice, G4_a_direct_descriptor_is_not_inherited) {
+TEST_P(BothBackendsNotice, G4_ADirectDescriptorIsNotInherited) {
     ring r{small(), make()};
     registered_files files{r, 8};
     const temporary_directory directory;
@@ -331,7 +339,7 @@ TEST_P(both_backends_notice, G4_a_direct_descriptor_is_not_inherited) {
 
 // ---- timeouts with a count
 
-TEST_P(both_backends_notice, G13_a_timeout_that_was_counted_goes_on_with_its_chain) {
+TEST_P(BothBackendsNotice, G13_ACountedTimeoutContinuesItsChain) {
     ring r{small(), make()};
     const timespec late{60, 0};
     queue(r, prep::timeout(&late, 1), 1, sqe_flag::io_link);

@@ -16,8 +16,8 @@
 namespace uring_test {
 namespace {
 
-struct both_backends_stream : both_backends {};
-COIL_ON_BOTH_KERNELS(both_backends_stream);
+struct BothBackendsStream : BothBackends {};
+COIL_ON_BOTH_BACKENDS(BothBackendsStream);
 
 /// A connection over 127.0.0.1.
 struct tcp_pair {
@@ -29,8 +29,9 @@ struct tcp_pair {
         auto* const name = reinterpret_cast<::sockaddr*>(&address);
         a = descriptor{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
         if (::bind(listener, name, size) != 0 || ::listen(listener, 4) != 0 ||
-            ::getsockname(listener, name, &size) != 0 || ::connect(a, name, size) != 0)
+            ::getsockname(listener, name, &size) != 0 || ::connect(a, name, size) != 0) {
             throw std::system_error(errno, std::generic_category(), "tcp_pair");
+        }
         b = descriptor{::accept(listener, nullptr, nullptr)};
     }
     descriptor listener;
@@ -42,8 +43,9 @@ struct tcp_pair {
 struct group {
     group(ring& r, unsigned count, unsigned size, unsigned id = 1)
         : memory(std::size_t{count} * size), buffers(r, id, 16) {
-        for (unsigned i = 0; i < count; ++i)
+        for (unsigned i = 0; i < count; ++i) {
             buffers.add(memory.data() + std::size_t{i} * size, size, static_cast<std::uint16_t>(i));
+        }
         buffers.publish();
     }
     std::vector<char> memory;
@@ -56,7 +58,7 @@ sqe selecting(sqe s, unsigned id = 1) {
     return s;
 }
 
-TEST_P(both_backends_stream, a_full_receive_says_whether_there_is_more) {
+TEST_P(BothBackendsStream, AFullReceiveSaysWhetherThereIsMore) {
     ring r{small(), make()};
     const tcp_pair s;
     char text[8];
@@ -69,7 +71,7 @@ TEST_P(both_backends_stream, a_full_receive_says_whether_there_is_more) {
     EXPECT_EQ(c.flags & cqe_flag::sock_nonempty, 0U);
 }
 
-TEST_P(both_backends_stream, an_accept_says_whether_there_is_another) {
+TEST_P(BothBackendsStream, AnAcceptSaysWhetherThereIsAnother) {
     ring r{small(), make()};
     const tcp_pair first;
     ::sockaddr_in address{};
@@ -89,7 +91,7 @@ TEST_P(both_backends_stream, an_accept_says_whether_there_is_another) {
     }
 }
 
-TEST_P(both_backends_stream, a_stream_with_a_total_ends_when_it_has_received_it) {
+TEST_P(BothBackendsStream, AStreamWithATotalEndsWhenItHasReceivedIt) {
     ring r{small(), make()};
     const stream_pair s;
     const group g(r, 8, 16);
@@ -98,8 +100,9 @@ TEST_P(both_backends_stream, a_stream_with_a_total_ends_when_it_has_received_it)
     ASSERT_EQ(::send(s.b, "0123456789abcdefghijklmnop", 26, 0), 26);
     queue(r, receive, 1);
     cqe c = next(r);
-    if (c.res == -EINVAL)
+    if (c.res == -EINVAL) {
         GTEST_SKIP() << "this kernel has no total length for multishot receives";
+    }
     EXPECT_EQ(c.res, 16);
     EXPECT_TRUE(has_more(c));
     c = next(r);
@@ -107,7 +110,7 @@ TEST_P(both_backends_stream, a_stream_with_a_total_ends_when_it_has_received_it)
     EXPECT_FALSE(has_more(c));
 }
 
-TEST_P(both_backends_stream, a_datagram_longer_than_its_buffer_is_not_reported_longer) {
+TEST_P(BothBackendsStream, ADatagramLongerThanItsBufferIsNotReportedLonger) {
     ring r{small(), make()};
     const stream_pair s(SOCK_DGRAM);
     const group g(r, 4, 128);
@@ -122,7 +125,7 @@ TEST_P(both_backends_stream, a_datagram_longer_than_its_buffer_is_not_reported_l
     EXPECT_EQ(out.payloadlen, 1000U);
 }
 
-TEST_P(both_backends_stream, a_bundle_sends_all_that_its_group_has) {
+TEST_P(BothBackendsStream, ABundleSendsAllThatItsGroupHas) {
     ring r{small(), make()};
     const stream_pair s;
     group g(r, 4, 8);
@@ -138,7 +141,7 @@ TEST_P(both_backends_stream, a_bundle_sends_all_that_its_group_has) {
     EXPECT_EQ(complete(r, send).res, -ENOBUFS);
 }
 
-TEST_P(both_backends_stream, a_bundle_of_a_length_goes_on_with_another) {
+TEST_P(BothBackendsStream, ABundleWithALengthContinuesWithAnother) {
     ring r{small(), make()};
     const stream_pair s;
     const group g(r, 4, 8);
@@ -153,7 +156,7 @@ TEST_P(both_backends_stream, a_bundle_of_a_length_goes_on_with_another) {
     EXPECT_FALSE(has_more(c));
 }
 
-TEST_P(both_backends_stream, a_stream_of_bundles_ends_with_the_last_buffer_of_its_group) {
+TEST_P(BothBackendsStream, AStreamOfBundlesEndsWithTheLastBufferOfItsGroup) {
     ring r{small(), make()};
     const stream_pair s;
     const group g(r, 4, 8);

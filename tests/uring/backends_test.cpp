@@ -16,11 +16,11 @@
 namespace uring_test {
 namespace {
 
-COIL_ON_BOTH_KERNELS(both_backends);
+COIL_ON_BOTH_BACKENDS(BothBackends);
 
 // ---- chains
 
-TEST_P(both_backends, G13_a_short_read_breaks_a_chain) {
+TEST_P(BothBackends, G13_AShortReadBreaksAChain) {
     ring r{small(), make()};
     pipe_pair p;
     ASSERT_EQ(::write(p.out, "abc", 3), 3);
@@ -33,7 +33,7 @@ TEST_P(both_backends, G13_a_short_read_breaks_a_chain) {
               (std::map<std::uint64_t, int>{{1, 3}, {2, -ECANCELED}, {3, -ECANCELED}, {4, 0}}));
 }
 
-TEST_P(both_backends, G13_a_chain_waits_for_its_head) {
+TEST_P(BothBackends, G13_AChainWaitsForItsHead) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;
@@ -49,7 +49,7 @@ TEST_P(both_backends, G13_a_chain_waits_for_its_head) {
     EXPECT_EQ(c.res, 7);
 }
 
-TEST_P(both_backends, a_chain_of_which_an_entry_is_wrong_does_not_begin) {
+TEST_P(BothBackends, AChainOfWhichAnEntryIsWrongDoesNotBegin) {
     ring r{small(), make()};
     const descriptor event{::eventfd(0, EFD_CLOEXEC)};
     const std::uint64_t one = 1;
@@ -64,7 +64,7 @@ TEST_P(both_backends, a_chain_of_which_an_entry_is_wrong_does_not_begin) {
     EXPECT_EQ(::poll(&p, 1, 0), 0);
 }
 
-TEST_P(both_backends, a_failure_without_a_word_silences_the_rest_of_its_chain) {
+TEST_P(BothBackends, AFailureWithCqeSkipSilencesTheRestOfItsChain) {
     ring r{small(), make()};
     char byte = 0;
     const std::uint8_t silent = sqe_flag::cqe_skip_success;
@@ -79,7 +79,7 @@ TEST_P(both_backends, a_failure_without_a_word_silences_the_rest_of_its_chain) {
     EXPECT_TRUE(is_quiet(r, 5ms));
 }
 
-TEST_P(both_backends, a_link_timeout_in_the_middle_of_a_chain) {
+TEST_P(BothBackends, ALinkTimeoutInTheMiddleOfAChain) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;
@@ -97,7 +97,7 @@ TEST_P(both_backends, a_link_timeout_in_the_middle_of_a_chain) {
     EXPECT_EQ(run(r, prep::link_timeout(&late)), -EINVAL); // without a predecessor
 }
 
-TEST_P(both_backends, arguments_of_what_waits_may_die_after_submission) {
+TEST_P(BothBackends, ArgumentsOfWhatWaitsMayDieAfterSubmission) {
     ring r{small(), make()};
     pipe_pair p;
     char one[2] = {};
@@ -116,7 +116,7 @@ TEST_P(both_backends, arguments_of_what_waits_may_die_after_submission) {
 
 // ---- drains
 
-TEST_P(both_backends, a_drain_waits_for_all_before_and_holds_all_behind) {
+TEST_P(BothBackends, ADrainWaitsForAllBeforeAndHoldsBackAllAfterIt) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;
@@ -126,13 +126,14 @@ TEST_P(both_backends, a_drain_waits_for_all_before_and_holds_all_behind) {
     ASSERT_EQ(r.submit(), 3);
     EXPECT_TRUE(is_quiet(r, 5ms));
     ASSERT_EQ(::write(p.out, "x", 1), 1);
-    for (const std::uint64_t expected : {1U, 2U, 3U})
+    for (const std::uint64_t expected : {1U, 2U, 3U}) {
         EXPECT_EQ(next(r).user_data, expected);
+    }
 }
 
 // ---- time and cancellation
 
-TEST_P(both_backends, a_timeout_ends_a_wait_for_more) {
+TEST_P(BothBackends, ATimeoutEndsAWaitForMore) {
     ring r{small(), make()};
     const timespec soon{0, 5'000'000};
     queue(r, prep::timeout(&soon), 1);
@@ -140,7 +141,7 @@ TEST_P(both_backends, a_timeout_ends_a_wait_for_more) {
     EXPECT_EQ(next(r).res, -ETIME);
 }
 
-TEST_P(both_backends, clocks_and_wrong_times) {
+TEST_P(BothBackends, ClocksAndWrongTimes) {
     ring r{small(), make()};
     std::timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
@@ -154,7 +155,7 @@ TEST_P(both_backends, clocks_and_wrong_times) {
     EXPECT_EQ(results(r, 2), (std::map<std::uint64_t, int>{{1, -ETIME}, {2, 0}}));
 }
 
-TEST_P(both_backends, G3_what_was_cancelled_takes_nothing) {
+TEST_P(BothBackends, G3_WhatWasCancelledTakesNothing) {
     ring r{small(), make()};
     stream_pair s;
     char byte = 0;
@@ -168,12 +169,13 @@ TEST_P(both_backends, G3_what_was_cancelled_takes_nothing) {
     EXPECT_EQ(run(r, prep::cancel(1)), -ENOENT);
 }
 
-TEST_P(both_backends, those_who_wait_are_served_in_order) {
+TEST_P(BothBackends, WaitersAreServedInOrder) {
     ring r{small(), make()};
     stream_pair s;
     std::array<char, 4> bytes{};
-    for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t i = 0; i < 4; ++i) {
         queue(r, prep::recv(s.a, &bytes.at(i), 1, 0), i);
+    }
     ASSERT_EQ(r.submit(), 4);
     queue(r, prep::cancel(1), 9);
     results(r, 2);
@@ -189,7 +191,7 @@ TEST_P(both_backends, those_who_wait_are_served_in_order) {
 
 // ---- sockets
 
-TEST_P(both_backends, waitall_goes_on_until_all_is_there) {
+TEST_P(BothBackends, WaitallContinuesUntilEverythingHasArrived) {
     ring r{small(), make()};
     stream_pair s;
     char text[6] = {};
@@ -210,7 +212,7 @@ TEST_P(both_backends, waitall_goes_on_until_all_is_there) {
     EXPECT_EQ(run(r, prep::send(s.a, "x", 1, 0)), -EPIPE); // and no SIGPIPE
 }
 
-TEST_P(both_backends, a_stream_that_ends_behind_a_short_read_is_seen_to_end) {
+TEST_P(BothBackends, AStreamThatEndsBehindAShortReadIsSeenToEnd) {
     ring r{small(), make()};
     stream_pair s;
     char text[16];
@@ -224,11 +226,12 @@ TEST_P(both_backends, a_stream_that_ends_behind_a_short_read_is_seen_to_end) {
     ASSERT_EQ(::send(s.b, "last", 4, 0), 4);
     ASSERT_EQ(::shutdown(s.b, SHUT_WR), 0);
     EXPECT_EQ(run(r, prep::recv(s.a, text, sizeof text, 0)), 4);
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i) {
         EXPECT_EQ(run(r, prep::recv(s.a, text, sizeof text, 0)), 0);
+    }
 }
 
-TEST_P(both_backends, a_full_socket_takes_the_rest_when_there_is_room) {
+TEST_P(BothBackends, AFullSocketTakesTheRestWhenThereIsRoom) {
     ring r{small(), make()};
     stream_pair s;
     const int size = 4096;
@@ -241,13 +244,14 @@ TEST_P(both_backends, a_full_socket_takes_the_rest_when_there_is_room) {
     while (received < large.size()) {
         r.enter(0, enter_flag::getevents);
         const ssize_t n = ::recv(s.b, part.data(), part.size(), MSG_DONTWAIT);
-        if (n > 0)
+        if (n > 0) {
             received += static_cast<std::size_t>(n);
+        }
     }
     EXPECT_EQ(next(r).res, static_cast<int>(large.size()));
 }
 
-TEST_P(both_backends, G2_a_number_that_names_another_file_serves_nobody_who_waited_on_the_first) {
+TEST_P(BothBackends, G2_AReusedNumberServesNoWaiterOfTheFirstFile) {
     ring r{small(), make()};
     char old_byte = 0;
     char new_byte = 0;
@@ -261,8 +265,9 @@ TEST_P(both_backends, G2_a_number_that_names_another_file_serves_nobody_who_wait
         return fd;
     }();
     stream_pair second;
-    if (second.a != number && second.b != number)
+    if (second.a != number && second.b != number) {
         GTEST_SKIP() << "the number was not reused";
+    }
     descriptor& here = second.a == number ? second.a : second.b;
     descriptor& there = second.a == number ? second.b : second.a;
     queue(r, prep::recv(here, &new_byte, 1, 0), 2);
@@ -282,7 +287,7 @@ TEST_P(both_backends, G2_a_number_that_names_another_file_serves_nobody_who_wait
     }
 }
 
-TEST_P(both_backends, a_plain_close_behind_the_rings_back_keeps_nobody_waiting_on_the_next_file) {
+TEST_P(BothBackends, APlainCloseDoesNotKeepWaitersOfTheNextFileWaiting) {
     ring r{small(), make()};
     char byte[8];
     for (int round = 0; round < 20; ++round) {
@@ -297,7 +302,7 @@ TEST_P(both_backends, a_plain_close_behind_the_rings_back_keeps_nobody_waiting_o
     } // closed by close(2), so that the numbers are reused
 }
 
-TEST_P(both_backends, two_rings_accept_on_one_socket) {
+TEST_P(BothBackends, TwoRingsAcceptOnOneSocket) {
     ring one{small(), make()};
     ring two{small(), make()};
     const descriptor listening{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
@@ -323,7 +328,7 @@ TEST_P(both_backends, two_rings_accept_on_one_socket) {
 
 // ---- provided buffers and registered files
 
-TEST_P(both_backends, buffers_can_be_provided_one_by_one) {
+TEST_P(BothBackends, BuffersCanBeProvidedOneByOne) {
     ring r{small(), make()};
     std::array<std::array<char, 8>, 4> memory{};
     EXPECT_EQ(run(r, prep::provide_buffers(memory.data(), 8, 4, 3, 10)), 0);
@@ -338,7 +343,7 @@ TEST_P(both_backends, buffers_can_be_provided_one_by_one) {
     EXPECT_EQ(run(r, prep::remove_buffers(8, 3)), 3);
 }
 
-TEST_P(both_backends, G6_an_overflown_queue_keeps_the_order) {
+TEST_P(BothBackends, G6_AnOverflownQueueKeepsTheOrder) {
     ring_options options = small(8);
     options.cq_entries = 8;
     ring r{options, make()};
@@ -347,19 +352,21 @@ TEST_P(both_backends, G6_an_overflown_queue_keeps_the_order) {
         ASSERT_EQ(r.enter(0), 1);
     }
     EXPECT_TRUE(r.overflowed());
-    for (std::uint64_t i = 0; i < 64; ++i)
+    for (std::uint64_t i = 0; i < 64; ++i) {
         ASSERT_EQ(next(r).user_data, i);
+    }
     EXPECT_FALSE(r.overflowed());
     EXPECT_EQ(r.cq_overflow(), 0U);
 }
 
-TEST_P(both_backends, files_are_read_whole_whoever_reads_them) {
+TEST_P(BothBackends, FilesAreReadWholeOnEveryThread) {
     ring r{small(), make()};
     const temporary_directory directory;
     const std::string path = directory / "file";
     std::string text(3 << 20, '\0');
-    for (std::size_t i = 0; i < text.size(); ++i)
+    for (std::size_t i = 0; i < text.size(); ++i) {
         text[i] = static_cast<char>(i * 31 >> 8);
+    }
     const descriptor file{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
     EXPECT_EQ(run(r, prep::write(file, text.data(), static_cast<unsigned>(text.size()), 0)),
               static_cast<int>(text.size()));
@@ -373,7 +380,7 @@ TEST_P(both_backends, files_are_read_whole_whoever_reads_them) {
     EXPECT_EQ(run(r, prep::read(file, again.data(), 10, text.size() + 5)), 0);
 }
 
-TEST_P(both_backends, G5_a_ring_can_be_closed_with_everything_in_flight) {
+TEST_P(BothBackends, G5_ARingCanBeClosedWithEverythingInFlight) {
     pipe_pair p;
     stream_pair s;
     std::array<char, 4> bytes{};

@@ -20,8 +20,9 @@ static_assert(!std::is_copy_constructible_v<buffer_ring>);
 struct socket_pair {
     socket_pair() {
         int fds[2];
-        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
             throw std::system_error(errno, std::generic_category(), "socketpair");
+        }
         in = descriptor{fds[0]};
         out = descriptor{fds[1]};
     }
@@ -36,18 +37,20 @@ constexpr std::size_t buffer_size = 16;
 constexpr unsigned the_group = 5;
 
 // A ring and the memory for the tests' buffers.
-class uring_buffer_ring : public with_io_uring {
+class UringBufferRing : public with_io_uring {
 protected:
     ring r{16};
     std::array<std::array<char, buffer_size>, 8> memory{};
 
     void SetUp() override {
         with_io_uring::SetUp();
-        if (IsSkipped())
+        if (IsSkipped()) {
             return;
+        }
         buffer_ring trial;
-        if (trial.setup(r, 0xffff, 1, false) == -EINVAL)
+        if (trial.setup(r, 0xffff, 1, false) == -EINVAL) {
             GTEST_SKIP() << "this kernel has no buffer rings (Linux 5.19)";
+        }
     }
 
     bool incremental() {
@@ -56,8 +59,9 @@ protected:
     }
 
     void give(buffer_ring& buffers, std::initializer_list<std::uint16_t> ids) {
-        for (const std::uint16_t id : ids)
+        for (const std::uint16_t id : ids) {
             buffers.add(memory.at(id).data(), buffer_size, id);
+        }
         buffers.publish();
     }
 
@@ -87,7 +91,7 @@ protected:
     if (!incremental())                                                                            \
     GTEST_SKIP() << "this kernel has no incremental buffer rings (Linux 6.12)"
 
-TEST_F(uring_buffer_ring, operations_take_the_buffers_in_order) {
+TEST_F(UringBufferRing, OperationsTakeTheBuffersInOrder) {
     buffer_ring buffers{r, the_group, 4};
     EXPECT_TRUE(buffers);
     EXPECT_EQ(buffers.entries(), 4U);
@@ -125,7 +129,7 @@ TEST_F(uring_buffer_ring, operations_take_the_buffers_in_order) {
     EXPECT_EQ(content(again), "x");
 }
 
-TEST_F(uring_buffer_ring, the_backend_sees_a_buffer_after_publish) {
+TEST_F(UringBufferRing, TheBackendSeesABufferAfterPublish) {
     buffer_ring buffers{r, the_group, 4};
     const socket_pair s;
     s.send("text");
@@ -136,7 +140,7 @@ TEST_F(uring_buffer_ring, the_backend_sees_a_buffer_after_publish) {
 }
 
 // The tail shares memory with the first entry.
-TEST_F(uring_buffer_ring, adding_to_the_first_entry_leaves_the_tail_alone) {
+TEST_F(UringBufferRing, AddingToTheFirstEntryLeavesTheTailAlone) {
     buffer_ring buffers{r, the_group, 2};
     give(buffers, {0, 1});
     const socket_pair s;
@@ -149,7 +153,7 @@ TEST_F(uring_buffer_ring, adding_to_the_first_entry_leaves_the_tail_alone) {
     EXPECT_EQ(buffer_id(complete(r, recv(s.in))), 2);
 }
 
-TEST_F(uring_buffer_ring, a_request_without_data_holds_no_buffer) {
+TEST_F(UringBufferRing, ARequestWithoutDataHoldsNoBuffer) {
     buffer_ring buffers{r, the_group, 1};
     give(buffers, {0});
     const socket_pair idle;
@@ -165,7 +169,7 @@ TEST_F(uring_buffer_ring, a_request_without_data_holds_no_buffer) {
     EXPECT_EQ(content(c), "idle");
 }
 
-TEST_F(uring_buffer_ring, multishot_ends_when_the_buffers_do_and_can_be_armed_again) {
+TEST_F(UringBufferRing, MultishotEndsWhenTheBuffersDoAndCanBeArmedAgain) {
     buffer_ring buffers{r, the_group, 2};
     give(buffers, {0, 1});
     const socket_pair s;
@@ -174,8 +178,9 @@ TEST_F(uring_buffer_ring, multishot_ends_when_the_buffers_do_and_can_be_armed_ag
     for (const char* text : {"one", "two"}) {
         s.send(text);
         const cqe c = next(r);
-        if (c.res == -EINVAL)
+        if (c.res == -EINVAL) {
             GTEST_SKIP() << "this kernel has no multishot recv";
+        }
         EXPECT_EQ(content(c), text);
         EXPECT_TRUE(has_more(c));
     }
@@ -199,15 +204,17 @@ TEST_F(uring_buffer_ring, multishot_ends_when_the_buffers_do_and_can_be_armed_ag
     EXPECT_FALSE(has_more(closed));
 }
 
-TEST_F(uring_buffer_ring, bundles_fill_several_buffers_at_once) {
-    if ((r.features() & feature::recvsend_bundle) == 0)
+TEST_F(UringBufferRing, BundlesFillSeveralBuffersAtOnce) {
+    if ((r.features() & feature::recvsend_bundle) == 0) {
         GTEST_SKIP() << "this kernel has no bundles";
+    }
     buffer_ring buffers{r, the_group, 8};
     give(buffers, {0, 1, 2, 3, 4, 5, 6, 7});
     const socket_pair s;
     std::string text;
-    for (int i = 0; i < 40; ++i)
+    for (int i = 0; i < 40; ++i) {
         text += static_cast<char>('A' + i);
+    }
     s.send(text);
     sqe entry = recv(s.in, 0);
     entry.ioprio = recvsend_flag::bundle;
@@ -231,7 +238,7 @@ TEST_F(uring_buffer_ring, bundles_fill_several_buffers_at_once) {
     EXPECT_EQ(buffer_id(complete(r, recv(s.in))), 3);
 }
 
-TEST_F(uring_buffer_ring, an_incremental_ring_fills_a_buffer_by_and_by) {
+TEST_F(UringBufferRing, AnIncrementalRingFillsABufferByAndBy) {
     COIL_NEEDS_INCREMENTAL();
     buffer_ring buffers{r, the_group, 2, true};
     EXPECT_TRUE(buffers.incremental());
@@ -275,10 +282,11 @@ TEST_F(uring_buffer_ring, an_incremental_ring_fills_a_buffer_by_and_by) {
     EXPECT_TRUE(has_more_buffer(c));
 }
 
-TEST_F(uring_buffer_ring, head_tells_what_the_backend_took) {
+TEST_F(UringBufferRing, HeadReportsWhatTheBackendTook) {
     buffer_ring buffers{r, the_group, 4};
-    if (buffers.head() == -EINVAL)
+    if (buffers.head() == -EINVAL) {
         GTEST_SKIP() << "this kernel does not report the head (Linux 6.8)";
+    }
     EXPECT_EQ(buffers.head(), 0);
     give(buffers, {0, 1, 2});
     const socket_pair s;
@@ -292,10 +300,11 @@ TEST_F(uring_buffer_ring, head_tells_what_the_backend_took) {
     EXPECT_EQ(buffers.head(), -EBADF);
 }
 
-TEST_F(uring_buffer_ring, no_buffer_is_taken_without_a_word) {
+TEST_F(UringBufferRing, NoBufferIsTakenSilently) {
     buffer_ring buffers{r, the_group, 8};
-    if (buffers.head() == -EINVAL)
+    if (buffers.head() == -EINVAL) {
         GTEST_SKIP() << "this kernel does not report the head (Linux 6.8)";
+    }
     give(buffers, {0, 1, 2, 3, 4, 5, 6, 7});
     int taken = 0;
     const auto check = [&](const cqe& c, int result, bool takes) {
@@ -330,7 +339,7 @@ TEST_F(uring_buffer_ring, no_buffer_is_taken_without_a_word) {
     check(c, 0, has_buffer(c));
 }
 
-TEST_F(uring_buffer_ring, an_incremental_ring_cuts_datagrams) {
+TEST_F(UringBufferRing, AnIncrementalRingCutsDatagrams) {
     COIL_NEEDS_INCREMENTAL();
     buffer_ring buffers{r, the_group, 2, true};
     give(buffers, {0, 1});
@@ -347,7 +356,7 @@ TEST_F(uring_buffer_ring, an_incremental_ring_cuts_datagrams) {
     EXPECT_EQ(run(r, prep::recv(in, memory[7].data(), 1, MSG_DONTWAIT)), -EAGAIN); // lost
 }
 
-TEST_F(uring_buffer_ring, an_incremental_head_moves_when_a_buffer_is_full) {
+TEST_F(UringBufferRing, AnIncrementalHeadMovesWhenABufferIsFull) {
     COIL_NEEDS_INCREMENTAL();
     buffer_ring buffers{r, the_group, 4, true};
     give(buffers, {0});
@@ -359,7 +368,7 @@ TEST_F(uring_buffer_ring, an_incremental_head_moves_when_a_buffer_is_full) {
     EXPECT_EQ(buffers.head(), 1);
 }
 
-TEST_F(uring_buffer_ring, the_tail_wraps_around) {
+TEST_F(UringBufferRing, TheTailWrapsAround) {
     buffer_ring buffers{r, the_group, 8};
     const descriptor zero{::open("/dev/zero", O_RDONLY | O_CLOEXEC)};
     ASSERT_GE(zero, 0);
@@ -374,8 +383,9 @@ TEST_F(uring_buffer_ring, the_tail_wraps_around) {
             buffers.add(memory.at(id).data(), buffer_size, id);
         }
         buffers.publish();
-        for (unsigned i = 0; i < 8; ++i)
+        for (unsigned i = 0; i < 8; ++i) {
             queue(r, read, i);
+        }
         ASSERT_EQ(r.submit_and_wait(8), 8);
         unsigned seen = 0;
         r.for_each_cqe([&](const cqe& c) {
@@ -393,12 +403,13 @@ TEST_F(uring_buffer_ring, the_tail_wraps_around) {
     EXPECT_EQ(run(r, read), -ENOBUFS);
 }
 
-TEST_F(uring_buffer_ring, the_largest_ring_can_be_full) {
+TEST_F(UringBufferRing, TheLargestRingCanBeFull) {
     buffer_ring buffers{r, 0xffff, buffer_ring::max_entries};
     EXPECT_EQ(buffers.entries(), 32768U);
     EXPECT_EQ(buffers.group(), 65535U);
-    for (unsigned i = 0; i < buffers.entries(); ++i)
+    for (unsigned i = 0; i < buffers.entries(); ++i) {
         buffers.add(memory[0].data(), buffer_size, static_cast<std::uint16_t>(2 * i));
+    }
     buffers.publish();
     const socket_pair s;
     sqe entry = recv(s.in);
@@ -409,7 +420,7 @@ TEST_F(uring_buffer_ring, the_largest_ring_can_be_full) {
     }
 }
 
-TEST_F(uring_buffer_ring, a_group_can_be_closed_and_made_again) {
+TEST_F(UringBufferRing, AGroupCanBeClosedAndMadeAgain) {
     const socket_pair s;
     buffer_ring buffers;
     EXPECT_FALSE(buffers);
@@ -436,7 +447,7 @@ std::size_t pages_mapped() {
     return pages;
 }
 
-TEST_F(uring_buffer_ring, closing_and_failing_give_the_memory_back) {
+TEST_F(UringBufferRing, ClosingAndFailingGiveTheMemoryBack) {
     const buffer_ring taken{r, the_group + 1, 1};
     const std::size_t before = pages_mapped();
     ASSERT_GT(before, 0U);
@@ -448,7 +459,7 @@ TEST_F(uring_buffer_ring, closing_and_failing_give_the_memory_back) {
     EXPECT_LT(pages_mapped(), before + 25 * 128); // 128 pages are half a MiB
 }
 
-TEST_F(uring_buffer_ring, it_moves) {
+TEST_F(UringBufferRing, ItMoves) {
     const socket_pair s;
     buffer_ring one{r, the_group, 4};
     give(one, {3});
@@ -470,7 +481,7 @@ TEST_F(uring_buffer_ring, it_moves) {
     EXPECT_EQ(other.setup(r, the_group + 2, 4, false), 0);
 }
 
-TEST_F(uring_buffer_ring, closing_ends_what_waits_for_the_group) {
+TEST_F(UringBufferRing, ClosingEndsWhatWaitsForTheGroup) {
     const socket_pair s;
     {
         buffer_ring buffers{r, the_group, 4};
@@ -487,7 +498,7 @@ TEST_F(uring_buffer_ring, closing_ends_what_waits_for_the_group) {
     EXPECT_FALSE(has_more(c));
 }
 
-TEST_F(uring_buffer_ring, it_survives_a_fork) {
+TEST_F(UringBufferRing, ItSurvivesAFork) {
     buffer_ring buffers{r, the_group, 4};
     give(buffers, {0});
     EXPECT_EQ(in_child([] { return std::string{}; }), "");
@@ -499,10 +510,11 @@ TEST_F(uring_buffer_ring, it_survives_a_fork) {
     }
 }
 
-TEST_F(uring_buffer_ring, errors_are_numbers_without_exceptions) {
+TEST_F(UringBufferRing, ErrorsAreNumbersWithoutExceptions) {
     buffer_ring buffers;
-    for (const unsigned entries : {0U, 3U, 65536U, 0x80000000U, ~0U})
+    for (const unsigned entries : {0U, 3U, 65536U, 0x80000000U, ~0U}) {
         EXPECT_EQ(buffers.setup(r, the_group, entries, false), -EINVAL) << entries;
+    }
     EXPECT_EQ(buffers.setup(r, 65536, 4, false), -EINVAL);
     EXPECT_FALSE(buffers);
     ASSERT_EQ(buffers.setup(r, the_group, 4, false), 0);
@@ -518,9 +530,10 @@ TEST_F(uring_buffer_ring, errors_are_numbers_without_exceptions) {
     EXPECT_EQ(second.setup(r, 9, 4, false), -EEXIST);
 }
 
-TEST_F(uring_buffer_ring, only_the_rings_thread_may_register) {
-    if ((r.setup_flags() & setup::single_issuer) == 0)
+TEST_F(UringBufferRing, OnlyTheRingsThreadMayRegister) {
+    if ((r.setup_flags() & setup::single_issuer) == 0) {
         GTEST_SKIP() << "this kernel permits registration on every thread";
+    }
     int error = 0;
     std::thread other{[&] {
         buffer_ring buffers;
@@ -530,7 +543,7 @@ TEST_F(uring_buffer_ring, only_the_rings_thread_may_register) {
     EXPECT_EQ(error, -EEXIST);
 }
 
-TEST_F(uring_buffer_ring, exceptions_say_what_to_do) {
+TEST_F(UringBufferRing, ExceptionMessagesSayWhatToDo) {
     EXPECT_NE(refusal(65536, 4, false, std::errc::invalid_argument).find("0 to 65535"),
               std::string::npos);
     EXPECT_NE(refusal(1, 12, false, std::errc::invalid_argument).find("power of two"),
@@ -539,7 +552,7 @@ TEST_F(uring_buffer_ring, exceptions_say_what_to_do) {
     EXPECT_NE(refusal(1, 4, false, std::errc::file_exists).find("group 1 "), std::string::npos);
 }
 
-TEST_F(uring_buffer_ring, backends_without_it_are_named) {
+TEST_F(UringBufferRing, BackendsWithoutItAreNamed) {
     auto filter = std::make_unique<filter_backend>();
     filter_backend& seam = *filter;
     ring old{ring_options{}, std::move(filter)};
@@ -571,7 +584,7 @@ TEST_F(uring_buffer_ring, backends_without_it_are_named) {
     EXPECT_EQ(buffers.head(), -EINVAL);
 }
 
-TEST_F(uring_buffer_ring, an_unregistration_that_fails_harms_nothing) {
+TEST_F(UringBufferRing, AnUnregistrationThatFailsHarmsNothing) {
     COIL_SKIP_ON_EPOLL("the queue's memory is the application's alone");
     auto filter = std::make_unique<filter_backend>();
     filter_backend& seam = *filter;

@@ -15,7 +15,7 @@ namespace uring_test {
 namespace {
 
 using namespace std::chrono_literals;
-using prep_core = with_io_uring;
+using PrepCore = with_io_uring;
 using clock = std::chrono::steady_clock;
 
 static_assert(prep::nop().opcode == 0 && prep::nop().fd == -1 && prep::nop().flags == 0);
@@ -24,26 +24,28 @@ static_assert(prep::poll_remove(9).addr == 9);
 
 timespec milliseconds(int n) { return {n / 1000, (n % 1000) * 1'000'000LL}; }
 
-TEST_F(prep_core, every_builder_leaves_unused_bytes_zero) {
+TEST_F(PrepCore, EveryBuilderLeavesUnusedBytesZero) {
     const sqe s = prep::nop();
     std::array<unsigned char, sizeof s> bytes{};
     std::memcpy(bytes.data(), &s, sizeof s);
-    for (std::size_t i = 8; i < bytes.size(); ++i)
+    for (std::size_t i = 8; i < bytes.size(); ++i) {
         EXPECT_EQ(bytes[i], 0) << i;
+    }
 }
 
-TEST_F(prep_core, nop_result_is_the_callers) {
+TEST_F(PrepCore, NopResultIsTheCallers) {
     ring r{8};
     const int got = run(r, prep::nop_result(1234));
-    if (got == 0 || got == -EINVAL)
+    if (got == 0 || got == -EINVAL) {
         GTEST_SKIP() << "this kernel's nop does not support a result";
+    }
     EXPECT_EQ(got, 1234);
     EXPECT_EQ(run(r, prep::nop_result(-EXDEV)), -EXDEV);
 }
 
 // ---- readiness
 
-TEST_F(prep_core, poll_add_tells_the_events_that_poll_tells) {
+TEST_F(PrepCore, PollAddTellsTheEventsThatPollTells) {
     ring r{8};
     pipe_pair p;
     EXPECT_EQ(run(r, prep::poll_add(p.out, POLLOUT)), POLLOUT);
@@ -54,7 +56,7 @@ TEST_F(prep_core, poll_add_tells_the_events_that_poll_tells) {
     EXPECT_EQ(run(r, prep::poll_add(-1, POLLIN)), -EBADF);
 }
 
-TEST_F(prep_core, poll_multishot_reports_until_it_is_removed) {
+TEST_F(PrepCore, PollMultishotReportsUntilItIsRemoved) {
     ring r{8};
     const descriptor event{::eventfd(0, EFD_CLOEXEC)};
     queue(r, prep::poll_multishot(event, POLLIN), 1);
@@ -69,16 +71,17 @@ TEST_F(prep_core, poll_multishot_reports_until_it_is_removed) {
     int removed = 1;
     for (int i = 0; i < 2; ++i) {
         const cqe c = next(r);
-        if (c.user_data == 2)
+        if (c.user_data == 2) {
             removed = c.res;
-        else
+        } else {
             EXPECT_EQ(c.res, -ECANCELED);
+        }
     }
     EXPECT_EQ(removed, 0);
     EXPECT_EQ(run(r, prep::poll_remove(1)), -ENOENT);
 }
 
-TEST_F(prep_core, poll_update_changes_events_and_user_data) {
+TEST_F(PrepCore, PollUpdateChangesEventsAndUserData) {
     ring r{8};
     pipe_pair p;
     queue(r, prep::poll_add(p.out, POLLPRI), 1); // never occurs
@@ -103,7 +106,7 @@ TEST_F(prep_core, poll_update_changes_events_and_user_data) {
     EXPECT_TRUE(updated && fired);
 }
 
-TEST_F(prep_core, epoll_ctl_and_epoll_wait_do_what_the_calls_do) {
+TEST_F(PrepCore, EpollCtlAndEpollWaitDoWhatTheCallsDo) {
     ring r{8};
     COIL_NEEDS(r, epoll_ctl);
     const descriptor epoll{::epoll_create1(EPOLL_CLOEXEC)};
@@ -126,7 +129,7 @@ TEST_F(prep_core, epoll_ctl_and_epoll_wait_do_what_the_calls_do) {
 
 // ---- time
 
-TEST_F(prep_core, a_timeout_expires_after_its_time) {
+TEST_F(PrepCore, ATimeoutExpiresAfterItsTime) {
     ring r{8};
     const timespec ts = milliseconds(20);
     const auto start = clock::now();
@@ -135,7 +138,7 @@ TEST_F(prep_core, a_timeout_expires_after_its_time) {
     EXPECT_LT(clock::now() - start, 5s);
 }
 
-TEST_F(prep_core, a_timeout_may_be_a_point_in_time) {
+TEST_F(PrepCore, ATimeoutMayBeAPointInTime) {
     ring r{8};
     const auto at = clock::now() + 20ms;
     const auto since = at.time_since_epoch();
@@ -146,7 +149,7 @@ TEST_F(prep_core, a_timeout_may_be_a_point_in_time) {
     EXPECT_LT(clock::now(), at + 5s);
 }
 
-TEST_F(prep_core, a_timeout_with_a_count_ends_with_the_count) {
+TEST_F(PrepCore, ATimeoutWithACountEndsWithTheCount) {
     ring r{8};
     const timespec ts = milliseconds(60'000);
     queue(r, prep::timeout(&ts, 2), 1);
@@ -161,7 +164,7 @@ TEST_F(prep_core, a_timeout_with_a_count_ends_with_the_count) {
     EXPECT_TRUE(ended);
 }
 
-TEST_F(prep_core, a_timeout_can_be_changed_and_removed) {
+TEST_F(PrepCore, ATimeoutCanBeChangedAndRemoved) {
     ring r{8};
     const timespec never = milliseconds(60'000);
     const timespec soon = milliseconds(10);
@@ -181,22 +184,23 @@ TEST_F(prep_core, a_timeout_can_be_changed_and_removed) {
     EXPECT_EQ(run(r, prep::timeout_remove(2)), -ENOENT);
 }
 
-TEST_F(prep_core, a_multishot_timeout_ticks) {
+TEST_F(PrepCore, AMultishotTimeoutTicks) {
     ring r{8};
     const timespec ts = milliseconds(5);
     const auto start = clock::now();
     queue(r, prep::timeout_multishot(&ts, 3), 1);
     for (int i = 0; i < 3; ++i) {
         const cqe c = next(r);
-        if (c.res == -EINVAL)
+        if (c.res == -EINVAL) {
             GTEST_SKIP() << "this kernel has no multishot timeout";
+        }
         EXPECT_EQ(c.res, -ETIME);
         EXPECT_EQ((c.flags & cqe_flag::more) != 0, i < 2);
     }
     EXPECT_GE(clock::now() - start, 15ms);
 }
 
-TEST_F(prep_core, a_link_timeout_cancels_the_entry_before_it) {
+TEST_F(PrepCore, ALinkTimeoutCancelsTheEntryBeforeIt) {
     ring r{8};
     pipe_pair p;
     char byte = 0;
@@ -227,7 +231,7 @@ TEST_F(prep_core, a_link_timeout_cancels_the_entry_before_it) {
 
 // ---- links
 
-TEST_F(prep_core, G13_linked_entries_run_one_after_the_other) {
+TEST_F(PrepCore, G13_LinkedEntriesRunOneAfterTheOther) {
     ring r{8};
     pipe_pair p;
     char buf[4] = {};
@@ -251,7 +255,7 @@ TEST_F(prep_core, G13_linked_entries_run_one_after_the_other) {
     EXPECT_STREQ(buf, "abc");
 }
 
-TEST_F(prep_core, a_failure_breaks_a_link_and_not_a_hard_link) {
+TEST_F(PrepCore, AFailureBreaksALinkAndNotAHardLink) {
     ring r{8};
     char byte = 0;
     for (const std::uint8_t flag : {sqe_flag::io_link, sqe_flag::io_hardlink}) {
@@ -269,7 +273,7 @@ TEST_F(prep_core, a_failure_breaks_a_link_and_not_a_hard_link) {
     }
 }
 
-TEST_F(prep_core, success_can_be_silent) {
+TEST_F(PrepCore, SuccessCanBeSilent) {
     ring r{8};
     queue(r, prep::nop(), 1, sqe_flag::cqe_skip_success);
     queue(r, prep::nop(), 2);
@@ -283,8 +287,9 @@ TEST_F(prep_core, success_can_be_silent) {
 
 struct pending_reads {
     explicit pending_reads(ring& on) : r(on) {
-        for (std::size_t i = 0; i < 3; ++i)
+        for (std::size_t i = 0; i < 3; ++i) {
             queue(r, prep::read(p.in, &bytes[i], 1, prep::current_position), 10 + i);
+        }
         EXPECT_EQ(r.submit(), 3);
     }
     /// The number of reads that end with -ECANCELED, and the canceller's result.
@@ -310,7 +315,7 @@ struct pending_reads {
     std::array<char, 3> bytes{};
 };
 
-TEST_F(prep_core, cancel_ends_the_request_with_that_user_data) {
+TEST_F(PrepCore, CancelEndsTheRequestWithThatUserData) {
     ring r{8};
     pending_reads reads{r};
     EXPECT_EQ(reads.cancel(prep::cancel(11)), std::make_pair(1, 0));
@@ -319,7 +324,7 @@ TEST_F(prep_core, cancel_ends_the_request_with_that_user_data) {
     EXPECT_EQ(reads.cancel(prep::cancel_any()), std::make_pair(1, 1));
 }
 
-TEST_F(prep_core, cancel_finds_requests_by_descriptor_and_by_kind) {
+TEST_F(PrepCore, CancelFindsRequestsByDescriptorAndByKind) {
     ring r{8};
     pending_reads reads{r};
     EXPECT_EQ(reads.cancel(prep::cancel_fd(reads.p.out, cancel_flag::all)), std::make_pair(0, 0));
@@ -334,7 +339,7 @@ TEST_F(prep_core, cancel_finds_requests_by_descriptor_and_by_kind) {
     EXPECT_EQ(by_kind, std::make_pair(3, 3));
 }
 
-TEST_F(prep_core, cancel_any_ends_every_request) {
+TEST_F(PrepCore, CancelAnyEndsEveryRequest) {
     ring r{8};
     pending_reads reads{r};
     EXPECT_EQ(reads.cancel(prep::cancel_any()), std::make_pair(3, 3));
@@ -342,7 +347,7 @@ TEST_F(prep_core, cancel_any_ends_every_request) {
 
 // ---- other rings
 
-TEST_F(prep_core, msg_ring_posts_to_another_ring) {
+TEST_F(PrepCore, MsgRingPostsToAnotherRing) {
     ring source{8};
     ring target{8};
     COIL_NEEDS(source, msg_ring);
@@ -356,7 +361,7 @@ TEST_F(prep_core, msg_ring_posts_to_another_ring) {
     EXPECT_EQ(run(source, prep::msg_ring(0, 0, 0)), -EBADFD); // not a ring
 }
 
-TEST_F(prep_core, msg_ring_fd_sends_a_direct_descriptor) {
+TEST_F(PrepCore, MsgRingFdSendsADirectDescriptor) {
     COIL_SKIP_ON_EPOLL("messages carry no files");
     ring source{8};
     ring target{8};
@@ -377,7 +382,7 @@ TEST_F(prep_core, msg_ring_fd_sends_a_direct_descriptor) {
 
 // ---- futexes and children
 
-TEST_F(prep_core, futex_wait_sees_a_wake) {
+TEST_F(PrepCore, FutexWaitSeesAWake) {
     ring r{8};
     COIL_NEEDS(r, futex_wait);
     std::atomic<std::uint32_t> word{1};
@@ -395,7 +400,7 @@ TEST_F(prep_core, futex_wait_sees_a_wake) {
     waker.join();
 }
 
-TEST_F(prep_core, futex_wait_and_wake_match_by_mask) {
+TEST_F(PrepCore, FutexWaitAndWakeMatchByMask) {
     ring r{8};
     COIL_NEEDS(r, futex_wait);
     std::uint32_t word = 1;
@@ -412,13 +417,14 @@ TEST_F(prep_core, futex_wait_and_wake_match_by_mask) {
     EXPECT_EQ(result[2], 1);
 }
 
-TEST_F(prep_core, futex_waitv_tells_which_word) {
+TEST_F(PrepCore, FutexWaitvTellsWhichWord) {
     ring r{8};
     COIL_NEEDS(r, futex_waitv);
     std::array<std::uint32_t, 3> words{};
     std::array<futex_waiter, 3> waiters{};
-    for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t i = 0; i < 3; ++i) {
         waiters.at(i) = {0, prep::detail::address(&words.at(i)), futex_flag::size_u32, 0};
+    }
     queue(r, prep::futex_waitv(waiters.data(), 3), 1);
     ASSERT_EQ(r.submit(), 1);
     queue(r, prep::futex_wake(&words[2], 1), 2);
@@ -431,13 +437,14 @@ TEST_F(prep_core, futex_waitv_tells_which_word) {
     EXPECT_EQ(result[2], 1);
 }
 
-TEST_F(prep_core, waitid_reaps_a_child) {
+TEST_F(PrepCore, WaitidReapsAChild) {
     ring r{8};
     COIL_NEEDS(r, waitid);
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
-    if (child == 0)
+    if (child == 0) {
         ::_exit(42);
+    }
     ::siginfo_t info{};
     EXPECT_EQ(run(r, prep::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED)), 0);
     EXPECT_EQ(info.si_pid, child);

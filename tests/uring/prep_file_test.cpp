@@ -12,7 +12,7 @@
 namespace uring_test {
 namespace {
 
-class prep_file : public with_io_uring {
+class PrepFile : public with_io_uring {
 protected:
     descriptor file_with(const char* name, std::string_view content) {
         descriptor fd{::open((dir / name).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
@@ -39,7 +39,7 @@ protected:
 
 // ---- reading and writing
 
-TEST_F(prep_file, read_and_write_at_an_offset) {
+TEST_F(PrepFile, ReadAndWriteAtAnOffset) {
     ring r{8};
     const descriptor fd = file_with("a", "0123456789");
     char buf[8] = {};
@@ -51,7 +51,7 @@ TEST_F(prep_file, read_and_write_at_an_offset) {
     EXPECT_EQ(::lseek(fd, 0, SEEK_CUR), 0);
 }
 
-TEST_F(prep_file, read_and_write_at_the_current_position) {
+TEST_F(PrepFile, ReadAndWriteAtTheCurrentPosition) {
     ring r{8};
     const descriptor fd = file_with("a", "0123456789");
     char buf[8] = {};
@@ -62,7 +62,7 @@ TEST_F(prep_file, read_and_write_at_the_current_position) {
     EXPECT_EQ(content_of("a"), "0123--6789");
 }
 
-TEST_F(prep_file, errors_are_those_of_the_calls) {
+TEST_F(PrepFile, ErrorsAreThoseOfTheCalls) {
     ring r{8};
     char buf[8] = {};
     EXPECT_EQ(run(r, prep::read(-1, buf, 1, 0)), outcome(::read(-1, buf, 1)));
@@ -77,7 +77,7 @@ TEST_F(prep_file, errors_are_those_of_the_calls) {
     ::munmap(forbidden, 4096);
 }
 
-TEST_F(prep_file, readv_and_writev) {
+TEST_F(PrepFile, ReadvAndWritev) {
     ring r{8};
     const descriptor fd = file_with("a", "0123456789");
     char one[3] = {};
@@ -92,7 +92,7 @@ TEST_F(prep_file, readv_and_writev) {
     EXPECT_EQ(content_of("a"), "123455678912345");
 }
 
-TEST_F(prep_file, registered_buffers) {
+TEST_F(PrepFile, RegisteredBuffers) {
     ring r{8};
     std::array<char, 8192> memory{};
     ::iovec buffer{memory.data(), memory.size()};
@@ -115,7 +115,7 @@ TEST_F(prep_file, registered_buffers) {
     EXPECT_EQ(content_of("a").substr(0, 10), "1234567789");
 }
 
-TEST_F(prep_file, provided_buffers) {
+TEST_F(PrepFile, ProvidedBuffers) {
     ring r{8};
     std::array<char, 4 * 16> memory{};
     const descriptor fd = file_with("a", "0123456789abcdefghij");
@@ -133,7 +133,7 @@ TEST_F(prep_file, provided_buffers) {
     EXPECT_EQ(run(r, prep::remove_buffers(10, 8)), -ENOENT);
 }
 
-TEST_F(prep_file, read_multishot_goes_on) {
+TEST_F(PrepFile, ReadMultishotContinues) {
     ring r{8};
     COIL_NEEDS(r, read_multishot);
     std::array<char, 4 * 16> memory{};
@@ -156,7 +156,7 @@ TEST_F(prep_file, read_multishot_goes_on) {
 
 // ---- open and close
 
-TEST_F(prep_file, openat_and_close) {
+TEST_F(PrepFile, OpenatAndClose) {
     ring r{8};
     const std::string path = dir / "new";
     const int fd = run(r, prep::openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0640));
@@ -173,7 +173,7 @@ TEST_F(prep_file, openat_and_close) {
     EXPECT_EQ(run(r, prep::close(fd)), -EBADF);
 }
 
-TEST_F(prep_file, openat2) {
+TEST_F(PrepFile, Openat2) {
     ring r{8};
     file_with("a", "content");
     const descriptor at{::open((dir / ".").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -185,7 +185,7 @@ TEST_F(prep_file, openat2) {
     EXPECT_EQ(run(r, prep::openat2(at, "../a", &how, sizeof how)), -EXDEV);
 }
 
-TEST_F(prep_file, direct_descriptors) {
+TEST_F(PrepFile, DirectDescriptors) {
     ring r{8};
     file_with("a", "content");
     const std::string path = dir / "a";
@@ -234,7 +234,7 @@ TEST_F(prep_file, direct_descriptors) {
 
 // ---- metadata, space, durability
 
-TEST_F(prep_file, statx_tells_what_statx_tells) {
+TEST_F(PrepFile, StatxTellsWhatStatxTells) {
     ring r{8};
     file_with("a", "0123456789");
     const std::string path = dir / "a";
@@ -253,7 +253,7 @@ TEST_F(prep_file, statx_tells_what_statx_tells) {
     EXPECT_EQ(run(r, prep::statx(AT_FDCWD, (dir / "none").c_str(), 0, STATX_SIZE, &ours)), -ENOENT);
 }
 
-TEST_F(prep_file, syncing) {
+TEST_F(PrepFile, Syncing) {
     ring r{8};
     const descriptor fd = file_with("a", "0123456789");
     EXPECT_EQ(run(r, prep::fsync(fd)), 0);
@@ -266,7 +266,7 @@ TEST_F(prep_file, syncing) {
     EXPECT_EQ(prep::fdatasync(fd).fsync_flags, fsync_flag::datasync);
 }
 
-TEST_F(prep_file, sizes) {
+TEST_F(PrepFile, Sizes) {
     ring r{8};
     const descriptor fd = file_with("a", "0123456789");
     EXPECT_EQ(run(r, prep::fallocate(fd, 0, 5, 100)), 0);
@@ -281,7 +281,7 @@ TEST_F(prep_file, sizes) {
     EXPECT_EQ(size_of("a"), 5'000'000'000);
 }
 
-TEST_F(prep_file, advice) {
+TEST_F(PrepFile, Advice) {
     ring r{8};
     const descriptor fd = file_with("a", "0123456789");
     EXPECT_EQ(run(r, prep::fadvise(fd, 0, 10, POSIX_FADV_WILLNEED)), 0);
@@ -309,7 +309,7 @@ TEST_F(prep_file, advice) {
 
 // ---- names
 
-TEST_F(prep_file, names) {
+TEST_F(PrepFile, Names) {
     ring r{8};
     COIL_NEEDS(r, linkat);
     file_with("a", "content");
@@ -347,15 +347,16 @@ TEST_F(prep_file, names) {
     EXPECT_EQ(run(r, prep::unlinkat(AT_FDCWD, sub.c_str(), AT_REMOVEDIR)), 0);
 }
 
-TEST_F(prep_file, extended_attributes) {
+TEST_F(PrepFile, ExtendedAttributes) {
     ring r{8};
     COIL_NEEDS(r, getxattr);
     const descriptor fd = file_with("a", "content");
     const std::string path = dir / "a";
     const int expected = outcome(::setxattr(path.c_str(), "user.coil0", "v", 1, 0));
     EXPECT_EQ(run(r, prep::setxattr(path.c_str(), "user.coil", "value", 5, 0)), expected);
-    if (expected != 0)
+    if (expected != 0) {
         GTEST_SKIP() << "the file system has no extended attributes";
+    }
     char buf[16] = {};
     EXPECT_EQ(run(r, prep::getxattr(path.c_str(), "user.coil", buf, sizeof buf)), 5);
     EXPECT_STREQ(buf, "value");
@@ -370,7 +371,7 @@ TEST_F(prep_file, extended_attributes) {
 
 // ---- pipes
 
-TEST_F(prep_file, splice_and_tee) {
+TEST_F(PrepFile, SpliceAndTee) {
     ring r{8};
     COIL_NEEDS(r, splice);
     const descriptor in = file_with("in", "0123456789");
@@ -391,7 +392,7 @@ TEST_F(prep_file, splice_and_tee) {
     EXPECT_EQ(run(r, prep::splice(in, 0, out, 0, 4)), -EINVAL); // not a pipe
 }
 
-TEST_F(prep_file, pipe_makes_a_pipe) {
+TEST_F(PrepFile, PipeMakesAPipe) {
     ring r{8};
     COIL_NEEDS(r, pipe);
     int fds[2] = {-1, -1};

@@ -13,7 +13,7 @@
 namespace uring_test {
 namespace {
 
-using prep_net = with_io_uring;
+using PrepNet = with_io_uring;
 
 struct address {
     address() { in.sin_family = AF_INET, in.sin_addr.s_addr = htonl(INADDR_LOOPBACK); }
@@ -49,7 +49,7 @@ struct tcp_pair {
     descriptor other;
 };
 
-TEST_F(prep_net, a_connection_from_socket_to_shutdown) {
+TEST_F(PrepNet, AConnectionFromSocketToShutdown) {
     ring r{8};
     COIL_NEEDS(r, socket);
     const descriptor server{run(r, prep::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP))};
@@ -90,7 +90,7 @@ TEST_F(prep_net, a_connection_from_socket_to_shutdown) {
     EXPECT_EQ(run(r, prep::shutdown(server, 99)), -EINVAL);
 }
 
-TEST_F(prep_net, a_refused_connection) {
+TEST_F(PrepNet, ARefusedConnection) {
     ring r{8};
     address nobody;
     {
@@ -101,7 +101,7 @@ TEST_F(prep_net, a_refused_connection) {
     EXPECT_EQ(run(r, prep::connect(client, nobody.generic(), nobody.len)), -ECONNREFUSED);
 }
 
-TEST_F(prep_net, accept_multishot_goes_on) {
+TEST_F(PrepNet, AcceptMultishotContinues) {
     ring r{8};
     const descriptor server = listener();
     queue(r, prep::accept_multishot(server, SOCK_CLOEXEC), 1);
@@ -109,8 +109,9 @@ TEST_F(prep_net, accept_multishot_goes_on) {
     for (int i = 0; i < 3; ++i) {
         const descriptor client = connected_to(server);
         const cqe c = next(r);
-        if (c.res == -EINVAL)
+        if (c.res == -EINVAL) {
             GTEST_SKIP() << "this kernel has no multishot accept";
+        }
         const descriptor accepted{c.res};
         EXPECT_GE(accepted, 0);
         EXPECT_TRUE(c.flags & cqe_flag::more);
@@ -132,7 +133,7 @@ TEST_F(prep_net, accept_multishot_goes_on) {
     EXPECT_TRUE(ended);
 }
 
-TEST_F(prep_net, direct_sockets) {
+TEST_F(PrepNet, DirectSockets) {
     ring r{8};
     COIL_NEEDS(r, socket);
     std::array<int, 4> table{-1, -1, -1, -1};
@@ -156,11 +157,12 @@ TEST_F(prep_net, direct_sockets) {
     EXPECT_EQ(run(r, prep::send(0, "d", 1, 0), sqe_flag::fixed_file), 1);
     EXPECT_EQ(run(r, prep::recv(2, buf, 8, 0), sqe_flag::fixed_file), 1);
     queue(r, prep::cancel_any(), 51);
-    while (c.user_data != 51)
+    while (c.user_data != 51) {
         c = next(r);
+    }
 }
 
-TEST_F(prep_net, datagrams) {
+TEST_F(PrepNet, Datagrams) {
     ring r{8};
     const descriptor one{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const descriptor other{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
@@ -193,8 +195,9 @@ TEST_F(prep_net, datagrams) {
     EXPECT_EQ(message.msg_namelen, sizeof from.in);
 
     const int sent = run(r, prep::sendto(one, "to", 2, 0, to.generic(), to.len));
-    if (sent == -EINVAL || sent == -EDESTADDRREQ)
+    if (sent == -EINVAL || sent == -EDESTADDRREQ) {
         GTEST_SKIP() << "this kernel's send does not support an address";
+    }
     EXPECT_EQ(sent, 2);
     EXPECT_EQ(run(r, prep::recv(other, right, 8, 0)), 2);
 }
@@ -208,8 +211,9 @@ public:
         reg.ring_entries = 4;
         reg.bgid = group;
         error = r.get_backend().do_register(register_op::pbuf_ring, &reg, 1);
-        if (error != 0)
+        if (error != 0) {
             return;
+        }
         for (std::uint16_t i = 0; i < 4; ++i) {
             entries_[i].addr = prep::detail::address(&memory[i * 16U]);
             entries_[i].len = 16;
@@ -239,11 +243,12 @@ private:
     alignas(4096) buf entries_[4] = {};
 };
 
-TEST_F(prep_net, recv_multishot_goes_on) {
+TEST_F(PrepNet, RecvMultishotContinues) {
     ring r{8};
     buffer_group buffers{r, 5};
-    if (buffers.error != 0)
+    if (buffers.error != 0) {
         GTEST_SKIP() << "this kernel has no buffer rings";
+    }
     tcp_pair t;
     queue(r, prep::recv_multishot(t.one, 0, 5), 1);
     ASSERT_EQ(r.submit(), 1);
@@ -261,11 +266,12 @@ TEST_F(prep_net, recv_multishot_goes_on) {
     EXPECT_FALSE(last.flags & cqe_flag::more);
 }
 
-TEST_F(prep_net, recvmsg_multishot_tells_the_sender) {
+TEST_F(PrepNet, RecvmsgMultishotTellsTheSender) {
     ring r{8};
     buffer_group buffers{r, 5};
-    if (buffers.error != 0)
+    if (buffers.error != 0) {
         GTEST_SKIP() << "this kernel has no buffer rings";
+    }
     // 16 bytes of recvmsg_out leave no space in a small buffer, so one large buffer is used.
     const descriptor one{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const descriptor other{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
@@ -291,25 +297,28 @@ TEST_F(prep_net, recvmsg_multishot_tells_the_sender) {
     EXPECT_EQ(from.sin_port, address{one}.in.sin_port);
     EXPECT_EQ(std::string_view(memory.data() + sizeof out + sizeof from, 5), "hello");
     queue(r, prep::cancel(1), 2);
-    for (cqe end = next(r); end.user_data != 2;)
+    for (cqe end = next(r); end.user_data != 2;) {
         end = next(r);
+    }
 }
 
-TEST_F(prep_net, send_bundle_sends_the_buffers_of_a_group) {
+TEST_F(PrepNet, SendBundleSendsTheBuffersOfAGroup) {
     ring r{8};
     buffer_group buffers{r, 5};
-    if (buffers.error != 0 || (r.features() & feature::recvsend_bundle) == 0)
+    if (buffers.error != 0 || (r.features() & feature::recvsend_bundle) == 0) {
         GTEST_SKIP() << "this kernel has no bundles";
+    }
     tcp_pair t;
-    for (std::size_t i = 0; i < buffers.memory.size(); ++i)
+    for (std::size_t i = 0; i < buffers.memory.size(); ++i) {
         buffers.memory.at(i) = static_cast<char>('a' + i % 16);
+    }
     EXPECT_EQ(run(r, prep::send_bundle(t.one, MSG_WAITALL, 5)), 64);
     std::array<char, 65> got{};
     EXPECT_EQ(::recv(t.other, got.data(), 65, 0), 64);
     EXPECT_EQ(std::string_view(got.data(), 64), std::string_view(buffers.memory.data(), 64));
 }
 
-TEST_F(prep_net, zero_copy_sends_say_when_the_buffer_is_free) {
+TEST_F(PrepNet, ZeroCopySendsSayWhenTheBufferIsFree) {
     ring r{8};
     COIL_NEEDS(r, sendmsg_zc);
     tcp_pair t;
@@ -329,8 +338,9 @@ TEST_F(prep_net, zero_copy_sends_say_when_the_buffer_is_free) {
     std::size_t received = 0;
     std::thread reader{[&] {
         std::array<char, 4096> buf{};
-        for (ssize_t n; (n = ::recv(t.other, buf.data(), buf.size(), 0)) > 0;)
+        for (ssize_t n; (n = ::recv(t.other, buf.data(), buf.size(), 0)) > 0;) {
             received += static_cast<std::size_t>(n);
+        }
     }};
     for (const sqe& s : sends) {
         const cqe result = complete(r, s);
@@ -349,14 +359,15 @@ TEST_F(prep_net, zero_copy_sends_say_when_the_buffer_is_free) {
     EXPECT_EQ(received, total);
 }
 
-TEST_F(prep_net, socket_options) {
+TEST_F(PrepNet, SocketOptions) {
     ring r{8};
     COIL_NEEDS(r, uring_cmd);
     const descriptor fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     int on = 1;
     const int set = run(r, prep::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on));
-    if (set == -EOPNOTSUPP)
+    if (set == -EOPNOTSUPP) {
         GTEST_SKIP() << "this kernel has no socket option commands";
+    }
     EXPECT_EQ(set, 0);
     EXPECT_EQ(run(r, prep::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on)), 0);
     int got = 0;
@@ -370,13 +381,13 @@ TEST_F(prep_net, socket_options) {
     EXPECT_EQ(run(r, prep::setsockopt(fd, SOL_SOCKET, 9999, &on, sizeof on)), -ENOPROTOOPT);
 }
 
-TEST_F(prep_net, lengths_beyond_one_transfer_are_cut) {
+TEST_F(PrepNet, LengthsBeyondOneTransferAreCut) {
     EXPECT_EQ(prep::send(0, nullptr, 0x7fffffffffffffff, 0).len, 0x7ffff000U);
     EXPECT_EQ(prep::recv(0, nullptr, 0x100000001, 0).len, 0x7ffff000U);
     EXPECT_EQ(prep::recv(0, nullptr, 0x7fffefff, 0).len, 0x7fffefffU);
 }
 
-TEST_F(prep_net, a_chain_answers_and_reads_on) {
+TEST_F(PrepNet, AChainAnswersAndReadsOn) {
     ring r{8};
     tcp_pair t;
     char buf[8] = {};

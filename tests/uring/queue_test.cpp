@@ -11,7 +11,7 @@
 namespace uring_test {
 namespace {
 
-using queue_on_io_uring = with_io_uring;
+using QueueOnIoUring = with_io_uring;
 
 sqe numbered(std::uint64_t n) {
     sqe s = prep::nop();
@@ -25,7 +25,7 @@ std::vector<std::uint64_t> reap(ring& r) {
     return seen;
 }
 
-TEST_F(queue_on_io_uring, commits_are_seen_in_commit_order_whatever_the_acquisition_order) {
+TEST_F(QueueOnIoUring, CommitsAreSeenInCommitOrderWhateverTheAcquisitionOrder) {
     ring r{8};
     sqe* a = r.acquire();
     sqe* b = r.acquire();
@@ -44,12 +44,13 @@ TEST_F(queue_on_io_uring, commits_are_seen_in_commit_order_whatever_the_acquisit
     EXPECT_EQ(r.sq_space_left(), 8U);
 }
 
-TEST_F(queue_on_io_uring, G6_a_full_queue_gives_null_and_recovers_by_submitting) {
+TEST_F(QueueOnIoUring, G6_AFullQueueGivesNullAndRecoversBySubmitting) {
     ring r{8};
     ASSERT_EQ(r.sq_entries(), 8U);
     std::vector<sqe*> held;
-    while (sqe* s = r.acquire())
+    while (sqe* s = r.acquire()) {
         held.push_back(s);
+    }
     EXPECT_EQ(held.size(), 8U);
     EXPECT_EQ(std::set<sqe*>(held.begin(), held.end()).size(), 8U);
     EXPECT_EQ(r.sq_space_left(), 0U);
@@ -63,7 +64,7 @@ TEST_F(queue_on_io_uring, G6_a_full_queue_gives_null_and_recovers_by_submitting)
     EXPECT_NE(r.acquire(), nullptr);
 }
 
-TEST_F(queue_on_io_uring, an_abandoned_entry_is_free_again_and_not_submitted) {
+TEST_F(QueueOnIoUring, AnAbandonedEntryIsFreeAgainAndNotSubmitted) {
     ring r{8};
     sqe* a = r.acquire();
     sqe* b = r.acquire();
@@ -78,15 +79,16 @@ TEST_F(queue_on_io_uring, an_abandoned_entry_is_free_again_and_not_submitted) {
     EXPECT_EQ(r.submit(), 0);
 }
 
-TEST_F(queue_on_io_uring, G6_work_larger_than_the_queue_goes_through) {
+TEST_F(QueueOnIoUring, G6_WorkLargerThanTheQueueGoesThrough) {
     ring r{8};
     std::uint64_t sent = 0;
     std::uint64_t seen = 0;
     while (seen < 10000) {
         while (sent < 10000) {
             sqe* s = r.acquire();
-            if (s == nullptr)
+            if (s == nullptr) {
                 break;
+            }
             *s = numbered(sent++);
             r.commit(s);
         }
@@ -167,28 +169,30 @@ void random_walk(ring& r, std::uint32_t seed, unsigned steps, bool submits_whole
     EXPECT_EQ(r.sq_dropped(), 0U);
 }
 
-TEST_F(queue_on_io_uring, random_order_agrees_with_a_model) {
+TEST_F(QueueOnIoUring, RandomOrderAgreesWithAModel) {
     for (std::uint32_t seed = 1; seed <= 20; ++seed) {
         ring r{seed % 3 == 0 ? 1U : 8U};
         random_walk(r, seed, 4000, true);
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
     }
 }
 
-TEST(queue, random_order_agrees_with_a_model_across_the_wrap_of_the_cursors) {
+TEST(Queue, RandomOrderAgreesWithAModelAcrossTheWrapOfTheCursors) {
     for (std::uint32_t seed = 1; seed <= 40; ++seed) {
         auto k = std::make_unique<memory_backend>(0xffffffffU - seed * 10);
         ring_options options;
         options.entries = 1U << (seed % 5);
         ring r{options, std::move(k)};
         random_walk(r, seed, 4000, true);
-        if (::testing::Test::HasFatalFailure())
+        if (::testing::Test::HasFatalFailure()) {
             return;
+        }
     }
 }
 
-TEST(queue, random_order_agrees_with_a_model_when_the_backend_takes_only_a_part) {
+TEST(Queue, RandomOrderAgreesWithAModelWhenTheBackendTakesOnlyAPart) {
     for (std::uint32_t seed = 1; seed <= 40; ++seed) {
         auto k = std::make_unique<memory_backend>(0xffffff00U);
         k->most_per_enter = 1 + seed % 4;
@@ -196,12 +200,13 @@ TEST(queue, random_order_agrees_with_a_model_when_the_backend_takes_only_a_part)
         options.entries = 16;
         ring r{options, std::move(k)};
         random_walk(r, seed, 4000, false);
-        if (::testing::Test::HasFatalFailure())
+        if (::testing::Test::HasFatalFailure()) {
             return;
+        }
     }
 }
 
-TEST(queue, nothing_is_published_before_enter) {
+TEST(Queue, NothingIsPublishedBeforeEnter) {
     auto k = std::make_unique<memory_backend>();
     memory_backend& seen = *k;
     ring r{ring_options{}, std::move(k)};
@@ -212,7 +217,7 @@ TEST(queue, nothing_is_published_before_enter) {
     EXPECT_EQ(r.sq_ready(), 0U);
 }
 
-TEST(queue, enter_with_nothing_to_do_makes_no_call) {
+TEST(Queue, EnterWithNothingToDoMakesNoCall) {
     auto k = std::make_unique<memory_backend>();
     memory_backend& seen = *k;
     ring r{ring_options{}, std::move(k)};
@@ -223,7 +228,7 @@ TEST(queue, enter_with_nothing_to_do_makes_no_call) {
     EXPECT_EQ(seen.enters, 1U);
 }
 
-TEST(queue, errors_of_enter_reach_the_caller_and_lose_nothing) {
+TEST(Queue, ErrorsOfEnterReachTheCallerAndLoseNothing) {
     auto k = std::make_unique<memory_backend>();
     memory_backend& seen = *k;
     ring r{ring_options{}, std::move(k)};
@@ -237,12 +242,13 @@ TEST(queue, errors_of_enter_reach_the_caller_and_lose_nothing) {
     EXPECT_EQ(seen.consumed, (std::vector<std::uint64_t>{7}));
 }
 
-TEST(queue, peek_shows_the_oldest_completion_until_it_is_given_back) {
+TEST(Queue, PeekShowsTheOldestCompletionUntilItIsGivenBack) {
     ring r{ring_options{}, std::make_unique<memory_backend>(0xfffffffeU)};
     EXPECT_EQ(r.peek(), nullptr);
     EXPECT_FALSE(r.has_completions());
-    for (std::uint64_t i = 1; i <= 5; ++i)
+    for (std::uint64_t i = 1; i <= 5; ++i) {
         queue(r, prep::nop(), i);
+    }
     EXPECT_EQ(r.submit(), 5);
     EXPECT_TRUE(r.has_completions());
     EXPECT_EQ(r.peek()->user_data, 1U);
@@ -255,20 +261,22 @@ TEST(queue, peek_shows_the_oldest_completion_until_it_is_given_back) {
     EXPECT_EQ(r.peek(), nullptr);
 }
 
-TEST(queue, an_exception_from_the_callback_gives_back_what_was_handled) {
+TEST(Queue, AnExceptionFromTheCallbackGivesBackWhatWasHandled) {
     ring r{ring_options{}, std::make_unique<memory_backend>()};
-    for (std::uint64_t i = 1; i <= 4; ++i)
+    for (std::uint64_t i = 1; i <= 4; ++i) {
         queue(r, prep::nop(), i);
+    }
     r.submit();
     EXPECT_THROW(r.for_each_cqe([](const cqe& c) {
-        if (c.user_data == 2)
+        if (c.user_data == 2) {
             throw std::runtime_error("enough");
+        }
     }),
                  std::runtime_error);
     EXPECT_EQ(reap(r), (std::vector<std::uint64_t>{3, 4}));
 }
 
-TEST(queue, the_callback_may_queue_and_submit) {
+TEST(Queue, TheCallbackMayQueueAndSubmit) {
     ring_options options;
     options.entries = 2;
     options.cq_entries = 4;
@@ -291,11 +299,12 @@ TEST(queue, the_callback_may_queue_and_submit) {
         ASSERT_GE(r.enter(0, enter_flag::getevents), 0);
     }
     ASSERT_EQ(seen.size(), 201U);
-    for (std::size_t i = 0; i < seen.size(); ++i)
+    for (std::size_t i = 0; i < seen.size(); ++i) {
         EXPECT_EQ(seen[i], i + 1);
+    }
 }
 
-TEST_F(queue_on_io_uring, G6_an_overflown_completion_queue_loses_nothing) {
+TEST_F(QueueOnIoUring, G6_AnOverflownCompletionQueueLosesNothing) {
     ring_options options;
     options.entries = 8;
     options.cq_entries = 16;
@@ -303,11 +312,13 @@ TEST_F(queue_on_io_uring, G6_an_overflown_completion_queue_loses_nothing) {
     ASSERT_EQ(r.cq_entries(), 16U);
     std::uint64_t sent = 0;
     while (sent < 100) {
-        for (int i = 0; i < 4; ++i)
+        for (int i = 0; i < 4; ++i) {
             queue(r, prep::nop(), sent++);
+        }
         int n = r.enter(0);
-        if (n == -EBUSY) // some kernels require reaping the queue first
+        if (n == -EBUSY) { // some kernels require reaping the queue first
             break;
+        }
         ASSERT_EQ(n, 4);
     }
     EXPECT_TRUE(r.needs_enter());

@@ -20,18 +20,20 @@ static_assert(!std::is_copy_constructible_v<registered_buffers>);
 
 constexpr std::size_t page = 4096;
 
-class uring_registered_buffers : public with_io_uring {
+class UringRegisteredBuffers : public with_io_uring {
 protected:
     ring r{16};
     alignas(page) std::array<char, 4 * page> memory{};
 
     void SetUp() override {
         with_io_uring::SetUp();
-        if (IsSkipped())
+        if (IsSkipped()) {
             return;
+        }
         registered_buffers trial;
-        if (trial.setup(r, 1) == -EINVAL)
+        if (trial.setup(r, 1) == -EINVAL) {
             GTEST_SKIP() << "this kernel has no registered buffer tables (Linux 5.13)";
+        }
     }
 
     char* at(std::size_t offset) { return memory.data() + offset; }
@@ -57,7 +59,7 @@ protected:
     }
 };
 
-TEST_F(uring_registered_buffers, reads_and_writes_name_a_slot) {
+TEST_F(UringRegisteredBuffers, ReadsAndWritesNameASlot) {
     registered_buffers table{r, 8};
     EXPECT_TRUE(table);
     EXPECT_EQ(table.size(), 8U);
@@ -80,7 +82,7 @@ TEST_F(uring_registered_buffers, reads_and_writes_name_a_slot) {
     EXPECT_EQ(read_file(7, 200), "1234567");
 }
 
-TEST_F(uring_registered_buffers, a_zero_copy_send_names_a_slot) {
+TEST_F(UringRegisteredBuffers, AZeroCopySendNamesASlot) {
     COIL_NEEDS(r, send_zc);
     registered_buffers table{r, 2};
     ASSERT_EQ(put(table, 1, part(0, page)), 1);
@@ -111,7 +113,7 @@ TEST_F(uring_registered_buffers, a_zero_copy_send_names_a_slot) {
     }
 }
 
-TEST_F(uring_registered_buffers, what_a_slot_does_not_hold_is_efault) {
+TEST_F(UringRegisteredBuffers, MemoryOutsideASlotIsEfault) {
     registered_buffers table{r, 4};
     write_file("0123456789");
     EXPECT_EQ(run(r, prep::read_fixed(file, at(0), 4, 0, 1)), -EFAULT); // empty
@@ -125,7 +127,7 @@ TEST_F(uring_registered_buffers, what_a_slot_does_not_hold_is_efault) {
     EXPECT_EQ(run(r, prep::read_fixed(file, at(2 * page - 4), 4, 0, 1)), 4);
 }
 
-TEST_F(uring_registered_buffers, slots_can_be_replaced_and_cleared) {
+TEST_F(UringRegisteredBuffers, SlotsCanBeReplacedAndCleared) {
     registered_buffers table{r, 100};
     write_file("0123456789");
     const auto reads = [&](std::size_t offset, unsigned slot) {
@@ -154,7 +156,7 @@ TEST_F(uring_registered_buffers, slots_can_be_replaced_and_cleared) {
     EXPECT_EQ(put(table, 0, {nullptr, 0}), 1);
 }
 
-TEST_F(uring_registered_buffers, an_operation_keeps_the_buffer_it_was_submitted_with) {
+TEST_F(UringRegisteredBuffers, AnOperationKeepsTheBufferItWasSubmittedWith) {
     registered_buffers table{r, 1};
     ASSERT_EQ(put(table, 0, part(0, page)), 1);
     const pipe_pair p;
@@ -169,7 +171,7 @@ TEST_F(uring_registered_buffers, an_operation_keeps_the_buffer_it_was_submitted_
     EXPECT_EQ(text(0, 7), "content");
 }
 
-TEST_F(uring_registered_buffers, refused_updates_change_nothing) {
+TEST_F(UringRegisteredBuffers, RefusedUpdatesChangeNothing) {
     registered_buffers table{r, 4};
     ASSERT_EQ(put(table, 0, part(0, page)), 1);
     EXPECT_EQ(table.update(0, {}), 0);
@@ -198,7 +200,7 @@ TEST_F(uring_registered_buffers, refused_updates_change_nothing) {
     EXPECT_EQ(run(r, prep::write_fixed(file, at(page), 4, 0, 3)), -EFAULT);
 }
 
-TEST_F(uring_registered_buffers, the_table_can_be_closed_and_made_again) {
+TEST_F(UringRegisteredBuffers, TheTableCanBeClosedAndMadeAgain) {
     registered_buffers table;
     EXPECT_FALSE(table);
     EXPECT_EQ(table.size(), 0U);
@@ -216,7 +218,7 @@ TEST_F(uring_registered_buffers, the_table_can_be_closed_and_made_again) {
     }
 }
 
-TEST_F(uring_registered_buffers, it_moves) {
+TEST_F(UringRegisteredBuffers, ItMoves) {
     registered_buffers one{r, 2};
     ASSERT_EQ(put(one, 0, part(0, page)), 1);
     registered_buffers other{std::move(one)};
@@ -231,7 +233,7 @@ TEST_F(uring_registered_buffers, it_moves) {
     EXPECT_EQ(run(r, prep::write_fixed(file, at(0), 4, 0, 0)), -EFAULT);
 }
 
-TEST_F(uring_registered_buffers, setup_gives_numbers_and_the_constructor_sentences) {
+TEST_F(UringRegisteredBuffers, SetupGivesNumbersAndTheConstructorMessages) {
     registered_buffers table;
     EXPECT_EQ(table.setup(r, 0), -EINVAL);
     EXPECT_EQ(table.setup(r, registered_buffers::max_slots + 1), -EINVAL);
@@ -257,7 +259,7 @@ TEST_F(uring_registered_buffers, setup_gives_numbers_and_the_constructor_sentenc
     }
 }
 
-TEST_F(uring_registered_buffers, older_backends_get_the_empty_slots_spelled_out) {
+TEST_F(UringRegisteredBuffers, OlderBackendsGetTheEmptySlotsSpelledOut) {
     auto filter = std::make_unique<filter_backend>();
     filter_backend& seam = *filter;
     ring old{ring_options{}, std::move(filter)};
@@ -282,26 +284,31 @@ TEST_F(uring_registered_buffers, older_backends_get_the_empty_slots_spelled_out)
     }
 }
 
-TEST_F(uring_registered_buffers, G6_locked_memory_is_limited) {
+TEST_F(UringRegisteredBuffers, G6_LockedMemoryIsLimited) {
     COIL_SKIP_ON_EPOLL("it locks no memory");
     EXPECT_EQ(in_child([&]() -> std::string {
                   // CAP_IPC_LOCK would lift the limit.
-                  if (::geteuid() == 0 && ::setuid(65534) != 0)
+                  if (::geteuid() == 0 && ::setuid(65534) != 0) {
                       return "setuid failed";
+                  }
                   ::rlimit limit{};
                   ::getrlimit(RLIMIT_MEMLOCK, &limit);
                   limit.rlim_cur = 1 << 20;
-                  if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < limit.rlim_cur)
+                  if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < limit.rlim_cur) {
                       limit.rlim_cur = limit.rlim_max;
-                  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+                  }
+                  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0) {
                       return "setrlimit failed";
+                  }
                   ring mine{8};
                   registered_buffers table{mine, 1};
                   std::vector<char> large(limit.rlim_cur + page);
-                  if (const int n = put(table, 0, {large.data(), large.size()}); n != -ENOMEM)
+                  if (const int n = put(table, 0, {large.data(), large.size()}); n != -ENOMEM) {
                       return "the large buffer gave " + std::to_string(n);
-                  if (const int n = put(table, 0, {large.data(), page}); n != 1)
+                  }
+                  if (const int n = put(table, 0, {large.data(), page}); n != 1) {
                       return "the small buffer gave " + std::to_string(n);
+                  }
                   return {};
               }),
               "");

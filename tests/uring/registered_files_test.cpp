@@ -19,7 +19,7 @@ namespace {
 static_assert(std::is_nothrow_move_constructible_v<registered_files>);
 static_assert(!std::is_copy_constructible_v<registered_files>);
 
-class uring_registered_files : public with_io_uring {
+class UringRegisteredFiles : public with_io_uring {
 protected:
     ring r{16};
     temporary_directory dir;
@@ -28,8 +28,9 @@ protected:
 
     void SetUp() override {
         with_io_uring::SetUp();
-        if (IsSkipped())
+        if (IsSkipped()) {
             return;
+        }
         ASSERT_EQ(::pwrite(file, "content", 7, 0), 7);
     }
 
@@ -70,7 +71,7 @@ struct tcp_listener {
     ::sockaddr_in in{};
 };
 
-TEST_F(uring_registered_files, slots_take_the_place_of_descriptors) {
+TEST_F(UringRegisteredFiles, SlotsTakeThePlaceOfDescriptors) {
     registered_files table{r, 8};
     EXPECT_TRUE(table);
     EXPECT_EQ(table.size(), 8U);
@@ -86,7 +87,7 @@ TEST_F(uring_registered_files, slots_take_the_place_of_descriptors) {
     EXPECT_EQ(table.clear(3), 0); // already empty
 }
 
-TEST_F(uring_registered_files, updates_replace_skip_and_empty) {
+TEST_F(UringRegisteredFiles, UpdatesReplaceSkipAndEmpty) {
     registered_files table{r, 200};
     const pipe_pair p;
     ASSERT_EQ(table.update(0, std::array{int{file}, int{file}, int{file}}), 3);
@@ -108,7 +109,7 @@ TEST_F(uring_registered_files, updates_replace_skip_and_empty) {
     EXPECT_EQ(read_slot(199), 7);
 }
 
-TEST_F(uring_registered_files, refused_updates_change_nothing) {
+TEST_F(UringRegisteredFiles, RefusedUpdatesChangeNothing) {
     registered_files table{r, 4};
     ASSERT_EQ(put(table, 0, file), 1);
     EXPECT_EQ(table.update(0, {}), 0);
@@ -128,7 +129,7 @@ TEST_F(uring_registered_files, refused_updates_change_nothing) {
     EXPECT_EQ(read_slot(3), -EBADF);
 }
 
-TEST_F(uring_registered_files, files_are_opened_into_slots) {
+TEST_F(UringRegisteredFiles, FilesAreOpenedIntoSlots) {
     COIL_NEEDS(r, socket);
     EXPECT_EQ(open_slot(0), -ENXIO); // no table yet
     EXPECT_EQ(open_slot(file_index_alloc), -ENFILE);
@@ -146,7 +147,7 @@ TEST_F(uring_registered_files, files_are_opened_into_slots) {
     EXPECT_EQ(read_slot(2), -EBADF);
 }
 
-TEST_F(uring_registered_files, close_on_exec_means_nothing_to_a_slot) {
+TEST_F(UringRegisteredFiles, CloseOnExecMeansNothingToASlot) {
     COIL_NEEDS(r, socket);
     registered_files table{r, 4};
     const tcp_listener listener;
@@ -159,7 +160,7 @@ TEST_F(uring_registered_files, close_on_exec_means_nothing_to_a_slot) {
     EXPECT_EQ(run(r, prep::pipe_direct(ends.data(), O_CLOEXEC, 0)), -EINVAL);
 }
 
-TEST_F(uring_registered_files, free_slots_are_found_until_there_are_none) {
+TEST_F(UringRegisteredFiles, FreeSlotsAreFoundUntilThereAreNone) {
     COIL_NEEDS(r, socket); // as old as file_index_alloc
     registered_files table{r, 3};
     ASSERT_EQ(put(table, 1, file), 1);
@@ -176,11 +177,12 @@ TEST_F(uring_registered_files, free_slots_are_found_until_there_are_none) {
     EXPECT_EQ(open_slot(file_index_alloc), 2);
 }
 
-TEST_F(uring_registered_files, alloc_range_limits_where_they_are_found) {
+TEST_F(UringRegisteredFiles, AllocRangeLimitsWhereTheyAreFound) {
     COIL_NEEDS(r, socket);
     registered_files table{r, 8};
-    if (table.alloc_range(5, 2) == -EINVAL)
+    if (table.alloc_range(5, 2) == -EINVAL) {
         GTEST_SKIP() << "this kernel has no allocation ranges (Linux 6.0)";
+    }
     EXPECT_EQ(open_slot(file_index_alloc), 5);
     EXPECT_EQ(open_slot(file_index_alloc), 6);
     EXPECT_EQ(open_slot(file_index_alloc), -ENFILE);
@@ -196,7 +198,7 @@ TEST_F(uring_registered_files, alloc_range_limits_where_they_are_found) {
     EXPECT_EQ(table.alloc_range(0, 1), -EBADF);
 }
 
-TEST_F(uring_registered_files, sockets_live_in_slots_alone) {
+TEST_F(UringRegisteredFiles, SocketsLiveInSlotsAlone) {
     COIL_NEEDS(r, socket);
     registered_files table{r, 4};
     tcp_listener listener;
@@ -212,7 +214,7 @@ TEST_F(uring_registered_files, sockets_live_in_slots_alone) {
     EXPECT_EQ(run(r, prep::recv(3, buf.data(), 8, 0), sqe_flag::fixed_file), 0); // it is closed
 }
 
-TEST_F(uring_registered_files, an_accept_without_a_free_slot_loses_the_connection) {
+TEST_F(UringRegisteredFiles, AnAcceptWithoutAFreeSlotLosesTheConnection) {
     COIL_NEEDS(r, socket);
     registered_files table{r, 1};
     tcp_listener listener;
@@ -229,7 +231,7 @@ TEST_F(uring_registered_files, an_accept_without_a_free_slot_loses_the_connectio
     EXPECT_EQ(run(r, prep::recv(0, &byte, 1, 0), sqe_flag::fixed_file), 1);
 }
 
-TEST_F(uring_registered_files, multishot_accept_fills_the_table_and_ends) {
+TEST_F(UringRegisteredFiles, MultishotAcceptFillsTheTableAndEnds) {
     COIL_NEEDS(r, socket);
     registered_files table{r, 2};
     tcp_listener listener;
@@ -247,7 +249,7 @@ TEST_F(uring_registered_files, multishot_accept_fills_the_table_and_ends) {
     EXPECT_FALSE(has_more(full));
 }
 
-TEST_F(uring_registered_files, a_direct_descriptor_can_become_an_ordinary_one) {
+TEST_F(UringRegisteredFiles, ADirectDescriptorCanBecomeAnOrdinaryOne) {
     COIL_NEEDS(r, fixed_fd_install);
     registered_files table{r, 4};
     ASSERT_EQ(open_slot(2), 0);
@@ -264,7 +266,7 @@ TEST_F(uring_registered_files, a_direct_descriptor_can_become_an_ordinary_one) {
     EXPECT_EQ(run(r, prep::fixed_fd_install(4)), -EBADF);
 }
 
-TEST_F(uring_registered_files, an_entry_can_put_descriptors_into_free_slots) {
+TEST_F(UringRegisteredFiles, AnEntryCanPutDescriptorsIntoFreeSlots) {
     COIL_NEEDS(r, socket);
     registered_files table{r, 4};
     ASSERT_EQ(put(table, 0, file), 1);
@@ -281,7 +283,7 @@ TEST_F(uring_registered_files, an_entry_can_put_descriptors_into_free_slots) {
     EXPECT_EQ(run(r, prep::files_update(&fds[1], 1, file_index_alloc)), -ENFILE);
 }
 
-TEST_F(uring_registered_files, pipes_are_made_in_slots) {
+TEST_F(UringRegisteredFiles, PipesAreMadeInSlots) {
     COIL_NEEDS(r, pipe);
     registered_files table{r, 4};
     std::array<int, 2> ends{-1, -1};
@@ -296,7 +298,7 @@ TEST_F(uring_registered_files, pipes_are_made_in_slots) {
     EXPECT_EQ(run(r, prep::pipe_direct(ends.data(), 0, file_index_alloc)), -ENFILE);
 }
 
-TEST_F(uring_registered_files, G2_an_operation_keeps_the_file_it_was_submitted_with) {
+TEST_F(UringRegisteredFiles, G2_AnOperationKeepsTheFileItWasSubmittedWith) {
     registered_files table{r, 1};
     pipe_pair p;
     ASSERT_EQ(put(table, 0, p.in), 1);
@@ -312,7 +314,7 @@ TEST_F(uring_registered_files, G2_an_operation_keeps_the_file_it_was_submitted_w
     EXPECT_EQ(read_slot(0), 7);
 }
 
-TEST_F(uring_registered_files, G4_closing_the_table_closes_its_files) {
+TEST_F(UringRegisteredFiles, G4_ClosingTheTableClosesItsFiles) {
     pipe_pair p;
     {
         registered_files table{r, 4};
@@ -323,7 +325,7 @@ TEST_F(uring_registered_files, G4_closing_the_table_closes_its_files) {
     EXPECT_EQ(run(r, prep::read(p.in, &byte, 1, prep::current_position)), 0); // no writer is left
 }
 
-TEST_F(uring_registered_files, the_table_can_be_closed_and_made_again) {
+TEST_F(UringRegisteredFiles, TheTableCanBeClosedAndMadeAgain) {
     registered_files table;
     EXPECT_FALSE(table);
     EXPECT_EQ(table.size(), 0U);
@@ -342,7 +344,7 @@ TEST_F(uring_registered_files, the_table_can_be_closed_and_made_again) {
     }
 }
 
-TEST_F(uring_registered_files, it_moves) {
+TEST_F(UringRegisteredFiles, ItMoves) {
     registered_files one{r, 2};
     ASSERT_EQ(put(one, 0, file), 1);
     registered_files other{std::move(one)};
@@ -355,7 +357,7 @@ TEST_F(uring_registered_files, it_moves) {
     EXPECT_EQ(read_slot(0), -EBADF);
 }
 
-TEST_F(uring_registered_files, setup_gives_numbers_and_the_constructor_sentences) {
+TEST_F(UringRegisteredFiles, SetupGivesNumbersAndTheConstructorMessages) {
     registered_files table;
     EXPECT_EQ(table.setup(r, 0), -EINVAL);
     EXPECT_EQ(table.setup(r, registered_files::max_slots + 1), -EMFILE);
@@ -381,42 +383,48 @@ TEST_F(uring_registered_files, setup_gives_numbers_and_the_constructor_sentences
     }
 }
 
-TEST_F(uring_registered_files, G6_the_descriptor_limit_limits_the_table) {
-    COIL_SKIP_ON_EPOLL("a direct descriptor is an ordinary one that nobody else knows");
+TEST_F(UringRegisteredFiles, G6_TheDescriptorLimitLimitsTheTable) {
+    COIL_SKIP_ON_EPOLL("a direct descriptor is an ordinary descriptor");
     EXPECT_EQ(in_child([&]() -> std::string {
                   ::rlimit limit{};
                   ::getrlimit(RLIMIT_NOFILE, &limit);
                   limit.rlim_cur = 64;
-                  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+                  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
                       return "setrlimit failed";
+                  }
                   ring mine{8};
                   registered_files table;
-                  if (const int e = table.setup(mine, 65); e != -EMFILE)
+                  if (const int e = table.setup(mine, 65); e != -EMFILE) {
                       return "65 slots gave " + std::to_string(e);
+                  }
                   try {
                       const registered_files loud{mine, 65};
                       return "65 slots were not refused";
                   } catch (const std::system_error& e) {
                       if (std::string_view{e.what()}.find("RLIMIT_NOFILE is 64") ==
-                          std::string_view::npos)
+                          std::string_view::npos) {
                           return e.what();
+                      }
                   }
-                  if (const int e = table.setup(mine, 64); e != 0)
+                  if (const int e = table.setup(mine, 64); e != 0) {
                       return "64 slots gave " + std::to_string(e);
+                  }
                   // Descriptors may run out while slots are free.
                   while (::open(path.c_str(), O_RDONLY | O_CLOEXEC) >= 0) {
                   }
                   const sqe open = prep::openat_direct(AT_FDCWD, path.c_str(), O_RDONLY, 0, 63);
-                  if (const int e = run(mine, open); e != 0)
+                  if (const int e = run(mine, open); e != 0) {
                       return "openat_direct gave " + std::to_string(e);
-                  if (const int n = read_slot(mine, 63); n != 7)
+                  }
+                  if (const int n = read_slot(mine, 63); n != 7) {
                       return "the slot gave " + std::to_string(n);
+                  }
                   return {};
               }),
               "");
 }
 
-TEST_F(uring_registered_files, older_backends_get_the_empty_slots_spelled_out) {
+TEST_F(UringRegisteredFiles, OlderBackendsGetTheEmptySlotsSpelledOut) {
     auto filter = std::make_unique<filter_backend>();
     filter_backend& seam = *filter;
     ring old{ring_options{}, std::move(filter)};
@@ -431,7 +439,7 @@ TEST_F(uring_registered_files, older_backends_get_the_empty_slots_spelled_out) {
     EXPECT_EQ(table.alloc_range(0, 1), -EINVAL);
 }
 
-TEST_F(uring_registered_files, closing_asks_again_when_a_signal_came) {
+TEST_F(UringRegisteredFiles, ClosingAsksAgainWhenASignalCame) {
     auto filter = std::make_unique<filter_backend>();
     filter_backend& seam = *filter;
     ring on{ring_options{}, std::move(filter)};

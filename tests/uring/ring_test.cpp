@@ -9,16 +9,17 @@ namespace uring_test {
 namespace {
 
 using namespace std::chrono_literals;
-using ring_on_io_uring = with_io_uring;
+using RingOnIoUring = with_io_uring;
 
-TEST_F(ring_on_io_uring, nops_come_back_with_their_user_data) {
+TEST_F(RingOnIoUring, NopsComeBackWithTheirUserData) {
     ring r{64};
     std::uint64_t sent = 0;
     std::uint64_t seen = 0;
     for (unsigned round = 0; round < 500; ++round) {
         const unsigned batch = 1 + round % 64;
-        for (unsigned i = 0; i < batch; ++i)
+        for (unsigned i = 0; i < batch; ++i) {
             queue(r, prep::nop(), sent++);
+        }
         ASSERT_EQ(r.submit_and_wait(batch), static_cast<int>(batch));
         ASSERT_EQ(r.for_each_cqe([&](const cqe& c) {
             ASSERT_EQ(c.user_data, seen++);
@@ -32,11 +33,12 @@ TEST_F(ring_on_io_uring, nops_come_back_with_their_user_data) {
 
 // ---- deferred work
 
-TEST_F(ring_on_io_uring, deferred_completions_are_flagged_and_posted_by_submit) {
+TEST_F(RingOnIoUring, DeferredCompletionsAreFlaggedAndPostedBySubmit) {
     COIL_SKIP_ON_EPOLL("what is pending is flagged, since only entering shows what came of it");
     ring r{8};
-    if ((r.setup_flags() & setup::defer_taskrun) == 0)
+    if ((r.setup_flags() & setup::defer_taskrun) == 0) {
         GTEST_SKIP() << "this kernel has no deferred task work";
+    }
     pipe_pair p;
     char byte = 0;
     queue(r, prep::read(p.in, &byte, 1, prep::current_position), 1);
@@ -51,10 +53,11 @@ TEST_F(ring_on_io_uring, deferred_completions_are_flagged_and_posted_by_submit) 
     EXPECT_EQ(r.peek()->res, 1);
 }
 
-TEST_F(ring_on_io_uring, one_bad_entry_does_not_stop_the_others) {
+TEST_F(RingOnIoUring, OneBadEntryDoesNotStopTheOthers) {
     ring r{8};
-    if ((r.setup_flags() & setup::submit_all) == 0)
+    if ((r.setup_flags() & setup::submit_all) == 0) {
         GTEST_SKIP() << "this kernel stops at a bad entry";
+    }
     queue(r, prep::nop(), 1);
     sqe bad = prep::nop();
     bad.opcode = 255;
@@ -66,7 +69,7 @@ TEST_F(ring_on_io_uring, one_bad_entry_does_not_stop_the_others) {
     EXPECT_EQ(next(r).res, 0);
 }
 
-TEST_F(ring_on_io_uring, a_kernel_thread_can_submit) {
+TEST_F(RingOnIoUring, AKernelThreadCanSubmit) {
     COIL_SKIP_ON_EPOLL("it has no thread that submits");
     ring_options options;
     options.entries = 8;
@@ -78,8 +81,9 @@ TEST_F(ring_on_io_uring, a_kernel_thread_can_submit) {
     std::uint64_t seen = 0;
     for (int round = 0; round < 20; ++round) {
         for (int i = 0; i < 20; ++i) {
-            while (r.sq_space_left() == 0)
+            while (r.sq_space_left() == 0) {
                 r.enter(0, enter_flag::sq_wait);
+            }
             queue(r, prep::nop(), sent++);
             ASSERT_GE(r.submit(), 0);
         }

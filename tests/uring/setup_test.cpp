@@ -14,15 +14,16 @@
 namespace uring_test {
 namespace {
 
-using setup_on_io_uring = with_io_uring;
+using SetupOnIoUring = with_io_uring;
 
 /// A kernel that supports only these setup flags.
 std::unique_ptr<filter_backend> kernel_knowing(std::uint32_t flags,
                                                std::vector<std::uint32_t>* tried = nullptr) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     k->refuse_setup = [=](unsigned, const params& p) {
-        if (tried != nullptr)
+        if (tried != nullptr) {
             tried->push_back(p.flags);
+        }
         return (p.flags & ~flags) != 0 ? -EINVAL : 0;
     };
     return k;
@@ -34,7 +35,7 @@ constexpr std::uint32_t up_to_5_19 =
     up_to_5_15 | setup::submit_all | setup::coop_taskrun | setup::taskrun_flag;
 constexpr std::uint32_t up_to_6_0 = up_to_5_19 | setup::single_issuer;
 
-TEST(setup, gives_up_what_an_older_backend_does_not_know_and_nothing_else) {
+TEST(Setup, GivesUpWhatAnOlderBackendDoesNotKnowAndNothingElse) {
     EXPECT_EQ(ring(ring_options{}, kernel_knowing(~0U)).setup_flags(), default_setup_flags);
     EXPECT_EQ(ring(ring_options{}, kernel_knowing(up_to_6_0)).setup_flags(),
               default_setup_flags & ~setup::defer_taskrun);
@@ -44,22 +45,23 @@ TEST(setup, gives_up_what_an_older_backend_does_not_know_and_nothing_else) {
     EXPECT_EQ(ring(ring_options{}, kernel_knowing(0)).setup_flags(), 0U);
 }
 
-TEST(setup, gives_up_flags_one_by_one_in_the_documented_order) {
+TEST(Setup, GivesUpFlagsOneByOneInTheDocumentedOrder) {
     std::vector<std::uint32_t> tried;
     ring_options options;
     options.setup_flags =
         default_setup_flags | setup::attach_wq | setup::iopoll | setup::hybrid_iopoll;
     const ring r{options, kernel_knowing(0, &tried)};
     std::vector<std::uint32_t> given_up;
-    for (std::size_t i = 1; i < tried.size(); ++i)
+    for (std::size_t i = 1; i < tried.size(); ++i) {
         given_up.push_back(tried[i - 1] & ~tried[i]);
+    }
     EXPECT_EQ(given_up, (std::vector<std::uint32_t>{
                             setup::hybrid_iopoll, setup::defer_taskrun, setup::single_issuer,
                             setup::taskrun_flag, setup::coop_taskrun, setup::submit_all,
                             setup::attach_wq, setup::iopoll, setup::clamp}));
 }
 
-TEST(setup, required_flags_are_never_given_up) {
+TEST(Setup, RequiredFlagsAreNeverGivenUp) {
     std::vector<std::uint32_t> tried;
     ring_options options;
     options.required_flags = setup::single_issuer;
@@ -74,7 +76,7 @@ TEST(setup, required_flags_are_never_given_up) {
     EXPECT_EQ(tried.back(), setup::single_issuer);
 }
 
-TEST(setup, wishes_that_exclude_each_other_are_settled_before_the_first_try) {
+TEST(Setup, WishesThatExcludeEachOtherAreSettledBeforeTheFirstTry) {
     std::vector<std::uint32_t> tried;
     ring_options options;
     options.setup_flags = default_setup_flags | setup::sqpoll;
@@ -87,7 +89,7 @@ TEST(setup, wishes_that_exclude_each_other_are_settled_before_the_first_try) {
     EXPECT_EQ(tried, (std::vector<std::uint32_t>{0}));
 }
 
-TEST(setup, options_reach_the_backend) {
+TEST(Setup, OptionsReachTheBackend) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     params seen{};
     unsigned entries = 0;
@@ -116,7 +118,7 @@ TEST(setup, options_reach_the_backend) {
     EXPECT_EQ(r.cq_entries(), 64U);
 }
 
-TEST(setup, a_ring_can_be_had_exactly_as_the_abi_describes_it) {
+TEST(Setup, ARingCanBeHadExactlyAsTheAbiDescribesIt) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     params seen{};
     k->refuse_setup = [&](unsigned, const params& p) {
@@ -134,7 +136,7 @@ TEST(setup, a_ring_can_be_had_exactly_as_the_abi_describes_it) {
     EXPECT_THROW(ring(4, p, kernel_knowing(up_to_5_15)), std::system_error);
 }
 
-TEST(setup, G6_too_little_memory_halves_the_queues_until_it_is_enough) {
+TEST(Setup, G6_TooLittleMemoryHalvesTheQueuesUntilItIsEnough) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     std::vector<std::pair<unsigned, unsigned>> tried;
     k->refuse_setup = [&](unsigned n, const params& p) {
@@ -151,7 +153,7 @@ TEST(setup, G6_too_little_memory_halves_the_queues_until_it_is_enough) {
                          {512, 4096}, {256, 2048}, {128, 1024}, {64, 512}}));
 }
 
-TEST(setup, G6_memory_that_is_never_enough_is_explained) {
+TEST(Setup, G6_MemoryThatIsNeverEnoughIsExplained) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     unsigned least = ~0U;
     k->refuse_setup = [&](unsigned n, const params&) {
@@ -168,7 +170,7 @@ TEST(setup, G6_memory_that_is_never_enough_is_explained) {
     EXPECT_EQ(least, 8U);
 }
 
-TEST(setup, a_ring_of_one_entry_is_not_asked_to_shrink) {
+TEST(Setup, ARingOfOneEntryIsNotAskedToShrink) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     int tries = 0;
     k->refuse_setup = [&](unsigned, const params&) {
@@ -181,7 +183,7 @@ TEST(setup, a_ring_of_one_entry_is_not_asked_to_shrink) {
     EXPECT_EQ(tries, 1);
 }
 
-TEST(setup, G11_refusals_name_cause_and_remedy) {
+TEST(Setup, G11_RefusalsNameCauseAndRemedy) {
     const auto message = [](int error) {
         auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
         k->refuse_setup = [=](unsigned, const params&) { return -error; };
@@ -205,7 +207,7 @@ TEST(setup, G11_refusals_name_cause_and_remedy) {
     EXPECT_TRUE(has(message(EIO), "io_uring_setup failed")) << message(EIO);
 }
 
-TEST(setup, a_backend_without_the_features_relied_on_is_refused) {
+TEST(Setup, ABackendWithoutTheFeaturesReliedOnIsRefused) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     k->after_setup = [](params& p) { p.features &= ~feature::ext_arg; };
     try {
@@ -217,7 +219,7 @@ TEST(setup, a_backend_without_the_features_relied_on_is_refused) {
     }
 }
 
-TEST(setup, layouts_a_ring_does_not_have_are_refused) {
+TEST(Setup, LayoutsARingDoesNotHaveAreRefused) {
     for (const std::uint32_t flag : {setup::sqe128, setup::cqe32, setup::cqe_mixed, setup::no_mmap,
                                      setup::registered_fd_only, setup::no_sqarray}) {
         ring_options options;
@@ -232,7 +234,7 @@ TEST(setup, layouts_a_ring_does_not_have_are_refused) {
     EXPECT_THROW(ring(none, std::make_unique<memory_backend>()), std::system_error);
 }
 
-TEST(setup, a_backend_that_cannot_be_probed_supports_nothing) {
+TEST(Setup, ABackendThatCannotBeProbedSupportsNothing) {
     const ring r{ring_options{}, std::make_unique<memory_backend>()};
     EXPECT_EQ(r.opcodes().count(), 0U);
     EXPECT_FALSE(r.supports(opcode::nop));
@@ -240,15 +242,16 @@ TEST(setup, a_backend_that_cannot_be_probed_supports_nothing) {
 
 // ---- the running kernel
 
-TEST_F(setup_on_io_uring, grants_everything_wished_for_on_6_1_and_newer) {
+TEST_F(SetupOnIoUring, GrantsEverythingWishedForOn61AndNewer) {
     COIL_SKIP_ON_EPOLL("its name is another");
     ::utsname name{};
     ASSERT_EQ(::uname(&name), 0);
     int major = 0;
     int minor = 0;
     ASSERT_EQ(std::sscanf(name.release, "%d.%d", &major, &minor), 2);
-    if (major * 100 + minor < 601)
+    if (major * 100 + minor < 601) {
         GTEST_SKIP() << "this is Linux " << name.release;
+    }
     const ring r;
     EXPECT_EQ(r.setup_flags(), default_setup_flags);
     EXPECT_EQ(r.sq_entries(), 256U);
@@ -259,7 +262,7 @@ TEST_F(setup_on_io_uring, grants_everything_wished_for_on_6_1_and_newer) {
     EXPECT_EQ(ring{}.get_backend().name(), "io_uring");
 }
 
-TEST_F(setup_on_io_uring, sizes_are_rounded_up_and_clamped) {
+TEST_F(SetupOnIoUring, SizesAreRoundedUpAndClamped) {
     ring_options options;
     options.entries = 100;
     EXPECT_EQ(ring(options).sq_entries(), 128U);
@@ -270,7 +273,7 @@ TEST_F(setup_on_io_uring, sizes_are_rounded_up_and_clamped) {
     EXPECT_EQ(ring(options).sq_entries(), 32768U);
 }
 
-TEST_F(setup_on_io_uring, works_with_whatever_older_backends_would_grant) {
+TEST_F(SetupOnIoUring, WorksWithWhateverOlderBackendsWouldGrant) {
     for (const std::uint32_t known : {~0U, up_to_6_0, up_to_5_19, up_to_5_15, 0U}) {
         auto k = std::make_unique<filter_backend>();
         k->refuse_setup = [=](unsigned, const params& p) {
@@ -288,17 +291,19 @@ TEST_F(setup_on_io_uring, works_with_whatever_older_backends_would_grant) {
 
 // The kernel accounts a ring's memory only for unprivileged processes.
 void become_unprivileged() {
-    if (::geteuid() == 0 && ::setuid(65534) != 0)
+    if (::geteuid() == 0 && ::setuid(65534) != 0) {
         throw std::system_error(errno, std::generic_category(), "setuid");
+    }
 }
 
-TEST_F(setup_on_io_uring, G6_a_low_memlock_limit_gives_a_smaller_ring_that_works) {
+TEST_F(SetupOnIoUring, G6_ALowMemlockLimitGivesASmallerRingThatWorks) {
     COIL_SKIP_ON_EPOLL("it locks no memory");
     EXPECT_EQ(in_child([]() -> std::string {
                   become_unprivileged();
                   const ::rlimit limit{256 * 1024, 256 * 1024};
-                  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+                  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0) {
                       return "setrlimit";
+                  }
                   ring_options options;
                   options.entries = 8192;
                   // Rings that this user has just destroyed may still be accounted for a moment.
@@ -306,8 +311,9 @@ TEST_F(setup_on_io_uring, G6_a_low_memlock_limit_gives_a_smaller_ring_that_works
                   for (int i = 0; i < 500 && !complaint.empty(); ++i) {
                       try {
                           ring r{options};
-                          if (r.sq_entries() >= 8192 || r.sq_entries() < 8)
+                          if (r.sq_entries() >= 8192 || r.sq_entries() < 8) {
                               return "entries: " + std::to_string(r.sq_entries());
+                          }
                           complaint = run(r, prep::nop()) == 0 ? "" : "nop failed";
                       } catch (const std::system_error& e) {
                           complaint = e.what();
@@ -329,21 +335,24 @@ std::string forbid(unsigned call, unsigned error) {
     };
     const ::sock_fprog program{4, code};
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
         return std::string("seccomp: ") + std::strerror(errno);
+    }
     return "";
 }
 
 std::string complaint_about_availability(unsigned call, int error, const char* word) {
-    if (const std::string failed = forbid(call, static_cast<unsigned>(error)); !failed.empty())
+    if (const std::string failed = forbid(call, static_cast<unsigned>(error)); !failed.empty()) {
         return failed;
+    }
     const availability a = available();
-    if (a || a.error != error || a.reason.find(word) == std::string::npos)
+    if (a || a.error != error || a.reason.find(word) == std::string::npos) {
         return "error " + std::to_string(a.error) + ": " + a.reason;
+    }
     return "";
 }
 
-TEST_F(setup_on_io_uring, G11_a_seccomp_filter_is_named_as_the_reason) {
+TEST_F(SetupOnIoUring, G11_ASeccompFilterIsNamedAsTheReason) {
     COIL_NEEDS_IO_URING();
     EXPECT_EQ(in_child([] {
                   return complaint_about_availability(__NR_io_uring_setup, EPERM, "seccomp");
@@ -360,21 +369,24 @@ TEST_F(setup_on_io_uring, G11_a_seccomp_filter_is_named_as_the_reason) {
               "");
 }
 
-TEST_F(setup_on_io_uring, G6_running_out_of_descriptors_is_named_as_the_reason) {
+TEST_F(SetupOnIoUring, G6_RunningOutOfDescriptorsIsNamedAsTheReason) {
     COIL_NEEDS_IO_URING();
     EXPECT_EQ(in_child([]() -> std::string {
                   const ::rlimit limit{0, 0};
-                  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+                  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
                       return "setrlimit";
+                  }
                   const availability a = available();
-                  if (a || a.error != EMFILE || a.reason.find("RLIMIT_NOFILE") == std::string::npos)
+                  if (a || a.error != EMFILE ||
+                      a.reason.find("RLIMIT_NOFILE") == std::string::npos) {
                       return a.reason;
+                  }
                   return "";
               }),
               "");
 }
 
-TEST_F(setup_on_io_uring, available_tells_what_there_is) {
+TEST_F(SetupOnIoUring, AvailableTellsWhatThereIs) {
     COIL_SKIP_ON_EPOLL("available() asks io_uring");
     const availability a = available();
     ASSERT_TRUE(a);
@@ -387,11 +399,13 @@ TEST_F(setup_on_io_uring, available_tells_what_there_is) {
     EXPECT_TRUE(a.opcodes.supports(opcode::read));
 }
 
-TEST_F(setup_on_io_uring, failed_and_destroyed_rings_leave_no_descriptor) {
+TEST_F(SetupOnIoUring, FailedAndDestroyedRingsLeaveNoDescriptor) {
     const auto open_descriptors = [] {
         int n = 0;
-        for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator("/proc/self/fd"))
+        for ([[maybe_unused]] const auto& e :
+             std::filesystem::directory_iterator("/proc/self/fd")) {
             ++n;
+        }
         return n;
     };
     const int before = open_descriptors();

@@ -52,11 +52,13 @@ private:
 class with_io_uring : public ::testing::Test {
 protected:
     void SetUp() override {
-        if (coil_test::on_epoll())
+        if (coil_test::on_epoll()) {
             return;
+        }
         static const availability here = available();
-        if (!here)
+        if (!here) {
             GTEST_SKIP() << here.reason;
+        }
     }
 };
 
@@ -79,8 +81,9 @@ inline cqe next(ring& r) {
     int error = 0;
     while (!r.has_completions()) {
         error = r.wait(10s);
-        if (error != 0 && error != -EINTR)
+        if (error != 0 && error != -EINTR) {
             throw std::system_error(-error, std::generic_category(), "no completion");
+        }
     }
     const cqe c = *r.peek();
     r.advance();
@@ -116,8 +119,9 @@ public:
     }
     ~descriptor() { reset(); }
     void reset() noexcept {
-        if (fd_ >= 0)
+        if (fd_ >= 0) {
             ::close(fd_);
+        }
         fd_ = -1;
     }
     operator int() const noexcept { return fd_; }
@@ -129,8 +133,9 @@ private:
 struct pipe_pair {
     pipe_pair() {
         int fds[2];
-        if (::pipe2(fds, O_CLOEXEC) != 0)
+        if (::pipe2(fds, O_CLOEXEC) != 0) {
             throw std::system_error(errno, std::generic_category(), "pipe2");
+        }
         in = descriptor{fds[0]};
         out = descriptor{fds[1]};
     }
@@ -142,8 +147,9 @@ class temporary_directory {
 public:
     temporary_directory() {
         std::string pattern = (std::filesystem::temp_directory_path() / "coil-uring-XXXXXX");
-        if (::mkdtemp(pattern.data()) == nullptr)
+        if (::mkdtemp(pattern.data()) == nullptr) {
             throw std::system_error(errno, std::generic_category(), pattern);
+        }
         path_ = pattern;
     }
     temporary_directory(const temporary_directory&) = delete;
@@ -163,8 +169,9 @@ private:
 inline std::string in_child(const std::function<std::string()>& f) {
     pipe_pair channel;
     const pid_t child = ::fork();
-    if (child < 0)
+    if (child < 0) {
         return "fork failed";
+    }
     if (child == 0) {
         std::string complaint;
         try {
@@ -178,12 +185,14 @@ inline std::string in_child(const std::function<std::string()>& f) {
     channel.out.reset();
     std::string complaint;
     char buf[512];
-    for (ssize_t n; (n = ::read(channel.in, buf, sizeof buf)) > 0;)
+    for (ssize_t n; (n = ::read(channel.in, buf, sizeof buf)) > 0;) {
         complaint.append(buf, static_cast<std::size_t>(n));
+    }
     int status = 0;
     ::waitpid(child, &status, 0);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         complaint += " (the child died)";
+    }
     return complaint;
 }
 
@@ -202,25 +211,32 @@ public:
     std::function<int(register_op)> refuse_control;
 
     int setup(unsigned entries, params& p, mapping& m) noexcept override {
-        if (refuse_setup)
-            if (const int error = refuse_setup(entries, p); error != 0)
+        if (refuse_setup) {
+            if (const int error = refuse_setup(entries, p); error != 0) {
                 return error;
+            }
+        }
         const int r = behind_->setup(entries, p, m);
-        if (r == 0 && after_setup)
+        if (r == 0 && after_setup) {
             after_setup(p);
+        }
         return r;
     }
     int enter(unsigned to_submit, unsigned min_complete, unsigned flags, const void* arg,
               std::size_t size) noexcept override {
-        if (refuse_enter)
-            if (const int error = refuse_enter(flags, arg, size); error != 0)
+        if (refuse_enter) {
+            if (const int error = refuse_enter(flags, arg, size); error != 0) {
                 return error;
+            }
+        }
         return behind_->enter(to_submit, min_complete, flags, arg, size);
     }
     int do_register(register_op op, void* arg, unsigned count) noexcept override {
-        if (refuse_control)
-            if (const int error = refuse_control(op); error != 0)
+        if (refuse_control) {
+            if (const int error = refuse_control(op); error != 0) {
                 return error;
+            }
+        }
         return behind_->do_register(op, arg, count);
     }
     std::chrono::steady_clock::time_point now() noexcept override { return behind_->now(); }
@@ -247,8 +263,9 @@ public:
 
     int setup(unsigned entries, params& p, mapping& m) noexcept override {
         sq_count_ = 1;
-        while (sq_count_ < entries)
+        while (sq_count_ < entries) {
             sq_count_ *= 2;
+        }
         cq_count_ = p.cq_entries != 0 ? p.cq_entries : 2 * sq_count_;
         words_.assign(words + sq_count_, 0);
         cq_.assign(words * 4 + cq_count_ * sizeof(cqe), 0);
@@ -288,11 +305,13 @@ public:
             }
             ++words_[head];
         }
-        if ((enter_flags & enter_flag::getevents) == 0)
+        if ((enter_flags & enter_flag::getevents) == 0) {
             return static_cast<int>(n);
+        }
         flush();
-        if (cq_word(tail) - cq_word(head) >= min_complete || n != 0)
+        if (cq_word(tail) - cq_word(head) >= min_complete || n != 0) {
             return static_cast<int>(n);
+        }
         if ((enter_flags & enter_flag::ext_arg) != 0) {
             const auto& a = *static_cast<const getevents_arg*>(arg);
             const auto* ts = reinterpret_cast<const coil::uring::timespec*>(a.ts);
@@ -331,8 +350,9 @@ private:
         std::vector<cqe> waiting;
         waiting.swap(overflow_);
         words_[flags] &= ~sq_flag::cq_overflow;
-        for (const cqe& c : waiting)
+        for (const cqe& c : waiting) {
             post(c);
+        }
     }
 
     std::uint32_t first_;

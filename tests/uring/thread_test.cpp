@@ -10,9 +10,9 @@
 namespace uring_test {
 namespace {
 
-using thread_on_io_uring = with_io_uring;
+using ThreadOnIoUring = with_io_uring;
 
-TEST_F(thread_on_io_uring, a_disabled_ring_belongs_to_the_thread_that_enables_it) {
+TEST_F(ThreadOnIoUring, ADisabledRingBelongsToTheThreadThatEnablesIt) {
     ring_options options;
     options.start_disabled = true;
     ring r{options};
@@ -32,12 +32,12 @@ TEST_F(thread_on_io_uring, a_disabled_ring_belongs_to_the_thread_that_enables_it
     }
 }
 
-TEST_F(thread_on_io_uring, an_enabled_ring_cannot_be_enabled) {
+TEST_F(ThreadOnIoUring, AnEnabledRingCannotBeEnabled) {
     ring r;
     EXPECT_EQ(r.enable(), -EBADFD);
 }
 
-TEST_F(thread_on_io_uring, without_single_issuer_threads_may_take_turns) {
+TEST_F(ThreadOnIoUring, WithoutSingleIssuerThreadsMayTakeTurns) {
     ring_options options;
     options.setup_flags &= ~(setup::single_issuer);
     ring r{options};
@@ -59,7 +59,7 @@ TEST_F(thread_on_io_uring, without_single_issuer_threads_may_take_turns) {
 // A registered index has a different meaning in each thread. Here a thread registers other rings,
 // one of them under the index that the ring below has in its own thread; it must still enter the
 // right ring.
-TEST_F(thread_on_io_uring, a_registered_index_is_not_mistaken_for_another_threads) {
+TEST_F(ThreadOnIoUring, ARegisteredIndexIsNotMistakenForAnotherThreads) {
     ring_options options;
     options.setup_flags &= ~(setup::single_issuer);
     std::unique_ptr<ring> shared;
@@ -82,18 +82,21 @@ TEST_F(thread_on_io_uring, a_registered_index_is_not_mistaken_for_another_thread
     }
 }
 
-TEST_F(thread_on_io_uring, G6_more_rings_than_a_thread_can_register_all_work) {
+TEST_F(ThreadOnIoUring, G6_MoreRingsThanAThreadCanRegisterAllWork) {
     const auto registered = [](ring& r) {
         return (r.get_backend().direct().flags & enter_flag::registered_ring) != 0;
     };
     // A separate thread, in which every index is free.
     std::thread{[&] {
         std::vector<std::unique_ptr<ring>> rings;
-        for (int i = 0; i < 40; ++i)
+        for (int i = 0; i < 40; ++i) {
             rings.push_back(std::make_unique<ring>(8));
-        for (int round = 0; round < 3; ++round)
-            for (auto& r : rings)
+        }
+        for (int round = 0; round < 3; ++round) {
+            for (auto& r : rings) {
                 ASSERT_EQ(run(*r, prep::nop()), 0);
+            }
+        }
         EXPECT_FALSE(registered(*rings.back()));
         const bool can_register = registered(*rings.front());
         // Indices of destroyed rings are reused.
@@ -112,7 +115,7 @@ bool hangs_up(int fd, int milliseconds) {
     return ::poll(&p, 1, milliseconds) == 1 && (p.revents & POLLHUP) != 0;
 }
 
-TEST_F(thread_on_io_uring, a_detached_ring_is_gone_when_another_thread_destroys_it) {
+TEST_F(ThreadOnIoUring, ADetachedRingIsGoneWhenAnotherThreadDestroysIt) {
     COIL_SKIP_ON_EPOLL("no thread is attached to it");
     for (const bool detach : {true, false}) {
         pipe_pair p;
@@ -123,8 +126,9 @@ TEST_F(thread_on_io_uring, a_detached_ring_is_gone_when_another_thread_destroys_
             int fd = p.out;
             ASSERT_EQ(r->get_backend().do_register(register_op::files, &fd, 1), 0);
             ASSERT_EQ(run(*r, prep::nop()), 0);
-            if (detach)
+            if (detach) {
                 r->unregister_ring_fd();
+            }
             stage = 1;
             stage.notify_one();
             stage.wait(1);
@@ -141,7 +145,7 @@ TEST_F(thread_on_io_uring, a_detached_ring_is_gone_when_another_thread_destroys_
     }
 }
 
-TEST_F(thread_on_io_uring, only_the_attached_thread_takes_the_shortcut) {
+TEST_F(ThreadOnIoUring, OnlyTheAttachedThreadTakesTheShortcut) {
     COIL_SKIP_ON_EPOLL("there is no shortcut");
     ring_options options;
     options.start_disabled = true;
@@ -171,7 +175,7 @@ TEST_F(thread_on_io_uring, only_the_attached_thread_takes_the_shortcut) {
     }}.join();
 }
 
-TEST_F(thread_on_io_uring, attaching_and_detaching_change_nothing_but_speed) {
+TEST_F(ThreadOnIoUring, AttachingAndDetachingChangeNothingButSpeed) {
     ring r{8};
     for (int i = 0; i < 5; ++i) {
         r.register_ring_fd();
@@ -186,7 +190,7 @@ TEST_F(thread_on_io_uring, attaching_and_detaching_change_nothing_but_speed) {
 }
 
 // Plain memory handed from thread to thread by a message: ThreadSanitizer must accept it too.
-TEST_F(thread_on_io_uring, what_was_written_before_a_message_is_seen_after_it) {
+TEST_F(ThreadOnIoUring, WhatWasWrittenBeforeAMessageIsSeenAfterIt) {
     struct letter {
         int number = 0;
     };

@@ -13,12 +13,12 @@ namespace uring_test {
 namespace {
 
 using namespace std::chrono_literals;
-using wait_on_io_uring = with_io_uring;
+using WaitOnIoUring = with_io_uring;
 using clock = std::chrono::steady_clock;
 
 // ---- wait()
 
-TEST_F(wait_on_io_uring, wait_ends_with_etime_and_not_before) {
+TEST_F(WaitOnIoUring, WaitEndsWithEtimeAndNotBefore) {
     ring r{8};
     const auto start = clock::now();
     EXPECT_EQ(r.wait(30ms), -ETIME);
@@ -27,7 +27,7 @@ TEST_F(wait_on_io_uring, wait_ends_with_etime_and_not_before) {
     EXPECT_LT(took, 5s);
 }
 
-TEST_F(wait_on_io_uring, wait_submits_and_returns_with_the_first_completion) {
+TEST_F(WaitOnIoUring, WaitSubmitsAndReturnsWithTheFirstCompletion) {
     ring r{8};
     pipe_pair p;
     char byte = 0;
@@ -44,7 +44,7 @@ TEST_F(wait_on_io_uring, wait_submits_and_returns_with_the_first_completion) {
     writer.join();
 }
 
-TEST_F(wait_on_io_uring, wait_of_no_time_looks_and_does_not_wait) {
+TEST_F(WaitOnIoUring, WaitOfNoTimeLooksAndDoesNotWait) {
     ring r{8};
     const auto start = clock::now();
     for (int i = 0; i < 100; ++i) {
@@ -58,7 +58,7 @@ TEST_F(wait_on_io_uring, wait_of_no_time_looks_and_does_not_wait) {
     EXPECT_EQ(r.wait(1h), 0);
 }
 
-TEST_F(wait_on_io_uring, wait_takes_the_longest_time_there_is) {
+TEST_F(WaitOnIoUring, WaitTakesTheLongestTimeThereIs) {
     ring r{8};
     queue(r, prep::nop(), 1);
     EXPECT_EQ(r.wait(std::chrono::nanoseconds::max()), 0);
@@ -91,7 +91,7 @@ private:
     struct sigaction old_{};
 };
 
-TEST_F(wait_on_io_uring, a_signal_ends_the_wait_also_when_entries_were_submitted_by_it) {
+TEST_F(WaitOnIoUring, ASignalEndsTheWaitAlsoWhenEntriesWereSubmittedByIt) {
     ring r{8};
     pipe_pair p;
     char byte = 0;
@@ -108,7 +108,7 @@ TEST_F(wait_on_io_uring, a_signal_ends_the_wait_also_when_entries_were_submitted
     EXPECT_EQ(next(r).res, 1);
 }
 
-TEST(wait, wait_follows_the_clock_of_its_backend) {
+TEST(Wait, WaitFollowsTheClockOfItsBackend) {
     auto k = std::make_unique<memory_backend>();
     memory_backend& world = *k;
     ring r{ring_options{}, std::move(k)};
@@ -120,7 +120,7 @@ TEST(wait, wait_follows_the_clock_of_its_backend) {
     EXPECT_EQ(r.now() - virtual_start, 1000h);
 }
 
-TEST(wait, a_wait_that_ended_early_without_a_word_was_interrupted) {
+TEST(Wait, AWaitThatEndedEarlyWithoutAnErrorWasInterrupted) {
     auto k = std::make_unique<memory_backend>();
     memory_backend& world = *k;
     ring r{ring_options{}, std::move(k)};
@@ -129,7 +129,7 @@ TEST(wait, a_wait_that_ended_early_without_a_word_was_interrupted) {
     EXPECT_EQ(world.enters, 1U);
 }
 
-TEST(wait, wait_goes_on_when_the_backend_took_only_a_part) {
+TEST(Wait, WaitContinuesWhenTheBackendTookOnlyAPart) {
     auto k = std::make_unique<memory_backend>();
     memory_backend& world = *k;
     ring r{ring_options{}, std::move(k)};
@@ -141,7 +141,7 @@ TEST(wait, wait_goes_on_when_the_backend_took_only_a_part) {
 
 // ---- enter()'s timeout
 
-TEST_F(wait_on_io_uring, enter_waits_for_as_many_as_asked_or_until_the_time_is_over) {
+TEST_F(WaitOnIoUring, EnterWaitsForAsManyAsAskedOrUntilTheTimeIsOver) {
     ring r{8};
     timespec ts{0, 30'000'000};
     auto start = clock::now();
@@ -158,24 +158,26 @@ TEST_F(wait_on_io_uring, enter_waits_for_as_many_as_asked_or_until_the_time_is_o
     EXPECT_LT(clock::now() - start, 5s);
 }
 
-TEST_F(wait_on_io_uring, enter_takes_an_absolute_time) {
+TEST_F(WaitOnIoUring, EnterTakesAnAbsoluteTime) {
     ring r{8};
     const auto at = clock::now() + 40ms;
     const auto since = at.time_since_epoch();
     timespec ts{std::chrono::duration_cast<std::chrono::seconds>(since).count(),
                 (since % 1s).count()};
     const int got = r.enter(1, enter_flag::abs_timer, &ts);
-    if (got == -EINVAL)
+    if (got == -EINVAL) {
         GTEST_SKIP() << "this kernel has no absolute wait";
+    }
     EXPECT_EQ(got, -ETIME);
     EXPECT_GE(clock::now(), at);
     EXPECT_LT(clock::now(), at + 5s);
 }
 
-TEST_F(wait_on_io_uring, min_wait_collects_for_a_while_and_is_then_content_with_one) {
+TEST_F(WaitOnIoUring, MinWaitCollectsForAWhileAndIsThenSatisfiedWithOne) {
     ring r{8};
-    if ((r.features() & feature::min_timeout) == 0)
+    if ((r.features() & feature::min_timeout) == 0) {
         GTEST_SKIP() << "this kernel has no minimum wait";
+    }
     pipe_pair p;
     char byte = 0;
     const auto write_after = [&](std::chrono::milliseconds delay) {
@@ -213,13 +215,14 @@ TEST_F(wait_on_io_uring, min_wait_collects_for_a_while_and_is_then_content_with_
     }
 }
 
-TEST_F(wait_on_io_uring, min_wait_is_left_out_where_the_backend_lacks_it) {
+TEST_F(WaitOnIoUring, MinWaitIsLeftOutWhereTheBackendLacksIt) {
     auto k = std::make_unique<filter_backend>();
     k->after_setup = [](params& p) { p.features &= ~feature::min_timeout; };
     std::uint32_t seen = 0;
     k->refuse_enter = [&](unsigned flags, const void* arg, std::size_t) {
-        if ((flags & enter_flag::ext_arg) != 0)
+        if ((flags & enter_flag::ext_arg) != 0) {
             seen = std::max(seen, static_cast<const getevents_arg*>(arg)->min_wait_usec);
+        }
         return 0;
     };
     ring r{ring_options{}, std::move(k)};

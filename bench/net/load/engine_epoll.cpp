@@ -17,8 +17,9 @@ void send_request(session& s, connection& c, std::uint64_t now) {
     s.sent(c, now);
     // A blocking send: it sends the whole batch, or the connection is broken.
     if (send(c.fd, request.data(), request.size(), MSG_NOSIGNAL) !=
-        static_cast<ssize_t>(request.size()))
+        static_cast<ssize_t>(request.size())) {
         s.lost(c);
+    }
 }
 
 } // namespace
@@ -46,18 +47,21 @@ void run_epoll(session& s) {
         const std::uint64_t now = now_ns();
         for (int i = 0; i < ready; ++i) {
             connection& c = *static_cast<connection*>(events[static_cast<std::size_t>(i)].data.ptr);
-            if (c.fd < 0)
+            if (c.fd < 0) {
                 continue;
+            }
             const ssize_t n = recv(c.fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
             if (n > 0) {
-                if (s.received(c, {buffer.data(), static_cast<std::size_t>(n)}, now))
+                if (s.received(c, {buffer.data(), static_cast<std::size_t>(n)}, now)) {
                     send_request(s, c, now);
+                }
             } else if (n == 0 || errno != EAGAIN) {
                 s.lost(c);
             }
         }
-        if (s.over(now))
+        if (s.over(now)) {
             break;
+        }
     }
     close(epoll);
 }

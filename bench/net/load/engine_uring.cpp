@@ -76,10 +76,12 @@ private:
             again = session_.received(c, ring_.buffer(id, static_cast<std::size_t>(cqe.res)), now);
             ring_.give_back(id);
         }
-        if ((cqe.flags & IORING_CQE_F_MORE) == 0)
+        if ((cqe.flags & IORING_CQE_F_MORE) == 0) {
             arm(i);
-        if (again)
+        }
+        if (again) {
             send_request(i, now);
+        }
     }
 
     session& session_;
@@ -97,15 +99,17 @@ bool run_uring(session& s) {
         ring = std::make_unique<mini_ring>(std::clamp(std::bit_ceil(count * 2), 64u, 8192u),
                                            std::clamp(std::bit_ceil(count * 4), 256u, 65536u));
         std::vector<int> fds;
-        for (const connection& c : s.connections())
+        for (const connection& c : s.connections()) {
             fds.push_back(c.fd);
+        }
         ring->register_files(fds.data(), count);
         const auto reply_bytes = static_cast<unsigned>(s.settings().pipeline * 8);
         ring->provide_buffers(std::clamp(std::bit_ceil(count * 2), 64u, 16384u),
                               std::max(64u, reply_bytes));
     } catch (const std::system_error& e) {
-        if (s.settings().use == engine::automatic)
+        if (s.settings().use == engine::automatic) {
             return false;
+        }
         std::fprintf(stderr, "load: %s\n", e.what());
         std::exit(1);
     }

@@ -25,14 +25,16 @@ public:
     // The smallest bucket bound that at least `share` of the values do not exceed; 0 if there are
     // no values.
     std::uint64_t percentile(double share) const {
-        if (total_ == 0)
+        if (total_ == 0) {
             return 0;
+        }
         const double wanted = share * static_cast<double>(total_);
         std::uint64_t seen = 0;
         for (std::size_t i = 0; i < counts_.size(); ++i) {
             seen += counts_[i];
-            if (static_cast<double>(seen) >= wanted)
+            if (static_cast<double>(seen) >= wanted) {
                 return std::min(upper_bound(i), max_);
+            }
         }
         return max_;
     }
@@ -44,15 +46,17 @@ private:
     // Values below 64 have one bucket each; above, every power of two is divided into 64.
     static std::size_t bucket(std::uint64_t value) {
         const auto width = static_cast<unsigned>(std::bit_width(value));
-        if (width <= precision)
+        if (width <= precision) {
             return value;
+        }
         const unsigned shift = width - precision - 1;
         return (std::size_t{shift} << precision) + (value >> shift);
     }
 
     static std::uint64_t upper_bound(std::size_t index) {
-        if (index < (std::size_t{2} << precision))
+        if (index < (std::size_t{2} << precision)) {
             return index;
+        }
         const auto shift = static_cast<unsigned>(index >> precision) - 1;
         const std::uint64_t mantissa = index - (std::size_t{shift} << precision);
         return ((mantissa + 1) << shift) - 1;

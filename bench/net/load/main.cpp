@@ -64,8 +64,9 @@ options parse_options(int argc, char** argv) {
             o.port = static_cast<std::uint16_t>(number("PORT", argv[i], 65535));
             continue;
         }
-        if (i + 1 == argc)
+        if (i + 1 == argc) {
             misuse("no value for " + std::string(name));
+        }
         const char* value = argv[++i];
         if (name == "-c" || name == "--connections") {
             o.connections = static_cast<unsigned>(number(name, value, 30000));
@@ -87,8 +88,9 @@ options parse_options(int argc, char** argv) {
             o.host = value;
         } else if (name == "--engine") {
             const std::string_view which = value;
-            if (which != "auto" && which != "uring" && which != "epoll")
+            if (which != "auto" && which != "uring" && which != "epoll") {
                 misuse("--engine auto|uring|epoll");
+            }
             o.use = which == "uring"   ? engine::uring
                     : which == "epoll" ? engine::epoll
                                        : engine::automatic;
@@ -96,8 +98,9 @@ options parse_options(int argc, char** argv) {
             misuse("unknown option: " + std::string(name));
         }
     }
-    if (o.port == 0 || o.connections == 0 || o.pipeline == 0)
+    if (o.port == 0 || o.connections == 0 || o.pipeline == 0) {
         misuse("PORT, connections and pipeline must be positive");
+    }
     return o;
 }
 

@@ -24,10 +24,12 @@ int set_up(unsigned entries, unsigned completions, io_uring_params& params) {
         params.flags = flags | IORING_SETUP_CQSIZE;
         params.cq_entries = completions;
         const long fd = syscall(__NR_io_uring_setup, entries, &params);
-        if (fd >= 0)
+        if (fd >= 0) {
             return static_cast<int>(fd);
-        if (errno != EINVAL)
+        }
+        if (errno != EINVAL) {
             break;
+        }
     }
     refuse("io_uring_setup");
 }
@@ -35,8 +37,9 @@ int set_up(unsigned entries, unsigned completions, io_uring_params& params) {
 char* map(std::size_t size, int fd, off_t offset) {
     const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_POPULATE;
     void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, offset);
-    if (at == MAP_FAILED)
+    if (at == MAP_FAILED) {
         refuse("mmap");
+    }
     return static_cast<char*>(at);
 }
 
@@ -62,21 +65,24 @@ mini_ring::mini_ring(unsigned entries, unsigned completions) {
     cq_mask_ = *word(p.cq_off.ring_mask);
     cqes_ = reinterpret_cast<io_uring_cqe*>(rings_ + p.cq_off.cqes);
     // Entries are used in order, so the index array never changes.
-    for (unsigned i = 0; i < sq_entries_; ++i)
+    for (unsigned i = 0; i < sq_entries_; ++i) {
         word(p.sq_off.array)[i] = i;
+    }
 }
 
 mini_ring::~mini_ring() {
     close(fd_);
     munmap(rings_, rings_size_);
     munmap(sqes_, sqes_size_);
-    if (group_ != nullptr)
+    if (group_ != nullptr) {
         munmap(group_, group_bytes_);
+    }
 }
 
 io_uring_sqe& mini_ring::next() {
-    if (tail_ - __atomic_load_n(sq_head_, __ATOMIC_ACQUIRE) == sq_entries_)
+    if (tail_ - __atomic_load_n(sq_head_, __ATOMIC_ACQUIRE) == sq_entries_) {
         enter(0, 0);
+    }
     io_uring_sqe& sqe = sqes_[tail_++ & sq_mask_];
     std::memset(&sqe, 0, sizeof sqe);
     return sqe;
@@ -94,13 +100,15 @@ void mini_ring::enter(unsigned count, long long timeout_ns) {
         syscall(__NR_io_uring_enter, fd_, pending, count,
                 IORING_ENTER_GETEVENTS | (count != 0 ? IORING_ENTER_EXT_ARG : 0u),
                 count != 0 ? &arg : nullptr, count != 0 ? sizeof arg : std::size_t{0});
-    if (entered < 0 && errno != ETIME && errno != EINTR && errno != EBUSY && errno != EAGAIN)
+    if (entered < 0 && errno != ETIME && errno != EINTR && errno != EBUSY && errno != EAGAIN) {
         refuse("io_uring_enter");
+    }
 }
 
 void mini_ring::register_files(const int* fds, unsigned count) {
-    if (syscall(__NR_io_uring_register, fd_, IORING_REGISTER_FILES, fds, count) < 0)
+    if (syscall(__NR_io_uring_register, fd_, IORING_REGISTER_FILES, fds, count) < 0) {
         refuse("registering files");
+    }
 }
 
 void mini_ring::provide_buffers(unsigned count, unsigned size) {
@@ -114,10 +122,12 @@ void mini_ring::provide_buffers(unsigned count, unsigned size) {
     io_uring_buf_reg reg{};
     reg.ring_addr = reinterpret_cast<std::uint64_t>(at);
     reg.ring_entries = count;
-    if (syscall(__NR_io_uring_register, fd_, IORING_REGISTER_PBUF_RING, &reg, 1) < 0)
+    if (syscall(__NR_io_uring_register, fd_, IORING_REGISTER_PBUF_RING, &reg, 1) < 0) {
         refuse("registering buffers");
-    for (unsigned id = 0; id < count; ++id)
+    }
+    for (unsigned id = 0; id < count; ++id) {
         give_back(id);
+    }
 }
 
 void mini_ring::give_back(unsigned id) {

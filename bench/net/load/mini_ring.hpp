@@ -29,8 +29,9 @@ public:
     void for_each_cqe(F&& f) {
         unsigned head = *cq_head_;
         const unsigned tail = __atomic_load_n(cq_tail_, __ATOMIC_ACQUIRE);
-        for (; head != tail; ++head)
+        for (; head != tail; ++head) {
             f(cqes_[head & cq_mask_]);
+        }
         __atomic_store_n(cq_head_, head, __ATOMIC_RELEASE);
     }
 

@@ -25,8 +25,9 @@ namespace {
 
 std::uint64_t read_clock(clockid_t id) {
     timespec t{};
-    if (clock_gettime(id, &t) != 0)
+    if (clock_gettime(id, &t) != 0) {
         fail("clock_gettime (has the server ended?)");
+    }
     return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
            static_cast<std::uint64_t>(t.tv_nsec);
 }
@@ -36,8 +37,9 @@ std::uint64_t read_clock(clockid_t id) {
 std::uint64_t cpu_of(int pid) {
     clockid_t id{};
     errno = clock_getcpuclockid(pid, &id);
-    if (errno != 0)
+    if (errno != 0) {
         fail("the server's CPU clock");
+    }
     return read_clock(id);
 }
 
@@ -50,10 +52,12 @@ int connect_one(const options& o) {
         fail("--host takes an IPv4 address");
     }
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
+    if (fd < 0) {
         fail("socket");
-    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    }
+    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
         fail("connect");
+    }
     const int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     return fd;
@@ -61,11 +65,13 @@ int connect_one(const options& o) {
 
 void raise_descriptor_limit(unsigned wanted) {
     rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
         fail("getrlimit");
+    }
     limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
         fail("setrlimit");
+    }
     if (limit.rlim_cur < wanted + 16) {
         std::fprintf(
             stderr,
@@ -82,30 +88,35 @@ double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 std::uint64_t now_ns() { return read_clock(CLOCK_MONOTONIC); }
 
 session::session(const options& o) : options_(o), replies_per_batch_(o.one_reply ? 1 : o.pipeline) {
-    for (unsigned i = 0; i < o.pipeline; ++i)
+    for (unsigned i = 0; i < o.pipeline; ++i) {
         batch_ += o.request;
+    }
     raise_descriptor_limit(o.connections);
     connections_.resize(o.connections);
-    for (connection& c : connections_)
+    for (connection& c : connections_) {
         c.fd = connect_one(o);
+    }
     alive_ = connections_.size();
     begin_ = last_reply_ = now_ns();
 }
 
 bool session::received(connection& c, std::string_view bytes, std::uint64_t now) {
-    if (bytes.front() == '-')
+    if (bytes.front() == '-') {
         ++errors_;
+    }
     const auto lines = static_cast<unsigned>(std::count(bytes.begin(), bytes.end(), '\n'));
-    if (lines > c.due)
+    if (lines > c.due) {
         ++errors_;
+    }
     const unsigned answered = std::min(lines, c.due);
     c.due -= answered;
     last_reply_ = now;
     if (measuring_) {
         replies_ += answered;
         c.had += answered;
-        if (c.due == 0 && answered > 0)
+        if (c.due == 0 && answered > 0) {
             latency_.add(now - c.since);
+        }
     } else {
         replies_before_ += answered;
     }
@@ -113,8 +124,9 @@ bool session::received(connection& c, std::string_view bytes, std::uint64_t now)
 }
 
 void session::lost(connection& c) {
-    if (c.fd < 0)
+    if (c.fd < 0) {
         return;
+    }
     close(c.fd);
     c.fd = -1;
     ++errors_;
@@ -129,18 +141,21 @@ session::clocks session::read_clocks(std::uint64_t now) const {
 bool session::over(std::uint64_t now) {
     stalled_ = alive_ == 0 || seconds(now - last_reply_) > options_.give_up;
     if (!measuring_) {
-        if (!stalled_ && seconds(now - begin_) < options_.warm_up)
+        if (!stalled_ && seconds(now - begin_) < options_.warm_up) {
             return false;
+        }
         // A reply to a request sent before the window counts: about as many are unanswered at its
         // end.
         measuring_ = true;
         opened_ = read_clocks(now);
-        if (!stalled_)
+        if (!stalled_) {
             return false;
+        }
     }
     const bool enough = options_.requests != 0 && replies_ >= options_.requests;
-    if (!stalled_ && !enough && seconds(now - opened_.wall) < options_.seconds)
+    if (!stalled_ && !enough && seconds(now - opened_.wall) < options_.seconds) {
         return false;
+    }
     closed_ = read_clocks(now);
     return true;
 }

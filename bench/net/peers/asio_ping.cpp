@@ -33,8 +33,9 @@ void send(std::shared_ptr<connection> c) {
     tcp::socket& socket = c->socket;
     asio::async_write(socket, asio::buffer(reply),
                       [c = std::move(c)](std::error_code error, std::size_t) mutable {
-                          if (!error)
+                          if (!error) {
                               receive(std::move(c));
+                          }
                       });
 }
 
@@ -42,15 +43,17 @@ void receive(std::shared_ptr<connection> c) {
     tcp::socket& socket = c->socket;
     const auto buffer = asio::buffer(c->buffer);
     socket.async_read_some(buffer, [c = std::move(c)](std::error_code error, std::size_t) mutable {
-        if (!error)
+        if (!error) {
             send(std::move(c));
+        }
     });
 }
 
 void accept_next(tcp::acceptor& acceptor) {
     acceptor.async_accept([&acceptor](std::error_code error, tcp::socket socket) {
-        if (!error)
+        if (!error) {
             receive(std::make_shared<connection>(std::move(socket)));
+        }
         accept_next(acceptor);
     });
 }

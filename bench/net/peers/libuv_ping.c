@@ -23,8 +23,9 @@ static void check(const char* what, int status) {
 static void on_closed(uv_handle_t* handle) { free(handle->data); }
 
 static void drop(struct connection* c) {
-    if (!uv_is_closing((uv_handle_t*)&c->tcp))
+    if (!uv_is_closing((uv_handle_t*)&c->tcp)) {
         uv_close((uv_handle_t*)&c->tcp, on_closed);
+    }
 }
 
 static void on_alloc(uv_handle_t* handle, size_t suggested, uv_buf_t* buffer) {
@@ -34,8 +35,9 @@ static void on_alloc(uv_handle_t* handle, size_t suggested, uv_buf_t* buffer) {
 }
 
 static void on_written(uv_write_t* request, int status) {
-    if (status < 0)
+    if (status < 0) {
         drop(request->handle->data);
+    }
     free(request);
 }
 
@@ -46,21 +48,25 @@ static void on_read(uv_stream_t* stream, ssize_t count, const uv_buf_t* buffer) 
         drop(c);
         return;
     }
-    if (count == 0)
+    if (count == 0) {
         return;
+    }
     uv_buf_t out = uv_buf_init((char*)reply, REPLY_SIZE);
     const int written = uv_try_write(stream, &out, 1);
-    if (written == REPLY_SIZE)
+    if (written == REPLY_SIZE) {
         return;
-    if (written > 0)
+    }
+    if (written > 0) {
         out = uv_buf_init((char*)reply + written, REPLY_SIZE - (unsigned)written);
+    }
     if (written < 0 && written != UV_EAGAIN) {
         drop(c);
         return;
     }
     struct queued_reply* queued = malloc(sizeof *queued);
-    if (queued == NULL)
+    if (queued == NULL) {
         die("malloc", ENOMEM);
+    }
     if (uv_write(&queued->request, stream, &out, 1, on_written) < 0) {
         free(queued);
         drop(c);
@@ -68,16 +74,19 @@ static void on_read(uv_stream_t* stream, ssize_t count, const uv_buf_t* buffer) 
 }
 
 static void on_connection(uv_stream_t* listener, int status) {
-    if (status < 0)
+    if (status < 0) {
         return;
+    }
     struct connection* c = malloc(sizeof *c);
-    if (c == NULL)
+    if (c == NULL) {
         die("malloc", ENOMEM);
+    }
     check("uv_tcp_init", uv_tcp_init(listener->loop, &c->tcp));
     c->tcp.data = c;
     if (uv_accept(listener, (uv_stream_t*)&c->tcp) != 0 ||
-        uv_read_start((uv_stream_t*)&c->tcp, on_alloc, on_read) != 0)
+        uv_read_start((uv_stream_t*)&c->tcp, on_alloc, on_read) != 0) {
         drop(c);
+    }
 }
 
 int main(int argc, char** argv) {

@@ -21,18 +21,21 @@ struct connection {
 
 static void watch(int fd, uint32_t events, void* data) {
     struct epoll_event event = {.events = events, .data.ptr = data};
-    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         die("epoll_ctl", errno);
+    }
 }
 
 static void accept_all(int listener) {
     for (;;) {
         const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0)
+        if (fd < 0) {
             return;
+        }
         struct connection* c = malloc(sizeof *c);
-        if (c == NULL)
+        if (c == NULL) {
             die("malloc", ENOMEM);
+        }
         c->fd = fd;
         watch(fd, interest, c);
     }
@@ -46,29 +49,32 @@ static void drop(struct connection* c) {
 static void serve(struct connection* c) {
     for (;;) {
         const ssize_t n = recv(c->fd, c->buffer, RECEIVE_SIZE, 0);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             return;
+        }
         if (n <= 0 || send(c->fd, reply, REPLY_SIZE, MSG_NOSIGNAL) != REPLY_SIZE) {
             drop(c);
             return;
         }
-        if (n < RECEIVE_SIZE)
+        if (n < RECEIVE_SIZE) {
             return;
+        }
     }
 }
 
 int main(int argc, char** argv) {
-    if (argc == 3 && strcmp(argv[2], "--edge") == 0)
+    if (argc == 3 && strcmp(argv[2], "--edge") == 0) {
         interest = EPOLLIN | EPOLLRDHUP | EPOLLET;
-    else if (argc != 2) {
+    } else if (argc != 2) {
         fprintf(stderr, "usage: raw_epoll PORT [--edge]\n");
         return 2;
     }
     raise_descriptor_limit();
     const int listener = listen_on(parse_number(argv[1], 65535), SOCK_NONBLOCK);
     epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (epoll < 0)
+    if (epoll < 0) {
         die("epoll_create1", errno);
+    }
     watch(listener, EPOLLIN, (void*)&listener_mark);
     printf("raw_epoll: listening on port %s\n", argv[1]);
     fflush(stdout);
@@ -86,8 +92,9 @@ int main(int argc, char** argv) {
              * file. */
             if (events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
                 while (recv(c->fd, c->buffer, RECEIVE_SIZE, 0) > 0) {
-                    if (send(c->fd, reply, REPLY_SIZE, MSG_NOSIGNAL) != REPLY_SIZE)
+                    if (send(c->fd, reply, REPLY_SIZE, MSG_NOSIGNAL) != REPLY_SIZE) {
                         break;
+                    }
                 }
                 drop(c);
             } else {

@@ -86,16 +86,18 @@ static struct io_uring_sqe* next_sqe(void) {
 
 static void tag(struct io_uring_sqe* sqe, struct connection* c, enum kind kind) {
     sqe->user_data = (uint64_t)(uintptr_t)c | kind;
-    if (direct && kind != KIND_ACCEPT)
+    if (direct && kind != KIND_ACCEPT) {
         sqe->flags |= IOSQE_FIXED_FILE;
+    }
 }
 
 static void queue_accept(void) {
     struct io_uring_sqe* sqe = next_sqe();
-    if (direct)
+    if (direct) {
         io_uring_prep_multishot_accept_direct(sqe, listener, NULL, NULL, 0);
-    else
+    } else {
         io_uring_prep_multishot_accept(sqe, listener, NULL, NULL, SOCK_CLOEXEC);
+    }
     tag(sqe, NULL, KIND_ACCEPT);
 }
 
@@ -120,10 +122,11 @@ static void queue_send(struct connection* c, unsigned flags) {
 
 static void drop(struct connection* c) {
     struct io_uring_sqe* sqe = next_sqe();
-    if (direct)
+    if (direct) {
         io_uring_prep_close_direct(sqe, (unsigned)c->fd);
-    else
+    } else {
         io_uring_prep_close(sqe, c->fd);
+    }
     sqe->user_data = KIND_IGNORE;
     free(c);
 }
@@ -131,8 +134,9 @@ static void drop(struct connection* c) {
 static void serve(int fd) {
     const size_t room = mode == MODE_MULTISHOT ? 0 : RECEIVE_SIZE;
     struct connection* c = malloc(sizeof *c + room);
-    if (c == NULL)
+    if (c == NULL) {
         die("malloc", ENOMEM);
+    }
     c->fd = fd;
     queue_receive(c);
 }
@@ -146,13 +150,15 @@ static void give(int fd, unsigned number) {
 static void on_accept(const struct io_uring_cqe* cqe) {
     if (cqe->res >= 0) {
         const unsigned number = accepted++ % rings;
-        if (number == 0)
+        if (number == 0) {
             serve(cqe->res);
-        else
+        } else {
             give(cqe->res, number);
+        }
     }
-    if (!(cqe->flags & IORING_CQE_F_MORE))
+    if (!(cqe->flags & IORING_CQE_F_MORE)) {
         queue_accept();
+    }
 }
 
 static void give_back(unsigned id) {
@@ -162,13 +168,15 @@ static void give_back(unsigned id) {
 }
 
 static void on_receive(struct connection* c, const struct io_uring_cqe* cqe) {
-    if (cqe->flags & IORING_CQE_F_BUFFER)
+    if (cqe->flags & IORING_CQE_F_BUFFER) {
         give_back(cqe->flags >> IORING_CQE_BUFFER_SHIFT);
+    }
     if (cqe->res <= 0) {
-        if (mode == MODE_MULTISHOT && cqe->res == -ENOBUFS)
+        if (mode == MODE_MULTISHOT && cqe->res == -ENOBUFS) {
             queue_receive(c);
-        else if (!(cqe->flags & IORING_CQE_F_MORE))
+        } else if (!(cqe->flags & IORING_CQE_F_MORE)) {
             drop(c);
+        }
         return;
     }
     switch (mode) {
@@ -177,8 +185,9 @@ static void on_receive(struct connection* c, const struct io_uring_cqe* cqe) {
         break;
     case MODE_LINK:
         /* A chain must not be split over two submissions. */
-        if (io_uring_sq_space_left(&ring) < 2)
+        if (io_uring_sq_space_left(&ring) < 2) {
             io_uring_submit(&ring);
+        }
         queue_send(c, IOSQE_CQE_SKIP_SUCCESS | IOSQE_IO_LINK);
         queue_receive(c);
         break;
@@ -188,18 +197,20 @@ static void on_receive(struct connection* c, const struct io_uring_cqe* cqe) {
         break;
     case MODE_MULTISHOT:
         queue_send(c, IOSQE_CQE_SKIP_SUCCESS);
-        if (!(cqe->flags & IORING_CQE_F_MORE))
+        if (!(cqe->flags & IORING_CQE_F_MORE)) {
             queue_receive(c);
+        }
         break;
     }
 }
 
 static void on_send(struct connection* c, int result) {
     if (mode == MODE_TURN) {
-        if (result == REPLY_SIZE)
+        if (result == REPLY_SIZE) {
             queue_receive(c);
-        else
+        } else {
             drop(c);
+        }
     }
     /* In the other modes a completion here means failure; the receive that is in flight, or was
      * cancelled with the chain, ends the connection. */
@@ -243,10 +254,12 @@ static bool spin(void) {
     io_uring_submit_and_get_events(&ring);
     const uint64_t end = now_ns() + (uint64_t)spin_us * 1000u;
     while (io_uring_cq_ready(&ring) == 0) {
-        if (*(volatile unsigned*)ring.sq.kflags & SQ_TASKRUN)
+        if (*(volatile unsigned*)ring.sq.kflags & SQ_TASKRUN) {
             io_uring_get_events(&ring);
-        if (now_ns() >= end)
+        }
+        if (now_ns() >= end) {
             return io_uring_cq_ready(&ring) != 0;
+        }
     }
     return true;
 }
@@ -257,8 +270,9 @@ static unsigned publish(void) {
     struct io_uring_sq* sq = &ring.sq;
     const unsigned mask = *sq->kring_mask;
     unsigned tail = *sq->ktail;
-    while (sq->sqe_head != sq->sqe_tail)
+    while (sq->sqe_head != sq->sqe_tail) {
         sq->array[tail++ & mask] = sq->sqe_head++ & mask;
+    }
     __atomic_store_n(sq->ktail, tail, __ATOMIC_RELEASE);
     return tail - __atomic_load_n(sq->khead, __ATOMIC_ACQUIRE);
 }
@@ -269,8 +283,9 @@ static void wait_batch(void) {
     const int entered =
         io_uring_enter2((unsigned)ring.ring_fd, publish(), min_wait_events,
                         IORING_ENTER_GETEVENTS | ENTERED_EXT_ARG, (sigset_t*)&arg, sizeof arg);
-    if (entered < 0 && entered != -EINTR && entered != -EBUSY && entered != -ETIME)
+    if (entered < 0 && entered != -EINTR && entered != -EBUSY && entered != -ETIME) {
         die("io_uring_enter with a minimal wait (Linux 6.12)", -entered);
+    }
 }
 
 static void set_up(void) {
@@ -279,8 +294,9 @@ static void set_up(void) {
     const unsigned choices[] = {defer, coop, 0};
     const char* names[] = {"defer", "coop", "none"};
     size_t i = 0;
-    while (i < 3 && strcmp(flags, names[i]) != 0)
+    while (i < 3 && strcmp(flags, names[i]) != 0) {
         ++i;
+    }
     if (i == 3) {
         fprintf(stderr, "--flags: defer, coop or none\n");
         exit(2);
@@ -293,16 +309,18 @@ static void set_up(void) {
         params.cq_entries = CQ_ENTRIES;
         result = io_uring_queue_init_params(SQ_ENTRIES, &ring, &params);
     }
-    if (result != 0)
+    if (result != 0) {
         die("io_uring_setup", -result);
+    }
     io_uring_register_ring_fd(&ring);
 }
 
 static void set_up_group(void) {
     const size_t ring_size = GROUP_BUFFERS * sizeof(struct io_uring_buf);
     void* memory = NULL;
-    if (posix_memalign(&memory, 4096, ring_size) != 0)
+    if (posix_memalign(&memory, 4096, ring_size) != 0) {
         die("posix_memalign", ENOMEM);
+    }
     group = memory;
     io_uring_buf_ring_init(group);
     struct io_uring_buf_reg reg;
@@ -311,13 +329,16 @@ static void set_up_group(void) {
     reg.ring_entries = GROUP_BUFFERS;
     reg.bgid = GROUP;
     const int result = io_uring_register_buf_ring(&ring, &reg, 0);
-    if (result != 0)
+    if (result != 0) {
         die("register buffer ring", -result);
+    }
     group_memory = malloc((size_t)GROUP_BUFFERS * GROUP_BUFFER_SIZE);
-    if (group_memory == NULL)
+    if (group_memory == NULL) {
         die("malloc", ENOMEM);
-    for (unsigned id = 0; id < GROUP_BUFFERS; ++id)
+    }
+    for (unsigned id = 0; id < GROUP_BUFFERS; ++id) {
         give_back(id);
+    }
 }
 
 static void parse(int argc, char** argv) {
@@ -331,10 +352,12 @@ static void parse(int argc, char** argv) {
         if (strcmp(argv[i - 1], "--mode") == 0) {
             const char* names[] = {"turn", "link", "skip", "multishot"};
             unsigned m = 0;
-            while (m < 4 && strcmp(value, names[m]) != 0)
+            while (m < 4 && strcmp(value, names[m]) != 0) {
                 ++m;
-            if (m == 4)
+            }
+            if (m == 4) {
                 goto bad;
+            }
             mode = (enum mode)m;
         } else if (strcmp(argv[i - 1], "--flags") == 0) {
             flags = value;
@@ -342,11 +365,13 @@ static void parse(int argc, char** argv) {
             spin_us = parse_number(value, 1000000);
         } else if (strcmp(argv[i - 1], "--rings") == 0) {
             rings = parse_number(value, MAX_RINGS);
-            if (rings == 0)
+            if (rings == 0) {
                 goto bad;
+            }
         } else if (strcmp(argv[i - 1], "--min-wait") == 0) {
-            if (sscanf(value, "%u:%u", &min_wait_events, &min_wait_us) != 2)
+            if (sscanf(value, "%u:%u", &min_wait_events, &min_wait_us) != 2) {
                 goto bad;
+            }
         } else {
             goto bad;
         }
@@ -364,23 +389,27 @@ static void* run(void* number) {
     ring_fds[mine] = ring.ring_fd;
     if (direct) {
         const int result = io_uring_register_files_sparse(&ring, raise_descriptor_limit());
-        if (result != 0)
+        if (result != 0) {
             die("register files", -result);
+        }
     }
-    if (mode == MODE_MULTISHOT)
+    if (mode == MODE_MULTISHOT) {
         set_up_group();
+    }
     pthread_barrier_wait(&all_set_up);
-    if (mine == 0)
+    if (mine == 0) {
         queue_accept();
+    }
     for (;;) {
         if (spin_us != 0 && spin()) {
             handle_completions();
             continue;
         }
-        if (min_wait_events != 0)
+        if (min_wait_events != 0) {
             wait_batch();
-        else
+        } else {
             io_uring_submit_and_wait(&ring, 1);
+        }
         handle_completions();
     }
 }
@@ -404,8 +433,9 @@ int main(int argc, char** argv) {
     for (unsigned i = 1; i < rings; ++i) {
         pthread_t thread;
         const int result = pthread_create(&thread, NULL, run, (void*)(uintptr_t)i);
-        if (result != 0)
+        if (result != 0) {
             die("pthread_create", result);
+        }
     }
     run(NULL);
 }

@@ -21,15 +21,17 @@ static double now(void) {
 
 static int connect_to(unsigned port) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
+    if (fd < 0) {
         die("socket", errno);
+    }
     struct sockaddr_in address;
     memset(&address, 0, sizeof address);
     address.sin_family = AF_INET;
     address.sin_port = htons((unsigned short)port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (connect(fd, (struct sockaddr*)&address, sizeof address) != 0)
+    if (connect(fd, (struct sockaddr*)&address, sizeof address) != 0) {
         die("connect", errno);
+    }
     return fd;
 }
 
@@ -44,13 +46,16 @@ int main(int argc, char** argv) {
     signal(SIGPIPE, SIG_IGN);
 
     char* block = malloc(BLOCK);
-    if (block == NULL)
+    if (block == NULL) {
         die("malloc", ENOMEM);
-    for (size_t i = 0; i < BLOCK; ++i)
+    }
+    for (size_t i = 0; i < BLOCK; ++i) {
         block[i] = (char)('!' + i % 90);
+    }
     const int file = memfd_create("block", MFD_CLOEXEC);
-    if (file < 0 || write(file, block, BLOCK) != BLOCK)
+    if (file < 0 || write(file, block, BLOCK) != BLOCK) {
         die("memfd", errno);
+    }
 
     const int to = connect_to(port);
     const double begin = now();
@@ -58,15 +63,18 @@ int main(int argc, char** argv) {
         const size_t size = left < BLOCK ? (size_t)left : BLOCK;
         off_t from = 0;
         const ssize_t n = by_sendfile ? sendfile(to, file, &from, size) : send(to, block, size, 0);
-        if (n <= 0)
+        if (n <= 0) {
             die("send", errno);
+        }
         left -= (unsigned long long)n;
     }
-    if (shutdown(to, SHUT_WR) != 0)
+    if (shutdown(to, SHUT_WR) != 0) {
         die("shutdown", errno);
+    }
     /* The end of the other direction: the receiver has taken everything. */
-    while (recv(to, block, BLOCK, 0) > 0)
+    while (recv(to, block, BLOCK, 0) > 0) {
         continue;
+    }
     const double seconds = now() - begin;
     printf("{\"bytes\": %llu, \"seconds\": %.6f, \"mb_per_s\": %.1f}\n", total, seconds,
            (double)total / seconds / 1e6);

@@ -69,7 +69,7 @@ struct cancel_joined {
 /// Discards the result of a finished `Kept`. A named object keeps its result. Otherwise, a result
 /// that may be an exception is retrieved so that the exception is reported (guarantee G12).
 template <class Kept, class Awaiter>
-void give_up(Awaiter& awaiter) noexcept {
+void discard_result(Awaiter& awaiter) noexcept {
     constexpr bool is_named = std::is_lvalue_reference_v<Kept>;
     if constexpr (is_join_handle<Kept> || (!deferred_result<Awaiter> && !is_named)) {
         try {
@@ -109,7 +109,7 @@ public:
         }
         canceller_.reset();
         if (state_ == state::over) {
-            give_up<Kept>(*awaiter_.operator->());
+            discard_result<Kept>(*awaiter_.operator->());
         }
         if constexpr (joins && !std::is_lvalue_reference_v<Kept>) {
             awaitable_.cancel(); // the last notification that it can receive

@@ -88,7 +88,7 @@ public:
     void leave(const void* child, std::exception_ptr error) noexcept {
         check_same_loop(loop_);
         if (!is_decided() && (what_ == decided_by::first_end || error)) {
-            decider_ = child;
+            winner_ = child;
             error_ = std::move(error);
             stop();
         } else if (error && !(expired_ && is_time_out(error))) {
@@ -100,12 +100,12 @@ public:
     }
 
     /// Returns whether a child has decided the result, so that those that end later are ignored.
-    [[nodiscard]] bool is_decided() const noexcept { return decider_ != nullptr; }
+    [[nodiscard]] bool is_decided() const noexcept { return winner_ != nullptr; }
     /// Called before the children have ended: none of their results will be used. `expired`: the
     /// reason is an expired limit. Inner limits that expire as well are then not reported.
-    void overrule(bool expired) noexcept {
+    void finish_early(bool expired) noexcept {
         if (!is_decided()) {
-            decider_ = this;
+            winner_ = this;
             expired_ = expired;
         }
         stop();
@@ -118,7 +118,7 @@ public:
     }
 
     /// The child that decided the result, or null.
-    [[nodiscard]] const void* decider() const noexcept { return decider_; }
+    [[nodiscard]] const void* winner() const noexcept { return winner_; }
     [[nodiscard]] bool is_over() const noexcept { return left_ == 0; }
     [[nodiscard]] bool has_failed() const noexcept { return error_ != nullptr; }
 
@@ -148,7 +148,7 @@ private:
     std::coroutine_handle<> waiter_;
     promise_base* awaiting_ = nullptr; // null if it is not a task
     event_loop* loop_ = nullptr;       // set from begin() to resumed()
-    const void* decider_ = nullptr;
+    const void* winner_ = nullptr;
     std::exception_ptr error_;
     std::int64_t deadline_ns_ = task_owner::no_deadline;
     std::size_t left_ = 1; // plus one until must_wait()

@@ -131,7 +131,7 @@ public:
     supervised_spawn& operator=(const supervised_spawn&) = delete;
     ~supervised_spawn() {
         if (pending()) {
-            give_up();
+            discard_result();
             stop_observing();
         }
     }
@@ -159,11 +159,11 @@ private:
 
     void cancel() noexcept {
         if (pending()) {
-            give_up();
+            discard_result();
             finish();
         }
     }
-    void give_up() noexcept {
+    void discard_result() noexcept {
         state_->waiter() = nullptr;
         if (detail::nursery* const owner = state_->owner()) {
             owner->withdraw(*state_);

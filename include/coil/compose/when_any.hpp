@@ -46,7 +46,7 @@ private:
     template <std::size_t I>
     result take() {
         if constexpr (I + 1 < sizeof...(Kept)) {
-            if (&this->children_.template get<I>() != this->group_.decider()) {
+            if (&this->children_.template get<I>() != this->group_.winner()) {
                 return take<I + 1>();
             }
         }
@@ -63,14 +63,14 @@ public:
         : joined_children<child_array<Kept>>(child_group::decided_by::first_end, awaitables) {}
 
     [[nodiscard]] bool has_failed() const noexcept {
-        return this->group_.has_failed() || this->group_.decider() == nullptr;
+        return this->group_.has_failed() || this->group_.winner() == nullptr;
     }
 
     when_any_element<in_vector<stored_result<Kept&&>>> await_resume() {
         this->group_.resumed();
         this->group_.rethrow();
         for (std::size_t i = 0; i < this->children_.size(); ++i) {
-            if (auto& child = this->children_.begin()[i]; &child == this->group_.decider()) {
+            if (auto& child = this->children_.begin()[i]; &child == this->group_.winner()) {
                 return {i, take_from(child)};
             }
         }

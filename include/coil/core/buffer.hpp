@@ -16,6 +16,10 @@ namespace coil {
 /// Memory that a call may write to: made from an array, span, std::string, std::vector or any other
 /// contiguous range of trivially copyable elements, or from {pointer, bytes}. It does not own the
 /// memory, which must outlive the await.
+///
+///     char buf[512];
+///     co_await io::read(fd, buf);                 // the whole array
+///     co_await io::read(fd, {buf, 10});           // the first ten bytes
 class mutable_buffer {
 public:
     constexpr mutable_buffer() noexcept = default;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/core/queue.hpp>
+#include <coil/core/detail/stop_callback.hpp>
 #include <coil/core/stop_state.hpp>
 
 #include <concepts>
@@ -24,40 +24,6 @@ class promise_base;
 class stop_relay;
 template <class T>
 class async_generator_promise;
-
-/// A registered callback: a node in its source's list. When the callback is called, it has left the
-/// list, and its owner may put the node into another queue (an inbox).
-class stop_callback_base : public queue_node {
-public:
-    stop_callback_base(const stop_callback_base&) = delete;
-    stop_callback_base& operator=(const stop_callback_base&) = delete;
-
-protected:
-    using callback = void (*)(queue_node&) noexcept;
-
-    stop_callback_base() noexcept {} // NOLINT(*-member-init)
-    ~stop_callback_base() = default;
-
-    /// Registers with the token's source. If a stop was requested already, calls `f` at once on
-    /// this thread.
-    void attach(inplace_stop_token token, callback f) noexcept;
-
-    /// When this returns, the callback is not running and will not run, unless it is the caller.
-    void detach() noexcept;
-
-    [[nodiscard]] bool attached() const noexcept { return source_ != nullptr; }
-
-private:
-    template <class, class>
-    friend class basic_stop_state;
-
-    /// The state of the source that a stop_relay passes a request on to; null of any other
-    /// callback.
-    static basic_stop_state<stop_callback_base>* relayed_to(stop_callback_base& node) noexcept;
-
-    queue_node** link_; // while attached: the pointer that points here, null once taken out
-    inplace_stop_source* source_ = nullptr;
-};
 
 } // namespace detail
 
@@ -88,6 +54,10 @@ private:
 
 /// Requests a stop. All members may be called from any thread. The source must outlive every token
 /// and callback made from it.
+///
+///     inplace_stop_source source;
+///     auto nap = spawn(naps(), source.get_token());
+///     source.request_stop();                      // its awaits give -ECANCELED
 class inplace_stop_source {
 public:
     inplace_stop_source() noexcept = default;
@@ -175,6 +145,8 @@ public:
 
 /// Calls a function when its token's source is asked to stop: at once if that happened already. The
 /// destructor returns when the function is not running on another thread.
+///
+///     inplace_stop_callback on_stop(token, [&] { library.abort(); });
 template <std::invocable F>
 class inplace_stop_callback : detail::stop_callback_base {
 public:

@@ -31,7 +31,7 @@ public:
 
     /// The number of coroutines in the queue.
     [[nodiscard]] std::size_t size() const noexcept {
-        return tail_ - head_ + shelf_.size() + in_overflow_;
+        return tail_ - head_ + indexed_.size() + in_overflow_;
     }
 
     /// `node` belongs to the waiter. The queue uses it until the coroutine is resumed or removed.
@@ -61,7 +61,7 @@ public:
     /// Removes a coroutine that was pushed with this node; returns false if it is not in the queue.
     /// For frames that are destroyed while they wait.
     bool remove(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
-        if (!shelf_.empty() && shelf_.remove(node)) {
+        if (!indexed_.empty() && indexed_.remove(node)) {
             return true;
         }
         for (std::uint32_t i = head_; i != tail_; ++i) {
@@ -74,7 +74,7 @@ public:
     }
 
     void clear() noexcept {
-        shelf_.clear();
+        indexed_.clear();
         overflow_.clear();
         in_overflow_ = 0;
         head_ = tail_;
@@ -95,12 +95,12 @@ private:
     }
 
     [[nodiscard]] bool nothing_behind() const noexcept {
-        return overflow_.empty() && shelf_.empty();
+        return overflow_.empty() && indexed_.empty();
     }
 
     [[gnu::noinline, gnu::cold]] bool refill() noexcept {
         while (!nothing_behind() && tail_ - head_ < capacity) {
-            queue_node* node = shelf_.pop();
+            queue_node* node = indexed_.pop();
             if (node == nullptr) {
                 node = &overflow_.pop();
                 --in_overflow_;
@@ -112,9 +112,9 @@ private:
     }
 
     [[gnu::noinline, gnu::cold]] bool remove_from_overflow(queue_node& node) noexcept {
-        if (shelf_.append(overflow_, in_overflow_)) {
+        if (indexed_.append(overflow_, in_overflow_)) {
             in_overflow_ = 0;
-            return shelf_.remove(node);
+            return indexed_.remove(node);
         }
         const bool found = overflow_.remove(node); // no memory for the array: search the list
         in_overflow_ -= found ? 1 : 0;
@@ -126,8 +126,8 @@ private:
     std::uint32_t tail_ = 0;
     // at this position push() takes the slow path; never beyond head_ + capacity
     std::uint32_t end_ = capacity;
-    indexed_overflow shelf_; // younger than everything in the ring
-    fifo overflow_;          // younger than everything on the shelf
+    indexed_overflow indexed_; // younger than everything in the ring
+    fifo overflow_;            // younger than everything in indexed_
     std::size_t in_overflow_ = 0;
     std::array<std::coroutine_handle<>, capacity> ring_;
 };

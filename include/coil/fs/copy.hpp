@@ -42,6 +42,7 @@ struct copy_progress {
     std::uintmax_t bytes = 0;   ///< of file contents, holes included
 };
 
+/// Options of copy_tree().
 struct copy_tree_options {
     copy_options options = copy_options::recursive | copy_options::copy_symlinks;
     /// Also copy the times of last access and modification, to the nanosecond.

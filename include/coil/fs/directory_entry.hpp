@@ -24,6 +24,10 @@ void release(entry_batch* batch) noexcept;
 
 /// An entry of read_directory() and walk(): its name, its type and, by an await, its metadata.
 ///
+///     auto entries = fs::read_directory(".");
+///     while (auto entry = co_await entries.next())
+///         if (entry->is_regular_file()) sum += co_await entry->file_size();
+///
 /// Entries are read in batches of some hundreds by jobs of the blocking pool. The first await of
 /// metadata that the directory does not contain (a size, a time) starts a job that queries all
 /// entries of the batch. From then on the walk's jobs query metadata as they read, so that later

@@ -25,8 +25,8 @@ namespace coil::fs {
 ///     char buf[4096];
 ///     int n = co_await f.read(buf);
 ///
-/// Transfers give an io_result, as coil::io and net::socket do: a number ≥ 0, or −errno. sync(),
-/// data_sync(), resize() and close() give a checked_io_result, 0 or −errno, which the compiler does
+/// Transfers give an io_result, as coil::io and net::socket do: a number ≥ 0, or -errno. sync(),
+/// data_sync(), resize() and close() give a checked_io_result, 0 or -errno, which the compiler does
 /// not allow to be ignored. Functions whose result cannot hold an error (open(), size()) throw
 /// filesystem_error, or take an error_code.
 ///
@@ -35,7 +35,7 @@ namespace coil::fs {
 /// functions that return a task. The file and the buffers must outlive the awaited operation.
 class [[nodiscard("discarding the file closes it")]] file {
 public:
-    /// Without a descriptor; operations give −EBADF.
+    /// Without a descriptor; operations give -EBADF.
     file() noexcept = default;
     /// Takes ownership of a descriptor.
     explicit file(int fd) noexcept : fd_(fd < 0 ? nothing : fd) {}
@@ -88,7 +88,7 @@ public:
     }
 
     /// Reads at the current position until the buffer is full; gives the buffer's size (INT_MAX if
-    /// it is larger). On failure it gives the error even if some bytes were read: −ENODATA if the
+    /// it is larger). On failure it gives the error even if some bytes were read: -ENODATA if the
     /// file ends before the buffer is full.
     task<io_result> read_exact(mutable_buffer buf);
     /// Writes the whole buffer at the current position; gives its size (INT_MAX if it is larger).
@@ -112,7 +112,7 @@ public:
         return coil::detail::checked(io::ftruncate(fd_, length));
     }
 
-    /// close(2). Afterwards the file has no descriptor, also after an error other than −ECANCELED.
+    /// close(2). Afterwards the file has no descriptor, also after an error other than -ECANCELED.
     auto close() noexcept {
         using element = coil::detail::owned_close_element<nothing>;
         return coil::detail::checked(io_awaitable<element>(element(fd_)));

@@ -9,6 +9,7 @@
 
 namespace coil::fs {
 
+/// Options of walk().
 struct walk_options {
     /// skip_permission_denied: directories that may not be read count as empty.
     /// follow_directory_symlink: links to directories are followed, except a link to one of its own

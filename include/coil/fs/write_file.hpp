@@ -21,6 +21,7 @@ enum class write_mode : unsigned char {
     replace,    ///< a new file replaces it atomically: see atomic_replace
 };
 
+/// Options of write_file().
 struct write_options {
     write_mode mode = write_mode::truncate;
     /// Whether the data, and the name of a new file, are on the device when the await returns.

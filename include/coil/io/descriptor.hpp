@@ -14,7 +14,7 @@ namespace io {
 
 /// A direct descriptor: a file known only to this context's ring, by its slot in the ring's file
 /// table. It is the result of accept_direct, openat_direct, socket_direct and register_file: an
-/// io_result (a slot ≥ 0, or −errno) that every call of coil::io accepts as a descriptor.
+/// io_result (a slot ≥ 0, or -errno) that every call of coil::io accepts as a descriptor.
 ///
 ///     auto peer = co_await io::accept_direct(listener);
 ///     if (peer >= 0) {

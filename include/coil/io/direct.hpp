@@ -33,7 +33,7 @@ using direct_operation = io_awaitable<detail::direct_element>;
 /// The kernel chooses the slot.
 inline constexpr std::uint32_t any_slot = uring::file_index_alloc;
 
-/// accept4(2) as a direct descriptor (IORING_OP_ACCEPT, Linux 5.19). −ENFILE: the table is full,
+/// accept4(2) as a direct descriptor (IORING_OP_ACCEPT, Linux 5.19). -ENFILE: the table is full,
 /// and the connection is lost.
 inline direct_operation accept_direct(descriptor fd, ::sockaddr* address = nullptr,
                                       ::socklen_t* length = nullptr, int flags = 0,

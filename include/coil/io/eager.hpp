@@ -72,7 +72,7 @@ public:
             op_->template join<detail::io_op>(waiter, detail::stop_token_of(waiter));
         }
         result_type await_resume() noexcept {
-            if (std::exchange(left_alone_, by::nobody) != by::nobody) [[unlikely]] {
+            if (std::exchange(left_alone_, by::none) != by::none) [[unlikely]] {
                 return result_type(-ECANCELED);
             }
             op_->awaiter_ = nullptr;
@@ -86,7 +86,7 @@ public:
                 op_->node().coroutine = nullptr; // the coroutine is no longer in the ready queue
                 op_ = nullptr;
             }
-            left_alone_ = by::nobody;
+            left_alone_ = by::none;
         }
 
     private:
@@ -94,7 +94,7 @@ public:
 
         /// How the waiter of a destroyed operation is resumed: through the ready queue, or not at
         /// all, because it has already been resumed and has not yet fetched the result.
-        enum class by : unsigned char { nobody, queue, itself };
+        enum class by : unsigned char { none, queue, itself };
 
         /// Called when the operation is destroyed. `waiter` is null if the waiter has already been
         /// resumed.
@@ -109,7 +109,7 @@ public:
         }
 
         eager_operation* op_; // null if the operation was destroyed or its result was fetched
-        by left_alone_ = by::nobody;
+        by left_alone_ = by::none;
     };
 
     /// Gives the result, once. Suspends only if it is not available yet.

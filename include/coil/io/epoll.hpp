@@ -13,7 +13,7 @@
 
 // epoll(7), for code that already uses it; to watch a single descriptor use io::poll. Every
 // function only describes the call; co_await starts it and gives an io_result: a value ≥ 0 or
-// −errno.
+// -errno.
 
 namespace coil::io {
 

@@ -4,6 +4,7 @@
 #include <coil/core/buffer.hpp>
 #include <coil/core/config.hpp>
 #include <coil/io/descriptor.hpp>
+#include <coil/io/detail/buffer_number.hpp>
 #include <coil/io/path_argument.hpp>
 #include <coil/uring/prep.hpp>
 
@@ -20,22 +21,12 @@
 struct open_how; // <linux/openat2.h>
 
 // Calls on files and on any descriptor. Every function only describes the call; co_await starts it
-// and gives an io_result: a value ≥ 0 or −errno, as the man page says.
+// and gives an io_result: a value ≥ 0 or -errno, as the man page says.
 //
 // The length is part of the buffer: `read(fd, buf)`, or `read(fd, {buf, n})` for a part of it. The
 // argument after a buffer is the offset, so `read(fd, buf, sizeof buf)`, as for read(2), would read
 // at that offset; clang warns if it can detect this. (If it is intended, write `off_t{sizeof
 // buf}`.)
-
-namespace coil::detail {
-
-/// The field has 16 bits. A larger index is mapped to a number that names no buffer (there are at
-/// most 16384) rather than truncated to the number of another one.
-constexpr unsigned buffer_number(unsigned index) noexcept {
-    return index < UINT16_MAX ? index : UINT16_MAX;
-}
-
-} // namespace coil::detail
 
 namespace coil::io {
 

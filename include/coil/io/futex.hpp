@@ -11,7 +11,7 @@
 struct futex_waitv; // <linux/futex.h>
 
 // futex(2): waiting on words of memory shared with other threads and processes. Every function only
-// describes the call; co_await starts it and gives an io_result: a value ≥ 0 or −errno. A word is
+// describes the call; co_await starts it and gives an io_result: a value ≥ 0 or -errno. A word is
 // 32 bits wide (the only width that Linux implements) and aligned, for example a
 // std::atomic<std::uint32_t>. There is no timeout argument: use timeout(op, d).
 //

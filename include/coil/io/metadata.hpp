@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 // Metadata, allocation, durability and advice for files. Every function only describes the call;
-// co_await starts it and gives an io_result: 0 or −errno, as the man page says. The kernel's
+// co_await starts it and gives an io_result: 0 or -errno, as the man page says. The kernel's
 // workers execute these calls, so a slow disk does not block the context.
 
 namespace coil::io {
@@ -37,7 +37,7 @@ inline operation fdatasync(descriptor fd) noexcept {
 }
 
 /// sync_file_range(2): 0. Flushes neither metadata nor the device's cache, so it gives no
-/// durability. The ring takes up to 4 GiB − 1 at a time: a larger or negative number gives −EINVAL;
+/// durability. The ring takes up to 4 GiB − 1 at a time: a larger or negative number gives -EINVAL;
 /// 0 means to the end of the file.
 inline operation sync_file_range(descriptor fd, ::off_t offset, ::off_t nbytes,
                                  unsigned flags) noexcept {
@@ -63,7 +63,7 @@ inline operation ftruncate(descriptor fd, ::off_t length) noexcept {
         fd, uring::prep::ftruncate(fd.number(), static_cast<std::uint64_t>(length)));
 }
 
-/// posix_fadvise(2): 0 or −errno, where the C library's function returns a positive number.
+/// posix_fadvise(2): 0 or -errno, where the C library's function returns a positive number.
 inline operation fadvise(descriptor fd, ::off_t offset, ::off_t len, int advice) noexcept {
     return detail::make_operation(
         fd, uring::prep::fadvise(fd.number(), static_cast<std::uint64_t>(offset),

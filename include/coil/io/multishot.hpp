@@ -81,7 +81,7 @@ public:
     explicit timeout_stream(std::int64_t ns) noexcept : interval_ns_(ns > 0 ? ns : 1) {}
     ~timeout_stream() { close(); }
 
-    /// The number of intervals that have passed since the previous result, at least one; or −errno.
+    /// The number of intervals that have passed since the previous result, at least one; or -errno.
     multishot_next<timeout_stream> next() noexcept { return multishot_next(*this); }
 
 private:

@@ -12,7 +12,7 @@
 #include <fcntl.h>
 
 // Pipes, and transfers between descriptors without a copy in user space. Every function only
-// describes the call; co_await starts it and gives an io_result: a value ≥ 0 or −errno, as the man
+// describes the call; co_await starts it and gives an io_result: a value ≥ 0 or -errno, as the man
 // page says.
 
 namespace coil::io {

@@ -41,7 +41,7 @@ public:
     [[nodiscard]] buffer_lease& operator*() & noexcept { return lease_; }
     [[nodiscard]] buffer_lease&& operator*() && noexcept { return std::move(lease_); }
 
-    /// The number of bytes, 0 at the end of the data (the peer has shut down its side), or −errno.
+    /// The number of bytes, 0 at the end of the data (the peer has shut down its side), or -errno.
     [[nodiscard]] io_result result() const noexcept { return result_; }
     /// No error if there is data, or at its end.
     [[nodiscard]] std::error_code error() const noexcept { return result_.error(); }
@@ -74,7 +74,7 @@ public:
     /// truncated.
     [[nodiscard]] int flags() const noexcept { return flags_; }
 
-    /// The number of bytes, or −errno.
+    /// The number of bytes, or -errno.
     [[nodiscard]] io_result result() const noexcept { return result_; }
     [[nodiscard]] std::error_code error() const noexcept { return result_.error(); }
 

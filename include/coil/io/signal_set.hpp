@@ -50,7 +50,7 @@ public:
     }
     ~signal_set();
 
-    /// co_await gives the number of the next signal, or −errno: -ECANCELED if the task was asked to
+    /// co_await gives the number of the next signal, or -errno: -ECANCELED if the task was asked to
     /// stop or the set is destroyed. It may be used in chains and with timeouts, as the operations
     /// of coil::io. (Its successor in a chain starts when a signal is pending, which stays in the
     /// set. With a timeout inside a chain it gives -EAGAIN if another waiter was faster.)

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 // Socket calls. Every function only describes the call; co_await starts it and gives an io_result:
-// a value ≥ 0 or −errno. Addresses belong to the caller and must outlive the await.
+// a value ≥ 0 or -errno. Addresses belong to the caller and must outlive the await.
 
 namespace coil::io {
 

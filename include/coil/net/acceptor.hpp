@@ -17,14 +17,14 @@ struct acceptor_options {
     int backlog = SOMAXCONN;
     /// SO_REUSEPORT: several acceptors share the port, each with its own queue.
     bool reuse_port = false;
-    /// Of a Unix socket: SOCK_STREAM or SOCK_SEQPACKET.
+    /// For a Unix socket: SOCK_STREAM or SOCK_SEQPACKET.
     int unix_type = SOCK_STREAM;
 };
 
 namespace detail {
 
-/// The file of a Unix socket that is bound to a path: removed when its acceptor goes, unless
-/// another file has taken its place.
+/// Owns the socket file of a Unix socket that is bound to a path. The destructor removes the file,
+/// unless another file has replaced it.
 class socket_file_owner {
 public:
     socket_file_owner() noexcept = default;
@@ -54,10 +54,10 @@ private:
 /// whose message names the address (EADDRINUSE, EACCES, ...). Threading and lifetime as
 /// net::socket.
 ///
-/// A Unix socket's path is taken over when the socket that has it is stale, that is, when it
-/// refuses connections because its server is gone; a file that is no socket is never removed. The
-/// destructor removes the path, unless something else has taken its place. (Two servers that take
-/// over the same path in the same instant may both succeed: the later one has the path.)
+/// Binding to a Unix path replaces a stale socket file, that is, one that refuses connections
+/// because its server has ended. A file that is not a socket is never removed. The destructor
+/// removes the socket file, unless another file has replaced it. (If two servers replace the same
+/// stale file at the same time, both may succeed; clients then reach the later one.)
 class acceptor {
 public:
     explicit acceptor(const endpoint& local, const acceptor_options& options = {});
@@ -76,7 +76,7 @@ public:
     ///     while (auto peer = co_await connections.next())
     ///         co_spawn(session(std::move(*peer)));
     ///
-    /// It ends when accept() would give a socket that is false.
+    /// The range ends where accept() would give a socket that is false.
     class connections {
     public:
         [[nodiscard]] task<std::optional<socket>> next();
@@ -89,17 +89,18 @@ public:
     };
     [[nodiscard]] connections incoming() noexcept { return connections(*this); }
 
-    /// The address it listens on: with port 0, tells which port it got. Throws for a Unix socket
-    /// (address_family_not_supported).
+    /// The local address. After binding to port 0 it contains the port that was assigned. Throws
+    /// address_family_not_supported for a Unix socket.
     [[nodiscard]] inet_address local_address() const { return socket_.local_address(); }
-    /// The same for any socket.
+    /// The same for any address family.
     [[nodiscard]] endpoint local_endpoint() const { return socket_.local_endpoint(); }
     [[nodiscard]] int native_handle() const noexcept { return socket_.native_handle(); }
 
 private:
     void bind_unix(const endpoint& local);
 
-    detail::socket_file_owner file_; // goes last: when nobody can connect any more
+    detail::socket_file_owner
+        file_; // removed after socket_ is closed, when no client can connect any more
     socket socket_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <coil/context/sleep.hpp>
 #include <coil/core/task.hpp>
-#include <coil/net/inet_address.hpp>
+#include <coil/net/detail/connect.hpp>
 #include <coil/net/socket.hpp>
 
 #include <chrono>
@@ -10,57 +10,33 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace coil::net {
 
-namespace detail {
-
-/// Steady-clock nanoseconds; as a deadline, none.
-inline constexpr std::int64_t no_deadline = INT64_MAX;
-
-/// See net::connect.
-[[nodiscard]] task<socket> connect_by(std::string host, std::uint16_t port,
-                                      std::int64_t deadline_ns);
-[[nodiscard]] task<socket> connect_within(std::string host, std::uint16_t port, std::int64_t ns);
-
-/// The same to addresses that are known; `name` is for messages.
-[[nodiscard]] task<socket> connect_to_any(std::string name, std::vector<inet_address> addresses,
-                                          std::int64_t deadline_ns);
-
-/// In the order of RFC 8305, section 4: IPv6 first, then the families in turns, each in the order
-/// in which it came.
-[[nodiscard]] std::vector<inet_address> interleave(const std::vector<inet_address>& addresses);
-
-/// RFC 8305, section 5, "Connection Attempt Delay".
-inline constexpr std::chrono::milliseconds connection_attempt_delay{250};
-
-} // namespace detail
-
-/// Connects to a host by TCP, as RFC 8305 ("Happy Eyeballs") says: the addresses of the host are
-/// tried with IPv6 first and the families in turns; the next attempt begins when the last one has
-/// failed, or after 250 ms; the first connection wins, and the other attempts are cancelled and
-/// closed before it returns.
+/// Connects to a host by TCP as RFC 8305 ("Happy Eyeballs") describes. The host's addresses are
+/// tried in an order that alternates between the families, IPv6 first. The next attempt begins when
+/// the previous one fails, or after 250 ms. The first established connection is returned, after the
+/// other attempts have been cancelled and closed.
 ///
 ///     net::socket s = co_await net::connect("example.org", 443);
 ///     net::socket t = co_await net::connect("example.org", 443, 5s);
 ///
 /// Errors: std::system_error whose message names the host, the port, and why each attempt failed;
-/// the code is that of the last failure, timed_out when the deadline has passed, or net::resolve's.
+/// the code is that of the last failure, timed_out if the limit expired, or net::resolve's.
 ///
-/// Cancellation: std::errc::operation_canceled; nothing stays open.
+/// Cancellation: std::errc::operation_canceled; every socket is closed.
 [[nodiscard]] inline task<socket> connect(std::string host, std::uint16_t port) {
     return detail::connect_by(std::move(host), port, detail::no_deadline);
 }
 
-/// The same with a limit for everything, the look-up of the name included.
+/// The same with a time limit, which includes the name look-up.
 template <class Rep, class Period>
 [[nodiscard]] task<socket> connect(std::string host, std::uint16_t port,
                                    std::chrono::duration<Rep, Period> limit) {
     return detail::connect_within(std::move(host), port, coil::detail::saturated_ns(limit));
 }
 
-/// The same with a point in time.
+/// The same with a deadline.
 template <class Clock, class Duration>
 [[nodiscard]] task<socket> connect(std::string host, std::uint16_t port,
                                    std::chrono::time_point<Clock, Duration> deadline) {

@@ -16,16 +16,16 @@
 
 namespace coil::net {
 
-/// Where a socket is bound or connected to: an address of IPv4, IPv6 or the Unix domain. A value.
+/// An IPv4, IPv6 or Unix domain address that a socket is bound or connected to. A value type.
 ///
 ///     net::acceptor web{8080};                              // any local address
 ///     net::acceptor local{"127.0.0.1:8080"};
 ///     net::acceptor control{net::unix_address{"/run/app"}};
 ///
-/// It is made implicitly of all of these, so that every call that takes an endpoint takes them.
+/// It converts implicitly from all of these, so every function that takes an endpoint accepts them.
 class endpoint {
 public:
-    /// None: AF_UNSPEC.
+    /// No address: AF_UNSPEC.
     endpoint() noexcept = default;
 
     /// Any local IPv4 address: for servers.
@@ -36,21 +36,21 @@ public:
     /// inet_address does.
     endpoint(std::string_view ip, std::uint16_t port);
 
-    /// What parse() reads. Throws std::system_error with std::errc::invalid_argument, whose message
-    /// quotes the text, when it is none.
+    /// Any text that parse() accepts. Otherwise throws std::system_error with
+    /// std::errc::invalid_argument and a message that quotes the text.
     template <std::convertible_to<std::string_view> Text>
     endpoint(const Text& text) // NOLINT(google-explicit-constructor)
         : endpoint(text_tag{}, std::string_view(text)) {}
 
-    /// From the system's form. Throws std::system_error (address_family_not_supported) for other
-    /// families; AF_UNSPEC, and a length of 0, are no address.
+    /// Converts from a sockaddr. Throws std::system_error (address_family_not_supported) for other
+    /// families. AF_UNSPEC or a length of 0 gives an endpoint without an address.
     endpoint(const ::sockaddr* address, ::socklen_t length);
 
-    /// "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/run/x", "unix:@name" (abstract); or
-    /// nothing when the text is none of these. No look-up ever happens here.
+    /// Parses "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/run/x" or "unix:@name"
+    /// (abstract); nullopt for anything else. Never resolves names.
     static std::optional<endpoint> parse(std::string_view text) noexcept;
 
-    /// What parse() reads; "" for none.
+    /// The text that parse() reads; "" without an address.
     [[nodiscard]] std::string to_string() const;
 
     /// AF_INET, AF_INET6, AF_UNIX, or AF_UNSPEC.
@@ -62,12 +62,12 @@ public:
     /// The port of an internet address, otherwise 0.
     [[nodiscard]] std::uint16_t port() const noexcept;
 
-    /// The address of a family. They throw std::system_error (address_family_not_supported) when it
-    /// is of another.
+    /// Converts to the address of one family. Throws std::system_error
+    /// (address_family_not_supported) for another.
     [[nodiscard]] inet_address as_inet() const;
     [[nodiscard]] unix_address as_unix() const;
 
-    /// For system calls.
+    /// The sockaddr and its length, for system calls.
     [[nodiscard]] const ::sockaddr* data() const noexcept { return &storage_.generic; }
     [[nodiscard]] ::socklen_t size() const noexcept { return size_; }
 

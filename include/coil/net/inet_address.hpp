@@ -13,6 +13,10 @@ namespace coil::net {
 
 /// An IPv4 or IPv6 address with a port: ip(7), ipv6(7). A value type; it never resolves names (see
 /// net::resolve).
+///
+///     net::inet_address any{8080};                // 0.0.0.0:8080
+///     net::inet_address local("::1", 8080);
+///     auto parsed = net::inet_address::parse("127.0.0.1:80");
 class inet_address {
 public:
     /// 0.0.0.0:0
@@ -41,7 +45,8 @@ public:
     [[nodiscard]] std::string ip() const;
 
     [[nodiscard]] std::uint16_t port() const noexcept;
-    /// The interface that an IPv6 address is of (if_nametoindex(3)); 0: none, and always for IPv4.
+    /// The interface index of an IPv6 address (if_nametoindex(3)); 0 if it has none, and always for
+    /// IPv4.
     [[nodiscard]] std::uint32_t scope_id() const noexcept {
         return family() == AF_INET6 ? storage_.v6.sin6_scope_id : 0;
     }

@@ -18,28 +18,29 @@
 
 namespace coil::net {
 
-/// What socket::recv_from() gives:
+/// The result of socket::recv_from():
 ///
 ///     auto [n, peer] = co_await socket.recv_from(buf);
 struct received_from {
     io_result result;
-    /// The sender; none (AF_UNSPEC) when the call failed, on a connected stream, and for a Unix
-    /// socket that has no name.
+    /// The sender's address. AF_UNSPEC if the call failed, on a connected stream, and if the sender
+    /// is an unnamed Unix socket.
     endpoint peer;
 };
 
-/// What socket::recv_descriptors() gives.
+/// The result of socket::recv_descriptors().
 struct received_descriptors {
-    /// Bytes received, or −errno.
+    /// Bytes received, or -errno.
     io_result result;
     /// Close-on-exec, in the order in which they were sent.
     std::vector<io::owned_descriptor> descriptors;
-    /// Some were lost: this process may not open so many (RLIMIT_NOFILE). The kernel has closed
-    /// them.
+    /// True if the process had reached RLIMIT_NOFILE; the kernel has closed the descriptors that
+    /// did not fit.
     bool truncated = false;
 };
 
-/// Who is at the other end of a Unix socket, as it was when it connected: SO_PEERCRED, unix(7).
+/// The credentials of a Unix socket's peer at the time of its connect(2) or listen(2): SO_PEERCRED,
+/// unix(7).
 struct credentials {
     ::pid_t pid = 0;
     ::uid_t uid = 0;
@@ -48,7 +49,7 @@ struct credentials {
     friend bool operator==(const credentials&, const credentials&) noexcept = default;
 };
 
-/// The most descriptors in one message: the kernel's SCM_MAX_FD.
+/// The maximum number of descriptors in one message: the kernel's SCM_MAX_FD.
 inline constexpr std::size_t max_descriptors = 253;
 
 namespace detail {
@@ -69,7 +70,7 @@ private:
     endpoint to_;
 };
 
-/// recvmsg that keeps the sender's address.
+/// recvmsg that stores the sender's address.
 class receive_from_endpoint_element : public coil::detail::io_element {
 public:
     static constexpr bool needs_result = true;
@@ -93,7 +94,7 @@ private:
     ::sockaddr_storage from_{};
 };
 
-/// recvmsg with descriptors: those that nobody receives are closed (guarantee G4).
+/// recvmsg with descriptors. If the result is discarded, they are closed (guarantee G4).
 class receive_descriptors_element : public coil::detail::io_element {
 public:
     static constexpr bool needs_result = true;

@@ -20,7 +20,7 @@ namespace coil::net {
 /// of helper threads that exist only while there are look-ups. Further look-ups are queued. In a
 /// simulated world (coil::sim) the names are those of its hosts, and "localhost".
 ///
-/// Errors: std::system_error whose message names the host. Its code is an EAI_* value in
+/// Errors: std::system_error whose message names the host. Its code is an EAI_* value of
 /// resolver_category(), an errno in std::generic_category() if the system failed, or
 /// std::errc::operation_canceled if the task was asked to stop.
 ///

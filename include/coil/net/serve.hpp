@@ -16,18 +16,18 @@
 
 namespace coil::net {
 
-/// How a server treats its connections.
+/// Options of serve().
 struct serve_options {
-    /// At the same time, on all contexts together. When there are so many, further clients wait in
-    /// the backlog (of each context one connection is accepted already).
+    /// The maximum number of connections at a time, on all contexts together. Further clients wait
+    /// in the backlog; each context may have accepted one of them already.
     std::size_t max_connections = 100'000;
-    /// A TCP connection on which nothing was received or sent for so long is cancelled; 0: never.
-    /// (It is looked up by TCP_INFO: the handler need not do anything. Not for Unix sockets and not
-    /// in a simulated world.)
+    /// A TCP connection without traffic for this long is cancelled; 0 disables the limit. The
+    /// server reads the time of the last traffic from TCP_INFO, so the handler need not do
+    /// anything. Not available for Unix sockets and in a simulated world.
     std::chrono::milliseconds idle{0};
-    /// How long connections have to end after the server was asked to stop.
+    /// The time that connections have to end after the server was asked to stop.
     std::chrono::milliseconds grace = std::chrono::seconds(10);
-    /// Called on the awaiting context with the address, when all contexts listen.
+    /// Called on the awaiting context with the address once all contexts listen.
     std::function<void(const endpoint&)> on_listening = {};
     acceptor_options acceptor = {};
 };
@@ -47,17 +47,18 @@ using connection_handler = std::function<task<>(socket, inplace_stop_token)>;
 ///     runtime rt;
 ///     rt.block_on(net::serve(rt, 8080, [](net::socket peer) -> task<> { ... }));
 ///
-/// It runs until its task is asked to stop. Then it accepts no more, waits until the connections
-/// have ended, for as long as `grace`; cancels those that have not; and returns when all have
-/// ended. A handler that takes a second parameter, an inplace_stop_token, is told by it that the
-/// server is stopping, so that connections that are idle by then may end at once.
+/// The server runs until its task is asked to stop. It then accepts no more connections, waits up
+/// to `grace` for the existing ones to end, cancels the rest, and returns when all have ended. A
+/// handler may take a second parameter, an inplace_stop_token, which is signalled when the server
+/// begins to stop, so that idle connections can end at once.
 ///
-/// An exception of a handler ends its connection alone, and goes to its context's
-/// on_unhandled_exception, unless it only says that the connection was cancelled. What cannot be
-/// listened on throws std::system_error as acceptor does. The handler is shared by all contexts: it
-/// is called on several threads at once. A Unix socket has one acceptor, on the first context.
+/// An exception of a handler ends only its connection. It is reported to the context's
+/// on_unhandled_exception, unless it means that the connection was cancelled. If listening fails,
+/// serve() throws std::system_error as acceptor does. All contexts share the handler, so it is
+/// called on several threads at once. A Unix socket has one acceptor, on the first context.
 ///
-/// Destroying the awaiting frame, as a runtime's shutdown does, ends all of it without grace.
+/// Destroying the awaiting frame, as a runtime's shutdown does, ends the server and its connections
+/// without grace.
 template <class Handler>
     requires std::invocable<Handler&, socket, inplace_stop_token> ||
              std::invocable<Handler&, socket>

@@ -6,9 +6,9 @@
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
-#include <coil/io/detail/owned_close.hpp>
 #include <coil/io/message.hpp>
 #include <coil/io/socket.hpp>
+#include <coil/net/detail/socket_element.hpp>
 #include <coil/net/endpoint.hpp>
 #include <coil/net/inet_address.hpp>
 #include <coil/net/message.hpp>
@@ -23,33 +23,7 @@
 
 namespace coil::net {
 
-namespace detail {
-
-/// connect with its own copy of the address.
-class connect_element : public coil::detail::io_element {
-public:
-    connect_element(int fd, const endpoint& address) noexcept
-        : io_element(uring::prep::connect(fd, nullptr, 0)), address_(address) {}
-
-    coil::detail::sqe_slot& arm() noexcept {
-        entry_.request.addr = reinterpret_cast<std::uint64_t>(address_.data());
-        entry_.request.off = address_.size();
-        return io_element::arm();
-    }
-
-private:
-    endpoint address_;
-};
-
-/// The value of a socket without a descriptor: calls on it give -EBADF, and error() reports no
-/// error.
-inline constexpr int nothing = std::numeric_limits<int>::min();
-
-using close_element = coil::detail::owned_close_element<nothing>;
-
-} // namespace detail
-
-/// The result of a call that does not wait: an io_result that may also be awaited.
+/// The result of a call that completes at once: an io_result that may also be awaited.
 class immediate_result : public io_result {
 public:
     explicit immediate_result(io_result result) noexcept : io_result(result) {}
@@ -72,8 +46,8 @@ class socket {
 public:
     /// Without a descriptor and without an error.
     socket() noexcept = default;
-    /// Takes ownership of a descriptor, or stores the error (−errno) of a call that should have
-    /// created one.
+    /// Takes ownership of a descriptor. A negative `fd` is the -errno of the call that failed to
+    /// create one; error() returns it.
     explicit socket(int fd) noexcept : fd_(fd) {}
     socket(socket&& other) noexcept : fd_(std::exchange(other.fd_, detail::nothing)) {}
     socket& operator=(socket&& other) noexcept;
@@ -107,7 +81,7 @@ public:
     }
     /// recv(2): bytes received, 0 when the peer has shut down its side.
     operation recv(mutable_buffer buf, int flags = 0) noexcept { return io::recv(fd_, buf, flags); }
-    /// Rejects a length in the place of the flags: the length is part of the buffer.
+    /// Rejects a length passed as the flags: the length is part of the buffer.
     template <std::same_as<std::size_t> Flags>
     operation recv(mutable_buffer buf, Flags flags) noexcept {
         return io::recv(fd_, buf, flags);
@@ -115,7 +89,7 @@ public:
     /// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain a short
     /// send ends the chain.
     operation send(const_buffer buf, int flags = 0) noexcept { return io::send(fd_, buf, flags); }
-    /// Rejects a length in the place of the flags: the length is part of the buffer.
+    /// Rejects a length passed as the flags: the length is part of the buffer.
     template <std::same_as<std::size_t> Flags>
     operation send(const_buffer buf, Flags flags) noexcept {
         return io::send(fd_, buf, flags);
@@ -128,22 +102,23 @@ public:
     /// were sent. At most 0x7ffff000 bytes, as with write(2).
     task<io_result> send_all(const_buffer buf);
 
-    /// What a byte_stream does: recv() and send() without flags.
+    /// byte_stream: recv() and send() without flags.
     operation read_some(mutable_buffer buf) noexcept { return recv(buf); }
     operation write_some(const_buffer buf) noexcept { return send(buf); }
 
-    /// sendto(2): bytes sent, of a datagram all. Keeps its own copy of the address. Never SIGPIPE.
+    /// sendto(2): bytes sent; a datagram is sent whole or not at all. The operation keeps its own
+    /// copy of the address.
     auto send_to(const_buffer buf, const endpoint& peer) noexcept {
         return io_awaitable<detail::send_to_endpoint_element>(
             detail::send_to_endpoint_element(fd_, buf, peer));
     }
-    /// recvfrom(2): bytes received and who sent them. A datagram that is longer than the buffer is
-    /// cut; with MSG_TRUNC among the flags the result is its real length.
+    /// recvfrom(2): bytes received and the sender's address. A datagram longer than the buffer is
+    /// truncated; with MSG_TRUNC in `flags` the result is its full length.
     auto recv_from(mutable_buffer buf, int flags = 0) noexcept {
         return io_awaitable<detail::receive_from_endpoint_element>(
             detail::receive_from_endpoint_element(fd_, buf, flags));
     }
-    /// sendto(2), recvfrom(2) with the arguments of their manual: see io::sendto, io::recvfrom.
+    /// sendto(2), recvfrom(2) with the arguments of the man page: see io::sendto, io::recvfrom.
     auto sendto(const_buffer buf, int flags, const ::sockaddr* peer, ::socklen_t length) noexcept {
         return io::sendto(fd_, buf, flags, peer, length);
     }
@@ -151,17 +126,18 @@ public:
         return io::recvfrom(fd_, buf, flags, peer, length);
     }
 
-    /// Sends open descriptors to the process at the other end of a Unix socket (SCM_RIGHTS), with
-    /// all of `data`, which must not be empty: its size, or the error. They stay open here. At most
-    /// max_descriptors, else -EINVAL. Descriptors and `data` must outlive the await.
+    /// Sends copies of descriptors to the peer of a Unix socket (SCM_RIGHTS), together with all of
+    /// `data`, which must not be empty. Gives the size of `data`, or -errno; -EINVAL for more than
+    /// max_descriptors. The caller's descriptors stay open. They and `data` must outlive the await.
     task<io_result> send_descriptors(std::span<const int> descriptors, const_buffer data);
-    /// recvmsg(2): bytes, and the descriptors that came with them. None leaks: those that nobody
-    /// takes are closed. When the peer has shut down its side: 0 bytes and no descriptors.
+    /// recvmsg(2): bytes received and the descriptors sent with them. Descriptors of a discarded
+    /// result are closed. When the peer has shut down its side: 0 bytes and no descriptors.
     auto recv_descriptors(mutable_buffer buf) noexcept {
         return io_awaitable<detail::receive_descriptors_element>(
             detail::receive_descriptors_element(fd_, buf));
     }
-    /// Who connected, or listens, at the other end of a Unix socket. Throws std::system_error.
+    /// The credentials of the process that connected or listens at the other end of a Unix socket.
+    /// Throws std::system_error.
     [[nodiscard]] credentials peer_credentials() const;
 
     /// shutdown(2): no more receiving / sending.
@@ -172,12 +148,11 @@ public:
         return io_awaitable<detail::close_element>(detail::close_element(fd_));
     }
 
-    /// bind(2), listen(2): 0 or −errno. They happen at once, and may be awaited like everything
-    /// else.
+    /// bind(2), listen(2): 0 or -errno. They complete at once; awaiting the result is optional.
     immediate_result bind(const endpoint& local) noexcept;
     immediate_result listen(int backlog = SOMAXCONN) noexcept;
 
-    // Options: socket(7), tcp(7), ipv6(7). 0 or −errno.
+    // Options: socket(7), tcp(7), ipv6(7). 0 or -errno.
     io_result set_reuse_address(bool on) noexcept;
     io_result set_reuse_port(bool on) noexcept;
     io_result set_no_delay(bool on) noexcept;
@@ -191,7 +166,7 @@ public:
     /// getsockname(2), getpeername(2). They throw std::system_error.
     [[nodiscard]] endpoint local_endpoint() const;
     [[nodiscard]] endpoint peer_endpoint() const;
-    /// The same for internet sockets; others throw (address_family_not_supported).
+    /// The same for internet sockets; other families throw address_family_not_supported.
     [[nodiscard]] inet_address local_address() const;
     [[nodiscard]] inet_address peer_address() const;
 

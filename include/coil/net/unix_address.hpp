@@ -9,7 +9,7 @@
 
 namespace coil::net {
 
-/// The address of a Unix domain socket: unix(7). A value; the file system is never touched.
+/// The address of a Unix domain socket: unix(7). A value type; it never accesses the file system.
 ///
 ///     net::unix_address control{"/run/app/control"};       // a name in the file system
 ///     auto bus = net::unix_address::abstract("app/bus");   // a name that no file has
@@ -18,7 +18,7 @@ public:
     /// The longest path or abstract name, in bytes.
     static constexpr std::size_t max_length = sizeof(::sockaddr_un::sun_path) - 1;
 
-    /// No name: that of a socket which is bound to none, such as a client's.
+    /// Unnamed: the address of a socket that is not bound, such as a client's.
     unix_address() noexcept;
 
     /// A path in the file system, absolute or relative to the working directory. Throws
@@ -26,11 +26,11 @@ public:
     /// filename_too_long for more than max_length bytes.
     explicit unix_address(std::string_view path);
 
-    /// A name in the abstract name space: any bytes. It vanishes with the last socket bound to it.
-    /// Throws as the constructor does, but null characters are allowed.
+    /// A name in the abstract namespace, of any bytes. The name disappears with the last socket
+    /// bound to it. Throws as the constructor does, but null characters are allowed.
     static unix_address abstract(std::string_view name);
 
-    /// From the system's form. Throws std::system_error (address_family_not_supported) for other
+    /// Converts from a sockaddr. Throws std::system_error (address_family_not_supported) for other
     /// families.
     unix_address(const ::sockaddr* address, ::socklen_t length);
 
@@ -38,12 +38,12 @@ public:
     [[nodiscard]] bool is_abstract() const noexcept {
         return !is_unnamed() && storage_.sun_path[0] == '\0';
     }
-    /// The path, or the abstract name without its leading null character. Empty: unnamed. The view
-    /// is of this object.
+    /// The path, or the abstract name without its leading null character; empty if unnamed. The
+    /// view refers to this object.
     [[nodiscard]] std::string_view name() const noexcept;
 
-    /// "unix:/run/x", "unix:@name" (abstract), "unix:" (unnamed): what endpoint::parse() reads. A
-    /// relative path that begins with '@' gets "./" in front.
+    /// "unix:/run/x", "unix:@name" (abstract) or "unix:" (unnamed), as endpoint::parse() reads
+    /// them. A relative path that begins with '@' is written with a leading "./".
     [[nodiscard]] std::string to_string() const;
 
     [[nodiscard]] const ::sockaddr* data() const noexcept {
@@ -51,7 +51,7 @@ public:
     }
     [[nodiscard]] ::socklen_t size() const noexcept { return size_; }
 
-    /// The same name of the same kind.
+    /// Same kind and same name.
     friend bool operator==(const unix_address& a, const unix_address& b) noexcept;
 
 private:

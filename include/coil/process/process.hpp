@@ -22,29 +22,28 @@ namespace detail {
 class spawn_plan;
 }
 
-/// Where a standard stream of a child process comes from or goes to.
+/// What a standard stream of a child process is connected to.
 class redirect {
 public:
-    /// A pipe, whose other end is process::stdin(), stdout() or stderr().
+    /// A pipe; its other end is process::stdin(), stdout() or stderr().
     static redirect pipe() { return redirect(kind::pipe); }
-    /// The parent's own.
+    /// The parent's stream.
     static redirect inherit() { return redirect(kind::inherit); }
     /// /dev/null.
     static redirect null() { return redirect(kind::null); }
-    /// A file: standard input is read from it, output written to it from its beginning (created or
-    /// emptied first).
+    /// A file. For output, it is created or truncated.
     static redirect file(std::filesystem::path path) {
         redirect to(kind::file);
         to.path_ = std::move(path);
         return to;
     }
-    /// A descriptor, which stays the caller's and must be open until spawn() has returned.
+    /// A descriptor of the caller, which must stay open until spawn() has returned.
     static redirect descriptor(int fd) {
         redirect to(kind::descriptor);
         to.fd_ = fd;
         return to;
     }
-    /// For standard error: where standard output goes.
+    /// For standard error: the same as standard output.
     static redirect to_stdout() { return redirect(kind::to_stdout); }
 
 private:
@@ -57,53 +56,53 @@ private:
     std::filesystem::path path_;
 };
 
-/// How a process is started.
+/// Options of process::spawn().
 struct process_options {
     redirect standard_input = redirect::pipe();
     redirect standard_output = redirect::pipe();
     redirect standard_error = redirect::pipe();
-    /// "NAME=value" each; without it, the parent's environment.
+    /// The environment as "NAME=value" strings; nullopt: the parent's.
     std::optional<std::vector<std::string>> environment;
-    /// Empty: the parent's.
+    /// The working directory; empty: the parent's.
     std::filesystem::path directory;
-    /// A process group of its own, which kill() then means: signals reach what it starts, too, and
-    /// those of the terminal do not reach it.
+    /// Starts the child in a process group of its own. kill() then signals the whole group, which
+    /// includes the child's children. Signals of the terminal do not reach the group.
     bool new_process_group = false;
-    /// How long a process that is to end has between SIGTERM and SIGKILL.
+    /// The time between SIGTERM and SIGKILL when the process is terminated.
     std::chrono::milliseconds grace = std::chrono::seconds(5);
 };
 
-/// What process::output() gives.
+/// The result of process::output().
 struct process_output {
     exit_status status;
     std::string out;
     std::string err;
 };
 
-/// A child process, owned.
+/// A child process, which this object owns. Move-only.
 ///
 ///     auto p = process::spawn({"sort", "-u"});
 ///     co_await write_all(p.stdin(), "b\na\nb\n");
 ///     auto [status, out, err] = co_await p.output();
 ///
-/// The child has default signal dispositions and an empty signal mask, and of the parent's
-/// descriptors only its standard streams, as everything that coil opens is close-on-exec.
+/// The child starts with default signal dispositions and an empty signal mask. It inherits only its
+/// standard streams, because coil opens every descriptor close-on-exec.
 ///
-/// Pipes hold 64 KiB: a child whose output nobody reads waits when they are full. Read while it
-/// runs, use output(), or redirect.
+/// A pipe holds 64 KiB. A child blocks when the pipe of its output is full: read while it runs, use
+/// output(), or redirect.
 ///
-/// A child that ends before it has read its input must not end its parent: where the action of
-/// SIGPIPE is the default one, the first spawn() with a pipe for standard input ignores it in this
-/// process, and writing gives -EPIPE. While SIGCHLD is ignored, nobody learns how a child ended:
-/// waiting throws std::errc::no_child_process.
+/// Signals: if the action of SIGPIPE is the default one, the first spawn() with a pipe for standard
+/// input ignores SIGPIPE in this process, so that writing to a child that has ended gives -EPIPE.
+/// While SIGCHLD is ignored, the kernel discards the status of children: waiting throws
+/// std::errc::no_child_process.
 ///
-/// Threading: on one context at a time. Cancellation: see wait(). A process that is destroyed
-/// before it was waited for is killed (SIGKILL) and reaped.
+/// Threading: on one context at a time. Cancellation: see wait(). The destructor kills (SIGKILL)
+/// and reaps a process that was not waited for.
 class process {
 public:
-    /// posix_spawn(3) of argv[0], which is looked for in PATH if it has no slash. Throws
-    /// std::system_error that names the program: no_such_file_or_directory, permission_denied, ...
-    /// It blocks until the child has called execve(2).
+    /// Starts argv[0] with posix_spawn(3); a name without a slash is searched in PATH. Blocks until
+    /// the child has called execve(2). Throws std::system_error with the name of the program:
+    /// no_such_file_or_directory, permission_denied, ...
     static process spawn(const std::vector<std::string>& argv, const process_options& options = {});
 
     process(process&& other) noexcept;
@@ -111,27 +110,28 @@ public:
     ~process();
 
     [[nodiscard]] ::pid_t pid() const noexcept { return pid_; }
-    /// Its pidfd: pidfd_open(2). It stays the process's.
+    /// The pidfd (pidfd_open(2)), owned by this object.
     [[nodiscard]] int native_handle() const noexcept { return pidfd_; }
 
-    /// The other ends of its standard streams, where they are pipes; else calls give -EBADF.
+    /// The parent's ends of the standard streams that are pipes; calls on the others give -EBADF.
     [[nodiscard]] pipe_end& stdin() noexcept { return stdin_; }
     [[nodiscard]] pipe_end& stdout() noexcept { return stdout_; }
     [[nodiscard]] pipe_end& stderr() noexcept { return stderr_; }
 
-    /// Closes stdin() and waits until the process has ended; then always gives the same.
+    /// Closes stdin() and waits until the process has ended. Later calls give the same status.
     ///
-    /// Cancellation: the process is asked to end (SIGTERM); after process_options::grace it is
-    /// killed. When it has ended and is reaped, std::errc::operation_canceled is thrown.
+    /// Cancellation: sends SIGTERM, and SIGKILL after process_options::grace. Throws
+    /// std::errc::operation_canceled once the process has ended and is reaped.
     task<exit_status> wait();
-    /// Collects what it writes to stdout() and stderr() and waits for it. At most `limit` bytes
-    /// each: when there is more, the process is killed, and std::errc::message_size is thrown.
-    /// Cancellation as wait().
+    /// Reads stdout() and stderr() to their ends and waits for the process. If either gives more
+    /// than `limit` bytes, kills the process and throws std::errc::message_size. Cancellation as
+    /// wait().
     task<process_output> output(std::size_t limit = 16 * 1024 * 1024);
 
-    /// kill(2) by its pidfd, so never somebody else: 0, or -ESRCH when it has ended.
+    /// Sends a signal by the pidfd, so never to another process that reuses the pid: 0, or -ESRCH
+    /// if the process has ended.
     io_result kill(int signal = SIGKILL) noexcept;
-    /// SIGTERM, and after `grace` SIGKILL; waits for it.
+    /// Sends SIGTERM, and SIGKILL after `grace`, and waits for the process.
     task<exit_status> terminate(std::chrono::milliseconds grace);
 
 private:

@@ -5,6 +5,10 @@ namespace coil::sim {
 /// The faults that a world injects, and how often: each rate counts in a thousand. Every fault is
 /// one that Linux may show to a correct program. All rates are 0 by default: a world without a plan
 /// varies only latencies and order with the seed.
+///
+///     sim::world_options options;
+///     options.faults = sim::fault_plan::timing();
+///     options.faults.short_transfer = 100;        // one transfer in ten
 struct fault_plan {
     // Faults that a correct program does not notice, as the runtime handles them.
     unsigned delay_completion = 0;  ///< a completion is posted later than its call ended

@@ -28,6 +28,10 @@ struct host_state;
 /// A computer in a simulated world, with its own contexts, addresses, descriptors and files.
 /// Created and owned by world::host(). Single-threaded, as the whole world.
 ///
+///     sim::host& server = w.host("server");
+///     server.on_start([](sim::host& h) { h.co_spawn(serve(7)); });
+///     w.after(1s, [&] { server.crash(); });
+///
 /// It runs the unmodified program: tasks that call coil::net, coil::io and coil::fs. Calls that
 /// bypass coil (a plain write(2), std::thread, std::filesystem) reach the real system. They cannot
 /// be confused with the simulation because its descriptors begin at 2^24.

@@ -8,6 +8,9 @@ namespace coil::sim {
 /// A random number generator whose sequence is the same on all platforms, so that a seed replays a
 /// run. It is a standard uniform random bit generator, but the standard's distributions vary
 /// between implementations: use the members instead. Threading: one thread at a time.
+///
+///     sim::random_source random(seed);
+///     const auto pause = 1ms * random.between(1, 10);
 class random_source {
 public:
     using result_type = std::uint64_t;

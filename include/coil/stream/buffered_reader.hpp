@@ -19,51 +19,53 @@
 
 namespace coil {
 
-/// Reads in large pieces and hands out small ones: up to a delimiter, exact sizes, lines.
+/// Reads a stream in large blocks and returns delimited text, lines, or exact sizes from its
+/// buffer.
 ///
 ///     buffered_reader r{socket};
 ///     auto lines = r.lines();
 ///     while (auto line = co_await lines.next())   // std::optional<std::string_view>
 ///         use(*line);
 ///
-/// Made of a named stream it refers to it; made of a temporary (std::move(socket)) it owns it. It
-/// is a byte_source itself. Views are of its buffer, without a copy, and valid until its next call.
+/// Constructed from an lvalue, the reader refers to the stream; from an rvalue (std::move(socket)),
+/// it owns it. The reader is a byte_source itself. Returned views refer to its buffer and are valid
+/// until the next call.
 ///
-/// Threading: on one context at a time; one call at a time.
-/// Errors: what gives a view throws std::system_error with the stream's error; the others give
-/// -errno. Cancellation: std::errc::operation_canceled or -ECANCELED. A failed or cancelled
-/// read_until() has consumed nothing: the bytes are there for the next call.
+/// Threading: on one context at a time; one call at a time. Errors: calls that give a view throw
+/// std::system_error with the stream's error; the others give -errno. Cancellation:
+/// std::errc::operation_canceled or -ECANCELED. A failed or cancelled read_until() consumes
+/// nothing: the next call reads the same bytes.
 template <class Source>
     requires byte_source<Source>
 class buffered_reader {
 public:
     static constexpr std::size_t default_capacity = 16 * 1024;
-    /// What a line may be long, unless the caller says otherwise.
+    /// The default limit for the length of a line.
     static constexpr std::size_t default_max = 64 * 1024;
 
-    /// `capacity`: bytes of the buffer at first. It grows to what read_until() needs.
+    /// `capacity`: the initial size of the buffer. It grows as read_until() needs.
     explicit buffered_reader(Source&& from, std::size_t capacity = default_capacity)
         : from_(static_cast<Source&&>(from)), buffer_(std::max<std::size_t>(capacity, 1)) {}
 
-    /// The stream below. What is in the buffer was taken from it already.
+    /// The underlying stream. Bytes in the buffer were already read from it.
     [[nodiscard]] std::remove_reference_t<Source>& stream() noexcept { return from_; }
-    /// What was read and not yet handed out.
+    /// The bytes in the buffer: read from the stream and not yet returned.
     [[nodiscard]] std::string_view buffered() const noexcept { return buffer_.unread(); }
 
     class until_awaitable;
-    /// The text up to the delimiter, which is consumed and not part of it. At the end of the
-    /// stream: what is left, once, if there is anything (delimited() then is false); then nothing.
-    /// When there is no delimiter within `max` bytes: std::system_error with
-    /// std::errc::message_size.
+    /// Gives the text up to the delimiter and consumes both; the view does not include the
+    /// delimiter. At the end of the stream it gives the remaining bytes, if any (delimited() is
+    /// then false), and nullopt afterwards. Without a delimiter in `max` bytes it throws
+    /// std::system_error with std::errc::message_size.
     [[nodiscard("did you forget to co_await?")]] until_awaitable
     read_until(char delimiter, std::size_t max = default_max) noexcept {
         return until_awaitable(*this, delimiter, max);
     }
-    /// Whether the last read_until() has found its delimiter; false: the stream ended before.
+    /// Whether the last read_until() found its delimiter; false if the stream ended first.
     [[nodiscard]] bool delimited() const noexcept { return delimited_; }
 
-    /// Fills the buffer: its size; -ENODATA when the stream ends before, or the error, however much
-    /// came until then. At most 0x7ffff000 bytes.
+    /// Reads until `buf` is full and gives its size; -ENODATA if the stream ends first. On an error
+    /// it gives -errno even if some bytes were read. At most 0x7ffff000 bytes.
     task<io_result> read_exact(mutable_buffer buf) {
         buf = {buf.data(), detail::transfer_size(buf.size())};
         std::size_t done = buffer_.take(buf);
@@ -86,7 +88,7 @@ public:
         co_return io_result(static_cast<int>(done));
     }
 
-    /// What a byte_source does: first what is in the buffer.
+    /// byte_source: gives bytes from the buffer first.
     task<io_result> read_some(mutable_buffer buf) {
         if (const std::size_t taken = buffer_.take(buf); taken > 0 || buf.size() == 0) {
             co_return io_result(static_cast<int>(taken));
@@ -95,9 +97,9 @@ public:
     }
 
     class line_range;
-    /// The lines of the stream as an asynchronous range: without "\n" or "\r\n"; the last one may
-    /// lack it. A line of more than `max` bytes throws as in read_until(). The reader must outlive
-    /// the range.
+    /// The lines of the stream as an asynchronous range, without their "\n" or "\r\n", which the
+    /// last line may lack. A line of more than `max` bytes throws as in read_until(). The reader
+    /// must outlive the range.
     [[nodiscard]] line_range lines(std::size_t max = default_max) noexcept {
         return line_range(*this, max);
     }
@@ -105,7 +107,7 @@ public:
 private:
     using view = std::optional<std::string_view>;
 
-    /// Reads once into the buffer: bytes, 0 at the end, or −errno.
+    /// Reads once into the buffer: bytes, 0 at the end, or -errno.
     task<io_result> fill() {
         const mutable_buffer room = buffer_.room();
         const int n = io_result(co_await from_.read_some(room));
@@ -143,7 +145,7 @@ buffered_reader(Source&&) -> buffered_reader<Source>;
 template <class Source>
 buffered_reader(Source&&, std::size_t) -> buffered_reader<Source>;
 
-/// What buffered_reader::read_until() gives. It does not suspend when the delimiter is in the
+/// The awaitable of buffered_reader::read_until(). It does not suspend if the delimiter is in the
 /// buffer.
 template <class Source>
     requires byte_source<Source>
@@ -191,14 +193,14 @@ private:
     bool are_lines_;
 };
 
-/// What buffered_reader::lines() gives.
+/// The range of buffered_reader::lines().
 template <class Source>
     requires byte_source<Source>
 class buffered_reader<Source>::line_range {
 public:
     line_range(buffered_reader& of, std::size_t max) noexcept : reader_(&of), max_(max) {}
 
-    /// The next line, or nothing at the end.
+    /// The next line; nullopt at the end.
     [[nodiscard("did you forget to co_await?")]] until_awaitable next() noexcept {
         return until_awaitable(*reader_, '\n', max_, true);
     }

@@ -17,20 +17,21 @@
 
 namespace coil {
 
-/// Gathers small writes into large ones.
+/// Combines small writes into large ones.
 ///
 ///     buffered_writer w{socket};
 ///     co_await w.write("HTTP/1.1 200 OK\r\n");
 ///     co_await w.write(headers);
 ///     (co_await w.flush()).value();
 ///
-/// Made of a named stream it refers to it; made of a temporary (std::move(socket)) it owns it. What
-/// was not flushed when it is destroyed is lost: no destructor can wait.
+/// Constructed from an lvalue, the writer refers to the stream; from an rvalue (std::move(socket)),
+/// it owns it. Call flush() before the writer is destroyed: the destructor cannot wait, so it
+/// discards unflushed data.
 ///
-/// Threading: on one context at a time; one call at a time.
-/// Cancellation: a call that was cancelled or failed keeps what it could not write, and the next
-/// call begins with that: nothing is lost or written twice. Of the data of that call itself, either
-/// nothing was taken, or, when it did not fit into the buffer, perhaps a part.
+/// Threading: on one context at a time; one call at a time. Cancellation: after a cancelled or
+/// failed call the buffer keeps what was not written, and the next call continues with it, so
+/// nothing is lost or written twice. Of the data of the failed call itself nothing was accepted,
+/// except that data larger than the buffer may have been written in part.
 template <class Sink>
     requires byte_sink<Sink>
 class buffered_writer {
@@ -41,21 +42,21 @@ public:
         : to_(static_cast<Sink&&>(to)),
           memory_(std::make_unique_for_overwrite<std::byte[]>(capacity)), capacity_(capacity) {}
 
-    /// The stream below. What is written to it directly overtakes what is in the buffer.
+    /// The underlying stream. Data written to it directly overtakes the data in the buffer.
     [[nodiscard]] std::remove_reference_t<Sink>& stream() noexcept { return to_; }
-    /// Bytes that are not flushed.
+    /// The number of bytes not yet flushed.
     [[nodiscard]] std::size_t pending() const noexcept { return end_ - begin_; }
 
     class write_awaitable;
-    /// The size of the data when the buffer has taken it, or −errno. It does not suspend when the
-    /// data fits. The data must outlive the await.
+    /// Gives the size of the data, or -errno. Does not suspend if the data fits into the buffer.
+    /// The data must outlive the await.
     [[nodiscard("did you forget to co_await?")]] write_awaitable write(const_buffer data) noexcept {
         return write_awaitable(*this, data);
     }
-    /// What a byte_sink does: the same as write().
+    /// byte_sink: the same as write().
     write_awaitable write_some(const_buffer data) noexcept { return write(data); }
 
-    /// Writes everything that is in the buffer: 0 or −errno.
+    /// Writes the whole buffer to the stream: 0 or -errno.
     task<io_result> flush() {
         while (begin_ < end_) {
             const const_buffer rest(memory_.get() + begin_, end_ - begin_);
@@ -114,7 +115,7 @@ buffered_writer(Sink&&) -> buffered_writer<Sink>;
 template <class Sink>
 buffered_writer(Sink&&, std::size_t) -> buffered_writer<Sink>;
 
-/// What buffered_writer::write() gives.
+/// The awaitable of buffered_writer::write().
 template <class Sink>
     requires byte_sink<Sink>
 class [[nodiscard("did you forget to co_await?")]] buffered_writer<Sink>::write_awaitable {

@@ -9,16 +9,16 @@
 
 namespace coil {
 
-/// What bytes come from: `co_await s.read_some(buf)` gives the number of bytes read, at least one
-/// if the buffer is not empty; 0 at the end; or −errno.
+/// A source of bytes: `co_await s.read_some(buf)` gives the number of bytes read, at least one if
+/// the buffer is not empty; 0 at the end; or -errno.
 template <class S>
 concept byte_source = requires(std::remove_reference_t<S>& s, mutable_buffer to) {
     { s.read_some(to) } -> awaitable;
     requires std::convertible_to<await_result_t<decltype(s.read_some(to))>, io_result>;
 };
 
-/// What bytes go to: `co_await s.write_some(buf)` gives the number of bytes written, perhaps fewer
-/// than asked, or −errno; `co_await s.shutdown_write()` says that no more will come: 0 or −errno.
+/// A sink for bytes: `co_await s.write_some(buf)` gives the number of bytes written, perhaps fewer
+/// than requested, or -errno; `co_await s.shutdown_write()` ends the stream: 0 or -errno.
 template <class S>
 concept byte_sink = requires(std::remove_reference_t<S>& s, const_buffer from) {
     { s.write_some(from) } -> awaitable;
@@ -27,8 +27,8 @@ concept byte_sink = requires(std::remove_reference_t<S>& s, const_buffer from) {
     requires std::convertible_to<await_result_t<decltype(s.shutdown_write())>, io_result>;
 };
 
-/// Both: a connection. net::socket, pipe_end and the ends of a process's pipes are byte streams.
-/// One read and one write may be in flight together; two reads or two writes may not.
+/// A source and a sink, such as a connection: net::socket, pipe_end. One read and one write may be
+/// in flight together, but not two reads or two writes.
 template <class S>
 concept byte_stream = byte_source<S> && byte_sink<S>;
 

@@ -22,15 +22,15 @@ inline constexpr std::size_t copy_buffer_size = 64 * 1024;
 
 } // namespace detail
 
-/// Copies what comes from `from` to `to`, until `from` ends: how many bytes. `to` stays open.
+/// Copies from `from` to `to` until `from` ends, and gives the number of bytes. `to` stays open.
 ///
 ///     co_await copy(file, socket);
 ///
-/// Throws std::system_error with the error of the read or write that failed; what was read before
-/// has been written unless a write failed. Both must outlive the await.
+/// Throws std::system_error with the error of the read or write that failed. After a failed read,
+/// everything read before has been written. Both streams must outlive the await.
 ///
-/// Threading: on the context that awaits it. Cancellation: std::errc::operation_canceled; up to
-/// 64 KiB that were read may not have been written.
+/// Threading: runs on the awaiting context. Cancellation: std::errc::operation_canceled; up to 64
+/// KiB that were read may not have been written.
 template <byte_source From, byte_sink To>
 task<std::uint64_t> copy(From& from, To& to) {
     const auto memory = std::make_unique_for_overwrite<std::byte[]>(detail::copy_buffer_size);
@@ -46,7 +46,7 @@ task<std::uint64_t> copy(From& from, To& to) {
     }
 }
 
-/// What duplex() has moved.
+/// The result of duplex(): the bytes copied in each direction.
 struct duplex_counts {
     std::uint64_t a_to_b = 0;
     std::uint64_t b_to_a = 0;
@@ -54,15 +54,15 @@ struct duplex_counts {
 
 namespace detail {
 
-/// One direction of duplex(). When both fail, the first failure is thrown and the second is not
-/// news: `failed` is of both.
+/// One direction of duplex(). If both fail, only the first failure is thrown; `failed` is shared by
+/// both directions.
 template <coil::byte_source From, coil::byte_sink To>
 task<std::uint64_t> copy_and_shut_down(From& from, To& to, bool& failed) {
     std::uint64_t total = 0;
     try {
         total = co_await copy(from, to);
         const int result = io_result(co_await to.shutdown_write());
-        // A peer that has closed its end in the meantime needs no telling.
+        // A peer that has already closed its end is not an error.
         if (result < 0 && result != -ENOTCONN && result != -EPIPE) {
             throw std::system_error(-result, std::generic_category(), "coil: shutdown");
         }
@@ -76,10 +76,10 @@ task<std::uint64_t> copy_and_shut_down(From& from, To& to, bool& failed) {
 
 } // namespace detail
 
-/// Joins two connections, as a proxy does: copies in both directions at once. When one side has
-/// ended, the other's writing side is shut down, and what still comes from there is delivered
-/// (half-close); it returns when both have ended. An error in one direction cancels the other and
-/// is thrown.
+/// Connects two streams, as a proxy does, by copying in both directions at once. When one stream
+/// ends, the writing side of the other is shut down, while data from the other is still delivered
+/// (half-close). Returns when both have ended. An error in one direction cancels the other and is
+/// thrown.
 template <byte_stream A, byte_stream B>
 task<duplex_counts> duplex(A& a, B& b) {
     bool failed = false;

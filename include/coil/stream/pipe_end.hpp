@@ -10,16 +10,20 @@
 
 namespace coil {
 
-/// A descriptor that is read or written as a stream of bytes, owned: an end of a pipe or FIFO, a
-/// terminal, standard input. A byte_stream. Move-only; the destructor closes it.
+/// A byte_stream that owns a descriptor: an end of a pipe or FIFO, a terminal, standard input.
+/// Move-only; the destructor closes the descriptor.
 ///
-/// Threading: on one context at a time. Cancellation: as io_awaitable. A pipe that nobody reads
-/// gives -EPIPE; where SIGPIPE is not ignored, the kernel raises it as well.
+///     auto [in, out] = make_pipe();
+///     co_await write_all(out, "hello");
+///     int n = co_await in.read_some(buf);
+///
+/// Threading: on one context at a time. Cancellation: as io_awaitable. Writing to a pipe without a
+/// reader gives -EPIPE; unless SIGPIPE is ignored, the kernel raises it as well.
 class pipe_end {
 public:
     /// Owns nothing; calls give -EBADF.
     pipe_end() noexcept = default;
-    /// Takes over a descriptor; a negative number is none.
+    /// Takes ownership of a descriptor; a negative number means none.
     explicit pipe_end(int fd) noexcept : fd_(fd < 0 ? nothing : fd) {}
     pipe_end(pipe_end&& other) noexcept : fd_(std::exchange(other.fd_, nothing)) {}
     pipe_end& operator=(pipe_end&& other) noexcept;
@@ -27,20 +31,20 @@ public:
 
     [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
     [[nodiscard]] int native_handle() const noexcept { return fd_; }
-    /// Gives up ownership.
+    /// Releases ownership.
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, nothing); }
 
-    /// read(2): bytes, 0 when the last writer is gone.
+    /// read(2): bytes read; 0 when every writer has closed its end.
     operation read_some(mutable_buffer buf) noexcept { return io::read(fd_, buf); }
     /// write(2): bytes written.
     operation write_some(const_buffer buf) noexcept { return io::write(fd_, buf); }
 
-    /// close(2): afterwards it owns nothing.
+    /// close(2). Afterwards it owns nothing.
     auto close() noexcept {
         using element = detail::owned_close_element<nothing>;
         return io_awaitable<element>(element(fd_));
     }
-    /// The reader sees the end: the same as close(), as a pipe has no other way to say so.
+    /// The same as close(): closing is the only way to end the stream for a pipe's reader.
     auto shutdown_write() noexcept { return close(); }
 
 private:
@@ -49,8 +53,7 @@ private:
     int fd_ = nothing;
 };
 
-/// The two ends of a new pipe, close-on-exec: what is written to the second is read from the first.
-/// Throws std::system_error.
+/// Creates a pipe, close-on-exec: {reading end, writing end}. Throws std::system_error.
 [[nodiscard]] std::pair<pipe_end, pipe_end> make_pipe();
 
 } // namespace coil

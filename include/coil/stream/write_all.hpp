@@ -10,9 +10,9 @@
 
 namespace coil {
 
-/// Writes all of the buffer to a sink: its size, or the error, however much was written before it.
-/// At most 0x7ffff000 bytes, as with write(2). A sink that takes nothing without an error gives
-/// -EIO.
+/// Writes the whole buffer to a sink and gives its size. On an error it gives -errno even if some
+/// bytes were written; -EIO if the sink accepts nothing. At most 0x7ffff000 bytes, as with
+/// write(2).
 template <byte_sink Sink>
 task<io_result> write_all(Sink& to, const_buffer buf) {
     buf = {buf.data(), detail::transfer_size(buf.size())};

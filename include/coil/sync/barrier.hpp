@@ -110,7 +110,7 @@ private:
         static constexpr bool gives_back = false;
 
         [[nodiscard]] bool take_now() noexcept { return source_.core_.is_over(this->phase); }
-        [[nodiscard]] core& room() noexcept { return source_.core_; }
+        [[nodiscard]] core& queue() noexcept { return source_.core_; }
         void give_back() noexcept {}
 
         barrier& source_;

@@ -21,7 +21,7 @@ namespace coil {
 ///         use(*m);
 ///
 /// send() never waits. A receiver that falls more than `capacity` elements behind continues with
-/// the oldest element kept, and missed() counts those it has lost. After close(), receivers get the
+/// the oldest element kept, and lagged() counts those it has lost. After close(), receivers get the
 /// remaining elements, then nullopt.
 ///
 /// Threading: all members may be called from any context and any thread; a receiver is used by one
@@ -77,13 +77,13 @@ public:
     /// Does not wait. Returns nullopt if no element is available, closed or not.
     [[nodiscard]] std::optional<T> try_recv() {
         typename core::pointer element;
-        if (core_->take(position_, missed_, element) && element != nullptr) {
+        if (core_->take(position_, lagged_, element) && element != nullptr) {
             return *element;
         }
         return std::nullopt;
     }
     /// The number of elements that were overwritten before this receiver read them.
-    [[nodiscard]] std::uint64_t lagged() const noexcept { return missed_; }
+    [[nodiscard]] std::uint64_t lagged() const noexcept { return lagged_; }
 
     /// The name of earlier releases; it goes with the next one.
     [[nodiscard, deprecated("use lagged()")]] std::uint64_t missed() const noexcept { // retired
@@ -97,7 +97,7 @@ private:
 
     core* core_;
     std::uint64_t position_;
-    std::uint64_t missed_ = 0;
+    std::uint64_t lagged_ = 0;
 };
 
 template <class T>
@@ -105,7 +105,7 @@ class broadcast<T>::awaiter : public detail::sync_awaiter<awaiter, detail::broad
     using base = detail::sync_awaiter<awaiter, detail::broadcast_entry<T>>;
 
 public:
-    explicit awaiter(receiver& source) noexcept : source_(source), missed_before_(source.missed_) {
+    explicit awaiter(receiver& source) noexcept : source_(source), lagged_before_(source.lagged_) {
         this->position = source.position_;
     }
     ~awaiter() { this->end_wait(); }
@@ -128,20 +128,20 @@ private:
     static constexpr bool gives_back = true; // the element is taken when the coroutine resumes
 
     [[nodiscard]] bool take_now() noexcept {
-        taken_ = source_.core_->take(source_.position_, source_.missed_, element_);
+        taken_ = source_.core_->take(source_.position_, source_.lagged_, element_);
         return taken_;
     }
-    [[nodiscard]] core& room() noexcept { return *source_.core_; }
+    [[nodiscard]] core& queue() noexcept { return *source_.core_; }
     void give_back() noexcept {
         // the receiver belongs to this coroutine, so its position has not changed since
         if (taken_) {
             source_.position_ = this->position;
-            source_.missed_ = missed_before_;
+            source_.lagged_ = lagged_before_;
         }
     }
 
     receiver& source_;
-    std::uint64_t missed_before_;
+    std::uint64_t lagged_before_;
     typename core::pointer element_;
     bool taken_ = false;
 };

@@ -56,7 +56,7 @@ private:
     static constexpr bool gives_back = true;
 
     [[nodiscard]] bool take_now() noexcept { return core_.receive_now(*this); }
-    [[nodiscard]] channel_core<T>& room() noexcept { return core_; }
+    [[nodiscard]] channel_core<T>& queue() noexcept { return core_; }
     void give_back() noexcept {
         if (this->value) {
             core_.give_back(std::move(*this->value));
@@ -101,7 +101,7 @@ private:
     static constexpr bool gives_back = false;
 
     [[nodiscard]] bool take_now() noexcept { return core_.send_now(*this); }
-    [[nodiscard]] channel_core<T>& room() noexcept { return core_; }
+    [[nodiscard]] channel_core<T>& queue() noexcept { return core_; }
     void give_back() noexcept {}
 
     channel_core<T>& core_;
@@ -193,14 +193,14 @@ public:
             }
             e.element = std::make_unique<detail::channel_element<T>>(std::move(value));
         } else {
-            const detail::ring_answer answer = core_.try_push(value);
-            if (answer != detail::ring_answer::would_block) {
-                return answer == detail::ring_answer::done;
+            const detail::ring_result result = core_.try_push(value);
+            if (result != detail::ring_result::would_block) {
+                return result == detail::ring_result::done;
             }
             e.value.emplace(std::move(value));
         }
         bool done = false;
-        core_.attempt_in_turn(e, done);
+        core_.attempt_locked(e, done);
         if (done && !e.closed) {
             return true;
         }
@@ -216,7 +216,7 @@ public:
         detail::channel_entry<T> e(false);
         bool done = core_.try_pop(e.value);
         if (!done) {
-            core_.attempt_in_turn(e, done);
+            core_.attempt_locked(e, done);
         }
         return std::move(e.value);
     }

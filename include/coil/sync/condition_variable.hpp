@@ -38,11 +38,11 @@ public:
     condition_variable& operator=(const condition_variable&) = delete;
     ~condition_variable() = default;
 
-    void notify_one() noexcept { audience_.notify_one(); }
-    void notify_all() noexcept { audience_.notify_all(); }
+    void notify_one() noexcept { cv_waiters_.notify_one(); }
+    void notify_all() noexcept { cv_waiters_.notify_all(); }
 
     /// Precondition: the caller owns `m`.
-    auto wait(mutex& m) noexcept { return awaitable(audience_, m); }
+    auto wait(mutex& m) noexcept { return awaitable(cv_waiters_, m); }
     /// Waits until `pred()` returns true. `pred` is called with the mutex locked; its exceptions
     /// propagate.
     template <class Predicate>
@@ -53,27 +53,27 @@ public:
     }
 
 private:
-    using cv_waiters = detail::basic_audience<detail::sync_waiter>;
+    using cv_waiters = detail::basic_cv_waiters<detail::sync_waiter>;
 
     class awaiter;
 
     class [[nodiscard("did you forget to co_await?")]] awaitable {
     public:
-        awaitable(cv_waiters& a, mutex& m) noexcept : audience_(&a), mutex_(&m) {}
+        awaitable(cv_waiters& a, mutex& m) noexcept : cv_waiters_(&a), mutex_(&m) {}
         [[nodiscard]] awaiter operator co_await() const noexcept;
 
     private:
-        cv_waiters* audience_;
+        cv_waiters* cv_waiters_;
         mutex* mutex_;
     };
 
-    cv_waiters audience_;
+    cv_waiters cv_waiters_;
 };
 
 /// Waits twice: for the notification, which can be cancelled, then for the mutex, which cannot.
 class condition_variable::awaiter : detail::sync_waiter {
 public:
-    awaiter(cv_waiters& a, mutex& m) noexcept : audience_(a), mutex_(m), relock_(*this) {}
+    awaiter(cv_waiters& a, mutex& m) noexcept : cv_waiters_(a), mutex_(m), relock_(*this) {}
     awaiter(const awaiter&) = delete;
     awaiter& operator=(const awaiter&) = delete;
     ~awaiter() {
@@ -92,8 +92,8 @@ public:
             return false;
         }
         guarded_ = std::exchange(mutex_.guarded_, false);
-        audience_.announce();
-        if (!wait_in(audience_, detail::required_loop(), coroutine, &lock_again)) {
+        cv_waiters_.announce();
+        if (!wait_in(cv_waiters_, detail::required_loop(), coroutine, &lock_again)) {
             mutex_.guarded_ = guarded_; // notified before the mutex was unlocked
             return false;
         }
@@ -113,7 +113,7 @@ public:
     void discard() noexcept {
         go_on();
         if (!cancelled) {
-            audience_.notify_one();
+            cv_waiters_.notify_one();
         }
     }
 
@@ -138,7 +138,7 @@ private:
                    !wait_in(owner_.mutex_.permits_, loop, nullptr, &locked);
         }
         /// Returns true if the mutex had been handed over already.
-        [[nodiscard]] bool give_up() noexcept { return under_way() && abandon<relocker>(); }
+        [[nodiscard]] bool cancel_relock() noexcept { return under_way() && abandon<relocker>(); }
         [[nodiscard]] bool waits() const noexcept { return under_way(); }
 
     private:
@@ -146,7 +146,7 @@ private:
 
         static void locked(sync_waiter& self) noexcept {
             auto& me = static_cast<relocker&>(self);
-            me.end_silently();
+            me.end_without_resuming();
             me.owner_.end();
         }
         void cancel() noexcept { leave(owner_.mutex_.permits_); }
@@ -156,7 +156,7 @@ private:
 
     void cancel() noexcept {
         if (!relocking_) {
-            leave(audience_);
+            leave(cv_waiters_);
         }
     }
 
@@ -178,7 +178,7 @@ private:
             forget_coroutine();
             stop_observing(); // may deliver the mutex
             if (relock_.waits()) {
-                locked = relock_.give_up();
+                locked = relock_.cancel_relock();
             } else {
                 locked = true;
             }
@@ -187,7 +187,7 @@ private:
             }
         }
         if (!cancelled) { // notified, in either of the two waits
-            audience_.notify_one();
+            cv_waiters_.notify_one();
         }
         if (locked && !guarded_) {
             mutex_.unlock();
@@ -196,7 +196,7 @@ private:
         }
     }
 
-    cv_waiters& audience_;
+    cv_waiters& cv_waiters_;
     mutex& mutex_;
     relocker relock_;
     bool relocking_ = false;
@@ -205,7 +205,7 @@ private:
 
 inline condition_variable::awaiter
     condition_variable::awaitable::operator co_await() const noexcept {
-    return {*audience_, *mutex_};
+    return {*cv_waiters_, *mutex_};
 }
 
 } // namespace coil

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/sync/detail/gate_awaiter.hpp>
+#include <coil/sync/detail/baton_awaiter.hpp>
 #include <coil/sync/detail/permit_awaiter.hpp>
 
 #include <atomic>
@@ -27,22 +27,22 @@ namespace coil {
 /// std::errc::operation_canceled, unless the event was set first.
 class event {
 public:
-    constexpr explicit event(bool is_set = false) noexcept : gate_(is_set) {}
+    constexpr explicit event(bool is_set = false) noexcept : baton_(is_set) {}
     event(const event&) = delete;
     event& operator=(const event&) = delete;
     ~event() = default;
 
-    void set() noexcept { gate_.open(); }
-    void reset() noexcept { gate_.close(); }
-    [[nodiscard]] bool is_set() const noexcept { return gate_.is_open(); }
+    void set() noexcept { baton_.open(); }
+    void reset() noexcept { baton_.close(); }
+    [[nodiscard]] bool is_set() const noexcept { return baton_.is_open(); }
 
     auto wait() noexcept {
-        return detail::sync_awaitable<detail::gate_awaiter<detail::event_kind>, detail::gate>(
-            gate_);
+        return detail::sync_awaitable<detail::baton_awaiter<detail::event_kind>, detail::baton>(
+            baton_);
     }
 
 private:
-    detail::gate gate_;
+    detail::baton baton_;
 };
 
 using manual_reset_event = event;
@@ -59,6 +59,9 @@ struct auto_event_kind {
 /// An auto-reset event: each set() releases one coroutine, the one that has waited longest or the
 /// next one to wait. With waiters of several contexts the order follows mutex. Setting it while it
 /// is set has no effect.
+///
+///     coil::auto_reset_event changed;
+///     co_await changed.wait();                    // consumes one set()
 ///
 /// Threading and cancellation: as for event. If the coroutine that was released is destroyed before
 /// it resumes, the event is set again.
@@ -99,7 +102,7 @@ class event_value {
                   "an event_value keeps its value: set a pointer or a std::reference_wrapper");
 
 public:
-    constexpr event_value() noexcept : gate_(false) {}
+    constexpr event_value() noexcept : baton_(false) {}
     event_value(const event_value&) = delete;
     event_value& operator=(const event_value&) = delete;
     ~event_value() = default;
@@ -117,10 +120,10 @@ public:
             claimed_.store(false, std::memory_order_release);
             throw;
         }
-        gate_.open();
+        baton_.open();
         return true;
     }
-    [[nodiscard]] bool is_set() const noexcept { return gate_.is_open(); }
+    [[nodiscard]] bool is_set() const noexcept { return baton_.is_open(); }
     /// The value. Precondition: it is set.
     [[nodiscard]] T& get() noexcept { return *value_; }
 
@@ -128,13 +131,13 @@ public:
     auto wait() noexcept { return detail::sync_awaitable<awaiter, event_value>(*this); }
 
 private:
-    class awaiter : public detail::gate_awaiter<detail::event_kind> {
+    class awaiter : public detail::baton_awaiter<detail::event_kind> {
     public:
         explicit awaiter(event_value& source) noexcept
-            : gate_awaiter(source.gate_), source_(source) {}
+            : baton_awaiter(source.baton_), source_(source) {}
 
         T& await_resume() {
-            gate_awaiter::await_resume();
+            baton_awaiter::await_resume();
             return *source_.value_;
         }
 
@@ -142,7 +145,7 @@ private:
         event_value& source_;
     };
 
-    detail::gate gate_;
+    detail::baton baton_;
     std::atomic<bool> claimed_{false};
     std::optional<T> value_;
 };

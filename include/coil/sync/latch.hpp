@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/sync/detail/gate_awaiter.hpp>
+#include <coil/sync/detail/baton_awaiter.hpp>
 
 #include <atomic>
 #include <coroutine>
@@ -27,7 +27,7 @@ class latch {
 public:
     /// A negative `expected` terminates the program with a message.
     constexpr explicit latch(std::ptrdiff_t expected) noexcept
-        : count_(expected), gate_(expected == 0) {
+        : count_(expected), baton_(expected == 0) {
         if (expected < 0) [[unlikely]] {
             detail::end_with_misuse("a latch must be constructed with 0 or more.");
         }
@@ -49,29 +49,29 @@ public:
                 "latch::count_down() was called with more than the remaining count.");
         }
         if (before == n && n > 0) {
-            gate_.open();
+            baton_.open();
         }
     }
     /// Returns whether the counter is zero.
-    [[nodiscard]] bool try_wait() const noexcept { return gate_.is_open(); }
+    [[nodiscard]] bool try_wait() const noexcept { return baton_.is_open(); }
 
     auto wait() noexcept {
-        return detail::sync_awaitable<detail::gate_awaiter<detail::latch_kind>, detail::gate>(
-            gate_);
+        return detail::sync_awaitable<detail::baton_awaiter<detail::latch_kind>, detail::baton>(
+            baton_);
     }
     /// Counts down by `n` when awaited, then waits.
-    auto arrive_and_wait(std::ptrdiff_t n = 1) noexcept { return arrival(*this, n); }
+    auto arrive_and_wait(std::ptrdiff_t n = 1) noexcept { return enqueue_notice(*this, n); }
 
 private:
-    class arriving_awaiter : public detail::gate_awaiter<detail::latch_kind> {
+    class arriving_awaiter : public detail::baton_awaiter<detail::latch_kind> {
     public:
         arriving_awaiter(latch& source, std::ptrdiff_t n) noexcept
-            : gate_awaiter(source.gate_), latch_(source), n_(n) {}
+            : baton_awaiter(source.baton_), latch_(source), n_(n) {}
 
         template <class P>
         bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
             latch_.count_down(n_);
-            return gate_awaiter::await_suspend(coroutine);
+            return baton_awaiter::await_suspend(coroutine);
         }
 
     private:
@@ -79,9 +79,9 @@ private:
         std::ptrdiff_t n_;
     };
 
-    class [[nodiscard("did you forget to co_await?")]] arrival {
+    class [[nodiscard("did you forget to co_await?")]] enqueue_notice {
     public:
-        arrival(latch& source, std::ptrdiff_t n) noexcept : latch_(&source), n_(n) {}
+        enqueue_notice(latch& source, std::ptrdiff_t n) noexcept : latch_(&source), n_(n) {}
         [[nodiscard]] arriving_awaiter operator co_await() const noexcept { return {*latch_, n_}; }
 
     private:
@@ -90,7 +90,7 @@ private:
     };
 
     std::atomic<std::ptrdiff_t> count_;
-    detail::gate gate_;
+    detail::baton baton_;
 };
 
 } // namespace coil

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/sync/detail/gate_awaiter.hpp>
+#include <coil/sync/detail/baton_awaiter.hpp>
 
 #include <atomic>
 #include <optional>
@@ -30,7 +30,7 @@ class oneshot {
                   "a oneshot moves its value between threads: that must not throw");
 
 public:
-    constexpr oneshot() noexcept : gate_(false) {}
+    constexpr oneshot() noexcept : baton_(false) {}
     oneshot(const oneshot&) = delete;
     oneshot& operator=(const oneshot&) = delete;
     ~oneshot() = default;
@@ -41,13 +41,13 @@ public:
             return false;
         }
         value_.emplace(std::move(value));
-        gate_.open();
+        baton_.open();
         return true;
     }
     /// No value will be sent: recv() returns nullopt, unless a value was sent before.
     void close() noexcept {
         if (!claimed_.exchange(true, std::memory_order_acquire)) {
-            gate_.open();
+            baton_.open();
         }
     }
 
@@ -55,7 +55,7 @@ public:
     auto recv() noexcept { return detail::sync_awaitable<awaiter, oneshot>(*this); }
     /// Does not wait. Returns nullopt also if no value was sent yet.
     [[nodiscard]] std::optional<T> try_recv() noexcept {
-        return gate_.passes() ? std::exchange(value_, std::nullopt) : std::nullopt;
+        return baton_.passes() ? std::exchange(value_, std::nullopt) : std::nullopt;
     }
 
 private:
@@ -63,13 +63,13 @@ private:
         static constexpr const char* name = "oneshot";
         static constexpr bool gives_back = true; // the value is taken when the coroutine resumes
     };
-    class awaiter : public detail::gate_awaiter<kind> {
+    class awaiter : public detail::baton_awaiter<kind> {
     public:
         explicit awaiter(oneshot& source) noexcept
-            : detail::gate_awaiter<kind>(source.gate_), source_(source) {}
+            : detail::baton_awaiter<kind>(source.baton_), source_(source) {}
 
         std::optional<T> await_resume() {
-            detail::gate_awaiter<kind>::await_resume();
+            detail::baton_awaiter<kind>::await_resume();
             return std::exchange(source_.value_, std::nullopt);
         }
 
@@ -77,7 +77,7 @@ private:
         oneshot& source_;
     };
 
-    detail::gate gate_;
+    detail::baton baton_;
     std::atomic<bool> claimed_{false};
     std::optional<T> value_;
 };

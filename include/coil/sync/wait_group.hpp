@@ -78,7 +78,7 @@ private:
         static constexpr bool gives_back = false;
 
         [[nodiscard]] bool take_now() noexcept { return group_.passes(); }
-        [[nodiscard]] group& room() noexcept { return group_; }
+        [[nodiscard]] group& queue() noexcept { return group_; }
         void give_back() noexcept {}
 
         group& group_;

@@ -98,7 +98,7 @@ protected:
 /// ring's descriptor for itself if the kernel supports it, which saves a descriptor look-up per
 /// call; other threads use the descriptor. A registration keeps the ring alive until its thread
 /// ends or unregisters it. To destroy the ring on another thread while the first one lives on,
-/// first call `control(register_op::unregister_ring_fds, nullptr, 0)` on the first.
+/// first call `do_register(register_op::unregister_ring_fds, nullptr, 0)` on the first.
 std::unique_ptr<backend> make_linux_backend();
 
 } // namespace coil::uring

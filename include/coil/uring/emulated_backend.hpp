@@ -42,7 +42,7 @@ class emulation;
 /// Whatever a completion triggers (the next link) begins after the derived class has returned.
 ///
 /// Threading: everything except the destructor runs on the ring's thread, inside enter() or
-/// control(). The derived class collects the results of its own threads in wait().
+/// do_register(). The derived class collects the results of its own threads in wait().
 class emulated_backend : public backend {
 public:
     using request = emulated_request;
@@ -82,7 +82,7 @@ protected:
 
     /// Executes `r.entry` on the descriptor `r.file` and the memory `r.data()`. Returns a result
     /// (>= 0, or -errno) or `pending`. For a request that completes later, all arguments that
-    /// io_uring reads at submission are copied before the caller can change them (see keep()).
+    /// io_uring reads at submission are copied before the caller can change them (see copy_args()).
     ///
     /// Results are those of io_uring's completions. If accept, openat, openat2 or socket request a
     /// direct descriptor (`file_index` not 0), the result is a new descriptor of the derived class,
@@ -122,7 +122,7 @@ protected:
     virtual bool is_open(int descriptor) noexcept { return descriptor >= 0; }
     virtual bool is_same_file(int one, int other) noexcept { return one == other; }
     /// The maximum number of files in a table (RLIMIT_NOFILE).
-    virtual unsigned most_files() noexcept { return 1U << 20; }
+    virtual unsigned max_files() noexcept { return 1U << 20; }
 
     /// The backend owns the request's memory from this call until released().
     virtual void accepted(request& r) noexcept { static_cast<void>(r); }
@@ -172,7 +172,7 @@ protected:
     /// Copies what io_uring reads at submission (paths, addresses, vectors, headers, ...), so that
     /// `r.entry` and `r.data()` no longer refer to the caller's copies. Call it before another
     /// thread gets the request; after begin(), the base class calls it for pending requests.
-    void keep(request& r) noexcept;
+    void copy_args(request& r) noexcept;
 
     /// For recvmsg, after it was executed with r.header: copies name length, control length and
     /// flags to the caller's header. In a multishot request it fills the leading recvmsg_out.
@@ -206,10 +206,11 @@ protected:
     /// kernel may write to it.
     template <class F>
     static void for_each_owned(const request& r, F&& f) {
-        request::owned areas[request::most_owned];
-        const unsigned n = owned_by(r, areas);
-        for (unsigned i = 0; i < n; ++i)
+        request::owned areas[request::max_owned];
+        const unsigned n = user_memory_of(r, areas);
+        for (unsigned i = 0; i < n; ++i) {
             f(areas[i].data, areas[i].size, areas[i].written);
+        }
     }
     /// The same for the buffers in provided-buffer rings, which the kernel may write to at any
     /// time.
@@ -220,7 +221,7 @@ private:
 
     request* first_pending() const noexcept;
     static request* next_pending(request& r) noexcept;
-    static unsigned owned_by(const request& r, request::owned* areas) noexcept;
+    static unsigned user_memory_of(const request& r, request::owned* areas) noexcept;
 
     std::unique_ptr<detail::emulation> core_;
 };

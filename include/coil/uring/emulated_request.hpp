@@ -44,9 +44,10 @@ public:
     /// In a chain, behind another, and without a link timeout: io_uring starts it in task work, a
     /// moment after the one before it ended.
     bool follows() const noexcept { return follows_ && limit_ == nullptr; }
-    /// keep() has copied its arguments.
+    /// copy_args() has copied its arguments.
     bool kept() const noexcept { return kept_; }
-    /// Why it cannot be done, when keep() found out: -EFAULT, -ENOMEM. It overrules every result.
+    /// Why it cannot be done, when copy_args() found out: -EFAULT, -ENOMEM. It overrules every
+    /// result.
     int early_result() const noexcept { return early_result_; }
     /// The way of an operation that takes one of the group's buffers.
     bool selects() const noexcept { return (entry.flags & sqe_flag::buffer_select) != 0; }
@@ -59,10 +60,12 @@ public:
     /// With select(): whether `bytes` use up all buffers of the group, which ends a bundle or a
     /// multishot request of bundles.
     bool empties_group(std::size_t bytes) const noexcept {
-        if (!empties_group_)
+        if (!empties_group_) {
             return false;
-        for (unsigned i = 0; i + 1 < part_count_; ++i)
+        }
+        for (unsigned i = 0; i + 1 < part_count_; ++i) {
             bytes -= bytes < parts_[i].iov_len ? bytes : parts_[i].iov_len;
+        }
         return group_grows_ ? bytes >= parts_[part_count_ - 1].iov_len : bytes != 0;
     }
     /// Whether a send or recv may use several buffers of the group at once.
@@ -92,7 +95,7 @@ public:
         std::size_t size;
         bool written;
     };
-    static constexpr unsigned most_owned = 1032;
+    static constexpr unsigned max_owned = 1032;
 
 private:
     friend class emulated_backend;

@@ -150,8 +150,8 @@ inline sqe statvfs(int fd, const char* path, struct ::statvfs* into) noexcept {
 /// Supported: opening, closing, reading, writing and synchronizing files; creating and removing
 /// names; creating, binding and shutting down sockets, listen, socket options; pipe, epoll_ctl,
 /// futex_wake, waitid with WNOHANG. Returns what a ring would report (getsockopt: the option's
-/// length). −EOPNOTSUPP for everything else, and for direct descriptors and provided buffers;
-/// −EBADF for descriptors from first_world_descriptor on.
+/// length). -EOPNOTSUPP for everything else, and for direct descriptors and provided buffers;
+/// -EBADF for descriptors from first_world_descriptor on.
 int perform_on_linux(const sqe& request) noexcept;
 
 /// Whether perform_on_linux() supports the call and never waits for another party or a device. Such

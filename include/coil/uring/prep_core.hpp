@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/uring/abi.hpp>
+#include <coil/uring/detail/prep_entry.hpp>
 
 #include <bit>
 #include <cstddef>
@@ -20,38 +21,6 @@ struct epoll_event;
 // must live until completion. Memory that the kernel writes to always must live until completion.
 
 namespace coil::uring::prep {
-
-namespace detail {
-
-inline std::uint64_t address(const volatile void* p) noexcept {
-    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(p));
-}
-
-constexpr sqe entry(opcode op, int fd, std::uint64_t addr = 0, std::uint32_t len = 0,
-                    std::uint64_t off = 0) noexcept {
-    sqe s{};
-    s.opcode = static_cast<std::uint8_t>(op);
-    s.fd = fd;
-    s.off = off;
-    s.addr = addr;
-    s.len = len;
-    return s;
-}
-
-/// A direct descriptor's slot in the kernel's encoding: 0 means "none", so slots count from 1.
-constexpr std::uint32_t slot(std::uint32_t index) noexcept {
-    return index == file_index_alloc ? file_index_alloc : index + 1;
-}
-
-/// Swaps the half-words of a poll mask on big-endian machines, as the kernel expects.
-constexpr std::uint32_t poll_mask(std::uint32_t mask) noexcept {
-    if constexpr (std::endian::native == std::endian::big)
-        return std::rotl(mask, 16);
-    else
-        return mask;
-}
-
-} // namespace detail
 
 /// Does nothing; completes with 0.
 constexpr sqe nop() noexcept { return detail::entry(opcode::nop, -1); }
@@ -247,8 +216,9 @@ inline sqe waitid(::idtype_t idtype, ::id_t id, ::siginfo_t* info, int options) 
 constexpr sqe uring_cmd(int fd, std::uint32_t command) noexcept {
     sqe s = detail::entry(opcode::uring_cmd, fd);
     s.off = command; // cmd_op is the low word on little-endian machines
-    if constexpr (std::endian::native == std::endian::big)
+    if constexpr (std::endian::native == std::endian::big) {
         s.off = static_cast<std::uint64_t>(command) << 32;
+    }
     return s;
 }
 

@@ -17,9 +17,11 @@ public:
 
     /// From the answer of io_uring_register(2).
     explicit constexpr probe_result(const probe& p) noexcept {
-        for (unsigned i = 0; i < p.ops_len; ++i)
-            if ((p.ops[i].flags & op_supported) != 0)
+        for (unsigned i = 0; i < p.ops_len; ++i) {
+            if ((p.ops[i].flags & op_supported) != 0) {
                 add(static_cast<opcode>(p.ops[i].op));
+            }
+        }
     }
 
     constexpr void add(opcode op) noexcept { word(op) |= bit(op); }
@@ -32,8 +34,9 @@ public:
     /// The number of supported opcodes.
     constexpr unsigned count() const noexcept {
         unsigned n = 0;
-        for (unsigned i = 0; i < 256; ++i)
+        for (unsigned i = 0; i < 256; ++i) {
             n += supports(static_cast<opcode>(i)) ? 1 : 0;
+        }
         return n;
     }
 

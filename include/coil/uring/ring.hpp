@@ -66,8 +66,9 @@ public:
     sqe* acquire() noexcept {
         if (acquired_ - sq_head_seen_ == sq_entries_) [[unlikely]] {
             sq_head_seen_ = load_acquire(sq_head_);
-            if (acquired_ - sq_head_seen_ == sq_entries_)
+            if (acquired_ - sq_head_seen_ == sq_entries_) {
                 return nullptr;
+            }
         }
         return &sqes_[array_[acquired_++ & sq_mask_]];
     }
@@ -130,26 +131,31 @@ public:
         store_release(sq_tail_, tail_);
         const std::uint32_t to_submit = tail_ - load_acquire(sq_head_);
         std::uint32_t flags = extra_flags;
-        if (min_complete != 0 || timeout != nullptr)
+        if (min_complete != 0 || timeout != nullptr) {
             flags |= enter_flag::getevents;
+        }
 
         if ((setup_flags_ & setup::sqpoll) != 0) [[unlikely]] {
             // The kernel's submission thread sets need_wakeup and then re-reads the tail; this side
             // stores the tail and then reads need_wakeup. At least one of the two must see the
             // other's store.
             std::atomic_thread_fence(std::memory_order_seq_cst);
-            if ((load_relaxed(sq_flags_) & sq_flag::need_wakeup) != 0)
+            if ((load_relaxed(sq_flags_) & sq_flag::need_wakeup) != 0) {
                 flags |= enter_flag::sq_wakeup;
-            if (flags == 0)
+            }
+            if (flags == 0) {
                 return static_cast<int>(to_submit);
+            }
         } else if (to_submit == 0 && flags == 0) {
             return 0;
         }
 
-        if ((features_ & feature::min_timeout) == 0)
+        if ((features_ & feature::min_timeout) == 0) {
             min_wait_usec = 0;
-        if (timeout == nullptr && min_wait_usec == 0)
+        }
+        if (timeout == nullptr && min_wait_usec == 0) {
             return call(to_submit, min_complete, flags, nullptr, 0);
+        }
         // With a minimum but without a timeout, the kernel would use the minimum as the timeout.
         if (timeout == nullptr) {
             timeout = &detail::longest_timeout;
@@ -179,8 +185,9 @@ public:
 
     /// Returns the oldest completion without consuming it, or null. It stays valid until advance().
     const cqe* peek() const noexcept {
-        if (!has_completions())
+        if (!has_completions()) {
             return nullptr;
+        }
         const cqe* c = &cqes_[cq_next_ & cq_mask_];
         tsan::completed(*c);
         return c;
@@ -200,8 +207,9 @@ public:
     unsigned for_each_cqe(F&& f) {
         const std::uint32_t first = cq_next_;
         const std::uint32_t last = load_acquire(cq_tail_);
-        if (first == last)
+        if (first == last) {
             return 0;
+        }
         const publish_on_exit publish{*this};
         while (cq_next_ != last) {
             const cqe& c = cqes_[cq_next_++ & cq_mask_];
@@ -307,13 +315,15 @@ private:
     [[gnu::always_inline]] int call(unsigned to_submit, unsigned min_complete, unsigned flags,
                                     const void* arg, std::size_t arg_size) noexcept {
         const backend::shortcut& direct = backend_->direct();
-        if (direct.thread != 0 && direct.thread == detail::thread_number) [[likely]]
+        if (direct.thread != 0 && direct.thread == detail::thread_number) [[likely]] {
             return detail::sys_enter(direct.ring, to_submit, min_complete, flags | direct.flags,
                                      arg, arg_size);
+        }
         return backend_->enter(to_submit, min_complete, flags, arg, arg_size);
     }
 
     void set_up(const ring_options& options);
+    void use_queues(const params& p, const backend::mapping& m) noexcept;
 
     sqe* sqes_ = nullptr;
     std::uint32_t* array_ = nullptr;

@@ -14,6 +14,8 @@ inline constexpr std::uint32_t default_setup_flags = setup::clamp | setup::submi
 
 /// The parameters of a ring.
 ///
+///     ring r{{.entries = 256, .cq_entries = 4096}};
+///
 /// `setup_flags` are optional: while the kernel returns EINVAL they are dropped one by one, newest
 /// first: hybrid_iopoll, defer_taskrun, single_issuer, taskrun_flag, coop_taskrun, submit_all,
 /// attach_wq, sq_aff, sqpoll, iopoll, clamp. Conflicting flags are resolved beforehand: sqpoll

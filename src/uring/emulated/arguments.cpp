@@ -37,14 +37,16 @@ struct piece {
 class pieces {
 public:
     void add(std::uint64_t& where, std::size_t size) noexcept {
-        if (where == 0 || size == 0)
+        if (where == 0 || size == 0) {
             return;
+        }
         bad_ |= !is_readable(pointer<const void>(where), size);
         list_[count_++] = {&where, size};
     }
     void add_text(std::uint64_t& where) noexcept {
-        if (where == 0)
+        if (where == 0) {
             return;
+        }
         const std::size_t size = readable_text(pointer<const char>(where));
         bad_ |= size == 0;
         list_[count_++] = {&where, size};
@@ -65,16 +67,19 @@ constexpr std::size_t aligned(std::size_t n) noexcept { return (n + 15) & ~std::
 
 } // namespace
 
-int emulation::lay_out_fixed(const request& r, const ::iovec* parts, std::size_t n) const noexcept {
+int emulation::build_fixed_iovec(const request& r, const ::iovec* parts,
+                                 std::size_t n) const noexcept {
     const unsigned index = r.entry.buf_index;
-    if (index >= buffers_.size() || buffers_[index].iov_base == nullptr)
+    if (index >= buffers_.size() || buffers_[index].iov_base == nullptr) {
         return -EFAULT;
+    }
     const auto begin = reinterpret_cast<std::uintptr_t>(buffers_[index].iov_base);
     const std::uintptr_t end = begin + buffers_[index].iov_len;
     for (std::size_t i = 0; i < n; ++i) {
         const auto from = reinterpret_cast<std::uintptr_t>(parts[i].iov_base);
-        if (from < begin || from > end || parts[i].iov_len > end - from)
+        if (from < begin || from > end || parts[i].iov_len > end - from) {
             return -EFAULT;
+        }
     }
     return 0;
 }
@@ -85,31 +90,37 @@ int emulation::build_iovec(request& r) noexcept {
     const sqe& s = r.entry;
     if (has_message_header(op)) {
         if (!r.kept_) {
-            if (!is_readable(pointer<const void>(s.addr), sizeof(::msghdr)))
+            if (!is_readable(pointer<const void>(s.addr), sizeof(::msghdr))) {
                 return -EFAULT;
+            }
             r.header = *pointer<const ::msghdr>(s.addr);
         }
-        if (r.header.msg_iovlen > IOV_MAX)
+        if (r.header.msg_iovlen > IOV_MAX) {
             return -EMSGSIZE;
+        }
         r.parts_ = r.header.msg_iov;
         r.part_count_ = static_cast<unsigned>(r.header.msg_iovlen);
         if (r.selects()) {
-            if (r.part_count_ > 1)
+            if (r.part_count_ > 1) {
                 return -EINVAL;
+            }
             r.one_ = r.part_count_ == 1 && !r.multishot_ ? *r.parts_ : ::iovec{};
             r.parts_ = nullptr;
             r.part_count_ = 0;
         }
     } else if (is_vector(r)) {
-        if (s.len > IOV_MAX)
+        if (s.len > IOV_MAX) {
             return -EINVAL;
-        if (!r.kept_ && !is_readable(pointer<const void>(s.addr), s.len * sizeof(::iovec)))
+        }
+        if (!r.kept_ && !is_readable(pointer<const void>(s.addr), s.len * sizeof(::iovec))) {
             return -EFAULT;
+        }
         r.parts_ = pointer<::iovec>(s.addr);
         r.part_count_ = s.len;
         if (r.selects()) {
-            if (s.len != 1)
+            if (s.len != 1) {
                 return -EINVAL;
+            }
             r.one_ = *r.parts_;
             r.parts_ = nullptr;
             r.part_count_ = 0;
@@ -123,28 +134,34 @@ int emulation::build_iovec(request& r) noexcept {
     } else {
         return 0;
     }
-    return uses_registered_buffer(r) ? lay_out_fixed(r, r.parts_, r.part_count_) : 0;
+    return uses_registered_buffer(r) ? build_fixed_iovec(r, r.parts_, r.part_count_) : 0;
 }
 
-void emulation::keep(request& r) noexcept {
+void emulation::copy_args(request& r) noexcept {
     const unsigned copies = info_of(r.op()).copies;
-    if (r.kept_ || copies == 0)
+    if (r.kept_ || copies == 0) {
         return; // all of its memory lives until completion
+    }
     sqe& s = r.entry;
     pieces wanted;
     std::uint64_t vector = 0; // a message's iovec array
     std::uint64_t name = 0;
     const std::size_t vector_size = std::min<std::size_t>(s.len, IOV_MAX) * sizeof(::iovec);
-    if ((copies & opcode_info::text_in_addr) != 0)
+    if ((copies & opcode_info::text_in_addr) != 0) {
         wanted.add_text(s.addr);
-    if ((copies & opcode_info::text_in_addr2) != 0)
+    }
+    if ((copies & opcode_info::text_in_addr2) != 0) {
         wanted.add_text(s.addr2);
-    if ((copies & opcode_info::text_in_addr3) != 0)
+    }
+    if ((copies & opcode_info::text_in_addr3) != 0) {
         wanted.add_text(s.addr3);
-    if ((copies & opcode_info::iovecs) != 0)
+    }
+    if ((copies & opcode_info::iovecs) != 0) {
         wanted.add(s.addr, vector_size);
-    if ((copies & opcode_info::name) != 0)
+    }
+    if ((copies & opcode_info::name) != 0) {
         wanted.add(s.addr, std::min<std::uint64_t>(s.off, sizeof(::sockaddr_storage)));
+    }
     if ((copies & opcode_info::message) != 0) {
         if (!is_readable(pointer<const void>(s.addr), sizeof(::msghdr))) {
             r.early_result_ = -EFAULT;
@@ -161,10 +178,12 @@ void emulation::keep(request& r) noexcept {
     switch (r.op()) {
     case opcode::send:
     case opcode::send_zc:
-        if (is_vector(r))
+        if (is_vector(r)) {
             wanted.add(s.addr, vector_size);
-        if (s.addr_len != 0)
+        }
+        if (s.addr_len != 0) {
             wanted.add(s.addr2, s.addr_len);
+        }
         break;
     case opcode::epoll_ctl:
         wanted.add(s.addr, 12);
@@ -183,11 +202,13 @@ void emulation::keep(request& r) noexcept {
         return;
     }
     r.kept_ = true;
-    if (wanted.empty())
+    if (wanted.empty()) {
         return;
+    }
     std::size_t size = 0;
-    for (const piece& p : wanted)
+    for (const piece& p : wanted) {
         size += aligned(p.size);
+    }
     if (size > r.copies_size_) {
         std::unique_ptr<std::byte[]> memory{new (std::nothrow) std::byte[size]};
         if (memory == nullptr) {
@@ -200,17 +221,20 @@ void emulation::keep(request& r) noexcept {
     std::byte* to = r.copies_.get();
     for (const piece& p : wanted) {
         std::memcpy(to, pointer<const void>(*p.where), p.size);
-        if (p.size == PATH_MAX + 1)
+        if (p.size == PATH_MAX + 1) {
             to[PATH_MAX] = std::byte{0}; // a string that is too long remains too long
+        }
         *p.where = reinterpret_cast<std::uintptr_t>(to);
         to += aligned(p.size);
     }
     if (has_message_header(r.op())) {
         r.header.msg_iov = pointer<::iovec>(vector);
-        if (name != 0)
+        if (name != 0) {
             r.header.msg_name = pointer<void>(name);
-        if (r.parts_ != nullptr && r.selected_ == 0)
+        }
+        if (r.parts_ != nullptr && r.selected_ == 0) {
             r.parts_ = r.header.msg_iov;
+        }
     } else if (is_vector(r) && r.parts_ != nullptr && r.selected_ == 0) {
         r.parts_ = pointer<::iovec>(s.addr);
     }
@@ -218,8 +242,9 @@ void emulation::keep(request& r) noexcept {
 
 void emulation::finish_message(request& r, int payload) noexcept {
     if (r.multishot_) {
-        if (r.selected_ == 0)
+        if (r.selected_ == 0) {
             return;
+        }
         auto& out = *static_cast<recvmsg_out*>(r.parts_[0].iov_base);
         out.namelen = r.header.msg_namelen;
         out.controllen = static_cast<std::uint32_t>(r.header.msg_controllen);
@@ -228,45 +253,52 @@ void emulation::finish_message(request& r, int payload) noexcept {
         return;
     }
     auto& user = *pointer<::msghdr>(r.entry.addr);
-    if (user.msg_name != nullptr)
+    if (user.msg_name != nullptr) {
         user.msg_namelen = r.header.msg_namelen;
+    }
     user.msg_controllen = r.header.msg_controllen;
     user.msg_flags = r.header.msg_flags;
 }
 
-unsigned emulation::owned_by(const request& r, request::owned* areas) noexcept {
+unsigned emulation::user_memory_of(const request& r, request::owned* areas) noexcept {
     const sqe& s = r.entry;
     unsigned n = 0;
     const auto add = [&](const void* p, std::size_t size, bool written) {
-        if (p != nullptr && size != 0 && n < request::most_owned)
+        if (p != nullptr && size != 0 && n < request::max_owned) {
             areas[n++] = {const_cast<void*>(p), size, written};
+        }
     };
     const auto add_all = [&](const ::iovec* parts, std::size_t count, bool written) {
-        for (std::size_t i = 0; parts != nullptr && i < count; ++i)
+        for (std::size_t i = 0; parts != nullptr && i < count; ++i) {
             add(parts[i].iov_base, parts[i].iov_len, written);
+        }
     };
-    if (r.selected_ != 0)
+    if (r.selected_ != 0) {
         add_all(r.parts_, r.part_count_, r.op() != opcode::send);
+    }
     switch (r.op()) {
     case opcode::read:
     case opcode::recv:
     case opcode::read_fixed:
-        if (!r.selects())
+        if (!r.selects()) {
             add(pointer<void>(s.addr), s.len, true);
+        }
         break;
     case opcode::write:
     case opcode::write_fixed:
     case opcode::send:
     case opcode::send_zc:
-        if (is_vector(r))
+        if (is_vector(r)) {
             add_all(pointer<const ::iovec>(s.addr), s.len, false);
-        else if (!r.selects())
+        } else if (!r.selects()) {
             add(pointer<void>(s.addr), s.len, false);
+        }
         break;
     case opcode::readv:
     case opcode::readv_fixed:
-        if (!r.selects())
+        if (!r.selects()) {
             add_all(pointer<const ::iovec>(s.addr), s.len, true);
+        }
         break;
     case opcode::writev:
     case opcode::writev_fixed:
@@ -275,12 +307,14 @@ unsigned emulation::owned_by(const request& r, request::owned* areas) noexcept {
     case opcode::sendmsg:
     case opcode::sendmsg_zc:
     case opcode::recvmsg: {
-        if (s.addr == 0)
+        if (s.addr == 0) {
             break;
+        }
         const ::msghdr& header = r.kept_ ? r.header : *pointer<const ::msghdr>(s.addr);
         const bool in = r.op() == opcode::recvmsg;
-        if (!r.selects())
+        if (!r.selects()) {
             add_all(header.msg_iov, header.msg_iovlen, in);
+        }
         if (!r.multishot_) {
             add(header.msg_control, pointer<const ::msghdr>(s.addr)->msg_controllen, in);
             if (in) {

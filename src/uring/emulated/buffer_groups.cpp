@@ -8,16 +8,18 @@
 namespace coil::uring::detail {
 
 unsigned buffer_groups::group::available() const noexcept {
-    if (ring == nullptr)
+    if (ring == nullptr) {
         return static_cast<unsigned>(list.size());
+    }
     const std::uint16_t tail =
         std::atomic_ref<std::uint16_t>(ring->tail).load(std::memory_order_acquire);
     return static_cast<std::uint16_t>(tail - head);
 }
 
 buf* buffer_groups::group::at(unsigned i) noexcept {
-    if (ring == nullptr)
+    if (ring == nullptr) {
         return &list[i];
+    }
     return ring->bufs() + ((head + i) & mask);
 }
 
@@ -30,15 +32,19 @@ int buffer_groups::check_ring(const buf_reg& reg) noexcept {
     constexpr unsigned most = 32768;
     constexpr std::uint64_t page = 4096;
     if (reg.resv[0] != 0 || reg.resv[1] != 0 || reg.resv[2] != 0 ||
-        (reg.flags & ~pbuf_ring_flag::inc) != 0)
+        (reg.flags & ~pbuf_ring_flag::inc) != 0) {
         return -EINVAL; // memory allocated by the kernel would have to be mapped from the ring
-    if (reg.ring_addr == 0)
+    }
+    if (reg.ring_addr == 0) {
         return -EFAULT;
+    }
     if (reg.ring_addr % page != 0 || !std::has_single_bit(reg.ring_entries) ||
-        reg.ring_entries > most)
+        reg.ring_entries > most) {
         return -EINVAL;
-    if (const group* g = find(reg.bgid); g != nullptr && (g->ring != nullptr || !g->list.empty()))
+    }
+    if (const group* g = find(reg.bgid); g != nullptr && (g->ring != nullptr || !g->list.empty())) {
         return -EEXIST;
+    }
     return 0;
 }
 
@@ -55,31 +61,38 @@ int buffer_groups::add_ring(const buf_reg& reg) noexcept try {
 
 int buffer_groups::remove_ring(unsigned number) noexcept {
     const group* g = find(number);
-    if (g == nullptr)
+    if (g == nullptr) {
         return -ENOENT;
-    if (g->ring == nullptr)
+    }
+    if (g->ring == nullptr) {
         return -EINVAL;
+    }
     groups_.erase(static_cast<std::uint16_t>(number));
     return 0;
 }
 
 int buffer_groups::head_of(unsigned number) noexcept {
     const group* g = find(number);
-    if (g == nullptr)
+    if (g == nullptr) {
         return -ENOENT;
+    }
     return g->ring != nullptr ? g->head : -EINVAL;
 }
 
 int buffer_groups::provide(const sqe& entry) noexcept try {
-    if (entry.fd <= 0 || entry.fd > 1 << 16)
+    if (entry.fd <= 0 || entry.fd > 1 << 16) {
         return -E2BIG;
-    if (entry.len == 0)
+    }
+    if (entry.len == 0) {
         return -EINVAL;
-    if (entry.off + static_cast<std::uint64_t>(entry.fd) > 1U << 16)
+    }
+    if (entry.off + static_cast<std::uint64_t>(entry.fd) > 1U << 16) {
         return -EINVAL;
+    }
     group& g = groups_[entry.buf_group];
-    if (g.ring != nullptr)
+    if (g.ring != nullptr) {
         return -EINVAL;
+    }
     for (int i = 0; i < entry.fd; ++i) {
         buf b{};
         b.addr = entry.addr + static_cast<std::uint64_t>(i) * entry.len;
@@ -93,13 +106,16 @@ int buffer_groups::provide(const sqe& entry) noexcept try {
 }
 
 int buffer_groups::remove(unsigned number, unsigned count) noexcept {
-    if (count == 0 || count > 1U << 16)
+    if (count == 0 || count > 1U << 16) {
         return -EINVAL;
+    }
     group* g = find(number);
-    if (g == nullptr)
+    if (g == nullptr) {
         return -ENOENT;
-    if (g->ring != nullptr)
+    }
+    if (g->ring != nullptr) {
         return -EINVAL;
+    }
     const unsigned n = count < g->list.size() ? count : static_cast<unsigned>(g->list.size());
     g->list.erase(g->list.begin(), g->list.begin() + n);
     return static_cast<int>(n);
@@ -120,11 +136,13 @@ bool buffer_groups::consume(group& g, unsigned count, std::size_t bytes) noexcep
         b.addr += used;
         b.len -= used;
         bytes -= used;
-        if (b.len != 0)
+        if (b.len != 0) {
             return true;
+        }
         ++g.head;
-        if (bytes == 0)
+        if (bytes == 0) {
             return false;
+        }
     }
 }
 

@@ -41,9 +41,11 @@ public:
 
     template <class F>
     void for_each_buffer(F&& f) {
-        for (auto& [number, g] : groups_)
-            for (unsigned i = 0; i < g.available(); ++i)
+        for (auto& [number, g] : groups_) {
+            for (unsigned i = 0; i < g.available(); ++i) {
                 f(*g.at(i));
+            }
+        }
     }
 
 private:

@@ -14,30 +14,34 @@ std::size_t emulation::hash_of(std::uint64_t user_data) const noexcept {
 }
 
 void emulation::list(request& r) noexcept {
-    if (r.listed_)
+    if (r.listed_) {
         return;
+    }
     r.listed_ = true;
     r.next_ = nullptr;
     r.previous_ = listed_last_;
     (listed_last_ != nullptr ? listed_last_->next_ : listed_first_) = &r;
     listed_last_ = &r;
-    if (++listed_ > 2 * hash_.size()) [[unlikely]]
+    if (++listed_ > 2 * hash_.size()) [[unlikely]] {
         grow_hash();
+    }
     request*& bucket = hash_[hash_of(r.entry.user_data)];
     r.same_hash_ = bucket;
     bucket = &r;
 }
 
 void emulation::unlist(request& r) noexcept {
-    if (!r.listed_)
+    if (!r.listed_) {
         return;
+    }
     r.listed_ = false;
     --listed_;
     (r.previous_ != nullptr ? r.previous_->next_ : listed_first_) = r.next_;
     (r.next_ != nullptr ? r.next_->previous_ : listed_last_) = r.previous_;
     request** at = &hash_[hash_of(r.entry.user_data)];
-    while (*at != &r)
+    while (*at != &r) {
         at = &(*at)->same_hash_;
+    }
     *at = r.same_hash_;
 }
 
@@ -57,8 +61,9 @@ void emulation::grow_hash() noexcept try {
 
 /// 0: cancelled, now or soon; -EALREADY: it completes with its own result.
 int emulation::end_one(request& victim) noexcept {
-    if (victim.stage_ == stage::leaving)
+    if (victim.stage_ == stage::leaving) {
         return -EALREADY;
+    }
     const auto end = [&] {
         victim.stage_ = stage::leaving;
         victim.queued_ = nullptr;
@@ -98,15 +103,18 @@ int emulation::cancel(request& r) noexcept {
     const std::uint32_t flags = s.cancel_flags;
     constexpr std::uint32_t known = cancel_flag::all | cancel_flag::fd | cancel_flag::any |
                                     cancel_flag::fd_fixed | cancel_flag::userdata | cancel_flag::op;
-    if ((flags & ~known) != 0)
+    if ((flags & ~known) != 0) {
         return -EINVAL;
-    if ((flags & cancel_flag::any) != 0 && (flags & (cancel_flag::fd | cancel_flag::op)) != 0)
+    }
+    if ((flags & cancel_flag::any) != 0 && (flags & (cancel_flag::fd | cancel_flag::op)) != 0) {
         return -EINVAL;
+    }
     int fd = s.fd;
     if ((flags & cancel_flag::fd) != 0 && (flags & cancel_flag::fd_fixed) != 0) {
         emulated_file* const file = files_.use(static_cast<unsigned>(fd));
-        if (file == nullptr)
+        if (file == nullptr) {
             return -EBADF;
+        }
         r.held_file_ = file;
         fd = file->file;
     } else if ((flags & cancel_flag::fd) != 0 && !world_.is_open(fd)) {
@@ -120,10 +128,12 @@ int emulation::cancel(request& r) noexcept {
 int emulation::cancel_now(const sync_cancel_reg& given) noexcept {
     constexpr std::uint32_t known = cancel_flag::all | cancel_flag::fd | cancel_flag::any |
                                     cancel_flag::userdata | cancel_flag::op;
-    if ((given.flags & ~known) != 0)
+    if ((given.flags & ~known) != 0) {
         return -EINVAL;
-    if ((given.flags & cancel_flag::fd) != 0 && !world_.is_open(given.fd))
+    }
+    if ((given.flags & cancel_flag::fd) != 0 && !world_.is_open(given.fd)) {
         return -EBADF;
+    }
     const bool is_limited = given.timeout.tv_sec != -1 || given.timeout.tv_nsec != -1;
     const std::int64_t deadline = is_limited
                                       ? saturating_add(world_.now_ns(), span_of(given.timeout))
@@ -133,11 +143,13 @@ int emulation::cancel_now(const sync_cancel_reg& given) noexcept {
         finish_ended();
         run_due();
         announce_pending();
-        if (result != -EALREADY)
+        if (result != -EALREADY) {
             return result == -ENOENT && !first ? 0 : result;
-        if (world_.now_ns() >= deadline)
+        }
+        if (world_.now_ns() >= deadline) {
             return -ETIME;
-        look(deadline);
+        }
+        poll_world(deadline);
     }
 }
 
@@ -149,32 +161,40 @@ int emulation::cancel_matching(std::uint64_t user_data, int fd, std::uint32_t fl
     const bool by_op = (flags & cancel_flag::op) != 0;
     const bool by_user_data = (flags & cancel_flag::userdata) != 0 || !(by_file || by_op);
     const auto matches = [&](const request& r) {
-        if (r.op() == opcode::link_timeout || r.stage_ == stage::leaving)
+        if (r.op() == opcode::link_timeout || r.stage_ == stage::leaving) {
             return false;
-        if (any)
+        }
+        if (any) {
             return true;
-        if (by_file && (r.stage_ == stage::timed || !world_.is_same_file(r.file, fd)))
+        }
+        if (by_file && (r.stage_ == stage::timed || !world_.is_same_file(r.file, fd))) {
             return false;
-        if (by_op && r.entry.opcode != op)
+        }
+        if (by_op && r.entry.opcode != op) {
             return false;
+        }
         return !by_user_data || r.entry.user_data == user_data;
     };
     if (!all && by_user_data) [[likely]] {
-        for (request* r = hash_[hash_of(user_data)]; r != nullptr; r = r->same_hash_)
-            if (matches(*r))
+        for (request* r = hash_[hash_of(user_data)]; r != nullptr; r = r->same_hash_) {
+            if (matches(*r)) {
                 return end_one(*r);
+            }
+        }
         return -ENOENT;
     }
     // Cancelling a request may free its link timeout as well, but begins nothing.
     int count = 0;
     for (request* r = listed_first_; r != nullptr;) {
         request* next = r->next_;
-        if (next != nullptr && next == r->limit_)
+        if (next != nullptr && next == r->limit_) {
             next = next->next_;
+        }
         if (matches(*r)) {
             const int result = end_one(*r);
-            if (!all)
+            if (!all) {
                 return result;
+            }
             ++count;
         }
         r = next;
@@ -187,29 +207,38 @@ int emulation::cancel_matching(std::uint64_t user_data, int fd, std::uint32_t fl
 int emulation::remove_poll(request& r) noexcept {
     const sqe s = r.entry;
     constexpr std::uint32_t updates = poll_flag::update_events | poll_flag::update_user_data;
-    if ((s.len & ~(updates | poll_flag::add_multi)) != 0 || s.len == poll_flag::add_multi)
+    if ((s.len & ~(updates | poll_flag::add_multi)) != 0 || s.len == poll_flag::add_multi) {
         return -EINVAL;
-    if ((s.len & poll_flag::update_user_data) == 0 && s.off != 0)
+    }
+    if ((s.len & poll_flag::update_user_data) == 0 && s.off != 0) {
         return -EINVAL;
-    if ((s.len & poll_flag::update_events) == 0 && s.poll32_events != 0)
+    }
+    if ((s.len & poll_flag::update_events) == 0 && s.poll32_events != 0) {
         return -EINVAL;
+    }
     request* victim = hash_[hash_of(s.addr)];
     while (victim != nullptr &&
            !(victim->entry.user_data == s.addr && victim->op() == opcode::poll_add &&
-             victim->stage_ == stage::begun))
+             victim->stage_ == stage::begun)) {
         victim = victim->same_hash_;
-    if (victim == nullptr)
+    }
+    if (victim == nullptr) {
         return -ENOENT;
-    if ((s.len & updates) == 0)
+    }
+    if ((s.len & updates) == 0) {
         return end_one(*victim);
-    if (world_.cancel(*victim) != emulated_backend::outcome::ended)
+    }
+    if (world_.cancel(*victim) != emulated_backend::outcome::ended) {
         return -EALREADY;
+    }
     --pending_;
     unlist(*victim);
-    if ((s.len & poll_flag::update_events) != 0)
+    if ((s.len & poll_flag::update_events) != 0) {
         victim->entry.poll32_events = s.poll32_events;
-    if ((s.len & poll_flag::update_user_data) != 0)
+    }
+    if ((s.len & poll_flag::update_user_data) != 0) {
         victim->entry.user_data = s.off;
+    }
     const int result = world_.begin(*victim);
     if (result == emulated_backend::pending) {
         ++pending_;

@@ -42,8 +42,9 @@ bool is_priority(unsigned ioprio) noexcept {
 
 /// Only its ring can close a direct descriptor, so close-on-exec has no meaning for it.
 bool makes_both_direct_and_cloexec(const sqe& s) noexcept {
-    if (s.file_index == 0)
+    if (s.file_index == 0) {
         return false;
+    }
     constexpr std::uint32_t cloexec = 02000000; // O_CLOEXEC, SOCK_CLOEXEC
     switch (static_cast<opcode>(s.opcode)) {
     case opcode::accept:
@@ -67,18 +68,23 @@ bool makes_both_direct_and_cloexec(const sqe& s) noexcept {
 int emulation::check(request& r) noexcept {
     const sqe& s = r.entry;
     const opcode op = r.op();
-    if (s.opcode >= opcode_count || (s.flags & ~all_flags) != 0)
+    if (s.opcode >= opcode_count || (s.flags & ~all_flags) != 0) {
         return -EINVAL;
-    const opcode_info& known_of_it = info_of(op);
-    if (r.selects() && (known_of_it.traits & opcode_info::takes_buffer) == 0)
+    }
+    const opcode_info& known_info = info_of(op);
+    if (r.selects() && (known_info.traits & opcode_info::takes_buffer) == 0) {
         return -EOPNOTSUPP;
+    }
     if (s.personality != 0 ||
-        (s.ioprio != 0 && (known_of_it.traits & opcode_info::takes_ioprio) == 0))
+        (s.ioprio != 0 && (known_info.traits & opcode_info::takes_ioprio) == 0)) {
         return -EINVAL;
-    if ((used_fields(s) & known_of_it.zero) != 0)
+    }
+    if ((used_fields(s) & known_info.zero) != 0) {
         return -EINVAL;
-    if ((known_of_it.traits & opcode_info::whole) != 0 && !is_priority(s.ioprio))
+    }
+    if ((known_info.traits & opcode_info::whole) != 0 && !is_priority(s.ioprio)) {
         return -EINVAL;
+    }
     switch (op) {
     case opcode::timeout:
     case opcode::link_timeout:
@@ -87,62 +93,73 @@ int emulation::check(request& r) noexcept {
         constexpr unsigned known =
             accept_flag::multishot | accept_flag::dontwait | accept_flag::poll_first;
         if ((s.ioprio & ~known) != 0 ||
-            (s.accept_flags & ~static_cast<unsigned>(SOCK_CLOEXEC | SOCK_NONBLOCK)) != 0)
+            (s.accept_flags & ~static_cast<unsigned>(SOCK_CLOEXEC | SOCK_NONBLOCK)) != 0) {
             return -EINVAL;
+        }
         r.multishot_ = (s.ioprio & accept_flag::multishot) != 0;
-        if (r.multishot_ && s.file_index != 0 && s.file_index != file_index_alloc)
+        if (r.multishot_ && s.file_index != 0 && s.file_index != file_index_alloc) {
             return -EINVAL;
+        }
         break;
     }
     case opcode::recv:
     case opcode::recvmsg:
         r.multishot_ = (s.ioprio & recvsend_flag::recv_multishot) != 0;
         if ((s.ioprio & ~(recvsend_flag::poll_first | recvsend_flag::recv_multishot |
-                          recvsend_flag::bundle)) != 0)
+                          recvsend_flag::bundle)) != 0) {
             return -EINVAL;
-        if (r.multishot_ && (!r.selects() || (s.msg_flags & MSG_WAITALL) != 0))
+        }
+        if (r.multishot_ && (!r.selects() || (s.msg_flags & MSG_WAITALL) != 0)) {
             return -EINVAL;
+        }
         r.bundles_ = (s.ioprio & recvsend_flag::bundle) != 0 && r.selects();
         if (((s.ioprio & recvsend_flag::bundle) != 0 && op == opcode::recvmsg) ||
-            (!r.multishot_ && s.optlen != 0))
+            (!r.multishot_ && s.optlen != 0)) {
             return -EINVAL;
+        }
         break;
     case opcode::read_multishot:
         r.multishot_ = true;
-        if (!r.selects())
+        if (!r.selects()) {
             return -EINVAL;
+        }
         break;
     case opcode::poll_add:
         r.multishot_ = (s.len & poll_flag::add_multi) != 0;
         if ((s.len & ~(poll_flag::add_multi | poll_flag::add_level)) != 0 ||
-            (r.multishot_ && r.has(sqe_flag::cqe_skip_success)))
+            (r.multishot_ && r.has(sqe_flag::cqe_skip_success))) {
             return -EINVAL;
+        }
         break;
     case opcode::send_zc:
     case opcode::sendmsg_zc: {
         constexpr unsigned known = recvsend_flag::poll_first | recvsend_flag::fixed_buf |
                                    recvsend_flag::zc_report_usage | recvsend_flag::send_vectorized;
-        if (r.has(sqe_flag::cqe_skip_success) || (s.ioprio & ~known) != 0)
+        if (r.has(sqe_flag::cqe_skip_success) || (s.ioprio & ~known) != 0) {
             return -EINVAL;
+        }
         break;
     }
     case opcode::send:
     case opcode::sendmsg: {
         constexpr unsigned known =
             recvsend_flag::poll_first | recvsend_flag::bundle | recvsend_flag::send_vectorized;
-        if ((s.ioprio & ~known) != 0)
+        if ((s.ioprio & ~known) != 0) {
             return -EINVAL;
+        }
         if ((s.ioprio & recvsend_flag::bundle) != 0) {
-            if (op == opcode::sendmsg)
+            if (op == opcode::sendmsg) {
                 return -EINVAL;
+            }
             r.bundles_ = r.selects();
             r.entry.msg_flags |= MSG_WAITALL; // a bundle is sent completely
         }
         break;
     }
     case opcode::fsync:
-        if ((s.fsync_flags & ~fsync_flag::datasync) != 0)
+        if ((s.fsync_flags & ~fsync_flag::datasync) != 0) {
             return -EINVAL;
+        }
         break;
     case opcode::splice:
     case opcode::tee: {
@@ -150,17 +167,20 @@ int emulation::check(request& r) noexcept {
             splice_flag::fd_in_fixed |
             static_cast<std::uint32_t>(SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE |
                                        SPLICE_F_GIFT);
-        if ((s.splice_flags & ~known) != 0)
+        if ((s.splice_flags & ~known) != 0) {
             return -EINVAL;
+        }
         break;
     }
     case opcode::unlinkat:
-        if ((s.unlink_flags & ~static_cast<std::uint32_t>(AT_REMOVEDIR)) != 0)
+        if ((s.unlink_flags & ~static_cast<std::uint32_t>(AT_REMOVEDIR)) != 0) {
             return -EINVAL;
+        }
         break;
     case opcode::futex_waitv:
-        if (s.len == 0 || s.len > 128)
+        if (s.len == 0 || s.len > 128) {
             return -EINVAL;
+        }
         break;
     default:
         break;

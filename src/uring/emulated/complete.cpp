@@ -12,8 +12,9 @@ namespace {
 
 std::size_t bytes_of(std::span<const ::iovec> parts) noexcept {
     std::size_t n = 0;
-    for (const ::iovec& part : parts)
+    for (const ::iovec& part : parts) {
         n += part.iov_len;
+    }
     return n;
 }
 
@@ -32,12 +33,14 @@ bool is_read(const emulated_request& r) noexcept {
 
 /// Whether the result breaks the chain: errors and short transfers do.
 bool has_failed(const emulated_request& r, int result) noexcept {
-    if (result < 0)
+    if (result < 0) {
         return !(result == -ETIME && r.op() == opcode::timeout &&
                  (r.entry.timeout_flags & timeout_flag::etime_success) != 0);
+    }
     const auto moved = static_cast<std::size_t>(result);
-    if (has_message_flags(r.op()))
+    if (has_message_flags(r.op())) {
         return (r.entry.msg_flags & MSG_WAITALL) != 0 && moved < bytes_of(r.data());
+    }
     switch (r.op()) {
     case opcode::read:
     case opcode::write:
@@ -65,33 +68,37 @@ void emulation::complete(request& r, int result, std::uint32_t flags) noexcept {
 }
 
 bool emulation::part(request& r, int result, std::uint32_t flags) noexcept {
-    if (unread() >= cq_entries_)
-        return false;
-    const int settled = settle_file(r, result);
-    if (settled < 0 && result >= 0) {
-        r.early_result_ = settled;
+    if (unread() >= cq_entries_) {
         return false;
     }
-    post(r.entry.user_data, settled, flags | cqe_flag::more | settle_buffers(r, result));
+    const int stored = store_file(r, result);
+    if (stored < 0 && result >= 0) {
+        r.early_result_ = stored;
+        return false;
+    }
+    post(r.entry.user_data, stored, flags | cqe_flag::more | consume_buffers(r, result));
     ++completions_;
     return true;
 }
 
 /// Completes a request that began, or one with an early error.
 void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
-    if (r.early_result_ != 0)
+    if (r.early_result_ != 0) {
         result = r.early_result_;
-    else if (result >= 0)
-        result = settle_file(r, result);
+    } else if (result >= 0) {
+        result = store_file(r, result);
+    }
     const bool silent = r.has(sqe_flag::cqe_skip_success);
     const bool failed = (silent || r.link_ != nullptr) && has_failed(r, result);
-    if (r.selected_ != 0)
-        flags |= settle_buffers(r, result);
+    if (r.selected_ != 0) {
+        flags |= consume_buffers(r, result);
+    }
     world_.released(r);
     // A link timeout that began posts nothing then, whatever its result.
     if (!silent || (failed && r.op() != opcode::link_timeout)) {
-        if (!is_timeout(r))
+        if (!is_timeout(r)) {
             ++completions_;
+        }
         const bool twice = is_zero_copy(r) && result >= 0;
         post(r.entry.user_data, result, twice ? flags | cqe_flag::more : flags);
         if (twice) {
@@ -101,30 +108,33 @@ void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
         }
     }
     if (request* const limit = r.limit_; limit != nullptr) {
-        if (limit->limits_)
+        if (limit->limits_) {
             stop_timer(*limit);
+        }
         fail_one(*limit, limit->has(sqe_flag::cqe_skip_success));
     }
     request* const next = r.link_;
     const bool breaks = failed && !r.has(sqe_flag::io_hardlink);
     free_request(r);
     if (next != nullptr) {
-        if (breaks)
+        if (breaks) {
             fail_chain(next, silent);
-        else
+        } else {
             push_due(*next);
+        }
     }
-    if (deferred_ != nullptr) [[unlikely]]
+    if (deferred_ != nullptr) [[unlikely]] {
         release_deferred();
+    }
 }
 
 void emulation::free_request(request& r) noexcept {
     if (r.held_file_ != nullptr) {
-        files_.let_go(r.held_file_);
+        files_.release(r.held_file_);
         r.held_file_ = nullptr;
     }
     if (r.held_file_in_ != nullptr) {
-        files_.let_go(r.held_file_in_);
+        files_.release(r.held_file_in_);
         r.held_file_in_ = nullptr;
     }
     r.queued_ = free_;
@@ -137,8 +147,9 @@ void emulation::fail_one(request& r, bool silent) noexcept {
     world_.released(r);
     if (!silent) {
         post(r.entry.user_data, r.early_result_ != 0 ? r.early_result_ : -ECANCELED, 0);
-        if (!is_timeout(r))
+        if (!is_timeout(r)) {
             ++completions_;
+        }
     }
     free_request(r);
 }
@@ -148,18 +159,21 @@ void emulation::fail_chain(request* r, bool silent) noexcept {
         request* const next = r->link_;
         request* const limit = r->limit_;
         fail_one(*r, silent);
-        if (limit != nullptr)
+        if (limit != nullptr) {
             fail_one(*limit, silent);
+        }
         r = next;
     }
-    if (deferred_ != nullptr)
+    if (deferred_ != nullptr) {
         release_deferred();
+    }
 }
 
 /// Returns the completion flags that name the consumed buffer, if any.
-std::uint32_t emulation::settle_buffers(request& r, int result) noexcept {
-    if (r.selected_ == 0)
+std::uint32_t emulation::consume_buffers(request& r, int result) noexcept {
+    if (r.selected_ == 0) {
         return 0;
+    }
     if (r.taken_) {
         r.selected_ = 0;
         return 0; // result_flags already name it
@@ -172,8 +186,9 @@ std::uint32_t emulation::settle_buffers(request& r, int result) noexcept {
     const std::uint32_t id = std::uint32_t{r.buffer_id_} << cqe_flag::buffer_shift;
     unsigned used = 1;
     std::size_t in_them = r.part_count_ != 0 ? r.parts_[0].iov_len : 0;
-    while (used < r.selected_ && in_them < static_cast<std::size_t>(result))
+    while (used < r.selected_ && in_them < static_cast<std::size_t>(result)) {
         in_them += r.parts_[used++].iov_len;
+    }
     const bool stays =
         g != nullptr && buffer_groups::consume(*g, used, static_cast<std::size_t>(result));
     unselect(r);
@@ -181,9 +196,10 @@ std::uint32_t emulation::settle_buffers(request& r, int result) noexcept {
 }
 
 /// Stores a new file where the request wants it and returns the resulting completion result.
-int emulation::settle_file(request& r, int result) noexcept {
-    if (result < 0 || r.entry.file_index == 0)
+int emulation::store_file(request& r, int result) noexcept {
+    if (result < 0 || r.entry.file_index == 0) {
         return result;
+    }
     switch (r.op()) {
     case opcode::accept:
     case opcode::openat:
@@ -191,13 +207,13 @@ int emulation::settle_file(request& r, int result) noexcept {
     case opcode::socket:
         return files_.install(result, r.entry.file_index);
     case opcode::pipe:
-        return settle_pipe(r);
+        return store_pipe(r);
     default:
         return result;
     }
 }
 
-int emulation::settle_pipe(request& r) noexcept {
+int emulation::store_pipe(request& r) noexcept {
     int* const ends = pointer<int>(r.entry.addr);
     const std::uint32_t index = r.entry.file_index;
     const bool chosen = index == file_index_alloc;
@@ -220,17 +236,21 @@ int emulation::settle_pipe(request& r) noexcept {
 // ---- provided buffers
 
 int emulation::select(request& r, std::size_t most) noexcept {
-    if (!r.selects() || r.selected_ != 0)
+    if (!r.selects() || r.selected_ != 0) {
         return 0;
+    }
     buffer_groups::group* const g = groups_.find(r.entry.buf_group);
     const unsigned available = g != nullptr ? g->available() : 0;
-    if (available == 0)
+    if (available == 0) {
         return -ENOBUFS;
+    }
     std::size_t limit = r.entry.len != 0 ? r.entry.len : SIZE_MAX;
-    if (r.op() == opcode::readv || r.op() == opcode::recvmsg || r.op() == opcode::sendmsg)
+    if (r.op() == opcode::readv || r.op() == opcode::recvmsg || r.op() == opcode::sendmsg) {
         limit = r.one_.iov_len != 0 ? r.one_.iov_len : SIZE_MAX;
-    if (most != 0 && most < limit)
+    }
+    if (most != 0 && most < limit) {
         limit = most;
+    }
     const auto area = [&](const buf& b) {
         const std::size_t size = b.len < limit ? b.len : limit;
         limit -= size;
@@ -248,15 +268,16 @@ int emulation::select(request& r, std::size_t most) noexcept {
         r.part_count_ = r.selected_ = 1;
         return 0;
     }
-    constexpr unsigned most_parts = 256;
+    constexpr unsigned max_parts = 256;
     try {
         r.bundle_.clear();
         // A buffer that would be used in part is left for the next bundle, unless it is the first,
         // or the group is incremental. Classic provided buffers are used one at a time.
-        const unsigned most_here = g->ring != nullptr ? most_parts : 1;
-        for (unsigned i = 0; i < available && i < most_here && limit != 0; ++i) {
-            if (i != 0 && !g->incremental && g->at(i)->len > limit)
+        const unsigned max_here = g->ring != nullptr ? max_parts : 1;
+        for (unsigned i = 0; i < available && i < max_here && limit != 0; ++i) {
+            if (i != 0 && !g->incremental && g->at(i)->len > limit) {
                 break;
+            }
             r.bundle_.push_back(area(*g->at(i)));
         }
         const auto taken = static_cast<unsigned>(r.bundle_.size());
@@ -271,16 +292,18 @@ int emulation::select(request& r, std::size_t most) noexcept {
 }
 
 void emulation::unselect(request& r) noexcept {
-    if (r.selected_ == 0 || r.taken_)
+    if (r.selected_ == 0 || r.taken_) {
         return;
+    }
     r.selected_ = 0;
     r.parts_ = nullptr;
     r.part_count_ = 0;
 }
 
 void emulation::hold_selected(request& r) noexcept {
-    if (r.selected_ == 0 || r.taken_)
+    if (r.selected_ == 0 || r.taken_) {
         return;
+    }
     buffer_groups::group* const g = groups_.find(r.entry.buf_group);
     const bool stays = g != nullptr && buffer_groups::consume(*g, r.selected_, bytes_of(r.data()));
     r.taken_ = true;

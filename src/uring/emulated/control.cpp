@@ -28,7 +28,7 @@ bool is_update(const rsrc_update2& given) noexcept {
     return given.resv == 0 && given.resv2 == 0 && given.tags == 0;
 }
 
-constexpr unsigned most_buffers = 16384;
+constexpr unsigned max_buffers = 16384;
 constexpr std::size_t largest_buffer = std::size_t{1} << 30;
 
 /// Whether the whole area is mapped and writable. Faults it in, as io_uring does when it pins the
@@ -38,8 +38,9 @@ bool is_writable(const ::iovec& area) noexcept {
     constexpr std::uintptr_t page = 4096;
     const auto begin = reinterpret_cast<std::uintptr_t>(area.iov_base) & ~(page - 1);
     const auto end = reinterpret_cast<std::uintptr_t>(area.iov_base) + area.iov_len;
-    if (::madvise(reinterpret_cast<void*>(begin), end - begin, populate_write) == 0)
+    if (::madvise(reinterpret_cast<void*>(begin), end - begin, populate_write) == 0) {
         return true;
+    }
     const int error = errno;
     static const bool known = [] {
         alignas(page) static char ours[page];
@@ -53,7 +54,7 @@ bool is_writable(const ::iovec& area) noexcept {
 bool are_arguments_readable(register_op op, const void* arg, unsigned count) noexcept {
     switch (op) {
     case register_op::buffers:
-        return arg == nullptr || count > most_buffers || is_readable(arg, count * sizeof(::iovec));
+        return arg == nullptr || count > max_buffers || is_readable(arg, count * sizeof(::iovec));
     case register_op::files:
         return arg == nullptr || count > 1U << 20 || is_readable(arg, count * sizeof(int));
     case register_op::files2:
@@ -79,34 +80,41 @@ bool are_arguments_readable(register_op op, const void* arg, unsigned count) noe
 }
 
 int check_buffer(const ::iovec& area) noexcept {
-    if (area.iov_base == nullptr)
+    if (area.iov_base == nullptr) {
         return area.iov_len != 0 ? -EFAULT : 0;
-    if (area.iov_len > SSIZE_MAX)
+    }
+    if (area.iov_len > SSIZE_MAX) {
         return -EINVAL;
+    }
     return area.iov_len == 0 || area.iov_len > largest_buffer || !is_writable(area) ? -EFAULT : 0;
 }
 
 } // namespace
 
 int emulation::enable() noexcept {
-    if (!disabled_)
+    if (!disabled_) {
         return -EBADFD;
+    }
     disabled_ = false;
-    if ((setup_flags_ & setup::single_issuer) != 0)
+    if ((setup_flags_ & setup::single_issuer) != 0) {
         owner_ = number_this_thread();
+    }
     world_.entered_by_owner();
     return 0;
 }
 
 int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
-    if ((op == register_op::ring_fds || op == register_op::unregister_ring_fds) && arg == nullptr)
+    if ((op == register_op::ring_fds || op == register_op::unregister_ring_fds) && arg == nullptr) {
         return 0;
+    }
     // The caller is about to unmap the memory of a provided-buffer ring, so it must not stay
     // registered. On another thread this is permitted while the ring is idle.
-    if (!are_arguments_readable(op, arg, count))
+    if (!are_arguments_readable(op, arg, count)) {
         return -EFAULT;
-    if (owner_ != 0 && owner_ != number_this_thread() && op != register_op::unregister_pbuf_ring)
+    }
+    if (owner_ != 0 && owner_ != number_this_thread() && op != register_op::unregister_pbuf_ring) {
         return -EEXIST;
+    }
     switch (op) {
     case register_op::enable_rings:
         return arg != nullptr || count != 0 ? -EINVAL : enable();
@@ -117,22 +125,25 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
         return arg == nullptr ? -EFAULT : register_files(static_cast<const int*>(arg), count);
     case register_op::files2: {
         const auto& given = *static_cast<const rsrc_register*>(arg);
-        if (count != sizeof given || !is_table(given))
+        if (count != sizeof given || !is_table(given)) {
             return -EINVAL;
+        }
         return register_files(pointer<const int>(given.data), given.nr);
     }
     case register_op::unregister_files:
         return arg != nullptr || count != 0 ? -EINVAL : files_.clear();
     case register_op::files_update: {
         const auto& given = *static_cast<const files_update*>(arg);
-        if (count == 0 || given.resv != 0)
+        if (count == 0 || given.resv != 0) {
             return -EINVAL;
+        }
         return replace_files(given.offset, pointer<const int>(given.fds), count);
     }
     case register_op::files_update2: {
         const auto& given = *static_cast<const rsrc_update2*>(arg);
-        if (count != sizeof given || !is_update(given))
+        if (count != sizeof given || !is_update(given)) {
             return -EINVAL;
+        }
         return replace_files(given.offset, pointer<const int>(given.data), given.nr);
     }
     case register_op::file_alloc_range: {
@@ -143,19 +154,22 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
         return arg == nullptr ? -EFAULT : register_buffers(static_cast<const ::iovec*>(arg), count);
     case register_op::buffers2: {
         const auto& given = *static_cast<const rsrc_register*>(arg);
-        if (count != sizeof given || !is_table(given))
+        if (count != sizeof given || !is_table(given)) {
             return -EINVAL;
+        }
         return register_buffers(pointer<const ::iovec>(given.data), given.nr);
     }
     case register_op::buffers_update: {
         const auto& given = *static_cast<const rsrc_update2*>(arg);
-        if (count != sizeof given || !is_update(given))
+        if (count != sizeof given || !is_update(given)) {
             return -EINVAL;
+        }
         return replace_buffers(given.offset, pointer<const ::iovec>(given.data), given.nr);
     }
     case register_op::unregister_buffers:
-        if (!has_buffers_)
+        if (!has_buffers_) {
             return -ENXIO;
+        }
         has_buffers_ = false;
         buffers_.clear();
         return 0;
@@ -163,12 +177,14 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
         return count != 1 ? -EINVAL : cancel_now(*static_cast<const sync_cancel_reg*>(arg));
     case register_op::pbuf_ring: {
         const auto& given = *static_cast<const buf_reg*>(arg);
-        if (count != 1)
+        if (count != 1) {
             return -EINVAL;
+        }
         const ::iovec memory{pointer<void>(given.ring_addr), given.ring_entries * sizeof(buf)};
         const int error = groups_.check_ring(given);
-        if (error == 0 && !is_writable(memory))
+        if (error == 0 && !is_writable(memory)) {
             return -EFAULT;
+        }
         return error != 0 ? error : groups_.add_ring(given);
     }
     case register_op::unregister_pbuf_ring:
@@ -176,8 +192,9 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
     case register_op::pbuf_status: {
         auto& status = *static_cast<buf_status*>(arg);
         const int head = count != 1 ? -EINVAL : groups_.head_of(status.buf_group);
-        if (head < 0)
+        if (head < 0) {
             return head;
+        }
         status.head = static_cast<std::uint32_t>(head);
         return 0;
     }
@@ -203,11 +220,13 @@ int emulation::answer_probe(probe& answer, unsigned count) const noexcept {
 // ---- files
 
 int emulation::register_files(const int* fds, unsigned count) noexcept {
-    if (const int error = files_.make(count); error != 0 || fds == nullptr)
+    if (const int error = files_.make(count); error != 0 || fds == nullptr) {
         return error;
+    }
     for (unsigned i = 0; i < count; ++i) {
-        if (fds[i] == -1)
+        if (fds[i] == -1) {
             continue;
+        }
         if (const int error = files_.assign(i, fds[i]); error != 0) {
             files_.clear();
             return error;
@@ -218,30 +237,37 @@ int emulation::register_files(const int* fds, unsigned count) noexcept {
 
 /// The number of slots processed, or the error of the first one.
 int emulation::replace_files(unsigned offset, const int* fds, unsigned count) noexcept {
-    if (!files_.exists())
+    if (!files_.exists()) {
         return -ENXIO;
-    if (std::uint64_t{offset} + count > files_.size())
+    }
+    if (std::uint64_t{offset} + count > files_.size()) {
         return -EINVAL;
+    }
     for (unsigned i = 0; i < count; ++i) {
-        if (fds[i] == files_skip)
+        if (fds[i] == files_skip) {
             continue;
-        if (const int error = files_.assign(offset + i, fds[i]); error != 0)
+        }
+        if (const int error = files_.assign(offset + i, fds[i]); error != 0) {
             return i != 0 ? static_cast<int>(i) : error;
+        }
     }
     return static_cast<int>(count);
 }
 
 int emulation::update_files(request& r) noexcept {
     const sqe& s = r.entry;
-    if (s.len == 0)
+    if (s.len == 0) {
         return -EINVAL;
+    }
     int* const fds = pointer<int>(s.addr);
-    if (static_cast<std::uint32_t>(s.off) != file_index_alloc)
+    if (static_cast<std::uint32_t>(s.off) != file_index_alloc) {
         return replace_files(static_cast<unsigned>(s.off), fds, s.len);
+    }
     for (unsigned i = 0; i < s.len; ++i) {
         const int slot = files_.add(fds[i]);
-        if (slot < 0)
+        if (slot < 0) {
             return i != 0 ? static_cast<int>(i) : slot;
+        }
         fds[i] = slot;
     }
     return static_cast<int>(s.len);
@@ -250,14 +276,17 @@ int emulation::update_files(request& r) noexcept {
 // ---- buffers
 
 int emulation::register_buffers(const ::iovec* areas, unsigned count) noexcept try {
-    if (has_buffers_)
+    if (has_buffers_) {
         return -EBUSY;
-    if (count == 0 || count > most_buffers)
+    }
+    if (count == 0 || count > max_buffers) {
         return -EINVAL;
+    }
     std::vector<::iovec> table(count);
     for (unsigned i = 0; areas != nullptr && i < count; ++i) {
-        if (const int error = check_buffer(areas[i]); error != 0)
+        if (const int error = check_buffer(areas[i]); error != 0) {
             return error;
+        }
         table[i] = areas[i];
     }
     buffers_.swap(table);
@@ -268,13 +297,16 @@ int emulation::register_buffers(const ::iovec* areas, unsigned count) noexcept t
 }
 
 int emulation::replace_buffers(unsigned offset, const ::iovec* areas, unsigned count) noexcept {
-    if (!has_buffers_)
+    if (!has_buffers_) {
         return -ENXIO;
-    if (count == 0 || std::uint64_t{offset} + count > buffers_.size())
+    }
+    if (count == 0 || std::uint64_t{offset} + count > buffers_.size()) {
         return -EINVAL;
+    }
     for (unsigned i = 0; i < count; ++i) {
-        if (const int error = check_buffer(areas[i]); error != 0)
+        if (const int error = check_buffer(areas[i]); error != 0) {
             return i != 0 ? static_cast<int>(i) : error;
+        }
         buffers_[offset + i] = areas[i];
     }
     return static_cast<int>(count);

@@ -56,7 +56,7 @@ void emulated_backend::unselect(request& r) noexcept { core_->unselect(r); }
 
 void emulated_backend::hold_selected(request& r) noexcept { core_->hold_selected(r); }
 
-void emulated_backend::keep(request& r) noexcept { detail::emulation::keep(r); }
+void emulated_backend::copy_args(request& r) noexcept { detail::emulation::copy_args(r); }
 
 void emulated_backend::finish_message(request& r, int payload) noexcept {
     core_->finish_message(r, payload);
@@ -78,15 +78,16 @@ emulated_request* emulated_backend::next_pending(request& r) noexcept {
     return detail::emulation::in_world(detail::emulation::after(r));
 }
 
-unsigned emulated_backend::owned_by(const request& r, request::owned* areas) noexcept {
-    return detail::emulation::owned_by(r, areas);
+unsigned emulated_backend::user_memory_of(const request& r, request::owned* areas) noexcept {
+    return detail::emulation::user_memory_of(r, areas);
 }
 
 unsigned emulated_backend::provided_buffers(request::owned* areas, unsigned room) const noexcept {
     unsigned n = 0;
     core_->groups().for_each_buffer([&](const buf& b) {
-        if (n < room)
+        if (n < room) {
             areas[n] = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(b.addr)), b.len, true};
+        }
         ++n;
     });
     return n;

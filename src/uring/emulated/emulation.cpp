@@ -37,47 +37,58 @@ constexpr std::uint32_t known_enter =
 
 emulation::~emulation() {
     for (const auto& r : all_) {
-        if (r->held_file_ != nullptr)
-            files_.let_go(r->held_file_);
-        if (r->held_file_in_ != nullptr)
-            files_.let_go(r->held_file_in_);
+        if (r->held_file_ != nullptr) {
+            files_.release(r->held_file_);
+        }
+        if (r->held_file_in_ != nullptr) {
+            files_.release(r->held_file_in_);
+        }
         r->held_file_ = r->held_file_in_ = nullptr;
     }
 }
 
 int emulation::setup(unsigned wanted, params& p, backend::mapping& m) noexcept try {
-    if ((p.flags & ~known_setup) != 0 || p.resv[0] != 0 || p.resv[1] != 0 || p.resv[2] != 0)
+    if ((p.flags & ~known_setup) != 0 || p.resv[0] != 0 || p.resv[1] != 0 || p.resv[2] != 0) {
         return -EINVAL;
-    if ((p.flags & setup::defer_taskrun) != 0 && (p.flags & setup::single_issuer) == 0)
+    }
+    if ((p.flags & setup::defer_taskrun) != 0 && (p.flags & setup::single_issuer) == 0) {
         return -EINVAL;
+    }
     if ((p.flags & setup::taskrun_flag) != 0 &&
-        (p.flags & (setup::coop_taskrun | setup::defer_taskrun)) == 0)
+        (p.flags & (setup::coop_taskrun | setup::defer_taskrun)) == 0) {
         return -EINVAL;
+    }
     const bool clamp = (p.flags & setup::clamp) != 0;
-    if (wanted == 0)
+    if (wanted == 0) {
         return -EINVAL;
+    }
     if (wanted > most_entries) {
-        if (!clamp)
+        if (!clamp) {
             return -EINVAL;
+        }
         wanted = most_entries;
     }
     const std::uint32_t sq_entries = std::bit_ceil(wanted);
     std::uint32_t cq_entries = 2 * sq_entries;
     if ((p.flags & setup::cqsize) != 0) {
-        if (p.cq_entries == 0)
+        if (p.cq_entries == 0) {
             return -EINVAL;
+        }
         if (p.cq_entries > 2 * most_entries) {
-            if (!clamp)
+            if (!clamp) {
                 return -EINVAL;
+            }
             p.cq_entries = 2 * most_entries;
         }
         cq_entries = std::bit_ceil(p.cq_entries);
-        if (cq_entries < sq_entries)
+        if (cq_entries < sq_entries) {
             return -EINVAL;
+        }
     }
 
-    if (const int error = world_.open_world(); error != 0)
+    if (const int error = world_.open_world(); error != 0) {
         return error;
+    }
     constexpr unsigned words_per_cqe = sizeof(cqe) / sizeof(std::uint32_t);
     // One mapping, as feature::single_mmap says: the submission queue's part, then the completion
     // queue's.
@@ -104,10 +115,12 @@ int emulation::setup(unsigned wanted, params& p, backend::mapping& m) noexcept t
     *cq_word(entries) = cq_entries;
     setup_flags_ = p.flags;
     disabled_ = (p.flags & setup::r_disabled) != 0;
-    if (!disabled_ && (p.flags & setup::single_issuer) != 0)
+    if (!disabled_ && (p.flags & setup::single_issuer) != 0) {
         owner_ = number_this_thread();
-    if (!disabled_)
+    }
+    if (!disabled_) {
         world_.entered_by_owner();
+    }
 
     p.sq_entries = sq_entries;
     p.cq_entries = cq_entries;
@@ -143,24 +156,28 @@ int emulation::setup(unsigned wanted, params& p, backend::mapping& m) noexcept t
 
 int emulation::enter(unsigned to_submit, unsigned min_complete, unsigned flag_bits, const void* arg,
                      std::size_t size) noexcept {
-    if ((flag_bits & ~known_enter) != 0)
+    if ((flag_bits & ~known_enter) != 0) {
         return -EINVAL;
-    if (disabled_)
+    }
+    if (disabled_) {
         return -EBADFD;
-    if (owner_ != 0 && owner_ != number_this_thread()) [[unlikely]]
+    }
+    if (owner_ != 0 && owner_ != number_this_thread()) [[unlikely]] {
         return -EEXIST;
+    }
 
     int submitted = 0;
     if (to_submit != 0) {
-        submitted = consume(to_submit);
+        submitted = submit_sqes(to_submit);
         if (submitted != static_cast<int>(to_submit)) {
             announce_pending();
             return submitted;
         }
     }
     int waited = 0;
-    if ((flag_bits & enter_flag::getevents) != 0)
+    if ((flag_bits & enter_flag::getevents) != 0) {
         waited = wait_for(std::min(min_complete, cq_entries_), to_submit, flag_bits, arg, size);
+    }
     announce_pending();
     return submitted != 0 ? submitted : waited;
 }
@@ -168,22 +185,25 @@ int emulation::enter(unsigned to_submit, unsigned min_complete, unsigned flag_bi
 /// Sets the flag that makes a ring enter before it sleeps: nothing appears in its memory otherwise.
 void emulation::announce_pending() noexcept {
     std::uint32_t bits = overflow_.empty() ? 0 : sq_flag::cq_overflow;
-    if ((pending_ != 0 || !timers_.empty()) && (setup_flags_ & setup::taskrun_flag) != 0)
+    if ((pending_ != 0 || !timers_.empty()) && (setup_flags_ & setup::taskrun_flag) != 0) {
         bits |= sq_flag::taskrun;
-    if (*sq_word(flags) != bits)
+    }
+    if (*sq_word(flags) != bits) {
         store(sq_word(flags), bits);
+    }
 }
 
 std::uint32_t emulation::unread() const noexcept {
     return cq_tail_ - load(cq_word(head)) + static_cast<std::uint32_t>(overflow_.size());
 }
 
-int emulation::look(std::int64_t deadline) noexcept {
+int emulation::poll_world(std::int64_t deadline) noexcept {
     const int result = world_.wait(std::min(deadline, timers_.deadline()));
     run_due();
     expire();
-    if (!counted_.empty()) [[unlikely]]
+    if (!counted_.empty()) [[unlikely]] {
         end_counted();
+    }
     return result;
 }
 
@@ -193,59 +213,72 @@ int emulation::wait_for(unsigned min_complete, unsigned submitted, unsigned flag
     std::int64_t deadline = never;
     std::int64_t minimum = 0; // until when to collect completions
     if ((flag_bits & enter_flag::ext_arg) != 0) {
-        if (size != sizeof(getevents_arg))
+        if (size != sizeof(getevents_arg)) {
             return -EINVAL;
+        }
         const auto& given = *static_cast<const getevents_arg*>(arg);
-        if (given.sigmask != 0)
+        if (given.sigmask != 0) {
             return -EINVAL; // atomically changing the signal mask and waiting is possible only in
                             // the kernel
+        }
         if (given.ts != 0) {
             const auto& ts =
                 *reinterpret_cast<const timespec*>(static_cast<std::uintptr_t>(given.ts));
-            if (ts.tv_sec < 0 || ts.tv_nsec < 0 || ts.tv_nsec >= 1'000'000'000)
+            if (ts.tv_sec < 0 || ts.tv_nsec < 0 || ts.tv_nsec >= 1'000'000'000) {
                 return -EINVAL;
+            }
             deadline = span_of(ts);
-            if ((flag_bits & enter_flag::abs_timer) == 0)
+            if ((flag_bits & enter_flag::abs_timer) == 0) {
                 deadline = saturating_add(deadline, world_.now_ns());
+            }
         }
-        if (given.min_wait_usec != 0)
+        if (given.min_wait_usec != 0) {
             minimum = world_.now_ns() + std::int64_t{given.min_wait_usec} * 1000;
+        }
     } else if (arg != nullptr) {
         return -EINVAL;
     }
 
-    if (!overflow_.empty())
+    if (!overflow_.empty()) {
         flush_overflow();
+    }
     // Available completions satisfy the wait. Pending requests are polled nevertheless, so that a
     // busy ring does not starve them, but not every time if polling is expensive relative to the
     // submitted work.
-    constexpr unsigned most_blind = 8;
+    constexpr unsigned max_blind = 8;
     if (unread() >= min_complete) {
-        if (min_complete != 0 && submitted > 1 && ++satisfied_ < most_blind)
+        if (min_complete != 0 && submitted > 1 && ++satisfied_ < max_blind) {
             return 0;
+        }
         satisfied_ = 0;
-        look(INT64_MIN);
+        poll_world(INT64_MIN);
         return 0;
     }
     satisfied_ = 0;
     const std::uint64_t expired = timeouts_expired_;
     for (;;) {
-        const int result = look(minimum != 0 ? std::min(minimum, deadline) : deadline);
-        if (!overflow_.empty())
+        const int result = poll_world(minimum != 0 ? std::min(minimum, deadline) : deadline);
+        if (!overflow_.empty()) {
             flush_overflow();
+        }
         const std::uint32_t found = unread();
-        if (found >= min_complete || timeouts_expired_ != expired)
+        if (found >= min_complete || timeouts_expired_ != expired) {
             return 0;
-        if (result == -EINTR)
+        }
+        if (result == -EINTR) {
             return found != 0 ? 0 : -EINTR;
-        if (deadline == never && minimum == 0)
+        }
+        if (deadline == never && minimum == 0) {
             continue;
+        }
         const std::int64_t now = world_.now_ns();
-        if (now >= deadline)
+        if (now >= deadline) {
             return found != 0 ? 0 : -ETIME;
+        }
         if (minimum != 0 && now >= minimum) {
-            if (found != 0)
+            if (found != 0) {
                 return 0;
+            }
             minimum = 0;
             min_complete = 1;
         }
@@ -255,8 +288,9 @@ int emulation::wait_for(unsigned min_complete, unsigned submitted, unsigned flag
 // ---- completions
 
 void emulation::post(std::uint64_t user_data, int result, std::uint32_t cqe_flags) noexcept {
-    if (cq_tail_ - cq_head_seen_ == cq_entries_) [[unlikely]]
+    if (cq_tail_ - cq_head_seen_ == cq_entries_) [[unlikely]] {
         cq_head_seen_ = load(cq_word(head));
+    }
     if (!overflow_.empty() || cq_tail_ - cq_head_seen_ == cq_entries_) [[unlikely]] {
         overflow_.push_back({user_data, result, cqe_flags});
         store(sq_word(flags), *sq_word(flags) | sq_flag::cq_overflow);

@@ -55,9 +55,9 @@ public:
     int select(request& r, std::size_t most) noexcept;
     void unselect(request& r) noexcept;
     void hold_selected(request& r) noexcept;
-    static void keep(request& r) noexcept;
+    static void copy_args(request& r) noexcept;
     void finish_message(request& r, int payload) noexcept;
-    static unsigned owned_by(const request& r, request::owned* areas) noexcept;
+    static unsigned user_memory_of(const request& r, request::owned* areas) noexcept;
 
     int add_file(int file, std::uint32_t index) noexcept { return files_.install(file, index); }
 
@@ -66,8 +66,9 @@ public:
     request* first() const noexcept { return listed_first_; }
     /// The next request that is pending in the derived class.
     static request* in_world(request* r) noexcept {
-        while (r != nullptr && r->stage_ != stage::begun && r->stage_ != stage::leaving)
+        while (r != nullptr && r->stage_ != stage::begun && r->stage_ != stage::leaving) {
             r = r->next_;
+        }
         return r;
     }
     static request* after(request& r) noexcept { return r.next_; }
@@ -76,15 +77,15 @@ public:
     // For the parts of the emulation.
     static std::int64_t deadline_of(const request& r) noexcept { return r.deadline_; }
     static std::size_t& place_of(request& r) noexcept { return r.heap_index_; }
-    static unsigned most_files(emulated_backend& world) noexcept { return world.most_files(); }
+    static unsigned max_files(emulated_backend& world) noexcept { return world.max_files(); }
     static int hold_file(emulated_backend& world, int fd) noexcept { return world.hold_file(fd); }
     static void drop_file(emulated_backend& world, int file) noexcept { world.drop_file(file); }
 
 private:
-    static constexpr int not_mine = INT_MIN + 1; // begin_core: the derived class executes it
+    static constexpr int not_core = INT_MIN + 1; // begin_core: the derived class executes it
 
     // submission (submit.cpp)
-    int consume(unsigned to_submit) noexcept;
+    int submit_sqes(unsigned to_submit) noexcept;
     request* take_request(const sqe& entry) noexcept;
     static int check(request& r) noexcept; // check.cpp
     int link(request& r) noexcept;
@@ -99,7 +100,7 @@ private:
 
     // arguments (arguments.cpp)
     int build_iovec(request& r) noexcept;
-    int lay_out_fixed(const request& r, const ::iovec* parts, std::size_t n) const noexcept;
+    int build_fixed_iovec(const request& r, const ::iovec* parts, std::size_t n) const noexcept;
 
     // completion (complete.cpp)
     void post(std::uint64_t user_data, int result, std::uint32_t flags) noexcept;
@@ -109,15 +110,15 @@ private:
     void free_request(request& r) noexcept;
     void fail_chain(request* r, bool silent) noexcept;
     void fail_one(request& r, bool silent) noexcept;
-    std::uint32_t settle_buffers(request& r, int result) noexcept;
-    int settle_file(request& r, int result) noexcept;
-    int settle_pipe(request& r) noexcept;
+    std::uint32_t consume_buffers(request& r, int result) noexcept;
+    int store_file(request& r, int result) noexcept;
+    int store_pipe(request& r) noexcept;
     void announce_pending() noexcept;
 
     // waiting
     int wait_for(unsigned min_complete, unsigned submitted, unsigned flags, const void* arg,
                  std::size_t size) noexcept;
-    int look(std::int64_t deadline) noexcept;
+    int poll_world(std::int64_t deadline) noexcept;
 
     // time (timeouts.cpp)
     static int check_timeout(request& r) noexcept;

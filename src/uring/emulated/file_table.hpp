@@ -34,7 +34,7 @@ public:
 
     /// The file in a slot, with its reference count incremented, or null.
     emulated_file* use(unsigned slot) noexcept;
-    void let_go(emulated_file* file) noexcept;
+    void release(emulated_file* file) noexcept;
 
     /// Stores a file of the derived class, which the table owns from now on even on failure, in the
     /// slot that `file_index` requests: a slot's number counted from 1, or file_index_alloc.

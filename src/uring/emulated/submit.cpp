@@ -16,7 +16,7 @@ constexpr std::uint8_t link_flags = sqe_flag::io_link | sqe_flag::io_hardlink;
 
 } // namespace
 
-int emulation::consume(unsigned to_submit) noexcept {
+int emulation::submit_sqes(unsigned to_submit) noexcept {
     constexpr unsigned head = 0;
     constexpr unsigned tail = 1;
     constexpr unsigned dropped = 5;
@@ -34,21 +34,24 @@ int emulation::consume(unsigned to_submit) noexcept {
             break;
         }
         request* const r = take_request(sqes_[index]);
-        if (r == nullptr)
+        if (r == nullptr) {
             break; // no memory
+        }
         ++at;
         ++consumed;
         // The slot may be reused while the request runs.
         std::atomic_ref<std::uint32_t>(*sq_word(head)).store(at, std::memory_order_release);
-        const bool goes_on =
+        const bool continues =
             (r->entry.flags & link_flags) != 0; // a broken chain is consumed to its end
-        if (link(*r) != 0 && !goes_on && (setup_flags_ & setup::submit_all) == 0)
+        if (link(*r) != 0 && !continues && (setup_flags_ & setup::submit_all) == 0) {
             break;
+        }
     }
     std::atomic_ref<std::uint32_t>(*sq_word(head)).store(at, std::memory_order_release);
     close_chain(); // a chain ends with its submission
-    if (!counted_.empty())
+    if (!counted_.empty()) {
         end_counted();
+    }
     return consumed == 0 && count != 0 ? -EAGAIN : static_cast<int>(consumed);
 }
 
@@ -82,10 +85,11 @@ emulation::request* emulation::take_request(const sqe& entry) noexcept try {
 /// Appends it to the chain that is being read, and starts the chain if it is complete.
 int emulation::link(request& r) noexcept {
     int error = check(r);
-    const bool goes_on = (r.entry.flags & link_flags) != 0;
+    const bool continues = (r.entry.flags & link_flags) != 0;
     const bool is_limit = r.op() == opcode::link_timeout;
-    if (is_limit && error == 0 && (open_chain_ == nullptr || last_is_limit_))
+    if (is_limit && error == 0 && (open_chain_ == nullptr || last_is_limit_)) {
         error = -EINVAL; // there is no request to limit
+    }
     r.early_result_ = error;
     if (open_chain_ == nullptr) [[likely]] {
         open_chain_ = open_chain_last_ = &r;
@@ -111,28 +115,31 @@ int emulation::link(request& r) noexcept {
         open_chain_drains_ |= r.has(sqe_flag::io_drain);
     }
     world_.accepted(r);
-    if (goes_on && error == 0) {
-        keep(r); // it may begin after the caller has changed its arguments
+    if (continues && error == 0) {
+        copy_args(r); // it may begin after the caller has changed its arguments
         error = r.early_result_;
         open_chain_fails_ |= error != 0;
     }
-    if (!goes_on)
+    if (!continues) {
         close_chain();
+    }
     return error;
 }
 
 void emulation::close_chain() noexcept {
     request* const head = open_chain_;
-    if (head == nullptr)
+    if (head == nullptr) {
         return;
+    }
     open_chain_ = nullptr;
-    if (open_chain_size_ > 1)
+    if (open_chain_size_ > 1) {
         for (request* r = head; r != nullptr; r = r->link_) {
             if (r->early_result_ == 0) {
-                keep(*r); // the last one, which has no link flag
+                copy_args(*r); // the last one, which has no link flag
                 open_chain_fails_ |= r->early_result_ != 0;
             }
         }
+    }
     if (open_chain_fails_) [[unlikely]] {
         active_ += open_chain_size_;
         // The first completion is posted in any case; if it was to be skipped, the others are not
@@ -141,15 +148,16 @@ void emulation::close_chain() noexcept {
         request* const rest = head->link_;
         request* const limit = head->limit_;
         fail_one(*head, false);
-        if (limit != nullptr)
+        if (limit != nullptr) {
             fail_one(*limit, silent);
+        }
         fail_chain(rest, silent);
         run_due();
         return;
     }
     draining_ |= open_chain_drains_;
     if (draining_ && (deferred_ != nullptr || active_ != 0)) [[unlikely]] {
-        keep(*head);
+        copy_args(*head);
         head->queued_ = nullptr;
         head->target_ = open_chain_size_;
         head->ticks_ = open_chain_drains_ ? 1 : 0;
@@ -171,8 +179,9 @@ void emulation::release_deferred() noexcept {
     while (deferred_ != nullptr) {
         request& head = *deferred_;
         drains |= head.ticks_ != 0;
-        if ((first || drains) && active_ != 0)
+        if ((first || drains) && active_ != 0) {
             return;
+        }
         deferred_ = head.queued_;
         active_ += static_cast<unsigned>(head.target_);
         push_due(head);
@@ -188,8 +197,9 @@ void emulation::push_due(request& r) noexcept {
 }
 
 void emulation::run_due() noexcept {
-    if (running_)
+    if (running_) {
         return;
+    }
     running_ = true;
     while (due_ != nullptr) {
         request& r = *due_;
@@ -204,21 +214,23 @@ void emulation::start(request& r) noexcept {
     int result = resolve(r);
     if (result == 0) {
         result = begin_core(r);
-        if (result == not_mine) {
+        if (result == not_core) {
             result = build_iovec(r);
-            if (result == 0)
+            if (result == 0) {
                 result = world_.begin(r);
+            }
             if (result == emulated_backend::pending) {
                 r.stage_ = stage::begun;
                 ++pending_;
-                keep(r);
+                copy_args(r);
             }
         }
     }
     if (result != emulated_backend::pending) {
         finish(r, result, r.result_flags);
-        if (ended_ != nullptr) [[unlikely]]
+        if (ended_ != nullptr) [[unlikely]] {
             finish_ended();
+        }
         return;
     }
     list(r);
@@ -242,16 +254,18 @@ int emulation::resolve(request& r) noexcept {
     r.file = r.entry.fd;
     if (fixed) {
         r.held_file_ = files_.use(static_cast<unsigned>(r.entry.fd));
-        if (r.held_file_ == nullptr)
+        if (r.held_file_ == nullptr) {
             return -EBADF;
+        }
         r.file = r.held_file_->file;
     }
     if (op == opcode::splice || op == opcode::tee) {
         r.file_in = r.entry.splice_fd_in;
         if ((r.entry.splice_flags & splice_flag::fd_in_fixed) != 0) {
             r.held_file_in_ = files_.use(static_cast<unsigned>(r.entry.splice_fd_in));
-            if (r.held_file_in_ == nullptr)
+            if (r.held_file_in_ == nullptr) {
                 return -EBADF;
+            }
             r.file_in = r.held_file_in_->file;
         }
     }
@@ -263,18 +277,22 @@ int emulation::begin_nop(request& r) noexcept {
     const sqe& s = r.entry;
     constexpr std::uint32_t known = nop_flag::inject_result | nop_flag::file |
                                     nop_flag::fixed_file | nop_flag::fixed_buffer | nop_flag::tw;
-    if ((s.nop_flags & ~known) != 0)
+    if ((s.nop_flags & ~known) != 0) {
         return -EINVAL;
+    }
     if ((s.nop_flags & nop_flag::file) != 0) {
-        if ((s.nop_flags & nop_flag::fixed_file) != 0)
+        if ((s.nop_flags & nop_flag::fixed_file) != 0) {
             r.held_file_ = files_.use(static_cast<unsigned>(s.fd));
+        }
         if ((s.nop_flags & nop_flag::fixed_file) != 0 ? r.held_file_ == nullptr
-                                                      : !world_.is_open(s.fd))
+                                                      : !world_.is_open(s.fd)) {
             return -EBADF;
+        }
     }
     if ((s.nop_flags & nop_flag::fixed_buffer) != 0 &&
-        (s.buf_index >= buffers_.size() || buffers_[s.buf_index].iov_base == nullptr))
+        (s.buf_index >= buffers_.size() || buffers_[s.buf_index].iov_base == nullptr)) {
         return -EFAULT;
+    }
     return (s.nop_flags & nop_flag::inject_result) != 0 ? static_cast<int>(s.len) : 0;
 }
 
@@ -300,17 +318,20 @@ int emulation::begin_core(request& r) noexcept {
     case opcode::remove_buffers:
         return groups_.remove(s.buf_group, static_cast<unsigned>(s.fd));
     case opcode::fixed_fd_install:
-        if ((s.install_fd_flags & ~fixed_fd_flag::no_cloexec) != 0)
+        if ((s.install_fd_flags & ~fixed_fd_flag::no_cloexec) != 0) {
             return -EINVAL;
-        if (r.held_file_ == nullptr)
+        }
+        if (r.held_file_ == nullptr) {
             return -EBADF;
+        }
         return world_.install_file(r.file, (s.install_fd_flags & fixed_fd_flag::no_cloexec) == 0);
     case opcode::close:
-        if (s.file_index != 0 && s.fd != 0)
+        if (s.file_index != 0 && s.fd != 0) {
             return -EINVAL;
-        return s.file_index != 0 ? files_.remove(s.file_index - 1) : not_mine;
+        }
+        return s.file_index != 0 ? files_.remove(s.file_index - 1) : not_core;
     default:
-        return world_.has_opcode(r.op()) ? not_mine : -EINVAL;
+        return world_.has_opcode(r.op()) ? not_core : -EINVAL;
     }
 }
 

@@ -12,8 +12,9 @@ constexpr std::uint32_t clocks = timeout_flag::boottime | timeout_flag::realtime
 
 int read_time(std::uint64_t address, timespec& ts) noexcept {
     const auto* const given = pointer<const timespec>(address);
-    if (!is_readable(given, sizeof *given))
+    if (!is_readable(given, sizeof *given)) {
         return -EFAULT;
+    }
     ts = *given;
     return ts.tv_sec < 0 || ts.tv_nsec < 0 || ts.tv_nsec >= 1'000'000'000 ? -EINVAL : 0;
 }
@@ -25,18 +26,22 @@ int emulation::check_timeout(request& r) noexcept {
     const sqe& s = r.entry;
     const std::uint32_t flags = s.timeout_flags;
     const bool is_limit = r.op() == opcode::link_timeout;
-    if (s.len != 1)
+    if (s.len != 1) {
         return -EINVAL;
+    }
     constexpr std::uint32_t known =
         timeout_flag::abs | clocks | timeout_flag::etime_success | timeout_flag::multishot;
-    if ((flags & ~known) != 0 || (flags & clocks) == clocks)
+    if ((flags & ~known) != 0 || (flags & clocks) == clocks) {
         return -EINVAL;
+    }
     const bool multishot = (flags & timeout_flag::multishot) != 0;
-    if (multishot && ((flags & timeout_flag::abs) != 0 || is_limit))
+    if (multishot && ((flags & timeout_flag::abs) != 0 || is_limit)) {
         return -EINVAL;
+    }
     timespec ts{};
-    if (const int error = read_time(s.addr, ts); error != 0)
+    if (const int error = read_time(s.addr, ts); error != 0) {
         return error;
+    }
     r.deadline_ = span_of(ts);
     r.period_ = multishot ? std::max<std::int64_t>(r.deadline_, 1) : 0;
     r.multishot_ = multishot;
@@ -47,8 +52,9 @@ void emulation::set_time(request& r, const timespec& ts, std::uint32_t flags) no
     r.entry.timeout_flags = (r.entry.timeout_flags & ~(timeout_flag::abs | clocks)) |
                             (flags & (timeout_flag::abs | clocks));
     r.deadline_ = span_of(ts);
-    if (r.period_ != 0)
+    if (r.period_ != 0) {
         r.period_ = std::max<std::int64_t>(r.deadline_, 1);
+    }
 }
 
 void emulation::begin_timeout(request& r) noexcept {
@@ -76,10 +82,12 @@ void emulation::begin_timeout(request& r) noexcept {
 
 /// Disarms it.
 void emulation::stop_timer(request& r) noexcept {
-    if (r.heap_index_ != 0)
+    if (r.heap_index_ != 0) {
         timers_.remove(r);
-    if (r.target_ != 0)
+    }
+    if (r.target_ != 0) {
         std::erase(counted_, &r);
+    }
     r.target_ = 0;
     r.limits_ = false;
     unlist(r);
@@ -88,8 +96,9 @@ void emulation::stop_timer(request& r) noexcept {
 void emulation::expire() noexcept {
     while (!timers_.empty()) {
         request& r = timers_.front();
-        if (r.deadline_ > world_.now_ns())
+        if (r.deadline_ > world_.now_ns()) {
             return;
+        }
         if (r.wall_ != 0) {
             // That clock may have been set meanwhile.
             const bool real = (r.entry.timeout_flags & timeout_flag::realtime) != 0;
@@ -154,30 +163,36 @@ int emulation::remove_timeout(request& r) noexcept {
     if (update) {
         constexpr std::uint32_t known =
             timeout_flag::update | timeout_flag::link_update | timeout_flag::abs | clocks;
-        if ((flags & ~known) != 0 || (flags & clocks) == clocks)
+        if ((flags & ~known) != 0 || (flags & clocks) == clocks) {
             return -EINVAL;
-        if (const int error = read_time(s.addr2, ts); error != 0)
+        }
+        if (const int error = read_time(s.addr2, ts); error != 0) {
             return error;
+        }
     } else if (flags != 0) {
         return -EINVAL;
     }
     const opcode wanted = limits ? opcode::link_timeout : opcode::timeout;
     request* victim = hash_[hash_of(s.addr)];
     while (victim != nullptr && !(victim->entry.user_data == s.addr && victim->op() == wanted &&
-                                  victim->heap_index_ != 0))
+                                  victim->heap_index_ != 0)) {
         victim = victim->same_hash_;
-    if (victim == nullptr)
+    }
+    if (victim == nullptr) {
         return -ENOENT;
-    if (!update)
+    }
+    if (!update) {
         return end_one(*victim);
+    }
     const std::uint64_t target = victim->target_;
     const std::uint64_t ticks = victim->ticks_;
     timers_.remove(*victim);
     std::erase(counted_, victim);
     set_time(*victim, ts, flags);
     begin_timeout(*victim);
-    if (target != 0)
+    if (target != 0) {
         victim->target_ = target;
+    }
     victim->ticks_ = ticks;
     return 0;
 }

@@ -27,8 +27,9 @@ void timer_heap::remove(emulated_request& r) noexcept {
     emulation::place_of(r) = 0;
     emulated_request* last = heap_.back();
     heap_.pop_back();
-    if (last == &r)
+    if (last == &r) {
         return;
+    }
     put(i, last);
     up(i);
     down(emulation::place_of(*last) - 1);
@@ -38,8 +39,9 @@ void timer_heap::up(std::size_t i) noexcept {
     emulated_request* r = heap_[i];
     while (i > 0) {
         const std::size_t parent = (i - 1) / 2;
-        if (!before(*r, *heap_[parent]))
+        if (!before(*r, *heap_[parent])) {
             break;
+        }
         put(i, heap_[parent]);
         i = parent;
     }
@@ -50,12 +52,15 @@ void timer_heap::down(std::size_t i) noexcept {
     emulated_request* r = heap_[i];
     for (;;) {
         std::size_t child = 2 * i + 1;
-        if (child >= heap_.size())
+        if (child >= heap_.size()) {
             break;
-        if (child + 1 < heap_.size() && before(*heap_[child + 1], *heap_[child]))
+        }
+        if (child + 1 < heap_.size() && before(*heap_[child + 1], *heap_[child])) {
             ++child;
-        if (!before(*heap_[child], *r))
+        }
+        if (!before(*heap_[child], *r)) {
             break;
+        }
         put(i, heap_[child]);
         i = child;
     }

@@ -20,8 +20,9 @@ class rest_of {
 public:
     explicit rest_of(const emulated_request& r) noexcept : parts_(r.data()) {
         std::size_t done = r.done;
-        if (done == 0)
+        if (done == 0) {
             return;
+        }
         std::size_t n = 0;
         for (const ::iovec& part : r.data()) {
             if (done >= part.iov_len) {
@@ -40,8 +41,9 @@ public:
     int size() const noexcept { return static_cast<int>(parts_.size()); }
     std::size_t bytes() const noexcept {
         std::size_t n = 0;
-        for (const ::iovec& part : parts_)
+        for (const ::iovec& part : parts_) {
             n += part.iov_len;
+        }
         return n;
     }
 
@@ -60,10 +62,12 @@ template <class F>
 auto uninterrupted(F&& call) noexcept {
     for (;;) {
         const auto result = call();
-        if (result >= 0)
+        if (result >= 0) {
             return result;
-        if (errno != EINTR)
+        }
+        if (errno != EINTR) {
             return static_cast<decltype(call())>(-errno);
+        }
     }
 }
 

@@ -33,15 +33,18 @@ int epoll_backend::perform(const sqe& request) noexcept {
     // use.
     const bool here = owner_ != 0 && owner_ == thread_number;
     const auto op = static_cast<opcode>(request.opcode);
-    if (here && op == opcode::close && request.file_index == 0)
+    if (here && op == opcode::close && request.file_index == 0) {
         return request.fd == epoll_ || request.fd == wake_fd_ ? -EBADF
                                                               : close_descriptor(request.fd);
+    }
     const int result = backend::perform(request);
-    if (!here || result < 0)
+    if (!here || result < 0) {
         return result;
+    }
     if (op == opcode::socket || op == opcode::openat || op == opcode::openat2 ||
-        op == opcode::accept)
+        op == opcode::accept) {
         fresh(result);
+    }
     if (op == opcode::pipe) {
         fresh(pointer<int>(request.addr)[0]);
         fresh(pointer<int>(request.addr)[1]);
@@ -59,9 +62,10 @@ void epoll_backend::keep_from_children(epoll_request& r) noexcept {
         r.entry.open_flags |= O_CLOEXEC; // the flags of accept and pipe share this union member
         break;
     case opcode::openat2:
-        keep(r);
-        if (r.entry.addr2 != 0 && r.kept() && r.entry.len >= sizeof(std::uint64_t))
+        copy_args(r);
+        if (r.entry.addr2 != 0 && r.kept() && r.entry.len >= sizeof(std::uint64_t)) {
             *pointer<std::uint64_t>(r.entry.addr2) |= O_CLOEXEC;
+        }
         break;
     case opcode::socket:
         r.entry.off |= SOCK_CLOEXEC;
@@ -75,8 +79,9 @@ bool epoll_backend::has_opcode(opcode op) const noexcept { return op != opcode::
 
 int epoll_backend::begin(request& one) noexcept {
     auto& r = static_cast<epoll_request&>(one);
-    if (r.entry.file_index != 0)
+    if (r.entry.file_index != 0) {
         keep_from_children(r);
+    }
     r.at = place::nowhere;
     r.interrupting = r.sure = r.waited = false;
     r.phase = 0;
@@ -110,25 +115,29 @@ int epoll_backend::begin(request& one) noexcept {
 
 int epoll_backend::begin_call(epoll_request& r) noexcept {
     const sqe& s = r.entry;
-    if (has_file(r.op()) && (is_closing(r.file) || is_closing(r.file_in))) [[unlikely]]
+    if (has_file(r.op()) && (is_closing(r.file) || is_closing(r.file_in))) [[unlikely]] {
         return -EBADF;
+    }
     switch (r.op()) {
     case opcode::close:
         return s.fd == epoll_ || s.fd == wake_fd_ ? -EBADF : close_descriptor(s.fd);
     case opcode::socket: {
         const int fd = checked(::socket(s.fd, static_cast<int>(s.off), static_cast<int>(s.len)));
-        if (fd >= 0)
+        if (fd >= 0) {
             fresh(fd);
+        }
         return fd;
     }
     case opcode::pipe: {
         int ends[2];
         auto* const given = pointer<int>(s.addr);
-        if (!is_readable(given, sizeof ends))
+        if (!is_readable(given, sizeof ends)) {
             return -EFAULT;
+        }
         const int error = checked(::pipe2(ends, static_cast<int>(s.pipe_flags)));
-        if (error < 0)
+        if (error < 0) {
             return error;
+        }
         for (int i = 0; i < 2; ++i) {
             fresh(ends[i]);
             given[i] = ends[i];
@@ -149,24 +158,27 @@ int epoll_backend::begin_call(epoll_request& r) noexcept {
         return perform_on_linux(s);
     case opcode::futex_wait: {
         if (!are_futex_flags(static_cast<std::uint32_t>(s.fd)) || s.addr3 == 0 ||
-            s.addr3 > futex_match_any || s.off > UINT32_MAX)
+            s.addr3 > futex_match_any || s.off > UINT32_MAX) {
             return -EINVAL;
+        }
         return wait_on_futex(r);
     }
     case opcode::futex_waitv:
         return wait_on_futex(r);
     case opcode::waitid: {
         const int tried = try_waitid(r);
-        if (tried != again_in)
+        if (tried != again_in) {
             return tried;
+        }
         const auto options = static_cast<int>(s.file_index);
         if (static_cast<::idtype_t>(s.len) == P_PID && (options & (WSTOPPED | WCONTINUED)) == 0) {
             r.helper = static_cast<int>(::syscall(SYS_pidfd_open, s.fd, 0));
             if (r.helper >= 0) {
                 fresh(r.helper);
                 const int result = begin_io(r);
-                if (result != pending)
+                if (result != pending) {
                     clean_up(r);
+                }
                 return result;
             }
         }
@@ -227,42 +239,52 @@ int epoll_backend::begin_open(epoll_request& r) noexcept {
     constexpr std::uint64_t resolve_cached = 0x20;
     constexpr std::uint64_t makes = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
     if (r.op() == opcode::openat2) {
-        if (s.len != sizeof how || !is_readable(pointer<const void>(s.addr2), sizeof how))
+        if (s.len != sizeof how || !is_readable(pointer<const void>(s.addr2), sizeof how)) {
             return hand_over(r, false);
+        }
         how = *pointer<const decltype(how)>(s.addr2);
     }
-    if (r.has(sqe_flag::async) || (how.flags & makes) != 0)
+    if (r.has(sqe_flag::async) || (how.flags & makes) != 0) {
         return hand_over(r, false);
+    }
     const bool waits = (how.flags & O_NONBLOCK) == 0;
     how.flags |= O_NONBLOCK | O_LARGEFILE;
     how.resolve |= resolve_cached;
     const auto fd = static_cast<int>(
         ::syscall(SYS_openat2, s.fd, pointer<const char>(s.addr), &how, sizeof how));
-    if (fd < 0)
+    if (fd < 0) {
         return errno == EAGAIN || errno == EINVAL || errno == ENOSYS || errno == EPERM
                    ? hand_over(r, false)
                    : -errno;
+    }
     fresh(fd);
-    if (waits && (how.flags & O_PATH) == 0)
-        if (const int flags = ::fcntl(fd, F_GETFL); flags >= 0)
+    if (waits && (how.flags & O_PATH) == 0) {
+        if (const int flags = ::fcntl(fd, F_GETFL); flags >= 0) {
             ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+        }
+    }
     return fd;
 }
 
 int epoll_backend::close_descriptor(int fd) noexcept {
     state* const s = descriptors_.find(fd);
-    if (s == nullptr)
+    if (s == nullptr) {
         return checked(::close(fd));
-    if (s->closing)
+    }
+    if (s->closing) {
         return -EBADF;
-    if (s->interest != 0)
+    }
+    if (s->interest != 0) {
         ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr); // the file may have another owner
+    }
     fresh(fd);
-    if (s->working == 0)
+    if (s->working == 0) {
         return checked(::close(fd));
+    }
     // With io_uring, requests keep the file open; here they keep the number from being reused.
-    if (::fcntl(fd, F_GETFD) < 0)
+    if (::fcntl(fd, F_GETFD) < 0) {
         return -EBADF;
+    }
     s->closing = true;
     return 0;
 }

@@ -36,7 +36,7 @@ public:
     descriptor_state* held = nullptr; // while it is on a thread: the descriptor that it uses
     descriptor_state* held_in = nullptr;
 
-    struct its_job final : worker_job {
+    struct own_job final : worker_job {
         epoll_request* owner = nullptr;
     } job;
 };
@@ -52,21 +52,24 @@ public:
     void push(epoll_request& r) noexcept {
         r.world_next = nullptr;
         r.world_previous = last_;
-        if (last_ != nullptr)
+        if (last_ != nullptr) {
             last_->world_next = &r;
-        else
+        } else {
             first_ = &r;
+        }
         last_ = &r;
     }
     void remove(epoll_request& r) noexcept {
-        if (r.world_previous != nullptr)
+        if (r.world_previous != nullptr) {
             r.world_previous->world_next = r.world_next;
-        else
+        } else {
             first_ = after(r);
-        if (r.world_next != nullptr)
+        }
+        if (r.world_next != nullptr) {
             r.world_next->world_previous = r.world_previous;
-        else
+        } else {
             last_ = static_cast<epoll_request*>(r.world_previous);
+        }
         r.world_next = r.world_previous = nullptr;
     }
 
@@ -77,7 +80,7 @@ private:
 
 /// The cached state of a descriptor number. close(2) is not reported to the backend, so the number
 /// may refer to another file at any time, and only what epoll_ctl(2) has confirmed is relied upon:
-/// see `doubtful`.
+/// see `stale`.
 struct descriptor_state {
     enum class kind : std::uint8_t {
         unknown,
@@ -86,7 +89,7 @@ struct descriptor_state {
         datagram,
         file,
         direct_file,    // O_DIRECT
-        unaskable_file, // of a file system without RWF_NOWAIT
+        no_nowait_file, // of a file system without RWF_NOWAIT
         other,
     };
 
@@ -103,15 +106,15 @@ struct descriptor_state {
     bool may_end_early = false; // an end or urgent data was reported: a short read has no meaning
     /// A request waits for an event of a registration that may be stale. 0: none; 1, 2: in the list
     /// to be revalidated at the next tick, or the one after.
-    std::uint8_t doubtful = 0;
-    descriptor_state* doubt_next = nullptr;
-    descriptor_state* doubt_previous = nullptr;
+    std::uint8_t stale = 0;
+    descriptor_state* stale_next = nullptr;
+    descriptor_state* stale_previous = nullptr;
     request_queue readers;
     request_queue writers;
     request_queue watchers;
 
     bool is_known_file() const noexcept {
-        return what == kind::file || what == kind::direct_file || what == kind::unaskable_file;
+        return what == kind::file || what == kind::direct_file || what == kind::no_nowait_file;
     }
     bool has_waiters() const noexcept {
         return !readers.empty() || !writers.empty() || !watchers.empty();
@@ -130,9 +133,11 @@ public:
 
     template <class F>
     void for_each(F&& f) {
-        for (const auto& state : states_)
-            if (state != nullptr)
+        for (const auto& state : states_) {
+            if (state != nullptr) {
                 f(*state);
+            }
+        }
     }
 
 private:

@@ -19,7 +19,7 @@ namespace coil::uring::detail {
 /// A descriptor is registered with epoll once, edge-triggered, when a request first has to wait on
 /// it. From then on readiness is cached and a wait costs no system call. close(2) removes a
 /// registration silently. A request waiting only on cached readiness is therefore revalidated some
-/// time later (check_doubtful) with epoll_ctl(2).
+/// time later (revalidate_stale) with epoll_ctl(2).
 class epoll_backend final : public emulated_backend {
 public:
     epoll_backend() = default;
@@ -40,7 +40,7 @@ protected:
     int hold_file(int descriptor) noexcept override;
     void drop_file(int file) noexcept override;
     int install_file(int file, bool close_on_exec) noexcept override;
-    unsigned most_files() noexcept override;
+    unsigned max_files() noexcept override;
     bool is_open(int descriptor) noexcept override;
     bool is_same_file(int one, int other) noexcept override;
     std::unique_ptr<request> make_request() override;
@@ -57,26 +57,26 @@ private:
     static constexpr int again_out = INT_MIN + 17;
     static constexpr int again_event = INT_MIN + 18;
     static constexpr int by_worker = INT_MIN + 19;
-    static constexpr int by_endless_worker = INT_MIN + 20;
+    static constexpr int by_unbounded_worker = INT_MIN + 20;
     /// Returned by post_part() if the multishot request should be attempted again immediately.
     static constexpr int next_part = INT_MIN + 21;
 
     // readiness (readiness.cpp)
     int begin_io(epoll_request& r) noexcept;
-    int settle(epoll_request& r, int tried) noexcept;
+    int act_on(epoll_request& r, int tried) noexcept;
     int wait_on(state& s, epoll_request& r, place where) noexcept;
     int watch(state& s, std::uint32_t events) noexcept;
     int watch_again(state& s) noexcept;
     void on_event(state& s, std::uint32_t events) noexcept;
     void serve(state& s, request_queue& queue, bool& blocked, place where) noexcept;
     void serve_watchers(state& s) noexcept;
-    void doubt(state& s) noexcept;
-    void trust(state& s) noexcept;
-    void check_doubtful(bool idle) noexcept;
+    void mark_stale(state& s) noexcept;
+    void clear_stale(state& s) noexcept;
+    void revalidate_stale(bool idle) noexcept;
     void fd_reused(state& s) noexcept;
     void fresh(int fd) noexcept;
     void orphan(request_queue& queue, bool all) noexcept;
-    void confirm(state& s) noexcept;
+    void revalidate(state& s) noexcept;
     void again_soon(const state& s) noexcept;
     void leave_queue(epoll_request& r) noexcept;
     void clean_up(epoll_request& r) noexcept;
@@ -88,13 +88,13 @@ private:
     static void learn(state& s) noexcept;
     static void learn_socket(state& s) noexcept;
     static bool is_file(state& s) noexcept;
-    static bool goes_on(epoll_request& r, ssize_t n, std::size_t asked) noexcept;
+    static bool wants_more(epoll_request& r, ssize_t n, std::size_t asked) noexcept;
     int would_block(epoll_request& r, int again) noexcept;
     static int failed(const epoll_request& r, int error) noexcept;
     int post_part(epoll_request& r, int result, int parts, bool drained,
                   std::uint32_t flags = 0) noexcept;
     /// The number of consecutive results of one multishot request before others run.
-    static constexpr int most_parts = 32;
+    static constexpr int max_parts = 32;
 
     static std::uint32_t nonempty(state& s, ssize_t n, std::size_t asked) noexcept;
     int try_receive(epoll_request& r) noexcept; // try_socket.cpp
@@ -126,7 +126,7 @@ private:
     int wait_on_futex(epoll_request& r) noexcept;
     int hand_over(epoll_request& r, bool unbounded) noexcept;
     void hold(epoll_request& r) noexcept;
-    static void let_go(epoll_request& r) noexcept;
+    static void release(epoll_request& r) noexcept;
     static int work(worker_job& job) noexcept;
     void collect_finished() noexcept;
     void discard_finished() noexcept;
@@ -145,7 +145,7 @@ private:
 
     bool has_pwait2_ = true;
     descriptor_table descriptors_;
-    state* doubtful_[2] = {nullptr, nullptr}; // to revalidate at the next tick; at the one after
+    state* stale_[2] = {nullptr, nullptr}; // to revalidate at the next tick; at the one after
     std::int64_t next_tick_ns_ = 0;
     unsigned waits_ = 0;
     unsigned interrupting_ = 0; // requests whose thread is being interrupted
@@ -155,9 +155,9 @@ private:
 
     // For messages from other rings.
     std::atomic<bool> open_{false};
-    std::mutex mail_guard_;
-    std::vector<message> mail_;
-    std::atomic<bool> has_mail_{false};
+    std::mutex messages_guard_;
+    std::vector<message> messages_;
+    std::atomic<bool> has_messages_{false};
 };
 
 } // namespace coil::uring::detail

@@ -24,8 +24,9 @@ std::uint64_t mark_of(const descriptor_state& s) noexcept {
 /// Whether the caller requested -EAGAIN instead of waiting.
 bool is_impatient(const epoll_request& r) noexcept {
     const sqe& s = r.entry;
-    if (has_message_flags(r.op()))
+    if (has_message_flags(r.op())) {
         return (s.msg_flags & MSG_DONTWAIT) != 0;
+    }
     return r.op() == opcode::accept && (s.ioprio & accept_flag::dontwait) != 0;
 }
 
@@ -45,13 +46,15 @@ std::uint32_t events_for_poll(const epoll_request& r) noexcept {
 } // namespace
 
 descriptor_state* descriptor_table::get(int fd) noexcept try {
-    if (fd < 0)
+    if (fd < 0) {
         return nullptr;
+    }
     const auto i = static_cast<std::size_t>(fd);
     if (i >= states_.size()) {
         constexpr std::size_t most = std::size_t{1} << 24;
-        if (i >= most)
+        if (i >= most) {
             return nullptr;
+        }
         states_.resize(i + i / 2 + 64);
     }
     if (states_[i] == nullptr) {
@@ -72,16 +75,18 @@ request_queue& epoll_backend::queue_of(state& s, place where) noexcept {
 int epoll_backend::begin_io(epoll_request& r) noexcept {
     const int fd = r.helper >= 0 ? r.helper : r.file;
     state* const s = descriptors_.get(fd);
-    if (s == nullptr || s->closing)
+    if (s == nullptr || s->closing) {
         return -EBADF;
+    }
     r.on = s;
     const bool out = sends(r.op()) || r.op() == opcode::connect;
     const bool blocked =
         out ? s->write_blocked || !s->writers.empty() : s->read_blocked || !s->readers.empty();
     if (blocked && r.op() != opcode::poll_add && !is_special(r) && !is_impatient(r)) {
         if (r.selects()) {
-            if (const int error = select(r); error != 0)
+            if (const int error = select(r); error != 0) {
                 return error; // missing buffers are reported even before data arrives
+            }
             unselect(r);
         }
         return wait_on(*s, r, out ? place::writing : place::reading);
@@ -90,27 +95,29 @@ int epoll_backend::begin_io(epoll_request& r) noexcept {
         (s->interest & events_for_poll(r)) != events_for_poll(r)) {
         // Registering reports current readiness: do not report it twice.
         const int result = wait_on(*s, r, place::watching);
-        if (result != -EPERM)
+        if (result != -EPERM) {
             return result;
+        }
     }
-    return settle(r, attempt(r));
+    return act_on(r, attempt(r));
 }
 
 /// Acts on the result of an attempt.
-int epoll_backend::settle(epoll_request& r, int tried) noexcept {
+int epoll_backend::act_on(epoll_request& r, int tried) noexcept {
     switch (tried) {
     case again_in:
     case again_out:
     case again_event:
-        if (is_impatient(r))
+        if (is_impatient(r)) {
             return failed(r, -EAGAIN);
+        }
         return wait_on(*r.on, r,
                        tried == again_event || is_special(r) ? place::watching
                        : tried == again_in                   ? place::reading
                                                              : place::writing);
     case by_worker:
-    case by_endless_worker:
-        return hand_over(r, tried == by_endless_worker);
+    case by_unbounded_worker:
+        return hand_over(r, tried == by_unbounded_worker);
     default:
         return tried;
     }
@@ -118,38 +125,44 @@ int epoll_backend::settle(epoll_request& r, int tried) noexcept {
 
 int epoll_backend::wait_on(state& s, epoll_request& r, place where) noexcept {
     std::uint32_t events = where == place::reading ? in_events : out_events;
-    if (where == place::watching)
+    if (where == place::watching) {
         events = events_for_poll(r);
+    }
     if ((s.interest & events) != events) {
         const int error = watch(s, events);
         if (error == -EPERM && where != place::watching) {
             s.what = state::kind::file; // epoll refuses files that are always ready
             return hand_over(r, false);
         }
-        if (error != 0)
+        if (error != 0) {
             return error;
+        }
         r.sure = true;
-        if (s.what == state::kind::unknown && (r.op() == opcode::recv || r.op() == opcode::recvmsg))
+        if (s.what == state::kind::unknown &&
+            (r.op() == opcode::recv || r.op() == opcode::recvmsg)) {
             learn_socket(s); // from now on a short read means that no data is left
+        }
     } else {
         r.sure = false;
         // If an end was seen, the number has probably been reused.
         if (s.may_end_early && !s.has_waiters()) {
-            if (const int error = watch_again(s); error != 0)
+            if (const int error = watch_again(s); error != 0) {
                 return error;
+            }
             r.sure = true;
         } else {
-            doubt(s);
+            mark_stale(s);
         }
     }
     queue_of(s, where).push(r);
     r.at = where;
     r.waited = true;
     r.on = &s;
-    if (where == place::reading)
+    if (where == place::reading) {
         s.read_blocked = true;
-    else if (where == place::writing)
+    } else if (where == place::writing) {
         s.write_blocked = true;
+    }
     return pending;
 }
 
@@ -163,7 +176,7 @@ int epoll_backend::watch(state& s, std::uint32_t events) noexcept {
     for (int tries = 0; tries < 3; ++tries) {
         if (::epoll_ctl(epoll_, op, s.fd, &event) == 0) {
             s.interest = event.events & ~static_cast<std::uint32_t>(EPOLLET);
-            confirm(s);
+            revalidate(s);
             return 0;
         }
         if (errno == ENOENT && op == EPOLL_CTL_MOD) {
@@ -194,27 +207,32 @@ int epoll_backend::watch_again(state& s) noexcept {
     } else if (errno != EEXIST) {
         return -errno;
     }
-    confirm(s);
+    revalidate(s);
     return 0;
 }
 
 void epoll_backend::on_event(state& s, std::uint32_t events) noexcept {
-    if (s.doubtful != 0)
-        trust(s);
-    if ((events & (end_events | EPOLLPRI)) != 0)
+    if (s.stale != 0) {
+        clear_stale(s);
+    }
+    if ((events & (end_events | EPOLLPRI)) != 0) {
         s.may_end_early = true;
+    }
     if ((events & (in_events | end_events)) != 0) {
         s.read_blocked = false;
-        if (!s.readers.empty())
+        if (!s.readers.empty()) {
             serve(s, s.readers, s.read_blocked, place::reading);
+        }
     }
     if ((events & (out_events | EPOLLHUP | EPOLLERR)) != 0) {
         s.write_blocked = false;
-        if (!s.writers.empty())
+        if (!s.writers.empty()) {
             serve(s, s.writers, s.write_blocked, place::writing);
+        }
     }
-    if (!s.watchers.empty())
+    if (!s.watchers.empty()) {
         serve_watchers(s);
+    }
 }
 
 /// Retries waiting requests, oldest first, until one finds nothing.
@@ -228,12 +246,15 @@ void epoll_backend::serve(state& s, request_queue& queue, bool& blocked, place) 
         }
         queue.remove(r);
         r.at = place::nowhere;
-        if (tried == by_worker || tried == by_endless_worker || tried == again_event)
-            tried = settle(r, tried);
-        if (tried != pending)
+        if (tried == by_worker || tried == by_unbounded_worker || tried == again_event) {
+            tried = act_on(r, tried);
+        }
+        if (tried != pending) {
             finish(r, tried);
-        if (s.fd < 0 || blocked)
+        }
+        if (s.fd < 0 || blocked) {
             return;
+        }
     }
 }
 
@@ -260,8 +281,9 @@ void epoll_backend::again_soon(const state& s) noexcept {
 /// The backend has just created this descriptor, or is about to close it.
 void epoll_backend::fresh(int fd) noexcept {
     state* const s = descriptors_.find(fd);
-    if (s == nullptr)
+    if (s == nullptr) {
         return;
+    }
     orphan(s->readers, true);
     orphan(s->writers, true);
     orphan(s->watchers, true);
@@ -271,11 +293,13 @@ void epoll_backend::fresh(int fd) noexcept {
 // ---- removal
 
 void epoll_backend::leave_queue(epoll_request& r) noexcept {
-    if (r.on == nullptr)
+    if (r.on == nullptr) {
         return;
+    }
     queue_of(*r.on, r.at).remove(r);
-    if (!r.on->has_waiters())
-        trust(*r.on);
+    if (!r.on->has_waiters()) {
+        clear_stale(*r.on);
+    }
 }
 
 void epoll_backend::clean_up(epoll_request& r) noexcept {
@@ -283,7 +307,7 @@ void epoll_backend::clean_up(epoll_request& r) noexcept {
         close_descriptor(r.helper);
         r.helper = -1;
     }
-    let_go(r);
+    release(r);
     r.at = place::nowhere;
     r.on = nullptr;
 }
@@ -307,8 +331,9 @@ emulated_backend::outcome epoll_backend::cancel(request& one) noexcept {
             clean_up(r);
             return outcome::ended;
         }
-        if (!r.interrupting)
+        if (!r.interrupting) {
             ++interrupting_;
+        }
         r.interrupting = true;
         pool_->interrupt(r.job);
         return outcome::busy;

@@ -49,11 +49,13 @@ int epoll_backend::attempt(epoll_request& r) noexcept {
 // ---- the type of a descriptor
 
 void epoll_backend::learn(state& s) noexcept {
-    if (s.what != state::kind::unknown)
+    if (s.what != state::kind::unknown) {
         return;
+    }
     struct ::stat status{};
-    if (::fstat(s.fd, &status) != 0)
+    if (::fstat(s.fd, &status) != 0) {
         return;
+    }
     if (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)) {
         const int flags = ::fcntl(s.fd, F_GETFL);
         s.device = status.st_dev;
@@ -70,15 +72,17 @@ void epoll_backend::learn_socket(state& s) noexcept {
     int type = 0;
     int protocol = 0;
     ::socklen_t size = sizeof type;
-    if (::getsockopt(s.fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
+    if (::getsockopt(s.fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0) {
         return;
-    if (type != SOCK_STREAM && type != SOCK_SEQPACKET)
+    }
+    if (type != SOCK_STREAM && type != SOCK_SEQPACKET) {
         s.what = state::kind::datagram;
-    else if (::getsockopt(s.fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
-             protocol == IPPROTO_TCP)
+    } else if (::getsockopt(s.fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
+               protocol == IPPROTO_TCP) {
         s.what = state::kind::tcp;
-    else
+    } else {
         s.what = state::kind::connection;
+    }
 }
 
 /// Re-checks before an action that would be wrong on a pipe: the number may have been reused.
@@ -86,8 +90,9 @@ bool epoll_backend::is_file(state& s) noexcept {
     if (s.is_known_file()) {
         struct ::stat status{};
         if (s.what != state::kind::direct_file && ::fstat(s.fd, &status) == 0 &&
-            S_ISREG(status.st_mode) && status.st_dev == s.device)
+            S_ISREG(status.st_mode) && status.st_dev == s.device) {
             return true; // another file on the same file system is equivalent
+        }
         s.what = state::kind::unknown;
     }
     learn(s);
@@ -95,12 +100,14 @@ bool epoll_backend::is_file(state& s) noexcept {
 }
 
 /// MSG_WAITALL: whether to continue with the remaining bytes.
-bool epoll_backend::goes_on(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
-    if ((r.entry.msg_flags & MSG_WAITALL) == 0 || n <= 0 || static_cast<std::size_t>(n) >= asked)
+bool epoll_backend::wants_more(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
+    if ((r.entry.msg_flags & MSG_WAITALL) == 0 || n <= 0 || static_cast<std::size_t>(n) >= asked) {
         return false;
+    }
     learn(*r.on);
-    if (r.on->what != state::kind::tcp && r.on->what != state::kind::connection)
+    if (r.on->what != state::kind::tcp && r.on->what != state::kind::connection) {
         return false;
+    }
     r.done += static_cast<std::uint32_t>(n);
     return true;
 }
@@ -109,10 +116,11 @@ bool epoll_backend::goes_on(epoll_request& r, ssize_t n, std::size_t asked) noex
 
 /// No (more) data for now. The request keeps a partly filled buffer.
 int epoll_backend::would_block(epoll_request& r, int again) noexcept {
-    if (r.done != 0)
+    if (r.done != 0) {
         hold_selected(r);
-    else
+    } else {
         unselect(r);
+    }
     return again;
 }
 
@@ -129,10 +137,12 @@ int epoll_backend::post_part(epoll_request& r, int result, int parts, bool drain
         r.result_flags |= flags;
         return result;
     }
-    if (drained)
+    if (drained) {
         return again_in;
-    if (parts < most_parts)
+    }
+    if (parts < max_parts) {
         return next_part;
+    }
     again_soon(*r.on);
     return again_in;
 }

@@ -13,18 +13,22 @@ namespace coil::uring::detail {
 /// accept4(2) has no MSG_DONTWAIT of its own, so the socket is made non-blocking.
 int epoll_backend::try_accept(epoll_request& r) noexcept {
     const int flags = ::fcntl(r.file, F_GETFL);
-    if (flags < 0)
+    if (flags < 0) {
         return -EBADF;
+    }
     if ((flags & O_NONBLOCK) == 0) {
         // Only for listening sockets: the flags of other descriptors do not change.
         int listens = 0;
         ::socklen_t size = sizeof listens;
-        if (::getsockopt(r.file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0)
+        if (::getsockopt(r.file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) {
             return -errno;
-        if (listens == 0)
+        }
+        if (listens == 0) {
             return -errno_of_accept(r.file);
-        if (::fcntl(r.file, F_SETFL, flags | O_NONBLOCK) != 0)
+        }
+        if (::fcntl(r.file, F_SETFL, flags | O_NONBLOCK) != 0) {
             return -errno;
+        }
     }
     for (int parts = 0;; ++parts) {
         auto* const address = pointer<::sockaddr>(r.entry.addr);
@@ -32,18 +36,20 @@ int epoll_backend::try_accept(epoll_request& r) noexcept {
         const int fd = uninterrupted([&] {
             return ::accept4(r.file, address, size, static_cast<int>(r.entry.accept_flags));
         });
-        if (fd < 0)
+        if (fd < 0) {
             return fd == -EAGAIN ? again_in : fd;
+        }
         fresh(fd);
         learn(*r.on);
         const bool more = r.on->what == state::kind::tcp && is_ready(r.file, POLLIN);
-        const std::uint32_t flags_of_it = more ? cqe_flag::sock_nonempty : 0;
+        const std::uint32_t more_flags = more ? cqe_flag::sock_nonempty : 0;
         if (!r.multishot()) {
-            r.result_flags |= flags_of_it;
+            r.result_flags |= more_flags;
             return fd;
         }
-        if (const int tried = post_part(r, fd, parts, false, flags_of_it); tried != next_part)
+        if (const int tried = post_part(r, fd, parts, false, more_flags); tried != next_part) {
             return tried;
+        }
     }
 }
 
@@ -60,26 +66,31 @@ int epoll_backend::errno_of_accept(int fd) noexcept {
 /// After epoll has reported an event, calling connect(2) again returns the outcome and, on failure,
 /// makes the socket usable for another attempt.
 int epoll_backend::try_connect(epoll_request& r) noexcept {
-    if (r.phase != 0 && !is_ready(r.file, POLLOUT))
+    if (r.phase != 0 && !is_ready(r.file, POLLOUT)) {
         return again_out;
+    }
     const int flags = ::fcntl(r.file, F_GETFL);
-    if (flags < 0)
+    if (flags < 0) {
         return -EBADF;
+    }
     const bool blocks = (flags & O_NONBLOCK) == 0;
-    if (blocks && ::fcntl(r.file, F_SETFL, flags | O_NONBLOCK) != 0)
+    if (blocks && ::fcntl(r.file, F_SETFL, flags | O_NONBLOCK) != 0) {
         return -errno;
+    }
     const int result = ::connect(r.file, pointer<const ::sockaddr>(r.entry.addr),
                                  static_cast<::socklen_t>(r.entry.off));
     const int error = result < 0 ? errno : 0;
-    if (blocks)
+    if (blocks) {
         ::fcntl(r.file, F_SETFL, flags);
+    }
     if (error == EINPROGRESS || error == EINTR || (error == EALREADY && r.phase != 0)) {
         r.phase = 1;
         return again_out;
     }
-    if (error == EAGAIN)
-        return by_endless_worker; // a Unix socket's peer has a full backlog, and epoll does not
-                                  // report when that changes
+    if (error == EAGAIN) {
+        return by_unbounded_worker; // a Unix socket's peer has a full backlog, and epoll does not
+                                    // report when that changes
+    }
     return error == EISCONN && r.phase != 0 ? 0 : -error;
 }
 

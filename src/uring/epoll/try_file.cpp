@@ -15,8 +15,9 @@ constexpr int RWF_NOWAIT = 8;
 
 /// The offset for preadv2(2), where -1 means the current position, as in io_uring.
 ::off_t offset_of(const epoll_request& r) noexcept {
-    if (r.entry.off == ~std::uint64_t{0})
+    if (r.entry.off == ~std::uint64_t{0}) {
         return -1;
+    }
     return static_cast<::off_t>(r.entry.off + r.done);
 }
 
@@ -44,18 +45,22 @@ ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept 
 /// Chooses the next step when nothing was transferred.
 int epoll_backend::after_refusal(epoll_request& r, int error, bool in) noexcept {
     const int again = in ? again_in : again_out;
-    if (says_nowait(r) || (error != -EAGAIN && error != -EOPNOTSUPP))
+    if (says_nowait(r) || (error != -EAGAIN && error != -EOPNOTSUPP)) {
         return failed(r, error);
+    }
     if (is_file(*r.on)) {
-        if (error == -EOPNOTSUPP && r.on->what == state::kind::file)
-            r.on->what = state::kind::unaskable_file;
+        if (error == -EOPNOTSUPP && r.on->what == state::kind::file) {
+            r.on->what = state::kind::no_nowait_file;
+        }
         return would_block(r, by_worker);
     }
-    if (error == -EAGAIN || !is_ready(r.file, in ? POLLIN : POLLOUT))
+    if (error == -EAGAIN || !is_ready(r.file, in ? POLLIN : POLLOUT)) {
         return would_block(r, again);
+    }
     const int flags = ::fcntl(r.file, F_GETFL);
-    if (flags < 0 || (flags & O_NONBLOCK) == 0)
-        return would_block(r, by_endless_worker); // blocks if another reader or writer is faster
+    if (flags < 0 || (flags & O_NONBLOCK) == 0) {
+        return would_block(r, by_unbounded_worker); // blocks if another reader or writer is faster
+    }
     const rest_of rest(r);
     const ssize_t n = uninterrupted([&] {
         return in ? ::readv(r.file, rest.data(), rest.size())
@@ -68,59 +73,71 @@ int epoll_backend::after_refusal(epoll_request& r, int error, bool in) noexcept 
 /// device.
 bool epoll_backend::is_for_device(const epoll_request& r) noexcept {
     state& s = *r.on;
-    if (s.what == state::kind::unknown && offset_of(r) != -1)
+    if (s.what == state::kind::unknown && offset_of(r) != -1) {
         learn(s);
-    const auto cannot_ask = [&s] {
-        return s.what == state::kind::direct_file || s.what == state::kind::unaskable_file;
+    }
+    const auto lacks_nowait = [&s] {
+        return s.what == state::kind::direct_file || s.what == state::kind::no_nowait_file;
     };
-    return cannot_ask() && is_file(s) && cannot_ask();
+    return lacks_nowait() && is_file(s) && lacks_nowait();
 }
 
 /// A short transfer on a file means that the rest is not in memory, or does not exist: a thread
 /// determines which.
 bool epoll_backend::is_unfinished(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
     if (n <= 0 || static_cast<std::size_t>(n) >= asked || r.selects() || says_nowait(r) ||
-        !is_file(*r.on))
+        !is_file(*r.on)) {
         return false;
+    }
     r.done += static_cast<std::uint32_t>(n);
     return true;
 }
 
 int epoll_backend::try_read(epoll_request& r) noexcept {
-    if (is_for_device(r))
+    if (is_for_device(r)) {
         return by_worker;
-    if (r.multishot() && is_file(*r.on))
+    }
+    if (r.multishot() && is_file(*r.on)) {
         return -EBADFD;
+    }
     for (int parts = 0;; ++parts) {
-        if (const int error = select(r); error != 0)
+        if (const int error = select(r); error != 0) {
             return error;
+        }
         const rest_of rest(r);
         ssize_t n = move_now(r, rest, true);
         if (n < 0) {
             const int tried = after_refusal(r, static_cast<int>(n), true);
-            if (tried < 0)
+            if (tried < 0) {
                 return tried;
+            }
             n = tried;
         }
-        if (is_unfinished(r, n, rest.bytes()))
+        if (is_unfinished(r, n, rest.bytes())) {
             return by_worker;
+        }
         const int result = static_cast<int>(n) + static_cast<int>(r.done);
-        if (!r.multishot() || n == 0)
+        if (!r.multishot() || n == 0) {
             return result;
-        if (const int tried = post_part(r, result, parts, false); tried != next_part)
+        }
+        if (const int tried = post_part(r, result, parts, false); tried != next_part) {
             return tried;
+        }
     }
 }
 
 int epoll_backend::try_write(epoll_request& r) noexcept {
-    if (is_for_device(r))
+    if (is_for_device(r)) {
         return by_worker;
+    }
     const rest_of rest(r);
     const ssize_t n = move_now(r, rest, false);
-    if (n < 0)
+    if (n < 0) {
         return after_refusal(r, static_cast<int>(n), false);
-    if (is_unfinished(r, n, rest.bytes()))
+    }
+    if (is_unfinished(r, n, rest.bytes())) {
         return by_worker;
+    }
     return static_cast<int>(n) + static_cast<int>(r.done);
 }
 

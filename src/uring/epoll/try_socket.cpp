@@ -34,8 +34,9 @@ bool is_drained(const descriptor_state& s, const epoll_request& r, ssize_t n,
 
 std::size_t message_size(const ::msghdr& message) noexcept {
     std::size_t n = 0;
-    for (std::size_t i = 0; i < message.msg_iovlen; ++i)
+    for (std::size_t i = 0; i < message.msg_iovlen; ++i) {
         n += message.msg_iov[i].iov_len;
+    }
     return n;
 }
 
@@ -44,8 +45,9 @@ std::size_t message_size(const ::msghdr& message) noexcept {
 bool is_last(emulated_request& r, ssize_t n) noexcept {
     if (r.entry.optlen != 0) {
         r.entry.optlen -= std::min(static_cast<std::uint32_t>(n), r.entry.optlen);
-        if (r.entry.optlen == 0)
+        if (r.entry.optlen == 0) {
             return true;
+        }
     }
     return r.bundles() && r.empties_group(static_cast<std::size_t>(n));
 }
@@ -54,11 +56,13 @@ bool is_last(emulated_request& r, ssize_t n) noexcept {
 
 /// The flag for "the socket has more data". Only full reads need to query it.
 std::uint32_t epoll_backend::nonempty(state& s, ssize_t n, std::size_t asked) noexcept {
-    if (n <= 0 || static_cast<std::size_t>(n) < asked)
+    if (n <= 0 || static_cast<std::size_t>(n) < asked) {
         return 0;
+    }
     learn(s);
-    if (s.what != state::kind::tcp)
+    if (s.what != state::kind::tcp) {
         return 0;
+    }
     int left = 0;
     return ::ioctl(s.fd, FIONREAD, &left) == 0 && left > 0 ? cqe_flag::sock_nonempty : 0;
 }
@@ -67,8 +71,9 @@ int epoll_backend::try_receive(epoll_request& r) noexcept {
     state& s = *r.on;
     const int flags = static_cast<int>(r.entry.msg_flags) | MSG_DONTWAIT;
     for (int parts = 0;; ++parts) {
-        if (const int error = select(r); error != 0)
+        if (const int error = select(r); error != 0) {
             return error;
+        }
         const std::span<const ::iovec> data = r.data();
         ssize_t n = 0;
         std::size_t asked = 0;
@@ -83,16 +88,20 @@ int epoll_backend::try_receive(epoll_request& r) noexcept {
             asked = rest.bytes();
             n = uninterrupted([&] { return ::recvmsg(r.file, &message, flags); });
         }
-        if (n == -EAGAIN)
+        if (n == -EAGAIN) {
             return would_block(r, again_in);
-        if (n < 0)
+        }
+        if (n < 0) {
             return failed(r, static_cast<int>(n));
+        }
         const bool drained = is_drained(s, r, n, asked);
-        if (drained)
+        if (drained) {
             s.read_blocked = true;
-        if (goes_on(r, n, asked)) {
-            if (drained)
+        }
+        if (wants_more(r, n, asked)) {
+            if (drained) {
                 return would_block(r, again_in);
+            }
             continue;
         }
         const int result = static_cast<int>(n) + static_cast<int>(r.done);
@@ -104,17 +113,19 @@ int epoll_backend::try_receive(epoll_request& r) noexcept {
         // A bundle of the requested length uses up this request's turn.
         const bool capped =
             r.bundles() && r.entry.len != 0 && static_cast<std::uint32_t>(result) >= r.entry.len;
-        const int turn = capped ? most_parts : parts;
-        if (const int tried = post_part(r, result, turn, drained, more); tried != next_part)
+        const int turn = capped ? max_parts : parts;
+        if (const int tried = post_part(r, result, turn, drained, more); tried != next_part) {
             return tried;
+        }
     }
 }
 
 int epoll_backend::try_receive_message(epoll_request& r) noexcept {
     const int flags = static_cast<int>(r.entry.msg_flags) | MSG_DONTWAIT;
     for (int parts = 0;; ++parts) {
-        if (const int error = select(r); error != 0)
+        if (const int error = select(r); error != 0) {
             return error;
+        }
         ::msghdr message = r.header;
         ::iovec payload{};
         std::size_t front = 0;
@@ -138,12 +149,15 @@ int epoll_backend::try_receive_message(epoll_request& r) noexcept {
             message.msg_iovlen = static_cast<std::size_t>(rest.size());
         }
         const ssize_t n = uninterrupted([&] { return ::recvmsg(r.file, &message, flags); });
-        if (n == -EAGAIN)
+        if (n == -EAGAIN) {
             return would_block(r, again_in);
-        if (n < 0)
+        }
+        if (n < 0) {
             return failed(r, static_cast<int>(n));
-        if (!r.multishot() && goes_on(r, n, rest.bytes()))
+        }
+        if (!r.multishot() && wants_more(r, n, rest.bytes())) {
             continue;
+        }
         const ::msghdr asked_for = r.header;
         r.header.msg_namelen = message.msg_namelen;
         r.header.msg_controllen = message.msg_controllen;
@@ -161,10 +175,12 @@ int epoll_backend::try_receive_message(epoll_request& r) noexcept {
             return result;
         }
         learn(*r.on);
-        if (n == 0 && r.on->what != state::kind::datagram)
+        if (n == 0 && r.on->what != state::kind::datagram) {
             return result;
-        if (const int tried = post_part(r, result, parts, false, more); tried != next_part)
+        }
+        if (const int tried = post_part(r, result, parts, false, more); tried != next_part) {
             return tried;
+        }
     }
 }
 
@@ -173,10 +189,12 @@ int epoll_backend::try_send(epoll_request& r) noexcept {
     const sqe& e = r.entry;
     const int flags = static_cast<int>(e.msg_flags) | MSG_DONTWAIT | MSG_NOSIGNAL;
     const bool is_message = has_message_header(r.op());
-    if ((r.op() == opcode::send_zc || r.op() == opcode::sendmsg_zc) && !can_zero_copy(r.file))
+    if ((r.op() == opcode::send_zc || r.op() == opcode::sendmsg_zc) && !can_zero_copy(r.file)) {
         return -EOPNOTSUPP;
-    if (const int error = select(r); error != 0)
+    }
+    if (const int error = select(r); error != 0) {
         return error;
+    }
     for (;;) {
         const std::span<const ::iovec> data = r.data();
         ssize_t n = 0;
@@ -201,20 +219,24 @@ int epoll_backend::try_send(epoll_request& r) noexcept {
             // report when that changes.
             learn(s);
             const bool is_far = s.what == state::kind::datagram && is_ready(r.file, POLLOUT);
-            return would_block(r, is_far ? by_endless_worker : again_out);
+            return would_block(r, is_far ? by_unbounded_worker : again_out);
         }
-        if (n < 0)
+        if (n < 0) {
             return failed(r, static_cast<int>(n));
-        if (goes_on(r, n, asked))
+        }
+        if (wants_more(r, n, asked)) {
             continue;
+        }
         const int result = static_cast<int>(n) + static_cast<int>(r.done);
         // Further buffers of the group follow in separate bundles, unless the request had to wait.
         if (!r.bundles() || result <= 0 || r.waited ||
-            r.empties_group(static_cast<std::size_t>(result)) || !part(r, result))
+            r.empties_group(static_cast<std::size_t>(result)) || !part(r, result)) {
             return result;
+        }
         r.done = 0;
-        if (const int error = select(r); error != 0)
+        if (const int error = select(r); error != 0) {
             return error;
+        }
     }
 }
 
@@ -223,8 +245,9 @@ int epoll_backend::try_send(epoll_request& r) noexcept {
     ::msghdr message{};
     if (has_message_header(r.op())) {
         message = r.header;
-        if (r.done != 0)
+        if (r.done != 0) {
             message.msg_controllen = 0;
+        }
     } else if (r.entry.addr_len != 0) {
         message.msg_name = pointer<void>(r.entry.addr2);
         message.msg_namelen = r.entry.addr_len;

@@ -51,22 +51,27 @@ int transfer(const epoll_request& r, bool in) noexcept {
         const ::iovec* from = skip == 0 ? &parts[i] : &head;
         const int count = skip == 0 ? static_cast<int>(parts.size() - i) : 1;
         std::size_t asked = 0;
-        for (int k = 0; k < count; ++k)
+        for (int k = 0; k < count; ++k) {
             asked += from[k].iov_len;
+        }
         const ::off_t offset =
             r.entry.off == ~std::uint64_t{0} ? -1 : static_cast<::off_t>(r.entry.off + done);
         ssize_t n = in ? ::preadv2(r.file, from, count, offset, flags)
                        : ::pwritev2(r.file, from, count, offset, flags);
-        if (n < 0 && errno == ESPIPE && offset != -1)
+        if (n < 0 && errno == ESPIPE && offset != -1) {
             n = in ? ::readv(r.file, from, count) : ::writev(r.file, from, count);
-        if (n < 0 && errno == EINTR && !r.job.cancelled.load())
+        }
+        if (n < 0 && errno == EINTR && !r.job.cancelled.load()) {
             continue;
-        if (n < 0)
+        }
+        if (n < 0) {
             return done != 0 ? static_cast<int>(done) : -errno;
+        }
         done += static_cast<std::uint32_t>(n);
         if (n == 0 || static_cast<std::size_t>(n) < asked) {
-            if (n == 0 || r.phase != epoll_request::on_file)
+            if (n == 0 || r.phase != epoll_request::on_file) {
                 return static_cast<int>(done);
+            }
         }
         skip += static_cast<std::size_t>(n);
     }
@@ -86,9 +91,10 @@ bool waits_for_other_side(const epoll_request& r) noexcept {
 
 /// Runs on a thread of the pool.
 int epoll_backend::work(worker_job& job) noexcept {
-    epoll_request& r = *static_cast<epoll_request::its_job&>(job).owner;
-    if (job.cancelled.load())
+    epoll_request& r = *static_cast<epoll_request::own_job&>(job).owner;
+    if (job.cancelled.load()) {
         return -EINTR;
+    }
     const sqe& s = r.entry;
     switch (r.op()) {
     case opcode::read:
@@ -123,13 +129,15 @@ int epoll_backend::work(worker_job& job) noexcept {
     case opcode::tee:
         return checked(::tee(r.file_in, r.file, s.len, s.splice_flags & ~splice_flag::fd_in_fixed));
     case opcode::openat:
-        if (!job.unbounded && waits_for_other_side(r))
-            return by_endless_worker;
+        if (!job.unbounded && waits_for_other_side(r)) {
+            return by_unbounded_worker;
+        }
         return checked(::openat(s.fd, pointer<const char>(s.addr), static_cast<int>(s.open_flags),
                                 static_cast<::mode_t>(s.len)));
     case opcode::openat2:
-        if (!job.unbounded && waits_for_other_side(r))
-            return by_endless_worker;
+        if (!job.unbounded && waits_for_other_side(r)) {
+            return by_unbounded_worker;
+        }
         return checked(::syscall(SYS_openat2, s.fd, pointer<const char>(s.addr),
                                  pointer<void>(s.addr2), static_cast<std::size_t>(s.len)));
     case opcode::futex_wait:
@@ -142,17 +150,20 @@ int epoll_backend::work(worker_job& job) noexcept {
         ::siginfo_t info{};
         const int options = static_cast<int>(s.file_index);
         if (::waitid(static_cast<::idtype_t>(s.len), static_cast<::id_t>(s.fd), &info, options) !=
-            0)
+            0) {
             return -errno;
-        if (auto* const to = pointer<::siginfo_t>(s.addr2); to != nullptr)
+        }
+        if (auto* const to = pointer<::siginfo_t>(s.addr2); to != nullptr) {
             *to = info;
+        }
         return 0;
     }
     case opcode::fsync:
-        if (s.len != 0)
+        if (s.len != 0) {
             return checked(::sync_file_range(r.file, static_cast<::off_t>(s.off), s.len,
                                              SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
                                                  SYNC_FILE_RANGE_WAIT_AFTER));
+        }
         return plain_call(r);
     case opcode::sync_file_range:
         return checked(

@@ -17,7 +17,7 @@ namespace coil::uring::detail {
 namespace {
 
 constexpr std::chrono::seconds backoff{5}; // how long a thread stays without work
-constexpr unsigned most_endless = 1024;
+constexpr unsigned max_unbounded = 1024;
 
 unsigned limit_for_files() noexcept {
     const unsigned processors = std::thread::hardware_concurrency();
@@ -30,12 +30,14 @@ int interrupting_signal() noexcept {
         for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; --signal) {
             struct sigaction old{};
             if (::sigaction(signal, nullptr, &old) != 0 || old.sa_handler != SIG_DFL ||
-                (old.sa_flags & SA_SIGINFO) != 0)
+                (old.sa_flags & SA_SIGINFO) != 0) {
                 continue;
+            }
             struct sigaction ours{};
             ours.sa_handler = [](int) {};
-            if (::sigaction(signal, &ours, nullptr) == 0)
+            if (::sigaction(signal, &ours, nullptr) == 0) {
                 return signal;
+            }
         }
         return 0;
     }();
@@ -47,28 +49,31 @@ int interrupting_signal() noexcept {
 void worker_pool::stop() noexcept {
     std::unique_lock lock(guard_);
     ending_ = true;
-    for (lane* l : {&short_, &endless_}) {
-        while (l->first != nullptr)
+    for (worker_class* l : {&bounded_, &unbounded_}) {
+        while (l->first != nullptr) {
             unlink(*l, *l->first);
+        }
         l->work.notify_all();
     }
-    while (short_.threads + endless_.threads != 0) {
+    while (bounded_.threads + unbounded_.threads != 0) {
         for (worker_job* job = running_; job != nullptr; job = job->next) {
             job->cancelled.store(true);
-            if (const int signal = interrupting_signal(); signal != 0)
+            if (const int signal = interrupting_signal(); signal != 0) {
                 ::pthread_kill(job->thread, signal);
+            }
         }
         gone_.wait_for(lock, std::chrono::milliseconds(1));
     }
 }
 
-bool worker_pool::start_thread(lane& l) noexcept {
+bool worker_pool::start_thread(worker_class& l) noexcept {
     // Signals are delivered to the program's own threads only.
     ::sigset_t all;
     ::sigset_t old;
     ::sigfillset(&all);
-    if (const int signal = interrupting_signal(); signal != 0)
+    if (const int signal = interrupting_signal(); signal != 0) {
         ::sigdelset(&all, signal);
+    }
     ::pthread_sigmask(SIG_SETMASK, &all, &old);
     bool started = true;
     try {
@@ -85,12 +90,14 @@ int worker_pool::submit(worker_job& job) noexcept {
     job.cancelled.store(false, std::memory_order_relaxed);
     job.sleeper.store(0, std::memory_order_relaxed);
     const std::scoped_lock lock(guard_);
-    lane& l = lane_of(job);
-    if (l.limit == 0)
-        l.limit = job.unbounded ? most_endless : limit_for_files();
+    worker_class& l = class_of(job);
+    if (l.limit == 0) {
+        l.limit = job.unbounded ? max_unbounded : limit_for_files();
+    }
     job.queued = l.idle <= l.queued && (l.threads >= l.limit || !start_thread(l));
-    if (job.queued && l.threads == 0)
+    if (job.queued && l.threads == 0) {
         return -EAGAIN;
+    }
     job.at = worker_job::step::queued;
     job.next = nullptr;
     job.previous = l.last;
@@ -104,14 +111,14 @@ int worker_pool::submit(worker_job& job) noexcept {
 /// Wakes one thread at a time; each wakes the next if work is left. Calls that do not block are
 /// thus executed by one thread with the fewest switches; calls that block get as many threads as
 /// they need.
-void worker_pool::wake_one(lane& l) noexcept {
+void worker_pool::wake_one(worker_class& l) noexcept {
     if (!l.waking && l.idle != 0) {
         l.waking = true;
         l.work.notify_one();
     }
 }
 
-void worker_pool::unlink(lane& l, worker_job& job) noexcept {
+void worker_pool::unlink(worker_class& l, worker_job& job) noexcept {
     (job.previous != nullptr ? job.previous->next : l.first) = job.next;
     (job.next != nullptr ? job.next->previous : l.last) = job.previous;
     job.at = worker_job::step::idle;
@@ -121,54 +128,63 @@ void worker_pool::unlink(lane& l, worker_job& job) noexcept {
 void worker_pool::add_running(worker_job& job) noexcept {
     job.previous = nullptr;
     job.next = running_;
-    if (running_ != nullptr)
+    if (running_ != nullptr) {
         running_->previous = &job;
+    }
     running_ = &job;
 }
 
 void worker_pool::remove_running(worker_job& job) noexcept {
     (job.previous != nullptr ? job.previous->next : running_) = job.next;
-    if (job.next != nullptr)
+    if (job.next != nullptr) {
         job.next->previous = job.previous;
+    }
 }
 
 bool worker_pool::withdraw(worker_job& job) noexcept {
     const std::scoped_lock lock(guard_);
-    if (job.at != worker_job::step::queued)
+    if (job.at != worker_job::step::queued) {
         return false;
-    unlink(lane_of(job), job);
+    }
+    unlink(class_of(job), job);
     return true;
 }
 
 void worker_pool::interrupt(worker_job& job) noexcept {
     job.cancelled.store(true);
     const std::scoped_lock lock(guard_);
-    if (job.at == worker_job::step::running)
-        if (const int signal = interrupting_signal(); signal != 0)
+    if (job.at == worker_job::step::running) {
+        if (const int signal = interrupting_signal(); signal != 0) {
             ::pthread_kill(job.thread, signal);
+        }
+    }
 }
 
 void worker_pool::wait_until_asleep(const worker_job& job) noexcept {
-    if (job.queued)
+    if (job.queued) {
         return;
+    }
     constexpr int most_looks = 1000;
     for (int i = 0; i < most_looks; ++i) {
         if (const int thread = job.sleeper.load(); thread != 0) {
-            if (job.at == worker_job::step::idle)
+            if (job.at == worker_job::step::idle) {
                 return;
+            }
             char text[64];
             std::snprintf(text, sizeof text, "/proc/self/task/%d/stat", thread);
             const int fd = ::open(text, O_RDONLY | O_CLOEXEC);
-            if (fd < 0)
+            if (fd < 0) {
                 return;
+            }
             char stat[128];
             const ssize_t n = ::read(fd, stat, sizeof stat - 1);
             ::close(fd);
             stat[n > 0 ? n : 0] = 0;
             // The state follows the name, which is in parentheses.
             const char* const name_end = std::strrchr(stat, ')');
-            if (name_end == nullptr || name_end[1] == 0 || name_end[2] == 'S')
+            if (name_end == nullptr || name_end[1] == 0 || name_end[2] == 'S') {
                 return;
+            }
         }
         const std::timespec pause{0, 10'000};
         ::nanosleep(&pause, nullptr);
@@ -187,24 +203,26 @@ worker_job* worker_pool::take_finished() noexcept {
     return oldest;
 }
 
-void worker_pool::serve(lane& l) noexcept {
+void worker_pool::serve(worker_class& l) noexcept {
     std::unique_lock lock(guard_);
     worker_job* done = nullptr; // returned when the next job is taken: one lock for both
     for (;;) {
         worker_job* const job = take(l);
         if (job == nullptr && done == nullptr) {
-            if (ending_ || !wait_for_work(l, lock))
+            if (ending_ || !wait_for_work(l, lock)) {
                 break;
+            }
             continue;
         }
         lock.unlock();
-        if (done != nullptr)
+        if (done != nullptr) {
             finish(*done);
+        }
         if (job != nullptr) {
             // A signal meant for the previous job may still arrive.
-            do
+            do {
                 job->result = job->run(*job);
-            while (job->result == -EINTR && !job->cancelled.load());
+            } while (job->result == -EINTR && !job->cancelled.load());
         }
         lock.lock();
         if (job != nullptr) {
@@ -214,25 +232,28 @@ void worker_pool::serve(lane& l) noexcept {
         done = job;
     }
     --l.threads;
-    if (ending_)
+    if (ending_) {
         gone_.notify_all();
+    }
 }
 
-worker_job* worker_pool::take(lane& l) noexcept {
+worker_job* worker_pool::take(worker_class& l) noexcept {
     worker_job* const job = l.first;
-    if (job == nullptr)
+    if (job == nullptr) {
         return nullptr;
+    }
     unlink(l, *job);
     job->at = worker_job::step::running;
     job->thread = ::pthread_self();
     add_running(*job);
-    if (l.first != nullptr)
+    if (l.first != nullptr) {
         wake_one(l);
+    }
     return job;
 }
 
 /// Returns false if no work arrived for a long time.
-bool worker_pool::wait_for_work(lane& l, std::unique_lock<std::mutex>& lock) noexcept {
+bool worker_pool::wait_for_work(worker_class& l, std::unique_lock<std::mutex>& lock) noexcept {
     ++l.idle;
     const bool late = l.work.wait_for(lock, backoff) == std::cv_status::timeout;
     --l.idle;
@@ -243,10 +264,10 @@ bool worker_pool::wait_for_work(lane& l, std::unique_lock<std::mutex>& lock) noe
 /// Hands the job back to the pool's owner.
 void worker_pool::finish(worker_job& job) noexcept {
     worker_job* head = finished_.load(std::memory_order_relaxed);
-    do
+    do {
         job.next = head;
-    while (!finished_.compare_exchange_weak(head, &job, std::memory_order_release,
-                                            std::memory_order_relaxed));
+    } while (!finished_.compare_exchange_weak(head, &job, std::memory_order_release,
+                                              std::memory_order_relaxed));
     if (head == nullptr) {
         const std::uint64_t one = 1;
         [[maybe_unused]] const ssize_t n = ::write(wake_fd_, &one, sizeof one);

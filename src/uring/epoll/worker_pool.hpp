@@ -60,7 +60,7 @@ public:
     }
 
 private:
-    struct lane {
+    struct worker_class {
         worker_job* first = nullptr;
         worker_job* last = nullptr;
         unsigned threads = 0;
@@ -71,22 +71,24 @@ private:
         std::condition_variable work;
     };
 
-    lane& lane_of(const worker_job& job) noexcept { return job.unbounded ? endless_ : short_; }
-    static void wake_one(lane& l) noexcept;
-    bool start_thread(lane& l) noexcept;
-    void serve(lane& l) noexcept;
-    worker_job* take(lane& l) noexcept;
-    static bool wait_for_work(lane& l, std::unique_lock<std::mutex>& lock) noexcept;
+    worker_class& class_of(const worker_job& job) noexcept {
+        return job.unbounded ? unbounded_ : bounded_;
+    }
+    static void wake_one(worker_class& l) noexcept;
+    bool start_thread(worker_class& l) noexcept;
+    void serve(worker_class& l) noexcept;
+    worker_job* take(worker_class& l) noexcept;
+    static bool wait_for_work(worker_class& l, std::unique_lock<std::mutex>& lock) noexcept;
     void finish(worker_job& job) noexcept;
-    static void unlink(lane& l, worker_job& job) noexcept;
+    static void unlink(worker_class& l, worker_job& job) noexcept;
     void add_running(worker_job& job) noexcept;
     void remove_running(worker_job& job) noexcept;
 
     int wake_fd_;
     std::mutex guard_;
     std::condition_variable gone_;
-    lane short_;
-    lane endless_;
+    worker_class bounded_;
+    worker_class unbounded_;
     bool ending_ = false;
     worker_job* running_ = nullptr;
     std::atomic<worker_job*> finished_{nullptr};

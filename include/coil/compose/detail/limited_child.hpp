@@ -68,7 +68,7 @@ public:
         }
         if (!loop.arm(*this, deadline)) {
             outcome_ = outcome::no_memory; // do not run the work without its limit
-            group_.overrule(false);
+            group_.finish_early(false);
         }
         return true;
     }
@@ -123,7 +123,7 @@ private:
             if constexpr (has_expired_result<result_type>) {
                 self.group_.expire();
             } else {
-                self.group_.overrule(true);
+                self.group_.finish_early(true);
             }
         }
     }

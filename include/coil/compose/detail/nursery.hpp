@@ -193,7 +193,7 @@ protected:
 private:
     friend class child_state_base;
 
-    void settle_on(event_loop& loop) noexcept;
+    void bind_to(event_loop& loop) noexcept;
     void start(child_state_base& child) noexcept;
     void ended(const child_state_base& child, std::exception_ptr error) noexcept;
     /// A child that is in no list any more.

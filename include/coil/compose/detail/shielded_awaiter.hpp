@@ -58,7 +58,7 @@ public:
     void discard() noexcept
         requires requires(awaiter_object& a) { a.discard(); }
     {
-        give_up<Kept>(awaiter_);
+        discard_result<Kept>(awaiter_);
     }
 
 private:

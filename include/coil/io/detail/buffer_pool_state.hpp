@@ -51,22 +51,22 @@ public:
         some,   ///< its request failed with -ENOBUFS
         oldest, ///< -ENOBUFS although it had been fed
     };
-    /// Ensures that a buffer is available. Returns 0, −errno, or 1 if `stream`, the node of a
+    /// Ensures that a buffer is available. Returns 0, -errno, or 1 if `stream`, the node of a
     /// buffer_source, has to wait for one. `bytes`: a byte stream, whose data may be split
     /// anywhere.
     int prepare(event_loop& loop, bool bytes, queue_node& stream, buffer_demand how) noexcept;
     /// The stream no longer waits.
     void forget(queue_node& stream) noexcept { waiting_streams_.remove(stream); }
     /// Feeds waiting streams if buffers are available.
-    void feed_starved() noexcept {
+    void grant_waiting() noexcept {
         if (ready_ > 0 && !waiting_streams_.empty()) [[unlikely]] {
-            feed();
+            grant();
         }
     }
-    /// A fed stream has received a completion. `round`: the value that feed() was given.
-    void answered(std::uint32_t round) noexcept {
-        if (round == round_ && fed_ > 0) {
-            --fed_;
+    /// A fed stream has received a completion. `round`: the value that grant() was given.
+    void on_completion(std::uint32_t round) noexcept {
+        if (round == round_ && granted_ > 0) {
+            --granted_;
         }
     }
     /// Whether streams share buffers.
@@ -112,14 +112,14 @@ private:
     static constexpr std::uint16_t none = 0xffff;
 
     /// Is in the inbox while the pool is due to check again.
-    struct look_node : queue_node {
+    struct recheck_node : queue_node {
         buffer_pool_state* pool = nullptr;
         unsigned deliveries = 0; // remaining turns
     };
 
-    void feed() noexcept;
-    void look_again() noexcept;
-    static void looked(queue_node& node, event_loop& loop) noexcept;
+    void grant() noexcept;
+    void post_recheck() noexcept;
+    static void recheck(queue_node& node, event_loop& loop) noexcept;
     [[nodiscard]] bool grow() noexcept;
     [[nodiscard]] int attach(event_loop& loop, bool bytes) noexcept;
     void drop(std::uint16_t id) noexcept;
@@ -141,11 +141,11 @@ private:
     unsigned ready_ = 0;          // buffers in the ring, or in free_ if there is no ring
     std::uint16_t free_ = none;   // list of buffers that are not in the ring
     io_op_queue waiting_streams_; // streams waiting for a buffer
-    unsigned fed_ = 0;            // streams fed in this round whose completion is outstanding
-    std::uint32_t round_ = 1;     // never 0
-    bool feeding_ = false;
-    bool looking_ = false;
-    look_node look_;
+    unsigned granted_ = 0; // streams granted a buffer in this round whose completion is outstanding
+    std::uint32_t round_ = 1; // never 0
+    bool granting_ = false;
+    bool recheck_pending_ = false;
+    recheck_node recheck_;
 
     std::atomic<std::uint32_t> owners_{1};
     std::mutex mutex_; // other threads return buffers, and check whether there is a ring

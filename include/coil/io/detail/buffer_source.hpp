@@ -24,10 +24,10 @@ public:
         return static_cast<buffer_source&>(from_idle_node(node));
     }
     /// A buffer is available: resubmits if data is still wanted, otherwise returns false. `round`
-    /// is passed on to the pool's answered().
-    bool feed(std::uint32_t round) noexcept;
+    /// is passed on to the pool's on_completion().
+    bool grant(std::uint32_t round) noexcept;
     /// The pool no longer has a queue.
-    void stop_starving() noexcept { starving_ = false; }
+    void stop_waiting() noexcept { is_waiting_ = false; }
 
     /// Takes the buffer of a result that has one.
     [[nodiscard]] buffer_lease take_lease(const multishot_result& r) noexcept;
@@ -58,20 +58,20 @@ private:
     void discard(const multishot_result& r) noexcept final;
     [[nodiscard]] bool is_scarce() const noexcept final { return pool_.is_scarce(); }
 
-    void look_at_descriptor() noexcept;
+    void check_descriptor() noexcept;
     [[nodiscard]] bool lacked_a_buffer(int result) noexcept;
 
     buffer_pool_state& pool_;
     const io::descriptor fd_;
     bool cuttable_;
-    bool looked_ = false;       // the type of the descriptor has been checked
-    bool says_nobufs_ = false;  // reads of the descriptor itself may fail with -ENOBUFS
-    bool starving_ = false;     // in the pool's queue
-    std::uint8_t refusals_ = 0; // consecutive -ENOBUFS although the pool had buffers
-    std::uint16_t own_ = none;  // the own buffer of the request in flight
-    std::uint32_t fed_in_ = 0;  // the pool's round in which it was fed, until the completion
-                                // arrives
-    buffer_pool_state::buffer_demand hunger_ = buffer_pool_state::buffer_demand::none;
+    bool is_checked_ = false;      // the type of the descriptor has been checked
+    bool says_nobufs_ = false;     // reads of the descriptor itself may fail with -ENOBUFS
+    bool is_waiting_ = false;      // in the pool's queue
+    std::uint8_t refusals_ = 0;    // consecutive -ENOBUFS although the pool had buffers
+    std::uint16_t own_ = none;     // the own buffer of the request in flight
+    std::uint32_t granted_in_ = 0; // the pool's round in which it was fed, until the completion
+                                   // arrives
+    buffer_pool_state::buffer_demand demand_ = buffer_pool_state::buffer_demand::none;
 };
 
 } // namespace coil::detail

@@ -13,7 +13,7 @@
 
 namespace coil::detail {
 
-constexpr int most_events(std::span<::epoll_event> events) noexcept {
+constexpr int max_events(std::span<::epoll_event> events) noexcept {
     constexpr std::size_t most = std::numeric_limits<int>::max();
     return static_cast<int>(events.size() < most ? events.size() : most);
 }
@@ -24,7 +24,7 @@ class epoll_wait_element : public io_element {
 public:
     epoll_wait_element(io::descriptor epfd, std::span<::epoll_event> events) noexcept
         : io_element(request_on(
-              epfd, uring::prep::epoll_wait(epfd.number(), events.data(), most_events(events)))) {}
+              epfd, uring::prep::epoll_wait(epfd.number(), events.data(), max_events(events)))) {}
 
     sqe_slot& arm() noexcept {
         if (!required_loop().ring().supports(uring::opcode::epoll_wait)) [[unlikely]] {
@@ -46,7 +46,7 @@ private:
     // The arguments of the call while the entry holds the poll.
     ::epoll_event* events_ = nullptr;
     int most_ = 0;
-    int refusal_ = 0; // the error that the call would return immediately, −errno
+    int refusal_ = 0; // the error that the call would return immediately, -errno
     bool by_readiness_ = false;
 };
 

@@ -18,10 +18,10 @@ struct barrier_entry : sync_waiter {
 /// The thread that completes a phase waits for the lock.
 template <class Entry, class Waiter, class Atomics = std_atomics>
 class basic_barrier
-    : public basic_wait_room<basic_barrier<Entry, Waiter, Atomics>, Waiter, Atomics> {
+    : public basic_wait_queue<basic_barrier<Entry, Waiter, Atomics>, Waiter, Atomics> {
 public:
-    using room = basic_wait_room<basic_barrier<Entry, Waiter, Atomics>, Waiter, Atomics>;
-    using typename room::told;
+    using wait_queue = basic_wait_queue<basic_barrier<Entry, Waiter, Atomics>, Waiter, Atomics>;
+    using typename wait_queue::woken;
 
     explicit basic_barrier(std::ptrdiff_t expected) noexcept
         : left_(expected), expected_(expected) {}
@@ -36,31 +36,31 @@ public:
         return left_.fetch_sub(n, std::memory_order_acq_rel) - n;
     }
     void complete() noexcept {
-        this->in_turn([this](told& t) { next_phase(t); });
+        this->with_lock([this](woken& t) { next_phase(t); });
     }
     void expect_one_less() noexcept { expected_.fetch_sub(1, std::memory_order_relaxed); }
     [[nodiscard]] bool is_over(std::uint64_t phase) const noexcept {
-        return phase_.load(std::memory_order_acquire) != phase && this->turn_.is_free();
+        return phase_.load(std::memory_order_acquire) != phase && this->combining_lock_.is_free();
     }
 
 private:
-    friend room;
+    friend wait_queue;
 
-    void arrive(Waiter& w, told& t) noexcept {
+    void enqueue(Waiter& w, woken& t) noexcept {
         if (static_cast<Entry&>(w).phase == phase_.load(std::memory_order_relaxed)) {
             this->queue_.push(w);
         } else {
-            t.over(w);
+            t.complete(w);
         }
     }
-    [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
-    void left(told&) noexcept {}
-    void look(told&) noexcept {} // unused: nothing signals
-    void next_phase(told& t) noexcept {
+    [[nodiscard]] bool may_cancel(Waiter&) noexcept { return true; }
+    void on_cancelled(woken&) noexcept {}
+    void on_signal(woken&) noexcept {} // unused: nothing signals
+    void next_phase(woken& t) noexcept {
         left_.store(expected_.load(std::memory_order_relaxed), std::memory_order_relaxed);
         phase_.fetch_add(1, std::memory_order_release);
         while (!this->queue_.empty()) {
-            t.over(this->queue_.pop());
+            t.complete(this->queue_.pop());
         }
     }
 

@@ -8,36 +8,36 @@ namespace coil::detail {
 ///
 /// A caller that passes without waiting has seen that open() is finished, and may destroy the gate.
 template <class Waiter, class Atomics = std_atomics>
-class basic_gate : public basic_wait_room<basic_gate<Waiter, Atomics>, Waiter, Atomics> {
+class basic_baton : public basic_wait_queue<basic_baton<Waiter, Atomics>, Waiter, Atomics> {
 public:
-    using room = basic_wait_room<basic_gate<Waiter, Atomics>, Waiter, Atomics>;
-    using typename room::told;
+    using wait_queue = basic_wait_queue<basic_baton<Waiter, Atomics>, Waiter, Atomics>;
+    using typename wait_queue::woken;
 
-    constexpr explicit basic_gate(bool is_open) noexcept : room(is_open) {}
+    constexpr explicit basic_baton(bool is_open) noexcept : wait_queue(is_open) {}
 
     /// On false the caller calls wait() next.
-    [[nodiscard]] bool passes() const noexcept { return this->turn_.is_open_and_free(); }
-    [[nodiscard]] bool is_open() const noexcept { return this->turn_.is_open(); }
+    [[nodiscard]] bool passes() const noexcept { return this->combining_lock_.is_open_and_free(); }
+    [[nodiscard]] bool is_open() const noexcept { return this->combining_lock_.is_open(); }
 
     /// Resumes all waiters, even if the gate is closed at once.
-    void open() noexcept { this->signal(this->turn_.open); }
-    void close() noexcept { this->turn_.close(); }
+    void open() noexcept { this->signal(this->combining_lock_.open); }
+    void close() noexcept { this->combining_lock_.close(); }
 
 private:
-    friend room;
+    friend wait_queue;
 
-    void arrive(Waiter& w, told& t) noexcept {
+    void enqueue(Waiter& w, woken& t) noexcept {
         if (is_open()) {
-            t.over(w);
+            t.complete(w);
         } else {
             this->queue_.push(w);
         }
     }
-    [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
-    void left(told&) noexcept {}
-    void look(told& t) noexcept {
+    [[nodiscard]] bool may_cancel(Waiter&) noexcept { return true; }
+    void on_cancelled(woken&) noexcept {}
+    void on_signal(woken& t) noexcept {
         while (!this->queue_.empty()) {
-            t.over(this->queue_.pop());
+            t.complete(this->queue_.pop());
         }
     }
 };

@@ -18,10 +18,10 @@ struct broadcast_entry : sync_waiter {
 /// The combining lock protects the elements. A waiter is only notified; it takes the element when
 /// it resumes.
 template <class T>
-class broadcast_core : public basic_wait_room<broadcast_core<T>, sync_waiter> {
+class broadcast_core : public basic_wait_queue<broadcast_core<T>, sync_waiter> {
 public:
-    using room = basic_wait_room<broadcast_core<T>, sync_waiter>;
-    using typename room::told;
+    using wait_queue = basic_wait_queue<broadcast_core<T>, sync_waiter>;
+    using typename wait_queue::woken;
     using pointer = std::shared_ptr<const T>;
 
     explicit broadcast_core(std::size_t capacity) : last_(capacity) {}
@@ -29,22 +29,22 @@ public:
     /// Returns false if the broadcast is closed.
     bool send(pointer element) noexcept {
         bool open = true;
-        this->in_turn([&](told& t) {
-            open = !this->turn_.is_open();
+        this->with_lock([&](woken& t) {
+            open = !this->combining_lock_.is_open();
             if (open) {
                 last_[next_ % last_.size()].swap(element);
                 ++next_;
-                look(t);
+                on_signal(t);
             }
         });
         return open;
     }
-    void close() noexcept { this->signal(this->turn_.open); }
-    [[nodiscard]] bool is_closed() const noexcept { return this->turn_.is_open(); }
+    void close() noexcept { this->signal(this->combining_lock_.open); }
+    [[nodiscard]] bool is_closed() const noexcept { return this->combining_lock_.is_open(); }
 
     [[nodiscard]] std::uint64_t next() noexcept {
         std::uint64_t position = 0;
-        this->in_turn([&](told&) { position = next_; });
+        this->with_lock([&](woken&) { position = next_; });
         return position;
     }
     /// Takes the element at `position`, or the oldest one kept, and advances `position`. Returns
@@ -53,9 +53,9 @@ public:
     [[nodiscard]] bool take(std::uint64_t& position, std::uint64_t& lagged,
                             pointer& element) noexcept {
         bool done = false;
-        this->in_turn([&](told&) {
+        this->with_lock([&](woken&) {
             if (position == next_) {
-                done = this->turn_.is_open();
+                done = this->combining_lock_.is_open();
                 return;
             }
             const std::uint64_t oldest = next_ > last_.size() ? next_ - last_.size() : 0;
@@ -71,20 +71,21 @@ public:
     }
 
 private:
-    friend room;
+    friend wait_queue;
 
-    void arrive(sync_waiter& w, told& t) noexcept {
-        if (this->turn_.is_open() || static_cast<broadcast_entry<T>&>(w).position != next_) {
-            t.over(w);
+    void enqueue(sync_waiter& w, woken& t) noexcept {
+        if (this->combining_lock_.is_open() ||
+            static_cast<broadcast_entry<T>&>(w).position != next_) {
+            t.complete(w);
         } else {
             this->queue_.push(w);
         }
     }
-    [[nodiscard]] bool may_leave(sync_waiter&) noexcept { return true; }
-    void left(told&) noexcept {}
-    void look(told& t) noexcept {
+    [[nodiscard]] bool may_cancel(sync_waiter&) noexcept { return true; }
+    void on_cancelled(woken&) noexcept {}
+    void on_signal(woken& t) noexcept {
         while (!this->queue_.empty()) {
-            t.over(this->queue_.pop());
+            t.complete(this->queue_.pop());
         }
     }
 

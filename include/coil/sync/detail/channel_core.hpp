@@ -26,7 +26,7 @@ struct channel_element {
 /// `marks_` says which queues have waiters. It also counts the coroutines that have begun to wait
 /// and are not queued yet, because no thread may pass them through the ring. A thread that has
 /// changed the ring checks the marks afterwards and signals. A waiter sets its mark first and then
-/// checks the ring again (settle()). So no waiter misses an element.
+/// checks the ring again (serve_waiters()). So no waiter misses an element.
 ///
 /// The channel is closed by the `open` bit of the lock, which is set together with the signal, so
 /// that a send() after close() on the same thread fails. The ring is closed with the lock held.
@@ -35,10 +35,10 @@ struct channel_element {
 /// an unbounded channel has instead of a value).
 template <class T, class Entry, class Waiter, class Atomics = std_atomics>
 class basic_channel
-    : public basic_wait_room<basic_channel<T, Entry, Waiter, Atomics>, Waiter, Atomics> {
+    : public basic_wait_queue<basic_channel<T, Entry, Waiter, Atomics>, Waiter, Atomics> {
 public:
-    using room = basic_wait_room<basic_channel<T, Entry, Waiter, Atomics>, Waiter, Atomics>;
-    using typename room::told;
+    using wait_queue = basic_wait_queue<basic_channel<T, Entry, Waiter, Atomics>, Waiter, Atomics>;
+    using typename wait_queue::woken;
     using element = channel_element<T>;
 
     basic_channel(std::size_t capacity, bool unbounded) : ring_(capacity), unbounded_(unbounded) {}
@@ -51,18 +51,18 @@ public:
     }
 
     /// done: `value` was moved from. would_block: the caller has to wait.
-    [[nodiscard]] ring_answer try_push(T& value) noexcept {
+    [[nodiscard]] ring_result try_push(T& value) noexcept {
         if (is_closed()) {
-            return ring_answer::closed;
+            return ring_result::closed;
         }
         if (ring_.capacity() == 0 || marks_.load(std::memory_order_relaxed) != 0) {
-            return ring_answer::would_block;
+            return ring_result::would_block;
         }
-        const ring_answer answer = ring_.push(value);
-        if (answer == ring_answer::done && marks_.load(std::memory_order_seq_cst) != 0) {
+        const ring_result result = ring_.push(value);
+        if (result == ring_result::done && marks_.load(std::memory_order_seq_cst) != 0) {
             this->signal();
         }
-        return answer;
+        return result;
     }
     [[nodiscard]] bool try_pop(std::optional<T>& value) noexcept {
         if (ring_.capacity() == 0 || marks_.load(std::memory_order_relaxed) != 0 ||
@@ -80,12 +80,12 @@ public:
     [[nodiscard]] bool send_now(Entry& e, int attempts = 50) noexcept {
         if (!unbounded_) {
             switch (try_push(*e.value)) {
-            case ring_answer::done:
+            case ring_result::done:
                 return true;
-            case ring_answer::closed:
+            case ring_result::closed:
                 e.closed = true;
                 return true;
-            case ring_answer::would_block:
+            case ring_result::would_block:
                 break;
             }
         }
@@ -96,20 +96,20 @@ public:
     }
     /// Used after try_push() or try_pop() returned would_block: does with the lock held what needs
     /// no waiting.
-    void attempt_in_turn(Entry& e, bool& done) noexcept {
-        this->in_turn([&](told& t) { done = serve_now(e, t); });
+    void attempt_locked(Entry& e, bool& done) noexcept {
+        this->with_lock([&](woken& t) { done = serve_now(e, t); });
     }
 
     /// Called on the waiter's thread.
     void wait(Waiter& w) noexcept {
         if (ring_.capacity() > 0) {
-            marks_.fetch_add(coming, std::memory_order_seq_cst);
+            marks_.fetch_add(enqueueing, std::memory_order_seq_cst);
         }
-        room::wait(w);
+        wait_queue::wait(w);
     }
 
-    void close() noexcept { this->signal(this->turn_.open); }
-    [[nodiscard]] bool is_closed() const noexcept { return this->turn_.is_open(); }
+    void close() noexcept { this->signal(this->combining_lock_.open); }
+    [[nodiscard]] bool is_closed() const noexcept { return this->combining_lock_.is_open(); }
     [[nodiscard]] bool is_unbounded() const noexcept { return unbounded_; }
     [[nodiscard]] std::size_t capacity() const noexcept { return ring_.capacity(); }
 
@@ -119,28 +119,28 @@ public:
         if (e == nullptr) {
             return; // out of memory
         }
-        this->in_turn([&](told& t) {
+        this->with_lock([&](woken& t) {
             e->next = elements_;
             elements_ = e;
             if (e->next == nullptr) {
                 last_ = e;
             }
-            settle(t);
+            serve_waiters(t);
         });
     }
 
 private:
-    friend room;
+    friend wait_queue;
 
     static constexpr unsigned receivers_wait = 1;
     static constexpr unsigned senders_wait = 2;
-    static constexpr unsigned elements_lie = 4;
-    static constexpr unsigned coming = 8; // a counter in the bits from here up
+    static constexpr unsigned has_elements = 4;
+    static constexpr unsigned enqueueing = 8; // a counter in the bits from here up
 
-    /// attempt_in_turn(), unless the lock is contended. Returns whether the entry was served.
+    /// attempt_locked(), unless the lock is contended. Returns whether the entry was served.
     [[nodiscard]] bool attempt(Entry& e, int attempts) noexcept {
         bool done = false;
-        return this->try_in_turn([&](told& t) { done = serve_now(e, t); }, attempts) && done;
+        return this->try_with_lock([&](woken& t) { done = serve_now(e, t); }, attempts) && done;
     }
 
     static Entry& entry(Waiter& w) noexcept { return static_cast<Entry&>(w); }
@@ -149,18 +149,18 @@ private:
         return entry(w).sends ? senders_ : receivers_;
     }
 
-    void arrive(Waiter& w, told& t) noexcept {
-        if (this->turn_.is_open() && entry(w).sends) {
+    void enqueue(Waiter& w, woken& t) noexcept {
+        if (this->combining_lock_.is_open() && entry(w).sends) {
             entry(w).closed = true;
-            t.over(w);
+            t.complete(w);
         } else {
             queue_of(w).push(w);
         }
-        settle(t, coming);
+        serve_waiters(t, enqueueing);
     }
     /// Serves an entry that does not wait. It does not pass waiters.
-    [[nodiscard]] bool serve_now(Entry& e, told& t) noexcept {
-        if (e.sends && this->turn_.is_open()) {
+    [[nodiscard]] bool serve_now(Entry& e, woken& t) noexcept {
+        if (e.sends && this->combining_lock_.is_open()) {
             e.closed = true;
             return true;
         }
@@ -169,19 +169,19 @@ private:
         }
         const bool served = e.sends ? put(e, t) : get(e, t);
         if (served) {
-            settle(t);
+            serve_waiters(t);
         } else if (!e.sends && is_over()) {
             e.closed = true;
             return true;
         }
         return served;
     }
-    [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
-    void left(told& t) noexcept { settle(t); }
-    void look(told& t) noexcept { settle(t); }
+    [[nodiscard]] bool may_cancel(Waiter&) noexcept { return true; }
+    void on_cancelled(woken& t) noexcept { serve_waiters(t); }
+    void on_signal(woken& t) noexcept { serve_waiters(t); }
 
     /// Puts a sender's value into the channel, or gives it to a receiver.
-    [[nodiscard]] bool put(Entry& e, told& t) noexcept {
+    [[nodiscard]] bool put(Entry& e, woken& t) noexcept {
         if (unbounded_) {
             element* const added = e.element.release();
             (elements_ == nullptr ? elements_ : last_->next) = added;
@@ -189,17 +189,17 @@ private:
             return true;
         }
         if (ring_.capacity() > 0) {
-            return ring_.push(*e.value) == ring_answer::done;
+            return ring_.push(*e.value) == ring_result::done;
         }
         if (receivers_.empty()) {
             return false;
         }
         Waiter& to = receivers_.pop();
         entry(to).value.emplace(std::move(*e.value));
-        t.over(to);
+        t.complete(to);
         return true;
     }
-    [[nodiscard]] bool get(Entry& e, told& t) noexcept {
+    [[nodiscard]] bool get(Entry& e, woken& t) noexcept {
         if (elements_ != nullptr) {
             element* const taken = std::exchange(elements_, elements_->next);
             e.value.emplace(std::move(taken->value));
@@ -216,12 +216,12 @@ private:
         }
         Waiter& from = senders_.pop();
         e.value.emplace(std::move(*entry(from).value));
-        t.over(from);
+        t.complete(from);
         return true;
     }
     /// The channel is closed and no element will follow.
     [[nodiscard]] bool is_over() noexcept {
-        if (!this->turn_.is_open()) {
+        if (!this->combining_lock_.is_open()) {
             return false;
         }
         ring_.close();
@@ -230,19 +230,19 @@ private:
 
     /// Serves waiters with what is available. `arrived` is subtracted from `marks_`: coroutines
     /// that are no longer about to be queued.
-    void settle(told& t, unsigned arrived = 0) noexcept {
+    void serve_waiters(woken& t, unsigned arrived = 0) noexcept {
         for (;;) {
             match(t);
-            if (this->turn_.is_open()) {
+            if (this->combining_lock_.is_open()) {
                 end_waits(t);
             }
             if (ring_.capacity() == 0) {
                 return; // without the lock nothing leaves the queues
             }
-            const unsigned before = marks_.load(std::memory_order_relaxed) & (coming - 1);
+            const unsigned before = marks_.load(std::memory_order_relaxed) & (enqueueing - 1);
             const unsigned now = (receivers_.empty() ? 0 : receivers_wait) |
                                  (senders_.empty() ? 0 : senders_wait) |
-                                 (elements_ == nullptr ? 0 : elements_lie);
+                                 (elements_ == nullptr ? 0 : has_elements);
             const unsigned change = now - before - std::exchange(arrived, 0);
             if (change != 0) {
                 marks_.fetch_add(change, std::memory_order_seq_cst);
@@ -252,29 +252,29 @@ private:
             }
         }
     }
-    void match(told& t) noexcept {
+    void match(woken& t) noexcept {
         for (bool moved = true; moved;) {
             moved = false;
             while (!receivers_.empty() && get(entry(*receivers_.first()), t)) {
-                t.over(receivers_.pop());
+                t.complete(receivers_.pop());
                 moved = true;
             }
             while (!senders_.empty() && put(entry(*senders_.first()), t)) {
-                t.over(senders_.pop());
+                t.complete(senders_.pop());
                 moved = true;
             }
         }
     }
-    void end_waits(told& t) noexcept {
+    void end_waits(woken& t) noexcept {
         while (!senders_.empty()) {
             Waiter& w = senders_.pop();
             entry(w).closed = true;
-            t.over(w);
+            t.complete(w);
         }
         while (!receivers_.empty() && is_over()) {
             Waiter& w = receivers_.pop();
             entry(w).closed = true;
-            t.over(w);
+            t.complete(w);
         }
     }
 

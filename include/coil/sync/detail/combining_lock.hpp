@@ -17,16 +17,17 @@ namespace coil::detail {
 /// Releasing is the owner's last access. A thread that learns what the owner did, after the lock
 /// was released, may destroy the primitive.
 template <class Node, class Atomics = std_atomics>
-class basic_turn {
+class basic_combining_lock {
 public:
-    struct news {
+    struct pending_requests {
         Node* oldest = nullptr;
         bool signalled = false;
     };
 
     static constexpr std::uintptr_t open = 4;
 
-    constexpr explicit basic_turn(bool is_open = false) noexcept : word_(is_open ? open : 0) {}
+    constexpr explicit basic_combining_lock(bool is_open = false) noexcept
+        : word_(is_open ? open : 0) {}
 
     /// May be called from any thread. True: the caller owns the lock and processes `request`
     /// itself. False: `request` was published and may already be destroyed.
@@ -73,26 +74,26 @@ public:
         return (seen & busy) == 0;
     }
 
-    enum class answer : unsigned char { entered, left, refused };
+    enum class outcome : unsigned char { entered, left, refused };
 
     /// May be called from any thread. As signal(), for a caller whose signal must not merge with
     /// another. refused: another signal has not been processed yet.
-    [[nodiscard]] answer signal_alone() noexcept {
+    [[nodiscard]] outcome signal_alone() noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);
         std::uintptr_t wanted = 0;
         do {
             if ((seen & signalled) != 0) {
-                return answer::refused;
+                return outcome::refused;
             }
             wanted = seen | ((seen & busy) != 0 ? signalled : busy);
         } while (!word_.compare_exchange_weak(seen, wanted, std::memory_order_acq_rel,
                                               std::memory_order_relaxed));
-        return (seen & busy) == 0 ? answer::entered : answer::left;
+        return (seen & busy) == 0 ? outcome::entered : outcome::left;
     }
 
     /// Called by the owner. True: the lock was released. False: `left` holds further requests to
     /// process.
-    [[nodiscard]] bool leave(news& left) noexcept {
+    [[nodiscard]] bool leave(pending_requests& left) noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);
         while ((seen & ~open) == busy) {
             if (word_.compare_exchange_weak(seen, seen & ~busy, std::memory_order_release,

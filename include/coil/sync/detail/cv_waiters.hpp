@@ -16,10 +16,11 @@ namespace coil::detail {
 /// announce() and not arrived yet. At worst it causes a spurious wake-up of a coroutine that
 /// announced itself later.
 template <class Waiter, class Atomics = std_atomics>
-class basic_audience : public basic_wait_room<basic_audience<Waiter, Atomics>, Waiter, Atomics> {
+class basic_cv_waiters
+    : public basic_wait_queue<basic_cv_waiters<Waiter, Atomics>, Waiter, Atomics> {
 public:
-    using room = basic_wait_room<basic_audience<Waiter, Atomics>, Waiter, Atomics>;
-    using typename room::told;
+    using wait_queue = basic_wait_queue<basic_cv_waiters<Waiter, Atomics>, Waiter, Atomics>;
+    using typename wait_queue::woken;
 
     /// Called before wait() and before the mutex is unlocked.
     void announce() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
@@ -37,20 +38,20 @@ public:
     }
 
 private:
-    friend room;
+    friend wait_queue;
 
-    void arrive(Waiter& w, told& t) noexcept {
+    void enqueue(Waiter& w, woken& t) noexcept {
         if (due_ > 0) { // then the queue is empty
             due_ = due_ - 1;
             waiting_.fetch_sub(1, std::memory_order_relaxed);
-            t.over(w);
+            t.complete(w);
         } else {
             this->queue_.push(w);
         }
     }
-    [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
-    void left(told&) noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
-    void look(told& t) noexcept {
+    [[nodiscard]] bool may_cancel(Waiter&) noexcept { return true; }
+    void on_cancelled(woken&) noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
+    void on_signal(woken& t) noexcept {
         const std::size_t n = ones_.exchange(0, std::memory_order_acquire);
         const bool all = all_.exchange(false, std::memory_order_acquire);
         // Read after that, so that it includes every coroutine these notifications are meant for.
@@ -59,7 +60,7 @@ private:
         while (due_ > 0 && !this->queue_.empty()) {
             due_ = due_ - 1;
             waiting_.fetch_sub(1, std::memory_order_relaxed);
-            t.over(this->queue_.pop());
+            t.complete(this->queue_.pop());
         }
     }
 

@@ -11,10 +11,10 @@ namespace coil::detail {
 /// The last done() is executed with the combining lock held. A thread that sees zero and a free
 /// lock therefore knows that no other thread in done() will access the group again.
 template <class Waiter, class Atomics = std_atomics>
-class basic_group : public basic_wait_room<basic_group<Waiter, Atomics>, Waiter, Atomics> {
+class basic_group : public basic_wait_queue<basic_group<Waiter, Atomics>, Waiter, Atomics> {
 public:
-    using room = basic_wait_room<basic_group<Waiter, Atomics>, Waiter, Atomics>;
-    using typename room::told;
+    using wait_queue = basic_wait_queue<basic_group<Waiter, Atomics>, Waiter, Atomics>;
+    using typename wait_queue::woken;
 
     constexpr explicit basic_group(std::ptrdiff_t count = 0) noexcept : count_(count) {}
 
@@ -29,7 +29,7 @@ public:
                 if (seen > n) {
                     return true;
                 }
-                seen = n = 1; // the last one is counted down in look(), with the lock held
+                seen = n = 1; // the last one is counted down in on_signal(), with the lock held
             }
         }
         if (seen < n) {
@@ -39,25 +39,25 @@ public:
         return true;
     }
     [[nodiscard]] bool passes() const noexcept {
-        return count_.load(std::memory_order_acquire) == 0 && this->turn_.is_free();
+        return count_.load(std::memory_order_acquire) == 0 && this->combining_lock_.is_free();
     }
 
 private:
-    friend room;
+    friend wait_queue;
 
-    void arrive(Waiter& w, told& t) noexcept {
+    void enqueue(Waiter& w, woken& t) noexcept {
         if (count_.load(std::memory_order_acquire) == 0) {
-            t.over(w);
+            t.complete(w);
         } else {
             this->queue_.push(w);
         }
     }
-    [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
-    void left(told&) noexcept {}
-    void look(told& t) noexcept {
+    [[nodiscard]] bool may_cancel(Waiter&) noexcept { return true; }
+    void on_cancelled(woken&) noexcept {}
+    void on_signal(woken& t) noexcept {
         if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
             while (!this->queue_.empty()) {
-                t.over(this->queue_.pop());
+                t.complete(this->queue_.pop());
             }
         }
     }

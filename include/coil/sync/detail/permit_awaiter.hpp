@@ -27,7 +27,7 @@ private:
     static constexpr bool gives_back = true;
 
     [[nodiscard]] bool take_now() noexcept { return permits_.acquire(); }
-    [[nodiscard]] permits& room() noexcept { return permits_; }
+    [[nodiscard]] permits& queue() noexcept { return permits_; }
     void give_back() noexcept { Kind::give_back(permits_); }
 
     permits& permits_;

@@ -21,14 +21,14 @@ namespace coil::detail {
 ///
 /// Handing a permit to another context costs many times more than within a context. So the oldest
 /// waiter of the releasing context is preferred if it is near the front of the queue; the oldest
-/// waiter of all is passed at most `most_passed` times.
+/// waiter of all is passed at most `max_passed` times.
 ///
 /// Waiter: also `is_here()`, whether its context runs on this thread.
 template <class Waiter, class Atomics = std_atomics>
-class basic_permits : public basic_wait_room<basic_permits<Waiter, Atomics>, Waiter, Atomics> {
+class basic_permits : public basic_wait_queue<basic_permits<Waiter, Atomics>, Waiter, Atomics> {
 public:
-    using room = basic_wait_room<basic_permits<Waiter, Atomics>, Waiter, Atomics>;
-    using typename room::told;
+    using wait_queue = basic_wait_queue<basic_permits<Waiter, Atomics>, Waiter, Atomics>;
+    using typename wait_queue::woken;
 
     constexpr explicit basic_permits(std::ptrdiff_t free) noexcept : count_(free) {}
 
@@ -72,26 +72,26 @@ public:
     }
 
 private:
-    friend room;
+    friend wait_queue;
 
     void promise(std::ptrdiff_t n) noexcept {
         if (n == 1) {
             this->signal_alone();
         } else {
-            this->in_turn([this, n](told& t) { give(n, t); });
+            this->with_lock([this, n](woken& t) { give(n, t); });
         }
     }
 
-    void arrive(Waiter& w, told& t) noexcept {
+    void enqueue(Waiter& w, woken& t) noexcept {
         if (due_ > 0) { // earlier waiters have left
             due_ = due_ - 1;
-            t.over(w);
+            t.complete(w);
         } else {
             this->queue_.push(w);
         }
     }
     /// Refused if every waiter has been promised a permit.
-    [[nodiscard]] bool may_leave(Waiter&) noexcept {
+    [[nodiscard]] bool may_cancel(Waiter&) noexcept {
         std::ptrdiff_t seen = count_.load(std::memory_order_relaxed);
         while (seen < 0) {
             if (count_.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed,
@@ -101,23 +101,23 @@ private:
         }
         return false;
     }
-    void left(told&) noexcept {}
-    void look(told& t) noexcept { give(1, t); }
-    void give(std::ptrdiff_t n, told& t) noexcept {
+    void on_cancelled(woken&) noexcept {}
+    void on_signal(woken& t) noexcept { give(1, t); }
+    void give(std::ptrdiff_t n, woken& t) noexcept {
         due_ = due_ + n;
         while (due_ > 0 && !this->queue_.empty()) {
             due_ = due_ - 1;
             Waiter& w = next();
             this->queue_.remove(w);
-            t.over(w);
+            t.complete(w);
         }
     }
     /// The waiter that gets the next permit. Precondition: the queue is not empty.
     [[nodiscard]] Waiter& next() noexcept {
-        constexpr int most_passed = 32;
+        constexpr int max_passed = 32;
         constexpr int reach = 8;
         Waiter* const oldest = this->queue_.first();
-        if (passed_ < most_passed) {
+        if (passed_ < max_passed) {
             Waiter* w = oldest;
             for (int i = 0; w != nullptr && i < reach; ++i, w = w->later) {
                 if (w->is_here()) {

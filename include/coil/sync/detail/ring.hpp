@@ -11,7 +11,7 @@
 
 namespace coil::detail {
 
-enum class ring_answer : unsigned char { done, would_block, closed };
+enum class ring_result : unsigned char { done, would_block, closed };
 
 /// A bounded MPMC queue. Each cell has a stamp that says which access comes next. A position
 /// consists of the cell's index in the low bits, then the `closed` bit (tail only), then the lap. A
@@ -36,11 +36,11 @@ public:
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
     /// Moves from `value` only if the result is done.
-    [[nodiscard]] ring_answer push(T& value) noexcept {
+    [[nodiscard]] ring_result push(T& value) noexcept {
         std::size_t tail = tail_.load(std::memory_order_relaxed);
         for (;;) {
             if ((tail & closed_) != 0) {
-                return ring_answer::closed;
+                return ring_result::closed;
             }
             cell& c = cells_[tail & (closed_ - 1)];
             const std::size_t stamp = c.stamp.load(std::memory_order_seq_cst);
@@ -49,12 +49,12 @@ public:
                                                 std::memory_order_relaxed)) {
                     c.value.emplace(std::move(value));
                     c.stamp.store(tail + 1, std::memory_order_seq_cst);
-                    return ring_answer::done;
+                    return ring_result::done;
                 }
             } else if (is_behind(stamp, tail)) {
                 // The element of the previous lap is still there, being read, or not even written
                 // yet.
-                return ring_answer::would_block;
+                return ring_result::would_block;
             } else {
                 tail = tail_.load(std::memory_order_relaxed);
             }

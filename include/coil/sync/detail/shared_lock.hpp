@@ -15,10 +15,10 @@ namespace coil::detail {
 /// Entry: a Waiter with `shared`.
 template <class Entry, class Waiter, class Atomics = std_atomics>
 class basic_shared_lock
-    : public basic_wait_room<basic_shared_lock<Entry, Waiter, Atomics>, Waiter, Atomics> {
+    : public basic_wait_queue<basic_shared_lock<Entry, Waiter, Atomics>, Waiter, Atomics> {
 public:
-    using room = basic_wait_room<basic_shared_lock<Entry, Waiter, Atomics>, Waiter, Atomics>;
-    using typename room::told;
+    using wait_queue = basic_wait_queue<basic_shared_lock<Entry, Waiter, Atomics>, Waiter, Atomics>;
+    using typename wait_queue::woken;
 
     [[nodiscard]] bool try_lock() noexcept {
         std::size_t seen = 0;
@@ -54,22 +54,22 @@ public:
     }
 
 private:
-    friend room;
+    friend wait_queue;
 
     static constexpr std::size_t writer = 1;
     static constexpr std::size_t waiting = 2;
     static constexpr std::size_t reader = 4;
 
-    void arrive(Waiter& w, told& t) noexcept {
+    void enqueue(Waiter& w, woken& t) noexcept {
         this->queue_.push(w);
-        look(t);
+        on_signal(t);
     }
-    [[nodiscard]] bool may_leave(Waiter&) noexcept { return true; }
-    void left(told& t) noexcept { look(t); }
+    [[nodiscard]] bool may_cancel(Waiter&) noexcept { return true; }
+    void on_cancelled(woken& t) noexcept { on_signal(t); }
 
-    void look(told& t) noexcept {
+    void on_signal(woken& t) noexcept {
         while (!this->queue_.empty() && give(*this->queue_.first())) {
-            t.over(this->queue_.pop());
+            t.complete(this->queue_.pop());
         }
         if (this->queue_.empty()) {
             state_.fetch_and(~waiting, std::memory_order_relaxed);

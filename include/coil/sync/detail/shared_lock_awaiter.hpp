@@ -31,7 +31,7 @@ private:
     [[nodiscard]] bool take_now() noexcept {
         return Shared ? lock_.try_lock_shared() : lock_.try_lock();
     }
-    [[nodiscard]] shared_lock& room() noexcept { return lock_; }
+    [[nodiscard]] shared_lock& queue() noexcept { return lock_; }
     void give_back() noexcept {
         if (Shared) {
             lock_.unlock_shared();

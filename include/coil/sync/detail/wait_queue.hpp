@@ -53,19 +53,19 @@ template <class Waiter>
 class wake_list {
 public:
     using notice = typename Waiter::notice;
-    using node = typename Waiter::turn_node;
+    using node = typename Waiter::lock_node;
 
     /// Its wait is complete.
-    void over(Waiter& w) noexcept { push(w.arrival); }
+    void complete(Waiter& w) noexcept { push(w.enqueue_notice); }
     /// Its request to leave was processed.
-    void answered(Waiter& w) noexcept { push(w.departure); }
+    void acknowledge_cancel(Waiter& w) noexcept { push(w.cancel_notice); }
 
-    void tell() noexcept {
+    void notify() noexcept {
         while (first_ != nullptr) {
             notice& n = *first_;
-            // read before tell(), which may destroy the notice
+            // read before notify(), which may destroy the notice
             first_ = static_cast<notice*>(static_cast<node*>(n.next));
-            n.waiter->tell(n);
+            n.waiter->notify(n);
         }
     }
 
@@ -86,92 +86,93 @@ private:
 
 /// The queue in which coroutines of any context wait for a primitive.
 ///
-/// Waiters are processed only by the owner of the combining lock (basic_turn), as the primitive's
-/// `Rules` say; they are notified after it has released the lock. A waiter that wants to leave
-/// publishes that request in the same way as its arrival. It gets one `over` for its wait and one
-/// `answered` for each request to leave, and may be destroyed when none is outstanding.
+/// Waiters are processed only by the owner of the combining lock (basic_combining_lock), as the
+/// primitive's `Rules` say; they are notified after it has released the lock. A waiter that wants
+/// to leave publishes that request in the same way as its arrival. It gets one `complete` for its
+/// wait and one `acknowledge_cancel` for each request to leave, and may be destroyed when none is
+/// outstanding.
 ///
-/// Waiter: `turn_node` {next}; `notice` {waiter}, derived from it; `arrival` and `departure` of
-/// that type; the links of wait_list; `cancelled`; `tell(notice&)`, called on any thread without
-/// the lock.
+/// Waiter: `lock_node` {next}; `notice` {waiter}, derived from it; `enqueue_notice` and
+/// `cancel_notice` of that type; the links of wait_list; `cancelled`; `notify(notice&)`, called on
+/// any thread without the lock.
 ///
 /// Rules, all called with the lock held:
-/// - `arrive(w, told)`: queues the waiter or completes its wait.
-/// - `may_leave(w)`: a queued waiter wants to leave. Returns false if what it waits for is already
+/// - `enqueue(w, woken)`: queues the waiter or completes its wait.
+/// - `may_cancel(w)`: a queued waiter wants to leave. Returns false if what it waits for is already
 ///   on its way.
-/// - `left(told)`: a waiter has left the queue.
-/// - `look(told)`: there was a signal.
+/// - `on_cancelled(woken)`: a waiter has left the queue.
+/// - `on_signal(woken)`: there was a signal.
 /// - `queue_of(w)`, if there is more than one queue.
 template <class Rules, class Waiter, class Atomics = std_atomics>
-class basic_wait_room {
+class basic_wait_queue {
 public:
-    using told = wake_list<Waiter>;
+    using woken = wake_list<Waiter>;
 
     /// Called on the waiter's thread.
     void wait(Waiter& w) noexcept {
-        if (turn_.enter(w.arrival)) {
-            told t;
-            rules().arrive(w, t);
-            end_turn(t);
+        if (combining_lock_.enter(w.enqueue_notice)) {
+            woken t;
+            rules().enqueue(w, t);
+            release_and_wake(t);
         }
     }
-    /// Called on the waiter's thread, which then waits for the answer.
+    /// Called on the waiter's thread, which then waits for the acknowledgement.
     void leave(Waiter& w) noexcept {
-        if (turn_.enter(w.departure)) {
-            told t;
-            depart(w, t);
-            end_turn(t);
+        if (combining_lock_.enter(w.cancel_notice)) {
+            woken t;
+            cancel(w, t);
+            release_and_wake(t);
         }
     }
 
 protected:
-    using node = typename Waiter::turn_node;
+    using node = typename Waiter::lock_node;
 
-    ~basic_wait_room() = default;
+    ~basic_wait_queue() = default;
 
-    /// May be called from any thread. Causes one call of look() that sees everything before the
-    /// signal.
+    /// May be called from any thread. Causes one call of on_signal() that sees everything before
+    /// the signal.
     void signal(std::uintptr_t bits = 0) noexcept {
-        if (turn_.signal(bits)) {
-            told t;
-            rules().look(t);
-            end_turn(t);
+        if (combining_lock_.signal(bits)) {
+            woken t;
+            rules().on_signal(t);
+            release_and_wake(t);
         }
     }
-    /// May be called from any thread. Causes one call of look() for this signal alone. Spins while
-    /// another signal is pending.
+    /// May be called from any thread. Causes one call of on_signal() for this signal alone. Spins
+    /// while another signal is pending.
     void signal_alone() noexcept {
-        using answer = typename basic_turn<node, Atomics>::answer;
-        answer given = turn_.signal_alone();
-        while (given == answer::refused) {
+        using outcome = typename basic_combining_lock<node, Atomics>::outcome;
+        outcome given = combining_lock_.signal_alone();
+        while (given == outcome::refused) {
             Atomics::yield();
-            given = turn_.signal_alone();
+            given = combining_lock_.signal_alone();
         }
-        if (given == answer::entered) {
-            told t;
-            rules().look(t);
-            end_turn(t);
+        if (given == outcome::entered) {
+            woken t;
+            rules().on_signal(t);
+            release_and_wake(t);
         }
     }
     /// May be called from any thread. Runs `f` with the lock held, for calls that need their result
     /// at once; spins until the lock is free.
     template <class F>
-    void in_turn(F&& f) noexcept {
-        while (!turn_.try_enter()) {
+    void with_lock(F&& f) noexcept {
+        while (!combining_lock_.try_enter()) {
             Atomics::yield();
         }
-        told t;
+        woken t;
         std::forward<F>(f)(t);
-        end_turn(t);
+        release_and_wake(t);
     }
     /// As above, but returns false if the lock is still held after `attempts` attempts.
     template <class F>
-    [[nodiscard]] bool try_in_turn(F&& f, int attempts = 50) noexcept {
+    [[nodiscard]] bool try_with_lock(F&& f, int attempts = 50) noexcept {
         for (int i = 0; i < attempts; ++i) {
-            if (turn_.try_enter()) {
-                told t;
+            if (combining_lock_.try_enter()) {
+                woken t;
                 std::forward<F>(f)(t);
-                end_turn(t);
+                release_and_wake(t);
                 return true;
             }
         }
@@ -180,44 +181,44 @@ protected:
 
     [[nodiscard]] wait_list<Waiter>& queue_of(Waiter&) noexcept { return queue_; }
 
-    basic_turn<node, Atomics> turn_;
+    basic_combining_lock<node, Atomics> combining_lock_;
     wait_list<Waiter> queue_; // protected by the combining lock
 
 private:
     friend Rules;
 
-    constexpr basic_wait_room() noexcept = default;
-    constexpr explicit basic_wait_room(bool is_open) noexcept : turn_(is_open) {}
+    constexpr basic_wait_queue() noexcept = default;
+    constexpr explicit basic_wait_queue(bool is_open) noexcept : combining_lock_(is_open) {}
 
     Rules& rules() noexcept { return static_cast<Rules&>(*this); }
 
-    void depart(Waiter& w, told& t) noexcept {
-        if (w.queued && rules().may_leave(w)) {
+    void cancel(Waiter& w, woken& t) noexcept {
+        if (w.queued && rules().may_cancel(w)) {
             rules().queue_of(w).remove(w);
             w.cancelled = true;
-            rules().left(t);
+            rules().on_cancelled(t);
         }
-        t.answered(w);
+        t.acknowledge_cancel(w);
     }
 
-    void end_turn(told& t) noexcept {
-        typename basic_turn<node, Atomics>::news left;
-        while (!turn_.leave(left)) {
+    void release_and_wake(woken& t) noexcept {
+        typename basic_combining_lock<node, Atomics>::pending_requests left;
+        while (!combining_lock_.leave(left)) {
             while (left.oldest != nullptr) {
                 auto& n = static_cast<typename Waiter::notice&>(*left.oldest);
                 left.oldest = static_cast<node*>(n.next);
                 Waiter& w = *n.waiter;
-                if (&n == &w.arrival) {
-                    rules().arrive(w, t);
+                if (&n == &w.enqueue_notice) {
+                    rules().enqueue(w, t);
                 } else {
-                    depart(w, t);
+                    cancel(w, t);
                 }
             }
             if (left.signalled) {
-                rules().look(t);
+                rules().on_signal(t);
             }
         }
-        t.tell(); // the room may be destroyed from here on
+        t.notify(); // the queue may be destroyed from here on
     }
 };
 

@@ -16,20 +16,20 @@ namespace coil::detail {
 /// stop".
 [[noreturn]] void throw_wait_cancelled(const char* name);
 
-/// A coroutine that waits in a basic_wait_room; part of its frame. The owner of the combining lock
+/// A coroutine that waits in a basic_wait_queue; part of its frame. The owner of the combining lock
 /// may access it from any thread until all outstanding notices were delivered. They are delivered
 /// on the waiter's own thread.
 class sync_waiter : public awaiter_base {
 public:
-    using turn_node = queue_node;
+    using lock_node = queue_node;
     struct notice : queue_node {
         explicit notice(sync_waiter* w) noexcept : waiter(w) {}
         sync_waiter* waiter;
     };
 
     // Protected by the combining lock from wait() until delivery.
-    notice arrival{this};
-    notice departure{this};
+    notice enqueue_notice{this};
+    notice cancel_notice{this};
     sync_waiter* later = nullptr;
     sync_waiter* earlier = nullptr;
     bool queued = false;
@@ -40,7 +40,7 @@ public:
     [[nodiscard]] bool is_here() const noexcept { return loop().on_owner_thread(); }
 
     /// May be called from any thread. The waiter may be destroyed when this returns.
-    void tell(notice& n) noexcept {
+    void notify(notice& n) noexcept {
         event_loop& owner = loop();
         if (owner.on_owner_thread()) {
             take(n);
@@ -60,16 +60,16 @@ protected:
     /// Called at the end of the wait instead of resuming the coroutine.
     using continuation = void (*)(sync_waiter&) noexcept;
 
-    /// Starts to wait in `room`. Returns false if the wait is already complete.
-    template <class Room>
-    [[nodiscard]] bool wait_in(Room& room, event_loop& loop, std::coroutine_handle<> coroutine,
+    /// Starts to wait in `queue`. Returns false if the wait is already complete.
+    template <class Queue>
+    [[nodiscard]] bool wait_in(Queue& queue, event_loop& loop, std::coroutine_handle<> coroutine,
                                continuation then = nullptr) noexcept {
         begin(loop, coroutine);
         then_ = then;
         beginning_ = true;
-        room.wait(*this);
+        queue.wait(*this);
         beginning_ = false;
-        if (over_) {
+        if (completed_) {
             resumed();
             return false;
         }
@@ -77,12 +77,12 @@ protected:
     }
 
     /// Implements cancel() of a derived class. Owner thread.
-    template <class Room>
-    void leave(Room& room) noexcept {
+    template <class Queue>
+    void leave(Queue& queue) noexcept {
         if (pending() && !leaving_) {
             leaving_ = true;
-            answer_due_ = true;
-            room.leave(*this);
+            ack_due_ = true;
+            queue.leave(*this);
         }
     }
 
@@ -110,20 +110,20 @@ protected:
     /// Ends a wait that was continued by other means.
     void end() noexcept { finish(); }
     /// Ends a wait without resuming a coroutine.
-    void end_silently() noexcept { resumed(); }
+    void end_without_resuming() noexcept { resumed(); }
     /// The coroutine that end() would resume is being destroyed.
     void forget_coroutine() noexcept { node().coroutine = nullptr; }
 
 private:
     /// Owner thread.
     void take(const notice& n) noexcept {
-        if (&n == &arrival) {
-            over_ = true;
+        if (&n == &enqueue_notice) {
+            completed_ = true;
         } else {
-            answer_due_ = false;
-            over_ = over_ || cancelled;
+            ack_due_ = false;
+            completed_ = completed_ || cancelled;
         }
-        if (!over_ || answer_due_ || beginning_) {
+        if (!completed_ || ack_due_ || beginning_) {
             return;
         }
         if (then_ != nullptr) {
@@ -134,15 +134,15 @@ private:
     }
 
     continuation then_ = nullptr;
-    bool over_ = false;
+    bool completed_ = false;
     bool leaving_ = false;
-    bool answer_due_ = false;
+    bool ack_due_ = false;
     bool beginning_ = false;
 };
 
 /// The awaiter of a primitive. `Self` provides
 /// - `bool take_now()`: takes what is waited for, if it is available;
-/// - `auto& room()`: the queue to wait in otherwise;
+/// - `auto& queue()`: the queue to wait in otherwise;
 /// - `void give_back()`: returns what a coroutine was given and will not use;
 /// - `gives_back`: whether a coroutine that is asked to stop before it resumes gives back what it
 ///   got.
@@ -163,7 +163,7 @@ public:
         if (self().take_now()) {
             return false;
         }
-        if (!this->wait_in(self().room(), loop, coroutine)) {
+        if (!this->wait_in(self().queue(), loop, coroutine)) {
             return false;
         }
         this->template observe<Self>(token_);
@@ -221,7 +221,7 @@ private:
     friend class sync_waiter;
 
     Self& self() noexcept { return static_cast<Self&>(*this); }
-    void cancel() noexcept { this->leave(self().room()); }
+    void cancel() noexcept { this->leave(self().queue()); }
 
     inplace_stop_token token_;
 };

@@ -18,15 +18,15 @@ class registration {
 public:
     registration() noexcept = default;
     registration(backend& k, register_op undo, unsigned size) noexcept
-        : backend_(&k), undo_(undo), size_(size) {}
+        : backend_(&k), unregister_op_(undo), size_(size) {}
     registration(registration&& other) noexcept
-        : backend_(std::exchange(other.backend_, nullptr)), undo_(other.undo_), size_(other.size_) {
-    }
+        : backend_(std::exchange(other.backend_, nullptr)), unregister_op_(other.unregister_op_),
+          size_(other.size_) {}
     registration& operator=(registration&& other) noexcept {
         if (this != &other) {
             close();
             backend_ = std::exchange(other.backend_, nullptr);
-            undo_ = other.undo_;
+            unregister_op_ = other.unregister_op_;
             size_ = other.size_;
         }
         return *this;
@@ -34,10 +34,11 @@ public:
     ~registration() { close(); }
 
     void close() noexcept {
-        if (backend_ == nullptr)
+        if (backend_ == nullptr) {
             return;
+        }
         // A backend that waits here for the table's users may be interrupted by a signal.
-        while (backend_->do_register(undo_, nullptr, 0) == -EINTR) {
+        while (backend_->do_register(unregister_op_, nullptr, 0) == -EINTR) {
         }
         backend_ = nullptr;
     }
@@ -52,8 +53,9 @@ public:
 
     /// 0; -EBADF without a table; -EINVAL if `count` slots from `slot` on exceed it.
     int check(unsigned slot, std::size_t count) const noexcept {
-        if (backend_ == nullptr)
+        if (backend_ == nullptr) {
             return -EBADF;
+        }
         return slot > size_ || count > size_ - slot ? -EINVAL : 0;
     }
 
@@ -62,12 +64,14 @@ public:
     template <class Owner, class T, std::size_t N>
     int clear(Owner& owner, const std::array<T, N>& empty, unsigned slot,
               unsigned count) const noexcept {
-        if (const int error = check(slot, count); error != 0)
+        if (const int error = check(slot, count); error != 0) {
             return error;
+        }
         while (count != 0) {
             const int n = owner.update(slot, {empty.data(), std::min<std::size_t>(count, N)});
-            if (n <= 0)
+            if (n <= 0) {
                 return n < 0 ? n : -EIO;
+            }
             slot += static_cast<unsigned>(n);
             count -= static_cast<unsigned>(n);
         }
@@ -82,7 +86,7 @@ public:
 
 private:
     backend* backend_ = nullptr;
-    register_op undo_{};
+    register_op unregister_op_{};
     unsigned size_ = 0;
 };
 

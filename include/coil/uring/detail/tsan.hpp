@@ -37,8 +37,9 @@ inline void* channel(std::uint64_t user_data) noexcept {
 
 inline void submitted(const sqe& s) noexcept {
     __tsan_release(channel(s.user_data));
-    if (s.opcode == static_cast<std::uint8_t>(opcode::msg_ring))
+    if (s.opcode == static_cast<std::uint8_t>(opcode::msg_ring)) {
         __tsan_release(channel(s.off));
+    }
 }
 
 inline void completed(const cqe& c) noexcept { __tsan_acquire(channel(c.user_data)); }

@@ -10,50 +10,57 @@ namespace {
 constexpr std::int64_t tick_ns = 2'000'000;
 
 bool is_watched_by_stream(const descriptor_state& s) noexcept {
-    for (const epoll_request* r = s.watchers.front(); r != nullptr; r = request_queue::after(*r))
-        if (r->multishot())
+    for (const epoll_request* r = s.watchers.front(); r != nullptr; r = request_queue::after(*r)) {
+        if (r->multishot()) {
             return true;
+        }
+    }
     return false;
 }
 
 } // namespace
 
 /// Marks a descriptor whose waiter relies on a registration made earlier.
-void epoll_backend::doubt(state& s) noexcept {
-    if (s.doubtful != 0)
+void epoll_backend::mark_stale(state& s) noexcept {
+    if (s.stale != 0) {
         return;
-    if (doubtful_[0] == nullptr && doubtful_[1] == nullptr)
+    }
+    if (stale_[0] == nullptr && stale_[1] == nullptr) {
         next_tick_ns_ = now_ns() + tick_ns;
-    s.doubtful = 2;
-    s.doubt_previous = nullptr;
-    s.doubt_next = doubtful_[1];
-    if (s.doubt_next != nullptr)
-        s.doubt_next->doubt_previous = &s;
-    doubtful_[1] = &s;
+    }
+    s.stale = 2;
+    s.stale_previous = nullptr;
+    s.stale_next = stale_[1];
+    if (s.stale_next != nullptr) {
+        s.stale_next->stale_previous = &s;
+    }
+    stale_[1] = &s;
 }
 
-void epoll_backend::trust(state& s) noexcept {
-    if (s.doubtful == 0)
+void epoll_backend::clear_stale(state& s) noexcept {
+    if (s.stale == 0) {
         return;
-    (s.doubt_previous != nullptr ? s.doubt_previous->doubt_next : doubtful_[s.doubtful - 1]) =
-        s.doubt_next;
-    if (s.doubt_next != nullptr)
-        s.doubt_next->doubt_previous = s.doubt_previous;
-    s.doubtful = 0;
+    }
+    (s.stale_previous != nullptr ? s.stale_previous->stale_next : stale_[s.stale - 1]) =
+        s.stale_next;
+    if (s.stale_next != nullptr) {
+        s.stale_next->stale_previous = s.stale_previous;
+    }
+    s.stale = 0;
 }
 
 /// Revalidates the descriptors that have been marked for at least one tick. In a busy ring there
 /// are hardly any.
-void epoll_backend::check_doubtful(bool idle) noexcept {
+void epoll_backend::revalidate_stale(bool idle) noexcept {
     // Limits the number per call, so that many waiters cost little.
     constexpr unsigned busy_limit = 16;
     constexpr unsigned idle_limit = 1024;
-    for (unsigned left = idle ? idle_limit : busy_limit; doubtful_[0] != nullptr && left > 0;
-         --left) {
-        state& s = *doubtful_[0];
-        trust(s);
-        if (!s.has_waiters())
+    for (unsigned left = idle ? idle_limit : busy_limit; stale_[0] != nullptr && left > 0; --left) {
+        state& s = *stale_[0];
+        clear_stale(s);
+        if (!s.has_waiters()) {
             continue;
+        }
         // Registering again would report known events to a multishot poll.
         const int error = is_watched_by_stream(s) ? watch_again(s) : watch(s, s.interest);
         if (error != 0) {
@@ -66,21 +73,25 @@ void epoll_backend::check_doubtful(bool idle) noexcept {
             s.read_blocked = s.write_blocked = false;
         }
     }
-    if (doubtful_[0] == nullptr) {
-        doubtful_[0] = doubtful_[1];
-        doubtful_[1] = nullptr;
-        for (state* s = doubtful_[0]; s != nullptr; s = s->doubt_next)
-            s->doubtful = 1;
+    if (stale_[0] == nullptr) {
+        stale_[0] = stale_[1];
+        stale_[1] = nullptr;
+        for (state* s = stale_[0]; s != nullptr; s = s->stale_next) {
+            s->stale = 1;
+        }
     }
-    if (doubtful_[0] != nullptr)
+    if (stale_[0] != nullptr) {
         next_tick_ns_ = now_ns() + tick_ns;
+    }
 }
 
-void epoll_backend::confirm(state& s) noexcept {
-    trust(s);
-    for (const request_queue* queue : {&s.readers, &s.writers, &s.watchers})
-        for (epoll_request* r = queue->front(); r != nullptr; r = request_queue::after(*r))
+void epoll_backend::revalidate(state& s) noexcept {
+    clear_stale(s);
+    for (const request_queue* queue : {&s.readers, &s.writers, &s.watchers}) {
+        for (epoll_request* r = queue->front(); r != nullptr; r = request_queue::after(*r)) {
             r->sure = true;
+        }
+    }
 }
 
 /// Their file was closed. With io_uring, requests would keep the file open; here they remain
@@ -102,7 +113,7 @@ void epoll_backend::fd_reused(state& s) noexcept {
     orphan(s.readers, false);
     orphan(s.writers, false);
     orphan(s.watchers, false);
-    trust(s);
+    clear_stale(s);
     ++s.generation;
     s.interest = 0;
     s.what = state::kind::unknown;

@@ -1,11 +1,12 @@
-#include "engine.hpp"
+#include "event_scheduler.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace coil::sim::detail {
 
-void engine::at(std::int64_t time, object& about, action what, std::uint64_t a, std::uint64_t b) {
+void event_scheduler::at(std::int64_t time, object& about, action what, std::uint64_t a,
+                         std::uint64_t b) {
     std::size_t place = events_.size();
     if (free_.empty()) {
         events_.push_back({what, ref<object>(&about), a, b});
@@ -18,7 +19,7 @@ void engine::at(std::int64_t time, object& about, action what, std::uint64_t a, 
     std::push_heap(queue_.begin(), queue_.end());
 }
 
-void engine::settle() {
+void event_scheduler::run_due() {
     while (!queue_.empty() && queue_.front().time <= now_) {
         std::pop_heap(queue_.begin(), queue_.end());
         const std::size_t place = queue_.back().event;

@@ -5,15 +5,15 @@
 
 namespace coil::detail {
 
-using gate = basic_gate<sync_waiter>;
+using baton = basic_baton<sync_waiter>;
 
 /// The awaiter of a gate. `Kind` names the primitive in errors and says whether a stop that arrives
 /// before the coroutine resumes cancels the wait.
 template <class Kind>
-class gate_awaiter : public sync_awaiter<gate_awaiter<Kind>> {
+class baton_awaiter : public sync_awaiter<baton_awaiter<Kind>> {
 public:
-    explicit gate_awaiter(gate& source) noexcept : gate_(source) {}
-    ~gate_awaiter() { this->end_wait(); }
+    explicit baton_awaiter(baton& source) noexcept : baton_(source) {}
+    ~baton_awaiter() { this->end_wait(); }
 
     void await_resume() {
         if (!this->succeeded()) [[unlikely]] {
@@ -22,15 +22,15 @@ public:
     }
 
 private:
-    friend class sync_awaiter<gate_awaiter<Kind>>;
+    friend class sync_awaiter<baton_awaiter<Kind>>;
 
     static constexpr bool gives_back = Kind::gives_back;
 
-    [[nodiscard]] bool take_now() noexcept { return gate_.passes(); }
-    [[nodiscard]] gate& room() noexcept { return gate_; }
+    [[nodiscard]] bool take_now() noexcept { return baton_.passes(); }
+    [[nodiscard]] baton& queue() noexcept { return baton_; }
     void give_back() noexcept {}
 
-    gate& gate_;
+    baton& baton_;
 };
 
 struct event_kind {

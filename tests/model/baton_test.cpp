@@ -18,8 +18,8 @@ struct looks_at_bit {
 };
 
 template <class Change>
-struct closed_gate : coil::detail::basic_gate<sync_waiter<Change>, atomics<Change>> {
-    closed_gate() : coil::detail::basic_gate<sync_waiter<Change>, atomics<Change>>(false) {}
+struct closed_gate : coil::detail::basic_baton<sync_waiter<Change>, atomics<Change>> {
+    closed_gate() : coil::detail::basic_baton<sync_waiter<Change>, atomics<Change>>(false) {}
 };
 
 /// A thread waits for something that another thread produces, and destroys the gate.
@@ -27,23 +27,23 @@ template <class Change, class Steps = looks_at_all>
 struct opened {
     static constexpr int threads = 2;
 
-    mortal<closed_gate<Change>> gate;
+    mortal<closed_gate<Change>> baton;
     sync_waiter<Change> w{0};
     plain<int> made{0};
 
     void thread(unsigned number) {
         if (number == 0) {
-            const bool passes = Steps::looks_at_turn ? gate->passes() : gate->is_open();
+            const bool passes = Steps::looks_at_turn ? baton->passes() : baton->is_open();
             if (!passes) {
-                gate->wait(w);
+                baton->wait(w);
                 w.sleep_until_over();
             }
             require(made == 1, "it was made");
-            gate.destroy();
+            baton.destroy();
             w.go();
         } else {
             made = 1;
-            gate->open();
+            baton->open();
         }
     }
     void after() {}
@@ -54,14 +54,14 @@ template <class Change, bool Destroyed>
 struct given_up {
     static constexpr int threads = 2;
 
-    closed_gate<Change> gate;
+    closed_gate<Change> baton;
     sync_waiter<Change> w{0};
     plain<int> made{0};
 
     void thread(unsigned number) {
         if (number == 0) {
-            gate.wait(w);
-            w.leave(gate);
+            baton.wait(w);
+            w.leave(baton);
             if (Destroyed) {
                 w.deliver_until_over();
             } else {
@@ -71,10 +71,10 @@ struct given_up {
             w.go();
         } else {
             made = 1;
-            gate.open();
+            baton.open();
         }
     }
-    void after() { require(gate.passes(), "open"); }
+    void after() { require(baton.passes(), "open"); }
 };
 
 /// Two coroutines wait on two contexts; one of them gives up.
@@ -82,25 +82,25 @@ template <class Change>
 struct opened_for_two {
     static constexpr int threads = 3;
 
-    closed_gate<Change> gate;
+    closed_gate<Change> baton;
     sync_waiter<Change> one{0};
     sync_waiter<Change> two{1};
 
     void thread(unsigned number) {
         if (number == 0) {
-            gate.wait(one);
+            baton.wait(one);
             one.sleep_until_over();
             one.go();
         } else if (number == 1) {
-            gate.wait(two);
-            two.leave(gate);
+            baton.wait(two);
+            two.leave(baton);
             two.deliver_until_over();
             two.go();
         } else {
-            gate.open();
+            baton.open();
         }
     }
-    void after() { require(gate.passes(), "open"); }
+    void after() { require(baton.passes(), "open"); }
 };
 
 /// Waiters at the time of open() pass although it is closed at once; later ones do not.
@@ -108,30 +108,30 @@ template <class Change>
 struct opened_and_closed {
     static constexpr int threads = 2;
 
-    closed_gate<Change> gate;
+    closed_gate<Change> baton;
     sync_waiter<Change> waits_before{0};
     sync_waiter<Change> comes{1};
     bell waits;
 
     void thread(unsigned number) {
         if (number == 0) {
-            gate.wait(waits_before);
+            baton.wait(waits_before);
             waits.ring();
             waits_before.sleep_until_over();
             waits_before.go();
         } else {
             waits.wait();
-            gate.open();
-            gate.close();
-            require(!gate.passes(), "closed");
-            gate.wait(comes);
+            baton.open();
+            baton.close();
+            require(!baton.passes(), "closed");
+            baton.wait(comes);
             require(!comes.ended(), "waits until it is opened again");
-            comes.leave(gate);
+            comes.leave(baton);
             comes.deliver_until_over();
             require(comes.cancelled, "it was not opened");
         }
     }
-    void after() { require(!gate.is_open(), "closed"); }
+    void after() { require(!baton.is_open(), "closed"); }
 };
 
 template <class Change>
@@ -191,21 +191,21 @@ struct group_used_again {
 // The bounds keep a model below a second or two. If they allow few interruptions, a random sample
 // with any number follows.
 
-TEST(GateModelG1, OpenedAndDestroyed_FiveInterruptions) {
+TEST(BatonModelG1, OpenedAndDestroyed_FiveInterruptions) {
     expect_proof<opened<as_written>>(at_most{5});
 }
-TEST(GateModelG1, CancelledWhileItIsOpened_FourInterruptions) {
+TEST(BatonModelG1, CancelledWhileItIsOpened_FourInterruptions) {
     expect_proof<given_up<as_written, false>>(at_most{4});
 }
-TEST(GateModelG5, DestroyedWhileItIsOpened_ThreeInterruptions) {
+TEST(BatonModelG5, DestroyedWhileItIsOpened_ThreeInterruptions) {
     expect_proof<given_up<as_written, true>>(at_most{3});
     expect_no_failure<given_up<quick, true>>(at_random{10'000});
 }
-TEST(GateModelG1, TwoWaitAndOneGivesUp_TwoInterruptions) {
+TEST(BatonModelG1, TwoWaitAndOneIsCancelled_TwoInterruptions) {
     expect_proof<opened_for_two<quick>>(at_most{2});
     expect_no_failure<opened_for_two<quick>>(at_random{20'000});
 }
-TEST(GateModelG1, OpenedAndClosedAtOnce_FourInterruptions) {
+TEST(BatonModelG1, OpenedAndClosedAtOnce_FourInterruptions) {
     expect_proof<opened_and_closed<quick>>(at_most{4});
 }
 TEST(GroupModelG1, TheLastOfTwoWakesAndTheGroupIsDestroyed_ThreeInterruptions) {
@@ -217,14 +217,14 @@ TEST(GroupModelG1, UsedAgainWhileItEnds_FourInterruptions) {
 
 // Canaries.
 
-TEST(GateModelCanary, PassingWhileItIsBeingOpened) {
+TEST(BatonModelCanary, PassingWhileItIsBeingOpened) {
     expect_found<opened<as_written, looks_at_bit>>(rl::test_result_access_to_freed_memory,
                                                    at_most{4});
 }
-TEST(GateModelCanary, AnOpeningThatOrdersNothing) {
+TEST(BatonModelCanary, AnOpenThatOrdersNothing) {
     expect_found<opened<relaxed<call::compare_weak>>>(rl::test_result_data_race, at_most{4});
 }
-TEST(GateModelCanary, NewsThatAreTakenWithoutOrder) {
+TEST(BatonModelCanary, PendingRequestsTakenWithoutOrder) {
     expect_found<opened_for_two<relaxed<call::fetch_or>>>(rl::test_result_data_race, at_most{2});
 }
 

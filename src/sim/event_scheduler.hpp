@@ -15,12 +15,12 @@ namespace coil::sim::detail {
 inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
 /// The world's clock, event queue, random numbers and trace.
-class engine {
+class event_scheduler {
 public:
     /// An event. `about` is kept alive until then.
     using action = void (*)(object& about, std::uint64_t a, std::uint64_t b);
 
-    engine(std::uint64_t seed, const world_options& wanted)
+    event_scheduler(std::uint64_t seed, const world_options& wanted)
         : options(wanted), random(seed), trace(wanted, now_) {}
 
     [[nodiscard]] std::int64_t now() const noexcept { return now_; }
@@ -37,7 +37,7 @@ public:
         return queue_.empty() ? never : queue_.front().time;
     }
     /// Runs all events that are due, ordered by time and then by creation.
-    void settle();
+    void run_due();
     void advance_to(std::int64_t time) noexcept {
         if (time > now_) {
             now_ = time;

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <coil/core/queue.hpp>
+#include <coil/core/stop_state.hpp>
+
+namespace coil {
+
+class inplace_stop_source;
+class inplace_stop_token;
+
+namespace detail {
+
+/// A registered callback: a node in its source's list. When the callback is called, it has left the
+/// list, and its owner may put the node into another queue (an inbox).
+class stop_callback_base : public queue_node {
+public:
+    stop_callback_base(const stop_callback_base&) = delete;
+    stop_callback_base& operator=(const stop_callback_base&) = delete;
+
+protected:
+    using callback = void (*)(queue_node&) noexcept;
+
+    stop_callback_base() noexcept {} // NOLINT(*-member-init)
+    ~stop_callback_base() = default;
+
+    /// Registers with the token's source. If a stop was requested already, calls `f` at once on
+    /// this thread.
+    void attach(inplace_stop_token token, callback f) noexcept;
+
+    /// When this returns, the callback is not running and will not run, unless it is the caller.
+    void detach() noexcept;
+
+    [[nodiscard]] bool attached() const noexcept { return source_ != nullptr; }
+
+private:
+    template <class, class>
+    friend class basic_stop_state;
+
+    /// The state of the source that a stop_relay passes a request on to; null of any other
+    /// callback.
+    static basic_stop_state<stop_callback_base>* relayed_to(stop_callback_base& node) noexcept;
+
+    queue_node** link_; // while attached: the pointer that points here, null once taken out
+    inplace_stop_source* source_ = nullptr;
+};
+
+} // namespace detail
+} // namespace coil
