@@ -2,8 +2,8 @@
 #include "../context/thread_name.hpp"
 #include "simulated_work.hpp"
 
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/processors.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/exec/detail/fences.hpp>
 #include <coil/exec/detail/injector.hpp>

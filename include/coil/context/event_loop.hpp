@@ -3,8 +3,10 @@
 #include <coil/base/assert.hpp>
 #include <coil/context/away_list.hpp>
 #include <coil/context/detail/cancellation.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/destructor_waits.hpp>
 #include <coil/context/detail/driver_link.hpp>
+#include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/kill_requests.hpp>
 #include <coil/context/detail/loop_ring.hpp>
 #include <coil/context/detail/loop_shutdown.hpp>
@@ -25,7 +27,6 @@
 #include <coil/context/sim_driver.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/turn_meter.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/context/zero_copy_set.hpp>
 #include <coil/core/list_node.hpp>
 #include <coil/core/promise.hpp>
@@ -389,29 +390,5 @@ private:
     // Written by other threads now and then, read by the loop in every turn.
     alignas(128) loop_signals signals_;
 };
-
-// What every single operation goes through, inlined into its await.
-
-inline bool io_op::start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
-                                 inplace_stop_token token, sqe_slot& entry) noexcept {
-    constexpr unsigned special = uring::sqe_flag::io_drain | uring::sqe_flag::io_hardlink;
-    if ((entry.request.flags & (special | sqe_slot::in_table)) != 0) [[unlikely]] {
-        if ((entry.request.flags & special) != 0) {
-            return false;
-        }
-        entry.look_up(loop.direct_table());
-    }
-    if (entry.next != nullptr || token.stop_requested() || !loop.submit_at_once(entry))
-        [[unlikely]] {
-        return false;
-    }
-    begin(loop, waiter);
-    set_entries(entry, 1);
-    fast_path_ = !token.stop_possible();
-    if (!fast_path_) {
-        observe<io_op>(token);
-    }
-    return true;
-}
 
 } // namespace coil::detail

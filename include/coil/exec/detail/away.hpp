@@ -1,8 +1,9 @@
 #pragma once
 
 #include <coil/context/away_list.hpp>
+#include <coil/context/detail/awaiter_base.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/exec/detail/errand.hpp>

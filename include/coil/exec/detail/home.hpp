@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/context/away_list.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/transfer.hpp>
 #include <coil/exec/detail/executor_ref.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/wait.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/core/transfer.hpp>
 #include <coil/exec/detail/home.hpp>
 #include <coil/exec/detail/work.hpp>
