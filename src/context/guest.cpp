@@ -37,7 +37,7 @@ void guest_observer::condemn(guest_ticket& ticket, queue_node& node, delivery de
     event_loop* const loop = place_.lock();
     state_.store(condemned, std::memory_order_relaxed);
     if (loop != nullptr) {
-        ticket.awaiter_.store(this, std::memory_order_relaxed);
+        ticket.claim_.renew();
         node.deliver = deliver;
         loop->post(node);
     }

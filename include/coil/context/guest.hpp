@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/claim_once.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
@@ -19,21 +20,20 @@ class guest_observer;
 class guest_ticket : public frame_allocated {
 public:
     /// Called where it has arrived. Null: it was withdrawn and must be deleted.
-    [[nodiscard]] guest_observer* take() noexcept {
-        return awaiter_.exchange(nullptr, std::memory_order_acq_rel);
-    }
+    [[nodiscard]] guest_observer* take() noexcept { return claim_.claim() ? &awaiter_ : nullptr; }
     /// Called on the awaiting thread. Returns true if it has not arrived; the receiver then owns
     /// it.
-    [[nodiscard]] bool withdraw() noexcept { return take() != nullptr; }
+    [[nodiscard]] bool withdraw() noexcept { return claim_.claim(); }
 
 protected:
-    explicit guest_ticket(guest_observer& awaiter) noexcept : awaiter_(&awaiter) {}
+    explicit guest_ticket(guest_observer& awaiter) noexcept : awaiter_(awaiter) {}
     ~guest_ticket() = default;
 
 private:
     friend class guest_observer;
 
-    std::atomic<guest_observer*> awaiter_;
+    guest_observer& awaiter_;
+    claim_once claim_;
 };
 
 /// The observer of a task that runs on another context or executor while a coroutine waits for it.

@@ -2,7 +2,7 @@
 
 #include <coil/core/task.hpp>
 #include <coil/exec/blocking_pool.hpp>
-#include <coil/exec/detail/away.hpp>
+#include <coil/exec/detail/offload.hpp>
 
 #include <coroutine>
 #include <type_traits>
@@ -13,44 +13,32 @@ namespace coil {
 namespace detail {
 
 template <class F>
-class blocking_awaiter final : public offload_call<F>, pool_job {
+class blocking_awaiter final : public offload_call<blocking_awaiter<F>, F>, pool_job {
 public:
     blocking_awaiter(blocking_pool& pool, F&& f)
-        : offload_call<F>(std::move(f), &offload_op::is_still_away<blocking_awaiter>),
-          pool_job(&finish), pool_(pool) {}
+        : offload_call<blocking_awaiter, F>(std::move(f)), pool_job(&finish), pool_(pool) {}
     blocking_awaiter(const blocking_awaiter&) = delete;
     blocking_awaiter& operator=(const blocking_awaiter&) = delete;
-    ~blocking_awaiter() { this->template end_away<blocking_awaiter>(); }
-
-    template <class P>
-    bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        const inplace_stop_token token = stop_token_of(waiter);
-        if (!this->begin_call(waiter, token)) {
-            return false;
-        }
-        pool_.submit(*this);
-        return this->template stays_away<blocking_awaiter>(token);
-    }
-
-    typename offload_call<F>::value_type await_resume() { return this->take_outcome("blocking"); }
+    ~blocking_awaiter() { this->end_call(); }
 
 private:
-    friend class awaiter_base;
-    friend class offload_op;
+    friend class offload_call<blocking_awaiter, F>;
 
-    static void finish(work& w, fate what) noexcept {
+    static constexpr const char* name = "blocking";
+
+    void submit() noexcept { pool_.submit(*this); }
+    [[nodiscard]] bool withdraw() noexcept { return pool_.take_back(*this); }
+
+    static void finish(work& w, work::fate what) noexcept {
         auto& self = static_cast<blocking_awaiter&>(static_cast<pool_job&>(w));
-        if (what == fate::run) {
-            self.call_and_come_back();
+        if (what == work::fate::run) {
+            self.run_call();
         } else if (const int error = self.error(); error != 0) {
-            self.come_back_uncalled(not_called::no_thread, error);
+            self.refuse_call(not_called::no_thread, error);
         } else {
-            self.come_back_uncalled(not_called::dropped);
+            self.refuse_call(not_called::dropped);
         }
     }
-
-    [[nodiscard]] bool take_back() noexcept { return pool_.take_back(*this); }
-    void cancel() noexcept { this->stop_call(this->pending() && take_back()); }
 
     blocking_pool& pool_;
 };
