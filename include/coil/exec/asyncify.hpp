@@ -214,10 +214,9 @@ detail::requeued_function<std::decay_t<F>> asyncify(F&& f) {
 /// blocking().
 ///
 /// Cancellation: if a stop is requested before `f` has started, it is not called, and the await
-/// throws std::system_error with std::errc::operation_canceled, on a context at once. The same
-/// happens if the executor drops it. Once `f` has started it is waited for. A context that shuts
-/// down withdraws functions that have not started, and blocks its thread until the others have
-/// returned.
+/// throws std::system_error with std::errc::operation_canceled, at once. The same happens if the
+/// executor drops it. Once `f` has started it is waited for. A context that shuts down withdraws
+/// functions that have not started, and blocks its thread until the others have returned.
 template <class F, class E>
     requires detail::once_callable<std::decay_t<F>> && executor<std::remove_reference_t<E>>
 detail::executor_function<std::decay_t<F>, E> asyncify(F&& f, E&& executor) {

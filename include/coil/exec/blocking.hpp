@@ -78,16 +78,16 @@ private:
 ///
 /// Threading: `f` runs on another thread while this coroutine is suspended. Everything before the
 /// await happens before `f`, and `f` happens before everything after it. The coroutine resumes on
-/// its context or on the executor that runs it (a run_loop); without either, on the pool's thread.
-/// Calls start in submission order. If all threads are busy or the queue is full, the coroutine
-/// waits suspended. The await throws std::system_error with the error of pthread_create(3) only if
-/// the pool has no thread and cannot create one.
+/// its context or on the executor that runs it (a run_loop); without either, on the pool's thread
+/// or on the one that requests a stop. Calls start in submission order. If all threads are busy or
+/// the queue is full, the coroutine waits suspended. The await throws std::system_error with the
+/// error of pthread_create(3) only if the pool has no thread and cannot create one.
 ///
 /// Cancellation: if a stop is requested before `f` has started, it is not called, and the await
-/// throws std::system_error with std::errc::operation_canceled, on a context at once. Once it has
-/// started it is waited for and its real result returned. A context that shuts down withdraws calls
-/// that have not started, and blocks its thread in the destructor of the awaiting task until the
-/// others have returned. So a function that may block forever should take a token. (A shutdown does
+/// throws std::system_error with std::errc::operation_canceled, at once. Once it has started it is
+/// waited for and its real result returned. A context that shuts down withdraws calls that have not
+/// started, and blocks its thread in the destructor of the awaiting task until the others have
+/// returned. So a function that may block forever should take a token. (A shutdown does
 /// not request a stop: stop such tasks before it.)
 template <class F>
     requires detail::once_callable<std::decay_t<F>>
