@@ -34,8 +34,8 @@ void kill_requests::process_arrived() noexcept {
     }
     tasks_.destroy_if([this](const promise_base& task) noexcept {
         return is_requested(task) &&
-               (processing_ ||
-                static_cast<const remote_child_owner&>(task.owner()).came() == waits_.epoch()) &&
+               (processing_ || static_cast<const remote_child_owner&>(task.owner()).came() ==
+                                   wait_epoch_.epoch()) &&
                is_due(task);
     });
 }

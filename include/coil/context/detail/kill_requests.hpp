@@ -21,7 +21,7 @@ namespace coil::detail {
 class kill_requests {
 public:
     kill_requests(task_list& tasks, const destructor_waits& waits) noexcept
-        : tasks_(tasks), waits_(waits) {}
+        : tasks_(tasks), wait_epoch_(waits) {}
     kill_requests(const kill_requests&) = delete;
     kill_requests& operator=(const kill_requests&) = delete;
 
@@ -40,7 +40,7 @@ private:
     [[nodiscard]] bool is_due(const promise_base& task) noexcept;
 
     task_list& tasks_;
-    const destructor_waits& waits_;
+    const destructor_waits& wait_epoch_;
     bool pending_ = false;
     bool processing_ = false; // no coroutine runs above this on the stack
 };
