@@ -169,7 +169,7 @@ function(coil_add_fault_tests room seeds)
             COMMAND bash "${PROJECT_SOURCE_DIR}/tests/faults/run.bash" "$<TARGET_FILE:test_${room}>" ${seed} ${seed})
         set_tests_properties(faults.${room}.seed_${seed} PROPERTIES
             LABELS faults
-            TIMEOUT 150 # run.bash gives up earlier, and reports which test it was
+            TIMEOUT 300 # run.bash gives up earlier, and reports which test it was
             # many seeds find more than long runs of one
             ENVIRONMENT_MODIFICATION "COIL_TEST_LONG=unset:")
     endforeach()

@@ -88,11 +88,11 @@ dev_bench() {
     for name in "$@"; do
         case $name in
             --*) options+=("$name") ;;
-            micro | net | stream | timers | files | threads | sync | exec | fs | trees) names+=("$name") ;;
-            *) die "there is no benchmark '$name': micro, net, stream, timers, files, threads, sync, exec, fs, trees" ;;
+            micro | cancellation | net | stream | timers | files | threads | sync | exec | fs | trees) names+=("$name") ;;
+            *) die "there is no benchmark '$name': micro, cancellation, net, stream, timers, files, threads, sync, exec, fs, trees" ;;
         esac
     done
-    ((${#names[@]})) || names=(micro net stream timers files threads sync exec fs trees)
+    ((${#names[@]})) || names=(micro cancellation net stream timers files threads sync exec fs trees)
     need build bench
     want bench_peers
     need_compiler
@@ -100,7 +100,7 @@ dev_bench() {
     for name in "${names[@]}"; do
         say "benchmark: $name"
         case $name in
-            micro) build/release/bench/bin/bench_micro || status=1 ;;
+            micro | cancellation) "build/release/bench/bin/bench_$name" || status=1 ;;
             net | timers | files | threads | sync | exec | fs) "bench/$name/run" build/release "${options[@]}" || status=1 ;;
             trees) bench/fs/trees build/release "${options[@]}" || status=1 ;;
             stream) bench/net/stream build/release "${options[@]}" || status=1 ;;

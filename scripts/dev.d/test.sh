@@ -185,11 +185,12 @@ run_sanitized() {
 }
 
 dev_test() {
-    local full=no gcc=no liburing=no preset='' faults=0 backend='' select=()
+    local full=no gcc=no liburing=no night=no preset='' faults=0 backend='' select=()
     while (($#)); do
         case $1 in
             --full) full=yes ;;
             --liburing) liburing=yes ;;
+            --night) night=yes ;;
             --gcc) gcc=yes ;;
             --preset) preset=$2 && shift ;;
             --backend | --kernel) # --kernel is retired
@@ -216,7 +217,9 @@ dev_test() {
     need build test
     want model
     need_compiler
-    if [[ $liburing == yes ]]; then
+    if [[ $night == yes ]]; then
+        run_night
+    elif [[ $liburing == yes ]]; then
         run_liburing_tests "${select[@]}"
     elif [[ $backend == epoll ]]; then
         run_without_io_uring "${preset:-debug}" all "${select[@]}"

@@ -72,6 +72,62 @@ inline task<> scope_reset_step(world& w, const step& s) {
     co_await coil::sleep_for(short_time(s));
 }
 
+/// Children that do not stop each other, at most two at a time.
+inline task<> supervisor_step(world& w, const step& s) {
+    const witness here(w);
+    coil::supervisor children{
+        {.on_failure = [here](const std::exception_ptr&) {}, .max_children = 2}};
+    for (const body& each : s.bodies) {
+        if (s.variant % 2 == 0) {
+            static_cast<void>(co_await children.spawn(play(w, each), "child"));
+        } else {
+            static_cast<void>(children.spawn(play(w, each)));
+        }
+    }
+    switch (s.index % 4) {
+    case 0:
+        break; // left
+    case 1:
+        children.cancel();
+        co_await children.join();
+        break;
+    case 2:
+        co_await children.join(short_time(s));
+        break;
+    default:
+        co_await children.join();
+    }
+}
+
+inline task<> child_handle_step(world& w, const step& s) {
+    const witness here(w);
+    coil::scope children;
+    auto first = children.spawn(play(w, s.bodies.front()));
+    if (s.bodies.size() > 1) {
+        children.spawn(play(w, s.bodies.back()));
+    }
+    if (s.variant % 3 == 0) {
+        co_await coil::yield();
+        first.cancel();
+    }
+    if (s.variant % 2 == 0) {
+        co_await first;
+    }
+    co_await children.join();
+}
+
+inline task<> for_each_concurrent_step(world& w, const step& s) {
+    const witness here(w);
+    co_await coil::for_each_concurrent(s.bodies, 1 + s.variant % 3,
+                                       [&w](const body& each) { return play(w, each); });
+}
+
+inline task<> deadline_step(world& w, const step& s) {
+    const witness here(w);
+    co_await coil::with_deadline(std::chrono::steady_clock::now() + s.time,
+                                 play(w, s.bodies.front()));
+}
+
 inline task<> when_all_step(world& w, const step& s) {
     const witness here(w);
     if (s.variant % 2 == 0) {

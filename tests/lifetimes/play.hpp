@@ -3,6 +3,7 @@
 #include "lifetimes/compose_steps.hpp"
 #include "lifetimes/exec_steps.hpp"
 #include "lifetimes/io_steps.hpp"
+#include "lifetimes/net_steps.hpp"
 #include "lifetimes/sync_steps.hpp"
 
 #include <array>
@@ -41,9 +42,13 @@ inline constexpr std::array step_kinds{
     kind{"scope", 6, 1, 4, &scope_step},
     kind{"scope_left", 6, 1, 4, &scope_left_step},
     kind{"scope_reset", 4, 1, 3, &scope_reset_step},
+    kind{"supervisor", 4, 1, 4, &supervisor_step},
+    kind{"child_handle", 3, 1, 2, &child_handle_step},
+    kind{"for_each_concurrent", 3, 1, 4, &for_each_concurrent_step},
     kind{"when_all", 5, 1, 4, &when_all_step},
     kind{"when_any", 5, 1, 4, &when_any_step},
     kind{"time_limit", 4, 1, 1, &time_limit_step},
+    kind{"deadline", 3, 1, 1, &deadline_step},
     kind{"shield", 3, 1, 1, &shield_step},
     kind{"with_token", 2, 1, 1, &with_token_step},
     kind{"generator", 1, 0, 0, &generator_step},
@@ -59,6 +64,13 @@ inline constexpr std::array step_kinds{
     kind{"spawn", 4, 1, 1, &spawn_step},
     kind{"loop_spawn", 3, 1, 1, &loop_spawn_step, false, true},
     kind{"foreign", 3, 0, 0, &foreign_step},
+    kind{"connect", 2, 0, 0, &connect_step, false, true},
+    kind{"lines", 2, 0, 0, &lines_step, false, true},
+    kind{"duplex", 2, 0, 0, &duplex_step, false, true},
+    kind{"files", 2, 0, 0, &files_step, false, true},
+    kind{"resolve", 1, 0, 0, &resolve_step, false, true},
+    kind{"process", 1, 0, 0, &process_step, false, true},
+    kind{"watch", 1, 0, 0, &watch_step, false, true},
     kind{"post", 4, 0, 0, &post_step, true},
 };
 

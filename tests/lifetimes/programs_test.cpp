@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 /// ThreadSanitizer does not see how libstdc++ counts the owners of an exception, and reports a race
 /// between the last owner and an earlier reader.
@@ -68,6 +69,10 @@ void play_seed(std::uint64_t seed) {
     {
         watchdog dog(text);
         real_program(p, dog).play_to_end();
+    }
+    // A killed process that takes long to end is reaped by a thread of its own.
+    for (int n = 0; n < 2000 && before != coil_test::open_descriptors(); ++n) {
+        std::this_thread::sleep_for(1ms);
     }
     EXPECT_EQ(before, coil_test::open_descriptors()) << "descriptors leaked";
     if (testing::Test::HasFailure()) {

@@ -1,0 +1,116 @@
+#pragma once
+
+#include "lifetimes/world.hpp"
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+// Steps of what stands above single operations: connections, streams, files, processes.
+
+namespace lifetime_test {
+
+/// A connection in one process: both ends are given up or used at any moment.
+inline task<> connect_step(world& w, const step& s) {
+    const witness here(w);
+    coil::net::acceptor ac{coil::net::inet_address{"127.0.0.1", 0}};
+    const std::uint16_t port = ac.local_address().port();
+    coil::scope both;
+    both.spawn([](const witness here, coil::net::acceptor& from) -> task<> {
+        const coil::net::socket peer = co_await from.accept();
+        static_cast<void>(here);
+    }(here, ac));
+    if (s.variant % 2 == 0) {
+        const coil::net::socket out = co_await coil::net::connect("127.0.0.1", port, 500ms);
+    } else {
+        const coil::net::socket out = co_await coil::net::connect("127.0.0.1", port);
+        co_await coil::sleep_for(short_time(s));
+    }
+    if (s.variant % 3 == 0) {
+        both.cancel();
+    }
+    co_await both.join();
+}
+
+/// A second descriptor of a socket that all tasks share, as a stream.
+inline coil::pipe_end end_of(int fd) {
+    return coil::pipe_end(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+}
+
+inline task<> lines_step(world& w, const step& s) {
+    const witness here(w);
+    coil::buffered_reader r{end_of(w.sockets(s.index).a)};
+    auto lines = r.lines();
+    for (unsigned n = s.variant % 4; n > 0; --n) {
+        w.put(w.sockets(s.index).b);
+        if (s.variant % 2 == 0) {
+            static_cast<void>(co_await coil::timeout(
+                [](auto& from) -> task<> { static_cast<void>(co_await from.next()); }(lines),
+                short_time(s)));
+        } else {
+            static_cast<void>(co_await lines.next());
+        }
+    }
+}
+
+inline task<> duplex_step(world& w, const step& s) {
+    const witness here(w);
+    coil::pipe_end a = end_of(w.sockets(s.index).a);
+    coil::pipe_end b = end_of(w.sockets(s.index + 1).b);
+    static_cast<void>(co_await coil::timeout(coil::duplex(a, b), s.time));
+}
+
+inline task<> files_step(world& w, const step& s) {
+    const witness here(w);
+    switch (s.variant % 4) {
+    case 0:
+        static_cast<void>(co_await coil::fs::exists("/proc/self/stat"));
+        break;
+    case 1:
+        static_cast<void>(co_await coil::fs::read_file("/proc/self/stat"));
+        break;
+    case 2:
+        static_cast<void>(co_await coil::fs::canonical("/proc/self/fd/.."));
+        break;
+    default: {
+        auto entries = coil::fs::read_directory("/proc/self");
+        for (unsigned n = s.index % 4; n > 0; --n) {
+            if (!co_await entries.next()) {
+                break;
+            }
+        }
+    }
+    }
+}
+
+inline task<> resolve_step(world& w, const step&) {
+    const witness here(w);
+    static_cast<void>(co_await coil::net::resolve("localhost", 80));
+}
+
+/// A process that is waited for, stopped, or left behind.
+inline task<> process_step(world& w, const step& s) {
+    const witness here(w);
+    coil::process p = coil::process::spawn({"sleep", s.variant % 2 == 0 ? "0.001" : "60"});
+    switch (s.index % 3) {
+    case 0:
+        static_cast<void>(co_await coil::timeout(p.wait(), short_time(s)));
+        break;
+    case 1:
+        static_cast<void>(co_await p.terminate(10ms));
+        break;
+    default:
+        break; // killed
+    }
+}
+
+inline task<> watch_step(world& w, const step& s) {
+    const witness here(w);
+    auto changes = coil::fs::watch("/dev/shm");
+    static_cast<void>(co_await coil::timeout(changes.next(), short_time(s)));
+}
+
+} // namespace lifetime_test
