@@ -146,9 +146,10 @@ void remote_op::block_until_complete() noexcept {
     end();
 }
 
-class remote_op::homecoming final : event_loop::destructor_wait {
+/// A destructor on a context's thread waits, and does meanwhile what others wait for there.
+class remote_op::return_wait final : event_loop::destructor_wait {
 public:
-    homecoming(event_loop& loop, const promise_base* other) noexcept
+    return_wait(event_loop& loop, const promise_base* other) noexcept
         : destructor_wait(loop), other_(other) {}
 
     template <class Predicate>
@@ -182,7 +183,7 @@ void remote_op::wait_until_back(const promise_base* other) noexcept {
     require_own_thread();
     if (target_.loop != nullptr) {
         // Afterwards it is in the ready queue, and the destructor takes it out.
-        homecoming(*target_.loop, other).until([this] { return !is_elsewhere(); });
+        return_wait(*target_.loop, other).until([this] { return !is_elsewhere(); });
         return;
     }
     if (!target_.place.executor || target_.place.executor.functions()->take_out == nullptr) {
@@ -196,7 +197,7 @@ void remote_op::wait_until_back(const promise_base* other) noexcept {
     }
     // The target is an executor that destroys its coroutines and is about to end.
     if (current_loop != nullptr) {
-        homecoming(*current_loop, other).until([this] { return take_from_owner(); });
+        return_wait(*current_loop, other).until([this] { return take_from_owner(); });
     } else {
         while (!take_from_owner()) {
             event_loop::service_idle_loops();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <coil/core/atomics.hpp>
-#include <coil/core/backoff.hpp>
 
 #include <atomic>
 
@@ -15,7 +14,7 @@ class basic_claim_once {
 public:
     /// Called once by each side. Returns true for the first.
     [[nodiscard]] bool claim() noexcept {
-        for (backoff wait;; wait.once_more()) {
+        for (;; Atomics::yield()) {
             unsigned expected = open;
             if (word_.compare_exchange_strong(expected, claimed, std::memory_order_acq_rel)) {
                 return true;

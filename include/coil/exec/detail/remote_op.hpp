@@ -220,7 +220,7 @@ protected:
 private:
     friend class submit_scope;
     friend class resumptions;
-    class homecoming;
+    class return_wait;
 
     void suspend_at(std::coroutine_handle<> waiter, promise_base* nearest,
                     const resume_target& to) noexcept {
