@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/task.hpp>
@@ -119,6 +120,7 @@ public:
         if (armed()) {
             loop().disarm(*this);
         }
+        COIL_ASSERT(!pending());
         resumed();
         if constexpr (has_link_timeout<Element>) {
             return timed_out_if(expired_ || link_timeout_expired(), element_.result());
@@ -131,6 +133,7 @@ public:
         if (armed()) {
             loop().disarm(*this);
         }
+        COIL_ASSERT(!pending());
         resumed();
         element_.drop();
     }

@@ -23,7 +23,8 @@ struct ready_node : queue_node {};
 ///     fresh     not started                                -
 ///     pending   the coroutine is suspended                 begin(): from fresh, done or resumed
 ///     done      what it waits for has ended                finish(), finish_unobserved()
-///     resumed   the result was fetched, or is not wanted   resumed(): from fresh or done
+///     resumed   the result was fetched, or is not wanted   resumed(): from any; from pending if
+///                                                          it gives up before it suspends
 ///
 /// The owner thread makes all transitions. A stop may be requested on any thread: the callback then
 /// posts the stop node to the owner's inbox. The coroutine does not become ready before that post
@@ -114,10 +115,7 @@ protected:
     /// Before a pending wait is destroyed: no stop reaches it any more.
     void stop_observing() noexcept;
 
-    void resumed() noexcept {
-        COIL_ASSERT(!pending());
-        enter(phase::resumed);
-    }
+    void resumed() noexcept { enter(phase::resumed); }
 
 private:
     // One word for the loop, whose address leaves bits free (it is aligned to 64; four are used),

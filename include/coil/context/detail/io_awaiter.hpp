@@ -69,6 +69,7 @@ public:
     }
 
     auto await_resume() noexcept {
+        COIL_ASSERT(!pending());
         resumed();
         if constexpr (has_link_timeout<Element>) {
             return timed_out_if(link_timeout_expired(), element_.result());
@@ -79,6 +80,7 @@ public:
 
     /// Called instead of await_resume(): the result is not wanted.
     void discard() noexcept {
+        COIL_ASSERT(!pending());
         resumed();
         element_.drop();
     }
