@@ -3,6 +3,7 @@
 #include "event_loop_enter.hpp"
 
 #include <coil/context/event_loop.hpp>
+#include <coil/context/sim_driver.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/transfer.hpp>
 

@@ -3,6 +3,7 @@
 #include "event_loop_enter.hpp"
 
 #include <coil/context/event_loop.hpp>
+#include <coil/context/sim_driver.hpp>
 
 #include <cstdint>
 #include <ctime>

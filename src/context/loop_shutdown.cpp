@@ -3,6 +3,7 @@
 #include <coil/context/detail/loop_shutdown.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/runtime.hpp>
+#include <coil/context/sim_driver.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <cstdint>

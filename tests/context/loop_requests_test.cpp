@@ -4,6 +4,7 @@
 #include <coil/context/detail/stop_requests.hpp>
 #include <coil/context/inbox.hpp>
 #include <coil/context/loop_signals.hpp>
+#include <coil/context/sim_driver.hpp>
 
 #include <gtest/gtest.h>
 

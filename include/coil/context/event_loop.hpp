@@ -24,7 +24,6 @@
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
 #include <coil/context/ready_probe.hpp>
-#include <coil/context/sim_driver.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/turn_meter.hpp>
 #include <coil/context/zero_copy_set.hpp>
@@ -46,6 +45,9 @@ class runtime;
 } // namespace coil
 
 namespace coil::detail {
+
+class sim_driver;
+struct turn_report;
 
 /// The machine inside an io_context: one thread, one ring, one ready queue, one timer wheel, one
 /// inbox. Owner thread, except what says "any thread".

@@ -2,11 +2,12 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/context/inbox.hpp>
-#include <coil/context/sim_driver.hpp>
 
 #include <utility>
 
 namespace coil::detail {
+
+class sim_driver;
 
 /// What drives a loop that has no thread of its own: event_loop::turn() is called instead of run().
 /// Between two turns the loop sleeps: a message then wakes it by sim_driver::wake(). Owner thread.

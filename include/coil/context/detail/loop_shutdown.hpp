@@ -1,13 +1,12 @@
 #pragma once
 
-#include <coil/context/sim_driver.hpp>
-
 #include <cstdint>
 #include <utility>
 
 namespace coil::detail {
 
 class event_loop;
+struct turn_report;
 
 /// The last phase of a loop: it ends everything at once, and destroys nothing before what may refer
 /// to it. Owner thread.

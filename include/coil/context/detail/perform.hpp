@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/context/event_loop.hpp>
+#include <coil/context/sim_driver.hpp>
 #include <coil/uring/perform.hpp>
 #include <coil/uring/prep.hpp>
 
