@@ -38,7 +38,7 @@ void remote_child_owner::request_kill(remote_child_ticket& ticket, queue_node& n
     event_loop* const loop = place_.lock();
     state_.store(kill_requested, std::memory_order_relaxed);
     if (loop != nullptr) {
-        ticket.awaiter_.store(this, std::memory_order_relaxed);
+        ticket.claim_.renew();
         node.deliver = deliver;
         loop->post(node);
     }

@@ -43,7 +43,7 @@ async_state_base::answer async_state_base::add(waiter& w,
 void async_state_base::leave(waiter& w) noexcept {
     if (remove(w)) {
         w.refused = true;
-        w.who->over();
+        w.op->complete();
     }
 }
 
@@ -146,9 +146,9 @@ void async_state_base::complete(const promise_base* ended) noexcept {
 
 void async_state_base::tell(waiter* oldest) noexcept {
     while (oldest != nullptr) {
-        remote_wait& who = *oldest->who;
+        remote_op& op = *oldest->op;
         oldest = oldest->next;
-        who.over();
+        op.complete();
     }
 }
 

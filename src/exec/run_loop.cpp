@@ -104,7 +104,7 @@ private:
 
 class run_loop::running : detail::executor_scope {
 public:
-    explicit running(run_loop& loop) : executor_scope(loop.home()), loop_(loop) {
+    explicit running(run_loop& loop) : executor_scope(detail::executor_ref::to(loop)), loop_(loop) {
         const std::scoped_lock lock(loop_.mutex_);
         if (loop_.runner_ != std::thread::id()) {
             throw std::logic_error("coil: run_loop::run() called while the loop runs already");
@@ -212,12 +212,6 @@ bool run_loop::take_out_now(detail::work& w) noexcept {
         }
     }
     return false;
-}
-
-detail::home_executor run_loop::home() noexcept {
-    return detail::home_executor(
-        {detail::executor_ref::to(*this), nullptr},
-        [](void* loop, detail::work& w) noexcept { static_cast<run_loop*>(loop)->take_out(w); });
 }
 
 /// Called with the lock held.

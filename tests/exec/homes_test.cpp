@@ -2,6 +2,7 @@
 
 #include "support/run.hpp"
 
+#include <coil/context/sleep.hpp>
 #include <coil/exec/async_task.hpp>
 #include <coil/exec/asyncify.hpp>
 #include <coil/exec/blocking.hpp>
@@ -10,6 +11,7 @@
 #include <coil/exec/run_loop.hpp>
 #include <coil/exec/schedule.hpp>
 
+#include <chrono>
 #include <thread>
 
 namespace {
@@ -86,10 +88,39 @@ TEST(Homes, G1_ARunLoopInsideOfAContext) {
             const auto home = homes_me();
             EXPECT_NE(co_await asyncify(homes_me, there), home);
             EXPECT_EQ(homes_me(), home);
+            EXPECT_NE(co_await on(there, homes_where()), home);
+            EXPECT_EQ(homes_me(), home);
+            EXPECT_EQ(co_await homes_of_a_looper(executor_arg, there), 3);
+            EXPECT_EQ(homes_me(), home);
+            EXPECT_EQ(co_await asyncify(homes_me), home);
         }(ex));
         loop.run();
         co_await blocking([] {});
     }(other));
+}
+
+/// The loop is destroyed by a coroutine of the context that has the loop's remote task.
+TEST(Homes, G5_ARunLoopInsideOfAContextIsDestroyed) {
+    for (const bool has_begun : {false, true}) {
+        int destroyed = 0;
+        io_context ctx;
+        ctx.co_spawn([](io_context& c, int& d, bool begins) -> task<> {
+            run_loop loop;
+            loop.spawn([](io_context& there, int& count) -> task<> {
+                const coil_test::on_destruction outer(count);
+                co_await on(there, [](int& n) -> task<> {
+                    const coil_test::on_destruction inner(n);
+                    co_await sleep_for(std::chrono::hours(1));
+                }(count));
+            }(c, d));
+            loop.run_once();
+            if (begins) {
+                co_await sleep_for(std::chrono::milliseconds(1));
+            }
+        }(ctx, destroyed, has_begun));
+        ctx.run();
+        EXPECT_EQ(destroyed, has_begun ? 2 : 1);
+    }
 }
 
 } // namespace

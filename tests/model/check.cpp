@@ -2,10 +2,21 @@
 
 #include "model/check.hpp"
 
+#include <coil/base/assert.hpp>
+
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <ostream>
 #include <string>
+
+/// The models link nothing of the library.
+void coil::detail::assertion_failed(const char* expression, const char* file, unsigned line,
+                                    const char* function) noexcept {
+    std::cerr << "coil: assertion failed: " << expression << " (" << file << ':' << line << ", "
+              << function << ")\n";
+    std::abort();
+}
 
 namespace coil_model {
 namespace {

@@ -4,8 +4,8 @@
 #include "model/parts.hpp"
 #include "model/pool_parts.hpp"
 
+#include <coil/exec/detail/idle_workers.hpp>
 #include <coil/exec/detail/injector.hpp>
-#include <coil/exec/detail/sleepers.hpp>
 
 namespace {
 
@@ -18,22 +18,22 @@ template <int Workers, int Threads, class Change, class Fences>
 class pool {
 public:
     using policy = pool_atomics<Threads, Change, Fences>;
-    using sleepers_type = coil::detail::basic_sleepers<policy>;
+    using idle_workers_type = coil::detail::basic_idle_workers<policy>;
 
-    sleepers_type sleepers{Workers};
+    idle_workers_type idle_workers{Workers};
     coil::detail::basic_injector<letter, policy> injector;
 
     /// Called by a thread that is not a worker.
     [[nodiscard]] bool submit(letter& l) {
-        return injector.push(l, [this] { sleepers.wake_one(); });
+        return injector.push(l, [this] { idle_workers.wake_one(); });
     }
 
     /// Called by worker `w`.
-    void bring(int w) {
+    void push(int w) {
         own_[w].word.store(1, std::memory_order_release);
         policy::light_fence();
-        if (sleepers.must_wake()) {
-            sleepers.wake_one();
+        if (idle_workers.must_wake()) {
+            idle_workers.wake_one();
         }
     }
     [[nodiscard]] bool take(int w) {
@@ -42,11 +42,11 @@ public:
     }
 
     /// Returns a letter, or own_work for what a worker has submitted; null after a stop.
-    letter* look(int w) {
-        return sleepers.look(
-            seats_[w],
+    letter* find_or_sleep(int w) {
+        return idle_workers.find_or_sleep(
+            slots_[w],
             [this]() -> letter* {
-                if (sleepers.stopped()) {
+                if (idle_workers.stopped()) {
                     return nullptr;
                 }
                 taking_.lock();
@@ -73,7 +73,7 @@ public:
     }
 
     letter* stop() {
-        sleepers.stop();
+        idle_workers.stop();
         taking_.lock();
         letter* const left = injector.close().oldest;
         taking_.unlock();
@@ -89,7 +89,7 @@ private:
 
     fence_cells cells_;
     typename policy::mutex taking_;
-    typename sleepers_type::seat seats_[Workers];
+    typename idle_workers_type::slot slots_[Workers];
     own_queue own_[Workers];
 };
 
@@ -143,7 +143,7 @@ struct mailed {
     }
 
     void work(int w) {
-        while (letter* l = p.look(w)) {
+        while (letter* l = p.find_or_sleep(w)) {
             while (l != nullptr) {
                 letter* const next = l->next;
                 ++times[l->number.get()];
@@ -173,10 +173,10 @@ struct blocks {
 
     void thread(unsigned number) {
         if (number == 0) {
-            p.bring(0);
+            p.push(0);
             done.wait();
         } else {
-            require(p.look(1) == &p.own_work, "what was brought");
+            require(p.find_or_sleep(1) == &p.own_work, "what was pushed");
             done.set();
         }
     }
@@ -197,9 +197,9 @@ struct two_block {
 
     void thread(unsigned number) {
         if (number == 0) {
-            p.bring(0);
+            p.push(0);
             done.wait();
-        } else if (p.look(static_cast<int>(number)) == &p.own_work) {
+        } else if (p.find_or_sleep(static_cast<int>(number)) == &p.own_work) {
             done.set();
         } else {
             done.wait();
@@ -211,7 +211,7 @@ struct two_block {
 /// Two pieces of work are submitted by workers that wait for a third, which runs them one after the
 /// other.
 template <class Change, class Fences = all_fences>
-struct two_bring {
+struct two_push {
     static constexpr int threads = 3;
 
     pool<3, threads, Change, Fences> p;
@@ -219,12 +219,12 @@ struct two_bring {
 
     void thread(unsigned number) {
         if (number < 2) {
-            p.bring(static_cast<int>(number));
+            p.push(static_cast<int>(number));
             done.wait();
             return;
         }
         for (int i = 0; i < 2; ++i) {
-            require(p.look(2) == &p.own_work, "what was brought");
+            require(p.find_or_sleep(2) == &p.own_work, "what was pushed");
         }
         done.set();
     }
@@ -243,17 +243,17 @@ struct drained {
     void thread(unsigned number) {
         if (number == 0) {
             require(p.submit(sent), "it is not stopped");
-            p.sleepers.wait_until_idle([this] { return p.injector.looks_empty(); });
+            p.idle_workers.wait_until_idle([this] { return p.injector.looks_empty(); });
             require(read == 1, "the letter was read");
             require(p.stop() == nullptr, "nothing is left");
-            p.sleepers.wait_until_idle([this] { return p.injector.looks_empty(); });
+            p.idle_workers.wait_until_idle([this] { return p.injector.looks_empty(); });
             return;
         }
-        while (letter* const l = p.look(static_cast<int>(number) - 1)) {
+        while (letter* const l = p.find_or_sleep(static_cast<int>(number) - 1)) {
             require(l == &sent, "the letter");
             read = 1;
         }
-        p.sleepers.leave();
+        p.idle_workers.leave();
     }
     void after() {}
 };
@@ -271,14 +271,14 @@ struct stopped_while_drained {
 
     void thread(unsigned number) {
         if (number == 0) {
-            p.sleepers.wait_until_idle([this] { return p.injector.looks_empty(); });
+            p.idle_workers.wait_until_idle([this] { return p.injector.looks_empty(); });
         } else if (number == 1) {
             came += p.stop() != nullptr ? 1 : 0;
         } else {
-            while (p.look(0) != nullptr) {
+            while (p.find_or_sleep(0) != nullptr) {
                 ++came;
             }
-            p.sleepers.leave();
+            p.idle_workers.leave();
         }
     }
     void after() { require(came == 1, "the letter was read or dropped"); }
@@ -296,7 +296,7 @@ struct ended_by_work {
         if (number == 0) {
             require(p->submit(sent), "it is not stopped");
         } else {
-            require(p->look(0) == &sent, "the letter");
+            require(p->find_or_sleep(0) == &sent, "the letter");
             p.destroy();
         }
     }
@@ -321,7 +321,7 @@ TEST(PoolModelG9, AWorkerThatBlocks_FiveInterruptions) {
 
 TEST(PoolModelG9, TwoThatBlock_TwoInterruptions) {
     expect_proof<two_block<quick>>(at_most{2});
-    expect_proof<two_bring<quick>>(at_most{1});
+    expect_proof<two_push<quick>>(at_most{1});
     expect_no_failure<two_block<as_written>>(at_random{20'000});
 }
 

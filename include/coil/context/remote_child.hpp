@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/claim_once.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
@@ -20,20 +21,21 @@ class remote_child_ticket : public frame_allocated {
 public:
     /// Called where it has arrived. Null: it was withdrawn and must be deleted.
     [[nodiscard]] remote_child_owner* take() noexcept {
-        return awaiter_.exchange(nullptr, std::memory_order_acq_rel);
+        return claim_.claim() ? &awaiter_ : nullptr;
     }
     /// Called on the awaiting thread. Returns true if it has not arrived; the receiver then owns
     /// it.
-    [[nodiscard]] bool withdraw() noexcept { return take() != nullptr; }
+    [[nodiscard]] bool withdraw() noexcept { return claim_.claim(); }
 
 protected:
-    explicit remote_child_ticket(remote_child_owner& awaiter) noexcept : awaiter_(&awaiter) {}
+    explicit remote_child_ticket(remote_child_owner& awaiter) noexcept : awaiter_(awaiter) {}
     ~remote_child_ticket() = default;
 
 private:
     friend class remote_child_owner;
 
-    std::atomic<remote_child_owner*> awaiter_;
+    remote_child_owner& awaiter_;
+    claim_once claim_;
 };
 
 /// The owner of a task that runs on another context or executor while a coroutine waits for it.

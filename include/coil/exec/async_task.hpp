@@ -140,15 +140,19 @@ public:
     }
 
     template <bool Takes>
-    class awaiter : detail::remote_wait, detail::async_state_base::waiter {
+    class awaiter : detail::remote_op, detail::async_state_base::waiter {
     public:
         explicit awaiter(detail::async_state<T>& state) noexcept
-            : detail::async_state_base::waiter(static_cast<detail::remote_wait&>(*this)),
+            : detail::async_state_base::waiter(static_cast<detail::remote_op&>(*this)),
               state_(state) {}
         ~awaiter() {
             on_stop_.reset();
-            if (is_away() && !state_.remove(*this)) [[unlikely]] {
-                come_home(nullptr);
+            if (is_elsewhere()) [[unlikely]] {
+                if (state_.remove(*this)) {
+                    end();
+                } else {
+                    wait_until_back(nullptr);
+                }
             }
         }
 
@@ -160,14 +164,14 @@ public:
         }
         /// For awaits that stand between the coroutine and this: what it would have found there.
         bool start(std::coroutine_handle<> coroutine, const detail::stop_detour& above) noexcept {
-            begin_below(coroutine, above.root);
+            begin(coroutine, above.root);
             this->below = above.root;
             if (above.token.stop_possible()) {
                 on_stop_.emplace(above.token, leaver{*this});
             }
             const auto answer = state_.add(*this, above.token);
             if (answer == detail::async_state_base::answer::waits) {
-                return true; // and it may be gone
+                return suspend();
             }
             this->refused = answer == detail::async_state_base::answer::stopped;
             end();
@@ -176,7 +180,7 @@ public:
         T await_resume() {
             on_stop_.reset();
             end();
-            throw_if_homeless("co_await of an async_task");
+            throw_if_executor_lost("co_await of an async_task");
             if (this->refused) [[unlikely]] {
                 detail::throw_async_left();
             }
@@ -189,7 +193,7 @@ public:
 
         /// Called when the wait is over. Returns whether await_resume() will throw.
         [[nodiscard]] bool has_failed() const noexcept {
-            return is_homeless() || this->refused || state_.has_failed();
+            return lost_executor() || this->refused || state_.has_failed();
         }
         /// Instead of await_resume(): the result stays with the task.
         void discard() noexcept {
@@ -240,7 +244,7 @@ private:
 namespace detail {
 
 template <class T, class E>
-inline constexpr bool comes_home<async_task<T, E>> = true;
+inline constexpr bool returns_by_itself<async_task<T, E>> = true;
 
 template <class T, class E>
 async_task<T, E> async_promise<T, E>::get_return_object() noexcept {

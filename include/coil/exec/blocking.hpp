@@ -2,7 +2,7 @@
 
 #include <coil/core/task.hpp>
 #include <coil/exec/blocking_pool.hpp>
-#include <coil/exec/detail/away.hpp>
+#include <coil/exec/detail/offload.hpp>
 
 #include <coroutine>
 #include <type_traits>
@@ -13,44 +13,32 @@ namespace coil {
 namespace detail {
 
 template <class F>
-class blocking_awaiter final : public offload_call<F>, pool_job {
+class blocking_awaiter final : public offload_call<blocking_awaiter<F>, F>, pool_job {
 public:
     blocking_awaiter(blocking_pool& pool, F&& f)
-        : offload_call<F>(std::move(f), &offload_op::is_still_away<blocking_awaiter>),
-          pool_job(&finish), pool_(pool) {}
+        : offload_call<blocking_awaiter, F>(std::move(f)), pool_job(&finish), pool_(pool) {}
     blocking_awaiter(const blocking_awaiter&) = delete;
     blocking_awaiter& operator=(const blocking_awaiter&) = delete;
-    ~blocking_awaiter() { this->template end_away<blocking_awaiter>(); }
-
-    template <class P>
-    bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        const inplace_stop_token token = stop_token_of(waiter);
-        if (!this->begin_call(waiter, token)) {
-            return false;
-        }
-        pool_.submit(*this);
-        return this->template stays_away<blocking_awaiter>(token);
-    }
-
-    typename offload_call<F>::value_type await_resume() { return this->take_outcome("blocking"); }
+    ~blocking_awaiter() { this->end_call(); }
 
 private:
-    friend class awaiter_base;
-    friend class offload_op;
+    friend class offload_call<blocking_awaiter, F>;
 
-    static void finish(work& w, fate what) noexcept {
+    static constexpr const char* name = "blocking";
+
+    void submit() noexcept { pool_.submit(*this); }
+    [[nodiscard]] bool withdraw() noexcept { return pool_.take_back(*this); }
+
+    static void finish(work& w, work::fate what) noexcept {
         auto& self = static_cast<blocking_awaiter&>(static_cast<pool_job&>(w));
-        if (what == fate::run) {
-            self.call_and_come_back();
+        if (what == work::fate::run) {
+            self.run_call();
         } else if (const int error = self.error(); error != 0) {
-            self.come_back_uncalled(not_called::no_thread, error);
+            self.refuse_call(not_called::no_thread, error);
         } else {
-            self.come_back_uncalled(not_called::dropped);
+            self.refuse_call(not_called::dropped);
         }
     }
-
-    [[nodiscard]] bool take_back() noexcept { return pool_.take_back(*this); }
-    void cancel() noexcept { this->stop_call(this->pending() && take_back()); }
 
     blocking_pool& pool_;
 };
@@ -90,16 +78,16 @@ private:
 ///
 /// Threading: `f` runs on another thread while this coroutine is suspended. Everything before the
 /// await happens before `f`, and `f` happens before everything after it. The coroutine resumes on
-/// its context or on the executor that runs it (a run_loop); without either, on the pool's thread.
-/// Calls start in submission order. If all threads are busy or the queue is full, the coroutine
-/// waits suspended. The await throws std::system_error with the error of pthread_create(3) only if
-/// the pool has no thread and cannot create one.
+/// its context or on the executor that runs it (a run_loop); without either, on the pool's thread
+/// or on the one that requests a stop. Calls start in submission order. If all threads are busy or
+/// the queue is full, the coroutine waits suspended. The await throws std::system_error with the
+/// error of pthread_create(3) only if the pool has no thread and cannot create one.
 ///
 /// Cancellation: if a stop is requested before `f` has started, it is not called, and the await
-/// throws std::system_error with std::errc::operation_canceled, on a context at once. Once it has
-/// started it is waited for and its real result returned. A context that shuts down withdraws calls
-/// that have not started, and blocks its thread in the destructor of the awaiting task until the
-/// others have returned. So a function that may block forever should take a token. (A shutdown does
+/// throws std::system_error with std::errc::operation_canceled, at once. Once it has started it is
+/// waited for and its real result returned. A context that shuts down withdraws calls that have not
+/// started, and blocks its thread in the destructor of the awaiting task until the others have
+/// returned. So a function that may block forever should take a token. (A shutdown does
 /// not request a stop: stop such tasks before it.)
 template <class F>
     requires detail::once_callable<std::decay_t<F>>

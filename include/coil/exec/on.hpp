@@ -12,7 +12,7 @@
 #include <coil/core/transfer.hpp>
 #include <coil/exec/any_executor.hpp>
 #include <coil/exec/detail/executor_ref.hpp>
-#include <coil/exec/detail/home.hpp>
+#include <coil/exec/detail/remote_op.hpp>
 #include <coil/exec/executor.hpp>
 
 #include <atomic>
@@ -30,24 +30,24 @@ struct on_stop_source {
 
 [[noreturn]] void throw_not_run();
 
-/// The task is the root of its own tree, which this observes. Whatever ends the task calls over().
-/// The task's frame lives as long as this awaiter, whose own thread destroys it.
+/// The task is the root of its own tree, which this observes. Whatever ends the task calls
+/// complete(). The task's frame lives as long as this awaiter, whose own thread destroys it.
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] on_awaiter final : on_stop_source,
                                                                       remote_child_owner,
-                                                                      remote_wait,
+                                                                      remote_op,
                                                                       away_node {
 public:
-    on_awaiter(executor_ref target, task<T>&& work) noexcept
-        : remote_child_owner(stop_.get_token()), away_node(&is_still_away), target_(target),
+    on_awaiter(executor_ref executor, task<T>&& work) noexcept
+        : remote_child_owner(stop_.get_token()), away_node(&is_still_away), executor_(executor),
           child_(work.release()) {}
     ~on_awaiter() {
         come_back(); // for a shutdown it counts as complete: this waits here
-        if (is_away()) [[unlikely]] {
+        if (is_elsewhere()) [[unlikely]] {
             if (ask_to_end(request::destroy)) {
                 end(); // it has not begun
             } else {
-                come_home(&child_.promise());
+                wait_until_back(&child_.promise());
             }
         }
         outside_.reset();
@@ -69,38 +69,33 @@ public:
         start_ = new start_work(*this);
         child_.promise().become_root(*this);
         begin_unowned(child_.promise());
-        begin_below(waiter, above.root);
-        awaiting_root_ = above.root;
-        if (current_loop != nullptr) {
-            go_away(current_loop->away(), awaiting_root_);
+        begin(waiter, above.root);
+        if (event_loop* const loop = target().loop) {
+            go_away(loop->away(), nearest());
         }
-        start_work* const work = start_;
-        const executor_ref target = target_;
-        beginning now(*this);
+        start_work* const work = start_; // a stop may give it to the executor
         outside_.emplace(above.token, stopper{*this});
-        may_withdraw_.store(!target.is_context(), std::memory_order_release);
-        // From here on a stop may resume the caller, which may destroy this.
+        may_withdraw_.store(!executor_.is_context(), std::memory_order_release);
         try {
-            target.submit(*work);
+            executor_.submit(*work);
         } catch (...) {
-            if (!work->withdraw()) {
-                delete work; // a stop came first
-                return !now.is_over();
+            if (work->withdraw()) {
+                come_back();
+                end();
+                throw;
             }
-            come_back();
-            end();
-            throw;
+            delete work; // a stop came first
         }
-        return !now.is_over();
+        return suspend();
     }
 
     T await_resume() {
         come_back();
         end();
-        if (is_homeless() && !dropped_ && child_.promise().outcome.has_error()) [[unlikely]] {
+        if (lost_executor() && !dropped_ && child_.promise().outcome.has_error()) [[unlikely]] {
             report_unhandled(child_.promise().outcome.error()); // replaced by this exception
         }
-        throw_if_homeless("on()");
+        throw_if_executor_lost("on()");
         if (dropped_) [[unlikely]] {
             throw_not_run();
         }
@@ -109,7 +104,7 @@ public:
 
     /// Called when the wait is over. Returns whether await_resume() will throw.
     [[nodiscard]] bool has_failed() const noexcept {
-        return is_homeless() || dropped_ || child_.promise().outcome.has_error();
+        return lost_executor() || dropped_ || child_.promise().outcome.has_error();
     }
     /// Called instead of await_resume(): the result is not wanted.
     void discard() noexcept {
@@ -138,11 +133,11 @@ private:
 
     static bool is_still_away(away_node& node, request what) noexcept {
         auto& self = static_cast<on_awaiter&>(node);
-        if (self.is_away() && self.ask_to_end(what)) {
+        if (self.is_elsewhere() && self.ask_to_end(what)) {
             self.dropped_ = true;
-            self.over(); // on this thread: it waits in the ready queue
+            self.complete(); // on this thread: it waits in the ready queue
         }
-        return self.is_away();
+        return self.is_elsewhere();
     }
 
     /// The awaiting task is asked to stop, on any thread. An executor may keep the work queued for
@@ -154,7 +149,7 @@ private:
         if (may_withdraw_.load(std::memory_order_acquire) && start_->withdraw()) {
             start_ = nullptr; // the executor's
             dropped_ = true;
-            over();
+            complete();
         }
     }
 
@@ -162,7 +157,7 @@ private:
     bool ask_to_end(request what) noexcept {
         outside_.reset(); // waits for stop_from_outside()
         if (start_ == nullptr) {
-            return false; // it is on its way home
+            return false; // it is on its way back
         }
         if (!is_kill_requested() && start_->withdraw()) {
             start_ = nullptr; // the executor's
@@ -185,7 +180,7 @@ private:
     void begin_there(work::fate what) noexcept {
         if (what == work::fate::dropped) {
             dropped_ = true;
-            over();
+            complete();
             return;
         }
         promise_base& root = child_.promise();
@@ -193,16 +188,16 @@ private:
             current_loop->adopt_remote(&root, root, child_);
             return;
         }
-        const running_at scope({target_, nullptr});
+        const running_at scope({executor_, nullptr});
         resume(child_); // may destroy this
     }
 
     void finished(promise_base& root) noexcept override {
         event_loop::task_ended(root);
         const resumptions::ending scope(&root);
-        over();
+        complete();
     }
-    [[nodiscard]] promise_base* awaiting_root() const noexcept override { return awaiting_root_; }
+    [[nodiscard]] promise_base* awaiting_root() const noexcept override { return nearest(); }
     /// Called by the context to which the task has moved.
     void abandoned(promise_base& root) noexcept override {
         if (current_loop != nullptr) {
@@ -212,13 +207,12 @@ private:
         child_.destroy();
         abandoned_ = true;
         dropped_ = true;
-        over();
+        complete();
     }
 
-    const executor_ref target_;
+    const executor_ref executor_;
     start_work* start_ = nullptr;
-    const std::coroutine_handle<task_promise<T>> child_; // read at home while another ends it
-    promise_base* awaiting_root_ = nullptr;
+    const std::coroutine_handle<task_promise<T>> child_;
     std::optional<inplace_stop_callback<stopper>> outside_;
     std::atomic<bool> may_withdraw_ = false; // start_ is, or is about to be, the executor's
     bool dropped_ = false;

@@ -2,7 +2,7 @@
 
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
-#include <coil/exec/detail/home_executor.hpp>
+#include <coil/exec/detail/remote_op.hpp>
 #include <coil/exec/detail/work.hpp>
 
 #include <condition_variable>
@@ -116,7 +116,6 @@ public:
     /// another coroutine in this queue, which is no longer run: then one such piece of work is
     /// dropped.
     [[nodiscard]] bool take_out_now(detail::work& w) noexcept;
-    [[nodiscard]] detail::home_executor home() noexcept;
 
 private:
     class pushed;
@@ -170,7 +169,7 @@ public:
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
         if (waiter != resumed_each_round) {
             waiter_ = waiter;
-            root_ = root_of(waiter);
+            root_ = movable_above(nearest_root(waiter));
             set_owned(root_ == nullptr);
             loop_.submit(*this);
         }

@@ -5,7 +5,7 @@
 #include <coil/core/promise.hpp>
 #include <coil/exec/any_executor.hpp>
 #include <coil/exec/detail/executor_ref.hpp>
-#include <coil/exec/detail/home.hpp>
+#include <coil/exec/detail/remote_op.hpp>
 #include <coil/exec/executor.hpp>
 
 #include <concepts>
@@ -20,17 +20,17 @@ namespace detail {
 /// returns to its context. If that context was destroyed or does not run, the task resumes where it
 /// was dropped: on a context that ends, which destroys it, or on the thread that shuts down the
 /// executor.
-class [[nodiscard("did you forget to co_await?")]] hop_awaiter : remote_wait {
+class [[nodiscard("did you forget to co_await?")]] hop_awaiter : remote_op {
 public:
     hop_awaiter(executor_ref target, bool always) noexcept
-        : remote_wait(&travel), target_(target), always_(always) {}
+        : remote_op(&travel), executor_(target), always_(always) {}
     ~hop_awaiter() {
-        if (is_away()) [[unlikely]] {
+        if (is_elsewhere()) [[unlikely]] {
             end_with_misuse("a coroutine is destroyed while it moves to another executor");
         }
     }
 
-    [[nodiscard]] bool await_ready() const noexcept { return !always_ && target_.is_here(); }
+    [[nodiscard]] bool await_ready() const noexcept { return !always_ && executor_.is_here(); }
 
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) {
@@ -40,29 +40,23 @@ public:
                 refuse_to_move();
             }
         }
-        origin_ = home::here();
+        origin_ = resume_target::here();
         origin_number_ = origin_.loop != nullptr ? origin_.loop->number() : 0;
-        begin(waiter, home{nullptr, {target_, nullptr}});
+        begin_move(waiter, nearest_root(waiter), {nullptr, {executor_, nullptr}});
         if (root() != nullptr) {
-            make_unowned(*root());
+            set_unowned(*root());
         }
-        beginning now(*this);
         try {
-            send();
+            return depart();
         } catch (...) {
             stay();
             throw;
         }
-        if (!now.is_over()) {
-            return true;
-        }
-        stay();
-        return false;
     }
 
     void await_resume() {
         end();
-        throw_if_homeless("resume_on() or schedule()");
+        throw_if_executor_lost("resume_on() or schedule()");
     }
 
 private:
@@ -73,23 +67,23 @@ private:
             return;
         }
         self.turned_back_ = true;
-        self.set_homeless();
-        if (beginning::notice(self)) {
+        self.set_executor_lost();
+        if (submit_scope::notice(self)) {
             return;
         }
         if (event_loop* const from = self.origin_.loop; from != nullptr && from != current_loop) {
             self.settle_on_delivery();
             if (!listed_loop::post_if_running(from, self.origin_number_, self)) {
-                self.go_on_anywhere();
+                self.resume_anywhere();
             }
             return;
         }
-        self.set_home(self.origin_);
-        self.over();
+        self.set_target(self.origin_);
+        self.return_to_target();
     }
 
-    const executor_ref target_;
-    home origin_;
+    const executor_ref executor_;
+    resume_target origin_;
     std::uint64_t origin_number_ = 0; // of its loop
     const bool always_;
     bool turned_back_ = false;

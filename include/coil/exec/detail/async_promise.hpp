@@ -5,8 +5,8 @@
 #include <coil/exec/any_executor.hpp>
 #include <coil/exec/default_executor.hpp>
 #include <coil/exec/detail/async_state.hpp>
-#include <coil/exec/detail/come_home.hpp>
-#include <coil/exec/detail/home.hpp>
+#include <coil/exec/detail/remote_op.hpp>
+#include <coil/exec/detail/return_to_executor.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -28,38 +28,34 @@ class async_task;
 namespace detail {
 
 /// Starts the coroutine on its executor.
-class async_start : remote_wait {
+class async_start : remote_op {
 public:
-    explicit async_start(const home& where) noexcept : where_(where) {}
+    explicit async_start(const resume_target& where) noexcept : where_(where) {}
     ~async_start() = default;
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class P>
     void await_suspend(std::coroutine_handle<P> coroutine) noexcept {
-        const home where = where_;
-        begin(coroutine, where);
+        const resume_target where = where_;
         async_state_base& state = coroutine.promise().state();
-        {
-            beginning now(*this);
-            try {
-                send();
-            } catch (...) {
-                state.fail(std::current_exception());
-                return;
+        begin_move(coroutine, nearest_root(coroutine), where);
+        try {
+            if (depart()) {
+                return; // may have destroyed this
             }
-            if (!now.is_over()) {
-                return; // may destroy this
-            }
+        } catch (...) {
+            end();
+            state.fail(std::current_exception());
+            return;
         }
         // At once, on this thread, by a call: the caller of the coroutine does not await.
-        stay();
         const running_at scope(current_loop != nullptr ? current_place : where.place);
         resume(coroutine);
     }
     void await_resume() noexcept { end(); }
 
 private:
-    const home where_;
+    const resume_target where_;
 };
 
 struct async_end {
@@ -81,17 +77,17 @@ public:
     async_promise_base(const async_promise_base&) = delete;
     async_promise_base& operator=(const async_promise_base&) = delete;
 
-    [[nodiscard]] async_start initial_suspend() const noexcept { return async_start(home_); }
+    [[nodiscard]] async_start initial_suspend() const noexcept { return async_start(executor_); }
     [[nodiscard]] async_end final_suspend() const noexcept { return {}; }
     void unhandled_exception() noexcept { state_.set_error(std::current_exception()); }
 
     /// Returns to its executor after every await.
     template <class A>
     decltype(auto) await_transform(A&& what) {
-        if constexpr (comes_home<std::remove_cvref_t<A>>) {
+        if constexpr (returns_by_itself<std::remove_cvref_t<A>>) {
             return static_cast<A&&>(what);
         } else {
-            return come_home<A>(static_cast<A&&>(what), home_);
+            return await_and_return<A>(static_cast<A&&>(what), executor_);
         }
     }
 
@@ -99,14 +95,14 @@ public:
 
 protected:
     async_promise_base(std::coroutine_handle<> self, executor_ref executor, any_executor keep)
-        : home_{nullptr, {executor, this}}, state_(*new async_state<T>(self, std::move(keep))) {
+        : executor_{nullptr, {executor, this}}, state_(*new async_state<T>(self, std::move(keep))) {
         become_root(state_);
         begin_unowned(*this);
     }
     ~async_promise_base() = default;
 
 private:
-    const home home_;
+    const resume_target executor_;
     async_state<T>& state_;
 };
 

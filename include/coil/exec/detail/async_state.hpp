@@ -4,7 +4,7 @@
 #include <coil/core/list_node.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/exec/any_executor.hpp>
-#include <coil/exec/detail/home.hpp>
+#include <coil/exec/detail/remote_op.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -47,8 +47,8 @@ public:
     async_state_base& operator=(const async_state_base&) = delete;
 
     struct waiter : list_node<waiter> {
-        explicit waiter(remote_wait& w) noexcept : who(&w) {}
-        remote_wait* who;
+        explicit waiter(remote_op& w) noexcept : op(&w) {}
+        remote_op* op;
         promise_base* below = nullptr; // the nearest root above it, or null
         bool refused = false;          // notified without a result
     };

@@ -32,8 +32,8 @@ inline void light_fence() noexcept {
 /// A futex wait: returns when the word is no longer `value`, or spuriously.
 void sleep_while(std::atomic<unsigned>& word, unsigned value) noexcept;
 /// Uses only the address: the word may be destroyed.
-void wake_sleeper(std::atomic<unsigned>* word) noexcept;
-void wake_all_sleepers(std::atomic<unsigned>* word) noexcept;
+void wake_thread(std::atomic<unsigned>* word) noexcept;
+void wake_all_threads(std::atomic<unsigned>* word) noexcept;
 
 /// What the parts of a pool need in addition to core/atomics.hpp.
 struct pool_atomics : std_atomics {
@@ -46,8 +46,8 @@ struct pool_atomics : std_atomics {
     static void sleep_while(std::atomic<unsigned>& word, unsigned value) noexcept {
         detail::sleep_while(word, value);
     }
-    static void wake(std::atomic<unsigned>& word) noexcept { wake_sleeper(&word); }
-    static void wake_all(std::atomic<unsigned>& word) noexcept { wake_all_sleepers(&word); }
+    static void wake(std::atomic<unsigned>& word) noexcept { wake_thread(&word); }
+    static void wake_all(std::atomic<unsigned>& word) noexcept { wake_all_threads(&word); }
 };
 
 } // namespace coil::detail

@@ -15,8 +15,8 @@ namespace coil::detail {
 ///
 /// A thread that finds it armed disarms it and wakes a worker *before* it pushes the node. The push
 /// is therefore the last access to the pool: once the work is visible it may run and destroy the
-/// pool. Workers sleep only after arming (see sleepers.hpp), so none sleeps while a node that was
-/// pushed without a wake-up waits.
+/// pool. Workers sleep only after arming (see idle_workers.hpp), so none sleeps while a node that
+/// was pushed without a wake-up waits.
 ///
 /// Consumers are serialized by a lock of theirs.
 template <class Node, class Atomics = pool_atomics>

@@ -4,7 +4,7 @@
 #include <coil/core/awaitable.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
-#include <coil/exec/detail/home.hpp>
+#include <coil/exec/detail/remote_op.hpp>
 #include <coil/exec/on.hpp>
 #include <coil/exec/schedule.hpp>
 
@@ -20,10 +20,10 @@ namespace coil::detail {
 
 /// The last step of an await in an async_task: returns to its executor, if the coroutine is
 /// elsewhere.
-class homing_awaiter : remote_wait {
+class return_op : remote_op {
 public:
-    explicit homing_awaiter(const home& where) noexcept : where_(where) {}
-    ~homing_awaiter() = default;
+    explicit return_op(const resume_target& where) noexcept : where_(where) {}
+    ~return_op() = default;
 
     [[nodiscard]] bool await_ready() const noexcept {
         if (!where_.place.executor.is_here()) {
@@ -36,21 +36,11 @@ public:
     }
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        begin(waiter, where_);
+        begin_move(waiter, nearest_root(waiter), where_);
         if (root() != nullptr && has_moved(*root())) {
-            make_unowned(*root());
+            set_unowned(*root());
         }
-        beginning now(*this);
-        try {
-            send();
-        } catch (...) {
-            drop();
-        }
-        if (!now.is_over()) {
-            return true;
-        }
-        stay();
-        return false;
+        return depart_or_drop();
     }
     void await_resume() noexcept { end(); }
 
@@ -64,18 +54,19 @@ private:
                current_loop->has_task(root);
     }
 
-    const home where_;
+    const resume_target where_;
 };
 
 /// How a task passes on the result of an await.
 template <class A>
-using homing_result = std::conditional_t<std::is_lvalue_reference_v<await_result_t<A>>,
-                                         await_result_t<A>, std::remove_cvref_t<await_result_t<A>>>;
+using returned_result =
+    std::conditional_t<std::is_lvalue_reference_v<await_result_t<A>>, await_result_t<A>,
+                       std::remove_cvref_t<await_result_t<A>>>;
 
 /// Awaits anything, and returns to the executor afterwards.
 template <class A>
-task<homing_result<A>> come_home(A&& what, home where) {
-    using result_type = homing_result<A>;
+task<returned_result<A>> await_and_return(A&& what, resume_target where) {
+    using result_type = returned_result<A>;
     std::exception_ptr error;
     if constexpr (std::is_void_v<result_type>) {
         try {
@@ -83,7 +74,7 @@ task<homing_result<A>> come_home(A&& what, home where) {
         } catch (...) {
             error = std::current_exception();
         }
-        co_await homing_awaiter(where);
+        co_await return_op(where);
         if (error) {
             std::rethrow_exception(std::move(error));
         }
@@ -94,15 +85,15 @@ task<homing_result<A>> come_home(A&& what, home where) {
         } catch (...) {
             came.set_error(std::current_exception());
         }
-        co_await homing_awaiter(where);
+        co_await return_op(where);
         co_return came.take();
     }
 }
 
 /// Awaits that resume where they were started.
 template <class A>
-inline constexpr bool comes_home = std::same_as<A, this_task::detail::stop_token_awaiter>;
+inline constexpr bool returns_by_itself = std::same_as<A, this_task::detail::stop_token_awaiter>;
 template <class T>
-inline constexpr bool comes_home<on_awaitable<T>> = true;
+inline constexpr bool returns_by_itself<on_awaitable<T>> = true;
 
 } // namespace coil::detail

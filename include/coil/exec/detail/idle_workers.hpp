@@ -11,29 +11,29 @@ namespace coil::detail {
 /// if one sleeps and none searches, and no work waits while all sleep.
 ///
 /// A producer publishes its work, executes a light fence, and calls wake_one() if must_wake() says
-/// so. A worker without work calls look(): it announces that it sleeps, executes a heavy fence, and
-/// searches everywhere once more before it does.
+/// so. A worker without work calls find_or_sleep(): it announces that it sleeps, executes a heavy
+/// fence, and searches everywhere once more before it does.
 ///
-/// Why no wake-up is lost: the work of a producer that finds no sleeper is seen by all workers that
-/// announce later, because their heavy fence pairs with its light one. A producer that finds both a
-/// sleeper and a searcher executes a full fence and checks again. Then either it sees that they
-/// have stopped searching, or the last searcher, which searches once more after it has found
-/// something, sees the work.
+/// Why no wake-up is lost: the work of a producer that finds no sleeping worker is seen by all
+/// workers that announce later, because their heavy fence pairs with its light one. A producer that
+/// finds both a sleeping worker and a searching one executes a full fence and checks again. Then
+/// either it sees that they have stopped searching, or the last searcher, which searches once more
+/// after it has found something, sees the work.
 template <class Atomics = pool_atomics>
-class basic_sleepers {
+class basic_idle_workers {
 public:
     /// The state of one worker.
-    class seat {
-        friend basic_sleepers;
+    class slot {
+        friend basic_idle_workers;
         typename Atomics::template atomic<unsigned> woken_{0};
         // Protected by the lock.
-        seat* below_ = nullptr;
+        slot* below_ = nullptr;
         bool taken_ = false;
     };
 
     static constexpr unsigned most_workers = 0x7fff;
 
-    explicit basic_sleepers(unsigned workers) noexcept : workers_(workers) {}
+    explicit basic_idle_workers(unsigned workers) noexcept : workers_(workers) {}
 
     [[nodiscard]] unsigned workers() const noexcept { return workers_; }
 
@@ -56,7 +56,7 @@ public:
         if (searching(seen) != 0 || asleep(seen) == 0) {
             return;
         }
-        seat* woken = nullptr;
+        slot* woken = nullptr;
         {
             const std::lock_guard lock(mutex_);
             if (top_ == nullptr || searching(state_.load(std::memory_order_relaxed)) != 0) {
@@ -73,7 +73,7 @@ public:
 
     /// From now on no worker sleeps. Returns true the first time.
     bool stop() noexcept {
-        seat* woken = nullptr;
+        slot* woken = nullptr;
         {
             const std::lock_guard lock(mutex_);
             if ((state_.fetch_or(stop_bit, std::memory_order_seq_cst) & stop_bit) != 0) {
@@ -81,14 +81,14 @@ public:
             }
             woken = top_;
             top_ = nullptr;
-            for (seat* s = woken; s != nullptr; s = s->below_) {
+            for (slot* s = woken; s != nullptr; s = s->below_) {
                 s->taken_ = false;
                 state_.fetch_add(one_searching - one_asleep, std::memory_order_seq_cst);
             }
         }
         while (woken != nullptr) {
             // a worker that was told to stop does not sleep again
-            seat* const below = woken->below_;
+            slot* const below = woken->below_;
             woken->woken_.store(1, std::memory_order_release);
             Atomics::wake(woken->woken_);
             woken = below;
@@ -118,7 +118,7 @@ public:
     /// none, later work causes a wake-up (basic_injector::arm). `slept_in(f)` calls `f()`, which
     /// sleeps.
     template <class Find, class Waits, class Sleep>
-    auto look(seat& s, Find find, Waits something_waits, Sleep slept_in) noexcept
+    auto find_or_sleep(slot& s, Find find, Waits something_waits, Sleep slept_in) noexcept
         -> decltype(find()) {
         bool searches = begin_search();
         for (;;) {
@@ -146,7 +146,7 @@ public:
     void leave() noexcept {
         const std::lock_guard lock(mutex_);
         ++left_;
-        tell_who_waits();
+        wake_waiters();
     }
 
 private:
@@ -173,7 +173,7 @@ private:
         return searching(before) == 1 && asleep(before) != 0;
     }
 
-    void announce(seat& s, bool searches) noexcept {
+    void announce(slot& s, bool searches) noexcept {
         s.woken_.store(0, std::memory_order_relaxed);
         const std::lock_guard lock(mutex_);
         if (stopped()) {
@@ -184,16 +184,16 @@ private:
         s.taken_ = true;
         top_ = &s;
         state_.fetch_add(one_asleep - (searches ? one_searching : 0), std::memory_order_seq_cst);
-        tell_who_waits();
+        wake_waiters();
     }
 
     /// True: the worker does not sleep and is searching. False: another thread is waking it.
-    [[nodiscard]] bool withdraw(seat& s) noexcept {
+    [[nodiscard]] bool withdraw(slot& s) noexcept {
         const std::lock_guard lock(mutex_);
         if (!s.taken_) {
             return false;
         }
-        seat** link = &top_;
+        slot** link = &top_;
         while (*link != &s) {
             link = &(*link)->below_;
         }
@@ -204,7 +204,7 @@ private:
     }
 
     /// Sleeps until woken: then it is searching, or the pool was stopped.
-    static void sleep(seat& s) noexcept {
+    static void sleep(slot& s) noexcept {
         while (s.woken_.load(std::memory_order_acquire) == 0) {
             Atomics::sleep_while(s.woken_, 0);
         }
@@ -215,7 +215,7 @@ private:
     }
 
     /// Called with the lock held.
-    void tell_who_waits() noexcept {
+    void wake_waiters() noexcept {
         if (waiting_ != 0 && all_idle()) {
             rounds_.fetch_add(1, std::memory_order_release);
             Atomics::wake_all(rounds_);
@@ -226,10 +226,10 @@ private:
     // or finds something.
     alignas(64) typename Atomics::template atomic<unsigned> state_{0};
     const unsigned workers_;
-    // The workers that sleep or are about to. The number of sleepers changes only with the lock
+    // The workers that sleep or are about to. Their number changes only with the lock
     // held.
     alignas(64) typename Atomics::mutex mutex_;
-    seat* top_ = nullptr;
+    slot* top_ = nullptr;
     unsigned left_ = 0;
     unsigned waiting_ = 0;
     typename Atomics::template atomic<unsigned> rounds_{0};

@@ -1,0 +1,265 @@
+#pragma once
+
+#include <coil/base/assert.hpp>
+#include <coil/context/away_list.hpp>
+#include <coil/context/detail/current_loop.hpp>
+#include <coil/context/event_loop.hpp>
+#include <coil/core/promise.hpp>
+#include <coil/exec/detail/executor_ref.hpp>
+#include <coil/exec/detail/handoff.hpp>
+#include <coil/exec/detail/resume_target.hpp>
+#include <coil/exec/detail/work.hpp>
+
+#include <coroutine>
+#include <utility>
+
+namespace coil::detail {
+
+// ---- roots
+// A root on a context's thread is in that context's list, so that a shutdown finds it. A root that
+// runs elsewhere is unowned: in no list, and destroyed only when it ends.
+
+/// Called on the thread on which it runs. Outside of a context's thread it is in no list already;
+/// or code unknown to coil has resumed its coroutine here, and it is still in its context's list.
+inline void set_unowned(promise_base& root) noexcept {
+    if (current_loop != nullptr && !is_unowned(root)) {
+        event_loop::disown(root);
+    }
+}
+
+/// The root that moves with what is below `nearest`: the top-level task of its tree, also when a
+/// combinator is in between, whose children are bound to it. Null if that is not known, or is bound
+/// itself, as a run_loop's task is.
+[[nodiscard]] inline promise_base* movable_above(promise_base* nearest) noexcept {
+    promise_base* const root = top_level_of(nearest);
+    return root != nullptr && !root->owner().bound ? root : nullptr;
+}
+
+/// Queues a coroutine on a context, on the context's thread. If its root is unowned, the context
+/// adopts it.
+inline void settle_in(event_loop& loop, promise_base* root, queue_node& node,
+                      std::coroutine_handle<> coroutine) noexcept {
+    loop.adopt_remote(root != nullptr && is_unowned(*root) ? root : nullptr, node, coroutine);
+}
+
+class remote_op;
+
+/// Exists while an await_suspend submits its own op to an executor, which may run or drop it at
+/// once on this thread. The coroutine then continues without being resumed, so that the stack does
+/// not grow (guarantee G10). If has_arrived() is false afterwards, the op may be destroyed.
+class submit_scope {
+public:
+    explicit submit_scope(remote_op& op) noexcept;
+    submit_scope(const submit_scope&) = delete;
+    submit_scope& operator=(const submit_scope&) = delete;
+    ~submit_scope() { innermost = outer_; }
+
+    [[nodiscard]] bool has_arrived() const noexcept { return arrived_; }
+
+    /// Returns true if `op` is being submitted on this thread: its await_suspend will see that it
+    /// has arrived.
+    static bool notice(const remote_op& op) noexcept;
+
+private:
+    static constinit inline thread_local submit_scope* innermost = nullptr;
+
+    const remote_op* op_;
+    submit_scope* outer_;
+    bool arrived_ = false;
+};
+
+/// Runs coroutines on a thread that runs no context, one after the other. Coroutines that waited
+/// for the end of another one's tree are resumed after it instead of inside it, so that a chain of
+/// them does not grow the stack (guarantee G10). Coroutines resumed by anything else, in the middle
+/// of a coroutine or function, run nested.
+class resumptions {
+public:
+    /// Runs it and everything that its end makes ready, or queues it for a run() that is active on
+    /// this thread.
+    static void run(remote_op& op, const executor_place& place) noexcept;
+    /// Called before this thread blocks inside of one: runs the queued ones.
+    static void run_waiting() noexcept;
+
+    /// Exists while the waiters for the end of a root are being notified.
+    class ending {
+    public:
+        explicit ending(const promise_base* root) noexcept
+            : outer_(std::exchange(innermost_ends, root != nullptr && root == running)) {}
+        ending(const ending&) = delete;
+        ending& operator=(const ending&) = delete;
+        ~ending() { innermost_ends = outer_; }
+
+    private:
+        const bool outer_;
+    };
+
+private:
+    static void run_all(fifo& waiting) noexcept;
+
+    static constinit inline thread_local fifo* waiting_here = nullptr; // of the innermost run()
+    static constinit inline thread_local const promise_base* running = nullptr; // its tree's root
+    static constinit inline thread_local bool innermost_ends = false;
+};
+
+/// A suspended await whose coroutine goes elsewhere or waits for something elsewhere, and how it
+/// comes back to its resume_target. basic_handoff describes its states.
+///
+/// An await of something elsewhere: begin(), pass the work on, then suspend(); the other side calls
+/// complete() once, on any thread. A context's coroutine comes back by its inbox, an executor's by
+/// a submission of this op, and any other resumes on the completing thread.
+///
+/// An await that moves the coroutine: begin_move(), then depart().
+///
+/// Only a context's thread destroys the frames of a context, at any time, and only an executor that
+/// owns frames those of an executor. The destructor of a derived class that finds the op elsewhere
+/// must withdraw the work or wait until the op is back.
+class remote_op : public work {
+public:
+    remote_op(const remote_op&) = delete;
+    remote_op& operator=(const remote_op&) = delete;
+
+    /// The work is done. May be called from any thread, once. The op may be destroyed when this
+    /// returns.
+    void complete() noexcept;
+
+protected:
+    explicit remote_op(function f = &arrive) noexcept : work(f, kind::arrival) {}
+    ~remote_op() {
+        COIL_ASSERT(!is_elsewhere());
+        if (handoff_.is(handoff::queued)) [[unlikely]] {
+            queue_->withdraw(*this, waiter_);
+        }
+    }
+
+    // The await.
+
+    /// Called before the work is passed on. `nearest` is the nearest root above, or null.
+    void begin(std::coroutine_handle<> waiter, promise_base* nearest) noexcept {
+        suspend_at(waiter, nearest, resume_target::here());
+        handoff_.submit();
+    }
+    /// Called after that. False: the work is complete, and the coroutine does not suspend. True: it
+    /// suspends; only if it is a context's, that is this thread's, does the op still exist.
+    [[nodiscard]] bool suspend() noexcept { return handoff_.suspend(); }
+
+    /// Called before depart().
+    void begin_move(std::coroutine_handle<> waiter, promise_base* nearest,
+                    const resume_target& to) noexcept {
+        suspend_at(waiter, nearest, to);
+        handoff_.move();
+    }
+    /// Submits the op to its target executor. True: the coroutine suspends, and the op may have
+    /// been destroyed. False: the op has come back on this thread, and the coroutine continues.
+    [[nodiscard]] bool depart() {
+        submit_scope now(*this);
+        target_.place.executor.submit(*this);
+        return !now.has_arrived() || stay();
+    }
+    /// The same; an executor that refuses the op drops it.
+    [[nodiscard]] bool depart_or_drop() noexcept {
+        submit_scope now(*this);
+        submit_or_drop();
+        return !now.has_arrived() || stay();
+    }
+    /// The coroutine continues on this thread. Returns false.
+    bool stay() noexcept {
+        end();
+        if (root_ != nullptr && current_loop != nullptr && is_unowned(*root_)) {
+            current_loop->adopt(*root_);
+        }
+        return false;
+    }
+
+    /// The wait is over: the coroutine runs, or the work was withdrawn.
+    void end() noexcept { handoff_.end(); }
+    /// Begun, and the coroutine has not come back.
+    [[nodiscard]] bool is_elsewhere() const noexcept { return handoff_.is_elsewhere(); }
+    /// ... and the work is not complete, as far as known.
+    [[nodiscard]] bool is_pending() const noexcept { return handoff_.is_pending(); }
+    /// May be called by the other side before complete(): false if the awaiter is being destroyed.
+    [[nodiscard]] bool is_wanted() const noexcept { return handoff_.is_wanted(); }
+
+    /// Its executor was shut down; the coroutine resumes elsewhere.
+    [[nodiscard]] bool lost_executor() const noexcept { return lost_executor_; }
+    /// Throws std::errc::operation_canceled in that case: "coil: NAME: the executor ... was shut
+    /// down".
+    void throw_if_executor_lost(const char* name) const {
+        if (lost_executor_) [[unlikely]] {
+            throw_executor_lost(name);
+        }
+    }
+
+    /// The nearest root above the await, or null if that is not known.
+    [[nodiscard]] promise_base* nearest() const noexcept { return nearest_; }
+    /// The root of its tree, if it may run outside of its context.
+    [[nodiscard]] promise_base* root() const noexcept { return root_; }
+    [[nodiscard]] const resume_target& target() const noexcept { return target_; }
+
+    // For derived classes with a work function of their own.
+
+    void set_target(const resume_target& to) noexcept { target_ = to; }
+    void set_executor_lost() noexcept { lost_executor_ = true; }
+    void return_to_target() noexcept;
+    /// Called before the op is posted to a loop.
+    void settle_on_delivery() noexcept;
+    /// Resumes here, regardless of the target.
+    void resume_anywhere() noexcept { resume_here({}, false); }
+    /// The work function of ops that need nothing else.
+    static void arrive(work& w, fate what) noexcept;
+
+    // For a destructor that finds the op elsewhere.
+
+    /// Terminates the program unless the op is the current context's, or no context's.
+    void require_own_thread() const noexcept;
+    /// Returns when the op is back, or terminates the program if it never will be. `other` is the
+    /// root that it waits for, or null.
+    void wait_until_back(const promise_base* other) noexcept;
+    /// The same for work that ends by itself: this thread blocks until then.
+    void block_until_complete() noexcept;
+
+private:
+    friend class submit_scope;
+    friend class resumptions;
+    class return_wait;
+
+    void suspend_at(std::coroutine_handle<> waiter, promise_base* nearest,
+                    const resume_target& to) noexcept {
+        waiter_ = waiter;
+        nearest_ = nearest;
+        root_ = movable_above(nearest);
+        set_owned(root_ == nullptr);
+        target_ = to;
+    }
+    [[noreturn]] static void throw_executor_lost(const char* name);
+    void submit_or_drop() noexcept;
+    void resume_here(const executor_place& place, bool scoped) noexcept;
+    void settle(event_loop& loop) noexcept;
+    [[nodiscard]] bool take_from_owner() noexcept;
+
+    handoff handoff_;
+    bool lost_executor_ = false;
+    std::coroutine_handle<> waiter_;
+    promise_base* nearest_ = nullptr;
+    promise_base* root_ = nullptr;
+    resume_target target_{};
+    event_loop* queue_ = nullptr;          // the loop in whose ready queue it is
+    submit_scope* submit_scope_ = nullptr; // possibly out of scope
+};
+
+inline submit_scope::submit_scope(remote_op& op) noexcept
+    : op_(&op), outer_(std::exchange(innermost, this)) {
+    op.submit_scope_ = this;
+}
+
+/// Addresses of awaits and of stack objects are reused, but both match only for the right pair.
+inline bool submit_scope::notice(const remote_op& op) noexcept {
+    for (submit_scope* one = innermost; one != nullptr; one = one->outer_) {
+        if (one == op.submit_scope_ && one->op_ == &op) {
+            one->arrived_ = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace coil::detail

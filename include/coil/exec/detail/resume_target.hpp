@@ -1,0 +1,79 @@
+#pragma once
+
+#include <coil/context/detail/current_loop.hpp>
+#include <coil/exec/detail/executor_ref.hpp>
+
+#include <coroutine>
+#include <utility>
+
+namespace coil::detail {
+
+/// Exists while a coroutine of an executor runs on this thread.
+class running_at {
+public:
+    explicit running_at(const executor_place& place) noexcept
+        : outer_(std::exchange(current_place, place)) {}
+    running_at(const running_at&) = delete;
+    running_at& operator=(const running_at&) = delete;
+    ~running_at() { current_place = outer_; }
+
+private:
+    const executor_place outer_;
+};
+
+/// Exists while an executor runs that owns frames and that may run inside of a context's coroutine.
+class executor_scope {
+public:
+    explicit executor_scope(executor_ref executor) noexcept
+        : executor_(executor), at_({executor, nullptr}), outer_(std::exchange(innermost, this)) {}
+    executor_scope(const executor_scope&) = delete;
+    executor_scope& operator=(const executor_scope&) = delete;
+    ~executor_scope() { innermost = outer_; }
+
+    /// Whether the innermost of them runs what this thread runs. A context that runs inside of the
+    /// executor's work hides it.
+    [[nodiscard]] static bool is_here() noexcept {
+        return innermost != nullptr && innermost->around_ == current_loop &&
+               innermost->executor_ == current_place.executor;
+    }
+
+private:
+    static constinit inline thread_local const executor_scope* innermost = nullptr;
+
+    const executor_ref executor_;
+    event_loop* const around_ = current_loop;
+    const running_at at_;
+    const executor_scope* outer_;
+};
+
+/// Where a coroutine resumes when its wait is over: on a context, on an executor, or, without
+/// either, on the thread that ends the wait.
+struct resume_target {
+    event_loop* loop = nullptr;
+    executor_place place{};
+    /// The executor is an executor_scope's: even on a context's thread it resumes its coroutines
+    /// itself.
+    bool scoped = false;
+
+    /// The target of the coroutine that runs here.
+    [[nodiscard]] static resume_target here() noexcept {
+        if (executor_scope::is_here()) {
+            return {nullptr, current_place, true};
+        }
+        return current_loop != nullptr ? resume_target{current_loop}
+                                       : resume_target{nullptr, current_place};
+    }
+};
+
+/// During its turn: the coroutine that a run_loop resumes in each round, whatever it awaits.
+constinit inline thread_local std::coroutine_handle<> resumed_each_round;
+
+/// It would be resumed twice: by the loop and by what it awaits.
+inline void refuse_resumed_each_round(std::coroutine_handle<> waiter) noexcept {
+    if (resumed_each_round && waiter == resumed_each_round) [[unlikely]] {
+        end_with_misuse("a coroutine that was pushed to a run_loop awaits what resumes it by "
+                        "itself. Give the loop a task instead, by spawn().");
+    }
+}
+
+} // namespace coil::detail

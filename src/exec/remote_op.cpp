@@ -1,0 +1,216 @@
+#include "../context/futex.hpp"
+
+#include <coil/exec/detail/remote_op.hpp>
+
+#include <climits>
+#include <ctime>
+#include <string>
+#include <system_error>
+
+namespace coil::detail {
+
+void resumptions::run(remote_op& op, const executor_place& place) noexcept {
+    op.target_.place = place; // nothing else reads it any more
+    if (innermost_ends) {
+        waiting_here->push(op);
+        return;
+    }
+    fifo waiting;
+    waiting.push(op);
+    fifo* const outer = std::exchange(waiting_here, &waiting);
+    const promise_base* const interrupted = running;
+    run_all(waiting);
+    running = interrupted;
+    waiting_here = outer;
+}
+
+void resumptions::run_waiting() noexcept {
+    if (waiting_here != nullptr) {
+        const promise_base* const interrupted = running;
+        run_all(*waiting_here);
+        running = interrupted;
+    }
+}
+
+void resumptions::run_all(fifo& waiting) noexcept {
+    const bool inside_of_end = std::exchange(innermost_ends, false);
+    while (!waiting.empty()) {
+        auto& next = static_cast<remote_op&>(waiting.pop());
+        const running_at scope(next.target_.place);
+        running = next.root_;
+        resume(next.waiter_); // may destroy it
+    }
+    innermost_ends = inside_of_end;
+}
+
+void remote_op::throw_executor_lost(const char* name) {
+    throw std::system_error(std::make_error_code(std::errc::operation_canceled),
+                            std::string("coil: ") + name +
+                                ": the executor that was to resume the coroutine was shut down");
+}
+
+void remote_op::complete() noexcept {
+    const void* const word = handoff_.address();
+    switch (handoff_.complete()) {
+    case handoff::submitted:
+        return; // the awaiting side has not suspended
+    case handoff::abandoned:
+        futex_wake(word, INT_MAX);
+        return;
+    default:
+        return_to_target();
+    }
+}
+
+void remote_op::return_to_target() noexcept {
+    if (event_loop* const loop = target_.loop) {
+        if (loop->on_owner_thread()) {
+            settle(*loop);
+            return;
+        }
+        settle_on_delivery();
+        loop->post(*this);
+    } else if (target_.place.executor) {
+        submit_or_drop();
+    } else {
+        resume_anywhere();
+    }
+}
+
+void remote_op::submit_or_drop() noexcept {
+    try {
+        target_.place.executor.submit(*this);
+    } catch (...) { // it was not submitted
+        drop();
+    }
+}
+
+void remote_op::arrive(work& w, fate what) noexcept {
+    auto& self = static_cast<remote_op&>(w);
+    COIL_ASSERT(self.handoff_.is(handoff::arriving));
+    if (what == fate::run) {
+        if (!submit_scope::notice(self)) {
+            self.resume_here(self.target_.place, self.target_.scoped);
+        }
+    } else if (promise_base* const bound = self.target_.place.bound) {
+        self.end(); // over, for its destructor
+        bound->owner().abandoned(*bound);
+    } else {
+        self.lost_executor_ = true;
+        if (!submit_scope::notice(self)) {
+            self.resume_anywhere();
+        }
+    }
+}
+
+void remote_op::settle_on_delivery() noexcept {
+    deliver = [](queue_node& node, event_loop& here) noexcept {
+        static_cast<remote_op&>(static_cast<work&>(node)).settle(here);
+    };
+}
+
+/// On a context's thread the context adopts it, and it waits in the ready queue; unless an executor
+/// that runs inside of the context's coroutine resumes its own.
+void remote_op::resume_here(const executor_place& place, bool scoped) noexcept {
+    if (current_loop != nullptr && !(scoped && executor_scope::is_here())) {
+        settle(*current_loop);
+        return;
+    }
+    resumptions::run(*this, place);
+}
+
+void remote_op::settle(event_loop& loop) noexcept {
+    COIL_ASSERT(handoff_.is(handoff::arriving) && loop.on_owner_thread());
+    handoff_.enqueue();
+    queue_ = &loop;
+    settle_in(loop, root_, *this, waiter_);
+}
+
+// ---- destructors
+
+void remote_op::require_own_thread() const noexcept {
+    if (target_.loop != nullptr && !target_.loop->on_owner_thread()) {
+        end_with_misuse("a coroutine was destroyed while it waits for another executor, and not by "
+                        "its own context.");
+    }
+}
+
+void remote_op::block_until_complete() noexcept {
+    if (!handoff_.abandon()) {
+        wait_until_back(nullptr);
+        return;
+    }
+    while (!handoff_.is_complete()) {
+        futex_wait(handoff_.address(), handoff::abandoned);
+    }
+    end();
+}
+
+/// A destructor on a context's thread waits, and does meanwhile what others wait for there.
+class remote_op::return_wait final : event_loop::destructor_wait {
+public:
+    return_wait(event_loop& loop, const promise_base* other) noexcept
+        : destructor_wait(loop), other_(other) {}
+
+    template <class Predicate>
+    void until(Predicate is_back) noexcept {
+        constexpr int often = 32;
+        for (int waited = 0; !is_back(); ++waited) {
+            serve();
+            if (is_back()) {
+                return;
+            }
+            loop_.wait_for_messages(waited > often);
+        }
+    }
+
+private:
+    void serve() noexcept override {
+        loop_.refuse_unwanted();
+        event_loop::service_idle_loops();
+        if (loop_.is_ending()) {
+            loop_.abandon_remote_children();
+        } else if (other_ != nullptr) {
+            loop_.abandon_tree(*other_);
+        }
+        loop_.serve_kill_requests();
+    }
+
+    const promise_base* const other_;
+};
+
+void remote_op::wait_until_back(const promise_base* other) noexcept {
+    require_own_thread();
+    if (target_.loop != nullptr) {
+        // Afterwards it is in the ready queue, and the destructor takes it out.
+        return_wait(*target_.loop, other).until([this] { return !is_elsewhere(); });
+        return;
+    }
+    if (!target_.place.executor || target_.place.executor.functions()->take_out == nullptr) {
+        end_with_misuse(is_pending()
+                            ? "a coroutine was destroyed while it waits for another executor, and "
+                              "not by its own context."
+                        : target_.place.executor
+                            ? "a coroutine is destroyed while the executor that resumes it has it "
+                              "queued."
+                            : "a coroutine is destroyed while another thread resumes it.");
+    }
+    // The target is an executor that destroys its coroutines and is about to end.
+    if (current_loop != nullptr) {
+        return_wait(*current_loop, other).until([this] { return take_from_owner(); });
+    } else {
+        while (!take_from_owner()) {
+            event_loop::service_idle_loops();
+            const std::timespec a_while{0, 20'000};
+            ::nanosleep(&a_while, nullptr);
+        }
+    }
+    end();
+}
+
+bool remote_op::take_from_owner() noexcept {
+    const executor_ref owner = target_.place.executor;
+    return owner.functions()->take_out(owner.object(), *this);
+}
+
+} // namespace coil::detail
