@@ -9,41 +9,42 @@ constexpr std::int64_t retry_ns = 1'000'000;
 
 } // namespace
 
-void cancellation::request(io_op& wait) noexcept {
-    for (sqe_slot* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
-        if (io_op::is_settled(*entry)) {
+void cancellation::request(io_op& op) noexcept {
+    COIL_ASSERT(op.state().is(op_state::phase::cancelling));
+    for (sqe_slot* entry = op.first(); entry != nullptr; entry = entry->next_in_submission()) {
+        if (entry->has_result()) {
             continue;
         }
         if (!ring_.reserve(1)) {
-            if (wait.cancels_due_ == 0) {
-                retry_later(wait);
+            if (!op.has_cancels_due()) {
+                retry_later(op);
             }
-            return; // when the requests so far are answered in vain, it is requested again
+            return; // if the requests so far fail, they are made again
         }
         uring::sqe* slot = ring_->acquire();
         *slot = uring::prep::cancel(user_data_of(entry, completion_kind::entry), 0);
-        slot->user_data = user_data_of(&wait, completion_kind::cancel);
+        slot->user_data = user_data_of(&op, completion_kind::cancel);
         ring_->commit(slot);
-        ++wait.cancels_due_;
+        op.on_cancel_submitted();
         ++metrics_.cancels;
     }
 }
 
-void cancellation::retry_later(io_op& wait) noexcept {
-    if (wait.retrying_) {
+void cancellation::retry_later(io_op& op) noexcept {
+    if (op.state().is(op_state::phase::retrying)) {
         return;
     }
     if (retrying_.empty()) {
         retry_at_ns_ = ring_.now_ns() + retry_ns;
     }
     ++metrics_.cancel_retries;
-    wait.retrying_ = true;
-    retrying_.push(wait.node());
+    op.state().retry_cancel_later();
+    retrying_.push(op.node());
 }
 
-void cancellation::forget(io_op& wait) noexcept {
-    wait.retrying_ = false;
-    retrying_.remove(wait.node());
+void cancellation::forget(io_op& op) noexcept {
+    op.state().leave_retries();
+    retrying_.remove(op.node());
 }
 
 void cancellation::retry() noexcept {
@@ -55,9 +56,9 @@ void cancellation::retry() noexcept {
         due.push(retrying_.pop());
     }
     while (!due.empty()) {
-        io_op& wait = io_op::from_node(due.pop());
-        wait.retrying_ = false;
-        request(wait);
+        io_op& op = io_op::from_node(due.pop());
+        op.state().leave_retries();
+        request(op);
     }
 }
 

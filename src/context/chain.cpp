@@ -1,8 +1,8 @@
 // Chains: what of them reaches the kernel as one submission, and when the rest follows.
 
+#include <coil/context/detail/io_op.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/perform.hpp>
-#include <coil/context/wait.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,8 +17,9 @@ namespace coil::detail {
 
 namespace {
 
-/// A command to a socket that the ring may refuse, in which case the system call is made: see
-/// io/socket_options.hpp. Commands are as old as futex_wait, Linux 6.7, which the probe tells.
+/// A command to a socket that the ring may refuse; then the system call is made: see
+/// io/detail/socket_option_element.hpp. The probe does not report commands; they appeared with
+/// futex_wait, in Linux 6.7.
 bool may_be_refused(const sqe_slot& entry, const uring::ring& ring) noexcept {
     return !ring.supports(uring::opcode::futex_wait) ||
            (entry.request.cmd_op == uring::socket_command::getsockopt &&
@@ -29,8 +30,8 @@ bool is_command(const sqe_slot& entry) noexcept {
     return entry.request.opcode == static_cast<std::uint8_t>(uring::opcode::uring_cmd);
 }
 
-/// Whether the kernel leaves a chain alone when this call in the middle of it fails: it marks a
-/// failure for most calls, but not for these.
+/// Whether the kernel continues a chain although this call in the middle of it has failed: for most
+/// calls it marks the failure, but not for these.
 bool ignores_link_failure(const sqe_slot& entry) noexcept {
     switch (static_cast<uring::opcode>(entry.request.opcode)) {
     case uring::opcode::shutdown:
@@ -55,16 +56,16 @@ bool ignores_link_failure(const sqe_slot& entry) noexcept {
     }
 }
 
-bool is_limit(const sqe_slot& entry) noexcept {
+bool is_link_timeout(const sqe_slot& entry) noexcept {
     return entry.request.opcode == static_cast<std::uint8_t>(uring::opcode::link_timeout);
 }
 
 bool is_limited(const sqe_slot& entry) noexcept {
-    return entry.next != nullptr && is_limit(*entry.next);
+    return entry.next != nullptr && is_link_timeout(*entry.next);
 }
 
-/// Whether one of the kernel's workers may execute it, and then what is linked to it as well. The
-/// others wait in a poll queue, without a thread (but for sends to the full queue of a Unix
+/// Whether one of the kernel's workers may execute it, and then also what is linked to it. The
+/// other calls wait in a poll queue, without a thread (except sends to the full queue of a Unix
 /// datagram socket).
 bool may_use_io_wq(const sqe_slot& entry) noexcept {
     if ((entry.request.flags & uring::sqe_flag::async) != 0) {
@@ -96,9 +97,8 @@ std::uint64_t total(const ::iovec* parts, std::size_t count) noexcept {
     return bytes;
 }
 
-/// How much a call must transfer for the chain to go on: what the kernel asks of one that it links
-/// itself.
-std::uint64_t bytes_asked(const uring::sqe& request) noexcept {
+/// How much a call must transfer for the chain to continue: the kernel's rule for linked calls.
+std::uint64_t bytes_required(const uring::sqe& request) noexcept {
     const auto* const address = reinterpret_cast<const void*>(request.addr);
     switch (static_cast<uring::opcode>(request.opcode)) {
     case uring::opcode::read:
@@ -128,50 +128,50 @@ std::uint64_t bytes_asked(const uring::sqe& request) noexcept {
     }
 }
 
-/// Whether what follows it may start, when the kernel did not link the two.
+/// Whether the next entry may start, when it is a submission of its own.
 bool has_succeeded(const sqe_slot& entry) noexcept {
-    constexpr std::uint64_t most = 0x7ffff000; // that any call transfers, see read(2)
-    return entry.result >= 0 &&
-           static_cast<std::uint64_t>(entry.result) >= std::min(bytes_asked(entry.request), most);
+    constexpr std::uint64_t most = 0x7ffff000; // no call transfers more, see read(2)
+    return entry.result >= 0 && static_cast<std::uint64_t>(entry.result) >=
+                                    std::min(bytes_required(entry.request), most);
 }
 
 } // namespace
 
-/// Finds out what of a chain is submitted now, from `first_` on, and which CQEs will answer.
+/// Decides which entries are submitted now, from `first_` on, and which CQEs they post.
 void io_op::arrange_submission() noexcept {
     constexpr unsigned links = uring::sqe_flag::io_link | uring::sqe_flag::io_hardlink;
     std::uint16_t entries = 0;
-    bool needs_a_look = false;
+    bool ends_here =
+        false; // the result decides here, not in the kernel, whether the chain continues
     bool by_worker = false;
     for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
         entry->owner = this;
         ++entries;
         const bool is_hard = (entry->request.flags & uring::sqe_flag::io_hardlink) != 0;
-        needs_a_look =
-            needs_a_look ||
-            (!is_hard && (serialized_ || ignores_link_failure(*entry) ||
-                          (is_command(*entry) && may_be_refused(*entry, loop().ring()))));
+        ends_here = ends_here ||
+                    (!is_hard && (state_.is_serialized() || ignores_link_failure(*entry) ||
+                                  (is_command(*entry) && may_be_refused(*entry, loop().ring()))));
         if (is_limited(*entry)) {
-            // A limit that expires while a worker is about to wait by poll is told that it is too
-            // late, and the call then waits for ever.
+            // A limit that expires while a worker is about to wait by poll finds nothing to cancel,
+            // and the call would then wait for ever.
             entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
             entry->next->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
         }
         by_worker = by_worker || may_use_io_wq(*entry);
         sqe_slot* const following = entry->next;
-        if (following == nullptr || is_limit(*following)) {
+        if (following == nullptr || is_link_timeout(*following)) {
             continue;
         }
-        if (needs_a_look || (by_worker && is_limited(*following))) {
-            entry->submit_boundary = true;
-            entry->continue_on_error = is_hard;
+        if (ends_here || (by_worker && is_limited(*following))) {
+            entry->make_submit_boundary(is_hard);
             entry->request.flags &= static_cast<std::uint8_t>(~links);
         }
     }
     entries_ = entries;
-    one_completion_ = entries > 1 && !every_result_ && loop().skips_completions();
-    completions_due_ = one_completion_ ? 1 : entries;
-    if (!one_completion_) {
+    state_.set_posts_one_cqe(entries > 1 && !state_.needs_every_result() &&
+                             loop().skips_completions());
+    completions_due_ = state_.posts_one_cqe() ? 1 : entries;
+    if (!state_.posts_one_cqe()) {
         return;
     }
     for (sqe_slot* entry = first_; entry->next_in_submission() != nullptr;
@@ -180,86 +180,81 @@ void io_op::arrange_submission() noexcept {
     }
 }
 
-/// The kernel lacks the opcode of one of the entries to submit: it is done by the system call, a
-/// chain entry by entry.
-void io_op::submit_without_opcode() noexcept {
-    const auto has_no_way = [this](const sqe_slot& entry) {
+bool io_op::submit_without_opcode() noexcept {
+    const auto is_unsupported = [this](const sqe_slot& entry) {
         return !loop().ring().supports(static_cast<uring::opcode>(entry.request.opcode)) &&
                !uring::is_quick_on_linux(entry.request);
     };
     if (first_->next != nullptr) {
         for (const sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
-            if (has_no_way(*entry)) {
+            if (is_unsupported(*entry)) {
                 fail(-EOPNOTSUPP); // instead of doing a part
-                return;
+                return true;
             }
         }
     }
     const sqe_slot* const second = first_->next_in_submission();
-    if (second == nullptr || (is_limit(*second) && second->next_in_submission() == nullptr)) {
-        answer_submission(has_no_way(*first_) ? -EOPNOTSUPP : perform(first_->request));
-        return;
+    if (second == nullptr ||
+        (is_link_timeout(*second) && second->next_in_submission() == nullptr)) {
+        complete_submission(is_unsupported(*first_) ? -EOPNOTSUPP : perform(first_->request));
+        return true;
     }
-    if (serialized_) {
-        fail(-EOPNOTSUPP); // linked so that nothing can come between
-        return;
+    if (state_.is_serialized()) {
+        fail(-EOPNOTSUPP); // hard-linked, so that nothing can come between
+        return true;
     }
-    serialized_ = true;
+    state_.serialize();
     for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
         entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::cqe_skip_success);
     }
     arrange_submission();
-    loop().submissions().submit(*this);
+    return loop().submissions().submit(*this);
 }
 
 void io_op::on_submission_complete() noexcept {
-    sqe_slot* call = first_; // the last that is not the time limit of one
+    sqe_slot* call = first_; // the last entry that is not the limit of another
     sqe_slot* last = first_;
     bool call_was_reached = true;
     while (sqe_slot* const following = last->next_in_submission()) {
         last = following;
-        if (!is_limit(*last)) {
+        if (!is_link_timeout(*last)) {
             const bool is_hard = (call->request.flags & uring::sqe_flag::io_hardlink) != 0;
             call_was_reached = call_was_reached && (is_hard || has_succeeded(*call));
             call = last;
         }
     }
     sqe_slot* const rest = last->next;
-    if (rest != nullptr && is_command(*call) && call->result == -EOPNOTSUPP && !cancelling_) {
+    if (rest != nullptr && is_command(*call) && call->result == -EOPNOTSUPP &&
+        !state_.is_cancelling()) {
         call->result = perform(call->request);
     }
     // Only a chain whose every call completes by itself has hard links.
-    const bool goes_on =
-        last->continue_on_error ? call_was_reached : has_succeeded(*call) && !cancelling_;
-    if (rest != nullptr && goes_on && start_rest(*rest)) {
+    const bool continues = last->continues_on_error()
+                               ? call_was_reached
+                               : has_succeeded(*call) && !state_.is_cancelling();
+    if (rest != nullptr && continues && submit_rest(*rest)) {
         return;
     }
-    for (sqe_slot* never = rest; never != nullptr; never = never->next) {
-        never->result = -ECANCELED;
-        never->completed = true;
+    for (sqe_slot* skipped = rest; skipped != nullptr; skipped = skipped->next) {
+        skipped->complete(-ECANCELED);
     }
-    end_if_quiet();
+    complete();
 }
 
-/// False when it is not started after all.
-bool io_op::start_rest(sqe_slot& rest) noexcept {
-    if (retrying_) {
-        loop().cancellations().forget(*this); // it may have to be queued, and is asked again below
+/// Returns false if it was not submitted after all: of a hard chain that is being cancelled, what
+/// does not wait is executed, but nothing is held back, as nothing may be left to admit it.
+bool io_op::submit_rest(sqe_slot& rest) noexcept {
+    if (state_.is(op_state::phase::retrying)) {
+        loop().cancellations().forget(*this); // of the rest it is requested below
     }
+    state_.prepare_rest();
     first_ = &rest;
     arrange_submission();
-    loop().submissions().submit(*this);
-    if (!cancelling_) {
-        return true;
-    }
-    // Of a hard chain that is being cancelled, what does not wait takes place. Not what would have
-    // to be held back: nobody may be there to admit it.
-    if (queued_) {
-        loop().submissions().dequeue(*this);
+    if (!loop().submissions().submit(*this)) {
         completions_due_ = 0;
         return false;
     }
-    if (completions_due_ > 0) {
+    if (state_.is_cancelling() && completions_due_ > 0) {
         loop().cancellations().request(*this);
     }
     return true;

@@ -22,24 +22,23 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         if ((completion.flags & parts) != 0) [[unlikely]] {
             if ((completion.flags & uring::cqe_flag::notif) == 0 ||
                 zero_copies_.awaits_notification(&entry)) {
-                entry.owner->on_part(entry, completion);
+                entry.owner->on_partial_completion(entry, completion);
             }
             break;
         }
-        entry.answer(completion);
-        io_op& wait = *entry.owner;
-        if (wait.fast_path_) [[likely]] {
-            entry.completed = true;
+        entry.complete(completion);
+        io_op& op = *entry.owner;
+        if (op.state().is(op_state::phase::unobserved)) [[likely]] {
+            op.complete_unobserved();
             submissions_.on_completed(1);
-            wait.finish_unobserved();
-            ready_.push(wait.node(), wait.node().coroutine);
+            ready_.push(op.node(), op.node().coroutine);
         } else {
-            wait.on_completion(entry);
+            op.on_completion(entry);
         }
         break;
     }
     case completion_kind::cancel:
-        reinterpret_cast<io_op*>(address)->on_cancel_answered(completion.res);
+        reinterpret_cast<io_op*>(address)->on_cancel_completion(completion.res);
         break;
     case completion_kind::wake:
         parker_.descriptor().on_read(completion.res);

@@ -1,21 +1,20 @@
-// An await of the ring's: how it starts, is answered, cancelled and given up.
+// An operation: its start, its completion, its cancellation. The rest of a chain: chain.cpp.
 
+#include <coil/context/detail/io_op.hpp>
+#include <coil/context/detail/multishot_source.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/multishot.hpp>
-#include <coil/context/wait.hpp>
-#include <coil/uring/prep.hpp>
+#include <coil/uring/abi.hpp>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 namespace coil::detail {
 
 namespace {
 
-/// What is held back by others may be what ends them.
-bool changes_others(const sqe_slot& entry) noexcept {
+/// The operations in flight may complete only because of this one.
+bool ends_others(const sqe_slot& entry) noexcept {
     if (entry.next != nullptr) {
         return false;
     }
@@ -25,32 +24,14 @@ bool changes_others(const sqe_slot& entry) noexcept {
 
 } // namespace
 
-/// It becomes a call that gives -EBADF, in its place in a chain, whatever it was.
-void sqe_slot::refuse_descriptor() noexcept {
-    constexpr unsigned of_the_call = uring::sqe_flag::fixed_file | uring::sqe_flag::buffer_select;
-    const unsigned of_its_making = request.flags & ~of_the_call;
-    request = uring::prep::close(-1);
-    request.flags = static_cast<std::uint8_t>(of_its_making);
-}
-
-int sqe_slot::error_of(int error) const noexcept {
-    constexpr int first_restart = 512; // ERESTARTSYS, which user space has no name for
-    constexpr int last_restart = 516;
-    const bool restarts = error <= -first_restart && error >= -last_restart;
-    // No worker accepts: there it is a connection that came and went.
-    const bool interrupted =
-        error == -EINTR && request.opcode != static_cast<std::uint8_t>(uring::opcode::accept);
-    return restarts || interrupted ? -ECANCELED : error;
-}
-
 bool io_op::link_timeout_expired() const noexcept {
     bool timed_out = false; // the entry before this one; what follows it is cancelled in turn
     for (const sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
-        if (entry->is_limit) {
+        if (entry->is_limit()) {
             continue;
         }
         const sqe_slot* const limit = entry->next;
-        const bool expired = limit != nullptr && limit->is_limit && limit->result == -ETIME;
+        const bool expired = limit != nullptr && limit->is_limit() && limit->result == -ETIME;
         timed_out = entry->result == -ECANCELED && (expired || timed_out);
     }
     return timed_out;
@@ -58,14 +39,15 @@ bool io_op::link_timeout_expired() const noexcept {
 
 void io_op::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                   sqe_slot& first, std::uint16_t entries, bool needs_every_result) noexcept {
+    COIL_ASSERT(loop.on_owner_thread());
     begin(loop, waiter);
-    set_entries(first, entries);
-    every_result_ = needs_every_result;
+    state_.start(needs_every_result);
+    set_submission(first, entries);
     if ((first.request.flags & uring::sqe_flag::io_drain) != 0) [[unlikely]] {
         // The loop keeps the order: the kernel refuses the flag on a ring that has ever used
         // CQE_SKIP_SUCCESS, and would wait for the loop's own read of its wake-up descriptor.
         first.request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::io_drain);
-        make_exclusive();
+        state_.make_exclusive();
     }
     if (token.stop_requested()) {
         fail(-ECANCELED);
@@ -79,7 +61,8 @@ void io_op::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop
         arrange_submission();
     }
     loop.submissions().submit(*this);
-    if (queued_ && !draining_ && changes_others(first)) [[unlikely]] {
+    if (state_.is(op_state::phase::queued) && !state_.is_exclusive() && ends_others(first))
+        [[unlikely]] {
         loop.submissions().bypass_queue(*this);
     }
     if (pending()) {
@@ -87,143 +70,144 @@ void io_op::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop
     }
 }
 
-/// What is to be submitted is answered without the kernel.
-void io_op::answer_submission(int result) noexcept {
+/// The entries of the submission are completed without the kernel.
+void io_op::complete_submission(int result) noexcept {
     for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
-        entry->result = result;
-        entry->completed = true;
+        entry->complete(result);
     }
     completions_due_ = 0;
     on_submission_complete();
 }
 
-/// Ends a wait of which nothing is in the kernel's hands.
 void io_op::fail(int error) noexcept {
     for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
-        entry->result = error;
-        entry->completed = true;
+        entry->complete(error);
     }
     completions_due_ = 0;
-    finish();
-    if (multishot_) [[unlikely]] {
-        static_cast<multishot_source&>(*this).on_end();
-    }
+    complete();
 }
 
 void io_op::on_completion(sqe_slot& entry) noexcept {
-    entry.completed = true;
-    if (one_completion_) {
-        // The kernel says no more: what came before this entry succeeded, what follows in the
-        // submission was cancelled.
+    COIL_ASSERT(entry.is_completed() && completions_due_ > 0);
+    COIL_ASSERT(state_.is_submitted() && loop().on_owner_thread());
+    if (state_.posts_one_cqe()) {
+        // The kernel says no more: the entries ahead of this one have succeeded, those behind it
+        // were cancelled.
         for (sqe_slot* later = entry.next_in_submission(); later != nullptr;
              later = later->next_in_submission()) {
-            later->result = -ECANCELED;
-            later->completed = true;
+            later->complete(-ECANCELED);
         }
         completions_due_ = 0;
     } else {
         --completions_due_;
     }
-    if (completions_due_ == 0) {
-        submission& submitted = loop().submissions();
-        submitted.on_completed(entries_);
-        if (draining_ || multishot_) [[unlikely]] {
-            if (draining_) {
-                submitted.on_exclusive_ended();
-            } else {
-                submitted.on_multishot_ended();
-                if (cancels_due_ > 0) {
-                    static_cast<multishot_source&>(*this).on_early_end();
-                }
+    if (completions_due_ > 0) {
+        return;
+    }
+    submission& submissions = loop().submissions();
+    submissions.on_completed(entries_);
+    if (state_.is_exclusive_or_multishot()) [[unlikely]] {
+        if (state_.is_exclusive()) {
+            submissions.on_exclusive_ended();
+        } else {
+            submissions.on_multishot_ended();
+            if (cancels_due_ > 0) {
+                static_cast<multishot_source&>(*this).on_early_end();
             }
         }
-        if (entry.may_wake_spuriously && spurious_wakeup(entry)) [[unlikely]] {
-            return;
-        }
-        if (entries_ > 1 || first_->next != nullptr) {
-            on_submission_complete();
-        } else {
-            end_if_quiet();
-        }
+    }
+    if (entry.may_wake_spuriously() && retry_after_spurious_wakeup(entry)) [[unlikely]] {
+        return;
+    }
+    if (entries_ > 1 || first_->next != nullptr) {
+        on_submission_complete();
+    } else {
+        complete();
     }
 }
 
-/// Whether somebody was quicker than a poll_then_try_op, and it waits again.
-bool io_op::spurious_wakeup(sqe_slot& entry) noexcept {
+/// Returns true if there was nothing to take for a poll_then_try_op, and it waits again.
+bool io_op::retry_after_spurious_wakeup(sqe_slot& entry) noexcept {
     if (entry.next != nullptr || entry.result < 0) {
         return false;
     }
-    auto& taking = static_cast<poll_then_try_op&>(entry);
-    entry.result = taking.take(taking);
+    auto& op = static_cast<poll_then_try_op&>(entry);
+    entry.result = op.take(op);
     if (entry.result != -EAGAIN) {
         return false;
     }
-    if (cancelling_) {
+    if (state_.is_cancelling()) {
         entry.result = -ECANCELED;
         return false;
     }
-    entry.completed = false;
-    return start_rest(entry);
+    entry.reset();
+    return submit_rest(entry);
 }
 
-void io_op::on_part(sqe_slot& entry, const uring::cqe& completion) noexcept {
+void io_op::on_partial_completion(sqe_slot& entry, const uring::cqe& completion) noexcept {
     if ((completion.flags & uring::cqe_flag::notif) != 0) {
-        on_completion(entry); // its result came before
-    } else if (multishot_) {
+        entry.complete(); // its result came before
+        on_completion(entry);
+    } else if (state_.is_multishot()) {
         static_cast<multishot_source&>(*this).on_result(completion);
     } else {
-        entry.answer(completion);
+        entry.store_result(completion);
     }
 }
 
 void io_op::cancel() noexcept {
-    if (!pending() || cancelling_) {
+    if (!pending() || state_.is_cancelling()) {
         return;
     }
-    cancelling_ = true;
-    fast_path_ = false;
-    if (queued_) {
+    COIL_ASSERT(loop().on_owner_thread());
+    if (state_.is(op_state::phase::queued)) {
         loop().submissions().dequeue(*this);
         fail(-ECANCELED);
         return;
     }
+    state_.request_cancel();
     loop().cancellations().request(*this);
 }
 
 bool io_op::cancel_here() noexcept {
-    const bool here = pending() && (queued_ || entries_ > 1 || first_->next != nullptr);
+    const bool here = pending() && (state_.is(op_state::phase::queued) || entries_ > 1 ||
+                                    first_->next != nullptr);
     if (here) {
         cancel();
     }
     return here;
 }
 
-void io_op::on_cancel_answered(int answer) noexcept {
+void io_op::on_cancel_completion(int result) noexcept {
+    COIL_ASSERT(cancels_due_ > 0 && loop().on_owner_thread());
     --cancels_due_;
-    cancel_missed_ = cancel_missed_ || answer < 0;
+    if (result < 0) {
+        state_.miss_cancel();
+    }
     if (completions_due_ == 0) {
-        end_if_quiet();
-    } else if (cancels_due_ == 0 && std::exchange(cancel_missed_, false)) {
-        // Nothing was found to cancel, yet the wait is not over: the next entry of a chain is about
-        // to start, or a worker thread cannot be interrupted. Ask again.
+        complete();
+    } else if (cancels_due_ == 0 && state_.has_missed_cancel()) {
         loop().cancellations().retry_later(*this);
     }
 }
 
-void io_op::end_if_quiet() noexcept {
+/// Completes the operation, unless CQEs of requests to cancel will come: the last of them does.
+void io_op::complete() noexcept {
+    COIL_ASSERT(completions_due_ == 0);
     if (cancels_due_ > 0) {
-        return; // their completions carry this wait's address
+        return; // their user_data is the address of this operation
     }
-    if (retrying_) {
+    if (state_.is(op_state::phase::retrying)) {
         loop().cancellations().forget(*this);
     }
+    state_.complete();
     finish();
-    if (multishot_) [[unlikely]] {
+    if (state_.is_multishot()) [[unlikely]] {
         static_cast<multishot_source&>(*this).on_end();
     }
 }
 
-void io_op::abandon() noexcept {
+void io_op::cancel_and_wait_pending() noexcept {
     if (!loop().on_owner_thread()) {
         std::fputs("coil: a suspended coroutine was destroyed on a thread other than its context's "
                    "while the kernel still works for it.\n",

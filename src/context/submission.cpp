@@ -4,69 +4,73 @@
 
 namespace coil::detail {
 
-void submission::submit(io_op& wait) noexcept {
-    for (sqe_slot* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
-        entry->look_up(ring_.tables().files_number());
+bool submission::submit(io_op& op) noexcept {
+    for (sqe_slot* entry = op.first(); entry != nullptr; entry = entry->next_in_submission()) {
+        entry->check_files_table(ring_.tables().files_number());
         if (!ring_->supports(static_cast<uring::opcode>(entry->request.opcode))) [[unlikely]] {
-            wait.submit_without_opcode();
-            return;
+            return op.submit_without_opcode();
         }
     }
-    if (queued_.empty() && in_flight_ + wait.entries_ <= limit_ && !wait.draining_ &&
-        ring_.reserve(wait.entries_)) [[likely]] {
-        push_entries(wait);
-        return;
+    if (queued_.empty() && in_flight_ + op.entries() <= limit_ && !op.state().is_exclusive() &&
+        ring_.reserve(op.entries())) [[likely]] {
+        push_entries(op);
+        return true;
+    }
+    if (op.state().is_cancelling()) {
+        return false;
     }
     ++held_back_;
-    wait.queued_ = true;
-    queued_.push(wait.node());
+    op.state().hold_back();
+    queued_.push(op.node());
+    return true;
 }
 
-void submission::push_entries(io_op& wait) noexcept {
-    for (sqe_slot* entry = wait.first_; entry != nullptr; entry = entry->next_in_submission()) {
+void submission::push_entries(io_op& op) noexcept {
+    op.state().submit();
+    for (sqe_slot* entry = op.first(); entry != nullptr; entry = entry->next_in_submission()) {
         uring::sqe* slot = ring_->acquire();
         *slot = entry->request;
         slot->user_data = user_data_of(entry, completion_kind::entry);
         ring_->commit(slot);
     }
-    in_flight_ += wait.entries_;
-    if (wait.draining_) [[unlikely]] {
+    in_flight_ += op.entries();
+    if (op.state().is_exclusive()) [[unlikely]] {
         limit_ = 0; // until on_exclusive_ended()
-    } else if (wait.multishot_) [[unlikely]] {
+    } else if (op.state().is_multishot()) [[unlikely]] {
         ++multishots_;
     }
 }
 
 void submission::admit_queued() noexcept {
     while (!queued_.empty()) {
-        io_op& wait = io_op::from_node(*queued_.front());
-        if (!within_limit(wait) || !ring_.reserve(wait.entries_)) {
+        io_op& op = io_op::from_node(*queued_.front());
+        if (!within_limit(op) || !ring_.reserve(op.entries())) {
             return;
         }
-        dequeue(wait);
-        push_entries(wait);
+        dequeue(op);
+        push_entries(op);
     }
 }
 
 void submission::cancel_queued() noexcept {
     while (!queued_.empty()) {
-        io_op& wait = io_op::from_node(*queued_.front());
-        dequeue(wait);
-        wait.fail(-ECANCELED);
+        io_op& op = io_op::from_node(*queued_.front());
+        dequeue(op);
+        op.fail(-ECANCELED);
     }
 }
 
-void submission::bypass_queue(io_op& wait) noexcept {
-    if (ring_.reserve(wait.entries_)) {
-        dequeue(wait);
+void submission::bypass_queue(io_op& op) noexcept {
+    if (ring_.reserve(op.entries())) {
+        dequeue(op);
         --held_back_;
-        push_entries(wait);
+        push_entries(op);
     }
 }
 
-void submission::dequeue(io_op& wait) noexcept {
-    queued_.remove(wait.node());
-    wait.queued_ = false;
+void submission::dequeue(io_op& op) noexcept {
+    op.state().dequeue();
+    queued_.remove(op.node());
 }
 
 } // namespace coil::detail

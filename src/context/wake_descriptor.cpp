@@ -1,5 +1,5 @@
+#include <coil/context/detail/sqe_slot.hpp>
 #include <coil/context/detail/wake_descriptor.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/backoff.hpp>
 #include <coil/uring/prep.hpp>
 

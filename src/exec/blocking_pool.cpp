@@ -1,7 +1,7 @@
 #include "../context/thread_name.hpp"
 #include "simulated_work.hpp"
 
-#include <coil/context/wait.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/exec/blocking_pool.hpp>
 

@@ -2,8 +2,8 @@
 #include "simulated_work.hpp"
 #include "thread_pool_state.hpp"
 
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/processors.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/exec/detail/fences.hpp>
 
 #include <stdexcept>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/perform.hpp>
+#include <coil/context/detail/perform.hpp>
 
 #include <cerrno>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include <coil/context/perform.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/fs/watch.hpp>
 #include <coil/io/file.hpp>
 

@@ -1,4 +1,4 @@
-#include <coil/context/perform.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/io/detail/buffer_source.hpp>
 #include <coil/uring/prep.hpp>
 
@@ -42,7 +42,7 @@ buffer_source::~buffer_source() { pool_.release(); }
 
 void buffer_source::close() noexcept {
     // The kernel holds no request, but the pool's queue and its waiter belong to the loop.
-    if (starving_ && !home().on_owner_thread() && home().is_running()) {
+    if (starving_ && !owner_loop().on_owner_thread() && owner_loop().is_running()) {
         end_with_misuse(
             "a multishot stream that waits for a buffer was destroyed on a thread other "
             "than its context's.");
@@ -84,16 +84,17 @@ bool buffer_source::feed(std::uint32_t round) noexcept {
     return true;
 }
 
-int buffer_source::prepare(uring::sqe& request) noexcept {
+int buffer_source::prepare(prepared_sqe& request) noexcept {
     if (starving_) {
-        return wait;
+        return deferred;
     }
     if (!looked_) {
         look_at_descriptor();
     }
-    if (const int answer = pool_.prepare(home(), cuttable_, idle_node(), hunger_); answer != 0) {
-        starving_ = answer > 0;
-        return answer > 0 ? wait : answer;
+    if (const int error = pool_.prepare(owner_loop(), cuttable_, idle_node(), hunger_);
+        error != 0) {
+        starving_ = error > 0;
+        return error > 0 ? deferred : error;
     }
     hunger_ = buffer_pool_state::buffer_demand::none;
     if (pool_.has_ring()) {

@@ -1,4 +1,4 @@
-#include <coil/context/perform.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/io/owned_descriptor.hpp>
 
 namespace coil::io {

@@ -47,7 +47,7 @@ uring::sqe recv_stream::own_request(std::byte* data, std::size_t size) noexcept 
 }
 
 uring::sqe read_stream::group_request(unsigned group) noexcept {
-    if (home().ring().supports(uring::opcode::read_multishot)) {
+    if (owner_loop().ring().supports(uring::opcode::read_multishot)) {
         return uring::prep::read_multishot(fd().number(), 0, uring::prep::current_position, group);
     }
     uring::sqe once = uring::prep::read(fd().number(), nullptr, detail::max_transfer,

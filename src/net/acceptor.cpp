@@ -1,4 +1,4 @@
-#include <coil/context/perform.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/net/acceptor.hpp>
 #include <coil/uring/prep.hpp>

@@ -1,4 +1,4 @@
-#include <coil/context/perform.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/net/message.hpp>
 
 #include <cstring>
@@ -46,7 +46,7 @@ received_from receive_from_endpoint_element::result() noexcept {
 
 received_descriptors receive_descriptors_element::result() noexcept {
     received_descriptors received{io_result(entry_.result), {}, false};
-    if (!entry_.completed || entry_.result < 0) {
+    if (!entry_.is_completed() || entry_.result < 0) {
         return received;
     }
     received.truncated = (message_.msg_flags & MSG_CTRUNC) != 0;

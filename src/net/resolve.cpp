@@ -1,6 +1,7 @@
+#include <coil/context/detail/awaiter_base.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/simulation.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/backoff.hpp>
 #include <coil/net/resolve.hpp>
 

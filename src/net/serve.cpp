@@ -2,7 +2,7 @@
 #include <coil/compose/scope.hpp>
 #include <coil/compose/shield.hpp>
 #include <coil/compose/when_any.hpp>
-#include <coil/context/perform.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/net/serve.hpp>

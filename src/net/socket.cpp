@@ -1,4 +1,4 @@
-#include <coil/context/perform.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/net/socket.hpp>
 #include <coil/uring/perform.hpp>
 #include <coil/uring/prep.hpp>

@@ -3,7 +3,7 @@
 #include <coil/compose/shield.hpp>
 #include <coil/compose/timeout.hpp>
 #include <coil/compose/when_all.hpp>
-#include <coil/context/perform.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/io/epoll.hpp>
 #include <coil/process/process.hpp>

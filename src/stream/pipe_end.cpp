@@ -1,4 +1,4 @@
-#include <coil/context/perform.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/stream/pipe_end.hpp>
 #include <coil/uring/prep.hpp>
 

@@ -4,5 +4,5 @@ set(old [==[
         loop().submissions().dequeue(*this);
         fail]==])
 set(new [==[
-        queued_ = false;
+        state_.dequeue();
         fail]==])

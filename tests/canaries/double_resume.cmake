@@ -2,7 +2,7 @@
 set(source src/context/io_op.cpp)
 set(old [==[
     if (cancels_due_ > 0) {
-        return; // their completions carry this wait's address
+        return; // their user_data is the address of this operation
     }
 ]==])
 set(new [==[

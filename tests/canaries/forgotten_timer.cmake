@@ -1,5 +1,5 @@
 # The timeout of a destroyed next() stays armed.
-set(source src/context/multishot.cpp)
+set(source src/context/multishot_source.cpp)
 set(old [==[
         stop_observing();
         loop().disarm(*this);]==])

@@ -2,10 +2,10 @@
 set(source src/context/io_op.cpp)
 set(old [==[
     } else {
-        entry.answer(completion);
+        entry.store_result(completion);
     }]==])
 set(new [==[
     } else {
-        entry.answer(completion);
+        entry.complete(completion);
         on_completion(entry);
     }]==])

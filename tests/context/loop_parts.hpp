@@ -5,10 +5,10 @@
 #include "support/run.hpp"
 
 #include <coil/context/detail/loop_ring.hpp>
+#include <coil/context/detail/sqe_slot.hpp>
 #include <coil/context/inbox.hpp>
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/turn_meter.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/uring/epoll_backend.hpp>
 #include <coil/uring/prep.hpp>
 

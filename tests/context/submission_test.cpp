@@ -13,22 +13,33 @@ namespace {
 
 using namespace loop_parts;
 
-/// An operation of one SQE as the two parts see it. Nobody awaits it.
+/// An operation of one SQE as the two parts see it. No coroutine awaits it.
 class bare_op : public io_op {
 public:
     explicit bare_op(event_loop& loop, const uring::sqe& request = uring::prep::nop())
         : entry(request) {
-        begin(loop, {});
-        set_entries(entry, 1);
+        prepare(loop);
     }
     bare_op(event_loop& loop, bool is_multishot) : io_op(is_multishot) {
         entry.request = uring::prep::nop();
-        begin(loop, {});
-        set_entries(entry, 1);
+        prepare(loop);
     }
-    using io_op::make_exclusive;
+    ~bare_op() {
+        if (pending()) {
+            state().complete(); // the test has reaped it
+        }
+    }
+    bare_op(const bare_op&) = delete;
+    bare_op& operator=(const bare_op&) = delete;
 
     sqe_slot entry;
+
+private:
+    void prepare(event_loop& loop) {
+        begin(loop, {});
+        state().start(false);
+        set_submission(entry, 1);
+    }
 };
 
 class Submission : public ::testing::Test {
@@ -153,7 +164,7 @@ TEST_F(Submission, AnExclusiveOperationIsInFlightAlone) {
     bare_op before(loop);
     bare_op exclusive(loop);
     bare_op after(loop);
-    exclusive.make_exclusive();
+    exclusive.state().make_exclusive();
     submitted.submit(before);
     submitted.submit(exclusive);
     submitted.submit(after);
@@ -177,7 +188,7 @@ TEST_F(Submission, AMultishotRequestIsNoWork) {
     EXPECT_EQ(submitted.in_flight(), 1U);
     EXPECT_FALSE(submitted.has_work());
     bare_op exclusive(loop);
-    exclusive.make_exclusive();
+    exclusive.state().make_exclusive();
     submitted.submit(exclusive);
     submitted.admit_queued();
     EXPECT_EQ(submitted.in_flight(), 2U) << "it would wait for ever";
@@ -190,6 +201,7 @@ TEST_F(Submission, G3_ARequestToCancelReachesTheOperation) {
     uring::timespec hour{3600, 0};
     bare_op sleeper(loop, uring::prep::timeout(&hour));
     submitted.submit(sleeper);
+    sleeper.state().request_cancel();
     cancelled.request(sleeper);
     EXPECT_FALSE(cancelled.has_retries());
     unsigned completions = 0;
@@ -204,6 +216,7 @@ TEST_F(Submission, ARetryIsMadeWhenItIsDueAndOnlyOnce) {
     uring::timespec hour{3600, 0};
     bare_op sleeper(loop, uring::prep::timeout(&hour));
     submitted.submit(sleeper);
+    sleeper.state().request_cancel();
     cancelled.retry_later(sleeper);
     cancelled.retry_later(sleeper);
     EXPECT_EQ(alone.metrics.cancel_retries.get(), 1U);
@@ -223,12 +236,19 @@ TEST_F(Submission, ARetryIsMadeWhenItIsDueAndOnlyOnce) {
 TEST_F(Submission, ARetryIsForgottenWhenTheOperationEnds) {
     bare_op op(loop);
     bare_op other(loop);
+    for (bare_op* each : {&op, &other}) {
+        submitted.submit(*each);
+        each->state().request_cancel();
+    }
     cancelled.retry_later(op);
     cancelled.retry_later(other);
     cancelled.forget(op);
     EXPECT_TRUE(cancelled.has_retries());
     cancelled.forget(other);
     EXPECT_FALSE(cancelled.has_retries());
+    while (submitted.in_flight() > 0) {
+        reap(1);
+    }
 }
 
 } // namespace

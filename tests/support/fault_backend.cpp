@@ -1,6 +1,6 @@
 #include "support/fault_backend.hpp"
 
-#include <coil/context/wait.hpp>
+#include <coil/context/detail/sqe_slot.hpp>
 #include <coil/uring/abi.hpp>
 
 #include <algorithm>

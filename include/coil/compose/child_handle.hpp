@@ -1,7 +1,8 @@
 #pragma once
 
 #include <coil/compose/detail/nursery.hpp>
-#include <coil/context/wait.hpp>
+#include <coil/context/detail/awaiter_base.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>

@@ -6,7 +6,6 @@
 #include <coil/compose/detail/nursery.hpp>
 #include <coil/compose/detail/scope_child.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>

@@ -2,6 +2,8 @@
 
 #include <coil/context/away_list.hpp>
 #include <coil/context/detail/cancellation.hpp>
+#include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/loop_ring.hpp>
 #include <coil/context/detail/parker.hpp>
 #include <coil/context/detail/posted_functions.hpp>
@@ -18,7 +20,6 @@
 #include <coil/context/simulation.hpp>
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/turn_meter.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/context/zero_copy_set.hpp>
 #include <coil/core/list_node.hpp>
 #include <coil/core/promise.hpp>
@@ -398,29 +399,5 @@ private:
     loop_hold hold_;
     std::atomic<bool> left_over_{false}; // a visitor has delivered what the next run() is for
 };
-
-// What every single operation goes through, inlined into its await.
-
-inline bool io_op::start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
-                                 inplace_stop_token token, sqe_slot& entry) noexcept {
-    constexpr unsigned special = uring::sqe_flag::io_drain | uring::sqe_flag::io_hardlink;
-    if ((entry.request.flags & (special | sqe_slot::in_table)) != 0) [[unlikely]] {
-        if ((entry.request.flags & special) != 0) {
-            return false;
-        }
-        entry.look_up(loop.direct_table());
-    }
-    if (entry.next != nullptr || token.stop_requested() || !loop.submit_at_once(entry))
-        [[unlikely]] {
-        return false;
-    }
-    begin(loop, waiter);
-    set_entries(entry, 1);
-    fast_path_ = !token.stop_possible();
-    if (!fast_path_) {
-        observe<io_op>(token);
-    }
-    return true;
-}
 
 } // namespace coil::detail

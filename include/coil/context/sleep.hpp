@@ -1,7 +1,8 @@
 #pragma once
 
+#include <coil/context/detail/awaiter_base.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
 

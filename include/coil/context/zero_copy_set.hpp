@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/wait.hpp>
+#include <coil/context/detail/sqe_slot.hpp>
 #include <coil/core/list_node.hpp>
 
 #include <array>

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/resume_on.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/exec/any_executor.hpp>
 #include <coil/exec/detail/executor_ref.hpp>

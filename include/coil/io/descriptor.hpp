@@ -66,21 +66,24 @@ private:
 
 namespace detail {
 
+// The tables of direct descriptors have numbers above both.
+static_assert(prepared_sqe::any_table < ring_tables::any_files &&
+              prepared_sqe::no_table <= ring_tables::any_files);
+
 /// Adds the table of `fd` to a request if `fd` is direct. A request may refer to two descriptors.
-constexpr uring::sqe request_in_table_of(io::descriptor fd, uring::sqe request) noexcept {
+constexpr prepared_sqe request_in_table_of(io::descriptor fd, prepared_sqe request) noexcept {
     if (fd.is_direct() && fd.table() != ring_tables::any_files) {
-        const bool is_second = (request.flags & sqe_slot::in_table) != 0;
-        const bool agree = !is_second || request.user_data == fd.table();
-        request.flags |= sqe_slot::in_table;
-        request.user_data = agree ? fd.table() : sqe_slot::no_table;
+        const bool agrees =
+            request.files_table == prepared_sqe::any_table || request.files_table == fd.table();
+        request.files_table = agrees ? fd.table() : prepared_sqe::no_table;
     }
     return request;
 }
 
 /// The request with `fd`, of either kind, as its descriptor.
-constexpr uring::sqe request_on(io::descriptor fd, uring::sqe request) noexcept {
+constexpr prepared_sqe request_on(io::descriptor fd, prepared_sqe request) noexcept {
     if (fd.is_direct()) {
-        request.flags |= uring::sqe_flag::fixed_file;
+        request.sqe.flags |= uring::sqe_flag::fixed_file;
         request = request_in_table_of(fd, request);
     }
     return request;

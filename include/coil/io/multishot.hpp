@@ -22,7 +22,7 @@ public:
     ~accept_stream() {
         close();
         if (attached_) {
-            home().detach(*this);
+            owner_loop().detach(*this);
         }
     }
 
@@ -36,7 +36,7 @@ private:
                                     const detail::multishot_result& r) noexcept {
         return multishot_value(r.value);
     }
-    int prepare(uring::sqe& request) noexcept override;
+    int prepare(detail::prepared_sqe& request) noexcept override;
     void discard(const detail::multishot_result& r) noexcept override;
     void ring_gone() noexcept override;
 
@@ -69,7 +69,7 @@ private:
                                     const detail::multishot_result& r) noexcept {
         return multishot_value(r.value);
     }
-    int prepare(uring::sqe& request) noexcept override;
+    int prepare(detail::prepared_sqe& request) noexcept override;
 
     descriptor fd_;
     unsigned events_;
@@ -91,7 +91,7 @@ private:
                                     const detail::multishot_result& r) noexcept {
         return multishot_value(r.value);
     }
-    int prepare(uring::sqe& request) noexcept override;
+    int prepare(detail::prepared_sqe& request) noexcept override;
     bool arrived(detail::multishot_result& r) noexcept override;
 
     std::int64_t interval_ns_;

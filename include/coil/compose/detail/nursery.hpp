@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/compose/child_group.hpp>
+#include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/frame_tree.hpp>

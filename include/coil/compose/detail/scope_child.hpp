@@ -4,7 +4,6 @@
 #include <coil/compose/child_group.hpp>
 #include <coil/compose/children.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>

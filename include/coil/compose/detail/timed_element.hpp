@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/task.hpp>
@@ -75,7 +76,7 @@ public:
         link_to_next(limited);
         limit_entry_.request =
             uring::prep::link_timeout(&limit_, absolute_ ? uring::timeout_flag::abs : 0);
-        limit_entry_.is_limit = true;
+        limit_entry_.make_limit();
         limited.next = &limit_entry_;
         return limited;
     }
@@ -104,7 +105,7 @@ public:
         if (armed()) { // an eager operation may outlive its context, which then disarms the timer
             loop().disarm(*this);
         }
-        release_kernel();
+        cancel_and_wait();
         element_.drop();
     }
 
@@ -119,6 +120,7 @@ public:
         if (armed()) {
             loop().disarm(*this);
         }
+        COIL_ASSERT(!pending());
         resumed();
         if constexpr (has_link_timeout<Element>) {
             return timed_out_if(expired_ || link_timeout_expired(), element_.result());
@@ -131,6 +133,7 @@ public:
         if (armed()) {
             loop().disarm(*this);
         }
+        COIL_ASSERT(!pending());
         resumed();
         element_.drop();
     }
@@ -153,7 +156,7 @@ private:
     static void expire(timer_node& node) noexcept {
         auto& self = static_cast<io_awaiter&>(node);
         // A stop that came first is the reason for which the operation ends.
-        self.expired_ = self.pending() && !self.is_being_cancelled();
+        self.expired_ = self.pending() && !self.state().is_cancelling();
         self.cancel();
     }
 

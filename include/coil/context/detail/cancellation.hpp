@@ -1,15 +1,15 @@
 #pragma once
 
+#include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/loop_ring.hpp>
-#include <coil/context/wait.hpp>
 
 #include <cstdint>
 
 namespace coil::detail {
 
-/// Requests to the kernel to cancel what is in flight. A request that finds no room in the
-/// submission queue, or that the kernel answers in vain, is made again a millisecond later; none is
-/// dropped. Owner thread.
+/// Requests to the kernel to cancel what is in flight. A request that finds no space in the
+/// submission queue, or that fails, is made again a millisecond later; none is dropped. Owner
+/// thread.
 class cancellation {
 public:
     cancellation(loop_ring& ring, live_metrics& metrics) noexcept
@@ -17,12 +17,13 @@ public:
     cancellation(const cancellation&) = delete;
     cancellation& operator=(const cancellation&) = delete;
 
-    /// One request for each entry of the wait that is in flight.
-    void request(io_op& wait) noexcept;
+    /// Makes one request for each entry of the operation that is in flight. Its state is
+    /// cancelling.
+    void request(io_op& op) noexcept;
     /// request() again, a while later.
-    void retry_later(io_op& wait) noexcept;
-    /// The wait has ended before its retry.
-    void forget(io_op& wait) noexcept;
+    void retry_later(io_op& op) noexcept;
+    /// The operation needs its retry no more.
+    void forget(io_op& op) noexcept;
 
     [[nodiscard]] bool has_retries() const noexcept { return !retrying_.empty(); }
     /// When the retries are due, while there are any.

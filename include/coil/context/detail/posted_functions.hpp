@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/wait.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/core/callback_coroutine.hpp>
 #include <coil/core/queue.hpp>
 #include <coil/core/ready_queue.hpp>

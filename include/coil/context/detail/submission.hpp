@@ -1,7 +1,9 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
+#include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/loop_ring.hpp>
-#include <coil/context/wait.hpp>
+#include <coil/context/detail/sqe_slot.hpp>
 
 #include <cstdint>
 
@@ -20,25 +22,34 @@ public:
     submission(const submission&) = delete;
     submission& operator=(const submission&) = delete;
 
-    /// Submits an operation or holds it back. One with a call that the kernel lacks makes that call
-    /// by itself.
-    void submit(io_op& wait) noexcept;
-    /// The same for one entry that needs nothing special, if it can be submitted at once. `ring` is
-    /// the one that the constructor got: loading the reference would cost each operation.
+    /// Submits an operation or holds it back. A call that the kernel lacks is made by the system
+    /// call. One that is being cancelled is not held back: returns false.
+    bool submit(io_op& op) noexcept;
+    /// The same for one entry that needs nothing special, if it can be submitted immediately.
+    /// `ring` is the one that the constructor got: loading the reference would cost each operation.
     [[nodiscard]] bool submit_at_once(loop_ring& ring, sqe_slot& entry) noexcept;
-    /// Submits a wait that was held back ahead of the others, if the queue has room.
-    void bypass_queue(io_op& wait) noexcept;
-    /// Removes a wait that was held back.
-    void dequeue(io_op& wait) noexcept;
+    /// Submits an operation that was held back ahead of the others, if the ring has space.
+    void bypass_queue(io_op& op) noexcept;
+    /// Removes an operation that was held back.
+    void dequeue(io_op& op) noexcept;
     /// Submits what was held back, oldest first, as far as the limit and the queue allow.
     void admit_queued() noexcept;
-    /// Ends all that is held back with -ECANCELED.
+    /// Completes all that is held back with -ECANCELED.
     void cancel_queued() noexcept;
 
     /// The last completion of a submission of so many entries has come.
-    void on_completed(std::uint32_t entries) noexcept { in_flight_ -= entries; }
-    void on_multishot_ended() noexcept { --multishots_; }
-    void on_exclusive_ended() noexcept { limit_ = max_in_flight_; }
+    void on_completed(std::uint32_t entries) noexcept {
+        COIL_ASSERT(entries <= in_flight_);
+        in_flight_ -= entries;
+    }
+    void on_multishot_ended() noexcept {
+        COIL_ASSERT(multishots_ > 0);
+        --multishots_;
+    }
+    void on_exclusive_ended() noexcept {
+        COIL_ASSERT(limit_ == 0);
+        limit_ = max_in_flight_;
+    }
 
     /// SQEs whose completion will come, without the loop's own.
     [[nodiscard]] std::uint32_t in_flight() const noexcept { return in_flight_; }
@@ -57,11 +68,11 @@ public:
 private:
     /// A chain longer than the limit is submitted when nothing else that ends by itself is in
     /// flight.
-    [[nodiscard]] bool within_limit(const io_op& wait) const noexcept {
+    [[nodiscard]] bool within_limit(const io_op& op) const noexcept {
         return in_flight_ == multishots_ ||
-               (in_flight_ + wait.entries_ <= limit_ && !wait.draining_);
+               (in_flight_ + op.entries() <= limit_ && !op.state().is_exclusive());
     }
-    void push_entries(io_op& wait) noexcept;
+    void push_entries(io_op& op) noexcept;
 
     loop_ring& ring_;
     std::uint32_t in_flight_ = 0;

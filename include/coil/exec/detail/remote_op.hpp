@@ -2,8 +2,8 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/context/away_list.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/exec/detail/executor_ref.hpp>
 #include <coil/exec/detail/handoff.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/wait.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/exec/detail/executor_ref.hpp>
 
 #include <coroutine>

@@ -53,7 +53,7 @@ protected:
 private:
     static constexpr std::uint16_t none = 0xffff;
 
-    int prepare(uring::sqe& request) noexcept final;
+    int prepare(prepared_sqe& request) noexcept final;
     bool arrived(multishot_result& r) noexcept final;
     void discard(const multishot_result& r) noexcept final;
     [[nodiscard]] bool is_scarce() const noexcept final { return pool_.is_scarce(); }

@@ -43,14 +43,14 @@ private:
 /// G4), except in the middle of a chain when the program has chosen the slot: later calls use it.
 class direct_element : public table_element {
 public:
-    direct_element(const uring::sqe& request, std::uint32_t slot) noexcept
+    direct_element(const prepared_sqe& request, std::uint32_t slot) noexcept
         : table_element(request), slot_(slot) {}
 
     [[nodiscard]] io::direct_descriptor result() const noexcept {
         return entry_.result < 0 ? failure() : descriptor_of(slot());
     }
     void drop() const noexcept {
-        if (entry_.completed && entry_.result >= 0) {
+        if (entry_.is_completed() && entry_.result >= 0) {
             close_slot(slot());
         }
     }
@@ -83,7 +83,7 @@ public:
         return entry_.result != 1 ? failure() : descriptor_of(slot_);
     }
     void drop() const noexcept {
-        if (entry_.completed && entry_.result == 1) {
+        if (entry_.is_completed() && entry_.result == 1) {
             close_slot(slot_);
         }
     }

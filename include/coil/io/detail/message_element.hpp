@@ -40,7 +40,6 @@ private:
         message_.msg_iovlen = 1;
         entry_.request = uring::prep::sendmsg(call.fd, &message_, static_cast<int>(call.msg_flags));
         entry_.request.flags = call.flags;
-        entry_.request.user_data = call.user_data;
     }
 
     ::msghdr message_{};
@@ -72,7 +71,8 @@ public:
         return io_element::result();
     }
     void drop() noexcept {
-        if (entry_.completed && entry_.result >= 0 && address_ != nullptr && length_ != nullptr) {
+        if (entry_.is_completed() && entry_.result >= 0 && address_ != nullptr &&
+            length_ != nullptr) {
             *length_ = message_.msg_namelen;
         }
     }

@@ -29,7 +29,7 @@ public:
         return io_element::result();
     }
     void drop() noexcept {
-        if (entry_.completed && was_called(entry_.result)) {
+        if (entry_.is_completed() && was_called(entry_.result)) {
             *fd_ = Nothing;
         }
     }

@@ -18,8 +18,8 @@ constexpr unsigned splice_flags(io::descriptor fd_in, unsigned flags) noexcept {
 }
 
 /// The request with two descriptors of either kind.
-constexpr uring::sqe request_on_both(io::descriptor fd_in, io::descriptor fd_out,
-                                     const uring::sqe& request) noexcept {
+constexpr prepared_sqe request_on_both(io::descriptor fd_in, io::descriptor fd_out,
+                                       const uring::sqe& request) noexcept {
     return request_in_table_of(fd_in, request_on(fd_out, request));
 }
 
@@ -46,7 +46,7 @@ public:
         return io_element::result();
     }
     void drop() noexcept {
-        if (entry_.completed && entry_.result > 0) {
+        if (entry_.is_completed() && entry_.result > 0) {
             move_on(in_);
             move_on(out_);
         }

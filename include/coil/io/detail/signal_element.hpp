@@ -1,7 +1,7 @@
 #pragma once
 
+#include <coil/context/detail/sqe_slot.hpp>
 #include <coil/context/operation.hpp>
-#include <coil/context/wait.hpp>
 #include <coil/core/io_result.hpp>
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <coil/context/detail/perform.hpp>
 #include <coil/context/operation.hpp>
-#include <coil/context/perform.hpp>
 #include <coil/io/descriptor.hpp>
 #include <coil/uring/prep.hpp>
 
@@ -16,7 +16,7 @@ namespace coil::detail {
 /// A command to a socket, with the system call as a fallback if the ring lacks it.
 class socket_option_element : public io_element {
 public:
-    explicit socket_option_element(const uring::sqe& request) noexcept : io_element(request) {
+    explicit socket_option_element(const prepared_sqe& request) noexcept : io_element(request) {
         entry_.flags = not_asked;
     }
 
@@ -58,7 +58,7 @@ public:
         return length < 0 ? length : io_result(0);
     }
     void drop() noexcept {
-        if (entry_.completed && entry_.result >= 0 && length_ != nullptr) {
+        if (entry_.is_completed() && entry_.result >= 0 && length_ != nullptr) {
             *length_ = static_cast<::socklen_t>(entry_.result);
         }
     }

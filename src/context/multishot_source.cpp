@@ -1,6 +1,8 @@
-#include <coil/context/multishot.hpp>
+#include <coil/context/detail/multishot_source.hpp>
+#include <coil/context/event_loop.hpp>
 
 #include <new>
+#include <utility>
 
 namespace coil::detail {
 
@@ -20,18 +22,17 @@ bool multishot_results::grow() noexcept {
 }
 
 void multishot_source::arm() noexcept {
-    const int answer = prepare(entry_.request);
-    if (answer == wait) {
+    prepared_sqe prepared{uring::sqe{}};
+    const int error = prepare(prepared);
+    if (error == deferred) {
         return;
     }
-    if (answer < 0) {
-        deliver({answer, 0, 0});
+    if (error < 0) {
+        deliver({error, 0, 0});
         return;
     }
-    entry_.flags = 0;
-    entry_.completed = false;
-    begin_again();
-    start(*home_, {}, {}, entry_, 1, false);
+    entry_.reset(prepared);
+    start(*owner_loop_, {}, {}, entry_, 1, false);
 }
 
 bool multishot_source::is_waited_for() const noexcept {
@@ -48,8 +49,8 @@ void multishot_source::on_result(const uring::cqe& completion) noexcept {
     deliver({completion.res, completion.flags, 0});
 }
 
-/// The last result is there, but on_end() has to wait for the answer to a request to cancel. What
-/// the result holds of a shared buffer counts now: other streams' pieces of it come behind it.
+/// The last result is there, but on_end() has to wait for the CQE of a request to cancel. A result
+/// with a piece of a shared buffer is delivered now: the pieces of other streams follow it.
 void multishot_source::on_early_end() noexcept {
     if ((entry_.flags & uring::cqe_flag::buffer) == 0) {
         return;
@@ -58,16 +59,16 @@ void multishot_source::on_early_end() noexcept {
     deliver({std::exchange(entry_.result, -ECANCELED), std::exchange(entry_.flags, 0U), 0});
 }
 
-/// The request has ended. Whoever waits still wants the next result, unless the run ends: what is
-/// left of a stream then tells nothing of that in the next.
+/// The request has ended. A waiting next() still gets the next result, unless the run ends: then it
+/// is cancelled, and the stream reports nothing of that in the next run.
 void multishot_source::on_end() noexcept {
     const bool paused = std::exchange(pausing_, false);
     multishot_result r{entry_.result, entry_.flags, 0};
-    if (r.value != -ECANCELED || !(paused || home_->is_ending())) {
+    if (r.value != -ECANCELED || !(paused || owner_loop_->is_ending())) {
         deliver(r);
     } else {
         arrived(r);
-        if (is_waited_for() && home_->is_ending()) {
+        if (is_waited_for() && owner_loop_->is_ending()) {
             awaiter_->end();
         }
     }
@@ -79,19 +80,19 @@ void multishot_source::deliver(multishot_result r) noexcept {
         return;
     }
     if (error_ != 0 || !results_.push(r)) [[unlikely]] {
-        discard(r); // also what comes behind a gap that has not been told
+        discard(r); // also what follows a gap that was not reported yet
         error_ = -ENOMEM;
     }
     if (is_waited_for()) {
         awaiter_->end();
     }
-    if (is_active() && !pausing_ && has_enough()) {
+    if (is_active() && !pausing_ && should_pause()) {
         pausing_ = true;
         cancel();
     }
 }
 
-bool multishot_source::has_enough() const noexcept {
+bool multishot_source::should_pause() const noexcept {
     return error_ != 0 || results_.size() >= high_water ||
            (results_.size() >= scarce_water && is_scarce());
 }
@@ -101,7 +102,7 @@ void multishot_source::close() noexcept {
         awaiter_->source_ = nullptr;
         std::exchange(awaiter_, nullptr)->cancel();
     }
-    release_kernel();
+    cancel_and_wait();
     while (!results_.empty()) {
         discard(results_.pop());
     }
@@ -122,9 +123,9 @@ multishot_awaiter::~multishot_awaiter() {
 
 bool multishot_awaiter::begin_waiting(event_loop& loop, std::coroutine_handle<> waiter,
                                       inplace_stop_token token) noexcept {
-    if (source_->home_ == nullptr) {
-        source_->home_ = &loop;
-    } else if (source_->home_ != &loop) {
+    if (source_->owner_loop_ == nullptr) {
+        source_->owner_loop_ = &loop;
+    } else if (source_->owner_loop_ != &loop) {
         end_with_misuse(
             "a multishot stream is awaited on another context than the one it began on.");
     }

@@ -1,10 +1,10 @@
-#include <coil/context/operation.hpp>
-#include <coil/context/perform.hpp>
+#include <coil/context/detail/io_element.hpp>
+#include <coil/context/detail/perform.hpp>
 
 namespace coil::detail {
 
 void descriptor_element::drop() noexcept {
-    if (entry_.completed && entry_.result >= 0) {
+    if (entry_.is_completed() && entry_.result >= 0) {
         close_descriptor(entry_.result);
     }
 }

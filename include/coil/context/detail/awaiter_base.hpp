@@ -1,0 +1,151 @@
+#pragma once
+
+#include <coil/base/assert.hpp>
+#include <coil/context/detail/current_loop.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/queue.hpp>
+#include <coil/core/this_task.hpp>
+
+#include <atomic>
+#include <coroutine>
+#include <cstdint>
+
+namespace coil::detail {
+
+/// A queue_node of its own type, so that a class can also hang in a stop source's list.
+struct ready_node : queue_node {};
+
+/// A suspended await that the event loop will resume: the part of an awaiter that every kind
+/// shares. It is part of the awaiting coroutine's frame and does not move once started.
+///
+///     phase     meaning                                    transition to it
+///     -------   -----------------------------------------  ------------------------------------
+///     fresh     not started                                -
+///     pending   the coroutine is suspended                 begin(): from fresh, done or resumed
+///     done      what it waits for has ended                finish(), finish_unobserved()
+///     resumed   the result was fetched, or is not wanted   resumed(): from any; from pending if
+///                                                          it gives up before it suspends
+///
+/// The owner thread makes all transitions. A stop may be requested on any thread: the callback then
+/// posts the stop node to the owner's inbox. The coroutine does not become ready before that post
+/// has been delivered, because the node is part of the frame.
+///
+/// A derived class has `void cancel() noexcept`, called on the owner thread: finish() follows now
+/// or later. A call after the wait has ended has no effect.
+class awaiter_base : public ready_node, public stop_callback_base {
+public:
+    awaiter_base(const awaiter_base&) = delete;
+    awaiter_base& operator=(const awaiter_base&) = delete;
+
+    [[nodiscard]] bool pending() const noexcept { return is(phase::pending); }
+
+    /// The link in the loop's queues.
+    [[nodiscard]] queue_node& node() noexcept { return static_cast<ready_node&>(*this); }
+
+protected:
+    enum class phase : std::uintptr_t { fresh, pending, done, resumed };
+
+    awaiter_base() noexcept = default;
+    ~awaiter_base() {
+        if (is(phase::done)) [[unlikely]] {
+            leave_ready_queue();
+        }
+    }
+
+    [[nodiscard]] bool is(phase p) const noexcept {
+        return (word_.load(std::memory_order_relaxed) & phase_mask) ==
+               static_cast<std::uintptr_t>(p);
+    }
+    /// Started and not yet resumed.
+    [[nodiscard]] bool under_way() const noexcept { return is(phase::pending) || is(phase::done); }
+    [[nodiscard]] event_loop& loop() const noexcept {
+        return *reinterpret_cast<event_loop*>(word_.load(std::memory_order_relaxed) & ~flags_mask);
+    }
+
+    /// A wait may begin without a coroutine (an eager operation): see join().
+    void begin(event_loop& loop, std::coroutine_handle<> waiter) noexcept {
+        COIL_ASSERT(!pending());
+        node().coroutine = waiter;
+        word_.store(reinterpret_cast<std::uintptr_t>(&loop) |
+                        static_cast<std::uintptr_t>(phase::pending),
+                    std::memory_order_relaxed);
+    }
+
+    /// Lets a requested stop cancel this wait; at once if the stop was requested already.
+    template <class Self>
+    void observe(inplace_stop_token token) noexcept {
+        if (!token.stop_possible()) {
+            return;
+        }
+        attach(token, [](queue_node& node) noexcept {
+            auto& self = static_cast<Self&>(static_cast<stop_callback_base&>(node));
+            if (self.on_owner_thread()) {
+                self.cancel();
+                return;
+            }
+            node.deliver = [](queue_node& posted, event_loop&) noexcept {
+                auto& target = static_cast<Self&>(static_cast<stop_callback_base&>(posted));
+                if (target.stop_delivered()) {
+                    target.cancel();
+                }
+            };
+            self.post_stop();
+        });
+    }
+
+    /// The wait is over: the coroutine, if there is one yet, becomes ready.
+    void finish() noexcept;
+    /// finish() of a wait that no stop can reach. The caller makes the coroutine ready.
+    void finish_unobserved() noexcept {
+        COIL_ASSERT(pending() && !attached());
+        word_.store(word_.load(std::memory_order_relaxed) + to_done, std::memory_order_relaxed);
+    }
+
+    /// From now on `waiter` waits for it. Precondition: it is pending, and no coroutine waits.
+    template <class Self>
+    void join(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept {
+        COIL_ASSERT(pending() && node().coroutine == nullptr);
+        node().coroutine = waiter;
+        observe<Self>(token);
+    }
+    /// The coroutine that joined is destroyed. Returns whether it had not been resumed, and will
+    /// not be.
+    bool leave() noexcept;
+
+    /// Before a pending wait is destroyed: no stop reaches it any more.
+    void stop_observing() noexcept;
+
+    void resumed() noexcept { enter(phase::resumed); }
+
+private:
+    // One word for the loop, whose address leaves bits free (it is aligned to 64; four are used),
+    // the phase, and two marks of a stop that another thread requests. That thread sets `posted`
+    // only. The owner writes without an atomic read-modify-write where no such stop can be under
+    // way: before attach(), after detach(), after the delivery.
+    static constexpr std::uintptr_t phase_mask = 3;
+    static constexpr std::uintptr_t posted = 4;
+    static constexpr std::uintptr_t delivered = 8;
+    static constexpr std::uintptr_t flags_mask = 15;
+    static constexpr std::uintptr_t to_done = // from pending
+        static_cast<std::uintptr_t>(phase::done) - static_cast<std::uintptr_t>(phase::pending);
+
+    void enter(phase p) noexcept {
+        word_.store((word_.load(std::memory_order_relaxed) & ~phase_mask) |
+                        static_cast<std::uintptr_t>(p),
+                    std::memory_order_relaxed);
+    }
+    /// A stop was posted and not delivered yet.
+    [[nodiscard]] bool stop_is_posted() const noexcept {
+        return (word_.load(std::memory_order_relaxed) & (posted | delivered)) == posted;
+    }
+    [[nodiscard]] bool on_owner_thread() const noexcept { return &loop() == current_loop; }
+    void make_waiter_ready() noexcept;
+    void post_stop() noexcept;
+    /// Returns whether the wait is still pending.
+    bool stop_delivered() noexcept;
+    void leave_ready_queue() noexcept;
+
+    std::atomic<std::uintptr_t> word_{0};
+};
+
+} // namespace coil::detail

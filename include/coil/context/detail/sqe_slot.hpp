@@ -1,0 +1,158 @@
+#pragma once
+
+#include <coil/base/assert.hpp>
+#include <coil/uring/abi.hpp>
+
+#include <cstdint>
+
+namespace coil::detail {
+
+class io_op;
+
+/// An SQE, and the table that the direct descriptors in it are slots of.
+struct prepared_sqe {
+    /// It names no direct descriptor, or a slot of whatever table the ring has.
+    static constexpr std::uint32_t any_table = 0;
+    /// It names slots of two tables: every ring refuses it.
+    static constexpr std::uint32_t no_table = 1;
+
+    constexpr prepared_sqe(const uring::sqe& s) noexcept : sqe(s) {} // NOLINT: it is complete
+    constexpr prepared_sqe(const uring::sqe& s, std::uint32_t table) noexcept
+        : sqe(s), files_table(table) {}
+
+    uring::sqe sqe;
+    std::uint32_t files_table = any_table; // or a ring_tables::files_number(), all above no_table
+};
+
+/// One SQE of an operation, and its result. Its address is the SQE's user_data.
+struct alignas(8) sqe_slot {
+    sqe_slot() noexcept = default;
+    explicit sqe_slot(const prepared_sqe& prepared) noexcept
+        : request(prepared.sqe), files_table(prepared.files_table) {}
+
+    uring::sqe request{};
+    io_op* owner = nullptr;
+    sqe_slot* next = nullptr; // the next entry of the same chain
+    int result = 0;
+    std::uint32_t flags = 0; // of the CQE
+    std::uint32_t files_table = prepared_sqe::any_table;
+
+    /// Its last CQE has come, or it will have none.
+    [[nodiscard]] bool is_completed() const noexcept { return has(completed); }
+    /// Its result has come: a zero-copy send still waits for its notification.
+    [[nodiscard]] bool has_result() const noexcept {
+        return has(completed) || (flags & uring::cqe_flag::more) != 0;
+    }
+    /// A link timeout that a timeout() has put behind the entry before it.
+    [[nodiscard]] bool is_limit() const noexcept { return has(limit); }
+    /// It is a poll_then_try_op.
+    [[nodiscard]] bool may_wake_spuriously() const noexcept { return has(spurious); }
+    /// The next entry begins a submission of its own, when this one has succeeded.
+    [[nodiscard]] bool is_submit_boundary() const noexcept { return has(boundary); }
+    /// ... or also when it has failed.
+    [[nodiscard]] bool continues_on_error() const noexcept { return has(boundary_on_error); }
+
+    [[nodiscard]] sqe_slot* next_in_submission() const noexcept {
+        return is_submit_boundary() ? nullptr : next;
+    }
+
+    // Before it is submitted.
+
+    void make_limit() noexcept { set(limit); }
+    void make_submit_boundary(bool also_on_error) noexcept {
+        set(also_on_error ? boundary | boundary_on_error : boundary);
+    }
+    /// For another submission, when it is completed.
+    void reset() noexcept {
+        clear(completed);
+        flags = 0;
+    }
+    void reset(const prepared_sqe& prepared) noexcept {
+        request = prepared.sqe;
+        files_table = prepared.files_table;
+        reset();
+    }
+    /// The ring has this table of direct descriptors. A slot of another one is no descriptor here:
+    /// the entry becomes a call that gives -EBADF.
+    void check_files_table(std::uint32_t table) noexcept {
+        if (files_table != prepared_sqe::any_table && files_table != table) [[unlikely]] {
+            refuse_descriptor();
+        }
+    }
+
+    // When it completes.
+
+    /// A CQE that is not the last.
+    void store_result(const uring::cqe& completion) noexcept {
+        result = completion.res;
+        flags = completion.flags;
+        if (result < 0) [[unlikely]] {
+            result = error_of(result);
+        }
+    }
+    /// The last CQE has come, its result before it.
+    void complete() noexcept {
+        COIL_ASSERT(!is_completed());
+        set(completed);
+    }
+    /// The only CQE.
+    void complete(const uring::cqe& completion) noexcept {
+        store_result(completion);
+        complete();
+    }
+    /// Without the kernel.
+    void complete(int value) noexcept {
+        result = value;
+        set(completed);
+    }
+
+protected:
+    void make_spurious() noexcept { set(spurious); }
+
+private:
+    enum mark : std::uint32_t {
+        completed = 1,
+        boundary = 2,
+        boundary_on_error = 4,
+        spurious = 8,
+        limit = 16,
+    };
+
+    [[nodiscard]] bool has(unsigned mark) const noexcept { return (marks_ & mark) != 0; }
+    void set(unsigned marks) noexcept { marks_ |= marks; }
+    void clear(unsigned marks) noexcept { marks_ &= ~marks; }
+
+    void refuse_descriptor() noexcept;
+    /// The error as the program sees it. Only a request to cancel interrupts a call that one of the
+    /// kernel's workers executes, and the kernel's own codes for restarting it may come out.
+    [[nodiscard]] int error_of(int error) const noexcept;
+
+    std::uint32_t marks_ = 0; // fills the slot: with padding, zeroing it would take more stores
+};
+
+/// An entry whose completion says that there may be something to take, which others may want as
+/// well. As the last of its chain it is taken as soon as it completes. If others were faster, the
+/// entry is submitted again. Such an operation is not started by start_at_once().
+struct poll_then_try_op : sqe_slot {
+    poll_then_try_op(const prepared_sqe& prepared, int (*f)(poll_then_try_op&) noexcept) noexcept
+        : sqe_slot(prepared), take(f) {
+        make_spurious();
+    }
+
+    int (*take)(poll_then_try_op&) noexcept; // returns the result; -EAGAIN: there is nothing
+};
+
+/// What the low bits of a user_data say about the rest: entries are aligned, so three bits are
+/// free.
+enum class completion_kind : std::uint64_t {
+    entry = 0,  // a sqe_slot
+    cancel = 1, // the io_op that a request to cancel is for
+    wake = 2,   // the loop's own read of its wake-up descriptor
+    ignore = 3,
+};
+
+[[nodiscard]] inline std::uint64_t user_data_of(const void* object, completion_kind kind) noexcept {
+    return reinterpret_cast<std::uintptr_t>(object) | static_cast<std::uint64_t>(kind);
+}
+
+} // namespace coil::detail

@@ -1,0 +1,46 @@
+// What needs the loop of the calling thread, and misuse of the library.
+
+#include <coil/context/detail/current_loop.hpp>
+#include <coil/context/event_loop.hpp>
+#include <coil/context/resume_on.hpp>
+#include <coil/core/async_generator.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+namespace coil::detail {
+
+void end_without_context() noexcept {
+    std::fputs(
+        "coil: an await, or co_spawn(), spawn() or this_context(), outside of an io_context: "
+        "this thread runs none. Run the coroutine with coil::run(task), or with "
+        "io_context::co_spawn(task) and io_context::run(); one that runs on another executor "
+        "awaits this in a task of a context: co_await on(context, task).\n",
+        stderr);
+    std::abort();
+}
+
+void end_with_misuse(const char* sentence) noexcept {
+    std::fprintf(stderr, "coil: %s\n", sentence);
+    std::abort();
+}
+
+void resume_later(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
+    required_loop().make_ready(node, coroutine);
+}
+
+void take_back(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
+    if (current_loop != nullptr) {
+        current_loop->withdraw(node, coroutine);
+    }
+}
+
+void refuse_to_move() {
+    throw std::logic_error("coil: resume_on() or schedule() in a child of when_all, when_any, "
+                           "scope or timeout, or in a task of a run_loop: it stays where that is. "
+                           "Use co_await on(executor, task), or ctx.spawn(task) and await its "
+                           "join_handle there");
+}
+
+} // namespace coil::detail

@@ -1,0 +1,27 @@
+#include <coil/context/detail/sqe_slot.hpp>
+#include <coil/uring/prep.hpp>
+
+#include <cerrno>
+
+namespace coil::detail {
+
+/// It keeps its place in a chain, and how the chain is linked.
+void sqe_slot::refuse_descriptor() noexcept {
+    constexpr unsigned of_the_call = uring::sqe_flag::fixed_file | uring::sqe_flag::buffer_select;
+    const unsigned of_the_chain = request.flags & ~of_the_call;
+    request = uring::prep::close(-1);
+    request.flags = static_cast<std::uint8_t>(of_the_chain);
+    files_table = prepared_sqe::any_table;
+}
+
+int sqe_slot::error_of(int error) const noexcept {
+    constexpr int first_restart = 512; // ERESTARTSYS, which user space has no name for
+    constexpr int last_restart = 516;
+    const bool restarts = error <= -first_restart && error >= -last_restart;
+    // A worker never executes an accept: for it, EINTR is a connection that was aborted.
+    const bool interrupted =
+        error == -EINTR && request.opcode != static_cast<std::uint8_t>(uring::opcode::accept);
+    return restarts || interrupted ? -ECANCELED : error;
+}
+
+} // namespace coil::detail
