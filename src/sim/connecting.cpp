@@ -210,24 +210,30 @@ int stream_socket::connect(op& call, const endpoint& to) {
     if (own_machine.world.fault(own_machine.world.options.faults.no_buffers, "ENOBUFS")) {
         return -ENOBUFS;
     }
-    if (family() == AF_UNIX) {
-        int error = 0;
-        stream_socket* const listener = own_machine.find_local_listener(to, error);
-        if (listener == nullptr) {
-            return error;
-        }
-        if (listener->offered_.size() > listener->backlog_) {
-            return -EAGAIN;
-        }
-        auto c = make<connection>(*this, own_machine);
-        c->origin_ = local_.family == AF_UNIX ? local_ : endpoint::nameless();
-        c->target_ = listener->local_;
-        connection_ = c;
-        c->open_[1] = true;
-        connected(c->origin_, to);
-        listener->offer(*c);
-        return 0;
+    return family() == AF_UNIX ? connect_local(to) : connect_over_network(call, to);
+}
+
+int stream_socket::connect_local(const endpoint& to) {
+    int error = 0;
+    stream_socket* const listener = own_machine.find_local_listener(to, error);
+    if (listener == nullptr) {
+        return error;
     }
+    if (listener->offered_.size() > listener->backlog_) {
+        return -EAGAIN;
+    }
+    auto c = make<connection>(*this, own_machine);
+    c->origin_ = local_.family == AF_UNIX ? local_ : endpoint::nameless();
+    c->target_ = listener->local_;
+    connection_ = c;
+    c->open_[1] = true;
+    connected(c->origin_, to);
+    listener->offer(*c);
+    return 0;
+}
+
+/// Begins the hand-shake.
+int stream_socket::connect_over_network(op& call, const endpoint& to) {
     if (const int error = bind_somewhere(); error != 0) {
         return error;
     }

@@ -106,14 +106,9 @@ int datagram_socket::connect(op&, const endpoint& to) {
     return 0;
 }
 
-int datagram_socket::send(op& call, int) {
-    if (sending_ended_) {
-        return -EPIPE;
-    }
-    if (error_ != 0) {
-        return take_error();
-    }
-    endpoint target = peer_;
+/// The destination: the one that the call names, otherwise the peer.
+int datagram_socket::find_target(const op& call, endpoint& target) const {
+    target = peer_;
     bool named = has_peer_;
     const void* address = nullptr;
     ::socklen_t length = 0;
@@ -136,6 +131,20 @@ int datagram_socket::send(op& call, int) {
     if (!named) {
         return family() == AF_UNIX ? -ENOTCONN : -EDESTADDRREQ;
     }
+    return 0;
+}
+
+int datagram_socket::send(op& call, int) {
+    if (sending_ended_) {
+        return -EPIPE;
+    }
+    if (error_ != 0) {
+        return take_error();
+    }
+    endpoint target;
+    if (const int error = find_target(call, target); error != 0) {
+        return error;
+    }
     if (call.size() > largest) {
         return -EMSGSIZE;
     }
@@ -152,21 +161,29 @@ int datagram_socket::send(op& call, int) {
     for_each_part(call.data, 0, SIZE_MAX, [&](const std::byte* from, std::size_t n) {
         d.bytes.insert(d.bytes.end(), from, from + n);
     });
+    return family() == AF_UNIX ? send_local(target, std::move(d))
+                               : send_over_network(target, std::move(d));
+}
+
+int datagram_socket::send_local(const endpoint& target, datagram d) {
     const auto count = static_cast<int>(d.bytes.size());
-    if (family() == AF_UNIX) {
-        datagram_socket* to = partner_;
-        if (to == nullptr) {
-            to = dynamic_cast<datagram_socket*>(own_machine.find_name(SOCK_DGRAM, target));
-        }
-        if (to == nullptr) {
-            return -ECONNREFUSED;
-        }
-        if (to->held_ + d.bytes.size() > own_machine.world.options.socket_buffer && to->held_ > 0) {
-            return -EAGAIN;
-        }
-        to->take(std::move(d));
-        return count;
+    datagram_socket* to = partner_;
+    if (to == nullptr) {
+        to = dynamic_cast<datagram_socket*>(own_machine.find_name(SOCK_DGRAM, target));
     }
+    if (to == nullptr) {
+        return -ECONNREFUSED;
+    }
+    if (to->held_ + d.bytes.size() > own_machine.world.options.socket_buffer && to->held_ > 0) {
+        return -EAGAIN;
+    }
+    to->take(std::move(d));
+    return count;
+}
+
+/// What the network loses counts as sent.
+int datagram_socket::send_over_network(endpoint target, datagram d) {
+    const auto count = static_cast<int>(d.bytes.size());
     machine* const to = own_machine.net.find(own_machine, target);
     if (to == nullptr) {
         return count; // lost silently

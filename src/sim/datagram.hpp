@@ -35,6 +35,9 @@ private:
     };
     class packet;
 
+    int find_target(const op& call, endpoint& target) const;
+    int send_local(const endpoint& target, datagram d);
+    int send_over_network(endpoint target, datagram d);
     void take(datagram d);
 
     bool has_peer_ = false;

@@ -148,6 +148,8 @@ private:
 
     enum class state : std::uint8_t { fresh, listening, connecting, connected, dead };
 
+    int connect_local(const endpoint& to);
+    int connect_over_network(op& call, const endpoint& to);
     void connected(const endpoint& local, const endpoint& to);
     void failed(int error);
     void offer(connection& c);

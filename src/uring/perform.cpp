@@ -54,37 +54,8 @@ int lseek(const sqe& request) noexcept {
     return 0;
 }
 
-/// Calls that may wait for a device, or for the other end of a file.
-system_call slow_call_for(const sqe& request) noexcept {
-    switch (static_cast<opcode>(request.opcode)) {
-    case opcode::close:
-        return request.file_index == 0 ? close : nullptr; // otherwise a slot of the ring's table
-    case opcode::read:
-        return read;
-    case opcode::write:
-        return write;
-    case opcode::fsync:
-        return fsync;
-    case opcode::fallocate:
-        return [](const sqe& r) {
-            return checked(::fallocate(r.fd, static_cast<int>(r.len), static_cast<::off_t>(r.off),
-                                       static_cast<::off_t>(r.addr)));
-        };
-    case opcode::openat:
-        if (request.file_index != 0) {
-            return nullptr; // the result would go into the ring's table
-        }
-        return [](const sqe& r) {
-            return checked(::openat(r.fd, path(r), static_cast<int>(r.open_flags), r.len));
-        };
-    case opcode::statx:
-        return [](const sqe& r) {
-            return checked(::statx(r.fd, path(r), static_cast<int>(r.statx_flags), r.len,
-                                   pointer<struct ::statx>(r.off)));
-        };
-    default:
-        break;
-    }
+/// Calls for which io_uring has no opcode; they, too, may wait for a device.
+system_call call_without_ring_opcode(const sqe& request) noexcept {
     switch (static_cast<call_opcode>(request.opcode)) {
     case call_opcode::getdents64:
         return [](const sqe& r) {
@@ -134,6 +105,40 @@ system_call slow_call_for(const sqe& request) noexcept {
     default:
         return nullptr;
     }
+}
+
+/// Calls that may wait for a device, or for the other end of a file.
+system_call slow_call_for(const sqe& request) noexcept {
+    switch (static_cast<opcode>(request.opcode)) {
+    case opcode::close:
+        return request.file_index == 0 ? close : nullptr; // otherwise a slot of the ring's table
+    case opcode::read:
+        return read;
+    case opcode::write:
+        return write;
+    case opcode::fsync:
+        return fsync;
+    case opcode::fallocate:
+        return [](const sqe& r) {
+            return checked(::fallocate(r.fd, static_cast<int>(r.len), static_cast<::off_t>(r.off),
+                                       static_cast<::off_t>(r.addr)));
+        };
+    case opcode::openat:
+        if (request.file_index != 0) {
+            return nullptr; // the result would go into the ring's table
+        }
+        return [](const sqe& r) {
+            return checked(::openat(r.fd, path(r), static_cast<int>(r.open_flags), r.len));
+        };
+    case opcode::statx:
+        return [](const sqe& r) {
+            return checked(::statx(r.fd, path(r), static_cast<int>(r.statx_flags), r.len,
+                                   pointer<struct ::statx>(r.off)));
+        };
+    default:
+        break;
+    }
+    return call_without_ring_opcode(request);
 }
 
 /// Whether the file or memory can be resolved only by a ring.

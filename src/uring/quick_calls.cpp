@@ -78,6 +78,44 @@ void* value(const sqe& request) noexcept { return pointer<void>(request.addr2); 
 const char* owner(const sqe& request) noexcept { return pointer<const char>(request.addr3); }
 int attribute_flags(const sqe& request) noexcept { return static_cast<int>(request.xattr_flags); }
 
+/// Changes of directories, and extended attributes.
+system_call call_on_path_or_attribute(const sqe& request) noexcept {
+    switch (static_cast<opcode>(request.opcode)) {
+    case opcode::unlinkat:
+        return [](const sqe& r) {
+            return checked(::unlinkat(r.fd, path(r), static_cast<int>(r.unlink_flags)));
+        };
+    case opcode::renameat:
+        return [](const sqe& r) {
+            return checked(
+                ::renameat2(r.fd, path(r), second_dirfd(r), second_path(r), r.rename_flags));
+        };
+    case opcode::mkdirat:
+        return [](const sqe& r) { return checked(::mkdirat(r.fd, path(r), r.len)); };
+    case opcode::symlinkat:
+        return [](const sqe& r) { return checked(::symlinkat(path(r), r.fd, second_path(r))); };
+    case opcode::linkat:
+        return [](const sqe& r) {
+            return checked(::linkat(r.fd, path(r), second_dirfd(r), second_path(r),
+                                    static_cast<int>(r.hardlink_flags)));
+        };
+    case opcode::getxattr:
+        return [](const sqe& r) { return checked(::getxattr(owner(r), name(r), value(r), r.len)); };
+    case opcode::setxattr:
+        return [](const sqe& r) {
+            return checked(::setxattr(owner(r), name(r), value(r), r.len, attribute_flags(r)));
+        };
+    case opcode::fgetxattr:
+        return [](const sqe& r) { return checked(::fgetxattr(r.fd, name(r), value(r), r.len)); };
+    case opcode::fsetxattr:
+        return [](const sqe& r) {
+            return checked(::fsetxattr(r.fd, name(r), value(r), r.len, attribute_flags(r)));
+        };
+    default:
+        return nullptr;
+    }
+}
+
 } // namespace
 
 system_call quick_call_for(const sqe& request) noexcept {
@@ -118,38 +156,8 @@ system_call quick_call_for(const sqe& request) noexcept {
         };
     case opcode::futex_wake:
         return futex_wake;
-    case opcode::unlinkat:
-        return [](const sqe& r) {
-            return checked(::unlinkat(r.fd, path(r), static_cast<int>(r.unlink_flags)));
-        };
-    case opcode::renameat:
-        return [](const sqe& r) {
-            return checked(
-                ::renameat2(r.fd, path(r), second_dirfd(r), second_path(r), r.rename_flags));
-        };
-    case opcode::mkdirat:
-        return [](const sqe& r) { return checked(::mkdirat(r.fd, path(r), r.len)); };
-    case opcode::symlinkat:
-        return [](const sqe& r) { return checked(::symlinkat(path(r), r.fd, second_path(r))); };
-    case opcode::linkat:
-        return [](const sqe& r) {
-            return checked(::linkat(r.fd, path(r), second_dirfd(r), second_path(r),
-                                    static_cast<int>(r.hardlink_flags)));
-        };
-    case opcode::getxattr:
-        return [](const sqe& r) { return checked(::getxattr(owner(r), name(r), value(r), r.len)); };
-    case opcode::setxattr:
-        return [](const sqe& r) {
-            return checked(::setxattr(owner(r), name(r), value(r), r.len, attribute_flags(r)));
-        };
-    case opcode::fgetxattr:
-        return [](const sqe& r) { return checked(::fgetxattr(r.fd, name(r), value(r), r.len)); };
-    case opcode::fsetxattr:
-        return [](const sqe& r) {
-            return checked(::fsetxattr(r.fd, name(r), value(r), r.len, attribute_flags(r)));
-        };
     default:
-        return nullptr;
+        return call_on_path_or_attribute(request);
     }
 }
 

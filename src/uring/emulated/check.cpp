@@ -64,31 +64,11 @@ bool makes_both_direct_and_cloexec(const sqe& s) noexcept {
 
 } // namespace
 
-/// The error of an entry, or 0.
-int emulation::check(request& r) noexcept {
+/// Operations that may be multishot.
+int emulation::check_repeatable(request& r) noexcept {
     const sqe& s = r.entry;
     const opcode op = r.op();
-    if (s.opcode >= opcode_count || (s.flags & ~all_flags) != 0) {
-        return -EINVAL;
-    }
-    const opcode_info& known_info = info_of(op);
-    if (r.selects() && (known_info.traits & opcode_info::takes_buffer) == 0) {
-        return -EOPNOTSUPP;
-    }
-    if (s.personality != 0 ||
-        (s.ioprio != 0 && (known_info.traits & opcode_info::takes_ioprio) == 0)) {
-        return -EINVAL;
-    }
-    if ((used_fields(s) & known_info.zero) != 0) {
-        return -EINVAL;
-    }
-    if ((known_info.traits & opcode_info::whole) != 0 && !is_priority(s.ioprio)) {
-        return -EINVAL;
-    }
     switch (op) {
-    case opcode::timeout:
-    case opcode::link_timeout:
-        return check_timeout(r);
     case opcode::accept: {
         constexpr unsigned known =
             accept_flag::multishot | accept_flag::dontwait | accept_flag::poll_first;
@@ -131,6 +111,16 @@ int emulation::check(request& r) noexcept {
             return -EINVAL;
         }
         break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+int emulation::check_send(request& r) noexcept {
+    const sqe& s = r.entry;
+    const opcode op = r.op();
+    switch (op) {
     case opcode::send_zc:
     case opcode::sendmsg_zc: {
         constexpr unsigned known = recvsend_flag::poll_first | recvsend_flag::fixed_buf |
@@ -156,6 +146,16 @@ int emulation::check(request& r) noexcept {
         }
         break;
     }
+    default:
+        break;
+    }
+    return 0;
+}
+
+/// The operation's own flags; sets what the request keeps of them.
+int emulation::check_flags(request& r) noexcept {
+    const sqe& s = r.entry;
+    switch (r.op()) {
     case opcode::fsync:
         if ((s.fsync_flags & ~fsync_flag::datasync) != 0) {
             return -EINVAL;
@@ -182,8 +182,49 @@ int emulation::check(request& r) noexcept {
             return -EINVAL;
         }
         break;
+    case opcode::accept:
+    case opcode::recv:
+    case opcode::recvmsg:
+    case opcode::read_multishot:
+    case opcode::poll_add:
+        return check_repeatable(r);
+    case opcode::send:
+    case opcode::sendmsg:
+    case opcode::send_zc:
+    case opcode::sendmsg_zc:
+        return check_send(r);
     default:
         break;
+    }
+    return 0;
+}
+
+/// The error of an entry, or 0.
+int emulation::check(request& r) noexcept {
+    const sqe& s = r.entry;
+    const opcode op = r.op();
+    if (s.opcode >= opcode_count || (s.flags & ~all_flags) != 0) {
+        return -EINVAL;
+    }
+    const opcode_info& known_info = info_of(op);
+    if (r.selects() && (known_info.traits & opcode_info::takes_buffer) == 0) {
+        return -EOPNOTSUPP;
+    }
+    if (s.personality != 0 ||
+        (s.ioprio != 0 && (known_info.traits & opcode_info::takes_ioprio) == 0)) {
+        return -EINVAL;
+    }
+    if ((used_fields(s) & known_info.zero) != 0) {
+        return -EINVAL;
+    }
+    if ((known_info.traits & opcode_info::whole) != 0 && !is_priority(s.ioprio)) {
+        return -EINVAL;
+    }
+    if (op == opcode::timeout || op == opcode::link_timeout) {
+        return check_timeout(r);
+    }
+    if (const int error = check_flags(r); error != 0) {
+        return error;
     }
     return makes_both_direct_and_cloexec(s) ? -EINVAL : 0;
 }

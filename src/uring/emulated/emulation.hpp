@@ -88,6 +88,9 @@ private:
     int submit_sqes(unsigned to_submit) noexcept;
     request* take_request(const sqe& entry) noexcept;
     static int check(request& r) noexcept; // check.cpp
+    static int check_flags(request& r) noexcept;
+    static int check_repeatable(request& r) noexcept;
+    static int check_send(request& r) noexcept;
     int link(request& r) noexcept;
     void close_chain() noexcept;
     void release_deferred() noexcept;

@@ -121,29 +121,10 @@ int epoll_backend::begin_call(epoll_request& r) noexcept {
     switch (r.op()) {
     case opcode::close:
         return s.fd == epoll_ || s.fd == wake_fd_ ? -EBADF : close_descriptor(s.fd);
-    case opcode::socket: {
-        const int fd = checked(::socket(s.fd, static_cast<int>(s.off), static_cast<int>(s.len)));
-        if (fd >= 0) {
-            fresh(fd);
-        }
-        return fd;
-    }
-    case opcode::pipe: {
-        int ends[2];
-        auto* const given = pointer<int>(s.addr);
-        if (!is_readable(given, sizeof ends)) {
-            return -EFAULT;
-        }
-        const int error = checked(::pipe2(ends, static_cast<int>(s.pipe_flags)));
-        if (error < 0) {
-            return error;
-        }
-        for (int i = 0; i < 2; ++i) {
-            fresh(ends[i]);
-            given[i] = ends[i];
-        }
-        return 0;
-    }
+    case opcode::socket:
+        return begin_socket(s);
+    case opcode::pipe:
+        return begin_pipe(s);
     case opcode::bind:
     case opcode::listen:
     case opcode::shutdown:
@@ -165,33 +146,12 @@ int epoll_backend::begin_call(epoll_request& r) noexcept {
     }
     case opcode::futex_waitv:
         return wait_on_futex(r);
-    case opcode::waitid: {
-        const int tried = try_waitid(r);
-        if (tried != again_in) {
-            return tried;
-        }
-        const auto options = static_cast<int>(s.file_index);
-        if (static_cast<::idtype_t>(s.len) == P_PID && (options & (WSTOPPED | WCONTINUED)) == 0) {
-            r.helper = static_cast<int>(::syscall(SYS_pidfd_open, s.fd, 0));
-            if (r.helper >= 0) {
-                fresh(r.helper);
-                const int result = begin_io(r);
-                if (result != pending) {
-                    clean_up(r);
-                }
-                return result;
-            }
-        }
-        return hand_over(r, true);
-    }
+    case opcode::waitid:
+        return begin_waitid(r);
     case opcode::msg_ring:
         return send_message(s);
-    case opcode::tee: {
-        const auto flags = static_cast<unsigned>(s.splice_flags) & ~splice_flag::fd_in_fixed;
-        const int n = checked(
-            ::tee(r.file_in, r.file, s.len, flags | static_cast<unsigned>(SPLICE_F_NONBLOCK)));
-        return n == -EAGAIN && (flags & SPLICE_F_NONBLOCK) == 0 ? hand_over(r, true) : n;
-    }
+    case opcode::tee:
+        return begin_tee(r);
     case opcode::splice:
         return hand_over(r, true);
     case opcode::openat:
@@ -217,6 +177,60 @@ int epoll_backend::begin_call(epoll_request& r) noexcept {
     default:
         return -EOPNOTSUPP;
     }
+}
+
+int epoll_backend::begin_socket(const sqe& s) noexcept {
+    const int fd = checked(::socket(s.fd, static_cast<int>(s.off), static_cast<int>(s.len)));
+    if (fd >= 0) {
+        fresh(fd);
+    }
+    return fd;
+}
+
+int epoll_backend::begin_pipe(const sqe& s) noexcept {
+    int ends[2];
+    auto* const given = pointer<int>(s.addr);
+    if (!is_readable(given, sizeof ends)) {
+        return -EFAULT;
+    }
+    const int error = checked(::pipe2(ends, static_cast<int>(s.pipe_flags)));
+    if (error < 0) {
+        return error;
+    }
+    for (int i = 0; i < 2; ++i) {
+        fresh(ends[i]);
+        given[i] = ends[i];
+    }
+    return 0;
+}
+
+int epoll_backend::begin_waitid(epoll_request& r) noexcept {
+    const sqe& s = r.entry;
+    const int tried = try_waitid(r);
+    if (tried != again_in) {
+        return tried;
+    }
+    const auto options = static_cast<int>(s.file_index);
+    if (static_cast<::idtype_t>(s.len) == P_PID && (options & (WSTOPPED | WCONTINUED)) == 0) {
+        r.helper = static_cast<int>(::syscall(SYS_pidfd_open, s.fd, 0));
+        if (r.helper >= 0) {
+            fresh(r.helper);
+            const int result = begin_io(r);
+            if (result != pending) {
+                clean_up(r);
+            }
+            return result;
+        }
+    }
+    return hand_over(r, true);
+}
+
+int epoll_backend::begin_tee(epoll_request& r) noexcept {
+    const sqe& s = r.entry;
+    const auto flags = static_cast<unsigned>(s.splice_flags) & ~splice_flag::fd_in_fixed;
+    const int n =
+        checked(::tee(r.file_in, r.file, s.len, flags | static_cast<unsigned>(SPLICE_F_NONBLOCK)));
+    return n == -EAGAIN && (flags & SPLICE_F_NONBLOCK) == 0 ? hand_over(r, true) : n;
 }
 
 /// The plain system call.

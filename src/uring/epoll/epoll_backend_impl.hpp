@@ -116,6 +116,10 @@ private:
     // calls (calls.cpp)
     void keep_from_children(epoll_request& r) noexcept;
     int begin_call(epoll_request& r) noexcept;
+    int begin_socket(const sqe& s) noexcept;
+    int begin_pipe(const sqe& s) noexcept;
+    int begin_waitid(epoll_request& r) noexcept;
+    int begin_tee(epoll_request& r) noexcept;
     int begin_open(epoll_request& r) noexcept;
     static int plain_call(const epoll_request& r) noexcept;
     int close_descriptor(int fd) noexcept;
@@ -128,6 +132,7 @@ private:
     void hold(epoll_request& r) noexcept;
     static void release(epoll_request& r) noexcept;
     static int work(worker_job& job) noexcept;
+    static int send_data(epoll_request& r) noexcept;
     void collect_finished() noexcept;
     void discard_finished() noexcept;
     void receive_messages() noexcept;

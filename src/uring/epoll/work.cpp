@@ -87,7 +87,35 @@ bool waits_for_other_side(const epoll_request& r) noexcept {
            S_ISFIFO(status.st_mode);
 }
 
+int wait_for_child(const sqe& s) noexcept {
+    ::siginfo_t info{};
+    const int options = static_cast<int>(s.file_index);
+    if (::waitid(static_cast<::idtype_t>(s.len), static_cast<::id_t>(s.fd), &info, options) != 0) {
+        return -errno;
+    }
+    if (auto* const to = pointer<::siginfo_t>(s.addr2); to != nullptr) {
+        *to = info;
+    }
+    return 0;
+}
+
+int splice(const epoll_request& r) noexcept {
+    const sqe& s = r.entry;
+    auto in = static_cast<::loff_t>(s.splice_off_in);
+    auto out = static_cast<::loff_t>(s.off);
+    return checked(::splice(r.file_in, in == -1 ? nullptr : &in, r.file, out == -1 ? nullptr : &out,
+                            s.len, s.splice_flags & ~splice_flag::fd_in_fixed));
+}
+
 } // namespace
+
+/// Waits for space if the socket is in blocking mode.
+int epoll_backend::send_data(epoll_request& r) noexcept {
+    ::msghdr message = message_of(r);
+    message.msg_iov = r.data().data();
+    message.msg_iovlen = r.data().size();
+    return checked(::sendmsg(r.file, &message, static_cast<int>(r.entry.msg_flags) | MSG_NOSIGNAL));
+}
 
 /// Runs on a thread of the pool.
 int epoll_backend::work(worker_job& job) noexcept {
@@ -110,22 +138,13 @@ int epoll_backend::work(worker_job& job) noexcept {
     case opcode::send:
     case opcode::sendmsg:
     case opcode::send_zc:
-    case opcode::sendmsg_zc: {
-        ::msghdr message = message_of(r);
-        message.msg_iov = r.data().data();
-        message.msg_iovlen = r.data().size();
-        return checked(::sendmsg(r.file, &message, static_cast<int>(s.msg_flags) | MSG_NOSIGNAL));
-    }
+    case opcode::sendmsg_zc:
+        return send_data(r);
     case opcode::connect:
         return checked(
             ::connect(r.file, pointer<const ::sockaddr>(s.addr), static_cast<::socklen_t>(s.off)));
-    case opcode::splice: {
-        auto in = static_cast<::loff_t>(s.splice_off_in);
-        auto out = static_cast<::loff_t>(s.off);
-        return checked(::splice(r.file_in, in == -1 ? nullptr : &in, r.file,
-                                out == -1 ? nullptr : &out, s.len,
-                                s.splice_flags & ~splice_flag::fd_in_fixed));
-    }
+    case opcode::splice:
+        return splice(r);
     case opcode::tee:
         return checked(::tee(r.file_in, r.file, s.len, s.splice_flags & ~splice_flag::fd_in_fixed));
     case opcode::openat:
@@ -146,18 +165,8 @@ int epoll_backend::work(worker_job& job) noexcept {
     case opcode::futex_waitv:
         job.sleeper.store(static_cast<int>(::syscall(SYS_gettid)));
         return checked(::syscall(SYS_futex_waitv, pointer<void>(s.addr), s.len, 0U, nullptr, 0));
-    case opcode::waitid: {
-        ::siginfo_t info{};
-        const int options = static_cast<int>(s.file_index);
-        if (::waitid(static_cast<::idtype_t>(s.len), static_cast<::id_t>(s.fd), &info, options) !=
-            0) {
-            return -errno;
-        }
-        if (auto* const to = pointer<::siginfo_t>(s.addr2); to != nullptr) {
-            *to = info;
-        }
-        return 0;
-    }
+    case opcode::waitid:
+        return wait_for_child(s);
     case opcode::fsync:
         if (s.len != 0) {
             return checked(::sync_file_range(r.file, static_cast<::off_t>(s.off), s.len,
