@@ -52,93 +52,117 @@ struct opcode_info {
     std::uint16_t copies = 0;
 };
 
-/// The counterpart of Linux's io_issue_defs[], as far as it is the same for every file, and of the
-/// argument checks at the beginning of its prep functions.
-constexpr std::array<opcode_info, opcode_count> make_opcode_table() noexcept {
+/// Fills the table: the counterpart of Linux's io_issue_defs[], as far as it is the same for every
+/// file, and of the argument checks at the beginning of its prep functions.
+class opcode_table_builder {
+public:
+    constexpr std::array<opcode_info, opcode_count> build() noexcept {
+        add_core();
+        add_transfers();
+        add_descriptor_calls();
+        add_path_calls();
+        return table_;
+    }
+
+private:
     using i = opcode_info;
-    constexpr auto file = i::takes_file;
-    constexpr auto rw = i::takes_file | i::takes_ioprio | i::whole;
-    constexpr auto net = i::takes_file | i::takes_ioprio | i::message_flags;
-    constexpr auto sets = i::buf_index | i::last_word;
-    std::array<opcode_info, opcode_count> table{};
-    const auto set = [&table](opcode op, int traits, int zero, int copies = 0) {
-        table[static_cast<std::size_t>(op)] = {static_cast<std::uint16_t>(traits),
-                                               static_cast<std::uint16_t>(zero),
-                                               static_cast<std::uint16_t>(copies)};
-    };
-    set(opcode::nop, i::takes_ioprio | i::by_core, 0);
-    set(opcode::timeout, i::by_core, sets);
-    set(opcode::timeout_remove, i::by_core, i::len | sets);
-    set(opcode::link_timeout, i::by_core, i::off | sets);
-    set(opcode::async_cancel, i::by_core, i::off | i::last_word);
-    set(opcode::poll_remove, i::by_core, sets);
-    set(opcode::files_update, i::by_core, i::op_flags | i::last_word);
-    set(opcode::provide_buffers, i::by_core, i::op_flags | i::last_word);
-    set(opcode::remove_buffers, i::by_core, i::off | i::addr | i::len | i::op_flags | i::last_word);
-    set(opcode::fixed_fd_install, file | i::by_core, i::off | i::addr | i::len | sets | i::addr3);
+    static constexpr int file = i::takes_file;
+    static constexpr int rw = i::takes_file | i::takes_ioprio | i::whole;
+    static constexpr int net = i::takes_file | i::takes_ioprio | i::message_flags;
+    static constexpr int sets = i::buf_index | i::last_word;
 
-    set(opcode::read, rw | i::takes_buffer | i::plain_buffer, 0);
-    set(opcode::write, rw | i::moves_out | i::plain_buffer, 0);
-    set(opcode::readv, rw | i::takes_buffer | i::vector, 0, i::iovecs);
-    set(opcode::writev, rw | i::moves_out | i::vector, 0, i::iovecs);
-    set(opcode::read_fixed, rw | i::plain_buffer | i::fixed_buffer, 0);
-    set(opcode::write_fixed, rw | i::moves_out | i::plain_buffer | i::fixed_buffer, 0);
-    set(opcode::readv_fixed, rw | i::vector | i::fixed_buffer, 0, i::iovecs);
-    set(opcode::writev_fixed, rw | i::moves_out | i::vector | i::fixed_buffer, 0, i::iovecs);
-    set(opcode::read_multishot, file | i::takes_buffer, i::addr | i::len);
-    set(opcode::send, net | i::takes_buffer | i::moves_out | i::plain_buffer, 0, i::special);
-    set(opcode::recv, net | i::takes_buffer | i::plain_buffer, i::off);
-    set(opcode::sendmsg, net | i::takes_buffer | i::moves_out | i::message_header,
-        i::off | i::last_word, i::message);
-    set(opcode::recvmsg, net | i::takes_buffer | i::message_header, i::off | i::last_word,
-        i::message);
-    set(opcode::send_zc, net | i::moves_out | i::plain_buffer, i::addr3 | i::pad2, i::special);
-    set(opcode::sendmsg_zc, net | i::moves_out | i::message_header, i::off | i::last_word,
-        i::message);
-    set(opcode::accept, file | i::takes_ioprio, i::len | i::buf_index);
-    set(opcode::connect, file, i::len | i::op_flags | sets, i::name);
-    set(opcode::poll_add, file, i::off | i::addr | i::buf_index);
-    set(opcode::epoll_wait, file, i::off | i::op_flags | sets);
+    constexpr void set(opcode op, int traits, int zero, int copies = 0) noexcept {
+        table_[static_cast<std::size_t>(op)] = {static_cast<std::uint16_t>(traits),
+                                                static_cast<std::uint16_t>(zero),
+                                                static_cast<std::uint16_t>(copies)};
+    }
 
-    set(opcode::fsync, file, i::addr | sets);
-    set(opcode::sync_file_range, file, i::addr | sets);
-    set(opcode::fallocate, file, i::op_flags | sets);
-    set(opcode::ftruncate, file, i::addr | i::len | i::op_flags | sets | i::addr3);
-    set(opcode::fadvise, file, sets);
-    set(opcode::madvise, 0, sets);
-    set(opcode::splice, file | i::whole, 0);
-    set(opcode::tee, file | i::whole, i::off | i::addr);
-    set(opcode::shutdown, file, i::off | i::addr | i::op_flags | sets);
-    set(opcode::bind, file, i::len | i::op_flags | sets, i::name);
-    set(opcode::listen, file, i::off | i::addr | i::op_flags | sets);
-    set(opcode::socket, 0, i::addr | i::op_flags | i::buf_index);
-    set(opcode::uring_cmd, file, 0);
-    set(opcode::msg_ring, file, i::buf_index);
-    set(opcode::pipe, 0, i::fd | i::off | i::addr3);
-    set(opcode::close, 0, i::off | i::addr | i::len | i::op_flags | i::buf_index);
-    set(opcode::epoll_ctl, 0, sets, i::special);
-    set(opcode::waitid, 0, i::addr | i::op_flags | i::buf_index | i::addr3);
-    set(opcode::futex_wait, 0, i::len | i::op_flags | sets);
-    set(opcode::futex_wake, 0, i::len | i::op_flags | sets);
-    set(opcode::futex_waitv, 0, i::fd | i::off | i::op_flags | sets | i::addr3, i::special);
+    /// Requests that the core of a backend executes itself.
+    constexpr void add_core() noexcept {
+        set(opcode::nop, i::takes_ioprio | i::by_core, 0);
+        set(opcode::timeout, i::by_core, sets);
+        set(opcode::timeout_remove, i::by_core, i::len | sets);
+        set(opcode::link_timeout, i::by_core, i::off | sets);
+        set(opcode::async_cancel, i::by_core, i::off | i::last_word);
+        set(opcode::poll_remove, i::by_core, sets);
+        set(opcode::files_update, i::by_core, i::op_flags | i::last_word);
+        set(opcode::provide_buffers, i::by_core, i::op_flags | i::last_word);
+        set(opcode::remove_buffers, i::by_core,
+            i::off | i::addr | i::len | i::op_flags | i::last_word);
+        set(opcode::fixed_fd_install, file | i::by_core,
+            i::off | i::addr | i::len | sets | i::addr3);
+    }
+    /// Transfers of data, connections and polls.
+    constexpr void add_transfers() noexcept {
+        set(opcode::read, rw | i::takes_buffer | i::plain_buffer, 0);
+        set(opcode::write, rw | i::moves_out | i::plain_buffer, 0);
+        set(opcode::readv, rw | i::takes_buffer | i::vector, 0, i::iovecs);
+        set(opcode::writev, rw | i::moves_out | i::vector, 0, i::iovecs);
+        set(opcode::read_fixed, rw | i::plain_buffer | i::fixed_buffer, 0);
+        set(opcode::write_fixed, rw | i::moves_out | i::plain_buffer | i::fixed_buffer, 0);
+        set(opcode::readv_fixed, rw | i::vector | i::fixed_buffer, 0, i::iovecs);
+        set(opcode::writev_fixed, rw | i::moves_out | i::vector | i::fixed_buffer, 0, i::iovecs);
+        set(opcode::read_multishot, file | i::takes_buffer, i::addr | i::len);
+        set(opcode::send, net | i::takes_buffer | i::moves_out | i::plain_buffer, 0, i::special);
+        set(opcode::recv, net | i::takes_buffer | i::plain_buffer, i::off);
+        set(opcode::sendmsg, net | i::takes_buffer | i::moves_out | i::message_header,
+            i::off | i::last_word, i::message);
+        set(opcode::recvmsg, net | i::takes_buffer | i::message_header, i::off | i::last_word,
+            i::message);
+        set(opcode::send_zc, net | i::moves_out | i::plain_buffer, i::addr3 | i::pad2, i::special);
+        set(opcode::sendmsg_zc, net | i::moves_out | i::message_header, i::off | i::last_word,
+            i::message);
+        set(opcode::accept, file | i::takes_ioprio, i::len | i::buf_index);
+        set(opcode::connect, file, i::len | i::op_flags | sets, i::name);
+        set(opcode::poll_add, file, i::off | i::addr | i::buf_index);
+        set(opcode::epoll_wait, file, i::off | i::op_flags | sets);
+    }
+    /// Other calls on descriptors, processes and futexes.
+    constexpr void add_descriptor_calls() noexcept {
+        set(opcode::fsync, file, i::addr | sets);
+        set(opcode::sync_file_range, file, i::addr | sets);
+        set(opcode::fallocate, file, i::op_flags | sets);
+        set(opcode::ftruncate, file, i::addr | i::len | i::op_flags | sets | i::addr3);
+        set(opcode::fadvise, file, sets);
+        set(opcode::madvise, 0, sets);
+        set(opcode::splice, file | i::whole, 0);
+        set(opcode::tee, file | i::whole, i::off | i::addr);
+        set(opcode::shutdown, file, i::off | i::addr | i::op_flags | sets);
+        set(opcode::bind, file, i::len | i::op_flags | sets, i::name);
+        set(opcode::listen, file, i::off | i::addr | i::op_flags | sets);
+        set(opcode::socket, 0, i::addr | i::op_flags | i::buf_index);
+        set(opcode::uring_cmd, file, 0);
+        set(opcode::msg_ring, file, i::buf_index);
+        set(opcode::pipe, 0, i::fd | i::off | i::addr3);
+        set(opcode::close, 0, i::off | i::addr | i::len | i::op_flags | i::buf_index);
+        set(opcode::epoll_ctl, 0, sets, i::special);
+        set(opcode::waitid, 0, i::addr | i::op_flags | i::buf_index | i::addr3);
+        set(opcode::futex_wait, 0, i::len | i::op_flags | sets);
+        set(opcode::futex_wake, 0, i::len | i::op_flags | sets);
+        set(opcode::futex_waitv, 0, i::fd | i::off | i::op_flags | sets | i::addr3, i::special);
+    }
+    /// Calls on paths and extended attributes, and what is not supported.
+    constexpr void add_path_calls() noexcept {
+        set(opcode::openat, 0, i::buf_index, i::text_in_addr);
+        set(opcode::openat2, 0, i::buf_index, i::text_in_addr | i::special);
+        set(opcode::statx, 0, sets, i::text_in_addr);
+        set(opcode::unlinkat, 0, i::off | i::len | sets, i::text_in_addr);
+        set(opcode::mkdirat, 0, i::off | i::op_flags | sets, i::text_in_addr);
+        set(opcode::renameat, 0, sets, i::text_in_addr | i::text_in_addr2);
+        set(opcode::symlinkat, 0, i::len | i::op_flags | sets, i::text_in_addr | i::text_in_addr2);
+        set(opcode::linkat, 0, sets, i::text_in_addr | i::text_in_addr2);
+        set(opcode::getxattr, 0, i::op_flags, i::text_in_addr | i::text_in_addr3);
+        set(opcode::setxattr, 0, 0, i::text_in_addr | i::text_in_addr3);
+        set(opcode::fgetxattr, file, i::op_flags, i::text_in_addr);
+        set(opcode::fsetxattr, file, 0, i::text_in_addr);
+        set(opcode::recv_zc, file | i::takes_ioprio, 0);
+    }
 
-    set(opcode::openat, 0, i::buf_index, i::text_in_addr);
-    set(opcode::openat2, 0, i::buf_index, i::text_in_addr | i::special);
-    set(opcode::statx, 0, sets, i::text_in_addr);
-    set(opcode::unlinkat, 0, i::off | i::len | sets, i::text_in_addr);
-    set(opcode::mkdirat, 0, i::off | i::op_flags | sets, i::text_in_addr);
-    set(opcode::renameat, 0, sets, i::text_in_addr | i::text_in_addr2);
-    set(opcode::symlinkat, 0, i::len | i::op_flags | sets, i::text_in_addr | i::text_in_addr2);
-    set(opcode::linkat, 0, sets, i::text_in_addr | i::text_in_addr2);
-    set(opcode::getxattr, 0, i::op_flags, i::text_in_addr | i::text_in_addr3);
-    set(opcode::setxattr, 0, 0, i::text_in_addr | i::text_in_addr3);
-    set(opcode::fgetxattr, file, i::op_flags, i::text_in_addr);
-    set(opcode::fsetxattr, file, 0, i::text_in_addr);
-    set(opcode::recv_zc, file | i::takes_ioprio, 0);
-    return table;
-}
+    std::array<opcode_info, opcode_count> table_{};
+};
 
-inline constexpr std::array<opcode_info, opcode_count> opcode_table = make_opcode_table();
+inline constexpr std::array<opcode_info, opcode_count> opcode_table =
+    opcode_table_builder().build();
 
 inline constexpr opcode_info no_opcode{};
 

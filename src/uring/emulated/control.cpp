@@ -121,6 +121,16 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
     case register_op::probe:
         return arg == nullptr || count > 256 ? -EINVAL
                                              : answer_probe(*static_cast<probe*>(arg), count);
+    case register_op::sync_cancel:
+        return count != 1 ? -EINVAL : cancel_now(*static_cast<const sync_cancel_reg*>(arg));
+    default:
+        return register_file_table(op, arg, count);
+    }
+}
+
+/// The table of files; passes other operations on.
+int emulation::register_file_table(register_op op, void* arg, unsigned count) noexcept {
+    switch (op) {
     case register_op::files:
         return arg == nullptr ? -EFAULT : register_files(static_cast<const int*>(arg), count);
     case register_op::files2: {
@@ -150,6 +160,14 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
         const auto& given = *static_cast<const file_index_range*>(arg);
         return given.resv != 0 || count != 0 ? -EINVAL : files_.set_range(given.off, given.len);
     }
+    default:
+        return register_buffer_table(op, arg, count);
+    }
+}
+
+/// The table of buffers; passes other operations on.
+int emulation::register_buffer_table(register_op op, void* arg, unsigned count) noexcept {
+    switch (op) {
     case register_op::buffers:
         return arg == nullptr ? -EFAULT : register_buffers(static_cast<const ::iovec*>(arg), count);
     case register_op::buffers2: {
@@ -173,8 +191,14 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
         has_buffers_ = false;
         buffers_.clear();
         return 0;
-    case register_op::sync_cancel:
-        return count != 1 ? -EINVAL : cancel_now(*static_cast<const sync_cancel_reg*>(arg));
+    default:
+        return register_buffer_group(op, arg, count);
+    }
+}
+
+/// Rings of provided buffers; passes other operations on.
+int emulation::register_buffer_group(register_op op, void* arg, unsigned count) noexcept {
+    switch (op) {
     case register_op::pbuf_ring: {
         const auto& given = *static_cast<const buf_reg*>(arg);
         if (count != 1) {

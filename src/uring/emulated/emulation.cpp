@@ -33,6 +33,42 @@ constexpr std::uint32_t known_setup =
 constexpr std::uint32_t known_enter =
     enter_flag::getevents | enter_flag::ext_arg | enter_flag::abs_timer | enter_flag::no_iowait;
 
+struct queue_sizes {
+    std::uint32_t sq_entries = 0;
+    std::uint32_t cq_entries = 0;
+};
+
+/// Checks the parameters of io_uring_setup(2) and computes the sizes. Returns 0 or -errno.
+int check_setup(unsigned wanted, const params& p, queue_sizes& sizes) noexcept {
+    if ((p.flags & ~known_setup) != 0 || p.resv[0] != 0 || p.resv[1] != 0 || p.resv[2] != 0) {
+        return -EINVAL;
+    }
+    if ((p.flags & setup::defer_taskrun) != 0 && (p.flags & setup::single_issuer) == 0) {
+        return -EINVAL;
+    }
+    if ((p.flags & setup::taskrun_flag) != 0 &&
+        (p.flags & (setup::coop_taskrun | setup::defer_taskrun)) == 0) {
+        return -EINVAL;
+    }
+    const bool clamp = (p.flags & setup::clamp) != 0;
+    if (wanted == 0 || (wanted > most_entries && !clamp)) {
+        return -EINVAL;
+    }
+    const std::uint32_t sq_entries = std::bit_ceil(std::min(wanted, most_entries));
+    std::uint32_t cq_entries = 2 * sq_entries;
+    if ((p.flags & setup::cqsize) != 0) {
+        if (p.cq_entries == 0 || (p.cq_entries > 2 * most_entries && !clamp)) {
+            return -EINVAL;
+        }
+        cq_entries = std::bit_ceil(std::min(p.cq_entries, 2 * most_entries));
+        if (cq_entries < sq_entries) {
+            return -EINVAL;
+        }
+    }
+    sizes = {sq_entries, cq_entries};
+    return 0;
+}
+
 } // namespace
 
 emulation::~emulation() {
@@ -48,50 +84,33 @@ emulation::~emulation() {
 }
 
 int emulation::setup(unsigned wanted, params& p, backend::mapping& m) noexcept try {
-    if ((p.flags & ~known_setup) != 0 || p.resv[0] != 0 || p.resv[1] != 0 || p.resv[2] != 0) {
-        return -EINVAL;
+    queue_sizes sizes;
+    if (const int error = check_setup(wanted, p, sizes); error != 0) {
+        return error;
     }
-    if ((p.flags & setup::defer_taskrun) != 0 && (p.flags & setup::single_issuer) == 0) {
-        return -EINVAL;
-    }
-    if ((p.flags & setup::taskrun_flag) != 0 &&
-        (p.flags & (setup::coop_taskrun | setup::defer_taskrun)) == 0) {
-        return -EINVAL;
-    }
-    const bool clamp = (p.flags & setup::clamp) != 0;
-    if (wanted == 0) {
-        return -EINVAL;
-    }
-    if (wanted > most_entries) {
-        if (!clamp) {
-            return -EINVAL;
-        }
-        wanted = most_entries;
-    }
-    const std::uint32_t sq_entries = std::bit_ceil(wanted);
-    std::uint32_t cq_entries = 2 * sq_entries;
-    if ((p.flags & setup::cqsize) != 0) {
-        if (p.cq_entries == 0) {
-            return -EINVAL;
-        }
-        if (p.cq_entries > 2 * most_entries) {
-            if (!clamp) {
-                return -EINVAL;
-            }
-            p.cq_entries = 2 * most_entries;
-        }
-        cq_entries = std::bit_ceil(p.cq_entries);
-        if (cq_entries < sq_entries) {
-            return -EINVAL;
-        }
-    }
-
     if (const int error = world_.open_world(); error != 0) {
         return error;
     }
+    allocate_queues(sizes.sq_entries, sizes.cq_entries);
+    setup_flags_ = p.flags;
+    disabled_ = (p.flags & setup::r_disabled) != 0;
+    if (!disabled_ && (p.flags & setup::single_issuer) != 0) {
+        owner_ = number_this_thread();
+    }
+    if (!disabled_) {
+        world_.entered_by_owner();
+    }
+    describe_queues(p);
+    m = {sq_, sq_, sqes_.get()};
+    return 0;
+} catch (const std::bad_alloc&) {
+    return -ENOMEM;
+}
+
+/// One mapping, as feature::single_mmap says: the submission queue's part, then the completion
+/// queue's.
+void emulation::allocate_queues(std::uint32_t sq_entries, std::uint32_t cq_entries) {
     constexpr unsigned words_per_cqe = sizeof(cqe) / sizeof(std::uint32_t);
-    // One mapping, as feature::single_mmap says: the submission queue's part, then the completion
-    // queue's.
     const std::uint32_t cq_begin = (words + sq_entries + 3) & ~std::uint32_t{3};
     const std::size_t cq_words = words + std::size_t{cq_entries} * words_per_cqe;
     queues_ = std::make_unique<std::uint32_t[]>(cq_begin + cq_words);
@@ -113,17 +132,12 @@ int emulation::setup(unsigned wanted, params& p, backend::mapping& m) noexcept t
     *sq_word(entries) = sq_entries;
     *cq_word(mask) = cq_entries - 1;
     *cq_word(entries) = cq_entries;
-    setup_flags_ = p.flags;
-    disabled_ = (p.flags & setup::r_disabled) != 0;
-    if (!disabled_ && (p.flags & setup::single_issuer) != 0) {
-        owner_ = number_this_thread();
-    }
-    if (!disabled_) {
-        world_.entered_by_owner();
-    }
+}
 
-    p.sq_entries = sq_entries;
-    p.cq_entries = cq_entries;
+/// What io_uring_setup(2) returns in its parameters.
+void emulation::describe_queues(params& p) const noexcept {
+    p.sq_entries = sq_entries_;
+    p.cq_entries = cq_entries_;
     p.features = feature::single_mmap | feature::nodrop | feature::submit_stable |
                  feature::rw_cur_pos | feature::fast_poll | feature::poll_32bits |
                  feature::ext_arg | feature::cqe_skip | feature::linked_file |
@@ -138,6 +152,7 @@ int emulation::setup(unsigned wanted, params& p, backend::mapping& m) noexcept t
                 words * word,
                 0,
                 0};
+    const auto cq_begin = static_cast<std::uint32_t>(cq_ - sq_);
     const auto cq_word_at = [&](std::uint32_t i) { return (cq_begin + i) * word; };
     p.cq_off = {cq_word_at(head),
                 cq_word_at(tail),
@@ -148,10 +163,6 @@ int emulation::setup(unsigned wanted, params& p, backend::mapping& m) noexcept t
                 cq_word_at(queue_flags),
                 0,
                 0};
-    m = {sq_, sq_, sqes_.get()};
-    return 0;
-} catch (const std::bad_alloc&) {
-    return -ENOMEM;
 }
 
 int emulation::enter(unsigned to_submit, unsigned min_complete, unsigned flag_bits, const void* arg,
@@ -207,38 +218,44 @@ int emulation::poll_world(std::int64_t deadline) noexcept {
     return result;
 }
 
+/// Reads the argument of an enter that waits. Returns 0 or -errno.
+int emulation::read_limits(unsigned flag_bits, const void* arg, std::size_t size,
+                           wait_limits& limits) noexcept {
+    if ((flag_bits & enter_flag::ext_arg) == 0) {
+        return arg != nullptr ? -EINVAL : 0;
+    }
+    if (size != sizeof(getevents_arg)) {
+        return -EINVAL;
+    }
+    const auto& given = *static_cast<const getevents_arg*>(arg);
+    if (given.sigmask != 0) {
+        return -EINVAL; // only the kernel can change the signal mask and wait in one step
+    }
+    if (given.ts != 0) {
+        const auto& ts = *reinterpret_cast<const timespec*>(static_cast<std::uintptr_t>(given.ts));
+        if (ts.tv_sec < 0 || ts.tv_nsec < 0 || ts.tv_nsec >= 1'000'000'000) {
+            return -EINVAL;
+        }
+        limits.deadline = span_of(ts);
+        if ((flag_bits & enter_flag::abs_timer) == 0) {
+            limits.deadline = saturating_add(limits.deadline, world_.now_ns());
+        }
+    }
+    if (given.min_wait_usec != 0) {
+        limits.minimum = world_.now_ns() + std::int64_t{given.min_wait_usec} * 1000;
+    }
+    return 0;
+}
+
 int emulation::wait_for(unsigned min_complete, unsigned submitted, unsigned flag_bits,
                         const void* arg, std::size_t size) noexcept {
     constexpr std::int64_t never = emulated_backend::never;
-    std::int64_t deadline = never;
-    std::int64_t minimum = 0; // until when to collect completions
-    if ((flag_bits & enter_flag::ext_arg) != 0) {
-        if (size != sizeof(getevents_arg)) {
-            return -EINVAL;
-        }
-        const auto& given = *static_cast<const getevents_arg*>(arg);
-        if (given.sigmask != 0) {
-            return -EINVAL; // atomically changing the signal mask and waiting is possible only in
-                            // the kernel
-        }
-        if (given.ts != 0) {
-            const auto& ts =
-                *reinterpret_cast<const timespec*>(static_cast<std::uintptr_t>(given.ts));
-            if (ts.tv_sec < 0 || ts.tv_nsec < 0 || ts.tv_nsec >= 1'000'000'000) {
-                return -EINVAL;
-            }
-            deadline = span_of(ts);
-            if ((flag_bits & enter_flag::abs_timer) == 0) {
-                deadline = saturating_add(deadline, world_.now_ns());
-            }
-        }
-        if (given.min_wait_usec != 0) {
-            minimum = world_.now_ns() + std::int64_t{given.min_wait_usec} * 1000;
-        }
-    } else if (arg != nullptr) {
-        return -EINVAL;
+    wait_limits limits;
+    if (const int error = read_limits(flag_bits, arg, size, limits); error != 0) {
+        return error;
     }
-
+    const std::int64_t deadline = limits.deadline;
+    std::int64_t minimum = limits.minimum;
     if (!overflow_.empty()) {
         flush_overflow();
     }

@@ -102,6 +102,7 @@ private:
     int resolve(request& r) noexcept;
 
     // arguments (arguments.cpp)
+    [[nodiscard]] static bool is_vector(const request& r) noexcept;
     int build_iovec(request& r) noexcept;
     int build_fixed_iovec(const request& r, const ::iovec* parts, std::size_t n) const noexcept;
 
@@ -119,6 +120,15 @@ private:
     void announce_pending() noexcept;
 
     // waiting
+    /// When an enter that waits returns without enough completions, by the clock of the backend.
+    struct wait_limits {
+        std::int64_t deadline = emulated_backend::never;
+        std::int64_t minimum = 0; // until then it collects completions; 0: it does not
+    };
+    int read_limits(unsigned flags, const void* arg, std::size_t size,
+                    wait_limits& limits) noexcept;
+    void allocate_queues(std::uint32_t sq_entries, std::uint32_t cq_entries);
+    void describe_queues(params& p) const noexcept;
     int wait_for(unsigned min_complete, unsigned submitted, unsigned flags, const void* arg,
                  std::size_t size) noexcept;
     int poll_world(std::int64_t deadline) noexcept;
@@ -151,6 +161,9 @@ private:
     int replace_files(unsigned offset, const int* fds, unsigned count) noexcept;
     int register_files(const int* fds, unsigned count) noexcept;
     int register_buffers(const ::iovec* areas, unsigned count) noexcept;
+    int register_file_table(register_op op, void* arg, unsigned count) noexcept;
+    int register_buffer_table(register_op op, void* arg, unsigned count) noexcept;
+    int register_buffer_group(register_op op, void* arg, unsigned count) noexcept;
     int replace_buffers(unsigned offset, const ::iovec* areas, unsigned count) noexcept;
     int answer_probe(probe& answer, unsigned count) const noexcept;
     int enable() noexcept;

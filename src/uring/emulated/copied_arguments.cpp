@@ -1,0 +1,181 @@
+#include "../opcode_kinds.hpp"
+#include "../opcode_table.hpp"
+#include "../readable.hpp"
+#include "../system_calls.hpp"
+#include "emulation.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <new>
+
+// The memory that io_uring reads at submission, which the program may reuse afterwards: a request
+// that does not complete at once gets copies.
+
+namespace coil::uring::detail {
+namespace {
+
+constexpr std::size_t aligned(std::size_t n) noexcept { return (n + 15) & ~std::size_t{15}; }
+
+/// Memory that io_uring reads at submission.
+struct piece {
+    std::uint64_t* where;
+    std::size_t size;
+};
+
+class pieces {
+public:
+    void add(std::uint64_t& where, std::size_t size) noexcept {
+        if (where == 0 || size == 0) {
+            return;
+        }
+        bad_ |= !is_readable(pointer<const void>(where), size);
+        list_[count_++] = {&where, size};
+    }
+    void add_text(std::uint64_t& where) noexcept {
+        if (where == 0) {
+            return;
+        }
+        const std::size_t size = readable_text(pointer<const char>(where));
+        bad_ |= size == 0;
+        list_[count_++] = {&where, size};
+    }
+    /// Whether some of it cannot be read.
+    bool bad() const noexcept { return bad_; }
+    bool empty() const noexcept { return count_ == 0; }
+    /// The space that the copies take.
+    std::size_t size() const noexcept {
+        std::size_t all = 0;
+        for (unsigned i = 0; i < count_; ++i) {
+            all += aligned(list_[i].size);
+        }
+        return all;
+    }
+    /// Copies the memory, and lets the pointers to it point to the copies.
+    void copy_to(std::byte* to) const noexcept {
+        for (unsigned i = 0; i < count_; ++i) {
+            const piece& p = list_[i];
+            std::memcpy(to, pointer<const void>(*p.where), p.size);
+            if (p.size == PATH_MAX + 1) {
+                to[PATH_MAX] = std::byte{0}; // a string that is too long remains too long
+            }
+            *p.where = reinterpret_cast<std::uintptr_t>(to);
+            to += aligned(p.size);
+        }
+    }
+
+private:
+    piece list_[3]{};
+    unsigned count_ = 0;
+    bool bad_ = false;
+};
+
+std::size_t vector_size(std::uint64_t parts) noexcept {
+    return std::min<std::size_t>(parts, IOV_MAX) * sizeof(::iovec);
+}
+
+/// What the opcode table says.
+void add_arguments(unsigned copies, sqe& s, pieces& wanted) noexcept {
+    if ((copies & opcode_info::text_in_addr) != 0) {
+        wanted.add_text(s.addr);
+    }
+    if ((copies & opcode_info::text_in_addr2) != 0) {
+        wanted.add_text(s.addr2);
+    }
+    if ((copies & opcode_info::text_in_addr3) != 0) {
+        wanted.add_text(s.addr3);
+    }
+    if ((copies & opcode_info::iovecs) != 0) {
+        wanted.add(s.addr, vector_size(s.len));
+    }
+    if ((copies & opcode_info::name) != 0) {
+        wanted.add(s.addr, std::min<std::uint64_t>(s.off, sizeof(::sockaddr_storage)));
+    }
+}
+
+/// The operations marked `special` there.
+void add_special_arguments(opcode op, bool is_vector, sqe& s, pieces& wanted) noexcept {
+    switch (op) {
+    case opcode::send:
+    case opcode::send_zc:
+        if (is_vector) {
+            wanted.add(s.addr, vector_size(s.len));
+        }
+        if (s.addr_len != 0) {
+            wanted.add(s.addr2, s.addr_len);
+        }
+        break;
+    case opcode::epoll_ctl:
+        wanted.add(s.addr, 12);
+        break;
+    case opcode::futex_waitv:
+        wanted.add(s.addr, std::min<std::size_t>(s.len, 128) * sizeof(futex_waiter));
+        break;
+    case opcode::openat2:
+        wanted.add(s.addr2, std::min<std::size_t>(s.len, 4096));
+        break;
+    default:
+        break;
+    }
+}
+
+} // namespace
+
+void emulation::copy_args(request& r) noexcept {
+    const unsigned copies = info_of(r.op()).copies;
+    if (r.kept_ || copies == 0) {
+        return; // all of its memory lives until completion
+    }
+    sqe& s = r.entry;
+    pieces wanted;
+    std::uint64_t vector = 0; // a message's iovec array
+    std::uint64_t name = 0;
+    add_arguments(copies, s, wanted);
+    if ((copies & opcode_info::message) != 0) {
+        if (!is_readable(pointer<const void>(s.addr), sizeof(::msghdr))) {
+            r.early_result_ = -EFAULT;
+            return;
+        }
+        r.header = *pointer<const ::msghdr>(s.addr);
+        vector = reinterpret_cast<std::uintptr_t>(r.header.msg_iov);
+        wanted.add(vector, vector_size(r.header.msg_iovlen));
+        if (r.op() != opcode::recvmsg) {
+            name = reinterpret_cast<std::uintptr_t>(r.header.msg_name);
+            wanted.add(name, r.header.msg_namelen);
+        }
+    }
+    add_special_arguments(r.op(), is_vector(r), s, wanted);
+    if (wanted.bad()) {
+        r.early_result_ = -EFAULT;
+        return;
+    }
+    r.kept_ = true;
+    if (wanted.empty()) {
+        return;
+    }
+    if (const std::size_t size = wanted.size(); size > r.copies_size_) {
+        std::unique_ptr<std::byte[]> memory{new (std::nothrow) std::byte[size]};
+        if (memory == nullptr) {
+            r.early_result_ = -ENOMEM; // if it has not begun yet
+            return;
+        }
+        r.copies_ = std::move(memory);
+        r.copies_size_ = size;
+    }
+    wanted.copy_to(r.copies_.get());
+    if (has_message_header(r.op())) {
+        r.header.msg_iov = pointer<::iovec>(vector);
+        if (name != 0) {
+            r.header.msg_name = pointer<void>(name);
+        }
+        if (r.parts_ != nullptr && r.selected_ == 0) {
+            r.parts_ = r.header.msg_iov;
+        }
+    } else if (is_vector(r) && r.parts_ != nullptr && r.selected_ == 0) {
+        r.parts_ = pointer<::iovec>(s.addr);
+    }
+}
+
+} // namespace coil::uring::detail
