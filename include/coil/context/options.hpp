@@ -50,7 +50,7 @@ struct io_context_options {
     /// Called on the context's thread with the exception that left a detached task, or a joined
     /// task whose handle was destroyed. Must not throw. By default, prints a line on stderr.
     std::function<void(std::exception_ptr)> on_unhandled_exception = {};
-    /// A backend that replaces the one named by `kernel`: for tests and simulations.
+    /// A backend that replaces the one named by `backend`: for tests and simulations.
     detail::backend_factory make_backend = {};
     /// The name of the thread created by start() (15 characters are shown), and of the context in
     /// messages.
