@@ -43,12 +43,11 @@ bool is_for_good(int error) noexcept {
     return error == EPERM || error == EACCES || error == ENOSYS;
 }
 
-/// A ring that could be set up and cannot be used (a filter that knows the one call and not the
-/// others; a kernel, or what passes for one, without the operations that coil rests on): why.
-/// Empty: all is well.
+/// Returns why a ring that was set up cannot be used: a filter allows io_uring_setup only, or the
+/// kernel lacks operations that coil needs. Empty: it can be used.
 std::string why_useless(uring::ring& ring) {
     using uring::opcode;
-    // A ring that is not enabled yet has -EBADFD for whoever gets as far as that.
+    // A ring that is not enabled yet refuses with -EBADFD a call that is allowed to reach it.
     const int entered = uring::detail::sys_enter(ring.native_handle(), 0, 0, 0, nullptr, 0);
     if (is_for_good(-entered)) {
         return "io_uring_setup works here but io_uring_enter does not: " +

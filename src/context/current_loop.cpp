@@ -1,8 +1,8 @@
 // What needs the loop of the calling thread, and misuse of the library.
 
 #include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/move_awaiter.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/resume_on.hpp>
 #include <coil/core/async_generator.hpp>
 
 #include <cstdio>

@@ -6,12 +6,13 @@
 
 namespace coil::detail {
 
-/// futex(2) of this process: sleeps while the word has the value `seen`, perhaps less long.
+/// futex(2) of this process: sleeps while the word has the value `seen`. May return early.
 inline void futex_wait(const void* word, unsigned seen) noexcept {
     ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
 }
 
-/// Wakes so many of those who sleep there. By address only: what was there may be gone.
+/// Wakes at most `sleepers` threads that sleep on the word. Uses its address only: the object may
+/// have been destroyed.
 inline void futex_wake(const void* word, int sleepers) noexcept {
     ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, sleepers, nullptr, nullptr, 0);
 }

@@ -80,8 +80,8 @@ void timer_wheel::insert(timer_node& node) noexcept {
 void timer_wheel::unlink(timer_node& node) noexcept {
     timer_node** link = node.link;
     node.unlink();
-    // The last timer of a tick: clear the slot's bit, so that nobody wakes up for nothing. (A
-    // higher slot keeps its bit: distributing nothing is harmless and rare.)
+    // The last timer of a tick: clear the slot's bit, so that the loop does not wake up without a
+    // timer. (A higher slot keeps its bit: distributing nothing is harmless and rare.)
     auto& ticks = wheel_->ticks;
     timer_node** begin = ticks.slot.data();
     if (*link == nullptr && link >= begin && link < begin + ticks.slot.size()) {

@@ -68,7 +68,7 @@ const char* is_emulated(std::string_view test) {
     if (test == "Connecting.EventsOfARefusal") {
         return "connect(2) itself tells of a refusal, and then the socket is fresh";
     }
-    return test == "Connecting.PollTellsOfTheEndUnasked"
+    return test == "Connecting.PollReportsTheEndUnrequested"
                ? "epoll_wait(2) tells of POLLRDHUP only who asks for it"
                : nullptr;
 }

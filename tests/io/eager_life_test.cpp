@@ -132,7 +132,7 @@ TEST_F(EagerLife, KeepsItsResultIfItsAwaiterIsDestroyedBeforeItResumes) {
             m.destroy();
         };
         co_await destroyer(pending, first);
-        const int late = result ? *unused : co_await pending;
+        const int late = result ? *result : co_await pending;
         EXPECT_EQ(late, 1);
     };
     coil::run(main(p));

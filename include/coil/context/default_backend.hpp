@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/options.hpp>
+#include <coil/context/detail/backend_factory.hpp>
 
 namespace coil::detail {
 

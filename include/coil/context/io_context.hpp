@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/checked_number.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/context/metrics.hpp>

@@ -2,141 +2,17 @@
 
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/join_state.hpp>
 #include <coil/context/event_loop.hpp>
-#include <coil/context/join_handshake.hpp>
 #include <coil/core/backoff.hpp>
-#include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/promise.hpp>
-#include <coil/core/task.hpp>
 
 #include <cassert>
 #include <coroutine>
-#include <exception>
 #include <stdexcept>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
 namespace coil {
-
-namespace detail {
-
-/// Passes the exception to the handler of the current context; without one, prints it to stderr.
-void report_unhandled(std::exception_ptr error) noexcept;
-
-struct join_stop {
-    inplace_stop_source stop_;
-};
-
-/// The state shared by a spawned task and its join_handle; the second of the two to release it
-/// destroys it.
-class join_state_base : join_stop, public task_owner {
-public:
-    join_state_base(const join_state_base&) = delete;
-    join_state_base& operator=(const join_state_base&) = delete;
-
-    void cancel() noexcept { stop_.request_stop(); }
-
-    [[nodiscard]] bool done() const noexcept { return handshake_.done(); }
-    /// Blocks the calling thread until the task is done.
-    void wait_blocking() noexcept;
-
-    struct waiter {
-        void (*notify)(waiter&) noexcept;
-    };
-    /// Returns false if the task is done; there will be no notification.
-    [[nodiscard]] bool register_waiter(waiter& w) noexcept;
-    /// Returns false if the notification is already on its way.
-    [[nodiscard]] bool withdraw_waiter(waiter& w) noexcept;
-
-protected:
-    join_state_base() noexcept : task_owner(stop_.get_token(), false) {}
-    ~join_state_base() = default;
-
-    void mark_done() noexcept;
-    /// Returns true for the second of the two owners.
-    [[nodiscard]] bool release_one() noexcept { return handshake_.release_one(); }
-
-private:
-    basic_join_handshake<waiter> handshake_;
-};
-
-template <class T>
-class join_state final : public join_state_base, public frame_allocated {
-public:
-    join_state() noexcept = default;
-
-    void watch(std::coroutine_handle<task_promise<T>> coroutine) noexcept {
-        coroutine_ = coroutine;
-    }
-
-    void finished(promise_base& root) noexcept override {
-        end_task(root);
-        take_outcome();
-        coroutine_.destroy();
-        end();
-    }
-
-    void abandoned(promise_base&) noexcept override {
-        destroy_tree(coroutine_);
-        outcome_.set_error(std::make_exception_ptr(
-            std::system_error(std::make_error_code(std::errc::operation_canceled),
-                              "coil: the task's context stopped")));
-        abandoned_ = true;
-        end();
-    }
-
-    T take() {
-        if (std::exchange(taken_, true)) {
-            throw std::logic_error("coil: the result of this join_handle was taken already");
-        }
-        return outcome_.take();
-    }
-
-    /// Called when the task is done. Returns whether take() will throw.
-    [[nodiscard]] bool has_failed() const noexcept { return taken_ || outcome_.has_error(); }
-
-    /// The handle releases the state.
-    void drop() noexcept {
-        if (release_one()) {
-            if (!taken_ && !abandoned_ && outcome_.error()) {
-                report_unhandled(outcome_.error());
-            }
-            delete this;
-        }
-    }
-
-private:
-    void take_outcome() noexcept {
-        if constexpr (std::is_void_v<T> || std::is_reference_v<T>) {
-            outcome_.move_from(coroutine_.promise().outcome);
-        } else {
-            try {
-                outcome_.move_from(coroutine_.promise().outcome);
-            } catch (...) {
-                outcome_.set_error(std::current_exception());
-            }
-        }
-    }
-
-    /// The task releases the state.
-    void end() noexcept {
-        mark_done();
-        if (release_one()) {
-            if (!abandoned_ && outcome_.error()) {
-                report_unhandled(outcome_.error());
-            }
-            delete this;
-        }
-    }
-
-    std::coroutine_handle<task_promise<T>> coroutine_;
-    result<T> outcome_;
-    bool taken_ = false;
-    bool abandoned_ = false;
-};
-
-} // namespace detail
 
 /// Owns the result of a spawned task. Move-only.
 ///

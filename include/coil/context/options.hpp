@@ -1,41 +1,15 @@
 #pragma once
 
+#include <coil/context/detail/backend_factory.hpp>
 #include <coil/context/idle_policy.hpp>
 
-#include <concepts>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
-#include <stdexcept>
 #include <string>
-#include <utility>
 
 namespace coil {
-
-namespace detail {
-
-/// For constructors that take a number, so that an int variable works in braces.
-template <std::integral To, std::integral From>
-To checked_number(From number) {
-    if (!std::in_range<To>(number)) {
-        throw std::invalid_argument("coil: a number of contexts or entries is out of range");
-    }
-    return static_cast<To>(number);
-}
-
-} // namespace detail
-
-namespace uring {
-class backend;
-}
-
-namespace detail {
-
-/// Creates the backends of a context's rings, one per ring.
-using backend_factory = std::function<std::unique_ptr<uring::backend>()>;
-
-} // namespace detail
 
 /// The backend that executes a context's I/O.
 enum class io_backend {
@@ -76,7 +50,7 @@ struct io_context_options {
     /// Called on the context's thread with the exception that left a detached task, or a joined
     /// task whose handle was destroyed. Must not throw. By default, prints a line on stderr.
     std::function<void(std::exception_ptr)> on_unhandled_exception = {};
-    /// A backend that replaces the one named by `kernel`: for tests and simulations.
+    /// A backend that replaces the one named by `backend`: for tests and simulations.
     detail::backend_factory make_backend = {};
     /// The name of the thread created by start() (15 characters are shown), and of the context in
     /// messages.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/checked_number.hpp>
 #include <coil/context/dispatcher.hpp>
 #include <coil/context/io_context.hpp>
 #include <coil/context/processors.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/options.hpp>
+#include <coil/context/detail/checked_number.hpp>
 #include <coil/exec/detail/function_slab.hpp>
 #include <coil/exec/detail/work.hpp>
 #include <coil/exec/executor.hpp>

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <concepts>
+#include <stdexcept>
+#include <utility>
+
+namespace coil::detail {
+
+/// For constructors that take a number, so that an int variable works in braces.
+template <std::integral To, std::integral From>
+To checked_number(From number) {
+    if (!std::in_range<To>(number)) {
+        throw std::invalid_argument("coil: a number of contexts or entries is out of range");
+    }
+    return static_cast<To>(number);
+}
+
+} // namespace coil::detail

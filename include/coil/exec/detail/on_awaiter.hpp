@@ -1,0 +1,241 @@
+#pragma once
+
+#include <coil/context/away_list.hpp>
+#include <coil/context/detail/join_state.hpp>
+#include <coil/context/event_loop.hpp>
+#include <coil/context/remote_child.hpp>
+#include <coil/core/frame_allocator.hpp>
+#include <coil/core/frame_tree.hpp>
+#include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/promise.hpp>
+#include <coil/core/task.hpp>
+#include <coil/core/this_task.hpp>
+#include <coil/core/transfer.hpp>
+#include <coil/exec/detail/executor_ref.hpp>
+#include <coil/exec/detail/remote_op.hpp>
+#include <coil/exec/detail/resume_target.hpp>
+#include <coil/exec/detail/work.hpp>
+
+#include <atomic>
+#include <coroutine>
+#include <optional>
+#include <utility>
+
+namespace coil::detail {
+
+struct on_stop_source {
+    inplace_stop_source stop_;
+};
+
+[[noreturn]] void throw_not_run();
+
+/// The task is the root of its own tree, which this observes. Whatever ends the task calls
+/// complete(). The task's frame lives as long as this awaiter, whose own thread destroys it.
+template <class T>
+class [[nodiscard("did you forget to co_await?")]] on_awaiter final : on_stop_source,
+                                                                      remote_child_owner,
+                                                                      remote_op,
+                                                                      away_node {
+public:
+    on_awaiter(executor_ref executor, task<T>&& work) noexcept
+        : remote_child_owner(stop_.get_token()), away_node(&is_still_away), executor_(executor),
+          child_(work.release()) {}
+    ~on_awaiter() {
+        come_back(); // for a shutdown it counts as complete: this waits here
+        if (is_elsewhere()) [[unlikely]] {
+            if (ask_to_end(request::destroy)) {
+                end(); // it has not begun
+            } else {
+                wait_until_back(&child_.promise());
+            }
+        }
+        outside_.reset();
+        forget_start();
+        if (!abandoned_) {
+            destroy_tree(child_);
+        }
+    }
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+
+    template <class P>
+    bool await_suspend(std::coroutine_handle<P> waiter) {
+        return start(waiter, {stop_token_of(waiter), nearest_root(waiter)});
+    }
+    /// Used by awaits between the coroutine and this one; `above` replaces the coroutine's own
+    /// token and root.
+    bool start(std::coroutine_handle<> waiter, const stop_detour& above) {
+        start_ = new start_work(*this);
+        child_.promise().become_root(*this);
+        begin_unowned(child_.promise());
+        begin(waiter, above.root);
+        if (event_loop* const loop = target().loop) {
+            go_away(loop->away(), nearest());
+        }
+        start_work* const work = start_; // a stop may give it to the executor
+        outside_.emplace(above.token, stopper{*this});
+        may_withdraw_.store(!executor_.is_context(), std::memory_order_release);
+        try {
+            executor_.submit(*work);
+        } catch (...) {
+            if (work->withdraw()) {
+                come_back();
+                end();
+                throw;
+            }
+            delete work; // a stop came first
+        }
+        return suspend();
+    }
+
+    T await_resume() {
+        come_back();
+        end();
+        if (lost_executor() && !dropped_ && child_.promise().outcome.has_error()) [[unlikely]] {
+            report_unhandled(child_.promise().outcome.error()); // replaced by this exception
+        }
+        throw_if_executor_lost("on()");
+        if (dropped_) [[unlikely]] {
+            throw_not_run();
+        }
+        return child_.promise().outcome.take();
+    }
+
+    /// Called when the wait is over. Returns whether await_resume() will throw.
+    [[nodiscard]] bool has_failed() const noexcept {
+        return lost_executor() || dropped_ || child_.promise().outcome.has_error();
+    }
+    /// Called instead of await_resume(): the result is not wanted.
+    void discard() noexcept {
+        come_back();
+        end();
+    }
+
+private:
+    struct stopper {
+        on_awaiter& self;
+        void operator()() const noexcept { self.stop_from_outside(); }
+    };
+    /// The work submitted to the executor.
+    struct start_work final : work, remote_child_ticket {
+        explicit start_work(on_awaiter& awaiter) noexcept
+            : work(&come, kind::arrival), remote_child_ticket(awaiter) {}
+        static void come(work& w, fate what) noexcept {
+            auto& arrived = static_cast<start_work&>(w);
+            if (remote_child_owner* const awaiter = arrived.take()) {
+                static_cast<on_awaiter*>(awaiter)->begin_there(what);
+            } else {
+                delete &arrived;
+            }
+        }
+    };
+
+    static bool is_still_away(away_node& node, request what) noexcept {
+        auto& self = static_cast<on_awaiter&>(node);
+        if (self.is_elsewhere() && self.ask_to_end(what)) {
+            self.dropped_ = true;
+            self.complete(); // on this thread: it waits in the ready queue
+        }
+        return self.is_elsewhere();
+    }
+
+    /// The awaiting task is asked to stop, on any thread. An executor may keep the work queued for
+    /// any time. A context starts it soon, so that it sees the request; a context that does not run
+    /// is handled by the thread that waits for it. If the stop was requested before the await, the
+    /// task is started as well.
+    void stop_from_outside() noexcept {
+        stop_.request_stop();
+        if (may_withdraw_.load(std::memory_order_acquire) && start_->withdraw()) {
+            start_ = nullptr; // the executor's
+            dropped_ = true;
+            complete();
+        }
+    }
+
+    /// Called on the awaiting thread. Returns true if the task has not started and will not.
+    bool ask_to_end(request what) noexcept {
+        outside_.reset(); // waits for stop_from_outside()
+        if (start_ == nullptr) {
+            return false; // it is on its way back
+        }
+        if (!is_kill_requested() && start_->withdraw()) {
+            start_ = nullptr; // the executor's
+            return true;
+        }
+        stop_.request_stop();
+        if (what == request::destroy) {
+            request_kill(*start_);
+        } else {
+            set_unwanted();
+        }
+        return false;
+    }
+    void forget_start() noexcept {
+        if (start_ != nullptr && !(is_kill_requested() && start_->withdraw())) {
+            delete start_;
+        }
+    }
+
+    void begin_there(work::fate what) noexcept {
+        if (what == work::fate::dropped) {
+            dropped_ = true;
+            complete();
+            return;
+        }
+        promise_base& root = child_.promise();
+        if (current_loop != nullptr) {
+            current_loop->adopt_remote(&root, root, child_);
+            return;
+        }
+        const running_at scope({executor_, nullptr});
+        resume(child_); // may destroy this
+    }
+
+    void finished(promise_base& root) noexcept override {
+        event_loop::task_ended(root);
+        const resumptions::ending scope(&root);
+        complete();
+    }
+    [[nodiscard]] promise_base* awaiting_root() const noexcept override { return nearest(); }
+    /// Called by the context to which the task has moved.
+    void abandoned(promise_base& root) noexcept override {
+        if (current_loop != nullptr) {
+            current_loop->withdraw(root, child_); // if it has not started
+        }
+        moved_to(nullptr);
+        child_.destroy();
+        abandoned_ = true;
+        dropped_ = true;
+        complete();
+    }
+
+    const executor_ref executor_;
+    start_work* start_ = nullptr;
+    const std::coroutine_handle<task_promise<T>> child_;
+    std::optional<inplace_stop_callback<stopper>> outside_;
+    std::atomic<bool> may_withdraw_ = false; // start_ is, or is about to be, the executor's
+    bool dropped_ = false;
+    bool abandoned_ = false; // its frame is destroyed
+};
+
+/// The awaitable returned by on(): plain data that may be moved until it is awaited.
+template <class T>
+class [[nodiscard("did you forget to co_await?")]] on_awaitable {
+public:
+    on_awaitable(executor_ref target, task<T>&& work) noexcept
+        : target_(target), work_(std::move(work)) {}
+
+    on_awaiter<T> operator co_await() && noexcept { return {target_, std::move(work_)}; }
+    template <class Self = T>
+    on_awaiter<T> operator co_await() & noexcept {
+        static_assert(always_false<Self>,
+                      "on(...) is awaited once: write co_await std::move(x), or await it directly");
+        return {target_, std::move(work_)};
+    }
+
+private:
+    executor_ref target_;
+    task<T> work_;
+};
+
+} // namespace coil::detail
