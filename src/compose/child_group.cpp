@@ -19,7 +19,8 @@ as_system_error([[maybe_unused]] const std::exception_ptr& error) noexcept {
     if (const std::type_info* const type = error ? error.__cxa_exception_type() : nullptr;
         type != nullptr && *type == typeid(std::system_error)) {
         const std::system_error* thrown = nullptr;
-        std::memcpy(&thrown, &error, sizeof thrown);
+        // NOLINTNEXTLINE(bugprone-*): an exception_ptr of libstdc++ is a pointer
+        std::memcpy(static_cast<void*>(&thrown), static_cast<const void*>(&error), sizeof thrown);
         return thrown;
     }
 #endif

@@ -32,7 +32,10 @@ concurrent_calls::~concurrent_calls() {
 }
 
 task<> concurrent_calls::run(task<> producer) {
-    supervised_spawn<void>(*this, produce(std::move(producer), limit(), complete_), {});
+    { // its destructor starts the child
+        const supervised_spawn<void> begun(*this, produce(std::move(producer), limit(), complete_),
+                                           {});
+    }
     co_await plain_joiner(*this);
     if (error_) {
         std::rethrow_exception(std::exchange(error_, nullptr));

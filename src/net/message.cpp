@@ -38,8 +38,8 @@ received_from receive_from_endpoint_element::result() noexcept {
     }
     try {
         received.peer = endpoint(reinterpret_cast<const ::sockaddr*>(&from_), message_.msg_namelen);
-    } catch (...) {
-        // a family that endpoint does not support: no address
+    } catch (...) { // a family that endpoint does not support: no address
+        received.peer = {};
     }
     return received;
 }

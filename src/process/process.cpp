@@ -147,10 +147,10 @@ void process::abandon() noexcept {
     if (::poll(&ended, 1, limit_ms) != 1) {
         try {
             std::thread([pidfd] { reap_killed(pidfd); }).detach();
-            return;
-        } catch (...) {
-            // no memory for a thread: wait here
+        } catch (...) { // no memory for a thread: wait here
+            reap_killed(pidfd);
         }
+        return;
     }
     reap_killed(pidfd);
 }

@@ -102,7 +102,7 @@ TEST_F(Watch, G3_ACancelledNextLosesNothing) {
         co_await yield();
         handle.cancel();
         EXPECT_TRUE(co_await handle);
-        std::ofstream(d / "x");
+        std::ofstream(d / "x").close();
         co_await expect(changes, IN_CREATE, "x");
     };
     coil::run(main(directory));

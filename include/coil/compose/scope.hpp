@@ -103,7 +103,7 @@ public:
         detail::explain_child<A>();
     }
 
-    class joiner;
+    class joiner; // NOLINT(*-virtual-class-destructor): it is final
     /// Waits until all children have ended; throws the first exception. At most one coroutine at a
     /// time may wait.
     [[nodiscard("did you forget to co_await?")]] joiner join() noexcept;

@@ -74,7 +74,7 @@ public:
 protected:
     explicit child_state_base(std::string name)
         : task_owner(stop_.get_token(), false, true), name_(std::move(name)) {}
-    virtual ~child_state_base() = default;
+    ~child_state_base() = default;
 
     /// The coroutine has ended, and its outcome is stored.
     void end(std::exception_ptr error) noexcept;

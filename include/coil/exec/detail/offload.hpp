@@ -115,6 +115,7 @@ public:
     }
 
 protected:
+    // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): final classes derive from it
     explicit offload_call(F&& f) : away_node(&is_still_away), function_(std::move(f)) {}
     ~offload_call() = default;
 
