@@ -148,11 +148,15 @@ for line in pathlib.Path("docs/reference/operations.md").read_text().splitlines(
         problem(f"{name}: two rows")
     rows[name] = cells[1:]
 
-# How the epoll backend begins an operation: what the cases of its two functions do.
-def cases(path, function):
+def body_of(path, function):
     text = code(path)
     start = text.index(function)
-    body = text[start : text.index("\n}", start)]
+    return text[start : text.index("\n}", start)]
+
+
+# How the epoll backend begins an operation: what the cases of its two functions do.
+def cases(path, function):
+    body = body_of(path, function)
     found = {}
     pending = []
     for part in re.split(r"(?=case opcode::)", body):
@@ -175,6 +179,8 @@ def epoll_ways(named):
             ways.add("readiness")
         elif op in calls_made:
             text = calls_made[op]
+            for helper in re.findall(r"begin_(?:socket|pipe|waitid|tee)\b", text):
+                text += body_of("src/uring/epoll/calls.cpp", f"int epoll_backend::{helper}(")
             found = set()
             if "hand_over(r, true)" in text or "wait_on_futex" in text:
                 found.add("thread")
