@@ -40,8 +40,7 @@ void event_loop::wait_for_messages(bool late) noexcept {
             wake_up();
             driver->wake(*this);
         }
-        driver->run_others_until_message(*this, !late);
-        tasks_.add_left_aside();
+        driver->run_others_until_message(*this);
     } else if (!is_running()) { // the ring has no thread
         if (inbox_.empty()) {
             const std::timespec a_while{0, late ? 10'000'000 : 100'000};
@@ -86,21 +85,6 @@ void event_loop::stop_watching() noexcept {
         reap();
     }
     descriptor.await_signals();
-}
-
-bool event_loop::serve_destructor_wait() noexcept {
-    destructor_waits::wait* const innermost = destructor_waits_.innermost();
-    if (innermost == nullptr) {
-        return false;
-    }
-    // The count of the loop whose turn it is must not change.
-    const std::uint64_t left = tasks_left_on_this_thread;
-    event_loop* const outer = std::exchange(current_loop, this);
-    deliver_inbox();
-    innermost->serve();
-    current_loop = outer;
-    tasks_.set_left_aside(left);
-    return true;
 }
 
 void event_loop::refuse_unwanted() noexcept {

@@ -147,10 +147,10 @@ void remote_op::block_until_complete() noexcept {
 }
 
 /// A destructor on a context's thread waits, and does meanwhile what others wait for there.
-class remote_op::return_wait final : event_loop::destructor_wait {
+class remote_op::return_wait {
 public:
     return_wait(event_loop& loop, const promise_base* other) noexcept
-        : destructor_wait(loop), other_(other) {}
+        : loop_(loop), other_(other), waits_(loop.waiting_destructors()) {}
 
     template <class Predicate>
     void until(Predicate is_back) noexcept {
@@ -165,7 +165,7 @@ public:
     }
 
 private:
-    void serve() noexcept override {
+    void serve() noexcept {
         loop_.refuse_unwanted();
         event_loop::service_idle_loops();
         if (loop_.is_ending()) {
@@ -176,7 +176,9 @@ private:
         loop_.serve_kill_requests();
     }
 
+    event_loop& loop_;
     const promise_base* const other_;
+    const destructor_waits::scope waits_;
 };
 
 void remote_op::wait_until_back(const promise_base* other) noexcept {

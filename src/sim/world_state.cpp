@@ -150,6 +150,24 @@ bool world_state::run(const std::function<bool()>* reached, std::int64_t limit) 
 }
 
 world_state::progress world_state::step(std::int64_t limit) {
+    const progress made = step_once(limit);
+    finish_waiting_turns();
+    return made;
+}
+
+/// A turn that waits does not outlast what the program asked for.
+void world_state::finish_waiting_turns() noexcept {
+    threads_.take_over();
+    while (threads_.any_waiting()) {
+        step_for_waiting();
+        threads_.take_over();
+    }
+}
+
+world_state::progress world_state::step_once(std::int64_t limit) {
+    if (threads_.continue_ready()) {
+        return progress::some;
+    }
     scheduler.run_due();
     if (turns_ == 0) {
         do_postponed();
@@ -169,12 +187,18 @@ world_state::progress world_state::step(std::int64_t limit) {
     const std::size_t count = candidates_.size() + (work_.empty() ? 0 : 1);
     if (count == 0) {
         if (next == never || next > limit) {
-            return progress::none;
+            return threads_.continue_any() ? progress::some : progress::none;
         }
         scheduler.advance_to(next);
         return progress::some;
     }
-    const std::size_t chosen = count == 1 ? 0 : scheduler.random.below(count);
+    threads_.note_progress();
+    begin_one(count == 1 ? 0 : scheduler.random.below(count));
+    return progress::some;
+}
+
+/// Begins a turn of the chosen candidate, or executes work of another thread.
+void world_state::begin_one(std::size_t chosen) {
     ++turns_;
     const inside_scope inside(*this);
     if (chosen == candidates_.size()) {
@@ -183,15 +207,14 @@ world_state::progress world_state::step(std::int64_t limit) {
         slot& s = *candidates_[chosen];
         const fault_plan& faults = scheduler.options.faults;
         if (scheduler.fault(faults.delay_turn, "a wake-up is late")) {
-            s.held_until =
-                now + scheduler.random.between(1, 1000 * std::int64_t{faults.longest_delay_us});
+            s.held_until = scheduler.now() + scheduler.random.between(
+                                                 1, 1000 * std::int64_t{faults.longest_delay_us});
         } else {
             s.turn();
         }
     }
     --turns_;
     scheduler.advance_to(scheduler.now() + scheduler.options.turn.count());
-    return progress::some;
 }
 
 void world_state::do_work_of_others() {
@@ -252,6 +275,7 @@ void world_state::end_contexts(host_state& h) {
         const inside_scope inside(*this);
         for (const auto& s : h.slots) {
             s->end();
+            finish_waiting_turns();
         }
         for (foreign_work& left : work_) { // its result is no longer wanted
             for (const auto& s : h.slots) {
@@ -310,35 +334,15 @@ void world_state::wake(coil::detail::event_loop& loop) noexcept {
     }
 }
 
-void world_state::run_others_until_message(coil::detail::event_loop& loop, bool may_fail) noexcept {
-    constexpr int often = 4; // what one loop does may give another something to do
-    for (int stuck = 0; !loop.has_messages();) {
-        if (step(never - 1) == progress::some) {
-            stuck = 0;
-            continue;
-        }
-        serve_waiting(loop);
-        if (loop.has_messages()) {
-            return;
-        }
-        if (may_fail) {
-            return;
-        }
-        if (++stuck == often) {
-            fatal_error("a context waits for a message of another context that never arrives");
-        }
+void world_state::run_others_until_message(coil::detail::event_loop& loop) noexcept {
+    if (!loop.has_messages()) {
+        threads_.wait(loop);
     }
 }
 
-/// Loops that wait in a destructor get no turns, because they are below this one on the stack. On a
-/// thread of their own they would continue to end work that other loops wait for.
-void world_state::serve_waiting(coil::detail::event_loop& except) noexcept {
-    for (const auto& h : hosts_) {
-        for (const auto& s : h->slots) {
-            if (s->in_turn && &s->loop() != &except) {
-                s->loop().serve_destructor_wait();
-            }
-        }
+void world_state::step_for_waiting() noexcept {
+    if (step_once(never - 1) == progress::none) {
+        fatal_error("a context waits for a message of another context that never arrives");
     }
 }
 

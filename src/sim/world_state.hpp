@@ -5,6 +5,7 @@
 #include "machine.hpp"
 #include "network.hpp"
 #include "sim_backend.hpp"
+#include "turn_threads.hpp"
 
 #include <coil/context/io_context.hpp>
 #include <coil/context/sim_driver.hpp>
@@ -85,6 +86,8 @@ public:
     void after(std::int64_t time, std::function<void()> f);
     /// Calls `f` now, or at the end of the current turn.
     void between_turns(std::function<void()> f);
+    /// While turns wait: one step, or the end of the program if nothing can make progress.
+    void step_for_waiting() noexcept;
     void fail(const std::string& sentence) noexcept;
     [[noreturn]] void fatal_error(const char* sentence) noexcept;
 
@@ -92,17 +95,19 @@ public:
     [[nodiscard]] bool take_back(coil::detail::queue_node& node) noexcept override;
     void let_others_act() noexcept override;
     void wake(coil::detail::event_loop& loop) noexcept override;
-    void run_others_until_message(coil::detail::event_loop& loop, bool may_fail) noexcept override;
+    void run_others_until_message(coil::detail::event_loop& loop) noexcept override;
     [[nodiscard]] std::vector<std::string> addresses_of(const std::string& name) override;
 
 private:
-    void serve_waiting(coil::detail::event_loop& except) noexcept;
     enum class progress : std::uint8_t { some, none };
 
     struct postponed;
 
-    /// Runs one turn of any context, or advances time up to `limit`.
+    /// Runs one turn of any context, or advances time up to `limit`. Turns that wait end.
     progress step(std::int64_t limit);
+    progress step_once(std::int64_t limit);
+    void begin_one(std::size_t chosen);
+    void finish_waiting_turns() noexcept;
     void do_postponed();
     void do_work_of_others();
     void check();
@@ -118,6 +123,7 @@ private:
     std::deque<std::function<void()>> postponed_;
     unsigned turns_ = 0; // turns in progress
     std::string violation_;
+    turn_threads threads_{*this};
 };
 
 } // namespace coil::sim::detail

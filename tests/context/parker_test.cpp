@@ -58,6 +58,7 @@ TEST(Parker, DoesNotSleepWhenSomethingWasPosted) {
 }
 
 TEST(Parker, MakesRoomForTheReadThatEndsItsSleep) {
+    COIL_SKIP_UNDER_FAULTS("the enter that makes room may be interrupted");
     parked p;
     fill(*p.ring);
     EXPECT_TRUE(p.parking.announce());

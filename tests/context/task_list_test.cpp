@@ -155,21 +155,6 @@ TEST(TaskList, IsCountedBelowAnotherOneOnTheStack) {
     EXPECT_EQ(outer.tasks.count(), 1U);
 }
 
-TEST(TaskList, WhatLeavesWhileAnotherListIsCountedIsSetAside) {
-    counted_list waiting;
-    fake_task a;
-    waiting.tasks.add(a.promise);
-    {
-        counted_list other;
-        const std::uint64_t before = tasks_left_on_this_thread;
-        end_task(a.promise);
-        waiting.tasks.set_left_aside(before);
-        EXPECT_EQ(other.tasks.count(), 0U);
-    }
-    waiting.tasks.add_left_aside();
-    EXPECT_EQ(waiting.tasks.count(), 0U);
-}
-
 TEST(TaskList, LoadCountsWhatWasSentAndHasNotArrived) {
     counted_list here;
     fake_task t;
@@ -299,10 +284,6 @@ TEST(KillRequests, DestroyARemoteChildWhenNothingOfItIsElsewhere) {
 }
 
 TEST(KillRequests, ADestructorThatWaitsDestroysOnlyWhatHasArrivedSince) {
-    struct waiting final : destructor_waits::wait {
-        explicit waiting(destructor_waits& all) : wait(all) {}
-        void serve() noexcept override {}
-    };
     counted_list here;
     destructor_waits waits;
     kill_requests kills(here.tasks, waits);
@@ -311,12 +292,10 @@ TEST(KillRequests, ADestructorThatWaitsDestroysOnlyWhatHasArrivedSince) {
     earlier.request();
     kills.note();
     {
-        const waiting destructor(waits);
-        EXPECT_EQ(waits.innermost(), &destructor);
+        const destructor_waits::scope destructor(waits);
         kills.process_arrived();
         EXPECT_FALSE(earlier.destroyed) << "a coroutine of it may be on the stack";
     }
-    EXPECT_EQ(waits.innermost(), nullptr);
     EXPECT_EQ(waits.epoch(), 2U);
     kills.process();
     EXPECT_TRUE(earlier.destroyed);

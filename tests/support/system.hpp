@@ -23,10 +23,11 @@
 
 namespace coil_test::sys {
 
-/// The host to which the calls go; null: Linux.
-constinit inline thread_local coil::sim::host* here = nullptr;
+/// The host to which the calls go; null: Linux. Not of a thread: a world may execute turns on
+/// several threads, one at a time.
+constinit inline coil::sim::host* here = nullptr;
 /// Its world.
-constinit inline thread_local coil::sim::world* around = nullptr;
+constinit inline coil::sim::world* around = nullptr;
 
 namespace prep = coil::uring::prep;
 

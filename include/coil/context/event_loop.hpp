@@ -60,16 +60,6 @@ struct turn_report;
 /// cancellation, tasks, posted functions, requests to stop and to kill, shutdown, parker.
 class event_loop : public listed_loop {
 public:
-    /// A destructor that waits for something elsewhere, on the owner thread. Scopes nest.
-    class destructor_wait : public destructor_waits::wait {
-    protected:
-        explicit destructor_wait(event_loop& loop) noexcept
-            : wait(loop.destructor_waits_), loop_(loop) {}
-        ~destructor_wait() = default;
-
-        event_loop& loop_;
-    };
-
     event_loop(io_context& context, const io_context_options& options);
     ~event_loop();
     event_loop(const event_loop&) = delete;
@@ -234,9 +224,6 @@ public:
     /// posted function. Returns after a while also without: after a millisecond, or later when it
     /// is `late`.
     void wait_for_messages(bool late = false) noexcept;
-    /// In a simulation, where the loops share one stack: what the destructor in which this loop
-    /// waits would do if it had its turn. False when it waits in none.
-    bool serve_destructor_wait() noexcept;
     /// From a wait: waiters for the results of this loop's tasks and functions that are no longer
     /// wanted are told that there will be none. These tasks do not run meanwhile, and the waiters
     /// may be what is waited for.
@@ -254,6 +241,7 @@ public:
     void note_kill_request() noexcept { kills_.note(); }
     /// From a wait: those that have come since, since none of them can run before it returns.
     void serve_kill_requests() noexcept { kills_.process_arrived(); }
+    [[nodiscard]] destructor_waits& waiting_destructors() noexcept { return destructor_waits_; }
     /// See destructor_waits::epoch().
     [[nodiscard]] std::uint64_t wait_epoch() const noexcept { return destructor_waits_.epoch(); }
 

@@ -22,7 +22,7 @@ struct turn_report {
     std::int64_t until_ns = timer_wheel::never; ///< by the clock of the loop's backend
 };
 
-/// Drives loops by event_loop::turn(), all on one thread, which is the only one to call it.
+/// Drives loops by event_loop::turn(), one at a time.
 class sim_driver {
 public:
     sim_driver(const sim_driver&) = delete;
@@ -39,9 +39,9 @@ public:
     virtual void let_others_act() noexcept = 0;
     /// Simulates a wake-up of a sleeping loop by another thread: it gets a turn.
     virtual void wake(event_loop& loop) noexcept = 0;
-    /// Runs all loops except `loop` until `loop` has messages. If none of them can make progress,
-    /// the program terminates with a message; with `may_fail` it returns.
-    virtual void run_others_until_message(event_loop& loop, bool may_fail) noexcept = 0;
+    /// `loop` waits in the middle of its turn: runs other loops until it has messages. Also returns
+    /// if none of them makes progress; if that lasts, the program terminates with a message.
+    virtual void run_others_until_message(event_loop& loop) noexcept = 0;
     /// The numeric addresses of the host with that name, the preferred one first; empty if there is
     /// none.
     [[nodiscard]] virtual std::vector<std::string> addresses_of(const std::string& host) = 0;

@@ -59,12 +59,6 @@ public:
     /// From now on, and until the next call, tasks that leave on this thread are this list's:
     /// called in pairs, around everything that may run or destroy coroutines.
     void toggle_counting() noexcept { std::swap(tasks_left_on_this_thread, left_); }
-    /// What has left on this thread since tasks_left_on_this_thread was `before` is this list's,
-    /// while another list is counted: it is added by the next add_left_aside(), while counted.
-    void set_left_aside(std::uint64_t before) noexcept {
-        left_aside_ += std::exchange(tasks_left_on_this_thread, before) - before;
-    }
-    void add_left_aside() noexcept { tasks_left_on_this_thread += std::exchange(left_aside_, 0); }
     /// For load() on other threads.
     void publish() noexcept { balance_.set(count() - received_); }
     /// Any thread; `counted` on this one: how many tasks there are and will be, when `sent` were
@@ -144,7 +138,6 @@ private:
     std::uint64_t received_ = 0; // of those that were sent
     counter balance_;            // count() - received_, as last published
     std::uint64_t left_ = 0;     // tasks_left_on_this_thread, while not counted there
-    std::uint64_t left_aside_ = 0;
 };
 
 } // namespace coil::detail

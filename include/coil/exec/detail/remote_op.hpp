@@ -220,7 +220,7 @@ protected:
 private:
     friend class submit_scope;
     friend class resumptions;
-    class return_wait; // NOLINT(*-virtual-class-destructor): it is final
+    class return_wait;
 
     void suspend_at(std::coroutine_handle<> waiter, promise_base* nearest,
                     const resume_target& to) noexcept {

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <coil/context/event_loop.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace coil::sim::detail {
+
+class world_state;
+
+/// The threads on whose stacks a world executes turns. One of them executes at a time, so that a
+/// seed still determines everything, and usually there is one: the thread that runs the world. When
+/// a destructor waits in the middle of a turn, other turns go on on another thread, so that each
+/// wait can end as soon as its own loop has messages, whatever other turns wait for.
+class turn_threads {
+public:
+    explicit turn_threads(world_state& world) noexcept : world_(world) {}
+    turn_threads(const turn_threads&) = delete;
+    turn_threads& operator=(const turn_threads&) = delete;
+    /// No turn is waiting.
+    ~turn_threads();
+
+    /// In a turn of `loop`: executes other turns until the loop has messages or no other turn makes
+    /// progress.
+    void wait(coil::detail::event_loop& loop) noexcept;
+
+    [[nodiscard]] bool any_waiting() const noexcept { return !waiting_.empty(); }
+    /// Between two turns: continues a waiting turn whose loop has messages. Returns false if there
+    /// is none.
+    bool continue_ready() noexcept;
+    /// No turn can begin: continues the turn that has waited longest, which may do something for
+    /// others. Returns false when that has not helped for a long time.
+    bool continue_any() noexcept;
+    void note_progress() noexcept { fruitless_ = 0; }
+    /// Between two turns, on the thread that runs the world.
+    void take_over() noexcept;
+
+private:
+    struct executor {
+        std::condition_variable signal;
+        bool may_run = false;
+        executor* resumer = nullptr; // waits until this one has ended its turn, or waits again
+        std::thread thread;
+    };
+    struct waiting_turn {
+        coil::detail::event_loop* loop;
+        executor* on;
+    };
+
+    [[nodiscard]] executor& self() noexcept { return current != nullptr ? *current : base_; }
+    [[nodiscard]] executor& idle_executor();
+    void run(executor& own, std::uint64_t thread_number) noexcept;
+    /// Lets `next` run, and blocks this thread until it may run again.
+    void switch_to(executor& next) noexcept;
+    void resume(const waiting_turn& turn) noexcept;
+
+    static constinit inline thread_local executor* current = nullptr; // null: the world's thread
+
+    world_state& world_;
+    std::mutex mutex_;
+    executor base_;
+    std::vector<std::unique_ptr<executor>> executors_;
+    std::vector<executor*> idle_;
+    std::deque<waiting_turn> waiting_;
+    std::size_t fruitless_ = 0;
+    bool ends_ = false;
+};
+
+} // namespace coil::sim::detail
