@@ -6,6 +6,7 @@
 #include <coil/coil.hpp>
 
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>

@@ -83,7 +83,7 @@ struct no_driver final : sim_driver {
     bool take_back(queue_node&) noexcept override { return false; }
     void let_others_act() noexcept override {}
     void wake(event_loop&) noexcept override {}
-    void run_others_until_message(event_loop&, bool) noexcept override {}
+    void run_others_until_message(event_loop&) noexcept override {}
     std::vector<std::string> addresses_of(const std::string&) override { return {}; }
 };
 
