@@ -38,9 +38,9 @@ void print_unhandled(const char* where, const std::exception_ptr& error) noexcep
     try {
         std::rethrow_exception(error);
     } catch (const std::exception& e) {
-        std::fprintf(stderr, "coil: %s: an exception that nobody receives: %s\n", where, e.what());
+        std::fprintf(stderr, "coil: %s: an unhandled exception: %s\n", where, e.what());
     } catch (...) {
-        std::fprintf(stderr, "coil: %s: an unknown exception that nobody receives\n", where);
+        std::fprintf(stderr, "coil: %s: an unhandled exception of unknown type\n", where);
     }
 }
 

@@ -5,25 +5,38 @@ namespace coil::detail {
 
 namespace {
 
-bool is_requested(const promise_base& task) noexcept {
+/// Null unless it was requested.
+const remote_child_owner* requester_of(const promise_base& task) noexcept {
     const task_owner& owner = task.owner();
-    return owner.is_remote_child && owner.is_kill_requested();
+    return owner.is_remote_child && owner.is_kill_requested()
+               ? &static_cast<const remote_child_owner&>(owner)
+               : nullptr;
 }
 
 } // namespace
 
-bool kill_requests::is_due(const promise_base& task) noexcept {
-    return is_requested(task) && !tasks_.has_something_away(task);
+bool kill_requests::destroy_if_free(promise_base& task,
+                                    const remote_child_owner& requester) noexcept {
+    const destructor_waits::on_behalf_of request(waits_, requester.cause());
+    if (tasks_.has_something_away(task)) {
+        return false;
+    }
+    tasks_.destroy(task);
+    return true;
 }
 
 void kill_requests::process() noexcept {
     COIL_ASSERT(!processing_);
     pending_ = false;
     processing_ = true;
-    tasks_.destroy_if([this](const promise_base& task) noexcept {
-        const bool due = is_due(task);
-        pending_ = pending_ || (!due && is_requested(task));
-        return due;
+    tasks_.scan([this](promise_base& task) noexcept {
+        const remote_child_owner* const requester = requester_of(task);
+        if (requester == nullptr) {
+            return false;
+        }
+        const bool destroyed = destroy_if_free(task, *requester);
+        pending_ = pending_ || !destroyed;
+        return destroyed;
     });
     processing_ = false;
 }
@@ -32,11 +45,12 @@ void kill_requests::process_arrived() noexcept {
     if (!pending_) {
         return;
     }
-    tasks_.destroy_if([this](const promise_base& task) noexcept {
-        return is_requested(task) &&
-               (processing_ || static_cast<const remote_child_owner&>(task.owner()).came() ==
-                                   wait_epoch_.epoch()) &&
-               is_due(task);
+    tasks_.scan([this](promise_base& task) noexcept {
+        const remote_child_owner* const requester = requester_of(task);
+        return requester != nullptr &&
+               (processing_ || requester->came() == waits_.epoch() ||
+                waits_.contain(requester->cause())) &&
+               destroy_if_free(task, *requester);
     });
 }
 

@@ -46,7 +46,7 @@ constexpr std::array numbers{
     number{{"coil_overflows_total", "Enters after which completions waited for room."}, counter, &context_metrics::overflows},
     number{{"coil_cancels_total", "Requests to cancel an operation."}, counter, &context_metrics::cancels},
     number{{"coil_cancel_retries_total", "Cancellations that had to be asked for again."}, counter, &context_metrics::cancel_retries},
-    number{{"coil_unhandled_exceptions_total", "Exceptions that nobody joined for."}, counter, &context_metrics::unhandled_exceptions},
+    number{{"coil_unhandled_exceptions_total", "Exceptions of tasks that are not joined."}, counter, &context_metrics::unhandled_exceptions},
 };
 // clang-format on
 

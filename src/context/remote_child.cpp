@@ -1,3 +1,4 @@
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/remote_child.hpp>
 #include <coil/core/backoff.hpp>
@@ -36,7 +37,8 @@ void remote_child_owner::request_kill(remote_child_ticket& ticket, queue_node& n
         return;
     }
     event_loop* const loop = place_.lock();
-    state_.store(kill_requested, std::memory_order_relaxed);
+    cause_ = current_loop != nullptr ? current_loop->waiting_destructors().cause() : nullptr;
+    state_.store(kill_requested, std::memory_order_release);
     if (loop != nullptr) {
         ticket.claim_.renew();
         node.deliver = deliver;

@@ -2,7 +2,9 @@
 
 #include <coil/exec/detail/remote_op.hpp>
 
+#include <chrono>
 #include <climits>
+#include <cstdio>
 #include <ctime>
 #include <string>
 #include <system_error>
@@ -148,6 +150,8 @@ void remote_op::block_until_complete() noexcept {
 
 /// A destructor on a context's thread waits, and does meanwhile what others wait for there.
 class remote_op::return_wait {
+    using clock = std::chrono::steady_clock;
+
 public:
     return_wait(event_loop& loop, const promise_base* other) noexcept
         : loop_(loop), other_(other), waits_(loop.waiting_destructors()) {}
@@ -160,7 +164,11 @@ public:
             if (is_back()) {
                 return;
             }
-            loop_.wait_for_messages(waited > often);
+            const bool late = waited > often;
+            loop_.wait_for_messages(late);
+            if (late && other_ != nullptr) {
+                report_if_too_long();
+            }
         }
     }
 
@@ -176,9 +184,23 @@ private:
         loop_.serve_kill_requests();
     }
 
+    /// The one wait that may never end, of two threads for each other, should not be a riddle.
+    void report_if_too_long() noexcept {
+        if (!reported_ && clock::now() - begin_ > std::chrono::seconds(2)) {
+            reported_ = true;
+            std::fputs("coil: a destructor has been waiting for 2 s for a task on another context "
+                       "or executor to end. The frame of an on() was destroyed while that task "
+                       "runs, or while its thread is in such a destructor itself: await "
+                       "scope::join(), and leave a scope without it only by an exception.\n",
+                       stderr);
+        }
+    }
+
     event_loop& loop_;
     const promise_base* const other_;
     const destructor_waits::scope waits_;
+    const clock::time_point begin_ = clock::now();
+    bool reported_ = false;
 };
 
 void remote_op::wait_until_back(const promise_base* other) noexcept {

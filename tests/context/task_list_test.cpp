@@ -263,7 +263,7 @@ struct remote_task final : remote_child_owner {
 
 TEST(KillRequests, DestroyARemoteChildWhenNothingOfItIsElsewhere) {
     counted_list here;
-    const destructor_waits waits;
+    destructor_waits waits;
     kill_requests kills(here.tasks, waits);
     remote_task requested;
     remote_task other;

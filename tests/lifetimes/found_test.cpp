@@ -136,6 +136,38 @@ ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildIsElsewhereAndHereAgain) {
     EXPECT_EQ(alive, 0);
 }
 
+/// The path from the task here to the scope that is left leads through a scope of the other
+/// context, which this thread must not read.
+ISOLATED_TEST(Found, G5_AScopeIsLeftAndATaskOfARemoteScopeHasMovedHere) {
+    std::atomic<int> alive = 0;
+    io_context b;
+    b.start();
+    auto moves = [&](io_context& a, std::binary_semaphore& begun) -> task<> {
+        const counted local(alive);
+        co_await resume_on(a);
+        co_await sleeps_for_ever(alive, begun);
+    };
+    auto joins = [&](io_context& a, std::binary_semaphore& begun) -> task<> {
+        const counted local(alive);
+        scope children;
+        children.spawn(on(b, moves(a, begun)));
+        co_await children.join();
+    };
+    auto main = [&]() -> task<> {
+        std::binary_semaphore begun{0};
+        {
+            scope children;
+            children.spawn(on(b, joins(this_context(), begun)));
+            while (!begun.try_acquire()) {
+                co_await yield();
+            }
+        }
+        EXPECT_EQ(alive, 0);
+    };
+    coil::run(main());
+    EXPECT_EQ(alive, 0);
+}
+
 ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseRemoteChildCleansUpHere) {
     std::atomic<int> alive = 0;
     int cleaned = 0;

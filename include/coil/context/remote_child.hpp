@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/context/detail/claim_once.hpp>
+#include <coil/context/detail/destructor_waits.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
@@ -47,11 +48,13 @@ public:
         return state_.load(std::memory_order_relaxed) != wanted || token.stop_requested();
     }
     [[nodiscard]] bool is_kill_requested() const noexcept final {
-        return state_.load(std::memory_order_relaxed) == kill_requested;
+        return state_.load(std::memory_order_acquire) == kill_requested;
     }
     void moved_to(event_loop* loop) noexcept final;
     /// When it arrived on its context: event_loop::wait_epoch().
     [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
+    /// Of the request to destroy it.
+    [[nodiscard]] const destructor_waits::scope* cause() const noexcept { return cause_; }
 
 protected:
     explicit remote_child_owner(inplace_stop_token stop) noexcept
@@ -103,6 +106,7 @@ private:
     };
 
     place place_;
+    const destructor_waits::scope* cause_ = nullptr; // written before kill_requested
     std::uint64_t came_ = 0;
     std::atomic<std::uint8_t> state_{wanted};
 };

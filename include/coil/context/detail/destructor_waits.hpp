@@ -1,23 +1,49 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace coil::detail {
 
-/// Counts the destructors on a loop's thread that wait for something elsewhere. While one waits, no
-/// coroutine of the loop runs, but destructors do. Owner thread.
+/// The destructors on a loop's thread that wait for something elsewhere. While one waits, no
+/// coroutine of the loop runs, but destructors do. Owner thread, except where noted.
 class destructor_waits {
 public:
-    /// Exists while a destructor waits.
+    /// Exists while a destructor waits, and while it requests that what it waits for be destroyed.
+    /// That in turn requests what it waits for, on other loops too, and so on: all of these tasks
+    /// are below the frame that the destructor is of. The requests record the scope as their cause.
     class scope {
     public:
-        explicit scope(destructor_waits& all) noexcept : all_(all) { ++all_.epoch_; }
+        explicit scope(destructor_waits& all) noexcept
+            : all_(all), outer_(std::exchange(all.cause_, this)) {
+            ++all_.epoch_;
+        }
         scope(const scope&) = delete;
         scope& operator=(const scope&) = delete;
-        ~scope() { ++all_.epoch_; }
+        ~scope() {
+            all_.cause_ = outer_;
+            ++all_.epoch_;
+        }
+
+    private:
+        friend class destructor_waits;
+
+        destructor_waits& all_;
+        const scope* const outer_; // the cause of the destruction that this is part of
+    };
+
+    /// Exists while destructors run, or are about to, because of a request.
+    class on_behalf_of {
+    public:
+        on_behalf_of(destructor_waits& all, const scope* cause) noexcept
+            : all_(all), outer_(std::exchange(all.cause_, cause)) {}
+        on_behalf_of(const on_behalf_of&) = delete;
+        on_behalf_of& operator=(const on_behalf_of&) = delete;
+        ~on_behalf_of() { all_.cause_ = outer_; }
 
     private:
         destructor_waits& all_;
+        const scope* const outer_;
     };
 
     destructor_waits() noexcept = default;
@@ -27,7 +53,20 @@ public:
     /// Counts beginnings and ends: a task that has arrived in this epoch has not run.
     [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
 
+    /// The innermost cause of what is destroyed now, or null. It is immutable, and exists until all
+    /// that is requested because of it has been destroyed.
+    [[nodiscard]] const scope* cause() const noexcept { return cause_; }
+    /// Whether the cause, or one that it was caused by, is a destructor on this loop's thread. Then
+    /// what was requested is below that destructor's frame, and does not run below it on the stack.
+    [[nodiscard]] bool contain(const scope* cause) const noexcept {
+        while (cause != nullptr && &cause->all_ != this) {
+            cause = cause->outer_;
+        }
+        return cause != nullptr;
+    }
+
 private:
+    const scope* cause_ = nullptr;
     std::uint64_t epoch_ = 0;
 };
 

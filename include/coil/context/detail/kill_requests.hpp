@@ -6,6 +6,8 @@
 
 namespace coil::detail {
 
+class remote_child_owner;
+
 /// Destroys the remote children for which that was requested (context/remote_child.hpp): tasks that
 /// are here while a coroutine elsewhere waits for them in the destructor of its frame. Owner
 /// thread.
@@ -14,14 +16,15 @@ namespace coil::detail {
 /// stands, as its parent is. It does not run meanwhile, and its own remote children are requested
 /// first, so that its destructors have nothing to wait for.
 ///
-/// A destructor waits for tasks below the frame that it is of. A thread is in one such destructor
-/// at a time, and what it waits for is destroyed by the turn of the context where it is, or in the
-/// wait of a destructor there if it has not run since that began. So waits follow the tree of tasks
-/// downwards, except where the thread of a remote child is in a destructor for something else.
+/// A destructor waits for tasks below the frame that it is of. What it waits for is destroyed by
+/// the turn of the context where it is, or in the wait of a destructor there if it has not run
+/// since that began, or if it is below that destructor's frame as well. So waits follow the tree of
+/// tasks downwards, except where the thread of a remote child is in a destructor for something
+/// else.
 class kill_requests {
 public:
-    kill_requests(task_list& tasks, const destructor_waits& waits) noexcept
-        : tasks_(tasks), wait_epoch_(waits) {}
+    kill_requests(task_list& tasks, destructor_waits& waits) noexcept
+        : tasks_(tasks), waits_(waits) {}
     kill_requests(const kill_requests&) = delete;
     kill_requests& operator=(const kill_requests&) = delete;
 
@@ -36,11 +39,11 @@ public:
     void process_arrived() noexcept;
 
 private:
-    /// Asks for what is below the task as well.
-    [[nodiscard]] bool is_due(const promise_base& task) noexcept;
+    /// Requests what is below the task as well. Returns whether the task was destroyed.
+    bool destroy_if_free(promise_base& task, const remote_child_owner& requester) noexcept;
 
     task_list& tasks_;
-    const destructor_waits& wait_epoch_;
+    destructor_waits& waits_;
     bool pending_ = false;
     bool processing_ = false; // no coroutine runs above this on the stack
 };

@@ -85,19 +85,25 @@ public:
         end_task(task);
         task.owner().abandoned(task);
     }
-    /// Destroys the listed tasks that `is_due` selects. Destructors may change the list: the scan
-    /// starts again after each.
-    template <class Predicate>
-    void destroy_if(Predicate is_due) noexcept {
+    /// Calls `try_destroy` for each listed task; it returns whether it has destroyed it.
+    /// Destructors may change the list: the scan starts again after each.
+    template <class Function>
+    void scan(Function try_destroy) noexcept {
         promise_base* task = listed_.first();
         while (task != nullptr) {
-            if (is_due(*task)) {
-                destroy(*task);
-                task = listed_.first();
-            } else {
-                task = task->next_task;
-            }
+            task = try_destroy(*task) ? listed_.first() : task->next_task;
         }
+    }
+    /// Destroys the listed tasks that `is_due` selects.
+    template <class Predicate>
+    void destroy_if(Predicate is_due) noexcept {
+        scan([&is_due](promise_base& task) noexcept {
+            const bool due = is_due(task);
+            if (due) {
+                destroy(task);
+            }
+            return due;
+        });
     }
     /// Destroys the newest listed task.
     void destroy_newest() noexcept { destroy(*listed_.first()); }

@@ -43,11 +43,7 @@ public:
     ~on_awaiter() {
         come_back(); // for a shutdown it counts as complete: this waits here
         if (is_elsewhere()) [[unlikely]] {
-            if (ask_to_end(request::destroy)) {
-                end(); // it has not begun
-            } else {
-                wait_until_back(&child_.promise());
-            }
+            destroy_child();
         }
         outside_.reset();
         forget_start();
@@ -152,6 +148,18 @@ private:
         }
     }
 
+    /// Called by the destructor.
+    void destroy_child() noexcept {
+        std::optional<destructor_waits::scope> cause;
+        if (current_loop != nullptr) {
+            cause.emplace(current_loop->waiting_destructors());
+        }
+        if (ask_to_end(request::destroy)) {
+            end(); // it has not begun
+        } else {
+            wait_until_back(&child_.promise());
+        }
+    }
     /// Called on the awaiting thread. Returns true if the task has not started and will not.
     bool ask_to_end(request what) noexcept {
         outside_.reset(); // waits for stop_from_outside()
