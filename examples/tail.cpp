@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 using namespace coil;
