@@ -29,10 +29,11 @@ check_modules() {
     "$work/$step/parts"
 }
 
-# The examples must behave as they do when they include coil.
+# The examples must behave as they do when they include coil, except for those that are not built (modules/CMakeLists.txt).
 check_importing_examples() {
     local script status
     for script in "$here"/../examples/*.sh; do
+        [[ $script == */tutorial.sh || $script == */cookbook.sh ]] && continue
         status=0
         COIL_EXAMPLES_DIR=$work/$step/examples bash "$script" || status=$?
         ((status == 0 || status == 77)) || {
