@@ -20,8 +20,8 @@ task<> co_main() {
     }
     co_await sleep_for(1ms);
 
-    jobs.at("b").cancel(); // its awaits give -ECANCELED; returns at once
-    co_await jobs.at("b"); // waits for its end
+    jobs.at("b").cancel(); // returns at once; the job's awaits give -ECANCELED
+    co_await jobs.at("b"); // waits until the job has ended
     for (const char* name : {"a", "c"}) {
         co_await jobs.at(name);
     }

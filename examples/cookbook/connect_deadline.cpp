@@ -18,7 +18,7 @@ task<net::socket> connect(net::inet_address address, std::chrono::milliseconds l
 }
 
 task<> co_main() {
-    // Its queue of connections has room for one, so the second attempt is not answered.
+    // The acceptor's backlog has room for one connection: the second attempt gets no answer.
     net::acceptor ac(net::inet_address("127.0.0.1", 0), {.backlog = 0});
     const net::socket first = co_await connect(ac.local_address(), 50ms);
     const net::socket second = co_await connect(ac.local_address(), 50ms);

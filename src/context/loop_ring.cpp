@@ -1,4 +1,4 @@
-// A context's ring: which one is opened, on which thread, and how it is closed.
+// Opens a context's ring on the chosen backend, binds it to a thread, and closes it.
 
 #include "backend_choice.hpp"
 
@@ -22,9 +22,9 @@ uring::ring_options ring_options_for(const io_context_options& options) {
     uring::ring_options wanted;
     wanted.entries = options.entries;
     wanted.cq_entries = options.cq_entries != 0 ? options.cq_entries : 8 * options.entries;
-    wanted.start_disabled = true; // run() decides which thread it is
+    wanted.start_disabled = true; // run() binds the ring to its thread
     if ((options.setup_flags & uring::setup::sqpoll) != 0) {
-        // A polling kernel thread excludes running completions on ours.
+        // With a polling kernel thread, the kernel refuses to run completion work on our thread.
         wanted.setup_flags &= ~(uring::setup::defer_taskrun | uring::setup::coop_taskrun |
                                 uring::setup::taskrun_flag);
     }
@@ -32,8 +32,8 @@ uring::ring_options ring_options_for(const io_context_options& options) {
     return wanted;
 }
 
-/// A number that no other thread ever has. A thread's id would not do: ids are reused, and the
-/// kernel still takes the ring of a thread that ended for that thread's alone.
+/// A number that no other thread of this process ever has. A thread id is not enough: ids are
+/// reused, but a ring stays bound to its thread even after that thread has ended.
 std::uint64_t this_thread_number() noexcept {
     static std::atomic<std::uint64_t> last{0};
     constinit thread_local std::uint64_t mine = 0;
@@ -53,9 +53,9 @@ backend_factory& default_backend_factory() noexcept {
 void end_without_kernel(int error) noexcept {
     std::fprintf(
         stderr,
-        "coil: io_uring_enter: %s. The kernel took the ring away while it was in use (a "
-        "seccomp filter that was installed after the context was made?); nothing in flight "
-        "can be waited for any more.\n",
+        "coil: io_uring_enter: %s. The kernel refuses a ring that is in use (was a seccomp "
+        "filter installed after the context was made?), so coil cannot wait for the operations "
+        "in flight.\n",
         std::strerror(-error));
     std::abort();
 }
@@ -92,8 +92,8 @@ void loop_ring::open() {
     bound_to_ = 0;
 }
 
-/// The kernel gives a closed ring's memory back a while later: at RLIMIT_MEMLOCK the new ring has
-/// to wait for that.
+/// The kernel frees the memory of a closed ring with a delay. At RLIMIT_MEMLOCK, opening the new
+/// ring is therefore retried.
 void loop_ring::reopen() {
     constexpr int attempts = 50;
     for (int attempt = 1;; ++attempt) {

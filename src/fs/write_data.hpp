@@ -8,12 +8,12 @@
 
 namespace coil::fs::detail {
 
-/// Writes the whole buffer by write(2), or by pwrite(2) at an offset ≥ 0, on the blocking pool, in
-/// pieces between which it can be stopped: 0 or -errno.
+/// Writes the whole buffer on the blocking pool with write(2), or with pwrite(2) if `offset` is
+/// ≥ 0. Writes in pieces and checks for a stop request before each. Returns 0 or -errno.
 ///
 /// For whole files: one job per 16 MiB, and the file's position stays correct after a short write
-/// (see file::write). A file that is neither regular nor a disk (a pipe, a terminal, a socket) may
-/// wait for a reader indefinitely, so it is written through the ring.
+/// (see file::write). A write to a file that is neither regular nor a block device (a pipe, a
+/// terminal, a socket) may wait for a reader indefinitely, so it goes through the ring.
 task<io_result> write_data(int fd, const_buffer data, ::off_t offset = -1);
 
 } // namespace coil::fs::detail

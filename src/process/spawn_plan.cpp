@@ -36,7 +36,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
     all.reserve(texts.size() + 1);
     for (const std::string& text : texts) {
         if (text.find('\0') != std::string::npos) {
-            check(EINVAL, "an argument or environment variable has a null character in it");
+            check(EINVAL, "an argument or environment variable contains a null character");
         }
         all.push_back(const_cast<char*>(text.c_str()));
     }
@@ -61,7 +61,7 @@ spawn_plan::spawn_plan(const process_options& options) : options_(options) {
         connect(STDIN_FILENO, options.standard_input);
         connect(STDOUT_FILENO, options.standard_output);
         connect(STDERR_FILENO, options.standard_error);
-        if (!options.directory.empty()) { // last: file paths are relative to the parent's directory
+        if (!options.directory.empty()) { // redirected files are relative to the parent's directory
             check(::posix_spawn_file_actions_addchdir_np(&actions_, options.directory.c_str()),
                   "spawn");
         }
@@ -122,7 +122,7 @@ void spawn_plan::connect(int target, const redirect& what) {
 }
 
 ::pid_t spawn_plan::spawn(const std::vector<std::string>& argv) {
-    check(argv.empty() ? EINVAL : 0, "a process needs at least its name");
+    check(argv.empty() ? EINVAL : 0, "a process needs at least a program name");
     const std::vector<char*> arguments = pointers(argv);
     std::vector<char*> environment;
     if (options_.environment) {

@@ -38,14 +38,14 @@ public:
 
     [[nodiscard]] io_context& context() noexcept { return *context_; }
     [[nodiscard]] coil::detail::event_loop& loop() noexcept { return context_->loop(); }
-    /// Whether it would make progress now.
+    /// Whether a turn would make progress now.
     [[nodiscard]] bool is_runnable(std::int64_t now) noexcept;
-    /// When it is due if no event occurs before.
+    /// The time of the next turn if no event occurs earlier.
     [[nodiscard]] std::int64_t next() noexcept;
     void turn();
     void end() noexcept;
 
-    std::int64_t held_until = 0; // a delayed wake-up
+    std::int64_t held_until = 0; // the time until which a wake-up is delayed
     bool in_turn = false;
 
 private:

@@ -52,7 +52,7 @@ void read_buffer::grow_for(std::size_t max) {
     if (used < capacity_) {
         return;
     }
-    // take_until() throws if there are more than `max` bytes; the delimiter needs one more.
+    // take_until() throws beyond `max` bytes of text; the delimiter needs one more byte.
     const std::size_t most = max < std::string_view::npos / 2 ? max + 1 : max;
     const std::size_t larger = std::max(std::min(capacity_ * 2, most), used + 1);
     auto memory = std::make_unique_for_overwrite<char[]>(larger);

@@ -74,7 +74,7 @@ coil::task<> caller(coil::mutex& m) {
 #endif
 
 #if COIL_CASE == 7 // oneshot_of_void
-// expect: a oneshot has a value: without one it is a coil::event
+// expect: a oneshot sends a value: for a signal without a value, use coil::event
 
 #if defined(COIL_EXPECT_OK)
 coil::event done;
@@ -177,7 +177,7 @@ coil::barrier<completion> step{2};
 #endif
 
 #if COIL_CASE == 15 // throwing_element
-// expect: a channel moves its elements between threads: that must not throw
+// expect: a channel moves its elements between threads: the move must not throw
 
 struct element {
     element() = default;

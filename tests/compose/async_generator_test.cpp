@@ -171,7 +171,7 @@ TEST_F(AsyncGenerator, G3_AStopOfTheConsumerReachesTheBody) {
     ctx_.run(main(waits_twice, first));
 }
 
-TEST_F(AsyncGenerator, G2_ItsTokenOutlivesTheConsumer) {
+TEST_F(AsyncGenerator, G2_TheTokenOfAGeneratorOutlivesTheConsumer) {
     int cancelled = 0;
     auto keeps = [](int& count) -> async_generator<int> {
         const inplace_stop_token token = co_await this_task::stop_token();
@@ -267,7 +267,7 @@ TEST_F(AsyncGenerator, G2_TheConsumerIsDestroyedRightAfterAStopHasResumedIt) {
     ctx_.run(main(waits, takes_one));
 }
 
-TEST_F(AsyncGenerator, ALoserLosesNoElement) {
+TEST_F(AsyncGenerator, ALosingNextLosesNoElement) {
     auto main = []() -> task<> {
         auto all = count_to(50, 50us);
         int expected = 0;
@@ -297,13 +297,13 @@ async_generator<int> held_numbers(int& destroyed) {
     co_yield 2;
 }
 
-TEST_F(AsyncGenerator, G5_DestroyingItDestroysTheSuspendedBody) {
+TEST_F(AsyncGenerator, G5_DestroyingAGeneratorDestroysItsSuspendedBody) {
     int destroyed = 0;
     auto main = [](int& count) -> task<> {
         {
             const auto unused = held_numbers(count);
         }
-        EXPECT_EQ(count, 0) << "it had not begun";
+        EXPECT_EQ(count, 0) << "the body had not begun";
         {
             auto used = held_numbers(count);
             EXPECT_EQ(co_await used.next(), 1);
@@ -315,7 +315,7 @@ TEST_F(AsyncGenerator, G5_DestroyingItDestroysTheSuspendedBody) {
             auto waiting = [](auto& g) -> coil_test::manual {
                 co_await g.next();
                 co_await g.next();
-                ADD_FAILURE() << "went on";
+                ADD_FAILURE() << "was resumed";
             };
             const auto victim = waiting(all);
             victim.start();
@@ -392,7 +392,7 @@ TEST_F(AsyncGenerator, G1_AWaiterOfADestroyedGeneratorGetsTheEnd) {
             auto waiting = [](owned& g) -> coil_test::manual {
                 co_await g->next();
                 co_await g->next();
-                ADD_FAILURE() << "went on";
+                ADD_FAILURE() << "was resumed";
             };
             const auto victim = waiting(last);
             victim.start();

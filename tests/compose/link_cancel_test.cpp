@@ -170,7 +170,7 @@ TEST_F(LinkCancel, G4_DestroyedWithDescriptorsInTheMiddle) {
         co_await (io::openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC) &&
                   io::read(p[0].in, {&c, 1}) &&
                   io::openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC));
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     auto main = [](auto f, const pipes& p) -> task<> {
         const manual victim = f(p);
@@ -186,7 +186,7 @@ TEST_F(LinkCancel, G5_ShutdownWithAHundredChainsInFlight) {
     for (auto& each : got) {
         ctx.co_spawn([](const pipes& p, std::string& g) -> task<> {
             co_await reads_three(p, g);
-            ADD_FAILURE() << "went on";
+            ADD_FAILURE() << "was resumed";
         }(pipes_, each));
     }
     auto stops = [](io_context& c) -> task<> {

@@ -169,7 +169,7 @@ TEST_F(TimeoutChain, G2_DestroyedWithALimitInside) {
     auto chain = [](const pipe_pair& a) -> coil_test::manual {
         char c;
         co_await (timeout(io::read(a.in, {&c, 1}), 2ms) && io::nop());
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     auto main = [](auto f, const pipe_pair& a) -> task<> {
         {

@@ -160,7 +160,7 @@ TEST_F(Timeout, G2_DestroyedBeforeItExpires) {
     auto reads = [](int fd) -> coil_test::manual {
         char c;
         co_await timeout(io::read(fd, {&c, 1}), 2ms);
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     auto main = [](auto f, int fd) -> task<> {
         {

@@ -235,7 +235,7 @@ TEST_F(WhenAll, G12_TheFirstExceptionIsRethrownAndCancelsTheOthers) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         co_await when_all(waits(count), fails_later("first"), obeys(count), sleep_for(1h));
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     EXPECT_EQ(ctx_.run(complaint_of(main(cancelled))), "first");
     EXPECT_EQ(cancelled, 2);
@@ -412,7 +412,7 @@ coil_test::manual awaits_all(int fd, int& destroyed, int& cancelled) {
     co_await when_all(io::read(fd, buf), holds(destroyed, cancelled), sleep_for(1h), yield(),
                       when_all(std::move(tasks)), timeout(io::read(fd, buf), 1h),
                       spawn(holds(destroyed, cancelled)));
-    ADD_FAILURE() << "went on";
+    ADD_FAILURE() << "was resumed";
 }
 
 TEST_F(WhenAll, G2_G5_DestroyedWhileItWaits) {
@@ -466,7 +466,7 @@ TEST_F(WhenAll, G4_G12_DestroyedBetweenTheLastEndAndTheNextStep) {
         const auto client = l.connect();
         auto accepts = [](int fd) -> coil_test::manual {
             co_await when_all(io::accept(fd), io::accept(fd));
-            ADD_FAILURE() << "went on";
+            ADD_FAILURE() << "was resumed";
         };
         auto throws = []() -> coil_test::manual { co_await when_all(fails("unheard")); };
         auto main = [](auto a, auto t, int fd) -> task<> {
@@ -498,7 +498,7 @@ TEST_F(WhenAll, AChildCannotLeaveItsParentsContext) {
         int cancelled = 0;
         try {
             co_await when_all(m(to), waits(cancelled));
-            ADD_FAILURE() << "went on";
+            ADD_FAILURE() << "was resumed";
         } catch (const std::logic_error& e) {
             EXPECT_NE(std::string(e.what()).find("ctx.spawn(task)"), std::string::npos);
         }

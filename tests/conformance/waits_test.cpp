@@ -46,7 +46,7 @@ task<> epoll_sets() {
     co_await gives(io::epoll_ctl(set, EPOLL_CTL_DEL, p.a, nullptr), 0);
     co_await gives(io::epoll_ctl(set, EPOLL_CTL_DEL, q.a, nullptr), 0);
     co_await gives(coil::timeout(io::epoll_wait(set, events), 2ms), -ETIMEDOUT);
-    co_await gives(io::epoll_wait(p.a, events), -EINVAL, "it is no set");
+    co_await gives(io::epoll_wait(p.a, events), -EINVAL, "a pipe is not an epoll set");
     co_await closed(p);
     co_await closed(q);
     co_await gives(io::close(set), 0);
@@ -125,7 +125,7 @@ task<> children() {
     EXPECT_EQ(info.si_pid, child);
     EXPECT_EQ(info.si_code, CLD_EXITED);
     EXPECT_EQ(info.si_status, 7);
-    co_await gives(io::waitid(P_PID, id, nullptr, WEXITED), 0, "it was only looked at");
+    co_await gives(io::waitid(P_PID, id, nullptr, WEXITED), 0, "WNOWAIT left the child waitable");
     co_await gives(io::waitid(P_PID, id, nullptr, WEXITED), -ECHILD);
     co_await gives(io::waitid(P_PID, id, nullptr, 0), -EINVAL);
     co_await gives(io::close(gate.a), 0);

@@ -192,7 +192,7 @@ TEST(Generator, G12_ExceptionsCrossNestedOnes) {
     auto outer = [](auto f) -> generator<int> {
         try {
             co_yield elements_of(f());
-            ADD_FAILURE() << "went on";
+            ADD_FAILURE() << "was resumed";
         } catch (const std::runtime_error&) {
         }
         co_yield 2;

@@ -532,7 +532,7 @@ TEST(AsyncTaskEnd, G5_AnExecutorThatDropsIt) {
         } else if (how == 2) {
             co_await async_where(executor_arg, l);
         }
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
         co_return 0;
     };
     for (int how = 0; how < 3; ++how) {

@@ -126,7 +126,7 @@ TEST(BlockingPool, CallsThatRaceWithTheEndOfThreads) {
     EXPECT_EQ(calls, count);
 }
 
-TEST(BlockingPool, TheThreadThatWasIdleLastRunsNext) {
+TEST(BlockingPool, TheMostRecentlyIdleThreadRunsNext) {
     blocking_pool pool(2);
     std::binary_semaphore go[2]{std::binary_semaphore(0), std::binary_semaphore(0)};
     std::thread::id id[2];
@@ -204,7 +204,7 @@ TEST(BlockingPool, G6_AFullQueueBlocksThreadsThatExecute) {
         entered.release();
         opened.acquire();
     };
-    blocking_pool pool(pool_of(1, 10s, 2)); // its destructor waits for users of the variables below
+    blocking_pool pool(pool_of(1, 10s, 2)); // destroyed first: its calls use the variables above
     pool.execute(call);
     entered.acquire();
     pool.execute(call);
@@ -217,17 +217,16 @@ TEST(BlockingPool, G6_AFullQueueBlocksThreadsThatExecute) {
     wait_for_pool([&] { return pool.metrics().waiting == 1; });
     EXPECT_FALSE(in);
     opened.release();
-    producer.join(); // one has left the queue
+    producer.join(); // one call has left the queue
     EXPECT_EQ(pool.metrics().queued, 2U);
     opened.release(3);
 }
 
-/// A call of the pool that submits to it would deadlock if it blocked.
-TEST(BlockingPool, AlignsFunctionsAsTheyAskFor) {
+TEST(BlockingPool, StoresFunctionsWithTheirAlignment) {
     struct alignas(128) aligned {
         std::atomic<int>* misaligned;
         void operator()() const {
-            // what the compiler knows of its type must not be used
+            // volatile: the compiler would otherwise deduce the result from the type
             const void* volatile place = this;
             *misaligned += reinterpret_cast<std::uintptr_t>(place) % 128 != 0 ? 1 : 0;
         }
@@ -247,6 +246,7 @@ TEST(BlockingPool, AlignsFunctionsAsTheyAskFor) {
     EXPECT_EQ(misaligned, 0);
 }
 
+/// A call that submits to its own pool would deadlock if execute() blocked.
 TEST(BlockingPool, ItsOwnCallsMayExceedTheQueueLimit) {
     std::latch done(4);
     blocking_pool pool(pool_of(1, 10s, 1));
@@ -298,7 +298,7 @@ TEST(BlockingPool, G5_TheDestructorDropsQueuedCalls) {
     ctx.run();
     opener.join();
     ender.join();
-    EXPECT_TRUE(ended); // a running call is waited for
+    EXPECT_TRUE(ended); // the destructor waits for a running call
     EXPECT_EQ(destroyed, 1);
     EXPECT_EQ(error, std::errc::operation_canceled);
 }
@@ -328,7 +328,7 @@ TEST(BlockingPool, TheDestructorJoinsItsThreads) {
 
 TEST(BlockingPool, ItsThreadsHaveItsNameBlockSignalsAndAreBatchScheduled) {
     if (::sched_getscheduler(0) != SCHED_OTHER) {
-        GTEST_SKIP() << "these tests run under a scheduling policy of their own";
+        GTEST_SKIP() << "the tests run under another scheduling policy than SCHED_OTHER";
     }
     blocking_pool_options options;
     options.name = "a-pool-with-a-long-name";
@@ -364,7 +364,7 @@ TEST(BlockingPool, G12_ExceptionsOfDetachedCallsAreReported) {
 
 TEST(BlockingPool, G6_WithoutAnyThreadTheAwaitThrows) {
     if (coil_test::sanitized) {
-        GTEST_SKIP() << "a sanitized child of a program with threads must not make threads";
+        GTEST_SKIP() << "a sanitized child of a multi-threaded program must not create threads";
     }
     EXPECT_EQ(coil_test::in_child([]() -> std::string {
                   io_context ctx;
@@ -373,7 +373,7 @@ TEST(BlockingPool, G6_WithoutAnyThreadTheAwaitThrows) {
                       const ::rlimit none{0, 0};
                       if (::setrlimit(RLIMIT_NPROC, &none) != 0 ||
                           (::geteuid() == 0 && ::setuid(65534) != 0)) {
-                          co_return; // root is not limited
+                          co_return; // the limit does not apply to root
                       }
                       try {
                           co_await blocking([] {});
@@ -384,7 +384,7 @@ TEST(BlockingPool, G6_WithoutAnyThreadTheAwaitThrows) {
                                   : "another code";
                       }
                       if (default_blocking_pool().metrics().threads != 0) {
-                          c = "a thread is counted that is not there";
+                          c = "the metrics count a thread that does not exist";
                       }
                   }(complaint));
                   ctx.run();
@@ -397,11 +397,11 @@ TEST(BlockingPool, TheDefaultOneStartsEmptyInAForkedChild) {
     coil::run([]() -> task<> { co_await blocking([] {}); }());
     EXPECT_GE(default_blocking_pool().metrics().threads, 1U);
     if (coil_test::sanitized) {
-        GTEST_SKIP() << "a sanitized child of a program with threads must not make threads";
+        GTEST_SKIP() << "a sanitized child of a multi-threaded program must not create threads";
     }
     EXPECT_EQ(coil_test::in_child([]() -> std::string {
                   if (default_blocking_pool().metrics().threads != 0) {
-                      return "threads that are not there";
+                      return "the metrics count the parent's threads";
                   }
                   return coil::run([]() -> task<int> {
                              co_return co_await blocking([] { return 5; });

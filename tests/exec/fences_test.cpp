@@ -30,7 +30,7 @@ class Fences : public ::testing::Test {
 protected:
     void SetUp() override {
         if (coil_test::sanitized) {
-            GTEST_SKIP() << "a sanitized child of a program with threads must not make threads";
+            GTEST_SKIP() << "a sanitized child of a multi-threaded program must not create threads";
         }
     }
 };

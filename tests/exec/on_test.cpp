@@ -175,7 +175,7 @@ TEST(On, G5_AShutdownWithdrawsATaskThatHasNotBegun) {
     };
     auto main = [&]() -> task<> {
         co_await on(looper, work(coil_test::on_destruction(destroyed)));
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     held hold(looper);
     std::thread opener;
@@ -204,7 +204,7 @@ TEST(On, G5_AShutdownWithdrawsATaskFromAContextThatDoesNotRun) {
     };
     auto main = [&]() -> task<> {
         co_await on(other, work(coil_test::on_destruction(destroyed)));
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     {
         io_context home;
@@ -282,7 +282,7 @@ TEST(On, G5_AShutdownDestroysATaskThatMovesToTheContext) {
             std::this_thread::yield();
         }
         co_await resume_on(to);
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     auto main = [&]() -> task<> { co_await on(looper, comes(home, destroyed)); };
     home.co_spawn(main());

@@ -159,7 +159,7 @@ TEST(ResumeOnExecutor, G5_G12_HomeIsAContextThatDoesNotRun) {
             const coil_test::on_destruction guard(count);
             try {
                 co_await resume_on(to);
-                ADD_FAILURE() << "went on";
+                ADD_FAILURE() << "was resumed";
             } catch (const std::system_error& e) {
                 EXPECT_EQ(e.code(), std::errc::operation_canceled);
             }

@@ -32,7 +32,7 @@ TEST(FsRemoveAll, CountsAsTheStandardDoes) {
     }
 }
 
-TEST(FsRemoveAll, TakesWhatIsNoDirectoryAsTheStandardDoes) {
+TEST(FsRemoveAll, TreatsNonDirectoriesAsTheStandardDoes) {
     const auto make = [](const stdfs::path& top) {
         stdfs::create_directories(top / "directory");
         make_file(top / "file");
@@ -124,7 +124,7 @@ TEST(FsRemoveAll, RemovesWhileOthersRemoveAndAdd) {
 
 // A directory is continuously exchanged with a link to another directory, whose content must
 // remain.
-TEST(FsRemoveAll, FollowsNoLinkThatComesInPlaceOfADirectory) {
+TEST(FsRemoveAll, FollowsNoLinkThatReplacesADirectory) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "victim/in");
     for (int i = 0; i < 20; ++i) {

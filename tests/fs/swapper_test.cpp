@@ -355,14 +355,14 @@ TEST(FsSwapper, Walk) {
         std::error_code ec;
         std::set<std::string> seen;
         coil_test::run_on(context, walk_whole(a / "tree", seen, ec));
-        for (const std::string& name : seen) { // which exists only outside
+        for (const std::string& name : seen) { // "only" exists only outside
             ASSERT_FALSE(name.ends_with("/only")) << name;
         }
     });
 }
 
-/// It follows links that exist when it checks the name. Therefore its target is exchanged only with
-/// files, directories and FIFOs, and its source may be outside.
+/// copy_file() follows links that exist when it checks the name. Therefore its target is exchanged
+/// only with files, directories and FIFOs, and its source may be outside.
 TEST(FsSwapper, CopyFile) {
     arena a;
     coil_test::put(a / "source", "new");

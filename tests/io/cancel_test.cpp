@@ -243,7 +243,7 @@ TEST_F(Cancel, G4_AnAcceptThatWinsAgainstItsDestructionIsClosed) {
         coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto accepts = [](int fd) -> coil_test::manual {
         co_await io::accept(fd);
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     auto main = [](auto f, int fd) -> task<> {
         coil_test::manual victim = f(fd);
@@ -270,7 +270,7 @@ TEST_F(Cancel, G4_AnAcceptThatWinsAgainstShutdownIsClosed) {
         coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto accepts = [](int fd) -> task<> {
         co_await io::accept(fd);
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     auto stops = [](io_context& c) -> task<> {
         co_await sleep_for(1ms);

@@ -198,7 +198,7 @@ TEST_P(Epoll, G3_CancelledAndG2_Destroyed_NoEventIsTaken) {
         } else {
             co_await io::epoll_wait(set, into);
         }
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     auto main = [](auto f, auto g, int set) -> task<> {
         std::array<::epoll_event, 1> events{};

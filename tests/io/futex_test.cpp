@@ -66,7 +66,7 @@ TEST_F(Futex, WakeReachesAThreadThatWaitsBySystemCall) {
     waiter.join();
 }
 
-TEST_F(Futex, WakeWakesAtMostSoManyAndThoseOfItsMask) {
+TEST_F(Futex, WakeObeysItsCountAndItsMask) {
     auto main = []() -> task<> {
         word w{0};
         auto waits = [](word& on, std::uint64_t mask) -> task<int> {
@@ -168,7 +168,7 @@ TEST_F(Futex, WaitvFailsAsTheSystemCallDoes) {
     same(2);
 }
 
-TEST_F(Futex, WaitvTakesWhatTheSystemsHeaderDeclares) {
+TEST_F(Futex, WaitvAcceptsTheStructOfTheSystemHeader) {
     const word w{1};
     const auto at = reinterpret_cast<std::uintptr_t>(&w);
     struct ::futex_waitv on[2] = {{1, at, FUTEX_32, 0}, {2, at, FUTEX_32, 0}};
@@ -248,7 +248,7 @@ TEST_F(Futex, G3_AWakeThatComesBeforeTheRequestToCancelIsNotLost) {
 TEST_F(Futex, G2_DestroyedWhileItWaits_TheWordHasNoWaiter) {
     auto waits = [](word& at) -> manual {
         co_await io::futex_wait(&at, 0);
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     auto main = [](auto f) -> task<> {
         word w{0};

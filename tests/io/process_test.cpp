@@ -192,7 +192,7 @@ TEST_F(Waitid, G3_AChildThatEndsBeforeTheRequestToCancelIsReported) {
 TEST_F(Waitid, G2_DestroyedWhileItWaits_NothingIsWrittenAfterwards) {
     auto waits = [](::id_t id, ::siginfo_t& info) -> manual {
         co_await io::waitid(P_PID, id, &info, WEXITED);
-        ADD_FAILURE() << "went on";
+        ADD_FAILURE() << "was resumed";
     };
     auto main = [](auto f) -> task<> {
         for (int turns = 0; turns < 4; ++turns) {

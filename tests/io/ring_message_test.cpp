@@ -13,7 +13,7 @@ using coil_test::door_backend;
 
 namespace {
 
-/// The same backend as the contexts use.
+/// A ring on the backend that the contexts use.
 struct ring_of_ours : uring::ring {
     ring_of_ours() : uring::ring(options(), coil_test::make_running_backend()) {}
     static uring::ring_options options() {
@@ -39,15 +39,15 @@ TEST_F(RingMessage, ArrivesAsACompletion) {
     target.advance();
 }
 
-TEST_F(RingMessage, WhatIsNoRingIsRefused) {
+TEST_F(RingMessage, ADescriptorThatIsNotARingIsRefused) {
     const coil_test::pipe_pair p;
     EXPECT_EQ(result_of(io::msg_ring(p.in, 1, 1)), -EBADFD);
     EXPECT_EQ(result_of(io::msg_ring(-1, 1, 1)), -EBADF);
 }
 
-TEST_F(RingMessage, G1_AContextsRingTakesNone) {
-    // Neither another context's ring nor its own, in the first run or in a later one on another
-    // thread.
+TEST_F(RingMessage, G1_AContextsRingAcceptsNoMessage) {
+    // The rings of another context and of the sending one both refuse messages, in the first run
+    // and in a later run on another thread.
     io_context other;
     const auto ring_of = [](io_context& c) { return c.loop().ring().native_handle(); };
     EXPECT_EQ(result_of(io::msg_ring(ring_of(other), 1, 8)), -EBADF);
@@ -65,7 +65,7 @@ TEST_F(RingMessage, G1_AContextsRingTakesNone) {
     other.join();
 }
 
-TEST_F(RingMessage, ADescriptorThatWasAContextsRingIsAnybodysAfterwards) {
+TEST_F(RingMessage, AReusedDescriptorNumberOfAContextsRingIsAccepted) {
     int fd = -1;
     {
         io_context gone;

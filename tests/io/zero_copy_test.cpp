@@ -119,7 +119,7 @@ TEST_F(ZeroCopy, G13_InTheMiddleOfAChainAllIsSent) {
         };
         auto h = spawn(chain(tcp.client, data));
         co_await sleep_for(20ms);
-        EXPECT_FALSE(h.done()) << "a part was taken for all";
+        EXPECT_FALSE(h.done()) << "a partial send was taken for a complete one";
         std::size_t total = 0;
         std::string buf(1 << 20, '\0');
         while (total < data.size() + 3) {
@@ -143,7 +143,7 @@ TEST_F(ZeroCopy, Errors) {
     const socket_pair local;
     auto main = [](const connection& tcp, const socket_pair& s) -> task<> {
         EXPECT_EQ(co_await io::send_zc(-1, "x"), -EBADF);
-        EXPECT_EQ(co_await io::send_zc(s.a, "x"), -EOPNOTSUPP) << "AF_UNIX cannot";
+        EXPECT_EQ(co_await io::send_zc(s.a, "x"), -EOPNOTSUPP) << "AF_UNIX has no zero-copy send";
         EXPECT_EQ(co_await io::send_zc(tcp.client, io::registered_buffer({}, 5)), -EFAULT);
         EXPECT_EQ(co_await io::sendmsg_zc(tcp.client, nullptr), -EFAULT);
         EXPECT_EQ(::shutdown(tcp.client, SHUT_WR), 0);
@@ -152,7 +152,7 @@ TEST_F(ZeroCopy, Errors) {
     coil::run(main(c, local));
 }
 
-TEST_F(ZeroCopy, ItsOwnFlagsReachTheKernelAndChangeNoResult) {
+TEST_F(ZeroCopy, FlagsReachTheKernelAndDoNotChangeTheResult) {
     const connection c;
     auto guard = std::make_shared<door_backend::guard>();
     std::vector<std::uint16_t> seen;
@@ -182,7 +182,8 @@ TEST_F(ZeroCopy, ItsOwnFlagsReachTheKernelAndChangeNoResult) {
             EXPECT_EQ(co_await io::sendmsg_zc(tcp.client, &message, 0, flags), 3) << flags;
             EXPECT_EQ(tcp.received(15), "abregisteredreg");
         }
-        // One that changes the meaning of the memory, one for another operation, and unknown ones.
+        // A flag that changes the meaning of the memory, a flag of another operation, unknown
+        // flags.
         for (const unsigned flags :
              {unsigned{fixed_buf}, unsigned{send_vectorized}, 0x4000U, 0x10000U, ~0U}) {
             EXPECT_EQ(co_await io::send_zc(tcp.client, "x", 0, flags), -EINVAL) << flags;
@@ -201,7 +202,7 @@ TEST_F(ZeroCopy, ItsOwnFlagsReachTheKernelAndChangeNoResult) {
                                                 zc_report_usage, both, both | fixed_buf, both}));
 }
 
-TEST_F(ZeroCopy, WhereTheKernelHasNone_ItCopies) {
+TEST_F(ZeroCopy, WithoutTheOpcode_ASendCopies) {
     const connection c;
     const socket_pair local;
     auto guard = std::make_shared<door_backend::guard>();
@@ -270,7 +271,7 @@ protected:
 using coil::uring::cqe_flag::more;
 using coil::uring::cqe_flag::notif;
 
-TEST_F(ZeroCopyCompletions, G2_TheAwaitReturnsAfterTheSecond) {
+TEST_F(ZeroCopyCompletions, G2_TheAwaitReturnsAfterTheNotification) {
     auto main = [this]() -> task<> {
         auto sends = []() -> task<int> { co_return co_await io::send_zc(3, "x"); };
         for (const int result : {1, -ECONNRESET}) {
@@ -284,9 +285,9 @@ TEST_F(ZeroCopyCompletions, G2_TheAwaitReturnsAfterTheSecond) {
             h.cancel();
             co_await io::nop();
             co_await io::nop();
-            EXPECT_FALSE(h.done()) << "cancelling affects no other operation";
+            EXPECT_FALSE(h.done()) << "a cancelled send waits for its notification too";
             post(0, notif);
-            EXPECT_EQ(co_await h, result) << "the first one's";
+            EXPECT_EQ(co_await h, result) << "the result of the first completion";
         }
         auto h = spawn(sends());
         co_await io::nop();
@@ -305,10 +306,10 @@ TEST_F(ZeroCopyCompletions, G2_TheAwaitReturnsAfterTheSecond) {
     };
     auto ctx = context();
     coil_test::run_on(ctx, main());
-    EXPECT_EQ(cancels_, 1) << "only where there is something to cancel";
+    EXPECT_EQ(cancels_, 1) << "only the send without a result was cancelled in the kernel";
 }
 
-TEST_F(ZeroCopyCompletions, WhatANotificationReportsIsNoResult) {
+TEST_F(ZeroCopyCompletions, TheReportOfANotificationIsNotAResult) {
     auto main = [this]() -> task<> {
         auto sends = []() -> task<int> {
             co_return co_await io::send_zc(3, "x", 0, uring::recvsend_flag::zc_report_usage);
@@ -324,7 +325,7 @@ TEST_F(ZeroCopyCompletions, WhatANotificationReportsIsNoResult) {
     coil_test::run_on(ctx, main());
 }
 
-TEST_F(ZeroCopyCompletions, G2_AFrameThatIsDestroyedWaitsForTheSecond) {
+TEST_F(ZeroCopyCompletions, G2_DestroyingAFrameWaitsForTheNotification) {
     bool notified = false;
     auto main = [this, &notified]() -> task<> {
         auto sends = []() -> manual { co_await io::send_zc(3, "x"); };
@@ -366,7 +367,7 @@ TEST_F(ZeroCopyCompletions, G1_TheNotificationOfACancelledLinkCompletesNothing) 
         co_await io::nop();
         post(0, notif);
         co_await io::nop();
-        EXPECT_FALSE(again.done()) << "it was not for this one";
+        EXPECT_FALSE(again.done()) << "the notification belonged to the cancelled send";
         post(1, more);
         co_await io::nop();
         EXPECT_FALSE(again.done());
@@ -377,7 +378,7 @@ TEST_F(ZeroCopyCompletions, G1_TheNotificationOfACancelledLinkCompletesNothing) 
     coil_test::run_on(ctx, main());
 }
 
-TEST_F(ZeroCopyCompletions, G2_AChainWaitsForItToo) {
+TEST_F(ZeroCopyCompletions, G2_AChainWaitsForTheNotification) {
     auto main = [this]() -> task<> {
         auto chain = []() -> task<int> { co_return co_await (io::send_zc(3, "x") && io::nop()); };
         auto h = spawn(chain());

@@ -1,5 +1,5 @@
-// What a shutdown must survive: tasks that are on other contexts and executors, in any nesting.
-// Each program runs in a separate process, where a hang is a failure.
+// Shutdowns while tasks run on other contexts and executors, nested in any way. Each program runs
+// in a separate process; a hang is a failure.
 
 #include "lifetimes/support.hpp"
 
@@ -17,9 +17,9 @@ using namespace lifetime_test;
 
 namespace {
 
-// 1. on() inside of on().
+// 1. Nested on().
 
-ISOLATED_TEST(Issue, G5_StopWithOnInsideOfOn) {
+ISOLATED_TEST(Issue, G5_StopWithNestedOn) {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};
     {
@@ -68,7 +68,7 @@ ISOLATED_TEST(Issue, G5_StopWithOnThereAndBack) {
     EXPECT_EQ(alive, 0);
 }
 
-ISOLATED_TEST(Issue, G5_StopOfARuntimeWithManyOnInsideOfOn) {
+ISOLATED_TEST(Issue, G5_StopOfARuntimeWithManyNestedOn) {
     std::atomic<int> alive = 0;
     std::counting_semaphore<16> begun{0};
     {
@@ -131,9 +131,9 @@ ISOLATED_TEST(Issue, G5_TwoContextsThatWaitForEachOtherAreStoppedAtOnce) {
     EXPECT_EQ(alive, 0);
 }
 
-// 2. What is delivered, and when.
+// 2. Delivery of posted functions and of coroutines to resume.
 
-ISOLATED_TEST(Issue, G1_AFunctionDestroysACoroutineThatIsDeliveredBehindIt) {
+ISOLATED_TEST(Issue, G1_APostedFunctionDestroysTheCoroutineDeliveredNext) {
     std::atomic<int> alive = 0;
     int called = 0;
     auto steps = [&]() -> task<> {
@@ -160,7 +160,7 @@ ISOLATED_TEST(Issue, G1_AFunctionDestroysACoroutineThatIsDeliveredBehindIt) {
     EXPECT_EQ(called, 1);
 }
 
-ISOLATED_TEST(Issue, G7_NoFunctionIsCalledInTheMiddleOfADestruction) {
+ISOLATED_TEST(Issue, G7_NoPostedFunctionIsCalledDuringADestruction) {
     looper_executor looper;
     std::atomic<int> alive = 0;
     std::binary_semaphore there{0};
@@ -184,7 +184,7 @@ ISOLATED_TEST(Issue, G7_NoFunctionIsCalledInTheMiddleOfADestruction) {
         children->spawn(away());
         co_await yield();
         there.acquire();
-        std::jthread other([&] { // its functions are queued while the destructor waits
+        std::jthread other([&] { // queues functions while the destructor waits
             for (int i = 0; i < 3; ++i) {
                 any_executor(here).execute([&, i] {
                     in_the_middle |= destroying;
@@ -208,7 +208,7 @@ ISOLATED_TEST(Issue, G7_NoFunctionIsCalledInTheMiddleOfADestruction) {
     EXPECT_EQ(alive, 0);
 }
 
-ISOLATED_TEST(Issue, G1_AFunctionThatIsDeliveredDestroysTheJoinHandlesWaiter) {
+ISOLATED_TEST(Issue, G1_APostedFunctionDestroysTheWaiterOfAJoinHandle) {
     std::atomic<int> alive = 0;
     int called = 0;
     io_context other;
@@ -230,7 +230,7 @@ ISOLATED_TEST(Issue, G1_AFunctionThatIsDeliveredDestroysTheJoinHandlesWaiter) {
             children.reset();
             ++called;
         });
-        while (alive == 3) { // both nodes are in one batch
+        while (alive == 3) { // then the function and the join are delivered in one batch
             std::this_thread::yield();
         }
         while (called == 0) {
@@ -244,11 +244,11 @@ ISOLATED_TEST(Issue, G1_AFunctionThatIsDeliveredDestroysTheJoinHandlesWaiter) {
     EXPECT_EQ(alive, 0);
 }
 
-// ---- 3. A task moves to a context that has ended.
+// 3. A task moves to a context that has ended.
 
 ISOLATED_TEST(Issue, G5_StopOfARuntimeWhileATaskMovesToAContextThatHasEnded) {
     std::atomic<int> alive = 0;
-    static std::binary_semaphore ended{0}; // of the thread of context 1
+    static std::binary_semaphore ended{0}; // released when the thread of context 1 ends
     static std::binary_semaphore begun{0};
     looper_executor looper;
     {
@@ -260,7 +260,7 @@ ISOLATED_TEST(Issue, G5_StopOfARuntimeWhileATaskMovesToAContextThatHasEnded) {
         auto moves = [&]() -> task<> {
             const counted local(alive);
             begun.release();
-            // If all contexts end together, this one does not end while the task is elsewhere.
+            // Times out if all contexts end together: context 1 then waits for this task.
             static_cast<void>(ended.try_acquire_for(300ms));
             co_await resume_on(rt.context(1));
         };
@@ -307,7 +307,7 @@ ISOLATED_TEST(Issue, G5_AStoppedRuntimeWithATaskOnItsWayToAnotherContext) {
     EXPECT_EQ(alive, 0);
 }
 
-// 7. A context is destroyed where it runs.
+// 4. A context is destroyed by a task that it runs.
 
 TEST(Issue, G5_AContextDestroyedByItsOwnTaskIsMisuse) {
     isolated_misuse(

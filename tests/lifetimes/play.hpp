@@ -87,7 +87,7 @@ inline bool works_anywhere(const kind& k) {
     return false;
 }
 
-/// Whether a program may meet such an exception.
+/// Whether a random program may throw this exception.
 inline bool is_expected(const std::exception_ptr& error) {
     try {
         std::rethrow_exception(error);

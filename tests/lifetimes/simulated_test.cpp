@@ -1,7 +1,7 @@
-// The random programs in the simulator, where a seed replays a run completely: the kernel's
+// Runs the random programs in the simulator, where a seed determines the whole run: the kernel's
 // behaviour, the order in which contexts run, and the time of the attacks. Steps that need threads
-// are left out. Environment variables as in programs_test.cpp; COIL_LIFETIME_WORLD=n selects
-// another schedule.
+// are left out. The environment variables are those of programs_test.cpp; COIL_LIFETIME_WORLD=n
+// selects another schedule.
 
 #include "lifetimes/draw.hpp"
 #include "lifetimes/play.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 namespace sim = coil::sim;
 
-/// System calls of the test belong to a host while this object exists.
+/// While this object exists, the test's system calls act on a host.
 class in_host {
 public:
     in_host(sim::world& w, sim::host& h) noexcept {
@@ -121,14 +121,14 @@ private:
         if (plan_.waits) {
             around_.run_for(1ms);
         }
-        world_.pool->stop(); // what it drops knows the contexts
+        world_.pool->stop(); // before the contexts: the work that it drops refers to them
         for (int n = 0; n < 2; ++n) {
             around_.run_for(1ms);
             stop_all();
         }
         dog_.waits_for("the contexts to be destroyed");
         host_.end_contexts();
-        around_.run_for(1ms); // what has returned to the pool
+        around_.run_for(1ms); // ends the work that has returned to the pool
         dog_.waits_for("the pool");
         world_.pool.reset();
         dog_.waits_for("the checks");
@@ -139,7 +139,7 @@ private:
         EXPECT_EQ(world_.twice, 0U) << "a local was destroyed twice";
         EXPECT_EQ(world_.made - world_.gone, 0) << "locals were not destroyed";
         for (auto& each : handles_) {
-            EXPECT_TRUE(each.done()) << "a task has ended and its handle is not done";
+            EXPECT_TRUE(each.done()) << "a task has ended, but its handle is not done";
         }
         handles_.clear();
     }

@@ -292,7 +292,7 @@ TEST(Resolve, TheContextMayGoBeforeTheAnswer) {
         io_context context;
         context.co_spawn([]() -> task<> {
             (void)co_await net::resolve("slow.example", 1);
-            ADD_FAILURE() << "went on";
+            ADD_FAILURE() << "was resumed";
         }());
         context.start();
         with_fake_lookup::wait_for_calls(1);

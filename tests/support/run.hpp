@@ -49,7 +49,7 @@ inline coil::io_context_options with(std::function<void(coil::io_context_options
     return options;
 }
 
-/// Sets a flag or counts when it is destroyed, to check the local variables of a coroutine.
+/// Increments a counter when it is destroyed, to check the local variables of a coroutine.
 class on_destruction {
 public:
     explicit on_destruction(int& count) noexcept : count_(&count) {}

@@ -29,17 +29,18 @@ struct disk_options {
 /// The parameters of a world.
 struct world_options {
     fault_plan faults = {};
-    link_options link = {}; ///< between hosts without a link of their own, see world::link()
+    link_options link = {}; ///< the default link between hosts, see world::link()
     disk_options disk = {};
-    /// The duration of a context's turn, so that a loop that polls the clock terminates.
+    /// The virtual time that a context's turn takes; without it a loop that polls the clock would
+    /// never end.
     std::chrono::nanoseconds turn = std::chrono::nanoseconds(500);
     /// A connection without an answer for this long ends with ETIMEDOUT (tcp(7), TCP_USER_TIMEOUT).
     std::chrono::nanoseconds stream_timeout = std::chrono::minutes(15);
-    /// The same for connect(2).
+    /// A connect(2) without an answer for this long ends with ETIMEDOUT.
     std::chrono::nanoseconds connect_timeout = std::chrono::seconds(127);
     std::size_t socket_buffer = 64 * 1024; ///< capacity per direction in bytes, see SO_SNDBUF
     unsigned descriptors = 65'536;         ///< per host, see RLIMIT_NOFILE
-    /// The maximum number of lines that trace() returns: the most recent ones. The hash covers all.
+    /// trace() returns at most this many lines, the most recent ones. The hash covers all lines.
     std::size_t trace_lines = 10'000;
     /// Whether to detect writes to buffers that the kernel owns.
     bool watch_buffers = true;

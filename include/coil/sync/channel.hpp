@@ -164,7 +164,7 @@ class channel {
                   "a channel keeps its elements: send a pointer or a std::reference_wrapper");
     static_assert(!std::is_const_v<T>, "elements are moved out of a channel: not const");
     static_assert(std::is_nothrow_move_constructible_v<T>,
-                  "a channel moves its elements between threads: that must not throw");
+                  "a channel moves its elements between threads: the move must not throw");
 
 public:
     /// Creates a channel that buffers `capacity` elements; 0 means no buffer. Throws

@@ -19,15 +19,16 @@ namespace coil {
 /// waiter resumes on its own context. A receiver that has resumed may destroy the oneshot even if
 /// send() has not yet returned on another thread.
 ///
-/// Cancellation: recv() of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled. The value, if there is one, is returned by the next recv().
+/// Cancellation: if the waiting task is asked to stop, recv() throws std::system_error with
+/// std::errc::operation_canceled. A value that has been sent stays for the next recv().
 template <class T>
 class oneshot {
-    static_assert(!std::is_void_v<T>, "a oneshot has a value: without one it is a coil::event");
+    static_assert(!std::is_void_v<T>,
+                  "a oneshot sends a value: for a signal without a value, use coil::event");
     static_assert(!std::is_reference_v<T>,
-                  "a oneshot keeps its value: send a pointer or a std::reference_wrapper");
+                  "a oneshot stores its value: send a pointer or a std::reference_wrapper");
     static_assert(std::is_nothrow_move_constructible_v<T>,
-                  "a oneshot moves its value between threads: that must not throw");
+                  "a oneshot moves its value between threads: the move must not throw");
 
 public:
     constexpr oneshot() noexcept : baton_(false) {}
@@ -35,7 +36,7 @@ public:
     oneshot& operator=(const oneshot&) = delete;
     ~oneshot() = default;
 
-    /// Returns false, and destroys the value, if one was sent before or the oneshot is closed.
+    /// Returns false and destroys `value` if a value was sent before or the oneshot is closed.
     bool send(T value) noexcept {
         if (claimed_.exchange(true, std::memory_order_acquire)) {
             return false;
@@ -44,16 +45,17 @@ public:
         baton_.open();
         return true;
     }
-    /// No value will be sent: recv() returns nullopt, unless a value was sent before.
+    /// Ends the oneshot without a value: recv() returns nullopt. No effect after send().
     void close() noexcept {
         if (!claimed_.exchange(true, std::memory_order_acquire)) {
             baton_.open();
         }
     }
 
-    /// co_await returns the value, once, or nullopt.
+    /// Waits for the value. co_await returns the value, or nullopt if the oneshot was closed or the
+    /// value was already received.
     auto recv() noexcept { return detail::sync_awaitable<awaiter, oneshot>(*this); }
-    /// Does not wait. Returns nullopt also if no value was sent yet.
+    /// Does not wait. Also returns nullopt if no value has been sent yet.
     [[nodiscard]] std::optional<T> try_recv() noexcept {
         return baton_.passes() ? std::exchange(value_, std::nullopt) : std::nullopt;
     }

@@ -90,7 +90,7 @@ task<returned_result<A>> await_and_return(A&& what, resume_target where) {
     }
 }
 
-/// Awaits that resume where they were started.
+/// Whether an await of `A` resumes on the executor where it was started.
 template <class A>
 inline constexpr bool returns_by_itself = std::same_as<A, this_task::detail::stop_token_awaiter>;
 template <class T>

@@ -15,7 +15,7 @@ public:
 
     constexpr explicit basic_baton(bool is_open) noexcept : wait_queue(is_open) {}
 
-    /// On false the caller calls wait() next.
+    /// If this returns false, the caller calls wait() next.
     [[nodiscard]] bool passes() const noexcept { return this->combining_lock_.is_open_and_free(); }
     [[nodiscard]] bool is_open() const noexcept { return this->combining_lock_.is_open(); }
 

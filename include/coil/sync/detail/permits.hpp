@@ -10,20 +10,20 @@ namespace coil::detail {
 
 /// A number of permits and their waiters: the base of semaphores, mutexes and auto-reset events.
 ///
-/// `count_` is the number of free permits. A negative count is the number of requests that no
-/// permit was promised to yet. A permit released while coroutines wait is promised to them and
-/// never free in between, so a newcomer cannot take it. `due_`, which the combining lock protects,
-/// is the number of permits promised and not yet assigned.
+/// `count_` is the number of free permits. A value of -n means that n requests have not been
+/// promised a permit yet. A permit released while coroutines wait is promised to one of them
+/// without becoming free, so a later request cannot take it. `due_`, which the combining lock
+/// protects, is the number of permits that are promised but not yet assigned.
 ///
-/// A signal stands for one permit. Publishing it is therefore the last access of a release(): the
-/// permit is not assigned before, and a coroutine that knows that all permits were assigned may
-/// destroy this object.
+/// A signal stands for one permit. Publishing the signal is the last access of a release(): the
+/// permit is assigned only afterwards, and a coroutine that knows that all permits were assigned
+/// may destroy this object.
 ///
-/// Handing a permit to another context costs many times more than within a context. So the oldest
-/// waiter of the releasing context is preferred if it is near the front of the queue; the oldest
-/// waiter of all is passed at most `max_passed` times.
+/// Handing a permit to another context costs many times more than handing it to a waiter of the
+/// same context. The oldest waiter of the releasing context is therefore preferred if it is near
+/// the front of the queue; the oldest waiter of all is passed over at most `max_passed` times.
 ///
-/// Waiter: also `is_here()`, whether its context runs on this thread.
+/// Waiter must also have `is_here()`: whether its context runs on this thread.
 template <class Waiter, class Atomics = std_atomics>
 class basic_permits : public basic_wait_queue<basic_permits<Waiter, Atomics>, Waiter, Atomics> {
 public:
@@ -42,7 +42,7 @@ public:
         }
         return false;
     }
-    /// On false the caller calls wait() next.
+    /// If this returns false, the caller calls wait() next.
     [[nodiscard]] bool acquire() noexcept {
         return count_.fetch_sub(1, std::memory_order_acquire) > 0;
     }
@@ -83,7 +83,7 @@ private:
     }
 
     void enqueue(Waiter& w, woken& t) noexcept {
-        if (due_ > 0) { // earlier waiters have left
+        if (due_ > 0) { // a permit was promised before this waiter was in the queue
             due_ = due_ - 1;
             t.complete(w);
         } else {
@@ -133,7 +133,7 @@ private:
     typename Atomics::template atomic<std::ptrdiff_t> count_;
     // Protected by the combining lock.
     std::ptrdiff_t due_ = 0;
-    int passed_ = 0; // how often the oldest waiter was passed
+    int passed_ = 0; // how often in a row the oldest waiter was passed over
 };
 
 } // namespace coil::detail
