@@ -251,6 +251,7 @@ struct remote_task final : remote_child_owner {
     }
     void finished(promise_base&) noexcept override {}
     void abandoned(promise_base&) noexcept override { destroyed = true; }
+    [[nodiscard]] promise_base& child() noexcept override { return promise; }
     void request() { request_kill(ticket); }
 
     struct child_ticket : queue_node, remote_child_ticket {
@@ -270,7 +271,7 @@ TEST(KillRequests, DestroyARemoteChildWhenNothingOfItIsElsewhere) {
     here.tasks.adopt(requested.promise);
     here.tasks.adopt(other.promise);
     requested.request();
-    kills.note();
+    kills.note(requested);
     away below(here.tasks, &requested.promise);
     kills.process();
     EXPECT_EQ(below.kills, 1);
@@ -290,7 +291,7 @@ TEST(KillRequests, ADestructorThatWaitsDestroysOnlyWhatHasArrivedSince) {
     remote_task earlier; // arrived in epoch 0
     here.tasks.adopt(earlier.promise);
     earlier.request();
-    kills.note();
+    kills.note(earlier);
     {
         const destructor_waits::scope destructor(waits);
         kills.process_arrived();

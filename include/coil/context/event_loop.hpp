@@ -220,6 +220,11 @@ public:
 
     /// The awaits of this loop that something elsewhere will end.
     [[nodiscard]] away_node*& away() noexcept { return tasks_.away(); }
+    /// Before all children of a nursery are destroyed, one after the other: requests at once what
+    /// they have elsewhere, as far as that is found in a time proportional to their number.
+    void destroy_away_below(const nursery& parent, std::size_t children) noexcept {
+        tasks_.destroy_away_below(parent, 4 * children);
+    }
     /// Blocks until something has come by the inbox, and delivers it. No coroutine runs, and no
     /// posted function. Returns after a while also without: after a millisecond, or later when it
     /// is `late`.
@@ -238,7 +243,7 @@ public:
     /// the destructor returns.
     void abandon_tree(const promise_base& root) noexcept;
     /// A remote child is to be destroyed: before the next turn, or in a destructor that waits.
-    void note_kill_request() noexcept { kills_.note(); }
+    void note_kill_request(remote_child_owner& child) noexcept { kills_.note(child); }
     /// From a wait: those that have come since, since none of them can run before it returns.
     void serve_kill_requests() noexcept { kills_.process_arrived(); }
     [[nodiscard]] destructor_waits& waiting_destructors() noexcept { return destructor_waits_; }

@@ -22,9 +22,9 @@ public:
 
     /// Runs every registered callback on this thread. False when a stop had been requested before.
     ///
-    /// A callback that only asks another source (`Callback::relayed_to()`) counts as running until
-    /// that one's callbacks have run. Such chains are followed by this loop; the running callbacks
-    /// on the way down hang in each other by `next`.
+    /// A callback that asks another source (`Callback::relayed_to()`) counts as running until that
+    /// one's callbacks have run and `Callback::relay_done()` has returned. Such chains are followed
+    /// by this loop; the running callbacks on the way down are linked by `next`.
     bool request() noexcept {
         if (!begin_request()) {
             return false;
@@ -38,13 +38,16 @@ public:
                         node->next = way;
                         way = node;
                         current = below;
+                    } else {
+                        relay_done(*node);
                     }
                 } else {
                     node->on_stop(*node);
                 }
             } else if (way != nullptr) {
-                way = static_cast<Callback*>(way->next);
+                Callback& done = *std::exchange(way, static_cast<Callback*>(way->next));
                 current = way != nullptr ? relayed_to(*way) : this;
+                relay_done(done);
             } else {
                 return true;
             }
@@ -99,6 +102,12 @@ private:
             return Callback::relayed_to(node);
         } else {
             return nullptr;
+        }
+    }
+
+    static void relay_done(Callback& node) noexcept {
+        if constexpr (requires { Callback::relay_done(node); }) {
+            Callback::relay_done(node);
         }
     }
 
