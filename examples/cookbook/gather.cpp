@@ -18,7 +18,7 @@ task<> co_main() {
     for (int n = 1; n <= 5; ++n) {
         tasks.push_back(square(n));
     }
-    // The first exception cancels the others and comes out here.
+    // The first exception cancels the others and is rethrown here.
     for (int n : co_await when_all(std::move(tasks))) {
         std::printf("%d\n", n);
     }

@@ -1,4 +1,4 @@
-// Independent tasks, of which one may fail without ending the others.
+// Independent tasks: if one fails, the others continue.
 #include <coil/coil.hpp>
 
 #include <cstdio>
