@@ -1,6 +1,7 @@
 // Trees of coroutines of any depth: built, asked to stop, destroyed, completed, on a stack that has
 // no room for a call per level (guarantee G10).
 
+#include "lifetimes/small_stack.hpp"
 #include "lifetimes/support.hpp"
 
 #include <array>
@@ -15,33 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include <pthread.h>
-
 using namespace lifetime_test;
 
 namespace {
 
 // A sanitizer's frames are each an allocation of its own, with what it notes about each.
 constexpr int depth = coil_test::sanitized ? 50'000 : 1'000'000;
-
-/// Calls `f` on a thread whose stack is far too small for `depth` nested calls of anything.
-void on_small_stack(std::function<void()> f) {
-    constexpr std::size_t size = (coil_test::sanitized ? 1024 : 256) * std::size_t{1024};
-    ::pthread_attr_t attributes;
-    ASSERT_EQ(::pthread_attr_init(&attributes), 0);
-    ASSERT_EQ(::pthread_attr_setstacksize(&attributes, size), 0);
-    ::pthread_t thread;
-    ASSERT_EQ(::pthread_create(
-                  &thread, &attributes,
-                  [](void* function) -> void* {
-                      (*static_cast<std::function<void()>*>(function))();
-                      return nullptr;
-                  },
-                  &f),
-              0);
-    ::pthread_join(thread, nullptr);
-    ::pthread_attr_destroy(&attributes);
-}
 
 // ---- async_task
 
