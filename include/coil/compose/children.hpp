@@ -45,7 +45,7 @@ public:
         rest_.start();
     }
 
-    /// The last that owns coroutines.
+    /// The promise of the last child that owns coroutines, or null.
     [[nodiscard]] promise_base* below() noexcept {
         promise_base* const last = rest_.below();
         return last != nullptr ? last : first_.below();
