@@ -107,7 +107,7 @@ public:
 private:
     [[nodiscard]] detail::child_state<T>& state() const noexcept {
         if (state_ == nullptr) [[unlikely]] {
-            detail::end_with_misuse("a child_handle is used that was moved from");
+            detail::end_with_misuse("a moved-from child_handle was used");
         }
         return *state_;
     }

@@ -56,12 +56,12 @@ auto hard_link(First&& first, Rest&&... rest) noexcept {
 template <detail::element A, ring_operation B>
 void operator&&(const eager_operation<A>&, const B&) {
     static_assert(detail::always_false<A>,
-                  "this operation is under way: link operations first, eager(a && b)");
+                  "this operation has already started: link the operations first, eager(a && b)");
 }
 template <ring_operation A, detail::element B>
 void operator&&(const A&, const eager_operation<B>&) {
     static_assert(detail::always_false<B>,
-                  "this operation is under way: link operations first, eager(a && b)");
+                  "this operation has already started: link the operations first, eager(a && b)");
 }
 /// `co_await a && b` would await `a` alone.
 template <ring_operation B>

@@ -97,7 +97,7 @@ private:
 template <class T>
 class event_value {
     static_assert(!std::is_void_v<T>,
-                  "an event_value has a value: without one it is a coil::event");
+                  "an event_value has a value: for an event without one, use coil::event");
     static_assert(!std::is_reference_v<T>,
                   "an event_value keeps its value: set a pointer or a std::reference_wrapper");
 

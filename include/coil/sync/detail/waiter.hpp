@@ -33,7 +33,7 @@ public:
     sync_waiter* later = nullptr;
     sync_waiter* earlier = nullptr;
     bool queued = false;
-    /// The wait ended without what it waited for.
+    /// The wait was cancelled.
     bool cancelled = false;
 
     /// May be called by any thread that may access the waiter.
