@@ -158,7 +158,7 @@ private:
         }
         serve_waiters(t, enqueueing);
     }
-    /// Serves an entry that does not wait. It does not pass waiters.
+    /// Serves an entry that does not wait, without overtaking waiters.
     [[nodiscard]] bool serve_now(Entry& e, woken& t) noexcept {
         if (e.sends && this->combining_lock_.is_open()) {
             e.closed = true;
@@ -228,8 +228,8 @@ private:
         return elements_ == nullptr && ring_.is_drained();
     }
 
-    /// Serves waiters with what is available. `arrived` is subtracted from `marks_`: coroutines
-    /// that are no longer about to be queued.
+    /// Serves waiters from the available elements and free space. `arrived` is subtracted from
+    /// `marks_`, for coroutines that are no longer about to be queued.
     void serve_waiters(woken& t, unsigned arrived = 0) noexcept {
         for (;;) {
             match(t);
