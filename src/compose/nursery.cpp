@@ -1,6 +1,7 @@
 #include <coil/compose/detail/nursery.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -129,6 +130,11 @@ void nursery::destroy(child_state_base& child) noexcept {
 }
 
 void nursery::destroy_children() noexcept {
+    std::optional<destructor_waits::scope> cause;
+    if (running_ > 1 && loop_->on_owner_thread() && loop_->away() != nullptr) {
+        cause.emplace(loop_->waiting_destructors());
+        loop_->destroy_away_below(*this, running_);
+    }
     while (size() > 0) { // a destructor may add another
         if (children_ != nullptr) {
             child_state_base& child = *children_;

@@ -3,54 +3,64 @@
 
 namespace coil::detail {
 
-namespace {
-
-/// Null unless it was requested.
-const remote_child_owner* requester_of(const promise_base& task) noexcept {
-    const task_owner& owner = task.owner();
-    return owner.is_remote_child && owner.is_kill_requested()
-               ? &static_cast<const remote_child_owner&>(owner)
-               : nullptr;
+void kill_requests::note(remote_child_owner& child) noexcept {
+    if (!child.is_linked()) {
+        child.push_to(requested_);
+    }
 }
 
-} // namespace
+template <class Predicate>
+void kill_requests::request_below(Predicate may_be_destroyed) noexcept {
+    tasks_.visit_away([&](const promise_base* task, away_node& node) noexcept {
+        if (task == nullptr || !task->owner().is_remote_child ||
+            !task->owner().is_kill_requested()) {
+            return;
+        }
+        auto& child = static_cast<remote_child_owner&>(task->owner());
+        if (may_be_destroyed(child)) {
+            const destructor_waits::on_behalf_of request(waits_, child.cause());
+            if (task_list::destroy_away(node)) {
+                child.set_held_up(true);
+            }
+        }
+    });
+}
 
-bool kill_requests::destroy_if_free(promise_base& task,
-                                    const remote_child_owner& requester) noexcept {
-    const destructor_waits::on_behalf_of request(waits_, requester.cause());
-    if (tasks_.has_something_away(task)) {
-        return false;
+template <class Predicate>
+void kill_requests::destroy_free(Predicate may_be_destroyed) noexcept {
+    for (bool progress = true; progress && pending();) {
+        progress = false;
+        while (held_up_ != nullptr) {
+            remote_child_owner& child = *held_up_;
+            child.unlink();
+            child.push_to(requested_);
+            child.set_held_up(false);
+        }
+        request_below(may_be_destroyed);
+        while (requested_ != nullptr) {
+            remote_child_owner& child = *requested_;
+            child.unlink();
+            if (child.is_held_up() || !may_be_destroyed(child)) {
+                child.push_to(held_up_);
+                continue;
+            }
+            progress = true;
+            const destructor_waits::on_behalf_of request(waits_, child.cause());
+            task_list::destroy(child.child());
+        }
     }
-    tasks_.destroy(task);
-    return true;
 }
 
 void kill_requests::process() noexcept {
     COIL_ASSERT(!processing_);
-    pending_ = false;
     processing_ = true;
-    tasks_.scan([this](promise_base& task) noexcept {
-        const remote_child_owner* const requester = requester_of(task);
-        if (requester == nullptr) {
-            return false;
-        }
-        const bool destroyed = destroy_if_free(task, *requester);
-        pending_ = pending_ || !destroyed;
-        return destroyed;
-    });
+    destroy_free([](const remote_child_owner&) noexcept { return true; });
     processing_ = false;
 }
 
 void kill_requests::process_arrived() noexcept {
-    if (!pending_) {
-        return;
-    }
-    tasks_.scan([this](promise_base& task) noexcept {
-        const remote_child_owner* const requester = requester_of(task);
-        return requester != nullptr &&
-               (processing_ || requester->came() == waits_.epoch() ||
-                waits_.contain(requester->cause())) &&
-               destroy_if_free(task, *requester);
+    destroy_free([this](const remote_child_owner& child) noexcept {
+        return processing_ || child.came() == waits_.epoch() || waits_.contain(child.cause());
     });
 }
 

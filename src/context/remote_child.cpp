@@ -23,11 +23,15 @@ void remote_child_owner::moved_to(event_loop* loop) noexcept {
     place_.lock();
     const bool is_asked_for = is_kill_requested();
     place_.unlock(loop);
-    if (loop != nullptr) {
-        came_ = loop->wait_epoch();
-        if (is_asked_for) {
-            loop->note_kill_request();
+    if (loop == nullptr) {
+        if (is_linked()) {
+            unlink();
         }
+        return;
+    }
+    came_ = loop->wait_epoch();
+    if (is_asked_for) {
+        loop->note_kill_request(*this);
     }
 }
 
@@ -47,6 +51,13 @@ void remote_child_owner::request_kill(remote_child_ticket& ticket, queue_node& n
     place_.unlock(loop);
 }
 
-void remote_child_owner::note_kill_request(event_loop& loop) noexcept { loop.note_kill_request(); }
+/// If the task has moved since, its new loop has seen the request when it came.
+void remote_child_owner::note_kill_request(event_loop& loop) noexcept {
+    event_loop* const now = place_.lock();
+    place_.unlock(now);
+    if (now == &loop) {
+        loop.note_kill_request(*this);
+    }
+}
 
 } // namespace coil::detail

@@ -24,16 +24,19 @@ void task_list::refuse_unwanted() noexcept {
     }
 }
 
-bool task_list::has_something_away(const promise_base& task) noexcept {
-    bool any = false;
-    for (away_node* each = away_; each != nullptr;) {
+void task_list::destroy_away_below(const nursery& parent, std::size_t at_most) noexcept {
+    for (away_node* each = away_; each != nullptr && at_most > 0; --at_most) {
         away_node& node = *each;
-        each = node.next; // asking unlinks nothing
-        if (top_level_of(node.root_) == &task) {
-            any = node.status_(node, away_node::request::destroy) || any;
+        each = node.next; // a request unlinks nothing
+        const promise_base* root = node.root_;
+        while (root != nullptr && root->is_root() && root->owner().bound) {
+            if (root->owner().parent_nursery() == &parent) {
+                destroy_away(node);
+                break;
+            }
+            root = root->owner().awaiting_root();
         }
     }
-    return any;
 }
 
 void task_list::hold_back() noexcept {

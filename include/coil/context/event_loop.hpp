@@ -219,13 +219,19 @@ public:
     }
     void report_unhandled(std::exception_ptr error) noexcept;
 
-    // ---- for destructors The await of a remote operation may be destroyed before the operation
+    // ---- for destructors
+    // The await of a remote operation may be destroyed before the operation
     // has ended. Its destructor waits, and the remote operation may in turn wait for a coroutine of
     // this loop, which does not run meanwhile. To avoid the deadlock, the destructor also serves
     // the requests of others to this loop.
 
     /// This loop's awaits of remote operations.
     [[nodiscard]] away_node*& away() noexcept { return tasks_.away(); }
+    /// Before all children of a nursery are destroyed, one after the other: requests at once what
+    /// they have elsewhere, as far as that is found in a time proportional to their number.
+    void destroy_away_below(const nursery& parent, std::size_t children) noexcept {
+        tasks_.destroy_away_below(parent, 4 * children);
+    }
     /// Blocks until messages have arrived in the inbox, and delivers them. Runs neither coroutines
     /// nor posted functions. Returns without a message after about a millisecond, or ten if `late`.
     void wait_for_messages(bool late = false) noexcept;
@@ -240,12 +246,13 @@ public:
     /// operations themselves.
     void abandon_remote_children() noexcept;
     /// Called by a destructor that waits for `root`, which was asked to end: destroys `root` if it
-    /// is a remote child on this loop, and the remote children that it waits for, directly or
-    /// indirectly. None of them could run before the destructor returns.
+    /// is a remote child on this loop, and the remote children on this loop that it waits for,
+    /// directly or through tasks of other executors. None of them could run before the destructor
+    /// returns.
     void abandon_tree(const promise_base& root) noexcept;
     /// Records that a remote child is to be destroyed, before the next turn or in a waiting
     /// destructor.
-    void note_kill_request() noexcept { kills_.note(); }
+    void note_kill_request(remote_child_owner& child) noexcept { kills_.note(child); }
     /// Called by a waiting destructor: processes the kill requests that have arrived since, because
     /// none of their tasks can run before the destructor returns.
     void serve_kill_requests() noexcept { kills_.process_arrived(); }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
 #include <coil/context/detail/claim_once.hpp>
 #include <coil/context/detail/destructor_waits.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
+#include <coil/core/list_node.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
 
@@ -42,7 +44,7 @@ private:
 /// The owner of a task that runs on another context or executor while a coroutine waits for it.
 /// That coroutine may have to end the task at any time, so the owner records the context on which
 /// the task is.
-class remote_child_owner : public task_owner {
+class remote_child_owner : public task_owner, list_node<remote_child_owner> {
 public:
     [[nodiscard]] bool is_unwanted() const noexcept final {
         return state_.load(std::memory_order_relaxed) != wanted || token.stop_requested();
@@ -50,16 +52,18 @@ public:
     [[nodiscard]] bool is_kill_requested() const noexcept final {
         return state_.load(std::memory_order_acquire) == kill_requested;
     }
+    [[nodiscard]] bool is_on_context() const noexcept final { return place_.is_known(); }
     void moved_to(event_loop* loop) noexcept final;
     /// The event_loop::wait_epoch() at which the task arrived on its context.
     [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
     /// The cause of the request to destroy the task.
     [[nodiscard]] const destructor_waits::scope* cause() const noexcept { return cause_; }
+    [[nodiscard]] virtual promise_base& child() noexcept = 0;
 
 protected:
     explicit remote_child_owner(inplace_stop_token stop) noexcept
         : task_owner(stop, false, kind::remote_child) {}
-    ~remote_child_owner() = default;
+    ~remote_child_owner() { COIL_ASSERT(!is_linked()); }
 
     /// Called on the awaiting thread: the awaiting frame is being destroyed and waits for the task
     /// to end by itself.
@@ -74,19 +78,25 @@ protected:
     void request_kill(Ticket& ticket) noexcept {
         request_kill(ticket, ticket, [](queue_node& node, event_loop& loop) noexcept {
             auto& come = static_cast<Ticket&>(node);
-            if (come.take() == nullptr) {
+            if (remote_child_owner* const owner = come.take()) {
+                owner->note_kill_request(loop);
+            } else {
                 delete &come;
-                return;
             }
-            note_kill_request(loop);
         });
     }
 
 private:
+    friend class kill_requests;
+    friend list_node;
+
     using delivery = void (*)(queue_node&, event_loop&) noexcept;
 
     void request_kill(remote_child_ticket& ticket, queue_node& node, delivery deliver) noexcept;
-    static void note_kill_request(event_loop& loop) noexcept;
+    void note_kill_request(event_loop& loop) noexcept;
+    /// Whether the last examination by kill_requests found something of it elsewhere.
+    [[nodiscard]] bool is_held_up() const noexcept { return held_up_; }
+    void set_held_up(bool held_up) noexcept { held_up_ = held_up; }
 
     // wanted → unwanted → kill_requested, or directly; written on the awaiting thread.
     static constexpr std::uint8_t wanted = 0;
@@ -99,6 +109,9 @@ private:
     public:
         event_loop* lock() noexcept;
         void unlock(event_loop* loop) noexcept;
+        [[nodiscard]] bool is_known() const noexcept {
+            return (word_.load(std::memory_order_relaxed) & ~locked) != 0;
+        }
 
     private:
         static constexpr std::uintptr_t locked = 1;
@@ -109,6 +122,7 @@ private:
     const destructor_waits::scope* cause_ = nullptr; // written before kill_requested
     std::uint64_t came_ = 0;
     std::atomic<std::uint8_t> state_{wanted};
+    bool held_up_ = false;
 };
 
 } // namespace coil::detail

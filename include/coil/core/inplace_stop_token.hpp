@@ -116,6 +116,7 @@ protected:
 
 private:
     friend class stop_callback_base;
+    friend class stop_relay_then;
 
     static void pass_on(queue_node& node) noexcept {
         static_cast<stop_relay&>(static_cast<stop_callback_base&>(node)).to_->request_stop();
@@ -124,10 +125,42 @@ private:
     inplace_stop_source* to_;
 };
 
+/// A stop_relay that then calls a function, which may destroy it.
+class stop_relay_then : public stop_relay {
+protected:
+    using function = void (*)(stop_relay_then&) noexcept;
+
+    void relay_stop(inplace_stop_token from, inplace_stop_source& to, function then) noexcept {
+        to_ = &to;
+        then_ = then;
+        attach(from, &pass_on_then_call);
+    }
+
+private:
+    friend class stop_callback_base;
+
+    static void pass_on_then_call(queue_node& node) noexcept {
+        auto& self = static_cast<stop_relay_then&>(static_cast<stop_callback_base&>(node));
+        self.to_->request_stop();
+        self.then_(self);
+    }
+
+    function then_;
+};
+
 inline basic_stop_state<stop_callback_base>*
 stop_callback_base::relayed_to(stop_callback_base& node) noexcept {
-    return node.on_stop == &stop_relay::pass_on ? &static_cast<stop_relay&>(node).to_->state_
-                                                : nullptr;
+    return node.on_stop == &stop_relay::pass_on ||
+                   node.on_stop == &stop_relay_then::pass_on_then_call
+               ? &static_cast<stop_relay&>(node).to_->state_
+               : nullptr;
+}
+
+inline void stop_callback_base::relay_done(stop_callback_base& node) noexcept {
+    if (node.on_stop == &stop_relay_then::pass_on_then_call) {
+        auto& relay = static_cast<stop_relay_then&>(node);
+        relay.then_(relay);
+    }
 }
 
 /// A stop_relay that is an object of its own rather than a base class.

@@ -21,9 +21,9 @@ public:
 
     /// Runs every registered callback on this thread. Returns false if a stop was requested before.
     ///
-    /// A callback that only forwards the request to another source (`Callback::relayed_to()`)
-    /// counts as running until the callbacks of that source have run. A loop follows such chains
-    /// without recursion; the running callbacks on the path are linked by `next`.
+    /// A callback that asks another source (`Callback::relayed_to()`) counts as running until that
+    /// one's callbacks have run and `Callback::relay_done()` has returned. A loop follows such
+    /// chains without recursion; the running callbacks on the way down are linked by `next`.
     bool request() noexcept {
         if (!begin_request()) {
             return false;
@@ -37,13 +37,16 @@ public:
                         node->next = way;
                         way = node;
                         current = below;
+                    } else {
+                        relay_done(*node);
                     }
                 } else {
                     node->on_stop(*node);
                 }
             } else if (way != nullptr) {
-                way = static_cast<Callback*>(way->next);
+                Callback& done = *std::exchange(way, static_cast<Callback*>(way->next));
                 current = way != nullptr ? relayed_to(*way) : this;
+                relay_done(done);
             } else {
                 return true;
             }
@@ -101,7 +104,13 @@ private:
         }
     }
 
-    /// Returns false if a stop was requested before.
+    static void relay_done(Callback& node) noexcept {
+        if constexpr (requires { Callback::relay_done(node); }) {
+            Callback::relay_done(node);
+        }
+    }
+
+    /// False when a stop had been requested before.
     bool begin_request() noexcept {
         lock();
         if ((word_.load(std::memory_order_relaxed) & requested) != 0) {

@@ -70,6 +70,7 @@ public:
 
     void abandoned(promise_base&) noexcept final {} // not in any context's list
     [[nodiscard]] promise_base* awaiting_root() const noexcept final;
+    [[nodiscard]] const nursery* parent_nursery() const noexcept final { return nursery_; }
 
 protected:
     explicit child_state_base(std::string name)

@@ -28,9 +28,11 @@ public:
     kill_requests(const kill_requests&) = delete;
     kill_requests& operator=(const kill_requests&) = delete;
 
-    /// The destruction of a remote child, on this loop or on its way to it, was requested.
-    void note() noexcept { pending_ = true; }
-    [[nodiscard]] bool pending() const noexcept { return pending_; }
+    /// The destruction of a remote child that is on this loop was requested.
+    void note(remote_child_owner& child) noexcept;
+    [[nodiscard]] bool pending() const noexcept {
+        return requested_ != nullptr || held_up_ != nullptr;
+    }
 
     /// Called between two turns. The request for a task with an outstanding remote operation stays
     /// pending until that operation has ended.
@@ -39,14 +41,18 @@ public:
     void process_arrived() noexcept;
 
 private:
-    /// Also requests the destruction of the task's remote children. Returns whether the task was
-    /// destroyed.
-    bool destroy_if_free(promise_base& task, const remote_child_owner& requester) noexcept;
+    /// Destroys the children that `may_be_destroyed` selects and that have nothing elsewhere, until
+    /// that frees no further one. First requests what these children have elsewhere.
+    template <class Predicate>
+    void destroy_free(Predicate may_be_destroyed) noexcept;
+    template <class Predicate>
+    void request_below(Predicate may_be_destroyed) noexcept;
 
     task_list& tasks_;
     destructor_waits& waits_;
-    bool pending_ = false;
-    bool processing_ = false; // no coroutine runs above this on the stack
+    remote_child_owner* requested_ = nullptr; // to be examined
+    remote_child_owner* held_up_ = nullptr;   // examined, and not destroyed
+    bool processing_ = false;                 // no coroutine runs above this on the stack
 };
 
 } // namespace coil::detail

@@ -5,10 +5,13 @@
 #include <coil/context/live_metrics.hpp>
 #include <coil/core/promise.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
 namespace coil::detail {
+
+class nursery;
 
 /// The top-level tasks on one context, so that a shutdown finds every frame, and the awaits of
 /// these tasks that something elsewhere will end. Owner thread, except load().
@@ -74,8 +77,22 @@ public:
 
     /// The awaits of this context's tasks that something elsewhere will end.
     [[nodiscard]] away_node*& away() noexcept { return away_; }
-    /// Whether an await of the task is still away, after asking what is elsewhere to be destroyed.
-    [[nodiscard]] bool has_something_away(const promise_base& task) noexcept;
+    /// Calls `f(task, node)` for each of them; `task` is the top-level task, or null if unknown.
+    template <class Function>
+    void visit_away(Function f) noexcept {
+        for (away_node* each = away_; each != nullptr;) {
+            away_node& node = *each;
+            each = node.next; // a request unlinks nothing
+            f(top_level_of(node.root_), node);
+        }
+    }
+    /// Requests that what is elsewhere be destroyed. Whether it has not come back after that.
+    static bool destroy_away(away_node& node) noexcept {
+        return node.status_(node, away_node::request::destroy);
+    }
+    /// Requests it for the awaits below the children of a nursery, as far as these are among the
+    /// `at_most` youngest awaits that are away.
+    void destroy_away_below(const nursery& parent, std::size_t at_most) noexcept;
 
     // ---- destruction
 
@@ -85,25 +102,19 @@ public:
         end_task(task);
         task.owner().abandoned(task);
     }
-    /// Calls `try_destroy` for each listed task; it returns whether it has destroyed it.
-    /// Destructors may change the list: the scan starts again after each.
-    template <class Function>
-    void scan(Function try_destroy) noexcept {
-        promise_base* task = listed_.first();
-        while (task != nullptr) {
-            task = try_destroy(*task) ? listed_.first() : task->next_task;
-        }
-    }
-    /// Destroys the listed tasks that `is_due` selects.
+    /// Destroys the listed tasks that `is_due` selects. Destructors may change the list: the scan
+    /// starts again after each.
     template <class Predicate>
     void destroy_if(Predicate is_due) noexcept {
-        scan([&is_due](promise_base& task) noexcept {
-            const bool due = is_due(task);
-            if (due) {
-                destroy(task);
+        promise_base* task = listed_.first();
+        while (task != nullptr) {
+            if (is_due(*task)) {
+                destroy(*task);
+                task = listed_.first();
+            } else {
+                task = task->next_task;
             }
-            return due;
-        });
+        }
     }
     /// Destroys the newest listed task.
     void destroy_newest() noexcept { destroy(*listed_.first()); }

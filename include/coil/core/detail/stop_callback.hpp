@@ -39,6 +39,8 @@ private:
     /// The state of the source that a stop_relay passes a request on to; null of any other
     /// callback.
     static basic_stop_state<stop_callback_base>* relayed_to(stop_callback_base& node) noexcept;
+    /// The callbacks of that source have run. May destroy the node.
+    static void relay_done(stop_callback_base& node) noexcept;
 
     queue_node** link_; // while attached: the pointer that points here, null once taken out
     inplace_stop_source* source_ = nullptr;

@@ -7,6 +7,7 @@
 namespace coil::detail {
 
 class event_loop;
+class nursery;
 class promise_base;
 
 /// The owner of a root: of a top-level task, or of a coroutine's child that is bound to it. It is
@@ -20,8 +21,13 @@ public:
     /// For a root that an await waits for: the nearest root above that await, or null if unknown.
     /// May be called from any thread while the root exists.
     [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
+    /// For a child of a scope or supervisor that has begun: that one's nursery. Owner thread.
+    [[nodiscard]] virtual const nursery* parent_nursery() const noexcept { return nullptr; }
     /// For a root that is_remote_child: its frame must be destroyed as soon as nothing of it runs.
     [[nodiscard]] virtual bool is_kill_requested() const noexcept { return false; }
+    /// For a root that is_remote_child: whether it is on a context, as far as known. May be called
+    /// from any thread while the root exists.
+    [[nodiscard]] virtual bool is_on_context() const noexcept { return false; }
     /// For a root that is_remote_child: it belongs to this loop from now on, on whose thread this
     /// is called; null: it leaves its current loop.
     virtual void moved_to(event_loop* /*loop*/) noexcept {}

@@ -70,7 +70,7 @@ public:
             go_away(loop->away(), nearest());
         }
         start_work* const work = start_; // a stop may give it to the executor
-        outside_.emplace(above.token, stopper{*this});
+        outside_.emplace(above.token, *this);
         may_withdraw_.store(!executor_.is_context(), std::memory_order_release);
         try {
             executor_.submit(*work);
@@ -109,9 +109,20 @@ public:
     }
 
 private:
-    struct stopper {
-        on_awaiter& self;
-        void operator()() const noexcept { self.stop_from_outside(); }
+    /// Passes a stop of the awaiting task on to the child.
+    class outside_stop final : stop_relay_then {
+    public:
+        outside_stop(inplace_stop_token outside, on_awaiter& self) noexcept : self_(self) {
+            relay_stop(outside, self.stop_, [](stop_relay_then& relay) noexcept {
+                static_cast<outside_stop&>(relay).self_.withdraw_stopped();
+            });
+        }
+        outside_stop(const outside_stop&) = delete;
+        outside_stop& operator=(const outside_stop&) = delete;
+        ~outside_stop() { detach(); }
+
+    private:
+        on_awaiter& self_;
     };
     /// The work submitted to the executor.
     struct start_work final : work, remote_child_ticket {
@@ -136,12 +147,11 @@ private:
         return self.is_elsewhere();
     }
 
-    /// The awaiting task is asked to stop, on any thread. An executor may keep the work queued for
+    /// The awaiting task was asked to stop, on any thread. An executor may keep the work queued for
     /// any time. A context starts it soon, so that it sees the request; a context that does not run
     /// is handled by the thread that waits for it. If the stop was requested before the await, the
     /// task is started as well.
-    void stop_from_outside() noexcept {
-        stop_.request_stop();
+    void withdraw_stopped() noexcept {
         if (may_withdraw_.load(std::memory_order_acquire) && start_->withdraw()) {
             start_ = nullptr; // the executor's
             dropped_ = true;
@@ -163,7 +173,7 @@ private:
     }
     /// Called on the awaiting thread. Returns true if the task has not started and will not.
     bool ask_to_end(request what) noexcept {
-        outside_.reset(); // waits for stop_from_outside()
+        outside_.reset(); // waits for withdraw_stopped()
         if (start_ == nullptr) {
             return false; // it is on its way back
         }
@@ -206,6 +216,7 @@ private:
         complete();
     }
     [[nodiscard]] promise_base* awaiting_root() const noexcept override { return nearest(); }
+    [[nodiscard]] promise_base& child() noexcept override { return child_.promise(); }
     /// Called by the context to which the task has moved.
     void abandoned(promise_base& root) noexcept override {
         if (current_loop != nullptr) {
@@ -221,7 +232,7 @@ private:
     const executor_ref executor_;
     start_work* start_ = nullptr;
     const std::coroutine_handle<task_promise<T>> child_;
-    std::optional<inplace_stop_callback<stopper>> outside_;
+    std::optional<outside_stop> outside_;
     std::atomic<bool> may_withdraw_ = false; // start_ is, or is about to be, the executor's
     bool dropped_ = false;
     bool abandoned_ = false; // its frame is destroyed
