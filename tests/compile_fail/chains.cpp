@@ -108,7 +108,7 @@ coil::task<> caller(int fd) {
 #endif
 
 #if COIL_CASE == 9 // linked_eager
-// expect: this operation is under way: link operations first, eager(a && b)
+// expect: this operation has already started: link the operations first, eager(a && b)
 
 coil::task<> caller(int fd) {
     char buf[16];

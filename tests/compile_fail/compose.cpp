@@ -67,7 +67,7 @@ coil::task<> caller() {
 #endif
 
 #if COIL_CASE == 5 // generator_in_when_all
-// expect: its elements can: pass g.next()
+// expect: an async_generator cannot be awaited: pass g.next()
 
 coil::task<int> work() { co_return 1; }
 coil::async_generator<int> numbers() { co_yield 1; }
@@ -229,7 +229,7 @@ coil::task<> caller() {
 #endif
 
 #if COIL_CASE == 15 // when_any_of_nothing
-// expect: when_any() of nothing would wait forever
+// expect: when_any() without arguments would wait forever
 
 coil::task<int> work() { co_return 1; }
 

@@ -77,7 +77,7 @@ coil::task<int> user() {
 #endif
 
 #if COIL_CASE == 6 // limited_eager
-// expect: this operation is under way: limit it before it starts, eager(timeout(op, d))
+// expect: this operation has already started: limit it before that, eager(timeout(op, d))
 
 coil::task<> caller(int fd) {
     using namespace std::chrono_literals;
@@ -156,7 +156,7 @@ coil::task<> caller() {
 #endif
 
 #if COIL_CASE == 11 // timeout_of_number
-// expect: a limit is a duration: timeout(op, 3s)
+// expect: pass the limit as a duration with a unit: timeout(op, 3s)
 
 coil::task<> waits() {
 #ifdef COIL_EXPECT_OK

@@ -50,7 +50,7 @@ coil::task<> caller(coil::mutex& m) {
 #endif
 
 #if COIL_CASE == 5 // event_value_of_void
-// expect: an event_value has a value: without one it is a coil::event
+// expect: an event_value has a value: for an event without one, use coil::event
 
 #if defined(COIL_EXPECT_OK)
 coil::event done;

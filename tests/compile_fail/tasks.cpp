@@ -187,7 +187,7 @@ int main() {
 #endif
 
 #if COIL_CASE == 13 // sleep_of_number
-// expect: how long is a duration: sleep_for(3s)
+// expect: pass a duration with a unit: sleep_for(3s)
 
 coil::task<> waits() {
 #ifdef COIL_EXPECT_OK

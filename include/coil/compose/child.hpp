@@ -23,8 +23,8 @@
 
 namespace coil::detail {
 
-/// The promise of a child that is not a coroutine. It provides the token and the root to what the
-/// child awaits.
+/// The promise of a child that is not a coroutine. It provides the stop token and the root to the
+/// child's awaitable.
 class child_promise final : public promise_base {};
 
 /// Every child is the root of its own tree of awaits.
@@ -144,14 +144,14 @@ public:
         end();
     }
 
-    /// Its promise, when what it awaits owns coroutines.
+    /// The child's promise if its awaitable owns coroutines, otherwise null.
     [[nodiscard]] promise_base* below() noexcept {
         return state_ == state::started && this->promise().has_below() ? &this->promise() : nullptr;
     }
-    /// It has no frame.
+    /// No effect: the child has no frame.
     void destroy_frame() const noexcept {}
 
-    /// Once, when it has ended and the group wants its result.
+    /// Returns the result. Called once, after the child has ended, if the group uses its result.
     result_type take() {
         if constexpr (is_lazy) {
             state_ = state::taken;
@@ -287,7 +287,7 @@ public:
         }
     }
 
-    /// Its promise, while it has a frame.
+    /// The child's promise while it has a frame, otherwise null.
     [[nodiscard]] promise_base* below() noexcept {
         return coroutine_ ? &coroutine_.promise() : nullptr;
     }

@@ -29,9 +29,9 @@ void report_aside(std::exception_ptr error) noexcept;
 /// Terminates the program if the current thread is not the one that runs `loop`.
 void check_same_loop(const event_loop* loop) noexcept;
 
-/// The state that the children of one await share: their number, their stop source, and which child
-/// decided the result. It is part of the awaiter and outlives the children, which are also parts of
-/// the awaiter.
+/// The state shared by the children of one await: their number, their stop source, and the child
+/// that decided the result. It is part of the awaiter and outlives the children, which are also
+/// parts of the awaiter.
 ///
 /// Everything happens on the context's thread, so counting needs no atomics. The one exception is a
 /// stop request from outside: its callback may run on any thread, and only forwards the request.
@@ -62,8 +62,7 @@ public:
     [[nodiscard]] event_loop& loop() const noexcept { return *loop_; }
     void stop() noexcept { stop_.request_stop(); }
 
-    /// Called before the children are started, which belong to `await`. `outside` stops all of
-    /// them.
+    /// Called before the children of `await` are started. A stop of `outside` stops all of them.
     template <class P>
     void begin(std::coroutine_handle<P> waiter, inplace_stop_token outside,
                nested_await& await) noexcept {

@@ -14,20 +14,21 @@
 
 namespace coil {
 
-/// One child of a supervisor: to stop it, or to await its result. Move-only; dropping it leaves the
-/// child as it is.
+/// A handle of one child of a scope or supervisor: stops the child, or awaits its result.
+/// Move-only; destroying the handle does not affect the child.
 ///
 ///     auto c = co_await s.spawn(fetch(url));
 ///     ...
 ///     c.cancel();               // asks this child alone to stop
 ///     auto page = co_await c;   // its value, or its exception
 ///
-/// Awaiting it gives the value once. When the supervisor was destroyed first, or the awaiting task
-/// is asked to stop, a std::system_error with std::errc::operation_canceled is thrown; the child is
-/// not concerned by the latter.
+/// co_await returns the child's value, once, or throws the child's exception. It throws
+/// std::system_error with std::errc::operation_canceled if the scope or supervisor is destroyed
+/// first, or if the awaiting task is asked to stop; a stop of the awaiting task does not affect the
+/// child.
 ///
-/// Threading: on the context of the children; cancel() from any thread. It may outlive the
-/// supervisor, not its context.
+/// Threading: used on the context of the children, except cancel(), which may be called from any
+/// thread. The handle may outlive the scope or supervisor but not its context.
 template <class T = void>
 class child_handle {
 public:
@@ -41,11 +42,11 @@ public:
     }
     ~child_handle() { reset(); }
 
-    /// Asks the child to stop: its awaits give -ECANCELED. Returns at once.
+    /// Asks the child to stop: its operations give -ECANCELED. Does not wait.
     void cancel() noexcept { state().cancel(); }
     /// Whether the child has ended.
     [[nodiscard]] bool done() const noexcept { return state().has_ended(); }
-    /// What spawn() called it.
+    /// The name passed to spawn().
     [[nodiscard]] std::string_view name() const noexcept { return state().name(); }
 
     class awaiter : detail::child_wait {
@@ -78,11 +79,11 @@ public:
             return state_.take();
         }
 
-        /// When it is over: whether await_resume() throws.
+        /// Whether await_resume() throws. Precondition: the wait is over.
         [[nodiscard]] bool has_failed() const noexcept {
             return !state_.has_ended() || state_.has_failed();
         }
-        /// Instead of await_resume(): the result stays with the handle.
+        /// Used by combinators instead of await_resume(): the result stays with the handle.
         void discard() noexcept { resumed(); }
 
     private:
@@ -100,13 +101,13 @@ public:
 
     [[nodiscard]] awaiter operator co_await() const noexcept { return awaiter(state()); }
 
-    /// Not for programs: what spawn() makes.
+    /// For internal use by spawn().
     explicit child_handle(detail::child_state<T>& state) noexcept : state_(&state) {}
 
 private:
     [[nodiscard]] detail::child_state<T>& state() const noexcept {
         if (state_ == nullptr) [[unlikely]] {
-            detail::end_with_misuse("a child_handle is used that was moved from");
+            detail::end_with_misuse("a moved-from child_handle was used");
         }
         return *state_;
     }
@@ -119,7 +120,7 @@ private:
     detail::child_state<T>* state_;
 };
 
-/// What supervisor::spawn() gives: see there.
+/// The awaitable returned by supervisor::spawn().
 template <class T>
 class supervised_spawn : detail::child_wait {
 public:
@@ -151,7 +152,7 @@ public:
         return std::move(handle_);
     }
 
-    /// Without waiting for a place.
+    /// Converts to the handle without waiting until fewer than max_children are running.
     operator child_handle<T>() && noexcept { return std::move(handle_); }
 
 private:

@@ -45,7 +45,7 @@ public:
         rest_.start();
     }
 
-    /// The last that owns coroutines.
+    /// The promise of the last child that owns coroutines, or null.
     [[nodiscard]] promise_base* below() noexcept {
         promise_base* const last = rest_.below();
         return last != nullptr ? last : first_.below();
@@ -192,8 +192,7 @@ constexpr void explain_child() noexcept {
     if constexpr (awaitable<kept<A>>) {
         // another overload is meant
     } else if constexpr (is_async_generator<T>) {
-        static_assert(always_false<A>, "an async_generator cannot be awaited, its elements can: "
-                                       "pass g.next()");
+        static_assert(always_false<A>, "an async_generator cannot be awaited: pass g.next()");
     } else if constexpr (std::invocable<A>) {
         static_assert(always_false<A>, "this is a function, not an awaitable: call it, f()");
     } else if constexpr (std::ranges::range<T>) {

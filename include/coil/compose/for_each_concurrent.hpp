@@ -17,12 +17,13 @@ namespace coil {
 ///
 ///     co_await for_each_concurrent(urls, 8, [](const std::string& url) { return fetch(url); });
 ///
-/// Calls start in the order of the elements. The first exception, of a call or of the range, asks
-/// the other calls to stop; no further call is started, and when all have ended it is thrown.
-/// Further exceptions go to the context's on_unhandled_exception unless they only report a
-/// cancellation. A stop of the awaiting task does the same with std::errc::operation_canceled. The
-/// range and `f` are kept until the await ends: temporaries by value, a named range by reference;
-/// the elements of a range are passed as iterating it yields them. A limit of 0 counts as 1.
+/// Calls start in the order of the elements. After the first exception, thrown by a call or by the
+/// range, the other calls are asked to stop and no further call is started; the exception is
+/// rethrown when all calls have ended. Further exceptions go to the context's
+/// on_unhandled_exception unless they only report a cancellation. A stop of the awaiting task does
+/// the same with std::errc::operation_canceled. The range and `f` are kept until the await ends:
+/// temporaries by value, a named range by reference; the elements of a range are passed as
+/// iterating it yields them. A limit of 0 counts as 1.
 template <std::ranges::input_range Range, class F>
     requires(!detail::is_generator<std::remove_cvref_t<Range>> &&
              awaitable<std::invoke_result_t<F&, std::ranges::range_reference_t<Range>>>)

@@ -16,9 +16,9 @@ namespace coil {
 ///     n = co_await (peer.send({buf, n}) && peer.recv(buf));
 ///
 /// If an operation fails, or if a read, write or send in the middle transfers less than requested,
-/// the rest is not started and the chain returns -ECANCELED. (After fsync, rename and some other
-/// calls the kernel would continue in spite of a failure; the operations behind these are submitted
-/// only when they have succeeded. docs/reference/guarantees.md lists them under G13.)
+/// the rest is not started and the chain returns -ECANCELED. (The kernel ignores a failure of
+/// fsync, rename and some other calls; the operations after such a call are therefore submitted
+/// only once it has succeeded. docs/reference/guarantees.md lists these calls under G13.)
 ///
 /// Threading and cancellation: as for a single operation. A stop or timeout cancels the rest of the
 /// chain. A chain longer than io_context_options::entries returns -E2BIG.
@@ -56,12 +56,12 @@ auto hard_link(First&& first, Rest&&... rest) noexcept {
 template <detail::element A, ring_operation B>
 void operator&&(const eager_operation<A>&, const B&) {
     static_assert(detail::always_false<A>,
-                  "this operation is under way: link operations first, eager(a && b)");
+                  "this operation has already started: link the operations first, eager(a && b)");
 }
 template <ring_operation A, detail::element B>
 void operator&&(const A&, const eager_operation<B>&) {
     static_assert(detail::always_false<B>,
-                  "this operation is under way: link operations first, eager(a && b)");
+                  "this operation has already started: link the operations first, eager(a && b)");
 }
 /// `co_await a && b` would await `a` alone.
 template <ring_operation B>

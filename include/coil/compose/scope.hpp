@@ -54,8 +54,8 @@ namespace coil {
 /// token passed to the constructor reaches them at any time: `scope s(co_await
 /// this_task::stop_token());`.
 ///
-/// spawn() returns a handle of the child, which may be dropped. With it one child is asked to stop,
-/// or its result is awaited:
+/// spawn() returns a child_handle, which may be ignored. It stops that one child or awaits its
+/// result:
 ///
 ///     auto page = s.spawn(fetch(url));
 ///     ...

@@ -54,7 +54,8 @@ private:
 ///
 /// Work that ends before the limit returns its own result or exception. The limit counts from the
 /// co_await. As in when_all, children stay on the context and a join_handle's task is asked to
-/// stop. If there is no memory for the timer, the work is stopped and std::bad_alloc thrown.
+/// stop. If there is no memory for the timer, the work is asked to stop and waited for, and the
+/// await throws std::bad_alloc.
 template <class A, class Rep, class Period>
     requires detail::limited_by_child<A>
 auto timeout(A&& work, std::chrono::duration<Rep, Period> limit) {

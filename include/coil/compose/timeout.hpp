@@ -50,13 +50,14 @@ auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noex
 /// Produces a readable compiler error.
 template <detail::element E, class Rep, class Period>
 void timeout(const eager_operation<E>&, std::chrono::duration<Rep, Period>) {
-    static_assert(detail::always_false<E>,
-                  "this operation is under way: limit it before it starts, eager(timeout(op, d))");
+    static_assert(
+        detail::always_false<E>,
+        "this operation has already started: limit it before that, eager(timeout(op, d))");
 }
 template <detail::element E, class Clock, class Duration>
 void timeout_at(const eager_operation<E>&, std::chrono::time_point<Clock, Duration>) {
     static_assert(detail::always_false<E>,
-                  "this operation is under way: limit it before it starts, "
+                  "this operation has already started: limit it before that, "
                   "eager(timeout_at(op, time))");
 }
 

@@ -133,17 +133,17 @@ private:
 /// often the timeout, which returns 0 only after its time has passed.
 ///
 /// The first child to end decides the result, whatever it is: its exception is rethrown, its -errno
-/// is returned. The results of the losers are discarded safely: a descriptor is closed, and what
-/// came by a stream or belongs to a named eager operation or join_handle stays there. Their
-/// exceptions go to the context's on_unhandled_exception, except those that only say that a child
-/// was cancelled (std::errc::operation_canceled). A loser that ignores its stop token is waited for
-/// as well. The task of a join_handle is asked to stop, too.
+/// is returned. The results of the losers are discarded safely: a descriptor is closed, a stream's
+/// element stays in the stream, and the result of a named eager operation or join_handle stays
+/// there. Their exceptions go to the context's on_unhandled_exception, except those that only say
+/// that a child was cancelled (std::errc::operation_canceled). A loser that ignores its stop token
+/// is waited for as well. The task of a join_handle is asked to stop, too.
 ///
 /// Everything else is as for when_all.
 template <class... Awaitables>
     requires(awaitable<detail::kept<Awaitables>> && ...)
 auto when_any(Awaitables&&... awaitables) {
-    static_assert(sizeof...(Awaitables) > 0, "when_any() of nothing would wait forever");
+    static_assert(sizeof...(Awaitables) > 0, "when_any() without arguments would wait forever");
     static_assert((detail::can_be_kept<Awaitables> && ...),
                   "an awaitable that cannot be moved is passed by name: auto x = eager(op); "
                   "when_any(x, ...)");

@@ -5,25 +5,25 @@
 
 namespace coil::detail {
 
-/// A suspended await of one loop that something elsewhere will end: a task on another executor, a
-/// function on another thread. Its frame must not be destroyed before, since what is elsewhere may
-/// refer to it; a shutdown asks all of them to end, and waits for the answers, before it destroys
-/// the tasks that they belong to. All of it happens on the loop's thread.
+/// A suspended await of a remote operation: of a task on another executor, or a function on another
+/// thread. Its frame must not be destroyed before the remote operation has ended, which may refer
+/// to the frame. A shutdown therefore asks all remote operations of the loop to end, and waits for
+/// them, before it destroys the tasks that await them. Used on the loop's thread only.
 class away_node : list_node<away_node> {
 public:
     away_node(const away_node&) = delete;
     away_node& operator=(const away_node&) = delete;
 
 protected:
-    /// What is asked of what is elsewhere: to end, or to be destroyed where it stands.
+    /// The request to the remote operation: to stop, or to be destroyed where it is suspended.
     enum class request : bool { stop, destroy };
-    /// Whether what it waits for has not come back after that.
+    /// Passes on the request. Returns whether the remote operation is still outstanding.
     using status = bool (*)(away_node& self, request what) noexcept;
 
     explicit away_node(status f) noexcept : status_(f) {}
     ~away_node() { come_back(); }
 
-    /// `root` is the nearest root above the await, or null when that is not known.
+    /// `root` is the nearest root above the await, or null if unknown.
     void go_away(away_node*& list, promise_base* root) noexcept {
         root_ = root;
         push_to(list);
@@ -43,8 +43,8 @@ private:
 };
 
 /// The top-level task that a root belongs to: the root itself, or the one that awaits it, directly
-/// or not, on the same loop. Null when that is not known: a child of a scope that is not being
-/// joined, or what is below a coroutine of another kind.
+/// or not, on the same loop. Null if unknown: for a child of a scope that is not being joined, and
+/// below a coroutine of a type that is not coil's.
 [[nodiscard]] inline promise_base* top_level_of(promise_base* root) noexcept {
     while (root != nullptr && root->is_root() && root->owner().bound) {
         root = root->owner().awaiting_root();

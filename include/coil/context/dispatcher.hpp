@@ -14,8 +14,8 @@ class runtime;
 ///     runtime rt{runtime_options{.dispatcher = [](const runtime&) { return std::size_t{0}; }}};
 using dispatcher_function = std::function<std::size_t(const runtime&)>;
 
-/// Selects each context in turn. The default: it is the cheapest, and sufficient for tasks of equal
-/// cost.
+/// Selects each context in turn. This is the default, because it is the cheapest and suffices for
+/// tasks of equal cost.
 class round_robin {
 public:
     round_robin() noexcept = default;

@@ -49,15 +49,15 @@ namespace coil::detail {
 class sim_driver;
 struct turn_report;
 
-/// The machine inside an io_context: one thread, one ring, one ready queue, one timer wheel, one
-/// inbox. Owner thread, except what says "any thread".
+/// The implementation of an io_context: one thread, one ring, one ready queue, one timer wheel, one
+/// inbox. Members may be called on the owner thread only, unless documented as "any thread".
 ///
-/// A turn: resume ready coroutines within a budget, take in the inbox, fire timers, then one
-/// `enter` that submits what the coroutines asked for and, only when nothing is ready, waits; then
-/// route completions to the ready queue. No coroutine runs while completions are being routed.
+/// A turn resumes ready coroutines within a budget, delivers the inbox, fires timers, and calls
+/// `enter` once, which submits the coroutines' operations and waits only if nothing is ready; then
+/// it routes completions to the ready queue. No coroutine runs while completions are being routed.
 ///
-/// Its parts are classes of their own, most of them in context/detail: the ring, submission and
-/// cancellation, tasks, posted functions, requests to stop and to kill, shutdown, parker.
+/// Most of its parts are separate classes in context/detail: the ring, submission and cancellation,
+/// tasks, posted functions, stop and kill requests, shutdown, parker.
 class event_loop : public listed_loop {
 public:
     event_loop(io_context& context, const io_context_options& options);
@@ -67,47 +67,50 @@ public:
 
     // ---- running
 
-    /// Runs on this thread until no task is left or stop() was called. Not from inside a coroutine
-    /// of the same loop.
+    /// Runs on this thread until no task is left or stop() was called. Must not be called by a
+    /// coroutine of the same loop.
     void run();
     /// Any thread.
     void stop() noexcept;
-    /// After run() ended on another thread: requests to stop that came too late for it are void.
+    /// Called after run() has returned on another thread: discards stop requests that arrived too
+    /// late for that run.
     void forget_stop() noexcept { signals_.stop.forget(); }
-    /// Any thread: run() does not return for lack of work between these two.
+    /// Any thread. Between these two calls, run() does not return for lack of work.
     void hold_work_guard() noexcept;
     void release_work_guard() noexcept;
-    /// While it does not run: destroys the tasks that were posted and never started.
+    /// Called while the loop does not run: destroys tasks that were posted but not started.
     void discard_messages() noexcept;
 
     // Instead of run(): a driver calls turn(), which never waits, beside other loops on the same
     // thread. Turns of several loops may be nested.
 
-    /// From now on turn() may be called, on this thread. `driver` is told what a thread of the
-    /// loop's own would have done. Throws as run() does.
+    /// From now on turn() may be called, on this thread. `driver` replaces the loop's own thread.
+    /// Throws as run() does.
     void begin_turns(sim_driver& driver);
-    /// One turn. When a stop was asked for it is a shutdown, after which there is nothing to do.
+    /// Runs one turn. After a stop request the turn is a shutdown, and nothing is left to do
+    /// afterwards.
     turn_report turn();
-    /// A shutdown; then run() or begin_turns() may be called again.
+    /// Shuts down; then run() or begin_turns() may be called again.
     void end_turns() noexcept;
     /// Null for a loop with a thread of its own.
     [[nodiscard]] sim_driver* driver() const noexcept { return driver_.get(); }
 
     // A runtime's round.
 
-    /// Before any other thread knows the loop: it is one of a runtime's, and run() ends when all
-    /// that share `common_end` have nothing left to do.
+    /// Makes the loop part of a runtime: its run() ends when all loops that share `common_end` have
+    /// no work left. Called before any other thread knows the loop.
     void set_runtime(runtime& owner, quiescence& common_end) noexcept {
         round_.set_runtime(owner, common_end);
     }
-    /// The runtime that it is part of, or null.
+    /// The runtime to which the loop belongs, or null.
     [[nodiscard]] runtime* owning_runtime() const noexcept { return round_.owner(); }
-    /// While it does not run: its next run() is in a round with the others.
+    /// Called while the loop does not run: its next run() takes part in a round with the other
+    /// loops.
     void join_round() noexcept {
         round_.join_round();
         hold_work_guard();
     }
-    /// Instead of run(), when that cannot be called after all.
+    /// Called after join_round() if run() cannot be called after all.
     void leave_round() noexcept {
         if (round_.leave_round()) {
             release_work_guard();
@@ -119,43 +122,44 @@ public:
     void make_ready(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         ready_.push(node, coroutine);
     }
-    /// Takes a waiter that was made ready out again; false when it has been resumed meanwhile.
-    /// Quick also for the last of very many.
+    /// Removes a waiter from the ready queue; returns false if it has already been resumed.
+    /// Amortised O(1), however long the queue is.
     bool withdraw(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         return ready_.remove(node, coroutine);
     }
-    /// Whether this turn is about to enter the kernel for others anyway, or may: then one more
-    /// entry costs less than a system call.
+    /// Whether this turn will, or may, enter the kernel for other operations: one more SQE then
+    /// costs less than a system call.
     [[nodiscard]] bool submits_for_others() const noexcept {
         return ring_->sq_ready() > 0 || !ready_.empty();
     }
 
     // ---- messages
 
-    /// Any thread: `node.deliver` runs on the owner thread. It makes something ready, and runs no
-    /// code of the program's.
+    /// Any thread. `node.deliver` is called on the owner thread. It may make coroutines ready but
+    /// must not run user code.
     void post(queue_node& node) noexcept {
         if (inbox_.push(node)) {
             round_.become_active();
             wake();
         }
     }
-    /// `node.deliver` is called in a later turn, in order; or in a shutdown, which it sees by
-    /// is_ending(). For what runs code of the program's, which is not called while the inbox is
-    /// being delivered.
+    /// `node.deliver` is called in a later turn, in order, or during a shutdown, which is_ending()
+    /// reports. For nodes that run user code, which must not run while the inbox is being
+    /// delivered.
     void defer(queue_node& node) noexcept { functions_.push(node); }
-    /// Delivers what is in the inbox now.
+    /// Delivers the messages that are now in the inbox.
     void deliver_inbox() noexcept;
-    /// Whether something has come that run() has not looked at.
+    /// Whether messages have arrived that run() has not yet processed.
     [[nodiscard]] bool has_messages() const noexcept {
         return !inbox_.empty() || signals_.delivered_idle.load(std::memory_order_relaxed);
     }
-    /// A deferred function is asked whether its result is still wanted, and not called.
+    /// While true, `node.deliver` of a deferred function only checks whether its result is still
+    /// wanted, and does not call the function.
     [[nodiscard]] bool is_refusing() const noexcept { return functions_.is_refusing(); }
 
     // ---- top-level tasks (the states: core/detail/task_state.hpp)
 
-    /// Makes it ready as well.
+    /// Adds a task and makes it ready.
     void add_task(promise_base& task, std::coroutine_handle<> coroutine) noexcept {
         COIL_ASSERT(on_owner_thread());
         tasks_.add(task);
@@ -171,7 +175,8 @@ public:
         tasks_.receive(task);
         ready_.push(task, coroutine);
     }
-    /// A coroutine comes from elsewhere, and its top-level task (or null) with it. Makes it ready.
+    /// Makes ready a coroutine that arrives from another context or executor, and adopts its
+    /// top-level task unless that is null.
     void adopt_remote(promise_base* task, queue_node& node,
                       std::coroutine_handle<> coroutine) noexcept {
         if (task != nullptr) {
@@ -179,8 +184,8 @@ public:
         }
         ready_.push(node, coroutine);
     }
-    /// A task that comes from elsewhere is one of this loop's from now on; its coroutine runs here
-    /// already.
+    /// Makes a task that arrives from another context or executor one of this loop's; its coroutine
+    /// already runs here.
     void adopt(promise_base& task) noexcept {
         tasks_.adopt(task);
         if (task.owner().is_remote_child) [[unlikely]] {
@@ -192,7 +197,8 @@ public:
         tell_that_it_leaves(task);
         begin_moving(task);
     }
-    /// The task leaves its loop, on whose thread this is called, and goes on where no context is.
+    /// The task leaves its loop, on whose thread this is called, and continues outside of any
+    /// context.
     static void disown(promise_base& task) noexcept {
         tell_that_it_leaves(task);
         leave_context(task);
@@ -202,49 +208,53 @@ public:
         tell_that_it_leaves(task);
         end_task(task);
     }
-    /// Looks at the newest first.
+    /// Searches from the newest task to the oldest.
     [[nodiscard]] bool has_task(const promise_base& task) const noexcept {
         return tasks_.has(task);
     }
-    /// Any thread: how many top-level tasks it has or will have, as far as it has published that. A
-    /// task that gives out work sees the tasks of its own loop as they are.
+    /// Any thread. The number of top-level tasks, including those on their way to the loop, as last
+    /// published. On the owner thread the number is exact.
     [[nodiscard]] std::uint64_t load() const noexcept {
         return tasks_.load(sent_tasks_.load(std::memory_order_relaxed), on_owner_thread());
     }
     void report_unhandled(std::exception_ptr error) noexcept;
 
     // ---- for destructors
-    // An await that something elsewhere ends may be destroyed first. Its destructor waits, and what
-    // it waits for may need a coroutine of this loop that will not run again: then both would wait.
-    // So it serves what others wait for on this loop.
+    // The await of a remote operation may be destroyed before the operation
+    // has ended. Its destructor waits, and the remote operation may in turn wait for a coroutine of
+    // this loop, which does not run meanwhile. To avoid the deadlock, the destructor also serves
+    // the requests of others to this loop.
 
-    /// The awaits of this loop that something elsewhere will end.
+    /// This loop's awaits of remote operations.
     [[nodiscard]] away_node*& away() noexcept { return tasks_.away(); }
     /// Before all children of a nursery are destroyed, one after the other: requests at once what
     /// they have elsewhere, as far as that is found in a time proportional to their number.
     void destroy_away_below(const nursery& parent, std::size_t children) noexcept {
         tasks_.destroy_away_below(parent, 4 * children);
     }
-    /// Blocks until something has come by the inbox, and delivers it. No coroutine runs, and no
-    /// posted function. Returns after a while also without: after a millisecond, or later when it
-    /// is `late`.
+    /// Blocks until messages have arrived in the inbox, and delivers them. Runs neither coroutines
+    /// nor posted functions. Returns without a message after about a millisecond, or ten if `late`.
     void wait_for_messages(bool late = false) noexcept;
-    /// From a wait: waiters for the results of this loop's tasks and functions that are no longer
-    /// wanted are told that there will be none. These tasks do not run meanwhile, and the waiters
-    /// may be what is waited for.
+    /// Called by a waiting destructor: ends the waits for results of this loop's tasks and
+    /// functions that are no longer wanted. These tasks do not run meanwhile, and the destructor
+    /// may be waiting for one of those waiters.
     void refuse_unwanted() noexcept;
-    /// Before a wait: contexts that do not run take in what was posted to them, and what is there
-    /// and no longer wanted is destroyed (event_loop_service.cpp).
+    /// Called before a destructor waits: delivers the messages of contexts that do not run, and
+    /// destroys their tasks that are no longer wanted (event_loop_service.cpp).
     static void service_idle_loops() noexcept;
-    /// In a shutdown: destroys the remote children, as far as nothing of theirs is elsewhere.
+    /// Called in a shutdown: destroys the remote children that have no outstanding remote
+    /// operations themselves.
     void abandon_remote_children() noexcept;
-    /// From a wait for `root`, whose end was requested: destroys it if it is a remote child here,
-    /// and the remote children here that it waits for, directly or by tasks of other executors.
-    /// None of them could run before the destructor returns.
+    /// Called by a destructor that waits for `root`, which was asked to end: destroys `root` if it
+    /// is a remote child on this loop, and the remote children on this loop that it waits for,
+    /// directly or through tasks of other executors. None of them could run before the destructor
+    /// returns.
     void abandon_tree(const promise_base& root) noexcept;
-    /// A remote child is to be destroyed: before the next turn, or in a destructor that waits.
+    /// Records that a remote child is to be destroyed, before the next turn or in a waiting
+    /// destructor.
     void note_kill_request(remote_child_owner& child) noexcept { kills_.note(child); }
-    /// From a wait: those that have come since, since none of them can run before it returns.
+    /// Called by a waiting destructor: processes the kill requests that have arrived since, because
+    /// none of their tasks can run before the destructor returns.
     void serve_kill_requests() noexcept { kills_.process_arrived(); }
     [[nodiscard]] destructor_waits& waiting_destructors() noexcept { return destructor_waits_; }
     /// See destructor_waits::epoch().
@@ -265,7 +275,7 @@ public:
     [[nodiscard]] bool submit_at_once(sqe_slot& entry) noexcept {
         return submissions_.submit_at_once(ring_, entry);
     }
-    /// Blocks until `wait` is no longer pending. Other completions are routed, no coroutine runs.
+    /// Blocks until `wait` is no longer pending. Routes other completions but runs no coroutine.
     void drain(const io_op& wait) noexcept;
 
     [[nodiscard]] zero_copy_set& zero_copies() noexcept { return zero_copies_; }
@@ -275,7 +285,7 @@ public:
         return ring_.tables().use_files(*ring_, options_.direct_descriptors);
     }
     void close_direct(int slot) noexcept { ring_.tables().close_file(slot); }
-    /// A number that no other table of direct descriptors in this process has; 0: there is none.
+    /// Identifies the table of direct descriptors within the process; 0 if there is no table.
     [[nodiscard]] std::uint32_t direct_table() const noexcept {
         return ring_.tables().files_number();
     }
@@ -287,7 +297,7 @@ public:
     }
     void attach(ring_attachment& attachment) noexcept { ring_.attach(attachment); }
     void detach(ring_attachment& attachment) noexcept { loop_ring::detach(attachment); }
-    /// A number that no buffer ring of this loop has had lately.
+    /// A number that no buffer ring of this loop has used recently.
     [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return ring_.next_buffer_group(); }
     [[nodiscard]] bool skips_completions() const noexcept { return ring_.skips_completions(); }
     [[nodiscard]] uring::ring& ring() noexcept { return *ring_; }
@@ -299,9 +309,10 @@ public:
     // ---- what it is doing
 
     [[nodiscard]] bool on_owner_thread() const noexcept { return current_loop == this; }
-    /// Whether its own read of the wake-up descriptor is in flight.
+    /// Whether the loop's own read of the wake-up descriptor is in flight.
     [[nodiscard]] bool is_watching() const noexcept { return parker_.descriptor().is_watched(); }
-    /// run() is about to end: what is in flight is being cancelled for that reason alone.
+    /// Whether a shutdown is in progress: operations in flight are being cancelled only because of
+    /// it.
     [[nodiscard]] bool is_ending() const noexcept { return shutdown_.is_active(); }
     [[nodiscard]] io_context& context() noexcept { return context_; }
     /// Any thread.

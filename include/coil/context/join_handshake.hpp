@@ -9,7 +9,7 @@ namespace coil::detail {
 /// The hand-shake between a task's thread and its joiner, possibly on another thread: which side
 /// notifies, and which side frees their shared state.
 ///
-/// `state_` holds null (running), the Waiter that wants to know, or the address of `done_mark`.
+/// `state_` holds null (running), the Waiter to notify, or the address of `done_mark`.
 template <class Waiter, class Atomics = std_atomics>
 class basic_join_handshake {
 public:

@@ -4,9 +4,9 @@
 
 namespace coil::detail {
 
-/// Registers a context's ring while it is open. The context would take completions that others post
-/// to its ring for its own operations', so coil does not post to such rings: is_one() identifies
-/// them. May be called from any thread.
+/// Registers a context's ring while it is open. A context would mistake a completion that is posted
+/// to its ring for the completion of one of its own operations, so coil does not post to such
+/// rings: is_one() identifies them. May be called from any thread.
 class own_ring : list_node<own_ring> {
 public:
     own_ring() noexcept = default;

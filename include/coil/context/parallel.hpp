@@ -21,7 +21,8 @@ namespace coil {
 ///
 /// The first exception, and a stop of the calling task, ask all others to stop; the exception is
 /// rethrown when all have ended. If a shutdown destroys the calling task, the others are asked to
-/// stop but not waited for: what they refer to must outlive the runtime's run or belong to them.
+/// stop but not waited for: objects that they refer to must belong to them or outlive the runtime's
+/// run.
 template <class T>
 [[nodiscard]] task<std::vector<T>> parallel(std::vector<task<T>> tasks) {
     return detail::collect(std::move(tasks), detail::spawn_beside{});

@@ -12,9 +12,9 @@ namespace coil::detail {
 /// A context that sleeps without work is absent. A thread that wakes it marks it present before the
 /// wake-up, so while a task runs that could give work to others, at least one context is present.
 /// When the last one becomes absent the round is over for all of them until the next begin(): a
-/// context that is woken after that ends without processing its inbox. What arrived too late waits
-/// there for the next round, in which every context participates; otherwise it would run without
-/// the contexts that it needs.
+/// context that is woken after that ends without processing its inbox. Messages that arrived too
+/// late stay there until the next round, in which every context participates; otherwise they would
+/// be processed without the contexts that they need.
 class quiescence {
 public:
     struct participant {

@@ -21,9 +21,9 @@ public:
         ahead_ = ahead;
         since_ns_ = now_ns;
     }
-    /// The number of coroutines that are resumed before it.
+    /// The number of coroutines that are resumed before the probed one.
     [[nodiscard]] std::size_t ahead() const noexcept { return ahead_; }
-    /// It is not resumed in this turn, which resumes `resumed` others.
+    /// Called if the probed coroutine is not resumed in this turn, which resumes `resumed` others.
     void look_again(std::size_t resumed) noexcept {
         ahead_ -= resumed;
         turns_left_ = 1;

@@ -16,18 +16,18 @@ namespace coil::detail {
 
 class remote_child_owner;
 
-/// A task submitted to an executor on behalf of an awaiter, which may want it back. It is not part
-/// of the awaiter, because it cannot be removed from the executor's queue, which may stall for any
-/// time. While it is on its way both sides share it. The side that takes the awaiter out of it
-/// first may use the awaiter; the other side deletes the ticket.
+/// A task submitted to an executor on behalf of an awaiter, which may withdraw it. The ticket is
+/// not part of the awaiter, because it cannot be removed from the executor's queue, which may stall
+/// for any length of time. Until it arrives, both sides share it. The side that first takes the
+/// awaiter from the ticket may use the awaiter; the other side deletes the ticket.
 class remote_child_ticket : public frame_allocated {
 public:
-    /// Called where it has arrived. Null: it was withdrawn and must be deleted.
+    /// Called on arrival. Returns null if the ticket was withdrawn; the caller must then delete it.
     [[nodiscard]] remote_child_owner* take() noexcept {
         return claim_.claim() ? &awaiter_ : nullptr;
     }
-    /// Called on the awaiting thread. Returns true if it has not arrived; the receiver then owns
-    /// it.
+    /// Called on the awaiting thread. Returns true if the ticket has not arrived; the receiver then
+    /// owns it.
     [[nodiscard]] bool withdraw() noexcept { return claim_.claim(); }
 
 protected:
@@ -42,7 +42,7 @@ private:
 };
 
 /// The owner of a task that runs on another context or executor while a coroutine waits for it.
-/// That coroutine may need the task's end at any time, so the owner records the context on which
+/// That coroutine may have to end the task at any time, so the owner records the context on which
 /// the task is.
 class remote_child_owner : public task_owner, list_node<remote_child_owner> {
 public:
@@ -54,9 +54,9 @@ public:
     }
     [[nodiscard]] bool is_on_context() const noexcept final { return place_.is_known(); }
     void moved_to(event_loop* loop) noexcept final;
-    /// When it arrived on its context: event_loop::wait_epoch().
+    /// The event_loop::wait_epoch() at which the task arrived on its context.
     [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
-    /// Of the request to destroy it.
+    /// The cause of the request to destroy the task.
     [[nodiscard]] const destructor_waits::scope* cause() const noexcept { return cause_; }
     [[nodiscard]] virtual promise_base& child() noexcept = 0;
 

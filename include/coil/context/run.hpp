@@ -29,7 +29,7 @@ task<T> run_then_stop(task<T> work, io_context& context) {
 ///
 ///     int main() { return coil::run(co_main()); }
 ///
-/// When the task is done the context shuts down: spawned tasks that were not joined are destroyed.
+/// When the task is done the context shuts down: spawned tasks that have not ended are destroyed.
 template <class T>
 T run(task<T> main, io_context_options options = {}) {
     io_context context(std::move(options));

@@ -63,19 +63,20 @@ sleep_awaitable timeout(std::chrono::duration<Rep, Period> d) noexcept {
 template <class Number>
     requires std::is_arithmetic_v<Number>
 sleep_awaitable sleep_for(Number) noexcept {
-    static_assert(detail::always_false<Number>, "how long is a duration: sleep_for(3s)");
+    static_assert(detail::always_false<Number>, "pass a duration with a unit: sleep_for(3s)");
     return {0, sleep_awaitable::from::now};
 }
 template <class Number>
     requires std::is_arithmetic_v<Number>
 sleep_awaitable timeout(Number) noexcept {
-    static_assert(detail::always_false<Number>, "how long is a duration: timeout(3s)");
+    static_assert(detail::always_false<Number>, "pass a duration with a unit: timeout(3s)");
     return {0, sleep_awaitable::from::now};
 }
 template <class Work, class Number>
     requires std::is_arithmetic_v<Number>
 sleep_awaitable timeout(Work&&, Number) noexcept {
-    static_assert(detail::always_false<Number>, "a limit is a duration: timeout(op, 3s)");
+    static_assert(detail::always_false<Number>,
+                  "pass the limit as a duration with a unit: timeout(op, 3s)");
     return {0, sleep_awaitable::from::now};
 }
 

@@ -29,8 +29,8 @@ struct timer_node : list_node<timer_node> {
 ///
 /// Time is divided into ticks of 2^15 ns (33 µs). A timer never fires early, and the wheel delays
 /// it by at most one tick; rounding deadlines up to a tick allows one wake-up to fire every timer
-/// of that tick. Timers of one tick fire in the order in which they were armed, unless they were in
-/// different levels.
+/// of that tick. Timers of one tick fire in the order in which they were armed, unless they were on
+/// different levels of the wheel.
 ///
 /// Level 0 has a slot per tick for the next 134 ms. Each slot of a higher level covers a whole
 /// revolution of the level below and is distributed downwards when its time begins.

@@ -31,21 +31,21 @@ namespace coil {
 ///     while (auto line = co_await all.next()) use(*line);
 ///
 /// next() returns a std::optional<T>, or a pointer if T is a reference: empty at the end and from
-/// then on. An exception thrown by the body is rethrown by next() once; then the sequence is at its
-/// end. Lazy: the body runs only while a coroutine waits in next().
+/// then on. An exception thrown by the body is rethrown by next() once; then the sequence has
+/// ended. Lazy: the body runs only while a coroutine waits in next().
 ///
 /// Threading: the body runs on the context that awaits next(); one coroutine at a time.
 ///
-/// Cancellation: the body has one stop token of its own for all its life. A stop of the coroutine
-/// that waits in next() reaches it, and is reset when next() is awaited again. A next() that loses
-/// in when_any loses no element; a later next() returns it.
+/// Cancellation: the body has a stop token of its own, the same one throughout. A stop of the
+/// coroutine that waits in next() is forwarded to this token, and is reset when next() is awaited
+/// again. A next() that loses in when_any loses no element; a later next() returns it.
 ///
-/// Lifetime: destroying the generator destroys the body. So does destroying a coroutine that waits
-/// in next(), because what the body awaits is cancelled with it; a later next() then returns the
-/// end. A coroutine that waits in next() when the generator is destroyed gets the end as well. An
-/// exception that was not rethrown by then goes to the context's on_unhandled_exception, unless it
-/// only says that the body was cancelled. The generator must not be moved while a coroutine waits
-/// in next().
+/// Lifetime: destroying the generator destroys the body. Destroying a coroutine that waits in
+/// next() also destroys the body, because the body's current await is cancelled with it; a later
+/// next() then returns the end. A coroutine that waits in next() when the generator is destroyed
+/// gets the end as well. An exception that was not rethrown by then goes to the context's
+/// on_unhandled_exception, unless it only says that the body was cancelled. The generator must not
+/// be moved while a coroutine waits in next().
 template <class T>
 class [[nodiscard("did you forget to co_await next()?")]] async_generator {
 public:

@@ -5,9 +5,9 @@
 
 namespace coil::detail {
 
-/// The template parameter of every hand-shake between threads: the atomics and the threads that it
-/// uses. The library uses these. The tests use a model checker's, which execute every interleaving
-/// of the same code and every value that a load may return (tests/model).
+/// The default for the `Atomics` parameter of every synchronisation algorithm: the atomics and
+/// thread functions that it uses. The tests substitute those of a model checker, which executes
+/// every interleaving of the same code and every value that a load may return (tests/model).
 struct std_atomics {
     template <class T>
     using atomic = std::atomic<T>;

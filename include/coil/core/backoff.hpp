@@ -4,8 +4,8 @@
 
 namespace coil::detail {
 
-/// Back-off for a loop that waits for a few instructions of another thread. That thread may have
-/// been preempted, possibly by this one.
+/// Back-off for a loop that waits until another thread has executed a few instructions. That thread
+/// may have been preempted, possibly by this one.
 class backoff {
 public:
     void once_more() noexcept {

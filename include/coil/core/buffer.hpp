@@ -92,16 +92,16 @@ private:
 
 namespace detail {
 
-/// The most bytes that Linux transfers in one call (read(2): 0x7ffff000). A longer buffer is
-/// truncated; the result says how much was transferred.
+/// The maximum number of bytes that Linux transfers in one call (read(2): 0x7ffff000). A longer
+/// buffer is truncated; the result is the number of bytes transferred.
 inline constexpr std::size_t max_transfer = 0x7ffff000;
 
 constexpr unsigned transfer_size(std::size_t bytes) noexcept {
     return static_cast<unsigned>(bytes < max_transfer ? bytes : max_transfer);
 }
 
-/// The type of flags. It refuses integers, so that a length, which the man page has at this place,
-/// is not passed as flags by mistake.
+/// Whether a T may be passed as flags: any type except std::size_t, so that a length, which the man
+/// page has at this position, is not passed as flags by mistake.
 template <class T>
 inline constexpr bool are_flags = !std::same_as<T, std::size_t>;
 

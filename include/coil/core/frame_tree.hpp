@@ -24,7 +24,7 @@ constinit inline thread_local std::uintptr_t destroying_floor = UINTPTR_MAX;
 void destroy_frames_below(promise_base& top) noexcept;
 void destroy_task_slowly(std::coroutine_handle<> coroutine, promise_base& promise) noexcept;
 
-/// Destroys a coroutine that may be suspended anywhere, with what it awaits.
+/// Destroys a coroutine, suspended at any point, and everything that it awaits.
 template <class Promise>
 void destroy_tree(std::coroutine_handle<Promise> coroutine) noexcept {
     if (coroutine.promise().has_below()) {

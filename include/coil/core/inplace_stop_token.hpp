@@ -27,7 +27,7 @@ class async_generator_promise;
 
 } // namespace detail
 
-/// Tells whether a stop was requested of its source. Copies are cheap; all members may be called
+/// Tells whether a stop was requested from its source. Copies are cheap; all members may be called
 /// from any thread.
 class inplace_stop_token {
 public:
@@ -105,8 +105,8 @@ inline void detail::stop_callback_base::detach() noexcept {
 
 namespace detail {
 
-/// Passes a request to stop on to another source. Chains of relays are walked by a loop in the
-/// source that was asked, so they may be of any length (guarantee G10).
+/// Passes a request to stop on to another source. The source that receives the request walks a
+/// chain of relays in a loop, so the chain may have any length (guarantee G10).
 class stop_relay : public stop_callback_base {
 protected:
     void relay_stop(inplace_stop_token from, inplace_stop_source& to) noexcept {
@@ -163,7 +163,7 @@ inline void stop_callback_base::relay_done(stop_callback_base& node) noexcept {
     }
 }
 
-/// The same as an object of its own.
+/// A stop_relay that is an object of its own rather than a base class.
 class relayed_stop final : stop_relay {
 public:
     relayed_stop(inplace_stop_token from, inplace_stop_source& to) noexcept {
@@ -176,8 +176,9 @@ public:
 
 } // namespace detail
 
-/// Calls a function when its token's source is asked to stop: at once if that happened already. The
-/// destructor returns when the function is not running on another thread.
+/// Calls a function when a stop is requested from the token's source, or at once if one was
+/// requested before. If the function is running on another thread, the destructor waits until it
+/// has returned.
 ///
 ///     inplace_stop_callback on_stop(token, [&] { library.abort(); });
 template <std::invocable F>

@@ -15,7 +15,7 @@
 
 namespace coil::detail {
 
-/// The end of a task.
+/// The awaiter of a task's final suspension point.
 class final_awaiter {
 public:
     template <class P>

@@ -12,7 +12,6 @@ namespace coil::detail {
 /// One bit of the word is a spin lock, held only to link and unlink.
 ///
 /// A Callback has the links `next` and `link_` (null when it is not in the list) and `on_stop`.
-/// taken out), and `on_stop`.
 template <class Callback, class Atomics = std_atomics>
 class basic_stop_state {
 public:
@@ -20,11 +19,11 @@ public:
         return (word_.load(std::memory_order_acquire) & requested) != 0;
     }
 
-    /// Runs every registered callback on this thread. False when a stop had been requested before.
+    /// Runs every registered callback on this thread. Returns false if a stop was requested before.
     ///
     /// A callback that asks another source (`Callback::relayed_to()`) counts as running until that
-    /// one's callbacks have run and `Callback::relay_done()` has returned. Such chains are followed
-    /// by this loop; the running callbacks on the way down are linked by `next`.
+    /// one's callbacks have run and `Callback::relay_done()` has returned. A loop follows such
+    /// chains without recursion; the running callbacks on the way down are linked by `next`.
     bool request() noexcept {
         if (!begin_request()) {
             return false;
@@ -124,9 +123,10 @@ private:
         return true;
     }
 
-    /// The callback that ran has returned. The next one, which is running from now on: erase() from
-    /// another thread waits. From inside the callback it returns at once, and the node may be gone
-    /// when the callback returns. Null when there is none.
+    /// Called when the previous callback has returned. Removes the next callback from the list,
+    /// marks it as running and returns it, or null if the list is empty. erase() of a running
+    /// callback waits on other threads; called by the callback itself it returns at once, so the
+    /// node may no longer exist when the callback returns.
     Callback* run_next() noexcept {
         lock();
         Callback* next = nullptr;

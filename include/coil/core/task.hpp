@@ -27,9 +27,9 @@ namespace coil {
 ///
 /// Lifetime: parameters live in the frame by value; what a reference parameter refers to must
 /// outlive the task. The captures of a lambda live in the lambda, not in the frame: a coroutine
-/// lambda that captures must outlive its task; give a detached one parameters instead. Locals may
-/// be aligned up to alignas(64), as every frame is. Destroying a coroutine destroys what it awaits
-/// first, whatever the depth, without growing the stack.
+/// lambda with captures must outlive its task. For a detached task, pass parameters instead. Locals
+/// may be aligned up to alignas(64), as every frame is. Destroying a coroutine destroys what it
+/// awaits first, whatever the depth, without growing the stack.
 template <class T = void>
 class [[nodiscard("did you forget to co_await?")]] COIL_AWAIT_ELIDABLE task {
 public:

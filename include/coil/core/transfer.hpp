@@ -8,10 +8,9 @@
 
 // Symmetric transfer between coroutines without stack growth (guarantee G10).
 //
-// An awaiter's await_suspend returns `transfer`, made by `transfer_to(self, next)`, where `self` is
-// the coroutine that suspends; it accesses nothing after that. Code of coil that resumes a
-// coroutine calls `detail::resume(handle)`; code that does not know coil may call
-// `handle.resume()`.
+// An awaiter's await_suspend returns a `transfer` created by `transfer_to(self, next)`, where
+// `self` is the coroutine that suspends, and must not access the frame after that call. coil
+// resumes coroutines by `detail::resume(handle)`; other code may call `handle.resume()`.
 
 namespace coil::detail {
 

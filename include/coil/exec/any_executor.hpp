@@ -18,13 +18,14 @@ namespace coil {
 ///     any_executor ex = looper;                                    // refers to it
 ///     any_executor own(std::in_place_type<new_thread_executor>);   // owns it, with its copies
 ///
-/// Constructed from a named executor, it refers to that one, which must outlive it. Constructed
-/// from a temporary or with std::in_place_type, it owns the executor together with its copies; the
-/// last copy destroys it. A coroutine that runs there does not keep it alive.
+/// Constructed from a named executor, it refers to that executor, which must outlive it.
+/// Constructed from a temporary or with std::in_place_type, it and its copies share ownership of
+/// the executor; the last copy destroys it. A coroutine that runs on the executor does not keep it
+/// alive.
 ///
 /// Two objects are equal if they are copies, refer to the same executor, or own executors that
-/// compare equal with operator==. Submitting to an empty one throws std::logic_error. Submitting
-/// allocates nothing that the executor itself does not.
+/// compare equal with operator==. Submitting to an empty any_executor throws std::logic_error.
+/// Submitting allocates no memory beyond what the executor itself allocates.
 ///
 /// Threading: the object is no more thread-safe than a pointer; the executor it refers to is
 /// thread-safe.
@@ -101,7 +102,7 @@ public:
                                                                : nullptr;
     }
 
-    /// Used by awaiters; empty if this is.
+    /// Used by awaiters; empty if this any_executor is empty.
     [[nodiscard]] const detail::executor_ref& ref() const noexcept { return target_; }
 
 private:
@@ -136,8 +137,9 @@ template <class E>
 executor_ref ref_to(E& executor) noexcept {
     return executor_ref::to(executor);
 }
-/// Refers to the executor inside, because what is submitted must not depend on the lifetime of the
-/// any_executor. An empty one refers to itself and throws when it is used.
+/// Refers to the executor inside, because submitted work must not depend on the lifetime of the
+/// any_executor. The reference to an empty any_executor refers to the object itself and throws when
+/// used.
 inline executor_ref ref_to(const any_executor& executor) noexcept {
     if (executor) {
         return executor.ref();

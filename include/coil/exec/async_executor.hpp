@@ -5,8 +5,8 @@
 namespace coil {
 
 /// Runs each function at once on a new thread, as std::async(std::launch::async, f) does, but
-/// without a future. (The destructor of such a future waits, so that ignoring it runs functions one
-/// after the other.)
+/// without a future. (The destructor of std::async's future waits, so a program that ignores the
+/// futures runs its functions one after the other.)
 ///
 ///     async_executor ex;
 ///     ex.execute([] { compress(); });   // returns at once

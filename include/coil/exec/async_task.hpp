@@ -39,8 +39,8 @@ namespace coil {
 /// copy that owns its executor keeps it alive.)
 ///
 /// It may await anything, and always resumes on its executor. Awaits that need a context, such as
-/// the operations of coil::io, need an executor that is one (io_context, runtime). A task<> that it
-/// awaits runs on its executor.
+/// the operations of coil::io, require an executor that is a context (io_context, runtime). A
+/// task<> that it awaits runs on its executor.
 ///
 /// Results: get() and co_await on a named task return a copy, any number of times and from any
 /// thread. On a temporary or moved task, or if T cannot be copied, they move the value out; doing
@@ -162,7 +162,8 @@ public:
             return start(coroutine,
                          {detail::stop_token_of(coroutine), detail::nearest_root(coroutine)});
         }
-        /// For awaits that stand between the coroutine and this: what it would have found there.
+        /// For awaits nested between the coroutine and this awaiter; `above` provides the parent's
+        /// token and root.
         bool start(std::coroutine_handle<> coroutine, const detail::stop_detour& above) noexcept {
             begin(coroutine, above.root);
             this->below = above.root;
@@ -195,7 +196,7 @@ public:
         [[nodiscard]] bool has_failed() const noexcept {
             return lost_executor() || this->refused || state_.has_failed();
         }
-        /// Instead of await_resume(): the result stays with the task.
+        /// Used by combinators instead of await_resume(): the result stays with the task.
         void discard() noexcept {
             on_stop_.reset();
             end();

@@ -15,8 +15,8 @@ namespace coil {
 ///     const auto part = co_await asyncify([&] { return compress(block); });
 ///
 /// Before that, all ready coroutines run, and the loop processes timers, completions and messages
-/// of other threads. A long computation in pieces, each of them asyncify'd, thus delays others by
-/// at most one piece.
+/// of other threads. A long computation that is split into asyncify() calls thus delays other
+/// coroutines by at most one piece.
 ///
 /// `f` is callable with no argument or with an inplace_stop_token, that of the awaiting task. It is
 /// moved into the await and called once, as an rvalue; nothing is allocated. The await returns its
@@ -39,12 +39,11 @@ detail::requeued_function<std::decay_t<F>> asyncify(F&& f) {
 ///
 ///     const auto digest = co_await asyncify([&] { return hash(block); }, pool);
 ///
-/// Threading: `f` runs where `executor` decides; the coroutine resumes where it was, see
-/// blocking().
+/// Threading: `f` runs where `executor` decides; the coroutine resumes as after blocking().
 ///
 /// Cancellation: if a stop is requested before `f` has started, it is not called, and the await
 /// throws std::system_error with std::errc::operation_canceled, at once. The same happens if the
-/// executor drops it. Once `f` has started it is waited for. A context that shuts down withdraws
+/// executor drops `f`. Once `f` has started it is waited for. A context that shuts down withdraws
 /// functions that have not started, and blocks its thread until the others have returned.
 template <class F, class E>
     requires detail::once_callable<std::decay_t<F>> && executor<std::remove_reference_t<E>>

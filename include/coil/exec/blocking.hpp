@@ -13,11 +13,11 @@ namespace coil {
 ///
 ///     auto text = co_await blocking([&] { return read_config(path); });
 ///
-/// For functions that block or compute for a long time. `f` is callable with no argument or with an
-/// inplace_stop_token, that of the awaiting task, which tells it that its result is no longer
-/// wanted. It is moved into the await, called once, as an rvalue, and destroyed on the awaiting
-/// thread; nothing is allocated. The await returns its result (a movable value, a reference, or
-/// void) or throws its exception.
+/// For functions that block or compute for a long time. `f` is callable with no argument or with
+/// the awaiting task's inplace_stop_token, which signals that the result is no longer needed. `f`
+/// is moved into the await, called once, as an rvalue, and destroyed on the awaiting thread;
+/// nothing is allocated. The await returns its result (a movable value, a reference, or void) or
+/// throws its exception.
 ///
 /// Threading: `f` runs on another thread while this coroutine is suspended. Everything before the
 /// await happens before `f`, and `f` happens before everything after it. The coroutine resumes on
@@ -30,8 +30,8 @@ namespace coil {
 /// throws std::system_error with std::errc::operation_canceled, at once. Once it has started it is
 /// waited for and its real result returned. A context that shuts down withdraws calls that have not
 /// started, and blocks its thread in the destructor of the awaiting task until the others have
-/// returned. So a function that may block forever should take a token. (A shutdown does
-/// not request a stop: stop such tasks before it.)
+/// returned. A function that may block forever should therefore take a token. (A shutdown does not
+/// request a stop: request one before it.)
 template <class F>
     requires detail::once_callable<std::decay_t<F>>
 detail::blocking_call<std::decay_t<F>> blocking(F&& f) {

@@ -19,8 +19,8 @@ struct blocking_pool_options {
     /// The maximum number of threads. They mostly sleep in the kernel, so there may be many more
     /// than processors; each takes the memory that its stack has touched. 0 counts as 1.
     unsigned threads = 512;
-    /// The maximum number of queued calls. Further calls wait for space: coroutines suspended, in
-    /// order; callers of execute() by blocking. 0 counts as 1.
+    /// The maximum number of queued calls. Further calls wait for space: coroutines are suspended
+    /// and served in order, callers of execute() block. 0 counts as 1.
     std::size_t queue = 65'536;
     /// A thread that has been idle for this long exits.
     std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
@@ -34,7 +34,7 @@ struct blocking_pool_metrics {
     unsigned idle_threads = 0; ///< threads that have nothing to do
     std::size_t queued = 0;    ///< calls that no thread has started
     std::size_t waiting = 0;   ///< calls that wait for space in the queue
-    /// Created in total. If this keeps growing, idle_time is too short.
+    /// The number of threads created so far. If it keeps growing, idle_time is too short.
     std::size_t threads_made = 0;
 };
 
@@ -43,7 +43,7 @@ namespace detail {
 /// A submitted call; part of its awaiter.
 class pool_job : public work {
 public:
-    /// The error if no thread could be created for it, or 0.
+    /// The error if no thread could be created for the job, or 0.
     [[nodiscard]] int error() const noexcept { return error_; }
 
 protected:

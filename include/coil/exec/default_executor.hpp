@@ -9,13 +9,13 @@ namespace coil {
 
 class runtime;
 
-/// The shared E of async_tasks without an executor_arg. Created on first use; an io_context then
-/// runs on a thread of its own.
+/// The E that all async_tasks without an executor_arg share. Created on first use; an io_context
+/// then runs on a thread of its own.
 ///
 ///     coil::default_executor<coil::looper_executor>().execute([] { ... });
 ///
-/// At program exit, after main() has returned, all default executors are shut down, what runs on
-/// them is waited for, and then they are destroyed.
+/// At program exit, after main() has returned, all default executors are shut down, their running
+/// work is waited for, and then they are destroyed.
 template <executor E>
 E& default_executor() {
     static_assert(!std::same_as<E, runtime>,

@@ -4,9 +4,9 @@
 
 namespace coil {
 
-/// Anything that runs functions: `ex.execute(f)` calls `f()` once at some time, on a thread of its
-/// choice, possibly on this one before it returns. An executor that was shut down destroys `f`
-/// uncalled. If execute() throws, `f` will not be called.
+/// Anything that runs functions: `ex.execute(f)` calls `f()` once, now or later, on a thread of the
+/// executor's choice, possibly on the calling thread before execute() returns. An executor that was
+/// shut down destroys `f` uncalled. If execute() throws, `f` will not be called.
 ///
 /// coil's executors accept any movable function and may be called from any thread. An exception
 /// that leaves `f` is treated like that of a detached task: it goes to on_unhandled_exception or,

@@ -20,9 +20,9 @@ namespace coil {
 /// execute() happens before the function. Two concurrent submissions run in either order.
 ///
 /// Shutdown: after shutdown() submissions are dropped: a function is destroyed uncalled, and a
-/// coroutine that was to resume here gets std::errc::operation_canceled. The destructor drops what
-/// is queued and waits for the running function. On the looper's own thread, where it cannot wait,
-/// it returns at once, and the thread ends when the running function returns.
+/// coroutine that was to resume here gets std::errc::operation_canceled. The destructor drops
+/// queued submissions and waits for the running function. On the looper's own thread it cannot
+/// wait: it returns at once, and the thread ends when the running function returns.
 class looper_executor {
 public:
     /// Throws std::system_error if the thread cannot be created.

@@ -17,8 +17,8 @@ namespace coil {
 /// On a context this is like spawning the task there and joining it, but the task may refer to the
 /// caller's objects, because the caller waits until it has ended.
 ///
-/// Threading: the task runs on `ex`. The caller resumes where it was: on its context, on the
-/// executor that runs it, or, without either, where the task ended. Everything the caller did
+/// Threading: the task runs on `ex`. The caller resumes on its own context, on the executor that
+/// runs it, or, if it has neither, on the thread on which the task ended. Everything the caller did
 /// before happens before the task, and the task happens before everything the caller does
 /// afterwards. `ex` must outlive the task.
 ///
@@ -29,9 +29,10 @@ namespace coil {
 /// started is not started.
 ///
 /// Errors: if `ex` was shut down before the task started, or is a context that stops, the await
-/// throws std::system_error with std::errc::operation_canceled. It also throws what the executor
-/// throws. If the caller's own executor was shut down meanwhile, the await throws that error as
-/// well, and an exception of the task is reported like that of a detached task.
+/// throws std::system_error with std::errc::operation_canceled. Exceptions thrown by the executor
+/// propagate. If the caller's own executor was shut down meanwhile, the await also throws
+/// std::errc::operation_canceled, and an exception of the task is reported like that of a detached
+/// task.
 template <executor E, class T>
 detail::on_awaitable<T> on(E& ex, task<T> work) noexcept {
     return {detail::ref_to(ex), std::move(work)};

@@ -35,14 +35,14 @@ class run_loop_yield;
 /// loop.execute(f), asyncify(f, loop).
 ///
 /// There are two kinds of coroutines:
-/// - push(handle): a coroutine of any type. It is resumed in each round until it is done, whatever
-///   it has suspended for. So it may co_await only what merely suspends (std::suspend_always,
-///   loop.yield()) or is ready. It must not await another coroutine or anything that resumes it by
-///   itself; blocking() and asyncify() terminate the program with a message.
-/// - spawn(task): a task. It is resumed, on this loop, only when what it awaits is over. It may use
-///   those of coil's awaits that need no context: other tasks, blocking(), asyncify(),
-///   loop.yield(), on(), async_tasks. It cannot move elsewhere: resume_on() and schedule() throw
-///   std::logic_error.
+/// - push(handle): a coroutine of any type. It is resumed in each round until it is done,
+///   regardless of why it suspended. It may therefore co_await only awaitables that merely suspend
+///   (std::suspend_always, loop.yield()) or are ready, and must not await another coroutine or any
+///   awaitable that resumes it; blocking() and asyncify() terminate the program with a message.
+/// - spawn(task): a task. It is resumed, on this loop, only when its await has completed. It may
+///   use those of coil's awaits that need no context: other tasks, blocking(), asyncify(),
+///   loop.yield(), on(), async_tasks. It cannot move to another executor: resume_on() and
+///   schedule() throw std::logic_error.
 ///
 /// Unlike std::execution::run_loop, push() takes coroutines, and run() can return without finish(),
 /// see below.
@@ -51,18 +51,18 @@ class run_loop_yield;
 /// thread, also while they run. Each turn of a coroutine happens before its next one.
 ///
 /// run() returns:
-/// - when it is drained: every coroutine has ended, every function was called, and no more can come
-///   because finish() was called. A loop that only the running thread has given work (push(),
-///   spawn(), execute()) needs no finish(). A loop that another thread has given work, or that has
-///   not been given any yet, waits for more.
+/// - when the loop is drained: every coroutine has ended, every function was called, and finish()
+///   has announced that no more work will come. finish() is not needed if only the running thread
+///   has submitted work (push(), spawn(), execute()). If another thread has submitted work, or if
+///   none has been submitted yet, run() waits for more.
 /// - after stop(), when the current turn ends. Everything else stays queued for the next run().
 ///
-/// Until then it sleeps while nothing is ready. Work that is submitted later waits for another
-/// run().
+/// Until then run() sleeps while nothing is ready. Work that is submitted after it has returned
+/// waits for the next run().
 ///
 /// The destructor destroys coroutines that have not ended and functions that were not called. If
-/// one of these coroutines waits in on(), its task is asked to stop, destroyed at once if it is on
-/// a context, and waited for.
+/// one of these coroutines waits in on(), the task passed to on() is asked to stop, destroyed at
+/// once if it is on a context, and waited for.
 ///
 /// An exception that leaves a task, a function or resume() is reported like that of a detached
 /// task.
@@ -71,13 +71,13 @@ public:
     run_loop();
     run_loop(const run_loop&) = delete;
     run_loop& operator=(const run_loop&) = delete;
-    /// Must not be called while it runs or while other threads submit to it.
+    /// Must not be called while the loop runs or other threads submit to it.
     ~run_loop();
 
     /// Takes ownership of a suspended coroutine, which must suspend at its final suspension point.
-    /// A finished one is destroyed in its turn. Returns false, without effect, for a null handle
-    /// and for a coroutine that the loop owns already (a coroutine may push itself as it suspends).
-    /// If it throws std::bad_alloc, the caller still owns the coroutine.
+    /// A coroutine that is already done is destroyed in its turn. Returns false, without effect,
+    /// for a null handle and for a coroutine that the loop already owns (a coroutine may push
+    /// itself as it suspends). If it throws std::bad_alloc, the caller still owns the coroutine.
     bool push(std::coroutine_handle<> coroutine);
 
     /// Starts a detached task. Its first turn is in the next round.
@@ -93,8 +93,8 @@ public:
     /// Awaited by a coroutine of this loop: lets all other ready ones run first.
     detail::run_loop_yield yield() noexcept;
 
-    /// Runs rounds until the loop is drained or stopped, see above. Throws std::logic_error if it
-    /// is running already.
+    /// Runs rounds until the loop is drained or stopped, see above. Throws std::logic_error if the
+    /// loop is already running.
     void run();
     /// Runs one round without waiting. Returns the number of turns; 0 if nothing is ready.
     std::size_t run_once();
@@ -108,12 +108,13 @@ public:
 
     // Used by awaiters.
 
-    /// Called for a coroutine that comes to the loop, or back to it, by itself.
+    /// Queues a coroutine that moves to the loop, or resumes on it, rather than being submitted by
+    /// push() or spawn().
     void submit(detail::work& w) noexcept { enter(w, false); }
     /// `w` was submitted or is about to be: removes it before its turn.
     void take_out(detail::work& w) noexcept;
-    /// For a destructor: returns false if `w` has not arrived. What it waits for may be work of
-    /// another coroutine in this queue, which is no longer run: then one such piece of work is
+    /// Called by a destructor. Returns false if `w` has not arrived. `w` may depend on work of
+    /// another coroutine in this queue, which no longer runs; one such piece of work is then
     /// dropped.
     [[nodiscard]] bool take_out_now(detail::work& w) noexcept;
 
@@ -121,7 +122,7 @@ private:
     class pushed;
     class spawned; // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
     class running;
-    /// Submissions in its lifetime count as the calling thread's.
+    /// Submits work on behalf of the calling thread (see note_giver()).
     struct entrance {
         run_loop& loop;
         void submit(detail::work& w) const noexcept { loop.enter(w, true); }

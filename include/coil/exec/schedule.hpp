@@ -9,8 +9,8 @@
 namespace coil {
 
 /// Moves the calling task to an executor: after `co_await resume_on(ex)` the task, and its
-/// awaiters, run there until it moves again. Does nothing if the task is known to run there,
-/// because one of coil's awaits has moved it.
+/// awaiters, run there until it moves again. Does nothing if one of coil's awaits has moved the
+/// task there already.
 ///
 ///     co_await resume_on(pool);       // compute there
 ///     const auto sum = add(numbers);

@@ -76,7 +76,7 @@ public:
     [[nodiscard]] bool is_directory() const noexcept { return type() == file_type::directory; }
     [[nodiscard]] bool is_regular_file() const noexcept { return type() == file_type::regular; }
     [[nodiscard]] bool is_symlink() const noexcept { return type() == file_type::symlink; }
-    /// None of the three types above.
+    /// Neither a regular file, a directory nor a symbolic link.
     [[nodiscard]] bool is_other() const noexcept {
         return !is_directory() && !is_regular_file() && !is_symlink();
     }

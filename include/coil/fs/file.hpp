@@ -30,9 +30,10 @@ namespace coil::fs {
 /// not allow to be ignored. Functions whose result cannot hold an error (open(), size()) throw
 /// filesystem_error, or take an error_code.
 ///
-/// Threading: one context at a time. Operations with an offset may be in flight together; those at
-/// the current position must not, as they share it. Cancellation: as io_awaitable, also for the
-/// functions that return a task. The file and the buffers must outlive the awaited operation.
+/// Threading: one context at a time. Operations with an offset may be in flight together;
+/// operations at the current position must not, because they share it. Cancellation: as
+/// io_awaitable, also for the functions that return a task. The file and the buffers must outlive
+/// the awaited operation.
 class [[nodiscard("discarding the file closes it")]] file {
 public:
     /// Without a descriptor; operations give -EBADF.
@@ -49,8 +50,8 @@ public:
     /// Opening a FIFO waits as open(2) does, except for reading, where the first read waits. Throws
     /// filesystem_error with open's errno.
     static task<file> open(path p, int flags = O_RDONLY, ::mode_t mode = 0666);
-    /// The same; on failure sets `ec` and gives a file without a descriptor. `ec` must outlive the
-    /// await.
+    /// As above, but on failure sets `ec` and gives a file without a descriptor. `ec` must outlive
+    /// the await.
     static task<file> open(path p, int flags, ::mode_t mode, std::error_code& ec);
     static task<file> open(path p, int flags, std::error_code& ec) {
         return open(std::move(p), flags, 0666, ec);
@@ -73,13 +74,14 @@ public:
     /// reached. The position of a regular file then does not advance (measured on Linux 6.18):
     /// continue with write_at(), or use write_all(), which handles this.
     operation write(const_buffer buf) noexcept { return io::write(fd_, buf); }
-    /// What a byte_stream does (copy(), buffered_reader, ...): read() and write_all() at the
-    /// current position. A file has no writing side to shut down: 0.
+    /// Make the file a byte_stream, for copy(), buffered_reader and others: read() and write_all()
+    /// at the current position. shutdown_write() gives 0, because a file has no writing side to
+    /// shut down.
     operation read_some(mutable_buffer buf) noexcept { return read(buf); }
     task<io_result> write_some(const_buffer buf) { return write_all(buf); }
     task<io_result> shutdown_write() noexcept;
-    /// pread(2), pwrite(2): at an offset in bytes; the file's position stays. (What has no
-    /// positions, pipes and sockets, ignores the offset.)
+    /// pread(2), pwrite(2): at an offset in bytes; the file's position does not change. (Pipes and
+    /// sockets, which have no position, ignore the offset.)
     operation read_at(mutable_buffer buf, ::off_t offset) noexcept {
         return io::read(fd_, buf, real_offset(offset));
     }

@@ -15,11 +15,11 @@ class buffer_pool_state; // NOLINT(*-virtual-class-destructor): it is final
 class buffer_source;
 } // namespace detail
 
-/// A piece of a pool's memory that holds data. The destructor returns it to the pool; until then it
-/// keeps the pool's memory alive. Move-only.
+/// A piece of a pool's memory that holds data. The destructor returns it to the pool; until then
+/// the lease keeps the pool's memory alive. Move-only.
 ///
-/// Threading: one thread at a time, but any thread. A lease returned on a thread other than that of
-/// the pool's context reaches the pool when the context next processes its inbox.
+/// Threading: may be used on any thread, by one at a time. A lease that is returned on a thread
+/// other than the pool's context's reaches the pool when that context next processes its inbox.
 class buffer_lease {
 public:
     buffer_lease() noexcept = default;

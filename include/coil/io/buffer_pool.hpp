@@ -18,15 +18,15 @@ struct buffer_pool_options {
     /// The size of each buffer in bytes, rounded up to a multiple of 64.
     std::size_t buffer_size = 4096;
     /// When all buffers are in use the pool grows by `buffers` at a time, up to this many; 0: it
-    /// does not grow. A stream that needs a buffer while none is free and the pool cannot grow
-    /// waits until a buffer is returned.
+    /// does not grow. If no buffer is free and the pool cannot grow, a stream that needs a buffer
+    /// waits until one is returned.
     unsigned max_buffers = 0;
     /// Lets the kernel fill one buffer with several pieces of data (Linux 6.12) instead of using a
     /// whole buffer for each: small pieces share a buffer, which is free again when all their
-    /// leases have been returned. Ignored if the kernel lacks it, or if the pool's first stream is
-    /// not a byte stream: a datagram that does not fit into the rest of a buffer would be
-    /// truncated. (A datagram stream gives -EINVAL if byte streams already share buffers of its
-    /// pool.)
+    /// leases have been returned. Ignored if the kernel does not support this, or if the pool's
+    /// first stream is not a byte stream: a datagram that does not fit into the rest of a buffer
+    /// would be truncated. (A datagram stream gives -EINVAL if byte streams already share buffers
+    /// of its pool.)
     bool incremental = true;
 };
 

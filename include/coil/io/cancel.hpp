@@ -17,9 +17,9 @@
 
 namespace coil::io {
 
-/// Cancels an eager operation. Gives 0; -ENOENT if it is complete; -EALREADY if a worker is
-/// executing it, so that it may still succeed. Of a chain, cancels the current call and with it the
-/// rest: 0, or -ENOENT if the chain is complete. `op` must outlive the await.
+/// Cancels an eager operation. Gives 0; -ENOENT if the operation is complete; -EALREADY if a worker
+/// is executing it, in which case it may still succeed. For a chain, cancels the call in progress
+/// and thereby the rest: 0, or -ENOENT if the chain is complete. `op` must outlive the await.
 template <detail::element E>
 io_awaitable<detail::cancel_element> cancel(eager_operation<E>& op) noexcept {
     return io_awaitable<detail::cancel_element>(detail::cancel_element(op.wait()));

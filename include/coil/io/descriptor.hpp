@@ -22,11 +22,12 @@ namespace io {
 ///         co_await io::close(peer);
 ///     }
 ///
-/// Calls on it save the kernel a look-up and a reference count each. It is valid only on the
-/// context that created it, during the same run: it stores the identity of its table, and awaiting
-/// a call on it elsewhere gives -EBADF. One constructed from a number, direct_descriptor{3}, refers
-/// to the table of the context on which it is used. It does not own the file: close it with
-/// io::close or io::close_direct. Files still open are closed with the ring.
+/// Each call on it saves the kernel a descriptor look-up and a reference count. It is valid only on
+/// the context that created it, during the same run: it stores the identity of its table, and
+/// awaiting a call on it elsewhere gives -EBADF. One constructed from a number,
+/// direct_descriptor{3}, refers to the table of the context on which it is used. It does not own
+/// the file: close it with io::close or io::close_direct. Files still open are closed with the
+/// ring.
 class direct_descriptor : public io_result {
 public:
     constexpr direct_descriptor() noexcept : io_result(-1) {}
@@ -80,7 +81,7 @@ constexpr prepared_sqe request_in_table_of(io::descriptor fd, prepared_sqe reque
     return request;
 }
 
-/// The request with `fd`, of either kind, as its descriptor.
+/// Returns the request with `fd`, plain or direct, as its descriptor.
 constexpr prepared_sqe request_on(io::descriptor fd, prepared_sqe request) noexcept {
     if (fd.is_direct()) {
         request.sqe.flags |= uring::sqe_flag::fixed_file;

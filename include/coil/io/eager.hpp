@@ -20,12 +20,12 @@ namespace coil {
 ///     reads.emplace_back(io::read(fd, buf, 0));
 ///
 /// Threading: constructed, awaited and destroyed on one context's thread. Once complete it may be
-/// destroyed on any thread, also after its context. Only one coroutine may await it at a time.
-/// Cancellation: a stop request of the awaiting task cancels the operation; before it is awaited,
-/// no stop token applies. cancel() may be called at any time. Destroying an operation in flight
-/// cancels it and returns when the kernel has released its buffers; a descriptor that it created is
-/// closed, and a coroutine awaiting it gets -ECANCELED. Destroying a coroutine that awaits the
-/// operation does not affect it: another coroutine may await it.
+/// destroyed on any thread, even after its context has been destroyed. Only one coroutine may await
+/// it at a time. Cancellation: a stop request of the awaiting task cancels the operation; before it
+/// is awaited, no stop token applies. cancel() may be called at any time. Destroying an operation
+/// in flight cancels it and returns when the kernel has released its buffers; a descriptor that it
+/// created is closed, and a coroutine awaiting it gets -ECANCELED. Destroying a coroutine that
+/// awaits the operation does not affect it: another coroutine may await it.
 template <detail::element Element>
 class [[nodiscard("dropping an eager operation cancels it")]] eager_operation
     : detail::io_awaiter<Element> {
@@ -92,8 +92,8 @@ public:
     private:
         friend class eager_operation;
 
-        /// How the waiter of a destroyed operation is resumed: through the ready queue, or not at
-        /// all, because it has already been resumed and has not yet fetched the result.
+        /// How the waiter of a destroyed operation continues: `queue`: it is resumed through the
+        /// ready queue; `itself`: it has already been resumed but has not yet fetched the result.
         enum class by : unsigned char { none, queue, itself };
 
         /// Called when the operation is destroyed. `waiter` is null if the waiter has already been

@@ -18,7 +18,7 @@
 namespace coil::io {
 
 /// epoll_ctl(2): 0. The event must outlive the await and may be null for EPOLL_CTL_DEL. Accepts
-/// plain descriptors only, as an epoll set does.
+/// plain descriptors only, because epoll does.
 ///
 /// IORING_OP_EPOLL_CTL (Linux 5.6); older kernels: the system call, immediately.
 inline operation epoll_ctl(int epfd, int op, int fd, ::epoll_event* event) noexcept {

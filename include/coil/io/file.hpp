@@ -23,15 +23,15 @@ struct open_how; // <linux/openat2.h>
 // Calls on files and on any descriptor. Every function only describes the call; co_await starts it
 // and gives an io_result: a value ≥ 0 or -errno, as the man page says.
 //
-// The length is part of the buffer: `read(fd, buf)`, or `read(fd, {buf, n})` for a part of it. The
-// argument after a buffer is the offset, so `read(fd, buf, sizeof buf)`, as for read(2), would read
-// at that offset; clang warns if it can detect this. (If it is intended, write `off_t{sizeof
+// The length is part of the buffer: `read(fd, buf)`, or `read(fd, {buf, n})` for its first n bytes.
+// The argument after a buffer is the offset, so `read(fd, buf, sizeof buf)`, as for read(2), would
+// read at that offset; clang warns if it can detect this. (If it is intended, write `off_t{sizeof
 // buf}`.)
 
 namespace coil::io {
 
-/// Offset −1: the file's current position. Pipes and sockets ignore any offset, where pread(2) and
-/// pwrite(2) give -ESPIPE.
+/// Offset −1: the file's current position. Pipes and sockets ignore the offset, whereas pread(2)
+/// and pwrite(2) give -ESPIPE.
 inline constexpr ::off_t current_position = -1;
 
 /// read(2), pread(2): bytes read, 0 at the end of the file.
@@ -85,8 +85,8 @@ inline operation writev(descriptor fd, std::span<const ::iovec> iov,
                                                           static_cast<std::uint64_t>(offset)));
 }
 
-/// read(2), pread(2) into a registered buffer: `buf` is the memory registered as number
-/// `buf_index`, or a part of it; the kernel then need not look up its pages. Otherwise -EFAULT.
+/// read(2), pread(2) into a registered buffer, whose pages the kernel need not look up. `buf` must
+/// lie within the memory registered as number `buf_index`; otherwise -EFAULT.
 ///
 /// IORING_OP_READ_FIXED (Linux 5.1).
 inline operation read_fixed(descriptor fd, mutable_buffer buf, ::off_t offset,

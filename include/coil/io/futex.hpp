@@ -26,8 +26,8 @@ namespace coil::io {
 /// spuriously: re-check the word. -EAGAIN if the word differs on entry. `mask` selects the wakers.
 /// The word must outlive the await.
 ///
-/// When cancelled it gives -ECANCELED, or 0 if a waker had already selected it: the wake then
-/// counts as received, so none is lost.
+/// When cancelled it gives -ECANCELED, or 0 if a waker had already selected this waiter: the
+/// wake-up then counts as received and is not lost.
 ///
 /// IORING_OP_FUTEX_WAIT (Linux 6.7); older kernels: -EOPNOTSUPP.
 inline operation futex_wait(const void* word, std::uint64_t value,
@@ -37,7 +37,7 @@ inline operation futex_wait(const void* word, std::uint64_t value,
 }
 
 /// FUTEX_WAKE_BITSET of futex(2): wakes up to `count` waiters whose masks share a bit with `mask`
-/// and gives their number. A `count` of 0 wakes none.
+/// and gives their number. A `count` of 0 wakes no waiter.
 ///
 /// IORING_OP_FUTEX_WAKE (Linux 6.7); older kernels: the system call, immediately.
 inline operation futex_wake(const void* word, std::uint64_t count,

@@ -63,7 +63,7 @@ inline operation ftruncate(descriptor fd, ::off_t length) noexcept {
         fd, uring::prep::ftruncate(fd.number(), static_cast<std::uint64_t>(length)));
 }
 
-/// posix_fadvise(2): 0 or -errno, where the C library's function returns a positive number.
+/// posix_fadvise(2): 0 or -errno (the C library's function returns a positive error number).
 inline operation fadvise(descriptor fd, ::off_t offset, ::off_t len, int advice) noexcept {
     return detail::make_operation(
         fd, uring::prep::fadvise(fd.number(), static_cast<std::uint64_t>(offset),

@@ -4,13 +4,13 @@
 
 namespace coil::io {
 
-/// A descriptor, owned: the destructor closes it. Move-only. For what has no class of its own, such
-/// as descriptors received from another process.
+/// Owns a descriptor and closes it in its destructor. Move-only. For descriptors that have no class
+/// of their own, such as those received from another process.
 class [[nodiscard("the descriptor would be closed at once")]] owned_descriptor {
 public:
     /// Owns nothing.
     owned_descriptor() noexcept = default;
-    /// Takes over a descriptor; a negative number is none.
+    /// Takes ownership of a descriptor; with a negative number it owns nothing.
     explicit owned_descriptor(int fd) noexcept : fd_(fd < 0 ? -1 : fd) {}
     owned_descriptor(owned_descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
     owned_descriptor& operator=(owned_descriptor&& other) noexcept {
@@ -23,7 +23,7 @@ public:
     ~owned_descriptor();
 
     [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
-    /// The descriptor; −1: none.
+    /// The descriptor, or −1 if it owns nothing.
     [[nodiscard]] int native_handle() const noexcept { return fd_; }
     /// Gives up ownership.
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }

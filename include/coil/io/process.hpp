@@ -11,12 +11,12 @@
 namespace coil::io {
 
 /// waitid(2): 0 when a child selected by `idtype` and `id` has changed state as `options` request
-/// (WEXITED, WSTOPPED, WCONTINUED). With WNOHANG it does not wait, and sets si_pid to 0 if no child
-/// has. `*info` may be null and must outlive the await; as with the system call, it is also written
-/// when the call fails.
+/// (WEXITED, WSTOPPED, WCONTINUED). With WNOHANG it does not wait, and sets si_pid to 0 if no such
+/// child has changed state. `*info` may be null and must outlive the await; as with the system
+/// call, it is also written when the call fails.
 ///
-/// When cancelled it gives -ECANCELED and the child can still be waited for, or 0 if the child had
-/// changed state before. A destroyed await may have reaped the child; if that matters, use WNOWAIT
+/// When cancelled it gives -ECANCELED, and the child can still be waited for; or 0 if the child had
+/// already changed state. A destroyed await may have reaped the child; if that matters, use WNOWAIT
 /// and reap afterwards.
 ///
 /// IORING_OP_WAITID (Linux 6.7). Older kernels: with WNOHANG the system call, immediately; without,

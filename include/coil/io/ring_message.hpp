@@ -29,11 +29,11 @@ public:
 namespace io {
 
 /// Posts the completion {user_data, res} to another ring: 0; -EBADFD if `ring_fd` is not a ring;
-/// -EOVERFLOW or -ENOMEM if that ring has no space. It is meant for rings that the program reads
-/// itself: a coil::uring::ring or a liburing ring, of this process or another. An io_context
-/// interprets user_data as one of its operations, so its ring accepts no messages: -EBADF within
-/// this process (to run something there, use io_context::spawn). Never pass the ring of an
-/// io_context of another process.
+/// -EOVERFLOW or -ENOMEM if that ring has no space. It is meant for rings whose completions the
+/// program reads itself: a coil::uring::ring or a liburing ring, of this process or another. An
+/// io_context interprets user_data as the address of one of its operations, so the ring of an
+/// io_context of this process is refused with -EBADF (to run something there, use
+/// io_context::spawn). Never pass the ring of an io_context of another process.
 ///
 /// IORING_OP_MSG_RING (Linux 5.18); older kernels: -EOPNOTSUPP.
 inline io_awaitable<detail::ring_message_element> msg_ring(int ring_fd, unsigned res,

@@ -24,9 +24,9 @@ namespace coil {
 ///
 /// Threading: the constructor blocks the signals on the calling thread, and threads started later
 /// inherit that. An older thread that does not block them receives them instead, with their usual
-/// effect. next() may be awaited on any context; of several waiters, for one set or for several
-/// sets with the same signal, one receives it. The set is for signals sent to the process (kill(1),
-/// Ctrl-C); signals sent to a thread are seen on that thread only.
+/// effect. next() may be awaited on any context; if several coroutines wait for the same signal, in
+/// one set or in several, one of them receives it. The set is for signals sent to the process
+/// (kill(1), Ctrl-C); signals sent to a thread are seen on that thread only.
 ///
 /// Destroying a set ends its waits with -ECANCELED. When the last set of the process with a given
 /// signal is destroyed, pending instances are discarded, and the signal is unblocked on the
@@ -52,8 +52,9 @@ public:
 
     /// co_await gives the number of the next signal, or -errno: -ECANCELED if the task was asked to
     /// stop or the set is destroyed. It may be used in chains and with timeouts, as the operations
-    /// of coil::io. (Its successor in a chain starts when a signal is pending, which stays in the
-    /// set. With a timeout inside a chain it gives -EAGAIN if another waiter was faster.)
+    /// of coil::io. (In a chain, the next operation starts when a signal is pending; the signal is
+    /// not consumed. With a timeout inside a chain next() gives -EAGAIN if another waiter took the
+    /// signal first.)
     io_awaitable<detail::signal_element> next() const noexcept {
         return io_awaitable<detail::signal_element>(detail::signal_element(source_));
     }

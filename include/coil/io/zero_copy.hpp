@@ -17,10 +17,10 @@
 // network stack no longer uses the memory. The await returns after the notification, so the buffer
 // may be reused as after send(2). With TCP the notification follows the peer's acknowledgement: the
 // await takes at least a round trip, and to an unreachable peer it lasts until TCP gives up,
-// cancelled or not. Zero-copy pays off for buffers of some ten kilobytes and more with several
+// cancelled or not. Zero-copy pays off for buffers of about ten kilobytes or more with several
 // sends in flight; the loopback interface copies anyway.
 //
-// Sockets that cannot do it (AF_UNIX) give -EOPNOTSUPP.
+// Sockets that do not support it (AF_UNIX) give -EOPNOTSUPP.
 //
 // `zc_flags` are uring::recvsend_flag::* (IORING_RECVSEND_*, IORING_SEND_ZC_*), any other gives
 // -EINVAL:

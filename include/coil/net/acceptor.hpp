@@ -66,8 +66,8 @@ public:
     /// connection that was reset before it was accepted is skipped; when descriptors or memory have
     /// run out (EMFILE, ENFILE, ENOBUFS, ENOMEM) or the network reports an error (accept(2), "Error
     /// handling") it retries every few milliseconds while clients wait in the backlog. On other
-    /// errors, and when cancelled, it gives a socket that is false and whose error() holds the
-    /// reason.
+    /// errors, and when cancelled, it gives a socket that converts to false and whose error() holds
+    /// the reason.
     task<socket> accept();
 
     /// The connections as an asynchronous range; the acceptor must outlive it:
@@ -76,7 +76,7 @@ public:
     ///     while (auto peer = co_await connections.next())
     ///         co_spawn(session(std::move(*peer)));
     ///
-    /// The range ends where accept() would give a socket that is false.
+    /// The range ends when accept() would give a socket that converts to false.
     class connections {
     public:
         [[nodiscard]] task<std::optional<socket>> next();

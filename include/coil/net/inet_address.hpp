@@ -22,8 +22,8 @@ public:
     /// 0.0.0.0:0
     inet_address() noexcept : inet_address(std::uint16_t{0}) {}
 
-    /// Any local address, IPv4: for servers. With AF_INET6 it also accepts IPv4 clients, unless
-    /// net.ipv6.bindv6only is set.
+    /// Any local IPv4 address, for servers. With AF_INET6, any local IPv6 address, which also
+    /// accepts IPv4 clients unless net.ipv6.bindv6only is set.
     explicit inet_address(std::uint16_t port, int family = AF_INET) noexcept;
 
     /// A numeric address: "127.0.0.1", "::1", "fe80::1%eth0". Throws std::system_error with

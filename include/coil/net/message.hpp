@@ -32,7 +32,7 @@ struct received_from {
 struct received_descriptors {
     /// Bytes received, or -errno.
     io_result result;
-    /// Close-on-exec, in the order in which they were sent.
+    /// The descriptors, close-on-exec, in the order in which they were sent.
     std::vector<io::owned_descriptor> descriptors;
     /// True if the process had reached RLIMIT_NOFILE; the kernel has closed the descriptors that
     /// did not fit.

@@ -18,7 +18,7 @@ namespace coil::net {
 /// Never empty. A numeric address completes immediately. Other names are resolved by
 /// getaddrinfo(3), which follows nsswitch.conf(5) and blocks; it therefore runs on a small number
 /// of helper threads that exist only while there are look-ups. Further look-ups are queued. In a
-/// simulated world (coil::sim) the names are those of its hosts, and "localhost".
+/// simulated world (coil::sim) only the names of its hosts and "localhost" exist.
 ///
 /// Errors: std::system_error whose message names the host. Its code is an EAI_* value of
 /// resolver_category(), an errno in std::generic_category() if the system failed, or

@@ -29,7 +29,7 @@ public:
     [[nodiscard]] constexpr int code() const noexcept {
         return signal_ == 0 ? code_ : 128 + signal_;
     }
-    /// Whether a signal killed it, and which one (0: none).
+    /// Whether a signal killed it, and the number of that signal (0: none).
     [[nodiscard]] constexpr bool signaled() const noexcept { return signal_ != 0; }
     [[nodiscard]] constexpr int signal() const noexcept { return signal_; }
     [[nodiscard]] constexpr bool dumped_core() const noexcept { return dumped_core_; }

@@ -22,7 +22,7 @@ namespace detail {
 class spawn_plan;
 }
 
-/// What a standard stream of a child process is connected to.
+/// Specifies to what a standard stream of a child process is connected.
 class redirect {
 public:
     /// A pipe; its other end is process::stdin(), stdout() or stderr().
@@ -128,8 +128,8 @@ public:
     /// wait().
     task<process_output> output(std::size_t limit = 16 * 1024 * 1024);
 
-    /// Sends a signal by the pidfd, so never to another process that reuses the pid: 0, or -ESRCH
-    /// if the process has ended.
+    /// Sends a signal through the pidfd, so it never reaches another process that has reused the
+    /// pid: 0, or -ESRCH if the process has ended.
     io_result kill(int signal = SIGKILL) noexcept;
     /// Sends SIGTERM, and SIGKILL after `grace`, and waits for the process.
     task<exit_status> terminate(std::chrono::milliseconds grace);

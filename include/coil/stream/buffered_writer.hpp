@@ -29,9 +29,9 @@ namespace coil {
 /// discards unflushed data.
 ///
 /// Threading: on one context at a time; one call at a time. Cancellation: after a cancelled or
-/// failed call the buffer keeps what was not written, and the next call continues with it, so
-/// nothing is lost or written twice. Of the data of the failed call itself nothing was accepted,
-/// except that data larger than the buffer may have been written in part.
+/// failed call the buffer keeps the unwritten bytes, and the next call continues with them, so
+/// nothing is lost or written twice. The data of the failed call itself was not accepted, except
+/// that data larger than the buffer may have been written in part.
 template <class Sink>
     requires byte_sink<Sink>
 class buffered_writer {

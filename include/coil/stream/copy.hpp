@@ -77,9 +77,9 @@ task<std::uint64_t> copy_and_shut_down(From& from, To& to, bool& failed) {
 } // namespace detail
 
 /// Connects two streams, as a proxy does, by copying in both directions at once. When one stream
-/// ends, the writing side of the other is shut down, while data from the other is still delivered
-/// (half-close). Returns when both have ended. An error in one direction cancels the other and is
-/// thrown.
+/// ends, the writing side of the other stream is shut down, while data still flows in the opposite
+/// direction (half-close). Returns when both have ended. An error in one direction cancels the
+/// other and is thrown.
 template <byte_stream A, byte_stream B>
 task<duplex_counts> duplex(A& a, B& b) {
     bool failed = false;

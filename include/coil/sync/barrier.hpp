@@ -27,9 +27,10 @@ namespace coil {
 /// Threading: all members may be called from any context and any thread. A waiter resumes on its
 /// own context.
 ///
-/// Cancellation: a wait of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled, unless the phase was completed first. The arrival still counts,
-/// and the next phase expects the participant unless it calls arrive_and_drop().
+/// Cancellation: if the waiting task is asked to stop, wait() and arrive_and_wait() throw
+/// std::system_error with std::errc::operation_canceled, unless the phase was completed first. The
+/// arrival still counts, and the next phase expects the participant again: a participant that
+/// leaves calls arrive_and_drop().
 ///
 /// Errors: more arrivals than the phase expects terminate the program with a message.
 template <class CompletionFunction = detail::no_completion>
@@ -42,7 +43,7 @@ class barrier {
     using core = detail::basic_barrier<detail::barrier_entry, detail::sync_waiter>;
 
 public:
-    /// The phase in which its owner has arrived.
+    /// Identifies the phase in which arrive() was called.
     class arrival_token {
     public:
         arrival_token(arrival_token&&) noexcept = default;
@@ -76,7 +77,7 @@ public:
     auto wait(arrival_token&& arrived) noexcept { return awaitable(*this, arrived.phase_, false); }
     /// Arrives when awaited, then waits for the phase to be completed.
     auto arrive_and_wait() noexcept { return awaitable(*this, 0, true); }
-    /// Arrives in this phase and leaves the later ones.
+    /// Arrives in this phase and leaves the barrier: later phases expect one participant fewer.
     void arrive_and_drop() noexcept {
         core_.expect_one_less();
         count(1);

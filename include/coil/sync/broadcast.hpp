@@ -21,15 +21,16 @@ namespace coil {
 ///         use(*m);
 ///
 /// send() never waits. A receiver that falls more than `capacity` elements behind continues with
-/// the oldest element kept, and lagged() counts those it has lost. After close(), receivers get the
-/// remaining elements, then nullopt.
+/// the oldest element still stored, and lagged() counts the elements it has missed. After close(),
+/// receivers get the remaining elements, then nullopt.
 ///
 /// Threading: all members may be called from any context and any thread; a receiver is used by one
 /// coroutine at a time. A waiter resumes on its own context. Concurrent calls serialize on a short
 /// spin lock. The broadcast must outlive its receivers.
 ///
-/// Cancellation: recv() of a task that is asked to stop throws std::system_error with
-/// std::errc::operation_canceled. The element, if there is one, is returned by the next recv().
+/// Cancellation: if the waiting task is asked to stop, recv() throws std::system_error with
+/// std::errc::operation_canceled. An element that is already available is returned by the next
+/// recv().
 template <class T>
 class broadcast {
     static_assert(std::is_object_v<T>, "a broadcast keeps elements: neither void nor references");
@@ -57,7 +58,7 @@ public:
     }
     void close() noexcept { core_.close(); }
     [[nodiscard]] bool is_closed() const noexcept { return core_.is_closed(); }
-    /// Returns a receiver of everything sent from now on.
+    /// Returns a receiver of all elements sent from now on.
     [[nodiscard]] receiver subscribe() noexcept { return receiver(core_, core_.next()); }
 
 private:
@@ -74,7 +75,8 @@ public:
     /// co_await returns a copy of the next element, or nullopt once the broadcast is closed and
     /// drained.
     auto recv() noexcept { return detail::sync_awaitable<awaiter, receiver>(*this); }
-    /// Does not wait. Returns nullopt if no element is available, closed or not.
+    /// Does not wait. Returns nullopt if no element is available, whether or not the broadcast is
+    /// closed.
     [[nodiscard]] std::optional<T> try_recv() {
         typename core::pointer element;
         if (core_->take(position_, lagged_, element) && element != nullptr) {
@@ -85,7 +87,7 @@ public:
     /// The number of elements that were overwritten before this receiver read them.
     [[nodiscard]] std::uint64_t lagged() const noexcept { return lagged_; }
 
-    /// The name of earlier releases; it goes with the next one.
+    /// The name in earlier releases; it will be removed in the next one.
     [[nodiscard, deprecated("use lagged()")]] std::uint64_t missed() const noexcept { // retired
         return lagged();
     }

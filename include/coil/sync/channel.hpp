@@ -80,7 +80,8 @@ public:
     ~send_awaiter() { this->end_wait(); }
 
     [[nodiscard]] bool has_failed() noexcept { return !this->succeeded() || this->closed; }
-    /// A value lost because the channel was closed is reported rather than dropped silently.
+    /// Reports a value that is lost because the channel was closed, rather than dropping it
+    /// silently.
     void discard() noexcept {
         if (has_failed() && !this->cancelled) {
             report_channel_closed();
@@ -149,12 +150,13 @@ private:
 /// own context. Elements may be moved on any of these threads; the move must not throw and must not
 /// use the channel. The channel must outlive every call and every wait on it.
 ///
-/// Cancellation: send() and recv() of a task that is asked to stop throw std::system_error with
-/// std::errc::operation_canceled. A cancelled recv() has taken nothing: an element that was
-/// assigned to it before it resumed, or before its coroutine was destroyed, is the next one
-/// received. (It may then follow a younger element that another receiver took meanwhile. It is lost
-/// if keeping it beyond the channel's capacity fails for lack of memory.) A cancelled send() has
-/// sent nothing; a send() whose value was taken succeeds.
+/// Cancellation: if the waiting task is asked to stop, send() and recv() throw std::system_error
+/// with std::errc::operation_canceled. A cancelled recv() takes nothing: if an element had been
+/// assigned to it before it resumed, or before its coroutine was destroyed, that element goes back
+/// to the front of the channel. (Another receiver may have taken a later element in the meantime.
+/// The element is lost if storing it would exceed the channel's capacity and memory cannot be
+/// allocated.) A cancelled send() has sent nothing; a send() whose value was already taken
+/// succeeds.
 template <class T>
 class channel {
     static_assert(!std::is_void_v<T>,
@@ -211,7 +213,8 @@ public:
         T copy = value;
         return try_send(std::move(copy));
     }
-    /// Does not wait. Returns an element, or nullopt if none is available, closed or not.
+    /// Does not wait. Returns an element, or nullopt if no element is available, whether or not the
+    /// channel is closed.
     [[nodiscard]] std::optional<T> try_recv() noexcept {
         detail::channel_entry<T> e(false);
         bool done = core_.try_pop(e.value);

@@ -19,18 +19,19 @@ namespace coil {
 ///     m.unlock();
 ///
 /// wait() unlocks the mutex, waits for a notification, and locks the mutex again before it returns
-/// or throws. As with the standard's, wake-ups may be spurious: wait with a predicate. notify_one()
-/// resumes the longest waiter.
+/// or throws. As with std::condition_variable, wake-ups may be spurious: wait with a predicate.
+/// notify_one() resumes the longest waiter.
 ///
 /// Threading: all members may be called from any context and any thread. A waiter resumes on its
-/// own context. What the predicate reads must be changed with the mutex locked; notifying does not
-/// need the mutex.
+/// own context. State that the predicate reads may be changed only with the mutex locked; notifying
+/// does not require the mutex.
 ///
-/// Cancellation: wait() of a task that is asked to stop throws std::system_error with
+/// Cancellation: if the waiting task is asked to stop, wait() throws std::system_error with
 /// std::errc::operation_canceled, with the mutex locked. If a notified coroutine is destroyed, its
-/// notification passes to the next waiter. So does the notification of a child that loses in a
-/// when_any, except in a combination nested in that when_any. A coroutine that is destroyed while
-/// it waits does not own the mutex; its mutex::guard, if it has one, then skips the unlock.
+/// notification passes to the next waiter. The same applies to a notified child that loses in a
+/// when_any, unless it is part of another combination nested in that when_any. A coroutine that is
+/// destroyed while it waits does not own the mutex; its mutex::guard, if it has one, then skips the
+/// unlock.
 class condition_variable {
 public:
     constexpr condition_variable() noexcept = default;

@@ -23,7 +23,7 @@ namespace coil {
 /// own context. A waiter that has resumed may destroy the event even if set() has not yet returned
 /// on another thread. reset() spins briefly while another thread is in set().
 ///
-/// Cancellation: wait() of a task that is asked to stop throws std::system_error with
+/// Cancellation: if the waiting task is asked to stop, wait() throws std::system_error with
 /// std::errc::operation_canceled, unless the event was set first.
 class event {
 public:
@@ -57,8 +57,8 @@ struct auto_event_kind {
 } // namespace detail
 
 /// An auto-reset event: each set() releases one coroutine, the one that has waited longest or the
-/// next one to wait. With waiters of several contexts the order follows mutex. Setting it while it
-/// is set has no effect.
+/// next one to wait. With waiters of several contexts the order is that of mutex. Setting an event
+/// that is already set has no effect.
 ///
 ///     coil::auto_reset_event changed;
 ///     co_await changed.wait();                    // consumes one set()
@@ -92,12 +92,12 @@ private:
 ///     coil::event_value<config> loaded;
 ///     const config& c = co_await loaded.wait();
 ///
-/// Threading and cancellation: as for event. The value lives as long as the event_value. Contexts
-/// read it concurrently; protecting it against data races is up to its type.
+/// Threading and cancellation: as for event. The value lives as long as the event_value. Waiters on
+/// several contexts may read it concurrently; the caller must prevent data races on it.
 template <class T>
 class event_value {
     static_assert(!std::is_void_v<T>,
-                  "an event_value has a value: without one it is a coil::event");
+                  "an event_value has a value: for an event without one, use coil::event");
     static_assert(!std::is_reference_v<T>,
                   "an event_value keeps its value: set a pointer or a std::reference_wrapper");
 

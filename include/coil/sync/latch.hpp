@@ -9,8 +9,7 @@
 
 namespace coil {
 
-/// std::latch for coroutines: a counter that goes down to zero once. wait() completes when it is
-/// zero.
+/// std::latch for coroutines: a single-use counter. wait() completes when the counter reaches zero.
 ///
 ///     coil::latch done{workers};
 ///     // each worker: ... done.count_down();
@@ -20,7 +19,7 @@ namespace coil {
 /// own context. A waiter that has resumed may destroy the latch even if the last count_down() has
 /// not yet returned on another thread.
 ///
-/// Cancellation: wait() of a task that is asked to stop throws std::system_error with
+/// Cancellation: if the waiting task is asked to stop, wait() throws std::system_error with
 /// std::errc::operation_canceled, unless the counter reached zero first. A cancelled
 /// arrive_and_wait() has still counted down.
 class latch {

@@ -18,8 +18,8 @@ struct lock_kind {
 } // namespace detail
 
 /// std::mutex for coroutines. A waiting coroutine is suspended; its thread keeps running others.
-/// The owner may await anything while it holds the mutex, and may unlock it on another context than
-/// the one on which it locked it.
+/// The owner may await anything while it holds the mutex, and may unlock it on a different context
+/// from the one on which it locked it.
 ///
 ///     coil::mutex m;
 ///     {
@@ -27,17 +27,18 @@ struct lock_kind {
 ///         co_await append(log, entry);
 ///     }
 ///
-/// unlock() hands the mutex to a waiter; coroutines that arrive meanwhile queue up behind. Waiters
-/// of one context are served first come, first served. With waiters of several contexts the mutex
-/// stays on one context for a while, because a hand-over within a context is many times cheaper:
-/// among the eight longest waiters, the first one of the unlocking context is next. The longest
-/// waiter is passed at most 32 times. Not recursive.
+/// unlock() hands the mutex to a waiter; coroutines that arrive later queue up behind the others.
+/// Waiters of one context are served first come, first served. With waiters of several contexts the
+/// mutex stays on one context for a while, because a hand-over within a context is many times
+/// cheaper: the next owner is the first of the eight longest waiters that belongs to the unlocking
+/// context, or else the longest waiter. The longest waiter is passed over at most 32 times in a
+/// row. Not recursive.
 ///
 /// Threading: all members may be called from any context and any thread. A waiter resumes on its
 /// own context. The mutex may be destroyed as soon as it is unlocked and no coroutine waits for it,
-/// also by the coroutine that unlocked it last.
+/// even by the coroutine that was the last to unlock it.
 ///
-/// Cancellation: lock() of a task that is asked to stop throws std::system_error with
+/// Cancellation: if the waiting task is asked to stop, lock() throws std::system_error with
 /// std::errc::operation_canceled and does not lock. If a coroutine is destroyed after it was handed
 /// the mutex and before it resumes, the mutex passes to the next waiter.
 class mutex {
@@ -87,9 +88,9 @@ private:
     }
 
     detail::permits permits_{1};
-    /// The number of guards that will unlock a mutex that their coroutine does not own: those of
-    /// coroutines that were destroyed while they waited on a condition_variable. Any guard may skip
-    /// its unlock instead of the right one, because only the number of unlocks matters.
+    /// The number of guards that refer to the mutex although their coroutine does not own it,
+    /// because it was destroyed while it waited on a condition_variable. Any guard may skip its
+    /// unlock on behalf of such a guard, because only the number of unlocks matters.
     std::atomic<unsigned> orphans_{0};
     bool guarded_ = false; // protected by the mutex: whether the owner has a guard
 };

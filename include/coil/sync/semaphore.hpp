@@ -15,21 +15,23 @@ struct acquire_kind {
 
 } // namespace detail
 
-/// std::counting_semaphore for coroutines. acquire() takes a permit and waits while there is none.
+/// std::counting_semaphore for coroutines. acquire() takes a permit, and waits if no permit is
+/// free.
 ///
 ///     coil::counting_semaphore<> slots{10};       // ten downloads at a time
 ///     co_await slots.acquire();
 ///     ...
 ///     slots.release();
 ///
-/// A permit released while coroutines wait is handed to a waiter, first come, first served, with
-/// the exception described at mutex for several contexts; try_acquire() cannot take it.
+/// A permit that is released while coroutines wait is handed to a waiter; try_acquire() cannot take
+/// it. Waiters are served first come, first served, with the exception for waiters of several
+/// contexts that is documented for mutex.
 ///
 /// Threading: all members may be called from any context and any thread, including release(). A
 /// waiter resumes on its own context. The semaphore may be destroyed once no coroutine waits and no
-/// thread will release.
+/// thread will call release().
 ///
-/// Cancellation: acquire() of a task that is asked to stop throws std::system_error with
+/// Cancellation: if the waiting task is asked to stop, acquire() throws std::system_error with
 /// std::errc::operation_canceled and takes no permit. If a coroutine is destroyed after it was
 /// handed a permit and before it resumes, the permit is released again.
 template <std::ptrdiff_t LeastMaxValue = PTRDIFF_MAX / 2>

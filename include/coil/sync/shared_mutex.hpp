@@ -18,12 +18,13 @@ namespace coil {
 /// writers starve. Consecutive readers in the queue lock together.
 ///
 /// Threading: all members may be called from any context and any thread; the mutex may be unlocked
-/// on another context than the one on which it was locked. A waiter resumes on its own context. The
-/// mutex must outlive every call and every wait on it.
+/// on a different context from the one on which it was locked. A waiter resumes on its own context.
+/// The mutex must outlive every call and every wait on it.
 ///
-/// Cancellation: lock() and lock_shared() of a task that is asked to stop throw std::system_error
-/// with std::errc::operation_canceled and do not lock. If a coroutine is destroyed after it was
-/// handed the mutex and before it resumes, the mutex passes to the next waiter.
+/// Cancellation: if the waiting task is asked to stop, lock() and lock_shared() throw
+/// std::system_error with std::errc::operation_canceled and do not lock. If a coroutine is
+/// destroyed after it was handed the mutex and before it resumes, the mutex passes to the next
+/// waiter.
 class shared_mutex {
 public:
     template <bool Shared>
@@ -42,7 +43,8 @@ public:
             lock_);
     }
     [[nodiscard]] bool try_lock() noexcept { return lock_.try_lock(); }
-    /// Called by the exclusive owner. Without one, the program terminates with a message.
+    /// Called by the exclusive owner. If the mutex is not locked exclusively, the program
+    /// terminates with a message.
     void unlock() noexcept {
         if (!lock_.unlock()) [[unlikely]] {
             detail::end_with_misuse("unlock() of a shared_mutex that is not locked exclusively.");
@@ -53,9 +55,10 @@ public:
         return detail::sync_awaitable<detail::shared_lock_awaiter<true>, detail::shared_lock>(
             lock_);
     }
-    /// Does not wait. Returns false also while other coroutines wait.
+    /// Does not wait. Also returns false while other coroutines wait.
     [[nodiscard]] bool try_lock_shared() noexcept { return lock_.try_lock_shared(); }
-    /// Called by a shared owner. Without one, the program terminates with a message.
+    /// Called by a shared owner. If the mutex is not locked shared, the program terminates with a
+    /// message.
     void unlock_shared() noexcept {
         if (!lock_.unlock_shared()) [[unlikely]] {
             detail::end_with_misuse("unlock_shared() of a shared_mutex that is not locked shared.");

@@ -8,7 +8,7 @@
 
 namespace coil {
 
-/// Counts pieces of work in progress and lets coroutines wait until there are none, like Go's
+/// Counts pieces of work in progress and lets coroutines wait until the count is zero, like Go's
 /// sync.WaitGroup.
 ///
 ///     coil::wait_group jobs;
@@ -19,13 +19,13 @@ namespace coil {
 ///     co_await jobs.wait();
 ///
 /// A wait_group may be reused. An add() that raises the count from zero must happen before the
-/// wait() that is meant to wait for it; an earlier wait() may already have completed.
+/// wait() that is to wait for that work: a wait() that finds the count at zero completes at once.
 ///
 /// Threading: all members may be called from any context and any thread. A waiter resumes on its
 /// own context. A waiter that has resumed may destroy the group even if the last done() has not yet
 /// returned on another thread.
 ///
-/// Cancellation: wait() of a task that is asked to stop throws std::system_error with
+/// Cancellation: if the waiting task is asked to stop, wait() throws std::system_error with
 /// std::errc::operation_canceled, unless the count reached zero first.
 class wait_group {
 public:
@@ -46,7 +46,7 @@ public:
             end_with_too_many();
         }
     }
-    /// Calling it more often than add() allowed terminates the program with a message.
+    /// Calling done() more often than the count allows terminates the program with a message.
     void done() noexcept {
         if (!group_.done()) [[unlikely]] {
             end_with_too_many();

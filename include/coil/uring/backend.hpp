@@ -31,8 +31,8 @@ public:
     backend(const backend&) = delete;
     backend& operator=(const backend&) = delete;
 
-    /// Closes the ring. This is not a fence: operations in flight may still write to their buffers
-    /// for a moment. Cancel and drain first.
+    /// Closes the ring. Does not wait for operations in flight, which may still write to their
+    /// buffers for a moment. Cancel and drain first.
     virtual ~backend() = default;
 
     /// io_uring_setup(2): a ring of `entries` entries, described in `p` and mapped in `m`. Returns

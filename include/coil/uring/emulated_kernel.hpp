@@ -2,7 +2,8 @@
 
 #include <coil/uring/emulated_backend.hpp>
 
-/// Deprecated: include <coil/uring/emulated_backend.hpp>. This header goes with the next release.
+/// Deprecated: include <coil/uring/emulated_backend.hpp>. This header will be removed in the next
+/// release.
 
 namespace coil::uring {
 

@@ -44,16 +44,16 @@ public:
     /// In a chain, behind another, and without a link timeout: io_uring starts it in task work, a
     /// moment after the one before it ended.
     bool follows() const noexcept { return follows_ && limit_ == nullptr; }
-    /// copy_args() has copied its arguments.
+    /// Whether copy_args() has copied the arguments.
     bool kept() const noexcept { return kept_; }
-    /// Why it cannot be done, when copy_args() found out: -EFAULT, -ENOMEM. It overrules every
-    /// result.
+    /// The error found before or by copy_args() (an invalid argument, -EFAULT, -ENOMEM), or 0. It
+    /// replaces every other result.
     int early_result() const noexcept { return early_result_; }
-    /// The way of an operation that takes one of the group's buffers.
+    /// Whether the operation uses buffers of its group.
     bool selects() const noexcept { return (entry.flags & sqe_flag::buffer_select) != 0; }
 
-    /// Where the data of a read, write, send or receive of any kind lies: the buffer, the vector's
-    /// parts, or what select() took; never more than IOV_MAX parts.
+    /// The data of a read, write, send or receive of any kind: the buffer, the parts of the vector,
+    /// or the buffers reserved by select(); never more than IOV_MAX parts.
     std::span<::iovec> data() noexcept { return {parts_, part_count_}; }
     std::span<const ::iovec> data() const noexcept { return {parts_, part_count_}; }
 

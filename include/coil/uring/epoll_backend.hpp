@@ -8,9 +8,9 @@ namespace coil::uring {
 
 /// A user-space backend over epoll(7), for machines where io_uring is not available. It executes
 /// submissions with plain system calls. Pollable operations are tried immediately and again when
-/// epoll reports readiness. Files and other calls that wait for a device run on a small pool of
-/// threads, at most `epoll_kernel_limits`. docs/reference/operations.md lists how each operation
-/// runs.
+/// epoll reports readiness. Calls on files, and other calls that may block, run on a pool of
+/// threads with a limit for each worker class, as in io-wq. docs/reference/operations.md lists how
+/// each operation runs.
 ///
 /// Differences from io_uring:
 /// - An operation on a descriptor refers to the number, not to the file. If the descriptor is

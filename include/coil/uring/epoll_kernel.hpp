@@ -4,7 +4,8 @@
 
 #include <memory>
 
-/// Deprecated: include <coil/uring/epoll_backend.hpp>. This header goes with the next release.
+/// Deprecated: include <coil/uring/epoll_backend.hpp>. This header will be removed in the next
+/// release.
 
 namespace coil::uring {
 

@@ -12,15 +12,15 @@
 
 // Synchronous calls, described as submission entries. Programs make some calls where no completion
 // can be awaited (constructors, destructors), and some that io_uring lacks. As entries they reach
-// whichever backend the program runs on, through kernel::perform.
+// whichever backend the program runs on, through backend::perform.
 
 namespace coil::uring {
 
-/// The first descriptor of backends with files of their own (kernel::has_own_world). Linux never
+/// The first descriptor of backends with files of their own (backend::has_own_world). Linux never
 /// receives such a number.
 inline constexpr int first_world_descriptor = 1 << 24;
 
-/// Opcodes for kernel::perform only: system calls that io_uring lacks. Rings reject them.
+/// Opcodes for backend::perform only: system calls that io_uring lacks. Rings reject them.
 enum class call_opcode : std::uint8_t {
     getdents64 = 240, // fd, addr: buffer, len
     readlinkat = 241, // fd, addr: path, addr2: buffer, len
@@ -146,7 +146,7 @@ inline sqe statvfs(int fd, const char* path, struct ::statvfs* into) noexcept {
 
 } // namespace prep
 
-/// Executes `request` with the plain system call; the default implementation of kernel::perform.
+/// Executes `request` with the plain system call; the default implementation of backend::perform.
 /// Supported: opening, closing, reading, writing and synchronizing files; creating and removing
 /// names; creating, binding and shutting down sockets, listen, socket options; pipe, epoll_ctl,
 /// futex_wake, waitid with WNOHANG. Returns what a ring would report (getsockopt: the option's

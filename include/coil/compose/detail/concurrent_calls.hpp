@@ -48,7 +48,8 @@ task<> call_and_discard(F& f, Element element) {
         std::invoke(f, static_cast<Element&&>(element)));
 }
 
-/// Starts a call as soon as there is room for it. Throws operation_canceled after a stop.
+/// Starts a call as soon as fewer than `limit` calls are running. Throws operation_canceled after a
+/// stop.
 template <class Element, class F>
 auto start_call(concurrent_calls& calls, F& f, Element&& element) {
     return supervised_spawn<void>(

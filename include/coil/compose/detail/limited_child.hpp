@@ -25,8 +25,9 @@ namespace coil::detail {
 
 [[noreturn]] void throw_timed_out();
 
-/// The result of timeout(work, d) after the limit has expired, for work that returns a T. Without a
-/// make() the await throws. `completed` is the result of work that completed nevertheless, or null.
+/// The result of timeout(work, d) after the limit has expired, for work that returns a T. If it has
+/// no make(), the await throws. `completed` is the result of work that completed in spite of the
+/// expiry, or null.
 template <class T>
 struct expired_result {};
 template <>
@@ -147,8 +148,8 @@ inline constexpr bool is_limited_otherwise<eager_operation<E>> = true;
 template <class Stream>
 inline constexpr bool is_limited_otherwise<multishot_next<Stream>> = true;
 
-/// What timeout(work, d) limits through a child: tasks and all awaitables that are not ring
-/// operations.
+/// The awaitables that timeout(work, d) limits by running them as a child: tasks, and all others
+/// that are not ring operations.
 template <class A>
 concept limited_by_child = awaitable<kept<A>> && !is_limited_otherwise<std::remove_cvref_t<A>>;
 

@@ -84,10 +84,10 @@ private:
     friend class nursery;
     friend list_node;
 
-    /// Makes the coroutine a root observed by this.
+    /// Makes the coroutine a root whose owner is this object.
     virtual std::pair<promise_base*, std::coroutine_handle<>> begin() noexcept = 0;
     [[nodiscard]] virtual promise_base& promise() const noexcept = 0;
-    /// Destroys the coroutine while suspended, and stores operation_canceled as its outcome.
+    /// Destroys the suspended coroutine, and stores operation_canceled as its outcome.
     virtual void destroy_coroutine(event_loop& loop) noexcept = 0;
     virtual void destroy_state() noexcept = 0;
 
@@ -171,7 +171,7 @@ public:
     /// Destroys all children; queued ones never run.
     void destroy_children() noexcept;
 
-    /// The nearest root above the await that joins it, or null.
+    /// The nearest root above the await that joins the nursery, or null.
     [[nodiscard]] promise_base* awaiting_root() const noexcept;
 
     class joiner;
@@ -188,7 +188,7 @@ protected:
     /// Called before it is destroyed: resumes the joining coroutine, with `error` if there is one.
     void leave_joiner(std::exception_ptr error = nullptr) noexcept;
 
-    /// A child has ended by an exception.
+    /// Called when a child has ended with an exception.
     virtual void failed(const child_state_base& child, std::exception_ptr error) noexcept = 0;
 
 private:
@@ -197,7 +197,7 @@ private:
     void bind_to(event_loop& loop) noexcept;
     void start(child_state_base& child) noexcept;
     void ended(const child_state_base& child, std::exception_ptr error) noexcept;
-    /// A child that is in no list any more.
+    /// Destroys a child that is no longer in any list.
     void destroy(child_state_base& child) noexcept;
 
     inplace_stop_source stop_;
@@ -210,7 +210,7 @@ private:
     joiner* joiner_ = nullptr;
 };
 
-/// Shared by child_handle::awaiter and spawn(): it is resumed by the nursery.
+/// The common base of the awaiters of child_handle and spawn(), which the nursery resumes.
 class child_wait : public awaiter_base {
 public:
     void resume() noexcept { finish(); }
@@ -220,8 +220,8 @@ protected:
     ~child_wait() = default;
 };
 
-/// Waits until no child is left. A stop of the awaiting task is passed on to the children, and the
-/// wait goes on.
+/// Waits until no child is left. A stop of the awaiting task is forwarded to the children; the wait
+/// continues.
 class nursery::joiner : ready_node, stop_relay, nested_await {
 public:
     enum class outcome : unsigned char { empty, expired, gone };

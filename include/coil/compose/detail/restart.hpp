@@ -14,20 +14,22 @@
 
 namespace coil {
 
-/// How often and how fast a failed child is started again: the delay grows from `initial_delay` by
-/// `factor` up to `max_delay`, and falls back when an attempt has lasted longer than `reset_after`.
+/// How often and after which delay a failed child is restarted: the delay grows from
+/// `initial_delay` by `factor` up to `max_delay`, and is reset to `initial_delay` after an attempt
+/// that has lasted longer than `reset_after`.
 struct restart_options {
     std::chrono::nanoseconds initial_delay = std::chrono::milliseconds(10);
     std::chrono::nanoseconds max_delay = std::chrono::seconds(10);
     double factor = 2;
     std::chrono::nanoseconds reset_after = std::chrono::seconds(60);
-    /// Attempts after the first; the failure of the last one is the child's.
+    /// The number of attempts after the first. The failure of the last attempt is the child's
+    /// result.
     unsigned max_restarts = ~0U;
 };
 
 namespace detail {
 
-/// Where run_restarting() reports a failure.
+/// Receives the failures that run_restarting() reports.
 struct failure_reporter {
     void* self;
     std::string name;

@@ -16,8 +16,8 @@
 
 namespace coil::detail {
 
-/// An element with a limit. Alone it is limited by a timer of the context. Inside a chain only the
-/// kernel knows when it starts, so there it becomes a kernel_timed_element.
+/// An element with a limit. A single element is limited by a timer of the context. Inside a chain
+/// only the kernel knows when the element starts, so there it becomes a kernel_timed_element.
 template <element Element>
 class timed_element : public Element {
 public:
@@ -155,7 +155,7 @@ protected:
 private:
     static void expire(timer_node& node) noexcept {
         auto& self = static_cast<io_awaiter&>(node);
-        // A stop that came first is the reason for which the operation ends.
+        // If a stop was requested first, the operation ends because of the stop, not the limit.
         self.expired_ = self.pending() && !self.state().is_cancelling();
         self.cancel();
     }

@@ -58,7 +58,7 @@ public:
 
     /// Called when all have ended. Returns whether await_resume() will throw.
     [[nodiscard]] bool has_failed() const noexcept { return group_.has_failed(); }
-    /// Called instead of await_resume() when the result is not wanted.
+    /// Called instead of await_resume() if the result is not needed.
     void discard() noexcept {
         group_.resumed();
         group_.report_error();

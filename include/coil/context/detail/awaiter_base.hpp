@@ -12,7 +12,8 @@
 
 namespace coil::detail {
 
-/// A queue_node of its own type, so that a class can also hang in a stop source's list.
+/// A queue_node of a distinct type, so that a class can have a second node for a stop source's
+/// list.
 struct ready_node : queue_node {};
 
 /// A suspended await that the event loop will resume: the part of an awaiter that every kind
@@ -101,18 +102,19 @@ protected:
         word_.store(word_.load(std::memory_order_relaxed) + to_done, std::memory_order_relaxed);
     }
 
-    /// From now on `waiter` waits for it. Precondition: it is pending, and no coroutine waits.
+    /// Makes `waiter` the coroutine that waits. Precondition: the wait is pending, and no coroutine
+    /// waits.
     template <class Self>
     void join(std::coroutine_handle<> waiter, inplace_stop_token token) noexcept {
         COIL_ASSERT(pending() && node().coroutine == nullptr);
         node().coroutine = waiter;
         observe<Self>(token);
     }
-    /// The coroutine that joined is destroyed. Returns whether it had not been resumed, and will
-    /// not be.
+    /// Called when the coroutine that joined is destroyed. Returns true if it had not been resumed;
+    /// it will not be resumed.
     bool leave() noexcept;
 
-    /// Before a pending wait is destroyed: no stop reaches it any more.
+    /// Called before a pending wait is destroyed: afterwards no stop request reaches it.
     void stop_observing() noexcept;
 
     void resumed() noexcept { enter(phase::resumed); }

@@ -7,8 +7,8 @@
 
 namespace coil::detail {
 
-/// Requests to the kernel to cancel what is in flight. A request that finds no space in the
-/// submission queue, or that fails, is made again a millisecond later; none is dropped. Owner
+/// Requests that the kernel cancel operations in flight. A request that finds no space in the
+/// submission queue, or that fails, is repeated a millisecond later, so no request is lost. Owner
 /// thread.
 class cancellation {
 public:
@@ -22,7 +22,7 @@ public:
     void request(io_op& op) noexcept;
     /// request() again, a while later.
     void retry_later(io_op& op) noexcept;
-    /// The operation needs its retry no more.
+    /// Discards the pending retry of an operation.
     void forget(io_op& op) noexcept;
 
     [[nodiscard]] bool has_retries() const noexcept { return !retrying_.empty(); }

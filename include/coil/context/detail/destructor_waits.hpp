@@ -5,8 +5,8 @@
 
 namespace coil::detail {
 
-/// The destructors on a loop's thread that wait for something elsewhere. While one waits, no
-/// coroutine of the loop runs, but destructors do. Owner thread, except where noted.
+/// The destructors on a loop's thread that wait for remote operations. While a destructor waits, no
+/// coroutine of the loop runs, but other destructors do. Owner thread, except where noted.
 class destructor_waits {
 public:
     /// Exists while a destructor waits, and while it requests that what it waits for be destroyed.
@@ -50,7 +50,8 @@ public:
     destructor_waits(const destructor_waits&) = delete;
     destructor_waits& operator=(const destructor_waits&) = delete;
 
-    /// Counts beginnings and ends: a task that has arrived in this epoch has not run.
+    /// Incremented when a wait begins and when it ends: a task that has arrived in the current
+    /// epoch has not run.
     [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
 
     /// The innermost cause of what is destroyed now, or null. It is immutable, and exists until all

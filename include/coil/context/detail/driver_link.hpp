@@ -9,8 +9,9 @@ namespace coil::detail {
 
 class sim_driver;
 
-/// What drives a loop that has no thread of its own: event_loop::turn() is called instead of run().
-/// Between two turns the loop sleeps: a message then wakes it by sim_driver::wake(). Owner thread.
+/// The connection of a loop without a thread of its own to its driver, which calls
+/// event_loop::turn() instead of run(). Between two turns the loop sleeps; a message wakes it by
+/// sim_driver::wake(). Owner thread.
 ///
 ///     none ◀──begin(), end()──▶ awake ◀──fall_asleep(), wake_up()──▶ asleep
 class driver_link {
@@ -28,7 +29,7 @@ public:
         driver_ = nullptr;
     }
 
-    /// As parker::announce(). False when a message has come: another turn is due.
+    /// As parker::announce(). Returns false if a message has arrived: another turn is due.
     [[nodiscard]] bool fall_asleep(inbox& posts) noexcept {
         COIL_ASSERT(driver_ != nullptr && !asleep_);
         asleep_ = posts.try_park();

@@ -8,7 +8,7 @@
 
 namespace coil::detail {
 
-/// What idling has lately cost and saved, from which an event loop decides whether to spin, to
+/// The recent cost and benefit of idling, from which an event loop decides whether to spin, to
 /// coalesce completions or to park. Arithmetic only: it reads no clock.
 class idle_history {
 public:
@@ -16,8 +16,8 @@ public:
 
     [[nodiscard]] const idle_policy& policy() const noexcept { return policy_; }
 
-    /// Whether to spin before parking. Without anything in flight only a timer or another thread
-    /// can make work: spinning pays only if other threads do.
+    /// Whether to spin before parking. With nothing in flight only a timer or another thread can
+    /// create work, so spinning pays only if other threads do.
     [[nodiscard]] bool should_spin(bool in_flight) const noexcept {
         return policy_.what() == idle_policy::kind::spin && spinning_pays_ &&
                (in_flight || inbox_pays_);
@@ -33,8 +33,8 @@ public:
     void on_polled(std::int32_t completions) noexcept {
         found_per_poll_ += (completions * one - found_per_poll_) / 8;
     }
-    /// Whether completions come several at a time, but not so many that a system call for them
-    /// does not matter. A lone client, which would wait longer for it, never sees this.
+    /// Whether completions arrive several at a time, but not so many that the cost of a system call
+    /// is negligible. Never true for a single client, which would only wait longer.
     [[nodiscard]] bool should_coalesce() const noexcept {
         constexpr std::int32_t least = one + one / 4;
         constexpr std::int32_t most = 16 * one;
@@ -60,7 +60,7 @@ public:
 
 private:
     static constexpr std::int32_t one = 256;
-    /// From one wake-up by a timer to the next, at least.
+    /// The minimum time between two wake-ups by timers.
     static constexpr std::int64_t timer_gap_ns = 100'000;
 
     idle_policy policy_;

@@ -78,7 +78,7 @@ public:
         }
     }
 
-    /// Called instead of await_resume(): the result is not wanted.
+    /// Called instead of await_resume() if the result is not needed.
     void discard() noexcept {
         COIL_ASSERT(!pending());
         resumed();

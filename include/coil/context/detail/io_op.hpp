@@ -22,9 +22,8 @@ namespace coil::detail {
 /// 1. start() takes the entries (`prepared`) and gives them to `submission`, which copies them to
 ///    the ring (`in_flight`) or holds them back (`queued`). start_at_once() is the short way for a
 ///    single entry, with the same result; without a stop token the operation is then `unobserved`.
-/// 2. The CQE of an entry arrives: event_loop::route() finds the entry by the user_data, completes
-/// it,
-///    and calls on_completion() (or complete_unobserved()).
+/// 2. The CQE of an entry arrives: event_loop::route() finds the entry by the user_data,
+///    completes it, and calls on_completion() (or complete_unobserved()).
 /// 3. When all CQEs of the submission have come, the rest of the chain is submitted, if there is
 ///    one and it may run. Otherwise the operation completes: the coroutine becomes ready.
 /// 4. cancel() takes a queued operation out and completes it. Of one in flight it requests the

@@ -8,13 +8,13 @@ namespace coil::detail {
 
 class remote_child_owner;
 
-/// Destroys the remote children for which that was requested (context/remote_child.hpp): tasks that
-/// are here while a coroutine elsewhere waits for them in the destructor of its frame. Owner
+/// Destroys remote children on request (context/remote_child.hpp): tasks on this loop whose
+/// awaiter, on another context or executor, waits for them in the destructor of its frame. Owner
 /// thread.
 ///
-/// That destructor must not depend on what any coroutine does: a remote child is destroyed where it
-/// stands, as its parent is. It does not run meanwhile, and its own remote children are requested
-/// first, so that its destructors have nothing to wait for.
+/// That destructor must not depend on the progress of any coroutine, so a remote child is destroyed
+/// where it is suspended, like its parent. The child does not run meanwhile, and the destruction of
+/// its own remote children is requested first, so that its destructors have nothing to wait for.
 ///
 /// A destructor waits for tasks below the frame that it is of. What it waits for is destroyed by
 /// the turn of the context where it is, or in the wait of a destructor there if it has not run
@@ -34,10 +34,10 @@ public:
         return requested_ != nullptr || held_up_ != nullptr;
     }
 
-    /// Between two turns. A task that has something elsewhere remains pending until the answer has
-    /// come.
+    /// Called between two turns. The request for a task with an outstanding remote operation stays
+    /// pending until that operation has ended.
     void process() noexcept;
-    /// From a destructor that waits: only tasks that cannot run before it returns.
+    /// Called by a waiting destructor: processes only tasks that cannot run before it returns.
     void process_arrived() noexcept;
 
 private:

@@ -30,14 +30,15 @@ private:
     friend struct list_node<ring_attachment>;
 };
 
-/// The kernel stopped serving the ring: what it holds can be neither completed nor cancelled.
+/// Called if the kernel no longer serves the ring, so that operations in flight can be neither
+/// completed nor cancelled.
 [[noreturn]] void end_without_kernel(int error) noexcept;
 
 /// The ring of an event loop: opening, closing, the system call, and what is registered with it.
 /// Owner thread.
 ///
-/// The ring opens with the loop and is bound to a thread by its first run(). The kernel lets only
-/// one thread ever use a SINGLE_ISSUER ring, so a run() on another thread opens a new one.
+/// The ring opens with the loop and is bound to a thread by its first run(). A SINGLE_ISSUER ring
+/// can be used by one thread only, ever, so a run() on another thread opens a new ring.
 class loop_ring {
 public:
     /// Throws std::system_error, as uring::ring does.
@@ -49,14 +50,14 @@ public:
     [[nodiscard]] uring::ring& operator*() noexcept { return *ring_; }
     [[nodiscard]] uring::ring* operator->() noexcept { return &*ring_; }
     [[nodiscard]] const uring::ring* operator->() const noexcept { return &*ring_; }
-    /// By the clock of the ring's kernel.
+    /// The current time by the clock of the ring's backend.
     [[nodiscard]] std::int64_t now_ns() noexcept {
         return std::chrono::duration_cast<std::chrono::nanoseconds>(ring_->now().time_since_epoch())
             .count();
     }
     [[nodiscard]] bool is_open() const noexcept { return ring_.has_value(); }
 
-    /// Before the ring is used by this thread. Throws std::system_error.
+    /// Called before this thread uses the ring. Throws std::system_error.
     void bind_to_this_thread();
     /// Tells the attachments and closes the ring; nothing is in flight.
     void close() noexcept;
@@ -74,14 +75,14 @@ public:
     static void detach(ring_attachment& attachment) noexcept { attachment.unlink(); }
     [[nodiscard]] ring_tables& tables() noexcept { return tables_; }
     [[nodiscard]] const ring_tables& tables() const noexcept { return tables_; }
-    /// A number that no buffer ring of this loop has had lately.
+    /// A number that no buffer ring of this loop has used recently.
     [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return buffer_group_++; }
 
-    /// The kernel knows CQE_SKIP_SUCCESS.
+    /// Whether the kernel supports CQE_SKIP_SUCCESS.
     [[nodiscard]] bool skips_completions() const noexcept { return skips_completions_; }
-    /// A wait can have a minimum duration.
+    /// Whether a wait can have a minimum duration.
     [[nodiscard]] bool has_min_wait() const noexcept { return min_wait_; }
-    /// Completions appear in memory without an enter.
+    /// Whether completions appear in memory without an enter.
     [[nodiscard]] bool posts_asynchronously() const noexcept { return posts_asynchronously_; }
 
 private:

@@ -8,20 +8,19 @@ namespace coil::detail {
 class event_loop;
 struct turn_report;
 
-/// The last phase of a loop: it ends everything at once, and destroys nothing before what may refer
-/// to it. Owner thread.
+/// The last phase of a loop: ends all work at once, and destroys no object before the objects that
+/// may refer to it. Owner thread.
 ///
-/// Each await of the loop that something elsewhere will end is asked to end it. The tasks that
-/// these awaits belong to are held back until the answers have come by the inbox; all others are
-/// destroyed meanwhile. A remote child on this loop is destroyed like any other task, and its
-/// awaiter is told. What waits for what is a tree, and only its inner nodes wait; so loops that
-/// shut down at the same time and wait for each other's tasks make progress from the leaves
-/// upwards.
+/// Every remote operation that the loop's tasks await is asked to end. The tasks that await them
+/// are held back until the answers have arrived in the inbox; all others are destroyed meanwhile. A
+/// remote child on this loop is destroyed like any other task, and its awaiter is notified. The
+/// waiting relation is a tree in which only the inner nodes wait, so loops that shut down at the
+/// same time and wait for each other's tasks make progress from the leaves upwards.
 ///
 ///     inactive ──begin()──▶ active ──step() until it is done──▶ active ──finish()──▶ inactive
 ///
-/// run() waits between steps; turn() is for a loop that is driven. While it is active, nothing that
-/// is delivered or made ready runs.
+/// run() waits between steps; turn() is for a loop with a driver. While the shutdown is active,
+/// nothing that is delivered or made ready runs.
 class loop_shutdown {
 public:
     explicit loop_shutdown(event_loop& loop) noexcept : loop_(loop) {}

@@ -69,8 +69,8 @@ struct async_end {
     void await_resume() const noexcept {}
 };
 
-/// Independent of the result. It is the root of its tree of awaits; the shared state is its
-/// observer.
+/// The part that does not depend on the result type. The promise is the root of its tree of awaits;
+/// the shared state is its owner.
 template <class T>
 class async_promise_base : public promise_base {
 public:

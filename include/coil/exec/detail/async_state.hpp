@@ -38,7 +38,7 @@ struct async_callback : frame_allocated {
 /// the task object still exists.
 ///
 /// States: running → finishing (there is a result, and the callbacks run) → done. Waiters are
-/// notified when it is done. They are kept under a lock, because a waiter may leave again; no
+/// notified when it is done. A lock protects their list, because a waiter may stop waiting; no
 /// callback and no coroutine runs with the lock held.
 class async_state_base : public task_owner {
 public:
@@ -60,8 +60,8 @@ public:
         return done() || completer_.load(std::memory_order_acquire) == std::this_thread::get_id();
     }
     void wait_blocking() noexcept;
-    /// Unless the answer is that it waits, no notification follows. `token` must have a callback
-    /// registered that calls leave().
+    /// A notification follows only if the answer is that the waiter waits. `token` must have a
+    /// registered callback that calls leave().
     [[nodiscard]] answer add(waiter& w, const inplace_stop_token& token) noexcept;
     /// Returns false if the waiter is about to be notified, or was.
     [[nodiscard]] bool remove(waiter& w) noexcept;
@@ -69,7 +69,7 @@ public:
     /// notified already.
     void leave(waiter& w) noexcept;
     void refuse_unwanted() noexcept override;
-    /// Calls it at once if the task is done.
+    /// Adds a callback, or calls it at once if the task is done.
     void add(std::unique_ptr<async_callback> callback) noexcept;
 
     void finished(promise_base& root) noexcept override;

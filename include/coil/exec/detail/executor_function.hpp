@@ -21,8 +21,8 @@ public:
         : awaited_work(&finish, &is_not_wanted), awaiter_(awaiter) {}
     ~executor_call() = default;
 
-    /// Called by the awaiter. Returns true if the executor will not access the awaiter; it then
-    /// deletes this.
+    /// Called by the awaiter. Returns true if the executor will not access the awaiter; the
+    /// executor then deletes this object.
     [[nodiscard]] bool withdraw() noexcept { return claim_.claim(); }
 
 private:

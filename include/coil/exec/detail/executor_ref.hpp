@@ -100,7 +100,8 @@ public:
     /// See submit_to().
     void submit(work& w) const { functions_->submit(executor_, w); }
 
-    /// Whether the caller runs on it, as far as known for executors that cannot tell.
+    /// Whether the caller runs on the executor; for executors without runs_here(), as far as
+    /// current_place shows.
     [[nodiscard]] bool is_here() const noexcept;
     /// Whether roots that run there are in the list of a context.
     [[nodiscard]] bool is_context() const noexcept { return functions_->is_context; }

@@ -14,7 +14,7 @@ namespace coil::detail {
 /// reordering. A light and a heavy fence are then ordered like two full fences; two light ones are
 /// not ordered. If the system call is not available, both are full fences.
 
-/// Must be called before the first light_fence() that a heavy_fence() is paired with.
+/// Must be called before the first light_fence() that pairs with a heavy_fence().
 void prepare_heavy_fence() noexcept;
 void heavy_fence() noexcept;
 
@@ -35,7 +35,7 @@ void sleep_while(std::atomic<unsigned>& word, unsigned value) noexcept;
 void wake_thread(std::atomic<unsigned>* word) noexcept;
 void wake_all_threads(std::atomic<unsigned>* word) noexcept;
 
-/// What the parts of a pool need in addition to core/atomics.hpp.
+/// std_atomics, extended by the operations that a thread pool needs.
 struct pool_atomics : std_atomics {
     using mutex = std::mutex;
 

@@ -13,7 +13,7 @@ namespace coil::detail {
 ///
 ///     fresh → submitted → away → arriving → queued → ended
 ///
-/// - submitted: the work was passed on, and await_suspend() has not returned. If it is complete
+/// - submitted: the work was submitted, and await_suspend() has not returned. If it is complete
 ///   before that (→ arriving), the coroutine continues without suspending (→ ended).
 /// - away: the coroutine is suspended.
 /// - abandoned: the awaiter is being destroyed and blocks until the work is complete (→ arriving).
@@ -29,9 +29,9 @@ class basic_handoff {
 public:
     enum state : unsigned { fresh, submitted, away, abandoned, arriving, queued, ended };
 
-    /// The work is about to be passed on.
+    /// Called before the work is submitted.
     void submit() noexcept { restart(submitted); }
-    /// The coroutine is about to move.
+    /// Called before the coroutine moves.
     void move() noexcept { restart(arriving); }
 
     /// Called after submission. True: the coroutine suspends, and the completing side resumes it.
@@ -57,7 +57,7 @@ public:
         const unsigned now = word_.load(std::memory_order_relaxed);
         return now > fresh && now < queued;
     }
-    /// ... and the work is not known to be complete.
+    /// As is_elsewhere(), and the work is not known to be complete.
     [[nodiscard]] bool is_pending() const noexcept {
         const unsigned now = word_.load(std::memory_order_relaxed);
         return now > fresh && now < arriving;
@@ -68,9 +68,9 @@ public:
 
     /// Whether the result is still wanted.
     [[nodiscard]] bool is_wanted() const noexcept { return !is(abandoned); }
-    /// Called once, when the result is there. Returns `submitted`: the awaiting side will see it;
-    /// `away`: resume the coroutine; `abandoned`: wake the awaiting side, using only the address of
-    /// the word. After `submitted` and `abandoned` the awaiter may be destroyed.
+    /// Called once, when the result is available. Returns `submitted`: the awaiting side will see
+    /// it; `away`: resume the coroutine; `abandoned`: wake the awaiting side, using only the
+    /// address of the word. After `submitted` and `abandoned` the awaiter may be destroyed.
     [[nodiscard]] state complete() noexcept {
         const auto before = static_cast<state>(word_.exchange(arriving, std::memory_order_acq_rel));
         COIL_ASSERT(before == submitted || before == away || before == abandoned);

@@ -16,10 +16,10 @@
 
 namespace coil::detail {
 
-/// A task that moves to an executor: its root is in no list meanwhile. If the executor drops it, it
-/// returns to its context. If that context was destroyed or does not run, the task resumes where it
-/// was dropped: on a context that ends, which destroys it, or on the thread that shuts down the
-/// executor.
+/// Moves a task to an executor. While the task moves, its root is in no list. If the executor drops
+/// it, it returns to its context. If that context was destroyed or does not run, the task resumes
+/// where it was dropped: on a context that ends, which destroys it, or on the thread that shuts
+/// down the executor.
 class [[nodiscard("did you forget to co_await?")]] hop_awaiter : remote_op {
 public:
     hop_awaiter(executor_ref target, bool always) noexcept

@@ -71,7 +71,7 @@ public:
         Atomics::wake(woken->woken_);
     }
 
-    /// From now on no worker sleeps. Returns true the first time.
+    /// Stops: from now on no worker sleeps. The first call returns true.
     bool stop() noexcept {
         slot* woken = nullptr;
         {

@@ -107,7 +107,7 @@ public:
     [[nodiscard]] bool has_failed() const noexcept {
         return why_ != not_called::none || outcome_.has_error();
     }
-    /// The result is not wanted.
+    /// Called if the result is not needed.
     void discard() noexcept {
         on_stop_.reset();
         come_back();

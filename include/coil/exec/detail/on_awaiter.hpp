@@ -29,8 +29,9 @@ struct on_stop_source {
 
 [[noreturn]] void throw_not_run();
 
-/// The task is the root of its own tree, which this observes. Whatever ends the task calls
-/// complete(). The task's frame lives as long as this awaiter, whose own thread destroys it.
+/// The task is the root of its own tree, and this awaiter is its owner. The code that ends the task
+/// calls complete(). The task's frame lives as long as this awaiter, on whose own thread it is
+/// destroyed.
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] on_awaiter final : on_stop_source,
                                                                       remote_child_owner,
@@ -101,7 +102,7 @@ public:
     [[nodiscard]] bool has_failed() const noexcept {
         return lost_executor() || dropped_ || child_.promise().outcome.has_error();
     }
-    /// Called instead of await_resume(): the result is not wanted.
+    /// Called instead of await_resume() if the result is not needed.
     void discard() noexcept {
         come_back();
         end();

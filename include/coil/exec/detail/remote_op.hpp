@@ -77,7 +77,7 @@ public:
     /// Runs it and everything that its end makes ready, or queues it for a run() that is active on
     /// this thread.
     static void run(remote_op& op, const executor_place& place) noexcept;
-    /// Called before this thread blocks inside of one: runs the queued ones.
+    /// Called before a coroutine blocks this thread: runs the queued coroutines.
     static void run_waiting() noexcept;
 
     /// Exists while the waiters for the end of a root are being notified.
@@ -101,18 +101,20 @@ private:
     static constinit inline thread_local bool innermost_ends = false;
 };
 
-/// A suspended await whose coroutine goes elsewhere or waits for something elsewhere, and how it
-/// comes back to its resume_target. basic_handoff describes its states.
+/// A suspended await whose coroutine moves to another executor, or waits for a remote operation,
+/// and its return to its resume_target. basic_handoff describes its states.
 ///
-/// An await of something elsewhere: begin(), pass the work on, then suspend(); the other side calls
-/// complete() once, on any thread. A context's coroutine comes back by its inbox, an executor's by
-/// a submission of this op, and any other resumes on the completing thread.
+/// An await of a remote operation calls begin(), submits the work, then calls suspend(); the other
+/// side calls complete() once, on any thread. A coroutine of a context returns through the
+/// context's inbox, a coroutine of an executor by a submission of this op, and any other resumes on
+/// the completing thread.
 ///
-/// An await that moves the coroutine: begin_move(), then depart().
+/// An await that moves the coroutine calls begin_move(), then depart().
 ///
-/// Only a context's thread destroys the frames of a context, at any time, and only an executor that
-/// owns frames those of an executor. The destructor of a derived class that finds the op elsewhere
-/// must withdraw the work or wait until the op is back.
+/// The frames of a context's coroutines may be destroyed at any time, but only on the context's
+/// thread; the frames of an executor's coroutines are destroyed only by executors that own frames.
+/// If the destructor of a derived class finds that the op has not returned, it must withdraw the
+/// work or wait until the op is back.
 class remote_op : public work {
 public:
     remote_op(const remote_op&) = delete;
@@ -133,7 +135,7 @@ protected:
 
     // The await.
 
-    /// Called before the work is passed on. `nearest` is the nearest root above, or null.
+    /// Called before the work is submitted. `nearest` is the nearest root above, or null.
     void begin(std::coroutine_handle<> waiter, promise_base* nearest) noexcept {
         suspend_at(waiter, nearest, resume_target::here());
         handoff_.submit();
@@ -172,24 +174,24 @@ protected:
 
     /// The wait is over: the coroutine runs, or the work was withdrawn.
     void end() noexcept { handoff_.end(); }
-    /// Begun, and the coroutine has not come back.
+    /// Whether the await has begun and its coroutine has not returned.
     [[nodiscard]] bool is_elsewhere() const noexcept { return handoff_.is_elsewhere(); }
-    /// ... and the work is not complete, as far as known.
+    /// As is_elsewhere(), and the work is not known to be complete.
     [[nodiscard]] bool is_pending() const noexcept { return handoff_.is_pending(); }
     /// May be called by the other side before complete(): false if the awaiter is being destroyed.
     [[nodiscard]] bool is_wanted() const noexcept { return handoff_.is_wanted(); }
 
-    /// Its executor was shut down; the coroutine resumes elsewhere.
+    /// Whether the coroutine's executor was shut down, so that it resumes elsewhere.
     [[nodiscard]] bool lost_executor() const noexcept { return lost_executor_; }
-    /// Throws std::errc::operation_canceled in that case: "coil: NAME: the executor ... was shut
-    /// down".
+    /// Throws std::errc::operation_canceled if lost_executor(): "coil: NAME: the executor ... was
+    /// shut down".
     void throw_if_executor_lost(const char* name) const {
         if (lost_executor_) [[unlikely]] {
             throw_executor_lost(name);
         }
     }
 
-    /// The nearest root above the await, or null if that is not known.
+    /// The nearest root above the await, or null if unknown.
     [[nodiscard]] promise_base* nearest() const noexcept { return nearest_; }
     /// The root of its tree, if it may run outside of its context.
     [[nodiscard]] promise_base* root() const noexcept { return root_; }
@@ -251,7 +253,7 @@ inline submit_scope::submit_scope(remote_op& op) noexcept
     op.submit_scope_ = this;
 }
 
-/// Addresses of awaits and of stack objects are reused, but both match only for the right pair.
+/// The addresses of awaits and of stack objects are reused, so both must match.
 inline bool submit_scope::notice(const remote_op& op) noexcept {
     for (submit_scope* one = innermost; one != nullptr; one = one->outer_) {
         if (one == op.submit_scope_ && one->op_ == &op) {

@@ -11,7 +11,8 @@
 
 namespace coil::detail {
 
-/// The await of a later iteration of the coroutine's own loop: the coroutine moves to where it is.
+/// Awaits a later iteration of the coroutine's own loop: a move of the coroutine to the executor on
+/// which it already is.
 class requeue_op : protected remote_op {
 public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }

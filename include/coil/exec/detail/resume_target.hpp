@@ -68,7 +68,8 @@ struct resume_target {
 /// During its turn: the coroutine that a run_loop resumes in each round, whatever it awaits.
 constinit inline thread_local std::coroutine_handle<> resumed_each_round;
 
-/// It would be resumed twice: by the loop and by what it awaits.
+/// Refuses such a coroutine, which would be resumed twice: by the loop and by the completion of its
+/// await.
 inline void refuse_resumed_each_round(std::coroutine_handle<> waiter) noexcept {
     if (resumed_each_round && waiter == resumed_each_round) [[unlikely]] {
         end_with_misuse("a coroutine that was pushed to a run_loop awaits what resumes it by "

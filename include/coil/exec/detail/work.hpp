@@ -12,9 +12,9 @@
 
 namespace coil::detail {
 
-/// What an executor runs. It is part of its waiter (an awaiter, a promise), so that submitting it
-/// allocates nothing. Exactly one of run() and drop() is called, once, on any thread; the work may
-/// be destroyed when that returns.
+/// A unit of work for an executor. It is part of its waiter (an awaiter, a promise), so that
+/// submitting it allocates nothing. Exactly one of run() and drop() is called, once, on any thread;
+/// the work may be destroyed when that returns.
 ///
 /// It is a queue_node, which links it into the executor's queue.
 class work : public queue_node {
@@ -33,12 +33,12 @@ public:
     /// defer it to a later iteration.
     [[nodiscard]] bool only_arrives() const noexcept { return what_ == kind::arrival; }
 
-    /// Whether what it brings back is destroyed with the executor where it goes: then that takes it
-    /// out of its queue, and does not drop it.
+    /// Whether the coroutine that it resumes is destroyed together with the target executor, which
+    /// then removes the work from its queue instead of dropping it.
     [[nodiscard]] bool is_owned() const noexcept { return owned_; }
 
-    /// Whether the task that waits for it is to end and no longer wants its result. Asked by the
-    /// executor, before run() or drop(); never true for what no task waits for.
+    /// Whether the task that waits for the work is being ended and no longer needs the result.
+    /// Called by the executor before run() or drop(); never true for work for which no task waits.
     [[nodiscard]] bool is_unwanted() noexcept;
 
 protected:

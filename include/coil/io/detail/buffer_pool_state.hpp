@@ -24,11 +24,11 @@ namespace coil::detail {
 /// thread: another thread pushes the buffer onto `returned_` and a node into the context's inbox.
 ///
 /// A stream whose request failed with -ENOBUFS has data waiting. It is queued in `waiting_streams_`
-/// until a buffer is available; then it is fed: it submits its request again, which completes
-/// immediately. The pool feeds as many streams as it has buffers. A fed stream can leave its buffer
-/// unused (another reader took the data) or fail with -ENOBUFS again (another stream was faster).
-/// So that the streams behind it do not wait for it, the pool checks again every second turn of the
-/// loop while it has both buffers and starved streams.
+/// until the pool grants it a buffer: the stream then submits its request again, which completes
+/// immediately. The pool grants as many streams as it has buffers. Such a stream can leave its
+/// buffer unused (another reader took the data) or fail with -ENOBUFS again (another stream took
+/// the buffer). So that the streams queued behind it do not wait for it, the pool checks again
+/// every second turn of the loop while it has both free buffers and waiting streams.
 class buffer_pool_state final : public ring_attachment, queue_node {
 public:
     explicit buffer_pool_state(const buffer_pool_options& options);
@@ -57,13 +57,14 @@ public:
     int prepare(event_loop& loop, bool bytes, queue_node& stream, buffer_demand how) noexcept;
     /// The stream no longer waits.
     void forget(queue_node& stream) noexcept { waiting_streams_.remove(stream); }
-    /// Feeds waiting streams if buffers are available.
+    /// Grants buffers to waiting streams as far as buffers are available.
     void grant_waiting() noexcept {
         if (ready_ > 0 && !waiting_streams_.empty()) [[unlikely]] {
             grant();
         }
     }
-    /// A fed stream has received a completion. `round`: the value that grant() was given.
+    /// A stream that was granted a buffer has received a completion. `round`: the value passed to
+    /// grant().
     void on_completion(std::uint32_t round) noexcept {
         if (round == round_ && granted_ > 0) {
             --granted_;
@@ -85,7 +86,7 @@ public:
         return chunks_[id >> chunk_shift_].get() + (id & (chunk_buffers_ - 1)) * buffer_size_;
     }
 
-    /// May be called on any thread.
+    /// May be called from any thread.
     void give_back(std::uint16_t id) noexcept;
 
     [[nodiscard]] std::size_t buffer_size() const noexcept { return buffer_size_; }

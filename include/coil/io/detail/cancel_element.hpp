@@ -29,7 +29,7 @@ private:
     bool cancelled_ = false;
 };
 
-/// Does not count the context's own requests.
+/// Cancels all operations; the result does not count the context's own requests.
 class cancel_all_element : public io_element {
 public:
     static constexpr bool needs_result = true;

@@ -50,7 +50,7 @@ private:
     bool by_readiness_ = false;
 };
 
-/// With a timeout, which is an entry of its own if the ring has the opcode.
+/// epoll_wait(2) with a timeout, which is a separate entry if the ring has the opcode.
 class limited_epoll_wait_element : public epoll_wait_element {
 public:
     static constexpr std::uint16_t entries = 2;

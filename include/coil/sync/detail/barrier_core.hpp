@@ -31,7 +31,7 @@ public:
         return phase_.load(std::memory_order_acquire);
     }
     /// Returns how many arrivals this phase still expects. The caller that gets 0 calls complete().
-    /// A negative number means that more have arrived than participate.
+    /// A negative number means that there were more arrivals than participants.
     [[nodiscard]] std::ptrdiff_t arrive(std::ptrdiff_t n) noexcept {
         return left_.fetch_sub(n, std::memory_order_acq_rel) - n;
     }

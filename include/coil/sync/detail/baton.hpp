@@ -4,9 +4,11 @@
 
 namespace coil::detail {
 
-/// Manual-reset events and latches: wait() completes at once while the gate is open.
+/// The base of manual-reset events, latches and oneshots: wait() completes at once while the baton
+/// is open.
 ///
-/// A caller that passes without waiting has seen that open() is finished, and may destroy the gate.
+/// A caller for which passes() returns true knows that open() no longer uses the baton, and may
+/// destroy it.
 template <class Waiter, class Atomics = std_atomics>
 class basic_baton : public basic_wait_queue<basic_baton<Waiter, Atomics>, Waiter, Atomics> {
 public:
@@ -19,7 +21,7 @@ public:
     [[nodiscard]] bool passes() const noexcept { return this->combining_lock_.is_open_and_free(); }
     [[nodiscard]] bool is_open() const noexcept { return this->combining_lock_.is_open(); }
 
-    /// Resumes all waiters, even if the gate is closed at once.
+    /// Resumes all waiters, even if close() follows immediately.
     void open() noexcept { this->signal(this->combining_lock_.open); }
     void close() noexcept { this->combining_lock_.close(); }
 

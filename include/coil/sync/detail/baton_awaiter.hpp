@@ -7,8 +7,8 @@ namespace coil::detail {
 
 using baton = basic_baton<sync_waiter>;
 
-/// The awaiter of a gate. `Kind` names the primitive in errors and says whether a stop that arrives
-/// before the coroutine resumes cancels the wait.
+/// The awaiter of a baton. `Kind` names the primitive in errors and says whether a stop that
+/// arrives before the coroutine resumes cancels the wait.
 template <class Kind>
 class baton_awaiter : public sync_awaiter<baton_awaiter<Kind>> {
 public:

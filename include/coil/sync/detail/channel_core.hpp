@@ -50,7 +50,7 @@ public:
         }
     }
 
-    /// done: `value` was moved from. would_block: the caller has to wait.
+    /// Returns done after moving from `value`, or would_block if the caller has to wait.
     [[nodiscard]] ring_result try_push(T& value) noexcept {
         if (is_closed()) {
             return ring_result::closed;
@@ -94,8 +94,8 @@ public:
     [[nodiscard]] bool receive_now(Entry& e, int attempts = 50) noexcept {
         return try_pop(e.value) || attempt(e, attempts);
     }
-    /// Used after try_push() or try_pop() returned would_block: does with the lock held what needs
-    /// no waiting.
+    /// Called after try_push() or try_pop() has returned would_block: with the lock held, completes
+    /// the operation if it need not wait.
     void attempt_locked(Entry& e, bool& done) noexcept {
         this->with_lock([&](woken& t) { done = serve_now(e, t); });
     }
@@ -113,7 +113,7 @@ public:
     [[nodiscard]] bool is_unbounded() const noexcept { return unbounded_; }
     [[nodiscard]] std::size_t capacity() const noexcept { return ring_.capacity(); }
 
-    /// Returns an element that its receiver will not use; it is the next one received.
+    /// Takes back an element that its receiver will not use; it is the next one to be received.
     void give_back(T&& value) noexcept {
         auto* const e = new (std::nothrow) element(std::move(value));
         if (e == nullptr) {
@@ -158,7 +158,7 @@ private:
         }
         serve_waiters(t, enqueueing);
     }
-    /// Serves an entry that does not wait. It does not pass waiters.
+    /// Serves an entry that does not wait, without overtaking waiters.
     [[nodiscard]] bool serve_now(Entry& e, woken& t) noexcept {
         if (e.sends && this->combining_lock_.is_open()) {
             e.closed = true;
@@ -228,8 +228,8 @@ private:
         return elements_ == nullptr && ring_.is_drained();
     }
 
-    /// Serves waiters with what is available. `arrived` is subtracted from `marks_`: coroutines
-    /// that are no longer about to be queued.
+    /// Serves waiters from the available elements and free space. `arrived` is subtracted from
+    /// `marks_`, for coroutines that are no longer about to be queued.
     void serve_waiters(woken& t, unsigned arrived = 0) noexcept {
         for (;;) {
             match(t);

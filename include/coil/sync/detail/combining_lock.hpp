@@ -14,8 +14,8 @@ namespace coil::detail {
 /// word holds the `busy` bit, the published nodes (newest first), the `signalled` bit, and the
 /// `open` bit, which belongs to the user and survives a release.
 ///
-/// Releasing is the owner's last access. A thread that learns what the owner did, after the lock
-/// was released, may destroy the primitive.
+/// Releasing is the owner's last access. A thread that observes the owner's changes after the lock
+/// was released may destroy the primitive.
 template <class Node, class Atomics = std_atomics>
 class basic_combining_lock {
 public:

@@ -11,10 +11,10 @@ namespace coil::detail {
 
 /// The waiters of a condition variable.
 ///
-/// The owner of the combining lock may process a notification before the arrival of a waiter that
-/// it is meant for. `due_` then holds the rest of the notification, for coroutines that have called
-/// announce() and not arrived yet. At worst it causes a spurious wake-up of a coroutine that
-/// announced itself later.
+/// The owner of the combining lock may process a notification before a waiter for which it is
+/// intended has been queued. `due_` then counts the outstanding notifications, for coroutines that
+/// have called announce() but are not queued yet. At worst this causes a spurious wake-up of a
+/// coroutine that announced itself later.
 template <class Waiter, class Atomics = std_atomics>
 class basic_cv_waiters
     : public basic_wait_queue<basic_cv_waiters<Waiter, Atomics>, Waiter, Atomics> {

@@ -90,7 +90,7 @@ private:
             this->queue_.push(w);
         }
     }
-    /// Refused if every waiter has been promised a permit.
+    /// Returns false if every waiter has been promised a permit.
     [[nodiscard]] bool may_cancel(Waiter&) noexcept {
         std::ptrdiff_t seen = count_.load(std::memory_order_relaxed);
         while (seen < 0) {

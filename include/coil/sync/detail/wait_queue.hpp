@@ -55,9 +55,9 @@ public:
     using notice = typename Waiter::notice;
     using node = typename Waiter::lock_node;
 
-    /// Its wait is complete.
+    /// Marks the wait of `w` as complete.
     void complete(Waiter& w) noexcept { push(w.enqueue_notice); }
-    /// Its request to leave was processed.
+    /// Acknowledges that the request of `w` to leave was processed.
     void acknowledge_cancel(Waiter& w) noexcept { push(w.cancel_notice); }
 
     void notify() noexcept {
@@ -87,9 +87,9 @@ private:
 /// The queue in which coroutines of any context wait for a primitive.
 ///
 /// Waiters are processed only by the owner of the combining lock (basic_combining_lock), as the
-/// primitive's `Rules` say; they are notified after it has released the lock. A waiter that wants
-/// to leave publishes that request in the same way as its arrival. It gets one `complete` for its
-/// wait and one `acknowledge_cancel` for each request to leave, and may be destroyed when none is
+/// primitive's `Rules` say; they are notified after it has released the lock. A waiter that leaves
+/// publishes its request in the same way as its arrival. It gets one `complete` for its wait and
+/// one `acknowledge_cancel` for each request to leave, and may be destroyed when none is
 /// outstanding.
 ///
 /// Waiter: `lock_node` {next}; `notice` {waiter}, derived from it; `enqueue_notice` and
@@ -98,8 +98,8 @@ private:
 ///
 /// Rules, all called with the lock held:
 /// - `enqueue(w, woken)`: queues the waiter or completes its wait.
-/// - `may_cancel(w)`: a queued waiter wants to leave. Returns false if what it waits for is already
-///   on its way.
+/// - `may_cancel(w)`: a queued waiter requests to leave. Returns false if its wait is already about
+///   to complete.
 /// - `on_cancelled(woken)`: a waiter has left the queue.
 /// - `on_signal(woken)`: there was a signal.
 /// - `queue_of(w)`, if there is more than one queue.

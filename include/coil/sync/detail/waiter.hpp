@@ -33,7 +33,7 @@ public:
     sync_waiter* later = nullptr;
     sync_waiter* earlier = nullptr;
     bool queued = false;
-    /// The wait ended without what it waited for.
+    /// The wait was cancelled.
     bool cancelled = false;
 
     /// May be called by any thread that may access the waiter.
@@ -141,11 +141,11 @@ private:
 };
 
 /// The awaiter of a primitive. `Self` provides
-/// - `bool take_now()`: takes what is waited for, if it is available;
+/// - `bool take_now()`: completes the wait at once if possible;
 /// - `auto& queue()`: the queue to wait in otherwise;
-/// - `void give_back()`: returns what a coroutine was given and will not use;
-/// - `gives_back`: whether a coroutine that is asked to stop before it resumes gives back what it
-///   got.
+/// - `void give_back()`: returns a permit, lock or element that was assigned to the coroutine and
+///   will not be used;
+/// - `gives_back`: whether a coroutine that is asked to stop before it resumes calls give_back().
 template <class Self, class Waiter = sync_waiter>
 class sync_awaiter : protected Waiter {
 public:
@@ -197,9 +197,9 @@ protected:
         }
     }
 
-    /// Called by await_resume(). Returns true if the coroutine has what it waited for. A coroutine
-    /// that is asked to stop before it resumes gives back what it was given, so that nothing is
-    /// lost. Later calls return the same.
+    /// Called by await_resume(). Returns true if the wait succeeded. A coroutine that is asked to
+    /// stop before it resumes gives back what was assigned to it, so that nothing is lost. Later
+    /// calls return the same.
     [[nodiscard]] bool succeeded() noexcept {
         const bool waited = this->under_way();
         this->resumed();
