@@ -107,13 +107,24 @@ void event_loop::abandon_remote_children() noexcept {
         [](const promise_base& task) noexcept { return task.owner().is_remote_child; });
 }
 
+namespace {
+
+/// Whether a root waits for a remote child, directly or by tasks that are on no context. A request
+/// to destroy a task that is on a context is passed on by that context.
+bool waits_for(const promise_base& root, const promise_base& task) noexcept {
+    const promise_base* above = task.owner().awaiting_root();
+    while (above != nullptr && above != &root && above->is_root() &&
+           !above->owner().is_on_context()) {
+        above = above->owner().awaiting_root();
+    }
+    return above == &root;
+}
+
+} // namespace
+
 void event_loop::abandon_tree(const promise_base& root) noexcept {
     tasks_.destroy_if([&root](const promise_base& task) noexcept {
-        const promise_base* above = &task;
-        while (above != nullptr && above != &root && above->is_root()) {
-            above = above->owner().awaiting_root();
-        }
-        return task.owner().is_remote_child && above == &root;
+        return task.owner().is_remote_child && (&task == &root || waits_for(root, task));
     });
 }
 

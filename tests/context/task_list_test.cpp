@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace {
@@ -250,7 +251,12 @@ struct remote_task final : remote_child_owner {
         begin_unowned(promise);
     }
     void finished(promise_base&) noexcept override {}
-    void abandoned(promise_base&) noexcept override { destroyed = true; }
+    void abandoned(promise_base&) noexcept override {
+        destroyed = true;
+        if (on_destruction) {
+            on_destruction();
+        }
+    }
     [[nodiscard]] promise_base& child() noexcept override { return promise; }
     void request() { request_kill(ticket); }
 
@@ -259,6 +265,7 @@ struct remote_task final : remote_child_owner {
     };
     child_ticket ticket{*this};
     promise_base promise;
+    std::function<void()> on_destruction;
     bool destroyed = false;
 };
 
@@ -282,6 +289,39 @@ TEST(KillRequests, DestroyARemoteChildWhenNothingOfItIsElsewhere) {
     EXPECT_TRUE(requested.destroyed);
     EXPECT_FALSE(other.destroyed);
     EXPECT_FALSE(kills.pending());
+}
+
+TEST(KillRequests, WhatIsFreedByADestructionIsDestroyedInTheSamePass) {
+    counted_list here;
+    destructor_waits waits;
+    kill_requests kills(here.tasks, waits);
+    remote_task parent;
+    remote_task child; // on the same loop
+    here.tasks.adopt(parent.promise);
+    here.tasks.adopt(child.promise);
+    away below(here.tasks, &parent.promise);
+    child.on_destruction = [&] { below.back(); };
+    for (remote_task* each : {&parent, &child}) {
+        each->request();
+        kills.note(*each);
+    }
+    kills.process();
+    EXPECT_TRUE(child.destroyed);
+    EXPECT_TRUE(parent.destroyed);
+    EXPECT_FALSE(kills.pending());
+}
+
+TEST(DestructorWaits, ACauseIsFollowedFromLoopToLoop) {
+    destructor_waits waits_here;
+    destructor_waits waits_elsewhere;
+    const destructor_waits::scope waiting(waits_here);
+    {
+        // The other loop destroys the parent of `below` because of the destructor that waits here.
+        const destructor_waits::on_behalf_of destroying(waits_elsewhere, &waiting);
+        const destructor_waits::scope parent(waits_elsewhere);
+        EXPECT_TRUE(waits_here.contain(waits_elsewhere.cause()));
+    }
+    EXPECT_FALSE(waits_here.contain(waits_elsewhere.cause()));
 }
 
 TEST(KillRequests, ADestructorThatWaitsDestroysOnlyWhatHasArrivedSince) {

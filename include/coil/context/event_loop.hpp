@@ -239,8 +239,8 @@ public:
     /// In a shutdown: destroys the remote children, as far as nothing of theirs is elsewhere.
     void abandon_remote_children() noexcept;
     /// From a wait for `root`, whose end was requested: destroys it if it is a remote child here,
-    /// and the remote children that it waits for, directly or not. None of them could run before
-    /// the destructor returns.
+    /// and the remote children here that it waits for, directly or by tasks of other executors.
+    /// None of them could run before the destructor returns.
     void abandon_tree(const promise_base& root) noexcept;
     /// A remote child is to be destroyed: before the next turn, or in a destructor that waits.
     void note_kill_request(remote_child_owner& child) noexcept { kills_.note(child); }

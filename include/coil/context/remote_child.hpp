@@ -52,6 +52,7 @@ public:
     [[nodiscard]] bool is_kill_requested() const noexcept final {
         return state_.load(std::memory_order_acquire) == kill_requested;
     }
+    [[nodiscard]] bool is_on_context() const noexcept final { return place_.is_known(); }
     void moved_to(event_loop* loop) noexcept final;
     /// When it arrived on its context: event_loop::wait_epoch().
     [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
@@ -108,6 +109,9 @@ private:
     public:
         event_loop* lock() noexcept;
         void unlock(event_loop* loop) noexcept;
+        [[nodiscard]] bool is_known() const noexcept {
+            return (word_.load(std::memory_order_relaxed) & ~locked) != 0;
+        }
 
     private:
         static constexpr std::uintptr_t locked = 1;

@@ -25,6 +25,9 @@ public:
     [[nodiscard]] virtual const nursery* parent_nursery() const noexcept { return nullptr; }
     /// For a root that is_remote_child: its frame must be destroyed as soon as nothing of it runs.
     [[nodiscard]] virtual bool is_kill_requested() const noexcept { return false; }
+    /// For a root that is_remote_child: whether it is on a context, as far as known. May be called
+    /// from any thread while the root exists.
+    [[nodiscard]] virtual bool is_on_context() const noexcept { return false; }
     /// For a root that is_remote_child: it belongs to this loop from now on, on whose thread this
     /// is called; null: it leaves its current loop.
     virtual void moved_to(event_loop* /*loop*/) noexcept {}
