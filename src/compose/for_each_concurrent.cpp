@@ -31,7 +31,7 @@ concurrent_calls::~concurrent_calls() {
     destroy_children();
 }
 
-task<> concurrent_calls::run(task<> producer) {
+task<> concurrent_calls::run_all(task<> producer) {
     { // its destructor starts the child
         const supervised_spawn<void> begun(*this, produce(std::move(producer), limit(), complete_),
                                            {});

@@ -175,12 +175,9 @@ void nursery::joiner::begin(std::coroutine_handle<> waiter, inplace_stop_token t
     relay_stop(token, nursery_->stop_);
 }
 
-/// Whether the nursery is a local of the joining coroutine, and will thus be destroyed with its
-/// frame: its address is between the start of the frame and this awaiter, which is also in the
-/// frame. Returns false if that is not certain; the destructor then destroys the children.
-bool nursery::joiner::is_inside(std::coroutine_handle<> waiter) const noexcept {
+bool nursery::is_between(std::coroutine_handle<> coroutine, const void* awaiter) const noexcept {
     const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
-    return address(waiter.address()) < address(nursery_) && address(nursery_) < address(this);
+    return address(coroutine.address()) < address(this) && address(this) < address(awaiter);
 }
 
 promise_base* nursery::joiner::next_below() noexcept {

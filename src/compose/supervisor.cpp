@@ -59,7 +59,7 @@ private:
 
 } // namespace
 
-task<> supervisor::join() { co_await timed_joiner(*this, timed_joiner::no_limit); }
+task<> supervisor::wait_until_empty() { co_await timed_joiner(*this, timed_joiner::no_limit); }
 
 task<bool> supervisor::join_within(std::int64_t grace_ns) {
     cancel();

@@ -53,6 +53,14 @@ runtime::runtime(runtime_options options)
 }
 
 runtime::~runtime() {
+    {
+        const std::lock_guard lock(life_);
+        if (running_) [[unlikely]] {
+            detail::end_with_misuse("a runtime is destroyed while it runs, by one of its own tasks "
+                                    "or by another thread. Call stop(), and destroy it after run() "
+                                    "has returned.");
+        }
+    }
     // While all of them are there: destructors of what never started may spawn on any.
     for (bool more = true; more;) {
         more = false;

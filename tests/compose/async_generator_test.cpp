@@ -473,4 +473,19 @@ TEST_F(AsyncGenerator, TwoConcurrentNextTerminateTheProgram) {
     EXPECT_DEATH(ctx_.run(main()), "two coroutines await next\\(\\) of one async_generator");
 }
 
+TEST_F(AsyncGenerator, MovingItDuringNextTerminatesTheProgram) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto takes_one = [](async_generator<int>& all) -> task<> {
+        static_cast<void>(co_await all.next());
+    };
+    auto main = [](auto f) -> task<> {
+        auto all = count_to(2, 24h);
+        auto waits = coil::spawn(f(all));
+        co_await yield();
+        co_await yield();
+        const auto moved = std::move(all);
+    };
+    EXPECT_DEATH(ctx_.run(main(takes_one)), "moved while a coroutine waits in next\\(\\)");
+}
+
 } // namespace

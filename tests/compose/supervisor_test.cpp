@@ -5,6 +5,7 @@
 
 #include <coil/compose/supervisor.hpp>
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -325,6 +326,58 @@ TEST_F(Supervisor, AChildIsRestartedWithBackOff) {
     ctx_.run(main(attempts, failures));
     EXPECT_EQ(failures, (std::vector<std::string>{"w: 1", "w: 2", "w: 3", "n: never", "n: never",
                                                   "n: never", "stopped: never"}));
+}
+
+TEST_F(Supervisor, ADestroyedJoinLeavesTheChildrenOfAnotherFrame) {
+    auto works = [](int& count) -> task<> {
+        co_await sleep_for(5ms);
+        ++count;
+    };
+    auto joins = [](supervisor& s) -> task<> { co_await s.join(); };
+    int ended = 0;
+    auto main = [](auto work, auto join, int& n) -> task<> {
+        supervisor local;
+        const auto other = std::make_unique<supervisor>();
+        co_await local.spawn(work(n));
+        co_await other->spawn(work(n));
+        {
+            coil::scope joining;
+            joining.spawn(join(local));
+            joining.spawn(join(*other));
+            co_await yield();
+            co_await yield();
+        }
+        EXPECT_EQ(local.size() + other->size(), 2U);
+        co_await local.join();
+        co_await other->join();
+    };
+    ctx_.run(main(works, joins, ended));
+    EXPECT_EQ(ended, 2);
+}
+
+TEST_F(Supervisor, AJoinIsATask) {
+    auto main = []() -> task<> {
+        supervisor s;
+        co_await s.spawn(sleep_for(1ms));
+        task<> stored = s.join();
+        co_await std::move(stored);
+        EXPECT_EQ(s.size(), 0U);
+        co_await s.spawn(sleep_for(1ms));
+        co_await when_all(s.join(), sleep_for(0ms));
+        co_await s.spawn(sleep_for(1ms));
+        std::vector<task<>> several;
+        several.push_back(s.join());
+        co_await when_all(std::move(several));
+        EXPECT_EQ(s.size(), 0U);
+        co_await s.spawn(sleep_for(1ms));
+        co_await timeout(s.join(), 1h);
+        EXPECT_TRUE(co_await coil::spawn(s.join(1h)));
+        coil::scope around;
+        child_handle<bool> joined = around.spawn(s.join(1h));
+        EXPECT_TRUE(co_await joined);
+        co_await around.join();
+    };
+    ctx_.run(main());
 }
 
 } // namespace

@@ -397,4 +397,18 @@ TEST_F(JoinHandle, TenThousandAtOnce) {
     EXPECT_EQ(coil::run(main()), 10'000L * 9'999 / 2);
 }
 
+TEST(JoinHandleDeathTest, UsingAMovedOneEndsTheProgram) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    io_context context;
+    auto first = context.spawn(at_once(1));
+    const auto second = std::move(first);
+    const char* const message = "coil: a join_handle is used that was moved from";
+    // NOLINTBEGIN(bugprone-use-after-move)
+    EXPECT_DEATH(first.cancel(), message);
+    EXPECT_DEATH(static_cast<void>(first.done()), message);
+    EXPECT_DEATH(first.get(), message);
+    EXPECT_DEATH(static_cast<void>(first.operator co_await()), message);
+    // NOLINTEND(bugprone-use-after-move)
+}
+
 } // namespace

@@ -237,4 +237,11 @@ TEST(Generator, MovedWhileItIsIteratedOver) {
     EXPECT_EQ(*second.begin(), 1);
 }
 
+TEST(GeneratorDeathTest, IteratingOverAMovedOneEndsTheProgram) {
+    auto first = count_to(3);
+    const auto second = std::move(first);
+    // NOLINTNEXTLINE(bugprone-use-after-move)
+    EXPECT_DEATH(first.begin(), "coil: a generator is iterated over that was moved from");
+}
+
 } // namespace

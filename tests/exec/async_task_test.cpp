@@ -767,4 +767,17 @@ TEST(AsyncTask, G10_AwaitsThatCompleteAtOnceDoNotGrowTheStack) {
     EXPECT_EQ(work(executor_arg, looper).get(), 2 * many);
 }
 
+TEST(AsyncTaskDeathTest, UsingAMovedOneEndsTheProgram) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto work = []() -> async_task<int, inline_executor> { co_return 1; };
+    auto first = work();
+    const auto second = std::move(first);
+    const char* const message = "coil: an async_task is used that was moved from";
+    // NOLINTBEGIN(bugprone-use-after-move)
+    EXPECT_DEATH(static_cast<void>(first.done()), message);
+    EXPECT_DEATH(first.then([](int) {}), message);
+    EXPECT_DEATH(static_cast<void>(first.operator co_await()), message);
+    // NOLINTEND(bugprone-use-after-move)
+}
+
 } // namespace

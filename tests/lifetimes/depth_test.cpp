@@ -151,7 +151,19 @@ ISOLATED_TEST(Depth, G10_AChainOfAsyncTasksOnAContextIsAbandoned) {
 // ---- awaits and combinations
 
 /// A level awaits the next one by one of these.
-enum class by { await, when_all, when_all_range, when_any, timeout, scope, shield, token, several };
+enum class by {
+    await,
+    when_all,
+    when_all_range,
+    when_any,
+    timeout,
+    scope,
+    supervisor,
+    for_each_concurrent,
+    shield,
+    token,
+    several
+};
 
 struct tree {
     by how = by::await;
@@ -180,6 +192,16 @@ task<> by_scope(tree& t, int below) {
     children.spawn(level(t, -1));
     co_await children.join();
 }
+task<> by_supervisor(tree& t, int below) {
+    supervisor children;
+    co_await children.spawn(level(t, below));
+    co_await children.spawn(level(t, -1));
+    co_await children.join();
+}
+task<> by_for_each(tree& t, int below) {
+    const std::array<int, 1> numbers{below};
+    co_await for_each_concurrent(numbers, 2, [&t](int n) { return level(t, n); });
+}
 task<> by_shield(tree& t, int below) { co_await shield(level(t, below)); }
 task<> by_token(tree& t, int below) {
     const inplace_stop_source nobody;
@@ -200,6 +222,10 @@ task<> next_level(tree& t, int below, by how) {
         return by_timeout(t, below);
     case by::scope:
         return by_scope(t, below);
+    case by::supervisor:
+        return by_supervisor(t, below);
+    case by::for_each_concurrent:
+        return by_for_each(t, below);
     case by::shield:
         return by_shield(t, below);
     case by::token:
@@ -239,6 +265,8 @@ int levels_of(by how) {
     case by::when_all_range:
     case by::when_any:
     case by::scope:
+    case by::supervisor:
+    case by::for_each_concurrent:
     case by::several:
         return depth / 8; // several coroutines each
     default:
@@ -299,6 +327,8 @@ TREE_TESTS(NestedWhenAllsOfRanges, by::when_all_range)
 TREE_TESTS(NestedWhenAnys, by::when_any)
 TREE_TESTS(NestedTimeouts, by::timeout)
 TREE_TESTS(NestedScopes, by::scope)
+TREE_TESTS(NestedSupervisors, by::supervisor)
+TREE_TESTS(NestedForEachConcurrents, by::for_each_concurrent)
 TREE_TESTS(NestedShields, by::shield)
 TREE_TESTS(NestedTokens, by::token)
 TREE_TESTS(NestedCombinations, by::several)
@@ -309,6 +339,8 @@ STOPPED_TREE_TEST(NestedWhenAllsOfRanges, by::when_all_range)
 STOPPED_TREE_TEST(NestedWhenAnys, by::when_any)
 STOPPED_TREE_TEST(NestedTimeouts, by::timeout)
 STOPPED_TREE_TEST(NestedScopes, by::scope)
+STOPPED_TREE_TEST(NestedSupervisors, by::supervisor)
+STOPPED_TREE_TEST(NestedForEachConcurrents, by::for_each_concurrent)
 STOPPED_TREE_TEST(NestedTokens, by::token)
 
 ISOLATED_TEST(Depth, G10_G12_AnExceptionLeavesNestedAwaits) {

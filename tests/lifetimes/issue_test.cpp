@@ -322,4 +322,17 @@ TEST(Issue, G5_AContextDestroyedByItsOwnTaskIsMisuse) {
         "an io_context is destroyed while it runs");
 }
 
+TEST(Issue, G5_ARuntimeDestroyedByItsOwnTaskIsMisuse) {
+    isolated_misuse(
+        [] {
+            auto* const contexts = new runtime(2);
+            contexts->co_spawn([](runtime* rt) -> task<> {
+                delete rt;
+                co_return;
+            }(contexts));
+            contexts->run();
+        },
+        "a runtime is destroyed while it runs");
+}
+
 } // namespace

@@ -112,6 +112,7 @@ TEST(SyncMisuse, CountsBelowZero) {
         },
         "latch::count_down\\(\\) was called with more than the remaining count");
     EXPECT_DEATH(latch{-1}, "a latch must be constructed with 0 or more");
+    EXPECT_DEATH(barrier<>{-1}, "a barrier must be constructed with 0 or more");
     EXPECT_DEATH(
         {
             wait_group g{2};

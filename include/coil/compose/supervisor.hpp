@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/compose/child_handle.hpp>
+#include <coil/compose/detail/join_task.hpp>
 #include <coil/compose/detail/nursery.hpp>
 #include <coil/compose/detail/restart.hpp>
 #include <coil/compose/detail/scope_child.hpp>
@@ -127,13 +128,15 @@ public:
     }
 
     /// Waits until all children have ended, including queued ones.
-    [[nodiscard("did you forget to co_await?")]] task<> join();
+    [[nodiscard("did you forget to co_await?")]] detail::join_task<void> join() {
+        return {*this, wait_until_empty()};
+    }
     /// Asks all children to stop, waits for them for at most `grace`, and then destroys the
     /// remaining ones, including work they have shielded. Returns true if none was left.
     template <class Rep, class Period>
-    [[nodiscard("did you forget to co_await?")]] task<bool>
+    [[nodiscard("did you forget to co_await?")]] detail::join_task<bool>
     join(std::chrono::duration<Rep, Period> grace) {
-        return join_within(detail::saturated_ns(grace));
+        return {*this, join_within(detail::saturated_ns(grace))};
     }
 
     /// Asks all children to stop, including those spawned later. Does not wait.
@@ -149,6 +152,7 @@ private:
                     static_cast<supervisor*>(self)->report(std::move(error), child);
                 }};
     }
+    task<> wait_until_empty();
     task<bool> join_within(std::int64_t grace_ns);
     void failed(const detail::child_state_base& child, std::exception_ptr error) noexcept override;
     void report(std::exception_ptr error, std::string_view name) noexcept;

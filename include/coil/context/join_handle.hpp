@@ -6,7 +6,6 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/core/backoff.hpp>
 
-#include <cassert>
 #include <coroutine>
 #include <stdexcept>
 #include <system_error>
@@ -140,7 +139,9 @@ private:
     explicit join_handle(detail::join_state<T>* state) noexcept : state_(state) {}
 
     [[nodiscard]] detail::join_state<T>& state() const noexcept {
-        assert(state_ != nullptr && "coil: this join_handle was moved from");
+        if (state_ == nullptr) [[unlikely]] {
+            detail::end_with_misuse("a join_handle is used that was moved from.");
+        }
         return *state_;
     }
 

@@ -9,7 +9,6 @@
 #include <coil/core/this_task.hpp>
 #include <coil/core/transfer.hpp>
 
-#include <cassert>
 #include <coroutine>
 #include <exception>
 #include <memory>
@@ -53,15 +52,11 @@ public:
     /// The result of next().
     using element = typename promise_type::element;
 
-    async_generator(async_generator&& other) noexcept
-        : coroutine_(std::exchange(other.coroutine_, nullptr)) {
-        assert((!coroutine_ || coroutine_.promise().asking == nullptr) &&
-               "coil: an async_generator was moved while a coroutine waits in next()");
-    }
+    async_generator(async_generator&& other) noexcept : coroutine_(other.release()) {}
     async_generator& operator=(async_generator&& other) noexcept {
         if (this != &other) {
             destroy();
-            coroutine_ = std::exchange(other.coroutine_, nullptr);
+            coroutine_ = other.release();
         }
         return *this;
     }
@@ -90,6 +85,13 @@ private:
         : coroutine_(coroutine) {}
 
     void destroy() noexcept;
+    [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {
+        if (coroutine_ && coroutine_.promise().asking != nullptr) [[unlikely]] {
+            detail::end_with_misuse(
+                "an async_generator is moved while a coroutine waits in next().");
+        }
+        return std::exchange(coroutine_, nullptr);
+    }
 
     std::coroutine_handle<promise_type> coroutine_;
 };

@@ -39,9 +39,16 @@ using await_result_t = decltype(std::declval<detail::awaiter_of<A>&>().await_res
 
 namespace detail {
 
+/// The type as which a temporary is stored, for types that only mean something where they are made.
+template <class A>
+struct kept_as {
+    using type = A;
+};
+
 /// How a combinator stores an argument: a temporary by value, a named object by reference.
 template <class A>
-using kept = std::conditional_t<std::is_lvalue_reference_v<A>, A, std::remove_cvref_t<A>>;
+using kept = std::conditional_t<std::is_lvalue_reference_v<A>, A,
+                                typename kept_as<std::remove_cvref_t<A>>::type>;
 
 /// Whether an argument can be stored that way.
 template <class A>

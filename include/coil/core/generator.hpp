@@ -30,6 +30,8 @@ elements_of(Range&&) -> elements_of<Range&&>;
 
 namespace detail {
 
+[[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
+
 /// The promise of all generators that yield the same type. Nested generators form a stack: the
 /// outermost one refers to the innermost, which is the one running.
 template <class Yielded>
@@ -240,6 +242,9 @@ public:
 
     /// Computes the first element. May be called once.
     iterator begin() {
+        if (!coroutine_) [[unlikely]] {
+            detail::end_with_misuse("a generator is iterated over that was moved from.");
+        }
         coroutine_.promise().advance();
         return iterator(coroutine_);
     }

@@ -11,7 +11,6 @@
 #include <coil/exec/executor.hpp>
 #include <coil/exec/new_thread_executor.hpp>
 
-#include <cassert>
 #include <coroutine>
 #include <optional>
 #include <system_error>
@@ -220,7 +219,9 @@ private:
     explicit async_task(detail::async_state<T>& state) noexcept : state_(&state) {}
 
     [[nodiscard]] detail::async_state<T>& state() const noexcept {
-        assert(state_ != nullptr && "coil: this async_task was moved from");
+        if (state_ == nullptr) [[unlikely]] {
+            detail::end_with_misuse("an async_task is used that was moved from.");
+        }
         return *state_;
     }
 

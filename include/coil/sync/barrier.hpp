@@ -3,7 +3,6 @@
 #include <coil/sync/detail/barrier_core.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
-#include <cassert>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +31,8 @@ namespace coil {
 /// arrival still counts, and the next phase expects the participant again: a participant that
 /// leaves calls arrive_and_drop().
 ///
-/// Errors: more arrivals than the phase expects terminate the program with a message.
+/// Errors: more arrivals than the phase expects, or a negative number of participants, terminate
+/// the program with a message.
 template <class CompletionFunction = detail::no_completion>
 class barrier {
     static_assert(std::is_invocable_v<CompletionFunction&>,
@@ -58,7 +58,9 @@ public:
 
     explicit barrier(std::ptrdiff_t expected, CompletionFunction f = CompletionFunction())
         : core_(expected), completion_(std::move(f)) {
-        assert(expected >= 0);
+        if (expected < 0) [[unlikely]] {
+            detail::end_with_misuse("a barrier must be constructed with 0 or more.");
+        }
     }
     barrier(const barrier&) = delete;
     barrier& operator=(const barrier&) = delete;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/compose/child_handle.hpp>
+#include <coil/compose/detail/join_task.hpp>
 #include <coil/compose/detail/nursery.hpp>
 #include <coil/compose/scope.hpp>
 #include <coil/core/async_generator.hpp>
@@ -32,9 +33,10 @@ public:
 
     /// Runs the producer, waits until nothing is left, and throws the first failure; or
     /// operation_canceled when a stop came before all elements had been seen.
-    task<> run(task<> producer);
+    join_task<void> run(task<> producer) { return {*this, run_all(std::move(producer))}; }
 
 private:
+    task<> run_all(task<> producer);
     void failed(const child_state_base& child, std::exception_ptr error) noexcept override;
 
     std::exception_ptr error_;

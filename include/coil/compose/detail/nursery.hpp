@@ -174,6 +174,14 @@ public:
     /// The nearest root above the await that joins the nursery, or null.
     [[nodiscard]] promise_base* awaiting_root() const noexcept;
 
+    /// `awaiter`, which is in the frame of `coroutine`, is about to await a task that joins this.
+    void find_frame(std::coroutine_handle<> coroutine, const promise_base& promise,
+                    const void* awaiter) noexcept {
+        if (is_between(coroutine, awaiter)) {
+            frame_ = &promise;
+        }
+    }
+
     class joiner;
     /// At most one coroutine joins it at a time.
     void check_unjoined() const noexcept;
@@ -194,6 +202,11 @@ protected:
 private:
     friend class child_state_base;
 
+    /// Whether this is a local of `coroutine`, and will thus be destroyed with its frame: its
+    /// address is between the start of the frame and an awaiter in the frame. Returns false if that
+    /// is not certain; the destructor then destroys the children.
+    [[nodiscard]] bool is_between(std::coroutine_handle<> coroutine,
+                                  const void* awaiter) const noexcept;
     void bind_to(event_loop& loop) noexcept;
     void start(child_state_base& child) noexcept;
     void ended(const child_state_base& child, std::exception_ptr error) noexcept;
@@ -208,6 +221,7 @@ private:
     linked_fifo<&child_state_base::previous_in_queue> waiting_;
     event_loop* loop_ = nullptr; // set while there are children
     joiner* joiner_ = nullptr;
+    const promise_base* frame_ = nullptr; // the coroutine of which this is a local, if known
 };
 
 /// The common base of the awaiters of child_handle and spawn(), which the nursery resumes.
@@ -238,7 +252,7 @@ public:
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
         if constexpr (std::derived_from<P, promise_base>) {
             awaiting_ = &waiter.promise();
-            if (is_inside(waiter)) {
+            if (nursery_->is_between(waiter, this) || is_below_frame()) {
                 awaiting_->awaits(*this);
             }
         }
@@ -265,7 +279,11 @@ private:
     void wake(outcome why) noexcept;
     void unwake() noexcept;
     void left_alone(std::exception_ptr error) noexcept;
-    [[nodiscard]] bool is_inside(std::coroutine_handle<> waiter) const noexcept;
+    /// Whether the coroutine that awaits the joining one has the nursery in its frame.
+    [[nodiscard]] bool is_below_frame() const noexcept {
+        return nursery_->frame_ != nullptr && !awaiting_->is_root() &&
+               awaiting_->parent == nursery_->frame_;
+    }
     promise_base* next_below() noexcept final;
     void destroy_below(promise_base& child) noexcept final;
 
