@@ -227,8 +227,8 @@ public:
 
     /// This loop's awaits of remote operations.
     [[nodiscard]] away_node*& away() noexcept { return tasks_.away(); }
-    /// Before all children of a nursery are destroyed, one after the other: requests at once what
-    /// they have elsewhere, as far as that is found in a time proportional to their number.
+    /// Before the children of a nursery are destroyed one after the other: requests the destruction
+    /// of all their remote children at once, as far as a search of limited length finds them.
     void destroy_away_below(const nursery& parent, std::size_t children) noexcept {
         tasks_.destroy_away_below(parent, 4 * children);
     }

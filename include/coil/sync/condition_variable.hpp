@@ -13,10 +13,9 @@ namespace coil {
 
 /// std::condition_variable for coroutines, with coil::mutex.
 ///
-///     co_await m.lock();
+///     auto guard = co_await m.lock_guard(); // also unlocks if wait() throws
 ///     co_await changed.wait(m, [&] { return !queue.empty(); });
 ///     take(queue);
-///     m.unlock();
 ///
 /// wait() unlocks the mutex, waits for a notification, and locks the mutex again before it returns
 /// or throws. As with std::condition_variable, wake-ups may be spurious: wait with a predicate.

@@ -41,8 +41,9 @@ public:
     void process_arrived() noexcept;
 
 private:
-    /// Destroys the children that `may_be_destroyed` selects and that have nothing elsewhere, until
-    /// that frees no further one. First requests what these children have elsewhere.
+    /// Destroys the selected children that have no outstanding remote operation, and those that
+    /// this leaves without one. Before that, requests the destruction of what the remote operations
+    /// of all selected children wait for.
     template <class Predicate>
     void destroy_free(Predicate may_be_destroyed) noexcept;
     template <class Predicate>
