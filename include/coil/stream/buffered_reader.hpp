@@ -127,7 +127,7 @@ private:
         view found;
         do {
             buffer_.grow_for(max);
-            const int n = (co_await fill()).value();
+            const int n = io_result(co_await fill()).value();
             if (n == 0) {
                 co_return buffer_.take_rest();
             }

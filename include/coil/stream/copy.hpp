@@ -42,7 +42,7 @@ task<std::uint64_t> copy(From& from, To& to) {
             co_return total;
         }
         const const_buffer got(memory.get(), n);
-        total += static_cast<std::uint64_t>((co_await write_all(to, got)).value());
+        total += static_cast<std::uint64_t>(io_result(co_await write_all(to, got)).value());
     }
 }
 
