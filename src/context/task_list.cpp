@@ -44,19 +44,16 @@ void task_list::hold_back() noexcept {
         move(*held_back_.first(), listed_);
     }
     tree_unknown_ = false;
-    for (away_node* each = away_; each != nullptr;) {
-        away_node& node = *each;
-        each = node.next; // asking unlinks nothing
+    visit_away([this](promise_base* task, away_node& node) noexcept {
         if (!node.status_(node, away_node::request::stop)) {
-            continue;
+            return;
         }
-        promise_base* const task = top_level_of(node.root_);
         if (task == nullptr) {
             tree_unknown_ = true;
         } else if (task->link.is(task_state::listed)) {
             move(*task, held_back_);
         }
-    }
+    });
     if (tree_unknown_) {
         for (promise_base* each = listed_.first(); each != nullptr;) {
             promise_base& task = *each;

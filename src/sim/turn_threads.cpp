@@ -16,22 +16,27 @@ namespace coil::sim::detail {
 turn_threads::~turn_threads() {
     ends_ = true;
     for (const auto& each : executors_) {
-        {
-            const std::scoped_lock lock(mutex_);
-            each->may_run = true;
-            each->signal.notify_one();
-        }
+        allow(*each);
         each->thread.join();
     }
 }
 
-void turn_threads::switch_to(executor& next) noexcept {
-    executor& own = self();
-    std::unique_lock lock(mutex_);
+void turn_threads::allow(executor& next) noexcept {
+    const std::scoped_lock lock(mutex_);
     next.may_run = true;
     next.signal.notify_one();
+}
+
+void turn_threads::wait_until_allowed(executor& own) noexcept {
+    std::unique_lock lock(mutex_);
     own.signal.wait(lock, [&own] { return own.may_run; });
     own.may_run = false;
+}
+
+void turn_threads::switch_to(executor& next) noexcept {
+    executor& own = self();
+    allow(next);
+    wait_until_allowed(own);
 }
 
 turn_threads::executor& turn_threads::idle_executor() {
@@ -52,11 +57,7 @@ turn_threads::executor& turn_threads::idle_executor() {
 void turn_threads::run(executor& own, std::uint64_t thread_number) noexcept {
     uring::detail::thread_number = thread_number;
     current = &own;
-    {
-        std::unique_lock lock(mutex_);
-        own.signal.wait(lock, [&own] { return own.may_run; });
-        own.may_run = false;
-    }
+    wait_until_allowed(own);
     while (!ends_) {
         world_.step_for_waiting();
         if (executor* const resumer = std::exchange(own.resumer, nullptr)) {

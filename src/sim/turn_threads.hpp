@@ -56,6 +56,9 @@ private:
     [[nodiscard]] executor& self() noexcept { return current != nullptr ? *current : base_; }
     [[nodiscard]] executor& idle_executor();
     void run(executor& own, std::uint64_t thread_number) noexcept;
+    void allow(executor& next) noexcept;
+    /// Blocks this thread, whose executor is `own`.
+    void wait_until_allowed(executor& own) noexcept;
     /// Lets `next` run, and blocks this thread until it may run again.
     void switch_to(executor& next) noexcept;
     void resume(const waiting_turn& turn) noexcept;
