@@ -47,7 +47,7 @@ template <class F>
 task<io_result> on_thread(F f) {
     try {
         co_return io_result(co_await blocking(std::move(f)));
-    } catch (const std::system_error& error) { // was not called
+    } catch (const std::system_error& error) { // `f` was not called
         co_return io_result(-error.code().value());
     }
 }
