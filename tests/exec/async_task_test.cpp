@@ -322,7 +322,7 @@ class async_default_context : public ::testing::Environment {
 [[maybe_unused]] const auto* const async_environment =
     ::testing::AddGlobalTestEnvironment(new async_default_context);
 
-/// A context forgets a task that has left it, whatever moved it there.
+/// A context forgets a task that leaves it, also if a shielded task or a generator made the move.
 TEST(AsyncTask, G1_AContextForgetsATaskThatLeavesIt) {
     auto hops = [](io_context& to) -> task<int> {
         co_await resume_on(to);

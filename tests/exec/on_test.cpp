@@ -237,7 +237,7 @@ TEST(On, G5_AShutdownStopsATaskOnAnotherContext) {
     other.join();
 }
 
-/// It waits for something on the context that shuts down, and is destroyed with it.
+/// The task waits for work on the context that shuts down, and is destroyed with that work.
 TEST(On, G5_AShutdownDoesNotWaitForItself) {
     for (const bool again : {false, true}) {
         looper_executor looper;

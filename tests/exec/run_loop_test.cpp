@@ -461,7 +461,7 @@ TEST(RunLoop, G5_TheDestructorWaitsForRunningCalls) {
     EXPECT_EQ(destroyed, 2);
 }
 
-/// The result is there, and its coroutine is in the queue or on its way to it.
+/// The result is available, and the coroutine is in the loop's queue or about to be pushed to it.
 TEST(RunLoop, G5_DestroyedWhenTheResultIsThere) {
     for (int i = 0; i < coil_test::rounds(50, 2000); ++i) {
         int destroyed = 0;
@@ -567,7 +567,7 @@ TEST(RunLoop, G1_G5_AContextThatDestroysItAdoptsItsOwnTasks) {
     }
 }
 
-/// It would be resumed in addition to the loop.
+/// Such an await would resume the coroutine in addition to the loop.
 TEST(RunLoopDeathTest, G1_APushedCoroutineCannotAwaitWhatResumesIt) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const auto run_one = [](round_robin_coroutine coroutine) {

@@ -229,7 +229,7 @@ TEST(FsFile, G3_WaitingForAReaderIsCancelled) {
 }
 
 /// A short write through the ring does not advance the position.
-TEST(FsFile, WhatIsCutShortIsGoneOnWithWhereItEnded) {
+TEST(FsFile, AfterAShortWriteTheNextOneContinuesWhereItEnded) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "a sanitizer's threads do not survive a fork";
     }

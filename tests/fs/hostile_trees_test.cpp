@@ -288,7 +288,7 @@ TEST(FsHostileTrees, ARefusedCopyIntoItselfLeavesNothing) {
     EXPECT_TRUE(stdfs::is_empty(dir / "a" / "b"));
 }
 
-/// Runs it in a process that can open only so many more descriptors.
+/// Runs `f` in a process that can open only `spare` more descriptors.
 template <class F>
 std::string with_spare_descriptors(int spare, F f) {
     return coil_test::in_child([&]() -> std::string {

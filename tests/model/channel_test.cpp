@@ -338,7 +338,7 @@ TEST(ChannelModelCanary, MarksAndCellsWithoutACommonOrder) {
 TEST(ChannelModelCanary, CellsThatOrderNothing) {
     expect_found<one_to_one<relaxed<call::store>, 1, 1>>(rl::test_result_data_race, at_most{3});
 }
-TEST(ChannelModelCanary, TurnsThatOrderNothing) {
+TEST(ChannelModelCanary, CombiningLocksThatOrderNothing) {
     using weak = relaxed<call::compare_weak>;
     expect_found<one_to_one<weak, unbounded, 1>>(rl::test_result_data_race, at_most{3});
 }

@@ -236,7 +236,7 @@ TEST(PermitsModelG5, DestroyedByTheOwnerOfBothPermits_ThreeInterruptions) {
 TEST(PermitsModelCanary, AWaiterThatDoesNotWaitForItsAnswer) {
     expect_found<gives_up<as_written, true, hasty_leaver>>(rl::test_result_data_race, at_most{3});
 }
-TEST(PermitsModelCanary, ATurnThatOrdersNothing) {
+TEST(PermitsModelCanary, ACombiningLockThatOrdersNothing) {
     expect_found<gives_up<relaxed<call::compare_weak>, true>>(rl::test_result_data_race,
                                                               at_most{3});
 }

@@ -80,7 +80,7 @@ TYPED_TEST(Combined, G4_NothingIsLostWhereAnotherWins) {
     });
 }
 
-/// Behind the other in the ready queue: the inner await has ended, the outer one is decided.
+/// The inner await has ended with a result, but the other child of the outer one has won.
 TYPED_TEST(Combined, G4_NothingIsLostIfAnotherWinsBetweenTheInnerAndTheOuterEnd) {
     TypeParam s;
     s.prepare();
@@ -235,7 +235,7 @@ task<> fails_in_a_moment() {
     throw 5;
 }
 
-/// It was available without waiting.
+/// Everything that the children await is available at once.
 TEST(CombinedAtOnce, G12_NothingIsLostIfAnotherThrows) {
     mutex m;
     mutex guarded;
