@@ -55,7 +55,7 @@ file open_directory(const std::string& name, int& error) {
     return file(fd);
 }
 
-/// Also 0 if a directory cannot be synchronized.
+/// Returns 0 or -errno; also 0 if the file system cannot synchronize a directory.
 int sync_directory(int fd) noexcept {
     const int r = sys::fsync(fd);
     return r == -EBADF || r == -EINVAL || r == -EOPNOTSUPP ? 0 : r;

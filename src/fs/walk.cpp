@@ -219,7 +219,7 @@ private:
     std::string failed_at_;
 };
 
-/// Waits until there are batches or no more will come. Gives false if cancelled.
+/// Waits until there are batches or no more will come. Returns false if cancelled.
 task<bool> next_arrival(walking& work) {
     try {
         co_await work.arrived.wait();

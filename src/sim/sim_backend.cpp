@@ -333,7 +333,7 @@ sim_backend::outcome sim_backend::cancel(request& base) noexcept {
     if (world.fault(world.options.faults.late_after_cancel, "a cancellation is late")) {
         if (r.stage_ == sim_request::stage::timed || r.is_linked()) {
             if (r.stage_ == sim_request::stage::waiting) {
-                // It will end, but not immediately.
+                // The call ends, but not immediately.
                 r.unlink();
                 end_later(r, result_when_cancelled(r));
                 return outcome::later;

@@ -56,7 +56,7 @@ private:
     ref<detail::file> file_;
     ref<detail::file> file_in_;
     stage stage_ = stage::over;
-    /// It has not started, or has its result: cancellation does not find it.
+    /// The call has not started, or already has its result: cancellation does not find it.
     bool is_out_of_reach() const noexcept { return stage_ == stage::late || stage_ == stage::done; }
 
     std::uint64_t turn_ = 0; // distinguishes stale timers from current ones

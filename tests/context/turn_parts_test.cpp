@@ -1,4 +1,4 @@
-// What a turn is made of: its budget, and the posted functions.
+// The parts of a turn: its budget, and the posted functions.
 
 #include <coil/context/detail/posted_functions.hpp>
 #include <coil/context/detail/turn_budget.hpp>

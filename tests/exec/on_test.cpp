@@ -413,7 +413,7 @@ TEST(On, G12_ExceptionsOfForeignExecutorsPropagate) {
     struct full {
         void execute(const std::function<void()>&) { throw std::length_error("full"); }
     } ex;
-    // It has stored the function and will call it.
+    // Stores the function, which it will call, and throws nevertheless.
     struct grumbling {
         foreign_executor inner;
         void execute(std::function<void()>&& f) {

@@ -173,7 +173,7 @@ TEST(RunLoop, TasksYield) {
     const auto talks = [](run_loop& l, said& s, std::string name) -> task<> {
         for (int i = 0; i < 2; ++i) {
             s.push_back(name + std::to_string(i));
-            // Also from a task that it awaits.
+            // A task that this one awaits may yield as well.
             co_await [](run_loop& same) -> task<> { co_await same.yield(); }(l);
         }
     };

@@ -404,7 +404,7 @@ TEST(FsSwapper, CopyFileToANewName) {
     attacker.join();
 }
 
-/// Both follow links by design, so none is exchanged.
+/// Both functions follow links by design, so the attacker exchanges no links.
 TEST(FsSwapper, WriteFileAndAtomicReplace) {
     arena a;
     stdfs::remove(a / "aside/link");

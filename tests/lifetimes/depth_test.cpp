@@ -25,7 +25,7 @@ constexpr int depth = coil_test::sanitized ? 50'000 : 1'000'000;
 
 // ---- async_task
 
-/// Waits until the test opens it, and resumes by a plain call.
+/// Suspends its awaiter until the test opens it, which resumes the awaiter by a plain call.
 struct door {
     std::coroutine_handle<> waiter;
     bool await_ready() const noexcept { return false; }

@@ -77,7 +77,8 @@ struct shared {
         require(me.value.has_value() != me.closed, "an element, or the end");
         return me.value ? me.value->number.get() : 0;
     }
-    /// Gives up, and returns what it was given. Returns the number if it had received it before.
+    /// Gives up a receive that has to wait; an element that it was given goes back to the channel.
+    /// Returns the number of an element that was received at once, else 0.
     int receive_and_give_up(entry<Change>& me, bool destroyed) {
         if (!ch.receive_now(me, attempts)) {
             ch.wait(me);

@@ -314,7 +314,7 @@ TEST_F(UnixSocket, G3_CancelledReceiveOfDescriptorsTakesNone) {
         const net::received_descriptors got = co_await handle;
         EXPECT_EQ(got.result, -ECANCELED);
         EXPECT_TRUE(got.descriptors.empty());
-        // What comes later is there for the next one.
+        // Descriptors that are sent later are received by the next call.
         const std::vector<int> fds{a.native_handle()};
         EXPECT_EQ(co_await a.send_descriptors(fds, "x"), 1);
         char buf[8];

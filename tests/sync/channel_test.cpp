@@ -78,7 +78,7 @@ TEST_F(Channel, G1_OneToOneAcrossContexts) {
     across(all, count);
 }
 
-/// Its second move from the original object blocks.
+/// An element: the second move from the original object blocks.
 struct slow_move {
     struct gate {
         std::atomic<int> moves{0};
