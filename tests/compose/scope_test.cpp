@@ -221,7 +221,7 @@ TEST_F(Scope, G3_AStopOfTheJoiningTaskReachesTheChildren) {
         co_await sleep_for(1ms);
         handle.cancel();
         co_await handle;
-        // Before it joins.
+        // Cancelled before it joins.
         handle = spawn(f(count));
         handle.cancel();
         co_await handle;

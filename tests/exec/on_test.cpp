@@ -43,7 +43,7 @@ TEST(On, ReturnsTheResultOfTheTask) {
             EXPECT_EQ(e, 42);
             EXPECT_EQ(on_here(), home);
         }
-        auto later = on(any_executor(looper), on_where()); // plain data
+        auto later = on(any_executor(looper), on_where()); // can be moved before it is awaited
         auto moved = std::move(later);
         EXPECT_EQ(co_await std::move(moved), looper.get_id());
         EXPECT_EQ(co_await io::nop(), 0);
@@ -469,7 +469,7 @@ TEST(On, G1_TheCallersExecutorWasShutDown) {
     sent.acquire();
     home.shutdown();
     home.join();
-    there.run_all(); // it resumes here, because its executor is gone
+    there.run_all(); // resumes the caller here, because `home` is shut down
     EXPECT_TRUE(handle.done());
     EXPECT_EQ(handle.get(), 1);
 }
@@ -496,7 +496,7 @@ TEST(On, G12_AnExceptionIsReportedIfTheCallersExecutorWasShutDown) {
     home.run_all();
     there.run_all();
     testing::internal::CaptureStderr();
-    home.drop_all(); // it resumes here
+    home.drop_all(); // resumes the caller here
     EXPECT_NE(testing::internal::GetCapturedStderr().find("of the task"), std::string::npos);
     EXPECT_TRUE(handle.get());
 }

@@ -181,7 +181,7 @@ TEST(RunLoop, TasksYield) {
     loop.push([](run_loop& l, said& s) -> round_robin_coroutine {
         for (int i = 0; i < 2; ++i) {
             s.push_back("p" + std::to_string(i));
-            co_await l.yield(); // as any suspension does
+            co_await l.yield(); // gives the others their turn, as any suspension does
         }
     }(loop, log)
                                               .handle);
@@ -567,7 +567,7 @@ TEST(RunLoop, G1_G5_AContextThatDestroysItAdoptsItsOwnTasks) {
     }
 }
 
-/// Such an await would resume the coroutine in addition to the loop.
+/// What such a coroutine awaits would resume it, and the loop would as well.
 TEST(RunLoopDeathTest, G1_APushedCoroutineCannotAwaitWhatResumesIt) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const auto run_one = [](round_robin_coroutine coroutine) {

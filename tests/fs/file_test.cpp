@@ -166,7 +166,7 @@ task<> moved(const scratch& dir) {
     fs::file a = co_await fs::file::open(dir / "a");
     const int fd = a.native_handle();
     fs::file b = std::move(a);
-    EXPECT_FALSE(a); // NOLINT(bugprone-use-after-move): that is the question
+    EXPECT_FALSE(a); // NOLINT(bugprone-use-after-move): the moved-from state is tested
     EXPECT_EQ(b.native_handle(), fd);
     fs::file c = co_await fs::file::open(dir / "a");
     const int other = c.native_handle();

@@ -88,7 +88,8 @@ std::string pretend(const fs::path& dir, const char* setting) {
     return "";
 }
 
-/// For files that the kernel cannot open, and settings that open(2) for reading ignores.
+/// The checks matter for files that the kernel cannot open, and for settings that open(2) for
+/// reading ignores.
 TEST(FsHostileTrees, AtomicReplaceRepeatsTheChecksThatTheKernelCannotMake) {
     FS_TEST_NEEDS_FORK();
     const scratch dir;

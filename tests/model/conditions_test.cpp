@@ -76,12 +76,12 @@ struct condition {
         a.announce();
         a.wait(w);
         if ((word.fetch_or(lets_go, std::memory_order_acq_rel) & holds) != 0) {
-            w.leave(a); // it would not have started to wait
+            w.leave(a); // the predicate holds: a real waiter would not have begun to wait
         }
         w.sleep_until_over();
         w.go();
     }
-    /// Returns whether there is a waiter for it.
+    /// Makes the predicate hold. Returns whether the waiter has released the mutex before.
     [[nodiscard]] bool change() {
         return (word.fetch_or(holds, std::memory_order_acq_rel) & lets_go) != 0;
     }

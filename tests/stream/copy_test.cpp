@@ -144,7 +144,7 @@ namespace sim = coil::sim;
 constexpr std::uint16_t proxy_port = 80;
 constexpr std::uint16_t server_port = 81;
 
-/// Calls `serve` for one connection after the other, whatever happens to accept() and to them.
+/// Calls `serve` for one connection after the other, even if accept() or a connection fails.
 template <class Serve>
 task<> serve_all(std::uint16_t port, Serve serve) {
     for (;;) {

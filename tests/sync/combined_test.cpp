@@ -26,9 +26,9 @@ task<> some_turns(int n) {
     }
 }
 
-/// One await of each kind: without a result, moving a value out, taking something, ending with an
-/// exception. The other primitives differ only in what they wait for, and each combination is
-/// expensive to compile.
+/// Whether the await of this scenario is tested here, as one of each kind: without a result, moving
+/// a value out, taking something, ending with an exception. The other primitives differ only in
+/// what they wait for, and each combination is expensive to compile.
 template <class S>
 constexpr bool stands_for_others =
     std::is_same_v<S, sync_test::semaphore_scenario> ||
