@@ -87,7 +87,8 @@ struct condition {
     }
 };
 
-/// One thread waits; another notifies when it may, and a third notifies another waiter meanwhile.
+/// One thread waits, another notifies at any time, and the third notifies if the waiter has
+/// released the mutex: that notification must arrive.
 template <class Change, bool All>
 struct notified_across {
     static constexpr int threads = 3;
