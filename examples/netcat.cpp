@@ -56,7 +56,7 @@ constexpr end_point standard_output{STDOUT_FILENO, "standard output"};
     return ::fstat(fd, &status) == 0 ? status.st_mode & S_IFMT : 0;
 }
 
-/// A kernel buffer between two ends neither of which is a pipe.
+/// A kernel buffer between two ends that are not pipes: splice(2) needs a pipe on one side.
 class pipe_between {
 public:
     pipe_between() {

@@ -31,7 +31,7 @@ struct arguments {
     std::vector<fs::path> files;
 };
 
-/// "." and ".." are probably mistakes, and "/" certainly is.
+/// Refuses "." and "..", which are probably mistakes, and "/", which certainly is one.
 bool is_refused(const fs::path& p) {
     const fs::path name = (p.has_filename() ? p : p.parent_path()).filename();
     return name == "." || name == ".." || p.lexically_normal() == "/";

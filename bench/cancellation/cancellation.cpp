@@ -23,7 +23,7 @@ namespace {
 using namespace coil;
 using namespace std::chrono_literals;
 
-/// What the waiters wait in, and for.
+/// One primitive of each kind, in a state in which a waiter waits.
 struct places {
     explicit places(int waiters) : meeting(waiters + 1) {
         if (::pipe2(pipe, O_CLOEXEC) != 0 ||

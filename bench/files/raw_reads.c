@@ -1,7 +1,7 @@
 /*
- * The yardstick: random reads on io_uring as one would write them by hand in C, on liburing.
- * One thread, one ring; each turn submits what the turn before made room for and waits for at least
- * one completion, in one system call. Options: see workload.h.
+ * The reference: random reads on io_uring, written by hand in C with liburing. One thread, one
+ * ring; each turn submits a read for each completion of the turn before and waits for at least one
+ * completion, in one system call. Options: see workload.h.
  */
 #include "workload.h"
 

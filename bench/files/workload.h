@@ -1,9 +1,9 @@
 /*
  * Random reads of 4 KiB, the same for every program: which block comes next, what a block must
- * hold, and what is measured. A program brings its loop. C and C++.
+ * hold, and what is measured. Each program provides its own loop. C and C++.
  *
- * Every 64-bit word of the file is the number of its block, so the sum of what was found tells
- * whether every read brought the block that was asked for, in whatever order they came.
+ * Every 64-bit word of the file is the number of its block, so the sum of the words found shows
+ * whether every read returned the requested block, in any order.
  */
 #pragma once
 
@@ -37,17 +37,17 @@ struct workload {
     double user_s, system_s;
 };
 
-/* FILE [--depth N] [--reads N] [--seed N] [--direct] [--registered]. Opens the file and makes the
- * buffers; ends the program with what is wrong. */
+/* FILE [--depth N] [--reads N] [--seed N] [--direct] [--registered]. Opens the file and allocates
+ * the buffers; exits with a message on failure. */
 void workload_open(struct workload* w, int argc, char** argv);
 
-/* Around the reads, and nothing else. */
+/* Called directly before the first read and after the last one. */
 void workload_begin(struct workload* w);
 /* One JSON object on stdout; `enters` are calls of io_uring_enter, `setup` is how the ring was set
  * up. Returns the exit code. */
 int workload_end(struct workload* w, uint64_t enters, const char* setup);
 
-/* End the program with a sentence: for a failure, or because this program cannot do that here. */
+/* Exit with a message: after a failure, or because the program does not support the options. */
 __attribute__((noreturn)) void workload_fail(const struct workload* w, const char* what, int error);
 __attribute__((noreturn)) void workload_refuse(const struct workload* w, const char* why);
 
@@ -56,7 +56,7 @@ static inline char* workload_buffer(const struct workload* w, unsigned slot) {
     return w->buffers + size * slot;
 }
 
-/* The offset of the next read, of which `left` says that there is one. */
+/* The offset of the next read. Precondition: `left` > 0. */
 static inline uint64_t workload_next_offset(struct workload* w) {
     --w->left;
     w->random ^= w->random << 13;
@@ -67,8 +67,8 @@ static inline uint64_t workload_next_offset(struct workload* w) {
     return block * READ_SIZE;
 }
 
-/* A read gave `result` bytes, or -errno. Looks at the block's last word, which a short read would
- * leave stale. */
+/* Called when a read has returned `result` bytes, or -errno. Adds up the block's last word, which a
+ * short read would leave stale. */
 static inline void workload_took(struct workload* w, const char* buffer, int result) {
     uint64_t word = 0;
     if (result != READ_SIZE) {

@@ -38,7 +38,7 @@ void call_coil(benchmark::State& state) {
 }
 BENCHMARK(call_coil);
 
-// Not inlined: the compiler could prove that this frame needs no malloc, and there would be no
+// Not inlined: otherwise the compiler elides the allocation of the frame, which belongs to the
 // floor.
 [[gnu::noinline]] floor_::task floor_trivial(int n) { co_return n; }
 

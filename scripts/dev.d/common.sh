@@ -21,7 +21,7 @@ progress_done() {
     fi
 }
 
-# patiently TEXT LOG COMMAND...: runs COMMAND with its output in LOG and shows the elapsed time.
+# patiently TEXT LOG COMMAND...: runs COMMAND, which takes long, with its output in LOG, and shows the elapsed time.
 patiently() {
     local text=$1 log=$2 started=$SECONDS status=0 pid
     shift 2

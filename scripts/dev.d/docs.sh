@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The site: mkdocs with Debian's material theme for the pages, doxygen for the headers; and Chromium, which reads it.
+# The site: mkdocs with Debian's material theme for the pages, doxygen for the headers, Chromium for checks.
 
 dev_docs() {
     local check=no site=build/site
@@ -19,7 +19,7 @@ dev_docs() {
     patiently "reading the headers" build/log/doxygen.log doxygen "$site/Doxyfile" || exit 1
     say "the site is in $site/html: python3 -m http.server -b 127.0.0.1 -d $site/html, then http://127.0.0.1:8000"
     if [[ $check == yes ]]; then
-        # Not a part of ./dev test: it takes a browser.
+        # Not a part of ./dev test, as it needs a browser.
         want browser
         check "the site, read by Chromium" check_site "$site/html"
         report

@@ -78,7 +78,7 @@ check_rooms() {
 
 # Checks the lengths of the library's files and the numbers of data members of its classes. (clang-tidy checks functions.)
 check_sizes() {
-    # The emulation of io_uring is to be divided.
+    # The emulation of io_uring exceeds the limit of data members.
     our_files 'include/*.hpp' 'src/*.hpp' 'src/*.cpp' |
         xargs -r awk -v lines=400 -v members=25 -v known='^class (emulation|emulated_request)$' -f scripts/dev.d/sizes.awk
 }

@@ -33,7 +33,7 @@ packages_of() {
     esac
 }
 
-# is_here PACKAGE: whether what it provides is installed.
+# is_here PACKAGE: whether the command, header or file that it provides is installed.
 is_here() {
     local probe=${brings[$1]:-}
     case $1 in
@@ -99,13 +99,13 @@ install_packages() {
         apt_knows "$package" || die "apt has no package $package"
     done
     if ! patiently "installing $*" "$log" apt_get install --no-install-recommends "$@"; then
-        # Package lists that are some days old name files that the mirror no longer has.
+        # Package lists that are a few days old may name files that the mirror no longer has.
         apt_update || die "apt cannot reach its package lists"
         patiently "once more: installing $*" "$log" apt_get install --no-install-recommends "$@" ||
             die "apt could not install: $*"
     fi
     if [[ " $* " == *' redis-server '* && -d /run/systemd/system ]]; then
-        # It is only a benchmark target and must not run as a service.
+        # redis-server is only measured by benchmarks and must not run as a service.
         as_root systemctl disable --quiet --now redis-server || true
     fi
 }
@@ -145,8 +145,8 @@ package_of_compiler() {
     esac
 }
 
-# compiler_packages sanitizers|modules: the additional packages that they need (clang's runtimes and tools are separate
-# packages).
+# compiler_packages sanitizers|modules: prints the additional packages that sanitizers or modules need (clang's runtimes
+# and tools are separate packages).
 compiler_packages() {
     [[ -n ${clang_major:-} ]] || return 0
     case $1 in
@@ -155,7 +155,8 @@ compiler_packages() {
     esac
 }
 
-# Prefers the compiler's own version: a newer clang-tidy is much faster. Call after need_compiler.
+# Prints the version of clang-tidy to use: preferably the compiler's, as newer ones are much faster. Call after
+# need_compiler.
 tidy_version() {
     if [[ -n $clang_major ]] && ((clang_major > clang_tools)) &&
         { have "clang-tidy-$clang_major" || apt_knows "clang-tidy-$clang_major"; }; then

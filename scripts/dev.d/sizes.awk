@@ -1,5 +1,5 @@
 # Limits of sizes in the library's sources: lines of a file, and data members of a class (counted by text: static members and
-# members of bases do not count, an anonymous union is a class of its own). Prints what exceeds them; the status tells.
+# members of bases do not count, an anonymous union is a class of its own). Prints what exceeds them and exits with 1.
 # Variables: lines, members; known: a pattern of classes that may have more members.
 
 BEGIN {
@@ -81,7 +81,7 @@ function is_member(text) {
     return text != "" && text !~ starts_no_member && text !~ ends_no_member && (text ~ /[A-Za-z0-9_]$/ || text ~ /\(\*[a-z_]+\)\(.*\)( noexcept)?$/)
 }
 
-# A brace begins a class, an initialiser of a member (the statement goes on after it), or anything else.
+# A brace begins a class, an initialiser of a member (the statement continues after it), or anything else.
 function open_brace(    text) {
     text = trim(statement)
     sub(/^template ?<.*> ?(class|struct|union)/, "class", text)

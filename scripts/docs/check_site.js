@@ -11,7 +11,7 @@ async function until(what, condition, ms = 10000) {
             if (value)
                 return value;
         } catch {
-            // the page is not there yet
+            // the page is not loaded yet
         }
     }
     problems.push(what);

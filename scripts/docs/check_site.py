@@ -2,7 +2,7 @@
 """Reads the site with headless Chromium: check_site.py SITE CHROMIUM
 
 Every page is opened at the width of a desk and of a phone; the tabs, the next page, the phone's menu, the search and the dark
-mode are used (check_site.js). Links and anchors of the HTML are checked, and the browser's console must say nothing of errors.
+mode are used (check_site.js). Links and anchors of the HTML are checked, and the browser's console must show no errors.
 """
 
 import functools
@@ -36,7 +36,7 @@ class Page(html.parser.HTMLParser):
         for name in ("href", "src"):
             if attributes.get(name):
                 self.links.append(attributes[name])
-                # A reader may be sent elsewhere; what a page is made of comes from the site.
+                # Links may lead to other sites, but all resources of a page come from this one.
                 if tag == "a" and re.match(r"https?:", attributes[name]):
                     self.away.add(attributes[name])
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Copies the pages of the documentation for the site: prepare.py FOLDER
 
-The pages of docs/ become the root of the site; the few pages beside it come along. The directives for the tests go, links
-between pages are kept, and links to sources lead to copies of them.
+The pages of docs/ become the root of the site; the few pages outside of docs/ are included. Directives for the tests are
+removed, links between pages are kept, and links to sources lead to copies of them.
 """
 
 import os

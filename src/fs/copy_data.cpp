@@ -27,7 +27,7 @@ constexpr std::size_t buffer_size = 64U << 10;
 
 data_copy::data_copy(int from, int to, const struct ::stat& from_status) noexcept
     : from_(from), to_(to), size_(from_status.st_size),
-      // A file of size 0 may have data all the same (/proc).
+      // A file of size 0 may still have data (/proc).
       way_(from_status.st_size > 0 ? way::clone : way::buffer),
       sparse_(from_status.st_blocks < from_status.st_size / 512) {}
 
@@ -78,7 +78,7 @@ bool data_copy::clone() noexcept {
     return true;
 }
 
-/// Advances from a hole to the next data: 1; 0: there is none, and the target has the length of the
+/// Skips a hole. 1: at the next data; 0: there is none, and the target has the length of the
 /// source; -errno.
 int data_copy::find_data() noexcept {
     const ::off_t data = sys::lseek(from_, done_, SEEK_DATA);
@@ -88,7 +88,7 @@ int data_copy::find_data() noexcept {
             done_ = data;
             data_end_ = hole;
             if (way_ == way::send) {
-                way_ = way::range; // resets the positions
+                way_ = way::range; // its fallback to `send` sets the target's position anew
             }
             return 1;
         }

@@ -102,7 +102,7 @@ int file_copy::begin(const path& from, const path& to, copy_options options) {
     return 0;
 }
 
-/// The file of a name may change before it is opened: the status of the opened file decides.
+/// A file may be replaced before it is opened, so the status of the opened file decides.
 int file_copy::check(const path& from, const path& to, copy_options options) {
     if (const int r = find_target(to); r < 0) {
         return r;
@@ -194,7 +194,7 @@ int file_copy::finish() noexcept {
     return detail::sys::fchmod(to_.native_handle(), mode);
 }
 
-/// `r` ≥ 0: whether it was copied.
+/// 1: copied; 0: the options exclude it; -errno.
 task<io_result> copy_whole(const path& from, const path& to, copy_options options,
                            const copy_file_progress& progress) {
     const inplace_stop_token stop = co_await this_task::stop_token();

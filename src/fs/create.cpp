@@ -44,7 +44,7 @@ task<io_result> open_directory(int dirfd, const path& name, int flags,
 }
 
 /// Creates the directory in the open directory `dirfd`, or accepts an existing one; `made` says
-/// which. An existing name may meanwhile refer to any kind of file.
+/// which. An existing file of another type is EEXIST.
 task<std::error_code> make_or_find(int dirfd, const path& name, ::mode_t mode, bool& made) {
     const int result = co_await make_directory(dirfd, name, mode);
     made = result >= 0;
@@ -85,7 +85,7 @@ task<std::error_code> find_missing(path p, missing_part& missing) {
             missing.dirfd = missing.above;
             co_return std::error_code();
         }
-        if (result == -ENOTDIR) { // for itself, an ancestor, or the target of a link
+        if (result == -ENOTDIR) { // p, an ancestor, or a link's target is not a directory
             struct ::statx st{};
             const int found = co_await detail::stat(AT_FDCWD, p, 0, STATX_TYPE, st);
             if (!detail::is_not_found(found)) {
@@ -124,7 +124,7 @@ task<std::error_code> make_missing(missing_part& missing, bool& made) {
     co_return std::error_code();
 }
 
-/// `p` does not exist.
+/// Precondition: `p` does not exist.
 task<std::error_code> make_all(path p, bool& made) {
     // Without the trailing slash, mkdir(2) returns EEXIST for a file, too.
     if (p.has_relative_path() && !p.has_filename()) {

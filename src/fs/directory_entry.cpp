@@ -121,7 +121,7 @@ file_time_type written_at(const struct ::stat& status, int& error) {
     return time;
 }
 
-/// A missing file is a status as well; `ec` holds the reason.
+/// A missing file is a status (not_found), not an error to throw; `ec` holds the reason.
 task<file_status> status_or_nothing(directory_entry entry, bool follow, std::error_code* ec) {
     std::error_code error;
     file_status status =

@@ -80,7 +80,7 @@ int directory_table::pin(directory_node& node, int child) {
     if (known) {
         return reopen(node, child);
     }
-    // The first time: the finder has the only reference.
+    // Never opened before: only the thread that found the directory refers to it.
     if (node.parent_ == nullptr) {
         const int fd = open_top(node);
         if (fd >= 0) {
@@ -176,7 +176,7 @@ void directory_table::place_top(const directory_node& node, int at, std::string 
     tops_.push_back({&node, at, std::move(leaf)});
 }
 
-/// Its parent is not a directory of the work.
+/// A top has no parent node: it is opened where place_top() says, or by its path.
 int directory_table::open_top(directory_node& node) {
     int at = AT_FDCWD;
     const char* name = node.name_.c_str();
@@ -210,7 +210,7 @@ int directory_table::reopen(directory_node& node, int child) {
             return fd;
         }
     }
-    // A worker that moves up the tree comes from a directory in recent use.
+    // A worker that moves up the tree has just used a subdirectory of the node.
     if (directory_node* const below = pin_child_of(node)) {
         const int fd = climb(node, below->fd_);
         unpin(*below);
@@ -222,7 +222,7 @@ int directory_table::reopen(directory_node& node, int child) {
     return walk_down(node);
 }
 
-/// A child that was found through a link, or was moved, has another parent directory.
+/// Verifies the parent: a child found through a link, or moved, has another one.
 int directory_table::climb(directory_node& node, int child) {
     const int fd = open(child, "..", false);
     struct ::stat status{};
@@ -243,7 +243,7 @@ directory_node* directory_table::pin_child_of(directory_node& node) noexcept {
         if (n->parent_ != &node) {
             continue;
         }
-        // A thread that has dropped the last reference waits for the lock.
+        // At 0 another thread has dropped the last reference and waits for the lock.
         unsigned references = n->references_.load(std::memory_order_relaxed);
         while (references > 0 && !n->references_.compare_exchange_weak(references, references + 1,
                                                                        std::memory_order_acq_rel)) {
@@ -363,7 +363,7 @@ void directory_table::learn(directory_node& node, int fd) noexcept {
         node.device_ = status.st_dev;
         node.inode_ = status.st_ino;
     }
-    node.known_ = true; // if that failed, it will not be recognised and the work fails
+    node.known_ = true; // after an error the directory cannot be reopened, and the work fails
 }
 
 } // namespace coil::fs::detail

@@ -152,7 +152,7 @@ public:
         }
     }
 
-    /// Or -errno.
+    /// The descriptor, or -errno.
     [[nodiscard]] int fd() const noexcept { return fd_; }
 
 private:

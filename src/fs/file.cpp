@@ -51,7 +51,7 @@ task<io_result> read_all_of(int fd, mutable_buffer buf, ::off_t offset) {
 }
 
 task<io_result> write_all_of(int fd, const_buffer buf, ::off_t offset) {
-    // A short write through the ring does not advance the position. −1: there is no position.
+    // A short write through the ring does not advance the position. -1: there is no position.
     const ::off_t begin = offset == io::current_position ? detail::sys::lseek(fd, 0, SEEK_CUR) : -1;
     struct ::stat status{};
     if (begin < 0 && detail::sys::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode)) {

@@ -33,7 +33,7 @@ path temporary_from_environment() {
     return "/tmp";
 }
 
-/// Gives the path even if it is not a directory, for the exception.
+/// Returns the path even if it is not a directory, for the exception.
 task<path> temporary(std::error_code& ec) {
     path p = temporary_from_environment();
     const file_status s = co_await fs::status(p, ec);

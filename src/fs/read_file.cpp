@@ -26,8 +26,8 @@ constexpr std::size_t first_bytes = 32U << 10;
 /// About a tenth of a millisecond of copying, during which the context runs nothing else.
 constexpr std::size_t largest_read = 1U << 20;
 
-/// Whether reading is a copy from memory on a file system that does not support RWF_NOWAIT. (Not
-/// for a FIFO on it.)
+/// Whether read(2) never waits although the file system may lack RWF_NOWAIT: a regular file in
+/// memory.
 bool is_in_memory(int fd) noexcept {
     struct ::stat status{};
     struct ::statfs found{};

@@ -106,7 +106,7 @@ private:
 
     int unlink_top(int flags) { return detail::sys::unlinkat(top_.at(), top_.leaf.c_str(), flags); }
 
-    /// Removes its content until the slice ends.
+    /// Removes the content of a directory until the slice ends.
     void clear(owned node, const detail::slice& time) {
         std::vector<owned> inside;
         const int result = clear_open(*node, time, inside);
@@ -169,7 +169,7 @@ private:
         return all || (entries.empty() && error() == 0);
     }
 
-    /// It is not a directory any more.
+    /// Removes the file that has taken the name of a directory.
     void replaced(owned node) {
         removal_node* const above = node->above();
         int result = 0;
@@ -235,7 +235,7 @@ private:
         if (above == nullptr) {
             return unlink_top(AT_REMOVEDIR);
         }
-        const int fd = table_.pin_if_open(node); // through which its parent is opened if necessary
+        const int fd = table_.pin_if_open(node); // to open the parent by ".." if it is closed
         int result = 0;
         {
             const pinned_directory parent(table_, *above, fd);

@@ -38,13 +38,13 @@ std::string link_target(int at, const char* name, int& error) {
 
 std::string proc_name(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-/// With the trailing slash; empty if there is none.
+/// The directory of a name, with the trailing slash; empty if the name has none.
 std::string directory_part(const std::string& name) {
     const std::size_t slash = name.rfind('/');
     return slash == std::string::npos ? std::string() : name.substr(0, slash + 1);
 }
 
-/// Opens it for synchronization, if it is readable.
+/// Opens a directory, for synchronization if it is readable.
 file open_directory(const std::string& name, int& error) {
     const char* const called = name.empty() ? "." : name.c_str();
     int fd = sys::openat(AT_FDCWD, called, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -55,7 +55,7 @@ file open_directory(const std::string& name, int& error) {
     return file(fd);
 }
 
-/// Also 0 if a directory cannot be synchronized.
+/// Returns 0 or -errno; also 0 if the file system cannot synchronize a directory.
 int sync_directory(int fd) noexcept {
     const int r = sys::fsync(fd);
     return r == -EBADF || r == -EINVAL || r == -EOPNOTSUPP ? 0 : r;
@@ -85,15 +85,15 @@ int protection(const char* name) noexcept {
     return setting >= 0 && sys::pread(setting, &digit, 1, 0) == 1 ? digit - '0' : 0;
 }
 
-/// Whether the kernel refuses to use files of others in such a directory, if the protection is on
-/// (proc_sys_fs(5)).
+/// Whether the kernel, if its protection is on (proc_sys_fs(5)), refuses to use a file of another
+/// user in a directory.
 bool is_mistrusted(const struct ::stat& found, const struct ::stat& directory) noexcept {
     return (directory.st_mode & S_ISVTX) != 0 && found.st_uid != directory.st_uid &&
            found.st_uid != ::geteuid();
 }
 
-/// The content of a dangling link, which the kernel cannot open. Repeats the kernel's protection
-/// check: EACCES. ENOENT: it no longer exists.
+/// The content of a dangling link, which the kernel cannot open. Errors: EACCES if the kernel's
+/// protection, which is checked here, refuses the link; ENOENT if it no longer exists.
 std::string follow_dangling(int directory, const char* leaf, int& error) {
     const owned_descriptor link(sys::openat(directory, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct ::stat found{};
@@ -209,7 +209,7 @@ int replacement::check(const std::string& target) {
     return place(name) == 0 && is_at_its_place() ? 0 : -EAGAIN;
 }
 
-/// For the usual case that the last component is not a link. EAGAIN: it is one.
+/// For the usual case that the last component is not a link. EAGAIN: it is a link.
 int replacement::look_beside(const std::string& target) {
     const int r = place(target);
     return r < 0 ? r : is_at_its_place() ? 0 : -EAGAIN;
@@ -234,7 +234,7 @@ bool replacement::is_at_its_place() const noexcept {
            is_same(found, old_);
 }
 
-/// The file does not exist, or is a dangling link. EAGAIN: now it exists.
+/// For a file that does not exist, or is a dangling link. EAGAIN: it exists by now.
 int replacement::find_missing(std::string target) {
     is_there_ = false;
     for (int links = 0; links <= max_links; ++links) {
@@ -251,7 +251,7 @@ int replacement::find_missing(std::string target) {
     return -ELOOP;
 }
 
-/// The errors with which open(2) for writing with O_CREAT would refuse it.
+/// The error with which open(2) for writing with O_CREAT would refuse the file, or 0.
 int replacement::may_be_replaced() const noexcept {
     struct ::stat above{};
     const int directory = directory_.native_handle();

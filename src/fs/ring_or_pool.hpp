@@ -41,13 +41,13 @@ inline void throw_if(const std::error_code& error, const char* what, const path&
     }
 }
 
-/// Calls `f` on a thread of the blocking pool, for calls that io_uring lacks. `f` returns a value ≥
-/// 0 or -errno. Gives -ECANCELED if the task was asked to stop before `f` began.
+/// Calls `f` on a thread of the blocking pool, for calls that io_uring lacks. `f` returns a result
+/// or -errno. -ECANCELED if the task was asked to stop before `f` began.
 template <class F>
 task<io_result> on_thread(F f) {
     try {
         co_return io_result(co_await blocking(std::move(f)));
-    } catch (const std::system_error& error) { // was not called
+    } catch (const std::system_error& error) { // `f` was not called
         co_return io_result(-error.code().value());
     }
 }

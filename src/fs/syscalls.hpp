@@ -202,7 +202,7 @@ inline int getdents64(int fd, std::byte* buffer, std::size_t size) noexcept {
     return checked(::syscall(SYS_getdents64, fd, buffer, size));
 }
 
-// With `offset` −1: read(2) and write(2) at the current position.
+// With `offset` -1: read(2) and write(2) at the current position.
 
 inline ::ssize_t pread(int fd, void* to, std::size_t size, ::off_t offset) noexcept {
     if (auto* const world = current_world()) [[unlikely]] {

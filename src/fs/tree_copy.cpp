@@ -128,7 +128,7 @@ int tree_copy::copy_entries(copied& directory, const slice& time, directories& m
     if (to.fd() < 0) {
         return to.fd();
     }
-    if (directory.has_read) { // it may have been closed meanwhile, or was read too far
+    if (directory.has_read) { // the descriptor may be new, or was read too far
         sys::lseek(from.fd(), directory.position, SEEK_SET);
     }
     directory.has_read = true;
@@ -174,7 +174,7 @@ int tree_copy::begin_directory(copied& directory, int from) {
     copied* const above = directory.above();
     if (above != nullptr) {
         if (has_target_ && target_.device == status.st_dev && target_.inode == status.st_ino) {
-            return -EINVAL; // into itself
+            return -EINVAL; // a copy into itself
         }
         if (!takes_links_as_such() && table_.is_at_or_above(*above, status.st_dev, status.st_ino)) {
             return -ELOOP;

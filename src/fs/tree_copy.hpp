@@ -162,7 +162,7 @@ private:
     const bool as_the_standard_;
     const path from_;
     const path to_;
-    top_place top_from_; // until it has begun
+    top_place top_from_; // its descriptor is open until begin() has returned
     top_place top_to_;
     directory_table table_;
     std::atomic<std::uintmax_t> entries_{0};

@@ -61,7 +61,7 @@ int tree_copy::copy_into(const place& p, const struct ::stat& from, const found_
     return result < 0 ? result : copy_regular(inside, from, there, time);
 }
 
-/// Applies the options to an existing file: 0: it is replaced; skipped; -errno.
+/// Applies the options to an existing file: 0: replace it; skipped (1): keep it; -errno.
 int tree_copy::meets(const struct ::stat& from, const struct ::stat& to) const noexcept {
     constexpr int skipped = 1;
     if (!S_ISREG(to.st_mode)) {
@@ -167,7 +167,7 @@ int tree_copy::begin_file(const place& p, owned_descriptor in, owned_descriptor 
     return 0;
 }
 
-/// 0: complete; more_to_come: after a piece, if there is no `time`; -errno.
+/// 0: complete; more_to_come: the slice is over, or without `time` a piece is copied; -errno.
 int tree_copy::go_on(open_file& file, const slice* time) {
     int result = more_to_come;
     do {

@@ -131,7 +131,8 @@ private:
                (error == -ENOENT || error == -ENOTDIR || error == -ELOOP);
     }
 
-    /// An exception from it terminates the program: the walk could not continue without the answer.
+    /// An exception from `descend` terminates the program: without its result the walk cannot go
+    /// on.
     [[nodiscard]] bool may_descend(const directory_entry& entry) const noexcept {
         return !options_.descend || options_.descend(entry);
     }
@@ -146,7 +147,7 @@ private:
         if (pinned.fd() < 0) {
             return pinned.fd();
         }
-        if (node.position != 0) { // it may have been closed meanwhile
+        if (node.position != 0) { // the descriptor may be new
             detail::sys::lseek(pinned.fd(), node.position, SEEK_SET);
         }
         for (;;) {
@@ -199,7 +200,7 @@ private:
         }
     }
 
-    /// Whether it refers to a directory that is not one of its ancestors, as a link may.
+    /// Whether the name refers to a directory, and not to one of its ancestors, as a link may.
     bool leads_down(entry_batch& batch, int fd, const char* name) {
         struct ::stat status{};
         return detail::sys::fstatat(fd, name, &status, 0) == 0 && S_ISDIR(status.st_mode) &&
@@ -219,7 +220,7 @@ private:
     std::string failed_at_;
 };
 
-/// Waits until there are batches or no more will come. Gives false if cancelled.
+/// Waits until there are batches or no more will come. Returns false if cancelled.
 task<bool> next_arrival(walking& work) {
     try {
         co_await work.arrived.wait();

@@ -225,7 +225,7 @@ public:
             stop_observing();
             cancel();
             while (pending()) {
-                loop().deliver_inbox(); // the result is there, or will be within a few instructions
+                loop().deliver_inbox(); // the helper posts the result within a few instructions
             }
         }
         delete lookup_;
@@ -287,8 +287,8 @@ std::optional<std::uint16_t> parse_port(const std::string& service) noexcept {
     return rest == end && error == std::errc() ? std::optional(port) : std::nullopt;
 }
 
-/// Whether getaddrinfo would parse it with strtoul(3), modulo 65536: blanks and a sign are
-/// accepted.
+/// Whether getaddrinfo would parse the text as a number with strtoul(3), modulo 65536: blanks and a
+/// sign are accepted.
 bool is_number(std::string_view text) noexcept {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\n\v\f\r"), text.size()));
     if (text.starts_with('+') || text.starts_with('-')) {

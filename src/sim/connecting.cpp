@@ -102,7 +102,7 @@ void connection::refuse(int error) {
     }
 }
 
-// ---- the part of the sockets
+// ---- the sockets' part of the hand-shake
 
 int stream_socket::listen(int backlog) {
     if (state_ == state::listening) {
@@ -190,7 +190,7 @@ int stream_socket::connect(op& call, const endpoint& to) {
     switch (state_) {
     case state::fresh:
         if (mine || error_ != 0) {
-            return take_error(); // it was refused
+            return take_error(); // the hand-shake was refused
         }
         break;
     case state::connecting:

@@ -181,7 +181,7 @@ int datagram_socket::send_local(const endpoint& target, datagram d) {
     return count;
 }
 
-/// What the network loses counts as sent.
+/// A datagram that the network loses counts as sent.
 int datagram_socket::send_over_network(endpoint target, datagram d) {
     const auto count = static_cast<int>(d.bytes.size());
     machine* const to = own_machine.net.find(own_machine, target);

@@ -67,7 +67,7 @@ public:
     ::timespec modified{};
     ::timespec changed{};
     ::timespec born{};
-    /// Changes only these bits of the mode, and not the durable version.
+    /// Changes the permission bits. The durable version changes with sync().
     void set_permissions(::mode_t to) noexcept;
     void set_owner(::uid_t user, ::gid_t its_group) noexcept;
 
@@ -131,7 +131,7 @@ public:
     [[nodiscard]] place find(inode& from, std::string_view path, resolution way) const;
 
     [[nodiscard]] ref<inode> create(::mode_t mode);
-    /// Changes of names; 0 or -errno. A rename changes both directories or none.
+    /// Changes of names, checked by the caller. A crash keeps or loses a move in both directories.
     void put(inode& directory, const std::string& name, inode& what);
     void remove(inode& directory, const std::string& name);
     void move(inode& from, const std::string& name, inode& to, const std::string& new_name,

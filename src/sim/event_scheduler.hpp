@@ -17,7 +17,7 @@ inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 /// The world's clock, event queue, random numbers and trace.
 class event_scheduler {
 public:
-    /// An event. `about` is kept alive until then.
+    /// The function of an event. `about` is kept alive until it is called.
     using action = void (*)(object& about, std::uint64_t a, std::uint64_t b);
 
     event_scheduler(std::uint64_t seed, const world_options& wanted)
@@ -87,9 +87,9 @@ private:
 
     std::int64_t now_ = 1'000'000'000; // a clock starting at 0 could hide errors
     std::uint64_t order_ = 0;
-    std::vector<moment> queue_;
-    std::vector<event> events_; // a heap
-    std::vector<std::size_t> free_;
+    std::vector<moment> queue_; // a heap
+    std::vector<event> events_;
+    std::vector<std::size_t> free_; // unused elements of events_
 };
 
 } // namespace coil::sim::detail

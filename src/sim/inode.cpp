@@ -57,7 +57,7 @@ int inode::read(std::span<const ::iovec> to, std::size_t skip, std::uint64_t at,
     return static_cast<int>(count);
 }
 
-/// The page, which is about to be written in [from, to).
+/// Returns a page that is about to be written in [from, to), after saving its durable version.
 inode::page& inode::touched(std::size_t index, std::size_t from, std::size_t to) {
     page& p = pages_[index];
     if (p.dirty == 0) {
@@ -162,7 +162,7 @@ void inode::sync() noexcept {
     }
 }
 
-/// A sector is written completely or not at all, in any order; the length at any time.
+/// Each dirty sector survives or is lost, independently of the others; so does the new length.
 void inode::crash(random_source& random, unsigned kept_per_mille) {
     for (const std::size_t index : dirty_) {
         page& p = pages_[index];

@@ -48,9 +48,9 @@ public:
     int open(ref<file> f);
     [[nodiscard]] file* get(int fd) const noexcept;
     int close(int fd);
-    /// Of AF_UNIX, SOCK_STREAM or SOCK_DGRAM.
+    /// AF_UNIX sockets of type SOCK_STREAM or SOCK_DGRAM.
     std::pair<int, int> make_socket_pair(int type);
-    /// For the tables of rings: numbers that no program sees.
+    /// Adds a reference for a ring's file table; its number is never visible to the program.
     int hold(int fd);
     [[nodiscard]] int descriptor_fault();
     [[nodiscard]] std::vector<int> open_descriptors() const;

@@ -128,7 +128,7 @@ socket_file* machine::find_name(int type, const endpoint& to) {
     return any;
 }
 
-/// With SO_REUSEPORT, a random one of several.
+/// If several sockets share the port (SO_REUSEPORT), a random one of them.
 stream_socket* machine::find_listener(const endpoint& to) {
     stream_socket* chosen = nullptr;
     bool exact = false;

@@ -35,7 +35,7 @@ public:
 
     void add(connection& c) { connections_.push_back(&c); }
     void remove(connection& c) noexcept;
-    /// Forgets the connections of `m`, which has lost its memory.
+    /// Forgets the connections of `m`, which has crashed.
     void forget_connections(const machine& m);
 
 private:

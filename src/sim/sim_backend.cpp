@@ -130,7 +130,7 @@ std::int64_t sim_backend::disk_time(const sim_request& r) const {
     return world.random.between(most / 4, most);
 }
 
-/// would_wait: the call is queued.
+/// Attempts a call and returns its result, or queues it and returns would_wait.
 int sim_backend::try_now(sim_request& r) {
     unwatch(r);
     int result = attempt(r);
@@ -217,7 +217,7 @@ int sim_backend::wait(std::int64_t deadline_ns) noexcept {
     if (work()) {
         return 0;
     }
-    // Inside a turn: the world advances, except for the coroutines of this thread.
+    // Called inside a turn: time advances and events occur, but no coroutine runs.
     while (world.now() < deadline_ns) {
         const std::int64_t next = std::min(world.next(), deadline_ns);
         if (next == never || world.now() - driver_.turn_began > longest_turn_ns) {
@@ -287,7 +287,7 @@ bool sim_backend::end(sim_request& r, int result) {
     return true;
 }
 
-/// A call was cancelled just before its next attempt: ends it if the attempt would have to wait.
+/// Ends a call that was cancelled before its last attempt, as the attempt would have to wait.
 /// Always returns true.
 bool sim_backend::end_stopped(sim_request& r) {
     r.unlink();
@@ -333,7 +333,7 @@ sim_backend::outcome sim_backend::cancel(request& base) noexcept {
     if (world.fault(world.options.faults.late_after_cancel, "a cancellation is late")) {
         if (r.stage_ == sim_request::stage::timed || r.is_linked()) {
             if (r.stage_ == sim_request::stage::waiting) {
-                // It will end, but not immediately.
+                // The call ends, but not immediately.
                 r.unlink();
                 end_later(r, result_when_cancelled(r));
                 return outcome::later;

@@ -18,16 +18,16 @@ namespace coil::sim::detail {
 
 class sim_backend;
 
-/// Drives the world while a ring waits inside a turn.
+/// The context of a ring, as the ring's backend sees it.
 class driver {
 public:
     /// The ring of this context has work to do.
     virtual void make_runnable(std::uint32_t context) noexcept = 0;
     virtual void report_violation(const std::string& sentence) noexcept = 0;
-    /// Ends the process: the run cannot continue, not even to its orderly end.
+    /// Aborts the process: the run can neither continue nor shut down.
     [[noreturn]] virtual void fatal_error(const char* sentence) noexcept = 0;
 
-    std::int64_t turn_began = 0; ///< the start of the current turn, or of the end of the context
+    std::int64_t turn_began = 0; ///< when the current turn, or the context's shutdown, began
 
 protected:
     ~driver() = default;
@@ -56,7 +56,7 @@ private:
     ref<detail::file> file_;
     ref<detail::file> file_in_;
     stage stage_ = stage::over;
-    /// It has not started, or has its result: cancellation does not find it.
+    /// The call has not started, or already has its result: cancellation does not find it.
     bool is_out_of_reach() const noexcept { return stage_ == stage::late || stage_ == stage::done; }
 
     std::uint64_t turn_ = 0; // distinguishes stale timers from current ones

@@ -42,11 +42,11 @@ protected:
     [[nodiscard]] int option(int level, int name) const noexcept;
     /// SO_LINGER with a time of 0.
     [[nodiscard]] bool resets_at_close() const noexcept;
-    /// Checks that a local address belongs to this machine, and chooses a port: 0 or -errno.
+    /// Checks that a local address belongs to this machine: 0 or -errno.
     int check_local(endpoint& to);
     /// bind(2) for a socket without a name.
     int take_name(const endpoint& to);
-    /// Binds to a name chosen by the machine, unless it has one.
+    /// Binds to a name chosen by the machine, unless the socket is bound.
     int bind_somewhere();
 
     endpoint local_;

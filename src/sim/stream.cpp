@@ -13,7 +13,7 @@ stream_socket::~stream_socket() {
     own_machine.forget_names(*this);
     refuse_offered();
     if (!own_machine.up) {
-        return; // its machine is down: nothing can be sent
+        return; // nothing can be sent
     }
     if (connection_ && state_ != state::dead) {
         connection_->close(side_, resets_at_close());

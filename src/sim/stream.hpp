@@ -47,11 +47,11 @@ public:
     /// Sends a reset to the other side.
     void reset(unsigned side);
 
-    /// The socket of this side has failed: nothing that it sent arrives any more, and data for it
-    /// is answered by a reset.
+    /// The socket of this side has failed: its data in flight is lost, and data sent to it is
+    /// answered by a reset.
     void abandon(unsigned side) noexcept;
 
-    /// The other socket, for a stream within a machine.
+    /// Sets the socket of a side: accepted, or the second of a pair; null if it is gone.
     void attach(unsigned side, stream_socket* socket) noexcept {
         sides_[side] = socket;
         open_[side] = socket != nullptr;
@@ -104,7 +104,7 @@ private:
 
     std::array<way, 2> ways_; // from side i
     std::array<stream_socket*, 2> sides_{};
-    std::array<bool, 2> open_{true, false}; // this end has a socket, or is waiting to be accepted
+    std::array<bool, 2> open_{true, false}; // the end has a socket, or waits to be accepted
     std::array<int, 2> errors_{};           // errors that occurred before it was accepted
     std::array<machine*, 2> machines_;
     std::array<std::uint32_t, 2> incarnations_;
@@ -160,7 +160,7 @@ private:
 
     state state_ = state::fresh;
     bool untold_ = false; // no connect() has returned 0 for the hand-shake yet
-    bool over_ = false;   // reset after a refusal: at end of file, as tcp(7) leaves it
+    bool over_ = false;   // connect() was refused: receive() reports end of file, as in Linux
     bool sending_ended_ = false;
     bool receiving_ended_ = false;
     ref<connection> connection_;

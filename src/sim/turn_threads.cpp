@@ -53,7 +53,7 @@ turn_threads::executor& turn_threads::idle_executor() {
     return made;
 }
 
-/// The life of a thread beside the world's: it begins turns as long as an older turn waits.
+/// The function of a thread other than the world's: it begins turns while an older turn waits.
 void turn_threads::run(executor& own, std::uint64_t thread_number) noexcept {
     uring::detail::thread_number = thread_number;
     current = &own;
@@ -76,7 +76,7 @@ void turn_threads::wait(coil::detail::event_loop& loop) noexcept {
         }
         waiting_.push_back({&loop, &own});
     } catch (const std::exception&) {
-        world_.fatal_error("there is no memory or no thread for a turn beside one that waits");
+        world_.fatal_error("no memory or no thread to run other turns while a turn waits");
     }
     switch_to(*next);
 }

@@ -16,14 +16,14 @@ class world_state;
 
 /// The threads on whose stacks a world executes turns. One of them executes at a time, so that a
 /// seed still determines everything, and usually there is one: the thread that runs the world. When
-/// a destructor waits in the middle of a turn, other turns go on on another thread, so that each
-/// wait can end as soon as its own loop has messages, whatever other turns wait for.
+/// a destructor waits in the middle of a turn, other turns run on another thread. On a single
+/// stack, a wait could end only after all waits that began later.
 class turn_threads {
 public:
     explicit turn_threads(world_state& world) noexcept : world_(world) {}
     turn_threads(const turn_threads&) = delete;
     turn_threads& operator=(const turn_threads&) = delete;
-    /// No turn is waiting.
+    /// Precondition: no turn is waiting.
     ~turn_threads();
 
     /// In a turn of `loop`: executes other turns until the loop has messages or no other turn makes
@@ -34,18 +34,18 @@ public:
     /// Between two turns: continues a waiting turn whose loop has messages. Returns false if there
     /// is none.
     bool continue_ready() noexcept;
-    /// No turn can begin: continues the turn that has waited longest, which may do something for
-    /// others. Returns false when that has not helped for a long time.
+    /// No turn can begin: continues the turn that has waited longest, as it may send messages to
+    /// others. Returns false after many such attempts without progress.
     bool continue_any() noexcept;
     void note_progress() noexcept { fruitless_ = 0; }
-    /// Between two turns, on the thread that runs the world.
+    /// Between two turns, on the thread that runs the world: marks the thread that resumed it idle.
     void take_over() noexcept;
 
 private:
     struct executor {
         std::condition_variable signal;
         bool may_run = false;
-        executor* resumer = nullptr; // waits until this one has ended its turn, or waits again
+        executor* resumer = nullptr; // blocked until the turn on this one has ended or waits again
         std::thread thread;
     };
     struct waiting_turn {

@@ -46,7 +46,8 @@ slot::slot(world_state& w, machine& m, std::uint32_t number, io_context_options 
 
 slot::~slot() { end(); }
 
-/// Tasks of one context may wait for others of the host: all are stopped before any is destroyed.
+/// Tasks of one context may wait for tasks of others of the host: all contexts end their tasks here
+/// before any context is destroyed.
 void slot::end() noexcept {
     turn_began = world_.scheduler.now();
     if (!std::exchange(in_turn, true)) {
@@ -155,7 +156,7 @@ world_state::progress world_state::step(std::int64_t limit) {
     return made;
 }
 
-/// A turn that waits does not outlast what the program asked for.
+/// Completes the turns that wait, so that a caller never finds a turn half executed.
 void world_state::finish_waiting_turns() noexcept {
     threads_.take_over();
     while (threads_.any_waiting()) {
@@ -271,13 +272,13 @@ void world_state::crash(host_state& h) {
 
 void world_state::end_contexts(host_state& h) {
     between_turns([this, &h] {
-        ++turns_; // destructors of its tasks may request more
+        ++turns_; // defers what the destructors of its tasks request, such as a crash
         const inside_scope inside(*this);
         for (const auto& s : h.slots) {
             s->end();
             finish_waiting_turns();
         }
-        for (foreign_work& left : work_) { // its result is no longer wanted
+        for (foreign_work& left : work_) { // no context waits for its result
             for (const auto& s : h.slots) {
                 left.asked_by = left.asked_by == &s->loop() ? nullptr : left.asked_by;
             }
@@ -315,7 +316,7 @@ bool world_state::take_back(coil::detail::queue_node& node) noexcept {
     return true;
 }
 
-/// Delivers messages just before a loop goes to sleep: the point where lost wake-ups occur.
+/// Executes other threads' work just before a loop goes to sleep, where a wake-up could be lost.
 void world_state::let_others_act() noexcept {
     constexpr unsigned one_in = 4;
     if (!work_.empty() && scheduler.random.below(one_in) == 0) {

@@ -86,7 +86,7 @@ public:
     void after(std::int64_t time, std::function<void()> f);
     /// Calls `f` now, or at the end of the current turn.
     void between_turns(std::function<void()> f);
-    /// While turns wait: one step, or the end of the program if nothing can make progress.
+    /// While turns wait: one step. Aborts if nothing can make progress.
     void step_for_waiting() noexcept;
     void fail(const std::string& sentence) noexcept;
     [[noreturn]] void fatal_error(const char* sentence) noexcept;
@@ -103,7 +103,7 @@ private:
 
     struct postponed;
 
-    /// Runs one turn of any context, or advances time up to `limit`. Turns that wait end.
+    /// Runs one turn of any context, or advances time up to `limit`; then completes waiting turns.
     progress step(std::int64_t limit);
     progress step_once(std::int64_t limit);
     void begin_one(std::size_t chosen);

@@ -155,7 +155,7 @@ coil::task<> caller(coil::fs::file& file) {
 // expect: ignoring return value
 // only: clang
 
-// An accepted descriptor that is not used would be lost.
+// An accepted descriptor that is not used would leak.
 coil::task<> caller(coil::io::accept_stream& connections) {
 #if defined(COIL_EXPECT_OK)
     const int fd = co_await connections.next();
@@ -170,7 +170,7 @@ coil::task<> caller(coil::io::accept_stream& connections) {
 // expect: an error would be lost
 // only: clang
 
-// An error of fsync(2) that is ignored is data that is lost without a word.
+// Ignoring an error of fsync(2) loses data silently.
 coil::task<> caller(coil::fs::file& file) {
 #if defined(COIL_EXPECT_OK)
     (co_await file.data_sync()).value();
@@ -296,7 +296,7 @@ coil::task<> caller(int fd) {
 #if COIL_CASE == 22 // moved_stream
 // expect: deleted
 
-// The kernel knows a stream by its address.
+// The kernel identifies a stream by its address.
 void caller(coil::io::recv_stream& incoming) {
 #if defined(COIL_EXPECT_OK)
     coil::io::recv_stream& same = incoming;

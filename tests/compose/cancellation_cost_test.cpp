@@ -15,8 +15,8 @@ namespace {
 using namespace coil;
 using namespace std::chrono_literals;
 
-/// A linear algorithm takes some 0.1 s; a search for each member takes minutes, and with a
-/// sanitizer, which makes each step ten times as long, tens of seconds.
+/// A linear algorithm takes about 0.1 s. A search for each member takes minutes, or tens of seconds
+/// with a sanitizer, where steps are slower and members fewer.
 constexpr int members = coil_test::sanitized ? 20'000 : 100'000;
 constexpr auto limit = coil_test::sanitized ? 20s : 5s;
 
@@ -69,7 +69,7 @@ TEST(CancellationCost, G5_AShutdownWithOperationsHeldBackIsLinear) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, limit);
 }
 
-/// What a waiter of each kind waits in, and for.
+/// One primitive of each kind, in a state in which a waiter waits.
 struct places {
     places() {
         static_cast<void>(locked.try_lock());

@@ -1,5 +1,5 @@
-// for_each_concurrent: so many calls at a time, over ranges and generators; and limits that are
-// inherited.
+// for_each_concurrent: a bounded number of concurrent calls, over ranges and generators; and limits
+// that are inherited.
 
 #include "compose/combinations.hpp"
 

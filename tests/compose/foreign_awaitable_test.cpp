@@ -105,7 +105,7 @@ TEST_F(ForeignAwaitable, G12_ALosersExceptionIsNotLost) {
     EXPECT_EQ(ctx_.heard, std::vector<std::string>{"resume"});
 }
 
-/// A lazy task of another library, without roots and tokens.
+/// A lazy task of another library, which knows neither coil's task owners nor its stop tokens.
 class foreign_task {
 public:
     struct promise_type {

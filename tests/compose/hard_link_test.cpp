@@ -149,7 +149,7 @@ TEST_F(HardLink, ACallThatTheKernelRejectsEndsTheWholeChain) {
         EXPECT_EQ(co_await hard_link(refused(), io::write(f, "a")), 1)
             << "refused when its turn came";
         EXPECT_EQ(co_await hard_link(unknown(), io::write(f, "no")), -ECANCELED);
-        EXPECT_EQ(co_await (io::write(f, "no") && unknown()), -ECANCELED) << "also what is before";
+        EXPECT_EQ(co_await (io::write(f, "no") && unknown()), -ECANCELED) << "the write, too";
     };
     coil::run(main(fd));
     EXPECT_EQ(contents(fd), "a");

@@ -25,7 +25,7 @@ auto opens() { return io::openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC); }
 
 task<> wins() { co_await coil::yield(); }
 
-/// In combinations in which it loses, or succeeds although its result is not used.
+/// Awaits `make()` in combinations in which it loses, or succeeds but its result is not used.
 template <class Make>
 task<> loses(Make make) {
     for (int i = 0; i < 5; ++i) {

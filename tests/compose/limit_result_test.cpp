@@ -141,7 +141,7 @@ TEST_F(LimitResult, SocketsReportItAsAnError) {
 }
 
 TEST_F(LimitResult, G4_AConnectionThatArrivesWithTheLimitIsDelivered) {
-    // The accept obeys the stop, but a connection has come all the same.
+    // The accept is asked to stop, but still returns a connection.
     auto arrives = [](int fd) -> task<net::socket> {
         co_await sleep_for(1h);
         co_return net::socket(::dup(fd));

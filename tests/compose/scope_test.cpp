@@ -102,7 +102,7 @@ TEST_F(Scope, SpawnedWhileTheJoinIsAboutToEnd) {
         while (s.size() > 0) {
             co_await yield();
         }
-        s.spawn(counts(count)); // it was woken already, and runs after this
+        s.spawn(counts(count)); // the joining task is ready already, and resumes after this
         EXPECT_EQ(co_await handle, 2);
     };
     ctx_.run(main());
@@ -138,7 +138,7 @@ TEST_F(Scope, AHandleAwaitsOneChildOrStopsIt) {
         scope s;
         auto number = s.spawn(gives_later(7));
         auto stopped = s.spawn(obeys(cancelled));
-        s.spawn(gives_later(8)); // dropped: it runs all the same
+        s.spawn(gives_later(8)); // dropping the handle does not stop the child
         co_await yield();
         stopped.cancel();
         co_await stopped;
@@ -221,7 +221,7 @@ TEST_F(Scope, G3_AStopOfTheJoiningTaskReachesTheChildren) {
         co_await sleep_for(1ms);
         handle.cancel();
         co_await handle;
-        // Before it joins.
+        // Cancelled before it joins.
         handle = spawn(f(count));
         handle.cancel();
         co_await handle;

@@ -128,7 +128,7 @@ TEST_F(Shield, G5_AShutdownDestroysShieldedWork) {
     EXPECT_EQ(destroyed, 2);
 }
 
-TEST_F(Shield, TasksBelowKnowTheirRoot) {
+TEST_F(Shield, AShieldedTaskMovesTheTasksThatAwaitIt) {
     runtime rt(2);
     auto moves = [](runtime& all) -> task<bool> {
         co_await resume_on(all.context(1));

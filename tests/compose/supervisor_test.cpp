@@ -1,5 +1,5 @@
-// supervisor and child_handle: siblings that do not depend on each other, a bound on how many run,
-// and an end within a grace.
+// supervisor and child_handle: siblings that do not stop each other, a limit on concurrent
+// children, and a join with a grace period.
 
 #include "compose/combinations.hpp"
 

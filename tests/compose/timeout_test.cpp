@@ -93,8 +93,7 @@ TEST_F(Timeout, G3_OfTheLimitAndTheCompletionExactlyOneWins) {
         co_await io::write(fd, "x");
     };
     auto main = [](auto f, const pipe_pair& p, int& lost, int& won) -> task<> {
-        auto limit =
-            200us; // stays about where either may win, however slow this machine is just now
+        auto limit = 200us; // adapts to the speed of the machine, so that either may win
         for (int i = 0; i < coil_test::rounds(300, 5000); ++i) {
             auto feeding = coil::spawn(f(p.out, 200us));
             char c = 0;

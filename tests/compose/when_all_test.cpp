@@ -476,7 +476,7 @@ TEST_F(WhenAll, G4_G12_DestroyedBetweenTheLastEndAndTheNextStep) {
             victim.reset();
             std::optional<coil_test::manual> other(t());
             other->start();
-            co_await yield(); // its child runs, then this, then it would be resumed
+            co_await yield(); // `other`'s child has run; `other` would resume after this coroutine
             other.reset();
         };
         ctx_.run(main(accepts, throws, l.socket));
@@ -503,7 +503,7 @@ TEST_F(WhenAll, AChildCannotLeaveItsParentsContext) {
             EXPECT_NE(std::string(e.what()).find("ctx.spawn(task)"), std::string::npos);
         }
         EXPECT_EQ(cancelled, 1);
-        // What the message says.
+        // The alternative that the message names.
         auto [id, here] = co_await when_all(to.spawn(w()), w());
         EXPECT_NE(id, here);
         EXPECT_EQ(here, std::this_thread::get_id());

@@ -180,7 +180,7 @@ task<> play_cancels(const cancel_script& script, std::string /*directory*/, answ
 
 constexpr game<cancel_script> cancellations{random_cancel_script, play_cancels, 40};
 
-TEST(Differential, G3_CancelledOperationsEndTheSameOnAllKernels) {
+TEST(Differential, G3_CancelledOperationsEndTheSameOnAllBackends) {
     compare_all(cancellations, present_backends(),
                 static_cast<std::uint64_t>(coil_test::rounds(coil_test::sanitized ? 5 : 50, 1000)));
 }

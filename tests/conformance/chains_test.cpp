@@ -15,7 +15,7 @@ namespace conformance {
 namespace {
 
 class Chains : public Conformance {};
-COIL_ON_ALL_KERNELS(Chains);
+COIL_ON_ALL_BACKENDS(Chains);
 
 task<> time_passes() {
     const std::int64_t before = now_ns();
@@ -108,7 +108,7 @@ task<> links(std::string directory) {
 }
 TEST_P(Chains, Links) { run(links(directory())); }
 
-/// Invalid arguments for every call: a ring does not even start the chain.
+/// An operation that every ring rejects at submission: no operation of its chain starts.
 coil::operation refused(int fd) {
     coil::uring::sqe request = coil::uring::prep::fsync(fd);
     request.fsync_flags = 0xff00;
@@ -119,7 +119,7 @@ task<> refusals_in_chains(std::string directory) {
     const int fd = co_await io::open(directory + "f", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     char buf[4];
     co_await gives(refused(fd), -EINVAL);
-    co_await gives(io::write(fd, "no", 0) && refused(fd), -ECANCELED, "also what is before");
+    co_await gives(io::write(fd, "no", 0) && refused(fd), -ECANCELED, "the write, too");
     co_await gives(refused(fd) && io::write(fd, "no", 0), -ECANCELED);
     co_await gives(io::nop() && refused(fd) && io::write(fd, "no", 0), -ECANCELED);
     co_await gives(coil::hard_link(refused(fd), io::write(fd, "no", 0)), -ECANCELED);

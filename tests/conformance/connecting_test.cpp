@@ -9,7 +9,7 @@ namespace conformance {
 namespace {
 
 class Connecting : public Conformance {};
-COIL_ON_ALL_KERNELS(Connecting);
+COIL_ON_ALL_BACKENDS(Connecting);
 
 /// A listener whose queue is full: a further hand-shake waits until a connection is accepted.
 struct full_listener {
@@ -75,7 +75,7 @@ task<> connects_twice() {
 }
 TEST_P(Connecting, TheHandShakeOutlivesACancelledConnect) { run(connects_twice()); }
 
-/// The hand-shake outlives the call, and the next call returns its result once.
+/// The hand-shake outlives a cancelled call; the next call returns its result, once.
 task<> asked_again() {
     const full_listener l = co_await fill_listener();
     const int fd = co_await stream_socket();
@@ -113,7 +113,7 @@ task<> data_behind_the_end() {
 }
 TEST_P(Connecting, DataComesAlsoAfterShutRd) { run(data_behind_the_end()); }
 
-task<> data_for_nobody() {
+task<> data_after_shutdown() {
     const ends s = co_await connected();
     char buf[16];
     co_await gives(io::shutdown(s.a, SHUT_RDWR), 0);
@@ -125,13 +125,13 @@ task<> data_for_nobody() {
     co_await gives(io::send(s.b, "x", MSG_NOSIGNAL), -EPIPE);
     co_await closed(s);
 }
-TEST_P(Connecting, DataAfterShutRdwrResets) { run(data_for_nobody()); }
+TEST_P(Connecting, DataAfterShutRdwrResets) { run(data_after_shutdown()); }
 
 task<> shut_twice() {
     const ends s = co_await connected();
     char buf[4];
     co_await gives(io::shutdown(s.a, SHUT_WR), 0);
-    co_await gives(io::shutdown(s.a, SHUT_WR), 0, "as often as one likes");
+    co_await gives(io::shutdown(s.a, SHUT_WR), 0, "again, without effect");
     co_await gives(io::recv(s.b, buf), 0);
     co_await gives(io::shutdown(s.b, SHUT_WR), 0);
     co_await gives(io::recv(s.a, buf), 0);

@@ -19,8 +19,8 @@
 #include <vector>
 
 // Random scripts on all backends, which must give the same results. A script on which they disagree
-// is shrunk and printed. COIL_DIFFERENTIAL_SEED=n runs a single script, COIL_DIFFERENTIAL_SEEDS=n
-// so many from the first, or from COIL_DIFFERENTIAL_FIRST, on.
+// is shrunk and printed. COIL_DIFFERENTIAL_SEED=n runs a single script; COIL_DIFFERENTIAL_SEEDS=n
+// runs n scripts, from seed COIL_DIFFERENTIAL_FIRST (1 by default) on.
 
 namespace conformance {
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr game<script> transfers_and_files{random_script, play, 60};
 
-TEST(Differential, AllKernelsAnswerTheSame) {
+TEST(Differential, AllBackendsGiveTheSameResults) {
     const std::vector<backend> here = present_backends();
     if (here.size() < 2) {
         GTEST_SKIP() << "only one backend is available";
@@ -38,7 +38,7 @@ private:
     std::unique_ptr<machine> files_; // provides the directory
 };
 
-TEST(Differential, ABrokenKernelIsFoundAndTheScriptShrinks) {
+TEST(Differential, ABrokenBackendIsFoundAndTheScriptShrinks) {
     const auto& g = transfers_and_files;
     const boot_function right = backends()[1].boot;
     const boot_function wrong = [] { return std::make_unique<short_machine>(); };

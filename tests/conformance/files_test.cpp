@@ -10,7 +10,7 @@ namespace conformance {
 namespace {
 
 class Files : public Conformance {};
-COIL_ON_ALL_KERNELS(Files);
+COIL_ON_ALL_BACKENDS(Files);
 
 task<int> opened(std::string path, int flags = O_RDWR | O_CREAT | O_EXCL) {
     co_return co_await io::open(path, flags | O_CLOEXEC, 0600);

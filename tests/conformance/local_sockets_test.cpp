@@ -15,7 +15,7 @@ namespace conformance {
 namespace {
 
 class LocalSockets : public Conformance {};
-COIL_ON_ALL_KERNELS(LocalSockets);
+COIL_ON_ALL_BACKENDS(LocalSockets);
 
 struct path_address {
     ::sockaddr_un un{};

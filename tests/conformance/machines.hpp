@@ -34,7 +34,7 @@ public:
 struct backend {
     const char* name;
     std::unique_ptr<machine> (*boot)();
-    /// Null, or why it is not available here, or not for this test ("Suite.Test").
+    /// Why the backend is not available here, or not for this test ("Suite.Test"); null if it is.
     const char* (*missing)(std::string_view test);
 };
 
@@ -64,6 +64,6 @@ private:
 
 } // namespace conformance
 
-#define COIL_ON_ALL_KERNELS(suite)                                                                 \
+#define COIL_ON_ALL_BACKENDS(suite)                                                                \
     INSTANTIATE_TEST_SUITE_P(, suite, testing::ValuesIn(conformance::backends()),                  \
                              testing::PrintToStringParamName())

@@ -63,18 +63,18 @@ std::unique_ptr<machine> boot_simulation() { return std::make_unique<simulated_m
 /// Tests in which the epoll backend differs from io_uring.
 const char* is_emulated(std::string_view test) {
     if (test == "Connecting.TheHandShakeOutlivesACancelledConnect") {
-        return "an emulated connect() joins a hand-shake that is under way";
+        return "an emulated connect() joins a hand-shake that is in progress";
     }
     if (test == "Connecting.EventsOfARefusal") {
-        return "connect(2) itself tells of a refusal, and then the socket is fresh";
+        return "connect(2) itself reports the refusal, which resets the socket's state";
     }
     return test == "Connecting.PollReportsTheEndUnrequested"
-               ? "epoll_wait(2) tells of POLLRDHUP only who asks for it"
+               ? "epoll_wait(2) reports POLLRDHUP only if it is requested"
                : nullptr;
 }
 const char* needs_io_uring(std::string_view test) {
     if (!coil_test::io_uring_is_allowed()) {
-        return "without io_uring: it is this kernel";
+        return "io_uring is not available";
     }
     return test == "LocalSockets.G3_ADatagramWaitsForRoom"
                ? "io_uring of Linux 6.18 sends an empty datagram in place of one that waited: "
@@ -91,14 +91,14 @@ const char* is_simulated(std::string_view test) {
     static constexpr gap gaps[] = {
         {"Connecting.UrgentData", "a world's streams have no urgent data: -EOPNOTSUPP"},
         {"Waits.EpollSets", "a world has no epoll"},
-        {"Waits.FutexWords", "a world's futexes are waited for one by one"},
+        {"Waits.FutexWords", "a world has no futex_waitv"},
         {"Waits.Children", "a world's processes have no children"},
         {"Waits.MessagesToRings", "a world's rings take no messages"},
         {"LocalSockets.G3_ADatagramWaitsForRoom", "a world's datagram sockets are never full"},
         {"LocalSockets.DescriptorsTravel", "a world's sockets carry no control data"},
         {"LocalSockets.G2_AStreamOfMessages", "a world has no streams of messages"},
         {"Names.ExtendedAttributes", "a world's files have no extended attributes"},
-        {"Names.WrongAdvice", "a world takes every advice"},
+        {"Names.WrongAdvice", "a world does not check the arguments of advice"},
     };
     for (const gap& one : gaps) {
         if (one.test == test) {

@@ -12,7 +12,7 @@ namespace conformance {
 namespace {
 
 class Names : public Conformance {};
-COIL_ON_ALL_KERNELS(Names);
+COIL_ON_ALL_BACKENDS(Names);
 
 constexpr int make_file = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
 

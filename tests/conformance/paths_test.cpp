@@ -12,7 +12,7 @@ namespace conformance {
 namespace {
 
 class Paths : public Conformance {};
-COIL_ON_ALL_KERNELS(Paths);
+COIL_ON_ALL_BACKENDS(Paths);
 
 constexpr int read_only = O_RDONLY | O_CLOEXEC;
 constexpr int or_make = O_RDWR | O_CREAT | O_CLOEXEC;

@@ -9,7 +9,7 @@ namespace conformance {
 namespace {
 
 class Pipes : public Conformance {};
-COIL_ON_ALL_KERNELS(Pipes);
+COIL_ON_ALL_BACKENDS(Pipes);
 
 task<> transfers() {
     const ends p = co_await piped();
@@ -49,7 +49,7 @@ task<> pipe_ends() {
     co_await coil::yield();
     co_await gives(io::close(q.b), 0);
     const int end = co_await waiting;
-    EXPECT_EQ(end, 0) << "who waits sees the end";
+    EXPECT_EQ(end, 0) << "a waiting reader sees the end";
     co_await gives(io::close(q.a), 0);
 
     const ends full = co_await piped();
@@ -66,7 +66,7 @@ task<> back_pressure() {
     EXPECT_GE(room, 4096);
     EXPECT_LT(room, 1 << 20);
     co_await gives(coil::timeout(io::write(p.b, "x"), 2ms), -ETIMEDOUT,
-                   "a ring waits all the same");
+                   "a ring waits despite O_NONBLOCK");
     std::string got(data.size(), '\0');
     co_await gives(io::read(p.a, got), room);
     co_await gives(coil::timeout(io::read(p.a, got), 2ms), -ETIMEDOUT);

@@ -14,7 +14,7 @@ namespace conformance {
 namespace {
 
 class Streams : public Conformance {};
-COIL_ON_ALL_KERNELS(Streams);
+COIL_ON_ALL_BACKENDS(Streams);
 
 task<> accepts() {
     const int listener = co_await listening();

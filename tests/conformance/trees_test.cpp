@@ -501,7 +501,7 @@ task<> play_tree(const tree_script& script, std::string directory, answers& resu
 
 constexpr game<tree_script> trees{random_tree_script, play_tree, 60};
 
-TEST(Differential, TreesAreTheSameOnAllKernels) {
+TEST(Differential, TreesAreTheSameOnAllBackends) {
     const ::mode_t before = ::umask(022); // of a simulated world
     compare_all(trees, present_backends(),
                 static_cast<std::uint64_t>(coil_test::rounds(coil_test::sanitized ? 5 : 25, 1000)));

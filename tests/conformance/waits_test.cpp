@@ -17,7 +17,7 @@ namespace conformance {
 namespace {
 
 class Waits : public Conformance {};
-COIL_ON_ALL_KERNELS(Waits);
+COIL_ON_ALL_BACKENDS(Waits);
 
 task<> epoll_sets() {
     const int set = ::epoll_create1(EPOLL_CLOEXEC);

@@ -93,7 +93,7 @@ void falls_back(unsigned call, unsigned error, std::string_view reason) {
                 return wrong;
             }
         }
-        return backend_of(io_backend::automatic) == "epoll" ? "" : "another kernel";
+        return backend_of(io_backend::automatic) == "epoll" ? "" : "another backend";
     });
     EXPECT_EQ(complaint, "");
     EXPECT_NE(said.find("epoll"), std::string::npos) << said;
@@ -102,14 +102,14 @@ void falls_back(unsigned call, unsigned error, std::string_view reason) {
 }
 
 TEST(BackendChoice, G11_SetupForbidden_EpollAndALineThatSaysWhy) {
-    COIL_SKIP_UNDER_FAULTS("the faulty backend is chosen for all");
+    COIL_SKIP_UNDER_FAULTS("the fault backend replaces every choice");
     falls_back(io_uring_setup_call, EPERM, "seccomp");
     falls_back(io_uring_setup_call, EACCES, "denied");
     falls_back(io_uring_setup_call, ENOSYS, "no io_uring");
 }
 
 TEST(BackendChoice, G11_OtherCallsForbidden_EpollAndALineThatSaysWhy) {
-    COIL_SKIP_UNDER_FAULTS("the faulty backend is chosen for all");
+    COIL_SKIP_UNDER_FAULTS("the fault backend replaces every choice");
     falls_back(io_uring_enter_call, EPERM, "io_uring_enter");
     falls_back(io_uring_enter_call, ENOSYS, "io_uring_enter");
     falls_back(io_uring_register_call, EPERM, "io_uring_register");
@@ -139,7 +139,7 @@ TEST(BackendChoice, ATemporaryFailureIsAnError) {
 
 TEST(BackendChoice, TheOptionDecides) {
     COIL_NEEDS_IO_URING();
-    COIL_SKIP_UNDER_FAULTS("the faulty backend is chosen for all");
+    COIL_SKIP_UNDER_FAULTS("the fault backend replaces every choice");
     std::string said;
     EXPECT_EQ(in_child_that_says(said,
                                  []() -> std::string {
@@ -160,7 +160,7 @@ TEST(BackendChoice, TheOptionDecides) {
 
 TEST(BackendChoice, TheEnvironmentDecidesWhereTheOptionsDoNot) {
     COIL_NEEDS_IO_URING();
-    COIL_SKIP_UNDER_FAULTS("the faulty backend is chosen for all");
+    COIL_SKIP_UNDER_FAULTS("the fault backend replaces every choice");
     std::string said;
     EXPECT_EQ(in_child_that_says(
                   said,
@@ -180,11 +180,11 @@ TEST(BackendChoice, TheEnvironmentDecidesWhereTheOptionsDoNot) {
 
 TEST(BackendChoice, TheVariableOfEarlierReleasesCountsWhereTheNewOneIsNotSet) {
     COIL_NEEDS_IO_URING();
-    COIL_SKIP_UNDER_FAULTS("the faulty backend is chosen for all");
+    COIL_SKIP_UNDER_FAULTS("the fault backend replaces every choice");
     std::string said;
     EXPECT_EQ(in_child_that_says(said,
                                  []() -> std::string {
-                                     ::setenv("COIL_KERNEL", "epoll", 1); // retired
+                                     ::setenv("COIL_KERNEL", "epoll", 1);
                                      if (backend_of(io_backend::automatic) != "epoll") {
                                          return "the old variable was not read";
                                      }
@@ -198,7 +198,7 @@ TEST(BackendChoice, TheVariableOfEarlierReleasesCountsWhereTheNewOneIsNotSet) {
 }
 
 TEST(BackendChoice, AnUnknownNameIsAnError) {
-    COIL_SKIP_UNDER_FAULTS("the faulty backend is chosen for all");
+    COIL_SKIP_UNDER_FAULTS("the fault backend replaces every choice");
     EXPECT_EQ(coil_test::in_child([]() -> std::string {
                   ::setenv("COIL_BACKEND", "kqueue", 1);
                   try {

@@ -1,4 +1,4 @@
-// What an idle loop decides, from numbers alone.
+// The decisions of an idle loop, without a loop: the test supplies the measurements.
 
 #include <coil/context/detail/idle_history.hpp>
 
@@ -40,7 +40,7 @@ TEST(IdleHistory, G8_AFruitlessSpinIsFollowedByParkingUntilASleepWasShort) {
     EXPECT_FALSE(history.should_spin(true)) << "a spin would not have lasted so long";
     history.on_slept(0, 50 * us - 1, timer_wheel::never);
     EXPECT_TRUE(history.should_spin(true));
-    EXPECT_FALSE(history.should_spin(false)) << "posts have to prove themselves again";
+    EXPECT_FALSE(history.should_spin(false)) << "no post has arrived since the fruitless spin";
 }
 
 TEST(IdleHistory, ShortSleepsOfOtherPoliciesMeanNothing) {
@@ -49,7 +49,7 @@ TEST(IdleHistory, ShortSleepsOfOtherPoliciesMeanNothing) {
     EXPECT_FALSE(history.should_spin(true));
 }
 
-TEST(IdleHistory, CoalescesBetweenOneAndAQuarterAndSixteenAPoll) {
+TEST(IdleHistory, CoalescesIfPollsFindSeveralCompletionsButNotMany) {
     idle_history history = spinning();
     EXPECT_FALSE(history.should_coalesce());
     const auto polls = [&history](int n, int completions) {

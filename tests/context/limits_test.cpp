@@ -1,5 +1,5 @@
-// Limits do not break the loop: full queues, overflown completions, a bound on operations in flight
-// (guarantee G6).
+// Limits do not break the loop: full queues, overflowed completions, a bound on operations in
+// flight (guarantee G6).
 
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"

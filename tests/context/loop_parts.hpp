@@ -32,7 +32,7 @@ struct ring_alone {
     std::optional<loop_ring> ring;
 };
 
-/// Fills the submission queue with calls that do nothing. How many they are.
+/// Fills the submission queue with nops; returns their number.
 inline unsigned fill(loop_ring& ring) {
     unsigned filled = 0;
     while (uring::sqe* const entry = ring->acquire()) {

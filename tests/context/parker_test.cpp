@@ -33,7 +33,7 @@ struct parked : ring_alone {
     std::int64_t now() {
         return std::chrono::nanoseconds((*ring)->now().time_since_epoch()).count();
     }
-    /// What another thread does.
+    /// Called by another thread.
     void post(queue_node& node) {
         if (box.push(node)) {
             parking.descriptor().signal();

@@ -31,14 +31,14 @@ std::string refusal(unsigned error) {
 }
 
 TEST(Refused, G11_ByASeccompFilterThatSaysEPERM) {
-    COIL_SKIP_UNDER_FAULTS("the faulty backend is chosen for all");
+    COIL_SKIP_UNDER_FAULTS("the fault backend replaces every choice");
     const std::string said = coil_test::in_child([] { return refusal(EPERM); });
     EXPECT_NE(said.find("seccomp"), std::string::npos) << said;
     EXPECT_NE(said.find("io_uring_setup"), std::string::npos) << said;
 }
 
 TEST(Refused, G11_ByASeccompFilterThatSaysENOSYS) {
-    COIL_SKIP_UNDER_FAULTS("the faulty backend is chosen for all");
+    COIL_SKIP_UNDER_FAULTS("the fault backend replaces every choice");
     const std::string said = coil_test::in_child([] { return refusal(ENOSYS); });
     EXPECT_TRUE(said.find("kernel") != std::string::npos ||
                 said.find("blocked") != std::string::npos)

@@ -58,7 +58,8 @@ TEST_F(ResumeOn, AStartedContextRunsTasksThatMoveToIt) {
     auto keep_home = [](join_handle<int> work) -> task<int> { co_return co_await work; };
     io_context home;
     auto work = home.spawn(main(other));
-    // Its task leaves `home` now and then; `home` keeps running because a task there waits for it.
+    // The task leaves `home` now and then; `home` keeps running because another task there awaits
+    // it.
     auto result = home.spawn(keep_home(std::move(work)));
     home.run();
     EXPECT_EQ(result.get(), 2 * coil_test::rounds(500, 50'000));
@@ -76,7 +77,7 @@ TEST_F(ResumeOn, G3_TheTaskKeepsItsStopToken) {
         co_await sleep_for(1ms);
         handle.cancel();
         EXPECT_EQ(co_await handle, -ECANCELED);
-        // Also below a token of its own.
+        // Also with a stop token of its own.
         std::stop_source stop;
         auto other = all.context(0).spawn(work(all), stop.get_token());
         co_await sleep_for(1ms);

@@ -141,7 +141,7 @@ TEST_F(Stop, G5_AThousandReadsAndAThousandTimersInFlight) {
 }
 
 TEST_F(Stop, G5_TwentyThousandReadsInFlightTakeNoQuadraticTime) {
-    // A linear search for each one would take seconds here; the limit allows for slow machines.
+    // A linear search for each read would take seconds here.
     const coil_test::pipe_pair p;
     auto reads = [](int fd) -> task<> {
         char c;

@@ -13,7 +13,7 @@ namespace {
 
 using namespace loop_parts;
 
-/// An operation of one SQE as the two parts see it. No coroutine awaits it.
+/// An operation of one SQE, as `submission` and `cancellation` see it. No coroutine awaits it.
 class bare_op : public io_op {
 public:
     explicit bare_op(event_loop& loop, const uring::sqe& request = uring::prep::nop())
@@ -49,7 +49,7 @@ protected:
 
     void SetUp() override { COIL_SKIP_UNDER_FAULTS("it counts what a ring completes at once"); }
 
-    /// Reaps what has completed, at least so many.
+    /// Reaps all completions, waiting for at least `at_least`; returns their number.
     unsigned reap(unsigned at_least) {
         alone.ring->enter(at_least, nullptr, 0);
         return (*alone.ring)->for_each_cqe([this](const uring::cqe& c) {
@@ -60,7 +60,7 @@ protected:
         });
     }
 
-    io_context idle{8}; // its loop does not run: the operations only have to have one
+    io_context idle{8}; // its loop does not run, but each operation refers to a loop
     event_loop& loop = idle.loop();
     ring_alone alone;
     submission submitted;

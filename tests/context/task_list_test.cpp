@@ -48,7 +48,7 @@ struct fake_task final : task_owner {
     const inserter* when_destroyed = nullptr;
 };
 
-/// An await of `root` that is elsewhere until something has ended it.
+/// A remote operation awaited by the top-level task `root`; pending until back() is called.
 struct away final : away_node {
     away(task_list& tasks, promise_base* root) : away_node(&still_away) {
         go_away(tasks.away(), root);

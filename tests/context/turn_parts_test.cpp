@@ -1,4 +1,4 @@
-// What a turn is made of: its budget, and the posted functions.
+// The parts of a turn: its budget, and the posted functions.
 
 #include <coil/context/detail/posted_functions.hpp>
 #include <coil/context/detail/turn_budget.hpp>
@@ -59,7 +59,7 @@ struct function : queue_node {
     int number;
 };
 
-/// A thread's loop is only passed on to the functions, which here do not touch it.
+/// Makes a loop current, as posted functions expect; the functions of these tests do not use it.
 class a_loop {
 public:
     a_loop() noexcept { coil::detail::current_loop = &loop(); }
@@ -72,7 +72,7 @@ private:
     coil::io_context context_{8};
 };
 
-/// What is ready has a turn. How many turns that were.
+/// Resumes everything that is ready; returns the number of resumptions.
 int run(ready_queue& ready) {
     int turns = 0;
     while (ready.has_next()) {

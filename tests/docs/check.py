@@ -35,7 +35,7 @@ def without_code(text):
 
 
 def anchors(path):
-    """As GitHub makes them."""
+    """The anchors that GitHub creates for the headings of a page."""
     found, seen = set(), {}
     text = re.sub(r"^( *)```.*?^\1```", "", path.read_text(), flags=re.S | re.M)
     for heading in re.findall(r"^#{1,6} (.*)$", text, re.M):
@@ -194,7 +194,7 @@ def index():
         where = str(header.relative_to(ROOT / "include"))
         for namespace, name in declarations(header):
             full = f"{namespace}::{name}"
-            # What a detail header declares counts if no other one does: they come last.
+            # A detail header counts only if no public header declares the name; detail headers are sorted last.
             if full in wanted and not ("/detail/" in where and full in found):
                 found.add(full)
                 rows.setdefault(where, set()).add(full.removeprefix("coil::"))

@@ -29,7 +29,7 @@ def split_includes(code):
 
 
 def merged(blocks):
-    """(block, code) with what continues a block behind it."""
+    """(block, code), with the code of the `continues` blocks that follow the block appended."""
     result = []
     for block in blocks:
         if block.language == "cpp" and block.kind == "continues":
@@ -53,7 +53,7 @@ def expected_outputs(blocks):
 
 
 def with_result_of_main(code):
-    """In a namespace main() is a function like any other, and must return something."""
+    """In a namespace main() is an ordinary function, which must return a value."""
     m = re.search(r"\bint main\([^)]*\) (try )?\{", code)
     if not m:
         return code
@@ -75,7 +75,7 @@ def unit(block, code, output):
     else:
         code = here + code
     code = with_result_of_main(code)
-    # What is not run may call functions that a frame only declares; without linkage it is checked and not emitted.
+    # A block that is not run may call functions that its frame only declares: with internal linkage it is not emitted.
     text = (f"namespace {name} {{\nusing namespace coil;\nusing namespace std::chrono_literals;\nnamespace {{\n{frame}\n{code}}}\n}}\n")
     call = None
     if block.kind == "program" and "compile only" not in block.options:
@@ -95,7 +95,7 @@ def unit(block, code, output):
 
 
 def refused_test(block, code):
-    """A program as in tests/compile_fail: what is not the block itself must compile."""
+    """A program as in tests/compile_fail: everything except the block itself must compile."""
     includes, code = split_includes(code)
     frame_includes, frame = split_includes(block.frame)
     return (f"// expect: {block.argument}\n{frame_includes}{includes}#include <coil/coil.hpp>\nusing namespace coil;\n"
@@ -117,7 +117,7 @@ def main():
     for page in pages.pages():
         blocks = pages.blocks(page)
         outputs = expected_outputs(blocks)
-        # The smallest so far takes the page.
+        # A page goes to the unit that is the smallest so far.
         which = size.index(min(size))
         for block, code in merged(blocks):
             if block.kind == "refused":

@@ -322,7 +322,7 @@ class async_default_context : public ::testing::Environment {
 [[maybe_unused]] const auto* const async_environment =
     ::testing::AddGlobalTestEnvironment(new async_default_context);
 
-/// A context forgets a task that has left it, whatever moved it there.
+/// A context forgets a task that leaves it, also if a shielded task or a generator made the move.
 TEST(AsyncTask, G1_AContextForgetsATaskThatLeavesIt) {
     auto hops = [](io_context& to) -> task<int> {
         co_await resume_on(to);
@@ -372,7 +372,7 @@ TEST(AsyncTask, AContextAsExecutorHasItsOperations) {
         co_return &this_context() == &c;
     };
     auto t = there(executor_arg, context);
-    context.run(); // until the task is done, which belongs to this context
+    context.run(); // returns when the task is done, as the task belongs to this context
     EXPECT_TRUE(t.done());
     EXPECT_TRUE(t.get());
     runtime rt(2);
@@ -418,7 +418,7 @@ TEST(AsyncTask, AnAwaiterResumesOnItsOwnContextOrExecutor) {
         EXPECT_EQ(co_await io::nop(), 0);
     };
     coil::run(main());
-    // For a coroutine without a context or executor, where the task ends.
+    // A coroutine without a context or executor resumes where the task ends.
     std::binary_semaphore done{0};
     auto nobody = [](looper_executor& l, std::binary_semaphore& s) -> coil_test::manual {
         const auto where = co_await async_where(executor_arg, l);
@@ -611,7 +611,7 @@ TEST(AsyncTaskEnd, G5_AContextThatStops) {
     auto u = work(executor_arg, *gone, destroyed);
     gone.reset();
     EXPECT_TRUE(throws_cancelled([&] { u.get(); })) << "it was not started";
-    // One that runs on its caller's thread belongs to the caller's context.
+    // A task that runs on its caller's thread belongs to the caller's context.
     auto at_once = [](int& count) -> async_task<int, inline_executor> {
         const coil_test::on_destruction guard(count);
         co_await sleep_for(1h);

@@ -487,7 +487,7 @@ TEST(Asyncify, G1_G5_AContextAdoptsATaskOfAnExecutorItShutsDown) {
     }
 }
 
-/// Nothing can be removed from its queue.
+/// A coroutine cannot be removed from an executor's queue, so destroying it there is misuse.
 TEST(AsyncifyDeathTest, G1_ACoroutineThatAnExecutorHasCannotBeDestroyed) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     struct by_hand {

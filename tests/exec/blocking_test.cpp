@@ -349,7 +349,7 @@ TEST(Blocking, G5_G2_AShutdownWaitsForRunningCalls) {
         const coil_test::on_destruction local(d);
         co_await blocking([&] {
             g.pass();
-            EXPECT_EQ(d, 0); // what it refers to still exists
+            EXPECT_EQ(d, 0); // the coroutine's locals still exist
             end = true;
         });
         ADD_FAILURE();

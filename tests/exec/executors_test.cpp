@@ -47,7 +47,7 @@ TEST(Executors, G12_WhatLeavesAFunctionIsReported) {
     EXPECT_NE(testing::internal::GetCapturedStderr().find("left a thread"), std::string::npos);
 }
 
-/// All of them must be inside at the same time before any returns.
+/// None of `count` functions returns before all of them have started.
 template <class E>
 void executors_run_together(int count) {
     std::mutex m;

@@ -14,7 +14,7 @@
 
 namespace {
 
-/// The waiting work needs a sleeping thread to help.
+/// Work that waits for work of its own queue: a sleeping thread must wake up and steal it.
 void wait_for_helpers(coil::thread_pool& pool, int rounds) {
     for (int i = 0; i < rounds; ++i) {
         std::binary_semaphore helped(0);

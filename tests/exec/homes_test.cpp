@@ -21,7 +21,7 @@ using namespace coil;
 std::thread::id homes_me() { return std::this_thread::get_id(); }
 task<std::thread::id> homes_where() { co_return homes_me(); }
 
-TEST(Homes, G1_ATaskOfARunLoopComesBackToIt) {
+TEST(ResumeTargets, G1_ATaskOfARunLoopComesBackToIt) {
     looper_executor other;
     run_loop loop;
     loop.spawn([](looper_executor& ex) -> task<> {
@@ -36,7 +36,7 @@ TEST(Homes, G1_ATaskOfARunLoopComesBackToIt) {
     loop.run();
 }
 
-TEST(Homes, G1_ATaskThatMovedComesBackToWhereItIs) {
+TEST(ResumeTargets, G1_ATaskThatMovedComesBackToWhereItIs) {
     looper_executor other;
     coil::run([](looper_executor& ex) -> task<> {
         co_await resume_on(ex);
@@ -50,7 +50,7 @@ TEST(Homes, G1_ATaskThatMovedComesBackToWhereItIs) {
     }(other));
 }
 
-TEST(Homes, ATaskOfAContextMovesToARunLoopAndBack) {
+TEST(ResumeTargets, ATaskOfAContextMovesToARunLoopAndBack) {
     run_loop loop;
     std::thread runner([&] { loop.run(); });
     coil::run([](run_loop& l, std::thread::id there) -> task<> {
@@ -75,12 +75,12 @@ async_task<int, looper_executor> homes_of_a_looper(executor_arg_t, looper_execut
     co_return 3;
 }
 
-TEST(Homes, G1_AnAsyncTaskComesBackToItsExecutor) {
+TEST(ResumeTargets, G1_AnAsyncTaskComesBackToItsExecutor) {
     looper_executor ex;
     EXPECT_EQ(homes_of_a_looper(executor_arg, ex).get(), 3);
 }
 
-TEST(Homes, G1_ARunLoopInsideOfAContext) {
+TEST(ResumeTargets, G1_ARunLoopInsideOfAContext) {
     looper_executor other;
     coil::run([](looper_executor& ex) -> task<> {
         run_loop loop;
@@ -100,7 +100,7 @@ TEST(Homes, G1_ARunLoopInsideOfAContext) {
 }
 
 /// The loop is destroyed by a coroutine of the context that has the loop's remote task.
-TEST(Homes, G5_ARunLoopInsideOfAContextIsDestroyed) {
+TEST(ResumeTargets, G5_ARunLoopInsideOfAContextIsDestroyed) {
     for (const bool has_begun : {false, true}) {
         int destroyed = 0;
         io_context ctx;

@@ -133,7 +133,7 @@ TEST(Looper, G8_ASleepingOneIsWoken) {
     coil_test::wait_until_asleep(thread); // then the destructor wakes it
 }
 
-/// Each is about to sleep when the other one's answer arrives.
+/// Each looper is about to sleep when the other one's answer arrives.
 TEST(Looper, G9_NoWakeUpIsLostBetweenTwo) {
     looper_executor a;
     looper_executor b;

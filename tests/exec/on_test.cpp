@@ -43,7 +43,7 @@ TEST(On, ReturnsTheResultOfTheTask) {
             EXPECT_EQ(e, 42);
             EXPECT_EQ(on_here(), home);
         }
-        auto later = on(any_executor(looper), on_where()); // plain data
+        auto later = on(any_executor(looper), on_where()); // can be moved before it is awaited
         auto moved = std::move(later);
         EXPECT_EQ(co_await std::move(moved), looper.get_id());
         EXPECT_EQ(co_await io::nop(), 0);
@@ -237,7 +237,7 @@ TEST(On, G5_AShutdownStopsATaskOnAnotherContext) {
     other.join();
 }
 
-/// It waits for something on the context that shuts down, and is destroyed with it.
+/// The task waits for work on the context that shuts down, and is destroyed with that work.
 TEST(On, G5_AShutdownDoesNotWaitForItself) {
     for (const bool again : {false, true}) {
         looper_executor looper;
@@ -413,7 +413,7 @@ TEST(On, G12_ExceptionsOfForeignExecutorsPropagate) {
     struct full {
         void execute(const std::function<void()>&) { throw std::length_error("full"); }
     } ex;
-    // It has stored the function and will call it.
+    // Stores the function, which it will call, and throws nevertheless.
     struct grumbling {
         foreign_executor inner;
         void execute(std::function<void()>&& f) {
@@ -469,7 +469,7 @@ TEST(On, G1_TheCallersExecutorWasShutDown) {
     sent.acquire();
     home.shutdown();
     home.join();
-    there.run_all(); // it resumes here, because its executor is gone
+    there.run_all(); // resumes the caller here, because `home` is shut down
     EXPECT_TRUE(handle.done());
     EXPECT_EQ(handle.get(), 1);
 }
@@ -496,7 +496,7 @@ TEST(On, G12_AnExceptionIsReportedIfTheCallersExecutorWasShutDown) {
     home.run_all();
     there.run_all();
     testing::internal::CaptureStderr();
-    home.drop_all(); // it resumes here
+    home.drop_all(); // resumes the caller here
     EXPECT_NE(testing::internal::GetCapturedStderr().find("of the task"), std::string::npos);
     EXPECT_TRUE(handle.get());
 }

@@ -173,7 +173,7 @@ TEST(RunLoop, TasksYield) {
     const auto talks = [](run_loop& l, said& s, std::string name) -> task<> {
         for (int i = 0; i < 2; ++i) {
             s.push_back(name + std::to_string(i));
-            // Also from a task that it awaits.
+            // A task that this one awaits may yield as well.
             co_await [](run_loop& same) -> task<> { co_await same.yield(); }(l);
         }
     };
@@ -181,7 +181,7 @@ TEST(RunLoop, TasksYield) {
     loop.push([](run_loop& l, said& s) -> round_robin_coroutine {
         for (int i = 0; i < 2; ++i) {
             s.push_back("p" + std::to_string(i));
-            co_await l.yield(); // as any suspension does
+            co_await l.yield(); // gives the others their turn, as any suspension does
         }
     }(loop, log)
                                               .handle);
@@ -461,7 +461,7 @@ TEST(RunLoop, G5_TheDestructorWaitsForRunningCalls) {
     EXPECT_EQ(destroyed, 2);
 }
 
-/// The result is there, and its coroutine is in the queue or on its way to it.
+/// The result is available, and the coroutine is in the loop's queue or about to be pushed to it.
 TEST(RunLoop, G5_DestroyedWhenTheResultIsThere) {
     for (int i = 0; i < coil_test::rounds(50, 2000); ++i) {
         int destroyed = 0;
@@ -567,7 +567,7 @@ TEST(RunLoop, G1_G5_AContextThatDestroysItAdoptsItsOwnTasks) {
     }
 }
 
-/// It would be resumed in addition to the loop.
+/// What such a coroutine awaits would resume it, and the loop would as well.
 TEST(RunLoopDeathTest, G1_APushedCoroutineCannotAwaitWhatResumesIt) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const auto run_one = [](round_robin_coroutine coroutine) {

@@ -166,7 +166,7 @@ TEST(ResumeOnExecutor, G5_G12_HomeIsAContextThatDoesNotRun) {
         }(ex, destroyed));
         home.run();
         EXPECT_EQ(ex.size(), 1U);
-        ex.drop_all(); // it learns it here: nothing runs at home any more
+        ex.drop_all(); // resumes the task here: its context does not run any more
         EXPECT_EQ(destroyed, 1);
     }
 }

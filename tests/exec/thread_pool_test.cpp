@@ -204,7 +204,8 @@ TEST(ThreadPool, G7_WorkThatResubmitsItselfDelaysOthersABoundedNumberOfTurns) {
     {
         const pool_gate gate(pool);
         pool.execute([&] {
-            // The oldest of its own queue; the next one comes first.
+            // This function becomes the oldest work in the worker's queue; `loops`, submitted
+            // last, runs first.
             pool.execute([&] {
                 turns_before_own = loops.turns;
                 loops.others_ran = true;

@@ -1,4 +1,4 @@
-// The fault-injecting kernel itself: each fault occurs, and the guarantees that must hold do.
+// The fault backend itself: each fault occurs, and the properties that it must preserve hold.
 
 #include "support/descriptors.hpp"
 #include "support/fault_backend.hpp"
@@ -27,7 +27,7 @@ namespace prep = coil::uring::prep;
 
 namespace {
 
-/// A ring on a kernel with this plan, and its log.
+/// A ring on a fault backend with a given plan, and the log of its faults.
 class FaultBackend : public ::testing::Test {
 protected:
     void open(const fault_plan& plan, unsigned entries = 64, std::uint64_t seed = 1) {

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Runs a test again in a new process that has another user, or other file systems. A new program
-// rather than only a child: it may create threads, whatever threads this process had.
+// Runs a test again in a new process that has another user, or other file systems. The child
+// executes the program anew after fork(2), so that it may create threads even with a sanitizer.
 
 namespace fs_test {
 
@@ -30,8 +30,8 @@ public:
     [[nodiscard]] static bool is_it() { return std::getenv(variable) != nullptr; }
     [[nodiscard]] static std::string argument() { return std::getenv(variable); }
 
-    /// Starts it, and fails or skips as it does. `prepare` runs in the child before exec; a
-    /// non-empty result is the reason for which the test is skipped.
+    /// Starts the new process, and fails or skips as it does. `prepare` runs in the child before
+    /// exec; a non-empty result is the reason for which the test is skipped.
     void run(const std::string& argument, const std::function<std::string()>& prepare) const {
         const std::string filter = "--gtest_filter=" + test_;
         const std::string set = std::string(variable) + '=' + argument;

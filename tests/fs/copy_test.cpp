@@ -90,7 +90,7 @@ TEST(FsCopy, DoesWhatTheStandardDoesWithAllOptions) {
     const std::vector<std::string> targets{"new",    "there",     "file",   "old",
                                            "link",   "dangling",  "fifo",   "tree",
                                            "hollow", "missing/x", "file/y", ""};
-    // Both in the same place, so that the targets of links are the same.
+    // Both functions run in the same directory, so that the targets of links are the same.
     const temporary_directory tmp;
     int compared = 0;
     for (const auto e : existing) {

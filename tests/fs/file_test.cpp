@@ -166,7 +166,7 @@ task<> moved(const scratch& dir) {
     fs::file a = co_await fs::file::open(dir / "a");
     const int fd = a.native_handle();
     fs::file b = std::move(a);
-    EXPECT_FALSE(a); // NOLINT(bugprone-use-after-move): that is the question
+    EXPECT_FALSE(a); // NOLINT(bugprone-use-after-move): the moved-from state is tested
     EXPECT_EQ(b.native_handle(), fd);
     fs::file c = co_await fs::file::open(dir / "a");
     const int other = c.native_handle();
@@ -229,7 +229,7 @@ TEST(FsFile, G3_WaitingForAReaderIsCancelled) {
 }
 
 /// A short write through the ring does not advance the position.
-TEST(FsFile, WhatIsCutShortIsGoneOnWithWhereItEnded) {
+TEST(FsFile, AfterAShortWriteTheNextOneContinuesWhereItEnded) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "a sanitizer's threads do not survive a fork";
     }

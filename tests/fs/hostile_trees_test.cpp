@@ -88,7 +88,8 @@ std::string pretend(const fs::path& dir, const char* setting) {
     return "";
 }
 
-/// For files that the kernel cannot open, and settings that open(2) for reading ignores.
+/// The checks matter for files that the kernel cannot open, and for settings that open(2) for
+/// reading ignores.
 TEST(FsHostileTrees, AtomicReplaceRepeatsTheChecksThatTheKernelCannotMake) {
     FS_TEST_NEEDS_FORK();
     const scratch dir;
@@ -288,7 +289,7 @@ TEST(FsHostileTrees, ARefusedCopyIntoItselfLeavesNothing) {
     EXPECT_TRUE(stdfs::is_empty(dir / "a" / "b"));
 }
 
-/// Runs it in a process that can open only so many more descriptors.
+/// Runs `f` in a process that can open only `spare` more descriptors.
 template <class F>
 std::string with_spare_descriptors(int spare, F f) {
     return coil_test::in_child([&]() -> std::string {

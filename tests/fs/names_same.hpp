@@ -44,7 +44,7 @@ private:
     int successes_ = 0;
 };
 
-// Both forms with these arguments.
+// Calls both forms of a function with these arguments.
 #define COIL_ASK_BOTH(name, ...)                                                                   \
     b.throwing(                                                                                    \
         #name "(" #__VA_ARGS__ ")", [&] { return stdfs::name(__VA_ARGS__); },                      \

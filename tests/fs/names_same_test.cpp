@@ -31,7 +31,7 @@ TEST(Names, ChangesAreTheSameWithoutTheCallsOfTheRing) {
 }
 
 /// On trees with missing permissions, which do not apply to root.
-void as_somebody_else(io_context& context, std::uint64_t seed) {
+void as_another_user(io_context& context, std::uint64_t seed) {
     ask_of_random_trees(context, coil_test::rounds(1, 20), seed);
     change_random_trees(context, coil_test::rounds(2, 20), seed);
     both b(context);
@@ -55,8 +55,8 @@ TEST(Names, PermissionsAreRefusedAsByTheStandardLibrary) {
         return;
     }
     io_context context;
-    as_somebody_else(context, 5);
-    as_somebody_else(*context_of_an_old_kernel(), 6);
+    as_another_user(context, 5);
+    as_another_user(*context_of_an_old_kernel(), 6);
 }
 
 /// Failures for lack of space, in a file system with eight inodes.

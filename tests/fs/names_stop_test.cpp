@@ -99,7 +99,7 @@ void everything_is_cancelled(io_context& context) {
 
 #undef COIL_ASK_STOPPED
 
-TEST(NamesStop, G3_WhatWasAskedToStopBeforeIsCancelledAndDoesNothing) {
+TEST(NamesStop, G3_ATaskThatWasAskedToStopIsCancelledAndDoesNothing) {
     io_context context;
     everything_is_cancelled(context);
     everything_is_cancelled(*context_of_an_old_kernel());
@@ -125,7 +125,7 @@ std::unique_ptr<io_context> context_of(bool old_kernel) {
     return old_kernel ? context_of_an_old_kernel() : std::make_unique<io_context>();
 }
 
-TEST(NamesStop, G3_StoppedAtAnyMomentItHasMadeTheFirstOfThemAndNoOther) {
+TEST(NamesStop, G3_StoppedAtAnyMomentItHasMadeAncestorsBeforeDescendants) {
     for (const bool old : {false, true}) {
         int cancelled = 0;
         for (const char* const step : steps) {
@@ -178,7 +178,7 @@ TEST(NamesStop, G5_DestroyedAtAnyMomentItLeavesNoDescriptor) {
     }
 }
 
-/// A context whose kernel calls a function when that opcode is submitted with that name.
+/// A context whose backend calls a function when that opcode is submitted with that name.
 std::unique_ptr<io_context> context_with(coil_test::opcode call, std::string name,
                                          std::function<void()> f) {
     auto door = std::make_shared<coil_test::door_backend::guard>();
@@ -214,7 +214,7 @@ TEST(NamesStop, ASymlinkInThePlaceOfWhatWasMadeIsNotFollowed) {
     EXPECT_TRUE(stdfs::is_empty("elsewhere"));
 }
 
-TEST(NamesStop, ADirectoryThatIsMovedMeanwhileIsGoneOnIn) {
+TEST(NamesStop, WorkContinuesInADirectoryThatIsMovedMeanwhile) {
     const temporary_tree tree(2);
     const inside here(tree.root());
     stdfs::create_directories("top");
@@ -227,7 +227,7 @@ TEST(NamesStop, ADirectoryThatIsMovedMeanwhileIsGoneOnIn) {
     EXPECT_TRUE(stdfs::is_directory("moved/a/b/c"));
 }
 
-/// After the kernel has completed the request, and before the loop sees it.
+/// Requests the stop after the kernel has completed the request and before the loop sees that.
 task<> stop_when(const bool& asked, join_handle<>& work) {
     while (!asked) {
         co_await yield();
@@ -236,7 +236,7 @@ task<> stop_when(const bool& asked, join_handle<>& work) {
     work.cancel();
 }
 
-TEST(NamesStop, G3_StoppedBeforeItKnowsWhatHasTheNameItIsCancelled) {
+TEST(NamesStop, G3_StoppedBeforeItHasQueriedTheExistingFileItIsCancelled) {
     const temporary_tree tree(2);
     const inside here(tree.root());
     stdfs::create_directory("d");
@@ -252,7 +252,7 @@ TEST(NamesStop, G3_StoppedBeforeItKnowsWhatHasTheNameItIsCancelled) {
 
 task<> make_and_count(path p, int& made) { made += co_await fs::create_directories(p) ? 1 : 0; }
 
-TEST(NamesStop, OfSeveralThatMakeTheSamePathOneSaysThatItDid) {
+TEST(NamesStop, OfSeveralThatMakeTheSamePathOneReportsThatItDid) {
     for (int round = 0; round < coil_test::rounds(20, 1000); ++round) {
         const temporary_tree tree(2);
         const path p = tree.root() / deep_path;

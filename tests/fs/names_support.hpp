@@ -324,14 +324,14 @@ said say_code_in_coil(coil::io_context& context, F f) {
     return s;
 }
 
-/// The opcodes that these functions use.
+/// The opcodes that the functions of coil::fs on names use.
 inline std::vector<coil::uring::opcode> calls_on_names() {
     using coil::uring::opcode;
     return {opcode::statx,     opcode::mkdirat, opcode::unlinkat, opcode::renameat, opcode::linkat,
             opcode::symlinkat, opcode::openat,  opcode::close,    opcode::ftruncate};
 }
 
-/// A context whose kernel has none of them.
+/// A context whose backend lacks these opcodes, as an old kernel does.
 inline std::unique_ptr<coil::io_context> context_of_an_old_kernel() {
     auto door = std::make_shared<coil_test::door_backend::guard>();
     door->hidden = calls_on_names();

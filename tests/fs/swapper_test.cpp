@@ -56,13 +56,13 @@ public:
             put_secret(dir_ / "outside" / name);
         }
         stdfs::create_directories(dir_ / "aside");
-        build_iovec();
+        create_entries();
     }
 
     stdfs::path operator/(std::string_view name) const { return dir_ / name; }
 
     /// Creates the entries of the tree and their replacements, including those removed since.
-    void build_iovec() const {
+    void create_entries() const {
         std::error_code ec;
         stdfs::create_directories(dir_ / "tree" / "x" / "in", ec);
         for (const char* const name : {"file", "x/file", "x/in/file", "x/in/x"}) {
@@ -334,7 +334,7 @@ TEST(FsSwapper, CopyTreeIntoATree) {
     fs::copy_tree_options options;
     options.options |= fs::copy_options::overwrite_existing;
     while_swapped(a, all_names, [&](io_context& context) {
-        a.build_iovec();
+        a.create_entries();
         std::error_code ec;
         coil_test::run_on(context, fs::copy_tree(a / "from", a / "tree", options, ec));
     });
@@ -344,7 +344,7 @@ TEST(FsSwapper, RemoveAll) {
     arena a;
     while_swapped(a, all_names, [&](io_context& context) {
         std::error_code ec;
-        a.build_iovec();
+        a.create_entries();
         coil_test::run_on(context, fs::remove_all(a / "tree", ec));
     });
 }
@@ -404,7 +404,7 @@ TEST(FsSwapper, CopyFileToANewName) {
     attacker.join();
 }
 
-/// Both follow links by design, so none is exchanged.
+/// Both functions follow links by design, so the attacker exchanges no links.
 TEST(FsSwapper, WriteFileAndAtomicReplace) {
     arena a;
     stdfs::remove(a / "aside/link");

@@ -88,7 +88,7 @@ TEST(FsWriteFile, KeepsAContainerThatDiesBeforeTheAwait) {
     EXPECT_FALSE(ec);
 }
 
-/// In the directory `dir`, on any file system.
+/// Replaces files in the directory `dir`, which may be on any file system.
 task<> replaces(const scratch& dir) {
     const fs::path f = dir / "f";
     co_await fs::write_file(f, "one", fs::atomic_replace);

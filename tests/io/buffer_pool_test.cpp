@@ -62,7 +62,7 @@ TEST_P(BufferPool, ALeaseMovesAndGivesBackOnce) {
         EXPECT_TRUE(a);
         EXPECT_EQ(a.text(), "a");
         buffer_lease b(std::move(a));
-        EXPECT_FALSE(a); // NOLINT(bugprone-use-after-move): that is the question
+        EXPECT_FALSE(a); // NOLINT(bugprone-use-after-move): the moved-from state is tested
         EXPECT_TRUE(a.bytes().empty());
         EXPECT_EQ(b.text(), "a");
         buffer_lease& same = b;

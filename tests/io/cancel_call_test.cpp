@@ -220,7 +220,7 @@ TEST_F(CancelCall, CountersReportTheCancellations) {
         EXPECT_EQ(co_await a, -ECANCELED);
         EXPECT_EQ(co_await b, -ECANCELED);
         EXPECT_EQ(this_context().metrics().back_pressure_waits, 0U);
-        if (!coil_test::under_faults()) { // two of which are these
+        if (!coil_test::under_faults()) { // the fault backend refuses and overflows on purpose
             EXPECT_EQ(this_context().metrics().refusals, 0U);
             EXPECT_EQ(this_context().metrics().overflows, 0U);
         }

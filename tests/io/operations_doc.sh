@@ -96,7 +96,7 @@ calls = {}  # coil::io::NAME -> bodies
 helpers = {}  # coil::detail::NAME -> bodies
 for path in pathlib.Path("include/coil/io").rglob("*.hpp"):
     if path.name == "modifiers.hpp":
-        continue  # what they change are calls, they are none
+        continue  # modifiers take calls and are not calls themselves
     for space, head, body in declarations(code(path)):
         if body is None:
             continue
@@ -105,7 +105,7 @@ for path in pathlib.Path("include/coil/io").rglob("*.hpp"):
         elif space == "coil::detail":
             m = re.search(r"\b(?:class|struct)\s+(\w+)", head)
             if name := m.group(1) if m else function_name(head):
-                # What a class derives from builds requests for it as well.
+                # The base classes, which head contains, build requests for a class as well.
                 helpers.setdefault(name, []).append(head.split(name, 1)[1] + body)
 
 
@@ -209,7 +209,8 @@ for name, (man, opcode, linux, without, epoll) in rows.items():
     if unknown := named - opcodes.keys():
         problem(f"{name}: uring::opcode has no {', '.join(unknown)}")
         continue
-    built = opcodes_of(calls.get(name, []), {name}) - ({"nop"} - named)  # which stands where there is nothing to ask
+    # A nop takes the place of a request where no request is needed.
+    built = opcodes_of(calls.get(name, []), {name}) - ({"nop"} - named)
     if built and built != named:
         problem(f"{name}: the header builds {', '.join(sorted(built))}, the row says {opcode}")
     first = max((opcodes[o] for o in named), key=version)

@@ -137,7 +137,7 @@ TEST_P(TimeoutStream, MissedTicksAreCounted) {
         int count = co_await ticks.next();
         co_await sleep_for(50ms);
         count += co_await ticks.next();
-        // A fault-injecting kernel reports them later, and so does a slow thread.
+        // The fault backend reports them later, and so does a slow thread.
         const bool late = coil_test::under_faults() || coil_test::sanitized;
         EXPECT_GE(count, late ? 2 : 50);
         // Cancelled immediately, unless a tick is available.

@@ -46,7 +46,7 @@ public:
     }
 
     void end() { alive_.reset(); }
-    /// Ends it and returns when it can be waited for.
+    /// Ends the child, and returns when the child can be waited for.
     void end_and_watch() {
         end();
         ::siginfo_t info{};

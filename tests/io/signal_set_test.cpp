@@ -36,7 +36,7 @@ protected:
 TEST_F(SignalSet, GivesTheNumberOfASignal) {
     const signal_set signals{SIGUSR1, SIGUSR2};
     auto main = [](const signal_set& set) -> task<> {
-        send(SIGUSR1); // before
+        send(SIGUSR1); // before next() waits
         EXPECT_EQ(co_await set.next(), SIGUSR1);
         auto later = []() -> task<> {
             co_await sleep_for(1ms);

@@ -63,7 +63,7 @@ TEST_P(StreamEnd, G3_TheStreamIsDestroyedWhileACoroutineWaitsForIt) {
         co_await some_turns(turns);
         if (data) {
             put(s.b, "data");
-            // Sooner or later it is in the ready queue, behind this coroutine.
+            // For some values of `turns` the waiter is in the ready queue, behind this coroutine.
             co_await some_turns(turns % 3);
         }
         if (waiter.done()) {

@@ -94,7 +94,7 @@ TEST_P(StreamMemory, G6_WithoutMemoryConnectionsAreClosedAndTheErrorIsReported) 
             }
             EXPECT_EQ(co_await connections.next(), -ENOMEM);
         }
-        // It recovers, at the latest with a new connection.
+        // The stream recovers, at the latest with a new connection.
         clients.push_back(l.connect());
         EXPECT_GE(descriptor{co_await connections.next()}, 0);
     };

@@ -12,7 +12,7 @@
 namespace liburing_shim {
 namespace {
 
-/// Whether the memory is accessible, otherwise -EFAULT.
+/// Whether the memory is readable; otherwise the call gives -EFAULT.
 bool touches(const void* p, std::size_t size) {
     int pipe_ends[2];
     if (raw(SYS_pipe2, reinterpret_cast<long>(pipe_ends), 0) != 0) {

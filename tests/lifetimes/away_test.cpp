@@ -12,8 +12,6 @@ using namespace lifetime_test;
 
 namespace {
 
-// 9. A task is on an executor when its context ends.
-
 /// A looper whose thread is busy until it is released.
 class busy_looper {
 public:
@@ -41,7 +39,7 @@ public:
 };
 
 bool ended_by_cancellation(join_handle<>& handle) {
-    EXPECT_TRUE(handle.done()) << "it is lost";
+    EXPECT_TRUE(handle.done()) << "the task was lost";
     if (!handle.done()) {
         return false;
     }

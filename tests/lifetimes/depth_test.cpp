@@ -1,5 +1,5 @@
-// Trees of coroutines of any depth: built, asked to stop, destroyed, completed, on a stack that has
-// no room for a call per level (guarantee G10).
+// Trees of coroutines of any depth: built, asked to stop, destroyed, completed, on a stack that is
+// too small for a call per level (guarantee G10).
 
 #include "lifetimes/small_stack.hpp"
 #include "lifetimes/support.hpp"
@@ -20,12 +20,12 @@ using namespace lifetime_test;
 
 namespace {
 
-// A sanitizer's frames are each an allocation of its own, with what it notes about each.
+// With a sanitizer each frame is a separate allocation with bookkeeping of its own.
 constexpr int depth = coil_test::sanitized ? 50'000 : 1'000'000;
 
 // ---- async_task
 
-/// Waits until the test opens it, and resumes by a plain call.
+/// Suspends its awaiter until the test opens it, which resumes the awaiter by a plain call.
 struct door {
     std::coroutine_handle<> waiter;
     bool await_ready() const noexcept { return false; }
@@ -41,7 +41,7 @@ struct links {
         co_return 1;
     }
     static inline_task next(inline_task before) { co_return co_await std::move(before) + 1; }
-    /// So that two wait for the same.
+    /// Lets two tasks of one layer await the same task of the layer before.
     static inline_task both(inline_task& a, inline_task& b) {
         co_return (co_await a + co_await b) % 1000;
     }
@@ -59,7 +59,7 @@ ISOLATED_TEST(Depth, G10_AChainOfInlineAsyncTasksCompletes) {
             last = links::next(std::move(last));
         }
         gate.waiter.resume();
-        ASSERT_TRUE(last.done()); // by what has resumed the first
+        ASSERT_TRUE(last.done()); // resuming the first task has completed all others
         EXPECT_EQ(last.get(), depth);
     });
 }
@@ -98,7 +98,7 @@ ISOLATED_TEST(Depth, G10_AMeshOfInlineAsyncTasksCompletes) {
     });
 }
 
-/// What is resumed in the middle of a coroutine has gone on when that call returns, as ever.
+/// A coroutine that another one resumes directly has run when resume() returns.
 TEST(Depth, ACoroutineResumedDirectlyContinuesAtOnce) {
     door outer;
     door inner;
@@ -150,7 +150,7 @@ ISOLATED_TEST(Depth, G10_AChainOfAsyncTasksOnAContextIsAbandoned) {
 
 // ---- awaits and combinations
 
-/// A level awaits the next one by one of these.
+/// How a level awaits the next one.
 enum class by {
     await,
     when_all,
@@ -235,7 +235,7 @@ task<> next_level(tree& t, int below, by how) {
     }
 }
 
-/// A number below zero is a leaf: −1 ends at once, −2 never.
+/// A number below zero is a leaf: -1 ends at once, -2 never.
 task<> level(tree& t, int below) {
     const counted local(t.alive);
     if (below > 0) {
@@ -253,7 +253,7 @@ task<> level(tree& t, int below) {
     }
 }
 
-/// A level that takes several coroutines is paid for by fewer levels, unless COIL_TEST_LONG is set.
+/// Fewer levels if each takes several coroutines, unless COIL_TEST_LONG is set.
 int levels_of(by how) {
     if (std::getenv("COIL_TEST_LONG") != nullptr) {
         return depth;
@@ -404,7 +404,7 @@ ISOLATED_TEST(Depth, G10_TasksInParametersAreDestroyed) {
 
 // ---- order
 
-/// A child may refer to the frame that awaits it, also a child of a combination to all above.
+/// A child may refer to the frame that awaits it, and a child of a combination to all frames above.
 TEST(Depth, G5_ChildrenAreDestroyedBeforeWhatTheyReferTo) {
     std::vector<int> order;
     struct work {

@@ -19,7 +19,7 @@ inline task<> resume_on_step(world& w, const step& s) {
     const witness here(w);
     if (s.where == place::context && s.variant % 2 == 0) {
         co_await coil::resume_on(w.context(s.context));
-    } else if (s.where != place::loop) { // tasks of a run_loop are its own
+    } else if (s.where != place::loop) { // no other task may move to a run_loop
         const auto ex = w.executor(s.where, s.context);
         co_await coil::resume_on(ex);
     }

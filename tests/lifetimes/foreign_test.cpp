@@ -13,7 +13,7 @@ using namespace lifetime_test;
 
 namespace {
 
-/// Waits until the test opens it, and resumes by a plain call.
+/// Suspends its awaiter until the test opens it, which resumes the awaiter by a plain call.
 struct plain_door {
     std::coroutine_handle<> waiter;
     bool await_ready() const noexcept { return false; }

@@ -1,4 +1,4 @@
-// What the random programs have found (programs_test.cpp), each reduced to what cannot be left out.
+// Defects found by the random programs (programs_test.cpp), each reduced to a minimal program.
 
 #include "lifetimes/support.hpp"
 
@@ -12,8 +12,8 @@ using namespace lifetime_test;
 
 namespace {
 
-// on() of the context that one is on, and from there to something that takes its time: the first
-// waits for the second, which is destroyed later.
+// on() to the task's own context, and from there on() to a looper that is busy: the shutdown must
+// wait for the looper before it destroys the outer task.
 
 ISOLATED_TEST(Found, G5_StopWithOnOfTheSameContextAndALooperBehindIt) {
     std::atomic<int> alive = 0;
@@ -40,7 +40,7 @@ ISOLATED_TEST(Found, G5_StopWithOnOfTheSameContextAndALooperBehindIt) {
         std::jthread stopper([&] {
             begun.acquire();
             a.stop();
-            std::this_thread::sleep_for(50ms); // the shutdown waits, or would
+            std::this_thread::sleep_for(50ms); // the shutdown has to wait for the looper meanwhile
             go_on.release();
         });
         a.run();
@@ -78,7 +78,7 @@ ISOLATED_TEST(Found, G5_ThreeContextsInARowAreStoppedAtOnce) {
     }
 }
 
-// Point 3 of the contexts of a runtime, for contexts that only share tasks.
+// As section 3 of issue_test.cpp, but for contexts without a common runtime.
 
 ISOLATED_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownWaits) {
     std::atomic<int> alive = 0;
@@ -103,7 +103,7 @@ ISOLATED_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownWaits)
         b.start();
         begun.acquire();
         b.stop();
-        b.join(); // and b is there, but does not run
+        b.join(); // b still exists, but does not run
         a.stop();
         go_on.release();
         a.join();
@@ -111,7 +111,7 @@ ISOLATED_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownWaits)
     EXPECT_EQ(alive, 0);
 }
 
-// A frame that is destroyed in mid-run while its task is elsewhere and comes back to this context.
+// A frame is destroyed while its context runs, and its remote child awaits a task on that context.
 
 ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildIsElsewhereAndHereAgain) {
     std::atomic<int> alive = 0;
@@ -136,8 +136,8 @@ ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildIsElsewhereAndHereAgain) {
     EXPECT_EQ(alive, 0);
 }
 
-/// The path from the task here to the scope that is left leads through a scope of the other
-/// context, which this thread must not read.
+/// Between the task here and the scope that is left, in the chain of awaiters, is a scope of the
+/// other context, which this thread must not read.
 ISOLATED_TEST(Found, G5_AScopeIsLeftAndATaskOfARemoteScopeHasMovedHere) {
     std::atomic<int> alive = 0;
     io_context b;
@@ -230,7 +230,7 @@ ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildJoinsATaskThatNeedsThisContext) {
     EXPECT_EQ(alive, 0);
 }
 
-// A context drops what it was given by schedule(): back to a context that is there no more.
+// A task moves to a context that never runs, and is dropped when its own context no longer exists.
 
 template <class Move>
 void moves_to_a_context_that_does_not_run(Move move) {
@@ -238,7 +238,7 @@ void moves_to_a_context_that_does_not_run(Move move) {
     std::optional<join_handle<>> handle;
     {
         io_context to;
-        io_context from; // as locals are: it goes first
+        io_context from; // destroyed before `to`
         auto work = [&]() -> task<> {
             const counted local(alive);
             co_await move(to);
@@ -246,7 +246,7 @@ void moves_to_a_context_that_does_not_run(Move move) {
         handle.emplace(from.spawn(work()));
         from.run();
     }
-    EXPECT_EQ(alive, 0) << "it is lost";
+    EXPECT_EQ(alive, 0) << "the task was lost";
     EXPECT_TRUE(handle->done());
 }
 
@@ -258,7 +258,8 @@ ISOLATED_TEST(Found, G5_ScheduleOnAContextThatDoesNotRun) {
     moves_to_a_context_that_does_not_run([](io_context& to) { return schedule(to); });
 }
 
-// A task of a run_loop whose async_task has ended: what wakes it lies in the loop's queue.
+// A task of a run_loop awaits an async_task that has ended: its resumption is in the loop's queue
+// when the loop is destroyed.
 
 async_task<int, looper_executor> ends_there(executor_arg_t, looper_executor&) { co_return 1; }
 
@@ -274,12 +275,12 @@ ISOLATED_TEST(Found, G5_ARunLoopEndsWhoseTaskIsAboutToGoOn) {
         loop.spawn(waits());
         loop.run_once();
         looper.shutdown();
-        looper.join(); // the async_task is over
+        looper.join(); // the async_task has ended
     }
     EXPECT_EQ(alive, 0);
 }
 
-// An async_task of a run_loop that ends before what the task waits for has come back.
+// A run_loop is destroyed while an async_task of it is about to resume after a blocking call.
 
 task<> calls(blocking_pool& pool, std::binary_semaphore& go_on, std::atomic<int>& alive) {
     const counted local(alive);
@@ -303,7 +304,7 @@ ISOLATED_TEST(Found, G5_ARunLoopEndsAndAnAsyncTaskComesBackToIt) {
             loop.run_once();
             EXPECT_EQ(alive, 2);
             go_on.release();
-        } // it is over, and lies in the loop's queue
+        } // the call has ended, and the resumption is in the loop's queue
     }
     EXPECT_EQ(alive, 0);
 }

@@ -1,4 +1,4 @@
-// What a peak of tasks has taken is given back to the system.
+// The memory of a peak of tasks is returned to the system.
 
 #include "lifetimes/support.hpp"
 
@@ -25,13 +25,13 @@ std::int64_t resident_bytes() {
     return resident * ::sysconf(_SC_PAGESIZE);
 }
 
-/// Room for what is no frame: the queues of the kernel, the heap.
+/// Allowance for memory other than frames: the kernel's queues, the heap.
 constexpr std::int64_t slack = std::int64_t{1} << 20;
 
 constexpr std::size_t frame_bytes = 12'000;
 
 task<> inner(std::chrono::microseconds time) { co_await sleep_for(time); }
-/// Two sizes, and an order in which they end that is not that in which they began.
+/// Frames of two sizes; they end in another order than they begin.
 task<> outer(unsigned i) {
     std::array<char, 300> local{};
     co_await inner(std::chrono::microseconds(i * 7919 % 300'000));
@@ -63,7 +63,7 @@ ISOLATED_TEST(Memory, G5_APeakOfAMillionTasksIsGivenBackWithinASecond) {
     coil::run(work::all());
 }
 
-/// Short timers keep the context from ever being idle for long.
+/// Short timers keep the context from being idle for long.
 ISOLATED_TEST(Memory, G5_APeakIsGivenBackBesideAHeartbeat) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "sanitizers keep freed memory";
@@ -86,7 +86,8 @@ ISOLATED_TEST(Memory, G5_APeakIsGivenBackBesideAHeartbeat) {
     coil::run(work::all());
 }
 
-/// A thread's list of free frames is gone when destructors of other thread_local objects run.
+/// A thread's list of free frames may be destroyed before other thread_local objects, whose
+/// destructors free frames.
 ISOLATED_TEST(Memory, G5_FramesFreedByTheLastDestructorsOfAThreadAreGivenBack) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "sanitizers have no cache of frames";
@@ -98,13 +99,13 @@ ISOLATED_TEST(Memory, G5_FramesFreedByTheLastDestructorsOfAThreadAreGivenBack) {
             for (void* const frame : held) {
                 coil::detail::deallocate_frame(frame, frame_bytes);
             }
-            // And one more to and fro, also without a list.
+            // Allocating works without the list as well.
             coil::detail::deallocate_frame(coil::detail::allocate_frame(frame_bytes), frame_bytes);
         }
     };
     const auto one_thread = [] {
         std::thread([] {
-            // Made before the list is, so it is destroyed after it.
+            // Constructed before the list, so destroyed after it.
             static thread_local holder last;
             last.held.reserve(frames);
             for (std::size_t i = 0; i < frames; ++i) {
@@ -118,7 +119,7 @@ ISOLATED_TEST(Memory, G5_FramesFreedByTheLastDestructorsOfAThreadAreGivenBack) {
     for (int i = 0; i < 200; ++i) {
         one_thread();
     }
-    EXPECT_LT(resident_bytes(), before + 2 * slack); // of 48 MiB that have been used
+    EXPECT_LT(resident_bytes(), before + 2 * slack); // 48 MiB would have leaked
 }
 
 } // namespace

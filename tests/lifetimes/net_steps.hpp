@@ -9,11 +9,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-// Steps of what stands above single operations: connections, streams, files, processes.
+// Steps that use the layers above single operations: connections, streams, files, processes.
 
 namespace lifetime_test {
 
-/// A connection in one process: both ends are given up or used at any moment.
+/// Both ends of a connection in one process, either of which may be abandoned at any moment.
 inline task<> connect_step(world& w, const step& s) {
     const witness here(w);
     coil::net::acceptor ac{coil::net::inet_address{"127.0.0.1", 0}};

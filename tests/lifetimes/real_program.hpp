@@ -58,7 +58,7 @@ private:
         }
         if (uses(place::loop)) {
             world_.loop.emplace();
-            world_.loop->execute([] {}); // by another thread than its own: it waits for more
+            world_.loop->execute([] {}); // submitted by another thread: run() waits for finish()
             loop_thread_ = std::thread([this] { world_.loop->run(); });
         }
     }
@@ -266,14 +266,15 @@ private:
         }
         dog_.waits_for("the executors to be destroyed");
         if (world_.threads) {
-            world_.threads->join(); // what has returned from the contexts
+            world_.threads->join(); // tasks that have returned from the contexts
         }
         world_.looper.reset();
         world_.threads.reset();
         world_.pool.reset();
     }
 
-    /// Its tasks know the contexts, and what lies there knows it: first that comes back.
+    /// The loop's tasks refer to the contexts, whose queues may hold tasks that return to the loop:
+    /// those return before the loop is destroyed.
     void end_loop() {
         empty_contexts();
         dog_.waits_for("the async_tasks of the run_loop");
@@ -286,7 +287,8 @@ private:
         empty_contexts();
     }
 
-    /// What was left to them ends; some of it goes home to threads that are made for it.
+    /// Runs the contexts once more to end what is left in their queues; tasks of the thread
+    /// executor return to new threads, which are joined.
     void empty_contexts() {
         dog_.waits_for("what was left to the contexts");
         if (runtime_) {

@@ -148,7 +148,8 @@ private:
     std::uint64_t state_ = alive;
 };
 
-/// In an async_task: an executor must outlive the tasks that it runs, wherever these wait.
+/// A local of each async_task: counts those on the run_loop that have not ended. An executor must
+/// outlive the tasks that it runs, wherever these wait.
 class resident {
 public:
     resident(world& w, place where) noexcept : count_(where == place::loop ? &w.at_loop : nullptr) {

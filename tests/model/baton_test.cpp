@@ -1,5 +1,5 @@
-// Gates (events, latches) and wait groups: all waiters pass, and one that has passed may destroy
-// the gate.
+// Batons (events, latches) and wait groups: all waiters pass, and one that has passed may destroy
+// the baton.
 
 #include "model/sync_parts.hpp"
 
@@ -22,7 +22,7 @@ struct closed_gate : coil::detail::basic_baton<sync_waiter<Change>, atomics<Chan
     closed_gate() : coil::detail::basic_baton<sync_waiter<Change>, atomics<Change>>(false) {}
 };
 
-/// A thread waits for something that another thread produces, and destroys the gate.
+/// A thread waits for something that another thread produces, and destroys the baton.
 template <class Change, class Steps = looks_at_all>
 struct opened {
     static constexpr int threads = 2;
@@ -49,7 +49,7 @@ struct opened {
     void after() {}
 };
 
-/// Gives up, or is destroyed, while another thread opens the gate.
+/// A waiter gives up, or is destroyed, while another thread opens the baton.
 template <class Change, bool Destroyed>
 struct given_up {
     static constexpr int threads = 2;

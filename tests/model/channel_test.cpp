@@ -77,7 +77,8 @@ struct shared {
         require(me.value.has_value() != me.closed, "an element, or the end");
         return me.value ? me.value->number.get() : 0;
     }
-    /// Gives up, and returns what it was given. Returns the number if it had received it before.
+    /// Gives up a receive that has to wait; an element that it was given goes back to the channel.
+    /// Returns the number of an element that was received at once, else 0.
     int receive_and_give_up(entry<Change>& me, bool destroyed) {
         if (!ch.receive_now(me, attempts)) {
             ch.wait(me);
@@ -338,7 +339,7 @@ TEST(ChannelModelCanary, MarksAndCellsWithoutACommonOrder) {
 TEST(ChannelModelCanary, CellsThatOrderNothing) {
     expect_found<one_to_one<relaxed<call::store>, 1, 1>>(rl::test_result_data_race, at_most{3});
 }
-TEST(ChannelModelCanary, TurnsThatOrderNothing) {
+TEST(ChannelModelCanary, CombiningLocksThatOrderNothing) {
     using weak = relaxed<call::compare_weak>;
     expect_found<one_to_one<weak, unbounded, 1>>(rl::test_result_data_race, at_most{3});
 }

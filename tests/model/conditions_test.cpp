@@ -63,35 +63,36 @@ struct arrives_twice {
 };
 
 template <class Change>
-using audience_of = coil::detail::basic_cv_waiters<sync_waiter<Change>, atomics<Change>>;
+using cv_waiters_of = coil::detail::basic_cv_waiters<sync_waiter<Change>, atomics<Change>>;
 
-/// What a mutex and a predicate mean for one waiter and its notifier.
+/// Stands for a mutex and a predicate, for one waiter and its notifier.
 template <class Change>
 struct condition {
     static constexpr unsigned lets_go = 1;
     static constexpr unsigned holds = 2;
     atomic<unsigned, Change> word{0};
 
-    void wait(audience_of<Change>& a, sync_waiter<Change>& w) {
+    void wait(cv_waiters_of<Change>& a, sync_waiter<Change>& w) {
         a.announce();
         a.wait(w);
         if ((word.fetch_or(lets_go, std::memory_order_acq_rel) & holds) != 0) {
-            w.leave(a); // it would not have started to wait
+            w.leave(a); // the predicate holds: a real waiter would not have begun to wait
         }
         w.sleep_until_over();
         w.go();
     }
-    /// Returns whether there is a waiter for it.
+    /// Makes the predicate hold. Returns whether the waiter has released the mutex before.
     [[nodiscard]] bool change() {
         return (word.fetch_or(holds, std::memory_order_acq_rel) & lets_go) != 0;
     }
 };
 
-/// One thread waits; another notifies when it may, and a third notifies another waiter meanwhile.
+/// One thread waits, another notifies at any time, and the third notifies if the waiter has
+/// released the mutex: that notification must arrive.
 template <class Change, bool All>
 struct notified_across {
     static constexpr int threads = 3;
-    audience_of<Change> a;
+    cv_waiters_of<Change> a;
     condition<Change> c;
     sync_waiter<Change> w{0};
 
@@ -115,7 +116,7 @@ struct notified_across {
 template <class Change>
 struct two_and_two {
     static constexpr int threads = 4;
-    audience_of<Change> a;
+    cv_waiters_of<Change> a;
     condition<Change> c[2];
     sync_waiter<Change> w[2]{sync_waiter<Change>(0), sync_waiter<Change>(1)};
 

@@ -54,7 +54,7 @@ struct shared {
     }
 };
 
-/// Waits while another thread releases.
+/// One thread waits while another releases.
 template <class Change>
 struct handed_over : shared<Change> {
     static constexpr int threads = 2;
@@ -74,7 +74,7 @@ struct handed_over : shared<Change> {
     }
 };
 
-/// Is cancelled, or destroyed, while another thread releases.
+/// A waiter is cancelled, or destroyed, while another thread releases.
 template <class Change, bool Destroyed, class Steps = patient>
 struct gives_up : shared<Change, Steps> {
     static constexpr int threads = 2;
@@ -164,7 +164,7 @@ struct destroyed_by_the_last {
 /// Two coroutines wait on one thread, which destroys the semaphore as soon as both have a permit;
 /// two threads release one each.
 template <class Change>
-struct destroyed_by_who_has_both {
+struct destroyed_by_owner_of_both {
     static constexpr int threads = 3;
     using waiter = sync_waiter<Change>;
     using permits = coil::detail::basic_permits<waiter, atomics<Change>>;
@@ -227,8 +227,8 @@ TEST(PermitsModelG5, DestroyedByTheLast_FiveInterruptions) {
     expect_proof<destroyed_by_the_last<as_written>>(at_most{5});
 }
 TEST(PermitsModelG5, DestroyedByTheOwnerOfBothPermits_ThreeInterruptions) {
-    expect_proof<destroyed_by_who_has_both<quick>>(at_most{3});
-    expect_no_failure<destroyed_by_who_has_both<quick>>(at_random{20'000});
+    expect_proof<destroyed_by_owner_of_both<quick>>(at_most{3});
+    expect_no_failure<destroyed_by_owner_of_both<quick>>(at_random{20'000});
 }
 
 // Canaries.
@@ -236,7 +236,7 @@ TEST(PermitsModelG5, DestroyedByTheOwnerOfBothPermits_ThreeInterruptions) {
 TEST(PermitsModelCanary, AWaiterThatDoesNotWaitForItsAnswer) {
     expect_found<gives_up<as_written, true, hasty_leaver>>(rl::test_result_data_race, at_most{3});
 }
-TEST(PermitsModelCanary, ATurnThatOrdersNothing) {
+TEST(PermitsModelCanary, ACombiningLockThatOrdersNothing) {
     expect_found<gives_up<relaxed<call::compare_weak>, true>>(rl::test_result_data_race,
                                                               at_most{3});
 }

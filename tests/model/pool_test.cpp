@@ -337,7 +337,7 @@ TEST(PoolModelG5, WorkThatEndsThePool_FourInterruptions) {
 
 // Canaries.
 
-TEST(PoolModelCanary, BringingWithoutALightFence) {
+TEST(PoolModelCanary, PushingWithoutALightFence) {
     expect_found<blocks<as_written, no_light_fences>>(rl::test_result_deadlock, at_most{5});
 }
 

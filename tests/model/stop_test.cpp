@@ -181,7 +181,7 @@ struct stopped_by_two {
     }
 };
 
-/// join(): what was posted before is done, the hold ends, and the loop is destroyed.
+/// join(): everything posted before is done, the work guard is released, and the loop is destroyed.
 template <class Change, class Steps = faithful>
 struct joined {
     static constexpr int threads = 2;
@@ -273,11 +273,11 @@ TEST(StopModelCanary, ALoopThatLeavesBeforeItsWakeUpHasCome) {
     expect_found<stopped<as_written, 1, leaves_at_once>>(rl::test_result_data_race, everything{});
 }
 
-TEST(StopModelCanary, ALoopThatDoesNotLookAgainWhenTheHoldEnds) {
+TEST(StopModelCanary, ALoopThatDoesNotCheckAgainWhenTheWorkGuardIsReleased) {
     expect_found<joined<as_written, looks_once>>(rl::test_result_user_assert_failed, everything{});
 }
 
-TEST(StopModelCanary, AHoldThatIsSeenToEndTooLate) {
+TEST(StopModelCanary, AWorkGuardWhoseReleaseIsSeenTooLate) {
     expect_found<joined<relaxed<call::load>, sleeps_long>>(rl::test_result_deadlock, everything{});
 }
 

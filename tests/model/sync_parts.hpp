@@ -1,7 +1,7 @@
 #pragma once
 
 // Shared by the models of primitives: a coroutine that waits, on its own context. Its steps are a
-// copy of sync_waiter's; the rooms and the inbox are the library's.
+// copy of sync_waiter's; the wait queues and the inbox are the library's.
 
 #include "model/parts.hpp"
 

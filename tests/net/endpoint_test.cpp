@@ -1,4 +1,4 @@
-// net::endpoint and net::unix_address: what they are made of, parse and print.
+// net::endpoint and net::unix_address: construction, parsing and formatting.
 
 #include <coil/coil.hpp>
 
@@ -128,7 +128,7 @@ TEST(UnixAddress, LongestPathAndName) {
 }
 
 TEST(UnixAddress, WithoutRoomForATerminatingNull) {
-    // As Linux gives it for a path that fills sun_path.
+    // Linux returns such an address for a path that fills sun_path.
     ::sockaddr_un full{};
     full.sun_family = AF_UNIX;
     std::memset(full.sun_path, 'x', sizeof full.sun_path);

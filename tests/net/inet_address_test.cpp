@@ -130,7 +130,7 @@ TEST(InetAddress, ParseOfRandomTextNeverCrashesAndRoundTrips) {
     EXPECT_GT(addresses, 300);
 }
 
-TEST(InetAddress, EqualityLooksAtEverything) {
+TEST(InetAddress, EqualityComparesAddressPortAndScope) {
     const inet_address a{"10.0.0.1", 80};
     EXPECT_EQ(a, (inet_address{"10.0.0.1", 80}));
     EXPECT_NE(a, (inet_address{"10.0.0.1", 81}));

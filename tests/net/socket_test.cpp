@@ -69,7 +69,7 @@ TEST_F(NetSocket, MovesAndReleases) {
     net::socket a = net::socket::create_tcp();
     const int fd = a.native_handle();
     net::socket b = std::move(a);
-    EXPECT_FALSE(a); // NOLINT(bugprone-use-after-move): that is the question
+    EXPECT_FALSE(a); // NOLINT(bugprone-use-after-move): the moved-from state is tested
     EXPECT_EQ(b.native_handle(), fd);
     net::socket c = net::socket::create_tcp();
     const int old = c.native_handle();
@@ -127,17 +127,17 @@ TEST_F(NetSocket, CloseGivesUpOwnership) {
 TEST_F(NetSocket, CloseInAChainHappensOrDoesNot) {
     auto main = []() -> task<> {
         connection c = co_await connected();
-        // It closes.
+        // Closes.
         EXPECT_EQ(co_await (c.client.send("bye") && c.client.close()), 0);
         EXPECT_FALSE(c.client);
         char buf[8];
         EXPECT_EQ(co_await c.server.recv(buf), 3);
         EXPECT_EQ(co_await c.server.recv(buf), 0);
-        // It does not close, because its predecessor fails.
+        // Does not close, because its predecessor fails.
         EXPECT_EQ(co_await (io::read(-1, buf) && c.server.close()), -ECANCELED);
         EXPECT_TRUE(c.server);
         EXPECT_TRUE(coil_test::is_open(c.server.native_handle()));
-        // It closes although its successor fails.
+        // Closes although its successor fails.
         const int fd = c.server.native_handle();
         EXPECT_EQ(co_await (c.server.close() && io::read(-1, buf)), -EBADF);
         EXPECT_FALSE(c.server);

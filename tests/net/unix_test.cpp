@@ -21,7 +21,7 @@ using net::unix_address;
 
 namespace {
 
-/// A directory of the test's own, with short names in it.
+/// A temporary directory whose path is short enough for sun_path.
 class UnixSocket : public ::testing::Test {
 protected:
     UnixSocket() {
@@ -102,7 +102,7 @@ TEST_F(UnixSocket, AFileThatHasTakenItsPlaceStays) {
 
 TEST_F(UnixSocket, AStaleSocketIsReplaced) {
     {
-        // As a server leaves it that was killed.
+        // A server that is killed leaves such a socket.
         net::socket dead = net::socket::create_unix();
         EXPECT_EQ(dead.bind(unix_address{path()}), 0);
         EXPECT_EQ(dead.listen(), 0);
@@ -122,7 +122,7 @@ TEST_F(UnixSocket, ASocketInUseIsNotReplaced) {
         EXPECT_NE(std::string(e.what()).find("unix:" + path()), std::string::npos) << e.what();
     }
     auto accept_probe = [](acceptor& ac) -> task<> { EXPECT_TRUE(co_await ac.accept()); };
-    coil::run(accept_probe(first)); // the second one's, which is gone
+    coil::run(accept_probe(first)); // the connection with which `second` tested the address
     coil::run(echo_once(first, SOCK_STREAM));
 }
 
@@ -171,7 +171,7 @@ TEST_F(UnixSocket, DatagramsOverUdp) {
             const net::received_from got = co_await b.recv_from(buf, MSG_TRUNC);
             EXPECT_EQ(got.result, 5) << "the datagram's own length";
             EXPECT_EQ(got.peer, a.local_endpoint());
-            // As the manual has them.
+            // With the signatures of sendto(2) and recvfrom(2).
             const endpoint to = b.local_endpoint();
             EXPECT_EQ(co_await a.sendto("abc", 0, to.data(), to.size()), 3);
             ::sockaddr_storage from{};
@@ -272,15 +272,15 @@ TEST_F(UnixSocket, G4_UntakenDescriptorsAreClosed) {
         auto main = [](std::vector<int> fds) -> task<> {
             auto [a, b] = net::socket::pair();
             char buf[8];
-            // The loser of a race has received them.
+            // A recv_descriptors() that loses a when_any may have received the descriptors.
             EXPECT_EQ(co_await a.send_descriptors(fds, "x"), 1);
             auto both = co_await when_any(timeout(0s), b.recv_descriptors(buf));
             static_cast<void>(both);
-            // Still in the socket when it goes.
+            // These are still in the socket when it is destroyed.
             EXPECT_EQ(co_await a.send_descriptors(fds, "x"), 1);
         };
         coil::run(main({pipe.in, pipe.out}));
-        // Destroyed while the result waits in the ready queue.
+        // The receiver is destroyed while its result waits in the ready queue.
         {
             io_context ctx;
             auto [a, b] = net::socket::pair();
@@ -314,7 +314,7 @@ TEST_F(UnixSocket, G3_CancelledReceiveOfDescriptorsTakesNone) {
         const net::received_descriptors got = co_await handle;
         EXPECT_EQ(got.result, -ECANCELED);
         EXPECT_TRUE(got.descriptors.empty());
-        // What comes later is there for the next one.
+        // Descriptors that are sent later are received by the next call.
         const std::vector<int> fds{a.native_handle()};
         EXPECT_EQ(co_await a.send_descriptors(fds, "x"), 1);
         char buf[8];
@@ -333,7 +333,7 @@ TEST_F(UnixSocket, G6_WithoutRoomForThemDescriptorsAreTruncated) {
             if (co_await a.send_descriptors(fds, "x") != 1) {
                 complaint = "cannot send";
             }
-            // Room for one more.
+            // One more descriptor may be opened.
             const int next = ::dup(0);
             ::close(next);
             const ::rlimit few{static_cast<::rlim_t>(next) + 1, 4096};

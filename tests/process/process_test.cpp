@@ -197,7 +197,7 @@ TEST_F(Process, Kill) {
     coil::run(main());
 }
 
-/// Waits until it prints "ready", after it has set its trap.
+/// Waits until the shell prints "ready", which it does after it has set its trap.
 task<> wait_until_ready(process& p) {
     char buf[6];
     EXPECT_EQ(co_await p.stdout().read_some(buf), 6);

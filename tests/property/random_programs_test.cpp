@@ -1,7 +1,7 @@
 // Random programs: trees of tasks, operations of all kinds, timeouts, chains, drops, destroyed
-// frames, exceptions, a stop at any moment, on contexts of all sizes, some on a fault-injecting
-// kernel. Afterwards nothing may be left (G5), no returned buffer may have been written to (G2),
-// every await has ended once (G1), every descriptor is closed (G4).
+// frames, exceptions, a stop at any moment, on contexts of all sizes, some on a fault backend.
+// Afterwards nothing may be left (G5), no returned buffer may have been written to (G2), every
+// await has ended once (G1), every descriptor is closed (G4).
 //
 // COIL_PROPERTY_PROGRAMS=n: the number of programs. COIL_PROPERTY_SEED=n: only that seed, as often
 // as programs are requested (once by default), as the kernel's timing is not replayed.

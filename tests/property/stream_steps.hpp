@@ -188,7 +188,7 @@ task<> receive_all(world& w, random_source& r, std::size_t total, Make make) {
         } else {
             EXPECT_TRUE(piece.result() == -ECANCELED || piece.result() == -ETIMEDOUT || w.faulty)
                 << piece.result();
-            held.clear(); // it may have waited for one of these
+            held.clear(); // the stream may have waited for one of these buffers
         }
         if (r.one_in(8)) {
             co_await pause(w, r);

@@ -21,7 +21,7 @@ enum class answer : unsigned char { refuses, silent, fast, slow, very_slow };
 constexpr auto never = std::chrono::nanoseconds::max();
 constexpr std::uint16_t port = 80;
 
-/// One way to a host that is slow: a connection takes twice as long.
+/// One-way latency: a connection takes twice as long.
 std::chrono::nanoseconds latency_of(answer a) {
     switch (a) {
     case answer::slow:
@@ -67,7 +67,7 @@ struct network {
     std::vector<net::inet_address> addresses;
 };
 
-/// What RFC 8305 says: who wins, and when.
+/// The outcome that RFC 8305 prescribes: which address wins, and when.
 struct outcome {
     std::optional<std::size_t> winner;
     std::chrono::nanoseconds time = never;

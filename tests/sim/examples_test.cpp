@@ -19,7 +19,7 @@
 #include <getopt.h>
 #include <sys/resource.h>
 
-// Their headers have been included before.
+// All headers that the examples include must be included above, outside of these namespaces.
 namespace echo_example {
 #define main program
 #include "echo.cpp" // NOLINT(bugprone-suspicious-include)

@@ -55,7 +55,7 @@ struct log_facts {
     std::string broken;
 };
 
-/// It had no effect and may be repeated; coil also reports EINTR.
+/// Whether the call had no effect and may be repeated. coil reports most EINTR as -ECANCELED.
 bool was_interrupted(int result) { return result == -ECANCELED || result == -EINTR; }
 
 task<bool> write_record(int fd, const log_record& r, std::uint64_t number) {
@@ -152,7 +152,7 @@ std::string play_log(std::uint64_t seed, log_mistakes mistakes) {
     return facts.broken;
 }
 
-/// The first seed that reveals it, or 0.
+/// The first seed that reveals the mistake, or 0.
 template <class Play>
 std::uint64_t first_seed_that_breaks(std::uint64_t most, Play play) {
     for (std::uint64_t seed = 1; seed <= most; ++seed) {
@@ -276,7 +276,7 @@ task<> settle_entries(replicas& all, bool settles_at_once, std::uint64_t& settle
             co_await coil::sleep_for(1ms);
         }
         if (std::max(all.copies[0].size(), all.copies[1].size()) <= n) {
-            all.broken = "what is settled is nowhere but here";
+            all.broken = "a settled entry is on the leader only";
         }
         settled = n + 1;
     }
@@ -310,7 +310,7 @@ replicas_run play_replicas(std::uint64_t seed, bool settles_at_once) {
     leader.co_spawn(settle_entries(all, settles_at_once, settled));
     w.run_until([&] { return settled == entries || !all.broken.empty(); }, 10min);
     if (settled != entries && all.broken.empty()) {
-        all.broken = "nothing goes on";
+        all.broken = "no progress";
     }
     return {all.broken, w.trace_hash()};
 }

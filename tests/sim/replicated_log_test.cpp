@@ -216,7 +216,7 @@ std::uint64_t seeds() {
                              : static_cast<std::uint64_t>(coil_test::rounds(300, 10'000));
 }
 
-/// The first seed that reveals it, and the violation.
+/// The violation that the first seed reveals.
 std::string found(mistakes wanted) {
     for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
         if (const std::string broken = play(seed, wanted); !broken.empty()) {

@@ -144,7 +144,7 @@ namespace sim = coil::sim;
 constexpr std::uint16_t proxy_port = 80;
 constexpr std::uint16_t server_port = 81;
 
-/// Calls `serve` for one connection after the other, whatever happens to accept() and to them.
+/// Calls `serve` for one connection after the other, even if accept() or a connection fails.
 template <class Serve>
 task<> serve_all(std::uint16_t port, Serve serve) {
     for (;;) {
@@ -154,7 +154,7 @@ task<> serve_all(std::uint16_t port, Serve serve) {
                 co_await serve(std::move(peer));
             }
         } catch (const std::system_error&) {
-            // of the connection, which is gone, or for lack of descriptors
+            // the connection has failed, or there was no free descriptor
         }
         co_await yield();
     }
@@ -193,7 +193,7 @@ task<bool> ask(net::endpoint where, std::size_t size) {
     auto send = [](net::socket& to, const std::string& data) -> task<bool> {
         const bool all = co_await to.send_all(data) == static_cast<int>(data.size());
         while (co_await to.shutdown_write() == -ECANCELED) {
-            // injected; without an end there would never be an answer
+            // an injected fault; without the end of the stream the peer would wait forever
         }
         co_return all;
     };

@@ -71,7 +71,7 @@ private:
 static_assert(coil::byte_source<script_source>);
 static_assert(coil::byte_sink<script_sink>);
 
-/// Bytes that tell where they are.
+/// Bytes that identify their position.
 inline std::string pattern(std::size_t size) {
     std::string text(size, '\0');
     for (std::size_t i = 0; i < size; ++i) {

@@ -60,7 +60,7 @@ enum class fault : std::uint8_t {
     count
 };
 
-/// The number of injected faults, summed over all kernels that share it.
+/// The number of injected faults, summed over all backends that share the log.
 class fault_log {
 public:
     void count(fault f) noexcept { counts_[index(f)].fetch_add(1, std::memory_order_relaxed); }
@@ -89,7 +89,7 @@ class fault_backend final : public coil::uring::backend {
 public:
     fault_backend(std::uint64_t seed, const fault_plan& plan, std::shared_ptr<fault_log> log = {});
 
-    /// Each kernel that it creates has its own random sequence.
+    /// Each backend that the factory creates has its own random sequence.
     static coil::detail::backend_factory factory(std::uint64_t seed, const fault_plan& plan,
                                                  const std::shared_ptr<fault_log>& log = {});
 

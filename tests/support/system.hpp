@@ -26,7 +26,7 @@ namespace coil_test::sys {
 /// The host to which the calls go; null: Linux. Not of a thread: a world may execute turns on
 /// several threads, one at a time.
 constinit inline coil::sim::host* here = nullptr;
-/// Its world.
+/// The world of that host.
 constinit inline coil::sim::world* around = nullptr;
 
 namespace prep = coil::uring::prep;

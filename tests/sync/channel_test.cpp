@@ -78,7 +78,7 @@ TEST_F(Channel, G1_OneToOneAcrossContexts) {
     across(all, count);
 }
 
-/// Its second move from the original object blocks.
+/// An element: the second move from the original object blocks.
 struct slow_move {
     struct gate {
         std::atomic<int> moves{0};
@@ -101,7 +101,7 @@ private:
 
 /// Two receivers wait. The first element is moved with the lock held; meanwhile the sender of the
 /// second one arrives and can only queue up.
-void sent_in_another_turn(channel<slow_move>& ch) {
+void sent_while_locked(channel<slow_move>& ch) {
     slow_move::gate gate;
     std::atomic<bool> both_wait{false};
     std::vector<int> got;
@@ -139,10 +139,10 @@ TEST_F(Channel, G1_SentWhileAnotherThreadHoldsTheLock) {
     for (const std::size_t room : {0, 1, 2}) {
         SCOPED_TRACE(room);
         channel<slow_move> ch{room};
-        sent_in_another_turn(ch);
+        sent_while_locked(ch);
     }
     channel<slow_move> all{unbounded};
-    sent_in_another_turn(all);
+    sent_while_locked(all);
 }
 
 TEST_F(Channel, G1_ManyToManyAcrossContexts) {

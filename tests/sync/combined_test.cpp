@@ -26,9 +26,9 @@ task<> some_turns(int n) {
     }
 }
 
-/// One await of each kind: without a result, moving a value out, taking something, ending with an
-/// exception. The other primitives differ only in what they wait for, and each combination is
-/// expensive to compile.
+/// Whether the await of this scenario is tested here, as one of each kind: without a result, moving
+/// a value out, taking something, ending with an exception. The other primitives differ only in
+/// what they wait for, and each combination is expensive to compile.
 template <class S>
 constexpr bool stands_for_others =
     std::is_same_v<S, sync_test::semaphore_scenario> ||
@@ -80,7 +80,7 @@ TYPED_TEST(Combined, G4_NothingIsLostWhereAnotherWins) {
     });
 }
 
-/// Behind the other in the ready queue: the inner await has ended, the outer one is decided.
+/// The inner await has ended with a result, but the other child of the outer one has won.
 TYPED_TEST(Combined, G4_NothingIsLostIfAnotherWinsBetweenTheInnerAndTheOuterEnd) {
     TypeParam s;
     s.prepare();
@@ -235,7 +235,7 @@ task<> fails_in_a_moment() {
     throw 5;
 }
 
-/// It was available without waiting.
+/// Everything that the children await is available at once.
 TEST(CombinedAtOnce, G12_NothingIsLostIfAnotherThrows) {
     mutex m;
     mutex guarded;

@@ -25,7 +25,7 @@ TEST_F(Conditions, AnEventResumesAllWaitersInOrder) {
         co_await yield();
         EXPECT_TRUE(o.empty());
         it.set();
-        it.reset(); // waiters pass all the same
+        it.reset(); // coroutines that wait already still pass
         for (auto& h : all) {
             co_await h;
         }

@@ -282,7 +282,7 @@ TEST_P(BothBackends, G2_AReusedNumberServesNoWaiterOfTheFirstFile) {
     EXPECT_EQ(c.res, 1);
     EXPECT_EQ(new_byte, 'n');
     EXPECT_EQ(old_byte, 0);
-    queue(r, prep::cancel_any(), 3); // and a request that still waits on the first
+    queue(r, prep::cancel_any(), 3); // also ends a request that still waits on the first file
     while (next(r).user_data != 3) {
     }
 }

@@ -353,7 +353,8 @@ TEST_F(UringBufferRing, AnIncrementalRingCutsDatagrams) {
     const cqe c = complete(r, recv(in));
     EXPECT_EQ(content(c, 10), "abcdef");
     EXPECT_FALSE(has_more_buffer(c));
-    EXPECT_EQ(run(r, prep::recv(in, memory[7].data(), 1, MSG_DONTWAIT)), -EAGAIN); // lost
+    // The rest of the datagram is lost.
+    EXPECT_EQ(run(r, prep::recv(in, memory[7].data(), 1, MSG_DONTWAIT)), -EAGAIN);
 }
 
 TEST_F(UringBufferRing, AnIncrementalHeadMovesWhenABufferIsFull) {
@@ -375,7 +376,7 @@ TEST_F(UringBufferRing, TheTailWrapsAround) {
     sqe read = prep::read(zero, nullptr, buffer_size, 0);
     read.flags = sqe_flag::buffer_select;
     read.buf_group = the_group;
-    // 8 ids per round; the tail passes 65536 twice, with every buffer in the ring as it does.
+    // 8 ids per round; the 16-bit tail wraps around twice, each time with all buffers in the ring.
     constexpr unsigned rounds = 2 * 65536 / 8 + 3;
     for (unsigned round = 0; round < rounds; ++round) {
         for (std::uint16_t id = 0; id < 8; ++id) {
@@ -464,7 +465,7 @@ TEST_F(UringBufferRing, ItMoves) {
     buffer_ring one{r, the_group, 4};
     give(one, {3});
     buffer_ring other{std::move(one)};
-    EXPECT_FALSE(one); // NOLINT(bugprone-use-after-move): that is the question
+    EXPECT_FALSE(one); // NOLINT(bugprone-use-after-move): the moved-from state is tested
     EXPECT_EQ(one.head(), -EBADF);
     give(other, {4});
     s.send("x");

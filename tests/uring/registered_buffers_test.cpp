@@ -222,7 +222,7 @@ TEST_F(UringRegisteredBuffers, ItMoves) {
     registered_buffers one{r, 2};
     ASSERT_EQ(put(one, 0, part(0, page)), 1);
     registered_buffers other{std::move(one)};
-    EXPECT_FALSE(one); // NOLINT(bugprone-use-after-move): that is the question
+    EXPECT_FALSE(one); // NOLINT(bugprone-use-after-move): the moved-from state is tested
     EXPECT_EQ(other.size(), 2U);
     EXPECT_EQ(one.setup(r, 2), -EBUSY); // the ring's only table still exists
     one = std::move(other);

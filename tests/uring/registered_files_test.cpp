@@ -348,7 +348,7 @@ TEST_F(UringRegisteredFiles, ItMoves) {
     registered_files one{r, 2};
     ASSERT_EQ(put(one, 0, file), 1);
     registered_files other{std::move(one)};
-    EXPECT_FALSE(one); // NOLINT(bugprone-use-after-move): that is the question
+    EXPECT_FALSE(one); // NOLINT(bugprone-use-after-move): the moved-from state is tested
     EXPECT_EQ(other.size(), 2U);
     EXPECT_EQ(one.setup(r, 2), -EBUSY); // the ring's only table still exists
     one = std::move(other);
@@ -439,7 +439,7 @@ TEST_F(UringRegisteredFiles, OlderBackendsGetTheEmptySlotsSpelledOut) {
     EXPECT_EQ(table.alloc_range(0, 1), -EINVAL);
 }
 
-TEST_F(UringRegisteredFiles, ClosingAsksAgainWhenASignalCame) {
+TEST_F(UringRegisteredFiles, ClosingRetriesIfASignalInterruptsIt) {
     auto filter = std::make_unique<filter_backend>();
     filter_backend& seam = *filter;
     ring on{ring_options{}, std::move(filter)};

@@ -59,8 +59,8 @@ def _sys_enter_id():
 class SystemCalls:
     """Counts the system calls of a process while open, with the tracepoint raw_syscalls:sys_enter.
 
-    The kernel counts; nothing stops the process. It still makes each call a little dearer, so the timed rounds run
-    without it. Raises Failure where the kernel does not let us.
+    The kernel counts without stopping the process. Counting makes each call slightly more expensive, so the timed rounds
+    run without it. Raises Failure if the kernel does not permit it.
     """
 
     def __init__(self, pid):

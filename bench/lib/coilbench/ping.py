@@ -149,7 +149,7 @@ def ask(connection, request):
 def idle_connection_bytes(server, request=REQUEST, count=1000):
     """Private memory of the server per connection that has had one request answered and is idle since.
 
-    The first hundred connections are not counted: what they make the server set up is set up once.
+    The first hundred connections are not counted: they include the server's one-time allocations.
     """
     connections = connect_many(server.port, 100)
     try:

@@ -25,7 +25,7 @@ _running = []
 
 
 def choose_cpus(first=None, second=None):
-    """(server's CPU, client's CPU): the first two this process may use, where nothing else is asked for."""
+    """(server's CPU, client's CPU): for each that is None, the first free one that this process may use."""
     allowed = sorted(os.sched_getaffinity(0))
     first = allowed[0] if first is None else first
     others = [cpu for cpu in allowed if cpu != first]
@@ -43,7 +43,7 @@ def raise_descriptor_limit():
 
 
 def io_uring_is_forbidden():
-    """Whether io_uring is forbidden, as in a container. A setup call with a bad address tells without creating a ring."""
+    """Whether io_uring is forbidden, as in a container. A call with a bad address shows it and creates no ring."""
     io_uring_setup = 425
     return _libc.syscall(io_uring_setup, 1, None) < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS)
 
@@ -182,7 +182,7 @@ def main(body):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    # Also if a shell started this in the background, with SIGINT ignored.
+    # Python installs no SIGINT handler if a shell started this in the background, with SIGINT ignored.
     signal.signal(signal.SIGINT, interrupt)
     signal.signal(signal.SIGTERM, interrupt)
     code = 1

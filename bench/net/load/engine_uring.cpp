@@ -11,8 +11,8 @@
 
 #include <sys/socket.h>
 
-// The cheapest client we found, so that the server is the limit: multishot receives, sends that
-// post no completion, registered descriptors, and replies awaited in batches.
+// The client that uses the least CPU, so that the server is the bottleneck: multishot receives,
+// sends that post no completion, registered descriptors, and replies awaited in batches.
 
 namespace load {
 namespace {

@@ -1,4 +1,4 @@
-/* What the hand-written ping peers share: the reply, and a listening socket on 127.0.0.1. */
+/* Shared by the hand-written ping servers: the reply, and a listening socket on 127.0.0.1. */
 #pragma once
 
 #include <arpa/inet.h>

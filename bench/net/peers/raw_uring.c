@@ -1,5 +1,5 @@
 /*
- * The yardstick: a ping server on io_uring as one would write it by hand in C, on liburing.
+ * The reference: a ping server on io_uring, written by hand in C with liburing.
  * One thread, one ring, or several of each. The defaults are the variant that measured fastest.
  *
  * raw_uring PORT [options]
@@ -212,8 +212,8 @@ static void on_send(struct connection* c, int result) {
             drop(c);
         }
     }
-    /* In the other modes a completion here means failure; the receive that is in flight, or was
-     * cancelled with the chain, ends the connection. */
+    /* In the other modes a send posts a completion only on failure; the receive, which is in flight
+     * or was cancelled with the chain, ends the connection. */
 }
 
 static unsigned handle_completions(void) {
@@ -249,7 +249,7 @@ static uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Submits; true when completions are there before `spin_us` are over. */
+/* Submits; returns true if completions arrive within `spin_us`. */
 static bool spin(void) {
     io_uring_submit_and_get_events(&ring);
     const uint64_t end = now_ns() + (uint64_t)spin_us * 1000u;
@@ -264,8 +264,8 @@ static bool spin(void) {
     return true;
 }
 
-/* Publishes the filled entries, as a submit of liburing does, and tells how many the kernel has not
- * seen. */
+/* Publishes the filled entries, as liburing's submit does, and returns how many the kernel has not
+ * consumed. */
 static unsigned publish(void) {
     struct io_uring_sq* sq = &ring.sq;
     const unsigned mask = *sq->kring_mask;
@@ -277,7 +277,7 @@ static unsigned publish(void) {
     return tail - __atomic_load_n(sq->khead, __ATOMIC_ACQUIRE);
 }
 
-/* One system call that submits and waits for a batch: liburing 2.3 knows no minimal wait. */
+/* One system call that submits and waits for a batch: liburing 2.3 does not support min_wait. */
 static void wait_batch(void) {
     struct wait_arg arg = {0, 0, min_wait_us, 0};
     const int entered =
@@ -382,7 +382,7 @@ static void parse(int argc, char** argv) {
     }
 }
 
-/* Each thread; `number` is its own. */
+/* The main function of each thread; `number` is its index. */
 static void* run(void* number) {
     const unsigned mine = (unsigned)(uintptr_t)number;
     set_up();

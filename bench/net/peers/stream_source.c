@@ -1,6 +1,6 @@
 /*
- * The sender of every stream measurement: connects, sends, waits for the receiver to have closed,
- * and prints what the receiver could take as one JSON object. `stream_source PORT MIB [--sendfile]`
+ * The sender of every stream measurement: connects, sends, waits until the receiver has closed, and
+ * prints the throughput as one JSON object. `stream_source PORT MIB [--sendfile]`
  *
  * By default it writes 256 KiB at a time, as programs do. With --sendfile its pages are sent
  * without a copy, which leaves the receiver as the slower side.

@@ -26,7 +26,7 @@ struct fault_plan {
     /// A call that may wait is interrupted without effect. coil's operations report the kernel's
     /// EINTR as -ECANCELED, although no stop was requested; accept reports EINTR.
     unsigned interrupt = 0;
-    unsigned cancel = 0;          ///< a call gives ECANCELED, as at the end of its thread
+    unsigned cancel = 0;          ///< a call gives ECANCELED, as when its thread exits
     unsigned no_buffers = 0;      ///< a send or connect gives ENOBUFS
     unsigned no_descriptors = 0;  ///< accept, socket, open, pipe give EMFILE
     unsigned no_space = 0;        ///< a write to a file gives ENOSPC

@@ -72,11 +72,12 @@ public:
     /// nothing, everything, or some sectors and some names survive. If called during a turn (from a
     /// task of any host), it takes effect at the end of the turn.
     void crash();
-    /// Restores power and calls the functions given to on_start(). Nothing else runs until a task
+    /// Restores power and calls the function given to on_start(). Nothing else runs until a task
     /// is spawned. No effect on a host that is up.
     void restart();
     [[nodiscard]] bool is_up() const noexcept;
-    /// Registers a boot function: called now if the host is up, and by each restart().
+    /// Sets the boot function, replacing an earlier one: called now if the host is up, and by each
+    /// restart().
     void on_start(std::function<void(host&)> boot);
 
     // Its disk, for the checks of tests. These calls take no time and are subject to no faults.
@@ -93,7 +94,7 @@ public:
     /// Two connected AF_UNIX sockets of type SOCK_STREAM or SOCK_DGRAM (socketpair(2)). The caller
     /// owns the descriptors, which only tasks of this host can use and close.
     [[nodiscard]] std::pair<int, int> socket_pair(int type);
-    /// A counter (eventfd(2)).
+    /// The descriptor of a new counter (eventfd(2)), owned by the caller.
     [[nodiscard]] int event_fd(unsigned initial, bool semaphore = false);
     /// Executes a call synchronously on behalf of this host, without faults: see
     /// uring::backend::perform.
