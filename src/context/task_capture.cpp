@@ -45,6 +45,9 @@ context_snapshot task_capture::take() {
     }
     // A list may be long: it is not walked only to be counted.
     result.top_level = cut_ ? loop_.metrics_.tasks.get() : result.tasks.size();
+    if (const std::uint64_t all = loop_.load(); !cut_ && all > result.top_level) {
+        result.arriving = all - result.top_level;
+    }
     result.result = cut_ ? context_snapshot::how::cut : context_snapshot::how::complete;
     return result;
 }

@@ -65,6 +65,7 @@ struct context_snapshot {
     std::string name;
     how result = how::complete;
     std::uint64_t top_level = 0;
+    std::uint64_t arriving = 0; // in the inbox
     std::int64_t now_ns = 0;
     std::vector<task_record> tasks;
     std::vector<group_record> groups;

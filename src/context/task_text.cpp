@@ -126,6 +126,9 @@ public:
             return;
         }
         out_ += std::to_string(context.top_level) + " tasks";
+        if (context.arriving > 0) {
+            out_ += ", " + std::to_string(context.arriving) + " in its inbox";
+        }
         out_ += context.result == context_snapshot::how::cut ? ", not all of them shown\n" : "\n";
         for (const task_record& task : context.tasks) {
             write("task", task, 1, context.now_ns);
@@ -194,6 +197,7 @@ public:
             return;
         }
         out_ += R"(,"answered":true,"count":)" + std::to_string(context.top_level);
+        out_ += R"(,"arriving":)" + std::to_string(context.arriving);
         out_ += R"(,"complete":)";
         out_ += context.result == context_snapshot::how::cut ? "false" : "true";
         out_ += R"(,"tasks":)";
