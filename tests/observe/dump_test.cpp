@@ -34,6 +34,7 @@ task<> takes(channel<int>& c) { co_await c.recv(); }
 task<> waits(event& e) { co_await e.wait(); }
 task<> joins(join_handle<>& handle) { co_await handle; }
 task<> two_children(int fd) { co_await when_all(sleeps(), receives(fd)); }
+task<> limited_sleep() { co_await timeout(sleeps(), 2h); }
 task<> leaves_room() {
     char large[3000];
     large[0] = 0;
@@ -93,22 +94,23 @@ TEST(DumpTasks, NamesEachKindOfWait) {
         ctx.co_spawn(observed::takes(c));
         ctx.co_spawn(observed::waits(e));
         ctx.co_spawn(observed::two_children(quiet.ends[0]));
+        ctx.co_spawn(observed::limited_sleep());
         handles[i].emplace(ctx.spawn(observed::leaves_room(), "joined"));
         ctx.co_spawn(observed::joins(*handles[i]));
     }
     const std::string text = dump_of(ctx);
-    EXPECT_EQ(count_of(text, "\n  task "), 9U * each + 1) << text;
-    EXPECT_EQ(count_of(text, ": sleep, "), 3U * each) << text;
-    EXPECT_EQ(count_of(text, ": recv " + fd + "\n"), 2U * each) << text;
+    EXPECT_EQ(count_of(text, "\n  task "), 10U * each + 1) << text;
+    EXPECT_EQ(count_of(text, ": sleep, "), 4U * each) << text;
+    EXPECT_EQ(count_of(text, ": recv " + fd + "\n"), 3U * each) << text;
     EXPECT_EQ(count_of(text, " 'limited' spawned at "), 1U * each) << text;
-    EXPECT_EQ(count_of(text, ": recv " + fd + ", with a limit\n"), 1U * each) << text;
+    EXPECT_EQ(count_of(text, " s left, limit in "), 1U * each) << text;
     EXPECT_EQ(count_of(text, ": mutex at " + hex(&m)), 1U * each) << text;
     EXPECT_EQ(count_of(text, ": channel::recv at 0x"), 1U * each) << text;
     EXPECT_EQ(count_of(text, ": event at " + hex(&e)), 1U * each) << text;
     EXPECT_EQ(count_of(text, ": the end of a spawned task"), 1U * each) << text;
     EXPECT_EQ(count_of(text, ": 2 children\n"), 1U * each) << text;
-    EXPECT_EQ(count_of(text, "\n    child "), 2U * each) << text;
-    EXPECT_EQ(count_of(text, "#0 observed::sleeps() ["), 2U * each) << text;
+    EXPECT_EQ(count_of(text, "\n    child "), 3U * each) << text;
+    EXPECT_EQ(count_of(text, "#0 observed::sleeps() ["), 3U * each) << text;
     EXPECT_EQ(count_of(text, "#1 observed::naps() ["), 1U * each) << text;
 }
 
