@@ -58,8 +58,7 @@ void event_loop::report_unhandled(std::exception_ptr error, std::string_view tas
     if (options_.on_unhandled_exception) {
         options_.on_unhandled_exception(std::move(error));
     } else {
-        print_unhandled(options_.name.empty() ? "io_context" : options_.name.c_str(), error,
-                        task);
+        print_unhandled(options_.name.empty() ? "io_context" : options_.name.c_str(), error, task);
     }
 }
 

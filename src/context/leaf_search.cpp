@@ -60,8 +60,8 @@ wait_record describe_operation(const io_op& op, wait_record::what kind) noexcept
 
 } // namespace
 
-const awaiter_base* leaf_search::search(const void* frame, const std::byte* copy,
-                                        std::size_t size, std::size_t from) const noexcept {
+const awaiter_base* leaf_search::search(const void* frame, const std::byte* copy, std::size_t size,
+                                        std::size_t from) const noexcept {
     using phase = awaiter_base::phase;
     constexpr std::size_t word_offset = sizeof(awaiter_base) - sizeof(awaiter_base::word_);
     static_assert(alignof(event_loop) > awaiter_base::flags_mask);

@@ -299,8 +299,7 @@ private:
                 out_ += c;
             } else if (static_cast<unsigned char>(c) < 0x20) {
                 std::array<char, 8> escaped{};
-                std::snprintf(escaped.data(), escaped.size(), "\\u%04x",
-                              static_cast<unsigned>(c));
+                std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned>(c));
                 out_ += escaped.data();
             } else {
                 out_ += c;

@@ -34,7 +34,7 @@ public:
         if (fd < 0) {
             return;
         }
-        struct ::stat status {};
+        struct ::stat status{};
         if (::fstat(fd, &status) == 0 && status.st_size > 0) {
             const auto size = static_cast<std::size_t>(status.st_size);
             void* const at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -72,16 +72,15 @@ TEST(Backtrace, ContinuesAboveTheChildrenOfAScopeThatIsJoined) {
     io_context ctx;
     const task_backtrace trace = run_on(ctx, observed::in_a_scope());
     EXPECT_EQ(trace.name, "a child");
-    EXPECT_EQ(functions_of(trace), (names{"observed::innermost()",
-                                          "observed::keeps(coil::task_backtrace&)",
-                                          "observed::in_a_scope()"}));
+    EXPECT_EQ(functions_of(trace),
+              (names{"observed::innermost()", "observed::keeps(coil::task_backtrace&)",
+                     "observed::in_a_scope()"}));
 }
 
 TEST(Backtrace, EndsAboveAGenerator) {
     io_context ctx;
-    EXPECT_EQ(
-        functions_of(run_on(ctx, observed::in_a_generator())),
-        (names{"observed::numbers(coil::task_backtrace&)", "observed::in_a_generator()"}));
+    EXPECT_EQ(functions_of(run_on(ctx, observed::in_a_generator())),
+              (names{"observed::numbers(coil::task_backtrace&)", "observed::in_a_generator()"}));
 }
 
 TEST(Backtrace, HasTheNameOfTheTask) {

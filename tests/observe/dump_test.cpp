@@ -146,9 +146,8 @@ TEST(DumpTasks, ShowsTheChildrenOfScopesAndSupervisors) {
 TEST(DumpTasks, ShowsWhatIsReadyOrElsewhere) {
     io_context ctx;
     std::atomic<bool> done = false;
-    ctx.co_spawn([](std::atomic<bool>& d) -> task<> {
-        co_await blocking([&d] { d.wait(false); });
-    }(done));
+    ctx.co_spawn(
+        [](std::atomic<bool>& d) -> task<> { co_await blocking([&d] { d.wait(false); }); }(done));
     ctx.co_spawn([](io_context& here, std::atomic<bool>& d) -> task<> {
         co_await sleep_for(1ms);
         here.co_spawn(observed::sleeps(), "new");
@@ -197,7 +196,8 @@ TEST(DumpTasks, AsJson) {
         << text;
     EXPECT_NE(text.find(R"("name":"n","file":")"), std::string::npos) << text;
     EXPECT_NE(text.find(R"("waits_for":"sleep","left_s":3)"), std::string::npos) << text;
-    EXPECT_NE(text.find(R"json({"function":"observed::sleeps()","module":")json"), std::string::npos)
+    EXPECT_NE(text.find(R"json({"function":"observed::sleeps()","module":")json"),
+              std::string::npos)
         << text;
 }
 

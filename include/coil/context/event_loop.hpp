@@ -224,7 +224,8 @@ public:
     // ---- for destructors
     // The await of a remote operation may be destroyed before the operation has ended. Its
     // destructor waits, and the remote operation may in turn wait for a coroutine of this loop,
-    // which does not run meanwhile. To avoid the deadlock, it also serves the requests to this loop.
+    // which does not run meanwhile. To avoid the deadlock, it also serves the requests to this
+    // loop.
 
     /// This loop's awaits of remote operations.
     [[nodiscard]] away_node*& away() noexcept { return tasks_.away(); }

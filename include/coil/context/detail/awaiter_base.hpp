@@ -132,9 +132,9 @@ private:
     friend class leaf_search;
 
     // One word for the loop, whose address leaves seven bits free (it is aligned to 128), the
-    // phase, the kind, and two marks of a stop that another thread requests. That thread sets `posted`
-    // only. The owner writes without an atomic read-modify-write where no such stop can be under
-    // way: before attach(), after detach(), after the delivery.
+    // phase, the kind, and two marks of a stop that another thread requests. That thread sets
+    // `posted` only. The owner writes without an atomic read-modify-write where no such stop can be
+    // under way: before attach(), after detach(), after the delivery.
     static constexpr std::uintptr_t phase_mask = 3;
     static constexpr std::uintptr_t posted = 4;
     static constexpr std::uintptr_t delivered = 8;

@@ -160,8 +160,7 @@ public:
 template <class T>
 class named_join_state final : public join_state<T> {
 public:
-    explicit named_join_state(task_name&& name)
-        : join_state<T>(true), name_(std::move(name)) {}
+    explicit named_join_state(task_name&& name) : join_state<T>(true), name_(std::move(name)) {}
 
     [[nodiscard]] std::string_view name() const noexcept override { return name_.text; }
     [[nodiscard]] const std::source_location* spawned_at() const noexcept override {
