@@ -218,7 +218,6 @@ public:
         return tasks_.load(sent_tasks_.load(std::memory_order_relaxed), on_owner_thread());
     }
     void report_unhandled(std::exception_ptr error, std::string_view task = {}) noexcept;
-
     [[nodiscard]] listed_children*& listed_nurseries() noexcept { return tasks_.nurseries(); }
 
     // ---- for destructors
