@@ -8,6 +8,7 @@ export namespace coil {
 using coil::async_generator;
 using coil::await_result_t;
 using coil::awaitable;
+using coil::backtrace_entry;
 using coil::checked_io_result;
 using coil::const_buffer;
 using coil::elements_of;
@@ -18,10 +19,13 @@ using coil::inplace_stop_token;
 using coil::io_result;
 using coil::mutable_buffer;
 using coil::task;
+using coil::task_backtrace;
+using coil::to_string;
 using coil::with_stop_token;
 } // namespace coil
 
 export namespace coil::this_task {
+using coil::this_task::backtrace;
 using coil::this_task::stop_token;
 } // namespace coil::this_task
 

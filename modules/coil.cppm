@@ -15,6 +15,7 @@ using coil::asyncify;
 using coil::auto_reset_event;
 using coil::await_result_t;
 using coil::awaitable;
+using coil::backtrace_entry;
 using coil::barrier;
 using coil::binary_semaphore;
 using coil::blocking;
@@ -119,6 +120,7 @@ using coil::supervised_spawn;
 using coil::supervisor;
 using coil::supervisor_options;
 using coil::task;
+using coil::task_backtrace;
 using coil::this_context;
 using coil::thread_pool;
 using coil::thread_pool_options;
@@ -347,6 +349,7 @@ using coil::sim::world_options;
 } // namespace coil::sim
 
 export namespace coil::this_task {
+using coil::this_task::backtrace;
 using coil::this_task::deadline;
 using coil::this_task::stop_token;
 } // namespace coil::this_task

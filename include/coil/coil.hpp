@@ -24,6 +24,7 @@
 #include <coil/context/this_context.hpp>
 #include <coil/core/async_generator.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/backtrace.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/generator.hpp>
 #include <coil/core/inplace_stop_token.hpp>

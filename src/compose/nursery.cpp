@@ -44,6 +44,20 @@ void child_state_base::end(std::exception_ptr error) noexcept {
     release();
 }
 
+promise_base* child_state_base::awaiting_task() const noexcept {
+    return nursery_ == nullptr ? nullptr : nursery_->awaiting_task();
+}
+
+promise_base* nursery::awaiting_task() const noexcept {
+    return joiner_ != nullptr ? joiner_->awaiting_ : nullptr;
+}
+
+void nursery::visit_children(child_visitor& visitor) const {
+    for (child_state_base* child = children_; child != nullptr; child = child->next_sibling()) {
+        visitor.visit(child->promise());
+    }
+}
+
 promise_base* nursery::awaiting_root() const noexcept {
     return loop_ != nullptr && loop_->on_owner_thread() && joiner_ != nullptr &&
                    joiner_->awaiting_ != nullptr
@@ -74,6 +88,9 @@ void nursery::add(child_state_base& child) noexcept {
     if (joiner_ != nullptr) {
         joiner_->unwake();
     }
+    if (!is_linked()) {
+        push_to(loop_->listed_nurseries());
+    }
     child.nursery_ = this;
     child.outside_.emplace(stop_.get_token(), child.stop_);
     if (running_ < limit_) {
@@ -102,6 +119,7 @@ void nursery::withdraw(child_state_base& child) noexcept {
     child.nursery_ = nullptr;
     child.destroy_coroutine(*loop_);
     child.release();
+    leave_list_if_empty();
 }
 
 void nursery::ended(const child_state_base& child, std::exception_ptr error) noexcept {
@@ -113,6 +131,7 @@ void nursery::ended(const child_state_base& child, std::exception_ptr error) noe
         --queued_;
         start(static_cast<child_state_base&>(waiting_.pop()));
     }
+    leave_list_if_empty();
     if (size() == 0 && joiner_ != nullptr) {
         joiner_->wake(joiner::outcome::empty);
     }
@@ -146,6 +165,7 @@ void nursery::destroy_children() noexcept {
             destroy(static_cast<child_state_base&>(waiting_.pop()));
         }
     }
+    leave_list_if_empty();
 }
 
 void nursery::leave_joiner(std::exception_ptr error) noexcept {
@@ -192,6 +212,7 @@ promise_base* nursery::joiner::next_below() noexcept {
 
 void nursery::joiner::destroy_below(promise_base& /*child*/) noexcept {
     nursery_->destroy(*below_);
+    nursery_->leave_list_if_empty();
 }
 
 void nursery::joiner::wake(outcome why) noexcept {

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <string_view>
 #include <utility>
 
 namespace coil::detail {
@@ -34,32 +35,38 @@ event_loop::~event_loop() {
 
 namespace {
 
-void print_unhandled(const char* where, const std::exception_ptr& error) noexcept {
+void print_unhandled(const char* where, const std::exception_ptr& error,
+                     std::string_view task) noexcept {
+    const auto length = static_cast<int>(task.size());
+    const char* const before = task.empty() ? "" : " task '";
+    const char* const after = task.empty() ? "" : "':";
     try {
         std::rethrow_exception(error);
     } catch (const std::exception& e) {
-        std::fprintf(stderr, "coil: %s: an unhandled exception: %s\n", where, e.what());
+        std::fprintf(stderr, "coil: %s:%s%.*s%s an unhandled exception: %s\n", where, before,
+                     length, task.data(), after, e.what());
     } catch (...) {
-        std::fprintf(stderr, "coil: %s: an unhandled exception of unknown type\n", where);
+        std::fprintf(stderr, "coil: %s:%s%.*s%s an unhandled exception of unknown type\n", where,
+                     before, length, task.data(), after);
     }
 }
 
 } // namespace
 
-void event_loop::report_unhandled(std::exception_ptr error) noexcept {
+void event_loop::report_unhandled(std::exception_ptr error, std::string_view task) noexcept {
     ++metrics_.unhandled_exceptions;
     if (options_.on_unhandled_exception) {
         options_.on_unhandled_exception(std::move(error));
     } else {
-        print_unhandled(options_.name.empty() ? "io_context" : options_.name.c_str(), error);
+        print_unhandled(options_.name.empty() ? "io_context" : options_.name.c_str(), error, task);
     }
 }
 
-void report_unhandled(std::exception_ptr error) noexcept {
+void report_unhandled(std::exception_ptr error, std::string_view task) noexcept {
     if (current_loop != nullptr) {
-        current_loop->report_unhandled(std::move(error));
+        current_loop->report_unhandled(std::move(error), task);
     } else {
-        print_unhandled("outside of a context", error);
+        print_unhandled("outside of a context", error, task);
     }
 }
 

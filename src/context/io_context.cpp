@@ -1,3 +1,4 @@
+#include "task_snapshot.hpp"
 #include "thread_name.hpp"
 
 #include <coil/context/io_context.hpp>
@@ -63,6 +64,14 @@ void io_context::join() {
     if (std::exception_ptr error = std::exchange(thread_error_, nullptr)) {
         std::rethrow_exception(error);
     }
+}
+
+std::string io_context::dump_tasks(std::size_t limit) {
+    return detail::to_text({detail::take_snapshot(loop_, limit)});
+}
+
+std::string io_context::dump_tasks_json(std::size_t limit) {
+    return detail::to_json({detail::take_snapshot(loop_, limit)});
 }
 
 } // namespace coil

@@ -40,7 +40,7 @@ bool io_op::link_timeout_expired() const noexcept {
 void io_op::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop_token token,
                   sqe_slot& first, std::uint16_t entries, bool needs_every_result) noexcept {
     COIL_ASSERT(loop.on_owner_thread());
-    begin(loop, waiter);
+    begin(loop, waiter, wait_kind::operation);
     state_.start(needs_every_result);
     set_submission(first, entries);
     if ((first.request.flags & uring::sqe_flag::io_drain) != 0) [[unlikely]] {

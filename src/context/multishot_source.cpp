@@ -139,7 +139,7 @@ bool multishot_awaiter::begin_waiting(event_loop& loop, std::coroutine_handle<> 
     if (!source_->results_.empty() || source_->error_ != 0) {
         return false;
     }
-    begin(loop, waiter);
+    begin(loop, waiter, wait_kind::stream);
     source_->awaiter_ = this;
     if (!source_->is_active()) {
         source_->arm();

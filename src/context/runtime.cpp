@@ -1,3 +1,4 @@
+#include "task_snapshot.hpp"
 #include "thread_name.hpp"
 
 #include <coil/context/runtime.hpp>
@@ -223,6 +224,28 @@ void runtime::stop() noexcept {
     // The lock also keeps ends(), and so the runtime's owner, waiting until this is done with it.
     const std::lock_guard lock(life_);
     request_stop();
+}
+
+namespace {
+
+std::vector<detail::context_snapshot>
+take_all(const std::vector<std::unique_ptr<io_context>>& contexts, std::size_t limit) {
+    std::vector<detail::context_snapshot> all;
+    all.reserve(contexts.size());
+    for (const auto& context : contexts) {
+        all.push_back(detail::take_snapshot(context->loop(), limit));
+    }
+    return all;
+}
+
+} // namespace
+
+std::string runtime::dump_tasks(std::size_t limit) {
+    return detail::to_text(take_all(contexts_, limit));
+}
+
+std::string runtime::dump_tasks_json(std::size_t limit) {
+    return detail::to_json(take_all(contexts_, limit));
 }
 
 } // namespace coil

@@ -38,6 +38,9 @@ public:
     [[nodiscard]] promise_base* awaiting_root() const noexcept final {
         return group_.awaiting_root();
     }
+    [[nodiscard]] promise_base* awaiting_task() const noexcept final {
+        return group_.awaiting_task();
+    }
     [[nodiscard]] std::int64_t deadline() const noexcept final {
         const std::int64_t outer = task_owner::deadline();
         return group_.deadline() < outer ? group_.deadline() : outer;
@@ -147,6 +150,11 @@ public:
     /// The child's promise if its awaitable owns coroutines, otherwise null.
     [[nodiscard]] promise_base* below() noexcept {
         return state_ == state::started && this->promise().has_below() ? &this->promise() : nullptr;
+    }
+    void visit(child_visitor& visitor) {
+        if (state_ == state::started) {
+            visitor.visit(this->promise());
+        }
     }
     /// No effect: the child has no frame.
     void destroy_frame() const noexcept {}
@@ -290,6 +298,11 @@ public:
     /// The child's promise while it has a frame, otherwise null.
     [[nodiscard]] promise_base* below() noexcept {
         return coroutine_ ? &coroutine_.promise() : nullptr;
+    }
+    void visit(child_visitor& visitor) {
+        if (coroutine_) {
+            visitor.visit(coroutine_.promise());
+        }
     }
     void destroy_frame() noexcept {
         check_same_loop(&group_.loop());

@@ -58,6 +58,8 @@ public:
     [[nodiscard]] promise_base* awaiting_root() const noexcept {
         return awaiting_ != nullptr ? awaiting_->root() : nullptr;
     }
+    /// The task that awaits, or null if it is not a task.
+    [[nodiscard]] promise_base* awaiting_task() const noexcept { return awaiting_; }
     /// The loop on which the children run.
     [[nodiscard]] event_loop& loop() const noexcept { return *loop_; }
     void stop() noexcept { stop_.request_stop(); }

@@ -68,7 +68,7 @@ public:
         void await_suspend(std::coroutine_handle<P> waiter) noexcept {
             detail::check_child_wait(state_);
             state_.waiter() = this;
-            begin(detail::required_loop(), waiter);
+            begin(detail::required_loop(), waiter, detail::wait_kind::child);
             observe<awaiter>(detail::stop_token_of(waiter));
         }
         T await_resume() {
@@ -141,7 +141,7 @@ public:
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
         state_->waiter() = this;
-        begin(detail::required_loop(), waiter);
+        begin(detail::required_loop(), waiter, detail::wait_kind::child);
         observe<supervised_spawn>(detail::stop_token_of(waiter));
     }
     child_handle<T> await_resume() {

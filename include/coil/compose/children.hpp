@@ -30,6 +30,7 @@ public:
     void start() const noexcept {}
     [[nodiscard]] promise_base* below() const noexcept { return nullptr; }
     void destroy_frame(promise_base&) const noexcept {}
+    void visit(child_visitor&) const noexcept {}
 };
 
 template <class First, class... Rest>
@@ -56,6 +57,10 @@ public:
         } else {
             rest_.destroy_frame(promise);
         }
+    }
+    void visit(child_visitor& visitor) {
+        first_.visit(visitor);
+        rest_.visit(visitor);
     }
 
     template <std::size_t I>
@@ -107,6 +112,11 @@ public:
         return nullptr;
     }
     void destroy_frame(promise_base&) noexcept { destroy_last(); }
+    void visit(child_visitor& visitor) {
+        for (std::size_t i = 0; i < in_use_; ++i) {
+            children_[i].visit(visitor);
+        }
+    }
 
     void start() noexcept {
         for (child_t& each : *this) {

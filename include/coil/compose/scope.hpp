@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -73,21 +75,21 @@ public:
     /// Starts a child: a task, or any other awaitable, whose value is then discarded. It first runs
     /// in a later iteration of the loop. Throws std::system_error with
     /// std::errc::operation_canceled after a child has failed: the scope is ending, and the work
-    /// would be stopped at once.
+    /// would be stopped at once. The name is shown by dump_tasks() and this_task::backtrace().
     template <class T>
-    child_handle<T> spawn(task<T>&& work) {
-        return start(std::move(work));
+    child_handle<T> spawn(task<T>&& work, std::string_view name = {}) {
+        return start(std::move(work), name);
     }
     template <class A>
         requires(awaitable<detail::kept<A>> && !detail::is_task<std::remove_cvref_t<A>>)
-    child_handle<> spawn(A&& work) {
+    child_handle<> spawn(A&& work, std::string_view name = {}) {
         static_assert(detail::can_be_kept<A>,
                       "an awaitable that cannot be moved is passed by name: auto x = "
                       "eager(op); s.spawn(x)");
         if constexpr (detail::is_join_handle<A>) {
-            return start(detail::join_and_discard(detail::sole_handle(std::move(work))));
+            return start(detail::join_and_discard(detail::sole_handle(std::move(work))), name);
         } else {
-            return start(detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)));
+            return start(detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)), name);
         }
     }
 
@@ -119,9 +121,9 @@ public:
 
 private:
     template <class T>
-    child_handle<T> start(task<T>&& work) {
+    child_handle<T> start(task<T>&& work, std::string_view name) {
         check_not_failed();
-        auto* const child = new detail::child_state<T>(std::move(work), {});
+        auto* const child = new detail::child_state<T>(std::move(work), std::string(name));
         child_handle<T> handle(*child);
         add(*child);
         return handle;

@@ -37,6 +37,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <string_view>
 #include <utility>
 
 namespace coil {
@@ -104,8 +105,7 @@ public:
     }
     /// The runtime to which the loop belongs, or null.
     [[nodiscard]] runtime* owning_runtime() const noexcept { return round_.owner(); }
-    /// Called while the loop does not run: its next run() takes part in a round with the other
-    /// loops.
+    /// While the loop does not run: its next run() takes part in a round with the other loops.
     void join_round() noexcept {
         round_.join_round();
         hold_work_guard();
@@ -217,13 +217,14 @@ public:
     [[nodiscard]] std::uint64_t load() const noexcept {
         return tasks_.load(sent_tasks_.load(std::memory_order_relaxed), on_owner_thread());
     }
-    void report_unhandled(std::exception_ptr error) noexcept;
+    void report_unhandled(std::exception_ptr error, std::string_view task = {}) noexcept;
+    [[nodiscard]] listed_children*& listed_nurseries() noexcept { return tasks_.nurseries(); }
 
     // ---- for destructors
-    // The await of a remote operation may be destroyed before the operation
-    // has ended. Its destructor waits, and the remote operation may in turn wait for a coroutine of
-    // this loop, which does not run meanwhile. To avoid the deadlock, the destructor also serves
-    // the requests of others to this loop.
+    // The await of a remote operation may be destroyed before the operation has ended. Its
+    // destructor waits, and the remote operation may in turn wait for a coroutine of this loop,
+    // which does not run meanwhile. To avoid the deadlock, it also serves the requests to this
+    // loop.
 
     /// This loop's awaits of remote operations.
     [[nodiscard]] away_node*& away() noexcept { return tasks_.away(); }
@@ -250,8 +251,7 @@ public:
     /// directly or through tasks of other executors. None of them could run before the destructor
     /// returns.
     void abandon_tree(const promise_base& root) noexcept;
-    /// Records that a remote child is to be destroyed, before the next turn or in a waiting
-    /// destructor.
+    /// A remote child is to be destroyed before the next turn, or in a waiting destructor.
     void note_kill_request(remote_child_owner& child) noexcept { kills_.note(child); }
     /// Called by a waiting destructor: processes the kill requests that have arrived since, because
     /// none of their tasks can run before the destructor returns.
@@ -311,8 +311,7 @@ public:
     [[nodiscard]] bool on_owner_thread() const noexcept { return current_loop == this; }
     /// Whether the loop's own read of the wake-up descriptor is in flight.
     [[nodiscard]] bool is_watching() const noexcept { return parker_.descriptor().is_watched(); }
-    /// Whether a shutdown is in progress: operations in flight are being cancelled only because of
-    /// it.
+    /// Whether a shutdown is in progress, which cancels all operations in flight.
     [[nodiscard]] bool is_ending() const noexcept { return shutdown_.is_active(); }
     [[nodiscard]] io_context& context() noexcept { return context_; }
     /// Any thread.
@@ -320,6 +319,7 @@ public:
 
 private:
     friend class loop_shutdown;
+    friend class task_capture;
     class scope;         // code of this loop runs on this thread
     class running_scope; // what holds while run() is active
 

@@ -10,7 +10,11 @@
 
 #include <concepts>
 #include <coroutine>
+#include <cstddef>
 #include <exception>
+#include <source_location>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -64,6 +68,14 @@ public:
     join_handle<T> spawn(task<T> work, Token token) {
         return spawn(with_stop_token(std::move(work), std::move(token)));
     }
+
+    /// The same for a task with a name, which dump_tasks(), this_task::backtrace() and the message
+    /// of an unhandled exception show. The name costs an allocation.
+    void co_spawn(task<> work, std::string name,
+                  std::source_location where = std::source_location::current());
+    template <class T>
+    join_handle<T> spawn(task<T> work, std::string name,
+                         std::source_location where = std::source_location::current());
 
     /// Runs on the calling thread until no task is left and no eager operation is in flight, or
     /// until stop() is called. After an earlier stop() it shuts down at once.
@@ -125,6 +137,16 @@ public:
     /// The number of top-level tasks, including those that other threads have just submitted: an
     /// estimate for dispatchers. May be called from any thread.
     [[nodiscard]] std::uint64_t load() const noexcept { return loop_.load(); }
+    /// Text: every task of this context, its chain of awaits, and what it waits for, of the newest
+    /// `limit` tasks and children of scopes. May be called from any thread, also by a task of this
+    /// or another context, and whether the context runs or not. If it runs on another thread, it
+    /// takes the snapshot there, between two coroutines, which takes about a microsecond per task;
+    /// this call blocks until then, for at most two seconds if a coroutine blocks that thread. The
+    /// coroutines' symbols are looked up on the calling thread. (docs/guide/observing.md)
+    [[nodiscard]] std::string dump_tasks(std::size_t limit = default_dump_limit);
+    /// The same as JSON.
+    [[nodiscard]] std::string dump_tasks_json(std::size_t limit = default_dump_limit);
+    static constexpr std::size_t default_dump_limit = 10'000;
     [[nodiscard]] const io_context_options& options() const noexcept { return options_; }
 
     /// Used by awaiters.
@@ -145,6 +167,8 @@ private:
 
     template <class Promise>
     void launch(std::coroutine_handle<Promise> coroutine) noexcept;
+    template <class T>
+    join_handle<T> spawn_watched(task<T>&& work, detail::join_state<T>* state) noexcept;
 
     const io_context_options options_;
     detail::event_loop loop_;
@@ -169,10 +193,38 @@ public:
         abandoned(root);
     }
 
-    void abandoned(promise_base& root) noexcept override {
+    void abandoned(promise_base& root) noexcept override { destroy_detached(root); }
+
+    static void destroy_detached(promise_base& root) noexcept {
         destroy_tree(std::coroutine_handle<task_promise<void>>::from_promise(
             static_cast<task_promise<void>&>(root)));
     }
+};
+
+/// The owner of one detached task with a name. Deletes itself.
+class named_detached_owner final : public task_owner, public frame_allocated {
+public:
+    explicit named_detached_owner(task_name&& name)
+        : task_owner({}, false), name_(std::move(name)) {}
+
+    void finished(promise_base& root) noexcept override {
+        end_task(root);
+        if (std::exception_ptr error = static_cast<task_promise<void>&>(root).outcome.error()) {
+            report_unhandled(std::move(error), name_.text);
+        }
+        abandoned(root);
+    }
+    void abandoned(promise_base& root) noexcept override {
+        detached_owner::destroy_detached(root);
+        delete this;
+    }
+    [[nodiscard]] std::string_view name() const noexcept override { return name_.text; }
+    [[nodiscard]] const std::source_location* spawned_at() const noexcept override {
+        return &name_.spawned_at;
+    }
+
+private:
+    const task_name name_;
 };
 
 inline constinit detached_owner detached_owner::instance{};
@@ -199,9 +251,26 @@ inline void io_context::co_spawn(task<> work) {
     launch(coroutine);
 }
 
+inline void io_context::co_spawn(task<> work, std::string name, std::source_location where) {
+    auto* const owner = new detail::named_detached_owner({std::move(name), where});
+    auto coroutine = work.release();
+    coroutine.promise().become_root(*owner);
+    launch(coroutine);
+}
+
 template <class T>
 join_handle<T> io_context::spawn(task<T> work) {
-    auto* state = new detail::join_state<T>;
+    return spawn_watched(std::move(work), new detail::plain_join_state<T>);
+}
+
+template <class T>
+join_handle<T> io_context::spawn(task<T> work, std::string name, std::source_location where) {
+    return spawn_watched(std::move(work),
+                         new detail::named_join_state<T>({std::move(name), where}));
+}
+
+template <class T>
+join_handle<T> io_context::spawn_watched(task<T>&& work, detail::join_state<T>* state) noexcept {
     auto coroutine = work.release();
     state->watch(coroutine);
     coroutine.promise().become_root(*state);

@@ -85,7 +85,7 @@ public:
 
         template <class P>
         bool await_suspend(std::coroutine_handle<P> waiter) {
-            begin(detail::required_loop(), waiter);
+            begin(detail::required_loop(), waiter, detail::wait_kind::join);
             waiter_.self = this;
             if (state_.register_waiter(waiter_)) {
                 return true;

@@ -16,6 +16,8 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <source_location>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -83,6 +85,17 @@ public:
         return next().spawn(std::move(work), std::move(token));
     }
 
+    /// The same for a task with a name, see io_context.
+    void co_spawn(task<> work, std::string name,
+                  std::source_location where = std::source_location::current()) {
+        next().co_spawn(std::move(work), std::move(name), where);
+    }
+    template <class T>
+    join_handle<T> spawn(task<T> work, std::string name,
+                         std::source_location where = std::source_location::current()) {
+        return next().spawn(std::move(work), std::move(name), where);
+    }
+
     /// Calls `f` on a context selected by the dispatcher, which makes a runtime an executor
     /// (coil/exec/executor.hpp). An exception that leaves `f` goes to that context's
     /// on_unhandled_exception. A shutdown destroys functions that were not called. May be called
@@ -116,6 +129,9 @@ public:
     /// The i-th context, which runs while run() does. Tasks spawned on it directly count as well.
     [[nodiscard]] io_context& context(std::size_t i) noexcept { return *contexts_[i]; }
     [[nodiscard]] const io_context& context(std::size_t i) const noexcept { return *contexts_[i]; }
+    /// The tasks of all contexts, one context after the other, as io_context::dump_tasks().
+    [[nodiscard]] std::string dump_tasks(std::size_t limit = io_context::default_dump_limit);
+    [[nodiscard]] std::string dump_tasks_json(std::size_t limit = io_context::default_dump_limit);
     [[nodiscard]] std::size_t size() const noexcept { return contexts_.size(); }
 
 private:

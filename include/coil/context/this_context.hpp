@@ -3,6 +3,8 @@
 #include <coil/context/io_context.hpp>
 
 #include <coroutine>
+#include <source_location>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -43,6 +45,17 @@ void co_spawn(task<> work, Token token) {
 template <class T, detail::any_stop_token Token>
 join_handle<T> spawn(task<T> work, Token token) {
     return spawn(with_stop_token(std::move(work), std::move(token)));
+}
+
+/// The same for a task with a name, see io_context.
+inline void co_spawn(task<> work, std::string name,
+                     std::source_location where = std::source_location::current()) {
+    this_context().co_spawn(std::move(work), std::move(name), where);
+}
+template <class T>
+join_handle<T> spawn(task<T> work, std::string name,
+                     std::source_location where = std::source_location::current()) {
+    return this_context().spawn(std::move(work), std::move(name), where);
 }
 
 namespace detail {

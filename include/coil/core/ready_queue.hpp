@@ -73,6 +73,14 @@ public:
         return !overflow_.empty() && remove_from_overflow(node);
     }
 
+    /// Calls `f` with the coroutines in the ring: the next ones, up to its capacity.
+    template <class Function>
+    void visit_next(Function f) const {
+        for (std::uint32_t i = head_; i != tail_; ++i) {
+            f(ring_[i % capacity]);
+        }
+    }
+
     void clear() noexcept {
         indexed_.clear();
         overflow_.clear();

@@ -110,6 +110,7 @@ private:
 
     private:
         friend class detail::sync_awaiter<awaiter, detail::barrier_entry>;
+        static constexpr detail::waited_object waits_for = detail::waited_object::barrier;
         static constexpr bool gives_back = false;
 
         [[nodiscard]] bool take_now() noexcept { return source_.core_.is_over(this->phase); }

@@ -127,6 +127,7 @@ public:
 
 private:
     friend base;
+    static constexpr detail::waited_object waits_for = detail::waited_object::broadcast;
     static constexpr bool gives_back = true; // the element is taken when the coroutine resumes
 
     [[nodiscard]] bool take_now() noexcept {

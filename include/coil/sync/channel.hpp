@@ -53,6 +53,7 @@ public:
 
 private:
     friend class sync_awaiter<receive_awaiter<T>, channel_entry<T>>;
+    static constexpr waited_object waits_for = waited_object::channel_receive;
     static constexpr bool gives_back = true;
 
     [[nodiscard]] bool take_now() noexcept { return core_.receive_now(*this); }
@@ -99,6 +100,7 @@ public:
 
 private:
     friend class sync_awaiter<send_awaiter<T>, channel_entry<T>>;
+    static constexpr waited_object waits_for = waited_object::channel_send;
     static constexpr bool gives_back = false;
 
     [[nodiscard]] bool take_now() noexcept { return core_.send_now(*this); }

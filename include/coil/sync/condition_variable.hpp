@@ -73,7 +73,9 @@ private:
 /// Waits twice: for the notification, which can be cancelled, then for the mutex, which cannot.
 class condition_variable::awaiter : detail::sync_waiter {
 public:
-    awaiter(cv_waiters& a, mutex& m) noexcept : cv_waiters_(a), mutex_(m), relock_(*this) {}
+    awaiter(cv_waiters& a, mutex& m) noexcept : cv_waiters_(a), mutex_(m), relock_(*this) {
+        describe<sizeof(sync_waiter)>(detail::waited_object::condition_variable);
+    }
     awaiter(const awaiter&) = delete;
     awaiter& operator=(const awaiter&) = delete;
     ~awaiter() {

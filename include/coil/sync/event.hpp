@@ -51,6 +51,7 @@ namespace detail {
 
 struct auto_event_kind {
     static constexpr const char* name = "auto_reset_event";
+    static constexpr waited_object waits_for = waited_object::event;
     static void give_back(permits& p) noexcept { p.release_up_to(1); }
 };
 

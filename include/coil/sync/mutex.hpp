@@ -12,6 +12,7 @@ namespace detail {
 
 struct lock_kind {
     static constexpr const char* name = "mutex";
+    static constexpr waited_object waits_for = waited_object::mutex;
     static void give_back(permits& p) noexcept { p.release(); }
 };
 

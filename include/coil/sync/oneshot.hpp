@@ -63,6 +63,7 @@ public:
 private:
     struct kind {
         static constexpr const char* name = "oneshot";
+        static constexpr detail::waited_object waits_for = detail::waited_object::oneshot;
         static constexpr bool gives_back = true; // the value is taken when the coroutine resumes
     };
     class awaiter : public detail::baton_awaiter<kind> {

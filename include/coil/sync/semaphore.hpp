@@ -10,6 +10,7 @@ namespace detail {
 
 struct acquire_kind {
     static constexpr const char* name = "semaphore";
+    static constexpr waited_object waits_for = waited_object::semaphore;
     static void give_back(permits& p) noexcept { p.release(); }
 };
 

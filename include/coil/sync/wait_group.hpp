@@ -75,6 +75,7 @@ private:
 
     private:
         friend class detail::sync_awaiter<awaiter>;
+        static constexpr detail::waited_object waits_for = detail::waited_object::wait_group;
         static constexpr bool gives_back = false;
 
         [[nodiscard]] bool take_now() noexcept { return group_.passes(); }

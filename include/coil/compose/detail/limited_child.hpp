@@ -116,6 +116,7 @@ private:
 
     promise_base* next_below() noexcept final { return child_.below(); }
     void destroy_below(promise_base&) noexcept final { child_.destroy_frame(); }
+    void visit_below(child_visitor& visitor) final { child_.visit(visitor); }
 
     static void expire(timer_node& node) noexcept {
         auto& self = static_cast<time_limit&>(node);

@@ -2,6 +2,7 @@
 
 #include <coil/compose/child_group.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
+#include <coil/context/detail/listed_children.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/frame_allocator.hpp>
@@ -55,8 +56,13 @@ public:
     void cancel() noexcept { stop_.request_stop(); }
     [[nodiscard]] bool has_ended() const noexcept { return nursery_ == nullptr; }
     [[nodiscard]] bool has_started() const noexcept { return !queued_; }
-    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    [[nodiscard]] std::string_view name() const noexcept final { return name_; }
     [[nodiscard]] nursery* owner() const noexcept { return nursery_; }
+
+    /// The next one of the children that run, or null.
+    [[nodiscard]] child_state_base* next_sibling() const noexcept {
+        return list_node<child_state_base>::next;
+    }
 
     /// Called once by each of the two owners.
     void release() noexcept {
@@ -70,6 +76,7 @@ public:
 
     void abandoned(promise_base&) noexcept final {} // not in any context's list
     [[nodiscard]] promise_base* awaiting_root() const noexcept final;
+    [[nodiscard]] promise_base* awaiting_task() const noexcept final;
     [[nodiscard]] const nursery* parent_nursery() const noexcept final { return nursery_; }
 
 protected:
@@ -153,8 +160,9 @@ private:
 };
 
 /// Any number of children of one context, of which at most `limit` run at a time; the others wait
-/// in order. Derived classes decide what a failure means.
-class nursery {
+/// in order. Derived classes decide what a failure means. It is in the loop's list while it has
+/// children.
+class nursery : listed_children {
 public:
     nursery(const nursery&) = delete;
     nursery& operator=(const nursery&) = delete;
@@ -173,6 +181,8 @@ public:
 
     /// The nearest root above the await that joins the nursery, or null.
     [[nodiscard]] promise_base* awaiting_root() const noexcept;
+    /// The task that joins the nursery, or null. Owner thread.
+    [[nodiscard]] promise_base* awaiting_task() const noexcept final;
 
     /// `awaiter`, which is in the frame of `coroutine`, is about to await a task that joins this.
     void find_frame(std::coroutine_handle<> coroutine, const promise_base& promise,
@@ -208,6 +218,14 @@ private:
     [[nodiscard]] bool is_between(std::coroutine_handle<> coroutine,
                                   const void* awaiter) const noexcept;
     void bind_to(event_loop& loop) noexcept;
+    /// Called when children have gone.
+    void leave_list_if_empty() noexcept {
+        if (size() == 0 && is_linked()) {
+            unlink();
+        }
+    }
+    [[nodiscard]] std::size_t waiting_children() const noexcept final { return queued_; }
+    void visit_children(child_visitor& visitor) const final;
     void start(child_state_base& child) noexcept;
     void ended(const child_state_base& child, std::exception_ptr error) noexcept;
     /// Destroys a child that is no longer in any list.
@@ -286,6 +304,7 @@ private:
     }
     promise_base* next_below() noexcept final;
     void destroy_below(promise_base& child) noexcept final;
+    void visit_below(child_visitor&) final {} // the nursery is in the loop's list
 
     nursery* nursery_; // null once the nursery was destroyed
     std::coroutine_handle<> waiter_;

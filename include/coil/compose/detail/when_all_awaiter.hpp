@@ -69,6 +69,7 @@ protected:
 
     promise_base* next_below() noexcept final { return children_.below(); }
     void destroy_below(promise_base& child) noexcept final { children_.destroy_frame(child); }
+    void visit_below(child_visitor& visitor) final { children_.visit(visitor); }
 
     child_group group_;
     Children children_; // destroyed first

@@ -16,6 +16,9 @@ namespace coil::detail {
 /// list.
 struct ready_node : queue_node {};
 
+/// What a suspended await waits for, for a list of tasks.
+enum class wait_kind : std::uintptr_t { other, operation, sleep, sync, stream, join, child };
+
 /// A suspended await that the event loop will resume: the part of an awaiter that every kind
 /// shares. It is part of the awaiting coroutine's frame and does not move once started.
 ///
@@ -39,6 +42,10 @@ public:
     awaiter_base& operator=(const awaiter_base&) = delete;
 
     [[nodiscard]] bool pending() const noexcept { return is(phase::pending); }
+    [[nodiscard]] wait_kind kind() const noexcept {
+        return static_cast<wait_kind>((word_.load(std::memory_order_relaxed) & kind_mask) >>
+                                      kind_shift);
+    }
 
     /// The link in the loop's queues.
     [[nodiscard]] queue_node& node() noexcept { return static_cast<ready_node&>(*this); }
@@ -64,10 +71,12 @@ protected:
     }
 
     /// A wait may begin without a coroutine (an eager operation): see join().
-    void begin(event_loop& loop, std::coroutine_handle<> waiter) noexcept {
+    void begin(event_loop& loop, std::coroutine_handle<> waiter,
+               wait_kind kind = wait_kind::other) noexcept {
         COIL_ASSERT(!pending());
         node().coroutine = waiter;
         word_.store(reinterpret_cast<std::uintptr_t>(&loop) |
+                        (static_cast<std::uintptr_t>(kind) << kind_shift) |
                         static_cast<std::uintptr_t>(phase::pending),
                     std::memory_order_relaxed);
     }
@@ -120,14 +129,18 @@ protected:
     void resumed() noexcept { enter(phase::resumed); }
 
 private:
-    // One word for the loop, whose address leaves bits free (it is aligned to 64; four are used),
-    // the phase, and two marks of a stop that another thread requests. That thread sets `posted`
-    // only. The owner writes without an atomic read-modify-write where no such stop can be under
-    // way: before attach(), after detach(), after the delivery.
+    friend class leaf_search;
+
+    // One word for the loop, whose address leaves seven bits free (it is aligned to 128), the
+    // phase, the kind, and two marks of a stop that another thread requests. That thread sets
+    // `posted` only. The owner writes without an atomic read-modify-write where no such stop can be
+    // under way: before attach(), after detach(), after the delivery.
     static constexpr std::uintptr_t phase_mask = 3;
     static constexpr std::uintptr_t posted = 4;
     static constexpr std::uintptr_t delivered = 8;
-    static constexpr std::uintptr_t flags_mask = 15;
+    static constexpr int kind_shift = 4;
+    static constexpr std::uintptr_t kind_mask = std::uintptr_t{7} << kind_shift;
+    static constexpr std::uintptr_t flags_mask = 127;
     static constexpr std::uintptr_t to_done = // from pending
         static_cast<std::uintptr_t>(phase::done) - static_cast<std::uintptr_t>(phase::pending);
 

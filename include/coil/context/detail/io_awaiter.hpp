@@ -27,7 +27,7 @@ inline bool io_op::start_at_once(event_loop& loop, std::coroutine_handle<> waite
     if (!loop.submit_at_once(entry)) [[unlikely]] {
         return false;
     }
-    begin(loop, waiter);
+    begin(loop, waiter, wait_kind::operation);
     set_submission(entry, 1);
     state_.start_at_once(token.stop_possible());
     if (token.stop_possible()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/task_name.hpp>
 #include <coil/context/join_handshake.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/frame_tree.hpp>
@@ -9,7 +10,9 @@
 
 #include <coroutine>
 #include <exception>
+#include <source_location>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -17,7 +20,8 @@
 namespace coil::detail {
 
 /// Passes the exception to the handler of the current context; without one, prints it to stderr.
-void report_unhandled(std::exception_ptr error) noexcept;
+/// The message names the task, if it has a name.
+void report_unhandled(std::exception_ptr error, std::string_view task = {}) noexcept;
 
 struct join_stop {
     inplace_stop_source stop_;
@@ -57,22 +61,26 @@ private:
 };
 
 template <class T>
-class join_state final : public join_state_base, public frame_allocated {
-public:
-    join_state() noexcept = default;
+class plain_join_state;
+template <class T>
+class named_join_state;
 
+/// Either a plain_join_state or a named_join_state.
+template <class T>
+class join_state : public join_state_base, public frame_allocated {
+public:
     void watch(std::coroutine_handle<task_promise<T>> coroutine) noexcept {
         coroutine_ = coroutine;
     }
 
-    void finished(promise_base& root) noexcept override {
+    void finished(promise_base& root) noexcept final {
         end_task(root);
         take_outcome();
         coroutine_.destroy();
         end();
     }
 
-    void abandoned(promise_base&) noexcept override {
+    void abandoned(promise_base&) noexcept final {
         destroy_tree(coroutine_);
         outcome_.set_error(std::make_exception_ptr(
             std::system_error(std::make_error_code(std::errc::operation_canceled),
@@ -95,13 +103,24 @@ public:
     void drop() noexcept {
         if (release_one()) {
             if (!taken_ && !abandoned_ && outcome_.error()) {
-                report_unhandled(outcome_.error());
+                report_unhandled(outcome_.error(), this->name());
             }
-            delete this;
+            destroy();
         }
     }
 
+protected:
+    explicit join_state(bool is_named) noexcept : is_named_(is_named) {}
+    ~join_state() = default;
+
 private:
+    void destroy() noexcept {
+        if (is_named_) [[unlikely]] {
+            delete static_cast<named_join_state<T>*>(this);
+        } else {
+            delete static_cast<plain_join_state<T>*>(this);
+        }
+    }
     void take_outcome() noexcept {
         if constexpr (std::is_void_v<T> || std::is_reference_v<T>) {
             outcome_.move_from(coroutine_.promise().outcome);
@@ -119,9 +138,9 @@ private:
         mark_done();
         if (release_one()) {
             if (!abandoned_ && outcome_.error()) {
-                report_unhandled(outcome_.error());
+                report_unhandled(outcome_.error(), this->name());
             }
-            delete this;
+            destroy();
         }
     }
 
@@ -129,6 +148,27 @@ private:
     result<T> outcome_;
     bool taken_ = false;
     bool abandoned_ = false;
+    const bool is_named_;
+};
+
+template <class T>
+class plain_join_state final : public join_state<T> {
+public:
+    plain_join_state() noexcept : join_state<T>(false) {}
+};
+
+template <class T>
+class named_join_state final : public join_state<T> {
+public:
+    explicit named_join_state(task_name&& name) : join_state<T>(true), name_(std::move(name)) {}
+
+    [[nodiscard]] std::string_view name() const noexcept override { return name_.text; }
+    [[nodiscard]] const std::source_location* spawned_at() const noexcept override {
+        return &name_.spawned_at;
+    }
+
+private:
+    task_name name_;
 };
 
 } // namespace coil::detail

@@ -20,6 +20,7 @@
 namespace coil::detail {
 
 class multishot_awaiter;
+class leaf_search;
 
 /// One completion of a multishot request. `extra` is what its source recorded on arrival.
 struct multishot_result {
@@ -122,6 +123,7 @@ protected:
 
 private:
     friend class io_op;
+    friend class leaf_search;
     friend class multishot_awaiter;
 
     void arm() noexcept;
@@ -166,6 +168,7 @@ protected:
 private:
     friend class multishot_source;
     friend class awaiter_base;
+    friend class leaf_search;
 
     bool begin_waiting(event_loop& loop, std::coroutine_handle<> waiter,
                        inplace_stop_token token) noexcept;

@@ -35,7 +35,7 @@ public:
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
         const inplace_stop_token token = stop_token_of(waiter);
         event_loop& loop = required_loop();
-        begin(loop, waiter);
+        begin(loop, waiter, wait_kind::sleep);
         if (token.stop_requested()) {
             end(-ECANCELED);
         } else if (!loop.arm(*this, tick)) {
@@ -55,6 +55,7 @@ public:
 
 private:
     friend class awaiter_base;
+    friend class leaf_search;
 
     void cancel() noexcept {
         if (pending()) {

@@ -2,6 +2,7 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/context/away_list.hpp>
+#include <coil/context/detail/listed_children.hpp>
 #include <coil/context/live_metrics.hpp>
 #include <coil/core/promise.hpp>
 
@@ -94,6 +95,21 @@ public:
     /// `at_most` youngest awaits that are away.
     void destroy_away_below(const nursery& parent, std::size_t at_most) noexcept;
 
+    // ---- for a list of all tasks
+
+    /// The newest of the tasks that are not held back, and of those that are; linked by next_task.
+    [[nodiscard]] promise_base* first_listed() const noexcept { return listed_.first(); }
+    [[nodiscard]] promise_base* first_held_back() const noexcept { return held_back_.first(); }
+    /// The scopes and supervisors with children.
+    [[nodiscard]] listed_children*& nurseries() noexcept { return nurseries_; }
+    /// Calls `f(root)` with the nearest root of each await that something elsewhere will end.
+    template <class Function>
+    void visit_away_roots(Function f) const {
+        for (const away_node* node = away_; node != nullptr; node = node->next) {
+            f(node->root_);
+        }
+    }
+
     // ---- destruction
 
     /// listed → ended: destroys the task's frame, or has its owner do that.
@@ -150,6 +166,7 @@ private:
     task_chain<task_state::listed> listed_;
     std::uint64_t inserted_ = 0;
     away_node* away_ = nullptr;
+    listed_children* nurseries_ = nullptr;
     task_chain<task_state::held_back> held_back_;
     bool tree_unknown_ = false;
     std::uint64_t received_ = 0; // of those that were sent

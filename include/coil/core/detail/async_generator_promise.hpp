@@ -37,6 +37,8 @@ public:
     using element =
         std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<T>, std::optional<T>>;
 
+    async_generator_promise() noexcept { parent = nullptr; } // unknown: see backtrace()
+
     async_generator<T> get_return_object() noexcept;
 
     /// Transfers control to the coroutine that waits in next().

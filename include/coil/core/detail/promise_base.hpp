@@ -20,6 +20,15 @@ struct stop_detour {
     promise_base* root; // null: the root of the tree is not a task
 };
 
+/// Receives the roots that an await or a scope waits for, when the tasks of a context are listed.
+class child_visitor {
+public:
+    virtual void visit(promise_base& child) = 0;
+
+protected:
+    ~child_visitor() = default;
+};
+
 /// An await that owns coroutines: the children of a combinator. It enumerates the coroutines to
 /// destroy before the frame that awaits them, so that destroying a tree of any depth does not grow
 /// the stack (guarantee G10).
@@ -29,6 +38,8 @@ public:
     virtual promise_base* next_below() noexcept = 0;
     /// Destroys the coroutine returned by next_below().
     virtual void destroy_below(promise_base& child) noexcept = 0;
+    /// Passes on every child that has not ended; changes nothing.
+    virtual void visit_below(child_visitor& visitor) = 0;
 
 protected:
     ~nested_await() = default;

@@ -3,6 +3,8 @@
 #include <coil/core/inplace_stop_token.hpp>
 
 #include <cstdint>
+#include <source_location>
+#include <string_view>
 
 namespace coil::detail {
 
@@ -21,6 +23,15 @@ public:
     /// For a root that an await waits for: the nearest root above that await, or null if unknown.
     /// May be called from any thread while the root exists.
     [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
+    /// The task whose await waits for this root, or null if unknown or on another thread. Owner
+    /// thread.
+    [[nodiscard]] virtual promise_base* awaiting_task() const noexcept { return nullptr; }
+    /// The name that spawn() was given, or nothing.
+    [[nodiscard]] virtual std::string_view name() const noexcept { return {}; }
+    /// Where a task with a name was spawned, or null.
+    [[nodiscard]] virtual const std::source_location* spawned_at() const noexcept {
+        return nullptr;
+    }
     /// For a child of a scope or supervisor that has begun: that one's nursery. Owner thread.
     [[nodiscard]] virtual const nursery* parent_nursery() const noexcept { return nullptr; }
     /// For a root that is_remote_child: its frame must be destroyed as soon as nothing of it runs.

@@ -24,6 +24,7 @@ public:
 private:
     friend class sync_awaiter<baton_awaiter<Kind>>;
 
+    static constexpr waited_object waits_for = Kind::waits_for;
     static constexpr bool gives_back = Kind::gives_back;
 
     [[nodiscard]] bool take_now() noexcept { return baton_.passes(); }
@@ -35,10 +36,12 @@ private:
 
 struct event_kind {
     static constexpr const char* name = "event";
+    static constexpr waited_object waits_for = waited_object::event;
     static constexpr bool gives_back = false;
 };
 struct latch_kind {
     static constexpr const char* name = "latch";
+    static constexpr waited_object waits_for = waited_object::latch;
     static constexpr bool gives_back = false;
 };
 

@@ -24,6 +24,7 @@ public:
 private:
     friend class sync_awaiter<permit_awaiter<Kind>>;
 
+    static constexpr waited_object waits_for = Kind::waits_for;
     static constexpr bool gives_back = true;
 
     [[nodiscard]] bool take_now() noexcept { return permits_.acquire(); }

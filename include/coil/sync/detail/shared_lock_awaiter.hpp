@@ -26,6 +26,7 @@ public:
 
 private:
     friend class sync_awaiter<shared_lock_awaiter<Shared>, shared_lock_entry>;
+    static constexpr waited_object waits_for = waited_object::shared_mutex;
     static constexpr bool gives_back = true;
 
     [[nodiscard]] bool take_now() noexcept {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/described_wait.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/core/backoff.hpp>
 #include <coil/core/inplace_stop_token.hpp>
@@ -19,7 +19,7 @@ namespace coil::detail {
 /// A coroutine that waits in a basic_wait_queue; part of its frame. The owner of the combining lock
 /// may access it from any thread until all outstanding notices were delivered. They are delivered
 /// on the waiter's own thread.
-class sync_waiter : public awaiter_base {
+class sync_waiter : public described_wait {
 public:
     using lock_node = queue_node;
     struct notice : queue_node {
@@ -27,14 +27,11 @@ public:
         sync_waiter* waiter;
     };
 
-    // Protected by the combining lock from wait() until delivery.
+    // Protected by the combining lock from wait() until delivery, as are `queued` and `cancelled`.
     notice enqueue_notice{this};
     notice cancel_notice{this};
     sync_waiter* later = nullptr;
     sync_waiter* earlier = nullptr;
-    bool queued = false;
-    /// The wait was cancelled.
-    bool cancelled = false;
 
     /// May be called by any thread that may access the waiter.
     [[nodiscard]] bool is_here() const noexcept { return loop().on_owner_thread(); }
@@ -64,7 +61,7 @@ protected:
     template <class Queue>
     [[nodiscard]] bool wait_in(Queue& queue, event_loop& loop, std::coroutine_handle<> coroutine,
                                continuation then = nullptr) noexcept {
-        begin(loop, coroutine);
+        begin(loop, coroutine, wait_kind::sync);
         then_ = then;
         beginning_ = true;
         queue.wait(*this);
@@ -145,6 +142,8 @@ private:
 /// - `auto& queue()`: the queue to wait in otherwise;
 /// - `void give_back()`: returns a permit, lock or element that was assigned to the coroutine and
 ///   will not be used;
+/// - `waits_for`: the primitive;
+/// - a reference to the primitive, or to a part of it, as its first data member;
 /// - `gives_back`: whether a coroutine that is asked to stop before it resumes calls give_back().
 template <class Self, class Waiter = sync_waiter>
 class sync_awaiter : protected Waiter {
@@ -185,7 +184,10 @@ public:
 
 protected:
     template <class... Args>
-    explicit sync_awaiter(Args&&... args) noexcept : Waiter(std::forward<Args>(args)...) {}
+    explicit sync_awaiter(Args&&... args) noexcept : Waiter(std::forward<Args>(args)...) {
+        constexpr bool is_plain = alignof(sync_awaiter) == alignof(void*);
+        this->template describe<is_plain ? sizeof(sync_awaiter) : 0>(Self::waits_for);
+    }
     /// Self's destructor must call end_wait() first.
     ~sync_awaiter() = default;
 

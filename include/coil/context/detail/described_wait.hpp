@@ -1,0 +1,55 @@
+#pragma once
+
+#include <coil/context/detail/awaiter_base.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace coil::detail {
+
+/// The object that a described_wait waits for.
+enum class waited_object : std::uint8_t {
+    unknown,
+    mutex,
+    semaphore,
+    shared_mutex,
+    event,
+    latch,
+    barrier,
+    wait_group,
+    condition_variable,
+    channel_receive,
+    channel_send,
+    broadcast,
+    oneshot,
+};
+
+/// An await of kind wait_kind::sync. It says what it waits for in bytes that are constant for each
+/// type of awaiter, and are initialised by the same store as the two flags beside them.
+class described_wait : public awaiter_base {
+public:
+    bool queued = false;
+    /// The wait was cancelled.
+    bool cancelled = false;
+
+    [[nodiscard]] waited_object object() const noexcept { return object_; }
+    /// The position of the pointer to the object, in words from this; 0 if it has none.
+    [[nodiscard]] std::uint8_t object_at() const noexcept { return object_at_; }
+
+protected:
+    described_wait() noexcept = default;
+    ~described_wait() = default;
+
+    template <std::size_t Offset>
+    void describe(waited_object what) noexcept {
+        constexpr std::size_t word = sizeof(void*);
+        object_ = what;
+        object_at_ = Offset / word <= UINT8_MAX ? static_cast<std::uint8_t>(Offset / word) : 0;
+    }
+
+private:
+    waited_object object_ = waited_object::unknown;
+    std::uint8_t object_at_ = 0;
+};
+
+} // namespace coil::detail

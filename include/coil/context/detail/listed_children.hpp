@@ -1,0 +1,37 @@
+#pragma once
+
+#include <coil/core/detail/promise_base.hpp>
+#include <coil/core/list_node.hpp>
+
+#include <cstddef>
+
+namespace coil::detail {
+
+/// Roots of a loop that no await enumerates: the children of a scope or supervisor. In the loop's
+/// list while it has any. Owner thread.
+class listed_children : list_node<listed_children> {
+public:
+    listed_children(const listed_children&) = delete;
+    listed_children& operator=(const listed_children&) = delete;
+
+    /// Passes on the children that have begun to run.
+    virtual void visit_children(child_visitor& visitor) const = 0;
+    /// Further children, which are not to run yet.
+    [[nodiscard]] virtual std::size_t waiting_children() const noexcept = 0;
+    /// The task that waits for their end, or null.
+    [[nodiscard]] virtual promise_base* awaiting_task() const noexcept = 0;
+    [[nodiscard]] const listed_children* next_in_list() const noexcept { return next; }
+
+protected:
+    listed_children() noexcept = default;
+    ~listed_children() = default;
+
+    using list_node<listed_children>::is_linked;
+    using list_node<listed_children>::push_to;
+    using list_node<listed_children>::unlink;
+
+private:
+    friend list_node;
+};
+
+} // namespace coil::detail

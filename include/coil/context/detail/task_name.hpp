@@ -1,0 +1,18 @@
+#pragma once
+
+#include <source_location>
+#include <string>
+#include <utility>
+
+namespace coil::detail {
+
+/// What a named task's owner stores. A task without a name has an owner without it.
+struct task_name {
+    task_name(std::string given, const std::source_location& where)
+        : text(std::move(given)), spawned_at(where) {}
+
+    std::string text;
+    std::source_location spawned_at;
+};
+
+} // namespace coil::detail

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <coil/core/detail/promise_base.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <string>
+#include <vector>
+
+namespace coil {
+
+struct backtrace_entry;
+struct task_backtrace;
+
+namespace detail {
+
+/// The function that resumes a suspended or running coroutine: the first word of its frame.
+[[nodiscard]] inline const void* resume_function(const void* frame) noexcept {
+    return *static_cast<const void* const*>(frame);
+}
+/// The frame of a task, whose promise follows the two functions at its start.
+[[nodiscard]] inline void* frame_of(promise_base& promise) noexcept {
+    return reinterpret_cast<void**>(&promise) - 2;
+}
+
+/// Where a function is. Reads the symbols of its module from the module's file.
+[[nodiscard]] backtrace_entry find_symbol(const void* function);
+/// Whether it is no coroutine, but what coil puts in the place of one.
+[[nodiscard]] bool is_internal(const backtrace_entry& entry) noexcept;
+/// `read(int) [server+0x1a2b]`
+void append_to(std::string& text, const backtrace_entry& entry);
+
+} // namespace detail
+
+namespace this_task::detail {
+
+/// The coroutines above a frame, by their resume functions.
+struct raw_backtrace {
+    std::vector<const void*> functions;
+    std::string name;
+
+    void begin(const void* frame);
+    void follow(coil::detail::promise_base& promise);
+};
+
+class [[nodiscard("did you forget to co_await?")]] backtrace_awaiter {
+public:
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class P>
+    bool await_suspend(std::coroutine_handle<P> self) {
+        trace_.begin(self.address());
+        if constexpr (std::derived_from<P, coil::detail::promise_base>) {
+            trace_.follow(self.promise());
+        }
+        return false;
+    }
+    [[nodiscard]] task_backtrace await_resume() const;
+
+private:
+    raw_backtrace trace_;
+};
+
+} // namespace this_task::detail
+
+} // namespace coil
