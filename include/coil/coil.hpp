@@ -63,6 +63,9 @@
 #include <coil/fs/walk.hpp>
 #include <coil/fs/watch.hpp>
 #include <coil/fs/write_file.hpp>
+#include <coil/interop/completion.hpp>
+#include <coil/interop/foreign_loop.hpp>
+#include <coil/interop/from_callback.hpp>
 #include <coil/io/buffer_lease.hpp>
 #include <coil/io/buffer_pool.hpp>
 #include <coil/io/cancel.hpp>

@@ -48,6 +48,7 @@ rooms_below() {
         compose) echo base uring core context io compose ;;
         sync) echo base uring core context sync ;;
         exec) echo base uring core context exec ;;
+        interop) echo base uring core context io exec interop ;;
         stream) echo base uring core context io compose stream ;;
         fs | net | process | tls) echo base uring core context io compose sync exec stream "$1" ;;
         sim) echo base uring core context io compose sync exec stream fs net process tls sim ;;

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <coil/interop/detail/callback_state.hpp>
+
+#include <exception>
+#include <system_error>
+#include <utility>
+
+namespace coil {
+
+/// Ends an await of from_callback<T>(). Move-only; it is used once, by one of set_value(),
+/// set_error() and set_stopped(), on any thread. Using it again, or after it was moved from,
+/// terminates the program with a message. Destroying an unused one is set_stopped().
+///
+/// It is a function object for libraries whose callbacks are move-only: `done(value)`. For C
+/// libraries it is a pointer for the `void* user_data` of a callback:
+///
+///     library_start(handle, [](int status, void* user) {
+///         coil::completion<int>::from_address(user)(status);
+///     }, std::move(done).to_address());
+///
+/// All functions may be called on any thread; the coroutine is resumed as from_callback() says, not
+/// inside of these functions if it is on a context.
+template <class T>
+class [[nodiscard("the await ends at once if its completion is destroyed")]] completion {
+public:
+    completion(completion&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    completion& operator=(completion&& other) noexcept {
+        completion(std::move(other)).swap(*this);
+        return *this;
+    }
+    completion(const completion&) = delete;
+    completion& operator=(const completion&) = delete;
+    ~completion() {
+        if (state_ != nullptr) {
+            detail::callback_state<T>::stop(std::exchange(state_, nullptr), true);
+        }
+    }
+
+    /// The await returns T(args...), or throws what its constructor throws.
+    template <class... Args>
+    void set_value(Args&&... args) noexcept {
+        detail::callback_state<T>::set_value(take(), std::forward<Args>(args)...);
+    }
+    template <class... Args>
+    void operator()(Args&&... args) noexcept {
+        set_value(std::forward<Args>(args)...);
+    }
+    /// The await throws the exception.
+    void set_error(std::exception_ptr error) noexcept {
+        detail::callback_state<T>::set_error(take(), std::move(error));
+    }
+    /// The await throws std::system_error.
+    void set_error(std::error_code error) noexcept {
+        set_error(detail::exception_of_callback(error));
+    }
+    /// The await throws std::system_error with std::errc::operation_canceled.
+    void set_stopped() noexcept { detail::callback_state<T>::stop(take(), false); }
+
+    /// Whether it can be used.
+    [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
+
+    /// Gives it up for a pointer, from which from_address() makes it again, once.
+    [[nodiscard]] void* to_address() && noexcept { return take(); }
+    static completion from_address(void* address) noexcept {
+        return completion(static_cast<detail::callback_state<T>*>(address));
+    }
+
+private:
+    template <class, class, class>
+    friend class detail::callback_awaiter;
+
+    explicit completion(detail::callback_state<T>* state) noexcept : state_(state) {}
+
+    void swap(completion& other) noexcept { std::swap(state_, other.state_); }
+    [[nodiscard]] detail::callback_state<T>* take() noexcept {
+        if (state_ == nullptr) [[unlikely]] {
+            detail::end_used_completion();
+        }
+        return std::exchange(state_, nullptr);
+    }
+
+    detail::callback_state<T>* state_;
+};
+
+} // namespace coil

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <coil/core/task.hpp>
+#include <coil/io/owned_descriptor.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace coil {
+
+/// Watches descriptors for a library that brings no event loop of its own but asks its user for
+/// one: descriptors with the events that it waits for, and a deadline.
+///
+///     foreign_loop loop;
+///     loop.watch(library.descriptor(), EPOLLIN);
+///     loop.set_deadline(library.next_timer());
+///     for (;;) {
+///         const auto woken = co_await loop.wait();
+///         for (const auto& [fd, events] : woken.ready) {
+///             library.process(fd, events);
+///         }
+///         if (woken.expired) {
+///             library.process_timers();
+///         }
+///     }
+///
+/// The descriptors are in an epoll(7) set, on which one operation of the context waits. Events are
+/// levels, as such libraries expect: what was not read is reported again. The library may close a
+/// descriptor while it is watched: no reference of the kernel keeps its file open.
+///
+/// Threading: interrupt() may be called from any thread, all other members on one thread at a time,
+/// which must be a context's for wait(). The other members may be called while a wait() is
+/// suspended, which takes note of their effects.
+///
+/// Cancellation: if the waiting task is asked to stop, wait() throws std::system_error with
+/// std::errc::operation_canceled; nothing is lost, and the next wait() returns it.
+class foreign_loop {
+public:
+    /// A watched descriptor with the events of epoll_ctl(2) that it is ready for: EPOLLIN,
+    /// EPOLLOUT, EPOLLERR, ...
+    struct readiness {
+        int fd;
+        std::uint32_t events;
+    };
+    /// Why wait() has returned.
+    struct wake_up {
+        /// Valid until the next wait(). unwatch() sets the events of an entry to 0.
+        std::span<const readiness> ready;
+        bool expired = false;     ///< the deadline has passed; there is none any more
+        bool interrupted = false; ///< interrupt() was called
+    };
+
+    /// Throws std::system_error if the process has no descriptor left.
+    foreign_loop();
+    foreign_loop(const foreign_loop&) = delete;
+    foreign_loop& operator=(const foreign_loop&) = delete;
+    /// No wait() may be suspended.
+    ~foreign_loop();
+
+    /// Watches a descriptor for these events, and for EPOLLERR and EPOLLHUP, instead of those that
+    /// it was watched for before. Without events as unwatch(). Throws std::system_error for a
+    /// descriptor that epoll does not accept, as that of a regular file.
+    void watch(int fd, std::uint32_t events);
+    /// No effect if the descriptor is not watched, or is closed. Needed before close(2) only if
+    /// another descriptor refers to the same open file, as after dup(2) or fork(2).
+    void unwatch(int fd) noexcept;
+
+    /// wait() returns when it is that late. Replaces the deadline before.
+    void set_deadline(std::chrono::steady_clock::time_point deadline) noexcept;
+    void clear_deadline() noexcept;
+
+    /// wait() returns, now or when it is called next. Several calls may be one interruption. What
+    /// was done before the call happens before the return of that wait(). A system call, unless an
+    /// interruption is pending already.
+    void interrupt() noexcept;
+
+    /// Waits until descriptors are ready, the deadline has passed, or interrupt() was called. Only
+    /// one task at a time may wait; a second one terminates the program with a message.
+    [[nodiscard]] task<wake_up> wait();
+
+private:
+    class waiting_scope;
+
+    void arm_timer() noexcept;
+    [[nodiscard]] bool take_interrupt() noexcept;
+    [[nodiscard]] bool take_expiry() noexcept;
+    [[nodiscard]] wake_up take_events();
+
+    static constexpr std::size_t most_at_once = 64;
+
+    const io::owned_descriptor set_;
+    const io::owned_descriptor interrupts_; // an eventfd
+    const io::owned_descriptor timer_;      // a timerfd
+    std::optional<std::chrono::steady_clock::time_point> deadline_;
+    bool timer_is_current_ = true; // the timer is set to the deadline
+    bool waiting_ = false;
+    std::atomic<bool> interrupted_{false};
+    std::size_t count_ = 0;
+    std::array<readiness, most_at_once> ready_{};
+};
+
+} // namespace coil

@@ -1,0 +1,201 @@
+#include <coil/context/detail/current_loop.hpp>
+#include <coil/interop/foreign_loop.hpp>
+#include <coil/io/file.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+namespace coil {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+// The data of the set's own members, where a watched descriptor has its number.
+constexpr int timer_entry = -1;
+constexpr int interrupt_entry = -2;
+
+[[noreturn]] void fail(int error, const char* what) {
+    throw std::system_error(error, std::generic_category(), what);
+}
+
+io::owned_descriptor opened(int fd, const char* what) {
+    if (fd < 0) {
+        fail(errno, what);
+    }
+    return io::owned_descriptor(fd);
+}
+
+/// epoll_ctl(2): 0 or the error.
+int control(int set, int op, int fd, int data, std::uint32_t events) noexcept {
+    ::epoll_event event{};
+    event.events = events;
+    event.data.fd = data;
+    return ::epoll_ctl(set, op, fd, &event) == 0 ? 0 : errno;
+}
+
+} // namespace
+
+foreign_loop::foreign_loop()
+    : set_(opened(::epoll_create1(EPOLL_CLOEXEC), "coil: foreign_loop: epoll_create1")),
+      interrupts_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "coil: foreign_loop: eventfd")),
+      timer_(opened(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+                    "coil: foreign_loop: timerfd_create")) {
+    const int set = set_.native_handle();
+    for (const auto& [fd, data] : {std::pair(interrupts_.native_handle(), interrupt_entry),
+                                   std::pair(timer_.native_handle(), timer_entry)}) {
+        if (const int error = control(set, EPOLL_CTL_ADD, fd, data, EPOLLIN)) {
+            fail(error, "coil: foreign_loop: epoll_ctl");
+        }
+    }
+}
+
+foreign_loop::~foreign_loop() {
+    if (waiting_) {
+        detail::end_with_misuse("a foreign_loop was destroyed while a task waits for it.");
+    }
+}
+
+void foreign_loop::watch(int fd, std::uint32_t events) {
+    if (events == 0) {
+        unwatch(fd);
+        return;
+    }
+    // A descriptor that was closed has left the set, so whether this one is in it is not recorded.
+    const int set = set_.native_handle();
+    int error = control(set, EPOLL_CTL_MOD, fd, fd, events);
+    if (error == ENOENT) {
+        error = control(set, EPOLL_CTL_ADD, fd, fd, events);
+    }
+    if (error != 0) {
+        fail(error, "coil: foreign_loop::watch");
+    }
+}
+
+void foreign_loop::unwatch(int fd) noexcept {
+    control(set_.native_handle(), EPOLL_CTL_DEL, fd, fd, 0);
+    for (std::size_t i = 0; i < count_; ++i) {
+        if (ready_[i].fd == fd) {
+            ready_[i].events = 0;
+        }
+    }
+}
+
+void foreign_loop::set_deadline(clock::time_point deadline) noexcept {
+    timer_is_current_ = deadline_ == deadline && timer_is_current_;
+    deadline_ = deadline;
+    if (waiting_) {
+        arm_timer();
+    }
+}
+
+void foreign_loop::clear_deadline() noexcept {
+    // A timer that expires without a deadline is ignored, so it need not be stopped now.
+    timer_is_current_ = timer_is_current_ && !deadline_;
+    deadline_.reset();
+}
+
+/// Libraries change their deadline often, so the timer is set only when a task waits.
+void foreign_loop::arm_timer() noexcept {
+    if (timer_is_current_) {
+        return;
+    }
+    timer_is_current_ = true;
+    ::itimerspec spec{}; // zero: the timer stops
+    if (deadline_) {
+        const auto since =
+            std::max<clock::duration>(deadline_->time_since_epoch(), std::chrono::nanoseconds(1));
+        const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
+        spec.it_value.tv_sec = static_cast<std::time_t>(seconds.count());
+        spec.it_value.tv_nsec = static_cast<long>((since - seconds).count());
+    }
+    ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &spec, nullptr);
+}
+
+void foreign_loop::interrupt() noexcept {
+    if (!interrupted_.exchange(true, std::memory_order_acq_rel)) {
+        ::eventfd_write(interrupts_.native_handle(), 1);
+    }
+}
+
+/// The flag is cleared after the eventfd was read: an interruption in between makes no system call
+/// but is part of the one that is taken.
+bool foreign_loop::take_interrupt() noexcept {
+    ::eventfd_t count = 0;
+    ::eventfd_read(interrupts_.native_handle(), &count);
+    return interrupted_.exchange(false, std::memory_order_acq_rel);
+}
+
+bool foreign_loop::take_expiry() noexcept {
+    timer_is_current_ = false; // it must be stopped, or set again
+    if (!deadline_ || clock::now() < *deadline_) {
+        return false;
+    }
+    deadline_.reset();
+    return true;
+}
+
+foreign_loop::wake_up foreign_loop::take_events() {
+    std::array<::epoll_event, most_at_once> events; // NOLINT(*-member-init): filled by the kernel
+    const int found = ::epoll_wait(set_.native_handle(), events.data(), most_at_once, 0);
+    if (found < 0 && errno != EINTR) {
+        fail(errno, "coil: foreign_loop::wait");
+    }
+    wake_up result;
+    for (int i = 0; i < found; ++i) {
+        const auto& event = events[static_cast<std::size_t>(i)];
+        const int fd = event.data.fd;
+        if (fd == interrupt_entry) {
+            result.interrupted = take_interrupt();
+        } else if (fd == timer_entry) {
+            result.expired = take_expiry();
+        } else {
+            ready_[count_++] = {fd, event.events};
+        }
+    }
+    result.ready = {ready_.data(), count_};
+    return result;
+}
+
+class foreign_loop::waiting_scope {
+public:
+    explicit waiting_scope(foreign_loop& loop) noexcept : loop_(loop) {
+        if (loop.waiting_) {
+            detail::end_with_misuse("two tasks wait for a foreign_loop at the same time.");
+        }
+        loop.waiting_ = true;
+    }
+    waiting_scope(const waiting_scope&) = delete;
+    waiting_scope& operator=(const waiting_scope&) = delete;
+    ~waiting_scope() { loop_.waiting_ = false; }
+
+private:
+    foreign_loop& loop_;
+};
+
+task<foreign_loop::wake_up> foreign_loop::wait() {
+    const waiting_scope scope(*this);
+    count_ = 0;
+    for (;;) {
+        arm_timer();
+        // The events are taken when this resumes: what other tasks have changed until then counts.
+        if (const io_result polled = co_await io::poll(set_.native_handle(), POLLIN); polled < 0) {
+            fail(-polled, "coil: foreign_loop::wait");
+        }
+        const wake_up result = take_events();
+        if (!result.ready.empty() || result.expired || result.interrupted) {
+            co_return result;
+        }
+    }
+}
+
+} // namespace coil
