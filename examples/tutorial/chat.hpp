@@ -25,6 +25,7 @@ struct limits {
     std::size_t queued_lines = 64;         // for a client that reads slowly
     std::chrono::milliseconds idle = 300s; // without a line from a client
     std::chrono::milliseconds send = 5s;   // until a client has taken a line
+    std::chrono::milliseconds pace = 1ms;  // between two lines of a client
     std::chrono::milliseconds grace = 5s;  // for clients when the server stops
 };
 
@@ -137,6 +138,7 @@ inline task<> read_lines(net::socket& peer, room& chat) {
     chat.say("* " + *name + " is here\n");
     while (const auto line = co_await timeout(lines.next(), idle)) {
         chat.say(*name + ": " + *line + "\n");
+        co_await sleep_for(chat.limit().pace); // a burst must not fill the others' channels
     }
     chat.say("* " + *name + " has left\n");
 }

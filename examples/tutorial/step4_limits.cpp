@@ -21,6 +21,7 @@ struct limits {
     std::size_t queued_lines = 64;        // for a client that reads slowly
     std::chrono::milliseconds idle = 60s; // without a line from a client
     std::chrono::milliseconds send = 5s;  // until a client has taken a line
+    std::chrono::milliseconds pace = 1ms; // between two lines of a client
 };
 // [/limits]
 
@@ -98,6 +99,7 @@ task<> read_lines(net::socket& peer, room& chat) {
     }
     while (const auto line = co_await timeout(lines.next(), chat.limit.idle)) {
         chat.say(*name + ": " + *line + "\n");
+        co_await sleep_for(chat.limit.pace); // a burst must not fill the others' channels
     }
 }
 

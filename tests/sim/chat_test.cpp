@@ -60,6 +60,27 @@ bool all_clients_hear(std::uint64_t seed) {
 TEST(ChatTutorial, AllClientsHear) { EXPECT_TRUE(sim::for_each_seed(200, all_clients_hear)); }
 // [/hears]
 
+/// A client that sends many lines at once does not fill the channels of those that read.
+bool a_burst_is_heard(std::uint64_t seed) {
+    chat::room room{chat::limits{}};
+    event stop;
+    sim::world w(seed);
+    sim::host& server = w.host("server");
+    server.co_spawn(serve(room, stop));
+    w.run();
+    auto ada = w.host("a").spawn(client(server.address(7000), "ada\n", "bob: last"));
+    w.run_for(1s);
+    std::string lines = "bob\n";
+    for (int i = 0; i < 500; ++i) {
+        lines += "x\n";
+    }
+    auto bob = w.host("b").spawn(client(server.address(7000), lines + "last\n", "bob: last"));
+    const bool ended = w.run_until([&] { return ada.done() && bob.done(); }, 10s);
+    return ended && ada.get().find("bob: last") != std::string::npos;
+}
+
+TEST(ChatTutorial, ABurstIsHeard) { EXPECT_TRUE(sim::for_each_seed(50, a_burst_is_heard)); }
+
 // [idle]
 TEST(ChatTutorial, AnIdleClientIsClosed) {
     chat::room room{chat::limits{}};

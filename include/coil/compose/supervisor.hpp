@@ -70,7 +70,7 @@ struct supervisor_options {
 ///         supervisor sessions{{.on_failure = report, .max_children = 1000}};
 ///         while (net::socket peer = co_await ac.accept())
 ///             co_await sessions.spawn(session(std::move(peer)), "session");
-///         co_await sessions.join(5s); // ask, wait, then cancel
+///         co_await sessions.join(5s); // ask, wait, then destroy
 ///     }
 ///
 /// Destroying a supervisor without joining it destroys its children, as with a scope: their I/O is

@@ -86,8 +86,8 @@ public:
     operation recv(mutable_buffer buf, Flags flags) noexcept {
         return io::recv(fd_, buf, flags);
     }
-    /// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain a short
-    /// send ends the chain.
+    /// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain the
+    /// chain continues after a short send.
     operation send(const_buffer buf, int flags = 0) noexcept { return io::send(fd_, buf, flags); }
     /// Rejects a length passed as the flags: the length is part of the buffer.
     template <std::same_as<std::size_t> Flags>

@@ -28,7 +28,7 @@ public:
 ///     sim::world w{seed};
 ///     auto& server = w.host("server");
 ///     auto& client = w.host("client");
-///     server.co_spawn(serve(net::acceptor{...}));     // inside a task of that host
+///     server.co_spawn(serve(6379));   // a task of that host, which constructs its acceptor
 ///     client.co_spawn(ask(server.address(6379)));
 ///     w.run_for(1h);                                  // a few milliseconds
 ///
