@@ -200,7 +200,7 @@ bool io_op::submit_without_opcode() noexcept {
         return true;
     }
     if (state_.is_serialized()) {
-        fail(-EOPNOTSUPP); // hard links are the kernel's: coil cannot act between two calls
+        fail(-EOPNOTSUPP); // still linked: a hard link is never split
         return true;
     }
     state_.serialize();
@@ -228,7 +228,8 @@ void io_op::on_submission_complete() noexcept {
         !state_.is_cancelling()) {
         call->result = perform(call->request);
     }
-    // The types allow hard links only between calls that complete by themselves.
+    // A hard chain continues even while it is cancelled: submit_rest() requests the cancellation of
+    // what it submits.
     const bool continues = last->continues_on_error()
                                ? call_was_reached
                                : has_succeeded(*call) && !state_.is_cancelling();
