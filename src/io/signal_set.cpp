@@ -56,7 +56,8 @@ public:
             }
         });
         const ::timespec now{};
-        while (::sigtimedwait(&last, nullptr, &now) > 0) { // otherwise its disposition would take effect
+        while (::sigtimedwait(&last, nullptr, &now) >
+               0) { // otherwise its disposition would take effect
         }
         ::pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);
     }

@@ -110,8 +110,8 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
     if (!are_arguments_readable(op, arg, count)) {
         return -EFAULT;
     }
-    // Unlike Linux, another thread may unregister a buffer ring (while the ring is idle): its caller
-    // is about to unmap the memory, which the emulation would go on to use.
+    // Unlike Linux, another thread may unregister a buffer ring (while the ring is idle): its
+    // caller is about to unmap the memory, which the emulation would go on to use.
     if (owner_ != 0 && owner_ != number_this_thread() && op != register_op::unregister_pbuf_ring) {
         return -EEXIST;
     }
