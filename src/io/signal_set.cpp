@@ -56,8 +56,8 @@ public:
             }
         });
         const ::timespec now{};
-        while (::sigtimedwait(&last, nullptr, &now) >
-               0) { // otherwise its disposition would take effect
+        // A signal that stays pending would take its usual effect.
+        while (::sigtimedwait(&last, nullptr, &now) > 0) {
         }
         ::pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);
     }

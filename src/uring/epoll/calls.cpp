@@ -289,8 +289,8 @@ int epoll_backend::close_descriptor(int fd) noexcept {
         return -EBADF;
     }
     if (s->interest != 0) {
-        ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd,
-                    nullptr); // another descriptor may keep the file open
+        // Another descriptor may keep the file open, and with it the registration.
+        ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
     }
     fresh(fd);
     if (s->working == 0) {

@@ -155,8 +155,8 @@ private:
     unsigned waits_ = 0;
     unsigned interrupting_ = 0; // requests whose thread is being interrupted
     std::vector<::epoll_event> events_;
-    std::vector<std::uint64_t>
-        hot_; // marks of descriptors whose multishot request lets others run first
+    /// Marks of descriptors whose multishot request lets others run first.
+    std::vector<std::uint64_t> hot_;
     std::unique_ptr<worker_pool> pool_;
 
     // For messages from other rings.
