@@ -9,9 +9,9 @@ namespace coil::detail {
 
 namespace {
 
-/// Returns the std::system_error that `exception` holds if that is its exact type and can be
-/// determined without rethrowing it, which matters when a million children are cancelled. Otherwise
-/// returns null, which means unknown.
+/// Returns the std::system_error that `error` holds, if that is its exact type and this can be
+/// determined without rethrowing it; null means unknown. Rethrowing would be slow when a million
+/// children are cancelled.
 const std::system_error*
 as_system_error([[maybe_unused]] const std::exception_ptr& error) noexcept {
 #if defined(__GLIBCXX__) && defined(__GXX_RTTI)
@@ -50,7 +50,8 @@ void report_aside(std::exception_ptr error) noexcept {
 
 namespace {
 
-/// A separate type distinguishes it from other exceptions with std::errc::timed_out.
+/// A type of its own, so that is_time_out() does not match other exceptions with
+/// std::errc::timed_out.
 class time_out : public std::system_error {
 public:
     time_out()

@@ -14,7 +14,7 @@ public:
 
 task<> produce(task<> producer, std::size_t& limit, bool& complete) {
     co_await std::move(producer);
-    --limit; // its own place
+    --limit; // the producer's own place
     complete = true;
 }
 

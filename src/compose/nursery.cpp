@@ -73,7 +73,7 @@ void nursery::check_unjoined() const noexcept {
 
 void nursery::bind_to(event_loop& loop) noexcept {
     if (loop_ == &loop) {
-        return; // children that have moved to another context read it
+        return; // no write: children on other threads may be reading it
     }
     if (size() > 0) {
         end_with_misuse(
@@ -223,7 +223,7 @@ void nursery::joiner::wake(outcome why) noexcept {
     }
 }
 
-/// Another child was added meanwhile.
+/// Takes a wake-up back: a child was added before the joining coroutine resumed.
 void nursery::joiner::unwake() noexcept {
     if (woken_on_ != nullptr) {
         std::exchange(woken_on_, nullptr)->withdraw(static_cast<ready_node&>(*this), waiter_);
@@ -236,8 +236,8 @@ void nursery::joiner::give_up_waiting() noexcept {
     }
 }
 
-/// The nursery is being destroyed. In a shutdown the joining frame is destroyed as well, before it
-/// can resume.
+/// Called when the nursery is being destroyed. In a shutdown the joining frame is destroyed as
+/// well, before it can resume.
 void nursery::joiner::left_alone(std::exception_ptr error) noexcept {
     detach();
     error_ = std::move(error);

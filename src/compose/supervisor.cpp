@@ -24,7 +24,7 @@ public:
         loop_ = &here;
         if (limit_ns_ != no_limit &&
             !here.arm(*this, detail::deadline_after(here.now_ns(), limit_ns_))) {
-            give_up_waiting(); // there is no grace without memory for the timer
+            give_up_waiting(); // without memory for the timer there is no grace period
         }
     }
     bool await_resume() {

@@ -9,7 +9,7 @@ void awaiter_base::finish() noexcept {
     if (attached()) [[unlikely]] {
         detach();
     }
-    if (stop_is_posted()) [[unlikely]] { // also to one that stop_observing() has detached
+    if (stop_is_posted()) [[unlikely]] { // also after stop_observing() has detached the callback
         enter(phase::done);
         return; // the delivery makes it ready
     }
@@ -28,7 +28,7 @@ bool awaiter_base::leave() noexcept {
     const bool waits =
         node().coroutine != nullptr && (pending() || loop().withdraw(node(), node().coroutine));
     node().coroutine = nullptr;
-    // The next coroutine that joins may be stopped as well.
+    // A coroutine that joins later starts without a stop.
     word_.store(word_.load(std::memory_order_relaxed) & ~(posted | delivered),
                 std::memory_order_relaxed);
     return waits;
@@ -43,7 +43,7 @@ void awaiter_base::stop_observing() noexcept {
 
 void awaiter_base::post_stop() noexcept {
     event_loop& owner = loop();
-    word_.fetch_or(posted, std::memory_order_relaxed); // detach() makes it visible to the owner
+    word_.fetch_or(posted, std::memory_order_relaxed); // the owner sees it after detach()
     owner.post(static_cast<stop_callback_base&>(*this));
 }
 

@@ -38,33 +38,32 @@ io_backend kind_from_environment() {
                                 "'; it can be io_uring or epoll");
 }
 
-/// Asking again tomorrow would not help.
-bool is_for_good(int error) noexcept {
+/// Whether the error is permanent: a later attempt would fail as well.
+bool is_permanent(int error) noexcept {
     return error == EPERM || error == EACCES || error == ENOSYS;
 }
 
 /// Returns why a ring that was set up cannot be used: a filter allows io_uring_setup only, or the
 /// kernel lacks operations that coil needs. Empty: it can be used.
-std::string why_useless(uring::ring& ring) {
+std::string why_unusable(uring::ring& ring) {
     using uring::opcode;
-    // A ring that is not enabled yet refuses with -EBADFD a call that is allowed to reach it.
+    // The ring is not enabled yet, so a call that no filter stops fails with -EBADFD.
     const int entered = uring::detail::sys_enter(ring.native_handle(), 0, 0, 0, nullptr, 0);
-    if (is_for_good(-entered)) {
+    if (is_permanent(-entered)) {
         return "io_uring_setup works here but io_uring_enter does not: " +
                std::generic_category().message(-entered);
     }
     for (const opcode needed : {opcode::nop, opcode::read, opcode::write, opcode::poll_add,
                                 opcode::accept, opcode::recv, opcode::send, opcode::async_cancel}) {
         if (!ring.supports(needed)) {
-            return "io_uring_register is refused, or this io_uring lacks operations that Linux "
-                   "5.11 "
-                   "has";
+            return "io_uring_register is refused, or this io_uring lacks operations that "
+                   "Linux 5.11 has";
         }
     }
     return {};
 }
 
-void say_once(const char* reason) noexcept {
+void warn_once(const char* reason) noexcept {
     static std::atomic<bool> said{false};
     if (!said.exchange(true, std::memory_order_relaxed)) {
         std::fprintf(stderr, "coil: using epoll instead of io_uring: %s\n", reason);
@@ -88,19 +87,19 @@ void open_chosen_ring(std::optional<uring::ring>& ring, const uring::ring_option
         if (kind == io_backend::io_uring) {
             return;
         }
-        reason = why_useless(*ring);
+        reason = why_unusable(*ring);
         if (reason.empty()) {
             return;
         }
     } catch (const std::system_error& e) {
-        if (kind == io_backend::io_uring || !is_for_good(e.code().value())) {
+        if (kind == io_backend::io_uring || !is_permanent(e.code().value())) {
             throw;
         }
         reason = uring::explain_setup_error(e.code().value());
     }
     ring.reset();
     ring.emplace(options, uring::make_epoll_backend());
-    say_once(reason.c_str());
+    warn_once(reason.c_str());
 }
 
 } // namespace coil::detail

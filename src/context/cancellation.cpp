@@ -19,7 +19,7 @@ void cancellation::request(io_op& op) noexcept {
             if (!op.has_cancels_due()) {
                 retry_later(op);
             }
-            return; // if the requests so far fail, they are made again
+            return; // the results of the submitted requests decide about a retry
         }
         uring::sqe* slot = ring_->acquire();
         *slot = uring::prep::cancel(user_data_of(entry, completion_kind::entry), 0);
@@ -51,7 +51,7 @@ void cancellation::retry() noexcept {
     if (retrying_.empty() || ring_.now_ns() < retry_at_ns_) {
         return;
     }
-    io_op_queue due; // those that fail again are queued behind these
+    io_op_queue due; // request() may put an operation back into retrying_
     while (!retrying_.empty()) {
         due.push(retrying_.pop());
     }

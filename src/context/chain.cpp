@@ -1,4 +1,4 @@
-// Chains: what of them reaches the kernel as one submission, and when the rest follows.
+// Chains: which part the kernel gets as one submission, and when the rest is submitted.
 
 #include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/perform.hpp>
@@ -17,9 +17,9 @@ namespace coil::detail {
 
 namespace {
 
-/// A command to a socket that the ring may refuse; then the system call is made: see
-/// io/detail/socket_option_element.hpp. The probe does not report commands; they appeared with
-/// futex_wait, in Linux 6.7.
+/// Whether the ring may refuse a command to a socket; coil then makes the system call (see
+/// io/detail/socket_option_element.hpp). The probe does not report commands; they appeared together
+/// with futex_wait, in Linux 6.7.
 bool may_be_refused(const sqe_slot& entry, const uring::ring& ring) noexcept {
     return !ring.supports(uring::opcode::futex_wait) ||
            (entry.request.cmd_op == uring::socket_command::getsockopt &&
@@ -64,9 +64,9 @@ bool is_limited(const sqe_slot& entry) noexcept {
     return entry.next != nullptr && is_link_timeout(*entry.next);
 }
 
-/// Whether one of the kernel's workers may execute it, and then also what is linked to it. The
-/// other calls wait in a poll queue, without a thread (except sends to the full queue of a Unix
-/// datagram socket).
+/// Whether an io-wq worker of the kernel may execute the call, and then what is linked to it as
+/// well. The other calls wait for readiness without a thread (except sends to the full queue of a
+/// Unix datagram socket).
 bool may_use_io_wq(const sqe_slot& entry) noexcept {
     if ((entry.request.flags & uring::sqe_flag::async) != 0) {
         return true;
@@ -97,7 +97,7 @@ std::uint64_t total(const ::iovec* parts, std::size_t count) noexcept {
     return bytes;
 }
 
-/// How much a call must transfer for the chain to continue: the kernel's rule for linked calls.
+/// The bytes that a call must transfer for the chain to continue, by the kernel's rule for links.
 std::uint64_t bytes_required(const uring::sqe& request) noexcept {
     const auto* const address = reinterpret_cast<const void*>(request.addr);
     switch (static_cast<uring::opcode>(request.opcode)) {
@@ -128,7 +128,7 @@ std::uint64_t bytes_required(const uring::sqe& request) noexcept {
     }
 }
 
-/// Whether the next entry may start, when it is a submission of its own.
+/// Whether the next entry may start: coil applies the kernel's rule between two submissions.
 bool has_succeeded(const sqe_slot& entry) noexcept {
     constexpr std::uint64_t most = 0x7ffff000; // no call transfers more, see read(2)
     return entry.result >= 0 && static_cast<std::uint64_t>(entry.result) >=
@@ -142,7 +142,7 @@ void io_op::arrange_submission() noexcept {
     constexpr unsigned links = uring::sqe_flag::io_link | uring::sqe_flag::io_hardlink;
     std::uint16_t entries = 0;
     bool ends_here =
-        false; // the result decides here, not in the kernel, whether the chain continues
+        false; // coil decides by the result whether the chain continues, not the kernel
     bool by_worker = false;
     for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
         entry->owner = this;
@@ -152,8 +152,8 @@ void io_op::arrange_submission() noexcept {
                     (!is_hard && (state_.is_serialized() || ignores_link_failure(*entry) ||
                                   (is_command(*entry) && may_be_refused(*entry, loop().ring()))));
         if (is_limited(*entry)) {
-            // A limit that expires while a worker is about to wait by poll finds nothing to cancel,
-            // and the call would then wait for ever.
+            // A limit that expires while an io-wq worker is about to wait for readiness finds
+            // nothing to cancel; the call would then wait for ever.
             entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
             entry->next->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
         }
@@ -188,7 +188,7 @@ bool io_op::submit_without_opcode() noexcept {
     if (first_->next != nullptr) {
         for (const sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
             if (is_unsupported(*entry)) {
-                fail(-EOPNOTSUPP); // instead of doing a part
+                fail(-EOPNOTSUPP); // rather than execute a part of the chain
                 return true;
             }
         }
@@ -200,7 +200,7 @@ bool io_op::submit_without_opcode() noexcept {
         return true;
     }
     if (state_.is_serialized()) {
-        fail(-EOPNOTSUPP); // hard-linked, so that nothing can come between
+        fail(-EOPNOTSUPP); // still linked: a hard link is never split
         return true;
     }
     state_.serialize();
@@ -228,7 +228,8 @@ void io_op::on_submission_complete() noexcept {
         !state_.is_cancelling()) {
         call->result = perform(call->request);
     }
-    // Only a chain whose every call completes by itself has hard links.
+    // A hard chain continues even while it is cancelled: submit_rest() requests the cancellation of
+    // what it submits.
     const bool continues = last->continues_on_error()
                                ? call_was_reached
                                : has_succeeded(*call) && !state_.is_cancelling();
@@ -241,11 +242,12 @@ void io_op::on_submission_complete() noexcept {
     complete();
 }
 
-/// Returns false if it was not submitted after all: of a hard chain that is being cancelled, what
-/// does not wait is executed, but nothing is held back, as nothing may be left to admit it.
+/// Returns false if the rest was not submitted. The rest of a hard chain that is being cancelled is
+/// executed only if it can be submitted now: the loop may be ending, and then no later turn would
+/// admit an operation that is held back.
 bool io_op::submit_rest(sqe_slot& rest) noexcept {
     if (state_.is(op_state::phase::retrying)) {
-        loop().cancellations().forget(*this); // of the rest it is requested below
+        loop().cancellations().forget(*this); // the rest gets a request of its own below
     }
     state_.prepare_rest();
     first_ = &rest;

@@ -1,4 +1,4 @@
-// What needs the loop of the calling thread, and misuse of the library.
+// Functions that need the loop of the calling thread, and reports of misuse.
 
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/move_awaiter.hpp>

@@ -22,12 +22,12 @@ namespace coil::detail {
 
 namespace {
 
-/// While the kernel refuses to take what is in the submission queue.
+/// How long the loop sleeps at most while the kernel refuses the entries of the submission queue.
 constexpr std::int64_t refused_park_ns = 1'000'000;
 
 } // namespace
 
-/// What holds while run() is active. Leaves nothing behind however it ends.
+/// What is set up for a run() and undone at its end, also if an exception ends it.
 class event_loop::running_scope {
 public:
     explicit running_scope(event_loop& loop) : loop_(loop) {
@@ -73,7 +73,7 @@ private:
 
 // ---- idling
 
-/// poll(), which also learns how many completions a poll finds when it finds any.
+/// poll(), and records for the idle policy how many completions it found, if any.
 [[gnu::always_inline]] inline void event_loop::poll_cq() noexcept {
     const std::uint64_t before = metrics_.completions.get();
     poll();
@@ -86,7 +86,7 @@ private:
 [[gnu::always_inline]] inline void event_loop::park(std::int64_t until_ns) noexcept {
     if (!parker_.announce()) {
         parker_.lap_if_due();
-        poll(); // no sleep without a wake-up call
+        poll(); // a message has arrived, or no wake-up could be received
         return;
     }
     if (!(has_work() || signals_.guard.held())) {
@@ -103,12 +103,12 @@ private:
     }
 }
 
-/// Nothing is ready: submits, then waits as the idle policy says.
+/// Called when nothing is ready: submits, then waits as the idle policy says.
 [[gnu::always_inline]] inline void event_loop::wait() noexcept {
     metrics_.ready.set(0);
     if (submissions_.sq_starved()) [[unlikely]] {
-        // What fills the queue may wait for what is held back. No memory in the kernel: look again
-        // soon.
+        // The entries that fill the queue may wait for operations that are held back. If the kernel
+        // has no memory to take them, the loop tries again soon.
         parker_.lap_if_due();
         poll();
         if (ring_->sq_ready() > 0) {
@@ -117,19 +117,19 @@ private:
         }
         return;
     }
-    // Without completions that appear in memory there is nothing to spin for.
+    // Spinning polls memory, so it needs a backend that posts completions there asynchronously.
     if (ring_.posts_asynchronously() &&
         parker_.history().should_spin(submissions_.in_flight() > 0)) {
         parker_.coalesce();
         poll_cq();
         if (!ready_.empty() || submissions_.sq_starved()) {
-            return; // a chain that moved on may have left room for what is held back
+            return; // or: room for a held-back operation, which the next turn admits
         }
         if (parker_.spin(next_deadline())) {
             if (inbox_.empty()) {
                 poll_cq();
             } else {
-                deliver_inbox(); // at once: what came by the ring is seen at the end of the turn
+                deliver_inbox(); // now; completions are reaped at the end of the turn anyway
             }
             return;
         }
@@ -143,7 +143,7 @@ private:
     reap();
 }
 
-/// When there will be something to do by the clock: a timer, a cancellation to be requested again.
+/// The time of the next timer or of the next retry of a cancellation, whichever is first.
 std::int64_t event_loop::next_deadline() noexcept {
     const std::int64_t timer = parker_.history().wake_up_for(timers_.next_ns());
     return cancellations_.has_retries() ? std::min(timer, cancellations_.retry_at_ns()) : timer;
@@ -151,8 +151,8 @@ std::int64_t event_loop::next_deadline() noexcept {
 
 // ---- what runs
 
-/// Its loop is a few instructions long: where it lies in the cache's lines is a tenth of what a
-/// switch between coroutines costs, and should not depend on what surrounds it.
+/// Aligned and not inlined: the loop is a few instructions long, and its position in the cache
+/// lines makes a difference of a tenth of a switch between coroutines.
 [[gnu::noinline, gnu::aligned(64)]] bool event_loop::run_ready() {
     metrics_.ready.set(ready_.size());
     unsigned left = budget_.resumptions();
@@ -168,8 +168,8 @@ std::int64_t event_loop::next_deadline() noexcept {
     return true;
 }
 
-/// Resumes up to the coroutine that the probe follows, if its turn is now. How many may be resumed
-/// after that.
+/// Resumes the coroutines up to the one that the probe follows, if that is within this turn.
+/// Returns how many more may be resumed.
 [[gnu::noinline, gnu::cold]] unsigned event_loop::run_probed(unsigned left) {
     if (ready_.empty()) {
         probe_.look_again(0);
@@ -206,8 +206,8 @@ void event_loop::deliver_inbox() noexcept {
 }
 
 // ---- a turn and its two drivers
-// run() has a thread of its own, which it lets sleep; turn() is called by a sim_driver and never
-// waits. Both execute run_turn() and decide by after_turn().
+// run() occupies a thread and lets it sleep; turn() is called by a sim_driver and never waits. Both
+// execute run_turn() and then what after_turn() returns.
 
 /// What a loop does after run_turn().
 [[gnu::always_inline]] inline event_loop::next_step event_loop::after_turn() const noexcept {
@@ -217,7 +217,8 @@ void event_loop::deliver_inbox() noexcept {
     if (stop_.requested()) {
         return next_step::stop;
     }
-    // The inbox last: what was posted before the guard was released is seen there.
+    // The inbox is checked last: a message that was posted before the guard was released is then
+    // seen.
     if (has_work() || signals_.guard.held() || !inbox_.empty()) {
         return next_step::wait;
     }
@@ -244,7 +245,7 @@ void event_loop::run() {
 void event_loop::run_until_done() try {
     for (;;) {
         if (stop_.requested()) [[unlikely]] {
-            meter_.lap(now_ns()); // what follows is no turn
+            meter_.lap(now_ns()); // a shutdown does not count as a turn
             shut_down();
             return;
         }
@@ -260,7 +261,7 @@ void event_loop::run_until_done() try {
             wait();
             if (round_.is_over()) {
                 cancel_detached_operations();
-                return; // what has come by the inbox since is for the next round
+                return; // messages that have arrived since are for the next round
             }
             break;
         case next_step::end:
@@ -276,7 +277,8 @@ void event_loop::run_until_done() try {
     throw;
 }
 
-/// As park() does: a message that comes from here on brings a call of sim_driver::wake().
+/// Ends like park(): once the loop is announced as asleep, a message causes a call of
+/// sim_driver::wake().
 turn_report event_loop::turn() {
     using enum turn_report::kind;
     const scope here(*this);
@@ -297,7 +299,7 @@ turn_report event_loop::driven_turn() try {
         return shutdown_.turn();
     }
     run_turn();
-    ring_.enter(0, nullptr, 0); // in the place of waiting
+    ring_.enter(0, nullptr, 0); // submits; a driven loop never waits
     reap();
     metrics_.ready.set(ready_.size());
     const next_step next = after_turn();

@@ -1,8 +1,8 @@
 #pragma once
 
-// The system call and what follows it, inlined into the loop. A return taken right after
-// io_uring_enter is mispredicted (the kernel leaves the processor's return stack empty), about 100
-// ns each: so nothing returns between the call and the next turn.
+// The system call and what follows it, inlined into the loop. A return instruction right after
+// io_uring_enter is mispredicted, because the kernel leaves the processor's return stack empty, and
+// costs about 100 ns. So no function returns between the call and the next turn.
 
 #include <coil/context/event_loop.hpp>
 
@@ -62,7 +62,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
     reap();
 }
 
-/// A turn, but for the poll or the wait at its end.
+/// A turn without the poll or the wait at its end.
 [[gnu::always_inline]] inline void event_loop::run_turn() {
     const bool full = run_ready();
     deliver_inbox();
@@ -93,7 +93,8 @@ inline void event_loop::end_turn(bool full) noexcept {
     publish();
 }
 
-/// For readers on other threads: what would cost too much to write as it changes.
+/// Writes, for readers on other threads, the metrics that would cost too much to write at each
+/// change.
 inline void event_loop::publish() noexcept {
     metrics_.tasks_started.set(tasks_.inserted());
     metrics_.tasks.set(tasks_.count());
@@ -103,8 +104,8 @@ inline void event_loop::publish() noexcept {
     metrics_.back_pressure_waits.set(submissions_.held_back());
 }
 
-/// Makes this thread the loop's, above whatever loop it was: around all code that may run or
-/// destroy coroutines of the loop.
+/// Makes `loop` the current loop of this thread, and restores the previous one at the end. Required
+/// around all code that may run or destroy coroutines of the loop.
 class event_loop::scope {
 public:
     explicit scope(event_loop& loop) noexcept

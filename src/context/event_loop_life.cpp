@@ -1,4 +1,4 @@
-// The beginning and the end of a loop, and what no task receives.
+// Construction and destruction of a loop, and exceptions that no task receives.
 
 #include "event_loop_enter.hpp"
 
@@ -22,12 +22,12 @@ event_loop::~event_loop() {
     discard_messages();
     event_loop* const outer = std::exchange(current_loop, this);
     ring_.close();
-    deliver_inbox(); // from threads that found the ring still open
+    deliver_inbox(); // posted by threads that found the ring still open
     {
         const loop_shutdown::as_active ending(shutdown_);
         functions_.call_all(*this);
     }
-    timers_.clear(); // of eager operations that have ended
+    timers_.clear(); // those of eager operations that have ended
     current_loop = outer;
 }
 

@@ -1,4 +1,4 @@
-// What comes from other threads, and what a loop does while a destructor on its thread waits.
+// Messages of other threads, and what a loop does while a destructor on its thread waits.
 
 #include "event_loop_enter.hpp"
 
@@ -16,8 +16,8 @@ void event_loop::stop() noexcept {
         stop_.request();
         return;
     }
-    // By the inbox: then posting is the last thing that another thread does here, and the context
-    // may go as soon as run() has returned.
+    // Sent through the inbox: posting is then the last access of the other thread, and the context
+    // may be destroyed as soon as run() has returned.
     if (signals_.stop.make()) {
         signals_.stop_node.deliver = [](queue_node&, event_loop& loop) noexcept {
             loop.stop_.deliver(loop.signals_.stop);
@@ -36,12 +36,12 @@ void event_loop::release_work_guard() noexcept {
 
 void event_loop::wait_for_messages(bool late) noexcept {
     if (sim_driver* const driver = driver_.get()) {
-        if (driver_.is_asleep()) { // this is not in a turn: one is to follow
+        if (driver_.is_asleep()) { // called outside of a turn, so the driver must schedule one
             wake_up();
             driver->wake(*this);
         }
         driver->run_others_until_message(*this);
-    } else if (!is_running()) { // the ring has no thread
+    } else if (!is_running()) { // no thread is bound to enter the ring
         if (inbox_.empty()) {
             const std::timespec a_while{0, late ? 10'000'000 : 100'000};
             ::nanosleep(&a_while, nullptr);
@@ -59,7 +59,7 @@ void event_loop::wait_for_messages(bool late) noexcept {
     deliver_inbox();
 }
 
-/// Any thread.
+/// May be called on any thread.
 void event_loop::wake() noexcept {
     if (sim_driver* const driver = driver_.get()) [[unlikely]] {
         driver->wake(*this);
@@ -92,8 +92,8 @@ void event_loop::refuse_unwanted() noexcept {
     refuse_unwanted_functions();
 }
 
-/// A function that was posted here by a task elsewhere, also below a shield(), which cannot be kept
-/// when what waits for that task keeps this loop from calling it.
+/// Ends functions that tasks elsewhere have posted here, also below a shield(), and whose results
+/// are no longer wanted. This thread waits for such a task, so the loop would never call them.
 void event_loop::refuse_unwanted_functions() noexcept {
     if (!functions_.empty()) {
         functions_.refuse_unwanted(*this);
@@ -109,8 +109,8 @@ void event_loop::abandon_remote_children() noexcept {
 
 namespace {
 
-/// Whether a root waits for a remote child, directly or by tasks that are on no context. A request
-/// to destroy a task that is on a context is passed on by that context.
+/// Whether `root` waits for the remote child `task`, directly or through tasks that are on no
+/// context. (If a task in between is on a context, that context passes a request to destroy it on.)
 bool waits_for(const promise_base& root, const promise_base& task) noexcept {
     const promise_base* above = task.owner().awaiting_root();
     while (above != nullptr && above != &root && above->is_root() &&

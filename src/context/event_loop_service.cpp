@@ -1,10 +1,10 @@
-// Loops that do not run, serviced by a thread that waits.
+// Services of loops that do not run, by a thread that waits.
 //
 // A task that has gone to a context which has ended, or was never started, is in an inbox that no
-// thread reads. A shutdown or a destructor that waits for its end would wait for as long as it
-// pleases the program. So it services these contexts: it delivers what was posted to them, as their
-// next run would begin with, and destroys the remote children that are no longer wanted; their
-// awaiters are told. Everything else stays for the next run.
+// thread reads. A shutdown or a destructor that waits for the end of such a task would wait until
+// the program runs that context, perhaps for ever. So it services these contexts: it delivers what
+// was posted to them, as the beginning of their next run would, and destroys the remote children
+// that are no longer wanted; their awaiters are notified. Everything else stays for the next run.
 
 #include "event_loop_enter.hpp"
 
@@ -19,7 +19,7 @@ void event_loop::service_idle_loops() noexcept {
         [](listed_loop& loop) noexcept { return static_cast<event_loop&>(loop).has_messages(); });
     while (one != nullptr) {
         auto& claimed = static_cast<event_loop&>(*one);
-        one = one->next_claimed; // which another thread may use after this service
+        one = one->next_claimed; // read first: after this service another thread may claim the loop
         claimed.service();
     }
 }
@@ -29,7 +29,7 @@ void event_loop::service() noexcept {
         const scope here(*this);
         stop_.begin_service();
         deliver_inbox();
-        // No task here has begun to wait for anything: they have just come.
+        // The tasks here have just arrived, so none has begun to wait for anything.
         tasks_.destroy_if([](const promise_base& task) noexcept {
             task.owner().refuse_unwanted();
             return task.owner().is_remote_child && is_unwanted(&task);
@@ -42,17 +42,17 @@ void event_loop::service() noexcept {
     end_service();
 }
 
-/// A run begins: it has what was delivered in services.
+/// Called when a run begins: from now on it processes what services have delivered.
 void event_loop::begin_own_run() noexcept {
     signals_.delivered_idle.store(false, std::memory_order_relaxed);
     stop_.begin_run(signals_.stop);
 }
 
-/// Nothing is in flight, but tasks that never started have parameters whose destructors may want
-/// the context.
+/// Called before the ring is closed: nothing is in flight, but destructors of the parameters of
+/// tasks that never started may use the context.
 void event_loop::discard_messages() noexcept {
     if (!begin_service()) {
-        end_with_misuse("a context that runs is to discard what was posted to it.");
+        end_with_misuse("a context is destroyed, or its messages are discarded, while it runs.");
     }
     {
         const scope here(*this);

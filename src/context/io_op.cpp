@@ -13,7 +13,7 @@ namespace coil::detail {
 
 namespace {
 
-/// The operations in flight may complete only because of this one.
+/// Whether operations in flight may complete only because of this one.
 bool ends_others(const sqe_slot& entry) noexcept {
     if (entry.next != nullptr) {
         return false;
@@ -70,7 +70,7 @@ void io_op::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop
     }
 }
 
-/// The entries of the submission are completed without the kernel.
+/// Completes the entries of the submission without the kernel.
 void io_op::complete_submission(int result) noexcept {
     for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
         entry->complete(result);
@@ -91,8 +91,8 @@ void io_op::on_completion(sqe_slot& entry) noexcept {
     COIL_ASSERT(entry.is_completed() && completions_due_ > 0);
     COIL_ASSERT(state_.is_submitted() && loop().on_owner_thread());
     if (state_.posts_one_cqe()) {
-        // The kernel says no more: the entries ahead of this one have succeeded, those behind it
-        // were cancelled.
+        // This is the only CQE of the submission: the entries ahead of this one have succeeded,
+        // those behind it were cancelled.
         for (sqe_slot* later = entry.next_in_submission(); later != nullptr;
              later = later->next_in_submission()) {
             later->complete(-ECANCELED);
@@ -126,7 +126,8 @@ void io_op::on_completion(sqe_slot& entry) noexcept {
     }
 }
 
-/// Returns true if there was nothing to take for a poll_then_try_op, and it waits again.
+/// Takes the result of a poll_then_try_op. Returns true if there was none, and the operation waits
+/// again.
 bool io_op::retry_after_spurious_wakeup(sqe_slot& entry) noexcept {
     if (entry.next != nullptr || entry.result < 0) {
         return false;
@@ -146,7 +147,7 @@ bool io_op::retry_after_spurious_wakeup(sqe_slot& entry) noexcept {
 
 void io_op::on_partial_completion(sqe_slot& entry, const uring::cqe& completion) noexcept {
     if ((completion.flags & uring::cqe_flag::notif) != 0) {
-        entry.complete(); // its result came before
+        entry.complete(); // the result came with the previous CQE
         on_completion(entry);
     } else if (state_.is_multishot()) {
         static_cast<multishot_source&>(*this).on_result(completion);
@@ -191,7 +192,8 @@ void io_op::on_cancel_completion(int result) noexcept {
     }
 }
 
-/// Completes the operation, unless CQEs of requests to cancel will come: the last of them does.
+/// Completes the operation, unless CQEs of requests to cancel are outstanding; then the last of
+/// these completes it.
 void io_op::complete() noexcept {
     COIL_ASSERT(completions_due_ == 0);
     if (cancels_due_ > 0) {

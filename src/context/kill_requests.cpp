@@ -5,7 +5,7 @@ namespace coil::detail {
 
 void kill_requests::note(remote_child_owner& child) noexcept {
     if (!child.is_linked()) {
-        child.set_held_up(false); // on another loop it may have been
+        child.set_held_up(false); // it may have been held up on its previous loop
         child.push_to(requested_);
     }
 }

@@ -9,7 +9,7 @@ namespace coil::detail {
 
 namespace {
 
-constinit std::mutex list_mutex; // of what follows, and of the links
+constinit std::mutex list_mutex; // protects the variables below, and the links
 constinit listed_loop* first_loop = nullptr;
 constinit std::uint64_t last_number = 0;
 
@@ -30,7 +30,7 @@ void listed_loop::leave_list() noexcept {
 
 bool listed_loop::post_if_running(event_loop* loop, std::uint64_t number,
                                   queue_node& node) noexcept {
-    const std::scoped_lock lock(list_mutex); // nor can it go meanwhile
+    const std::scoped_lock lock(list_mutex); // while it is held, no loop leaves the list
     for (listed_loop* one = first_loop; one != nullptr; one = one->next) {
         if (one->number_ == number) {
             const bool runs = one->is_running();

@@ -10,8 +10,8 @@
 
 namespace coil::detail {
 
-/// In a runtime's round the contexts leave together: until the last has ended, tasks may come that
-/// another one waits for.
+/// In a runtime's round the contexts leave together: until the last of them has finished, tasks may
+/// arrive here that another context waits for.
 void loop_shutdown::run() noexcept {
     round_member& round = loop_.round_;
     const bool in_round = round.takes_part() && loop_.on_owner_thread();
@@ -33,11 +33,11 @@ void loop_shutdown::begin() noexcept {
     constexpr std::uint32_t many = 1024;
     COIL_ASSERT(!active_);
     if (loop_.round_.takes_part() && loop_.on_owner_thread()) {
-        loop_.round_.owner()->stop(); // or the others would go on without this one
+        loop_.round_.owner()->stop(); // otherwise the others would continue without this one
     }
     active_ = true;
     turns_waited_ = 0;
-    // Only run() leaves something in flight behind, and it ends with a shutdown on its own thread.
+    // Only run() has operations in flight, and its shutdown is on its own thread.
     if (loop_.on_owner_thread()) {
         loop_.submissions_.cancel_queued();
         loop_.cancel_everything(many);
@@ -88,7 +88,7 @@ loop_shutdown::progress loop_shutdown::step() noexcept {
 }
 
 void loop_shutdown::wait(int& waited) noexcept {
-    constexpr int often = 32; // then a message hardly comes any more: look less often
+    constexpr int often = 32; // after that a message is unlikely: check less often
     loop_.refuse_unwanted();
     event_loop::service_idle_loops();
     if (loop_.inbox_.empty()) {
@@ -99,9 +99,9 @@ void loop_shutdown::wait(int& waited) noexcept {
     destroy_one_if_stuck(waited);
 }
 
-/// Where the tree is not known, any of the tasks may have what is elsewhere, and what that waits
-/// for may be the destructor of another: now and then one is destroyed, and waits in its destructor
-/// if it must.
+/// If the tree is not known, any held-back task may own an outstanding remote operation, which may
+/// in turn wait for the destruction of another held-back task. So from time to time one of them is
+/// destroyed; its destructor waits if it has to.
 void loop_shutdown::destroy_one_if_stuck(int waited) noexcept {
     constexpr int patience_in_turns = 16; // of a millisecond
     task_list& tasks = loop_.tasks_;
@@ -113,7 +113,7 @@ void loop_shutdown::destroy_one_if_stuck(int waited) noexcept {
 turn_report loop_shutdown::turn() noexcept {
     using enum turn_report::kind;
     constexpr std::int64_t look_again_ns = 1'000'000;
-    constexpr int many = 1000; // then only a message helps
+    constexpr int many = 1000; // after that only a message wakes the loop
     if (!active_) {
         begin();
     }
@@ -138,8 +138,8 @@ turn_report loop_shutdown::turn() noexcept {
             .until_ns = turns_waited_ < many ? loop_.now_ns() + look_again_ns : timer_wheel::never};
 }
 
-/// False when there was none. Remote children may have what is elsewhere as well when the tree is
-/// not known; then their destructor waits for it.
+/// Returns false if there was none. If the tree is not known, remote children may own outstanding
+/// remote operations as well; their destructors then wait for them.
 bool loop_shutdown::destroy_free_tasks() noexcept {
     const bool any = !loop_.tasks_.empty();
     while (!loop_.tasks_.empty()) {
@@ -149,7 +149,7 @@ bool loop_shutdown::destroy_free_tasks() noexcept {
     return any;
 }
 
-/// Nothing that is ready runs any more.
+/// Discards the ready queue: in a shutdown no coroutine runs any more.
 void loop_shutdown::clear_ready() noexcept {
     loop_.ready_.clear();
     loop_.functions_.lost_turn();
@@ -157,9 +157,10 @@ void loop_shutdown::clear_ready() noexcept {
 
 // ---- operations
 
-/// One request for all that is in flight, so that what takes long to cancel is waited for together.
-/// An accelerator only: each destroyed frame makes sure of its own. The kernel searches all of them
-/// for each that it cancels, so many are left to the frames, whose requests it finds by a hash.
+/// Makes one request that cancels all operations in flight, so that slow cancellations overlap.
+/// This only saves time: each destroyed frame still cancels its own operation. For each operation
+/// that it cancels, the kernel searches all of them; so if there are many, they are left to the
+/// frames, whose requests the kernel finds by a hash.
 void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
     if (submissions_.in_flight() == 0 || submissions_.in_flight() > at_most || !ring_.reserve(1)) {
         return;
@@ -172,8 +173,8 @@ void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
     reap();
 }
 
-/// Frames have ended what they own. Eager operations and streams may be owned by something else:
-/// none of them outlives the run.
+/// The operations that frames own have ended. Eager operations and streams may have other owners:
+/// their requests are cancelled, as none outlives the run.
 void event_loop::cancel_detached_operations() noexcept {
     const loop_shutdown::as_active scope(shutdown_);
     while (submissions_.in_flight() > 0 || submissions_.has_queued()) {

@@ -49,18 +49,19 @@ void multishot_source::on_result(const uring::cqe& completion) noexcept {
     deliver({completion.res, completion.flags, 0});
 }
 
-/// The last result is there, but on_end() has to wait for the CQE of a request to cancel. A result
-/// with a piece of a shared buffer is delivered now: the pieces of other streams follow it.
+/// The last result has arrived, but on_end() has to wait for the CQE of a request to cancel. If the
+/// result has a piece of a shared buffer, it is delivered now: pieces are counted in the order of
+/// their CQEs, and those of other streams may follow before on_end().
 void multishot_source::on_early_end() noexcept {
     if ((entry_.flags & uring::cqe_flag::buffer) == 0) {
         return;
     }
-    pausing_ = true; // on_end() then has no result of its own
+    pausing_ = true; // on_end() then ignores the -ECANCELED that is left in the entry
     deliver({std::exchange(entry_.result, -ECANCELED), std::exchange(entry_.flags, 0U), 0});
 }
 
-/// The request has ended. A waiting next() still gets the next result, unless the run ends: then it
-/// is cancelled, and the stream reports nothing of that in the next run.
+/// The request has ended. A waiting next() gets the next result from a new request; but if the run
+/// is ending, it returns -ECANCELED, and no result of the cancellation is left for the next run.
 void multishot_source::on_end() noexcept {
     const bool paused = std::exchange(pausing_, false);
     multishot_result r{entry_.result, entry_.flags, 0};
@@ -80,7 +81,7 @@ void multishot_source::deliver(multishot_result r) noexcept {
         return;
     }
     if (error_ != 0 || !results_.push(r)) [[unlikely]] {
-        discard(r); // also what follows a gap that was not reported yet
+        discard(r); // also the results after a loss that was not reported yet
         error_ = -ENOMEM;
     }
     if (is_waited_for()) {

@@ -18,9 +18,9 @@ void parker::wait_for_more() noexcept {
     meter_.resume(now);
 }
 
-/// Whether there is more than the kernel's flag that it has work to finish. The kernel lists the
-/// work first and raises the flag then, when the work may be done already: the flag may be set with
-/// nothing behind it until there is work again, and must not keep a context from sleeping.
+/// Whether there is an event, and not only IORING_SQ_TASKRUN. The kernel queues task work before it
+/// sets the flag, and the work may be done in between: then the flag stays set without work, and
+/// must not keep a context from sleeping.
 bool parker::has_events() noexcept {
     if (!ring_->has_completions() && inbox_.empty()) {
         ring_.enter(0, nullptr, 0);
@@ -40,8 +40,8 @@ bool parker::has_events() noexcept {
     return false;
 }
 
-/// The clock is not read when there is something to do at once: between contexts that answer each
-/// other it would be most of what a turn takes.
+/// The clock is not read if there is something to do at once: for contexts that exchange messages,
+/// the reading would take most of a turn.
 bool parker::spin(std::int64_t until_ns) noexcept {
     ++metrics_.spins;
     if (spin_once()) {
@@ -53,7 +53,7 @@ bool parker::spin(std::int64_t until_ns) noexcept {
     const std::int64_t limit = std::min(until_ns, now + history_.policy().limit().count());
     do {
         if (spin_once()) {
-            meter_.resume(now); // not read again: the other side would wait for that
+            meter_.resume(now); // not read again: another context may be waiting for the answer
             return true;
         }
         now = ring_.now_ns();

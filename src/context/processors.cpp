@@ -42,7 +42,7 @@ unsigned quota_v1(const std::string& folder) {
     return quota_file >> quota && period_file >> period ? processors_for(quota, period) : 0;
 }
 
-/// Whether "cpu" is among names that commas divide.
+/// Whether the comma-separated list contains "cpu".
 bool names_cpu(const std::string& controllers) {
     std::istringstream names(controllers);
     for (std::string name; std::getline(names, name, ',');) {
@@ -112,7 +112,7 @@ unsigned quota_in_processors(const std::string& root, const std::string& members
         if (controllers.empty()) {
             quota = smaller(quota, smallest_quota(root, path, quota_v2));
         } else if (names_cpu(controllers)) {
-            // Either name may be the mount's.
+            // The hierarchy may be mounted under either name.
             for (const std::string& mount : {controllers, std::string("cpu")}) {
                 quota = smaller(quota, smallest_quota(folder + mount, path, quota_v1));
             }

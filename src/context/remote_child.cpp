@@ -51,7 +51,7 @@ void remote_child_owner::request_kill(remote_child_ticket& ticket, queue_node& n
     place_.unlock(loop);
 }
 
-/// If the task has moved since, its new loop has seen the request when it came.
+/// If the task has moved since, its new loop noted the request when the task arrived (moved_to()).
 void remote_child_owner::note_kill_request(event_loop& loop) noexcept {
     event_loop* const now = place_.lock();
     place_.unlock(now);

@@ -19,12 +19,12 @@ int ring_tables::use_files(uring::ring& ring, unsigned slots) noexcept {
     }
     if (error == 0) {
         static std::atomic<std::uint64_t> tables{0};
-        constexpr std::uint64_t numbers = UINT32_MAX - any_files; // those above any_files
+        constexpr std::uint64_t numbers = UINT32_MAX - any_files; // the numbers above any_files
         files_number_ = static_cast<std::uint32_t>(
             any_files + 1 + tables.fetch_add(1, std::memory_order_relaxed) % numbers);
     }
     if (error == 0 && size > chosen_files) {
-        // Where the kernel cannot keep to a range (before 6.0) it takes any free slot.
+        // Without support for a range (before Linux 6.0), the kernel takes any free slot.
         files_.alloc_range(chosen_files, size - chosen_files);
     }
     return error;
@@ -67,7 +67,7 @@ int ring_tables::add_buffers(uring::ring& ring, unsigned slots,
     if (added < 0) {
         return added;
     }
-    // The next one was refused: say why, and undo.
+    // The buffer after these was refused: determine the error, and undo.
     const int error = buffers_.update(slot + static_cast<unsigned>(added),
                                       memory.subspan(static_cast<std::size_t>(added), 1));
     buffers_.clear(slot, count);

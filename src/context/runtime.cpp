@@ -62,7 +62,8 @@ runtime::~runtime() {
                                     "has returned.");
         }
     }
-    // While all of them are there: destructors of what never started may spawn on any.
+    // Before the first context is destroyed: destructors of tasks that never started may spawn on
+    // any of them.
     for (bool more = true; more;) {
         more = false;
         for (const auto& context : contexts_) {
@@ -125,7 +126,7 @@ void runtime::run_rounds() {
     }
 }
 
-/// False when tasks have come that no context has looked at: another round.
+/// Returns false if tasks have arrived that no context has received: another round is needed.
 bool runtime::ends(std::exception_ptr& error) noexcept {
     std::unique_lock lock(life_);
     if (!stopping_) {
@@ -135,15 +136,15 @@ bool runtime::ends(std::exception_ptr& error) noexcept {
             }
         }
     } else {
-        lock.unlock(); // destructors of what never started may call stop()
+        lock.unlock(); // destructors of tasks that never started may call stop()
         for (const auto& context : contexts_) {
             context->loop().discard_messages();
         }
         lock.lock();
     }
     for (const auto& context : contexts_) {
-        // What a stop has done to contexts that had ended before is void, so that the next run()
-        // starts with all of them stopped or none.
+        // A context that ended before it received the stop forgets it, so that the next run() does
+        // not start with some of the contexts stopped.
         context->loop().forget_stop();
     }
     error = std::exchange(error_, nullptr);
@@ -153,7 +154,8 @@ bool runtime::ends(std::exception_ptr& error) noexcept {
     return true;
 }
 
-/// What block_on() waits for is done. Does nothing when its run is over already.
+/// Called when the task of a block_on() is done. Does nothing if the run of that block_on() is
+/// over.
 void runtime::end_run(std::uint64_t number) noexcept {
     const std::lock_guard lock(life_);
     if (running_ && run_ == number) {
@@ -161,9 +163,10 @@ void runtime::end_run(std::uint64_t number) noexcept {
     }
 }
 
-/// Until it is over for all contexts together, or each has been stopped.
+/// Runs the contexts until the round is over for all of them, or each has been stopped.
 void runtime::run_round() noexcept {
-    // One participant more, which never becomes idle, keeps them together until a stop.
+    // With `until_stopped_`, an additional participant, which never becomes idle, keeps the round
+    // from ending before a stop.
     const auto participants = static_cast<unsigned>(contexts_.size());
     quiescence_.begin(participants, until_stopped_ ? 1 : 0);
     for (const auto& context : contexts_) {
@@ -188,7 +191,7 @@ void runtime::run_round() noexcept {
             });
         }
     } catch (...) {
-        fail(); // those that have started are to stop
+        fail(); // stops the contexts that have started
         contexts_.front()->loop().leave_round();
         for (std::size_t i = threads.size() + 1; i < contexts_.size(); ++i) {
             contexts_[i]->loop().leave_round();
@@ -198,7 +201,8 @@ void runtime::run_round() noexcept {
     run_context(0);
 }
 
-/// A context ends with all others, or it was stopped or has failed: then the others are to stop.
+/// Runs a context. If it ends before the round is over, it was stopped or has failed; the others
+/// are then stopped.
 void runtime::run_context(std::size_t i) noexcept {
     try {
         contexts_[i]->run();
@@ -221,7 +225,7 @@ void runtime::fail() noexcept {
 }
 
 void runtime::stop() noexcept {
-    // The lock also keeps ends(), and so the runtime's owner, waiting until this is done with it.
+    // The lock also delays ends(), and so the runtime's destruction, until this call has finished.
     const std::lock_guard lock(life_);
     request_stop();
 }

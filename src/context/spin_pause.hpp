@@ -2,12 +2,13 @@
 
 namespace coil::detail {
 
-/// A moment for the other threads of this core, and for the bus, between two looks.
+/// Between two polls of memory: leaves the core to its other hardware thread, and the bus to the
+/// writer.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    asm volatile("isb"); // yield does nothing on most
+    asm volatile("isb"); // on most processors yield has no effect
 #endif
 }
 

@@ -5,7 +5,8 @@
 
 namespace coil::detail {
 
-/// It keeps its place in a chain, and how the chain is linked.
+/// Replaces the request by one that fails with -EBADF. The entry keeps its place in a chain, and
+/// its links.
 void sqe_slot::refuse_descriptor() noexcept {
     constexpr unsigned of_the_call = uring::sqe_flag::fixed_file | uring::sqe_flag::buffer_select;
     const unsigned of_the_chain = request.flags & ~of_the_call;
@@ -18,7 +19,8 @@ int sqe_slot::error_of(int error) const noexcept {
     constexpr int first_restart = 512; // ERESTARTSYS, which user space has no name for
     constexpr int last_restart = 516;
     const bool restarts = error <= -first_restart && error >= -last_restart;
-    // A worker never executes an accept: for it, EINTR is a connection that was aborted.
+    // An io-wq worker never executes an accept, so its EINTR does not mean that the call was
+    // cancelled.
     const bool interrupted =
         error == -EINTR && request.opcode != static_cast<std::uint8_t>(uring::opcode::accept);
     return restarts || interrupted ? -ECANCELED : error;

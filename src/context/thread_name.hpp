@@ -6,7 +6,7 @@
 
 namespace coil::detail {
 
-/// Linux shows 15 characters.
+/// Truncates the name to the 15 characters that Linux stores.
 inline void name_this_thread(const std::string& name) noexcept {
     char shown[16]{};
     name.copy(shown, sizeof shown - 1);

@@ -90,8 +90,8 @@ void timer_wheel::unlink(timer_node& node) noexcept {
     }
 }
 
-/// Does what is to be done at tick `current_`: distributes the higher slots that begin there, and
-/// returns the timers that are due, in arming order.
+/// Processes tick `current_`: distributes the higher slots that begin there, and returns the timers
+/// that are due, in arming order.
 timer_node* timer_wheel::advance() noexcept {
     int shift = level0_bits;
     for (auto& level : wheel_->higher) {

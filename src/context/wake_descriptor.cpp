@@ -22,7 +22,7 @@ wake_descriptor::~wake_descriptor() { ::close(fd_); }
 
 void wake_descriptor::signal() const noexcept {
     const std::uint64_t one = 1;
-    // It cannot fail usefully: EAGAIN means that the counter is full of signals already.
+    // The only error is EAGAIN: the counter is full, so the descriptor is readable already.
     [[maybe_unused]] const ssize_t n = ::write(fd_, &one, sizeof one);
 }
 
@@ -41,9 +41,10 @@ void wake_descriptor::await_signals() noexcept {
     if (account_.untouched()) {
         return;
     }
-    // A thread that ended a sleep may still be on its way to signal(), and the loop may be gone
-    // soon: wait for its write(2), after which it touches nothing here. One more of our own, read
-    // by a system call, is what shows ThreadSanitizer the order of them all.
+    // A thread that ended a sleep may not have called signal() yet, and the loop may be destroyed
+    // soon. So wait for its write(2), after which it accesses nothing here. The additional signal
+    // of this thread, read by a system call, lets ThreadSanitizer see that all of them happen
+    // before.
     account_.expect();
     signal();
     for (backoff wait; !account_.settled();) {

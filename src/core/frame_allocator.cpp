@@ -96,7 +96,7 @@ public:
         return head;
     }
 
-    /// Unmaps the empty span that stays otherwise.
+    /// Unmaps the empty span that give() keeps.
     void release_empty() noexcept {
         const std::scoped_lock lock(mutex_);
         for (span* s = available_; s != nullptr;) {

@@ -16,7 +16,7 @@ struct destruction {
 };
 constinit thread_local destruction* outermost = nullptr;
 
-/// Destroys the frame of a child whose own tree is gone.
+/// Destroys the frame of `leaf`, which awaits nothing any more. `above` awaits it.
 void destroy_leaf(promise_base& leaf, promise_base& above) noexcept {
     if (nested_await* const nested = above.nested_below()) {
         nested->destroy_below(leaf);

@@ -47,7 +47,8 @@ void async_state_base::leave(waiter& w) noexcept {
     }
 }
 
-/// Its context does not run it, and a waiter may in turn keep that context waiting.
+/// The coroutine's context does not run it while that context waits, possibly for one of these
+/// waiters.
 void async_state_base::refuse_unwanted() noexcept {
     std::unique_lock lock(mutex_);
     waiter* refused = nullptr;
@@ -97,12 +98,12 @@ void async_state_base::call(async_callback& callback) noexcept {
 void async_state_base::finished(promise_base& root) noexcept {
     event_loop::task_ended(root);
     coroutine_.destroy();
-    complete(&root); // its address
+    complete(&root); // used as an address only
 }
 
 void async_state_base::abandoned(promise_base& root) noexcept {
     destroy_frames_below(root);
-    set_received(); // the caller that shut it down knows
+    set_received(); // not reported: the caller shut the executor down itself
     fail(std::make_exception_ptr(
         std::system_error(std::make_error_code(std::errc::operation_canceled),
                           "coil: the async_task's executor was shut down")));
@@ -114,8 +115,8 @@ void async_state_base::fail(std::exception_ptr error) noexcept {
     complete(nullptr);
 }
 
-/// The coroutine was destroyed, and there is a result. `ended`: the address of its promise, if it
-/// has run to its end.
+/// Called when the coroutine was destroyed and the result is stored. `ended` is the address of its
+/// promise if it has run to its end, otherwise null.
 void async_state_base::complete(const promise_base* ended) noexcept {
     completer_.store(std::this_thread::get_id(), std::memory_order_release);
     std::unique_lock lock(mutex_);

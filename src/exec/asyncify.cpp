@@ -3,7 +3,8 @@
 
 namespace coil::detail {
 
-/// Through the inbox, even its own: the loop processes it after the ready coroutines have run.
+/// Posts to the inbox even of this thread's own loop, which takes messages after the ready
+/// coroutines have run.
 bool requeue_op::requeue(std::coroutine_handle<> waiter, promise_base* nearest) noexcept {
     refuse_resumed_each_round(waiter);
     begin_move(waiter, nearest, resume_target::here());

@@ -59,9 +59,9 @@ blocking_pool_options checked(blocking_pool_options options) {
     return options;
 }
 
-/// Threads of a pool that wake up should not preempt a context in the middle of a turn; with many
-/// threads that is the main cause of long turns. A policy that the program has set itself, and that
-/// threads inherit, is kept.
+/// Makes a waking pool thread not preempt a context in the middle of a turn: with many threads that
+/// is the main cause of long turns. A scheduling policy that the program has set, which threads
+/// inherit, is kept.
 void let_others_run_first() noexcept {
     if (::sched_getscheduler(0) == SCHED_OTHER) {
         const ::sched_param none{};
@@ -151,7 +151,7 @@ void blocking_pool::submit(detail::pool_job& job, std::unique_lock<std::mutex> l
         }
         --idle_threads_;
         w->job = &job;
-        w->given.notify_one(); // with the lock held: a worker that sees it may end
+        w->given.notify_one(); // with the lock held, as the worker may end once it sees the job
         return;
     }
     queue_.push(job);
@@ -211,7 +211,7 @@ void blocking_pool::make_thread() noexcept {
     std::unique_lock lock(mutex_);
     starting_ = false;
     --threads_;
-    // The calls are for the other threads; without any they fail.
+    // The other threads execute the queued calls; if there are none, the calls fail.
     while (threads_ == 0 && !queue_.empty()) {
         detail::pool_job& job = queue_.pop();
         left_queue();
@@ -260,7 +260,7 @@ void blocking_pool::run_thread() noexcept {
     }
 }
 
-/// Null: the thread ends.
+/// Returns null if the thread is to end.
 detail::pool_job* blocking_pool::next_job(worker& self,
                                           std::unique_lock<std::mutex>& lock) noexcept {
     if (queue_.empty() && detail::frame_cache_overflowed) {
@@ -296,8 +296,8 @@ detail::pool_job* blocking_pool::next_job(worker& self,
     return nullptr;
 }
 
-/// Called by the only thread, which holds the lock. The queued calls belong to contexts of the
-/// parent.
+/// Called after fork() in the child, whose only thread holds the lock. The queued calls are
+/// forgotten: they belong to contexts of the parent.
 void blocking_pool::reset_in_child() noexcept {
     queue_ = {};
     idle_ = nullptr;

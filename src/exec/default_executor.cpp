@@ -27,7 +27,7 @@ public:
             one->shut_down();
         }
         for (shared_executor* one = newest; one != nullptr; one = one->older_) {
-            one->join(); // work that runs there may still ask for others, which refuse it
+            one->join(); // its work may still submit to other shared executors, which drop it
         }
         while (newest_ != nullptr) {
             delete std::exchange(newest_, newest_->older_);

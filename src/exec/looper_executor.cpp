@@ -50,8 +50,8 @@ struct looper_executor::core {
         return !queue.empty();
     }
 
-    /// Called with the lock held. A woken thread that has not run yet is woken again, which costs
-    /// only a call.
+    /// Called with the lock held. May wake a thread again that was woken and has not run yet, which
+    /// costs no more than a call.
     void wake() {
         if (sleeping) {
             came.notify_one();

@@ -12,7 +12,7 @@
 namespace coil::detail {
 
 void resumptions::run(remote_op& op, const executor_place& place) noexcept {
-    op.target_.place = place; // nothing else reads it any more
+    op.target_.place = place; // no other code reads the target any more
     if (innermost_ends) {
         waiting_here->push(op);
         return;
@@ -95,7 +95,7 @@ void remote_op::arrive(work& w, fate what) noexcept {
             self.resume_here(self.target_.place, self.target_.scoped);
         }
     } else if (promise_base* const bound = self.target_.place.bound) {
-        self.end(); // over, for its destructor
+        self.end(); // so that its destructor does not wait
         bound->owner().abandoned(*bound);
     } else {
         self.lost_executor_ = true;
@@ -111,8 +111,8 @@ void remote_op::settle_on_delivery() noexcept {
     };
 }
 
-/// On a context's thread the context adopts it, and it waits in the ready queue; unless an executor
-/// that runs inside of the context's coroutine resumes its own.
+/// On a context's thread the context adopts the coroutine, which then waits in the ready queue.
+/// Exception: an executor that runs inside a coroutine of the context resumes its own coroutines.
 void remote_op::resume_here(const executor_place& place, bool scoped) noexcept {
     if (current_loop != nullptr && !(scoped && executor_scope::is_here())) {
         settle(*current_loop);
@@ -148,7 +148,8 @@ void remote_op::block_until_complete() noexcept {
     end();
 }
 
-/// A destructor on a context's thread waits, and does meanwhile what others wait for there.
+/// A wait of a destructor on a context's thread. Meanwhile it does the work for which other threads
+/// wait here.
 class remote_op::return_wait {
     using clock = std::chrono::steady_clock;
 
@@ -184,7 +185,8 @@ private:
         loop_.serve_kill_requests();
     }
 
-    /// The one wait that may never end, of two threads for each other, should not be a riddle.
+    /// Two threads that wait for each other here never continue (see architecture.md), so the wait
+    /// is reported.
     void report_if_too_long() noexcept {
         if (!reported_ && clock::now() - begin_ > std::chrono::seconds(2)) {
             reported_ = true;
@@ -206,7 +208,7 @@ private:
 void remote_op::wait_until_back(const promise_base* other) noexcept {
     require_own_thread();
     if (target_.loop != nullptr) {
-        // Afterwards it is in the ready queue, and the destructor takes it out.
+        // Then it is in the ready queue, from which the destructor removes it.
         return_wait(*target_.loop, other).until([this] { return !is_elsewhere(); });
         return;
     }
@@ -219,7 +221,7 @@ void remote_op::wait_until_back(const promise_base* other) noexcept {
                               "queued."
                             : "a coroutine is destroyed while another thread resumes it.");
     }
-    // The target is an executor that destroys its coroutines and is about to end.
+    // The target is an executor that destroys its own coroutines, and is about to end.
     if (current_loop != nullptr) {
         return_wait(*current_loop, other).until([this] { return take_from_owner(); });
     } else {

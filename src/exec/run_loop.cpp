@@ -9,8 +9,8 @@ namespace coil {
 
 namespace detail {
 
-/// Dropped only by a loop in its destructor, after it has destroyed its own coroutines: this one
-/// belongs to another executor and resumes here.
+/// A run_loop drops work only in its destructor, after it has destroyed its own coroutines. So a
+/// dropped coroutine belongs to another executor, and is resumed on this thread.
 void run_loop_yield::go_on(work& w, fate what) noexcept {
     auto& self = static_cast<run_loop_yield&>(w);
     if (what == fate::dropped && current_loop != nullptr) { // adopted by this context
@@ -42,7 +42,7 @@ private:
         const auto outer = std::exchange(detail::resumed_each_round, self.coroutine_);
         try {
             detail::resume(self.coroutine_);
-        } catch (...) { // it is resumed once more at its end
+        } catch (...) { // the frame is at its final suspend point, and is destroyed below
             detail::report_unhandled(std::current_exception());
         }
         detail::resumed_each_round = outer;
@@ -229,7 +229,7 @@ std::size_t run_loop::run_round(std::unique_lock<std::mutex>& lock) noexcept {
         ++turns;
         lock.lock();
     }
-    round_.append(ready_); // after a stop: those without a turn come first
+    round_.append(ready_); // after a stop: work that had no turn comes first
     ready_.append(round_);
     return turns;
 }
@@ -271,7 +271,7 @@ void run_loop::stop() noexcept {
     changed_.notify_all();
 }
 
-/// Removes the address first: once the frame is freed, a new one may have it.
+/// Removes the address first: once the frame is freed, a new frame may have the same address.
 void run_loop::destroy(pushed& frame) noexcept {
     const std::coroutine_handle<> coroutine = frame.coroutine();
     {
@@ -288,7 +288,7 @@ void run_loop::begin(spawned& root) noexcept {
     newest_ = &root;
 }
 
-/// Removes the task last: run() may then return on its thread, which may be another one.
+/// Removes the task from the list last: after that run(), possibly on another thread, may return.
 void run_loop::end(spawned& root) noexcept {
     root.destroy_frame();
     {

@@ -123,7 +123,7 @@ int buffer_pool_state::attach(event_loop& loop, bool bytes) noexcept {
 }
 
 void buffer_pool_state::ring_gone() noexcept {
-    // Until the end of the scope: afterwards the last owner deletes this object on any thread.
+    // Held to the end: once it is released, the last owner may delete this object, on any thread.
     const std::lock_guard lock(mutex_);
     loop_.store(nullptr, std::memory_order_relaxed);
     ring_.close();
@@ -176,7 +176,7 @@ std::uint32_t buffer_pool_state::filled(std::uint16_t id, std::uint32_t bytes, b
     if (!last) {
         b.references.fetch_add(1, std::memory_order_relaxed);
     } else if (std::exchange(b.with_kernel, false)) {
-        --ready_; // and the lease takes over the kernel's reference
+        --ready_; // the lease takes over the kernel's reference
     }
     return begin;
 }
@@ -256,8 +256,8 @@ void buffer_pool_state::take_returned() noexcept {
     }
 }
 
-/// Grants one waiting stream a buffer for each one available. (Without a buffer ring, the stream
-/// takes its buffer immediately.)
+/// Wakes one waiting stream for each available buffer. (Without a buffer ring, the stream takes its
+/// buffer at once, so `ready_` changes; with one, `granted_` counts.)
 void buffer_pool_state::grant() noexcept {
     if (std::exchange(granting_, true)) {
         return; // the stream has already completed, and the loop below continues

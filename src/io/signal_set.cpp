@@ -39,7 +39,8 @@ public:
         });
     }
 
-    /// For signals in no other set: discards pending ones and unblocks the signal.
+    /// For signals that are in no other set: discards pending ones, and unblocks those that were
+    /// not blocked before.
     void remove(const ::sigset_t& signals) noexcept {
         const std::lock_guard guard(lock_);
         ::sigset_t last;
@@ -55,8 +56,8 @@ public:
             }
         });
         const ::timespec now{};
-        while (::sigtimedwait(&last, nullptr, &now) > 0) { // otherwise it would take its usual
-                                                           // effect
+        // A signal that stays pending would take its usual effect.
+        while (::sigtimedwait(&last, nullptr, &now) > 0) {
         }
         ::pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);
     }
@@ -207,7 +208,7 @@ int signal_element::take(poll_then_try_op& of) noexcept {
 }
 
 io_result signal_element::result() noexcept {
-    // Inside a chain the signal is taken only now.
+    // Inside a chain the entry only waits for readiness, and the signal is taken here.
     if (entry_.result >= 0 && !entry_.has_taken) {
         return io_result(source_.get()->take());
     }

@@ -26,7 +26,8 @@ namespace {
 
 constexpr auto p_pidfd = static_cast<::idtype_t>(3); // P_PIDFD, which older headers lack
 
-/// Ensures that writing to a child that has ended does not terminate this process.
+/// Ignores SIGPIPE, so that writing to a child that has ended returns -EPIPE instead of terminating
+/// this process. A handler that the program has installed is kept.
 void ignore_sigpipe_once() {
     static std::once_flag done;
     std::call_once(done, [] {

@@ -140,8 +140,8 @@ private:
         fd_ = -1;
     }
 
-    // Without a registration (old kernel, all 16 indices of the thread in use) the descriptor works
-    // as well, so a refusal is not an error.
+    // A refused registration (old kernel, all 16 indices of the thread in use) is not an error: the
+    // calls then use the ring's descriptor.
     int attach() noexcept {
         tried_to_attach_ = true;
         const std::uint64_t me = detail::number_this_thread();

@@ -17,8 +17,8 @@ constexpr bool has_message_header(opcode op) noexcept {
 /// Whether it transfers bytes out of the caller's memory.
 constexpr bool sends(opcode op) noexcept { return has_trait(op, opcode_info::moves_out); }
 
-/// Whether it works on the file of its descriptor: `fd` is not another kind of number, unused, or
-/// the directory of a path.
+/// Whether `fd` is the file that the operation works on, and not the directory of a path, another
+/// kind of number, or unused.
 constexpr bool has_file(opcode op) noexcept { return has_trait(op, opcode_info::takes_file); }
 
 } // namespace coil::uring::detail

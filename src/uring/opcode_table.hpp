@@ -10,7 +10,7 @@ namespace coil::uring::detail {
 
 /// The properties that all entries with the same opcode share.
 struct opcode_info {
-    /// Other properties.
+    /// Bits of `traits`.
     enum : std::uint16_t {
         takes_file = 1U << 0,     ///< `fd` is a file descriptor, not another kind of number
         takes_ioprio = 1U << 1,   ///< `ioprio` is used: operation-specific flags, or a priority
@@ -24,7 +24,7 @@ struct opcode_info {
         by_core = 1U << 9,        ///< the emulation executes it without calling the derived class
         whole = 1U << 10,         ///< a short transfer breaks a chain
     };
-    /// Fields that must be zero, otherwise -EINVAL.
+    /// Bits of `zero`: fields that must be zero, otherwise the result is -EINVAL.
     enum : std::uint16_t {
         off = 1U << 0,
         addr = 1U << 1,
@@ -36,7 +36,8 @@ struct opcode_info {
         fd = 1U << 7,
         pad2 = 1U << 8,
     };
-    /// What is read at submission, and copied if the request outlives it.
+    /// Bits of `copies`: what the kernel reads at submission. It is copied if the request outlives
+    /// the submission.
     enum : std::uint16_t {
         text_in_addr = 1U << 0,
         text_in_addr2 = 1U << 1,

@@ -20,7 +20,7 @@ std::string why_no_files(int error, unsigned slots) {
         return "at least one slot is required";
     case EMFILE:
         if (slots > registered_files::max_slots || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-            return "the limit is 1048576, and RLIMIT_NOFILE (ulimit -n)";
+            return "the limit is the smaller of 1048576 and RLIMIT_NOFILE (ulimit -n)";
         }
         return "the limit RLIMIT_NOFILE is " + std::to_string(limit.rlim_cur) + " (ulimit -n)";
     default:

@@ -9,7 +9,7 @@ namespace {
 std::string_view why_refused(int error) noexcept {
     switch (error) {
     case EBUSY:
-        return "a ring can have only one at a time";
+        return "a ring can have only one such table at a time";
     case ENOMEM:
         return "out of memory";
     case EEXIST:

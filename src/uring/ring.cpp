@@ -180,8 +180,8 @@ int ring::wait(std::chrono::nanoseconds timeout) noexcept {
         const int r = has_completions() ? submit() : enter(0, enter_flag::getevents);
         return has_completions() ? 0 : r < 0 ? r : -ETIME;
     }
-    timeout = std::min<nanoseconds>(timeout, detail::longest_wait); // now() + timeout must not
-                                                                    // overflow
+    // now() + timeout must not overflow.
+    timeout = std::min<nanoseconds>(timeout, detail::longest_wait);
     const auto end = now() + timeout;
     for (nanoseconds left = timeout;;) {
         timespec ts{};

@@ -28,7 +28,8 @@ inline const char* path(const sqe& request) noexcept { return pointer<const char
 /// The system call that executes an entry.
 using system_call = int (*)(const sqe&);
 
-/// Null if there is none that waits neither for another party nor for a device.
+/// The system call of an operation that never waits for a device or for another party; null for all
+/// other operations.
 system_call quick_call_for(const sqe& request) noexcept;
 
 } // namespace coil::uring::detail

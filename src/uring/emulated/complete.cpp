@@ -26,7 +26,7 @@ bool is_timeout(const emulated_request& r) noexcept {
     return r.op() == opcode::timeout || r.op() == opcode::link_timeout;
 }
 
-/// Whether it is a read: its end of file uses up a buffer as well.
+/// Whether it is a read, for which a result of 0 (the end of the file) uses up a buffer as well.
 bool is_read(const emulated_request& r) noexcept {
     return r.op() == opcode::read || r.op() == opcode::readv || r.op() == opcode::read_multishot;
 }
@@ -94,7 +94,7 @@ void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
         flags |= consume_buffers(r, result);
     }
     world_.released(r);
-    // A link timeout that began posts nothing then, whatever its result.
+    // With CQE_SKIP_SUCCESS, a link timeout that began posts nothing, whatever its result.
     if (!silent || (failed && r.op() != opcode::link_timeout)) {
         if (!is_timeout(r)) {
             ++completions_;

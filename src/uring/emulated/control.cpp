@@ -32,7 +32,7 @@ constexpr unsigned max_buffers = 16384;
 constexpr std::size_t largest_buffer = std::size_t{1} << 30;
 
 /// Whether the whole area is mapped and writable. Faults it in, as io_uring does when it pins the
-/// pages. Not possible before Linux 5.14.
+/// pages. Before Linux 5.14 this cannot be determined, and the area counts as writable.
 bool is_writable(const ::iovec& area) noexcept {
     constexpr int populate_write = 23; // MADV_POPULATE_WRITE
     constexpr std::uintptr_t page = 4096;
@@ -107,11 +107,11 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
     if ((op == register_op::ring_fds || op == register_op::unregister_ring_fds) && arg == nullptr) {
         return 0;
     }
-    // The caller is about to unmap the memory of a provided-buffer ring, so it must not stay
-    // registered. On another thread this is permitted while the ring is idle.
     if (!are_arguments_readable(op, arg, count)) {
         return -EFAULT;
     }
+    // Unlike Linux, another thread may unregister a buffer ring (while the ring is idle): its
+    // caller is about to unmap the memory, which the emulation would go on to use.
     if (owner_ != 0 && owner_ != number_this_thread() && op != register_op::unregister_pbuf_ring) {
         return -EEXIST;
     }

@@ -53,7 +53,7 @@ public:
         }
         return all;
     }
-    /// Copies the memory, and lets the pointers to it point to the copies.
+    /// Copies the memory, and redirects the pointers to the copies.
     void copy_to(std::byte* to) const noexcept {
         for (unsigned i = 0; i < count_; ++i) {
             const piece& p = list_[i];
@@ -76,7 +76,7 @@ std::size_t vector_size(std::uint64_t parts) noexcept {
     return std::min<std::size_t>(parts, IOV_MAX) * sizeof(::iovec);
 }
 
-/// What the opcode table says.
+/// Adds what the opcode table lists for the operation.
 void add_arguments(unsigned copies, sqe& s, pieces& wanted) noexcept {
     if ((copies & opcode_info::text_in_addr) != 0) {
         wanted.add_text(s.addr);
@@ -95,7 +95,7 @@ void add_arguments(unsigned copies, sqe& s, pieces& wanted) noexcept {
     }
 }
 
-/// The operations marked `special` there.
+/// Adds the arguments of the operations that the table marks as `special`.
 void add_special_arguments(opcode op, bool is_vector, sqe& s, pieces& wanted) noexcept {
     switch (op) {
     case opcode::send:
@@ -126,7 +126,7 @@ void add_special_arguments(opcode op, bool is_vector, sqe& s, pieces& wanted) no
 void emulation::copy_args(request& r) noexcept {
     const unsigned copies = info_of(r.op()).copies;
     if (r.kept_ || copies == 0) {
-        return; // all of its memory lives until completion
+        return; // copied already, or nothing is read at submission
     }
     sqe& s = r.entry;
     pieces wanted;
@@ -158,7 +158,7 @@ void emulation::copy_args(request& r) noexcept {
     if (const std::size_t size = wanted.size(); size > r.copies_size_) {
         std::unique_ptr<std::byte[]> memory{new (std::nothrow) std::byte[size]};
         if (memory == nullptr) {
-            r.early_result_ = -ENOMEM; // if it has not begun yet
+            r.early_result_ = -ENOMEM; // a caller that has not begun the request checks it
             return;
         }
         r.copies_ = std::move(memory);

@@ -193,7 +193,8 @@ int emulation::enter(unsigned to_submit, unsigned min_complete, unsigned flag_bi
     return submitted != 0 ? submitted : waited;
 }
 
-/// Sets the flag that makes a ring enter before it sleeps: nothing appears in its memory otherwise.
+/// Sets the flags that make the ring's owner enter (IORING_SQ_TASKRUN, IORING_SQ_CQ_OVERFLOW): the
+/// emulation posts completions only inside of a call.
 void emulation::announce_pending() noexcept {
     std::uint32_t bits = overflow_.empty() ? 0 : sq_flag::cq_overflow;
     if ((pending_ != 0 || !timers_.empty()) && (setup_flags_ & setup::taskrun_flag) != 0) {

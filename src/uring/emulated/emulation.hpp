@@ -31,7 +31,8 @@ inline std::int64_t span_of(const timespec& ts) noexcept {
 ///
 /// A request is in exactly one place: free_, a chain (behind its head, which is elsewhere), due_,
 /// deferred_ (by a drain), or the hash table of active requests by user_data, in which cancellation
-/// finds them. An active request is pending in the derived class or, a timeout, in the heap.
+/// finds them. An active request is pending in the derived class or, if it is a timeout, in the
+/// heap.
 class emulation {
 public:
     using request = emulated_request;
@@ -120,10 +121,11 @@ private:
     void announce_pending() noexcept;
 
     // waiting
-    /// When an enter that waits returns without enough completions, by the clock of the backend.
+    /// When an enter that waits returns although completions are missing, by the clock of the
+    /// backend.
     struct wait_limits {
         std::int64_t deadline = emulated_backend::never;
-        std::int64_t minimum = 0; // until then it collects completions; 0: it does not
+        std::int64_t minimum = 0; // until then completions are collected; 0: no minimum
     };
     int read_limits(unsigned flags, const void* arg, std::size_t size,
                     wait_limits& limits) noexcept;

@@ -36,14 +36,14 @@ public:
     emulated_file* use(unsigned slot) noexcept;
     void release(emulated_file* file) noexcept;
 
-    /// Stores a file of the derived class, which the table owns from now on even on failure, in the
-    /// slot that `file_index` requests: a slot's number counted from 1, or file_index_alloc.
-    /// Returns the chosen slot or 0, or -errno.
+    /// Stores a file of the derived class in the slot that `file_index` requests: a slot's number
+    /// counted from 1, or file_index_alloc. The table takes ownership of the file, even on failure.
+    /// Returns the slot chosen for file_index_alloc, otherwise 0, or -errno.
     int install(int file, std::uint32_t file_index) noexcept;
     int remove(unsigned slot) noexcept;
-    /// The same for an ordinary descriptor, which is duplicated. -1 empties the slot.
+    /// Stores a duplicate of an ordinary descriptor; -1 empties the slot.
     int assign(unsigned slot, int descriptor) noexcept;
-    /// Stores it in a free slot and returns the slot.
+    /// Stores a duplicate of an ordinary descriptor in a free slot, and returns the slot.
     int add(int descriptor) noexcept;
 
     int set_range(unsigned first, unsigned count) noexcept;

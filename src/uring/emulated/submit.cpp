@@ -82,7 +82,7 @@ emulation::request* emulation::take_request(const sqe& entry) noexcept try {
     return nullptr;
 }
 
-/// Appends it to the chain that is being read, and starts the chain if it is complete.
+/// Appends a request to the chain that is being read, and starts the chain if it is complete.
 int emulation::link(request& r) noexcept {
     int error = check(r);
     const bool continues = (r.entry.flags & link_flags) != 0;
@@ -116,7 +116,7 @@ int emulation::link(request& r) noexcept {
     }
     world_.accepted(r);
     if (continues && error == 0) {
-        copy_args(r); // it may begin after the caller has changed its arguments
+        copy_args(r); // the request may begin after the caller has changed its arguments
         error = r.early_result_;
         open_chain_fails_ |= error != 0;
     }
@@ -159,6 +159,7 @@ void emulation::close_chain() noexcept {
     if (draining_ && (deferred_ != nullptr || active_ != 0)) [[unlikely]] {
         copy_args(*head);
         head->queued_ = nullptr;
+        // Fields of timeouts: the head uses them only after start() has reset them.
         head->target_ = open_chain_size_;
         head->ticks_ = open_chain_drains_ ? 1 : 0;
         (deferred_ != nullptr ? deferred_last_->queued_ : deferred_) = head;
@@ -242,8 +243,8 @@ void emulation::start(request& r) noexcept {
     }
 }
 
-/// Resolves its descriptor when the request begins, not when it is submitted, so that a linked
-/// request sees what its predecessors have opened.
+/// Resolves the descriptor when the request begins, not when it is submitted, so that a linked
+/// request sees the files that its predecessors have opened.
 int emulation::resolve(request& r) noexcept {
     const opcode op = r.op();
     const bool fixed = r.has(sqe_flag::fixed_file);

@@ -21,7 +21,7 @@ int read_time(std::uint64_t address, timespec& ts) noexcept {
 
 } // namespace
 
-/// Called at submission: reads the duration; the timeout starts when it begins.
+/// Called at submission, when the duration is read. The time runs from the request's beginning.
 int emulation::check_timeout(request& r) noexcept {
     const sqe& s = r.entry;
     const std::uint32_t flags = s.timeout_flags;
@@ -80,7 +80,7 @@ void emulation::begin_timeout(request& r) noexcept {
     timers_.push(r);
 }
 
-/// Disarms it.
+/// Takes the timeout out of the heap, the counted timeouts and the hash table.
 void emulation::stop_timer(request& r) noexcept {
     if (r.heap_index_ != 0) {
         timers_.remove(r);
@@ -151,7 +151,7 @@ void emulation::end_counted() noexcept {
         ++timeouts_expired_;
         finish(r, 0, 0);
     }
-    run_due(); // the chains that these head
+    run_due(); // starts what is linked to them
 }
 
 int emulation::remove_timeout(request& r) noexcept {

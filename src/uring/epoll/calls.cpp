@@ -29,8 +29,8 @@ bool are_futex_flags(std::uint32_t flags) noexcept {
 } // namespace
 
 int epoll_backend::perform(const sqe& request) noexcept {
-    // On another thread it is a plain call. The cached state of the number is checked at its next
-    // use.
+    // On another thread this is a plain system call: only the ring's thread may touch the cached
+    // state, which is revalidated at the number's next use.
     const bool here = owner_ != 0 && owner_ == thread_number;
     const auto op = static_cast<opcode>(request.opcode);
     if (here && op == opcode::close && request.file_index == 0) {
@@ -233,7 +233,7 @@ int epoll_backend::begin_tee(epoll_request& r) noexcept {
     return n == -EAGAIN && (flags & SPLICE_F_NONBLOCK) == 0 ? hand_over(r, true) : n;
 }
 
-/// The plain system call.
+/// Makes the system call on the file that the request has resolved (`r.file`).
 int epoll_backend::plain_call(const epoll_request& r) noexcept {
     sqe plain = r.entry;
     plain.fd = r.file;
@@ -241,8 +241,8 @@ int epoll_backend::plain_call(const epoll_request& r) noexcept {
     return perform_on_linux(plain);
 }
 
-/// Opens immediately what needs no device; a FIFO without waiting for the other end, as io_uring
-/// does.
+/// Opens a path at once if looking it up needs no device. The file is opened with O_NONBLOCK, as
+/// io_uring does in its first attempt: so a FIFO for reading opens before its other end.
 int epoll_backend::begin_open(epoll_request& r) noexcept {
     const sqe& s = r.entry;
     struct {
@@ -289,7 +289,8 @@ int epoll_backend::close_descriptor(int fd) noexcept {
         return -EBADF;
     }
     if (s->interest != 0) {
-        ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr); // the file may have another owner
+        // Another descriptor may keep the file open, and with it the registration.
+        ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
     }
     fresh(fd);
     if (s->working == 0) {

@@ -22,7 +22,7 @@ public:
         writing,
         watching,
         orphaned, // its descriptor was closed or reused
-        working,  // on a thread
+        working,  // on a thread of the pool
     };
 
     place at = place::nowhere;
@@ -31,7 +31,7 @@ public:
     bool sure = false;         // epoll has confirmed that the registration is for the intended file
     std::uint8_t phase = 0;    // the completed steps of a call with several steps, or on_file
     static constexpr std::uint8_t on_file = 2; // a thread reads or writes a file
-    int helper = -1;                           // a descriptor created for it (pidfd)
+    int helper = -1;                           // a descriptor created for the request (pidfd)
     descriptor_state* on = nullptr;
     descriptor_state* held = nullptr; // while it is on a thread: the descriptor that it uses
     descriptor_state* held_in = nullptr;
@@ -103,7 +103,7 @@ struct descriptor_state {
     bool write_blocked = false;
     bool closing = false;       // closed as soon as no thread uses it
     unsigned working = 0;       // threads that use it, or will
-    bool may_end_early = false; // an end or urgent data was reported: a short read has no meaning
+    bool may_end_early = false; // an end or urgent data was reported: a short read may leave data
     /// A request waits for an event of a registration that may be stale. 0: none; 1, 2: in the list
     /// to be revalidated at the next tick, or the one after.
     std::uint8_t stale = 0;

@@ -51,8 +51,8 @@ private:
     using place = epoll_request::place;
     using state = descriptor_state;
 
-    /// Returned by an attempt that should be repeated: when there is something to read, space to
-    /// write, or by a thread that may block.
+    /// Returned by an attempt that must be repeated: when there is data to read, space to write or
+    /// an event, or by a worker thread.
     static constexpr int again_in = INT_MIN + 16;
     static constexpr int again_out = INT_MIN + 17;
     static constexpr int again_event = INT_MIN + 18;
@@ -155,7 +155,8 @@ private:
     unsigned waits_ = 0;
     unsigned interrupting_ = 0; // requests whose thread is being interrupted
     std::vector<::epoll_event> events_;
-    std::vector<std::uint64_t> hot_; // multishot requests suspended to let others run
+    /// Marks of descriptors whose multishot request lets others run first.
+    std::vector<std::uint64_t> hot_;
     std::unique_ptr<worker_pool> pool_;
 
     // For messages from other rings.

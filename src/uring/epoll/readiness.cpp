@@ -30,7 +30,7 @@ bool is_impatient(const epoll_request& r) noexcept {
     return r.op() == opcode::accept && (s.ioprio & accept_flag::dontwait) != 0;
 }
 
-/// Requests on another queue of the socket, which the cached readiness does not cover.
+/// Requests that the cached readiness does not cover: on another queue of the socket, or peeking.
 bool is_special(const epoll_request& r) noexcept {
     constexpr std::uint32_t special = MSG_OOB | MSG_ERRQUEUE | MSG_PEEK;
     return (r.op() == opcode::recv || r.op() == opcode::recvmsg) &&
@@ -102,7 +102,8 @@ int epoll_backend::begin_io(epoll_request& r) noexcept {
     return act_on(r, attempt(r));
 }
 
-/// Acts on the result of an attempt.
+/// Queues the request, or hands it to a worker, if the attempt has to be repeated. Returns
+/// `pending` or the result.
 int epoll_backend::act_on(epoll_request& r, int tried) noexcept {
     switch (tried) {
     case again_in:
@@ -193,12 +194,13 @@ int epoll_backend::watch(state& s, std::uint32_t events) noexcept {
     return -EBADF;
 }
 
-/// Registers again if the number refers to another file by now. Otherwise epoll reports nothing.
+/// Registers again only if the number refers to another file by now. A registration that still
+/// holds is left alone, so epoll does not report known events again.
 int epoll_backend::watch_again(state& s) noexcept {
     const std::uint32_t interest = s.interest;
     ::epoll_event event{};
     event.events = interest | EPOLLET;
-    ++s.generation;
+    ++s.generation; // the mark that the file has after fd_reused()
     event.data.u64 = mark_of(s);
     --s.generation;
     if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, s.fd, &event) == 0) {
@@ -278,7 +280,8 @@ void epoll_backend::again_soon(const state& s) noexcept {
     }
 }
 
-/// The backend has just created this descriptor, or is about to close it.
+/// Forgets the cached state of a descriptor that the backend has just created, or is about to
+/// close.
 void epoll_backend::fresh(int fd) noexcept {
     state* const s = descriptors_.find(fd);
     if (s == nullptr) {

@@ -94,8 +94,9 @@ void epoll_backend::revalidate(state& s) noexcept {
     }
 }
 
-/// Their file was closed. With io_uring, requests would keep the file open; here they remain
-/// pending until they are cancelled.
+/// Takes requests off a descriptor whose file was closed. With io_uring, requests would keep the
+/// file open; here they remain pending until they are cancelled. Without `all`, requests whose
+/// registration was not confirmed stay: they may be for the file that has the number now.
 void epoll_backend::orphan(request_queue& queue, bool all) noexcept {
     for (epoll_request* r = queue.front(); r != nullptr;) {
         epoll_request* const next = request_queue::after(*r);

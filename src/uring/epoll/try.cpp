@@ -114,7 +114,7 @@ bool epoll_backend::wants_more(epoll_request& r, ssize_t n, std::size_t asked) n
 
 // ---- results of an attempt
 
-/// No (more) data for now. The request keeps a partly filled buffer.
+/// There is no data, or no more, for now. A partly filled buffer stays with the request.
 int epoll_backend::would_block(epoll_request& r, int again) noexcept {
     if (r.done != 0) {
         hold_selected(r);

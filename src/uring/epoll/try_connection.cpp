@@ -10,7 +10,7 @@
 
 namespace coil::uring::detail {
 
-/// accept4(2) has no MSG_DONTWAIT of its own, so the socket is made non-blocking.
+/// accept4(2) has no counterpart of MSG_DONTWAIT, so the socket is made non-blocking.
 int epoll_backend::try_accept(epoll_request& r) noexcept {
     const int flags = ::fcntl(r.file, F_GETFL);
     if (flags < 0) {

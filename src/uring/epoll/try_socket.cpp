@@ -110,11 +110,11 @@ int epoll_backend::try_receive(epoll_request& r) noexcept {
             r.result_flags |= more;
             return result;
         }
-        // A bundle of the requested length uses up this request's turn.
+        // After a bundle of the requested length, other requests run first.
         const bool capped =
             r.bundles() && r.entry.len != 0 && static_cast<std::uint32_t>(result) >= r.entry.len;
-        const int turn = capped ? max_parts : parts;
-        if (const int tried = post_part(r, result, turn, drained, more); tried != next_part) {
+        const int used = capped ? max_parts : parts;
+        if (const int tried = post_part(r, result, used, drained, more); tried != next_part) {
             return tried;
         }
     }

@@ -78,8 +78,8 @@ int transfer(const epoll_request& r, bool in) noexcept {
     return static_cast<int>(done);
 }
 
-/// Whether it waits for another process: opening a FIFO does. Such calls must not occupy threads
-/// for calls that end by themselves.
+/// Whether the call waits for another process, as opening a FIFO does. It then needs an unbounded
+/// worker: a bounded one serves calls that end by themselves.
 bool waits_for_other_side(const epoll_request& r) noexcept {
     struct ::stat status{};
     const sqe& s = r.entry;

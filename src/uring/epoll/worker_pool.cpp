@@ -16,7 +16,7 @@
 namespace coil::uring::detail {
 namespace {
 
-constexpr std::chrono::seconds backoff{5}; // how long a thread stays without work
+constexpr std::chrono::seconds idle_time{5}; // a thread without work ends after it
 constexpr unsigned max_unbounded = 1024;
 
 unsigned limit_for_files() noexcept {
@@ -164,8 +164,8 @@ void worker_pool::wait_until_asleep(const worker_job& job) noexcept {
     if (job.queued) {
         return;
     }
-    constexpr int most_looks = 1000;
-    for (int i = 0; i < most_looks; ++i) {
+    constexpr int max_checks = 1000;
+    for (int i = 0; i < max_checks; ++i) {
         if (const int thread = job.sleeper.load(); thread != 0) {
             if (job.at == worker_job::step::idle) {
                 return;
@@ -180,7 +180,8 @@ void worker_pool::wait_until_asleep(const worker_job& job) noexcept {
             const ssize_t n = ::read(fd, stat, sizeof stat - 1);
             ::close(fd);
             stat[n > 0 ? n : 0] = 0;
-            // The state follows the name, which is in parentheses.
+            // The state follows the command name, which is in parentheses and may contain some
+            // itself.
             const char* const name_end = std::strrchr(stat, ')');
             if (name_end == nullptr || name_end[1] == 0 || name_end[2] == 'S') {
                 return;
@@ -255,7 +256,7 @@ worker_job* worker_pool::take(worker_class& l) noexcept {
 /// Returns false if no work arrived for a long time.
 bool worker_pool::wait_for_work(worker_class& l, std::unique_lock<std::mutex>& lock) noexcept {
     ++l.idle;
-    const bool late = l.work.wait_for(lock, backoff) == std::cv_status::timeout;
+    const bool late = l.work.wait_for(lock, idle_time) == std::cv_status::timeout;
     --l.idle;
     l.waking = false;
     return !late || l.first != nullptr;

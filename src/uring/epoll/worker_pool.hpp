@@ -39,8 +39,8 @@ public:
     worker_pool& operator=(const worker_pool&) = delete;
     ~worker_pool() { stop(); }
 
-    /// Waits for all running jobs, interrupting unbounded ones, and discards queued ones. No job
-    /// may be submitted afterwards.
+    /// Discards the queued jobs, and interrupts the running ones until all of them have ended. No
+    /// job may be submitted afterwards.
     void stop() noexcept;
 
     /// 0, or -EAGAIN if the pool has no thread and none could be started.
@@ -67,7 +67,7 @@ private:
         unsigned idle = 0;
         unsigned queued = 0;
         unsigned limit = 0;
-        bool waking = false; // a thread has been woken and has not run yet
+        bool waking = false; // a thread was woken and has not taken the lock yet
         std::condition_variable work;
     };
 

@@ -11,9 +11,9 @@
 
 namespace coil::detail {
 
-/// A task that joins a nursery. A coroutine that awaits it directly tells the nursery whether that
-/// is one of its locals, so that destroying the coroutine finds the children below the join
-/// (guarantee G10). Elsewhere it is a task as any other.
+/// A task that joins a nursery. If a coroutine awaits it directly, the nursery learns whether it is
+/// a local of that coroutine, so that destroying the coroutine finds the children below the join
+/// (guarantee G10). In any other use it is an ordinary task.
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] join_task : public task<T> {
 public:

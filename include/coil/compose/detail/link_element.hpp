@@ -70,7 +70,7 @@ public:
     }
 
 private:
-    /// Appends an element's entries behind `last`, which is then executed before them.
+    /// Appends the entries of an element behind `last`, and links `last` to them.
     static void append(sqe_slot& head, sqe_slot*& first, sqe_slot*& last) noexcept {
         if (last == nullptr) {
             first = &head;

@@ -39,7 +39,7 @@ class child_wait;
 /// One coroutine at a time awaits a child, on the child's context.
 void check_child_wait(child_state_base& child) noexcept;
 
-/// A base class, so that it is constructed before the observer, which needs its token.
+/// A base class, so that it is constructed before task_owner, which needs its token.
 struct child_stop {
     inplace_stop_source stop_;
 };
@@ -184,7 +184,8 @@ public:
     /// The task that joins the nursery, or null. Owner thread.
     [[nodiscard]] promise_base* awaiting_task() const noexcept final;
 
-    /// `awaiter`, which is in the frame of `coroutine`, is about to await a task that joins this.
+    /// Called when `awaiter`, which is in the frame of `coroutine`, is about to await a task that
+    /// joins this nursery. Records the frame if the nursery is a local of it.
     void find_frame(std::coroutine_handle<> coroutine, const promise_base& promise,
                     const void* awaiter) noexcept {
         if (is_between(coroutine, awaiter)) {
@@ -280,8 +281,8 @@ public:
 protected:
     ~joiner();
 
-    /// For await_resume(): no child is left; the wait was given up; the nursery was destroyed, with
-    /// or without an error.
+    /// Called by await_resume(). Returns `empty` if no child is left, `expired` if the wait was
+    /// given up, `gone` if the nursery was destroyed, with or without an error.
     [[nodiscard]] outcome finish() noexcept;
     [[nodiscard]] std::exception_ptr take_error() noexcept {
         return std::exchange(error_, nullptr);

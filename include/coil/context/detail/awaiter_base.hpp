@@ -149,7 +149,7 @@ private:
                         static_cast<std::uintptr_t>(p),
                     std::memory_order_relaxed);
     }
-    /// A stop was posted and not delivered yet.
+    /// Whether a stop was posted and not delivered yet.
     [[nodiscard]] bool stop_is_posted() const noexcept {
         return (word_.load(std::memory_order_relaxed) & (posted | delivered)) == posted;
     }

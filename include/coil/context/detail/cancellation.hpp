@@ -17,10 +17,9 @@ public:
     cancellation(const cancellation&) = delete;
     cancellation& operator=(const cancellation&) = delete;
 
-    /// Makes one request for each entry of the operation that is in flight. Its state is
-    /// cancelling.
+    /// Makes one request for each entry in flight of an operation that is `cancelling`.
     void request(io_op& op) noexcept;
-    /// request() again, a while later.
+    /// Queues the operation for another request(), a millisecond later.
     void retry_later(io_op& op) noexcept;
     /// Discards the pending retry of an operation.
     void forget(io_op& op) noexcept;

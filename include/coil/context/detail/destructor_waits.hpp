@@ -9,9 +9,10 @@ namespace coil::detail {
 /// coroutine of the loop runs, but other destructors do. Owner thread, except where noted.
 class destructor_waits {
 public:
-    /// Exists while a destructor waits, and while it requests that what it waits for be destroyed.
-    /// That in turn requests what it waits for, on other loops too, and so on: all of these tasks
-    /// are below the frame that the destructor is of. The requests record the scope as their cause.
+    /// Exists while a destructor waits, and while it requests the destruction of the tasks that it
+    /// waits for. Destroying these requests the destruction of the tasks below them, on other loops
+    /// too. All of these tasks are below the frame of the destructor, and all of these requests
+    /// record this scope as their cause.
     class scope {
     public:
         explicit scope(destructor_waits& all) noexcept
@@ -54,11 +55,12 @@ public:
     /// epoch has not run.
     [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
 
-    /// The innermost cause of what is destroyed now, or null. It is immutable, and exists until all
-    /// that is requested because of it has been destroyed.
+    /// The innermost cause of the destruction in progress, or null. It is immutable, and exists
+    /// until everything that was requested because of it has been destroyed.
     [[nodiscard]] const scope* cause() const noexcept { return cause_; }
-    /// Whether the cause, or one that it was caused by, is a destructor on this loop's thread. Then
-    /// what was requested is below that destructor's frame, and does not run below it on the stack.
+    /// Whether `cause`, or one of the causes above it, is a destructor on this loop's thread. Then
+    /// the requested task is below that destructor's frame, and cannot be running further down on
+    /// this stack.
     [[nodiscard]] bool contain(const scope* cause) const noexcept {
         while (cause != nullptr && &cause->all_ != this) {
             cause = cause->outer_;

@@ -29,7 +29,7 @@ public:
     }
     void on_inbox_delivered() noexcept { inbox_pays_ = true; }
 
-    /// A poll that found any found `completions`.
+    /// A poll found `completions` > 0.
     void on_polled(std::int32_t completions) noexcept {
         found_per_poll_ += (completions * one - found_per_poll_) / 8;
     }
@@ -65,7 +65,7 @@ private:
 
     idle_policy policy_;
     bool spinning_pays_ = true;
-    bool inbox_pays_ = false;         // something came by the inbox, not long ago
+    bool inbox_pays_ = false;         // a message has arrived since the last fruitless spin
     std::int32_t found_per_poll_ = 0; // a moving average, in units of 1/one
     std::int64_t no_timer_before_ns_ = 0;
 };

@@ -28,12 +28,11 @@ namespace coil::detail {
 ///    one and it may run. Otherwise the operation completes: the coroutine becomes ready.
 /// 4. cancel() takes a queued operation out and completes it. Of one in flight it requests the
 ///    cancellation of every entry (`cancelling`) and waits for the CQEs of the entries as before,
-///    and for those of the requests, whose user_data is the operation's address. When all requests
-///    were answered, one of them with a failure, and the operation is not over (the next entry of
-///    the chain was about to start, or a worker cannot be interrupted), they are made again later
-///    (`retrying`).
-/// 5. The awaiter's destructor calls cancel_and_wait(): nothing of it is in the kernel's hands
-///    afterwards (guarantee G2).
+///    and for those of the requests, whose user_data is the operation's address. If all requests
+/// were answered, at least one with a failure, and the operation is not over, they are made again
+/// later (`retrying`). That happens if the next entry of the chain was about to start, or if an
+/// io-wq worker cannot be interrupted. 5. The awaiter's destructor calls cancel_and_wait(), after
+/// which the kernel uses neither the operation nor its memory (guarantee G2).
 ///
 /// A zero-copy send posts two CQEs: the first has the result and F_MORE, the second says that the
 /// buffer is free again. Only the second completes the entry. A multishot request posts any number;
@@ -46,11 +45,11 @@ namespace coil::detail {
 ///
 /// A chain may take several submissions:
 /// - The kernel continues a chain after some calls although they failed. Such a call ends its
-///   submission; the rest is submitted when it has succeeded. So does a call that may have to be
-///   made by the system call.
-/// - A worker of the kernel that has executed one call continues with the next and may block in it;
-///   a limit of that call may then never be armed. So a limited call behind one that a worker may
-///   execute begins a submission of its own.
+/// submission; the rest is submitted when the call has succeeded. A command that the ring may
+/// refuse ends its submission as well, because coil may have to make the system call instead.
+/// - An io-wq worker that has executed one call continues with the next, and may block in it before
+/// that call's limit is armed. So a limited call behind one that a worker may execute begins a
+/// submission of its own.
 /// - A chain with a call that the kernel lacks is submitted entry by entry.
 class io_op : public awaiter_base {
 public:
@@ -88,9 +87,9 @@ public:
         state_.complete();
         finish_unobserved();
     }
-    /// The last CQE of a completed entry has come.
+    /// Called when the last CQE of an entry has arrived; the entry is completed.
     void on_completion(sqe_slot& entry) noexcept;
-    /// A CQE with F_MORE, or the notification of a zero-copy send.
+    /// Called for a CQE with F_MORE, and for the notification of a zero-copy send.
     void on_partial_completion(sqe_slot& entry, const uring::cqe& completion) noexcept;
     /// A request to cancel was submitted, and its CQE has come.
     void on_cancel_submitted() noexcept { ++cancels_due_; }

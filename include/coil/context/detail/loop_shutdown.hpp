@@ -28,10 +28,10 @@ public:
     loop_shutdown& operator=(const loop_shutdown&) = delete;
 
     [[nodiscard]] bool is_active() const noexcept { return active_; }
-    /// From beginning to end, or to the end of one that turn() has begun.
+    /// Executes a whole shutdown, or the rest of one that turn() has begun.
     void run() noexcept;
-    /// One step, without waiting: other loops may need turns to go on with, and so shutdowns of
-    /// several loops are not nested.
+    /// Executes one step without waiting, because other loops on this thread may need turns to make
+    /// progress. So shutdowns of several loops do not nest.
     [[nodiscard]] turn_report turn() noexcept;
 
     /// While it exists, what is in flight is being cancelled because the loop ends.
@@ -62,7 +62,7 @@ private:
 
     event_loop& loop_;
     bool active_ = false;
-    int turns_waited_ = 0; // of one that goes on turn by turn
+    int turns_waited_ = 0; // by the turn()s of this shutdown
 };
 
 } // namespace coil::detail

@@ -37,14 +37,15 @@ public:
         return std::exchange(woken_by_posts_, 0);
     }
 
-    /// Before the loop continues without waiting: reads the clock when the meter wants it.
+    /// Called before the loop continues without waiting: reads the clock if the meter needs a
+    /// reading.
     void lap_if_due() noexcept {
         if (meter_.due()) {
             meter_.lap(ring_.now_ns());
         }
     }
 
-    /// Lets more completions arrive, if they lately came a few at a time.
+    /// Waits for more completions if they have recently arrived a few at a time.
     void coalesce() noexcept {
         if (history_.should_coalesce()) {
             wait_for_more();
@@ -52,17 +53,18 @@ public:
             lap_if_due();
         }
     }
-    /// Until there is something to do, `until_ns`, or the end of what spinning may cost. True when
-    /// there is something to do.
+    /// Spins until there is something to do, until `until_ns`, or for the time that the policy
+    /// allows. Returns whether there is something to do.
     [[nodiscard]] bool spin(std::int64_t until_ns) noexcept;
 
-    /// Before a sleep until `until_ns`: when it is to end at the latest. Many frames have been
-    /// freed (frame_cache_overflowed): a while later, if there is nothing to do then, their memory
-    /// goes back.
+    /// Called before a sleep until `until_ns` after many frames have been freed
+    /// (frame_cache_overflowed): returns their memory if a while has passed. Returns when the sleep
+    /// must end at the latest.
     [[nodiscard, gnu::noinline, gnu::cold]] std::int64_t
     trim_after_peak(std::int64_t until_ns) noexcept;
 
-    /// Announces a sleep. False when something was posted, or while nothing could end the sleep.
+    /// Announces a sleep. Returns false if a message was posted, or if the read of the wake-up
+    /// descriptor could not be submitted, so that no thread could end the sleep.
     [[nodiscard]] bool announce() noexcept {
         descriptor_.watch(ring_);
         return descriptor_.is_watched() && inbox_.try_park();
@@ -70,7 +72,7 @@ public:
     /// After announce(): sleeps until `until_ns` or timer_wheel::never, as the policy says, and
     /// unparks.
     void sleep(std::int64_t until_ns) noexcept;
-    /// The sleep that was announced is over, or does not take place.
+    /// Called when the announced sleep is over, or does not take place.
     void unpark() noexcept {
         if (!inbox_.unpark()) {
             descriptor_.expect_signal();

@@ -9,7 +9,7 @@
 
 namespace coil::detail {
 
-/// What waits for its turn in a ready queue in the place of a coroutine.
+/// The node by which the functions wait in a ready queue, in the place of a coroutine.
 struct posted_turn : queue_node {};
 
 /// The functions that were posted to a loop, first in first out. They are called in turns of the
@@ -32,15 +32,16 @@ public:
             ready_.push(promise(), handle());
         }
     }
-    /// In a shutdown, in which nothing has a turn: calls them now, also those that they post.
+    /// For a shutdown, in which no coroutine has a turn: calls all functions now, also those that
+    /// they post.
     void call_all(event_loop& loop) noexcept {
         while (!functions_.empty()) {
             queue_node& node = functions_.pop();
             node.deliver(node, loop);
         }
     }
-    /// Asks each whether its result is still wanted: delivers it once while is_refusing(), in which
-    /// it calls push() again or ends without running.
+    /// Ends the functions whose results are no longer wanted: delivers each node once while
+    /// is_refusing(). The node then calls push() again, or ends without running.
     void refuse_unwanted(event_loop& loop) noexcept {
         const bool outer = std::exchange(refusing_, true);
         fifo all;

@@ -12,10 +12,10 @@ class runtime;
 namespace coil::detail {
 
 /// A loop's part in the rounds of a runtime, whose contexts end together. A loop that belongs to no
-/// runtime takes part in nothing. Owner thread, except for come_back().
+/// runtime takes part in nothing. Owner thread, except for become_active().
 class round_member {
 public:
-    /// Before any other thread knows the loop.
+    /// Called before any other thread knows the loop.
     void set_runtime(runtime& owner, quiescence& common_end) noexcept {
         runtime_ = &owner;
         quiescence_ = &common_end;
@@ -23,13 +23,13 @@ public:
     /// The runtime that the loop is part of, or null.
     [[nodiscard]] runtime* owner() const noexcept { return runtime_; }
 
-    /// Before run(), which then is in a round with the others.
+    /// Called before run(), which then takes part in the round.
     void join_round() noexcept {
         quiescence_->join(self_);
         taking_part_ = true;
     }
     [[nodiscard]] bool takes_part() const noexcept { return taking_part_; }
-    /// Leaves the round for good. False when the loop was in none.
+    /// Leaves the round for good. Returns false if the loop was in none.
     bool leave_round() noexcept {
         if (!std::exchange(taking_part_, false)) {
             return false;
@@ -38,11 +38,11 @@ public:
         return true;
     }
 
-    /// About to sleep without work, which was announced in `posts`.
+    /// Called before the loop sleeps without work. The sleep was announced in `posts`.
     void become_idle(inbox& posts) {
         quiescence_->become_idle(self_, [&posts] { return posts.is_parked(); });
     }
-    /// Any thread that ends the sleep, and the loop itself.
+    /// Called by the thread that ends the sleep, and by the loop itself.
     void become_active() noexcept {
         if (quiescence_ != nullptr) {
             quiescence_->become_active(self_);

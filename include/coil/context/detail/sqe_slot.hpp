@@ -37,19 +37,19 @@ struct alignas(8) sqe_slot {
     std::uint32_t flags = 0; // of the CQE
     std::uint32_t files_table = prepared_sqe::any_table;
 
-    /// Its last CQE has come, or it will have none.
+    /// Whether its last CQE has arrived, or it will have none.
     [[nodiscard]] bool is_completed() const noexcept { return has(completed); }
-    /// Its result has come: a zero-copy send still waits for its notification.
+    /// Whether its result has arrived. A zero-copy send may still wait for its notification.
     [[nodiscard]] bool has_result() const noexcept {
         return has(completed) || (flags & uring::cqe_flag::more) != 0;
     }
-    /// A link timeout that a timeout() has put behind the entry before it.
+    /// Whether it is a link timeout that timeout() has put behind the previous entry.
     [[nodiscard]] bool is_limit() const noexcept { return has(limit); }
-    /// It is a poll_then_try_op.
+    /// Whether it is a poll_then_try_op.
     [[nodiscard]] bool may_wake_spuriously() const noexcept { return has(spurious); }
-    /// The next entry begins a submission of its own, when this one has succeeded.
+    /// Whether the next entry begins a submission of its own, after this one has succeeded.
     [[nodiscard]] bool is_submit_boundary() const noexcept { return has(boundary); }
-    /// ... or also when it has failed.
+    /// Whether it does so also after this one has failed.
     [[nodiscard]] bool continues_on_error() const noexcept { return has(boundary_on_error); }
 
     [[nodiscard]] sqe_slot* next_in_submission() const noexcept {
@@ -62,7 +62,7 @@ struct alignas(8) sqe_slot {
     void make_submit_boundary(bool also_on_error) noexcept {
         set(also_on_error ? boundary | boundary_on_error : boundary);
     }
-    /// For another submission, when it is completed.
+    /// Prepares a completed entry for another submission.
     void reset() noexcept {
         clear(completed);
         flags = 0;
@@ -72,8 +72,8 @@ struct alignas(8) sqe_slot {
         files_table = prepared.files_table;
         reset();
     }
-    /// The ring has this table of direct descriptors. A slot of another one is no descriptor here:
-    /// the entry becomes a call that gives -EBADF.
+    /// `table` is the ring's table of direct descriptors. An entry that names slots of another
+    /// table becomes a call that fails with -EBADF.
     void check_files_table(std::uint32_t table) noexcept {
         if (files_table != prepared_sqe::any_table && files_table != table) [[unlikely]] {
             refuse_descriptor();
@@ -82,7 +82,7 @@ struct alignas(8) sqe_slot {
 
     // When it completes.
 
-    /// A CQE that is not the last.
+    /// Called for a CQE that is not the last.
     void store_result(const uring::cqe& completion) noexcept {
         result = completion.res;
         flags = completion.flags;
@@ -90,17 +90,17 @@ struct alignas(8) sqe_slot {
             result = error_of(result);
         }
     }
-    /// The last CQE has come, its result before it.
+    /// Called for the last CQE, if an earlier one had the result.
     void complete() noexcept {
         COIL_ASSERT(!is_completed());
         set(completed);
     }
-    /// The only CQE.
+    /// Called for the only CQE.
     void complete(const uring::cqe& completion) noexcept {
         store_result(completion);
         complete();
     }
-    /// Without the kernel.
+    /// Completes the entry without the kernel.
     void complete(int value) noexcept {
         result = value;
         set(completed);
@@ -123,16 +123,16 @@ private:
     void clear(unsigned marks) noexcept { marks_ &= ~marks; }
 
     void refuse_descriptor() noexcept;
-    /// The error as the program sees it. Only a request to cancel interrupts a call that one of the
-    /// kernel's workers executes, and the kernel's own codes for restarting it may come out.
+    /// The error as the program sees it. A call on an io-wq worker is interrupted only by a request
+    /// to cancel, and may then return one of the kernel's internal restart codes.
     [[nodiscard]] int error_of(int error) const noexcept;
 
-    std::uint32_t marks_ = 0; // fills the slot: with padding, zeroing it would take more stores
+    std::uint32_t marks_ = 0; // 32 bits: zeroing a slot with padding would take more stores
 };
 
-/// An entry whose completion says that there may be something to take, which others may want as
-/// well. As the last of its chain it is taken as soon as it completes. If others were faster, the
-/// entry is submitted again. Such an operation is not started by start_at_once().
+/// An entry that waits for readiness; `take` then makes the call. If the entry is the last of its
+/// chain, that happens as soon as it completes; if another waiter was faster, the entry is
+/// submitted again. start_at_once() does not start such an operation.
 struct poll_then_try_op : sqe_slot {
     poll_then_try_op(const prepared_sqe& prepared, int (*f)(poll_then_try_op&) noexcept) noexcept
         : sqe_slot(prepared), take(f) {

@@ -13,8 +13,8 @@ namespace coil::detail {
 ///     none ──request(), deliver()──▶ requested ──complete()──▶ none
 ///       └──deliver() in a service──▶ deferred ──begin_run()──▶ requested
 ///
-/// A service delivers messages while the loop does not run, on another thread: a stop that comes so
-/// is for the next run.
+/// A service delivers messages on another thread while the loop does not run. A stop that arrives
+/// this way is for the next run.
 class stop_requests {
 public:
     [[nodiscard]] bool requested() const noexcept { return requested_; }

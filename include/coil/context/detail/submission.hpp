@@ -37,7 +37,7 @@ public:
     /// Completes all that is held back with -ECANCELED.
     void cancel_queued() noexcept;
 
-    /// The last completion of a submission of so many entries has come.
+    /// Called when the last completion of a submission of `entries` entries has arrived.
     void on_completed(std::uint32_t entries) noexcept {
         COIL_ASSERT(entries <= in_flight_);
         in_flight_ -= entries;
@@ -54,7 +54,7 @@ public:
     /// SQEs whose completion will come, without the loop's own.
     [[nodiscard]] std::uint32_t in_flight() const noexcept { return in_flight_; }
     [[nodiscard]] bool has_queued() const noexcept { return !queued_.empty(); }
-    /// Whether anything will end by itself. A stream that no task waits for is no work.
+    /// Whether any operation will end by itself. Multishot requests do not count.
     [[nodiscard]] bool has_work() const noexcept {
         return in_flight_ > multishots_ || has_queued();
     }

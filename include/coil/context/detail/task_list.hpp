@@ -27,7 +27,7 @@ public:
     task_list(const task_list&) = delete;
     task_list& operator=(const task_list&) = delete;
 
-    /// None is in the list of those that are not held back.
+    /// Whether no task is listed; some may be held back.
     [[nodiscard]] bool empty() const noexcept { return listed_.empty(); }
     [[nodiscard]] bool has(const promise_base& task) const noexcept {
         return contains(listed_.first(), task) || contains(held_back_.first(), task);
@@ -65,11 +65,12 @@ public:
     void toggle_counting() noexcept { std::swap(tasks_left_on_this_thread, left_); }
     /// For load() on other threads.
     void publish() noexcept { balance_.set(count() - received_); }
-    /// Any thread; `counted` on this one: how many tasks there are and will be, when `sent` were
-    /// posted. What other threads see is as old as publish().
+    /// The number of tasks that are here or in the inbox, if `sent` tasks were posted in all. May
+    /// be called on any thread; `counted` says whether the list is counted on this one. On other
+    /// threads the number is as old as the last publish().
     [[nodiscard]] std::uint64_t load(std::uint64_t sent, bool counted) const noexcept {
         const std::uint64_t balance = counted ? count() - received_ : balance_.get();
-        // Without an order between the two, what was received may not have been sent yet.
+        // The two values are read without an order, so `sent` may lack tasks that were received.
         const auto load = static_cast<std::int64_t>(balance + sent);
         return load > 0 ? static_cast<std::uint64_t>(load) : 0;
     }
@@ -87,12 +88,13 @@ public:
             f(top_level_of(node.root_), node);
         }
     }
-    /// Requests that what is elsewhere be destroyed. Whether it has not come back after that.
+    /// Requests the destruction of what the await waits for. Returns whether the await is still
+    /// away.
     static bool destroy_away(away_node& node) noexcept {
         return node.status_(node, away_node::request::destroy);
     }
-    /// Requests it for the awaits below the children of a nursery, as far as these are among the
-    /// `at_most` youngest awaits that are away.
+    /// Calls destroy_away() for the awaits below the children of a nursery, as far as they are
+    /// among the `at_most` youngest awaits that are away.
     void destroy_away_below(const nursery& parent, std::size_t at_most) noexcept;
 
     // ---- for a list of all tasks
@@ -134,7 +136,8 @@ public:
     }
     /// Destroys the newest listed task.
     void destroy_newest() noexcept { destroy(*listed_.first()); }
-    /// Tells the waiters for each task's result that are unwanted that there will be none.
+    /// Notifies the waiters for a task's result that are themselves unwanted: there will be no
+    /// result.
     void refuse_unwanted() noexcept;
 
     // ---- a shutdown

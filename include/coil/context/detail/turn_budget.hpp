@@ -8,8 +8,8 @@ namespace coil::detail {
 /// How many coroutines a turn resumes before the loop polls for completions, posts and timers
 /// (guarantee G7): at most 256, and fewer while so many take longer than a millisecond.
 ///
-/// A clock reading for each resumption would cost more than many a resumption: the time that whole
-/// turns take sets the number for the next.
+/// Reading the clock for each resumption would cost more than some resumptions. So the duration of
+/// whole turns determines the number for the next turn.
 class turn_budget {
 public:
     static constexpr unsigned largest = 256;
@@ -34,7 +34,7 @@ public:
 
 private:
     unsigned resumptions_ = 16;
-    std::int64_t busy_since_ns_ = 0; // the turn before used its budget up, and ended then; else 0
+    std::int64_t busy_since_ns_ = 0; // when the previous turn used its budget up; 0: it did not
 };
 
 } // namespace coil::detail

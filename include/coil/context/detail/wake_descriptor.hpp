@@ -33,12 +33,12 @@ public:
     }
     /// Whether the read is in flight: without it no signal ends a sleep.
     [[nodiscard]] bool is_watched() const noexcept { return watched_; }
-    /// The read has completed.
+    /// Called when the read has completed.
     void on_read(std::int32_t result) noexcept {
         watched_ = false;
         account_.saw(result > 0 ? count_ : 0);
     }
-    /// A signal will come.
+    /// Called when another thread owes a signal.
     void expect_signal() noexcept { account_.expect(); }
     /// While the read is not in flight: blocks until every expected signal has been sent, after
     /// which no other thread touches the descriptor.

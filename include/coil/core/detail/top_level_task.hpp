@@ -54,7 +54,7 @@ inline void begin_spawned(promise_base& task) noexcept {
     task.link = task_link(task_state::spawned);
 }
 
-/// none → unowned. The word links the task to itself, so that unlink_task() need not ask.
+/// none → unowned. The word links the task to itself, so that unlink_task() needs no special case.
 inline void begin_unowned(promise_base& task) noexcept {
     task.next_task = nullptr;
     task.link = task_link(task_state::unowned, &task.next_task);

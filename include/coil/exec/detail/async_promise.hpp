@@ -48,7 +48,8 @@ public:
             state.fail(std::current_exception());
             return;
         }
-        // At once, on this thread, by a call: the caller of the coroutine does not await.
+        // The op has come back at once. Resumes the coroutine on this thread by a call, as its
+        // caller does not await it.
         const running_at scope(current_loop != nullptr ? current_place : where.place);
         resume(coroutine);
     }

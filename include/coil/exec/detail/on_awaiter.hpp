@@ -153,7 +153,7 @@ private:
     /// task is started as well.
     void withdraw_stopped() noexcept {
         if (may_withdraw_.load(std::memory_order_acquire) && start_->withdraw()) {
-            start_ = nullptr; // the executor's
+            start_ = nullptr; // now owned by the executor
             dropped_ = true;
             complete();
         }
@@ -178,7 +178,7 @@ private:
             return false; // it is on its way back
         }
         if (!is_kill_requested() && start_->withdraw()) {
-            start_ = nullptr; // the executor's
+            start_ = nullptr; // now owned by the executor
             return true;
         }
         stop_.request_stop();
@@ -233,7 +233,7 @@ private:
     start_work* start_ = nullptr;
     const std::coroutine_handle<task_promise<T>> child_;
     std::optional<outside_stop> outside_;
-    std::atomic<bool> may_withdraw_ = false; // start_ is, or is about to be, the executor's
+    std::atomic<bool> may_withdraw_ = false; // start_ was or is being submitted, not to a context
     bool dropped_ = false;
     bool abandoned_ = false; // its frame is destroyed
 };

@@ -49,7 +49,7 @@ public:
     enum class buffer_demand : std::uint8_t {
         none,   ///< there may be no data for it
         some,   ///< its request failed with -ENOBUFS
-        oldest, ///< -ENOBUFS although it had been fed
+        oldest, ///< its request failed with -ENOBUFS although it was granted a buffer
     };
     /// Ensures that a buffer is available. Returns 0, -errno, or 1 if `stream`, the node of a
     /// buffer_source, has to wait for one. `bytes`: a byte stream, whose data may be split

@@ -64,13 +64,13 @@ private:
     buffer_pool_state& pool_;
     const io::descriptor fd_;
     bool cuttable_;
-    bool is_checked_ = false;      // the type of the descriptor has been checked
-    bool says_nobufs_ = false;     // reads of the descriptor itself may fail with -ENOBUFS
-    bool is_waiting_ = false;      // in the pool's queue
-    std::uint8_t refusals_ = 0;    // consecutive -ENOBUFS although the pool had buffers
-    std::uint16_t own_ = none;     // the own buffer of the request in flight
-    std::uint32_t granted_in_ = 0; // the pool's round in which it was fed, until the completion
-                                   // arrives
+    bool is_checked_ = false;   // the type of the descriptor has been checked
+    bool says_nobufs_ = false;  // reads of the descriptor itself may fail with -ENOBUFS
+    bool is_waiting_ = false;   // in the pool's queue
+    std::uint8_t refusals_ = 0; // consecutive -ENOBUFS although the pool had buffers
+    std::uint16_t own_ = none;  // the own buffer of the request in flight
+    /// The pool's round in which it was granted a buffer; reset by the completion.
+    std::uint32_t granted_in_ = 0;
     buffer_pool_state::buffer_demand demand_ = buffer_pool_state::buffer_demand::none;
 };
 
