@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 
 namespace tls_test {
