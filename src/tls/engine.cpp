@@ -249,10 +249,6 @@ void engine::lose_transfer() noexcept {
     }
 }
 
-bool engine::peer_has_closed() const noexcept {
-    return (SSL_get_shutdown(ssl_) & SSL_RECEIVED_SHUTDOWN) != 0;
-}
-
 bool engine::resumed() const noexcept { return established_ && SSL_session_reused(ssl_) == 1; }
 
 std::string_view engine::alpn() const noexcept {

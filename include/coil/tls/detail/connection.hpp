@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/compose/when_any.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
@@ -14,6 +15,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include <sys/socket.h>
 
@@ -67,8 +69,8 @@ concept sends_without_waiting = requires(Transport& t, const_buffer b) { t.send(
 
 /// Sends output that a read has caused: the answer to a KeyUpdate, or an alert. A read must not
 /// wait until the peer reads, because the peer may wait until this side reads. What cannot be sent
-/// now is sent before the next data, as RFC 8446 (4.6.3) requires. A coroutine that is sending
-/// sends this output as well.
+/// now is sent while the read waits, or before the next data, as RFC 8446 (4.6.3) requires. A
+/// coroutine that is sending sends this output as well.
 template <class Transport>
 task<> flush_without_waiting(connection<Transport>& c) {
     if (!c.engine.send_lock.try_lock()) {
@@ -169,6 +171,22 @@ task<io_result> accept(connection<Transport>& c) {
     co_return co_await establish(c);
 }
 
+/// Receives once, for a read: 1, or -errno. Output that is left is sent meanwhile. Neither may wait
+/// for the other: the peer may read only after this side has read, and send only after it has
+/// received the rest of a write.
+template <class Transport>
+task<io_result> receive_and_flush(connection<Transport>& c, unsigned seen) {
+    if (c.engine.has_output() && c.engine.send_lock.try_lock()) {
+        c.engine.send_lock.unlock(); // otherwise a coroutine is sending all of it
+        const auto first = co_await when_any(receive(c, seen), flush(c));
+        if (first.index == 0) {
+            co_return std::get<0>(first.value);
+        }
+        // The output is sent, or cannot be sent, which is not an error of a read.
+    }
+    co_return co_await receive(c, seen);
+}
+
 template <class Transport>
 task<io_result> read(connection<Transport>& c, mutable_buffer to) {
     if (to.size() == 0) {
@@ -177,21 +195,15 @@ task<io_result> read(connection<Transport>& c, mutable_buffer to) {
     for (;;) {
         const unsigned seen = c.engine.inputs();
         const step s = c.engine.read(to);
-        if (c.engine.has_output()) {
-            // Errors of sending are not errors of this read.
-            if constexpr (sends_without_waiting<Transport>) {
+        if constexpr (sends_without_waiting<Transport>) {
+            if (c.engine.has_output()) {
                 co_await flush_without_waiting(c);
-            } else if (s.wants_input) {
-                const int sent = co_await flush(c);
-                if (sent == -ECANCELED) {
-                    co_return io_result(sent);
-                }
             }
         }
         if (!s.wants_input) {
             co_return s.result;
         }
-        const int n = co_await receive(c, seen);
+        const int n = co_await receive_and_flush(c, seen);
         if (n < 0) {
             co_return io_result(n);
         }
@@ -261,16 +273,19 @@ task<io_result> update_keys(connection<Transport>& c) {
 template <class Transport>
 task<io_result> close(connection<Transport>& c) {
     const int closed = co_await close_writing(c);
-    // A peer that has sent its close_notify may have closed the transport.
-    const bool too_late = (closed == -EPIPE || closed == -ECONNRESET) && c.engine.peer_has_closed();
-    if (closed < 0) {
-        co_return io_result(too_late ? 0 : closed);
+    // A peer that has sent its close_notify may have closed the transport already.
+    const bool may_be_late = closed == -EPIPE || closed == -ECONNRESET;
+    if (closed < 0 && !may_be_late) {
+        co_return io_result(closed);
     }
     std::array<std::byte, 512> discarded;
     for (;;) {
         const int n = co_await read(c, mutable_buffer(discarded.data(), discarded.size()));
-        if (n <= 0) {
-            co_return io_result(n);
+        if (n == 0) {
+            co_return io_result(0);
+        }
+        if (n < 0) {
+            co_return io_result(may_be_late ? closed : n);
         }
     }
 }

@@ -66,7 +66,6 @@ public:
     /// A transfer has an unknown result, because its coroutine was destroyed.
     void lose_transfer() noexcept;
 
-    [[nodiscard]] bool peer_has_closed() const noexcept;
     [[nodiscard]] bool resumed() const noexcept;
     [[nodiscard]] std::string_view alpn() const noexcept;
     [[nodiscard]] std::string_view server_name() const noexcept;
