@@ -1,4 +1,4 @@
-# install(), the CMake package "coil" and the pkg-config files "coil" and "coil-uring".
+# install(), the CMake package "coil" and the pkg-config files "coil", "coil-uring" and "coil-tls".
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -9,6 +9,14 @@ install(TARGETS coil_uring coil EXPORT coil-targets
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT coil-targets NAMESPACE coil:: DESTINATION "${COIL_CMAKE_DIR}")
+if(TARGET coil_tls)
+    # A file of its own, so that coil is found where OpenSSL is not.
+    install(TARGETS coil_tls EXPORT coil-tls-targets
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+    install(EXPORT coil-tls-targets NAMESPACE coil:: DESTINATION "${COIL_CMAKE_DIR}")
+endif()
 
 # Modules are installed as sources, see CoilModules.cmake.
 set(COIL_MODULES_DIR "${CMAKE_INSTALL_DATADIR}/coil/modules")
@@ -29,7 +37,11 @@ install(FILES
 # The .pc files compute their prefix from their own location, so that an installed tree can be moved.
 file(RELATIVE_PATH COIL_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" COIL_PC_PREFIX "${COIL_PC_PREFIX}")
-foreach(module IN ITEMS coil coil-uring)
+set(modules coil coil-uring)
+if(TARGET coil_tls)
+    list(APPEND modules coil-tls)
+endif()
+foreach(module IN LISTS modules)
     configure_file("${PROJECT_SOURCE_DIR}/cmake/${module}.pc.in" ${module}.pc @ONLY)
     install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${module}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endforeach()

@@ -3,6 +3,7 @@
 option(COIL_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(COIL_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(COIL_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(COIL_BUILD_TLS "Build coil::tls if OpenSSL 3 is installed" ON)
 option(COIL_INSTALL "Create the install target" ${PROJECT_IS_TOP_LEVEL})
 option(COIL_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 option(COIL_ALLOW_GCC12 "Build with GCC 12 although it miscompiles coroutines" OFF)

@@ -50,7 +50,8 @@ rooms_below() {
         exec) echo base uring core context exec ;;
         interop) echo base uring core context io exec interop ;;
         stream) echo base uring core context io compose stream ;;
-        fs | net | process | tls) echo base uring core context io compose sync exec stream "$1" ;;
+        fs | net | process) echo base uring core context io compose sync exec stream "$1" ;;
+        tls) echo base uring core context io compose sync exec stream net tls ;;
         sim) echo base uring core context io compose sync exec stream fs net process tls sim ;;
         *) return 1 ;;
     esac

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <coil/core/buffer.hpp>
+#include <coil/core/io_result.hpp>
+#include <coil/sync/mutex.hpp>
+#include <coil/tls/context.hpp>
+#include <coil/tls/detail/byte_queue.hpp>
+#include <coil/tls/session.hpp>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+struct bio_method_st;
+struct bio_st;
+struct ssl_st; // OpenSSL's SSL
+
+namespace coil::tls::detail {
+
+/// What a call of OpenSSL came to: a result, or the wish for more bytes of the peer.
+struct step {
+    io_result result;
+    bool wants_input = false;
+};
+
+/// TLS without I/O: bytes of the peer go in, bytes for the peer come out. A call of OpenSSL never
+/// waits: it reads from the receive buffer and appends to the pending output. Each call is over
+/// before another coroutine runs, so one coroutine may read while another writes; records go out
+/// in the order in which OpenSSL made them.
+class engine {
+public:
+    /// Encrypted and sent at once: four records.
+    static constexpr std::size_t largest_write = std::size_t{64} * 1024;
+
+    explicit engine(const context& ctx);
+    engine(const engine&) = delete;
+    engine& operator=(const engine&) = delete;
+    ~engine();
+
+    /// Choose a side before the first handshake(): 0 or -errno. Repeated calls have no effect.
+    int begin_client(std::string&& name);
+    int begin_server();
+    step handshake() noexcept;
+    step read(mutable_buffer to) noexcept;
+    step write(const_buffer from) noexcept;
+    step close() noexcept;
+    step update_keys() noexcept;
+
+    /// Where to receive to. Empty if there is no memory.
+    [[nodiscard]] mutable_buffer input_room() noexcept;
+    /// Reports what was received into input_room(); 0 is the end of the transport.
+    void received(std::size_t size) noexcept;
+    /// Changes with every call of received().
+    [[nodiscard]] unsigned inputs() const noexcept { return inputs_; }
+
+    [[nodiscard]] bool has_output() const noexcept {
+        return !sending_.empty() || !pending_.empty();
+    }
+    /// The next bytes to send. They stay in place until sent(), even if more output is appended.
+    /// Called by the owner of `send_lock`.
+    [[nodiscard]] const_buffer output() noexcept;
+    void sent(std::size_t size) noexcept { sending_.consume(size); }
+
+    /// A transfer has an unknown result, because its coroutine was destroyed.
+    void lose_transfer() noexcept;
+
+    [[nodiscard]] bool resumed() const noexcept;
+    [[nodiscard]] std::string_view alpn() const noexcept;
+    [[nodiscard]] std::string_view server_name() const noexcept;
+    [[nodiscard]] std::string_view version() const noexcept;
+    [[nodiscard]] std::string_view cipher() const noexcept;
+    [[nodiscard]] std::string peer_subject() const;
+    [[nodiscard]] tls::session session() const;
+    void resume(const tls::session& s) { offered_ = s; }
+    [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
+    [[nodiscard]] ssl_st* native_handle() const noexcept { return ssl_; }
+
+    /// Owned while bytes are received, or sent.
+    mutex receive_lock;
+    mutex send_lock;
+
+private:
+    friend struct bio_functions;
+
+    /// A connection that waits holds this much memory for receiving.
+    static constexpr std::size_t small_input = 512;
+    static constexpr std::size_t large_input = std::size_t{64} * 1024;
+    enum class side : unsigned char { none, client, server };
+
+    [[nodiscard]] io_result refusal() const noexcept;
+    step outcome(int result) noexcept;
+    int fail(int error, std::string_view why, const char* detail = nullptr) noexcept;
+
+    std::shared_ptr<context_state> context_;
+    ssl_st* ssl_ = nullptr;
+    byte_queue pending_; // made by OpenSSL
+    byte_queue sending_; // given to the transport; OpenSSL does not append to it
+    std::unique_ptr<std::byte[]> large_;
+    std::size_t input_begin_ = 0;
+    std::size_t input_end_ = 0;
+    std::string name_;       // of the server, for a client
+    tls::session offered_;   // to the server
+    std::string last_error_; // text
+    unsigned inputs_ = 0;
+    int failure_ = 0; // -errno of the failure that ended the connection
+    side side_ = side::none;
+    bool established_ = false;
+    bool wants_large_ = true; // a handshake receives several kilobytes
+    bool input_ended_ = false;
+    bool no_memory_ = false;
+    std::array<std::byte, small_input> small_;
+};
+
+/// Marks a transfer that is in flight. If the coroutine is destroyed before over(), the number of
+/// transferred bytes is unknown, and the connection cannot be used any more.
+class transfer {
+public:
+    explicit transfer(engine& of) noexcept : engine_(&of) {}
+    transfer(const transfer&) = delete;
+    transfer& operator=(const transfer&) = delete;
+    ~transfer() {
+        if (engine_ != nullptr) [[unlikely]] {
+            engine_->lose_transfer();
+        }
+    }
+    void over() noexcept { engine_ = nullptr; }
+
+private:
+    engine* engine_;
+};
+
+} // namespace coil::tls::detail
