@@ -184,7 +184,7 @@ TEST(BackendChoice, TheVariableOfEarlierReleasesCountsWhereTheNewOneIsNotSet) {
     std::string said;
     EXPECT_EQ(in_child_that_says(said,
                                  []() -> std::string {
-                                     ::setenv("COIL_KERNEL", "epoll", 1);
+                                     ::setenv("COIL_KERNEL", "epoll", 1); // retired
                                      if (backend_of(io_backend::automatic) != "epoll") {
                                          return "the old variable was not read";
                                      }
