@@ -75,7 +75,6 @@ using coil::io::open;
 using coil::io::openat;
 using coil::io::openat2;
 using coil::io::openat_direct;
-using coil::io::owned_descriptor;
 using coil::io::path_argument;
 using coil::io::pipe;
 using coil::io::pipe2;
