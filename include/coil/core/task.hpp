@@ -90,7 +90,10 @@ public:
         const std::coroutine_handle<promise_type> coroutine_;
     };
 
-    awaiter operator co_await() && noexcept { return awaiter(typed()); }
+    awaiter operator co_await() && noexcept {
+        own();
+        return awaiter(typed());
+    }
 
     template <class Self = T>
     awaiter operator co_await() & noexcept {
@@ -112,14 +115,12 @@ public:
 
 private:
     friend promise_type;
-    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {
-        own();
-    }
+    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {}
 
     [[nodiscard]] std::coroutine_handle<promise_type> typed() const noexcept {
         return std::coroutine_handle<promise_type>::from_address(coroutine_.address());
     }
-    /// Tells the coroutine that this object owns its frame.
+    /// Tells a coroutine that is or will be awaited that this object owns its frame.
     void own() noexcept {
         if (coroutine_) {
             typed().promise().owning_handle = &coroutine_;

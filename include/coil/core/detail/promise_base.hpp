@@ -50,7 +50,7 @@ public:
     promise_base() noexcept {} // NOLINT(*-member-init)
 
     void become_root(task_owner& owner) noexcept {
-        below_ = nothing;
+        link = task_link(task_state::none);
         set_origin(&owner, is_owner);
     }
 
@@ -76,7 +76,6 @@ public:
     /// `above` starts to await a child; null: a coroutine of another type does.
     void begin_below(promise_base* above) noexcept {
         parent = above;
-        below_ = nothing;
         if (above != nullptr) {
             above->below_ = reinterpret_cast<std::uintptr_t>(this);
         }
@@ -93,9 +92,9 @@ public:
     void awaits_nothing() noexcept { below_ = nothing; }
 
     /// Neither awaited nor started yet.
-    [[nodiscard]] bool is_fresh() const noexcept { return below_ == fresh; }
+    [[nodiscard]] bool is_fresh() const noexcept { return origin_ == no_origin; }
     /// Whether other coroutines must be destroyed before this one.
-    [[nodiscard]] bool has_below() const noexcept { return below_ > fresh; }
+    [[nodiscard]] bool has_below() const noexcept { return below_ != nothing; }
     /// The children of a combinator, or null.
     [[nodiscard]] nested_await* nested_below() const noexcept {
         return (below_ & is_nested) != 0 ? reinterpret_cast<nested_await*>(below_ & ~is_nested)
@@ -143,22 +142,21 @@ public:
     };
     union {
         task_link link;                         // of a top-level task: its state
-        std::coroutine_handle<>* owning_handle; // of any other task: what destroys the frame
+        std::coroutine_handle<>* owning_handle; // of an awaited task: what destroys the frame
     };
 
 private:
     // The values of `below_` other than a task's promise and, with the bit set, a nested_await.
     static constexpr std::uintptr_t nothing = 0;
     static constexpr std::uintptr_t is_nested = 1;
-    static constexpr std::uintptr_t fresh = 2;
 
-    // The low bits of `origin_`: what it points to. Unset until the coroutine becomes a child or a
-    // root.
+    // The low bits of `origin_`: what it points to.
     static constexpr std::uintptr_t is_root_promise = 0;
     static constexpr std::uintptr_t is_owner = 1; // the owner of this root
     static constexpr std::uintptr_t is_detour = 2;
     static constexpr std::uintptr_t is_source = 3; // may be null
     static constexpr std::uintptr_t kind_mask = 3;
+    static constexpr std::uintptr_t no_origin = 0; // neither a child nor a root yet
 
     template <class T>
     void set_origin(const T* origin, std::uintptr_t kind) noexcept {
@@ -171,8 +169,8 @@ private:
         return reinterpret_cast<T*>(origin_ & ~kind_mask);
     }
 
-    std::uintptr_t origin_;
-    std::uintptr_t below_ = fresh;
+    std::uintptr_t origin_ = no_origin;
+    std::uintptr_t below_ = nothing;
 };
 
 /// Limits are inherited through awaits whose root is known.
