@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 namespace {
 
 task<> session(net::socket peer, tls::context ctx) {
-    tls::stream s{std::move(peer), std::move(ctx)};
+    tls::stream s{std::move(peer), ctx};
     if (int r = co_await timeout(s.accept(), 10s); r < 0) {
         std::fprintf(stderr, "no handshake: %s\n",
                      s.last_error().empty() ? io_result(r).error().message().c_str()
