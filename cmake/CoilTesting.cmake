@@ -56,7 +56,7 @@ function(coil_add_room_tests room)
     if(room STREQUAL "tls" AND NOT TARGET coil::tls)
         message(STATUS "no tests of tls: there is no coil::tls")
         add_test(NAME ${room}.openssl
-            COMMAND "${CMAKE_COMMAND}" -E echo "SKIP: OpenSSL 3 is not installed: ./dev setup, or libssl-dev")
+            COMMAND "${CMAKE_COMMAND}" -E echo "SKIP: there is no coil::tls: OpenSSL 3 is not installed (./dev setup, or libssl-dev), or COIL_BUILD_TLS is OFF")
         set_tests_properties(${room}.openssl PROPERTIES LABELS ${room} SKIP_REGULAR_EXPRESSION "SKIP: ")
         return()
     endif()

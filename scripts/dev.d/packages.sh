@@ -9,6 +9,7 @@ clang_tools=19 # clang-format, whose output depends on its version, and the olde
 declare -A brings=(
     [cmake]=cmake [ninja-build]=ninja
     [libgtest-dev]=gtest/gtest.h [netcat-openbsd]=nc.openbsd [redis-tools]=redis-benchmark [pkg-config]=pkg-config
+    [libssl-dev]=openssl/ssl.h [openssl]=openssl
     [python3]=python3 [git]=git [relacy-dev]=relacy/relacy.hpp
     [libbenchmark-dev]=benchmark/benchmark.h [liburing-dev]=liburing.h [libuv1-dev]=uv.h [libasio-dev]=asio.hpp
     [redis-server]=redis-server [fio]=fio
@@ -20,6 +21,7 @@ packages_of() {
         build) echo cmake ninja-build ;;
         test) echo libgtest-dev netcat-openbsd redis-tools pkg-config python3 ;;
         model) echo relacy-dev ;;
+        tls) echo libssl-dev openssl ;;
         sanitizers) compiler_packages sanitizers ;;
         demo) echo netcat-openbsd redis-tools redis-server liburing-dev python3 ;;
         bench) echo libbenchmark-dev liburing-dev libuv1-dev libasio-dev netcat-openbsd redis-server redis-tools python3 ;;
@@ -223,6 +225,7 @@ choose_compiler() {
 dev_setup() {
     need build test demo bench
     want model
+    want tls
     want bench_peers
     want docs
     want browser

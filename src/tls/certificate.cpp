@@ -39,10 +39,11 @@ owned_chain read_certificates(BIO& from, const std::string& name) {
         throw std::bad_alloc();
     }
     while (owned_certificate next{PEM_read_bio_X509(&from, nullptr, nullptr, nullptr)}) {
-        if (sk_X509_push(all.get(), next.get()) == 0) {
+        X509* const added = next.release();
+        if (sk_X509_push(all.get(), added) == 0) {
+            X509_free(added);
             throw std::bad_alloc();
         }
-        static_cast<void>(next.release());
     }
     // The end of the text is "no start line", which is an error only if there was no certificate.
     const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;

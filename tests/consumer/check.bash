@@ -33,7 +33,7 @@ check_modules() {
 check_importing_examples() {
     local script status
     for script in "$here"/../examples/*.sh; do
-        [[ $script == */tutorial.sh || $script == */cookbook.sh ]] && continue
+        [[ $script == */tutorial.sh || $script == */cookbook.sh || $script == */tls_*.sh ]] && continue
         status=0
         COIL_EXAMPLES_DIR=$work/$step/examples bash "$script" || status=$?
         ((status == 0 || status == 77)) || {
@@ -65,7 +65,7 @@ case $step in
         configure_and_build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_STANDARD=23
         "$work/$step/consumer"
         ;;
-    uring_only)
+    uring_only | tls)
         configure_and_build -DCMAKE_PREFIX_PATH="$prefix"
         "$work/$step/consumer"
         ;;
