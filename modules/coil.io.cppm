@@ -1,4 +1,4 @@
-// Linux calls, sockets, streams, processes.
+// Linux calls, sockets, streams, processes, other libraries.
 // Written by generate.py from the headers, which say what each name is: ./dev modules.
 export module coil.io;
 
@@ -15,10 +15,13 @@ using coil::byte_sink;
 using coil::byte_source;
 using coil::byte_stream;
 using coil::checked_operation;
+using coil::completion;
 using coil::copy;
 using coil::duplex;
 using coil::duplex_counts;
 using coil::exit_status;
+using coil::foreign_loop;
+using coil::from_callback;
 using coil::make_pipe;
 using coil::pipe_end;
 using coil::process;
@@ -75,6 +78,7 @@ using coil::io::open;
 using coil::io::openat;
 using coil::io::openat2;
 using coil::io::openat_direct;
+using coil::io::owned_descriptor;
 using coil::io::path_argument;
 using coil::io::pipe;
 using coil::io::pipe2;

@@ -1,4 +1,4 @@
-// Contexts, combinations, synchronization, executors, other libraries.
+// Contexts, combinations, synchronization, executors.
 // Written by generate.py from the headers, which say what each name is: ./dev modules.
 export module coil.task;
 
@@ -21,7 +21,6 @@ using coil::broadcast;
 using coil::channel;
 using coil::child_handle;
 using coil::co_spawn;
-using coil::completion;
 using coil::condition_variable;
 using coil::context_metrics;
 using coil::counting_semaphore;
@@ -38,8 +37,6 @@ using coil::executor_arg;
 using coil::executor_arg_t;
 using coil::failure_handler;
 using coil::for_each_concurrent;
-using coil::foreign_loop;
-using coil::from_callback;
 using coil::hard_link;
 using coil::idle_policy;
 using coil::inline_executor;
@@ -112,7 +109,6 @@ using coil::yield;
 export namespace coil::io {
 using coil::io::drain;
 using coil::io::force_async;
-using coil::io::owned_descriptor;
 } // namespace coil::io
 
 export namespace coil::this_task {
