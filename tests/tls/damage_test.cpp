@@ -34,7 +34,7 @@ private:
     std::size_t seen_ = 0;
 };
 
-task<int> serve_once(tls::basic_stream<damaging> s, std::size_t& seen) {
+task<io_result> serve_once(tls::basic_stream<damaging> s, std::size_t& seen) {
     int result = co_await s.accept();
     char buf[64];
     if (result == 0) {
@@ -44,10 +44,10 @@ task<int> serve_once(tls::basic_stream<damaging> s, std::size_t& seen) {
         result = co_await s.write_some("answer");
     }
     seen = s.transport().seen();
-    co_return result;
+    co_return io_result(result);
 }
 
-task<int> ask_once(tls::basic_stream<damaging> s, std::size_t& seen) {
+task<io_result> ask_once(tls::basic_stream<damaging> s, std::size_t& seen) {
     int result = co_await s.handshake("example.test");
     char buf[64];
     if (result == 0) {
@@ -57,42 +57,53 @@ task<int> ask_once(tls::basic_stream<damaging> s, std::size_t& seen) {
         result = co_await s.read_some(buf);
     }
     seen = s.transport().seen();
-    co_return result;
+    co_return io_result(result);
 }
 
 constexpr std::size_t nowhere = ~std::size_t{0};
 
+/// The results of the client and the server, when the byte at one of these offsets of what they
+/// receive is changed. `seen`: what the side with the change has received.
+task<std::pair<int, int>> damage_once(const tls::context& client, const tls::context& server,
+                                      std::size_t at_client, std::size_t at_server,
+                                      std::size_t& seen) {
+    auto [a, b] = net::socket::pair();
+    std::size_t by_client = 0;
+    std::size_t by_server = 0;
+    // A record whose length was changed waits for bytes that do not come.
+    auto serving = timeout(
+        serve_once(tls::basic_stream(damaging(std::move(b), at_server), server), by_server), 10s);
+    auto asking = timeout(
+        ask_once(tls::basic_stream(damaging(std::move(a), at_client), client), by_client), 10s);
+    const auto [served, asked] = co_await when_all(std::move(serving), std::move(asking));
+    seen = at_client == nowhere ? by_server : by_client;
+    co_return std::pair<int, int>(asked, served);
+}
+
 TEST(TlsDamage, EveryByteOfAHandshakeChangedOnce) {
-    auto main = [](const tls::context& client, const tls::context& server, std::size_t at_client,
-                   std::size_t at_server, std::size_t& seen) -> task<std::pair<int, int>> {
-        auto [a, b] = net::socket::pair();
-        std::size_t by_client = 0;
-        std::size_t by_server = 0;
-        auto serving = coil::spawn(
-            serve_once(tls::basic_stream(damaging(std::move(b), at_server), server), by_server));
-        auto asking = coil::spawn(
-            ask_once(tls::basic_stream(damaging(std::move(a), at_client), client), by_client));
-        // A record that has become longer waits for bytes that do not come.
-        const int asked = co_await timeout(std::move(asking), 200ms);
-        const int served = co_await timeout(std::move(serving), 200ms);
-        seen = at_client == nowhere ? by_server : by_client;
-        co_return std::pair(asked, served);
-    };
     const tls::context client = client_context();
     const tls::context server = server_context();
     std::size_t size = 0;
-    EXPECT_EQ(coil::run(main(client, server, nowhere, nowhere, size)), std::pair(6, 6));
+    // In a simulated world, where a timeout costs no time.
+    const auto run = [&](std::size_t at_client, std::size_t at_server) {
+        coil::sim::world w{1};
+        auto done = w.host("a").spawn(damage_once(client, server, at_client, at_server, size));
+        w.run();
+        return done.get();
+    };
+    EXPECT_EQ(run(nowhere, nowhere), std::pair(6, 6));
     const std::size_t step = coil_test::long_run() ? 1 : 23;
-    for (const bool damage_client : {true, false}) {
-        coil::run(main(client, server, damage_client ? 0 : nowhere, nowhere, size));
-        for (std::size_t at = 0; at < 700; at += step) {
-            const auto [asked, served] = coil::run(main(
-                client, server, damage_client ? at : nowhere, damage_client ? nowhere : at, size));
-            // Padding and unknown extensions of the first messages are the only bytes without
-            // effect on the side that reads them; the other side notices, as both hash every
-            // message.
-            EXPECT_TRUE(asked < 0 || served < 0 || size <= at) << at;
-        }
+    // The minor version of the first record is obsolete, and receivers ignore it (RFC 8446, 5.1).
+    constexpr std::size_t ignored = 2;
+    for (std::size_t at = 0; at < 700; at += step) {
+        const auto [asked, served] = run(at, nowhere);
+        EXPECT_TRUE(asked < 0 || served < 0 || size <= at || at == ignored)
+            << "the client's byte " << at;
+    }
+    for (std::size_t at = 0; at < 700; at += step) {
+        const auto [asked, served] = run(nowhere, at);
+        EXPECT_TRUE(asked < 0 || served < 0 || size <= at || at == ignored)
+            << "the server's byte " << at;
     }
 }
 
