@@ -7,20 +7,6 @@
 
 namespace coil::detail {
 
-/// Adds the children of an await or a scope to a record.
-class task_capture::children_of final : public child_visitor {
-public:
-    children_of(task_capture& capture, int level, std::vector<task_record>& to) noexcept
-        : capture_(capture), level_(level), to_(to) {}
-
-    void visit(promise_base& child) override { capture_.add(child, level_, to_); }
-
-private:
-    task_capture& capture_;
-    int level_;
-    std::vector<task_record>& to_;
-};
-
 bool task_capture::claim(event_loop& loop) noexcept { return loop.begin_service(); }
 void task_capture::release(event_loop& loop) noexcept { loop.end_service(); }
 

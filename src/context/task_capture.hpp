@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 namespace coil::detail {
 
@@ -25,7 +26,19 @@ public:
     static void release(event_loop& loop) noexcept;
 
 private:
-    class children_of;
+    /// Adds the children of an await or a scope to a record.
+    class children_of final : public child_visitor {
+    public:
+        children_of(task_capture& capture, int level, std::vector<task_record>& to) noexcept
+            : capture_(capture), level_(level), to_(to) {}
+
+        void visit(promise_base& child) override { capture_.add(child, level_, to_); }
+
+    private:
+        task_capture& capture_;
+        int level_;
+        std::vector<task_record>& to_;
+    };
 
     /// Deeper trees are cut.
     static constexpr int most_levels = 64;

@@ -163,13 +163,9 @@ TEST_P(ForeignLoop, ReportsMoreThanOneBatch) {
 TEST_P(ForeignLoop, DoesNotStarveOtherTasks) {
     const socket_pair s;
     run([&]() -> task<> {
-        bool slept = false;
         loop.watch(s.a, EPOLLOUT); // always ready
-        auto other = spawn([](bool& to) -> task<> {
-            co_await sleep_for(2ms);
-            to = true;
-        }(slept));
-        while (!slept) {
+        auto other = spawn([]() -> task<> { co_await sleep_for(2ms); }());
+        while (!other.done()) {
             static_cast<void>(co_await loop.wait());
         }
         co_await std::move(other);

@@ -20,7 +20,7 @@ namespace detail {
 }
 /// The frame of a task, whose promise follows the two functions at its start.
 [[nodiscard]] inline void* frame_of(promise_base& promise) noexcept {
-    return reinterpret_cast<void**>(&promise) - 2;
+    return static_cast<void*>(reinterpret_cast<void**>(&promise) - 2);
 }
 
 /// Where a function is. Reads the symbols of its module from the module's file.
