@@ -9,7 +9,11 @@ install(TARGETS coil_uring coil EXPORT coil-targets
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT coil-targets NAMESPACE coil:: DESTINATION "${COIL_CMAKE_DIR}")
+# Everything that is installed.
+add_custom_target(coil_libraries)
+add_dependencies(coil_libraries coil_uring coil)
 if(TARGET coil_tls)
+    add_dependencies(coil_libraries coil_tls)
     # A file of its own, so that coil is found where OpenSSL is not.
     install(TARGETS coil_tls EXPORT coil-tls-targets
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"

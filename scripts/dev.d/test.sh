@@ -243,7 +243,7 @@ dev_test() {
             run_sanitized tsan "${select[@]}"
             want modules
             want_new_cmake
-            run_tests consumers debug 'coil coil_uring' -L consumer --timeout 600 "${select[@]}"
+            run_tests consumers debug coil_libraries -L consumer --timeout 600 "${select[@]}"
         fi
     fi
     report
