@@ -11,6 +11,8 @@
 #include <memory>
 #include <new>
 
+#include <sys/epoll.h>
+
 // The memory that io_uring reads at submission, which the program may reuse afterwards: a request
 // that does not complete at once gets copies.
 
@@ -108,7 +110,7 @@ void add_special_arguments(opcode op, bool is_vector, sqe& s, pieces& wanted) no
         }
         break;
     case opcode::epoll_ctl:
-        wanted.add(s.addr, 12);
+        wanted.add(s.addr, sizeof(::epoll_event));
         break;
     case opcode::futex_waitv:
         wanted.add(s.addr, std::min<std::size_t>(s.len, 128) * sizeof(futex_waiter));
