@@ -153,20 +153,21 @@ void emulation::copy_args(request& r) noexcept {
         r.early_result_ = -EFAULT;
         return;
     }
-    r.kept_ = true;
     if (wanted.empty()) {
+        r.kept_ = true;
         return;
     }
     if (const std::size_t size = wanted.size(); size > r.copies_size_) {
         std::unique_ptr<std::byte[]> memory{new (std::nothrow) std::byte[size]};
         if (memory == nullptr) {
-            r.early_result_ = -ENOMEM; // a caller that has not begun the request checks it
+            r.early_result_ = -ENOMEM;
             return;
         }
         r.copies_ = std::move(memory);
         r.copies_size_ = size;
     }
     wanted.copy_to(r.copies_.get());
+    r.kept_ = true;
     if (has_message_header(r.op())) {
         r.header.msg_iov = pointer<::iovec>(vector);
         if (name != 0) {
