@@ -227,7 +227,7 @@ task<bool> copy_file(path from, path to, copy_options options, copy_file_progres
 
 task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress) {
     const int r = co_await copy_whole(from, to, options, progress);
-    detail::throw_if(detail::error_of(r), "coil: cannot copy file", from, to);
+    detail::throw_if(detail::error_of(r), "coil::fs::copy_file", from, to);
     co_return r == 1;
 }
 
