@@ -56,8 +56,6 @@ task<> wait_turns(int n) {
     }
 }
 
-task<> receives_one(channel<large>& ch) { static_cast<void>(co_await ch.recv()); }
-
 /// What a receiver was given before it resumed must still be in the channel.
 void check_kept(channel<large>& ch, int count) {
     for (int i = 1; i <= count; ++i) {
@@ -74,13 +72,13 @@ void fill(channel<large>& ch) {
     }
 }
 
-task<> receives_one(channel<large>& ch) { static_cast<void>(co_await ch.recv()); }
+task<> takes_one(channel<large>& ch) { static_cast<void>(co_await ch.recv()); }
 
 TEST(ChannelMemory, G6_AStoppedReceiverLosesNothing) {
     for (const std::size_t capacity : {0U, 1U}) {
         run([](std::size_t given) -> task<> {
             channel<large> ch(given);
-            auto h = spawn(receives_one(ch));
+            auto h = spawn(takes_one(ch));
             co_await wait_turns(2);
             fill(ch);
             out_of_memory = true;
