@@ -33,7 +33,9 @@ TEST(ErrorText, NamesTheFunctionAndThePath) {
         co_await expect_failure(tree, "coil::fs::copy_tree", none);
         auto copy_file = [&in](path p) -> task<> { co_await fs::copy_file(p, in / "to"); };
         co_await expect_failure(copy_file, "coil::fs::copy_file", none);
-        auto open = [](path p) -> task<> { co_await fs::file::open(p, O_RDONLY); };
+        auto open = [](path p) -> task<> {
+            static_cast<void>(co_await fs::file::open(p, O_RDONLY));
+        };
         co_await expect_failure(open, "coil::fs::file::open", none);
         auto read = [](path p) -> task<> { co_await fs::read_file(p); };
         co_await expect_failure(read, "coil::fs::read_file", none);
