@@ -252,7 +252,7 @@ TEST_F(UnnoticedFailure, G5_DestroyedBetweenItsParts) {
             co_await (io::fsync(f) && io::fsync(f) && io::write(f, "x") && io::fsync(f));
             after = true;
         };
-        auto stops = [(io_context& c, int n) -> task<> {
+        auto stops = [](io_context& c, int n) -> task<> {
             for (int i = 0; i < n; ++i) {
                 co_await yield();
             }
