@@ -236,14 +236,14 @@ dev_test() {
         if [[ $full == no ]]; then
             run_sanitized asan "${select[@]}"
             run_without_io_uring asan all -L "$on_epoll" "${select[@]}"
-            run_tests "models and compile-fail tests" debug tests_once -L "$once" "${select[@]}"
+            run_tests "models and compile-fail tests" once tests_once -L "$once" "${select[@]}"
         else
             COIL_TEST_LONG=1 run_tests "long, C++23" cxx23 all -LE "consumer|$once" -E '^faults\..*seed_[345]' \
                 --timeout 600 "${select[@]}"
             run_sanitized tsan "${select[@]}"
             want modules
             want_new_cmake
-            run_tests consumers debug coil_libraries -L consumer --timeout 600 "${select[@]}"
+            run_tests consumers once coil_libraries -L consumer --timeout 600 "${select[@]}"
         fi
     fi
     report
