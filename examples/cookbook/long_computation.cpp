@@ -14,7 +14,7 @@ task<int> count_primes(int limit) {
         }
         count += prime ? 1 : 0;
         if (n % 1000 == 0) {
-            co_await yield(); // runs the other ready coroutines, and fetches completions of I/O
+            co_await yield(); // others run, and the loop fetches completions of I/O
         }
     }
     co_return count;
