@@ -182,13 +182,13 @@ readonly single_threaded='conformance|docs|examples|faults|property'
 
 # Uses one seed per room on the fault-injecting backend. Test files are in memory; the long tests use the disk.
 run_sanitized() {
-    local preset=$1 dir=${TMPDIR:-/dev/shm} targets=all left_out="consumer|$once" seeds='^faults\..*seed_[^1]'
+    local preset=$1 dir=${TMPDIR:-/dev/shm} what=all left_out="consumer|$once" seeds='^faults\..*seed_[^1]'
     shift
     [[ -w $dir ]] || dir=/tmp
     if [[ $preset == tsan ]]; then
-        targets=tests_with_threads left_out+="|$single_threaded" seeds='_NOT_BUILT$'
+        what=tests_with_threads left_out+="|$single_threaded" seeds='_NOT_BUILT$'
     fi
-    TMPDIR=$dir run_tests "$preset" "$preset" "$targets" -LE "$left_out" -E "$seeds" "$@"
+    TMPDIR=$dir run_tests "$preset" "$preset" "$what" -LE "$left_out" -E "$seeds" "$@"
 }
 
 dev_test() {
