@@ -30,8 +30,10 @@ template <class T>
 struct channel_entry : sync_waiter {
     explicit channel_entry(bool is_sender) noexcept : sends(is_sender) {}
 
+    using element_type = channel_element<T>;
+
     std::optional<T> value;
-    std::unique_ptr<channel_element<T>> element;
+    std::unique_ptr<element_type> element;
     const bool sends;
     bool closed = false;
 };

@@ -13,14 +13,15 @@
 
 namespace coil::detail {
 
+/// Allocated by operator new.
 struct heap_allocated {};
 
 /// A separately allocated element: of an unbounded channel, or one that a receiver gave back. A
 /// receiver allocates it before it takes an element that it might give back, so that giving back
 /// cannot fail.
-template <class T>
-struct channel_element : std::conditional_t<(alignof(std::optional<T>) > frame_alignment),
-                                            heap_allocated, frame_allocated> {
+template <class T, class Allocated = frame_allocated>
+struct channel_element
+    : std::conditional_t<(alignof(std::optional<T>) > frame_alignment), heap_allocated, Allocated> {
     channel_element() noexcept = default;
     explicit channel_element(T&& v) noexcept : value(std::move(v)) {}
     std::optional<T> value;
@@ -39,15 +40,16 @@ struct channel_element : std::conditional_t<(alignof(std::optional<T>) > frame_a
 /// The channel is closed by the `open` bit of the lock, which is set together with the signal, so
 /// that a send() after close() on the same thread fails. The ring is closed with the lock held.
 ///
-/// Entry: a Waiter with `sends`, `closed`, `value` (optional<T>) and `element`: a sender on an
-/// unbounded channel has it instead of a value, a receiver has an empty one for give_back().
+/// Entry: a Waiter with `sends`, `closed`, `value` (optional<T>) and `element` (of `element_type`):
+/// a sender on an unbounded channel has it instead of a value, a receiver has an empty one for
+/// give_back().
 template <class T, class Entry, class Waiter, class Atomics = std_atomics>
 class basic_channel
     : public basic_wait_queue<basic_channel<T, Entry, Waiter, Atomics>, Waiter, Atomics> {
 public:
     using wait_queue = basic_wait_queue<basic_channel<T, Entry, Waiter, Atomics>, Waiter, Atomics>;
     using typename wait_queue::woken;
-    using element = channel_element<T>;
+    using element = typename Entry::element_type;
 
     basic_channel(std::size_t capacity, bool unbounded) : ring_(capacity), unbounded_(unbounded) {}
     basic_channel(const basic_channel&) = delete;
