@@ -213,7 +213,8 @@ void emulation::run_due() noexcept {
 
 void emulation::start(request& r) noexcept {
     r.target_ = r.ticks_ = 0;
-    int result = resolve(r);
+    // A deferred request has an early result if its arguments could not be copied.
+    int result = r.early_result_ != 0 ? r.early_result_ : resolve(r);
     if (result == 0) {
         result = begin_core(r);
         if (result == not_core) {
@@ -241,6 +242,10 @@ void emulation::start(request& r) noexcept {
         limit.limits_ = true;
         begin_timeout(limit);
         list(limit);
+    }
+    if (r.early_result_ != 0) [[unlikely]] { // it must not run with arguments that may change
+        end_one(r);
+        finish_ended();
     }
 }
 
