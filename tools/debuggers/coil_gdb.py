@@ -11,8 +11,8 @@ import gdb.printing
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
-from coil_debug import commands  # noqa: E402
-from coil_debug.memory import COIL, Unreadable  # noqa: E402
+from coil_debug import commands, printers  # noqa: E402
+from coil_debug.memory import COIL, Layout, Memory, Unreadable  # noqa: E402
 
 
 class Gdb:
@@ -21,6 +21,7 @@ class Gdb:
     def __init__(self):
         self.types = {}
         self.frame_types = {}
+        self.layout = Layout(self)
 
     def read(self, address, size):
         try:
@@ -109,17 +110,16 @@ class Gdb:
                 return symbol.type.target().strip_typedefs()
         return None
 
-    def resume_line(self, resume, number):
-        wanted = '__coro_resume_%d' % number
-        for symbol in symbols_of(resume):
-            if symbol.name == wanted:
+    def label_line(self, function, name):
+        for symbol in symbols_of(function):
+            if symbol.name == name:
                 return symbol.symtab.filename, symbol.line
         return None
 
     def show(self, kind, address):
         try:
             value = gdb.Value(address).cast(gdb.lookup_type('unsigned long')).cast(kind.pointer()).dereference()
-            return value.format_string(max_elements=20, max_depth=2)
+            return value.format_string(max_elements=200, max_depth=2)
         except (gdb.error, TypeError) as error:
             return '<%s>' % error
 
@@ -143,9 +143,47 @@ def symbols_of(address):
 
 
 def describe(thread):
-    _, process, _ = thread.ptid[0], thread.ptid[1], thread.ptid[2]
-    return 'thread %d (LWP %d%s)' % (thread.num, process or thread.ptid[0],
-                                     ', "%s"' % thread.name if thread.name else '')
+    process, lwp, _ = thread.ptid
+    return 'thread %d (LWP %d%s)' % (thread.num, lwp or process, ', "%s"' % thread.name if thread.name else '')
+
+
+class Value:
+    """What coil_debug.printers describes."""
+
+    debugger = None
+
+    def __init__(self, value):
+        self.value = value
+
+    def number(self, path):
+        value = self.value
+        for name in path.split('.'):
+            value = value[name]
+        while value.type.strip_typedefs().code == gdb.TYPE_CODE_STRUCT:
+            value = value[next(field for field in value.type.strip_typedefs().fields() if hasattr(field, 'bitpos'))]
+        return int(value)
+
+    def memory(self):
+        return Memory(self.debugger)
+
+
+class Printer:
+    def __init__(self, value, summary):
+        self.value = value
+        self.summary = summary
+
+    def to_string(self):
+        try:
+            return self.summary(Value(self.value))
+        except (gdb.error, Unreadable, IndexError) as error:
+            return '<%s>' % error
+
+
+def add_printers():
+    collection = gdb.printing.RegexpCollectionPrettyPrinter('coil')
+    for name, pattern, summary in printers.SUMMARIES:
+        collection.add_printer(name, pattern, lambda value, of=summary: Printer(value, of))
+    gdb.printing.register_pretty_printer(gdb.current_objfile(), collection, replace=True)
 
 
 class Coil(gdb.Command):
@@ -153,7 +191,7 @@ class Coil(gdb.Command):
 
     def __init__(self):
         super().__init__('coil', gdb.COMMAND_STATUS, gdb.COMPLETE_NONE)
-        self.debugger = Gdb()
+        self.debugger = Value.debugger = Gdb()
 
     def invoke(self, argument, from_tty):
         del from_tty
@@ -165,3 +203,4 @@ class Coil(gdb.Command):
 
 
 Coil()
+add_printers()

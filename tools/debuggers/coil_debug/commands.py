@@ -1,5 +1,6 @@
 """The commands: `coil contexts`, `coil tasks`, `coil bt`, `coil locals`. Each returns the lines to print."""
 
+import re
 from collections import Counter
 
 from . import names
@@ -139,18 +140,18 @@ def variables(all_, frame):
     if kind is None:
         yield '    (the compiler has not described the frame)'
         return
+    found = False
     for name, offset, _, type_ in all_.debugger.fields(kind):
-        if is_variable(name):
-            yield '    %s = %s' % (source_name(name), all_.debugger.show(type_, frame + offset))
+        if not COMPILERS_OWN.match(name):
+            found = True
+            yield '    %s = %s' % (SCOPE.sub('', name), all_.debugger.show(type_, frame + offset))
+    if not found:
+        yield '    (no variables)'
 
 
-def is_variable(name):
-    """Clang calls what it adds `__promise`, `__int_32_0`; GCC `_Coro_self_handle`, `_D1234_1_2`, `Aw0_2_3`."""
-    return bool(name) and not name.startswith(('__', '_Coro_', '_D')) and not (
-        name.startswith(('Aw', 'Yd', 'Fs', 'Is')) and name[2:3].isdigit()) and not name.endswith('_')
-
-
-def source_name(name):
-    """GCC appends the depth and the number of the scope: `line_2_3`."""
-    parts = name.rsplit('_', 2)
-    return parts[0] if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit() else name
+# Clang adds `__promise`, `__int_32_0`, `class_coil__io_awaitable_1`, `PointerType_0`, `_3`; GCC `_Coro_self_handle`,
+# `_D1234_1_2`, `Aw0_2_3` for an awaiter, `Is_1_1` and `Fs_1_1` for the first and last suspension.
+COMPILERS_OWN = re.compile(r'$|__|_Coro_|_D?\d|(class|struct|union|enum)_|(PointerType|UnknownType|ArrayType)|'
+                           r'(Aw\d*|Yd\d*|Fs|Is)_\d|T\d{3,}')
+# GCC appends the depth and the number of the scope: `line_2_3`.
+SCOPE = re.compile(r'_\d+_\d+$')

@@ -13,7 +13,7 @@ does not have.
     line(address)           -> (file, line) of a machine instruction, or None
     threads()               -> [(description, address of the loop that it runs, or 0)]
     frame_type(resume)      -> type of a coroutine's frame, or None
-    resume_line(resume, n)  -> (file, line) of the suspension with this number, or None
+    label_line(address, l)  -> (file, line) of a label of the function there, or None
     show(type, address)     -> text of the value there
 """
 

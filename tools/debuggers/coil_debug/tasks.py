@@ -4,7 +4,7 @@ import struct
 
 from . import names
 from .children import Children
-from .memory import COIL, Layout, Memory, Unreadable
+from .memory import COIL, Memory, Unreadable
 
 FRAME_HEADER = 16  # the two functions at the start of a coroutine's frame; the promise follows
 LONGEST_CHAIN = 10000
@@ -72,7 +72,7 @@ class Tasks:
     def __init__(self, debugger):
         self.debugger = debugger
         self.memory = Memory(debugger)
-        self.layout = debugger.layout = getattr(debugger, 'layout', None) or Layout(debugger)
+        self.layout = debugger.layout
         self.children = Children(self.memory, self.layout)
         self.classes = {}
         self.symbols = {}
@@ -218,8 +218,13 @@ class Tasks:
         """Where it is suspended, or else where it is defined."""
         resume = self.memory.word(frame)
         index = self.suspension(frame, resume)
-        found = self.debugger.resume_line(resume, index) if index is not None else None
-        return found or self.debugger.line(resume)
+        if index is not None:
+            label = '__coro_resume_%d' % index
+            destroy = self.memory.word(frame + 8)  # the optimizer may leave the label here only
+            found = self.debugger.label_line(resume, label) or self.debugger.label_line(destroy, label)
+            if found:
+                return found
+        return self.debugger.line(resume)
 
     def suspension(self, frame, resume):
         kind = self.debugger.frame_type(resume)
