@@ -50,9 +50,9 @@ task<> acquires() {
     co_await no_permits.acquire();
     no_permits.release();
 }
-task<> joins() {
+task<> joins(int number) {
     scope all;
-    all.spawn(sleeps(), "in a scope");
+    all.spawn(sleeps(), "in scope " + std::to_string(number));
     co_await all.join();
 }
 task<> runs_elsewhere(io_context& other) { co_await on(other, sleeps()); }
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
         ctx.co_spawn(takes());
         ctx.co_spawn(waits());
         ctx.co_spawn(acquires());
-        ctx.co_spawn(joins());
+        ctx.co_spawn(joins(i));
         ctx.co_spawn(runs_elsewhere(other));
     }
     ctx.co_spawn(has_children());

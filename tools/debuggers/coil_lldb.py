@@ -27,8 +27,10 @@ class Lldb:
     def read(self, address, size):
         error = lldb.SBError()
         data = self.process.ReadMemory(address, size, error)
-        if error.Fail():
-            raise Unreadable(error.GetCString())
+        if error.Fail():  # a core file may lack constants, which the program's file has
+            data = self.target.ReadMemory(self.at(address), size, lldb.SBError())
+        if not data:
+            raise Unreadable('no memory at 0x%x' % address)
         return data
 
     def type(self, name):
@@ -166,6 +168,6 @@ for _name, _, _summary in printers.SUMMARIES:
 def __lldb_init_module(debugger, internal):
     debugger.HandleCommand('command script add --overwrite --class %s.Coil coil' % __name__)
     for name, pattern, _ in printers.SUMMARIES:
-        debugger.HandleCommand("type summary add --expand --category coil --python-function %s.summary_of_%s --regex '%s'" %
+        debugger.HandleCommand("type summary add --category coil --python-function %s.summary_of_%s --regex '%s'" %
                                (__name__, name, pattern))
     debugger.HandleCommand('type category enable coil')

@@ -24,9 +24,12 @@ def run(debugger, words):
     if not words or words[0] not in commands:
         return HELP.split('\n')
     try:
-        return commands[words[0]](Tasks(debugger), words[1:])
+        all_ = Tasks(debugger)
+        if not all_.loops:
+            raise Misuse('coil: there are no contexts; the program must run, or there must be a core file')
+        return list(commands[words[0]](all_, words[1:]))
     except Unreadable as error:
-        raise Misuse('coil: %s. The program must run, or there must be a core file, and coil must be built with -g.'
+        raise Misuse('coil: %s; the program must run, or there must be a core file, and coil must be built with -g'
                      % error) from error
 
 

@@ -3,7 +3,7 @@
 A debugger gives both in the form of an object with these functions. They raise Unreadable for what it
 does not have.
 
-    read(address, size)     -> bytes
+    read(address, size)     -> bytes, at least one
     fields(type)            -> [(name, offset, is_base, type)] of a class, without static members; the
                                name of an anonymous union is empty. A type is a name or what this gives.
     size(type)              -> bytes
@@ -47,13 +47,20 @@ class Memory:
         parts = []
         while size > 0:
             number, begin = divmod(address, PAGE)
-            part = self.page(number)[begin:begin + size]
+            part = self.page(number)[begin:begin + size] or self.rest_of_page(address, min(size, PAGE - begin))
             if not part:
                 break
             parts.append(part)
             address += len(part)
             size -= len(part)
         return b''.join(parts)
+
+    def rest_of_page(self, address, size):
+        """Constants may be missing in a core file, where the debugger reads them from the program's, by sections."""
+        try:
+            return self.debugger.read(address, min(size, 64))
+        except Unreadable:
+            return b''
 
     def read(self, address, size):
         data = self.up_to(address, size)

@@ -27,15 +27,12 @@ USES = ['idle', 'running', 'serviced']  # listed_loop::use
 
 
 class Wait:
-    """What a coroutine that awaits no other one waits for. `kind` is the same for all waits alike."""
+    """What a coroutine that awaits no other one waits for: the text of dump_tasks(), and the part of it
+    that all waits of one kind share."""
 
-    def __init__(self, kind, details=''):
+    def __init__(self, kind, details='', text=None):
         self.kind = kind
-        self.details = details
-
-    @property
-    def text(self):
-        return self.kind + self.details
+        self.text = text or kind + details
 
 
 class Task:
@@ -245,7 +242,7 @@ class Tasks:
         if leaf in self.joins:
             return Wait('the children of the scope or supervisor', ' at 0x%x' % self.joins[leaf])
         if is_nested:
-            return Wait('children', ': %d' % children)
+            return Wait('children', text='%d children' % children)
         wait = self.leaf(frame)
         if wait.kind == 'unknown':
             return Wait('work on another thread' if root in self.away else
