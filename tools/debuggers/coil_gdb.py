@@ -183,7 +183,7 @@ def add_printers():
     collection = gdb.printing.RegexpCollectionPrettyPrinter('coil')
     for name, pattern, summary in printers.SUMMARIES:
         collection.add_printer(name, pattern, lambda value, of=summary: Printer(value, of))
-    gdb.printing.register_pretty_printer(gdb.current_objfile(), collection, replace=True)
+    gdb.printing.register_pretty_printer(None, collection, replace=True)
 
 
 class Coil(gdb.Command):
@@ -196,7 +196,7 @@ class Coil(gdb.Command):
     def invoke(self, argument, from_tty):
         del from_tty
         try:
-            for line in commands.run(self.debugger, argument.split()):
+            for line in commands.run(self.debugger, argument):
                 print(line)
         except commands.Misuse as error:
             raise gdb.GdbError(str(error)) from error

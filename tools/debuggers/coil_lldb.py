@@ -117,7 +117,7 @@ class Coil:
 
     def __call__(self, debugger, command, context, result):
         try:
-            for line in commands.run(Lldb(context.GetTarget()), command.split()):
+            for line in commands.run(Lldb(context.GetTarget()), command):
                 print(line, file=result)
         except commands.Misuse as error:
             result.SetError(str(error))

@@ -1,6 +1,7 @@
 """The commands: `coil contexts`, `coil tasks`, `coil bt`, `coil locals`. Each returns the lines to print."""
 
 import re
+import shlex
 from collections import Counter
 
 from . import names
@@ -18,8 +19,12 @@ class Misuse(Exception):
     """The user has asked for something that there is not."""
 
 
-def run(debugger, words):
+def run(debugger, arguments):
     """Runs the command with these arguments."""
+    try:
+        words = shlex.split(arguments)
+    except ValueError as error:
+        raise Misuse('coil: %s' % error) from error
     commands = {'contexts': contexts, 'tasks': tasks, 'bt': bt, 'locals': locals_}
     if not words or words[0] not in commands:
         return HELP.split('\n')
@@ -72,11 +77,11 @@ def tasks(all_, words):
         return
     wanted = ' '.join(words)
     for loop in all_.loops:
-        yield head(loop)
-        for task in loop.tasks:
-            line = one_line(all_, task)
-            if wanted in line:
-                yield line
+        lines = [one_line(all_, task) for task in loop.tasks]
+        found = [line for line in lines if wanted in line]
+        if found or not wanted:
+            yield head(loop)
+            yield from found
 
 
 def summary(all_):
@@ -94,7 +99,7 @@ def find(all_, word):
     elif word.lower().startswith('0x'):
         found = [task for task in every if int(word, 16) in task.frames]
     else:
-        found = [task for task in every if task.name == word.strip("'")]
+        found = [task for task in every if task.name == word]
     if not found:
         raise Misuse("coil: there is no task %s; 'coil tasks' lists them" % word)
     if len(found) > 1:
@@ -120,9 +125,8 @@ def bt(all_, words):
     if not words:
         raise Misuse('usage: coil bt TASK')
     task = find(all_, ' '.join(words))
-    yield '%s: %s' % (title(task), task.wait.text)
-    if task.spawned_at:
-        yield 'spawned' + names.place(task.spawned_at)
+    spawned = ' spawned' + names.place(task.spawned_at) if task.spawned_at else ''
+    yield '%s%s: %s' % (title(task), spawned, task.wait.text)
     for number, (_, frame) in enumerate(whole_chain(all_, task)):
         yield frame_line(all_, number, frame)
 
@@ -130,7 +134,10 @@ def bt(all_, words):
 def locals_(all_, words):
     if not words:
         raise Misuse('usage: coil locals TASK [FRAME]')
-    only = int(words.pop()) if len(words) > 1 and words[-1].isdigit() else None
+    only = None
+    name = ' '.join(words)
+    if len(words) > 1 and words[-1].isdigit() and all(task.name != name for loop in all_.loops for task in loop.tasks):
+        only = int(words.pop())
     task = find(all_, ' '.join(words))
     for number, (_, frame) in enumerate(whole_chain(all_, task)):
         if frame is not None and only in (None, number):

@@ -1,7 +1,7 @@
 // The program that the debuggers look at: tasks in several kinds of waits. It writes what
 // dump_tasks() says about them to a file, and calls all_wait().
 //
-//     waits COUNT FILE      COUNT tasks of each kind
+//     server COUNT FILE     COUNT tasks of each kind
 
 #include <coil/coil.hpp>
 
@@ -15,7 +15,7 @@
 using namespace coil;
 using namespace std::chrono_literals;
 
-namespace {
+namespace server {
 
 mutex held_mutex;
 channel<int> empty_channel(1);
@@ -57,7 +57,9 @@ task<> joins(int number) {
 }
 task<> runs_elsewhere(io_context& other) { co_await on(other, sleeps()); }
 
-task<> has_children() { co_await when_all(sleeps(), receives(quiet_fd), io::recv(quiet_fd, mutable_buffer())); }
+task<> has_children() {
+    co_await when_all(sleeps(), receives(quiet_fd), io::recv(quiet_fd, mutable_buffer()));
+}
 task<> has_many_children() {
     std::vector<task<>> many;
     for (int i = 0; i < 5; ++i) {
@@ -67,7 +69,7 @@ task<> has_many_children() {
 }
 task<> has_a_limit() { co_await timeout(locks(), 1h); }
 
-} // namespace
+} // namespace server
 
 extern "C" [[gnu::noinline]] void all_wait(const task<>& some_task, const io_result& some_result) {
     std::printf("all wait\n");
@@ -76,7 +78,7 @@ extern "C" [[gnu::noinline]] void all_wait(const task<>& some_task, const io_res
     static_cast<void>(some_result);
 }
 
-namespace {
+namespace server {
 
 void write(const char* path, const std::string& text) {
     if (std::FILE* const file = std::fopen(path, "w")) {
@@ -91,7 +93,8 @@ task<> reports(io_context& here, io_context& other, const char* path, int count)
         co_await sleep_for(20ms);
         text = here.dump_tasks(1'000'000) + other.dump_tasks(1'000'000);
     } while (text.find(": ready to run") != std::string::npos ||
-             text.find("context other: " + std::to_string(count) + " tasks\n") == std::string::npos);
+             text.find("context other: " + std::to_string(count) + " tasks\n") ==
+                 std::string::npos);
     write(path, text);
     task<> some_task = sleeps();
     const io_result some_result(-ECONNRESET);
@@ -99,9 +102,10 @@ task<> reports(io_context& here, io_context& other, const char* path, int count)
     std::_Exit(0);
 }
 
-} // namespace
+} // namespace server
 
 int main(int argc, char** argv) {
+    using namespace server;
     const int count = argc > 2 ? std::atoi(argv[1]) : 1;
     int ends[2];
     if (argc < 3 || ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 || !held_mutex.try_lock()) {
