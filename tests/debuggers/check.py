@@ -49,7 +49,8 @@ def dumped(path):
     """The tasks by their addresses: name, wait and last coroutine."""
     found, last = {}, None
     for line in path.read_text().splitlines():
-        task = re.match(r" +(?:task|child) (0x[0-9a-f]+)(?: '(.*?)')?(?: spawned at .*?)?: (.*?)(?:, limit in .*)?$", line)
+        task = re.match(r" +(?:task|child) (0x[0-9a-f]+)(?: '(.*?)')?(?: spawned at .*?)?: (.*?)(?:, limit in .*)?$",
+                        line)
         function = re.match(r' +#0 (.*) \[.*\]$', line)
         if task:
             last = task[1]
@@ -108,8 +109,8 @@ def check_chain(debugger, where, said):
              ('serves(int)', line_with('co_await receives(quiet_fd);') if exact else line_with('task<> serves('))]
     bt = said['coil bt connection 0']
     for number, (function, line) in enumerate(lines):
-        expect(re.search(r'^#%d +0x[0-9a-f]+ server::%s at server.cpp:%d$' %
-                         (number, re.escape(function), line), bt, re.M), '%s: no %s:%d in %s' % (where, function, line, bt))
+        found = re.search(r'^#%d +0x[0-9a-f]+ server::%s at server.cpp:%d$' % (number, re.escape(function), line), bt, re.M)
+        expect(found, '%s: no %s:%d in %s' % (where, function, line, bt))
     expect("'connection 0' spawned at server.cpp:%d: recv fd " % line_with('co_spawn(serves(') in bt, where + ': ' + bt)
     children = said['coil bt in scope 0']
     expect(re.search(r'^#0 .*sleeps.*\n#1 .*joins', children, re.M), where + ': ' + children)
@@ -124,8 +125,8 @@ def check_variables(where, said, program):
 
 
 def check_printers(where, said, program, count):
-    texts = {'server::held_mutex': 'locked, %d waiting' % (count + 1), 'server::empty_channel': '0 of 1 elements, receivers wait',
-             'server::quiet_socket': 'fd '}
+    texts = {'server::held_mutex': 'locked, %d waiting' % (count + 1),
+             'server::empty_channel': '0 of 1 elements, receivers wait', 'server::quiet_socket': 'fd '}
     if program.endswith('O0'):
         texts |= {'some_task': 'server::sleeps(), not started, 0x', 'some_result': '-ECONNRESET (-104)'}
     for name, text in texts.items():
@@ -136,15 +137,16 @@ def check_contexts(where, said, count):
     contexts = said['coil contexts']
     expect(re.search(r'^context main: %d tasks, running on thread \d+ \(LWP \d+' % (8 * count + 4), contexts, re.M),
            where + ': ' + contexts)
-    expect(re.search(r'^context other: %d tasks?, running on thread \d+ \(LWP' % count, contexts, re.M), where + ': ' + contexts)
+    expect(re.search(r'^context other: %d tasks?, running on thread \d+ \(LWP' % count, contexts, re.M),
+           where + ': ' + contexts)
     expect(contexts.count('scope or supervisor 0x') == count, where + ': ' + contexts)
 
 
 def check(debugger, program, count, folder):
     session = DEBUGGERS[debugger](program)
-    commands = ['coil contexts', 'coil tasks', 'coil tasks --summary', "coil tasks 'connection 0'", 'coil bt connection 0',
-                'coil bt in scope 0', "coil locals 'connection 0' 1", 'print server::held_mutex', 'print server::empty_channel',
-                'print server::quiet_socket', 'print some_task', 'print some_result']
+    commands = ['coil contexts', 'coil tasks', 'coil tasks --summary', "coil tasks 'connection 0'",
+                'coil bt connection 0', 'coil bt in scope 0', "coil locals 'connection 0' 1",
+                'print server::held_mutex', 'print server::empty_channel', 'print server::quiet_socket', 'print some_task', 'print some_result']
     said = session.live(commands, [str(count), str(folder / 'dump')], folder / 'core')
     after = session.core(commands, folder / 'core')
     for where, one in ((debugger, said), (debugger + ', core file', after)):
@@ -197,7 +199,7 @@ def shorten(text):
 
 
 def check_auto_load(program, folder, build):
-    """The program names the script in the folder of the configured installation; its copy names the one installed here."""
+    """The program names the script of the configured installation; its copy names the one installed here."""
     if shutil.which('objcopy') is None:
         raise Skip('objcopy is not installed: binutils')
     section, copy = folder / 'section', folder / 'program'
@@ -209,9 +211,9 @@ def check_auto_load(program, folder, build):
     script = next(folder.glob('prefix/**/auto-load/coil_gdb.py'))
     section.write_bytes(b'\1' + bytes(script) + b'\0')
     subprocess.run(['objcopy', '--update-section', '.debug_gdb_scripts=%s' % section, program, copy], check=True)
-    for trusted, wanted in ((str(script.parent), 'coil tasks --summary'), ('/nowhere', 'auto-loading has been declined')):
-        said = DEBUGGERS['gdb'](program).run(['-nx', '-batch', '-iex', 'set auto-load safe-path %s' % trusted, str(copy),
-                                              '-ex', 'help coil'])
+    gdb = DEBUGGERS['gdb'](program)
+    for trusted, wanted in ((script.parent, 'coil tasks --summary'), ('/nowhere', 'auto-loading has been declined')):
+        said = gdb.run(['-nx', '-batch', '-iex', 'set auto-load safe-path %s' % trusted, str(copy), '-ex', 'help coil'])
         expect(wanted in said, 'with safe-path %s: %s' % (trusted, said))
 
 

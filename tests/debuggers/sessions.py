@@ -9,7 +9,8 @@ SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / 'tools' / 'debuggers'
 MARK = '---- coil test: '
 # What debuggers say where a process may not be traced, as in some containers.
 FORBIDDEN = re.compile(r'ptrace: Operation not permitted|Could not trace the inferior process|'
-                       r'ptrace\(PTRACE_TRACEME.*Operation not permitted|personality set failed: Operation not permitted|'
+                       r'ptrace\(PTRACE_TRACEME.*Operation not permitted|'
+                       r'personality set failed: Operation not permitted|'
                        r'error: \'A\' packet returned an error')
 
 
@@ -26,7 +27,8 @@ class Session:
             result = subprocess.run([self.path, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                     stderr=subprocess.STDOUT, timeout=240, check=False)
         except subprocess.TimeoutExpired as error:
-            raise SystemExit('%s does not end:\n%s' % (self.path, (error.output or b'').decode(errors='replace')[-4000:]))
+            output = (error.output or b'').decode(errors='replace')
+            raise SystemExit('%s does not end:\n%s' % (self.path, output[-4000:])) from error
         return result.stdout.decode(errors='replace')
 
     def answers(self, output, commands):
@@ -98,7 +100,8 @@ class Lldb(Session):
         return self.answers(output, commands)
 
     def core(self, commands, core):
-        find = 'script [lldb.process.SetSelectedThread(t) for t in lldb.process if t.frame[0].name.startswith("all_wait")]'
+        find = ('script [lldb.process.SetSelectedThread(t) for t in lldb.process '
+                'if t.frame[0].name.startswith("all_wait")]')
         return self.answers(self.batch([find], commands, [], [self.program, '--core', str(core)]), commands)
 
     def without_process(self, commands):

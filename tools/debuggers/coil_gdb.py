@@ -46,9 +46,6 @@ class Gdb:
     def size(self, kind):
         return self.type(kind).sizeof
 
-    def enumerators(self, kind):
-        return {field.enumval: field.name for field in self.type(kind).fields()}
-
     def variable(self, name):
         try:
             return int(gdb.parse_and_eval("(unsigned long)&'%s'" % name))

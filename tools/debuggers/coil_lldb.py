@@ -47,7 +47,8 @@ class Lldb:
         kind = self.type(kind)
         bases = [kind.GetDirectBaseClassAtIndex(i) for i in range(kind.GetNumberOfDirectBaseClasses())]
         fields = [kind.GetFieldAtIndex(i) for i in range(kind.GetNumberOfFields())]
-        return ([(base.GetType().GetCanonicalType().GetName(), base.GetOffsetInBytes(), True, base.GetType()) for base in bases] +
+        return ([(base.GetType().GetCanonicalType().GetName(), base.GetOffsetInBytes(), True, base.GetType())
+                 for base in bases] +
                 [(field.GetName() or '', field.GetOffsetInBytes(), False, field.GetType()) for field in fields])
 
     def size(self, kind):

@@ -7,7 +7,6 @@ does not have.
     fields(type)            -> [(name, offset, is_base, type)] of a class, without static members; the
                                name of an anonymous union is empty. A type is a name or what this gives.
     size(type)              -> bytes
-    enumerators(type)       -> {value: name}
     variable(name)          -> address of a variable of coil
     symbol(address)         -> demangled name of the symbol there, or ''
     line(address)           -> (file, line) of a machine instruction, or None

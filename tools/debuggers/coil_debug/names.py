@@ -3,15 +3,17 @@
 import os
 
 # uring::opcode, as the man pages call them.
-CALLS = """nop readv writev fsync read_fixed write_fixed poll poll_remove sync_file_range sendmsg recvmsg timeout
-timeout_remove accept cancel link_timeout connect fallocate openat close files_update statx read write fadvise madvise
-send recv openat2 epoll_ctl splice provide_buffers remove_buffers tee shutdown renameat unlinkat mkdirat symlinkat linkat
-msg_ring fsetxattr setxattr fgetxattr getxattr socket socket_option send_zc sendmsg_zc read_multishot waitid futex_wait
-futex_wake futex_waitv fixed_fd_install ftruncate bind listen recv_zc epoll_wait readv_fixed writev_fixed pipe""".split()
+CALLS = """
+nop readv writev fsync read_fixed write_fixed poll poll_remove sync_file_range sendmsg recvmsg timeout timeout_remove
+accept cancel link_timeout connect fallocate openat close files_update statx read write fadvise madvise send recv
+openat2 epoll_ctl splice provide_buffers remove_buffers tee shutdown renameat unlinkat mkdirat symlinkat linkat msg_ring
+fsetxattr setxattr fgetxattr getxattr socket socket_option send_zc sendmsg_zc read_multishot waitid futex_wait
+futex_wake futex_waitv fixed_fd_install ftruncate bind listen recv_zc epoll_wait readv_fixed writev_fixed pipe
+""".split()
 
 # waited_object
-OBJECTS = ['a synchronisation primitive', 'mutex', 'semaphore', 'shared_mutex', 'event', 'latch', 'barrier', 'wait_group',
-           'condition_variable', 'channel::recv', 'channel::send', 'broadcast', 'oneshot']
+OBJECTS = ['a synchronisation primitive', 'mutex', 'semaphore', 'shared_mutex', 'event', 'latch', 'barrier',
+           'wait_group', 'condition_variable', 'channel::recv', 'channel::send', 'broadcast', 'oneshot']
 
 INTERNAL = 'coil::detail::callback_coroutine<'  # what is in the place of a coroutine
 

@@ -8,6 +8,7 @@ from .memory import COIL, Memory, Unreadable
 
 FRAME_HEADER = 16  # the two functions at the start of a coroutine's frame; the promise follows
 LONGEST_CHAIN = 10000
+MOST_LEVELS = 64
 
 # awaiter_base
 PHASE_MASK, PENDING, DONE = 3, 1, 2
@@ -87,11 +88,13 @@ class Tasks:
                 task.number = number
                 number += 1
 
-    def linked(self, first, next_at, limit=10000000):
-        while first != 0 and limit > 0:
+    def linked(self, first, next_at):
+        """The members of a list, which the program may just be changing."""
+        seen = set()
+        while first != 0 and first not in seen:
+            seen.add(first)
             yield first
             first = self.memory.word(first + next_at)
-            limit -= 1
 
     def field(self, address, type_name, member, code='Q'):
         return self.memory.number(address + self.layout.offset(type_name, member), code)
@@ -134,7 +137,10 @@ class Tasks:
         return {self.memory.word(ring + 8 * ((head + i) % READY_CAPACITY)) for i in range(min(count, READY_CAPACITY))}
 
     def read_group(self, group):
-        roots = self.children.of_nursery(group)
+        try:
+            roots = self.children.of_nursery(group)
+        except Unreadable:
+            return
         self.current.groups[group] = (len(roots), self.field(group, 'nursery', 'queued_'))
         joins = next((leaf - FRAME_HEADER for leaf, joined in self.joins.items() if joined == group), None)
         parent = next((task for task in self.current.tasks if joins in task.frames), None) if joins else None
@@ -163,7 +169,7 @@ class Tasks:
         except Unreadable as error:
             task.wait = Wait('unreadable', ': %s' % error)
             return
-        for child in nested:
+        for child in nested if level < MOST_LEVELS else []:
             self.add(child, level + 1, task)
 
     def has_ended(self, root):
@@ -283,7 +289,8 @@ class Tasks:
                                 'multishot_awaiter', 'source_')
             return self.operation(source + self.layout.offset('multishot_source', 'io_op'), 'stream of ')
         if kind == SLEEP:
-            tick = self.field(awaiter - self.layout.offset('sleep_awaiter', 'awaiter_base'), 'sleep_awaiter', 'tick', 'q')
+            sleep = awaiter - self.layout.offset('sleep_awaiter', 'awaiter_base')
+            tick = self.field(sleep, 'sleep_awaiter', 'tick', 'q')
             return Wait('sleep', ', %.3f s left' % (((tick << TICK_SHIFT) - self.now_ns) / 1e9))
         if kind == SYNC:
             at = awaiter - self.layout.offset('described_wait', 'awaiter_base')
