@@ -109,8 +109,8 @@ def check_chain(debugger, where, said):
              ('serves(int)', line_with('co_await receives(quiet_fd);') if exact else line_with('task<> serves('))]
     bt = said['coil bt connection 0']
     for number, (function, line) in enumerate(lines):
-        found = re.search(r'^#%d +0x[0-9a-f]+ server::%s at server.cpp:%d$' % (number, re.escape(function), line), bt, re.M)
-        expect(found, '%s: no %s:%d in %s' % (where, function, line, bt))
+        wanted = r'^#%d +0x[0-9a-f]+ server::%s at server.cpp:%d$' % (number, re.escape(function), line)
+        expect(re.search(wanted, bt, re.M), '%s: no %s:%d in %s' % (where, function, line, bt))
     expect("'connection 0' spawned at server.cpp:%d: recv fd " % line_with('co_spawn(serves(') in bt, where + ': ' + bt)
     children = said['coil bt in scope 0']
     expect(re.search(r'^#0 .*sleeps.*\n#1 .*joins', children, re.M), where + ': ' + children)
@@ -146,7 +146,8 @@ def check(debugger, program, count, folder):
     session = DEBUGGERS[debugger](program)
     commands = ['coil contexts', 'coil tasks', 'coil tasks --summary', "coil tasks 'connection 0'",
                 'coil bt connection 0', 'coil bt in scope 0', "coil locals 'connection 0' 1",
-                'print server::held_mutex', 'print server::empty_channel', 'print server::quiet_socket', 'print some_task', 'print some_result']
+                'print server::held_mutex', 'print server::empty_channel', 'print server::quiet_socket',
+                'print some_task', 'print some_result']
     said = session.live(commands, [str(count), str(folder / 'dump')], folder / 'core')
     after = session.core(commands, folder / 'core')
     for where, one in ((debugger, said), (debugger + ', core file', after)):

@@ -8,7 +8,7 @@ import subprocess
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / 'tools' / 'debuggers'
 MARK = '---- coil test: '
 # What debuggers say where a process may not be traced, as in some containers.
-FORBIDDEN = re.compile(r'ptrace: Operation not permitted|Could not trace the inferior process|'
+FORBIDDEN = re.compile(r'ptrace(?: failed)?: Operation not permitted|Could not trace the inferior process|'
                        r'ptrace\(PTRACE_TRACEME.*Operation not permitted|'
                        r'personality set failed: Operation not permitted|'
                        r'error: \'A\' packet returned an error')
