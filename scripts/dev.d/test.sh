@@ -171,9 +171,9 @@ demo_without_io_uring() {
     fi
 }
 
-# Tests that do not depend on the preset and run once: compile-fail tests, the simulator's canaries, and the models,
-# which are always optimized and never sanitized.
-readonly once='canaries|compile_fail|model'
+# Tests that do not depend on the preset and run once: compile-fail tests, the simulator's canaries, the debuggers'
+# commands, and the models, which are always optimized and never sanitized.
+readonly once='canaries|compile_fail|debuggers|model'
 # What every run repeats on the epoll backend. To run everything on it: ./dev test --backend epoll.
 readonly on_epoll='^(conformance|net)$'
 
@@ -224,6 +224,7 @@ dev_test() {
     need build test
     want model
     need_compiler
+    want debuggers
     if [[ $night == yes ]]; then
         run_night
     elif [[ $liburing == yes ]]; then
@@ -243,7 +244,7 @@ dev_test() {
         if [[ $full == no ]]; then
             run_sanitized asan "${select[@]}"
             run_without_io_uring asan all -L "$on_epoll" "${select[@]}"
-            run_tests "models and compile-fail tests" once tests_once -L "$once" "${select[@]}"
+            run_tests "models, debuggers and compile-fail tests" once tests_once -L "$once" "${select[@]}"
         else
             COIL_TEST_LONG=4 run_tests "long, C++23" cxx23 all -LE "consumer|$once" -E '^faults\..*seed_[345]' \
                 --timeout 600 "${select[@]}"
