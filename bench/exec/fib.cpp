@@ -1,12 +1,12 @@
 // Recursive fib(COUNT) on a pool of two threads. Each call submits one of its two halves, runs the
-// other, and continues when both are done. The calls are coroutines, and the submitted nodes are
-// part of their frames; that is the same for every pool.
+// other, and continues when both are done. For every pool, the calls are coroutines whose frames
+// contain the submitted nodes.
 //
 //     coil:     coil::thread_pool
 //     oldest:   a mutex, a condition variable and a deque, taken from oldest first
 //     youngest: the same, taken from youngest first
 //
-// "Each" is one call of fib, of which there are 2·fib(COUNT + 1) − 1.
+// The reported time is per call of fib, of which there are 2·fib(COUNT + 1) − 1.
 
 #include "measure.hpp"
 #include "mutex_pool.hpp"
@@ -171,7 +171,7 @@ int measure(long n) {
     const long found = compute(pool, n);
     watch.stop();
     if (found != expected_fib(n)) {
-        std::fprintf(stderr, "fib(%ld) is not %ld\n", n, found);
+        std::fprintf(stderr, "fib(%ld): got %ld\n", n, found);
         return 1;
     }
     return watch.report(static_cast<double>(2 * expected_fib(n + 1) - 1));

@@ -1,7 +1,7 @@
 /*
- * The reference: random reads on io_uring, written by hand in C with liburing. One thread, one
- * ring; each turn submits a read for each completion of the turn before and waits for at least one
- * completion, in one system call. Options: see workload.h.
+ * The reference: random reads on io_uring, written in C with liburing. One thread, one ring. Each
+ * system call submits a read for each completion that the previous one returned, and waits for at
+ * least one completion. Options: see workload.h.
  */
 #include "workload.h"
 

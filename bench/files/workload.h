@@ -21,8 +21,8 @@ enum { READ_SIZE = 4096, CANNOT_RUN_HERE = 77 };
 struct workload {
     const char* program;
     unsigned depth;  /* reads under way at a time */
-    bool direct;     /* past the page cache */
-    bool registered; /* file and buffers known to the kernel beforehand */
+    bool direct;     /* O_DIRECT */
+    bool registered; /* file and buffers are registered with the ring */
 
     int fd;
     uint64_t blocks; /* in the file */

@@ -18,7 +18,7 @@ namespace {
 using coil::task;
 
 task<std::size_t> by_pieces(const char* name, std::size_t buffer_bytes) {
-    // Aligned to a page, as dd's buffer is: the kernel copies a third slower otherwise.
+    // Page-aligned like dd's buffer: unaligned, the kernel's copy is a third slower.
     std::vector<char> memory(buffer_bytes + 4096);
     void* place = memory.data();
     std::size_t room = memory.size();

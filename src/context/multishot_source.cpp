@@ -49,9 +49,9 @@ void multishot_source::on_result(const uring::cqe& completion) noexcept {
     deliver({completion.res, completion.flags, 0});
 }
 
-/// The last result has arrived, but on_end() has to wait for the CQE of a request to cancel. If the
-/// result has a piece of a shared buffer, it is delivered now: pieces are counted in the order of
-/// their CQEs, and those of other streams may follow before on_end().
+/// The last result has arrived, but on_end() must wait for the CQE of the cancel request. A result
+/// in a provided buffer is delivered now: buffers are accounted for in the order of their CQEs, and
+/// CQEs of other streams may arrive before on_end().
 void multishot_source::on_early_end() noexcept {
     if ((entry_.flags & uring::cqe_flag::buffer) == 0) {
         return;
@@ -60,8 +60,8 @@ void multishot_source::on_early_end() noexcept {
     deliver({std::exchange(entry_.result, -ECANCELED), std::exchange(entry_.flags, 0U), 0});
 }
 
-/// The request has ended. A waiting next() gets the next result from a new request; but if the run
-/// is ending, it returns -ECANCELED, and no result of the cancellation is left for the next run.
+/// The request has ended. If a next() is waiting, a new request replaces it. If the loop's run is
+/// ending, next() returns -ECANCELED instead, and that result is not stored for the next run.
 void multishot_source::on_end() noexcept {
     const bool paused = std::exchange(pausing_, false);
     multishot_result r{entry_.result, entry_.flags, 0};
@@ -81,7 +81,7 @@ void multishot_source::deliver(multishot_result r) noexcept {
         return;
     }
     if (error_ != 0 || !results_.push(r)) [[unlikely]] {
-        discard(r); // also the results after a loss that was not reported yet
+        discard(r); // a result was lost: discard later ones until next() has reported that
         error_ = -ENOMEM;
     }
     if (is_waited_for()) {

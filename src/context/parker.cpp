@@ -40,8 +40,8 @@ bool parker::has_events() noexcept {
     return false;
 }
 
-/// The clock is not read if there is something to do at once: for contexts that exchange messages,
-/// the reading would take most of a turn.
+/// Polls once before it reads the clock: for two contexts that exchange messages, the reading would
+/// take most of a turn.
 bool parker::spin(std::int64_t until_ns) noexcept {
     ++metrics_.spins;
     if (spin_once()) {
@@ -53,7 +53,7 @@ bool parker::spin(std::int64_t until_ns) noexcept {
     const std::int64_t limit = std::min(until_ns, now + history_.policy().limit().count());
     do {
         if (spin_once()) {
-            meter_.resume(now); // not read again: another context may be waiting for the answer
+            meter_.resume(now); // reading the clock again would delay the event's handler
             return true;
         }
         now = ring_.now_ns();

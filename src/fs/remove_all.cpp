@@ -121,7 +121,8 @@ private:
         }
     }
 
-    /// 0: read to the end. go_on: more remains in it, or in `inside`.
+    /// Returns 0 at the end of the directory; go_on if entries remain in it or in `inside`; or
+    /// -errno.
     int clear_open(removal_node& node, const detail::slice& time, std::vector<owned>& inside) {
         const pinned_directory pinned(table_, node);
         if (pinned.fd() < 0) {
@@ -174,7 +175,7 @@ private:
         removal_node* const above = node->above();
         int result = 0;
         if (above == nullptr) {
-            result = top_.had_slash ? -ENOTDIR : unlink_top(0); // "link/" does not name the link
+            result = top_.had_slash ? -ENOTDIR : unlink_top(0); // "link/" names the link's target
         } else {
             const pinned_directory parent(table_, *above);
             result = parent.fd() < 0 ? parent.fd()
@@ -192,8 +193,9 @@ private:
         let_go(std::move(node), false);
     }
 
-    /// Drops a reference after reading the directory, or when it no longer exists and its parent
-    /// has one subdirectory fewer. The last reference removes the directory.
+    /// If the directory exists (`is_there`), drops one of its references; the last one removes it.
+    /// A directory that is gone then drops the reference that it held to its parent, and so on
+    /// upwards.
     void let_go(owned node, bool is_there) {
         for (;;) {
             if (is_there) {

@@ -23,7 +23,7 @@ public:
     explicit turn_threads(world_state& world) noexcept : world_(world) {}
     turn_threads(const turn_threads&) = delete;
     turn_threads& operator=(const turn_threads&) = delete;
-    /// Precondition: no turn is waiting.
+    /// Precondition: !any_waiting().
     ~turn_threads();
 
     /// In a turn of `loop`: executes other turns until the loop has messages or no other turn makes
@@ -38,7 +38,8 @@ public:
     /// others. Returns false after many such attempts without progress.
     bool continue_any() noexcept;
     void note_progress() noexcept { fruitless_ = 0; }
-    /// Between two turns, on the thread that runs the world: marks the thread that resumed it idle.
+    /// Called between two turns by the thread that now runs the world: marks the thread that
+    /// resumed it as idle.
     void take_over() noexcept;
 
 private:

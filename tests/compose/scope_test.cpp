@@ -453,7 +453,7 @@ TEST_F(Scope, TwoConcurrentJoinsTerminateTheProgram) {
     EXPECT_DEATH(ctx_.run(one_is_woken(joins)), "two coroutines join one scope");
 }
 
-TEST_F(Scope, G5_TheTaskOfAHandleIsCancelledWhenTheScopeIsLeft) {
+TEST_F(Scope, G5_DestroyingTheScopeCancelsTheTaskOfAnOwnedHandle) {
     auto main = []() -> task<> {
         for (int turns = 0; turns < 4; ++turns) {
             int cancelled = 0;
@@ -482,7 +482,7 @@ TEST_F(Scope, G5_TheTaskOfAHandleIsCancelledWhenTheScopeIsLeft) {
     ctx_.run(main());
 }
 
-/// Searching the ready queue for each one would take minutes.
+/// With a search of the ready queue for each child, this test would take minutes.
 TEST_F(Scope, G7_ManyReadyChildrenAreDestroyedInLinearTime) {
     using coil_test::on_destruction;
     const int many = coil_test::sanitized || coil_test::under_faults() ? 10'000 : 200'000;

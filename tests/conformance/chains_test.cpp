@@ -126,7 +126,7 @@ task<> refusals_in_chains(std::string directory) {
     co_await gives(io::read(fd, buf, 0), 0, "nothing was written");
     co_await gives(io::close(fd), 0);
 }
-TEST_P(Chains, RefusalsEndAllOfIt) { run(refusals_in_chains(directory())); }
+TEST_P(Chains, ARefusedOperationEndsItsWholeChain) { run(refusals_in_chains(directory())); }
 
 task<> links_that_wait() {
     const ends p = co_await piped();
@@ -147,7 +147,7 @@ task<> links_that_wait() {
     EXPECT_EQ(r, -ECANCELED);
     co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ETIMEDOUT);
 
-    // A timeout of a link also ends the rest of the chain.
+    // An expired link timeout also ends the rest of the chain.
     co_await gives(coil::timeout(io::read(p.a, buf), 2ms) && io::write(q.b, "never"), -ETIMEDOUT);
     co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ETIMEDOUT);
     co_await gives(io::write(p.b, "abc"), 3);

@@ -35,7 +35,7 @@ struct at_most : search {
     explicit at_most(unsigned interruptions) : search{rl::sched_bound, interruptions} {}
 };
 /// A number of random interleavings with any number of preemptions, the same ones each time. Not a
-/// proof: it looks for what more preemptions may find in a model that has too many interleavings.
+/// proof: for models with too many interleavings to search with that many preemptions.
 struct at_random : search {
     explicit at_random(unsigned interleavings) : search{rl::sched_random, interleavings} {}
 };

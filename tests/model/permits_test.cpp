@@ -197,8 +197,8 @@ struct destroyed_by_owner_of_both {
     void after() {}
 };
 
-// The bounds keep a model below a second or two. If they allow few interruptions, a random sample
-// with any number follows.
+// The bounds on preemptions keep each model below two seconds. Where a bound is low, a random
+// sample without a bound follows.
 
 TEST(PermitsModelG1, HandedOver_FiveInterruptions) {
     expect_proof<handed_over<as_written>>(at_most{5});
@@ -219,7 +219,7 @@ TEST(PermitsModelG5, OneOfTwoIsDestroyed_TwoInterruptions) {
     expect_proof<one_of_two_gives_up<quick, true>>(at_most{2});
     expect_no_failure<one_of_two_gives_up<quick, true>>(at_random{20'000});
 }
-TEST(PermitsModelG1, FromHandToHand_TwoInterruptions) {
+TEST(PermitsModelG1, PassedOnByTheFirstWaiter_TwoInterruptions) {
     expect_proof<from_hand_to_hand<quick>>(at_most{2});
     expect_no_failure<from_hand_to_hand<quick>>(at_random{20'000});
 }
@@ -233,7 +233,7 @@ TEST(PermitsModelG5, DestroyedByTheOwnerOfBothPermits_ThreeInterruptions) {
 
 // Canaries.
 
-TEST(PermitsModelCanary, AWaiterThatDoesNotWaitForItsAnswer) {
+TEST(PermitsModelCanary, AWaiterThatLeavesBeforeItsCancelIsAcknowledged) {
     expect_found<gives_up<as_written, true, hasty_leaver>>(rl::test_result_data_race, at_most{3});
 }
 TEST(PermitsModelCanary, ACombiningLockThatOrdersNothing) {

@@ -137,7 +137,7 @@ private:
     int delivered_ = 0; // letters posted by others
 };
 
-/// Stopped by another thread `Times` times; after the only one the loop is destroyed.
+/// Stopped by another thread `Times` times. If `Times` is 1, the loop is destroyed after the stop.
 template <class Change, int Times, class Steps = faithful>
 struct stopped {
     static constexpr int threads = 2;
@@ -246,7 +246,7 @@ struct touched_too_late {
     void after() {}
 };
 
-TEST(StopModelG5, StoppedByAnotherThread_TheLoopGoesAtOnce) {
+TEST(StopModelG5, StoppedByAnotherThread_TheLoopIsDestroyedAtOnce) {
     expect_proof<stopped<as_written, 1>>(everything{});
 }
 
@@ -269,7 +269,7 @@ TEST(StopModelG9, AStopThatRacesWithJoinDoesNotReachTheNextRun) {
 
 // Canaries.
 
-TEST(StopModelCanary, ALoopThatLeavesBeforeItsWakeUpHasCome) {
+TEST(StopModelCanary, ALoopDestroyedBeforeItsWakeUpArrives) {
     expect_found<stopped<as_written, 1, leaves_at_once>>(rl::test_result_data_race, everything{});
 }
 
@@ -285,7 +285,7 @@ TEST(StopModelCanary, AStopThatOrdersNothing) {
     expect_found<stopped<relaxed<call::fetch_or>, 2>>(rl::test_result_data_race, everything{});
 }
 
-TEST(StopModelCanary, AStopperThatTouchesALoopThatIsGone) {
+TEST(StopModelCanary, AStopperThatAccessesADestroyedLoop) {
     expect_found<touched_too_late>(rl::test_result_access_to_freed_memory, everything{});
 }
 

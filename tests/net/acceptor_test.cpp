@@ -113,7 +113,7 @@ TEST_F(Acceptor, AConnectionThatWasResetBeforeItIsAcceptedIsSkipped) {
         }
         net::socket second = net::socket::create_tcp();
         EXPECT_EQ(co_await second.connect(ac.local_address()), 0);
-        // Linux returns the reset connection, other systems the next one: both are sockets.
+        // Linux accepts the reset connection; other systems skip it.
         net::socket a = co_await ac.accept();
         EXPECT_TRUE(a);
     };

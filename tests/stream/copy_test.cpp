@@ -137,7 +137,7 @@ TEST(StreamDuplex, G3_CancelledEndsBothDirections) {
     coil::run(main());
 }
 
-// ---- in a world, where things go wrong
+// ---- in a simulated world, with injected faults
 
 namespace sim = coil::sim;
 
@@ -177,7 +177,7 @@ struct forward {
 task<> echo_server() { return serve_all(server_port, echo{}); }
 task<> proxy_server(net::endpoint server) { return serve_all(proxy_port, forward{server}); }
 
-/// Whether everything came back. What comes back must be what was sent, up to where it breaks off.
+/// Returns whether the echo is complete. A truncated echo must still be a prefix of what was sent.
 task<bool> ask(net::endpoint where, std::size_t size) {
     const std::string text = pattern(size);
     std::string got;

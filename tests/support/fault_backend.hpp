@@ -25,8 +25,8 @@ struct fault_plan {
     unsigned delay = 0;              ///< a completion is delayed for some enters
     unsigned delay_notification = 0; ///< the same for the second completion of a zero-copy send
     unsigned reorder = 0;            ///< a completion overtakes unrelated ones
-    unsigned overflow = 0;           ///< an enter delivers one or two; the rest has "overflowed"
-    unsigned end_multishot = 0;      ///< a multishot request completes once, without F_MORE
+    unsigned overflow = 0;           ///< an enter delivers at most two; the rest stays in overflow
+    unsigned end_multishot = 0;      ///< a multishot request ends after one completion
     unsigned partial_submission = 0; ///< an enter consumes fewer entries than requested; never a
                                      ///< part of a chain
     unsigned interrupt_enter = 0;    ///< enter() gives -EINTR

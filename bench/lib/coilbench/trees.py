@@ -25,7 +25,7 @@ class Trees:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _measure(self, *command):
-        os.sync() # writes back dirty pages, so that they do not burden the next program
+        os.sync() # so that the next program does not wait for the write-back of dirty pages
         return json.loads(process.run([self.program, *command], timeout=600))
 
     def round(self):

@@ -28,8 +28,8 @@ namespace coil {
 /// Lifetime: parameters live in the frame by value; what a reference parameter refers to must
 /// outlive the task. The captures of a lambda live in the lambda, not in the frame: a coroutine
 /// lambda with captures must outlive its task. For a detached task, pass parameters instead. Locals
-/// may be aligned up to alignas(64), as every frame is. Destroying a coroutine destroys what it
-/// awaits first, whatever the depth, without growing the stack.
+/// may be aligned up to alignas(64), as every frame is. Destroying a coroutine first destroys the
+/// coroutine it awaits; stack use does not grow with the depth.
 template <class T = void>
 class [[nodiscard("did you forget to co_await?")]] COIL_AWAIT_ELIDABLE task {
 public:
@@ -67,7 +67,8 @@ public:
             }
         }
 
-        /// Below `origin`: a parent's promise, a token, or a stop_detour.
+        /// Starts the task. `origin` supplies its stop token: the parent's promise, a token, or a
+        /// stop_detour.
         template <class P, class Origin>
         detail::transfer start(std::coroutine_handle<P> parent, Origin&& origin) noexcept {
             promise_type& promise = coroutine_.promise();
@@ -120,7 +121,7 @@ private:
     [[nodiscard]] std::coroutine_handle<promise_type> typed() const noexcept {
         return std::coroutine_handle<promise_type>::from_address(coroutine_.address());
     }
-    /// Tells a coroutine that is or will be awaited that this object owns its frame.
+    /// Records in the promise that this object owns the frame.
     void own() noexcept {
         if (coroutine_) {
             typed().promise().owning_handle = &coroutine_;

@@ -26,7 +26,8 @@ public:
         }
     }
 
-    /// The next connection's descriptor, which the caller must close; false on errors.
+    /// The next connection's descriptor, which the caller must close, or -errno (false in a
+    /// condition).
     multishot_next<accept_stream> next() noexcept { return multishot_next(*this); }
 
 private:
@@ -43,7 +44,7 @@ private:
     descriptor fd_;
     int flags_;
     bool direct_;
-    bool attached_ = false; // direct descriptors end with the ring
+    bool attached_ = false; // to the ring, whose end closes direct descriptors
 };
 
 /// The stream returned by poll_multishot.
@@ -52,7 +53,7 @@ public:
     poll_stream(descriptor fd, unsigned events) noexcept : fd_(fd), events_(events) {}
     ~poll_stream() { close(); }
 
-    /// The next events; false on errors.
+    /// The next events, or -errno (false in a condition).
     multishot_next<poll_stream> next() noexcept { return multishot_next(*this); }
 
     /// The user_data of its request, for poll_update and poll_remove; 0 if no request is in flight.

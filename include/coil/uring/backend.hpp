@@ -57,7 +57,7 @@ public:
     /// Executes `request` synchronously, without the ring: for constructors and destructors, and
     /// for calls that io_uring lacks (perform.hpp). Returns what a completion would report: a value
     /// >= 0 or -errno; -EOPNOTSUPP for requests that cannot be executed this way. Never waits for
-    /// other parties. The default makes the plain system call; a backend with files of its own
+    /// a peer. The default makes the plain system call; a backend with files of its own
     /// overrides it. May be called by any thread that may use the ring; if has_own_world() is
     /// false, by every thread.
     virtual int perform(const sqe& request) noexcept;
@@ -79,9 +79,10 @@ public:
     /// A short name for logs: "io_uring".
     virtual std::string_view name() const noexcept = 0;
 
-    /// Lets one thread make the enter system call without a virtual call: on `ring`, with `flags`
-    /// added. `thread` is that thread's detail::thread_number, or 0 if there is no shortcut (yet);
-    /// on any other thread the ring calls enter(). Only the Linux backend has a shortcut.
+    /// Lets one thread call io_uring_enter(2) directly instead of the virtual enter(), with `ring`
+    /// as the descriptor and `flags` added. `thread` is that thread's detail::thread_number, or 0
+    /// while there is no shortcut; other threads call enter(). Only the Linux backend has a
+    /// shortcut.
     struct shortcut {
         std::uint64_t thread = 0;
         int ring = -1;

@@ -96,7 +96,8 @@ inline sqe sendto(int fd, const void* buf, std::size_t len, int flags, const ::s
                   ::socklen_t addr_len) noexcept {
     sqe s = prep::send(fd, buf, len, flags);
     s.addr2 = detail::address(addr);
-    s.addr_len = static_cast<std::uint16_t>(addr_len < 0xffff ? addr_len : 0xffff); // refused
+    s.addr_len = static_cast<std::uint16_t>(
+        addr_len < 0xffff ? addr_len : 0xffff); // the kernel refuses 0xffff
     return s;
 }
 
@@ -117,8 +118,8 @@ constexpr sqe send_bundle(int fd, int flags, unsigned group) noexcept {
 }
 
 /// Sends without a copy (Linux 6.0). The result comes with cqe_flag::more; a second completion,
-/// with cqe_flag::notif, says that the buffer may be reused. A failure may post a single
-/// completion.
+/// with cqe_flag::notif, says that the buffer may be reused. A failure may post only the first
+/// completion, without cqe_flag::more.
 inline sqe send_zc(int fd, const void* buf, std::size_t len, int flags,
                    std::uint16_t zc_flags = 0) noexcept {
     sqe s = detail::entry(opcode::send_zc, fd, detail::address(buf), detail::io_length(len));

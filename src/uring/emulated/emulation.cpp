@@ -107,8 +107,7 @@ int emulation::setup(unsigned wanted, params& p, backend::mapping& m) noexcept t
     return -ENOMEM;
 }
 
-/// One mapping, as feature::single_mmap says: the submission queue's part, then the completion
-/// queue's.
+/// Both queues are in one allocation, as feature::single_mmap requires: the submission queue first.
 void emulation::allocate_queues(std::uint32_t sq_entries, std::uint32_t cq_entries) {
     constexpr unsigned words_per_cqe = sizeof(cqe) / sizeof(std::uint32_t);
     const std::uint32_t cq_begin = (words + sq_entries + 3) & ~std::uint32_t{3};
@@ -194,7 +193,7 @@ int emulation::enter(unsigned to_submit, unsigned min_complete, unsigned flag_bi
 }
 
 /// Sets the flags that make the ring's owner enter (IORING_SQ_TASKRUN, IORING_SQ_CQ_OVERFLOW): the
-/// emulation posts completions only inside of a call.
+/// emulation posts completions only inside enter().
 void emulation::announce_pending() noexcept {
     std::uint32_t bits = overflow_.empty() ? 0 : sq_flag::cq_overflow;
     if ((pending_ != 0 || !timers_.empty()) && (setup_flags_ & setup::taskrun_flag) != 0) {

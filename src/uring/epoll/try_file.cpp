@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/uio.h>
 
-// Attempts to read and write.
+// Non-blocking attempts to read and write.
 
 namespace coil::uring::detail {
 namespace {
@@ -25,8 +25,8 @@ bool says_nowait(const epoll_request& r) noexcept {
     return (static_cast<int>(r.entry.rw_flags) & RWF_NOWAIT) != 0;
 }
 
-/// Transfers what is possible without waiting: -EAGAIN for nothing, -EOPNOTSUPP if the descriptor
-/// does not support non-blocking transfers.
+/// Transfers what is possible without waiting. Returns -EAGAIN if that is nothing, -EOPNOTSUPP if
+/// the descriptor does not support non-blocking transfers.
 ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept {
     const int flags = static_cast<int>(r.entry.rw_flags) | RWF_NOWAIT;
     const auto move = [&](::off_t offset) {
@@ -59,7 +59,7 @@ int epoll_backend::after_refusal(epoll_request& r, int error, bool in) noexcept 
     }
     const int flags = ::fcntl(r.file, F_GETFL);
     if (flags < 0 || (flags & O_NONBLOCK) == 0) {
-        return would_block(r, by_unbounded_worker); // blocks if another reader or writer is faster
+        return would_block(r, by_unbounded_worker); // another reader or writer may make it block
     }
     const rest_of rest(r);
     const ssize_t n = uninterrupted([&] {
@@ -82,8 +82,8 @@ bool epoll_backend::is_for_device(const epoll_request& r) noexcept {
     return lacks_nowait() && is_file(s) && lacks_nowait();
 }
 
-/// A short transfer on a file means that the rest is not in memory, or does not exist: a thread
-/// determines which.
+/// A short transfer on a file means that the rest is not in the page cache or does not exist. A
+/// worker makes the blocking call that finds out which.
 bool epoll_backend::is_unfinished(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
     if (n <= 0 || static_cast<std::size_t>(n) >= asked || r.selects() || says_nowait(r) ||
         !is_file(*r.on)) {

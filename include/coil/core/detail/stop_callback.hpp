@@ -36,8 +36,8 @@ private:
     template <class, class>
     friend class basic_stop_state;
 
-    /// The state of the source that a stop_relay passes a request on to; null of any other
-    /// callback.
+    /// If the node is a stop_relay, the state of the source to which it passes a request on;
+    /// otherwise null.
     static basic_stop_state<stop_callback_base>* relayed_to(stop_callback_base& node) noexcept;
     /// The callbacks of that source have run. May destroy the node.
     static void relay_done(stop_callback_base& node) noexcept;

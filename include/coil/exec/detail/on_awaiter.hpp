@@ -43,7 +43,7 @@ public:
         : remote_child_owner(stop_.get_token()), away_node(&is_still_away), executor_(executor),
           child_(work.release()) {}
     ~on_awaiter() {
-        come_back(); // for a shutdown it counts as complete: this waits here
+        come_back(); // a shutdown need not wait for this node: destroy_child() waits
         if (is_elsewhere()) [[unlikely]] {
             destroy_child();
         }
@@ -70,7 +70,7 @@ public:
         if (event_loop* const loop = target().loop) {
             go_away(loop->away(), nearest());
         }
-        start_work* const work = start_; // a stop may give it to the executor
+        start_work* const work = start_; // a stop sets start_ to null: the executor then owns it
         outside_.emplace(above.token, *this);
         may_withdraw_.store(!executor_.is_context(), std::memory_order_release);
         try {
@@ -91,7 +91,7 @@ public:
         end();
         if (lost_executor() && ending_ == ending::normal && child_.promise().outcome.has_error())
             [[unlikely]] {
-            report_unhandled(child_.promise().outcome.error()); // replaced by this exception
+            report_unhandled(child_.promise().outcome.error()); // the throw below hides it
         }
         throw_if_executor_lost("on()");
         if (ending_ != ending::normal) [[unlikely]] {
@@ -115,7 +115,7 @@ private:
     enum class ending : unsigned char {
         normal,    ///< with an outcome; also while it runs
         not_run,   ///< it was withdrawn, or dropped by the executor, before it began
-        destroyed, ///< its frame is destroyed
+        destroyed, ///< its frame was destroyed
     };
 
     /// Passes a stop of the awaiting task on to the child.
@@ -155,10 +155,10 @@ private:
         return self.is_elsewhere();
     }
 
-    /// The awaiting task was asked to stop, on any thread. An executor may keep the work queued for
-    /// any time. A context starts it soon, so that it sees the request; a context that does not run
-    /// is handled by the thread that waits for it. If the stop was requested before the await, the
-    /// task is started as well.
+    /// Called on any thread when the awaiting task is asked to stop. Withdraws work that has not
+    /// started, because an executor may keep it queued indefinitely. Work for a context is not
+    /// withdrawn: it starts soon and sees the request. If the stop was requested before the await,
+    /// the task is started in both cases.
     void withdraw_stopped() noexcept {
         if (may_withdraw_.load(std::memory_order_acquire) && start_->withdraw()) {
             start_ = nullptr; // now owned by the executor
