@@ -11,7 +11,8 @@
 
 namespace coil::fs::detail {
 
-/// The duration of a job of the pool; it bounds how long others wait for its thread or its end.
+/// The time limit of one job of the pool. It bounds how long other jobs wait for the thread, and how
+/// long a caller waits for the job to end.
 class slice {
 public:
     using clock = std::chrono::steady_clock;

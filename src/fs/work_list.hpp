@@ -41,7 +41,7 @@ public:
         append(found);
     }
 
-    /// May be outdated when it returns.
+    /// The result may be outdated by the time the function returns.
     [[nodiscard]] std::size_t size() const noexcept {
         return size_.load(std::memory_order_relaxed);
     }

@@ -226,7 +226,7 @@ TEST(StreamDuplex, AProxyInAWorldWithoutFaultsDeliversEverything) {
     });
 }
 
-TEST(StreamDuplex, G4_UnderAllFaultsNothingIsWrongAndNothingLeaks) {
+TEST(StreamDuplex, G4_UnderAllFaultsDataIsIntactAndNothingLeaks) {
     int complete = 0;
     sim::for_each_seed(100, [&](std::uint64_t seed) {
         sim::world_options options;

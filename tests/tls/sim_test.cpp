@@ -112,7 +112,7 @@ TEST(TlsInAWorld, WithoutFaultsEverythingComesBack) {
     });
 }
 
-TEST(TlsInAWorld, G4_UnderAllFaultsNothingIsWrongAndNothingLeaks) {
+TEST(TlsInAWorld, G4_UnderAllFaultsDataIsIntactAndNothingLeaks) {
     const tls::context server = server_context();
     const tls::context client = client_context();
     int complete = 0;

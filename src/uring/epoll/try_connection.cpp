@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// Attempts to accept and connect.
+// Non-blocking attempts to accept and connect.
 
 namespace coil::uring::detail {
 

@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-// Attempts to receive and send.
+// Non-blocking attempts to receive and send.
 
 namespace coil::uring::detail {
 namespace {

@@ -85,7 +85,7 @@ public:
     /// they have been taken, so that a slow consumer slows the kernel down instead of filling
     /// memory.
     static constexpr std::size_t high_water = 64;
-    /// The number when the resources of the results have become scarce.
+    /// The same limit while is_scarce().
     static constexpr std::size_t scarce_water = 4;
 
     multishot_source(const multishot_source&) = delete;

@@ -32,7 +32,7 @@ public:
     [[nodiscard]] idle_history& history() noexcept { return history_; }
     [[nodiscard]] wake_descriptor& descriptor() noexcept { return descriptor_; }
     [[nodiscard]] const wake_descriptor& descriptor() const noexcept { return descriptor_; }
-    /// Sleeps that posts have ended since the last call.
+    /// The number of sleeps that a post has ended since the last call.
     [[nodiscard]] std::uint64_t take_woken_by_posts() noexcept {
         return std::exchange(woken_by_posts_, 0);
     }

@@ -19,17 +19,17 @@ namespace coil::detail {
 // A root on a context's thread is in that context's list, so that a shutdown finds it. A root that
 // runs elsewhere is unowned: in no list, and destroyed only when it ends.
 
-/// Called on the thread on which it runs. Outside of a context's thread it is in no list already;
-/// or code unknown to coil has resumed its coroutine here, and it is still in its context's list.
+/// Called on the thread that runs the root. On a thread without a context the root is usually in no
+/// list; it is still in its context's list if code unknown to coil has resumed its coroutine here.
 inline void set_unowned(promise_base& root) noexcept {
     if (current_loop != nullptr && !is_unowned(root)) {
         event_loop::disown(root);
     }
 }
 
-/// The root that moves with what is below `nearest`: the top-level task of its tree, also when a
-/// combinator is in between, whose children are bound to it. Null if that is not known, or is bound
-/// itself, as a run_loop's task is.
+/// The root that moves to another executor together with `nearest`: the top-level task of its tree,
+/// even above a combinator, whose children are bound to that task. Null if the task is not known or
+/// may not move, as a run_loop's task.
 [[nodiscard]] inline promise_base* movable_above(promise_base* nearest) noexcept {
     promise_base* const root = top_level_of(nearest);
     return root != nullptr && !root->owner().bound ? root : nullptr;
@@ -74,7 +74,7 @@ private:
 /// of a coroutine or function, run nested.
 class resumptions {
 public:
-    /// Runs it and everything that its end makes ready, or queues it for a run() that is active on
+    /// Runs a coroutine and everything that its end makes ready, or queues it for a run() that is active on
     /// this thread.
     static void run(remote_op& op, const executor_place& place) noexcept;
     /// Called before a coroutine blocks this thread: runs the queued coroutines.
@@ -140,8 +140,9 @@ protected:
         suspend_at(waiter, nearest, resume_target::here());
         handoff_.submit();
     }
-    /// Called after that. False: the work is complete, and the coroutine does not suspend. True: it
-    /// suspends; only if it is a context's, that is this thread's, does the op still exist.
+    /// Called after the work was submitted. Returns false if the work is complete: the coroutine does
+    /// not suspend. Otherwise it suspends, and the op still exists only if the coroutine belongs to
+    /// this thread's context.
     [[nodiscard]] bool suspend() noexcept { return handoff_.suspend(); }
 
     /// Called before depart().

@@ -82,7 +82,7 @@ protected:
     }
     [[nodiscard]] callback_state<T>* state() const noexcept { return state_; }
     /// The initiating function has thrown. Its completion may exist or be in use on another thread,
-    /// so the await goes on if it cannot be withdrawn.
+    /// so the await continues if it cannot be withdrawn.
     void initiate_failed(std::exception_ptr error) noexcept {
         initiate_error_ = std::move(error);
         if (try_withdraw()) {
