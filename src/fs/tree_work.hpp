@@ -11,8 +11,8 @@
 
 namespace coil::fs::detail {
 
-/// The time limit of one job of the pool. It bounds how long other jobs wait for the thread, and how
-/// long a caller waits for the job to end.
+/// The time limit of one job of the pool. It bounds how long other jobs wait for the thread, and
+/// how long a caller waits for the job to end.
 class slice {
 public:
     using clock = std::chrono::steady_clock;

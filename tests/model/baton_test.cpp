@@ -188,8 +188,8 @@ struct group_used_again {
     void after() { require(it.passes(), "nothing is left"); }
 };
 
-// The bounds on preemptions keep each model below two seconds. Where a bound is low, a random sample
-// without a bound follows.
+// The bounds on preemptions keep each model below two seconds. Where a bound is low, a random
+// sample without a bound follows.
 
 TEST(BatonModelG1, OpenedAndDestroyed_FiveInterruptions) {
     expect_proof<opened<as_written>>(at_most{5});

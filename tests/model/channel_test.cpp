@@ -280,8 +280,8 @@ struct no_common_order : without_spurious_failures {
 
 using quick = without_spurious_failures;
 
-// The bounds on preemptions keep each model below two seconds. Where a bound is low, a random sample
-// without a bound follows.
+// The bounds on preemptions keep each model below two seconds. Where a bound is low, a random
+// sample without a bound follows.
 
 TEST(ChannelModelG1, TwoThroughOne_OneInterruption) {
     expect_proof<one_to_one<quick, 1, 2>>(at_most{1});

@@ -165,8 +165,8 @@ struct in_step {
     void after() {}
 };
 
-// The bounds on preemptions keep each model below two seconds. Where a bound is low, a random sample
-// without a bound follows.
+// The bounds on preemptions keep each model below two seconds. Where a bound is low, a random
+// sample without a bound follows.
 
 TEST(SharedLockModelG1, OneWriterTwoReaders_TwoInterruptions) {
     expect_proof<one_writer<quick, false>>(at_most{2});

@@ -74,8 +74,8 @@ private:
 /// of a coroutine or function, run nested.
 class resumptions {
 public:
-    /// Runs a coroutine and everything that its end makes ready, or queues it for a run() that is active on
-    /// this thread.
+    /// Runs a coroutine and everything that its end makes ready, or queues it for a run() that is
+    /// active on this thread.
     static void run(remote_op& op, const executor_place& place) noexcept;
     /// Called before a coroutine blocks this thread: runs the queued coroutines.
     static void run_waiting() noexcept;
@@ -140,9 +140,9 @@ protected:
         suspend_at(waiter, nearest, resume_target::here());
         handoff_.submit();
     }
-    /// Called after the work was submitted. Returns false if the work is complete: the coroutine does
-    /// not suspend. Otherwise it suspends, and the op still exists only if the coroutine belongs to
-    /// this thread's context.
+    /// Called after the work was submitted. Returns false if the work is complete: the coroutine
+    /// does not suspend. Otherwise it suspends, and the op still exists only if the coroutine
+    /// belongs to this thread's context.
     [[nodiscard]] bool suspend() noexcept { return handoff_.suspend(); }
 
     /// Called before depart().
