@@ -29,8 +29,8 @@ public:
         : data_(data), size_(detail::to_size(bytes)) {}
 
     template <class R>
-        requires detail::writable_byte_range<R&> &&
-                     (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
+        requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
+                detail::writable_byte_range<R&>
     constexpr mutable_buffer(
         R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
@@ -69,9 +69,9 @@ public:
         : data_(literal), size_(N > 0 && literal[N - 1] == '\0' ? N - 1 : N) {}
 
     template <class R>
-        requires detail::byte_like_range<R&> &&
-                     (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
-                     (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
+        requires(!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
+                (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
+                detail::byte_like_range<R&>
     constexpr const_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
