@@ -1,8 +1,8 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/core/list_node.hpp>
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -49,7 +49,7 @@ public:
         if (size_ == 0) {
             // Never moves back: a timer that expire() fires and that is armed again at once must
             // wait for the next tick.
-            current_ = std::max(current_, now_ns >> tick_shift);
+            current_ = max(current_, now_ns >> tick_shift);
             next_event_ = never;
         }
         node.tick = ceil_tick(deadline_ns);

@@ -2,11 +2,11 @@
 
 #include <coil/core/config.hpp>
 #include <coil/core/detail/byte_range.hpp>
+#include <coil/core/detail/range_concepts.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <limits>
-#include <ranges>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -30,7 +30,7 @@ public:
 
     template <class R>
         requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
-                detail::writable_byte_range<R&>
+                    detail::writable_byte_range<R&>
     constexpr mutable_buffer(
         R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
@@ -70,8 +70,8 @@ public:
 
     template <class R>
         requires(!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
-                (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
-                detail::byte_like_range<R&>
+                    (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
+                    detail::byte_like_range<R&>
     constexpr const_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}

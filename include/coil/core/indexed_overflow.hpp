@@ -1,8 +1,8 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/core/queue.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -86,7 +86,7 @@ private:
         if (places_ && more <= capacity_ - (end_ - first_)) {
             return true;
         }
-        const std::size_t larger = std::max(used + more, 2 * used);
+        const std::size_t larger = max(used + more, 2 * used);
         std::unique_ptr<queue_node*[]> room(new (std::nothrow) queue_node*[larger]);
         if (!room) {
             return false;
