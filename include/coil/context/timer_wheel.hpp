@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/minmax.hpp>
+#include <coil/base/owned.hpp>
 #include <coil/core/list_node.hpp>
 
 #include <array>
@@ -8,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 
 namespace coil::detail {
 
@@ -153,7 +153,7 @@ private:
     timer_node* advance() noexcept;
     [[nodiscard]] std::int64_t find_next_event() const noexcept;
 
-    std::unique_ptr<wheel> wheel_;
+    owned<wheel> wheel_;
     std::size_t size_ = 0;
     std::int64_t current_ = 0;        // no timer of an earlier tick is left
     std::int64_t next_event_ = never; // nothing to do before this tick

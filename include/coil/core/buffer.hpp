@@ -13,6 +13,8 @@
 
 namespace coil {
 
+class const_buffer;
+
 /// Memory that a call may write to: made from an array, span, std::string, std::vector or any other
 /// contiguous range of trivially copyable elements, or from {pointer, bytes}. It does not own the
 /// memory, which must outlive the await.
@@ -30,6 +32,7 @@ public:
 
     template <class R>
         requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
+                    (!std::same_as<std::remove_cvref_t<R>, const_buffer>) && // says so sooner
                     detail::writable_byte_range<R&>
     constexpr mutable_buffer(
         R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer

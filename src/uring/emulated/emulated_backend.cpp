@@ -8,15 +8,11 @@
 
 namespace coil::uring {
 
-std::span<::iovec> emulated_request::data() noexcept {
-    return {parts_, part_count_};
-}
+std::span<::iovec> emulated_request::data() noexcept { return {parts_, part_count_}; }
 
-std::span<const ::iovec> emulated_request::data() const noexcept {
-    return {parts_, part_count_};
-}
+std::span<const ::iovec> emulated_request::data() const noexcept { return {parts_, part_count_}; }
 
-emulated_backend::emulated_backend() : core_(std::make_unique<detail::emulation>(*this)) {}
+emulated_backend::emulated_backend() : core_(new detail::emulation(*this)) {}
 
 emulated_backend::~emulated_backend() = default;
 
