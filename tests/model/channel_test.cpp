@@ -81,6 +81,7 @@ struct shared {
     /// Returns the number of an element that was received at once, else 0.
     int receive_and_give_up(entry<Change>& me, bool destroyed) {
         if (!ch.receive_now(me, attempts)) {
+            me.element = std::make_unique<coil::detail::channel_element<payload>>();
             ch.wait(me);
             me.leave(ch);
             if (destroyed) {
@@ -90,7 +91,8 @@ struct shared {
             }
             me.go();
             if (me.value) {
-                ch.give_back(std::move(*me.value));
+                me.element->value.emplace(std::move(*me.value));
+                ch.give_back(std::move(me.element));
             }
             return 0;
         }

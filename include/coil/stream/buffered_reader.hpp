@@ -97,9 +97,10 @@ public:
     }
 
     class line_range;
-    /// The lines of the stream as an asynchronous range, without their "\n" or "\r\n", which the
-    /// last line may lack. A line of more than `max` bytes throws as in read_until(). The reader
-    /// must outlive the range.
+    /// The lines of the stream as an asynchronous range, without their "\n" or "\r\n". A last line
+    /// without "\n" is returned too, as it is; delimited() is then false. More than `max` bytes
+    /// before the "\n", a '\r' included, throw as in read_until(). The reader must outlive the
+    /// range.
     [[nodiscard]] line_range lines(std::size_t max = default_max) noexcept {
         return line_range(*this, max);
     }
