@@ -36,7 +36,7 @@ struct watcher::queue {
 };
 
 watcher::watcher(io::owned_descriptor inotify)
-    : inotify_(std::move(inotify)), queue_(std::make_unique<queue>()) {}
+    : inotify_(std::move(inotify)), queue_(new queue()) {}
 watcher::watcher(watcher&&) noexcept = default;
 watcher& watcher::operator=(watcher&&) noexcept = default;
 watcher::~watcher() = default;
