@@ -29,12 +29,18 @@ public:
         : data_(data), size_(detail::to_size(bytes)) {}
 
     template <class R>
-        requires detail::writable_byte_range<R&> &&
+        requires detail::writable_byte_range<R&> && detail::owns_elements<R> &&
                      (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
     constexpr mutable_buffer(
         R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
+    template <class R>
+        requires detail::writable_byte_range<R&> && (!detail::owns_elements<R>) &&
+                     (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
+    constexpr mutable_buffer(R&& view) noexcept // NOLINT: any buffer is a buffer
+        : data_(std::ranges::data(view)),
+          size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
 
     [[nodiscard]] constexpr void* data() const noexcept { return data_; }
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
@@ -69,12 +75,19 @@ public:
         : data_(literal), size_(N > 0 && literal[N - 1] == '\0' ? N - 1 : N) {}
 
     template <class R>
-        requires detail::byte_like_range<R&> &&
+        requires detail::byte_like_range<R&> && detail::owns_elements<R> &&
                      (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
                      (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
     constexpr const_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
+    template <class R>
+        requires detail::byte_like_range<R&> && (!detail::owns_elements<R>) &&
+                     (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
+                     (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
+    constexpr const_buffer(R&& view) noexcept // NOLINT: any buffer is a buffer
+        : data_(std::ranges::data(view)),
+          size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
 
     [[nodiscard]] constexpr const void* data() const noexcept { return data_; }
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
@@ -91,6 +104,10 @@ private:
 };
 
 namespace detail {
+
+/// A pointer without the length of what it points to, which an array has.
+template <class P>
+concept bare_pointer = std::is_pointer_v<std::remove_cvref_t<P>>;
 
 /// The maximum number of bytes that Linux transfers in one call (read(2): 0x7ffff000). A longer
 /// buffer is truncated; the result is the number of bytes transferred.
