@@ -168,7 +168,7 @@ TEST_F(JoinHandle, DroppedDetachesTheTask) {
     };
     io_context ctx;
     {
-        const auto handle = ctx.spawn(work(on_destruction(destroyed), ended));
+        [[maybe_unused]] const auto handle = ctx.spawn(work(on_destruction(destroyed), ended));
     }
     ctx.run();
     EXPECT_TRUE(ended);
