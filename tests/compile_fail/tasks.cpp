@@ -331,3 +331,18 @@ coil::task<std::span<int>> caller() {
 #endif
 }
 #endif
+
+#if COIL_CASE == 22 // spawned_with_a_stop_source
+// expect: pass the token of the stop source: co_spawn(f(), source.get_token())
+
+coil::task<> work();
+
+coil::task<> caller(coil::inplace_stop_source& source) {
+#ifdef COIL_EXPECT_OK
+    coil::co_spawn(work(), source.get_token());
+#else
+    coil::co_spawn(work(), source);
+#endif
+    co_return;
+}
+#endif
