@@ -96,6 +96,16 @@ public:
         return next().spawn(std::move(work), std::move(name), where);
     }
 
+    /// The same for a function that returns a task: its captures live as long as the task.
+    template <detail::task_function F>
+    void co_spawn(F f) {
+        next().co_spawn(std::move(f));
+    }
+    template <detail::task_function F>
+    auto spawn(F f) {
+        return next().spawn(std::move(f));
+    }
+
     /// Calls `f` on a context selected by the dispatcher, which makes a runtime an executor
     /// (coil/exec/executor.hpp). An exception that leaves `f` goes to that context's
     /// on_unhandled_exception. A shutdown destroys functions that were not called. May be called

@@ -33,11 +33,18 @@ public:
     template <class R>
         requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
                     (!std::same_as<std::remove_cvref_t<R>, const_buffer>) && // says so sooner
-                    detail::writable_byte_range<R&>
+                    detail::writable_byte_range<R&> && detail::owns_elements<R>
     constexpr mutable_buffer(
         R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
+    template <class R>
+        requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
+                    (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
+                    detail::writable_byte_range<R&> && (!detail::owns_elements<R>)
+    constexpr mutable_buffer(R&& view) noexcept // NOLINT: any buffer is a buffer
+        : data_(std::ranges::data(view)),
+          size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
 
     [[nodiscard]] constexpr void* data() const noexcept { return data_; }
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
@@ -74,10 +81,17 @@ public:
     template <class R>
         requires(!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
                     (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
-                    detail::byte_like_range<R&>
+                    detail::byte_like_range<R&> && detail::owns_elements<R>
     constexpr const_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
+    template <class R>
+        requires(!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
+                    (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
+                    detail::byte_like_range<R&> && (!detail::owns_elements<R>)
+    constexpr const_buffer(R&& view) noexcept // NOLINT: any buffer is a buffer
+        : data_(std::ranges::data(view)),
+          size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
 
     [[nodiscard]] constexpr const void* data() const noexcept { return data_; }
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
@@ -94,6 +108,10 @@ private:
 };
 
 namespace detail {
+
+/// A pointer without the length of what it points to, which an array has.
+template <class P>
+concept bare_pointer = std::is_pointer_v<std::remove_cvref_t<P>>;
 
 /// The maximum number of bytes that Linux transfers in one call (read(2): 0x7ffff000). A longer
 /// buffer is truncated; the result is the number of bytes transferred.
