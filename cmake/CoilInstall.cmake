@@ -28,6 +28,17 @@ file(GLOB coil_module_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/modules/*
 install(FILES ${coil_module_sources} DESTINATION "${COIL_MODULES_DIR}")
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/CoilModules.cmake" DESTINATION "${COIL_CMAKE_DIR}")
 
+# The debuggers' commands. gdb trusts scripts in its own auto-load directory, so the one that it loads with a program is
+# there (src/context/listed_loop.cpp names it).
+set(COIL_DEBUGGERS "${PROJECT_SOURCE_DIR}/tools/debuggers")
+install(FILES "${COIL_DEBUGGERS}/coil_gdb.py" "${COIL_DEBUGGERS}/coil_lldb.py"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/coil" COMPONENT debuggers)
+install(DIRECTORY "${COIL_DEBUGGERS}/coil_debug"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/coil" COMPONENT debuggers FILES_MATCHING PATTERN "*.py"
+    PATTERN "__pycache__" EXCLUDE)
+install(FILES "${COIL_DEBUGGERS}/auto_load.py" RENAME coil_gdb.py
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/gdb/auto-load" COMPONENT debuggers)
+
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/coil-config.cmake.in" coil-config.cmake
     INSTALL_DESTINATION "${COIL_CMAKE_DIR}"
     PATH_VARS COIL_MODULES_DIR)

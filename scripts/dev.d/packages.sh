@@ -13,6 +13,7 @@ declare -A brings=(
     [python3]=python3 [git]=git [relacy-dev]=relacy/relacy.hpp
     [libbenchmark-dev]=benchmark/benchmark.h [liburing-dev]=liburing.h [libuv1-dev]=uv.h [libasio-dev]=asio.hpp
     [redis-server]=redis-server [fio]=fio
+    [gdb]=gdb [lldb]=lldb
     [shellcheck]=shellcheck [debootstrap]=debootstrap [mkdocs]=mkdocs [doxygen]=doxygen [chromium]=chromium
 )
 
@@ -27,6 +28,7 @@ packages_of() {
         bench) echo libbenchmark-dev liburing-dev libuv1-dev libasio-dev netcat-openbsd redis-server redis-tools python3 ;;
         bench_peers) echo fio ;;
         lint) echo "clang-format-$clang_tools" "clang-tidy-$(tidy_version)" shellcheck git ;;
+        debuggers) echo gdb "$(lldb_package)" ;;
         chroot) echo debootstrap ;;
         docs) echo mkdocs mkdocs-material python3-pygments doxygen python3 ;;
         browser) echo chromium ;;
@@ -42,7 +44,7 @@ is_here() {
         clang-[0-9]*) probe=clang++-${1#clang-} ;;
         clang-tools-[0-9]*) probe=clang-scan-deps-${1#clang-tools-} ;;
         llvm-[0-9]*) probe=llvm-symbolizer-${1#llvm-} ;;
-        g++-[0-9]* | clang-format-* | clang-tidy-*) probe=$1 ;;
+        g++-[0-9]* | clang-format-* | clang-tidy-* | lldb-[0-9]*) probe=$1 ;;
         libclang-rt-*-dev)
             compgen -G "/usr/lib/llvm-$clang_major/lib/clang/$clang_major*/lib/*/libclang_rt.tsan*" >/dev/null
             return
@@ -157,6 +159,16 @@ compiler_packages() {
     esac
 }
 
+# Prints the package of lldb: the compiler's version if there is one, which knows its debug information. Call after
+# need_compiler.
+lldb_package() {
+    if [[ -n ${clang_major:-} ]] && { have "lldb-$clang_major" || apt_knows "lldb-$clang_major"; }; then
+        echo "lldb-$clang_major"
+    else
+        echo lldb
+    fi
+}
+
 # Prints the version of clang-tidy to use: preferably the compiler's, as newer ones are much faster. Call after
 # need_compiler.
 tidy_version() {
@@ -231,6 +243,7 @@ dev_setup() {
     want browser
     need_compiler
     need sanitizers lint
+    want debuggers
     want modules
     say "everything is installed; the compiler is $CXX"
 }

@@ -5,6 +5,16 @@
 #include <mutex>
 #include <utility>
 
+#ifdef COIL_GDB_SCRIPT
+// gdb loads this script with every program that has a loop. The section is not loaded into memory.
+__asm__(R"(
+    .pushsection ".debug_gdb_scripts", "MS", %progbits, 1
+    .byte 1 /* a file in Python */
+    .asciz ")" COIL_GDB_SCRIPT R"("
+    .popsection
+)");
+#endif
+
 namespace coil::detail {
 
 namespace {

@@ -1,0 +1,137 @@
+// The program that the debuggers look at: tasks in several kinds of waits. It writes what
+// dump_tasks() says about them to a file, and calls all_wait().
+//
+//     server COUNT FILE     COUNT tasks of each kind
+
+#include <coil/coil.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <sys/socket.h>
+
+using namespace coil;
+using namespace std::chrono_literals;
+
+namespace server {
+
+mutex held_mutex;
+channel<int> empty_channel(1);
+event unset_event;
+counting_semaphore no_permits(0);
+net::socket quiet_socket;
+int quiet_fd = -1;
+
+task<> sleeps() { co_await sleep_for(1h); }
+task<> naps(int minutes) {
+    co_await sleeps();
+    std::printf("%d\n", minutes);
+}
+task<int> receives(int fd) {
+    char bytes[8];
+    const int number = co_await io::recv(fd, mutable_buffer(bytes, sizeof bytes));
+    co_return number;
+}
+task<> serves(int connection) {
+    std::string line = "a line of connection " + std::to_string(connection);
+    const int received = co_await receives(quiet_fd);
+    line += std::to_string(received);
+    std::puts(line.c_str());
+}
+task<> locks() {
+    co_await held_mutex.lock();
+    held_mutex.unlock();
+}
+task<> takes() { co_await empty_channel.recv(); }
+task<> waits() { co_await unset_event.wait(); }
+task<> acquires() {
+    co_await no_permits.acquire();
+    no_permits.release();
+}
+task<> joins(int number) {
+    scope all;
+    all.spawn(sleeps(), "in scope " + std::to_string(number));
+    co_await all.join();
+}
+task<> runs_elsewhere(io_context& other) { co_await on(other, sleeps()); }
+
+task<> has_children() {
+    co_await when_all(sleeps(), receives(quiet_fd), io::recv(quiet_fd, mutable_buffer()));
+}
+task<> has_many_children() {
+    std::vector<task<>> many;
+    for (int i = 0; i < 5; ++i) {
+        many.push_back(waits());
+    }
+    co_await when_all(std::move(many));
+}
+task<> has_a_limit() { co_await timeout(locks(), 1h); }
+
+} // namespace server
+
+extern "C" [[gnu::noinline]] void all_wait(const task<>& some_task, const io_result& some_result) {
+    std::printf("all wait\n");
+    std::fflush(stdout);
+    static_cast<void>(some_task);
+    static_cast<void>(some_result);
+}
+
+namespace server {
+
+void write(const char* path, const std::string& text) {
+    if (std::FILE* const file = std::fopen(path, "w")) {
+        std::fputs(text.c_str(), file);
+        std::fclose(file);
+    }
+}
+
+task<> reports(io_context& here, io_context& other, const char* path, int count) {
+    std::string text;
+    do {
+        co_await sleep_for(20ms);
+        text = here.dump_tasks(1'000'000) + other.dump_tasks(1'000'000);
+    } while (text.find(": ready to run") != std::string::npos ||
+             text.find("context other: " + std::to_string(count) + " tasks\n") ==
+                 std::string::npos);
+    write(path, text);
+    task<> some_task = sleeps();
+    const io_result some_result(-ECONNRESET);
+    all_wait(some_task, some_result);
+    std::_Exit(0);
+}
+
+} // namespace server
+
+int main(int argc, char** argv) {
+    using namespace server;
+    const int count = argc > 2 ? std::atoi(argv[1]) : 1;
+    int ends[2];
+    if (argc < 3 || ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 || !held_mutex.try_lock()) {
+        return 1;
+    }
+    quiet_fd = ends[0];
+    quiet_socket = net::socket(ends[1]);
+    io_context_options options;
+    options.name = "main";
+    io_context ctx(options);
+    options.name = "other";
+    io_context other(options);
+    other.start();
+    for (int i = 0; i < count; ++i) {
+        ctx.co_spawn(serves(i), "connection " + std::to_string(i));
+        ctx.co_spawn(naps(i));
+        ctx.co_spawn(locks());
+        ctx.co_spawn(takes());
+        ctx.co_spawn(waits());
+        ctx.co_spawn(acquires());
+        ctx.co_spawn(joins(i));
+        ctx.co_spawn(runs_elsewhere(other));
+    }
+    ctx.co_spawn(has_children());
+    ctx.co_spawn(has_many_children());
+    ctx.co_spawn(has_a_limit());
+    ctx.co_spawn(reports(ctx, other, argv[2], count));
+    ctx.run();
+}

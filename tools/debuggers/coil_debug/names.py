@@ -1,0 +1,44 @@
+"""The names of coroutines and of what they wait for."""
+
+import os
+
+# uring::opcode, as the man pages call them.
+CALLS = """
+nop readv writev fsync read_fixed write_fixed poll poll_remove sync_file_range sendmsg recvmsg timeout timeout_remove
+accept cancel link_timeout connect fallocate openat close files_update statx read write fadvise madvise send recv
+openat2 epoll_ctl splice provide_buffers remove_buffers tee shutdown renameat unlinkat mkdirat symlinkat linkat msg_ring
+fsetxattr setxattr fgetxattr getxattr socket socket_option send_zc sendmsg_zc read_multishot waitid futex_wait
+futex_wake futex_waitv fixed_fd_install ftruncate bind listen recv_zc epoll_wait readv_fixed writev_fixed pipe
+""".split()
+
+# waited_object
+OBJECTS = ['a synchronisation primitive', 'mutex', 'semaphore', 'shared_mutex', 'event', 'latch', 'barrier',
+           'wait_group', 'condition_variable', 'channel::recv', 'channel::send', 'broadcast', 'oneshot']
+
+INTERNAL = 'coil::detail::callback_coroutine<'  # what is in the place of a coroutine
+
+
+def name_in(names, number, otherwise):
+    return names[number] if number < len(names) else otherwise
+
+
+def coroutine(symbol):
+    """The name of a coroutine without what compilers append to it for the function that resumes it.
+    Clang: `f(int) (.resume)`; GCC: `f(f(int)::_Z1fi.Frame*) [clone .actor]`."""
+    frame = symbol.rfind('.Frame*)')
+    if frame >= 0:
+        end = symbol.rfind('::_Z', 0, frame)
+        begin = symbol.find('(')
+        while 0 <= begin < end:
+            if symbol[begin + 1:].startswith(symbol[:begin]):
+                return symbol[begin + 1:end]
+            begin = symbol.find('(', begin + 1)
+    for suffix in (' (.resume)', ' [clone .resume]', ' [clone .actor]', ' (.actor)'):
+        if symbol.endswith(suffix):
+            return symbol[:-len(suffix)]
+    return symbol
+
+
+def place(line):
+    """` at server.cpp:41`, or nothing."""
+    return ' at %s:%d' % (os.path.basename(line[0]), line[1]) if line else ''
