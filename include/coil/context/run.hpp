@@ -30,8 +30,6 @@ task<T> run_then_stop(task<T> work, io_context& context) {
 ///     int main() { return coil::run(co_main()); }
 ///
 /// When the task is done the context shuts down: spawned tasks that have not ended are destroyed.
-/// On a thread that runs a context, which it would block, it throws std::system_error with
-/// std::errc::resource_deadlock_would_occur; use co_await there.
 template <class T>
 T run(task<T> main, io_context_options options = {}) {
     io_context context(std::move(options));
