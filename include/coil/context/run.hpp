@@ -4,7 +4,6 @@
 #include <coil/context/this_context.hpp>
 
 #include <concepts>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -31,14 +30,8 @@ task<T> run_then_stop(task<T> work, io_context& context) {
 ///     int main() { return coil::run(co_main()); }
 ///
 /// When the task is done the context shuts down: spawned tasks that have not ended are destroyed.
-/// On a thread that runs a context, which it would block, it throws std::system_error with
-/// std::errc::resource_deadlock_would_occur; use co_await there.
 template <class T>
 T run(task<T> main, io_context_options options = {}) {
-    if (detail::current_loop != nullptr) {
-        throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
-                                "coil: run() would block a context's thread; co_await the task");
-    }
     io_context context(std::move(options));
     join_handle<T> result = context.spawn(detail::run_then_stop(std::move(main), context));
     context.loop().hold_work_guard(); // the task may have moved to another context
