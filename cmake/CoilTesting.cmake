@@ -215,6 +215,10 @@ function(coil_add_canaries folder seeds)
         target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/${home}")
         target_link_libraries(${target} PRIVATE coil::coil GTest::gtest_main)
         set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+        if(CMAKE_UNITY_BUILD)
+            # The library's object has these functions together with those of other sources: the first definition counts.
+            target_link_options(${target} PRIVATE LINKER:--allow-multiple-definition)
+        endif()
         add_dependencies(canaries ${target})
         add_test(NAME canaries.${name}
             COMMAND bash "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/check.bash" "$<TARGET_FILE:${target}>" ${seeds})

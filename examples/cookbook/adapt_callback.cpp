@@ -2,27 +2,22 @@
 #include <coil/coil.hpp>
 
 #include <cstdio>
-#include <functional>
-#include <memory>
-#include <stdexcept>
 #include <thread>
+#include <utility>
 
 using namespace coil;
 
-/// The library calls `done` on its own thread.
-void look_up(int key, std::function<void(int)> done) {
-    std::thread([key, done = std::move(done)] { done(key * 2); }).detach();
+/// A C library, which calls `done` on its own thread.
+void look_up(int key, void (*done)(int value, void* user), void* user) {
+    std::thread([=] { done(key * 2, user); }).detach();
 }
 
 task<int> look_up(int key) {
-    // Shared with the callback, which may be called after this task was cancelled.
-    auto answer = std::make_shared<oneshot<int>>();
-    look_up(key, [answer](int value) { answer->send(value); });
-    const std::optional<int> value = co_await answer->recv();
-    if (!value) {
-        throw std::runtime_error("no answer");
-    }
-    co_return *value;
+    co_return co_await from_callback<int>([&](completion<int> done) {
+        look_up(
+            key, [](int value, void* user) { completion<int>::from_address(user)(value); },
+            std::move(done).to_address());
+    });
 }
 
 task<> co_main() { std::printf("%d\n", co_await look_up(21)); }

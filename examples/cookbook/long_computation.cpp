@@ -14,7 +14,7 @@ task<int> count_primes(int limit) {
         }
         count += prime ? 1 : 0;
         if (n % 1000 == 0) {
-            co_await yield(); // every other ready coroutine runs first, and I/O is looked at
+            co_await yield(); // others run, and the loop fetches completions of I/O
         }
     }
     co_return count;
@@ -22,7 +22,7 @@ task<int> count_primes(int limit) {
 
 task<> counts_turns(int& turns) {
     const inplace_stop_token stop = co_await this_task::stop_token();
-    while (!stop.stop_requested()) { // yield() does not look at it
+    while (!stop.stop_requested()) { // yield() does not fail after a stop request, so ask
         ++turns;
         co_await yield();
     }

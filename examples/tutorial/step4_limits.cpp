@@ -30,7 +30,7 @@ class line_reader {
 public:
     line_reader(net::socket& from, std::size_t longest) noexcept : from_(from), longest_(longest) {}
 
-    /// The next line without its '\n'. Nothing: the stream has ended, or the line is too long.
+    /// The next line without its '\n', or nothing if the stream has ended or the line is too long.
     task<std::optional<std::string>> next() {
         std::size_t end = 0;
         while ((end = received_.find('\n')) == std::string::npos && received_.size() <= longest_) {
@@ -52,7 +52,7 @@ public:
 private:
     net::socket& from_;
     std::size_t longest_;
-    std::string received_; // and not returned yet
+    std::string received_; // what next() has not returned yet
 };
 // [/line_reader]
 

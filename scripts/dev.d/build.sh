@@ -57,7 +57,7 @@ dev_build() {
         case $preset in
             release) ;;
             asan | tsan) need test sanitizers ;;
-            debug | cxx23 | gcc) need test ;;
+            debug | once | cxx23 | gcc) need test ;;
             *) die "there is no preset '$preset'" ;;
         esac
         build_preset "$preset"

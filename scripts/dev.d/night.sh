@@ -52,6 +52,8 @@ run_night() {
     local many
     need sanitizers
     many=$(scaled 100000)
+    COIL_TEST_LONG=1 run_tests "all rounds, C++23" cxx23 all -LE "consumer|$once" -E '^faults\.' --timeout 3600
+    run_tests "tsan, all rooms" tsan all -LE "consumer|$once" -E '^faults\.'
     night_lifetimes "lifetimes, asan" asan "$many" 'RandomLifetimes.*'
     night_lifetimes "lifetimes, tsan" tsan "$many" 'RandomLifetimes.*'
     COIL_BACKEND=epoll night_lifetimes "lifetimes, epoll" asan "$many" 'RandomLifetimes.*'

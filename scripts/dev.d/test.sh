@@ -177,11 +177,18 @@ readonly once='canaries|compile_fail|debuggers|model'
 # What every run repeats on the epoll backend. To run everything on it: ./dev test --backend epoll.
 readonly on_epoll='^(conformance|net)$'
 
+# What does not run under ThreadSanitizer, because it has no threads of its own: see tests/CMakeLists.txt.
+readonly single_threaded='conformance|docs|examples|faults|property'
+
 # Uses one seed per room on the fault-injecting backend. Test files are in memory; the long tests use the disk.
 run_sanitized() {
-    local dir=${TMPDIR:-/dev/shm}
+    local preset=$1 dir=${TMPDIR:-/dev/shm} what=all left_out="consumer|$once" seeds='^faults\..*seed_[^1]'
+    shift
     [[ -w $dir ]] || dir=/tmp
-    TMPDIR=$dir run_tests "$1" "$1" all -LE "consumer|$once" -E '^faults\..*seed_[^1]' "${@:2}"
+    if [[ $preset == tsan ]]; then
+        what=tests_with_threads left_out+="|$single_threaded" seeds='_NOT_BUILT$'
+    fi
+    TMPDIR=$dir run_tests "$preset" "$preset" "$what" -LE "$left_out" -E "$seeds" "$@"
 }
 
 dev_test() {
@@ -237,14 +244,14 @@ dev_test() {
         if [[ $full == no ]]; then
             run_sanitized asan "${select[@]}"
             run_without_io_uring asan all -L "$on_epoll" "${select[@]}"
-            run_tests "models, debuggers and compile-fail tests" debug tests_once -L "$once" "${select[@]}"
+            run_tests "models, debuggers and compile-fail tests" once tests_once -L "$once" "${select[@]}"
         else
-            COIL_TEST_LONG=1 run_tests "long, C++23" cxx23 all -LE "consumer|$once" -E '^faults\..*seed_[345]' \
+            COIL_TEST_LONG=4 run_tests "long, C++23" cxx23 all -LE "consumer|$once" -E '^faults\..*seed_[345]' \
                 --timeout 600 "${select[@]}"
             run_sanitized tsan "${select[@]}"
             want modules
             want_new_cmake
-            run_tests consumers debug coil_libraries -L consumer --timeout 600 "${select[@]}"
+            run_tests consumers once coil_libraries -L consumer --timeout 600 "${select[@]}"
         fi
     fi
     report

@@ -4,8 +4,8 @@
 
 #include <coil/context/default_backend.hpp>
 #include <coil/context/detail/loop_ring.hpp>
+#include <coil/uring/syscall.hpp>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -30,17 +30,6 @@ uring::ring_options ring_options_for(const io_context_options& options) {
     }
     wanted.setup_flags |= options.setup_flags;
     return wanted;
-}
-
-/// A number that no other thread of this process ever has. A thread id is not enough: ids are
-/// reused, but a ring stays bound to its thread even after that thread has ended.
-std::uint64_t this_thread_number() noexcept {
-    static std::atomic<std::uint64_t> last{0};
-    constinit thread_local std::uint64_t mine = 0;
-    if (mine == 0) {
-        mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
-    }
-    return mine;
 }
 
 } // namespace
@@ -111,7 +100,7 @@ void loop_ring::reopen() {
 }
 
 void loop_ring::bind_to_this_thread() {
-    if (ring_ && bound_to_ == this_thread_number()) {
+    if (ring_ && bound_to_ == uring::detail::number_this_thread()) {
         return;
     }
     if (!ring_ || bound_to_ != 0) {
@@ -120,7 +109,7 @@ void loop_ring::bind_to_this_thread() {
     if (const int error = ring_->enable(); error < 0) {
         throw std::system_error(-error, std::generic_category(), "coil: enabling the ring");
     }
-    bound_to_ = this_thread_number();
+    bound_to_ = uring::detail::number_this_thread();
 }
 
 bool loop_ring::flush(unsigned entries) noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/context/detail/described_wait.hpp>
+#include <coil/core/detail/task_owner.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +46,7 @@ struct task_record {
     const void* frame = nullptr;
     std::string name;
     std::optional<std::source_location> spawned_at;
-    std::int64_t deadline_ns = INT64_MAX;
+    std::int64_t deadline_ns = task_owner::no_deadline;
     std::vector<const void*> functions; // that resume the coroutines, the root's first
     wait_record wait;
     std::vector<task_record> children;

@@ -164,7 +164,7 @@ private:
                     std::to_string(task.spawned_at->line());
         }
         out_ += ": " + wait_text(task, now_ns);
-        if (task.deadline_ns != INT64_MAX) {
+        if (task.deadline_ns != task_owner::no_deadline) {
             out_ += ", limit in " + seconds(task.deadline_ns - now_ns) + " s";
         }
         out_ += '\n';
@@ -239,7 +239,7 @@ private:
             quote(task.spawned_at->file_name());
             out_ += R"(,"line":)" + std::to_string(task.spawned_at->line());
         }
-        if (task.deadline_ns != INT64_MAX) {
+        if (task.deadline_ns != task_owner::no_deadline) {
             out_ += R"(,"limit_s":)" + seconds(task.deadline_ns - now_ns);
         }
         out_ += R"(,"waits_for":")";

@@ -47,8 +47,8 @@ void async_state_base::leave(waiter& w) noexcept {
     }
 }
 
-/// The coroutine's context does not run it while that context waits, possibly for one of these
-/// waiters.
+/// Called while the coroutine's context waits and therefore runs no coroutines. It may wait for the
+/// end of one of these waiters: those that were asked to stop get no result, so that they can end.
 void async_state_base::refuse_unwanted() noexcept {
     std::unique_lock lock(mutex_);
     waiter* refused = nullptr;

@@ -23,7 +23,7 @@ task<> copy(path from, path to, std::error_code& ec) {
 task<> copy(path from, path to, copy_options options) {
     std::error_code error;
     co_await fs::copy(from, to, options, error);
-    detail::throw_if(error, "cannot copy", from, to);
+    detail::throw_if(error, "coil::fs::copy", from, to);
 }
 
 task<copy_progress> copy_tree(path from, path to, copy_tree_options options, std::error_code& ec) {
@@ -42,7 +42,7 @@ task<copy_progress> copy_tree(path from, path to, copy_tree_options options) {
     co_await detail::do_tree_work(work);
     if (work.error() != 0) {
         const auto& [what, where] = work.failed_at();
-        detail::throw_if(detail::error_of(work.error()), "cannot copy",
+        detail::throw_if(detail::error_of(work.error()), "coil::fs::copy_tree",
                          what.empty() ? from : path(what), what.empty() ? to : path(where));
     }
     co_return work.progress();

@@ -27,7 +27,9 @@ constexpr bool has(copy_options options, copy_options one) noexcept {
 /// The two files and the progress of the copy. Blocking calls, for jobs.
 class file_copy {
 public:
+    // Results that are no error of a call.
     static constexpr int not_wanted = 2; // the options exclude the copy
+    static constexpr int exchanged = 3;  // the name was replaced since the check
 
     /// Opens both files: 0, not_wanted, or -errno.
     int begin(const path& from, const path& to, copy_options options);
@@ -57,7 +59,6 @@ private:
     detail::data_copy data_;
 };
 
-constexpr int exchanged = -EAGAIN; // the name was replaced since the check
 constexpr int max_checks = 8;
 constexpr ::mode_t set_id_bits = S_ISUID | S_ISGID;
 
@@ -226,7 +227,7 @@ task<bool> copy_file(path from, path to, copy_options options, copy_file_progres
 
 task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress) {
     const int r = co_await copy_whole(from, to, options, progress);
-    detail::throw_if(detail::error_of(r), "coil: cannot copy file", from, to);
+    detail::throw_if(detail::error_of(r), "coil::fs::copy_file", from, to);
     co_return r == 1;
 }
 

@@ -134,7 +134,10 @@ task<file_status> status_or_nothing(directory_entry entry, bool follow, std::err
     if (ec != nullptr) {
         *ec = error;
     } else if (error && !missing) {
-        throw_if(error, "cannot get status", entry.path());
+        throw_if(error,
+                 follow ? "coil::fs::directory_entry::status"
+                        : "coil::fs::directory_entry::symlink_status",
+                 entry.path());
     }
     co_return status;
 }
@@ -165,14 +168,14 @@ file_type directory_entry::type() const noexcept {
 
 task<struct ::stat> directory_entry::lstat() const {
     return detail::ask_entry<struct ::stat>(*this, false, &detail::as_it_is, {},
-                                            "cannot get status", nullptr);
+                                            "coil::fs::directory_entry::lstat", nullptr);
 }
 task<struct ::stat> directory_entry::lstat(std::error_code& ec) const {
     return detail::ask_entry<struct ::stat>(*this, false, &detail::as_it_is, {}, "", &ec);
 }
 task<struct ::stat> directory_entry::stat() const {
-    return detail::ask_entry<struct ::stat>(*this, true, &detail::as_it_is, {}, "cannot get status",
-                                            nullptr);
+    return detail::ask_entry<struct ::stat>(*this, true, &detail::as_it_is, {},
+                                            "coil::fs::directory_entry::stat", nullptr);
 }
 task<struct ::stat> directory_entry::stat(std::error_code& ec) const {
     return detail::ask_entry<struct ::stat>(*this, true, &detail::as_it_is, {}, "", &ec);
@@ -191,21 +194,21 @@ task<file_status> directory_entry::symlink_status(std::error_code& ec) const {
 }
 task<std::uintmax_t> directory_entry::file_size() const {
     return detail::ask_entry(*this, true, &detail::size_of, detail::no_number,
-                             "cannot get file size", nullptr);
+                             "coil::fs::directory_entry::file_size", nullptr);
 }
 task<std::uintmax_t> directory_entry::file_size(std::error_code& ec) const {
     return detail::ask_entry(*this, true, &detail::size_of, detail::no_number, "", &ec);
 }
 task<std::uintmax_t> directory_entry::hard_link_count() const {
     return detail::ask_entry(*this, true, &detail::links_of, detail::no_number,
-                             "cannot get link count", nullptr);
+                             "coil::fs::directory_entry::hard_link_count", nullptr);
 }
 task<std::uintmax_t> directory_entry::hard_link_count(std::error_code& ec) const {
     return detail::ask_entry(*this, true, &detail::links_of, detail::no_number, "", &ec);
 }
 task<file_time_type> directory_entry::last_write_time() const {
     return detail::ask_entry(*this, true, &detail::written_at, file_time_type::min(),
-                             "cannot get file time", nullptr);
+                             "coil::fs::directory_entry::last_write_time", nullptr);
 }
 task<file_time_type> directory_entry::last_write_time(std::error_code& ec) const {
     return detail::ask_entry(*this, true, &detail::written_at, file_time_type::min(), "", &ec);

@@ -109,7 +109,7 @@ task<file> file::open(path p, int flags, ::mode_t mode, std::error_code& ec) {
 task<file> file::open(path p, int flags, ::mode_t mode) {
     std::error_code ec;
     file opened = co_await open(p, flags, mode, ec);
-    detail::throw_if(ec, "coil: cannot open file", p);
+    detail::throw_if(ec, "coil::fs::file::open", p);
     co_return opened;
 }
 
@@ -139,7 +139,7 @@ task<std::uintmax_t> file::size(std::error_code& ec) const {
 task<std::uintmax_t> file::size() const {
     std::error_code ec;
     const std::uintmax_t bytes = co_await size(ec);
-    detail::throw_if(ec, "coil: cannot get a file's size");
+    detail::throw_if(ec, "coil::fs::file::size");
     co_return bytes;
 }
 

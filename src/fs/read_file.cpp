@@ -150,7 +150,7 @@ task<std::string> read_file(path p, std::error_code& ec) {
 task<std::string> read_file(path p) {
     std::string text;
     const int r = co_await read_whole(p, text);
-    detail::throw_if(detail::error_of(r), "coil: cannot read file", p);
+    detail::throw_if(detail::error_of(r), "coil::fs::read_file", p);
     co_return text;
 }
 

@@ -287,7 +287,7 @@ task<std::uintmax_t> remove_all(path p) {
     if (failed_at.empty()) {
         failed_at = p;
     }
-    detail::throw_if(detail::error_of(error), "cannot remove all", p, failed_at);
+    detail::throw_if(detail::error_of(error), "coil::fs::remove_all", p, failed_at);
     co_return count;
 }
 

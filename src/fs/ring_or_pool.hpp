@@ -23,7 +23,7 @@ inline std::error_code error_of(int result) noexcept {
     return result < 0 ? std::error_code(-result, std::generic_category()) : std::error_code();
 }
 
-/// Thrown by the functions without an error_code.
+/// Thrown by the functions without an error_code. `what` is the qualified name of the function.
 inline void throw_if(const std::error_code& error, const char* what) {
     if (error) {
         throw filesystem_error(what, error);

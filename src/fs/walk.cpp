@@ -262,7 +262,7 @@ async_generator<directory_entry> entries_of(path p, walk_options options, bool r
         *ec = error;
     } else if (error) {
         const path where = work.failed_at();
-        detail::throw_if(error, recursive ? "cannot walk" : "cannot read directory", p,
+        detail::throw_if(error, recursive ? "coil::fs::walk" : "coil::fs::read_directory", p,
                          where.empty() ? p : where);
     }
 }

@@ -79,7 +79,7 @@ task<> write_file(path p, const_buffer data, write_options options, std::error_c
 
 task<> write_file(path p, const_buffer data, write_options options) {
     const int r = co_await write_as_told(p, data, options);
-    detail::throw_if(detail::error_of(r), "coil: cannot write file", p);
+    detail::throw_if(detail::error_of(r), "coil::fs::write_file", p);
 }
 
 } // namespace coil::fs

@@ -106,10 +106,13 @@ int buffer_source::prepare(prepared_sqe& request) noexcept {
     return 0;
 }
 
-/// Whether the request ended because the pool had no buffer. A netlink socket reports the same
-/// error when it has lost messages, but then a buffer was available: the order of completions shows
-/// which request consumed which buffer. For other descriptors a buffer may have been returned
-/// meanwhile; but if the error repeats, it comes from the socket.
+/// Whether the request ended with -ENOBUFS because the pool had no buffer, not because the socket
+/// reported it.
+///
+/// If the pool has no buffer now, that is the reason. Completions arrive in the order in which
+/// requests consumed buffers, so a netlink socket that gets the error while the pool has buffers
+/// has lost messages. Any other descriptor most likely found the pool empty, and a buffer was
+/// returned since; but if the error repeats, it comes from the descriptor.
 bool buffer_source::lacked_a_buffer(int result) noexcept {
     constexpr std::uint8_t backoff = 100;
     return result == -ENOBUFS && pool_.has_ring() &&

@@ -119,11 +119,18 @@ task<> handle(std::shared_ptr<server> of, socket peer, held_room) {
     }
 }
 
-/// Accepts connections until it is asked to stop. Throws if accept() fails permanently.
+/// Accepts connections until it is asked to stop; then, and if accept() fails permanently, throws.
+/// A cancellation without a stop request, as by io::cancel_all() on this context, does not end it.
 task<> accept_all(std::shared_ptr<server> of, acceptor from, scope& connections) {
-    while (socket peer = co_await from.accept()) {
-        co_await of->room.acquire();
-        connections.spawn(handle(of, std::move(peer), held_room(of)));
+    const inplace_stop_token stop = co_await this_task::stop_token();
+    for (;;) {
+        socket peer = co_await from.accept();
+        if (peer) {
+            co_await of->room.acquire();
+            connections.spawn(handle(of, std::move(peer), held_room(of)));
+        } else if (stop.stop_requested() || peer.error() != std::errc::operation_canceled) {
+            throw std::system_error(peer.error(), "coil: cannot accept connections");
+        }
     }
 }
 

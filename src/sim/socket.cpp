@@ -120,10 +120,7 @@ int socket_file::get_option(int level, int name, void* value, ::socklen_t room) 
                          : static_cast<int>(own_machine.world.options.socket_buffer);
             break;
         default:
-            if (found != options_.end()) {
-                break;
-            }
-            number = option(level, name);
+            break; // what was set, otherwise 0
         }
     }
     if (found != options_.end() &&

@@ -191,8 +191,7 @@ step engine::outcome(int result) noexcept {
         return {io_result(fail(-EKEYREJECTED, "the certificate of the peer is not valid",
                                X509_verify_cert_error_string(SSL_get_verify_result(ssl_))))};
     }
-    const char* const text = ERR_reason_error_string(error);
-    return {io_result(fail(-EPROTO, text == nullptr ? "unknown error" : text))};
+    return {io_result(fail(-EPROTO, reason_of(error).text()))};
 }
 
 /// Ends the connection for all later calls, and returns `error`.

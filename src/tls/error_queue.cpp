@@ -4,20 +4,20 @@
 
 namespace coil::tls::detail {
 
-std::string reason_of(unsigned long error) {
-    if (const char* const reason = ERR_reason_error_string(error)) {
-        return reason;
+// NOLINTNEXTLINE(*-member-init): number_ is written if it is used
+reason_of::reason_of(unsigned long error) noexcept
+    : text_(error != 0 ? ERR_reason_error_string(error) : "unknown reason") {
+    if (text_ == nullptr) {
+        ERR_error_string_n(error, number_, sizeof number_);
+        text_ = number_;
     }
-    char text[256];
-    ERR_error_string_n(error, text, sizeof text);
-    return text;
 }
 
 void throw_failure(const std::string& what) {
     const unsigned long error = ERR_peek_error();
-    const std::string reason = error == 0 ? std::string("unknown reason") : reason_of(error);
     const int code = ERR_SYSTEM_ERROR(error) ? ERR_GET_REASON(error) : EINVAL;
-    throw std::system_error(code, std::generic_category(), "coil: TLS: " + what + ": " + reason);
+    throw std::system_error(code, std::generic_category(),
+                            "coil: TLS: " + what + ": " + reason_of(error).text());
 }
 
 } // namespace coil::tls::detail

@@ -19,7 +19,17 @@ public:
 };
 
 /// The reason of an error, such as "no start line".
-std::string reason_of(unsigned long error);
+class reason_of {
+public:
+    explicit reason_of(unsigned long error) noexcept;
+    reason_of(const reason_of&) = delete;
+    reason_of& operator=(const reason_of&) = delete;
+    [[nodiscard]] const char* text() const noexcept { return text_; }
+
+private:
+    const char* text_;
+    char number_[256]; // for an error without a text
+};
 
 /// Throws std::system_error with `what` and the reason of the oldest error in the queue.
 [[noreturn]] void throw_failure(const std::string& what);

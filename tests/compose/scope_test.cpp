@@ -484,20 +484,22 @@ TEST_F(Scope, G5_TheTaskOfAHandleIsCancelledWhenTheScopeIsLeft) {
 
 /// Searching the ready queue for each one would take minutes.
 TEST_F(Scope, G7_ManyReadyChildrenAreDestroyedInLinearTime) {
-    auto nothing = []() -> task<> { co_return; };
-    auto sleeps = []() -> task<> { co_await sleep_for(1h); };
-    auto main = [](auto n, auto s) -> task<> {
-        const int many = coil_test::sanitized || coil_test::under_faults() ? 10'000 : 200'000;
+    using coil_test::on_destruction;
+    const int many = coil_test::sanitized || coil_test::under_faults() ? 10'000 : 200'000;
+    int destroyed = 0;
+    auto nothing = [](on_destruction) -> task<> { co_return; };
+    auto sleeps = [](on_destruction) -> task<> { co_await sleep_for(1h); };
+    auto main = [many, &destroyed](auto n, auto s) -> task<> {
         {
             scope unbegun;
             for (int i = 0; i < many; ++i) {
-                unbegun.spawn(n());
+                unbegun.spawn(n(on_destruction(destroyed)));
             }
         }
         {
             scope cancelled;
             for (int i = 0; i < many; ++i) {
-                cancelled.spawn(s());
+                cancelled.spawn(s(on_destruction(destroyed)));
             }
             co_await sleep_for(1ms);
             cancelled.cancel();
@@ -505,14 +507,17 @@ TEST_F(Scope, G7_ManyReadyChildrenAreDestroyedInLinearTime) {
         {
             std::vector<task<>> all;
             for (int i = 0; i < many; ++i) {
-                all.push_back(n());
+                all.push_back(n(on_destruction(destroyed)));
             }
             scope in_one;
             in_one.spawn(when_all(std::move(all)));
             co_await yield();
         }
     };
+    const auto begin = coil_test::cpu_time();
     ctx_.run(main(nothing, sleeps));
+    EXPECT_EQ(destroyed, 3 * many);
+    EXPECT_LT(coil_test::cpu_time() - begin, 20s);
 }
 
 } // namespace

@@ -245,9 +245,12 @@ TEST_F(SecondPart, G2_IsDropped) {
 TEST_F(UnnoticedFailure, G5_DestroyedBetweenItsParts) {
     for (int turns = 0; turns < 6; ++turns) {
         const auto fd = temporary_file();
+        int destroyed = 0;
+        bool went_on = false;
         io_context ctx;
-        auto chain = [](int f) -> task<> {
+        auto chain = [](int f, coil_test::on_destruction, bool& after) -> task<> {
             co_await (io::fsync(f) && io::fsync(f) && io::write(f, "x") && io::fsync(f));
+            after = true;
         };
         auto stops = [](io_context& c, int n) -> task<> {
             for (int i = 0; i < n; ++i) {
@@ -255,9 +258,13 @@ TEST_F(UnnoticedFailure, G5_DestroyedBetweenItsParts) {
             }
             c.stop();
         };
-        ctx.co_spawn(chain(fd));
+        ctx.co_spawn(chain(fd, coil_test::on_destruction(destroyed), went_on));
         ctx.co_spawn(stops(ctx, turns));
         ctx.run();
+        EXPECT_EQ(destroyed, 1) << turns;
+        struct ::stat status{};
+        ASSERT_EQ(::fstat(fd, &status), 0);
+        EXPECT_TRUE(!went_on || status.st_size == 1) << turns;
     }
 }
 

@@ -83,7 +83,7 @@ case $step in
         done
         ;;
     add_subdirectory)
-        configure_and_build -DCOIL_SOURCE_DIR="$(dirname "$(dirname "$here")")"
+        configure_and_build -DCOIL_SOURCE_DIR="$(dirname "$(dirname "$here")")" -DCMAKE_UNITY_BUILD=ON # only to save time
         "$work/$step/consumer"
         if ninja -C "$work/$step" -t targets all | grep -E '(example|test|bench)_'; then
             echo "a project that adds coil must get the library only"

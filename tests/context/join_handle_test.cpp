@@ -319,25 +319,35 @@ TEST_F(JoinHandle, G5_AnAwaiterDestroyedWhileItWaits) {
     // The awaiting frames are destroyed with their context while the task runs on another one.
     io_context worker;
     const coil_test::pipe_pair p;
-    auto wait = [](int fd) -> task<int> {
+    int read = 0;
+    auto wait = [](int fd, int& result) -> task<int> {
         char c;
-        co_return co_await io::read(fd, {&c, 1});
+        result = co_await io::read(fd, {&c, 1});
+        co_return result;
     };
-    auto awaiting = [](join_handle<int> h) -> task<> { co_await h; };
-    auto handle = worker.spawn(wait(p.in));
+    int destroyed = 0;
+    bool went_on = false;
+    auto awaiting = [](join_handle<int> h, coil_test::on_destruction, bool& after) -> task<> {
+        co_await h;
+        after = true;
+    };
+    auto handle = worker.spawn(wait(p.in, read));
     worker.start();
     {
         io_context mine;
-        mine.co_spawn(awaiting(std::move(handle)));
+        mine.co_spawn(awaiting(std::move(handle), coil_test::on_destruction(destroyed), went_on));
         auto stopper = [](io_context& c) -> task<> {
             co_await sleep_for(1ms);
             c.stop();
         };
         mine.co_spawn(stopper(mine));
         mine.run();
+        EXPECT_EQ(destroyed, 1);
     }
+    EXPECT_FALSE(went_on);
     p.put("x");
     worker.join();
+    EXPECT_EQ(read, 1) << "the task is not affected";
 }
 
 TEST_F(JoinHandle, G5_DestroyedWhileTheNotificationIsUnderWay) {

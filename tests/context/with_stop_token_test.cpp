@@ -180,6 +180,8 @@ TYPED_TEST(WithStopToken, G12_ResultsAndExceptionsComeThrough) {
 TYPED_TEST(WithStopToken, G5_DestroyedWhileItWaits) {
     const pipe_pair p;
     TypeParam source;
+    int destroyed = 0;
+    bool went_on = false;
     {
         io_context ctx;
         auto stops = []() -> task<> {
@@ -187,17 +189,25 @@ TYPED_TEST(WithStopToken, G5_DestroyedWhileItWaits) {
             this_context().stop();
         };
         ctx.co_spawn(stops());
-        auto nested = [](int fd, auto token) -> task<> {
+        auto nested = [](int fd, auto token, coil_test::on_destruction, bool& after) -> task<> {
             co_await with_stop_token(waits(fd), token);
+            after = true;
         };
-        ctx.co_spawn(nested(p.in, source.get_token()), source.get_token());
+        ctx.co_spawn(
+            nested(p.in, source.get_token(), coil_test::on_destruction(destroyed), went_on),
+            source.get_token());
         ctx.run();
+        EXPECT_EQ(destroyed, 1);
     }
     { // never started
         io_context ctx;
         auto h = ctx.spawn(waits(p.in), source.get_token());
     }
     source.request_stop(); // no task is left
+    EXPECT_FALSE(went_on);
+    p.put("left");
+    char buf[8];
+    EXPECT_EQ(::read(p.in, buf, sizeof buf), 4) << "no read is left, either";
 }
 
 TYPED_TEST(WithStopToken, G9_AStopThatRacesWithTheEnd) {

@@ -2,6 +2,7 @@
 #include "needs_fork.hpp"
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
+#include "support/seccomp.hpp"
 
 #include <algorithm>
 #include <array>
@@ -364,6 +365,27 @@ TEST(FsCopyFile, AFullFileSystemIsAnErrorOfEachFunction) {
         coil::run(fs::write_file(dir / "b", pattern(3'000'000), ec));
         expect_full("write_file");
         return wrong;
+    });
+    if (complaint.starts_with("SKIP: ")) {
+        GTEST_SKIP() << complaint.substr(6);
+    }
+    EXPECT_EQ(complaint, "");
+}
+
+/// A file system in user space may return EAGAIN from any call; it must be told apart from a target
+/// that was replaced.
+TEST(FsCopyFile, ReportsEAGAINOfACall) {
+    FS_TEST_NEEDS_FORK();
+    const scratch dir;
+    coil_test::put(dir / "a", "new");
+    coil_test::put(dir / "b", "old");
+    const std::string complaint = coil_test::in_child([&]() -> std::string {
+        if (!coil_test::forbid(SYS_ftruncate, EAGAIN)) {
+            return "SKIP: no filter can be installed";
+        }
+        std::error_code ec;
+        coil::run(fs::copy_file(dir / "a", dir / "b", options::overwrite_existing, ec));
+        return ec == std::errc::resource_unavailable_try_again ? "" : ec.message();
     });
     if (complaint.starts_with("SKIP: ")) {
         GTEST_SKIP() << complaint.substr(6);

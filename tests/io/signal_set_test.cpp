@@ -121,14 +121,19 @@ TEST_F(SignalSet, WhatIsNoSignal) {
 
 TEST_F(SignalSet, G5_DestroyedWhileACoroutineWaits) {
     const signal_set signals{SIGUSR1};
-    auto waits = [](const signal_set& set) -> task<> { co_await set; };
+    int destroyed = 0;
+    auto waits = [](const signal_set& set, coil_test::on_destruction) -> task<> { co_await set; };
     io_context ctx;
-    ctx.co_spawn(waits(signals));
+    ctx.co_spawn(waits(signals, coil_test::on_destruction(destroyed)));
     ctx.co_spawn([]() -> task<> {
         co_await sleep_for(1ms);
         this_context().stop();
     }());
     ctx.run();
+    EXPECT_EQ(destroyed, 1);
+    auto next = [](const signal_set& set) -> task<int> { co_return co_await set; };
+    send(SIGUSR1); // not assigned to the coroutine that is gone
+    EXPECT_EQ(coil::run(next(signals)), SIGUSR1);
 }
 
 TEST_F(SignalSet, G1_OfSeveralSetsThatWaitOneGetsIt) {

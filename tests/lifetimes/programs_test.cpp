@@ -92,7 +92,7 @@ TEST(RandomLifetimes, G1_G4_G5_G9_NothingIsLeftHoweverTheyEnd) {
     const auto first = lifetime_number("COIL_LIFETIME_FIRST", 1);
     const auto last = lifetime_number(
         "COIL_LIFETIME_LAST",
-        first + static_cast<unsigned>(coil_test::rounds(coil_test::sanitized ? 200 : 800, 10'000)));
+        first + static_cast<unsigned>(coil_test::rounds(coil_test::sanitized ? 200 : 800, 40'000)));
     for (auto seed = first; seed <= last && !HasFailure(); ++seed) {
         play_seed(seed);
     }

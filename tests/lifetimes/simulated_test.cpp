@@ -190,7 +190,7 @@ TEST(SimulatedLifetimes, G1_G4_G5_G9_NothingIsLeftHoweverTheyEnd) {
     const auto last = one != 0 ? one
                                : number("COIL_LIFETIME_LAST",
                                         first + static_cast<unsigned>(coil_test::rounds(
-                                                    coil_test::sanitized ? 300 : 2000, 20'000)));
+                                                    coil_test::sanitized ? 300 : 2000, 80'000)));
     for (auto seed = first; seed <= last && !HasFailure(); ++seed) {
         play_simulated_seed(seed, number("COIL_LIFETIME_WORLD", 0));
     }

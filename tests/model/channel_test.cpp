@@ -7,13 +7,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <optional>
-
-/// Relacy replaces the other allocation functions and would not know memory of this one.
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-    return ::operator new(bytes);
-}
 
 namespace {
 
@@ -30,8 +24,11 @@ template <class Change>
 struct entry : sync_waiter<Change> {
     entry(unsigned owner, bool is_sender) : sync_waiter<Change>(owner), sends(is_sender) {}
 
+    /// Relacy replaces operator new, and knows only memory of that one.
+    using element_type = coil::detail::channel_element<payload, coil::detail::heap_allocated>;
+
     std::optional<payload> value;
-    std::unique_ptr<coil::detail::channel_element<payload>> element;
+    std::unique_ptr<element_type> element;
     const bool sends;
     bool closed = false;
 };
@@ -52,7 +49,7 @@ struct shared {
 
     void put_into(entry<Change>& me, int number) {
         if (Room == unbounded) {
-            me.element = std::make_unique<coil::detail::channel_element<payload>>(payload(number));
+            me.element = std::make_unique<typename entry<Change>::element_type>(payload(number));
         } else {
             me.value.emplace(number);
         }
@@ -81,6 +78,7 @@ struct shared {
     /// Returns the number of an element that was received at once, else 0.
     int receive_and_give_up(entry<Change>& me, bool destroyed) {
         if (!ch.receive_now(me, attempts)) {
+            me.element = std::make_unique<typename entry<Change>::element_type>();
             ch.wait(me);
             me.leave(ch);
             if (destroyed) {
@@ -90,7 +88,8 @@ struct shared {
             }
             me.go();
             if (me.value) {
-                ch.give_back(std::move(*me.value));
+                me.element->value.emplace(std::move(*me.value));
+                ch.give_back(std::move(me.element));
             }
             return 0;
         }

@@ -57,7 +57,7 @@ public:
 
     // Owner only. True: stopped; false: no work was left.
     bool run() {
-        const bool stopped = turn_until_done();
+        const bool stopped = run_until_done();
         if (Steps::waits_for_wakes && !wakes_.untouched()) {
             while (!wakes_.settled()) {
                 wakes_.saw(wake_up_.wait());
@@ -84,7 +84,7 @@ private:
         wake_up_.ring();
     }
 
-    bool turn_until_done() {
+    bool run_until_done() {
         for (;;) {
             if (deliver_inbox()) {
                 return true;

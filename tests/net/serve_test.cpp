@@ -3,6 +3,7 @@
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -228,6 +229,40 @@ TEST(NetServe, G12_AnExceptionEndsItsConnectionAlone) {
     };
     serve_and(rt, {"127.0.0.1", 0}, fragile, {}, client{});
     EXPECT_EQ(reported, 3);
+}
+
+TEST(NetServe, ACancellationWithoutAStopRequestDoesNotEndIt) {
+    struct client {
+        task<> operator()(endpoint where, join_handle<void>&) const {
+            EXPECT_GE(co_await io::cancel_all(), 1) << "the accept";
+            EXPECT_TRUE(co_await ask(where, "still there"));
+        }
+    };
+    runtime rt(1);
+    serve_and(rt, {"127.0.0.1", 0}, echo, {}, client{});
+}
+
+/// Makes accept(2) fail with EINVAL.
+void shut_listeners_down() {
+    for (int fd = 0; fd < 1024; ++fd) {
+        int listens = 0;
+        ::socklen_t size = sizeof listens;
+        if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0) {
+            ::shutdown(fd, SHUT_RDWR);
+        }
+    }
+}
+
+TEST(NetServe, APermanentFailureOfAcceptIsThrown) {
+    runtime rt(1);
+    net::serve_options options;
+    options.on_listening = [](const endpoint&) { shut_listeners_down(); };
+    try {
+        rt.block_on(net::serve(rt, {"127.0.0.1", 0}, echo, options));
+        ADD_FAILURE() << "serve() has returned";
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code().value(), EINVAL);
+    }
 }
 
 } // namespace

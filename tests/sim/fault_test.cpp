@@ -243,4 +243,38 @@ TEST(SimFault, AProgramSurvivesTheFaultsThatItSees) {
     play_single_fault({&plan::lost_connection, "a connection is lost", ECONNRESET}, 50);
 }
 
+/// The loop that docs/guide/testing.md recommends.
+task<> keep_adding() {
+    net::acceptor acceptor{net::inet_address(adder_port)};
+    const coil::inplace_stop_token stop = co_await coil::this_task::stop_token();
+    while (!stop.stop_requested()) {
+        net::socket peer = co_await acceptor.accept();
+        if (peer) {
+            coil::co_spawn(add_one(std::move(peer)));
+        } else if (peer.error() != std::errc::operation_canceled) {
+            throw std::system_error(peer.error(), "accept");
+        }
+    }
+}
+
+TEST(SimFault, AServerTellsACancellationFromAStopRequest) {
+    survivor me;
+    sim::world_options options;
+    options.faults.cancel = 200;
+    sim::world w(5, options);
+    sim::host& server = w.host("server");
+    sim::host& client = w.host("client");
+    auto adding = server.spawn(keep_adding());
+    w.run(); // until it listens
+    for (int i = 0; i < 3; ++i) {
+        client.co_spawn(ask_adder(server.address(adder_port), me));
+    }
+    EXPECT_TRUE(w.run_until([&] { return me.asked == 90; }, 1min));
+    EXPECT_NE(w.trace().find("accept(#0) = -ECANCELED"), std::string::npos) << w.trace();
+    EXPECT_FALSE(adding.done());
+    adding.cancel();
+    w.run_for(1s);
+    EXPECT_TRUE(adding.done());
+}
+
 } // namespace

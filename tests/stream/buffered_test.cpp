@@ -79,6 +79,14 @@ TEST(BufferedReader, ALineThatIsTooLongThrowsAndConsumesNothing) {
     }
 }
 
+TEST(BufferedReader, TheLimitOfALineCountsItsCarriageReturn) {
+    for (std::size_t step = 1; step <= 6; ++step) {
+        EXPECT_EQ(coil::run(all_lines("1234\n", step, 4, 4)), std::vector<std::string>{"1234"});
+        EXPECT_EQ(coil::run(all_lines("1234\r\n", step, 4, 5)), std::vector<std::string>{"1234"});
+        EXPECT_THROW(coil::run(all_lines("1234\r\n", step, 4, 4)), std::system_error);
+    }
+}
+
 TEST(BufferedReader, GarbageWithoutALineEndIsRefusedInBoundedMemory) {
     auto main = []() -> task<bool> {
         script_source source(std::string(1 << 20, '\xff'), 1000);

@@ -3,6 +3,7 @@
 
 #include "tls/support.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>

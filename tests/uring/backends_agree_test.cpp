@@ -272,6 +272,59 @@ TEST_P(BothBackendsAgree, G6_RegistrationsOfUnmappedMemoryFail) {
     EXPECT_EQ(k->do_register(register_op::buffers, nowhere(), 1), -EFAULT);
 }
 
+TEST_P(BothBackendsAgree, G6_TablesOfUnmappedMemoryFail) {
+    const auto k = make();
+    params p{};
+    backend::mapping m{};
+    ASSERT_EQ(k->setup(8, p, m), 0);
+    const auto address = reinterpret_cast<std::uintptr_t>(nowhere());
+
+    rsrc_register table{};
+    table.nr = 4;
+    table.data = address;
+    EXPECT_EQ(k->do_register(register_op::files2, &table, sizeof table), -EFAULT);
+    EXPECT_EQ(k->do_register(register_op::buffers2, &table, sizeof table), -EFAULT);
+
+    table.data = 0;
+    table.flags = rsrc_flag::sparse;
+    ASSERT_EQ(k->do_register(register_op::files2, &table, sizeof table), 0);
+    ASSERT_EQ(k->do_register(register_op::buffers2, &table, sizeof table), 0);
+    files_update files{};
+    files.fds = address;
+    EXPECT_EQ(k->do_register(register_op::files_update, &files, 2), -EFAULT);
+    files.fds = 0;
+    EXPECT_EQ(k->do_register(register_op::files_update, &files, 2), -EFAULT);
+    rsrc_update2 update{};
+    update.nr = 2;
+    update.data = address;
+    EXPECT_EQ(k->do_register(register_op::files_update2, &update, sizeof update), -EFAULT);
+    EXPECT_EQ(k->do_register(register_op::buffers_update, &update, sizeof update), -EFAULT);
+    EXPECT_EQ(k->do_register(register_op::probe, nowhere(), 4), -EFAULT);
+    EXPECT_EQ(k->do_register(register_op::pbuf_status, nowhere(), 1), -EFAULT);
+}
+
+TEST_P(BothBackendsAgree, G6_ATableIsProcessedUpToUnmappedMemory) {
+    ring r{small(), make()};
+    registered_files table(r, 8);
+    constexpr std::size_t page = 4096;
+    auto* const two = static_cast<std::byte*>(
+        ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_EQ(::mprotect(two + page, page, PROT_NONE), 0);
+    auto* const fds = reinterpret_cast<int*>(two + page) - 2; // the third one is not mapped
+    const pipe_pair p;
+    fds[0] = p.in;
+    fds[1] = p.out;
+    EXPECT_EQ(run(r, prep::files_update(fds, 3, 0)), 2);
+    EXPECT_EQ(run(r, prep::files_update(fds + 2, 1, 0)), -EFAULT);
+    EXPECT_EQ(run(r, prep::files_update(fds, 3, file_index_alloc)), 2);
+    EXPECT_EQ(fds[0], 2);
+    EXPECT_EQ(fds[1], 3);
+    fds[0] = p.in;
+    ASSERT_EQ(::mprotect(two, page, PROT_READ), 0); // the slot cannot be reported
+    EXPECT_EQ(run(r, prep::files_update(fds, 1, file_index_alloc)), -EFAULT);
+    ::munmap(two, 2 * page);
+}
+
 TEST_P(BothBackendsAgree, OneMappingIsOneMapping) {
     const auto k = make();
     params p{};

@@ -92,6 +92,8 @@ void discard_result(Awaiter& awaiter) noexcept {
 /// stays in the stream. An awaiter with `discard()` is discarded that way. From other awaiters, a
 /// result that may be an exception is retrieved so that it is reported (G12), unless they belong to
 /// a named object, which keeps it.
+///
+/// An awaiter with `expect_discard()` is told before the await, so that discarding cannot fail.
 template <class Kept>
 class child final : public child_base, callback_coroutine<child_promise> {
     using coroutine = callback_coroutine<child_promise>;
@@ -136,6 +138,9 @@ public:
             state_ = state::started;
             if constexpr (joins) {
                 canceller_.emplace(this->token, cancel_joined<awaitable_t>{awaitable_});
+            }
+            if constexpr (requires { awaiter_->expect_discard(); }) {
+                awaiter_->expect_discard();
             }
             if (!awaiter_->await_ready() && suspend()) {
                 return;

@@ -289,9 +289,7 @@ public:
     [[nodiscard]] std::uint32_t direct_table() const noexcept {
         return ring_.tables().files_number();
     }
-    int add_buffers(std::span<const ::iovec> memory) noexcept {
-        return ring_.tables().add_buffers(*ring_, options_.registered_buffers, memory);
-    }
+    int add_buffers(std::span<const ::iovec> memory) noexcept;
     void remove_buffers(unsigned first, unsigned count) noexcept {
         ring_.tables().remove_buffers(first, count);
     }

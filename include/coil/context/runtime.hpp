@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/context/detail/checked_number.hpp>
 #include <coil/context/dispatcher.hpp>
 #include <coil/context/io_context.hpp>
@@ -14,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <source_location>
 #include <string>
@@ -158,7 +158,7 @@ private:
 
     const dispatcher_function dispatcher_;
     detail::quiescence quiescence_;
-    std::vector<std::unique_ptr<io_context>> contexts_;
+    std::vector<detail::owned<io_context>> contexts_;
 
     std::mutex life_; // protects the following members
     bool running_ = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
@@ -7,7 +8,6 @@
 #include <coil/stream/detail/late_task.hpp>
 #include <coil/stream/detail/read_buffer.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <coroutine>
 #include <cstddef>
@@ -45,7 +45,7 @@ public:
 
     /// `capacity`: the initial size of the buffer. It grows as read_until() needs.
     explicit buffered_reader(Source&& from, std::size_t capacity = default_capacity)
-        : from_(static_cast<Source&&>(from)), buffer_(std::max<std::size_t>(capacity, 1)) {}
+        : from_(static_cast<Source&&>(from)), buffer_(detail::max<std::size_t>(capacity, 1)) {}
 
     /// The underlying stream. Bytes in the buffer were already read from it.
     [[nodiscard]] std::remove_reference_t<Source>& stream() noexcept { return from_; }
@@ -97,9 +97,10 @@ public:
     }
 
     class line_range;
-    /// The lines of the stream as an asynchronous range, without their "\n" or "\r\n", which the
-    /// last line may lack. A line of more than `max` bytes throws as in read_until(). The reader
-    /// must outlive the range.
+    /// The lines of the stream as an asynchronous range, without their "\n" or "\r\n". A last line
+    /// without "\n" is returned too, as it is; delimited() is then false. More than `max` bytes
+    /// before the "\n", a '\r' included, throw as in read_until(). The reader must outlive the
+    /// range.
     [[nodiscard]] line_range lines(std::size_t max = default_max) noexcept {
         return line_range(*this, max);
     }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
 #include <coil/sync/detail/channel_core.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -28,8 +30,10 @@ template <class T>
 struct channel_entry : sync_waiter {
     explicit channel_entry(bool is_sender) noexcept : sends(is_sender) {}
 
+    using element_type = channel_element<T>;
+
     std::optional<T> value;
-    std::unique_ptr<channel_element<T>> element;
+    std::unique_ptr<element_type> element;
     const bool sends;
     bool closed = false;
 };
@@ -44,9 +48,17 @@ public:
         : sync_awaiter<receive_awaiter<T>, channel_entry<T>>(false), core_(source) {}
     ~receive_awaiter() { this->end_wait(); }
 
+    /// Called before the await by a combinator that may discard() the result. Throws
+    /// std::bad_alloc.
+    void expect_discard() { this->element = std::make_unique<channel_element<T>>(); }
+    [[nodiscard]] bool has_failed() noexcept { return !this->succeeded() || out_of_memory_; }
+
     std::optional<T> await_resume() {
         if (!this->succeeded()) [[unlikely]] {
             throw_wait_cancelled("channel::recv");
+        }
+        if (out_of_memory_) [[unlikely]] {
+            throw std::bad_alloc();
         }
         return std::move(this->value);
     }
@@ -56,15 +68,29 @@ private:
     static constexpr waited_object waits_for = waited_object::channel_receive;
     static constexpr bool gives_back = true;
 
-    [[nodiscard]] bool take_now() noexcept { return core_.receive_now(*this); }
+    /// A receiver that has to wait may be given an element and be cancelled before it resumes, so
+    /// it reserves the memory for giving back.
+    [[nodiscard]] bool take_now() noexcept {
+        return core_.receive_now(*this) || (this->element == nullptr && !reserve());
+    }
+    [[nodiscard]] bool reserve() noexcept try {
+        expect_discard();
+        return true;
+    } catch (const std::bad_alloc&) {
+        out_of_memory_ = true;
+        return false;
+    }
     [[nodiscard]] channel_core<T>& queue() noexcept { return core_; }
     void give_back() noexcept {
         if (this->value) {
-            core_.give_back(std::move(*this->value));
+            COIL_ASSERT(this->element != nullptr);
+            this->element->value.emplace(std::move(*this->value));
+            core_.give_back(std::move(this->element));
         }
     }
 
     channel_core<T>& core_;
+    bool out_of_memory_ = false; // nothing was received
 };
 
 template <class T>
@@ -155,10 +181,11 @@ private:
 /// Cancellation: if the waiting task is asked to stop, send() and recv() throw std::system_error
 /// with std::errc::operation_canceled. A cancelled recv() takes nothing: if an element had been
 /// assigned to it before it resumed, or before its coroutine was destroyed, that element goes back
-/// to the front of the channel. (Another receiver may have taken a later element in the meantime.
-/// The element is lost if storing it would exceed the channel's capacity and memory cannot be
-/// allocated.) A cancelled send() has sent nothing; a send() whose value was already taken
-/// succeeds.
+/// to the front of the channel. (Another receiver may have taken a later element in the meantime.)
+/// A cancelled send() has sent nothing; a send() whose value was already taken succeeds.
+///
+/// A recv() that has to wait, or whose result a combinator may discard, reserves the memory for
+/// giving an element back. If there is none, it throws std::bad_alloc and takes nothing.
 template <class T>
 class channel {
     static_assert(!std::is_void_v<T>,
@@ -236,7 +263,7 @@ private:
     static void take_back(T& value, detail::channel_entry<T>& e) noexcept {
         std::destroy_at(std::addressof(value));
         std::construct_at(std::addressof(value),
-                          std::move(e.element ? e.element->value : *e.value));
+                          std::move(e.element ? *e.element->value : *e.value));
     }
 
     detail::channel_core<T> core_;

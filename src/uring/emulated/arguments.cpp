@@ -10,6 +10,8 @@
 #include <cstring>
 #include <new>
 
+#include <sys/epoll.h>
+
 // The memory that the arguments of a request refer to.
 
 namespace coil::uring::detail {
@@ -68,7 +70,7 @@ void add_call_areas(area_list& areas, opcode op, const sqe& s, bool is_multishot
         areas.add(pointer<void>(s.addr2), sizeof(::siginfo_t), true);
         break;
     case opcode::epoll_wait:
-        areas.add(pointer<void>(s.addr), std::size_t{s.len} * 12, true);
+        areas.add(pointer<void>(s.addr), s.len * sizeof(::epoll_event), true);
         break;
     case opcode::pipe:
         areas.add(pointer<void>(s.addr), 2 * sizeof(int), true);

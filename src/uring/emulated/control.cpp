@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <new>
 
 #include <sys/mman.h>
@@ -33,11 +34,11 @@ constexpr std::size_t largest_buffer = std::size_t{1} << 30;
 
 /// Whether the whole area is mapped and writable. Faults it in, as io_uring does when it pins the
 /// pages. Before Linux 5.14 this cannot be determined, and the area counts as writable.
-bool is_writable(const ::iovec& area) noexcept {
+bool is_writable(const void* data, std::size_t size) noexcept {
     constexpr int populate_write = 23; // MADV_POPULATE_WRITE
     constexpr std::uintptr_t page = 4096;
-    const auto begin = reinterpret_cast<std::uintptr_t>(area.iov_base) & ~(page - 1);
-    const auto end = reinterpret_cast<std::uintptr_t>(area.iov_base) + area.iov_len;
+    const auto begin = reinterpret_cast<std::uintptr_t>(data) & ~(page - 1);
+    const auto end = reinterpret_cast<std::uintptr_t>(data) + size;
     if (::madvise(reinterpret_cast<void*>(begin), end - begin, populate_write) == 0) {
         return true;
     }
@@ -49,14 +50,38 @@ bool is_writable(const ::iovec& area) noexcept {
     return !known || (error != ENOMEM && error != EFAULT && error != EINVAL);
 }
 
-/// Whether the memory at `arg` that an operation reads is readable; its size follows from the count
-/// or from the content.
-bool are_arguments_readable(register_op op, const void* arg, unsigned count) noexcept {
+bool is_accessible(const void* data, std::size_t size) noexcept {
+    return is_readable(data, size) && is_writable(data, size);
+}
+
+/// The number of elements before the first one for which `is_usable(address, size)` is false. Like
+/// io_uring, the emulation processes the elements before the first invalid one.
+template <class T>
+unsigned usable_elements(const T* list, unsigned count,
+                         bool (*is_usable)(const void*, std::size_t) noexcept) noexcept {
+    if (is_usable(list, count * sizeof(T))) {
+        return count;
+    }
+    unsigned n = 0;
+    while (n < count && is_usable(list + n, sizeof(T))) {
+        ++n;
+    }
+    return n;
+}
+
+/// The result of an update that has processed `done` elements of an array, up to the first one that
+/// cannot be accessed.
+int processed(unsigned done, unsigned count) noexcept {
+    return done == 0 && count != 0 ? -EFAULT : static_cast<int>(done);
+}
+
+/// Whether the memory at `arg` that an operation reads is readable, and what it writes is writable.
+/// The elements of arrays are checked where they are processed.
+bool are_arguments_valid(register_op op, const void* arg, unsigned count) noexcept {
     switch (op) {
-    case register_op::buffers:
-        return arg == nullptr || count > max_buffers || is_readable(arg, count * sizeof(::iovec));
-    case register_op::files:
-        return arg == nullptr || count > 1U << 20 || is_readable(arg, count * sizeof(int));
+    case register_op::probe:
+        return arg == nullptr || count > 256 ||
+               is_accessible(arg, offsetof(probe, ops) + count * sizeof(probe::ops[0]));
     case register_op::files2:
     case register_op::buffers2:
         return is_readable(arg, sizeof(rsrc_register));
@@ -73,7 +98,7 @@ bool are_arguments_readable(register_op op, const void* arg, unsigned count) noe
     case register_op::unregister_pbuf_ring:
         return is_readable(arg, sizeof(buf_reg));
     case register_op::pbuf_status:
-        return is_readable(arg, sizeof(buf_status));
+        return is_accessible(arg, sizeof(buf_status));
     default:
         return true;
     }
@@ -86,7 +111,10 @@ int check_buffer(const ::iovec& area) noexcept {
     if (area.iov_len > SSIZE_MAX) {
         return -EINVAL;
     }
-    return area.iov_len == 0 || area.iov_len > largest_buffer || !is_writable(area) ? -EFAULT : 0;
+    return area.iov_len == 0 || area.iov_len > largest_buffer ||
+                   !is_writable(area.iov_base, area.iov_len)
+               ? -EFAULT
+               : 0;
 }
 
 } // namespace
@@ -107,7 +135,7 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
     if ((op == register_op::ring_fds || op == register_op::unregister_ring_fds) && arg == nullptr) {
         return 0;
     }
-    if (!are_arguments_readable(op, arg, count)) {
+    if (!are_arguments_valid(op, arg, count)) {
         return -EFAULT;
     }
     // Unlike Linux, another thread may unregister a buffer ring (while the ring is idle): its
@@ -204,9 +232,9 @@ int emulation::register_buffer_group(register_op op, void* arg, unsigned count) 
         if (count != 1) {
             return -EINVAL;
         }
-        const ::iovec memory{pointer<void>(given.ring_addr), given.ring_entries * sizeof(buf)};
         const int error = groups_.check_ring(given);
-        if (error == 0 && !is_writable(memory)) {
+        if (error == 0 &&
+            !is_writable(pointer<void>(given.ring_addr), given.ring_entries * sizeof(buf))) {
             return -EFAULT;
         }
         return error != 0 ? error : groups_.add_ring(given);
@@ -247,16 +275,18 @@ int emulation::register_files(const int* fds, unsigned count) noexcept {
     if (const int error = files_.make(count); error != 0 || fds == nullptr) {
         return error;
     }
-    for (unsigned i = 0; i < count; ++i) {
-        if (fds[i] == -1) {
-            continue;
-        }
-        if (const int error = files_.assign(i, fds[i]); error != 0) {
-            files_.clear();
-            return error;
-        }
+    const unsigned readable = usable_elements(fds, count, &is_readable);
+    int error = 0;
+    for (unsigned i = 0; i < readable && error == 0; ++i) {
+        error = fds[i] != -1 ? files_.assign(i, fds[i]) : 0;
     }
-    return 0;
+    if (error == 0 && readable < count) {
+        error = -EFAULT;
+    }
+    if (error != 0) {
+        files_.clear();
+    }
+    return error;
 }
 
 /// The number of slots processed, or the error of the first one.
@@ -267,7 +297,8 @@ int emulation::replace_files(unsigned offset, const int* fds, unsigned count) no
     if (std::uint64_t{offset} + count > files_.size()) {
         return -EINVAL;
     }
-    for (unsigned i = 0; i < count; ++i) {
+    const unsigned readable = usable_elements(fds, count, &is_readable);
+    for (unsigned i = 0; i < readable; ++i) {
         if (fds[i] == files_skip) {
             continue;
         }
@@ -275,7 +306,7 @@ int emulation::replace_files(unsigned offset, const int* fds, unsigned count) no
             return i != 0 ? static_cast<int>(i) : error;
         }
     }
-    return static_cast<int>(count);
+    return processed(readable, count);
 }
 
 int emulation::update_files(request& r) noexcept {
@@ -287,14 +318,15 @@ int emulation::update_files(request& r) noexcept {
     if (static_cast<std::uint32_t>(s.off) != file_index_alloc) {
         return replace_files(static_cast<unsigned>(s.off), fds, s.len);
     }
-    for (unsigned i = 0; i < s.len; ++i) {
+    const unsigned accessible = usable_elements(fds, s.len, &is_accessible);
+    for (unsigned i = 0; i < accessible; ++i) {
         const int slot = files_.add(fds[i]);
         if (slot < 0) {
             return i != 0 ? static_cast<int>(i) : slot;
         }
         fds[i] = slot;
     }
-    return static_cast<int>(s.len);
+    return processed(accessible, s.len);
 }
 
 // ---- buffers
@@ -307,11 +339,15 @@ int emulation::register_buffers(const ::iovec* areas, unsigned count) noexcept t
         return -EINVAL;
     }
     std::vector<::iovec> table(count);
-    for (unsigned i = 0; areas != nullptr && i < count; ++i) {
+    const unsigned readable = areas != nullptr ? usable_elements(areas, count, &is_readable) : 0;
+    for (unsigned i = 0; i < readable; ++i) {
         if (const int error = check_buffer(areas[i]); error != 0) {
             return error;
         }
         table[i] = areas[i];
+    }
+    if (areas != nullptr && readable < count) {
+        return -EFAULT;
     }
     buffers_.swap(table);
     has_buffers_ = true;
@@ -327,13 +363,14 @@ int emulation::replace_buffers(unsigned offset, const ::iovec* areas, unsigned c
     if (count == 0 || std::uint64_t{offset} + count > buffers_.size()) {
         return -EINVAL;
     }
-    for (unsigned i = 0; i < count; ++i) {
+    const unsigned readable = usable_elements(areas, count, &is_readable);
+    for (unsigned i = 0; i < readable; ++i) {
         if (const int error = check_buffer(areas[i]); error != 0) {
             return i != 0 ? static_cast<int>(i) : error;
         }
         buffers_[offset + i] = areas[i];
     }
-    return static_cast<int>(count);
+    return processed(readable, count);
 }
 
 } // namespace coil::uring::detail

@@ -11,6 +11,8 @@
 #include <memory>
 #include <new>
 
+#include <sys/epoll.h>
+
 // The memory that io_uring reads at submission, which the program may reuse afterwards: a request
 // that does not complete at once gets copies.
 
@@ -108,7 +110,7 @@ void add_special_arguments(opcode op, bool is_vector, sqe& s, pieces& wanted) no
         }
         break;
     case opcode::epoll_ctl:
-        wanted.add(s.addr, 12);
+        wanted.add(s.addr, sizeof(::epoll_event));
         break;
     case opcode::futex_waitv:
         wanted.add(s.addr, std::min<std::size_t>(s.len, 128) * sizeof(futex_waiter));
@@ -151,20 +153,21 @@ void emulation::copy_args(request& r) noexcept {
         r.early_result_ = -EFAULT;
         return;
     }
-    r.kept_ = true;
     if (wanted.empty()) {
+        r.kept_ = true;
         return;
     }
     if (const std::size_t size = wanted.size(); size > r.copies_size_) {
         std::unique_ptr<std::byte[]> memory{new (std::nothrow) std::byte[size]};
         if (memory == nullptr) {
-            r.early_result_ = -ENOMEM; // a caller that has not begun the request checks it
+            r.early_result_ = -ENOMEM;
             return;
         }
         r.copies_ = std::move(memory);
         r.copies_size_ = size;
     }
     wanted.copy_to(r.copies_.get());
+    r.kept_ = true;
     if (has_message_header(r.op())) {
         r.header.msg_iov = pointer<::iovec>(vector);
         if (name != 0) {

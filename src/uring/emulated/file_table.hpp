@@ -55,7 +55,6 @@ private:
 
     emulated_backend& world_;
     std::vector<emulated_file*> slots_;
-    std::vector<emulated_file*> unused_;
     unsigned first_ = 0; // the range of file_index_alloc
     unsigned last_ = 0;
     unsigned hint_ = 0;

@@ -41,14 +41,14 @@ int emulation::submit_sqes(unsigned to_submit) noexcept {
         ++consumed;
         // The slot may be reused while the request runs.
         std::atomic_ref<std::uint32_t>(*sq_word(head)).store(at, std::memory_order_release);
-        const bool continues =
-            (r->entry.flags & link_flags) != 0; // a broken chain is consumed to its end
+        // An invalid entry ends the submission, but a chain is always consumed to its end.
+        const bool continues = (r->entry.flags & link_flags) != 0;
         if (link(*r) != 0 && !continues && (setup_flags_ & setup::submit_all) == 0) {
             break;
         }
     }
     std::atomic_ref<std::uint32_t>(*sq_word(head)).store(at, std::memory_order_release);
-    close_chain(); // a chain ends with its submission
+    close_chain(); // a chain does not extend beyond its submission
     if (!counted_.empty()) {
         end_counted();
     }
@@ -98,8 +98,8 @@ int emulation::link(request& r) noexcept {
         open_chain_drains_ = r.has(sqe_flag::io_drain) || std::exchange(drains_next_, false);
         last_is_limit_ = false;
     } else {
-        drains_next_ |=
-            r.has(sqe_flag::io_drain); // in the middle: requests after the chain wait, too
+        // A drain flag inside a chain delays the requests after the chain, too.
+        drains_next_ |= r.has(sqe_flag::io_drain);
         if (is_limit && error == 0) {
             open_chain_last_->limit_ = &r;
             r.limited_ = open_chain_last_;
@@ -135,15 +135,15 @@ void emulation::close_chain() noexcept {
     if (open_chain_size_ > 1) {
         for (request* r = head; r != nullptr; r = r->link_) {
             if (r->early_result_ == 0) {
-                copy_args(*r); // the last one, which has no link flag
+                copy_args(*r); // link() has done it for all but the last one
                 open_chain_fails_ |= r->early_result_ != 0;
             }
         }
     }
     if (open_chain_fails_) [[unlikely]] {
         active_ += open_chain_size_;
-        // The first completion is posted in any case; if it was to be skipped, the others are not
-        // posted.
+        // The first entry's completion is always posted. If that entry has cqe_skip_success, the
+        // completions of the rest are not.
         const bool silent = head->has(sqe_flag::cqe_skip_success);
         request* const rest = head->link_;
         request* const limit = head->limit_;
@@ -159,7 +159,8 @@ void emulation::close_chain() noexcept {
     if (draining_ && (deferred_ != nullptr || active_ != 0)) [[unlikely]] {
         copy_args(*head);
         head->queued_ = nullptr;
-        // Fields of timeouts: the head uses them only after start() has reset them.
+        // A deferred head keeps the chain's length and whether it drains in the fields of timeouts,
+        // which are unused until start() has reset them.
         head->target_ = open_chain_size_;
         head->ticks_ = open_chain_drains_ ? 1 : 0;
         (deferred_ != nullptr ? deferred_last_->queued_ : deferred_) = head;
@@ -172,8 +173,8 @@ void emulation::close_chain() noexcept {
     run_due();
 }
 
-/// A drain begins when all requests before it are complete; requests after it begin when it is
-/// complete, up to the next drain.
+/// A chain that drains begins when all requests before it are complete. When it is complete itself,
+/// the chains after it begin, up to the next one that drains.
 void emulation::release_deferred() noexcept {
     bool first = true;
     bool drains = false;
@@ -212,7 +213,8 @@ void emulation::run_due() noexcept {
 
 void emulation::start(request& r) noexcept {
     r.target_ = r.ticks_ = 0;
-    int result = resolve(r);
+    // A deferred request has an early result if its arguments could not be copied.
+    int result = r.early_result_ != 0 ? r.early_result_ : resolve(r);
     if (result == 0) {
         result = begin_core(r);
         if (result == not_core) {
@@ -240,6 +242,10 @@ void emulation::start(request& r) noexcept {
         limit.limits_ = true;
         begin_timeout(limit);
         list(limit);
+    }
+    if (r.early_result_ != 0) [[unlikely]] { // it must not run with arguments that may change
+        end_one(r);
+        finish_ended();
     }
 }
 

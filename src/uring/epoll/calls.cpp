@@ -81,6 +81,9 @@ int epoll_backend::begin(request& one) noexcept {
     auto& r = static_cast<epoll_request&>(one);
     if (r.entry.file_index != 0) {
         keep_from_children(r);
+        if (r.early_result() != 0) {
+            return r.early_result(); // the flag is in the arguments, which could not be copied
+        }
     }
     r.at = place::nowhere;
     r.interrupting = r.sure = r.waited = false;

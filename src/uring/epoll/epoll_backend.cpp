@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Setup, waiting, clocks, files of the table, and messages between rings.
+// Setup, waiting, clocks, registered files, and messages between rings.
 
 namespace coil::uring::detail {
 namespace {
@@ -27,7 +27,7 @@ std::int64_t clock_ns(::clockid_t clock) noexcept {
     return std::int64_t{ts.tv_sec} * 1'000'000'000 + ts.tv_nsec;
 }
 
-/// All epoll backends of the process, for messages from one to another.
+/// All epoll backends of the process: a message names its target by the epoll descriptor.
 struct registry {
     std::mutex guard;
     std::vector<epoll_backend*> backends;
@@ -70,7 +70,8 @@ int epoll_backend::open_world() noexcept try {
     }
     const int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     ::epoll_event event{};
-    event.events = EPOLLIN | EPOLLET; // never read: each write is an edge
+    // Edge-triggered: each write of the eventfd is one event, so it need not be read.
+    event.events = EPOLLIN | EPOLLET;
     event.data.u64 = wake_mark;
     if (wake < 0 || ::epoll_ctl(set, EPOLL_CTL_ADD, wake, &event) != 0) {
         const int error = errno;
@@ -130,7 +131,7 @@ int epoll_backend::sleep(std::int64_t deadline_ns) noexcept {
         has_pwait2_ = false;
     }
 #endif
-    // Never early: rounds up.
+    // Rounded up, so that no timer fires early.
     const std::int64_t ms = std::min<std::int64_t>((left + 999'999) / 1'000'000, 3'600'000);
     return ::epoll_wait(epoll_, events_.data(), room, static_cast<int>(ms));
 }
@@ -169,7 +170,7 @@ int epoll_backend::wait(std::int64_t deadline_ns) noexcept {
     for (int i = 0; i < n; ++i) {
         const std::uint64_t mark = events_[static_cast<std::size_t>(i)].data.u64;
         if (mark == wake_mark) {
-            continue; // handled below
+            continue; // what it announces is looked for below
         }
         state* const s = descriptors_.find(static_cast<int>(mark & 0xffffffff));
         if (s != nullptr && s->generation == mark >> 32) [[likely]] {
@@ -188,7 +189,7 @@ int epoll_backend::wait(std::int64_t deadline_ns) noexcept {
     return error == -EINTR ? error : 0;
 }
 
-// ---- files of the table
+// ---- registered files
 
 int epoll_backend::hold_file(int descriptor) noexcept {
     if (descriptor == epoll_ || descriptor == wake_fd_) {
@@ -221,7 +222,7 @@ bool epoll_backend::is_same_file(int one, int other) noexcept {
     if (one == other) {
         return true;
     }
-    // Without kcmp(2), different numbers count as different files.
+    // If kcmp(2) is not available, descriptors with different numbers count as different files.
     constexpr int files = 0; // KCMP_FILE
     const auto self = static_cast<int>(::getpid());
     return ::syscall(SYS_kcmp, self, self, files, one, other) == 0;

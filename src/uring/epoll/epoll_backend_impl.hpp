@@ -68,7 +68,7 @@ private:
     int watch(state& s, std::uint32_t events) noexcept;
     int watch_again(state& s) noexcept;
     void on_event(state& s, std::uint32_t events) noexcept;
-    void serve(state& s, request_queue& queue, bool& blocked, place where) noexcept;
+    void serve(request_queue& queue, bool& blocked) noexcept;
     void serve_watchers(state& s) noexcept;
     void mark_stale(state& s) noexcept;
     void clear_stale(state& s) noexcept;

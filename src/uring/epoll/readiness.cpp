@@ -223,13 +223,13 @@ void epoll_backend::on_event(state& s, std::uint32_t events) noexcept {
     if ((events & (in_events | end_events)) != 0) {
         s.read_blocked = false;
         if (!s.readers.empty()) {
-            serve(s, s.readers, s.read_blocked, place::reading);
+            serve(s.readers, s.read_blocked);
         }
     }
     if ((events & (out_events | EPOLLHUP | EPOLLERR)) != 0) {
         s.write_blocked = false;
         if (!s.writers.empty()) {
-            serve(s, s.writers, s.write_blocked, place::writing);
+            serve(s.writers, s.write_blocked);
         }
     }
     if (!s.watchers.empty()) {
@@ -238,8 +238,8 @@ void epoll_backend::on_event(state& s, std::uint32_t events) noexcept {
 }
 
 /// Retries waiting requests, oldest first, until one finds nothing.
-void epoll_backend::serve(state& s, request_queue& queue, bool& blocked, place) noexcept {
-    while (!queue.empty()) {
+void epoll_backend::serve(request_queue& queue, bool& blocked) noexcept {
+    while (!queue.empty() && !blocked) {
         epoll_request& r = *queue.front();
         int tried = attempt(r);
         if (tried == again_in || tried == again_out) {
@@ -253,9 +253,6 @@ void epoll_backend::serve(state& s, request_queue& queue, bool& blocked, place) 
         }
         if (tried != pending) {
             finish(r, tried);
-        }
-        if (s.fd < 0 || blocked) {
-            return;
         }
     }
 }

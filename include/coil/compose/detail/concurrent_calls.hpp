@@ -6,6 +6,7 @@
 #include <coil/compose/scope.hpp>
 #include <coil/core/async_generator.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
@@ -15,24 +16,24 @@
 #include <exception>
 #include <functional>
 #include <optional>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
 namespace coil::detail {
 
-/// Calls that run at the same time, and a producer that starts them. The first failure of any of
-/// them stops the others.
+/// A producer and the calls that it starts, which run concurrently. The first failure of any of
+/// them asks the others to stop.
 class concurrent_calls final : public nursery {
 public:
-    /// At most `limit` calls at a time, beside the producer.
+    /// At most `limit` calls run at a time; the producer does not count. `outside`: a stop of this
+    /// token stops the producer and the calls.
     concurrent_calls(std::size_t limit, inplace_stop_token outside);
     concurrent_calls(const concurrent_calls&) = delete;
     concurrent_calls& operator=(const concurrent_calls&) = delete;
     ~concurrent_calls();
 
-    /// Runs the producer, waits until nothing is left, and throws the first failure; or
-    /// operation_canceled when a stop came before all elements had been seen.
+    /// Runs the producer and waits until it and all calls have ended. Throws the first failure, or
+    /// operation_canceled if the producer was stopped before it had seen all elements.
     join_task<void> run(task<> producer) { return {*this, run_all(std::move(producer))}; }
 
 private:
@@ -50,8 +51,8 @@ task<> call_and_discard(F& f, Element element) {
         std::invoke(f, static_cast<Element&&>(element)));
 }
 
-/// Starts a call as soon as fewer than `limit` calls are running. Throws operation_canceled after a
-/// stop.
+/// Awaiting it starts a call as soon as fewer than `limit` calls are running, and does not wait for
+/// its end. Throws operation_canceled if a stop is requested before.
 template <class Element, class F>
 auto start_call(concurrent_calls& calls, F& f, Element&& element) {
     return supervised_spawn<void>(

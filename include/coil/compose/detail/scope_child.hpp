@@ -26,7 +26,12 @@ public:
     explicit discarded_await(std::remove_reference_t<Kept>& awaitable)
         : awaiter_(get_awaiter(static_cast<Kept&&>(awaitable))) {}
 
-    bool await_ready() { return awaiter_.await_ready(); }
+    bool await_ready() {
+        if constexpr (requires { awaiter_.expect_discard(); }) {
+            awaiter_.expect_discard();
+        }
+        return awaiter_.await_ready();
+    }
     template <class P>
     auto await_suspend(std::coroutine_handle<P> waiter) {
         return awaiter_.await_suspend(waiter);

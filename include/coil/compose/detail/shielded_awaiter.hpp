@@ -50,6 +50,11 @@ public:
         return awaiter_.await_resume();
     }
 
+    void expect_discard()
+        requires requires(awaiter_object& a) { a.expect_discard(); }
+    {
+        awaiter_.expect_discard();
+    }
     [[nodiscard]] bool has_failed() noexcept
         requires knows_failure<awaiter_object>
     {

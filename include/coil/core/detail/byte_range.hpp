@@ -1,10 +1,10 @@
 #pragma once
 
+#include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/io_result.hpp>
 
 #include <concepts>
 #include <cstddef>
-#include <ranges>
 #include <type_traits>
 
 namespace coil::detail {

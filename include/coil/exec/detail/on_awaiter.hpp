@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
 #include <coil/context/away_list.hpp>
 #include <coil/context/detail/join_state.hpp>
 #include <coil/context/event_loop.hpp>
@@ -48,7 +49,7 @@ public:
         }
         outside_.reset();
         forget_start();
-        if (!abandoned_) {
+        if (ending_ != ending::destroyed) {
             destroy_tree(child_);
         }
     }
@@ -88,11 +89,12 @@ public:
     T await_resume() {
         come_back();
         end();
-        if (lost_executor() && !dropped_ && child_.promise().outcome.has_error()) [[unlikely]] {
+        if (lost_executor() && ending_ == ending::normal && child_.promise().outcome.has_error())
+            [[unlikely]] {
             report_unhandled(child_.promise().outcome.error()); // replaced by this exception
         }
         throw_if_executor_lost("on()");
-        if (dropped_) [[unlikely]] {
+        if (ending_ != ending::normal) [[unlikely]] {
             throw_not_run();
         }
         return child_.promise().outcome.take();
@@ -100,7 +102,7 @@ public:
 
     /// Called when the wait is over. Returns whether await_resume() will throw.
     [[nodiscard]] bool has_failed() const noexcept {
-        return lost_executor() || dropped_ || child_.promise().outcome.has_error();
+        return lost_executor() || ending_ != ending::normal || child_.promise().outcome.has_error();
     }
     /// Called instead of await_resume() if the result is not needed.
     void discard() noexcept {
@@ -109,6 +111,13 @@ public:
     }
 
 private:
+    /// How the task ends.
+    enum class ending : unsigned char {
+        normal,    ///< with an outcome; also while it runs
+        not_run,   ///< it was withdrawn, or dropped by the executor, before it began
+        destroyed, ///< its frame is destroyed
+    };
+
     /// Passes a stop of the awaiting task on to the child.
     class outside_stop final : stop_relay_then {
     public:
@@ -141,8 +150,7 @@ private:
     static bool is_still_away(away_node& node, request what) noexcept {
         auto& self = static_cast<on_awaiter&>(node);
         if (self.is_elsewhere() && self.ask_to_end(what)) {
-            self.dropped_ = true;
-            self.complete(); // on this thread: it waits in the ready queue
+            self.end_without_result(ending::not_run); // on this thread: into the ready queue
         }
         return self.is_elsewhere();
     }
@@ -154,8 +162,7 @@ private:
     void withdraw_stopped() noexcept {
         if (may_withdraw_.load(std::memory_order_acquire) && start_->withdraw()) {
             start_ = nullptr; // now owned by the executor
-            dropped_ = true;
-            complete();
+            end_without_result(ending::not_run);
         }
     }
 
@@ -197,8 +204,7 @@ private:
 
     void begin_there(work::fate what) noexcept {
         if (what == work::fate::dropped) {
-            dropped_ = true;
-            complete();
+            end_without_result(ending::not_run);
             return;
         }
         promise_base& root = child_.promise();
@@ -224,8 +230,12 @@ private:
         }
         moved_to(nullptr);
         child_.destroy();
-        abandoned_ = true;
-        dropped_ = true;
+        end_without_result(ending::destroyed);
+    }
+    /// Called once, instead of finished(), by the code that has ended the task. May destroy this.
+    void end_without_result(ending how) noexcept {
+        COIL_ASSERT(ending_ == ending::normal && how != ending::normal);
+        ending_ = how;
         complete();
     }
 
@@ -234,8 +244,7 @@ private:
     const std::coroutine_handle<task_promise<T>> child_;
     std::optional<outside_stop> outside_;
     std::atomic<bool> may_withdraw_ = false; // start_ was or is being submitted, not to a context
-    bool dropped_ = false;
-    bool abandoned_ = false; // its frame is destroyed
+    ending ending_ = ending::normal;         // changed at most once, before complete()
 };
 
 /// The awaitable returned by on(): plain data that may be moved until it is awaited.

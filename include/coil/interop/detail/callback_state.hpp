@@ -127,9 +127,8 @@ private:
         void operator()() const noexcept {
             if (op.cancel_function_ != nullptr) {
                 op.cancel(); // may end the await and destroy the op
-            } else if (op.try_withdraw()) {
-                op.why_ = no_result::stop_requested;
-                op.complete();
+            } else {
+                op.withdraw_stopped();
             }
         }
     };
@@ -148,14 +147,18 @@ private:
         state_ = nullptr;
         return true;
     }
+    /// Ends the await, unless its completion was used. May destroy this.
+    void withdraw_stopped() noexcept {
+        if (try_withdraw()) {
+            why_ = no_result::stop_requested;
+            complete();
+        }
+    }
     static bool is_still_away(away_node& node, request /*what*/) noexcept {
         auto& op = static_cast<callback_op&>(node);
         op.on_stop_.reset(); // waits for the stopper
         op.cancel();
-        if (op.try_withdraw()) {
-            op.why_ = no_result::stop_requested;
-            op.complete();
-        }
+        op.withdraw_stopped();
         return op.is_elsewhere();
     }
 

@@ -1,21 +1,30 @@
 #pragma once
 
+#include <coil/core/frame_allocator.hpp>
 #include <coil/sync/detail/ring.hpp>
 #include <coil/sync/detail/wait_queue.hpp>
 
 #include <atomic>
 #include <cstddef>
-#include <new>
+#include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace coil::detail {
 
-/// A separately allocated element: of an unbounded channel, or one that a receiver gave back.
-template <class T>
-struct channel_element {
+/// Allocated by operator new.
+struct heap_allocated {};
+
+/// A separately allocated element: of an unbounded channel, or one that a receiver gave back. A
+/// receiver allocates it before it takes an element that it might give back, so that giving back
+/// cannot fail.
+template <class T, class Allocated = frame_allocated>
+struct channel_element
+    : std::conditional_t<(alignof(std::optional<T>) > frame_alignment), heap_allocated, Allocated> {
+    channel_element() noexcept = default;
     explicit channel_element(T&& v) noexcept : value(std::move(v)) {}
-    T value;
+    std::optional<T> value;
     channel_element* next = nullptr;
 };
 
@@ -31,15 +40,16 @@ struct channel_element {
 /// The channel is closed by the `open` bit of the lock, which is set together with the signal, so
 /// that a send() after close() on the same thread fails. The ring is closed with the lock held.
 ///
-/// Entry: a Waiter with `sends`, `closed`, `value` (optional<T>) and `element` (which a sender on
-/// an unbounded channel has instead of a value).
+/// Entry: a Waiter with `sends`, `closed`, `value` (optional<T>) and `element` (of `element_type`):
+/// a sender on an unbounded channel has it instead of a value, a receiver has an empty one for
+/// give_back().
 template <class T, class Entry, class Waiter, class Atomics = std_atomics>
 class basic_channel
     : public basic_wait_queue<basic_channel<T, Entry, Waiter, Atomics>, Waiter, Atomics> {
 public:
     using wait_queue = basic_wait_queue<basic_channel<T, Entry, Waiter, Atomics>, Waiter, Atomics>;
     using typename wait_queue::woken;
-    using element = channel_element<T>;
+    using element = typename Entry::element_type;
 
     basic_channel(std::size_t capacity, bool unbounded) : ring_(capacity), unbounded_(unbounded) {}
     basic_channel(const basic_channel&) = delete;
@@ -114,12 +124,9 @@ public:
     [[nodiscard]] std::size_t capacity() const noexcept { return ring_.capacity(); }
 
     /// Takes back an element that its receiver will not use; it is the next one to be received.
-    void give_back(T&& value) noexcept {
-        auto* const e = new (std::nothrow) element(std::move(value));
-        if (e == nullptr) {
-            return; // out of memory
-        }
+    void give_back(std::unique_ptr<element> returned) noexcept {
         this->with_lock([&](woken& t) {
+            element* const e = returned.release();
             e->next = elements_;
             elements_ = e;
             if (e->next == nullptr) {
@@ -202,7 +209,7 @@ private:
     [[nodiscard]] bool get(Entry& e, woken& t) noexcept {
         if (elements_ != nullptr) {
             element* const taken = std::exchange(elements_, elements_->next);
-            e.value.emplace(std::move(taken->value));
+            e.value.emplace(std::move(*taken->value));
             delete taken;
             return true;
         }

@@ -18,20 +18,20 @@ namespace {
 
 using namespace coil;
 
-std::thread::id homes_me() { return std::this_thread::get_id(); }
-task<std::thread::id> homes_where() { co_return homes_me(); }
+std::thread::id this_thread_id() { return std::this_thread::get_id(); }
+task<std::thread::id> current_thread() { co_return this_thread_id(); }
 
 TEST(ResumeTargets, G1_ATaskOfARunLoopComesBackToIt) {
     looper_executor other;
     run_loop loop;
     loop.spawn([](looper_executor& ex) -> task<> {
-        const auto home = homes_me();
-        EXPECT_NE(co_await on(ex, homes_where()), home);
-        EXPECT_EQ(homes_me(), home);
-        EXPECT_NE(co_await asyncify(homes_me, ex), home);
-        EXPECT_EQ(homes_me(), home);
-        EXPECT_EQ(co_await asyncify(homes_me), home);
-        EXPECT_EQ(homes_me(), home);
+        const auto target = this_thread_id();
+        EXPECT_NE(co_await on(ex, current_thread()), target);
+        EXPECT_EQ(this_thread_id(), target);
+        EXPECT_NE(co_await asyncify(this_thread_id, ex), target);
+        EXPECT_EQ(this_thread_id(), target);
+        EXPECT_EQ(co_await asyncify(this_thread_id), target);
+        EXPECT_EQ(this_thread_id(), target);
     }(other));
     loop.run();
 }
@@ -40,13 +40,13 @@ TEST(ResumeTargets, G1_ATaskThatMovedComesBackToWhereItIs) {
     looper_executor other;
     coil::run([](looper_executor& ex) -> task<> {
         co_await resume_on(ex);
-        const auto there = homes_me();
-        EXPECT_NE(co_await blocking(homes_me), there);
-        EXPECT_EQ(homes_me(), there);
-        EXPECT_EQ(co_await asyncify(homes_me), there);
-        EXPECT_EQ(homes_me(), there);
-        EXPECT_NE(co_await asyncify(homes_me, default_blocking_pool()), there);
-        EXPECT_EQ(homes_me(), there);
+        const auto there = this_thread_id();
+        EXPECT_NE(co_await blocking(this_thread_id), there);
+        EXPECT_EQ(this_thread_id(), there);
+        EXPECT_EQ(co_await asyncify(this_thread_id), there);
+        EXPECT_EQ(this_thread_id(), there);
+        EXPECT_NE(co_await asyncify(this_thread_id, default_blocking_pool()), there);
+        EXPECT_EQ(this_thread_id(), there);
     }(other));
 }
 
@@ -56,9 +56,9 @@ TEST(ResumeTargets, ATaskOfAContextMovesToARunLoopAndBack) {
     coil::run([](run_loop& l, std::thread::id there) -> task<> {
         io_context& home = this_context();
         co_await schedule(l);
-        EXPECT_EQ(homes_me(), there);
-        EXPECT_NE(co_await blocking(homes_me), there);
-        EXPECT_EQ(homes_me(), there);
+        EXPECT_EQ(this_thread_id(), there);
+        EXPECT_NE(co_await blocking(this_thread_id), there);
+        EXPECT_EQ(this_thread_id(), there);
         co_await resume_on(home);
         EXPECT_EQ(&this_context(), &home);
     }(loop, runner.get_id()));
@@ -66,18 +66,18 @@ TEST(ResumeTargets, ATaskOfAContextMovesToARunLoopAndBack) {
     runner.join();
 }
 
-async_task<int, looper_executor> homes_of_a_looper(executor_arg_t, looper_executor& ex) {
-    const auto home = homes_me();
-    EXPECT_NE(co_await blocking(homes_me), home);
-    EXPECT_EQ(homes_me(), home);
-    EXPECT_EQ(co_await asyncify(homes_me, ex), home);
-    EXPECT_EQ(homes_me(), home);
+async_task<int, looper_executor> comes_back_to_a_looper(executor_arg_t, looper_executor& ex) {
+    const auto target = this_thread_id();
+    EXPECT_NE(co_await blocking(this_thread_id), target);
+    EXPECT_EQ(this_thread_id(), target);
+    EXPECT_EQ(co_await asyncify(this_thread_id, ex), target);
+    EXPECT_EQ(this_thread_id(), target);
     co_return 3;
 }
 
 TEST(ResumeTargets, G1_AnAsyncTaskComesBackToItsExecutor) {
     looper_executor ex;
-    EXPECT_EQ(homes_of_a_looper(executor_arg, ex).get(), 3);
+    EXPECT_EQ(comes_back_to_a_looper(executor_arg, ex).get(), 3);
 }
 
 TEST(ResumeTargets, G1_ARunLoopInsideOfAContext) {
@@ -85,14 +85,14 @@ TEST(ResumeTargets, G1_ARunLoopInsideOfAContext) {
     coil::run([](looper_executor& ex) -> task<> {
         run_loop loop;
         loop.spawn([](looper_executor& there) -> task<> {
-            const auto home = homes_me();
-            EXPECT_NE(co_await asyncify(homes_me, there), home);
-            EXPECT_EQ(homes_me(), home);
-            EXPECT_NE(co_await on(there, homes_where()), home);
-            EXPECT_EQ(homes_me(), home);
-            EXPECT_EQ(co_await homes_of_a_looper(executor_arg, there), 3);
-            EXPECT_EQ(homes_me(), home);
-            EXPECT_EQ(co_await asyncify(homes_me), home);
+            const auto target = this_thread_id();
+            EXPECT_NE(co_await asyncify(this_thread_id, there), target);
+            EXPECT_EQ(this_thread_id(), target);
+            EXPECT_NE(co_await on(there, current_thread()), target);
+            EXPECT_EQ(this_thread_id(), target);
+            EXPECT_EQ(co_await comes_back_to_a_looper(executor_arg, there), 3);
+            EXPECT_EQ(this_thread_id(), target);
+            EXPECT_EQ(co_await asyncify(this_thread_id), target);
         }(ex));
         loop.run();
         co_await blocking([] {});
