@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstdio>
+#include <new>
 #include <string>
 
 #include <sys/stat.h>
@@ -25,6 +26,18 @@ bool is_only_thread() noexcept {
     return ::stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;
 }
 
+std::string describe_deadlock(event_loop& loop) {
+    std::string text = "coil: these tasks wait for ever: no operation is in flight, no timer is "
+                       "armed, and the process has no other thread that could wake them\n";
+    try {
+        constexpr std::size_t at_most = 100;
+        text += to_text({take_snapshot(loop, at_most)});
+    } catch (const std::bad_alloc&) {
+        text += "(no memory to list them)\n";
+    }
+    return text;
+}
+
 } // namespace
 
 /// Called before a wait that only another thread can end. Returns true if there is none, although
@@ -39,11 +52,7 @@ bool is_only_thread() noexcept {
         return false;
     }
     lonely_waits_ = reported;
-    constexpr std::size_t at_most = 100;
-    const std::string text =
-        "coil: these tasks wait for ever: no operation is in flight, no timer "
-        "is armed, and the process has no other thread that could wake them\n" +
-        to_text({take_snapshot(*this, at_most)});
+    const std::string text = describe_deadlock(*this);
     if (options_.on_deadlock) {
         options_.on_deadlock(text);
     } else {
