@@ -25,8 +25,8 @@ void run_loop_yield::go_on(work& w, fate what) noexcept {
 
 } // namespace detail
 
-/// A coroutine that is resumed each round. An element of the frame_table; always in a queue except during
-/// its turn.
+/// A coroutine that is resumed each round. An element of the frame_table; always in a queue except
+/// during its turn.
 class run_loop::pushed final : public detail::work, public detail::frame_allocated {
 public:
     pushed(run_loop& loop, std::coroutine_handle<> coroutine) noexcept

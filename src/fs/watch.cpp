@@ -13,8 +13,7 @@ namespace coil::fs {
 namespace {
 
 [[noreturn]] void throw_cannot_watch(const path& p, int error) {
-    throw filesystem_error("coil::fs::watch", p,
-                           std::error_code(error, std::generic_category()));
+    throw filesystem_error("coil::fs::watch", p, std::error_code(error, std::generic_category()));
 }
 
 } // namespace

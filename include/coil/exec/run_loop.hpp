@@ -139,9 +139,9 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     detail::fifo ready_;
-    detail::fifo round_; // what has not had its turn in this round
+    detail::fifo round_;                  // what has not had its turn in this round
     std::unique_ptr<frame_table> frames_; // the pushed coroutines
-    spawned* oldest_ = nullptr;                                 // of the tasks that have started
+    spawned* oldest_ = nullptr;           // of the tasks that have started
     spawned* newest_ = nullptr;
     std::thread::id runner_; // set while it runs
     std::thread::id giver_;  // the first thread that submitted work

@@ -31,8 +31,9 @@ private:
 class epoll_wait_element : public io_element {
 public:
     epoll_wait_element(io::descriptor epfd, event_array events) noexcept
-        : io_element(request_on(
-              epfd, uring::prep::epoll_wait(epfd.number(), events.data, events.count))) {}
+        : io_element(
+              request_on(epfd, uring::prep::epoll_wait(epfd.number(), events.data, events.count))) {
+    }
 
     sqe_slot& arm() noexcept {
         if (!required_loop().ring().supports(uring::opcode::epoll_wait)) [[unlikely]] {
