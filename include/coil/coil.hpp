@@ -1,6 +1,6 @@
 #pragma once
 
-// All of coil.
+// All of coil, and <algorithm>, which programs that include this header alone may rely on.
 
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/for_each_concurrent.hpp>
@@ -126,3 +126,5 @@
 #include <coil/sync/wait_group.hpp>
 #include <coil/uring/emulated_backend.hpp>
 #include <coil/uring/epoll_backend.hpp>
+
+#include <algorithm> // IWYU pragma: export

@@ -79,7 +79,7 @@ void supervisor::failed(const detail::child_state_base& child, std::exception_pt
 
 void supervisor::report(std::exception_ptr error, std::string_view name) noexcept {
     if (!on_failure_) {
-        detail::report_unhandled(std::move(error), name);
+        detail::report_unhandled(std::move(error), {.name = name});
         return;
     }
     try {

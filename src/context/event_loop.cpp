@@ -258,6 +258,10 @@ void event_loop::run_until_done() try {
         case next_step::stop:
             break;
         case next_step::wait:
+            if (submissions_.in_flight() == 0 && timers_.size() == 0 && reports_deadlock())
+                [[unlikely]] {
+                break; // the handler may have made tasks ready
+            }
             wait();
             if (round_.is_over()) {
                 cancel_detached_operations();

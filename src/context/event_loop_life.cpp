@@ -7,7 +7,8 @@
 
 #include <cstdio>
 #include <exception>
-#include <string_view>
+#include <source_location>
+#include <string>
 #include <utility>
 
 namespace coil::detail {
@@ -35,34 +36,39 @@ event_loop::~event_loop() {
 
 namespace {
 
-void print_unhandled(const char* where, const std::exception_ptr& error,
-                     std::string_view task) noexcept {
-    const auto length = static_cast<int>(task.size());
-    const char* const before = task.empty() ? "" : " task '";
-    const char* const after = task.empty() ? "" : "':";
+/// Prints "coil: CONTEXT: task 'NAME': an unhandled exception: WHAT (spawned at FILE:LINE)".
+void print_unhandled(const std::string& context, const std::exception_ptr& error, task_label task) {
+    std::string text = "coil: " + context;
+    if (!task.name.empty()) {
+        text += ": task '" + std::string(task.name) + '\'';
+    }
+    text += ": an unhandled exception";
     try {
         std::rethrow_exception(error);
     } catch (const std::exception& e) {
-        std::fprintf(stderr, "coil: %s:%s%.*s%s an unhandled exception: %s\n", where, before,
-                     length, task.data(), after, e.what());
+        text += std::string(": ") + e.what();
     } catch (...) {
-        std::fprintf(stderr, "coil: %s:%s%.*s%s an unhandled exception of unknown type\n", where,
-                     before, length, task.data(), after);
+        text += " of unknown type";
     }
+    if (task.spawned_at != nullptr) {
+        text += std::string(" (spawned at ") + task.spawned_at->file_name() + ':' +
+                std::to_string(task.spawned_at->line()) + ')';
+    }
+    std::fputs((text + '\n').c_str(), stderr);
 }
 
 } // namespace
 
-void event_loop::report_unhandled(std::exception_ptr error, std::string_view task) noexcept {
+void event_loop::report_unhandled(std::exception_ptr error, task_label task) noexcept {
     ++metrics_.unhandled_exceptions;
     if (options_.on_unhandled_exception) {
         options_.on_unhandled_exception(std::move(error));
     } else {
-        print_unhandled(options_.name.empty() ? "io_context" : options_.name.c_str(), error, task);
+        print_unhandled(options_.name.empty() ? "io_context" : options_.name, error, task);
     }
 }
 
-void report_unhandled(std::exception_ptr error, std::string_view task) noexcept {
+void report_unhandled(std::exception_ptr error, task_label task) noexcept {
     if (current_loop != nullptr) {
         current_loop->report_unhandled(std::move(error), task);
     } else {

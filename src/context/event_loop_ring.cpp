@@ -1,8 +1,10 @@
-// Waiting for the kernel in a destructor.
+// Waiting for the kernel in a destructor, registered memory.
 
 #include "event_loop_enter.hpp"
 
 #include <coil/context/event_loop.hpp>
+
+#include <span>
 
 namespace coil::detail {
 
@@ -13,6 +15,10 @@ void event_loop::drain(const io_op& wait) noexcept {
         reap();
         cancellations_.retry();
     }
+}
+
+int event_loop::add_buffers(std::span<const ::iovec> memory) noexcept {
+    return ring_.tables().add_buffers(*ring_, options_.registered_buffers, memory);
 }
 
 } // namespace coil::detail

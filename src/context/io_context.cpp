@@ -3,13 +3,33 @@
 
 #include <coil/context/io_context.hpp>
 
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
+#include <signal.h>
+
 namespace coil {
 
+namespace {
+
+void ignore_sigpipe_once() {
+    static std::once_flag done;
+    std::call_once(done, [] {
+        struct ::sigaction now{};
+        if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
+            now.sa_handler = SIG_IGN;
+            ::sigaction(SIGPIPE, &now, nullptr);
+        }
+    });
+}
+
+} // namespace
+
 io_context::io_context(io_context_options options)
-    : options_(std::move(options)), loop_(*this, options_) {}
+    : options_(std::move(options)), loop_(*this, options_) {
+    ignore_sigpipe_once();
+}
 
 io_context::~io_context() {
     if (thread_.joinable() && !loop_.on_owner_thread()) {

@@ -8,7 +8,7 @@ namespace coil::detail {
 
 bool multishot_results::grow() noexcept {
     const std::size_t larger = 4 * capacity_;
-    std::unique_ptr<multishot_result[]> room(new (std::nothrow) multishot_result[larger]);
+    owned<multishot_result[]> room(new (std::nothrow) multishot_result[larger]);
     if (!room) {
         return false;
     }

@@ -48,7 +48,7 @@ runtime::runtime(runtime_options options)
         if (options.pin) {
             each.cpu_affinity = processors[i % processors.size()];
         }
-        contexts_.push_back(std::make_unique<io_context>(std::move(each)));
+        contexts_.push_back(detail::owned<io_context>(new io_context(std::move(each))));
         contexts_.back()->loop().set_runtime(*this, quiescence_);
     }
 }
@@ -233,7 +233,7 @@ void runtime::stop() noexcept {
 namespace {
 
 std::vector<detail::context_snapshot>
-take_all(const std::vector<std::unique_ptr<io_context>>& contexts, std::size_t limit) {
+take_all(const std::vector<detail::owned<io_context>>& contexts, std::size_t limit) {
     std::vector<detail::context_snapshot> all;
     all.reserve(contexts.size());
     for (const auto& context : contexts) {

@@ -32,7 +32,7 @@ timer_node* take(Level& where, std::int64_t index) noexcept {
 
 bool timer_wheel::allocate() noexcept {
     wheel_.reset(new (std::nothrow) wheel);
-    return wheel_ != nullptr;
+    return static_cast<bool>(wheel_);
 }
 
 void timer_wheel::clear() noexcept {

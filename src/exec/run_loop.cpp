@@ -3,7 +3,9 @@
 #include <coil/exec/run_loop.hpp>
 
 #include <exception>
+#include <memory>
 #include <stdexcept>
+#include <unordered_map>
 
 namespace coil {
 
@@ -23,8 +25,8 @@ void run_loop_yield::go_on(work& w, fate what) noexcept {
 
 } // namespace detail
 
-/// A coroutine that is resumed each round. An element of frames_; always in a queue except during
-/// its turn.
+/// A coroutine that is resumed each round. An element of the frame_table; always in a queue except
+/// during its turn.
 class run_loop::pushed final : public detail::work, public detail::frame_allocated {
 public:
     pushed(run_loop& loop, std::coroutine_handle<> coroutine) noexcept
@@ -55,6 +57,11 @@ private:
 
     run_loop& loop_;
     std::coroutine_handle<> coroutine_;
+};
+
+/// The pushed coroutines.
+struct run_loop::frame_table {
+    std::unordered_map<void*, std::unique_ptr<pushed>> by_address;
 };
 
 /// A task. It is bound: the loop destroys its frame, and no context does. The queue owns it until
@@ -122,7 +129,7 @@ private:
     run_loop& loop_;
 };
 
-run_loop::run_loop() = default;
+run_loop::run_loop() : frames_(std::make_unique<frame_table>()) {}
 
 run_loop::~run_loop() {
     std::unique_lock lock(mutex_);
@@ -152,14 +159,14 @@ bool run_loop::push(std::coroutine_handle<> coroutine) {
         return false;
     }
     const std::scoped_lock lock(mutex_);
-    const auto [where, is_new] = frames_.try_emplace(coroutine.address());
+    const auto [where, is_new] = frames_->by_address.try_emplace(coroutine.address());
     if (!is_new) {
         return false;
     }
     try {
         where->second.reset(new pushed(*this, coroutine));
     } catch (...) {
-        frames_.erase(where);
+        frames_->by_address.erase(where);
         throw;
     }
     ready_.push(*where->second);
@@ -216,7 +223,7 @@ bool run_loop::take_out_now(detail::work& w) noexcept {
 
 /// Called with the lock held.
 bool run_loop::nothing_left() const noexcept {
-    return ready_.empty() && frames_.empty() && oldest_ == nullptr;
+    return ready_.empty() && frames_->by_address.empty() && oldest_ == nullptr;
 }
 
 std::size_t run_loop::run_round(std::unique_lock<std::mutex>& lock) noexcept {
@@ -276,7 +283,7 @@ void run_loop::destroy(pushed& frame) noexcept {
     const std::coroutine_handle<> coroutine = frame.coroutine();
     {
         const std::scoped_lock lock(mutex_);
-        frames_.erase(coroutine.address());
+        frames_->by_address.erase(coroutine.address());
     }
     coroutine.destroy();
 }

@@ -124,7 +124,7 @@ unsigned thread_count(unsigned asked) {
 
 thread_pool::thread_pool(thread_pool_options options) {
     const unsigned count = thread_count(options.threads);
-    state_ = std::make_unique<state>(std::move(options), count);
+    state_.reset(new state(std::move(options), count));
     state_->start();
 }
 

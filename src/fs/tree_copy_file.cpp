@@ -2,6 +2,7 @@
 #include "stat.hpp"
 #include "tree_copy.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fcntl.h>

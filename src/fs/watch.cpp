@@ -13,8 +13,7 @@ namespace coil::fs {
 namespace {
 
 [[noreturn]] void throw_cannot_watch(const path& p, int error) {
-    throw filesystem_error("coil::fs::watch", p,
-                           std::error_code(error, std::generic_category()));
+    throw filesystem_error("coil::fs::watch", p, std::error_code(error, std::generic_category()));
 }
 
 } // namespace
@@ -36,7 +35,7 @@ struct watcher::queue {
 };
 
 watcher::watcher(io::owned_descriptor inotify)
-    : inotify_(std::move(inotify)), queue_(std::make_unique<queue>()) {}
+    : inotify_(std::move(inotify)), queue_(new queue()) {}
 watcher::watcher(watcher&&) noexcept = default;
 watcher& watcher::operator=(watcher&&) noexcept = default;
 watcher::~watcher() = default;

@@ -298,6 +298,8 @@ void buffer_pool_state::recheck(queue_node& node, event_loop& loop) noexcept {
 
 } // namespace detail
 
+std::span<std::byte> buffer_lease::bytes() const noexcept { return {data_, size_}; }
+
 void buffer_lease::give_back() noexcept {
     detail::buffer_pool_state* const pool = std::exchange(pool_, nullptr);
     data_ = nullptr;

@@ -1,6 +1,8 @@
 #include <coil/io/registered_buffers.hpp>
 
 #include <cerrno>
+#include <initializer_list>
+#include <span>
 #include <system_error>
 #include <vector>
 
@@ -25,6 +27,9 @@ registered_buffers::registered_buffers(std::span<const mutable_buffer> memory)
     first_ = static_cast<unsigned>(first);
     loop_->attach(*this);
 }
+
+registered_buffers::registered_buffers(std::initializer_list<mutable_buffer> memory)
+    : registered_buffers(std::span<const mutable_buffer>(memory.begin(), memory.size())) {}
 
 registered_buffers::~registered_buffers() {
     if (loop_ != nullptr) {

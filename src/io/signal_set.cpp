@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <initializer_list>
 #include <mutex>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -223,13 +225,20 @@ void signal_element::drop() noexcept {
 
 } // namespace detail
 
-::sigset_t signal_set::set_of(std::span<const int> signals) {
+signal_set::signal_set(std::span<const int> signals)
+    : source_(set_of(signals.data(), signals.size())) {}
+
+::sigset_t signal_set::set_of(std::initializer_list<int> signals) {
+    return set_of(signals.begin(), signals.size());
+}
+
+::sigset_t signal_set::set_of(const int* signals, std::size_t count) {
     ::sigset_t wanted;
     ::sigemptyset(&wanted);
-    for (const int signal : signals) {
-        if (::sigaddset(&wanted, signal) != 0) {
+    for (std::size_t i = 0; i < count; ++i) {
+        if (::sigaddset(&wanted, signals[i]) != 0) {
             throw std::system_error(errno, std::generic_category(),
-                                    "coil: signal_set: " + std::to_string(signal));
+                                    "coil: signal_set: " + std::to_string(signals[i]));
         }
     }
     return wanted;

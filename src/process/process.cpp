@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -25,19 +24,6 @@ namespace coil {
 namespace {
 
 constexpr auto p_pidfd = static_cast<::idtype_t>(3); // P_PIDFD, which older headers lack
-
-/// Ignores SIGPIPE, so that writing to a child that has ended returns -EPIPE instead of terminating
-/// this process. A handler that the program has installed is kept.
-void ignore_sigpipe_once() {
-    static std::once_flag done;
-    std::call_once(done, [] {
-        struct ::sigaction now{};
-        if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
-            now.sa_handler = SIG_IGN;
-            ::sigaction(SIGPIPE, &now, nullptr);
-        }
-    });
-}
 
 exit_status status_of(const ::siginfo_t& info) noexcept {
     return info.si_code == CLD_EXITED
@@ -87,9 +73,6 @@ process process::spawn(const std::vector<std::string>& argv, const process_optio
                                 "coil: a simulated world has no processes");
     }
     detail::spawn_plan plan(options);
-    if (plan.ends[STDIN_FILENO]) {
-        ignore_sigpipe_once();
-    }
     process p;
     p.pid_ = plan.spawn(argv);
     // The child is not reaped before this process waits for it, so its pid cannot have been reused.

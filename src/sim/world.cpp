@@ -13,7 +13,7 @@
 namespace coil::sim {
 
 world::world(std::uint64_t seed, world_options options)
-    : state_(std::make_unique<detail::world_state>(seed, options)) {}
+    : state_(new detail::world_state(seed, options)) {}
 
 world::~world() = default;
 

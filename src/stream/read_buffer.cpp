@@ -55,7 +55,7 @@ void read_buffer::grow_for(std::size_t max) {
     // take_until() throws beyond `max` bytes of text; the delimiter needs one more byte.
     const std::size_t most = max < std::string_view::npos / 2 ? max + 1 : max;
     const std::size_t larger = std::max(std::min(capacity_ * 2, most), used + 1);
-    auto memory = std::make_unique_for_overwrite<char[]>(larger);
+    owned<char[]> memory(new char[larger]);
     std::memcpy(memory.get(), memory_.get() + begin_, used);
     memory_ = std::move(memory);
     capacity_ = larger;
@@ -65,7 +65,7 @@ void read_buffer::grow_for(std::size_t max) {
 
 mutable_buffer read_buffer::room() {
     if (!memory_) {
-        memory_ = std::make_unique_for_overwrite<char[]>(capacity_);
+        memory_.reset(new char[capacity_]);
     }
     if (begin_ > 0) {
         std::memmove(memory_.get(), memory_.get() + begin_, end_ - begin_);

@@ -2,6 +2,8 @@
 
 #include <coil/coil.hpp>
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 #if COIL_CASE == 1 // copied_lease
@@ -373,6 +375,89 @@ coil::task<> caller(const std::string& name) {
 #else
     auto renames = coil::io::rename(name, std::filesystem::path(name) / "x");
     co_await renames;
+#endif
+}
+#endif
+
+#if COIL_CASE == 27 // operation_used_as_its_result
+// expect: did you forget to co_await? Write int n = co_await io::read(fd, buf)
+
+coil::task<int> caller(int fd) {
+    char buf[8];
+#if defined(COIL_EXPECT_OK)
+    const int n = co_await coil::io::read(fd, buf);
+#else
+    const int n = coil::io::read(fd, buf);
+#endif
+    co_return n;
+}
+#endif
+
+#if COIL_CASE == 28 // operation_compared
+// expect: did you forget to co_await? Write int n = co_await io::read(fd, buf)
+
+coil::task<> caller(coil::net::socket peer) {
+    char buf[8];
+#if defined(COIL_EXPECT_OK)
+    while (co_await peer.recv(buf) > 0) {
+    }
+#else
+    while (peer.recv(buf) > 0) {
+    }
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 29 // stored_temporary_buffer
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+
+coil::task<> caller(int fd, std::string text) {
+#if defined(COIL_EXPECT_OK)
+    co_await coil::io::write(fd, text + "\n");
+    const coil::const_buffer tail = std::string_view(text).substr(1);
+    auto writes = coil::io::write(fd, tail);
+    co_await writes;
+#else
+    auto writes = coil::io::write(fd, text + "\n");
+    co_await writes;
+#endif
+}
+#endif
+
+#if COIL_CASE == 30 // stored_operation
+// expect: unused variable
+
+coil::task<> caller(int fd) {
+    auto writes = coil::io::write(fd, "x");
+#if defined(COIL_EXPECT_OK)
+    co_await writes;
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 31 // pointer_and_length
+// expect: pass the length as a part of the buffer
+
+coil::task<> caller(int fd, char* data, int length) {
+#if defined(COIL_EXPECT_OK)
+    co_await coil::io::recv(fd, {data, length});
+#else
+    co_await coil::io::recv(fd, data, length);
+#endif
+}
+#endif
+
+#if COIL_CASE == 32 // pointer_and_length_of_a_socket
+// expect: pass the length as a part of the buffer
+
+coil::task<> caller(coil::net::socket peer, const char* data, int length) {
+#if defined(COIL_EXPECT_OK)
+    co_await peer.send({data, length});
+#else
+    co_await peer.send(data, length);
 #endif
 }
 #endif

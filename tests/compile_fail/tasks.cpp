@@ -3,7 +3,11 @@
 #include <coil/coil.hpp>
 
 #include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #if COIL_CASE == 1 // await_in_generator
 // expect: a generator only computes and cannot co_await: make it an async_generator
@@ -211,5 +215,134 @@ coil::task<> caller() {
     coil::co_spawn(answer());
     co_return;
 #endif
+}
+#endif
+
+#if COIL_CASE == 15 // task_used_as_its_result
+// expect: did you forget to co_await? Write co_await f()
+
+coil::task<int> answer();
+
+coil::task<int> caller() {
+#ifdef COIL_EXPECT_OK
+    const int n = co_await answer();
+#else
+    const int n = answer();
+#endif
+    co_return n;
+}
+#endif
+
+#if COIL_CASE == 16 // task_used_as_a_condition
+// expect: did you forget to co_await? Write co_await f()
+
+coil::task<bool> ready();
+coil::task<> work();
+
+coil::task<> caller() {
+#ifdef COIL_EXPECT_OK
+    if (co_await ready()) {
+        co_await work();
+    }
+#else
+    if (ready()) {
+        co_await work();
+    }
+#endif
+}
+#endif
+
+#if COIL_CASE == 17 // stored_task
+// expect: unused variable
+
+coil::task<> work();
+
+coil::task<> caller() {
+    auto t = work();
+#ifdef COIL_EXPECT_OK
+    co_await std::move(t);
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 18 // stored_join_handle
+// expect: unused variable
+
+coil::task<> work();
+
+coil::task<> caller() {
+    auto h = coil::spawn(work());
+#ifdef COIL_EXPECT_OK
+    co_await h;
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 19 // view_of_a_local
+// expect: the result would refer to a local variable or a temporary
+
+const std::string name = "name";
+
+coil::task<std::string_view> caller() {
+#ifdef COIL_EXPECT_OK
+    const std::string_view view = name;
+    if (view.empty()) {
+        co_return "a literal";
+    }
+    if (view.size() > 100) {
+        co_return name;
+    }
+    co_return view;
+#else
+    std::string local = "local";
+    co_return local;
+#endif
+}
+#endif
+
+#if COIL_CASE == 20 // reference_to_a_local
+// expect: the result would refer to a local variable or a temporary
+
+const std::string name = "name";
+
+coil::task<const std::string&> caller() {
+#ifdef COIL_EXPECT_OK
+    co_return name;
+#else
+    const std::string local = "local";
+    co_return local;
+#endif
+}
+#endif
+
+#if COIL_CASE == 21 // span_of_a_local
+// expect: the result would refer to a local variable or a temporary
+
+std::vector<int> numbers;
+
+coil::task<std::span<int>> caller() {
+#ifdef COIL_EXPECT_OK
+    co_return numbers;
+#else
+    std::vector<int> local(3);
+    co_return local;
+#endif
+}
+#endif
+
+#if COIL_CASE == 22 // spawned_with_a_stop_source
+// expect: pass the token of the stop source: co_spawn(f(), source.get_token())
+
+coil::task<> work();
+
+coil::task<> caller(coil::inplace_stop_source& source) {
+#ifdef COIL_EXPECT_OK
+    coil::co_spawn(work(), source.get_token());
+#else
+    coil::co_spawn(work(), source);
+#endif
+    co_return;
 }
 #endif

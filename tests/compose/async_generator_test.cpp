@@ -480,7 +480,7 @@ TEST_F(AsyncGenerator, MovingItDuringNextTerminatesTheProgram) {
     };
     auto main = [](auto f) -> task<> {
         auto all = count_to(2, 24h);
-        auto waits = coil::spawn(f(all));
+        [[maybe_unused]] auto waits = coil::spawn(f(all));
         co_await yield();
         co_await yield();
         const auto moved = std::move(all);

@@ -5,7 +5,9 @@
 
 #include <coil/compose/for_each_concurrent.hpp>
 
+#include <algorithm>
 #include <numeric>
+#include <ranges>
 #include <stdexcept>
 #include <vector>
 

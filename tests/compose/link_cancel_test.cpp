@@ -105,7 +105,7 @@ TEST_F(LinkCancel, G3_AChainThatMovesOnWhileItIsCancelled) {
 TEST_F(LinkCancel, G9_CancelledByAnotherThreadAtAnyTime) {
     io_context ctx;
     auto alive = []() -> task<> { co_await sleep_for(24h); };
-    auto keep = ctx.spawn(alive());
+    [[maybe_unused]] auto keep = ctx.spawn(alive());
     ctx.start();
     for (int round = 0; round < coil_test::rounds(300, 10'000); ++round) {
         std::string got;

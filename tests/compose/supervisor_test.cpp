@@ -5,6 +5,7 @@
 
 #include <coil/compose/supervisor.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>

@@ -5,6 +5,7 @@
 #include "support/fault_environment.hpp"
 #include "support/run.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>

@@ -95,7 +95,7 @@ TEST_F(JoinHandle, G12_AThrownAndJoinedExceptionIsNotReported) {
     ctx.run();
     EXPECT_THROW(handle.get(), std::runtime_error);
     {
-        const auto gone = std::move(handle);
+        [[maybe_unused]] const auto gone = std::move(handle);
     }
     EXPECT_EQ(reported, 0);
     EXPECT_EQ(ctx.metrics().unhandled_exceptions, 0U);
@@ -152,7 +152,7 @@ TEST_F(JoinHandle, AwaitFromAnotherContext) {
         co_return sum;
     };
     // Keeps the worker's run() from ending between the spawns.
-    auto alive = worker.spawn(later(0, 24h));
+    [[maybe_unused]] auto alive = worker.spawn(later(0, 24h));
     EXPECT_EQ(coil::run(main(worker)), 1000 + 49 * 50 / 2);
     worker.stop();
     worker.join();
@@ -168,7 +168,7 @@ TEST_F(JoinHandle, DroppedDetachesTheTask) {
     };
     io_context ctx;
     {
-        const auto handle = ctx.spawn(work(on_destruction(destroyed), ended));
+        [[maybe_unused]] const auto handle = ctx.spawn(work(on_destruction(destroyed), ended));
     }
     ctx.run();
     EXPECT_TRUE(ended);
@@ -195,7 +195,7 @@ TEST_F(JoinHandle, G12_ExceptionOfADroppedHandleGoesToTheHandler) {
         };
     }));
     {
-        const auto dropped_before = ctx.spawn(failing());
+        [[maybe_unused]] const auto dropped_before = ctx.spawn(failing());
     }
     ctx.run();
     EXPECT_EQ(what, "child");
@@ -411,7 +411,7 @@ TEST(JoinHandleDeathTest, UsingAMovedOneEndsTheProgram) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     io_context context;
     auto first = context.spawn(at_once(1));
-    const auto second = std::move(first);
+    [[maybe_unused]] const auto second = std::move(first);
     const char* const message = "coil: a join_handle is used that was moved from";
     // NOLINTBEGIN(bugprone-use-after-move)
     EXPECT_DEATH(first.cancel(), message);

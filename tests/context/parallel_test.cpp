@@ -2,6 +2,7 @@
 
 #include "support/run.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>

@@ -270,7 +270,7 @@ TEST_F(Spawn, MisuseOfATaskTerminatesWithAMessage) {
     };
     auto empty = [](auto make) -> task<> {
         task<int> t = make();
-        task<int> other = std::move(t);
+        [[maybe_unused]] task<int> other = std::move(t);
         co_await std::move(t); // NOLINT(bugprone-use-after-move)
     };
     EXPECT_DEATH(coil::run(twice(answer)), "this task was awaited before");

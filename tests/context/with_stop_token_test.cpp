@@ -201,7 +201,7 @@ TYPED_TEST(WithStopToken, G5_DestroyedWhileItWaits) {
     }
     { // never started
         io_context ctx;
-        auto h = ctx.spawn(waits(p.in), source.get_token());
+        [[maybe_unused]] auto h = ctx.spawn(waits(p.in), source.get_token());
     }
     source.request_stop(); // no task is left
     EXPECT_FALSE(went_on);

@@ -82,7 +82,7 @@ TEST(Task, NeverAwaited_DestroysItsArgumentsUnrun) {
         co_return;
     };
     {
-        auto t = hold(on_destruction(destroyed), ran);
+        [[maybe_unused]] auto t = hold(on_destruction(destroyed), ran);
         EXPECT_EQ(destroyed, 0);
     }
     EXPECT_EQ(destroyed, 1);

@@ -286,7 +286,7 @@ TEST_P(ForeignLoop, RefusesWhatEpollRefuses) {
 TEST_P(ForeignLoop, TwoWaitingTasksTerminateWithAMessage) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_DEATH(run([&]() -> task<> {
-                     auto one = spawn([](foreign_loop& l) -> task<> {
+                     [[maybe_unused]] auto one = spawn([](foreign_loop& l) -> task<> {
                          static_cast<void>(co_await l.wait());
                      }(loop));
                      static_cast<void>(co_await loop.wait());

@@ -290,7 +290,7 @@ TEST_F(Cancel, G9_FromAnotherThreadAtAnyMoment) {
     int received = 0;
     io_context ctx;
     auto alive = []() -> task<> { co_await sleep_for(24h); };
-    auto handle = ctx.spawn(alive());
+    [[maybe_unused]] auto handle = ctx.spawn(alive());
     ctx.start();
     const int all = coil_test::rounds(1000, 30'000);
     for (int round = 0; round < all; ++round) {

@@ -25,7 +25,8 @@ TEST(StreamDeathTest, TwoCoroutinesAtOnce) {
         buffer_pool pool;
         auto incoming = io::recv_multishot(s.a, pool);
         inplace_stop_source stop;
-        auto one = coil::spawn(with_stop_token(wait_for(incoming), stop.get_token()));
+        [[maybe_unused]] auto one =
+            coil::spawn(with_stop_token(wait_for(incoming), stop.get_token()));
         co_await some_turns();
         if (ready) {
             stop.request_stop(); // it has not resumed yet

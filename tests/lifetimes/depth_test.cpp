@@ -381,7 +381,7 @@ ISOLATED_TEST(Depth, G10_TasksInParametersAreNeverStarted) {
     on_small_stack([] {
         std::atomic<int> alive = 0;
         {
-            const task<> never = wrapping::deep(wrapping::nothing(), alive);
+            [[maybe_unused]] const task<> never = wrapping::deep(wrapping::nothing(), alive);
         }
         EXPECT_EQ(alive, 0);
     });

@@ -113,7 +113,7 @@ inline task<> join_step(world& w, const step& s) {
     auto handle = w.context(s.context).spawn(play(w, s.bodies.front()));
     switch (s.variant % 5) {
     case 0: { // dropped
-        const auto dropped = std::move(handle);
+        [[maybe_unused]] const auto dropped = std::move(handle);
         break;
     }
     case 1:

@@ -4,6 +4,7 @@
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>

@@ -3,6 +3,7 @@
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <string>

@@ -9,6 +9,7 @@
 #include "property/steps.hpp"
 #include "support/fault_backend.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>

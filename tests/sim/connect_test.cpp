@@ -227,7 +227,7 @@ TEST(SimConnect, G4_StoppedAtAnyMomentNothingStaysOpen) {
 TEST(SimConnect, G5_DestroyedAtAnyMomentNothingStaysOpen) {
     for (int step = 0; step < 400; step += 11) {
         network n({answer::silent, answer::slow, answer::fast});
-        auto handle = n.client.spawn(connect_and_tell(n.addresses));
+        [[maybe_unused]] auto handle = n.client.spawn(connect_and_tell(n.addresses));
         n.w.run_for(std::chrono::milliseconds(step));
         n.client.end_contexts();
         EXPECT_TRUE(n.client.open_descriptors().empty()) << step;

@@ -4,6 +4,7 @@
 
 #include <coil/coil.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstddef>

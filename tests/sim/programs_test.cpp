@@ -5,6 +5,7 @@
 
 #include <coil/coil.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>

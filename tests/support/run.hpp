@@ -28,7 +28,8 @@ using namespace std::chrono_literals;
 inline bool long_run() { return std::getenv("COIL_TEST_LONG") != nullptr; }
 inline int rounds(int usual, int when_long) {
     const char* const divisor = std::getenv("COIL_TEST_LONG");
-    return divisor == nullptr ? usual : std::max(usual, when_long / std::max(1, std::atoi(divisor)));
+    return divisor == nullptr ? usual
+                              : std::max(usual, when_long / std::max(1, std::atoi(divisor)));
 }
 
 /// Sanitizers slow everything down; timing limits do not hold under them.

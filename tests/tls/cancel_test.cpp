@@ -3,6 +3,7 @@
 
 #include "tls/support.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -187,7 +188,7 @@ TEST(TlsCancel, G5_EveryAwaitDestroyed) {
             context.stop();
         };
         context.co_spawn(echo_back(tls::stream(std::move(b), server_context())));
-        auto running = context.spawn(client_program(client, p, text));
+        [[maybe_unused]] auto running = context.spawn(client_program(client, p, text));
         context.run();
     }
     EXPECT_GT(at, 12);

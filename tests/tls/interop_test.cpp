@@ -2,6 +2,7 @@
 
 #include "tls/support.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -2,6 +2,7 @@
 
 #include "tls/support.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>

@@ -1,5 +1,6 @@
 #include "mini_ring.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>

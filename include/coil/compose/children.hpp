@@ -4,12 +4,12 @@
 #include <coil/compose/child_group.hpp>
 #include <coil/core/async_generator.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/task.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <memory>
-#include <ranges>
 #include <tuple>
 #include <type_traits>
 #include <utility>

@@ -3,10 +3,10 @@
 #include <coil/compose/detail/concurrent_calls.hpp>
 #include <coil/core/async_generator.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/task.hpp>
 
 #include <cstddef>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 

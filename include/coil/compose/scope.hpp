@@ -81,7 +81,7 @@ public:
         return start(std::move(work), name);
     }
     template <class A>
-        requires(awaitable<detail::kept<A>> && !detail::is_task<std::remove_cvref_t<A>>)
+        requires(!detail::is_task<std::remove_cvref_t<A>> && awaitable<detail::kept<A>>)
     child_handle<> spawn(A&& work, std::string_view name = {}) {
         static_assert(detail::can_be_kept<A>,
                       "an awaitable that cannot be moved is passed by name: auto x = "
@@ -95,12 +95,10 @@ public:
 
     /// Produce readable compiler errors.
     template <class T>
-    child_handle<T> spawn(const task<T>&) {
-        static_assert(detail::always_false<T>, "a task is spawned once: write "
-                                               "s.spawn(std::move(t)), or s.spawn(f()) directly");
-    }
+    child_handle<T> spawn(const task<T>& work) COIL_DELETE(
+        "a task is spawned once: write s.spawn(std::move(t)), or s.spawn(f()) directly");
     template <class A>
-        requires(!awaitable<detail::kept<A>>)
+        requires(!detail::is_task<std::remove_cvref_t<A>> && !awaitable<detail::kept<A>>)
     void spawn(A&&) {
         detail::explain_child<A>();
     }

@@ -110,7 +110,7 @@ public:
         return supervised_spawn<T>(*this, std::move(work), name);
     }
     template <class A>
-        requires(awaitable<detail::kept<A>> && !detail::is_task<std::remove_cvref_t<A>>)
+        requires(!detail::is_task<std::remove_cvref_t<A>> && awaitable<detail::kept<A>>)
     supervised_spawn<void> spawn(A&& work, std::string_view name = {}) {
         return supervised_spawn<void>(
             *this, detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)), name);

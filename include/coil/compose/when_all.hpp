@@ -82,11 +82,8 @@ private:
 /// Children stay on the context of the awaiting task: resume_on() in a child throws
 /// std::logic_error.
 template <class... Awaitables>
-    requires(awaitable<detail::kept<Awaitables>> && ...)
+    requires((awaitable<detail::kept<Awaitables>> && detail::can_be_kept<Awaitables>) && ...)
 auto when_all(Awaitables&&... awaitables) {
-    static_assert((detail::can_be_kept<Awaitables> && ...),
-                  "an awaitable that cannot be moved is passed by name: auto x = eager(op); "
-                  "when_all(x, ...)");
     using kept_tuple = std::tuple<detail::kept<Awaitables>...>;
     return when_all_awaitable<detail::kept<Awaitables>...>(
         kept_tuple(std::forward<Awaitables>(awaitables)...));
@@ -106,7 +103,12 @@ auto when_all(Range&& range) {
     return when_all_range_awaitable<detail::kept_element<Range>, decltype(kept)>(std::move(kept));
 }
 
-/// Produces a readable compiler error.
+/// Produce readable compiler errors.
+template <class... Args>
+    requires(awaitable<detail::kept<Args>> && ...) && (!(detail::can_be_kept<Args> && ...))
+void when_all(Args&&...)
+    COIL_DELETE("an awaitable that cannot be moved is passed by name: auto x = eager(op); "
+                "when_all(x, ...)");
 template <class... Args>
     requires(!detail::are_children<Args...>)
 void when_all(Args&&...) {

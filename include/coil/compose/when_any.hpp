@@ -141,12 +141,9 @@ private:
 ///
 /// Everything else is as for when_all.
 template <class... Awaitables>
-    requires(awaitable<detail::kept<Awaitables>> && ...)
+    requires((awaitable<detail::kept<Awaitables>> && detail::can_be_kept<Awaitables>) && ...) &&
+            (sizeof...(Awaitables) > 0)
 auto when_any(Awaitables&&... awaitables) {
-    static_assert(sizeof...(Awaitables) > 0, "when_any() without arguments would wait forever");
-    static_assert((detail::can_be_kept<Awaitables> && ...),
-                  "an awaitable that cannot be moved is passed by name: auto x = eager(op); "
-                  "when_any(x, ...)");
     using kept_tuple = std::tuple<detail::kept<Awaitables>...>;
     return when_any_awaitable<detail::kept<Awaitables>...>(
         kept_tuple(std::forward<Awaitables>(awaitables)...));
@@ -162,7 +159,13 @@ auto when_any(Range&& range) {
     return when_any_range_awaitable<detail::kept_element<Range>, decltype(kept)>(std::move(kept));
 }
 
-/// Produces a readable compiler error.
+/// Produce readable compiler errors.
+void when_any() COIL_DELETE("when_any() without arguments would wait forever");
+template <class... Args>
+    requires(awaitable<detail::kept<Args>> && ...) && (!(detail::can_be_kept<Args> && ...))
+void when_any(Args&&...)
+    COIL_DELETE("an awaitable that cannot be moved is passed by name: auto x = eager(op); "
+                "when_any(x, ...)");
 template <class... Args>
     requires(!detail::are_children<Args...>)
 void when_any(Args&&...) {

@@ -84,7 +84,6 @@ public:
 
     // Instead of run(): a driver calls turn(), which never waits, beside other loops on the same
     // thread. Turns of several loops may be nested.
-
     /// From now on turn() may be called, on this thread. `driver` replaces the loop's own thread.
     /// Throws as run() does.
     void begin_turns(sim_driver& driver);
@@ -97,7 +96,6 @@ public:
     [[nodiscard]] sim_driver* driver() const noexcept { return driver_.get(); }
 
     // A runtime's round.
-
     /// Makes the loop part of a runtime: its run() ends when all loops that share `common_end` have
     /// no work left. Called before any other thread knows the loop.
     void set_runtime(runtime& owner, quiescence& common_end) noexcept {
@@ -217,7 +215,7 @@ public:
     [[nodiscard]] std::uint64_t load() const noexcept {
         return tasks_.load(sent_tasks_.load(std::memory_order_relaxed), on_owner_thread());
     }
-    void report_unhandled(std::exception_ptr error, std::string_view task = {}) noexcept;
+    void report_unhandled(std::exception_ptr error, task_label task) noexcept;
     [[nodiscard]] listed_children*& listed_nurseries() noexcept { return tasks_.nurseries(); }
 
     // ---- for destructors
@@ -289,9 +287,7 @@ public:
     [[nodiscard]] std::uint32_t direct_table() const noexcept {
         return ring_.tables().files_number();
     }
-    int add_buffers(std::span<const ::iovec> memory) noexcept {
-        return ring_.tables().add_buffers(*ring_, options_.registered_buffers, memory);
-    }
+    int add_buffers(std::span<const ::iovec> memory) noexcept;
     void remove_buffers(unsigned first, unsigned count) noexcept {
         ring_.tables().remove_buffers(first, count);
     }
@@ -340,6 +336,7 @@ private:
     // Waiting.
     void poll() noexcept;
     void poll_cq() noexcept;
+    [[nodiscard]] bool reports_deadlock();
     void wait() noexcept;
     void park(std::int64_t until_ns) noexcept;
     [[nodiscard]] std::int64_t next_deadline() noexcept;
@@ -383,6 +380,7 @@ private:
     round_member round_;
     io_context& context_;
     const io_context_options& options_;
+    std::uint32_t lonely_waits_ = 0; // see reports_deadlock()
 
     alignas(64) ready_queue ready_;
     ready_probe probe_;

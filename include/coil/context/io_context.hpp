@@ -5,6 +5,7 @@
 #include <coil/context/join_handle.hpp>
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>
+#include <coil/core/detail/kept_function.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/with_stop_token.hpp>
 
@@ -36,6 +37,10 @@ namespace coil {
 /// The destructor must not run while run() does; after start(), it stops and joins. Only coil's own
 /// tasks and what they await are destroyed: the owner of a coroutine of another type that waits
 /// here must destroy it before the context.
+///
+/// SIGPIPE: the first context of a process ignores it if its action is the default one, so a write
+/// to a pipe or socket without a reader gives -EPIPE instead of terminating the program. A handler
+/// is kept. A program that wants the default action sets it after its first context was made.
 ///
 /// fork(2): the ring is shared with the parent, and only one process may use it. A child that does
 /// not exec must neither use nor destroy the context.
@@ -76,6 +81,24 @@ public:
     template <class T>
     join_handle<T> spawn(task<T> work, std::string name,
                          std::source_location where = std::source_location::current());
+
+    /// The same for a function that returns a task: its captures live as long as the task.
+    template <detail::task_function F>
+    void co_spawn(F f) {
+        co_spawn(detail::call_and_keep(std::move(f)));
+    }
+    template <detail::task_function F>
+    auto spawn(F f) {
+        return spawn(detail::call_and_keep(std::move(f)));
+    }
+
+    /// Produce readable compiler errors.
+    template <detail::stop_source Source>
+    void co_spawn(task<> work, Source&& source)
+        COIL_DELETE("pass the token of the stop source: co_spawn(f(), source.get_token())");
+    template <class T, detail::stop_source Source>
+    join_handle<T> spawn(task<T> work, Source&& source)
+        COIL_DELETE("pass the token of the stop source: spawn(f(), source.get_token())");
 
     /// Runs on the calling thread until no task is left and no eager operation is in flight, or
     /// until stop() is called. After an earlier stop() it shuts down at once.
@@ -210,7 +233,7 @@ public:
     void finished(promise_base& root) noexcept override {
         end_task(root);
         if (std::exception_ptr error = static_cast<task_promise<void>&>(root).outcome.error()) {
-            report_unhandled(std::move(error), name_.text);
+            report_unhandled(std::move(error), {name_.text, &name_.spawned_at});
         }
         abandoned(root);
     }

@@ -31,7 +31,8 @@ namespace coil {
 /// Cancellation: cancel() requests a stop of the task.
 template <class T = void>
 class [[nodiscard(
-    "dropping a join_handle detaches the task; use co_spawn to say so")]] join_handle {
+    "dropping a join_handle detaches the task; use co_spawn to say so")]] COIL_WARN_UNUSED
+    join_handle {
 public:
     join_handle(join_handle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
     join_handle& operator=(join_handle&& other) noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <algorithm>
+#include <coil/base/minmax.hpp>
+
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -26,7 +27,8 @@ public:
     /// The index of the bucket that counts `value`.
     [[nodiscard]] static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
         const std::uint64_t below = value - (value != 0 ? 1 : 0);
-        return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(below)), buckets - 1);
+        return detail::min<std::size_t>(static_cast<std::size_t>(std::bit_width(below)),
+                                        buckets - 1);
     }
     /// The largest value that bucket `i` counts.
     [[nodiscard]] static constexpr std::uint64_t upper_bound(std::size_t i) noexcept {
@@ -62,7 +64,7 @@ public:
         if (n == 0) {
             return 0;
         }
-        const double wanted = std::clamp(q, 0.0, 1.0) * static_cast<double>(n);
+        const double wanted = detail::min(detail::max(q, 0.0), 1.0) * static_cast<double>(n);
         std::uint64_t seen = 0;
         std::size_t largest = 0;
         for (std::size_t i = 0; i < buckets; ++i) {

@@ -3,6 +3,7 @@
 #include <coil/context/detail/io_awaiter.hpp>
 #include <coil/context/detail/io_element.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/config.hpp>
 
 #include <type_traits>
 #include <utility>
@@ -23,7 +24,7 @@ namespace coil {
 /// An awaitable may be moved before it is awaited; `a && b` and `timeout(a, d)` rely on that.
 /// Awaiting it again makes the call again.
 template <detail::element Element>
-class [[nodiscard("did you forget to co_await?")]] io_awaitable {
+class [[nodiscard("did you forget to co_await?")]] COIL_WARN_UNUSED io_awaitable {
 public:
     using element_type = Element;
 
@@ -36,6 +37,10 @@ public:
         static_assert(detail::deferred_result<detail::io_awaiter<Element>>);
         return detail::io_awaiter<Element>(std::move(element_));
     }
+
+    /// Produces a readable compiler error: the operation is used as if it were its result.
+    operator int() const // NOLINT(*-explicit-*)
+        COIL_DELETE("did you forget to co_await? Write int n = co_await io::read(fd, buf)");
 
     /// Used by combinators: the operation of this awaitable.
     [[nodiscard]] Element take_element() && noexcept { return std::move(element_); }

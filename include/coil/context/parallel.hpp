@@ -27,9 +27,7 @@ template <class T>
 [[nodiscard]] task<std::vector<T>> parallel(std::vector<task<T>> tasks) {
     return detail::collect(std::move(tasks), detail::spawn_beside{});
 }
-[[nodiscard]] inline task<> parallel(std::vector<task<>> tasks) {
-    return detail::spread(std::move(tasks), detail::spawn_beside{}, detail::discard{});
-}
+[[nodiscard]] task<> parallel(std::vector<task<>> tasks);
 
 /// As parallel(tasks), but combines the values into one: `reduce(reduce(v0, v1), v2)` and so on, on
 /// the calling context, in the order of the tasks. Throws std::invalid_argument if there are none.
@@ -46,9 +44,7 @@ template <class T>
 [[nodiscard]] task<std::vector<T>> parallel(runtime& contexts, std::vector<task<T>> tasks) {
     return detail::collect(std::move(tasks), detail::spawn_on{contexts});
 }
-[[nodiscard]] inline task<> parallel(runtime& contexts, std::vector<task<>> tasks) {
-    return detail::spread(std::move(tasks), detail::spawn_on{contexts}, detail::discard{});
-}
+[[nodiscard]] task<> parallel(runtime& contexts, std::vector<task<>> tasks);
 template <class T, class Reduce>
     requires std::is_invocable_r_v<T, Reduce&, T, T>
 [[nodiscard]] task<T> parallel(runtime& contexts, std::vector<task<T>> tasks, Reduce reduce) {

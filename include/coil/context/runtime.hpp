@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/context/detail/checked_number.hpp>
 #include <coil/context/dispatcher.hpp>
 #include <coil/context/io_context.hpp>
@@ -14,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <source_location>
 #include <string>
@@ -96,6 +96,16 @@ public:
         return next().spawn(std::move(work), std::move(name), where);
     }
 
+    /// The same for a function that returns a task: its captures live as long as the task.
+    template <detail::task_function F>
+    void co_spawn(F f) {
+        next().co_spawn(std::move(f));
+    }
+    template <detail::task_function F>
+    auto spawn(F f) {
+        return next().spawn(std::move(f));
+    }
+
     /// Calls `f` on a context selected by the dispatcher, which makes a runtime an executor
     /// (coil/exec/executor.hpp). An exception that leaves `f` goes to that context's
     /// on_unhandled_exception. A shutdown destroys functions that were not called. May be called
@@ -158,7 +168,7 @@ private:
 
     const dispatcher_function dispatcher_;
     detail::quiescence quiescence_;
-    std::vector<std::unique_ptr<io_context>> contexts_;
+    std::vector<detail::owned<io_context>> contexts_;
 
     std::mutex life_; // protects the following members
     bool running_ = false;

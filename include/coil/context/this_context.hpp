@@ -58,6 +58,26 @@ join_handle<T> spawn(task<T> work, std::string name,
     return this_context().spawn(std::move(work), std::move(name), where);
 }
 
+/// The same for a function that returns a task: its captures live as long as the task.
+///
+///     co_spawn([name]() -> task<> { co_await greet(name); });
+template <detail::task_function F>
+void co_spawn(F f) {
+    co_spawn(detail::call_and_keep(std::move(f)));
+}
+template <detail::task_function F>
+auto spawn(F f) {
+    return spawn(detail::call_and_keep(std::move(f)));
+}
+
+/// Produce readable compiler errors.
+template <detail::stop_source Source>
+void co_spawn(task<> work, Source&& source)
+    COIL_DELETE("pass the token of the stop source: co_spawn(f(), source.get_token())");
+template <class T, detail::stop_source Source>
+join_handle<T> spawn(task<T> work, Source&& source)
+    COIL_DELETE("pass the token of the stop source: spawn(f(), source.get_token())");
+
 namespace detail {
 
 class [[nodiscard("did you forget to co_await?")]] yield_awaiter : queue_node {

@@ -1,14 +1,14 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
+#include <coil/base/owned.hpp>
 #include <coil/core/list_node.hpp>
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 
 namespace coil::detail {
 
@@ -49,7 +49,7 @@ public:
         if (size_ == 0) {
             // Never moves back: a timer that expire() fires and that is armed again at once must
             // wait for the next tick.
-            current_ = std::max(current_, now_ns >> tick_shift);
+            current_ = max(current_, now_ns >> tick_shift);
             next_event_ = never;
         }
         node.tick = ceil_tick(deadline_ns);
@@ -153,7 +153,7 @@ private:
     timer_node* advance() noexcept;
     [[nodiscard]] std::int64_t find_next_event() const noexcept;
 
-    std::unique_ptr<wheel> wheel_;
+    owned<wheel> wheel_;
     std::size_t size_ = 0;
     std::int64_t current_ = 0;        // no timer of an earlier tick is left
     std::int64_t next_event_ = never; // nothing to do before this tick

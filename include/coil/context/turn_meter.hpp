@@ -1,8 +1,8 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/context/live_metrics.hpp>
 
-#include <algorithm>
 #include <cstdint>
 
 namespace coil::detail {
@@ -38,7 +38,7 @@ public:
     [[nodiscard]] bool due() const noexcept { return turns_ >= group_; }
     /// The clock was read. Time without a turn belongs to the next one.
     void lap(std::int64_t now_ns) noexcept {
-        busy_ns_ += std::max<std::int64_t>(now_ns - since_ns_, 0);
+        busy_ns_ += max<std::int64_t>(now_ns - since_ns_, 0);
         since_ns_ = now_ns;
         if (turns_ > 0) {
             record();
@@ -63,9 +63,9 @@ private:
             length_.add(mean, turns_, total);
             note_longest(mean);
             if (total > long_group_ns) {
-                group_ = std::max(group_ / 2, 1U);
+                group_ = max(group_ / 2, 1U);
             } else if (total < short_group_ns && due()) {
-                group_ = std::min(group_ * 2, largest_group);
+                group_ = min(group_ * 2, largest_group);
             }
             group_mean_ns_ = turns_ > 1 ? mean : group_mean_ns_;
         }
@@ -77,7 +77,7 @@ private:
     /// the outlier.
     void record_outlier(std::uint64_t total) noexcept {
         const std::uint64_t others = turns_ - 1;
-        const std::uint64_t each = std::min(group_mean_ns_, long_group_ns / others);
+        const std::uint64_t each = min(group_mean_ns_, long_group_ns / others);
         length_.add(each, others);
         length_.add(total - each * others);
         note_longest(total - each * others);

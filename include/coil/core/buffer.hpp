@@ -2,16 +2,18 @@
 
 #include <coil/core/config.hpp>
 #include <coil/core/detail/byte_range.hpp>
+#include <coil/core/detail/range_concepts.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <limits>
-#include <ranges>
 #include <span>
 #include <string_view>
 #include <type_traits>
 
 namespace coil {
+
+class const_buffer;
 
 /// Memory that a call may write to: made from an array, span, std::string, std::vector or any other
 /// contiguous range of trivially copyable elements, or from {pointer, bytes}. It does not own the
@@ -29,12 +31,20 @@ public:
         : data_(data), size_(detail::to_size(bytes)) {}
 
     template <class R>
-        requires detail::writable_byte_range<R&> &&
-                     (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
+        requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
+                    (!std::same_as<std::remove_cvref_t<R>, const_buffer>) && // says so sooner
+                    detail::writable_byte_range<R&> && detail::owns_elements<R>
     constexpr mutable_buffer(
         R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
+    template <class R>
+        requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
+                    (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
+                    detail::writable_byte_range<R&> && (!detail::owns_elements<R>)
+    constexpr mutable_buffer(R&& view) noexcept // NOLINT: any buffer is a buffer
+        : data_(std::ranges::data(view)),
+          size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
 
     [[nodiscard]] constexpr void* data() const noexcept { return data_; }
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
@@ -69,12 +79,19 @@ public:
         : data_(literal), size_(N > 0 && literal[N - 1] == '\0' ? N - 1 : N) {}
 
     template <class R>
-        requires detail::byte_like_range<R&> &&
-                     (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
-                     (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
+        requires(!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
+                    (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
+                    detail::byte_like_range<R&> && detail::owns_elements<R>
     constexpr const_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
+    template <class R>
+        requires(!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
+                    (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
+                    detail::byte_like_range<R&> && (!detail::owns_elements<R>)
+    constexpr const_buffer(R&& view) noexcept // NOLINT: any buffer is a buffer
+        : data_(std::ranges::data(view)),
+          size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
 
     [[nodiscard]] constexpr const void* data() const noexcept { return data_; }
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
@@ -91,6 +108,10 @@ private:
 };
 
 namespace detail {
+
+/// A pointer without the length of what it points to, which an array has.
+template <class P>
+concept bare_pointer = std::is_pointer_v<std::remove_cvref_t<P>>;
 
 /// The maximum number of bytes that Linux transfers in one call (read(2): 0x7ffff000). A longer
 /// buffer is truncated; the result is the number of bytes transferred.

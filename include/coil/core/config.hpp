@@ -44,6 +44,20 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_LIFETIMEBOUND [[clang::lifetimebound]]
 #endif
 #endif
+// Placed behind a function's parameters instead of a body: the function must not be called, and the
+// compiler prints the sentence where it is.
+#if defined(__cpp_deleted_function) && defined(__clang__)
+#define COIL_DELETE(sentence)                                                                      \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wc++26-extensions\"") =  \
+        delete (sentence)_Pragma("clang diagnostic pop")
+#else
+#define COIL_DELETE(sentence) __attribute__((unavailable(sentence)))
+#endif
+
+// Attribute of a class: the compiler warns about a variable of it that is never used, although it
+// has a destructor.
+#define COIL_WARN_UNUSED [[gnu::warn_unused]]
+
 #if !defined(COIL_AWAIT_ELIDABLE)
 #define COIL_AWAIT_ELIDABLE
 #endif

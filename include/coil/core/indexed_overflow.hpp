@@ -1,11 +1,11 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
+#include <coil/base/owned.hpp>
 #include <coil/core/queue.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <utility>
 
@@ -86,8 +86,8 @@ private:
         if (places_ && more <= capacity_ - (end_ - first_)) {
             return true;
         }
-        const std::size_t larger = std::max(used + more, 2 * used);
-        std::unique_ptr<queue_node*[]> room(new (std::nothrow) queue_node*[larger]);
+        const std::size_t larger = max(used + more, 2 * used);
+        owned<queue_node*[]> room(new (std::nothrow) queue_node*[larger]);
         if (!room) {
             return false;
         }
@@ -100,7 +100,7 @@ private:
         return true;
     }
 
-    std::unique_ptr<queue_node*[]> places_; // null for removed nodes
+    owned<queue_node*[]> places_; // null for removed nodes
     std::size_t capacity_ = 0;
     std::size_t waiting_ = 0;
     // Running numbers of places_[0], of the oldest node, and of the next one to be appended.

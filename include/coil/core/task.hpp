@@ -31,7 +31,7 @@ namespace coil {
 /// may be aligned up to alignas(64), as every frame is. Destroying a coroutine first destroys the
 /// coroutine it awaits; stack use does not grow with the depth.
 template <class T = void>
-class [[nodiscard("did you forget to co_await?")]] COIL_AWAIT_ELIDABLE task {
+class [[nodiscard("did you forget to co_await?")]] COIL_WARN_UNUSED COIL_AWAIT_ELIDABLE task {
 public:
     using promise_type = detail::task_promise<T>;
     using value_type = T;
@@ -103,6 +103,10 @@ public:
             "a task is awaited once: write co_await std::move(t), or co_await f() directly");
         return awaiter(typed());
     }
+
+    /// Produces a readable compiler error: the task is used as if it were its result.
+    operator detail::mistaken_for<T>() const // NOLINT(*-explicit-*)
+        COIL_DELETE("did you forget to co_await? Write co_await f() to get the result of a task");
 
     /// For code that takes over the frame (spawning, executors) and destroys it.
     [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {

@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 
 namespace coil {
@@ -120,6 +119,7 @@ public:
 
 private:
     class pushed;
+    struct frame_table;
     class spawned; // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
     class running;
     /// Submits work on behalf of the calling thread (see note_giver()).
@@ -139,9 +139,9 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     detail::fifo ready_;
-    detail::fifo round_; // what has not had its turn in this round
-    std::unordered_map<void*, std::unique_ptr<pushed>> frames_; // by their addresses
-    spawned* oldest_ = nullptr;                                 // of the tasks that have started
+    detail::fifo round_;                  // what has not had its turn in this round
+    std::unique_ptr<frame_table> frames_; // the pushed coroutines
+    spawned* oldest_ = nullptr;           // of the tasks that have started
     spawned* newest_ = nullptr;
     std::thread::id runner_; // set while it runs
     std::thread::id giver_;  // the first thread that submitted work

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/context/detail/checked_number.hpp>
 #include <coil/exec/detail/function_slab.hpp>
 #include <coil/exec/detail/work.hpp>
@@ -7,7 +8,6 @@
 
 #include <chrono>
 #include <concepts>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -112,7 +112,7 @@ private:
         return options;
     }
 
-    std::unique_ptr<state> state_;
+    detail::owned<state> state_;
 };
 
 } // namespace coil

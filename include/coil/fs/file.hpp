@@ -69,36 +69,36 @@ public:
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, nothing); }
 
     /// read(2): bytes read, 0 at the end of the file.
-    operation read(mutable_buffer buf) noexcept { return io::read(fd_, buf); }
+    operation read(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept { return io::read(fd_, buf); }
     /// write(2): bytes written, perhaps fewer than requested if a device is full or a limit is
     /// reached. The position of a regular file then does not advance (measured on Linux 6.18):
     /// continue with write_at(), or use write_all(), which handles this.
-    operation write(const_buffer buf) noexcept { return io::write(fd_, buf); }
+    operation write(const_buffer buf COIL_LIFETIMEBOUND) noexcept { return io::write(fd_, buf); }
     /// Make the file a byte_stream, for copy(), buffered_reader and others: read() and write_all()
     /// at the current position. shutdown_write() gives 0, because a file has no writing side to
     /// shut down.
-    operation read_some(mutable_buffer buf) noexcept { return read(buf); }
-    task<io_result> write_some(const_buffer buf) { return write_all(buf); }
+    operation read_some(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept { return read(buf); }
+    task<io_result> write_some(const_buffer buf COIL_LIFETIMEBOUND) { return write_all(buf); }
     task<io_result> shutdown_write() noexcept;
     /// pread(2), pwrite(2): at an offset in bytes; the file's position does not change. (Pipes and
     /// sockets, which have no position, ignore the offset.)
-    operation read_at(mutable_buffer buf, ::off_t offset) noexcept {
+    operation read_at(mutable_buffer buf COIL_LIFETIMEBOUND, ::off_t offset) noexcept {
         return io::read(fd_, buf, real_offset(offset));
     }
-    operation write_at(const_buffer buf, ::off_t offset) noexcept {
+    operation write_at(const_buffer buf COIL_LIFETIMEBOUND, ::off_t offset) noexcept {
         return io::write(fd_, buf, real_offset(offset));
     }
 
     /// Reads at the current position until the buffer is full; gives the buffer's size (INT_MAX if
     /// it is larger). On failure it gives the error even if some bytes were read: -ENODATA if the
     /// file ends before the buffer is full.
-    task<io_result> read_exact(mutable_buffer buf);
+    task<io_result> read_exact(mutable_buffer buf COIL_LIFETIMEBOUND);
     /// Writes the whole buffer at the current position; gives its size (INT_MAX if it is larger).
     /// On failure it gives the error even if some bytes were written.
-    task<io_result> write_all(const_buffer buf);
+    task<io_result> write_all(const_buffer buf COIL_LIFETIMEBOUND);
     /// The same at an offset; the file's position does not change.
-    task<io_result> read_exact_at(mutable_buffer buf, ::off_t offset);
-    task<io_result> write_all_at(const_buffer buf, ::off_t offset);
+    task<io_result> read_exact_at(mutable_buffer buf COIL_LIFETIMEBOUND, ::off_t offset);
+    task<io_result> write_all_at(const_buffer buf COIL_LIFETIMEBOUND, ::off_t offset);
 
     /// fsync(2): 0 when data and metadata are on the device.
     checked_operation sync() noexcept { return coil::detail::checked(io::fsync(fd_)); }

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/core/task.hpp>
 #include <coil/fs/types.hpp>
 #include <coil/io/owned_descriptor.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -58,7 +58,7 @@ private:
 
     struct queue;
     io::owned_descriptor inotify_;
-    std::unique_ptr<queue> queue_; // events read and not yet returned
+    coil::detail::owned<queue> queue_; // events read and not yet returned
 };
 
 /// Watches a path for the events of `mask`: inotify_add_watch(2). Watching a directory covers its

@@ -2,11 +2,11 @@
 
 #include <coil/core/buffer.hpp>
 #include <coil/core/config.hpp>
+#include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/task.hpp>
 #include <coil/fs/types.hpp>
 
 #include <concepts>
-#include <ranges>
 #include <system_error>
 #include <type_traits>
 #include <utility>

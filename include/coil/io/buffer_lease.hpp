@@ -43,9 +43,7 @@ public:
     [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
 
     /// The data. The lease has exclusive access; the data may be modified in place.
-    [[nodiscard]] std::span<std::byte> bytes() const noexcept COIL_LIFETIMEBOUND {
-        return {data_, size_};
-    }
+    [[nodiscard]] std::span<std::byte> bytes() const noexcept COIL_LIFETIMEBOUND;
     [[nodiscard]] std::string_view text() const noexcept COIL_LIFETIMEBOUND {
         return {reinterpret_cast<const char*>(data_), size_};
     }

@@ -33,7 +33,8 @@ inline operation epoll_ctl(int epfd, int op, int fd, ::epoll_event* event) noexc
 /// gives -EOPNOTSUPP, and in the middle of a chain the events stay in the set.
 inline io_awaitable<detail::epoll_wait_element>
 epoll_wait(descriptor epfd, std::span<::epoll_event> events) noexcept {
-    return io_awaitable<detail::epoll_wait_element>(detail::epoll_wait_element(epfd, events));
+    return io_awaitable<detail::epoll_wait_element>(
+        detail::epoll_wait_element(epfd, detail::event_array(events)));
 }
 
 /// epoll_wait(2) for at most `timeout` milliseconds, then 0; a negative number waits indefinitely.
@@ -41,7 +42,7 @@ epoll_wait(descriptor epfd, std::span<::epoll_event> events) noexcept {
 inline io_awaitable<detail::limited_epoll_wait_element>
 epoll_wait(descriptor epfd, std::span<::epoll_event> events, int timeout) noexcept {
     return io_awaitable<detail::limited_epoll_wait_element>(
-        detail::limited_epoll_wait_element(epfd, events, timeout));
+        detail::limited_epoll_wait_element(epfd, detail::event_array(events), timeout));
 }
 
 } // namespace coil::io

@@ -35,16 +35,21 @@ namespace coil::io {
 inline constexpr ::off_t current_position = -1;
 
 /// read(2), pread(2): bytes read, 0 at the end of the file.
-inline operation read(descriptor fd, mutable_buffer buf,
+inline operation read(descriptor fd, mutable_buffer buf COIL_LIFETIMEBOUND,
                       ::off_t offset = current_position) noexcept {
     return detail::make_operation(fd, uring::prep::read(fd.number(), buf.data(),
                                                         detail::transfer_size(buf.size()),
                                                         static_cast<std::uint64_t>(offset)));
 }
 
+/// Produces a readable compiler error.
+template <detail::bare_pointer Data, std::integral Size>
+operation read(descriptor fd, Data&& data, Size n, ::off_t offset = current_position)
+    COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+
 /// The same for an offset of type std::size_t; warns if it equals the length of the buffer.
 template <std::same_as<std::size_t> Offset>
-inline operation read(descriptor fd, mutable_buffer buf, Offset offset) noexcept
+inline operation read(descriptor fd, mutable_buffer buf COIL_LIFETIMEBOUND, Offset offset) noexcept
     COIL_WARN_IF(offset != 0 && offset == buf.size(),
                  "the argument after the buffer is the offset; the length is part of the buffer") {
     return read(fd, buf, static_cast<::off_t>(offset));
@@ -54,16 +59,21 @@ inline operation read(descriptor fd, mutable_buffer buf, Offset offset) noexcept
 /// a short write ends the chain. At the current position of a regular file, a short write does not
 /// advance the position as write(2) does: the kernel retries the rest itself and does not update
 /// the position if that fails (measured on Linux 6.18). Writes with an offset are not affected.
-inline operation write(descriptor fd, const_buffer buf,
+inline operation write(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND,
                        ::off_t offset = current_position) noexcept {
     return detail::make_operation(fd, uring::prep::write(fd.number(), buf.data(),
                                                          detail::transfer_size(buf.size()),
                                                          static_cast<std::uint64_t>(offset)));
 }
 
+/// Produces a readable compiler error.
+template <detail::bare_pointer Data, std::integral Size>
+operation write(descriptor fd, Data&& data, Size n, ::off_t offset = current_position)
+    COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+
 /// The same for an offset of type std::size_t; warns if it equals the length of the buffer.
 template <std::same_as<std::size_t> Offset>
-inline operation write(descriptor fd, const_buffer buf, Offset offset) noexcept
+inline operation write(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, Offset offset) noexcept
     COIL_WARN_IF(offset != 0 && offset == buf.size(),
                  "the argument after the buffer is the offset; the length is part of the buffer") {
     return write(fd, buf, static_cast<::off_t>(offset));
@@ -89,7 +99,7 @@ inline operation writev(descriptor fd, std::span<const ::iovec> iov,
 /// lie within the memory registered as number `buf_index`; otherwise -EFAULT.
 ///
 /// IORING_OP_READ_FIXED (Linux 5.1).
-inline operation read_fixed(descriptor fd, mutable_buffer buf, ::off_t offset,
+inline operation read_fixed(descriptor fd, mutable_buffer buf COIL_LIFETIMEBOUND, ::off_t offset,
                             unsigned buf_index) noexcept {
     return detail::make_operation(fd, uring::prep::read_fixed(fd.number(), buf.data(),
                                                               detail::transfer_size(buf.size()),
@@ -101,7 +111,7 @@ inline operation read_fixed(descriptor fd, mutable_buffer buf, ::off_t offset,
 /// short write ends the chain.
 ///
 /// IORING_OP_WRITE_FIXED (Linux 5.1).
-inline operation write_fixed(descriptor fd, const_buffer buf, ::off_t offset,
+inline operation write_fixed(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, ::off_t offset,
                              unsigned buf_index) noexcept {
     return detail::make_operation(fd, uring::prep::write_fixed(fd.number(), buf.data(),
                                                                detail::transfer_size(buf.size()),

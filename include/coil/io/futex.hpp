@@ -1,11 +1,11 @@
 #pragma once
 
 #include <coil/context/operation.hpp>
+#include <coil/core/detail/range_concepts.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <concepts>
 #include <cstdint>
-#include <ranges>
 #include <span>
 
 struct futex_waitv; // <linux/futex.h>

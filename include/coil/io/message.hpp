@@ -15,7 +15,8 @@
 namespace coil::io {
 
 /// sendto(2): bytes sent. Never raises SIGPIPE.
-inline io_awaitable<detail::send_to_element> sendto(descriptor fd, const_buffer buf, int flags,
+inline io_awaitable<detail::send_to_element> sendto(descriptor fd,
+                                                    const_buffer buf COIL_LIFETIMEBOUND, int flags,
                                                     const ::sockaddr* address,
                                                     ::socklen_t length) noexcept {
     return io_awaitable<detail::send_to_element>(
@@ -24,7 +25,8 @@ inline io_awaitable<detail::send_to_element> sendto(descriptor fd, const_buffer 
 
 /// recvfrom(2): bytes received. Stores the sender's address and its size in `*length`, which may
 /// exceed the capacity. Both may be null.
-inline io_awaitable<detail::receive_from_element> recvfrom(descriptor fd, mutable_buffer buf,
+inline io_awaitable<detail::receive_from_element> recvfrom(descriptor fd,
+                                                           mutable_buffer buf COIL_LIFETIMEBOUND,
                                                            int flags, ::sockaddr* address,
                                                            ::socklen_t* length) noexcept {
     return io_awaitable<detail::receive_from_element>(

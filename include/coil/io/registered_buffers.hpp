@@ -54,8 +54,7 @@ public:
     /// EFAULT (memory that is not writable, empty or longer than 1 GiB), ENFILE (more than
     /// io_context_options::registered_buffers), EINVAL (none given, or the kernel is too old).
     explicit registered_buffers(std::span<const mutable_buffer> memory);
-    registered_buffers(std::initializer_list<mutable_buffer> memory)
-        : registered_buffers(std::span<const mutable_buffer>(memory.begin(), memory.size())) {}
+    registered_buffers(std::initializer_list<mutable_buffer> memory);
     registered_buffers(const registered_buffers&) = delete;
     registered_buffers& operator=(const registered_buffers&) = delete;
     ~registered_buffers();

@@ -4,6 +4,7 @@
 #include <coil/io/detail/signal_element.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <initializer_list>
 #include <span>
 
@@ -37,12 +38,11 @@ namespace coil {
 /// Uses three descriptors.
 class signal_set {
 public:
-    signal_set(std::initializer_list<int> signals)
-        : signal_set(std::span(signals.begin(), signals.size())) {}
+    signal_set(std::initializer_list<int> signals) : source_(set_of(signals)) {}
     template <std::same_as<int>... More>
     explicit signal_set(int signal, More... more)
-        : signal_set(std::initializer_list<int>{signal, more...}) {}
-    explicit signal_set(std::span<const int> signals) : source_(set_of(signals)) {}
+        : source_(set_of(std::initializer_list<int>{signal, more...})) {}
+    explicit signal_set(std::span<const int> signals);
     signal_set(signal_set&& other) noexcept = default;
     signal_set& operator=(signal_set&& other) noexcept {
         std::swap(source_, other.source_);
@@ -67,7 +67,8 @@ public:
     [[nodiscard]] int native_handle() const noexcept;
 
 private:
-    static ::sigset_t set_of(std::span<const int> signals);
+    static ::sigset_t set_of(std::initializer_list<int> signals);
+    static ::sigset_t set_of(const int* signals, std::size_t count);
 
     detail::signal_source_owner source_;
 };

@@ -47,29 +47,40 @@ inline operation connect(descriptor fd, const ::sockaddr* address, ::socklen_t l
 /// ends the chain. Never raises SIGPIPE: a closed connection gives -EPIPE. On a full AF_UNIX
 /// datagram socket, Linux sends an empty datagram: see docs/reference/operations.md, and use
 /// write().
-inline operation send(descriptor fd, const_buffer buf, int flags = 0) noexcept {
+inline operation send(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept {
     return detail::make_operation(fd, uring::prep::send(fd.number(), buf.data(),
                                                         detail::transfer_size(buf.size()),
                                                         flags | MSG_NOSIGNAL));
 }
 
+/// Produces a readable compiler error.
+template <detail::bare_pointer Data, std::integral Size>
+operation send(descriptor fd, Data&& data, Size n, int flags = 0)
+    COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+
 /// Rejects a length in the place of the flags: the length is part of the buffer.
 template <std::same_as<std::size_t> Flags>
-operation send(descriptor fd, const_buffer buf, Flags flags) noexcept {
+operation send(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, Flags flags) noexcept {
     static_assert(detail::are_flags<Flags>,
                   "the argument after the buffer is the flags; the length is part of the buffer");
     return send(fd, buf, static_cast<int>(flags));
 }
 
 /// recv(2): bytes received, 0 when the peer has shut down its side.
-inline operation recv(descriptor fd, mutable_buffer buf, int flags = 0) noexcept {
+inline operation recv(descriptor fd, mutable_buffer buf COIL_LIFETIMEBOUND,
+                      int flags = 0) noexcept {
     return detail::make_operation(
         fd, uring::prep::recv(fd.number(), buf.data(), detail::transfer_size(buf.size()), flags));
 }
 
+/// Produces a readable compiler error.
+template <detail::bare_pointer Data, std::integral Size>
+operation recv(descriptor fd, Data&& data, Size n, int flags = 0)
+    COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+
 /// Rejects a length in the place of the flags: the length is part of the buffer.
 template <std::same_as<std::size_t> Flags>
-operation recv(descriptor fd, mutable_buffer buf, Flags flags) noexcept {
+operation recv(descriptor fd, mutable_buffer buf COIL_LIFETIMEBOUND, Flags flags) noexcept {
     static_assert(detail::are_flags<Flags>,
                   "the argument after the buffer is the flags; the length is part of the buffer");
     return recv(fd, buf, static_cast<int>(flags));

@@ -37,8 +37,8 @@ using zero_copy_operation = io_awaitable<detail::zero_copy_element>;
 /// send(2) without a copy (IORING_OP_SEND_ZC, Linux 6.0; before, with a copy): bytes sent, perhaps
 /// fewer than requested. In the middle of a `&&` chain a short send ends the chain; the next call
 /// does not wait for the notification.
-inline zero_copy_operation send_zc(descriptor fd, const_buffer buf, int flags = 0,
-                                   unsigned zc_flags = 0) noexcept {
+inline zero_copy_operation send_zc(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND,
+                                   int flags = 0, unsigned zc_flags = 0) noexcept {
     return zero_copy_operation(detail::zero_copy_element(detail::request_on(
         fd, uring::prep::send_zc(fd.number(), buf.data(), buf.size(), flags | MSG_NOSIGNAL,
                                  detail::zero_copy_flags(zc_flags)))));
@@ -46,7 +46,7 @@ inline zero_copy_operation send_zc(descriptor fd, const_buffer buf, int flags = 
 
 /// Rejects a length in the place of the flags: the length is part of the buffer.
 template <std::same_as<std::size_t> Flags>
-zero_copy_operation send_zc(descriptor fd, const_buffer buf, Flags flags,
+zero_copy_operation send_zc(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, Flags flags,
                             unsigned zc_flags = 0) noexcept {
     static_assert(detail::are_flags<Flags>,
                   "the argument after the buffer is the flags; the length is part of the buffer");

@@ -15,6 +15,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -80,59 +81,74 @@ public:
         return io_awaitable<detail::connect_element>(detail::connect_element(fd_, peer));
     }
     /// recv(2): bytes received, 0 when the peer has shut down its side.
-    operation recv(mutable_buffer buf, int flags = 0) noexcept { return io::recv(fd_, buf, flags); }
+    operation recv(mutable_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept {
+        return io::recv(fd_, buf, flags);
+    }
+    /// Produces a readable compiler error.
+    template <coil::detail::bare_pointer Data, std::integral Size>
+    operation recv(Data&& data, Size n, int flags = 0)
+        COIL_DELETE("pass the length as a part of the buffer: {data, n}");
     /// Rejects a length passed as the flags: the length is part of the buffer.
     template <std::same_as<std::size_t> Flags>
-    operation recv(mutable_buffer buf, Flags flags) noexcept {
+    operation recv(mutable_buffer buf COIL_LIFETIMEBOUND, Flags flags) noexcept {
         return io::recv(fd_, buf, flags);
     }
     /// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain the
     /// chain continues after a short send.
-    operation send(const_buffer buf, int flags = 0) noexcept { return io::send(fd_, buf, flags); }
+    operation send(const_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept {
+        return io::send(fd_, buf, flags);
+    }
+    /// Produces a readable compiler error.
+    template <coil::detail::bare_pointer Data, std::integral Size>
+    operation send(Data&& data, Size n, int flags = 0)
+        COIL_DELETE("pass the length as a part of the buffer: {data, n}");
     /// Rejects a length passed as the flags: the length is part of the buffer.
     template <std::same_as<std::size_t> Flags>
-    operation send(const_buffer buf, Flags flags) noexcept {
+    operation send(const_buffer buf COIL_LIFETIMEBOUND, Flags flags) noexcept {
         return io::send(fd_, buf, flags);
     }
     /// Receives until the buffer is full; gives the number of bytes, which is smaller only if the
     /// peer has shut down its side. On failure it gives the error even if some bytes were received.
     /// At most 0x7ffff000 bytes, as with read(2).
-    task<io_result> recv_all(mutable_buffer buf);
+    task<io_result> recv_all(mutable_buffer buf COIL_LIFETIMEBOUND);
     /// Sends the whole buffer and gives its size. On failure it gives the error even if some bytes
     /// were sent. At most 0x7ffff000 bytes, as with write(2).
-    task<io_result> send_all(const_buffer buf);
+    task<io_result> send_all(const_buffer buf COIL_LIFETIMEBOUND);
 
     /// byte_stream: recv() and send() without flags.
-    operation read_some(mutable_buffer buf) noexcept { return recv(buf); }
-    operation write_some(const_buffer buf) noexcept { return send(buf); }
+    operation read_some(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept { return recv(buf); }
+    operation write_some(const_buffer buf COIL_LIFETIMEBOUND) noexcept { return send(buf); }
 
     /// sendto(2): bytes sent; a datagram is sent whole or not at all. The operation keeps its own
     /// copy of the address.
-    auto send_to(const_buffer buf, const endpoint& peer) noexcept {
+    auto send_to(const_buffer buf COIL_LIFETIMEBOUND, const endpoint& peer) noexcept {
         return io_awaitable<detail::send_to_endpoint_element>(
             detail::send_to_endpoint_element(fd_, buf, peer));
     }
     /// recvfrom(2): bytes received and the sender's address. A datagram longer than the buffer is
     /// truncated; with MSG_TRUNC in `flags` the result is its full length.
-    auto recv_from(mutable_buffer buf, int flags = 0) noexcept {
+    auto recv_from(mutable_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept {
         return io_awaitable<detail::receive_from_endpoint_element>(
             detail::receive_from_endpoint_element(fd_, buf, flags));
     }
     /// sendto(2), recvfrom(2) with the arguments of the man page: see io::sendto, io::recvfrom.
-    auto sendto(const_buffer buf, int flags, const ::sockaddr* peer, ::socklen_t length) noexcept {
+    auto sendto(const_buffer buf COIL_LIFETIMEBOUND, int flags, const ::sockaddr* peer,
+                ::socklen_t length) noexcept {
         return io::sendto(fd_, buf, flags, peer, length);
     }
-    auto recvfrom(mutable_buffer buf, int flags, ::sockaddr* peer, ::socklen_t* length) noexcept {
+    auto recvfrom(mutable_buffer buf COIL_LIFETIMEBOUND, int flags, ::sockaddr* peer,
+                  ::socklen_t* length) noexcept {
         return io::recvfrom(fd_, buf, flags, peer, length);
     }
 
     /// Sends copies of descriptors to the peer of a Unix socket (SCM_RIGHTS), together with all of
     /// `data`, which must not be empty. Gives the size of `data`, or -errno; -EINVAL for more than
     /// max_descriptors. The caller's descriptors stay open. They and `data` must outlive the await.
-    task<io_result> send_descriptors(std::span<const int> descriptors, const_buffer data);
+    task<io_result> send_descriptors(std::span<const int> descriptors,
+                                     const_buffer data COIL_LIFETIMEBOUND);
     /// recvmsg(2): bytes received and the descriptors sent with them. Descriptors of a discarded
     /// result are closed. When the peer has shut down its side: 0 bytes and no descriptors.
-    auto recv_descriptors(mutable_buffer buf) noexcept {
+    auto recv_descriptors(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept {
         return io_awaitable<detail::receive_descriptors_element>(
             detail::receive_descriptors_element(fd_, buf));
     }

@@ -91,10 +91,9 @@ struct process_output {
 /// A pipe holds 64 KiB. A child blocks when the pipe of its output is full: read while it runs, use
 /// output(), or redirect.
 ///
-/// Signals: if the action of SIGPIPE is the default one, the first spawn() with a pipe for standard
-/// input ignores SIGPIPE in this process, so that writing to a child that has ended gives -EPIPE.
-/// While SIGCHLD is ignored, the kernel discards the status of children: waiting throws
-/// std::errc::no_child_process.
+/// Signals: the first io_context ignores SIGPIPE, so writing to a child that has ended gives
+/// -EPIPE; in the child all signals have their default actions. While SIGCHLD is ignored, the
+/// kernel discards the status of children: waiting throws std::errc::no_child_process.
 ///
 /// Threading: on one context at a time. Cancellation: see wait(). The destructor kills (SIGKILL)
 /// and reaps a process that was not waited for.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/sim/host.hpp>
 #include <coil/sim/options.hpp>
 #include <coil/sim/random.hpp>
@@ -7,7 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -94,7 +94,7 @@ public:
     [[nodiscard]] std::uint64_t faults() const noexcept;
 
 private:
-    std::unique_ptr<detail::world_state> state_;
+    coil::detail::owned<detail::world_state> state_;
 };
 
 } // namespace coil::sim

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
@@ -7,7 +8,6 @@
 #include <coil/stream/detail/late_task.hpp>
 #include <coil/stream/detail/read_buffer.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <coroutine>
 #include <cstddef>
@@ -45,7 +45,7 @@ public:
 
     /// `capacity`: the initial size of the buffer. It grows as read_until() needs.
     explicit buffered_reader(Source&& from, std::size_t capacity = default_capacity)
-        : from_(static_cast<Source&&>(from)), buffer_(std::max<std::size_t>(capacity, 1)) {}
+        : from_(static_cast<Source&&>(from)), buffer_(detail::max<std::size_t>(capacity, 1)) {}
 
     /// The underlying stream. Bytes in the buffer were already read from it.
     [[nodiscard]] std::remove_reference_t<Source>& stream() noexcept { return from_; }

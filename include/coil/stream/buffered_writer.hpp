@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
@@ -11,7 +12,6 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -39,8 +39,7 @@ public:
     static constexpr std::size_t default_capacity = 16 * 1024;
 
     explicit buffered_writer(Sink&& to, std::size_t capacity = default_capacity)
-        : to_(static_cast<Sink&&>(to)),
-          memory_(std::make_unique_for_overwrite<std::byte[]>(capacity)), capacity_(capacity) {}
+        : to_(static_cast<Sink&&>(to)), memory_(new std::byte[capacity]), capacity_(capacity) {}
 
     /// The underlying stream. Data written to it directly overtakes the data in the buffer.
     [[nodiscard]] std::remove_reference_t<Sink>& stream() noexcept { return to_; }
@@ -104,7 +103,7 @@ private:
     }
 
     Sink to_;
-    std::unique_ptr<std::byte[]> memory_;
+    detail::owned<std::byte[]> memory_;
     std::size_t capacity_;
     std::size_t begin_ = 0;
     std::size_t end_ = 0;

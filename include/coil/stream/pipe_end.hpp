@@ -18,7 +18,7 @@ namespace coil {
 ///     int n = co_await in.read_some(buf);
 ///
 /// Threading: on one context at a time. Cancellation: as io_awaitable. Writing to a pipe without a
-/// reader gives -EPIPE; unless SIGPIPE is ignored, the kernel raises it as well.
+/// reader gives -EPIPE (io_context says when SIGPIPE is raised as well).
 class pipe_end {
 public:
     /// Owns nothing; calls give -EBADF.

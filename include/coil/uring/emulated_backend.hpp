@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/uring/abi.hpp>
 #include <coil/uring/backend.hpp>
 #include <coil/uring/emulated_request.hpp>
@@ -223,7 +224,7 @@ private:
     static request* next_pending(request& r) noexcept;
     static unsigned user_memory_of(const request& r, request::owned* areas) noexcept;
 
-    std::unique_ptr<detail::emulation> core_;
+    coil::detail::owned<detail::emulation> core_;
 };
 
 } // namespace coil::uring

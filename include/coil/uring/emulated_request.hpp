@@ -54,8 +54,8 @@ public:
 
     /// The data of a read, write, send or receive of any kind: the buffer, the parts of the vector,
     /// or the buffers reserved by select(); never more than IOV_MAX parts.
-    std::span<::iovec> data() noexcept { return {parts_, part_count_}; }
-    std::span<const ::iovec> data() const noexcept { return {parts_, part_count_}; }
+    std::span<::iovec> data() noexcept;
+    std::span<const ::iovec> data() const noexcept;
 
     /// With select(): whether `bytes` use up all buffers of the group, which ends a bundle or a
     /// multishot request of bundles.

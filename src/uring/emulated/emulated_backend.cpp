@@ -4,10 +4,15 @@
 #include <coil/uring/emulated_backend.hpp>
 
 #include <cerrno>
+#include <span>
 
 namespace coil::uring {
 
-emulated_backend::emulated_backend() : core_(std::make_unique<detail::emulation>(*this)) {}
+std::span<::iovec> emulated_request::data() noexcept { return {parts_, part_count_}; }
+
+std::span<const ::iovec> emulated_request::data() const noexcept { return {parts_, part_count_}; }
+
+emulated_backend::emulated_backend() : core_(new detail::emulation(*this)) {}
 
 emulated_backend::~emulated_backend() = default;
 

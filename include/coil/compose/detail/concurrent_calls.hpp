@@ -6,6 +6,7 @@
 #include <coil/compose/scope.hpp>
 #include <coil/core/async_generator.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
@@ -15,7 +16,6 @@
 #include <exception>
 #include <functional>
 #include <optional>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 

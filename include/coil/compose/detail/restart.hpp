@@ -5,7 +5,6 @@
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <string>

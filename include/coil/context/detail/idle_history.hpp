@@ -1,9 +1,9 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/context/idle_policy.hpp>
 #include <coil/context/timer_wheel.hpp>
 
-#include <algorithm>
 #include <cstdint>
 
 namespace coil::detail {
@@ -55,7 +55,7 @@ public:
     /// When to wake up for a timer that is due at `timer`. Being woken costs far more than firing a
     /// timer, so dense timers share their wake-ups.
     [[nodiscard]] std::int64_t wake_up_for(std::int64_t timer) const noexcept {
-        return std::max(timer, no_timer_before_ns_);
+        return max(timer, no_timer_before_ns_);
     }
 
 private:

@@ -20,8 +20,8 @@
 namespace coil::detail {
 
 /// Passes the exception to the handler of the current context; without one, prints it to stderr.
-/// The message names the task, if it has a name.
-void report_unhandled(std::exception_ptr error, std::string_view task = {}) noexcept;
+/// The message names the task, and the place where it was spawned, if it has a name.
+void report_unhandled(std::exception_ptr error, task_label task = {}) noexcept;
 
 struct join_stop {
     inplace_stop_source stop_;
@@ -103,7 +103,7 @@ public:
     void drop() noexcept {
         if (release_one()) {
             if (!taken_ && !abandoned_ && outcome_.error()) {
-                report_unhandled(outcome_.error(), this->name());
+                report_unhandled(outcome_.error(), {this->name(), this->spawned_at()});
             }
             destroy();
         }
@@ -138,7 +138,7 @@ private:
         mark_done();
         if (release_one()) {
             if (!abandoned_ && outcome_.error()) {
-                report_unhandled(outcome_.error(), this->name());
+                report_unhandled(outcome_.error(), {this->name(), this->spawned_at()});
             }
             destroy();
         }

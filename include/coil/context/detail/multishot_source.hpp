@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/io_op.hpp>
@@ -15,7 +16,6 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 namespace coil::detail {
 
@@ -61,7 +61,7 @@ private:
     bool grow() noexcept;
 
     std::array<multishot_result, 2> inside_;
-    std::unique_ptr<multishot_result[]> more_;
+    owned<multishot_result[]> more_;
     std::size_t first_ = 0;
     std::size_t count_ = 0;
     std::size_t capacity_ = 2; // a power of two

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/context/detail/idle_history.hpp>
 #include <coil/context/detail/loop_ring.hpp>
 #include <coil/context/detail/wake_descriptor.hpp>
@@ -7,7 +8,6 @@
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/turn_meter.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -105,7 +105,7 @@ private:
     const bool timed = until_ns != timer_wheel::never;
     const std::int64_t begin = ring_.now_ns();
     meter_.lap(begin);
-    const std::int64_t rest = timed ? std::max<std::int64_t>(until_ns - begin, 0) : 0;
+    const std::int64_t rest = timed ? max<std::int64_t>(until_ns - begin, 0) : 0;
     uring::timespec timeout{};
     if (timed) {
         timeout.tv_sec = rest / 1'000'000'000;
@@ -115,7 +115,7 @@ private:
     const idle_policy& policy = history_.policy();
     if (policy.what() == idle_policy::kind::batch && ring_.has_min_wait()) {
         // The kernel honours the timeout only after the minimum.
-        const std::int64_t least = std::min(policy.limit().count(), timed ? rest : INT64_MAX);
+        const std::int64_t least = min(policy.limit().count(), timed ? rest : INT64_MAX);
         ring_.enter(policy.events(), timed ? &timeout : nullptr,
                     static_cast<unsigned>(least / 1000));
     } else {

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <algorithm>
+#include <coil/base/minmax.hpp>
+
 #include <cstdint>
 
 namespace coil::detail {
@@ -22,9 +23,9 @@ public:
         if (busy_since_ns_ != 0) {
             const std::int64_t took = now_ns - busy_since_ns_;
             if (took > longest_turn_ns) {
-                resumptions_ = std::max(resumptions_ / 2, 1U);
+                resumptions_ = max(resumptions_ / 2, 1U);
             } else if (took < longest_turn_ns / 4) {
-                resumptions_ = std::min(resumptions_ * 2, largest);
+                resumptions_ = min(resumptions_ * 2, largest);
             }
         }
         busy_since_ns_ = now_ns;

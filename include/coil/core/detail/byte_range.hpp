@@ -1,10 +1,10 @@
 #pragma once
 
+#include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/io_result.hpp>
 
 #include <concepts>
 #include <cstddef>
-#include <ranges>
 #include <type_traits>
 
 namespace coil::detail {
@@ -18,6 +18,10 @@ template <class R>
 concept writable_byte_range =
     byte_like_range<R> &&
     !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+
+/// Whether the elements of a range end with it: false for views such as std::string_view.
+template <class R>
+concept owns_elements = !std::ranges::borrowed_range<std::remove_cvref_t<R>>;
 
 /// An integer, or the result of a call: `peer.send({buf, co_await peer.recv(buf)})`.
 template <class N>

@@ -8,6 +8,12 @@
 
 namespace coil::detail {
 
+/// How a message names a task. Without a name it does not.
+struct task_label {
+    std::string_view name;
+    const std::source_location* spawned_at = nullptr;
+};
+
 class event_loop;
 class nursery;
 class promise_base;

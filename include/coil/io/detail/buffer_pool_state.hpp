@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/multishot.hpp>
 #include <coil/core/queue.hpp>
@@ -137,7 +138,7 @@ private:
     uring::buffer_ring ring_;
     std::atomic<event_loop*> loop_{nullptr}; // written under mutex_
     std::vector<chunk> chunks_;
-    std::unique_ptr<buffer[]> buffers_; // room for max_buffers_
+    owned<buffer[]> buffers_; // room for max_buffers_
     unsigned count_ = 0;
     unsigned ready_ = 0;          // buffers in the ring, or in free_ if there is no ring
     std::uint16_t free_ = none;   // list of buffers that are not in the ring

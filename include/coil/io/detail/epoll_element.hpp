@@ -5,26 +5,35 @@
 #include <coil/uring/prep.hpp>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include <sys/epoll.h>
 
 namespace coil::detail {
 
-constexpr int max_events(std::span<::epoll_event> events) noexcept {
-    constexpr std::size_t most = std::numeric_limits<int>::max();
-    return static_cast<int>(events.size() < most ? events.size() : most);
-}
+/// An array of events as epoll_wait(2) takes it.
+struct event_array {
+    explicit event_array(const std::span<::epoll_event>& events) noexcept
+        : data(events.data()),
+          count(events.size() < most ? static_cast<int>(events.size()) : most) {}
+
+    ::epoll_event* data;
+    int count;
+
+private:
+    static constexpr int most = std::numeric_limits<int>::max();
+};
 
 /// epoll_wait(2) without a timeout. On a ring that lacks the opcode, polls the epoll descriptor and
 /// then makes the system call.
 class epoll_wait_element : public io_element {
 public:
-    epoll_wait_element(io::descriptor epfd, std::span<::epoll_event> events) noexcept
-        : io_element(request_on(
-              epfd, uring::prep::epoll_wait(epfd.number(), events.data(), max_events(events)))) {}
+    epoll_wait_element(io::descriptor epfd, event_array events) noexcept
+        : io_element(
+              request_on(epfd, uring::prep::epoll_wait(epfd.number(), events.data, events.count))) {
+    }
 
     sqe_slot& arm() noexcept {
         if (!required_loop().ring().supports(uring::opcode::epoll_wait)) [[unlikely]] {
@@ -57,8 +66,7 @@ public:
     static constexpr bool needs_result = true;
     static constexpr bool needs_every_result = true;
 
-    limited_epoll_wait_element(io::descriptor epfd, std::span<::epoll_event> events,
-                               int timeout) noexcept
+    limited_epoll_wait_element(io::descriptor epfd, event_array events, int timeout) noexcept
         : epoll_wait_element(epfd, events), timeout_(timeout) {}
 
     sqe_slot& arm() noexcept;

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/core/buffer.hpp>
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -36,7 +36,7 @@ public:
     void filled(std::size_t bytes) noexcept { end_ += bytes; }
 
 private:
-    std::unique_ptr<char[]> memory_;
+    owned<char[]> memory_;
     std::size_t capacity_;
     std::size_t begin_ = 0; // of the unread bytes
     std::size_t end_ = 0;

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/sync/detail/wait_queue.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 
@@ -56,7 +56,7 @@ private:
         const bool all = all_.exchange(false, std::memory_order_acquire);
         // Read after that, so that it includes every coroutine these notifications are meant for.
         const std::size_t waiting = waiting_.load(std::memory_order_relaxed);
-        due_ = all ? waiting : std::min(due_ + n, waiting);
+        due_ = all ? waiting : min(due_ + n, waiting);
         while (due_ > 0 && !this->queue_.empty()) {
             due_ = due_ - 1;
             waiting_.fetch_sub(1, std::memory_order_relaxed);

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/sync/detail/wait_queue.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 
@@ -50,7 +50,7 @@ public:
     std::ptrdiff_t release(std::ptrdiff_t n = 1) noexcept {
         const std::ptrdiff_t before = count_.fetch_add(n, std::memory_order_release);
         if (before < 0) {
-            promise(std::min(n, -before));
+            promise(min(n, -before));
         }
         return before;
     }

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/uring/abi.hpp>
 #include <coil/uring/backend.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -68,7 +68,8 @@ public:
             return error;
         }
         while (count != 0) {
-            const int n = owner.update(slot, {empty.data(), std::min<std::size_t>(count, N)});
+            const int n =
+                owner.update(slot, {empty.data(), coil::detail::min<std::size_t>(count, N)});
             if (n <= 0) {
                 return n < 0 ? n : -EIO;
             }

@@ -1,0 +1,64 @@
+// Tasks that wait for ever.
+
+#include "task_snapshot.hpp"
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/options.hpp>
+
+#include <bit>
+#include <cstdint>
+#include <cstdio>
+#include <new>
+#include <string>
+
+#include <sys/stat.h>
+
+namespace coil::detail {
+
+namespace {
+
+constexpr std::uint32_t reported = UINT32_MAX;
+
+/// Whether this process has one thread. False if that is unknown.
+bool is_only_thread() noexcept {
+    struct ::stat threads{};
+    // "." and "..", and a directory for each thread
+    return ::stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;
+}
+
+std::string describe_deadlock(event_loop& loop) {
+    std::string text = "coil: these tasks wait for ever: no operation is in flight, no timer is "
+                       "armed, and the process has no other thread that could wake them\n";
+    try {
+        constexpr std::size_t at_most = 100;
+        text += to_text({take_snapshot(loop, at_most)});
+    } catch (const std::bad_alloc&) {
+        text += "(no memory to list them)\n";
+    }
+    return text;
+}
+
+} // namespace
+
+/// Called before a wait that only another thread can end. Returns true if there is none, although
+/// the loop has tasks, and on_deadlock has been called.
+///
+/// Threads are counted at the first such wait, and then ever more rarely: if a thread has ended the
+/// first ones, it or another one probably ends the next.
+[[gnu::noinline, gnu::cold]] bool event_loop::reports_deadlock() {
+    if (lonely_waits_ == reported || tasks_.empty() || submissions_.has_queued() ||
+        cancellations_.has_retries() || !std::has_single_bit(++lonely_waits_) ||
+        !is_only_thread()) {
+        return false;
+    }
+    lonely_waits_ = reported;
+    const std::string text = describe_deadlock(*this);
+    if (options_.on_deadlock) {
+        options_.on_deadlock(text);
+    } else {
+        std::fputs(text.c_str(), stderr);
+    }
+    return true;
+}
+
+} // namespace coil::detail

@@ -1,0 +1,159 @@
+// Tasks that wait for ever: the context says so, once.
+
+#include "support/run.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <signal.h>
+#include <unistd.h>
+
+using namespace coil;
+using namespace std::chrono_literals;
+
+namespace {
+
+task<> locks_twice(mutex& m) {
+    co_await m.lock();
+    co_await m.lock();
+}
+task<> receives(channel<int>& c) { co_await c.recv(); }
+task<> locks_both(mutex& a, mutex& b) {
+    co_await a.lock();
+    co_await sleep_for(1ms);
+    co_await b.lock();
+}
+
+class Deadlock : public testing::Test {
+protected:
+    void SetUp() override {
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+        GTEST_SKIP() << "ThreadSanitizer has a thread of its own";
+#endif
+#endif
+    }
+
+    /// Runs `begin` in a context that stops at the first report, and returns the reports.
+    std::string reported(const std::function<void(io_context&)>& begin) {
+        std::string text;
+        io_context* running = nullptr;
+        io_context_options options;
+        options.on_deadlock = [&](const std::string& report) {
+            text += report;
+            running->stop();
+        };
+        io_context ctx(options);
+        running = &ctx;
+        begin(ctx);
+        ctx.run();
+        return text;
+    }
+};
+
+TEST_F(Deadlock, AMutexLockedTwiceByOneTask) {
+    mutex m;
+    const std::string text =
+        reported([&](io_context& ctx) { ctx.co_spawn(locks_twice(m), "twice"); });
+    EXPECT_NE(text.find("wait for ever"), std::string::npos);
+    EXPECT_NE(text.find("'twice'"), std::string::npos) << text;
+    EXPECT_NE(text.find("mutex at"), std::string::npos) << text;
+}
+
+TEST_F(Deadlock, AChannelWithoutASender) {
+    channel<int> c(1);
+    const std::string text = reported([&](io_context& ctx) { ctx.co_spawn(receives(c)); });
+    EXPECT_NE(text.find("channel::recv"), std::string::npos) << text;
+}
+
+TEST_F(Deadlock, TwoMutexesInOppositeOrders) {
+    mutex a;
+    mutex b;
+    const std::string text = reported([&](io_context& ctx) {
+        ctx.co_spawn(locks_both(a, b), "first");
+        ctx.co_spawn(locks_both(b, a), "second");
+    });
+    EXPECT_NE(text.find("'first'"), std::string::npos) << text;
+    EXPECT_NE(text.find("'second'"), std::string::npos) << text;
+}
+
+TEST_F(Deadlock, TheHandlerMayMakeATaskReady) {
+    channel<int> c(1);
+    io_context_options options;
+    std::size_t reports = 0;
+    options.on_deadlock = [&](const std::string&) {
+        ++reports;
+        c.close();
+    };
+    io_context ctx(options);
+    ctx.co_spawn(receives(c));
+    ctx.run();
+    EXPECT_EQ(reports, 1U);
+}
+
+TEST_F(Deadlock, WhatTheHandlerThrowsLeavesRun) {
+    mutex m;
+    io_context_options options;
+    options.on_deadlock = [](const std::string&) { throw std::runtime_error("deadlock"); };
+    EXPECT_THROW(run(locks_twice(m), options), std::runtime_error);
+}
+
+TEST_F(Deadlock, PrintedByDefault) {
+    io_context ctx;
+    channel<int> c(1);
+    std::string printed;
+    testing::internal::CaptureStderr();
+    // The report is printed before the loop sleeps; the timer of the system then wakes it.
+    struct ::sigaction interrupt{};
+    static io_context* running = nullptr;
+    running = &ctx;
+    interrupt.sa_handler = [](int) { running->stop(); };
+    ::sigaction(SIGALRM, &interrupt, nullptr);
+    ::alarm(1);
+    ctx.co_spawn(receives(c));
+    ctx.run();
+    printed = testing::internal::GetCapturedStderr();
+    EXPECT_NE(printed.find("coil: these tasks wait for ever"), std::string::npos) << printed;
+    EXPECT_EQ(printed.find("wait for ever"), printed.rfind("wait for ever")) << "once";
+}
+
+TEST_F(Deadlock, NotIfAnotherThreadMayWakeIt) {
+    channel<int> c(1);
+    std::size_t reports = 0;
+    io_context_options options;
+    options.on_deadlock = [&](const std::string&) { ++reports; };
+    io_context ctx(options);
+    ctx.co_spawn(receives(c));
+    std::thread sender([&] {
+        std::this_thread::sleep_for(20ms);
+        static_cast<void>(c.try_send(1));
+    });
+    ctx.run();
+    sender.join();
+    EXPECT_EQ(reports, 0U);
+}
+
+TEST_F(Deadlock, NotDuringAnOperationOrASleep) {
+    std::size_t reports = 0;
+    io_context_options options;
+    options.on_deadlock = [&](const std::string&) { ++reports; };
+    io_context ctx(options);
+    ctx.co_spawn([]() -> task<> {
+        co_await sleep_for(5ms);
+        int ends[2] = {};
+        static_cast<void>((co_await io::pipe(ends)).value());
+        char c = 0;
+        EXPECT_EQ(co_await timeout(io::read(ends[0], {&c, 1}), 5ms), -ETIMEDOUT);
+        co_await io::close(ends[0]);
+        co_await io::close(ends[1]);
+    }());
+    ctx.run();
+    EXPECT_EQ(reports, 0U);
+}
+
+} // namespace
