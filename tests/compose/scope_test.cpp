@@ -485,7 +485,7 @@ TEST_F(Scope, G5_DestroyingTheScopeCancelsTheTaskOfAnOwnedHandle) {
 /// With a search of the ready queue for each child, this test would take minutes.
 TEST_F(Scope, G7_ManyReadyChildrenAreDestroyedInLinearTime) {
     using coil_test::on_destruction;
-    const int many = coil_test::sanitized || coil_test::under_faults() ? 10'000 : 200'000;
+    int many = coil_test::sanitized || coil_test::under_faults() ? 10'000 : 200'000;
     int destroyed = 0;
     auto nothing = [](on_destruction) -> task<> { co_return; };
     auto sleeps = [](on_destruction) -> task<> { co_await sleep_for(1h); };
