@@ -126,7 +126,8 @@ bool nothing_is_left_of_a_client_that_vanishes(std::uint64_t seed) {
     sim::host& other = w.host("a");
     server.co_spawn(serve(room, stop));
     w.run();
-    auto ada = other.spawn(client(server.address(7000), "ada\nhello\n", "never said"));
+    [[maybe_unused]] const auto ada =
+        other.spawn(client(server.address(7000), "ada\nhello\n", "never said"));
     w.after(std::chrono::microseconds(w.random().below(1000)), [&] { w.partition(server, other); });
     w.run_for(10min);
     return server.open_descriptors().size() == 1; // the acceptor's
