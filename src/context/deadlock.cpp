@@ -47,8 +47,11 @@ std::string describe_deadlock(event_loop& loop) {
 /// first ones, it or another one probably ends the next.
 [[gnu::noinline, gnu::cold]] bool event_loop::reports_deadlock() {
     if (lonely_waits_ == reported || tasks_.empty() || submissions_.has_queued() ||
-        cancellations_.has_retries() || !std::has_single_bit(++lonely_waits_) ||
-        !is_only_thread()) {
+        cancellations_.has_retries()) {
+        return false;
+    }
+    ++lonely_waits_;
+    if (!std::has_single_bit(lonely_waits_) || !is_only_thread()) {
         return false;
     }
     lonely_waits_ = reported;

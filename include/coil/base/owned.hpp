@@ -27,7 +27,7 @@ public:
     [[nodiscard]] explicit operator bool() const noexcept { return object_ != nullptr; }
 
     void reset(T* object = nullptr) noexcept {
-        static_assert(sizeof(T) > 0); // complete where it is destroyed
+        static_assert(requires { sizeof(T); }, "T is complete where it is destroyed");
         T* const before = object_;
         object_ = object;
         delete before;
