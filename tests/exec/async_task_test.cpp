@@ -6,6 +6,7 @@
 #include <coil/core/async_generator.hpp>
 
 #include <array>
+#include <future>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -250,7 +251,12 @@ struct async_foreign_await {
     std::thread& thread;
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> h) const {
-        thread = std::thread([h] { detail::resume(h); });
+        std::promise<void> assigned; // the coroutine, which uses `thread`, may resume then
+        thread = std::thread([h, wait = assigned.get_future()] {
+            wait.wait();
+            detail::resume(h);
+        });
+        assigned.set_value();
     }
     [[nodiscard]] std::unique_ptr<int> await_resume() const { return std::make_unique<int>(6); }
 };
