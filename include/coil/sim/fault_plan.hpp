@@ -24,7 +24,8 @@ struct fault_plan {
     // Faults that a program sees and must handle.
     unsigned short_transfer = 0; ///< a read, write, send or receive transfers less than possible
     /// A call that may wait is interrupted without effect. coil's operations report the kernel's
-    /// EINTR as -ECANCELED, although no stop was requested; accept reports EINTR.
+    /// EINTR as -ECANCELED, although no stop was requested; io::accept gives -EINTR, on which
+    /// acceptor::accept() retries.
     unsigned interrupt = 0;
     unsigned cancel = 0;          ///< a call gives ECANCELED, as when its thread exits
     unsigned no_buffers = 0;      ///< a send or connect gives ENOBUFS
