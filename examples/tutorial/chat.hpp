@@ -25,7 +25,8 @@ struct limits {
     std::size_t queued_lines = 64;         // for a client that reads slowly
     std::chrono::milliseconds idle = 300s; // without a line from a client
     std::chrono::milliseconds send = 5s;   // until a client has taken a line
-    std::chrono::milliseconds pace = 1ms;  // between two lines of a client
+    std::chrono::milliseconds pace = 1ms;  // between two lines of the room
+    std::chrono::milliseconds linger = 1s; // until a client has closed its side at the end
     std::chrono::milliseconds grace = 5s;  // for clients when the server stops
 };
 
@@ -61,7 +62,7 @@ private:
 using line_queue = channel<std::string>;
 
 // [room]
-/// The clients of all contexts. Its functions may be called from any thread and do not wait.
+/// The clients of all contexts. Its functions may be called from any thread.
 class room {
 public:
     explicit room(const limits& limit) : limit_(limit) {}
@@ -83,8 +84,30 @@ public:
         members_.erase(&lines);
     }
 
-    void say(const std::string& line) {
+    /// One client speaks at a time, and the writers send its line before the next one speaks.
+    task<> say(std::string line) {
+        const auto speaking = co_await floor_.lock_guard();
+        {
+            const std::lock_guard lock(mutex_);
+            put_into_queues(line);
+        }
+        co_await sleep_for(limit_.pace);
+    }
+
+    /// Says goodbye, once. Each session ends when it has sent what is queued.
+    void close() {
         const std::lock_guard lock(mutex_);
+        if (!std::exchange(closed_, true)) {
+            put_into_queues("* the server stops\n");
+            for (line_queue* const member : members_) {
+                member->close();
+            }
+        }
+    }
+
+private:
+    /// Precondition: mutex_ is locked.
+    void put_into_queues(const std::string& line) {
         for (line_queue* const member : members_) {
             if (!member->try_send(line)) {
                 member->close(); // full: this client reads too slowly
@@ -92,18 +115,8 @@ public:
         }
     }
 
-    /// Says goodbye. Each session ends when it has sent what is queued.
-    void close() {
-        say("* the server stops\n");
-        const std::lock_guard lock(mutex_);
-        closed_ = true;
-        for (line_queue* const member : members_) {
-            member->close();
-        }
-    }
-
-private:
     const limits limit_;
+    mutex floor_;      // held by the client that speaks
     std::mutex mutex_; // never held across a co_await
     std::set<line_queue*> members_;
     bool closed_ = false;
@@ -135,12 +148,11 @@ inline task<> read_lines(net::socket& peer, room& chat) {
     if (!name) {
         co_return;
     }
-    chat.say("* " + *name + " is here\n");
+    co_await chat.say("* " + *name + " is here\n");
     while (const auto line = co_await timeout(lines.next(), idle)) {
-        chat.say(*name + ": " + *line + "\n");
-        co_await sleep_for(chat.limit().pace); // a burst must not fill the others' channels
+        co_await chat.say(*name + ": " + *line + "\n");
     }
-    chat.say("* " + *name + " has left\n");
+    co_await chat.say("* " + *name + " has left\n");
 }
 
 inline task<> write_lines(net::socket& peer, line_queue& lines, const limits& limit) {
@@ -148,6 +160,16 @@ inline task<> write_lines(net::socket& peer, line_queue& lines, const limits& li
         if (co_await timeout(peer.send_all(*line), limit.send) < 0) { // too slow: -ETIMEDOUT
             co_return;
         }
+    }
+}
+
+// [session]
+/// Ends the connection so that the client receives all that was sent. (close() alone would reset
+/// the connection if the client has sent something that was not read.)
+inline task<> hang_up(net::socket& peer) {
+    co_await peer.shutdown_write();
+    char unread[512];
+    while (co_await peer.recv(unread) > 0) {
     }
 }
 
@@ -160,10 +182,12 @@ inline task<> session(net::socket peer, room& chat) {
         } else {
             co_await timeout(peer.send("* the room is full\n"), chat.limit().send);
         }
+        co_await timeout(hang_up(peer), chat.limit().linger);
     } catch (const std::exception&) {
         co_return; // a client that is too slow ends its own session and no other
     }
 }
+// [/session]
 
 // [serve]
 /// The acceptor is a parameter by value: the port is closed when this has ended.

@@ -21,7 +21,7 @@ struct limits {
     std::size_t queued_lines = 64;        // for a client that reads slowly
     std::chrono::milliseconds idle = 60s; // without a line from a client
     std::chrono::milliseconds send = 5s;  // until a client has taken a line
-    std::chrono::milliseconds pace = 1ms; // between two lines of a client
+    std::chrono::milliseconds pace = 1ms; // between two lines of the room
 };
 // [/limits]
 
@@ -61,14 +61,17 @@ using line_queue = channel<std::string>;
 // [room]
 struct room {
     limits limit;
-    std::set<line_queue*> members;
+    std::set<line_queue*> members = {};
+    mutex floor = {}; // held by the client that speaks
 
-    void say(const std::string& line) {
+    task<> say(std::string line) {
+        const auto speaking = co_await floor.lock_guard();
         for (line_queue* const member : members) {
             if (!member->try_send(line)) {
                 member->close(); // full: this client reads too slowly
             }
         }
+        co_await sleep_for(limit.pace); // meanwhile the writers send the line
     }
 };
 
@@ -98,8 +101,7 @@ task<> read_lines(net::socket& peer, room& chat) {
         co_return;
     }
     while (const auto line = co_await timeout(lines.next(), chat.limit.idle)) {
-        chat.say(*name + ": " + *line + "\n");
-        co_await sleep_for(chat.limit.pace); // a burst must not fill the others' channels
+        co_await chat.say(*name + ": " + *line + "\n");
     }
 }
 
@@ -127,7 +129,7 @@ task<> session(net::socket peer, room& chat) {
 
 // [server]
 task<> server(std::uint16_t port, limits limit) {
-    room chat{limit, {}};
+    room chat{limit};
     scope sessions;
     net::acceptor ac{net::inet_address{port}};
     while (net::socket peer = co_await ac.accept()) {

@@ -6,9 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace chat_tutorial {
 
@@ -81,6 +83,94 @@ bool a_burst_is_heard(std::uint64_t seed) {
 
 TEST(ChatTutorial, ABurstIsHeard) { EXPECT_TRUE(sim::for_each_seed(50, a_burst_is_heard)); }
 
+/// A client that says a line while the server cannot be reached, and returns how many it has heard.
+task<int> member_of_a_crowd(net::inet_address server, int crowd_size) {
+    net::socket s = net::socket::create_tcp();
+    if (co_await s.connect(server) < 0) {
+        co_return 0;
+    }
+    co_await s.send_all("ada\n");
+    co_await sleep_for(2s);
+    co_await s.send_all("hello\n");
+    int heard = 0;
+    buffered_reader reader{s};
+    auto lines = reader.lines(100);
+    while (heard < crowd_size) {
+        const auto line = co_await lines.next();
+        if (!line) {
+            break;
+        }
+        heard += *line == "ada: hello" ? 1 : 0;
+    }
+    co_return heard;
+}
+
+/// Clients that speak at the same moment do not fill the channels of each other.
+bool a_crowd_is_heard(std::uint64_t seed, int crowd_size, std::size_t queued_lines) {
+    chat::limits limits;
+    limits.queued_lines = queued_lines; // fewer than the crowd has clients
+    chat::room room{limits};
+    event stop;
+    sim::world_options options;
+    options.turn = 200us; // long: one turn of the server receives many lines
+    sim::world w(seed, options);
+    sim::host& server = w.host("server");
+    sim::host& others = w.host("a");
+    server.co_spawn(serve(room, stop));
+    w.run();
+    std::vector<join_handle<int>> crowd;
+    for (int i = 0; i < crowd_size; ++i) {
+        crowd.push_back(others.spawn(member_of_a_crowd(server.address(7000), crowd_size)));
+    }
+    w.run_for(1s);
+    w.partition(server, others);
+    w.run_for(2s);
+    w.heal(server, others); // the server receives what all have said at once
+    const auto ended = [](const join_handle<int>& each) { return each.done(); };
+    if (!w.run_until([&] { return std::ranges::all_of(crowd, ended); }, 10s)) {
+        return false;
+    }
+    return std::ranges::all_of(crowd, [=](auto& each) { return each.get() == crowd_size; });
+}
+
+TEST(ChatTutorial, ACrowdIsHeard) {
+    EXPECT_TRUE(
+        sim::for_each_seed(50, [](std::uint64_t seed) { return a_crowd_is_heard(seed, 24, 8); }));
+    const std::size_t queued_lines = chat::limits{}.queued_lines;
+    EXPECT_TRUE(a_crowd_is_heard(1, 100, queued_lines));
+}
+
+/// A client that does not read is closed, and those that read hear every line.
+bool a_client_that_does_not_read_is_closed(std::uint64_t seed) {
+    chat::room room{chat::limits{}};
+    event stop;
+    sim::world_options options;
+    options.socket_buffer = 500;
+    sim::world w(seed, options);
+    sim::host& server = w.host("server");
+    server.co_spawn(serve(room, stop));
+    w.run();
+    w.host("a").co_spawn([](net::inet_address to) -> task<> {
+        net::socket s = net::socket::create_tcp();
+        co_await s.connect(to);
+        co_await sleep_for(1h);
+    }(server.address(7000)));
+    w.run_for(1s);
+    std::string lines = "bob\n";
+    for (int i = 0; i < 200; ++i) {
+        lines += "a line\n";
+    }
+    auto bob = w.host("b").spawn(client(server.address(7000), lines + "last\n", "bob: last"));
+    const bool heard = w.run_until([&] { return bob.done(); }, 10s) &&
+                       bob.get().find("bob: last") != std::string::npos;
+    w.run_for(1min);                                       // less than an idle client has
+    return heard && server.open_descriptors().size() == 1; // the acceptor's
+}
+
+TEST(ChatTutorial, AClientThatDoesNotReadIsClosed) {
+    EXPECT_TRUE(sim::for_each_seed(50, a_client_that_does_not_read_is_closed));
+}
+
 // [idle]
 TEST(ChatTutorial, AnIdleClientIsClosed) {
     chat::room room{chat::limits{}};
@@ -115,6 +205,48 @@ TEST(ChatTutorial, AStoppedServerSaysGoodbye) {
     EXPECT_TRUE(server.open_descriptors().empty());
 }
 // [/stop]
+
+/// The goodbye arrives although the server has not read all that the client has sent.
+bool unread_lines_do_not_cost_the_goodbye(std::uint64_t seed) {
+    chat::room room{chat::limits{}};
+    event stop;
+    sim::world w(seed);
+    sim::host& server = w.host("server");
+    server.co_spawn(serve(room, stop));
+    w.run();
+    std::string lines = "ada\n";
+    for (int i = 0; i < 5000; ++i) {
+        lines += "a line\n";
+    }
+    auto ada = w.host("a").spawn(client(server.address(7000), lines, "never said"));
+    w.run_for(100ms); // the server reads a line each millisecond
+    stop.set();
+    w.run_for(10s);
+    return ada.done() && ada.get().ends_with("* the server stops\n") &&
+           server.open_descriptors().empty();
+}
+
+TEST(ChatTutorial, UnreadLinesDoNotCostTheGoodbye) {
+    EXPECT_TRUE(sim::for_each_seed(50, unread_lines_do_not_cost_the_goodbye));
+}
+
+TEST(ChatTutorial, AClientIsToldThatTheRoomIsFull) {
+    chat::limits limits;
+    limits.clients = 1;
+    chat::room room{limits};
+    event stop;
+    sim::world w(1);
+    sim::host& server = w.host("server");
+    server.co_spawn(serve(room, stop));
+    w.run();
+    [[maybe_unused]] const auto ada =
+        w.host("a").spawn(client(server.address(7000), "ada\n", "never said"));
+    w.run_for(1s);
+    auto bob = w.host("b").spawn(client(server.address(7000), "bob\nhello\n", "never said"));
+    w.run_for(1s);
+    ASSERT_TRUE(bob.done());
+    EXPECT_EQ(bob.get(), "* the room is full\n");
+}
 
 // [vanished]
 /// A client's network fails: the server notices by its limits, and keeps nothing of the client.
