@@ -23,7 +23,6 @@ void destroy_leaf(promise_base& leaf, promise_base& above) noexcept {
         return;
     }
     above.awaits_nothing();
-    check_not_running(*leaf.owning_handle);
     std::exchange(*leaf.owning_handle, nullptr).destroy();
 }
 

@@ -20,16 +20,6 @@ namespace coil::detail {
 /// Below this stack address tasks are destroyed by the slow path. Initially that applies to all.
 constinit inline thread_local std::uintptr_t destroying_floor = UINTPTR_MAX;
 
-/// Reports a frame that is about to be destroyed by its own coroutine, in builds with assertions.
-inline void check_not_running([[maybe_unused]] std::coroutine_handle<> coroutine) noexcept {
-#if COIL_ASSERTIONS
-    if (coroutine.address() == running_coroutine) [[unlikely]] {
-        end_with_misuse("a coroutine that runs is destroyed by itself: a task destroys its own "
-                        "frame, or the scope or supervisor whose child it is.");
-    }
-#endif
-}
-
 /// Destroys everything that `top` awaits and owns, but not its own frame.
 void destroy_frames_below(promise_base& top) noexcept;
 void destroy_task_slowly(std::coroutine_handle<> coroutine, promise_base& promise) noexcept;
@@ -40,14 +30,12 @@ void destroy_tree(std::coroutine_handle<Promise> coroutine) noexcept {
     if (coroutine.promise().has_below()) {
         destroy_frames_below(coroutine.promise());
     }
-    check_not_running(coroutine);
     coroutine.destroy();
 }
 
 /// Destroys the coroutine of a task<T>, which in most cases has ended.
 template <class Promise>
 void destroy_task(std::coroutine_handle<Promise> coroutine) noexcept {
-    check_not_running(coroutine);
     const auto stack = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     if (coroutine.promise().has_below() || stack < destroying_floor) [[unlikely]] {
         destroy_task_slowly(coroutine, coroutine.promise());

@@ -38,7 +38,6 @@ public:
             promise.end_below();
             return transfer_to(self, promise.coroutine);
         }
-        runs_next(self, nullptr);
         promise.owner().finished(promise); // this destroys the frame
         return transfer_to_nobody();
     }

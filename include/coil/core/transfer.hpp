@@ -1,6 +1,5 @@
 #pragma once
 
-#include <coil/base/assert.hpp>
 #include <coil/core/config.hpp>
 
 #include <coroutine>
@@ -15,60 +14,19 @@
 
 namespace coil::detail {
 
-#if COIL_ASSERTIONS
-
-/// The coroutine that this thread runs, as far as it is known: resume() has resumed it, and it has
-/// neither suspended nor transferred to another one. Its frame must not be destroyed.
-constinit inline thread_local const void* running_coroutine = nullptr;
-
-/// Exists while a coroutine may run.
-class running_scope {
-public:
-    explicit running_scope(const void* coroutine = running_coroutine) noexcept
-        : outer_(std::exchange(running_coroutine, coroutine)) {}
-    running_scope(const running_scope&) = delete;
-    running_scope& operator=(const running_scope&) = delete;
-    ~running_scope() { running_coroutine = outer_; }
-
-private:
-    const void* const outer_;
-};
-
-/// `self` suspends, and `next` (null: none) runs instead.
-inline void runs_next(std::coroutine_handle<> self, std::coroutine_handle<> next) noexcept {
-    if (running_coroutine == self.address()) {
-        running_coroutine = next.address();
-    }
-}
-
-#else
-
-struct running_scope {
-    explicit running_scope(const void* = nullptr) noexcept {}
-    ~running_scope() {}
-};
-inline void runs_next(std::coroutine_handle<>, std::coroutine_handle<>) noexcept {}
-
-#endif
-
 #if COIL_SYMMETRIC_TRANSFER
 
 using transfer = std::coroutine_handle<>;
 
-inline transfer transfer_to(std::coroutine_handle<> self, std::coroutine_handle<> next) noexcept {
-    runs_next(self, next);
+inline transfer transfer_to(std::coroutine_handle<>, std::coroutine_handle<> next) noexcept {
     return next;
 }
 inline transfer transfer_to_nobody() noexcept { return std::noop_coroutine(); }
-inline void resume(std::coroutine_handle<> coroutine) {
-    const running_scope scope(coroutine.address());
-    coroutine.resume();
-}
+inline void resume(std::coroutine_handle<> coroutine) { coroutine.resume(); }
 
 /// Calls an await_suspend directly. Returns the coroutine that it wants to run next, or null.
 template <class Awaiter, class Promise>
 std::coroutine_handle<> suspend_by_hand(Awaiter& awaiter, std::coroutine_handle<Promise> self) {
-    const running_scope scope; // what is returned does not run yet
     if constexpr (std::is_void_v<decltype(awaiter.await_suspend(self))>) {
         awaiter.await_suspend(self);
         return {};
@@ -107,7 +65,6 @@ private:
 inline void resume(std::coroutine_handle<> coroutine) {
     const driving outer;
     do {
-        const running_scope scope(coroutine.address());
         driven = coroutine.address();
         coroutine.resume();
         coroutine = take_transfer();
@@ -116,7 +73,6 @@ inline void resume(std::coroutine_handle<> coroutine) {
 
 inline void transfer_to(std::coroutine_handle<> self, std::coroutine_handle<> next) noexcept {
     if (driven == self.address()) [[likely]] {
-        runs_next(self, next);
         next_to_resume = next;
     } else {
         resume(next); // also resumes `self` in its turn
@@ -126,7 +82,6 @@ inline void transfer_to_nobody() noexcept {}
 
 template <class Awaiter, class Promise>
 std::coroutine_handle<> suspend_by_hand(Awaiter& awaiter, std::coroutine_handle<Promise> self) {
-    const running_scope scope; // what is returned does not run yet
     if constexpr (std::is_void_v<decltype(awaiter.await_suspend(self))>) {
         const driving outer;
         driven = self.address();

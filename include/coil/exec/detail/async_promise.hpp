@@ -64,7 +64,6 @@ struct async_end {
     template <class P>
     transfer await_suspend(std::coroutine_handle<P> self) const noexcept {
         promise_base& promise = self.promise();
-        runs_next(self, nullptr);
         promise.owner().finished(promise); // this destroys the frame
         return transfer_to_nobody();
     }
