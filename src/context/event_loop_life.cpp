@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <exception>
 #include <source_location>
-#include <string>
 #include <utility>
 
 namespace coil::detail {
@@ -37,24 +36,26 @@ event_loop::~event_loop() {
 namespace {
 
 /// Prints "coil: CONTEXT: task 'NAME': an unhandled exception: WHAT (spawned at FILE:LINE)".
-void print_unhandled(const std::string& context, const std::exception_ptr& error, task_label task) {
-    std::string text = "coil: " + context;
-    if (!task.name.empty()) {
-        text += ": task '" + std::string(task.name) + '\'';
+/// Allocates nothing: the exception may be a std::bad_alloc.
+void print_unhandled(const char* context, const std::exception_ptr& error,
+                     task_label task) noexcept {
+    char place[1024] = "";
+    if (task.spawned_at != nullptr) {
+        std::snprintf(place, sizeof place, " (spawned at %s:%u)", task.spawned_at->file_name(),
+                      static_cast<unsigned>(task.spawned_at->line()));
     }
-    text += ": an unhandled exception";
+    const auto print = [&](const char* before_what, const char* what) {
+        std::fprintf(stderr, "coil: %s%s%.*s%s: an unhandled exception%s%s%s\n", context,
+                     task.name.empty() ? "" : ": task '", static_cast<int>(task.name.size()),
+                     task.name.data(), task.name.empty() ? "" : "'", before_what, what, place);
+    };
     try {
         std::rethrow_exception(error);
     } catch (const std::exception& e) {
-        text += std::string(": ") + e.what();
+        print(": ", e.what());
     } catch (...) {
-        text += " of unknown type";
+        print(" of unknown type", "");
     }
-    if (task.spawned_at != nullptr) {
-        text += std::string(" (spawned at ") + task.spawned_at->file_name() + ':' +
-                std::to_string(task.spawned_at->line()) + ')';
-    }
-    std::fputs((text + '\n').c_str(), stderr);
 }
 
 } // namespace
@@ -64,7 +65,7 @@ void event_loop::report_unhandled(std::exception_ptr error, task_label task) noe
     if (options_.on_unhandled_exception) {
         options_.on_unhandled_exception(std::move(error));
     } else {
-        print_unhandled(options_.name.empty() ? "io_context" : options_.name, error, task);
+        print_unhandled(options_.name.empty() ? "io_context" : options_.name.c_str(), error, task);
     }
 }
 
