@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 namespace coil::detail {
 
@@ -9,66 +10,47 @@ namespace coil::detail {
 /// costs a compiler.
 template <class T>
 class owned {
+    using element = std::remove_extent_t<T>;
+
 public:
     constexpr owned() noexcept = default;
-    explicit owned(T* object) noexcept : object_(object) {}
-    owned(owned&& other) noexcept : object_(other.object_) { other.object_ = nullptr; }
+    explicit owned(element* object) noexcept : object_(object) {}
+    owned(owned&& other) noexcept : object_(other.release()) {}
     owned& operator=(owned&& other) noexcept {
-        T* const object = other.object_;
-        other.object_ = nullptr;
-        reset(object);
+        reset(other.release());
         return *this;
     }
     ~owned() { reset(); }
 
-    [[nodiscard]] T* get() const noexcept { return object_; }
-    T& operator*() const noexcept { return *object_; }
-    T* operator->() const noexcept { return object_; }
+    [[nodiscard]] element* get() const noexcept { return object_; }
+    element& operator*() const noexcept { return *object_; }
+    element* operator->() const noexcept { return object_; }
+    element& operator[](std::size_t i) const noexcept
+        requires std::is_array_v<T>
+    {
+        return object_[i];
+    }
     [[nodiscard]] explicit operator bool() const noexcept { return object_ != nullptr; }
 
-    void reset(T* object = nullptr) noexcept {
-        static_assert(requires { sizeof(T); }, "T is complete where it is destroyed");
-        T* const before = object_;
+    void reset(element* object = nullptr) noexcept {
+        static_assert(requires { sizeof(element); }, "T is complete where it is destroyed");
+        element* const before = object_;
         object_ = object;
-        delete before;
+        if constexpr (std::is_array_v<T>) {
+            delete[] before;
+        } else {
+            delete before;
+        }
+    }
+    /// The caller owns the object.
+    [[nodiscard]] element* release() noexcept {
+        element* const object = object_;
+        object_ = nullptr;
+        return object;
     }
 
 private:
-    T* object_ = nullptr;
-};
-
-template <class T>
-class owned<T[]> { // NOLINT(*-avoid-c-arrays)
-public:
-    constexpr owned() noexcept = default;
-    explicit owned(T* elements) noexcept : elements_(elements) {}
-    owned(owned&& other) noexcept : elements_(other.elements_) { other.elements_ = nullptr; }
-    owned& operator=(owned&& other) noexcept {
-        T* const elements = other.elements_;
-        other.elements_ = nullptr;
-        reset(elements);
-        return *this;
-    }
-    ~owned() { reset(); }
-
-    [[nodiscard]] T* get() const noexcept { return elements_; }
-    T& operator[](std::size_t i) const noexcept { return elements_[i]; }
-    [[nodiscard]] explicit operator bool() const noexcept { return elements_ != nullptr; }
-
-    void reset(T* elements = nullptr) noexcept {
-        T* const before = elements_;
-        elements_ = elements;
-        delete[] before;
-    }
-    /// The caller owns the array.
-    [[nodiscard]] T* release() noexcept {
-        T* const elements = elements_;
-        elements_ = nullptr;
-        return elements;
-    }
-
-private:
-    T* elements_ = nullptr;
+    element* object_ = nullptr;
 };
 
 } // namespace coil::detail

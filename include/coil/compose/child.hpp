@@ -69,6 +69,15 @@ struct cancel_joined {
     void operator()() const noexcept { handle.cancel(); }
 };
 
+/// Called before an await whose result may be discarded: an awaiter that needs memory for that
+/// reserves it. Throws std::bad_alloc.
+template <class Awaiter>
+void expect_discard(Awaiter& awaiter) {
+    if constexpr (requires { awaiter.expect_discard(); }) {
+        awaiter.expect_discard();
+    }
+}
+
 /// Discards the result of a finished `Kept`. A named object keeps its result. Otherwise, a result
 /// that may be an exception is retrieved so that the exception is reported (guarantee G12).
 template <class Kept, class Awaiter>
@@ -92,8 +101,6 @@ void discard_result(Awaiter& awaiter) noexcept {
 /// stays in the stream. An awaiter with `discard()` is discarded that way. From other awaiters, a
 /// result that may be an exception is retrieved so that it is reported (G12), unless they belong to
 /// a named object, which keeps it.
-///
-/// An awaiter with `expect_discard()` is told before the await, so that discarding cannot fail.
 template <class Kept>
 class child final : public child_base, callback_coroutine<child_promise> {
     using coroutine = callback_coroutine<child_promise>;
@@ -139,9 +146,7 @@ public:
             if constexpr (joins) {
                 canceller_.emplace(this->token, cancel_joined<awaitable_t>{awaitable_});
             }
-            if constexpr (requires { awaiter_->expect_discard(); }) {
-                awaiter_->expect_discard();
-            }
+            expect_discard(*awaiter_.operator->());
             if (!awaiter_->await_ready() && suspend()) {
                 return;
             }

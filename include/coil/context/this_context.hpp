@@ -63,11 +63,11 @@ join_handle<T> spawn(task<T> work, std::string name,
 ///     co_spawn([name]() -> task<> { co_await greet(name); });
 template <detail::task_function F>
 void co_spawn(F f) {
-    co_spawn(detail::call_and_keep(std::move(f)));
+    this_context().co_spawn(std::move(f));
 }
 template <detail::task_function F>
 auto spawn(F f) {
-    return spawn(detail::call_and_keep(std::move(f)));
+    return this_context().spawn(std::move(f));
 }
 
 /// Produce readable compiler errors.

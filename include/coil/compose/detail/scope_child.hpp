@@ -27,9 +27,7 @@ public:
         : awaiter_(get_awaiter(static_cast<Kept&&>(awaitable))) {}
 
     bool await_ready() {
-        if constexpr (requires { awaiter_.expect_discard(); }) {
-            awaiter_.expect_discard();
-        }
+        expect_discard(awaiter_);
         return awaiter_.await_ready();
     }
     template <class P>

@@ -9,14 +9,11 @@
 
 namespace coil::detail {
 
-template <class T>
-inline constexpr bool is_plain_task = false;
-template <class T>
-inline constexpr bool is_plain_task<task<T>> = true;
-
 /// A function without parameters that returns a task, such as a coroutine lambda.
 template <class F>
-concept task_function = std::invocable<F&> && is_plain_task<std::invoke_result_t<F&>>;
+concept task_function =
+    std::invocable<F&> &&
+    std::same_as<std::invoke_result_t<F&>, task<typename std::invoke_result_t<F&>::value_type>>;
 
 /// The task that `f` returns, in a frame that keeps `f`, because the captures of a lambda are not
 /// in the frame of its coroutine.
