@@ -3,10 +3,19 @@
 
 #include "uring/backends.hpp"
 
+#include <coil/uring/detail/tsan.hpp>
 #include <coil/uring/registered_files.hpp>
 
 #include <cstdlib>
 #include <new>
+
+#ifdef COIL_TSAN
+
+TEST(CopiedArguments, IsTestedWithoutThreadSanitizer) {
+    GTEST_SKIP() << "ThreadSanitizer has its own operator new";
+}
+
+#else
 
 namespace {
 
@@ -96,3 +105,5 @@ TEST_F(CopiedArguments, G6_AnOpenWithoutMemoryDoesNotChangeItsArguments) {
 
 } // namespace
 } // namespace uring_test
+
+#endif
