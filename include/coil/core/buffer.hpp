@@ -32,7 +32,7 @@ public:
 
     template <class R>
         requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
-                    (!std::same_as<std::remove_cvref_t<R>, const_buffer>) && // first
+                    (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
                     detail::writable_byte_range<R&> && detail::owns_elements<R>
     constexpr mutable_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(range)),
