@@ -223,7 +223,7 @@ void nursery::joiner::wake(outcome why) noexcept {
     }
 }
 
-/// Takes a wake-up back: a child was added before the joining coroutine resumed.
+/// Withdraws a wake-up: a child was added before the joining coroutine resumed.
 void nursery::joiner::unwake() noexcept {
     if (woken_on_ != nullptr) {
         std::exchange(woken_on_, nullptr)->withdraw(static_cast<ready_node&>(*this), waiter_);

@@ -25,8 +25,8 @@ bool ends_others(const sqe_slot& entry) noexcept {
 } // namespace
 
 bool io_op::link_timeout_expired() const noexcept {
-    bool timed_out =
-        false; // whether the previous entry was; the kernel then cancels the next ones too
+    // Whether the previous entry has timed out; the kernel then cancels the next ones too.
+    bool timed_out = false;
     for (const sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
         if (entry->is_limit()) {
             continue;

@@ -59,7 +59,8 @@ inline constexpr bool is_join_handle = false;
 template <class T>
 inline constexpr bool is_join_handle<join_handle<T>> = true;
 
-/// Awaitables whose start has no visible effect if the child never starts.
+/// Awaitables that do nothing before they are awaited. If the result is decided already, such a
+/// child is not started.
 template <class A>
 inline constexpr bool is_idle_before_await = is_io_awaitable<A> || std::same_as<A, sleep_awaitable>;
 
@@ -124,7 +125,8 @@ public:
             discard_result<Kept>(*awaiter_.operator->());
         }
         if constexpr (joins && !std::is_lvalue_reference_v<Kept>) {
-            awaitable_.cancel(); // the last notification that it can receive
+            awaitable_
+                .cancel(); // the handle is about to be destroyed: later the task cannot be stopped
         }
         awaiter_.destroy();
         if (state_ == state::started && passed_on_) [[unlikely]] {

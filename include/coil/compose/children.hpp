@@ -102,7 +102,8 @@ public:
         allocator().deallocate(children_, size_);
     }
 
-    /// As in a pack. The others are destroyed on the way, once and in the same order.
+    /// The promise of the last child that owns coroutines, or null. Destroys the children behind
+    /// that one first, so that the order is the same as in a pack.
     [[nodiscard]] promise_base* below() noexcept {
         for (; in_use_ > 0; destroy_last()) {
             if (promise_base* const promise = children_[in_use_ - 1].below()) {

@@ -98,7 +98,7 @@ inline constexpr bool is_chain = false;
 template <class... E>
 inline constexpr bool is_chain<chain_element<E...>> = true;
 
-/// A tuple of elements that may stand inside a chain.
+/// A tuple of the elements that represent `e` inside a chain.
 template <class Element>
 auto linkable(Element&& e) noexcept {
     using E = std::remove_cvref_t<Element>;

@@ -219,7 +219,7 @@ private:
     [[nodiscard]] bool is_between(std::coroutine_handle<> coroutine,
                                   const void* awaiter) const noexcept;
     void bind_to(event_loop& loop) noexcept;
-    /// Called when children have gone.
+    /// Called when the number of children has decreased.
     void leave_list_if_empty() noexcept {
         if (size() == 0 && is_linked()) {
             unlink();
@@ -312,7 +312,7 @@ private:
     promise_base* awaiting_ = nullptr;  // null if it is not a task
     std::exception_ptr error_;          // of the nursery, when that was destroyed
     event_loop* woken_on_ = nullptr;    // set while it is in the ready queue
-    child_state_base* below_ = nullptr; // the child that next_below() gave
+    child_state_base* below_ = nullptr; // the child that next_below() returned
     outcome outcome_ = outcome::empty;
 };
 
