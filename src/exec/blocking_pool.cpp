@@ -59,9 +59,9 @@ blocking_pool_options checked(blocking_pool_options options) {
     return options;
 }
 
-/// Makes a waking pool thread not preempt a context in the middle of a turn: with many threads that
-/// is the main cause of long turns. A scheduling policy that the program has set, which threads
-/// inherit, is kept.
+/// Keeps a waking pool thread from preempting a context in the middle of a turn, which is the main
+/// cause of long turns if there are many threads. A scheduling policy that the program has set,
+/// which threads inherit, is kept.
 void let_others_run_first() noexcept {
     if (::sched_getscheduler(0) == SCHED_OTHER) {
         const ::sched_param none{};

@@ -20,7 +20,8 @@ bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command
 
 bool register_process() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
 
-/// Once refused, never used again: another thread may have relied on a free light fence since.
+/// Called if the kernel refuses membarrier(). From then on all fences are full fences, because
+/// light fences can no longer rely on heavy ones.
 void give_up_heavy_fences() noexcept {
     light_fences_are_free.store(false, std::memory_order_seq_cst);
     // Writes before a light fence that was still free become visible within this time.

@@ -13,8 +13,8 @@ namespace coil {
 /// everything that it drops.
 struct looper_executor::core {
     std::mutex mutex;
-    std::condition_variable came;  // wakes the thread
-    std::condition_variable ended; // for join()
+    std::condition_variable work_available; // wakes the thread
+    std::condition_variable ended;          // for join()
     detail::fifo queue;
     bool sleeping = false;
     bool closed = false;
@@ -44,7 +44,7 @@ struct looper_executor::core {
                 continue;
             }
             sleeping = true;
-            came.wait(lock);
+            work_available.wait(lock);
             sleeping = false;
         }
         return !queue.empty();
@@ -54,7 +54,7 @@ struct looper_executor::core {
     /// costs no more than a call.
     void wake() {
         if (sleeping) {
-            came.notify_one();
+            work_available.notify_one();
         }
     }
 

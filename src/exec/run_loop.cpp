@@ -170,7 +170,7 @@ bool run_loop::push(std::coroutine_handle<> coroutine) {
         throw;
     }
     ready_.push(*where->second);
-    note_giver();
+    note_submitter();
     changed_.notify_all();
     return true;
 }
@@ -181,22 +181,22 @@ void run_loop::spawn(task<> work) {
     enter(*root, true);
 }
 
-void run_loop::enter(detail::work& w, bool given) noexcept {
+void run_loop::enter(detail::work& w, bool is_submission) noexcept {
     const std::scoped_lock lock(mutex_);
     ready_.push(w);
-    if (given) {
-        note_giver();
+    if (is_submission) {
+        note_submitter();
     }
     changed_.notify_all();
 }
 
 /// Called with the lock held.
-void run_loop::note_giver() noexcept {
-    const std::thread::id giver = std::this_thread::get_id();
-    if (giver_ == std::thread::id()) {
-        giver_ = giver;
+void run_loop::note_submitter() noexcept {
+    const std::thread::id submitter = std::this_thread::get_id();
+    if (first_submitter_ == std::thread::id()) {
+        first_submitter_ = submitter;
     }
-    given_by_others_ = given_by_others_ || giver != giver_;
+    several_submitters_ = several_submitters_ || submitter != first_submitter_;
 }
 
 void run_loop::take_out(detail::work& w) noexcept {
@@ -250,7 +250,8 @@ void run_loop::run() {
         }
         if (!ready_.empty()) {
             (void)run_round(lock);
-        } else if (nothing_left() && (finishing_ || (giver_ == runner_ && !given_by_others_))) {
+        } else if (nothing_left() &&
+                   (finishing_ || (first_submitter_ == runner_ && !several_submitters_))) {
             return;
         } else {
             changed_.wait(lock);

@@ -778,7 +778,7 @@ TEST(AsyncTaskDeathTest, UsingAMovedOneEndsTheProgram) {
     auto work = []() -> async_task<int, inline_executor> { co_return 1; };
     auto first = work();
     const auto second = std::move(first);
-    const char* const message = "coil: an async_task is used that was moved from";
+    const char* const message = "coil: an async_task that was moved from is used";
     // NOLINTBEGIN(bugprone-use-after-move)
     EXPECT_DEATH(static_cast<void>(first.done()), message);
     EXPECT_DEATH(first.then([](int) {}), message);

@@ -125,8 +125,7 @@ public:
             discard_result<Kept>(*awaiter_.operator->());
         }
         if constexpr (joins && !std::is_lvalue_reference_v<Kept>) {
-            awaitable_
-                .cancel(); // the handle is about to be destroyed: later the task cannot be stopped
+            awaitable_.cancel(); // the last chance: the handle is about to be destroyed
         }
         awaiter_.destroy();
         if (state_ == state::started && passed_on_) [[unlikely]] {

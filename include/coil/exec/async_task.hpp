@@ -220,7 +220,7 @@ private:
 
     [[nodiscard]] detail::async_state<T>& state() const noexcept {
         if (state_ == nullptr) [[unlikely]] {
-            detail::end_with_misuse("an async_task is used that was moved from.");
+            detail::end_with_misuse("an async_task that was moved from is used.");
         }
         return *state_;
     }

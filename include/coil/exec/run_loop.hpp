@@ -82,7 +82,7 @@ public:
     /// Starts a detached task. Its first turn is in the next round.
     void spawn(task<> work);
 
-    /// Calls `f` in its turn.
+    /// Calls `f` once, in a later round.
     template <class F>
     void execute(F&& f) {
         entrance from_outside{*this};
@@ -110,7 +110,7 @@ public:
     /// Queues a coroutine that moves to the loop, or resumes on it, rather than being submitted by
     /// push() or spawn().
     void submit(detail::work& w) noexcept { enter(w, false); }
-    /// `w` was submitted or is about to be: removes it before its turn.
+    /// Removes `w` before its turn. If another thread is about to submit it, waits for that.
     void take_out(detail::work& w) noexcept;
     /// Called by a destructor. Returns false if `w` has not arrived. `w` may depend on work of
     /// another coroutine in this queue, which no longer runs; one such piece of work is then
@@ -122,14 +122,14 @@ private:
     struct frame_table;
     class spawned; // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
     class running;
-    /// Submits work on behalf of the calling thread (see note_giver()).
+    /// Submits work on behalf of the calling thread (see note_submitter()).
     struct entrance {
         run_loop& loop;
         void submit(detail::work& w) const noexcept { loop.enter(w, true); }
     };
 
-    void enter(detail::work& w, bool given) noexcept;
-    void note_giver() noexcept;
+    void enter(detail::work& w, bool is_submission) noexcept;
+    void note_submitter() noexcept;
     [[nodiscard]] std::size_t run_round(std::unique_lock<std::mutex>& lock) noexcept;
     [[nodiscard]] bool nothing_left() const noexcept;
     void destroy(pushed& frame) noexcept;
@@ -143,9 +143,9 @@ private:
     std::unique_ptr<frame_table> frames_; // the pushed coroutines
     spawned* oldest_ = nullptr;           // of the tasks that have started
     spawned* newest_ = nullptr;
-    std::thread::id runner_; // set while it runs
-    std::thread::id giver_;  // the first thread that submitted work
-    bool given_by_others_ = false;
+    std::thread::id runner_;          // set while it runs
+    std::thread::id first_submitter_; // the first thread that submitted work
+    bool several_submitters_ = false;
     bool finishing_ = false;
     bool stopping_ = false;
 };

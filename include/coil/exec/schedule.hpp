@@ -27,10 +27,11 @@ namespace coil {
 /// may return; coil::run() and block_on() wait for it everywhere. It is not destroyed while it is
 /// elsewhere, but ends by itself.
 ///
-/// Errors: if the executor was shut down, the task continues where it was, which must still exist,
-/// and std::system_error with std::errc::operation_canceled is thrown. Exceptions of the executor
-/// are thrown as well, for example if no thread can be created. A child of when_all, when_any,
-/// scope or timeout(task, d) cannot leave its parent's context: std::logic_error.
+/// Errors: if the executor was shut down, the task continues on the context or executor that it
+/// came from, which must still exist, and the await throws std::system_error with
+/// std::errc::operation_canceled. Exceptions of the executor propagate, for example if no thread
+/// can be created. A child of when_all, when_any, scope or timeout(task, d) cannot leave its
+/// parent's context: std::logic_error.
 ///
 /// If the context that the task left has ended or does not run, the task continues on the thread
 /// that drops the work, which is on no context. A context that ends destroys tasks that are on

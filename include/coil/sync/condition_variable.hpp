@@ -105,7 +105,7 @@ public:
     }
 
     void await_resume() {
-        go_on();
+        on_resumed();
         if (cancelled) [[unlikely]] {
             detail::throw_wait_cancelled("condition_variable");
         }
@@ -113,7 +113,7 @@ public:
 
     /// Used by combinators instead of await_resume(). The mutex is locked here as well.
     void discard() noexcept {
-        go_on();
+        on_resumed();
         if (!cancelled) {
             cv_waiters_.notify_one();
         }
@@ -123,7 +123,7 @@ private:
     friend class detail::awaiter_base;
     friend class detail::sync_waiter;
 
-    void go_on() noexcept {
+    void on_resumed() noexcept {
         if (under_way()) {
             resumed();
             mutex_.guarded_ = guarded_;

@@ -57,9 +57,9 @@ struct auto_event_kind {
 
 } // namespace detail
 
-/// An auto-reset event: each set() releases one coroutine, the one that has waited longest or the
-/// next one to wait. With waiters of several contexts the order is that of mutex. Setting an event
-/// that is already set has no effect.
+/// An auto-reset event: each set() releases one coroutine: the longest waiter, or, if none waits,
+/// the next one to wait. With waiters of several contexts the order is that of mutex. Setting an
+/// event that is already set has no effect.
 ///
 ///     coil::auto_reset_event changed;
 ///     co_await changed.wait();                    // consumes one set()

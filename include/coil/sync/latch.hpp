@@ -59,7 +59,7 @@ public:
             baton_);
     }
     /// Counts down by `n` when awaited, then waits.
-    auto arrive_and_wait(std::ptrdiff_t n = 1) noexcept { return enqueue_notice(*this, n); }
+    auto arrive_and_wait(std::ptrdiff_t n = 1) noexcept { return arriving_awaitable(*this, n); }
 
 private:
     class arriving_awaiter : public detail::baton_awaiter<detail::latch_kind> {
@@ -78,9 +78,9 @@ private:
         std::ptrdiff_t n_;
     };
 
-    class [[nodiscard("did you forget to co_await?")]] enqueue_notice {
+    class [[nodiscard("did you forget to co_await?")]] arriving_awaitable {
     public:
-        enqueue_notice(latch& source, std::ptrdiff_t n) noexcept : latch_(&source), n_(n) {}
+        arriving_awaitable(latch& source, std::ptrdiff_t n) noexcept : latch_(&source), n_(n) {}
         [[nodiscard]] arriving_awaiter operator co_await() const noexcept { return {*latch_, n_}; }
 
     private:

@@ -27,9 +27,11 @@ void add_async_callback(async_state_base& state, F f) {
 template <class T, class F>
 void add_then(async_state<T>& to, F f) {
     if constexpr (std::is_void_v<T>) {
-        static_assert(std::invocable<F&>, "then(f): f takes no argument, as the task gives none");
+        static_assert(std::invocable<F&>,
+                      "then(f): f takes no argument, because the task returns none");
     } else if constexpr (std::is_reference_v<T>) {
-        static_assert(std::invocable<F&, T>, "then(f): f takes the reference that the task gives");
+        static_assert(std::invocable<F&, T>,
+                      "then(f): f takes the reference that the task returns");
     } else {
         static_assert(std::invocable<F&, const T&> || std::invocable<F&, T>,
                       "then(f): f takes the task's result: const T&, T or T&&");

@@ -48,8 +48,8 @@ public:
             state.fail(std::current_exception());
             return;
         }
-        // The op has come back at once. Resumes the coroutine on this thread by a call, as its
-        // caller does not await it.
+        // The executor has run the op at once. The coroutine's caller does not await it, so a
+        // nested call resumes it here.
         const running_at scope(current_loop != nullptr ? current_place : where.place);
         resume(coroutine);
     }

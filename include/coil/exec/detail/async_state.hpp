@@ -55,13 +55,14 @@ public:
     enum class answer : unsigned char { waits, done, stopped };
 
     [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
-    /// Whether this thread may read the result; callbacks may.
+    /// Whether this thread may read the result: the task is done, or one of its callbacks is
+    /// running here.
     [[nodiscard]] bool has_result() const noexcept {
         return done() || completer_.load(std::memory_order_acquire) == std::this_thread::get_id();
     }
     void wait_blocking() noexcept;
-    /// A notification follows only if the answer is that the waiter waits. `token` must have a
-    /// registered callback that calls leave().
+    /// The waiter is notified later only if the answer is `waits`. `token` must have a registered
+    /// callback that calls leave().
     [[nodiscard]] answer add(waiter& w, const inplace_stop_token& token) noexcept;
     /// Returns false if the waiter is about to be notified, or was.
     [[nodiscard]] bool remove(waiter& w) noexcept;

@@ -114,11 +114,11 @@ private:
     const executor_functions* functions_ = nullptr;
 };
 
-/// The executor for which the current thread, which runs no context, runs a coroutine. Set while it
-/// runs; meaningless while a loop runs here.
+/// The executor on whose behalf this thread runs a coroutine. Meaningless while a loop runs on this
+/// thread.
 struct executor_place {
     executor_ref executor{};
-    /// of an async_task, which resumes there or not at all
+    /// The promise of an async_task, which resumes on the executor or is destroyed; or null.
     promise_base* bound = nullptr;
 };
 constinit inline thread_local executor_place current_place{};

@@ -35,7 +35,7 @@ public:
             refill(c);
         }
         std::byte* const memory = c.next;
-        // The one that will be used when its cache line has arrived.
+        // Fetches the cache line of a later place, which has arrived when that place is used.
         prefetch_to_write(memory + prefetched_ahead);
         c.next = memory + place_bytes;
         return {memory, c.of};

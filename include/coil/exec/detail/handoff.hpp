@@ -22,8 +22,8 @@ namespace coil::detail {
 /// - queued: in the ready queue of a context.
 /// - ended: the coroutine runs, or the await has ended without it.
 ///
-/// The completing side calls complete() and is_wanted(), the awaiting side everything else. Writes
-/// without a read-modify-write are of states in which the other side has nothing to do.
+/// The completing side calls complete() and is_wanted(), the awaiting side everything else. Plain
+/// stores are used only in states in which the other side does not write.
 template <class Atomics = std_atomics>
 class basic_handoff {
 public:

@@ -177,7 +177,7 @@ private:
         s.woken_.store(0, std::memory_order_relaxed);
         const std::lock_guard lock(mutex_);
         if (stopped()) {
-            s.woken_.store(1, std::memory_order_relaxed); // it sleeps, and will find itself woken
+            s.woken_.store(1, std::memory_order_relaxed); // its sleep ends at once
             return;
         }
         s.below_ = top_;

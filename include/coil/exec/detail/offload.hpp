@@ -150,7 +150,7 @@ protected:
             return;
         }
         require_own_thread();
-        come_back(); // for a shutdown it counts as complete: this waits here
+        come_back(); // a shutdown need not wait for this node: this destructor waits
         if (try_withdraw()) {
             end();
         } else {

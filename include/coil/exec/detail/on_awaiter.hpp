@@ -136,8 +136,8 @@ private:
     /// The work submitted to the executor.
     struct start_work final : work, remote_child_ticket {
         explicit start_work(on_awaiter& awaiter) noexcept
-            : work(&come, kind::arrival), remote_child_ticket(awaiter) {}
-        static void come(work& w, fate what) noexcept {
+            : work(&arrive_there, kind::arrival), remote_child_ticket(awaiter) {}
+        static void arrive_there(work& w, fate what) noexcept {
             auto& arrived = static_cast<start_work&>(w);
             if (remote_child_owner* const awaiter = arrived.take()) {
                 static_cast<on_awaiter*>(awaiter)->begin_there(what);

@@ -158,7 +158,7 @@ protected:
         target_.place.executor.submit(*this);
         return !now.has_arrived() || stay();
     }
-    /// The same; an executor that refuses the op drops it.
+    /// The same; if the executor throws, the op is dropped.
     [[nodiscard]] bool depart_or_drop() noexcept {
         submit_scope now(*this);
         submit_or_drop();

@@ -30,8 +30,8 @@ public:
     executor_scope& operator=(const executor_scope&) = delete;
     ~executor_scope() { innermost = outer_; }
 
-    /// Whether the innermost of them runs what this thread runs. A context that runs inside of the
-    /// executor's work hides it.
+    /// Whether the innermost of these executors runs the current code. Returns false in a context
+    /// that runs inside of the executor's work.
     [[nodiscard]] static bool is_here() noexcept {
         return innermost != nullptr && innermost->around_ == current_loop &&
                innermost->executor_ == current_place.executor;
@@ -65,15 +65,16 @@ struct resume_target {
     }
 };
 
-/// During its turn: the coroutine that a run_loop resumes in each round, whatever it awaits.
+/// The coroutine whose turn a run_loop is running, if the loop resumes it in each round, whatever
+/// it awaits; otherwise null.
 constinit inline thread_local std::coroutine_handle<> resumed_each_round;
 
 /// Refuses such a coroutine, which would be resumed twice: by the loop and by the completion of its
 /// await.
 inline void refuse_resumed_each_round(std::coroutine_handle<> waiter) noexcept {
     if (resumed_each_round && waiter == resumed_each_round) [[unlikely]] {
-        end_with_misuse("a coroutine that was pushed to a run_loop awaits what resumes it by "
-                        "itself. Give the loop a task instead, by spawn().");
+        end_with_misuse("a coroutine that was pushed to a run_loop awaits something that also "
+                        "resumes it. Give the loop a task instead, by spawn().");
     }
 }
 

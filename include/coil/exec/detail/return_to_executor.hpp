@@ -79,14 +79,14 @@ task<returned_result<A>> await_and_return(A&& what, resume_target where) {
             std::rethrow_exception(std::move(error));
         }
     } else {
-        result<result_type> came;
+        result<result_type> outcome;
         try {
-            came.set_value(co_await static_cast<A&&>(what));
+            outcome.set_value(co_await static_cast<A&&>(what));
         } catch (...) {
-            came.set_error(std::current_exception());
+            outcome.set_error(std::current_exception());
         }
         co_await return_op(where);
-        co_return came.take();
+        co_return outcome.take();
     }
 }
 

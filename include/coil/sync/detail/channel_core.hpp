@@ -33,7 +33,7 @@ struct channel_element
 /// no waiters and no elements given back.
 ///
 /// `marks_` says which queues have waiters. It also counts the coroutines that have begun to wait
-/// and are not queued yet, because no thread may pass them through the ring. A thread that has
+/// and are not queued yet, because no thread may overtake them through the ring. A thread that has
 /// changed the ring checks the marks afterwards and signals. A waiter sets its mark first and then
 /// checks the ring again (serve_waiters()). So no waiter misses an element.
 ///

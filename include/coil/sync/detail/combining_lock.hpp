@@ -12,7 +12,7 @@ namespace coil::detail {
 /// A thread that finds the lock free acquires it. Otherwise it publishes its request, a node or a
 /// signal, and returns; the owner processes all published requests before it releases the lock. One
 /// word holds the `busy` bit, the published nodes (newest first), the `signalled` bit, and the
-/// `open` bit, which belongs to the user and survives a release.
+/// `open` bit, which belongs to the primitive that uses the lock and survives a release.
 ///
 /// Releasing is the owner's last access. A thread that observes the owner's changes after the lock
 /// was released may destroy the primitive.

@@ -8,8 +8,9 @@
 
 namespace coil::detail {
 
-/// The last done() is executed with the combining lock held. A thread that sees zero and a free
-/// lock therefore knows that no other thread in done() will access the group again.
+/// The state of a wait_group. The last done() is executed with the combining lock held. A thread
+/// that sees zero and a free lock therefore knows that no other thread in done() will access the
+/// group again.
 template <class Waiter, class Atomics = std_atomics>
 class basic_group : public basic_wait_queue<basic_group<Waiter, Atomics>, Waiter, Atomics> {
 public:

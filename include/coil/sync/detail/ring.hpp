@@ -96,7 +96,7 @@ private:
         std::optional<T> value;
     };
 
-    /// The next access to the cell is another thread's.
+    /// Whether another thread must access the cell first.
     static bool is_behind(std::size_t stamp, std::size_t position) noexcept {
         return static_cast<std::ptrdiff_t>(stamp - position) < 0;
     }

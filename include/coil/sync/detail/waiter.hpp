@@ -104,7 +104,7 @@ protected:
         return !cancelled;
     }
 
-    /// Ends a wait that was continued by other means.
+    /// Ends a wait whose continuation was called.
     void end() noexcept { finish(); }
     /// Ends a wait without resuming a coroutine.
     void end_without_resuming() noexcept { resumed(); }
