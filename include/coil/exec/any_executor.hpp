@@ -16,8 +16,7 @@ namespace coil {
 ///
 ///     looper_executor looper;
 ///     any_executor ex = looper;                                    // refers to it
-///     any_executor own(std::in_place_type<new_thread_executor>);   // shares ownership with its
-///     copies
+///     any_executor own(std::in_place_type<new_thread_executor>);   // owns it, as do its copies
 ///
 /// Constructed from a named executor, it refers to that executor, which must outlive it.
 /// Constructed from a temporary or with std::in_place_type, it and its copies share ownership of
