@@ -16,8 +16,8 @@ namespace coil::fs {
 
 namespace {
 
-/// Bytes per job on the blocking pool: some milliseconds from the page cache, so that the hand-over
-/// is negligible, and destroying the task does not wait long.
+/// Bytes per job on the blocking pool. Copying them from the page cache takes some milliseconds:
+/// the cost of switching threads is negligible, and destroying the task does not wait long.
 constexpr std::uint64_t slice = 16U << 20;
 
 constexpr bool has(copy_options options, copy_options one) noexcept {
@@ -27,13 +27,13 @@ constexpr bool has(copy_options options, copy_options one) noexcept {
 /// The two files and the progress of the copy. Blocking calls, for jobs.
 class file_copy {
 public:
-    // Results that are no error of a call.
+    // Results of begin() other than 0 and -errno.
     static constexpr int not_wanted = 2; // the options exclude the copy
     static constexpr int exchanged = 3;  // the name was replaced since the check
 
     /// Opens both files: 0, not_wanted, or -errno.
     int begin(const path& from, const path& to, copy_options options);
-    /// Copies a slice: 1: there may be more; 0: complete; -errno.
+    /// Copies a slice. Returns 1 if there may be more, 0 if the copy is complete, or -errno.
     int go_on(inplace_stop_token stop) noexcept;
 
     [[nodiscard]] std::uintmax_t done() const noexcept { return data_.done(); }

@@ -79,8 +79,8 @@ public:
     /// Returns its descriptor and pins it if it is open.
     [[nodiscard]] int pin_if_open(directory_node& node) noexcept;
 
-    /// The top is opened by one component relative to `at`, which must outlive the work; otherwise
-    /// by its path. Call it before the top is opened.
+    /// The top `node` is opened by one component, `leaf`, relative to `at`. Without this call it is
+    /// opened by its path. Call it before the top is opened; `at` must stay open until then.
     void place_top(const directory_node& node, int at, std::string leaf);
 
     /// Closes every descriptor that is not pinned, including that of the top; pinned ones are

@@ -14,8 +14,9 @@ namespace coil::fs {
 using copy_file_progress = std::function<void(std::uintmax_t done, std::uintmax_t total)>;
 
 /// std::filesystem::copy_file: gives whether the file was copied. Links are followed. The target
-/// gets the source's permissions; the set-user-ID and set-group-ID bits only if it has the same
-/// owner, or group. `options` decide about an existing target as in [fs.op.copy.file].
+/// gets the source's permissions, but the set-user-ID bit only if it has the same owner, and the
+/// set-group-ID bit only if it has the same group. `options` decide about an existing target as in
+/// [fs.op.copy.file].
 ///
 /// If the file system supports it, the files share their blocks (ioctl_ficlonerange(2)); otherwise
 /// the kernel copies (copy_file_range(2), sendfile(2)). Holes are preserved. The copy runs on the

@@ -74,9 +74,8 @@ public:
     /// reached. The position of a regular file then does not advance (measured on Linux 6.18):
     /// continue with write_at(), or use write_all(), which handles this.
     operation write(const_buffer buf COIL_LIFETIMEBOUND) noexcept { return io::write(fd_, buf); }
-    /// Make the file a byte_stream, for copy(), buffered_reader and others: read() and write_all()
-    /// at the current position. shutdown_write() gives 0, because a file has no writing side to
-    /// shut down.
+    /// The members of a byte_stream, for copy(), buffered_reader and others. read_some() is read(),
+    /// and write_some() is write_all(). shutdown_write() does nothing and gives 0.
     operation read_some(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept { return read(buf); }
     task<io_result> write_some(const_buffer buf COIL_LIFETIMEBOUND) { return write_all(buf); }
     task<io_result> shutdown_write() noexcept;

@@ -43,8 +43,8 @@ struct write_options {
 /// the old content. As in other modes a symbolic link is followed: its target is replaced. The
 /// kernel follows it, so fs.protected_symlinks and fs.protected_regular apply in directories such
 /// as /tmp (proc_sys_fs(5)): EACCES. EAGAIN: the name is being replaced continuously. A file that
-/// is not writable is not replaced (EACCES), nor one that is not regular (EINVAL). A directory that
-/// is writable but not readable is not synchronized.
+/// is not writable (EACCES) or not regular (EINVAL) is not replaced. A directory that is writable
+/// but not readable is not synchronized.
 ///
 /// The new file has no name until it is complete (O_TMPFILE), so an incomplete one leaves nothing
 /// behind. A crash between link and rename leaves `.coil-<16 hexadecimal digits>.tmp` in the
