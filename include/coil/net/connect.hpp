@@ -22,7 +22,7 @@ namespace coil::net {
 ///     net::socket t = co_await net::connect("example.org", 443, 5s);
 ///
 /// Errors: std::system_error whose message names the host, the port, and why each attempt failed;
-/// the code is that of the last failure, timed_out if the limit expired, or net::resolve's.
+/// the code is that of the last failure, timed_out if the limit expired, or that of net::resolve.
 ///
 /// Cancellation: std::errc::operation_canceled; every socket is closed.
 [[nodiscard]] inline task<socket> connect(std::string host, std::uint16_t port) {
