@@ -28,8 +28,8 @@ file(GLOB coil_module_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/modules/*
 install(FILES ${coil_module_sources} DESTINATION "${COIL_MODULES_DIR}")
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/CoilModules.cmake" DESTINATION "${COIL_CMAKE_DIR}")
 
-# The debuggers' commands. gdb trusts scripts in its own auto-load directory, so the one that it loads with a program is
-# there (src/context/listed_loop.cpp names it).
+# The debuggers' commands. gdb trusts scripts in its own auto-load directory, so the script that it loads with a program
+# is installed there (src/context/listed_loop.cpp names it).
 set(COIL_DEBUGGERS "${PROJECT_SOURCE_DIR}/tools/debuggers")
 install(FILES "${COIL_DEBUGGERS}/coil_gdb.py" "${COIL_DEBUGGERS}/coil_lldb.py"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/coil" COMPONENT debuggers)

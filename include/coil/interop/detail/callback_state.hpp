@@ -108,7 +108,7 @@ protected:
         on_stop_.reset(); // waits for a stopper that is running
         if (is_elsewhere()) [[unlikely]] {
             require_own_thread();
-            come_back(); // for a shutdown it counts as complete: this waits here
+            come_back(); // a shutdown need not wait for this node: this destructor waits
             cancel();
             if (try_withdraw()) {
                 end();
