@@ -115,8 +115,8 @@ function(coil_add_model_tests folder)
     coil_own_target(${target})
     set_target_properties(${target} PROPERTIES UNITY_BUILD OFF) # the models use the same names
     # relacy recognises destroyed objects by a destructor's last stores, so these must not be optimized away. It
-    # replaces operator delete but not the sized variant. GCC wrongly warns that its malloc, inlined into the standard
-    # library, could be called with too large a size.
+    # replaces operator delete but not the sized variant. GCC warns wrongly that relacy's malloc, inlined into the
+    # standard library, could be called with too large a size.
     target_compile_options(${target} PRIVATE -O2 $<$<CONFIG:Debug>:-g1> -fno-sized-deallocation
         $<$<CXX_COMPILER_ID:GNU>:-fno-lifetime-dse -Wno-alloc-size-larger-than>)
     gtest_discover_tests(${target}

@@ -71,8 +71,9 @@ public:
     /// subdirectories, if available.
     [[nodiscard]] int pin(directory_node& node, int child = -1);
     void unpin(directory_node& node) noexcept;
-    /// Call it before `node` is destroyed: opens its parent if that is closed and `node` is open.
-    /// Opening the parent through the child is cheap; later it would take a walk from the top.
+    /// Opens the parent of `node` if it is closed and `node` is open. Call it before `node` is
+    /// destroyed: opening the parent through its child is cheap; later it takes a walk from the
+    /// top.
     void reach_parent(directory_node& node);
     /// Uses `fd` as its descriptor instead of opening it, and pins it.
     void adopt(directory_node& node, int fd) noexcept;

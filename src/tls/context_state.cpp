@@ -33,7 +33,7 @@ context_state::context_state(bool is_server)
     : ssl_context_(SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method())),
       is_server_(is_server) {
     if (!ssl_context_) {
-        throw_failure("cannot make a context");
+        throw_failure("cannot create a context");
     }
     SSL_CTX* const c = ssl_context();
     SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);

@@ -21,10 +21,10 @@
 // time. The first next() submits the request; if the kernel ends it, the following next() submits
 // it again. If the pool has no free buffer, next() waits until one is returned (so do not hold all
 // buffers while waiting). Up to 64 results may be queued, or 4 while the pool is short of buffers;
-// then the request is stopped until they have been taken. Destroying a stream cancels its request,
-// waits until the kernel has released its buffers, and discards queued results; a waiting next()
-// gives -ECANCELED. A stream does not keep run() going: when no task is left its request is ended,
-// and the next run submits it again.
+// at that limit the request is stopped until the results have been taken. Destroying a stream
+// cancels its request, waits until the kernel has released its buffers, and discards queued
+// results; a waiting next() gives -ECANCELED. A stream does not keep run() going: when no task is
+// left its request is ended, and the next run submits it again.
 
 namespace coil {
 
