@@ -11,7 +11,7 @@ namespace coil {
 /// Awaits a library's operation that reports its result by a callback:
 ///
 ///     const int status = co_await from_callback<int>([&](completion<int> done) {
-/// library.start(request, std::move(done)); // calls done(status) later
+///         library.start(request, std::move(done)); // calls done(status) later
 ///     });
 ///
 /// `initiate` is called once, with a completion<T>, when the result is awaited. The await returns
