@@ -63,7 +63,8 @@ constexpr int max_checks = 8;
 constexpr ::mode_t set_id_bits = S_ISUID | S_ISGID;
 
 /// Applies the options to an existing target; returns as begin().
-int meet_target(const struct ::stat& from, const struct ::stat& to, copy_options options) noexcept {
+int check_existing_target(const struct ::stat& from, const struct ::stat& to,
+                          copy_options options) noexcept {
     if (!S_ISREG(to.st_mode)) {
         return -EINVAL;
     }
@@ -116,7 +117,7 @@ int file_copy::check(const path& from, const path& to, copy_options options) {
         return -EINVAL;
     }
     if (target_.is_there) {
-        if (const int r = meet_target(status_, target_.status, options); r != 0) {
+        if (const int r = check_existing_target(status_, target_.status, options); r != 0) {
             return r;
         }
     }
@@ -163,7 +164,7 @@ int file_copy::open_target(const path& to, copy_options options) {
     to_ = file(out.release());
     const bool is_itself = found.st_dev == status_.st_dev && found.st_ino == status_.st_ino;
     if (target_.is_there || is_itself || found.st_size > 0) { // not just created
-        if (const int r = meet_target(status_, found, options); r != 0) {
+        if (const int r = check_existing_target(status_, found, options); r != 0) {
             return r;
         }
     }

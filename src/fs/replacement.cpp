@@ -117,7 +117,7 @@ std::string follow_dangling(int directory, const char* leaf, int& error) {
 
 /// Applies the attributes of the old file; bits that depend on its owner are dropped for another
 /// owner.
-int take_after(int fd, const struct ::stat& old) noexcept {
+int copy_attributes(int fd, const struct ::stat& old) noexcept {
     struct ::stat made{};
     if (const int r = sys::fstat(fd, &made); r < 0) {
         return r;
@@ -159,7 +159,7 @@ int replacement::begin(const std::string& target, ::mode_t mode) {
     if (r == 0) {
         r = make(0600);
     }
-    return r < 0 ? r : take_after(content_.native_handle(), old_);
+    return r < 0 ? r : copy_attributes(content_.native_handle(), old_);
 }
 
 int replacement::find(const std::string& target) {
