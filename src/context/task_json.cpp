@@ -168,7 +168,7 @@ private:
             out_ += R"(,"local":)";
             break;
         case file:
-            out_ += R"(,"file":)";
+            out_ += R"(,"path":)";
             break;
         }
         quote(target.text);

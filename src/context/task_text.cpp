@@ -113,13 +113,13 @@ private:
         if (task.spawned_at) {
             out_ += std::string(" spawned at ") + task.spawned_at->file_name() + ":" +
                     std::to_string(task.spawned_at->line());
+            if (const std::int64_t age = age_of(task, context); age >= 0) {
+                out_ += ", " + seconds(age) + " s ago";
+            }
         }
         out_ += ": " + wait_text(task, context);
         if (task.deadline_ns != task_owner::no_deadline) {
             out_ += ", limit in " + seconds(task.deadline_ns - context.now_ns) + " s";
-        }
-        if (const std::int64_t age = age_of(task, context); age >= 0) {
-            out_ += ", spawned " + seconds(age) + " s ago";
         }
         out_ += '\n';
         std::size_t number = 0;

@@ -2,9 +2,11 @@
 
 #include "admin_support.hpp"
 
+#include <atomic>
 #include <fstream>
 #include <optional>
 #include <semaphore>
+#include <thread>
 
 #include <sys/stat.h>
 
@@ -19,6 +21,11 @@ using coil_test::get;
 using coil_test::socket_place;
 
 task<> sleeps() { co_await sleep_for(1h); }
+task<> arrives_and_sleeps(std::atomic<int>& arrived) {
+    ++arrived;
+    arrived.notify_all();
+    co_await sleep_for(1h);
+}
 
 TEST(Admin, AnswersWithTheMetricsOfEachContext) {
     const socket_place place;
@@ -45,9 +52,13 @@ TEST(Admin, AnswersWithTheTasksOfARuntime) {
     options.contexts = 2;
     options.context = place.options("server");
     runtime rt(options);
-    rt.co_spawn(sleeps(), "one");
-    rt.co_spawn(sleeps(), "two");
-    rt.start();
+    std::atomic<int> arrived = 0;
+    rt.co_spawn(arrives_and_sleeps(arrived), "one");
+    rt.co_spawn(arrives_and_sleeps(arrived), "two");
+    std::thread running([&] { rt.run(); });
+    for (int n = 0; (n = arrived) < 2;) {
+        arrived.wait(n);
+    }
     const std::string text = get(place.path(), "/tasks");
     EXPECT_EQ(count_of(text, "context server-"), 2U) << text;
     EXPECT_EQ(count_of(text, "'one'"), 1U) << text;
@@ -55,7 +66,7 @@ TEST(Admin, AnswersWithTheTasksOfARuntime) {
     EXPECT_EQ(count_of(get(place.path(), "/tasks.json"), "\"waits_for\":\"sleep\""), 2U);
     EXPECT_EQ(count_of(get(place.path(), "/tasks.json?limit=0"), "\"waits_for\""), 0U);
     rt.stop();
-    rt.join();
+    running.join();
 }
 
 TEST(Admin, AnswersWhileACoroutineBlocksItsContext) {

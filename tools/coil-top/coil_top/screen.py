@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import sys
 import termios
 import time
@@ -71,7 +72,7 @@ class Screen:
             text = text[:-1] if key in ('\x7f', '\b') else text + key
 
     def _draw(self, lines):
-        width, height = os.get_terminal_size()
+        width, height = shutil.get_terminal_size()
         shown = [printable(line)[:width] for line in lines[:height - 1]]
         sys.stdout.write('\x1b[H' + ''.join(line + '\x1b[K\r\n' for line in shown) + '\x1b[J')
         filtered = f' ({self.matching})' if self.matching else ''
@@ -79,7 +80,7 @@ class Screen:
 
     @staticmethod
     def _status(text):
-        width, height = os.get_terminal_size()
+        width, height = shutil.get_terminal_size()
         sys.stdout.write(f'\x1b[{height};1H\x1b[7m{printable(text)[:width]:<{width}}\x1b[0m')
         sys.stdout.flush()
 

@@ -78,7 +78,7 @@ def _wait(record):
     kind = record['waits_for']
     if kind in ('operation', 'queued', 'stream'):
         text = record['call'] + (f" fd {record['fd']}" if record['fd'] >= 0 else '')
-        for key in ('peer', 'local', 'file'):
+        for key in ('peer', 'local', 'path'):
             if record.get(key):
                 text += (' on ' if key == 'local' else ' ') + record[key]
         if 'idle_s' in record:

@@ -41,7 +41,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header('Content-Type', kind)
         self.send_header('Content-Length', str(len(body)))
         self.send_header('Cache-Control', 'no-store')
-        self.send_header('Content-Security-Policy', "default-src 'self' 'unsafe-inline'")
+        self.send_header('Content-Security-Policy', "default-src 'self' 'unsafe-inline'; img-src data:")
         self.end_headers()
         self.wfile.write(body)
 
