@@ -3,6 +3,7 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/core/detail/backtrace_awaiter.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace coil::detail {
@@ -16,6 +17,7 @@ context_snapshot task_capture::take() {
     result.is_simulated = loop_.driver() != nullptr;
     result.now_ns = loop_.ring_.is_open() ? loop_.now_ns() : 0;
     index();
+    result.tasks.reserve(std::min<std::size_t>(limit_, loop_.load()));
     for (promise_base* first : {loop_.tasks_.first_listed(), loop_.tasks_.first_held_back()}) {
         add_list(first, result.tasks);
     }

@@ -47,6 +47,8 @@ public:
     explicit json_writer(std::string& out) noexcept : out_(out) {}
 
     void write(const context_snapshot& context) {
+        constexpr std::size_t usual_bytes = 256;
+        out_.reserve(out_.size() + context.tasks.size() * usual_bytes);
         out_ += R"({"name":)";
         quote(context.name);
         if (context.result == context_snapshot::how::no_answer) {
@@ -186,7 +188,7 @@ private:
 
 } // namespace
 
-std::string to_json(const std::vector<context_snapshot>& contexts) {
+std::string to_json(std::span<const context_snapshot> contexts) {
     std::string text = R"({"contexts":[)";
     json_writer writer(text);
     const char* separator = "";
@@ -195,7 +197,8 @@ std::string to_json(const std::vector<context_snapshot>& contexts) {
         separator = ",";
         writer.write(context);
     }
-    return text + "]}\n";
+    text += "]}\n";
+    return text;
 }
 
 } // namespace coil::detail

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <source_location>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,8 +85,8 @@ struct context_snapshot {
 /// not, this thread does.
 [[nodiscard]] context_snapshot take_snapshot(event_loop& loop, std::size_t limit);
 
-[[nodiscard]] std::string to_text(const std::vector<context_snapshot>& contexts);
-[[nodiscard]] std::string to_json(const std::vector<context_snapshot>& contexts);
+[[nodiscard]] std::string to_text(std::span<const context_snapshot> contexts);
+[[nodiscard]] std::string to_json(std::span<const context_snapshot> contexts);
 
 [[nodiscard]] const char* object_name(waited_object object) noexcept;
 

@@ -141,7 +141,7 @@ private:
 
 } // namespace
 
-std::string to_text(const std::vector<context_snapshot>& contexts) {
+std::string to_text(std::span<const context_snapshot> contexts) {
     std::string text;
     text_writer writer(text);
     for (const context_snapshot& context : contexts) {

@@ -5,7 +5,9 @@
 
 #include <coil/core/backtrace.hpp>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -17,22 +19,39 @@
 namespace coil::detail {
 
 inline std::string hex(const void* address) {
+    std::array<char, 2 + 2 * sizeof address> text{'0', 'x'};
+    const auto number = reinterpret_cast<std::uintptr_t>(address);
+    return {text.data(), std::to_chars(text.data() + 2, text.data() + text.size(), number, 16).ptr};
+}
+
+/// With three decimal places.
+inline std::string seconds(std::int64_t ns) {
     std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "0x%zx", reinterpret_cast<std::size_t>(address));
-    return text.data();
+    char* at = text.data();
+    if (ns < 0) {
+        *at++ = '-';
+    }
+    const auto ms = static_cast<std::uint64_t>(ns < 0 ? -ns : ns) / 1'000'000;
+    at = std::to_chars(at, text.data() + text.size(), ms / 1000).ptr;
+    *at++ = '.';
+    for (std::uint64_t digit = 100; digit > 0; digit /= 10) {
+        *at++ = static_cast<char>('0' + ms / digit % 10);
+    }
+    return {text.data(), at};
 }
 
-inline std::string seconds(double s) {
-    std::array<char, 64> text{};
-    std::snprintf(text.data(), text.size(), "%.3f", s);
-    return text.data();
-}
-
-inline std::string seconds(std::int64_t ns) { return seconds(static_cast<double>(ns) / 1e9); }
+inline std::string seconds(double s) { return seconds(static_cast<std::int64_t>(s * 1e9)); }
 
 /// As a string of JSON.
 inline void append_quoted(std::string& out, std::string_view text) {
+    const auto is_plain = [](char c) {
+        return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
+    };
     out += '"';
+    if (std::all_of(text.begin(), text.end(), is_plain)) {
+        out.append(text) += '"';
+        return;
+    }
     for (const char c : text) {
         if (c == '"' || c == '\\') {
             out += '\\';

@@ -285,14 +285,23 @@ frame_sizes::frame_sizes() {
     }
 }
 
-std::size_t frame_sizes::find(const void* frame) const noexcept {
-    const auto address = reinterpret_cast<std::uintptr_t>(frame);
-    const auto found = spans_.find(address & ~(span_bytes - 1));
-    if (found == spans_.end()) {
-        return 0;
+frame_sizes::place frame_sizes::place_of(const void* address) const noexcept {
+    const auto number = reinterpret_cast<std::uintptr_t>(address);
+    const auto found = spans_.find(number & ~(span_bytes - 1));
+    if (found == spans_.end() || number < found->first + frame_alignment) {
+        return {0, 0};
     }
-    const std::size_t offset = address - found->first - frame_alignment;
-    return offset % found->second == 0 ? found->second : 0;
+    return {(number - found->first - frame_alignment) % found->second, found->second};
+}
+
+std::size_t frame_sizes::find(const void* frame) const noexcept {
+    const place at = place_of(frame);
+    return at.offset == 0 ? at.size : 0;
+}
+
+std::size_t frame_sizes::bytes_from(const void* address) const noexcept {
+    const place at = place_of(address);
+    return at.size - at.offset;
 }
 
 } // namespace coil::detail
