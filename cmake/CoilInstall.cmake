@@ -39,6 +39,13 @@ install(DIRECTORY "${COIL_DEBUGGERS}/coil_debug"
 install(FILES "${COIL_DEBUGGERS}/auto_load.py" RENAME coil_gdb.py
     DESTINATION "${CMAKE_INSTALL_DATADIR}/gdb/auto-load" COMPONENT debuggers)
 
+# coil-top finds its package beside itself in the source tree, and here in an installation.
+set(COIL_TOP_DIR "${PROJECT_SOURCE_DIR}/tools/coil-top")
+install(PROGRAMS "${COIL_TOP_DIR}/coil-top" DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT coil-top)
+install(DIRECTORY "${COIL_TOP_DIR}/coil_top"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/coil" COMPONENT coil-top
+    FILES_MATCHING PATTERN "*.py" PATTERN "*.html" PATTERN "__pycache__" EXCLUDE)
+
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/coil-config.cmake.in" coil-config.cmake
     INSTALL_DESTINATION "${COIL_CMAKE_DIR}"
     PATH_VARS COIL_MODULES_DIR)

@@ -32,10 +32,10 @@ std::size_t copy_memory(const std::byte* from, std::byte* to, std::size_t size) 
     return copied > 0 ? static_cast<std::size_t>(copied) : 0;
 }
 
-std::uintptr_t word_at(const std::byte* copy, std::size_t offset) noexcept {
-    std::uintptr_t word = 0;
-    std::memcpy(&word, copy + offset, sizeof word);
-    return word;
+/// Of a frame, other words of which other threads may write meanwhile, or of its copy.
+std::uintptr_t word_at(const std::byte* memory, std::size_t offset) noexcept {
+    return __atomic_load_n(reinterpret_cast<const std::uintptr_t*>(memory + offset),
+                           __ATOMIC_RELAXED);
 }
 
 wait_record describe_operation(const io_op& op, wait_record::what kind) noexcept {
@@ -80,8 +80,12 @@ const awaiter_base* leaf_search::search(const void* frame, const std::byte* copy
 }
 
 wait_record leaf_search::find(const void* frame) const {
-    std::array<std::byte, most_bytes> copy; // NOLINT(*-member-init)
     const auto* const begin = static_cast<const std::byte*>(frame);
+    if (const std::size_t size = sizes_.bytes_from(frame); size > 0) {
+        const awaiter_base* const found = search(frame, begin, size, 0);
+        return found != nullptr ? describe(*found) : wait_record{};
+    }
+    alignas(std::uintptr_t) std::array<std::byte, most_bytes> copy; // NOLINT(*-member-init)
     std::size_t size = 0;
     for (std::size_t next = first_chunk; size < most_bytes; next = chunk) {
         const std::size_t wanted = std::min(next, most_bytes - size);

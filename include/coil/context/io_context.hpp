@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/admin_registration.hpp>
 #include <coil/context/detail/checked_number.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
@@ -197,6 +198,7 @@ private:
     detail::event_loop loop_;
     std::thread thread_;
     std::exception_ptr thread_error_;
+    detail::admin_registration admin_{*this, options_.admin_socket};
 };
 
 namespace detail {
@@ -245,6 +247,7 @@ public:
     [[nodiscard]] const std::source_location* spawned_at() const noexcept override {
         return &name_.spawned_at;
     }
+    [[nodiscard]] std::int64_t spawned_ns() const noexcept override { return name_.spawned_ns; }
 
 private:
     const task_name name_;

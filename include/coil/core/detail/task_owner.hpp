@@ -38,6 +38,8 @@ public:
     [[nodiscard]] virtual const std::source_location* spawned_at() const noexcept {
         return nullptr;
     }
+    /// When a task with a name was spawned, in nanoseconds of steady_clock; 0: unknown.
+    [[nodiscard]] virtual std::int64_t spawned_ns() const noexcept { return 0; }
     /// For a child of a scope or supervisor that has begun: that one's nursery. Owner thread.
     [[nodiscard]] virtual const nursery* parent_nursery() const noexcept { return nullptr; }
     /// For a root that is_remote_child: its frame must be destroyed as soon as nothing of it runs.
