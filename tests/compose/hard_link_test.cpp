@@ -86,7 +86,7 @@ TEST_F(HardLink, WithALimitInside) {
     EXPECT_EQ(written(out), "abcd");
 }
 
-TEST_F(HardLink, G13_ALimitBehindACallOfAWorkerExpires) {
+TEST_F(HardLink, G13_ALimitAfterACallOfAnIoWqWorkerExpires) {
     const pipe_pair silent;
     const pipe_pair out;
     auto main = [](int in, int f) -> task<> {
@@ -158,7 +158,7 @@ TEST_F(HardLink, ACallThatTheKernelRejectsEndsTheWholeChain) {
 // ---- the model
 
 /// What one call of a random chain does.
-enum class deed { writes, fails, fails_unnoticed, transfers_less, never_ends };
+enum class behaviour { writes, fails, fails_unnoticed, transfers_less, never_ends };
 
 /// How it is linked to the next one and limited; part of the chain's type.
 struct place {
@@ -181,19 +181,19 @@ constexpr std::size_t length_of() {
 struct calls {
     int file;
     int empty_pipe;
-    std::vector<deed> deeds;
+    std::vector<behaviour> deeds;
     char buf[4]{};
 
     [[nodiscard]] operation make(std::size_t i) {
         static const char letters[] = "abcdefghijkl";
         switch (deeds[i]) {
-        case deed::writes:
+        case behaviour::writes:
             return io::write(file, const_buffer(letters + i, 1));
-        case deed::fails:
+        case behaviour::fails:
             return io::read(-1, buf);
-        case deed::fails_unnoticed:
+        case behaviour::fails_unnoticed:
             return io::fsync(-1);
-        case deed::transfers_less:
+        case behaviour::transfers_less:
             return io::read(file, buf, 1000); // beyond its end
         default:
             return io::read(empty_pipe, buf);
@@ -206,7 +206,7 @@ auto chain_from(calls& c) {
     constexpr place here = place_of<Shape, I>();
     auto op = [&c] {
         if constexpr (here.limited) {
-            return timeout(c.make(I), c.deeds[I] == deed::never_ends ? 1ms : 1h);
+            return timeout(c.make(I), c.deeds[I] == behaviour::never_ends ? 1ms : 1h);
         } else {
             return c.make(I);
         }
@@ -240,21 +240,21 @@ outcome expected(const calls& c, const std::vector<place>& places) {
             all.result = timed_out ? -ETIMEDOUT : -ECANCELED;
             continue;
         }
-        timed_out = c.deeds[i] == deed::never_ends;
+        timed_out = c.deeds[i] == behaviour::never_ends;
         switch (c.deeds[i]) {
-        case deed::writes:
+        case behaviour::writes:
             all.written += static_cast<char>('a' + i);
             all.result = 1;
             good = true;
             break;
-        case deed::fails:
-        case deed::fails_unnoticed:
+        case behaviour::fails:
+        case behaviour::fails_unnoticed:
             all.result = -EBADF;
             break;
-        case deed::transfers_less:
+        case behaviour::transfers_less:
             all.result = 0;
             break;
-        case deed::never_ends:
+        case behaviour::never_ends:
             all.result = -ETIMEDOUT;
             break;
         }
@@ -276,9 +276,9 @@ void check_shape(std::uint64_t seed, int rounds) {
         calls c{file, silent.in, {}};
         std::string deeds;
         for (const place& p : places) {
-            deed d = random.chance(600) ? deed::writes : static_cast<deed>(random.below(5));
-            if (d == deed::never_ends && !p.limited) {
-                d = deed::fails;
+            behaviour d = random.chance(600) ? behaviour::writes : static_cast<behaviour>(random.below(5));
+            if (d == behaviour::never_ends && !p.limited) {
+                d = behaviour::fails;
             }
             c.deeds.push_back(d);
             deeds += "wfu<n"[static_cast<int>(d)];

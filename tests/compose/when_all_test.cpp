@@ -459,7 +459,7 @@ TEST_F(WhenAll, G5_AShutdownDestroysTheChildren) {
     EXPECT_EQ(ctx_.context.load(), 0U);
 }
 
-TEST_F(WhenAll, G4_G12_DestroyedBetweenTheLastEndAndTheNextStep) {
+TEST_F(WhenAll, G4_G12_DestroyedAfterTheLastChildEndedAndBeforeItResumes) {
     const coil_test::listener l;
     const auto before = coil_test::open_descriptors();
     {

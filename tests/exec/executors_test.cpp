@@ -38,7 +38,7 @@ TEST(Executors, InlineRunsAtOnceAndReportsExceptions) {
     EXPECT_EQ(ex, inline_executor());
 }
 
-TEST(Executors, G12_WhatLeavesAFunctionIsReported) {
+TEST(Executors, G12_AnExceptionThatLeavesAFunctionIsReported) {
     testing::internal::CaptureStderr();
     {
         new_thread_executor ex;
@@ -110,7 +110,7 @@ class ThreadPerWork : public testing::Test {};
 using thread_per_work_types = testing::Types<new_thread_executor, async_executor>;
 TYPED_TEST_SUITE(ThreadPerWork, thread_per_work_types);
 
-TYPED_TEST(ThreadPerWork, G5_StoppedItDropsWhatItIsGiven) {
+TYPED_TEST(ThreadPerWork, G5_AStoppedOneDropsSubmittedFunctions) {
     TypeParam ex;
     ex.stop();
     auto guard = std::make_shared<int>();

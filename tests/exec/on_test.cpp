@@ -414,7 +414,7 @@ TEST(On, G12_ExceptionsOfForeignExecutorsPropagate) {
         void execute(const std::function<void()>&) { throw std::length_error("full"); }
     } ex;
     // Stores the function, which it will call, and throws nevertheless.
-    struct grumbling {
+    struct stores_and_throws {
         foreign_executor inner;
         void execute(std::function<void()>&& f) {
             inner.execute(std::move(f));

@@ -150,7 +150,7 @@ TEST(ResumeOnExecutor, G1_ADroppedTaskReturnsToItsContext) {
     EXPECT_EQ(destroyed, 2);
 }
 
-TEST(ResumeOnExecutor, G5_G12_HomeIsAContextThatDoesNotRun) {
+TEST(ResumeOnExecutor, G5_G12_ADroppedTaskOfAContextThatDoesNotRun) {
     int destroyed = 0;
     by_hand ex;
     {

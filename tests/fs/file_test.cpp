@@ -143,7 +143,7 @@ TEST(FsFile, ErrorsAreThoseOfOpen) {
     coil::run(refused(dir));
 }
 
-task<> nothing_inside() {
+task<> empty_object() {
     fs::file f;
     char c = 0;
     int n = co_await f.read({&c, 1});
@@ -159,7 +159,7 @@ task<> nothing_inside() {
     EXPECT_EQ(f.native_handle(), -1);
 }
 
-TEST(FsFile, OneThatOwnsNothingGivesEbadf) { coil::run(nothing_inside()); }
+TEST(FsFile, AnEmptyFileObjectGivesEBADF) { coil::run(empty_object()); }
 
 task<> moved(const scratch& dir) {
     coil_test::put(dir / "a", "a");

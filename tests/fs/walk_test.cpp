@@ -191,7 +191,7 @@ TEST(FsWalk, FollowsLinksButNotInACircle) {
     EXPECT_EQ(count, 13);
 }
 
-TEST(FsWalk, DescendsWhereItIsLet) {
+TEST(FsWalk, DescendsOnlyWhereTheOptionAllowsIt) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "yes/deep");
     stdfs::create_directories(tmp / "no/deep");
@@ -204,7 +204,7 @@ TEST(FsWalk, DescendsWhereItIsLet) {
     EXPECT_EQ(names, (std::set<std::string>{"no", "yes", "yes/deep"}));
 }
 
-TEST(FsWalk, EntriesLiveOnWithoutTheirWalk) {
+TEST(FsWalk, EntriesOutliveTheirWalk) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "a/b/c");
     make_file(tmp / "a/b/c/file", "12345");

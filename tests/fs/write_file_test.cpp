@@ -184,12 +184,12 @@ task<> cannot_replace(const scratch& dir) {
     }
 }
 
-TEST(FsWriteFile, WhatCannotBeReplacedStays) {
+TEST(FsWriteFile, AFileThatCannotBeReplacedStays) {
     const scratch dir;
     coil::run(cannot_replace(dir));
 }
 
-TEST(FsWriteFile, WhatMayNotBeWrittenIsNotReplaced) {
+TEST(FsWriteFile, AFileWithoutWritePermissionIsNotReplaced) {
     FS_TEST_NEEDS_FORK();
     const scratch dir;
     coil_test::put(dir / "f", "f");

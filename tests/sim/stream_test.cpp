@@ -181,7 +181,7 @@ TEST(SimStream, APartitionDropsEverythingUntilATimeout) {
     EXPECT_EQ(result.get(), -ETIMEDOUT);
 }
 
-TEST(SimStream, WhatStalledArrivesWhenThePartitionIsHealed) {
+TEST(SimStream, StalledDataArrivesWhenThePartitionIsHealed) {
     sim::world w{5};
     sim::host& server = w.host("server");
     sim::host& client = w.host("client");

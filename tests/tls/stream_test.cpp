@@ -64,7 +64,7 @@ TEST(TlsStream, SizesAroundARecord) {
     coil::run(main());
 }
 
-TEST(TlsStream, CloseNotifyIsTheEndAndTheOtherDirectionGoesOn) {
+TEST(TlsStream, CloseNotifyEndsOneDirectionAndTheOtherContinues) {
     auto main = []() -> task<> {
         two_ends both;
         co_await shake_well(both);
