@@ -52,7 +52,7 @@ TEST_F(HardLink, TheChainContinuesAfterAFailure) {
                   -ECANCELED);
         EXPECT_EQ(co_await (io::read(-1, buf) && hard_link(io::write(f, "no"), io::nop())),
                   -ECANCELED)
-            << "none of it is started";
+            << "no part of the hard link is started";
         EXPECT_EQ(co_await hard_link(io::read(-1, buf), io::read(-1, buf) && io::write(f, "no")),
                   -ECANCELED);
         EXPECT_EQ(co_await hard_link(io::read(-1, buf), io::fsync(f), io::fsync(-1),
@@ -75,7 +75,7 @@ TEST_F(HardLink, WithALimitInside) {
         EXPECT_EQ(co_await hard_link(timeout(io::fsync(-1), 1h), io::write(f, "b")), 1);
         EXPECT_EQ(co_await hard_link(io::nop(), timeout(io::read(in, buf), 1ms)), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(hard_link(io::read(in, buf), io::write(f, "c")), 1ms), 1)
-            << "one that does not wait takes place";
+            << "a call that does not wait is executed";
         EXPECT_EQ(
             co_await timeout(hard_link(io::read(in, buf), io::read(in, buf), io::write(f, "d"),
                                        timeout(io::read(in, buf), 1h) && io::write(f, "no")),
@@ -147,9 +147,10 @@ TEST_F(HardLink, ACallThatTheKernelRejectsEndsTheWholeChain) {
         EXPECT_EQ(co_await refused(), -EINVAL);
         EXPECT_EQ(co_await unknown(), -EINVAL);
         EXPECT_EQ(co_await hard_link(refused(), io::write(f, "a")), 1)
-            << "refused when its turn came";
+            << "refused when it is executed";
         EXPECT_EQ(co_await hard_link(unknown(), io::write(f, "no")), -ECANCELED);
-        EXPECT_EQ(co_await (io::write(f, "no") && unknown()), -ECANCELED) << "the write, too";
+        EXPECT_EQ(co_await (io::write(f, "no") && unknown()), -ECANCELED)
+            << "the write is not executed, either";
     };
     coil::run(main(fd));
     EXPECT_EQ(contents(fd), "a");
@@ -160,7 +161,7 @@ TEST_F(HardLink, ACallThatTheKernelRejectsEndsTheWholeChain) {
 /// What one call of a random chain does.
 enum class behaviour { writes, fails, fails_unnoticed, transfers_less, never_ends };
 
-/// How it is linked to the next one and limited; part of the chain's type.
+/// How a call is linked to the next one, and whether it has a limit; part of the chain's type.
 struct place {
     bool hard;
     bool limited;
@@ -276,7 +277,8 @@ void check_shape(std::uint64_t seed, int rounds) {
         calls c{file, silent.in, {}};
         std::string deeds;
         for (const place& p : places) {
-            behaviour d = random.chance(600) ? behaviour::writes : static_cast<behaviour>(random.below(5));
+            behaviour d =
+                random.chance(600) ? behaviour::writes : static_cast<behaviour>(random.below(5));
             if (d == behaviour::never_ends && !p.limited) {
                 d = behaviour::fails;
             }

@@ -60,7 +60,7 @@ TEST_F(LimitResult, OfNestedLimitsTheOneThatExpiresIsReported) {
         EXPECT_EQ(co_await timeout(limited(fd, 1h), 2ms), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(limited(fd, 2ms), 1h), -ETIMEDOUT);
         EXPECT_EQ(co_await complaint_of([](auto f) -> task<> {
-                      co_await timeout(f(), 1h); // its own exception comes out
+                      co_await timeout(f(), 1h); // the exception of the inner limit propagates
                   }(complains)),
                   timed_out_text);
     };

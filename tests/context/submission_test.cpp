@@ -102,7 +102,8 @@ TEST_F(LimitOfTwo, G6_OperationsBeyondTheLimitWaitInOrder) {
     EXPECT_TRUE(submitted.has_queued());
     EXPECT_FALSE(submitted.sq_starved()) << "the limit holds it back, not the queue";
     bare_op late(loop);
-    EXPECT_FALSE(submitted.submit_at_once(*alone.ring, late.entry)) << "it would overtake the queue";
+    EXPECT_FALSE(submitted.submit_at_once(*alone.ring, late.entry))
+        << "it would overtake the queue";
     submitted.admit_queued();
     EXPECT_EQ(submitted.in_flight(), 2U);
     while (submitted.in_flight() > 0) {

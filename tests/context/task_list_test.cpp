@@ -165,7 +165,8 @@ TEST(TaskList, LoadCountsWhatWasSentAndHasNotArrived) {
     begin_spawned(t.promise);
     here.tasks.receive(t.promise);
     EXPECT_EQ(here.tasks.load(1, true), 2U);
-    EXPECT_EQ(here.tasks.load(1, false), 1U) << "the published count does not include its own task yet";
+    EXPECT_EQ(here.tasks.load(1, false), 1U)
+        << "the published count does not include its own task yet";
     here.tasks.publish();
     EXPECT_EQ(here.tasks.load(1, false), 2U);
     EXPECT_EQ(here.tasks.load(0, true), 1U) << "at least the tasks in the list";

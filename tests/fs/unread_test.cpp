@@ -46,7 +46,7 @@ task<> after_a_moment(auto f) {
     f();
 }
 
-/// Both ways to end a task that `start` creates: cancellation and destruction.
+/// Ends a task that `start` creates, once by cancellation and once by destruction.
 void can_be_ended(auto start) {
     {
         io_context context;

@@ -186,8 +186,8 @@ TEST(FsWalk, FollowsLinksButNotInACircle) {
     int count = 0;
     EXPECT_FALSE(coil::run(
         error_of_walk(tmp / "top", fs::directory_options::follow_directory_symlink, count)));
-    // a, b; in b: aside, up, above; in aside: c, c/file, round. `above` leads to the directory that
-    // contains top, which is an ancestor, and aside with the same three.
+    // a and b; in b: aside, up, above; in aside: c, c/file, round. `above` leads to the directory
+    // with top, which is not entered because it is an ancestor, and aside with the same three.
     EXPECT_EQ(count, 13);
 }
 

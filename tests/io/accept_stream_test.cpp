@@ -1,4 +1,4 @@
-// accept_multishot: gives every connection once, bounds a flood, leaks none (the fixture counts).
+// accept_multishot: returns every connection once, bounds a flood, and leaks no descriptor.
 
 #include "io/stream_support.hpp"
 

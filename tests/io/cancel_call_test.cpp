@@ -61,7 +61,8 @@ TEST_F(CancelCall, AChain) {
         EXPECT_EQ(co_await chain, -ECANCELED);
         EXPECT_EQ(co_await io::cancel(chain), -ENOENT);
         auto parts = eager(io::fsync(-1) && io::nop()); // the second part is not submitted
-        EXPECT_EQ(co_await (io::cancel(parts) && io::nop()), 0) << "the chain continues after cancel()";
+        EXPECT_EQ(co_await (io::cancel(parts) && io::nop()), 0)
+            << "the chain continues after cancel()";
         EXPECT_EQ(co_await parts, -ECANCELED);
         int unread = -1;
         EXPECT_EQ(co_await timeout(io::poll(pipe.in, POLLIN), 1ms), -ETIMEDOUT) << unread;

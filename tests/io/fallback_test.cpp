@@ -154,7 +154,7 @@ TEST_F(Fallback, G4_AnUnreceivedPipeIsClosed) {
         victim.start();
         co_return;
     };
-    coil_test::run_on(context_, main(makes)); // the fixture counts descriptors
+    coil_test::run_on(context_, main(makes)); // leaks are found at the end of the test
 }
 
 TEST_F(Fallback, CallsThatWaitOrHaveNoSystemCallAreNotSupported) {
@@ -191,7 +191,7 @@ TEST_F(Fallback, CallsOnADirectDescriptorHaveNoFallback) {
 
 TEST_F(Fallback, G4_SocketDirectCreatesNoPlainDescriptorInstead) {
     EXPECT_EQ(result_of(io::socket_direct(AF_INET, SOCK_STREAM)),
-              -EOPNOTSUPP); // the fixture counts descriptors
+              -EOPNOTSUPP); // leaks are found at the end of the test
 }
 
 TEST_F(Fallback, G13_FallbacksInAChainRunInOrder) {

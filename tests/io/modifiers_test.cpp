@@ -82,7 +82,8 @@ TEST_F(Modifiers, G3_DrainIsCancelledOrDroppedWhileItWaits_AndWhileItRuns) {
         auto asked = eager(io::drain(io::nop()));
         EXPECT_EQ(co_await io::cancel(asked), 0);
         EXPECT_EQ(co_await asked, -ECANCELED);
-        EXPECT_EQ(co_await io::drain(timeout(io::nop(), 1ms)), -ETIMEDOUT) << "a limit includes the wait";
+        EXPECT_EQ(co_await io::drain(timeout(io::nop(), 1ms)), -ETIMEDOUT)
+            << "a limit includes the wait";
         EXPECT_EQ(co_await timeout(io::drain(io::nop()), 1ms), -ETIMEDOUT);
         reads.cancel();
         EXPECT_EQ(co_await reads, -ECANCELED);

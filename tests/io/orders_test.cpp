@@ -38,8 +38,8 @@ struct read_and_cancel {
         };
     }
 
-    /// Returns the result of the read. Calls `answer`, which posts completions, once per wait of the
-    /// context.
+    /// Returns the result of the read. Calls `answer`, which posts completions, once per wait of
+    /// the context.
     int play(std::function<void(read_and_cancel&)> answer, idle_policy idle = idle_policy::park()) {
         backend->on_wait = [this, answer] {
             ++waits;

@@ -97,7 +97,8 @@ TEST_F(RegisteredBuffer, MemoryThatIsNotRegisteredGivesEFAULT) {
     const auto fd = file("0123456789");
     auto main = [](int f) -> task<> {
         two_buffers b;
-        EXPECT_EQ(co_await io::read_fixed(f, b.first, 0, 0), -EFAULT) << "no buffer is registered yet";
+        EXPECT_EQ(co_await io::read_fixed(f, b.first, 0, 0), -EFAULT)
+            << "no buffer is registered yet";
         co_await use_buffers(b.all);
         char elsewhere[8] = {};
         EXPECT_EQ(co_await io::read_fixed(f, elsewhere, 0, 0), -EFAULT);

@@ -117,7 +117,7 @@ TEST_P(StreamEnd, G4_UntakenResultsAreReturnedAndClosed) {
             }
         }
         EXPECT_EQ(pool.available(), pool.size());
-    }; // and the fixture counts descriptors
+    }; // leaked descriptors are found at the end of the test
     for (int turns = 0; turns < 4; ++turns) {
         run(main(turns));
     }

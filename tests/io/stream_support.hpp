@@ -72,12 +72,13 @@ protected:
     coil::io_context context_{options_of(GetParam())};
 };
 
-#define COIL_ON_EACH_KERNEL(suite)                                                                  \
-    INSTANTIATE_TEST_SUITE_P(                                                                      \
-        , suite,                                                                                   \
-        ::testing::Values(io_test::kernel_features::now, io_test::kernel_features::without_incremental,                \
-                          io_test::kernel_features::single_reads, io_test::kernel_features::without_rings),            \
-        ::testing::PrintToStringParamName())
+#define COIL_ON_EACH_KERNEL(suite)                                                                 \
+    INSTANTIATE_TEST_SUITE_P(, suite,                                                              \
+                             ::testing::Values(io_test::kernel_features::now,                      \
+                                               io_test::kernel_features::without_incremental,      \
+                                               io_test::kernel_features::single_reads,             \
+                                               io_test::kernel_features::without_rings),           \
+                             ::testing::PrintToStringParamName())
 
 inline coil::buffer_pool_options pool_of(unsigned buffers, std::size_t size,
                                          bool incremental = true, unsigned most = 0) {

@@ -272,7 +272,7 @@ task<> commit_entries(replicas& all, bool commits_at_once, std::uint64_t& commit
         all.leader.push_back(n * n);
         for (int waited = 0; std::max(all.known[0], all.known[1]) <= n; ++waited) {
             if (commits_at_once && waited == 50) {
-                break; // the mistake: assumes that it will arrive
+                break; // the mistake: assumes that the entry will arrive
             }
             co_await coil::sleep_for(1ms);
         }

@@ -1,5 +1,5 @@
-// Waits in nested combinators: what was given to a wait that is no longer wanted is passed on,
-// however late that is decided.
+// Waits in nested combinators: if a wait has received something and its result is discarded, the
+// primitive keeps it or gives it to the next waiter, however late that is decided.
 
 #include "sync/scenarios.hpp"
 
