@@ -93,7 +93,7 @@ TEST_F(Supervisor, LimitsTheNumberOfConcurrentChildren) {
         supervisor s{{.max_children = 3}};
         for (int i = 0; i < 10; ++i) {
             co_await s.spawn(f(c, i));
-            EXPECT_LE(s.size(), 3U) << "a spawn that is awaited waits for a place";
+            EXPECT_LE(s.size(), 3U) << "an awaited spawn waits until a child has ended";
         }
         for (int i = 10; i < 20; ++i) {
             s.spawn(f(c, i)); // queued
@@ -173,7 +173,7 @@ TEST_F(Supervisor, AHandleStopsOneChildAndAwaitsIt) {
         co_await s.join();
     };
     ctx_.run(main());
-    EXPECT_EQ(ctx_.heard, std::vector<std::string>{"mine"}) << "on_failure hears of it, too";
+    EXPECT_EQ(ctx_.heard, std::vector<std::string>{"mine"}) << "on_failure is called as well";
 }
 
 TEST_F(Supervisor, AHandleOutlivesItsSupervisor) {

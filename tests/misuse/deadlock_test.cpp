@@ -1,4 +1,4 @@
-// Tasks that wait for ever: the context says so, once.
+// Tasks that wait for ever: the context reports them once.
 
 #include "support/run.hpp"
 

@@ -133,7 +133,7 @@ struct stay_idle {
             EXPECT_EQ((co_await s.send({&c, 1})), 1);
             EXPECT_EQ((co_await s.recv({&c, 1})), 1) << "it is not idle";
         }
-        EXPECT_EQ((co_await s.recv({&c, 1})), 0) << "now it is";
+        EXPECT_EQ((co_await s.recv({&c, 1})), 0) << "now it has been idle for too long";
         EXPECT_GE(std::chrono::steady_clock::now() - begin, 300ms);
     }
 };
