@@ -100,6 +100,7 @@ TEST_F(Supervisor, LimitsTheNumberOfConcurrentChildren) {
         }
         EXPECT_GE(s.size(), 10U);
         EXPECT_LE(s.size(), 13U);
+        EXPECT_GE(s.held_back(), s.size() - 3U);
         co_await s.join();
         EXPECT_EQ(c.most, 3);
         EXPECT_EQ(c.order.size(), 20U);
@@ -238,6 +239,21 @@ TEST_F(Supervisor, JoinWithAGraceAsksWaitsAndThenDestroys) {
     };
     ctx_.run(main(stubborn));
     EXPECT_TRUE(ctx_.heard.empty());
+}
+
+TEST_F(Supervisor, TryJoinForDoesNotAskTheChildrenToStop) {
+    auto main = []() -> task<> {
+        int cancelled = 0;
+        supervisor s;
+        EXPECT_TRUE(co_await s.try_join_for(1h));
+        co_await s.spawn(obeys(cancelled));
+        EXPECT_FALSE(co_await s.try_join_for(2ms));
+        EXPECT_EQ(cancelled, 0);
+        s.cancel();
+        EXPECT_TRUE(co_await s.try_join_for(1h));
+        EXPECT_EQ(cancelled, 1);
+    };
+    ctx_.run(main());
 }
 
 TEST_F(Supervisor, AStopOfTheJoiningTaskReachesTheChildren) {
