@@ -39,6 +39,7 @@ struct wait_record {
     std::int32_t fd = -1;
     std::int64_t deadline_ns = 0;  // of a sleep
     const void* address = nullptr; // of the object or group
+    const void* holder = nullptr;  // the frame of the task that has locked the object, if known
 };
 
 /// The root of a tree of awaits, the chain of awaits down to where it branches, and its branches.
@@ -79,7 +80,5 @@ struct context_snapshot {
 
 [[nodiscard]] std::string to_text(const std::vector<context_snapshot>& contexts);
 [[nodiscard]] std::string to_json(const std::vector<context_snapshot>& contexts);
-
-[[nodiscard]] const char* object_name(waited_object object) noexcept;
 
 } // namespace coil::detail

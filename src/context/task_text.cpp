@@ -82,7 +82,52 @@ std::string operation_text(const wait_record& wait) {
     return text;
 }
 
-std::string wait_text(const task_record& task, std::int64_t now_ns) {
+/// The names of the tasks of a snapshot, by their frames. A frame that is not listed is gone, or on
+/// a context that is not shown.
+class listed_tasks {
+public:
+    explicit listed_tasks(const std::vector<context_snapshot>& contexts) {
+        for (const context_snapshot& context : contexts) {
+            add(context.tasks);
+            for (const group_record& group : context.groups) {
+                add(group.children);
+            }
+        }
+    }
+
+    /// Null if it is not listed.
+    [[nodiscard]] const task_record* find(const void* frame) const {
+        const auto it = tasks_.find(frame);
+        return it != tasks_.end() ? it->second : nullptr;
+    }
+
+private:
+    void add(const std::vector<task_record>& tasks) {
+        for (const task_record& task : tasks) {
+            tasks_.emplace(task.frame, &task);
+            add(task.children);
+        }
+    }
+
+    std::unordered_map<const void*, const task_record*> tasks_;
+};
+
+std::string holder_text(const task_record& waiting, const listed_tasks& tasks) {
+    if (waiting.wait.holder == nullptr) {
+        return {};
+    }
+    if (waiting.wait.holder == waiting.frame) {
+        return ", locked by the task that waits";
+    }
+    const task_record* const holder = tasks.find(waiting.wait.holder);
+    if (holder == nullptr) {
+        return {};
+    }
+    return ", locked by task " + hex(holder->frame) +
+           (holder->name.empty() ? std::string() : " '" + holder->name + "'");
+}
+
+std::string wait_text(const task_record& task, const listed_tasks& tasks, std::int64_t now_ns) {
     const wait_record& wait = task.wait;
     switch (wait.kind) {
         using enum wait_record::what;
@@ -98,7 +143,8 @@ std::string wait_text(const task_record& task, std::int64_t now_ns) {
         return "sleep, " + seconds(wait.deadline_ns - now_ns) + " s left";
     case object:
         return object_name(wait.object) +
-               (wait.address != nullptr ? " at " + hex(wait.address) : std::string());
+               (wait.address != nullptr ? " at " + hex(wait.address) : std::string()) +
+               holder_text(task, tasks);
     case join:
         return "the end of a spawned task";
     case child:
@@ -117,7 +163,8 @@ std::string wait_text(const task_record& task, std::int64_t now_ns) {
 
 class text_writer {
 public:
-    explicit text_writer(std::string& out) noexcept : out_(out) {}
+    text_writer(std::string& out, const std::vector<context_snapshot>& contexts)
+        : out_(out), tasks_(contexts) {}
 
     void write(const context_snapshot& context) {
         out_ += "context " + context.name + ": ";
@@ -163,7 +210,7 @@ private:
             out_ += std::string(" spawned at ") + task.spawned_at->file_name() + ":" +
                     std::to_string(task.spawned_at->line());
         }
-        out_ += ": " + wait_text(task, now_ns);
+        out_ += ": " + wait_text(task, tasks_, now_ns);
         if (task.deadline_ns != task_owner::no_deadline) {
             out_ += ", limit in " + seconds(task.deadline_ns - now_ns) + " s";
         }
@@ -182,6 +229,7 @@ private:
     }
 
     std::string& out_;
+    listed_tasks tasks_;
     symbols symbols_;
 };
 
@@ -285,6 +333,9 @@ private:
             if (wait.address != nullptr) {
                 out_ += R"(,"address":")" + hex(wait.address) + '"';
             }
+            if (wait.holder != nullptr) {
+                out_ += R"(,"locked_by":")" + hex(wait.holder) + '"';
+            }
             break;
         default:
             break;
@@ -316,7 +367,7 @@ private:
 
 std::string to_text(const std::vector<context_snapshot>& contexts) {
     std::string text;
-    text_writer writer(text);
+    text_writer writer(text, contexts);
     for (const context_snapshot& context : contexts) {
         writer.write(context);
     }
