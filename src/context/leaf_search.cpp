@@ -4,6 +4,7 @@
 #include <coil/context/detail/multishot_source.hpp>
 #include <coil/context/detail/sleep_awaiter.hpp>
 #include <coil/context/event_loop.hpp>
+#include <coil/core/detail/backtrace_awaiter.hpp>
 
 #include <algorithm>
 #include <array>
@@ -56,6 +57,16 @@ wait_record describe_operation(const io_op& op, wait_record::what kind) noexcept
     wait.is_direct = (entry->request.flags & uring::sqe_flag::fixed_file) != 0;
     wait.has_limit = entry->next != nullptr && entry->next->is_limit();
     return wait;
+}
+
+/// The frame of the task that has locked a mutex. Does not access the task, which may have ended.
+const void* holder_of(waited_object object, const void* address) noexcept {
+    if (object != waited_object::mutex || address == nullptr) {
+        return nullptr;
+    }
+    const auto& held = *static_cast<const lock_holder*>(address);
+    const promise_base* const root = held.root.load(std::memory_order_relaxed);
+    return root != nullptr ? frame_of(*const_cast<promise_base*>(root)) : nullptr;
 }
 
 } // namespace
@@ -123,9 +134,11 @@ wait_record leaf_search::describe(const awaiter_base& awaiter) noexcept {
     case wait_kind::sync: {
         const auto& wait = static_cast<const described_wait&>(awaiter);
         const auto* const words = reinterpret_cast<const void* const*>(&wait);
+        const void* const address = wait.object_at() != 0 ? words[wait.object_at()] : nullptr;
         return {.kind = what::object,
                 .object = wait.object(),
-                .address = wait.object_at() != 0 ? words[wait.object_at()] : nullptr};
+                .address = address,
+                .holder = holder_of(wait.object(), address)};
     }
     case wait_kind::join:
         return {.kind = what::join};

@@ -152,6 +152,9 @@ private:
             if (wait.address != nullptr) {
                 out_ += R"(,"address":")" + hex(wait.address) + '"';
             }
+            if (wait.holder != nullptr) {
+                out_ += R"(,"locked_by":")" + hex(wait.holder) + '"';
+            }
             break;
         default:
             break;

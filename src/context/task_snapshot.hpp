@@ -40,6 +40,7 @@ struct wait_record {
     std::int32_t fd = -1;
     std::int64_t deadline_ns = 0;  // of a sleep
     const void* address = nullptr; // of the object or group
+    const void* holder = nullptr;  // the frame of the task that has locked the object, if known
 };
 
 struct coroutine_record {
@@ -87,7 +88,5 @@ struct context_snapshot {
 
 [[nodiscard]] std::string to_text(std::span<const context_snapshot> contexts);
 [[nodiscard]] std::string to_json(std::span<const context_snapshot> contexts);
-
-[[nodiscard]] const char* object_name(waited_object object) noexcept;
 
 } // namespace coil::detail

@@ -4,7 +4,11 @@
 
 #include <coil/uring/detail/opcode_names.hpp>
 
+#include <span>
+#include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 namespace coil::detail {
 
@@ -33,7 +37,56 @@ std::string operation_text(const wait_record& wait, const context_snapshot& cont
     return text;
 }
 
-std::string wait_text(const task_record& task, const context_snapshot& context) {
+/// Finds the tasks of a snapshot by their frames. A frame that is not found is gone, or on a
+/// context that is not shown.
+class listed_tasks {
+public:
+    explicit listed_tasks(std::span<const context_snapshot> contexts) noexcept
+        : contexts_(contexts) {}
+
+    /// Null if it is not listed.
+    [[nodiscard]] const task_record* find(const void* frame) {
+        if (tasks_.empty()) { // few dumps have a holder
+            for (const context_snapshot& context : contexts_) {
+                add(context.tasks);
+                for (const group_record& group : context.groups) {
+                    add(group.children);
+                }
+            }
+        }
+        const auto it = tasks_.find(frame);
+        return it != tasks_.end() ? it->second : nullptr;
+    }
+
+private:
+    void add(const std::vector<task_record>& tasks) {
+        for (const task_record& task : tasks) {
+            tasks_.emplace(task.frame, &task);
+            add(task.children);
+        }
+    }
+
+    std::span<const context_snapshot> contexts_;
+    std::unordered_map<const void*, const task_record*> tasks_;
+};
+
+std::string holder_text(const task_record& waiting, listed_tasks& tasks) {
+    if (waiting.wait.holder == nullptr) {
+        return {};
+    }
+    if (waiting.wait.holder == waiting.frame) {
+        return ", locked by the task that waits";
+    }
+    const task_record* const holder = tasks.find(waiting.wait.holder);
+    if (holder == nullptr) {
+        return {};
+    }
+    return ", locked by task " + hex(holder->frame) +
+           (holder->name.empty() ? std::string() : " '" + holder->name + "'");
+}
+
+std::string wait_text(const task_record& task, listed_tasks& tasks,
+                      const context_snapshot& context) {
     const wait_record& wait = task.wait;
     switch (wait.kind) {
         using enum wait_record::what;
@@ -49,7 +102,8 @@ std::string wait_text(const task_record& task, const context_snapshot& context) 
         return "sleep, " + seconds(wait.deadline_ns - context.now_ns) + " s left";
     case object:
         return object_name(wait.object) +
-               (wait.address != nullptr ? " at " + hex(wait.address) : std::string());
+               (wait.address != nullptr ? " at " + hex(wait.address) : std::string()) +
+               holder_text(task, tasks);
     case join:
         return "the end of a spawned task";
     case child:
@@ -68,7 +122,8 @@ std::string wait_text(const task_record& task, const context_snapshot& context) 
 
 class text_writer {
 public:
-    explicit text_writer(std::string& out) noexcept : out_(out) {}
+    text_writer(std::string& out, std::span<const context_snapshot> contexts) noexcept
+        : out_(out), tasks_(contexts) {}
 
     void write(const context_snapshot& context) {
         out_ += "context " + context.name + ": ";
@@ -117,7 +172,7 @@ private:
                 out_ += ", " + seconds(age) + " s ago";
             }
         }
-        out_ += ": " + wait_text(task, context);
+        out_ += ": " + wait_text(task, tasks_, context);
         if (task.deadline_ns != task_owner::no_deadline) {
             out_ += ", limit in " + seconds(task.deadline_ns - context.now_ns) + " s";
         }
@@ -136,6 +191,7 @@ private:
     }
 
     std::string& out_;
+    listed_tasks tasks_;
     symbols symbols_;
 };
 
@@ -143,7 +199,7 @@ private:
 
 std::string to_text(std::span<const context_snapshot> contexts) {
     std::string text;
-    text_writer writer(text);
+    text_writer writer(text, contexts);
     for (const context_snapshot& context : contexts) {
         writer.write(context);
     }
