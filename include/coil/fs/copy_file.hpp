@@ -32,10 +32,12 @@ task<bool> copy_file(path from, path to, copy_options options, copy_file_progres
 task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress,
                      std::error_code& ec);
 
-COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to, copy_options options = copy_options::none) {
+COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to,
+                                              copy_options options = copy_options::none) {
     return copy_file(std::move(from), std::move(to), options, copy_file_progress());
 }
-COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to, copy_options options, std::error_code& ec) {
+COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to, copy_options options,
+                                              std::error_code& ec) {
     return copy_file(std::move(from), std::move(to), options, copy_file_progress(), ec);
 }
 COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to, std::error_code& ec) {

@@ -78,7 +78,9 @@ public:
     /// at the current position. shutdown_write() gives 0, because a file has no writing side to
     /// shut down.
     operation read_some(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept { return read(buf); }
-    COIL_CORO_WRAPPER task<io_result> write_some(const_buffer buf COIL_LIFETIMEBOUND) { return write_all(buf); }
+    COIL_CORO_WRAPPER task<io_result> write_some(const_buffer buf COIL_LIFETIMEBOUND) {
+        return write_all(buf);
+    }
     task<io_result> shutdown_write() noexcept;
     /// pread(2), pwrite(2): at an offset in bytes; the file's position does not change. (Pipes and
     /// sockets, which have no position, ignore the offset.)

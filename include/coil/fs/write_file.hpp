@@ -70,15 +70,17 @@ task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_options op
 /// The same; on failure sets `ec`, which must outlive the await.
 task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_options options,
                   std::error_code& ec);
-COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, std::error_code& ec) {
+COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND,
+                                           std::error_code& ec) {
     return write_file(std::move(p), data, write_options(), ec);
 }
 /// The same with only a mode.
-COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_mode mode) {
+COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND,
+                                           write_mode mode) {
     return write_file(std::move(p), data, write_options{.mode = mode});
 }
-COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_mode mode,
-                         std::error_code& ec) {
+COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND,
+                                           write_mode mode, std::error_code& ec) {
     return write_file(std::move(p), data, write_options{.mode = mode}, ec);
 }
 

@@ -32,14 +32,14 @@ namespace coil::net {
 /// The same with a time limit, which includes the name look-up.
 template <class Rep, class Period>
 [[nodiscard]] COIL_CORO_WRAPPER task<socket> connect(std::string host, std::uint16_t port,
-                                   std::chrono::duration<Rep, Period> limit) {
+                                                     std::chrono::duration<Rep, Period> limit) {
     return detail::connect_within(std::move(host), port, coil::detail::saturated_ns(limit));
 }
 
 /// The same with a deadline.
 template <class Clock, class Duration>
-[[nodiscard]] COIL_CORO_WRAPPER task<socket> connect(std::string host, std::uint16_t port,
-                                   std::chrono::time_point<Clock, Duration> deadline) {
+[[nodiscard]] COIL_CORO_WRAPPER task<socket>
+connect(std::string host, std::uint16_t port, std::chrono::time_point<Clock, Duration> deadline) {
     if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
         return detail::connect_by(std::move(host), port,
                                   coil::detail::saturated_ns(deadline.time_since_epoch()));

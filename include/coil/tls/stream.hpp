@@ -55,7 +55,9 @@ public:
     /// A client's handshake: 0. `name` is what the certificate of the server must be for, a host
     /// name or a numeric address. A host name is also sent to the server (SNI). An empty name gives
     /// -EINVAL unless the context allows unverified peers.
-    COIL_CORO_WRAPPER task<io_result> handshake(std::string name) { return detail::connect(*c_, std::move(name)); }
+    COIL_CORO_WRAPPER task<io_result> handshake(std::string name) {
+        return detail::connect(*c_, std::move(name));
+    }
     /// A server's handshake: 0.
     COIL_CORO_WRAPPER task<io_result> accept() { return detail::accept(*c_); }
 
@@ -63,7 +65,9 @@ public:
     COIL_CORO_WRAPPER task<io_result> read_some(mutable_buffer to) { return detail::read(*c_, to); }
     /// byte_stream: bytes accepted, at most 64 KiB. They are encrypted and sent before the call
     /// returns. If sending fails, the next call gives the error.
-    COIL_CORO_WRAPPER task<io_result> write_some(const_buffer from) { return detail::write(*c_, from); }
+    COIL_CORO_WRAPPER task<io_result> write_some(const_buffer from) {
+        return detail::write(*c_, from);
+    }
     /// byte_stream: sends close_notify. Reading continues; the transport stays open.
     COIL_CORO_WRAPPER task<io_result> shutdown_write() { return detail::close_writing(*c_); }
     /// Sends close_notify and reads until the peer's, discarding data: 0. A peer that does not
