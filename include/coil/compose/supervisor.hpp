@@ -106,7 +106,7 @@ public:
     /// awaiting task is asked to stop while it waits, the child is not started and co_await throws
     /// std::errc::operation_canceled. The name is used in messages.
     template <class T>
-    supervised_spawn<T> spawn(task<T>&& work, std::string_view name = {}) {
+    supervised_spawn<T> spawn(task<T> work COIL_CAPTURED(this), std::string_view name = {}) {
         return supervised_spawn<T>(*this, std::move(work), name);
     }
     template <class A>

@@ -33,13 +33,15 @@ task<bool> copy_file(path from, path to, copy_options options, copy_file_progres
 task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress,
                      std::error_code& ec);
 
-inline task<bool> copy_file(path from, path to, copy_options options = copy_options::none) {
+COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to,
+                                              copy_options options = copy_options::none) {
     return copy_file(std::move(from), std::move(to), options, copy_file_progress());
 }
-inline task<bool> copy_file(path from, path to, copy_options options, std::error_code& ec) {
+COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to, copy_options options,
+                                              std::error_code& ec) {
     return copy_file(std::move(from), std::move(to), options, copy_file_progress(), ec);
 }
-inline task<bool> copy_file(path from, path to, std::error_code& ec) {
+COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to, std::error_code& ec) {
     return copy_file(std::move(from), std::move(to), copy_options::none, copy_file_progress(), ec);
 }
 

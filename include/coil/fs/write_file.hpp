@@ -70,15 +70,17 @@ task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_options op
 /// The same; on failure sets `ec`, which must outlive the await.
 task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_options options,
                   std::error_code& ec);
-inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, std::error_code& ec) {
+COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND,
+                                           std::error_code& ec) {
     return write_file(std::move(p), data, write_options(), ec);
 }
 /// The same with only a mode.
-inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_mode mode) {
+COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND,
+                                           write_mode mode) {
     return write_file(std::move(p), data, write_options{.mode = mode});
 }
-inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_mode mode,
-                         std::error_code& ec) {
+COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND,
+                                           write_mode mode, std::error_code& ec) {
     return write_file(std::move(p), data, write_options{.mode = mode}, ec);
 }
 
@@ -102,24 +104,24 @@ task<> write_kept(path p, R data, write_options options, std::error_code& ec) {
 
 /// As above; the task takes ownership of `data`.
 template <detail::dying_bytes R>
-task<> write_file(path p, R&& data, write_options options = {}) {
+COIL_CORO_COPIES task<> write_file(path p, R&& data, write_options options = {}) {
     return detail::write_kept<R>(std::move(p), std::move(data), options);
 }
 template <detail::dying_bytes R>
-task<> write_file(path p, R&& data, write_options options, std::error_code& ec) {
+COIL_CORO_COPIES task<> write_file(path p, R&& data, write_options options, std::error_code& ec) {
     return detail::write_kept<R>(std::move(p), std::move(data), options, ec);
 }
 template <detail::dying_bytes R>
-task<> write_file(path p, R&& data, std::error_code& ec) {
+COIL_CORO_COPIES task<> write_file(path p, R&& data, std::error_code& ec) {
     return detail::write_kept<R>(std::move(p), std::move(data), write_options(), ec);
 }
 
 template <detail::dying_bytes R>
-task<> write_file(path p, R&& data, write_mode mode) {
+COIL_CORO_COPIES task<> write_file(path p, R&& data, write_mode mode) {
     return detail::write_kept<R>(std::move(p), std::move(data), write_options{.mode = mode});
 }
 template <detail::dying_bytes R>
-task<> write_file(path p, R&& data, write_mode mode, std::error_code& ec) {
+COIL_CORO_COPIES task<> write_file(path p, R&& data, write_mode mode, std::error_code& ec) {
     return detail::write_kept<R>(std::move(p), std::move(data), write_options{.mode = mode}, ec);
 }
 

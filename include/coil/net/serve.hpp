@@ -73,8 +73,8 @@ using connection_handler = std::function<task<>(socket, inplace_stop_token)>;
 template <class Handler>
     requires std::invocable<Handler&, socket, inplace_stop_token> ||
              std::invocable<Handler&, socket>
-[[nodiscard]] task<> serve(runtime& on, endpoint where, Handler handler,
-                           serve_options options = {}) {
+[[nodiscard]] COIL_CORO_WRAPPER task<> serve(runtime& on, endpoint where, Handler handler,
+                                             serve_options options = {}) {
     if constexpr (std::invocable<Handler&, socket, inplace_stop_token>) {
         return detail::serve_erased(on, std::move(where), std::move(handler), std::move(options));
     } else {

@@ -55,24 +55,28 @@ public:
     /// A client's handshake: 0. The server's certificate must be valid for `name`, a host name or a
     /// numeric address. A host name is also sent to the server (SNI). An empty name gives -EINVAL
     /// unless the context allows unverified peers.
-    task<io_result> handshake(std::string name) { return detail::connect(*c_, std::move(name)); }
+    COIL_CORO_WRAPPER task<io_result> handshake(std::string name) {
+        return detail::connect(*c_, std::move(name));
+    }
     /// A server's handshake: 0.
-    task<io_result> accept() { return detail::accept(*c_); }
+    COIL_CORO_WRAPPER task<io_result> accept() { return detail::accept(*c_); }
 
     /// byte_stream: bytes read; 0 after the peer's close_notify.
-    task<io_result> read_some(mutable_buffer to) { return detail::read(*c_, to); }
+    COIL_CORO_WRAPPER task<io_result> read_some(mutable_buffer to) { return detail::read(*c_, to); }
     /// byte_stream: bytes accepted, at most 64 KiB. They are encrypted and sent before the call
     /// returns. If sending fails, the next call gives the error.
-    task<io_result> write_some(const_buffer from) { return detail::write(*c_, from); }
+    COIL_CORO_WRAPPER task<io_result> write_some(const_buffer from) {
+        return detail::write(*c_, from);
+    }
     /// byte_stream: sends close_notify. Reading continues; the transport stays open.
-    task<io_result> shutdown_write() { return detail::close_writing(*c_); }
+    COIL_CORO_WRAPPER task<io_result> shutdown_write() { return detail::close_writing(*c_); }
     /// Sends close_notify and reads until the peer's, discarding data: 0. A peer that does not
     /// close its side keeps it waiting: use timeout(). No read may be in flight.
-    task<io_result> shutdown() { return detail::close(*c_); }
+    COIL_CORO_WRAPPER task<io_result> shutdown() { return detail::close(*c_); }
 
     /// TLS 1.3: uses new keys from now on and asks the peer to do the same. OpenSSL does this by
     /// itself when a key has encrypted enough. -EOPNOTSUPP with TLS 1.2.
-    task<io_result> update_keys() { return detail::update_keys(*c_); }
+    COIL_CORO_WRAPPER task<io_result> update_keys() { return detail::update_keys(*c_); }
 
     /// A session for resume(), or none. With TLS 1.3 the server sends it after the handshake: call
     /// this after a read.

@@ -264,12 +264,12 @@ task<io_result> run_and_flush(connection<Transport>& c, step (engine::*call)() n
 }
 
 template <class Transport>
-task<io_result> close_writing(connection<Transport>& c) {
+COIL_CORO_WRAPPER task<io_result> close_writing(connection<Transport>& c) {
     return run_and_flush(c, &engine::close);
 }
 
 template <class Transport>
-task<io_result> update_keys(connection<Transport>& c) {
+COIL_CORO_WRAPPER task<io_result> update_keys(connection<Transport>& c) {
     return run_and_flush(c, &engine::update_keys);
 }
 
