@@ -37,7 +37,7 @@ bool awaiter_base::leave() noexcept {
 void awaiter_base::stop_observing() noexcept {
     detach();
     for (backoff wait; stop_is_posted(); wait.once_more()) {
-        loop().deliver_inbox(); // the post is there, or a few instructions away
+        loop().deliver_inbox(); // the post has arrived, or will within a few instructions
     }
 }
 

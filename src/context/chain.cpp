@@ -141,8 +141,7 @@ bool has_succeeded(const sqe_slot& entry) noexcept {
 void io_op::arrange_submission() noexcept {
     constexpr unsigned links = uring::sqe_flag::io_link | uring::sqe_flag::io_hardlink;
     std::uint16_t entries = 0;
-    bool ends_here =
-        false; // coil decides by the result whether the chain continues, not the kernel
+    bool ends_here = false; // coil decides whether the chain continues, not the kernel
     bool by_worker = false;
     for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
         entry->owner = this;

@@ -44,8 +44,8 @@ std::string describe_deadlock(event_loop& loop) {
 /// Called before a wait that only another thread can end. Returns true if there is none, although
 /// the loop has tasks, and on_deadlock has been called.
 ///
-/// Threads are counted at the first such wait, and then ever more rarely: if a thread has ended the
-/// first ones, it or another one probably ends the next.
+/// Threads are counted at the first such wait, and then at the second, fourth, eighth and so on: if
+/// a thread has ended the earlier waits, one will probably end the next.
 [[gnu::noinline, gnu::cold]] bool event_loop::reports_deadlock() {
     if (lonely_waits_ == reported || tasks_.empty() || submissions_.has_queued() ||
         cancellations_.has_retries()) {

@@ -123,7 +123,7 @@ private:
         parker_.coalesce();
         poll_cq();
         if (!ready_.empty() || submissions_.sq_starved()) {
-            return; // or: room for a held-back operation, which the next turn admits
+            return; // in the second case, the next turn submits what was held back
         }
         if (parker_.spin(next_deadline())) {
             if (inbox_.empty()) {
@@ -152,7 +152,7 @@ std::int64_t event_loop::next_deadline() noexcept {
 // ---- what runs
 
 /// Aligned and not inlined: the loop is a few instructions long, and its position in the cache
-/// lines makes a difference of a tenth of a switch between coroutines.
+/// lines changes the cost of a switch between coroutines by a tenth.
 [[gnu::noinline, gnu::aligned(64)]] bool event_loop::run_ready() {
     metrics_.ready.set(ready_.size());
     unsigned left = budget_.resumptions();

@@ -92,8 +92,9 @@ void event_loop::refuse_unwanted() noexcept {
     refuse_unwanted_functions();
 }
 
-/// Ends functions that tasks elsewhere have posted here, also below a shield(), and whose results
-/// are no longer wanted. This thread waits for such a task, so the loop would never call them.
+/// Ends functions that tasks of other loops have posted here, also below a shield(), if their
+/// results are no longer wanted. This thread waits, possibly for one of these tasks, so it would
+/// never call them.
 void event_loop::refuse_unwanted_functions() noexcept {
     if (!functions_.empty()) {
         functions_.refuse_unwanted(*this);
@@ -110,7 +111,7 @@ void event_loop::abandon_remote_children() noexcept {
 namespace {
 
 /// Whether `root` waits for the remote child `task`, directly or through tasks that are on no
-/// context. (If a task in between is on a context, that context passes a request to destroy it on.)
+/// context. (If a task in between is on a context, that context passes on a request to destroy it.)
 bool waits_for(const promise_base& root, const promise_base& task) noexcept {
     const promise_base* above = task.owner().awaiting_root();
     while (above != nullptr && above != &root && above->is_root() &&

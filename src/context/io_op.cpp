@@ -13,7 +13,7 @@ namespace coil::detail {
 
 namespace {
 
-/// Whether operations in flight may complete only because of this one.
+/// Whether operations in flight may need this one in order to complete.
 bool ends_others(const sqe_slot& entry) noexcept {
     if (entry.next != nullptr) {
         return false;
@@ -25,7 +25,8 @@ bool ends_others(const sqe_slot& entry) noexcept {
 } // namespace
 
 bool io_op::link_timeout_expired() const noexcept {
-    bool timed_out = false; // the entry before this one; what follows it is cancelled in turn
+    bool timed_out =
+        false; // whether the previous entry was; the kernel then cancels the next ones too
     for (const sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
         if (entry->is_limit()) {
             continue;

@@ -25,7 +25,7 @@ constexpr std::size_t chunk = 4096;
 constexpr std::size_t most_bytes = std::size_t{20} * 1024;
 
 /// Copies memory that may end before `size` bytes, and that other threads may write. The kernel
-/// does it, which reports what is not mapped.
+/// copies it and reports memory that is not mapped.
 std::size_t copy_memory(const std::byte* from, std::byte* to, std::size_t size) noexcept {
     ::iovec local{to, size};
     ::iovec remote{const_cast<std::byte*>(from), size};

@@ -138,8 +138,8 @@ turn_report loop_shutdown::turn() noexcept {
             .until_ns = turns_waited_ < many ? loop_.now_ns() + look_again_ns : timer_wheel::never};
 }
 
-/// Returns false if there was none. If the tree is not known, remote children may own outstanding
-/// remote operations as well; their destructors then wait for them.
+/// Destroys all listed tasks; returns false if there was none. If the tree is not known, remote
+/// children may own outstanding remote operations as well; their destructors then wait for them.
 bool loop_shutdown::destroy_free_tasks() noexcept {
     const bool any = !loop_.tasks_.empty();
     while (!loop_.tasks_.empty()) {

@@ -99,11 +99,11 @@ std::string to_string(const context_metrics& m) {
            ull{m.wake_ups_elided});
     append(out, "back-pressure waits: %llu, refusals: %llu, overflows: %llu\n",
            ull{m.back_pressure_waits}, ull{m.refusals}, ull{m.overflows});
-    append(out, "cancels: %llu, asked again: %llu, unhandled exceptions: %llu\n", ull{m.cancels},
+    append(out, "cancels: %llu, retries: %llu, unhandled exceptions: %llu\n", ull{m.cancels},
            ull{m.cancel_retries}, ull{m.unhandled_exceptions});
     append(out, "turns: %llu, ", ull{m.turn_length.count()});
     append_quantiles(out, m.turn_length);
-    out += ", longest " + time_text(static_cast<double>(m.longest_turn.count())) + ", together " +
+    out += ", longest " + time_text(static_cast<double>(m.longest_turn.count())) + ", total " +
            time_text(static_cast<double>(m.turn_length.sum())) + "\n";
     append(out, "ready delay: %llu samples, ", ull{m.ready_delay.count()});
     append_quantiles(out, m.ready_delay);

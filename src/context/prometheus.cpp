@@ -28,7 +28,7 @@ constexpr std::array numbers{
     number{{"coil_ready", "Coroutines that were ready when the turn began."}, gauge, &context_metrics::ready},
     number{{"coil_in_flight", "Submitted entries whose completion is to come."}, gauge, &context_metrics::in_flight},
     number{{"coil_timers", "Armed timers."}, gauge, &context_metrics::timers},
-    number{{"coil_tasks_started_total", "Top-level tasks taken in."}, counter, &context_metrics::tasks_started},
+    number{{"coil_tasks_started_total", "Top-level tasks that were started."}, counter, &context_metrics::tasks_started},
     number{{"coil_enters_total", "io_uring_enter system calls."}, counter, &context_metrics::enters},
     number{{"coil_submissions_total", "Submission queue entries handed to the kernel."}, counter, &context_metrics::submissions},
     number{{"coil_completions_total", "Completion queue entries received."}, counter, &context_metrics::completions},
@@ -40,7 +40,7 @@ constexpr std::array numbers{
     number{{"coil_refusals_total", "Enters that the kernel refused for a time."}, counter, &context_metrics::refusals},
     number{{"coil_overflows_total", "Enters after which completions waited for room."}, counter, &context_metrics::overflows},
     number{{"coil_cancels_total", "Requests to cancel an operation."}, counter, &context_metrics::cancels},
-    number{{"coil_cancel_retries_total", "Cancellations that had to be asked for again."}, counter, &context_metrics::cancel_retries},
+    number{{"coil_cancel_retries_total", "Cancellation requests that were repeated."}, counter, &context_metrics::cancel_retries},
     number{{"coil_unhandled_exceptions_total", "Exceptions of tasks that are not joined."}, counter, &context_metrics::unhandled_exceptions},
 };
 // clang-format on

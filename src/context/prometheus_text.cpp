@@ -23,7 +23,7 @@ std::string label_text(const std::vector<metric_label>& labels) {
     std::string text;
     for (const metric_label& label : labels) {
         if (!is_label_name(label.name)) {
-            throw std::invalid_argument("coil: not a name of a label: '" + label.name + "'");
+            throw std::invalid_argument("coil: not a valid label name: '" + label.name + "'");
         }
         text += text.empty() ? "" : ",";
         text += label.name + "=\"";

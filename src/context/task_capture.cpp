@@ -32,7 +32,7 @@ context_snapshot task_capture::take() {
         children_of visitor(*this, 0, record.children);
         group->visit_children(visitor);
     }
-    // A list may be long: it is not walked only to be counted.
+    // The list may be long, so it is not traversed only to count it.
     result.top_level = cut_ ? loop_.metrics_.tasks.get() : result.tasks.size();
     if (const std::uint64_t all = loop_.load(); !cut_ && all > result.top_level) {
         result.arriving = all - result.top_level;

@@ -12,8 +12,8 @@
 
 namespace coil::detail {
 
-/// Takes a snapshot of a loop's tasks. Reads only; runs no code of the program. On the loop's
-/// thread, or while the loop does not run and this has claimed it.
+/// Takes a snapshot of a loop's tasks. Reads only; runs no code of the program. Used on the loop's
+/// thread, or on another one that has claimed the loop while it does not run.
 class task_capture {
 public:
     task_capture(event_loop& loop, std::size_t limit) noexcept
@@ -21,7 +21,7 @@ public:
 
     [[nodiscard]] context_snapshot take();
 
-    // The use of a loop that does not run, see listed_loop.
+    // Claims and releases a loop that does not run, see listed_loop.
     [[nodiscard]] static bool claim(event_loop& loop) noexcept;
     static void release(event_loop& loop) noexcept;
 
@@ -40,7 +40,7 @@ private:
         std::vector<task_record>& to_;
     };
 
-    /// Deeper trees are cut.
+    /// Deeper trees are truncated.
     static constexpr int most_levels = 64;
     static constexpr std::size_t longest_chain = 256;
 

@@ -1,4 +1,5 @@
-// How a snapshot of a loop's tasks gets from its thread to the one that asks for it.
+// Takes a snapshot of a loop's tasks on the loop's thread and passes it to the thread that requests
+// it.
 
 #include "task_snapshot.hpp"
 
@@ -20,10 +21,10 @@ namespace coil::detail {
 
 namespace {
 
-/// A loop whose thread is blocked does not answer.
+/// How long to wait for an answer. A loop whose thread is blocked does not answer.
 constexpr std::chrono::seconds patience{2};
 
-/// A request of a thread that waits for the result, on whose stack it is.
+/// A request for a snapshot, on the stack of the thread that waits for the result.
 struct request {
     enum class state : std::uint8_t { posted, taken, done };
 
@@ -76,9 +77,10 @@ void answer_all(event_loop& loop) noexcept {
     }
 }
 
-/// Tells a loop that there are requests. It outlives them if the loop ends before it is delivered.
-/// It is delivered twice: by the inbox, which may be read in a destructor, when the tree of tasks
-/// is not to be read, and then in the place of a function.
+/// Tells a loop that there are requests. It may outlive them: the loop may end before the message
+/// is delivered. The message is delivered twice: first with the inbox, then as a posted function.
+/// Only the second delivery answers, because the inbox may be delivered in a destructor, when the
+/// tree of tasks must not be read.
 struct wake_message final : queue_node {
     wake_message() noexcept {
         deliver = [](queue_node& node, event_loop& loop) noexcept {
@@ -96,8 +98,8 @@ struct wake_message final : queue_node {
     }
 };
 
-/// The thread that waits answers the requests to its own loop meanwhile, so that two contexts can
-/// ask each other.
+/// Waits for the answer to a request. Meanwhile the thread answers the requests to its own loop, so
+/// that two contexts can request snapshots of each other.
 class asking {
 public:
     explicit asking(request& asked) : asked_(asked), message_(new wake_message) {
@@ -107,7 +109,7 @@ public:
     }
     asking(const asking&) = delete;
     asking& operator=(const asking&) = delete;
-    /// An answer that has begun is waited for.
+    /// Waits for an answer that has begun.
     ~asking() {
         std::unique_lock lock(all_.mutex);
         all_.changed.wait(lock, [this] { return asked_.now != request::state::taken; });
@@ -118,7 +120,7 @@ public:
         *link = asked_.next;
     }
 
-    /// Returns when there is an answer, or none comes.
+    /// Returns when there is an answer, or when `patience` has passed.
     void wait() {
         const auto end = std::chrono::steady_clock::now() + patience;
         std::chrono::milliseconds pause{1};

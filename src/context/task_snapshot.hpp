@@ -15,11 +15,11 @@ namespace coil::detail {
 
 class event_loop;
 
-/// What a coroutine that awaits no other one waits for.
+/// What the innermost coroutine of a chain of awaits waits for.
 struct wait_record {
     enum class what : std::uint8_t {
         unknown,   ///< it runs, or its awaiter is not one of coil's
-        ready,     ///< its wait is over, or it has not begun: it is in the ready queue
+        ready,     ///< in the ready queue: its wait is over, or it has not started
         operation, ///< of the ring
         queued,    ///< the same, before it is submitted
         stream,    ///< the next result of a multishot operation
@@ -64,7 +64,7 @@ struct task_record {
 struct group_record {
     const void* address = nullptr;
     const void* joined_by = nullptr; // the frame
-    std::size_t waiting = 0;         // children that are not to run yet
+    std::size_t waiting = 0;         // children that may not start yet
     std::vector<task_record> children;
 };
 
@@ -81,9 +81,9 @@ struct context_snapshot {
     std::vector<group_record> groups;
 };
 
-/// Of at most `limit` roots. May be called from any thread. On the loop's own it is taken at once.
-/// Otherwise, if the loop runs, it takes the snapshot itself, between two coroutines; if it does
-/// not, this thread does.
+/// Takes a snapshot of at most `limit` roots. May be called from any thread. If the loop runs on
+/// another thread, that thread takes the snapshot, between two coroutines; otherwise the calling
+/// thread takes it.
 [[nodiscard]] context_snapshot take_snapshot(event_loop& loop, std::size_t limit);
 
 [[nodiscard]] std::string to_text(std::span<const context_snapshot> contexts);

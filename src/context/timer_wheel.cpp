@@ -61,8 +61,9 @@ void timer_wheel::insert(timer_node& node) noexcept {
         next_event_ = std::min(next_event_, tick);
         return;
     }
-    // The level on which it is less than a whole turn away, counted in slots: the slot in which
-    // current_ lies has been distributed and comes round again only after a turn.
+    // Selects the level on which the timer is less than a revolution away, counted in slots. The
+    // slot that contains current_ has been distributed, and is distributed again only after a
+    // revolution.
     constexpr std::int64_t farthest_slot = (1 << level_bits) - 1;
     std::size_t level = 0;
     int shift = level0_bits;
@@ -70,8 +71,8 @@ void timer_wheel::insert(timer_node& node) noexcept {
         ++level;
         shift += level_bits;
     }
-    // Beyond the last level's reach a timer waits in the farthest slot and is placed anew from
-    // there.
+    // Beyond the last level's reach a timer waits in the farthest slot, from which it is inserted
+    // again.
     const std::int64_t index = std::min(tick >> shift, (current_ >> shift) + farthest_slot);
     put(wheel_->higher[level], index, node);
     next_event_ = std::min(next_event_, index << shift);

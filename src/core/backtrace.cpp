@@ -9,7 +9,7 @@ namespace coil {
 
 namespace {
 
-/// Longer chains are cut.
+/// Longer chains are truncated.
 constexpr std::size_t most_entries = 1000;
 
 } // namespace
@@ -53,7 +53,7 @@ void raw_backtrace::follow(coil::detail::promise_base& promise) {
         if (!at->is_root()) {
             functions.push_back(coil::detail::resume_function(at->coroutine.address()));
             if (at->parent == nullptr) {
-                // What awaits it is of another type, or it is the body of a generator.
+                // The awaiting coroutine is not a task, or this is the body of an async_generator.
                 const coil::detail::promise_base* const root = at->root();
                 name = root != nullptr && root->is_root() ? root->owner().name() : name;
                 return;

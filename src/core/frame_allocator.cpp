@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t span_bytes = std::size_t{256} * 1024;
 constexpr std::uint32_t batch_frames = 32;
 
-/// The maximum number of frames of one class that a thread caches: enough for bursts, at most 256
-/// KiB.
+/// The maximum number of frames of one class that a thread caches: 256 KiB of them, but at least
+/// two batches and at most 2048 frames.
 constexpr std::uint32_t cache_limit(std::size_t frame_bytes) noexcept {
     return static_cast<std::uint32_t>(
         std::clamp<std::size_t>(span_bytes / frame_bytes, 2 * batch_frames, 2048));

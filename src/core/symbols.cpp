@@ -143,8 +143,8 @@ const symbol_table& table_of(const std::string& module) {
     return *table;
 }
 
-/// Replaces what compilers append to the name of a coroutine for the function that resumes it.
-/// Clang: `f(int) (.resume)`; GCC: `f(f(int)::_Z1fi.Frame*) [clone .actor]`.
+/// Removes what compilers add to the name of a coroutine for the function that resumes it. Clang:
+/// `f(int) (.resume)`; GCC: `f(f(int)::_Z1fi.Frame*) [clone .actor]`.
 std::string without_suffixes(std::string_view name) {
     if (const auto frame = name.rfind(".Frame*)"); frame != std::string_view::npos) {
         const auto end = name.rfind("::_Z", frame);

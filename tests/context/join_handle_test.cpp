@@ -412,7 +412,7 @@ TEST(JoinHandleDeathTest, UsingAMovedOneEndsTheProgram) {
     io_context context;
     auto first = context.spawn(at_once(1));
     [[maybe_unused]] const auto second = std::move(first);
-    const char* const message = "coil: a join_handle is used that was moved from";
+    const char* const message = "coil: a join_handle that was moved from is used";
     // NOLINTBEGIN(bugprone-use-after-move)
     EXPECT_DEATH(first.cancel(), message);
     EXPECT_DEATH(static_cast<void>(first.done()), message);

@@ -1,8 +1,9 @@
 #pragma once
 
-// COIL_ASSERT(condition): an invariant of the library. A false condition prints the expression, its
-// place and the function to stderr and aborts. Enabled in debug and sanitizer builds; define
-// COIL_ASSERTIONS as 1 or 0 to choose. When disabled, the condition is compiled and not evaluated.
+// COIL_ASSERT(condition): an invariant of the library. A false condition prints the expression, the
+// file and line, and the function to stderr and aborts. Enabled in debug and sanitizer builds;
+// define COIL_ASSERTIONS as 1 or 0 to choose. When disabled, the condition is compiled and not
+// evaluated.
 //
 // Mistakes of the program that uses coil are reported in every build (end_with_misuse() and
 // exceptions); COIL_ASSERT is for mistakes of coil itself.

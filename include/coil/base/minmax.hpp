@@ -1,7 +1,7 @@
 #pragma once
 
-// std::min and std::max without <algorithm>, whose algorithms on ranges cost a compiler more than
-// everything else that coil's headers include for arithmetic.
+// Replacements for std::min and std::max. <algorithm> is not included, because its range algorithms
+// take longer to compile than all other headers that coil includes for arithmetic.
 
 namespace coil::detail {
 

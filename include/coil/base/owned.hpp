@@ -5,9 +5,9 @@
 
 namespace coil::detail {
 
-/// The only owner of an object, as std::unique_ptr, or of an array. Each std::unique_ptr<T>
-/// instantiates a tuple and a hundred traits, which is most of what a header with such a member
-/// costs a compiler.
+/// The unique owner of an object or an array, like std::unique_ptr. It compiles faster: each
+/// std::unique_ptr<T> instantiates a tuple and about a hundred traits, which take most of the time
+/// to compile a header with such a member.
 template <class T>
 class owned {
     using element = std::remove_extent_t<T>;
@@ -33,7 +33,7 @@ public:
     [[nodiscard]] explicit operator bool() const noexcept { return object_ != nullptr; }
 
     void reset(element* object = nullptr) noexcept {
-        static_assert(requires { sizeof(element); }, "T is complete where it is destroyed");
+        static_assert(requires { sizeof(element); }, "T must be complete where it is destroyed");
         element* const before = object_;
         object_ = object;
         if constexpr (std::is_array_v<T>) {
@@ -42,7 +42,7 @@ public:
             delete before;
         }
     }
-    /// The caller owns the object.
+    /// Returns the object, which the caller then owns.
     [[nodiscard]] element* release() noexcept {
         element* const object = object_;
         object_ = nullptr;

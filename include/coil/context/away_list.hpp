@@ -6,9 +6,10 @@
 namespace coil::detail {
 
 /// A suspended await of a remote operation: of a task on another executor, or a function on another
-/// thread. Its frame must not be destroyed before the remote operation has ended, which may refer
-/// to the frame. A shutdown therefore asks all remote operations of the loop to end, and waits for
-/// them, before it destroys the tasks that await them. Used on the loop's thread only.
+/// thread. The remote operation may refer to the frame of the await, so this frame must not be
+/// destroyed before the operation has ended. A shutdown therefore asks all remote operations of the
+/// loop to end, and waits for them, before it destroys the tasks that await them. Used on the
+/// loop's thread only.
 class away_node : list_node<away_node> {
 public:
     away_node(const away_node&) = delete;

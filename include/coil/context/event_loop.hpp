@@ -232,11 +232,12 @@ public:
         tasks_.destroy_away_below(parent, 4 * children);
     }
     /// Blocks until messages have arrived in the inbox, and delivers them. Runs neither coroutines
-    /// nor posted functions. Returns without a message after about a millisecond, or ten if `late`.
+    /// nor posted functions. Returns without a message after at most about a millisecond, or ten if
+    /// `late`.
     void wait_for_messages(bool late = false) noexcept;
-    /// Called by a waiting destructor: ends the waits for results of this loop's tasks and
-    /// functions that are no longer wanted. These tasks do not run meanwhile, and the destructor
-    /// may be waiting for one of those waiters.
+    /// Called by a waiting destructor: notifies unwanted waiters for results of this loop's tasks
+    /// and functions that there will be no result. The tasks and functions do not run meanwhile,
+    /// and the destructor may be waiting for one of these waiters.
     void refuse_unwanted() noexcept;
     /// Called before a destructor waits: delivers the messages of contexts that do not run, and
     /// destroys their tasks that are no longer wanted (event_loop_service.cpp).

@@ -12,10 +12,10 @@ namespace coil::detail {
 /// out per producer. Place it on a cache line of its own, or with other data that its producers
 /// write.
 ///
-/// One word holds everything: the newest node (a stack, which is reversed when it is taken), or
-/// null when the owner is awake, or `parked` when it sleeps. Because emptiness and parking share
-/// the word, a producer cannot push between the owner's last check and its sleep without seeing
-/// `parked`. Exactly one producer sees it and makes the wake-up call.
+/// The state is one word: the newest node of a stack, which is reversed when it is taken; or null
+/// if the inbox is empty and the owner is awake; or `parked` if it sleeps. Because emptiness and
+/// parking share the word, a producer cannot push between the owner's last check and its sleep
+/// without seeing `parked`. Exactly one producer sees it and makes the wake-up call.
 template <class Node, class Atomics = std_atomics>
 class basic_inbox {
 public:

@@ -161,12 +161,13 @@ public:
     /// The number of top-level tasks, including those that other threads have just submitted: an
     /// estimate for dispatchers. May be called from any thread.
     [[nodiscard]] std::uint64_t load() const noexcept { return loop_.load(); }
-    /// Text: every task of this context, its chain of awaits, and what it waits for, of the newest
-    /// `limit` tasks and children of scopes. May be called from any thread, also by a task of this
-    /// or another context, and whether the context runs or not. If it runs on another thread, it
-    /// takes the snapshot there, between two coroutines, which takes about a microsecond per task;
-    /// this call blocks until then, for at most two seconds if a coroutine blocks that thread. The
-    /// coroutines' symbols are looked up on the calling thread. (docs/guide/observing.md)
+    /// Returns a text that lists the newest `limit` tasks and children of scopes of this context:
+    /// the chain of awaits of each, and what it waits for. May be called from any thread, also by a
+    /// task of this or another context, and whether the context runs or not. If it runs on another
+    /// thread, it takes the snapshot there, between two coroutines, which takes about a microsecond
+    /// per task; this call blocks until then, for at most two seconds if a coroutine blocks that
+    /// thread. The coroutines' symbols are looked up on the calling thread.
+    /// (docs/guide/observing.md)
     [[nodiscard]] std::string dump_tasks(std::size_t limit = default_dump_limit);
     /// The same as JSON.
     [[nodiscard]] std::string dump_tasks_json(std::size_t limit = default_dump_limit);

@@ -141,7 +141,7 @@ private:
 
     [[nodiscard]] detail::join_state<T>& state() const noexcept {
         if (state_ == nullptr) [[unlikely]] {
-            detail::end_with_misuse("a join_handle is used that was moved from.");
+            detail::end_with_misuse("a join_handle that was moved from is used.");
         }
         return *state_;
     }

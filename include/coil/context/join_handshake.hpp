@@ -28,7 +28,8 @@ public:
         void* expected = &w;
         return state_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel);
     }
-    /// Called by the task once, when the result is there. Returns the waiter to notify, or null.
+    /// Called by the task once, when the result is available. Returns the waiter to notify, or
+    /// null.
     [[nodiscard]] Waiter* mark_done() noexcept {
         return static_cast<Waiter*>(state_.exchange(&done_mark, std::memory_order_acq_rel));
     }

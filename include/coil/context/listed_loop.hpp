@@ -12,8 +12,8 @@ class event_loop;
 
 /// The part of a loop by which all loops of the process can be found, and which records its user. A
 /// loop has one user at a time: the thread that runs it, or, while it does not run, a thread that
-/// services it. A service discards what was posted to the loop, or is for a shutdown on another
-/// thread that waits for a task on it.
+/// services it. A service discards what was posted to the loop, takes a snapshot of its tasks, or
+/// acts for a thread that waits for one of its tasks.
 ///
 /// free ↔ running, free ↔ serviced. A service is short; run() and the destructor wait for its end.
 class listed_loop : list_node<listed_loop> {
@@ -37,7 +37,7 @@ protected:
     listed_loop(); // NOLINT(*-member-init): number_ is given under a lock
     ~listed_loop() { leave_list(); }
 
-    /// From now on the loop is not found any more; a current service may continue.
+    /// Removes the loop from the list of all loops; a current service may continue.
     void leave_list() noexcept;
 
     /// Returns false if it is running. Waits for the end of a service.

@@ -15,7 +15,7 @@ template <class Atomics = std_atomics>
 class basic_stop_request {
 public:
     /// May be called from any thread. On true the caller must post the node. After false the caller
-    /// must not access the loop any more, which may be destroyed once the node has arrived.
+    /// must no longer access the loop, because the loop may be destroyed once the node has arrived.
     [[nodiscard]] bool make() noexcept {
         return (word_.fetch_or(posted | counts, std::memory_order_acq_rel) & posted) == 0;
     }
@@ -73,7 +73,7 @@ private:
 using stop_request = basic_stop_request<>;
 using work_guard = basic_work_guard<>;
 
-/// What other threads signal to a loop, other than by messages. On a cache line of its own.
+/// What other threads write to signal a loop. On a cache line of its own.
 struct loop_signals {
     stop_request stop;
     queue_node stop_node; // the message of `stop`

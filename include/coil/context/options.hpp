@@ -62,8 +62,9 @@ struct io_context_options {
     std::string admin_socket = {};
     /// Called on the context's thread, at most once, if its tasks wait for ever: no operation is in
     /// flight, no timer is armed, and the process has no other thread that could wake them. The
-    /// text lists the tasks and what they wait for. It may stop the context, or make a task ready;
-    /// what it throws leaves run() after a shutdown. By default, prints the text on stderr.
+    /// text lists the tasks and what they wait for. The function may stop the context, or make a
+    /// task ready; an exception that it throws leaves run() after a shutdown. By default, prints
+    /// the text on stderr.
     std::function<void(const std::string&)> on_deadlock = {};
 };
 

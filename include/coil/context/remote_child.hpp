@@ -77,11 +77,11 @@ protected:
     template <class Ticket>
     void request_kill(Ticket& ticket) noexcept {
         request_kill(ticket, ticket, [](queue_node& node, event_loop& loop) noexcept {
-            auto& come = static_cast<Ticket&>(node);
-            if (remote_child_owner* const owner = come.take()) {
+            auto& arrived = static_cast<Ticket&>(node);
+            if (remote_child_owner* const owner = arrived.take()) {
                 owner->note_kill_request(loop);
             } else {
-                delete &come;
+                delete &arrived;
             }
         });
     }
@@ -94,7 +94,7 @@ private:
 
     void request_kill(remote_child_ticket& ticket, queue_node& node, delivery deliver) noexcept;
     void note_kill_request(event_loop& loop) noexcept;
-    /// Whether the last examination by kill_requests found something of it elsewhere.
+    /// Whether the last examination by kill_requests found that it awaits a remote operation.
     [[nodiscard]] bool is_held_up() const noexcept { return held_up_; }
     void set_held_up(bool held_up) noexcept { held_up_ = held_up; }
 

@@ -17,7 +17,7 @@ class ring_tables {
 public:
     /// Slots below this one are for numbers chosen by programs; the kernel allocates the others.
     static constexpr unsigned chosen_files = 64;
-    /// The value that matches any table instead of a files_number().
+    /// Matches any table, where a files_number() is expected.
     static constexpr std::uint32_t any_files = 1;
 
     /// Creates the table of files unless it exists: returns 0 or -errno. It has at most `slots`

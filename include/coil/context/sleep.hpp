@@ -42,8 +42,8 @@ sleep_awaitable sleep_for(std::chrono::duration<Rep, Period> d) noexcept {
     return {detail::saturated_ns(d), sleep_awaitable::from::now};
 }
 
-/// Sleeps until a time point of any clock. For a clock other than steady_clock the duration is
-/// computed when the sleep is awaited; setting that clock later has no effect.
+/// Sleeps until a time point of any clock. For a clock other than steady_clock this call computes
+/// the duration, which then begins at the await; setting that clock later has no effect.
 template <class Clock, class Duration>
 sleep_awaitable sleep_until(std::chrono::time_point<Clock, Duration> tp) noexcept {
     if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {

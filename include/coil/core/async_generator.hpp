@@ -29,22 +29,23 @@ namespace coil {
 ///     auto all = lines(peer);
 ///     while (auto line = co_await all.next()) use(*line);
 ///
-/// next() returns a std::optional<T>, or a pointer if T is a reference: empty at the end and from
-/// then on. An exception thrown by the body is rethrown by next() once; then the sequence has
-/// ended. Lazy: the body runs only while a coroutine waits in next().
+/// next() returns a std::optional<T>, or a pointer if T is a reference. At the end of the sequence,
+/// and on each later call, the result is empty. An exception thrown by the body is rethrown by
+/// next() once; then the sequence has ended. Lazy: the body runs only while a coroutine waits in
+/// next().
 ///
 /// Threading: the body runs on the context that awaits next(); one coroutine at a time.
 ///
 /// Cancellation: the body has a stop token of its own, the same one throughout. A stop of the
-/// coroutine that waits in next() is forwarded to this token, and is reset when next() is awaited
-/// again. A next() that loses in when_any loses no element; a later next() returns it.
+/// coroutine that waits in next() is forwarded to this token. Awaiting next() again resets the
+/// token. A next() that loses in when_any loses no element; a later next() returns it.
 ///
 /// Lifetime: destroying the generator destroys the body. Destroying a coroutine that waits in
 /// next() also destroys the body, because the body's current await is cancelled with it; a later
 /// next() then returns the end. A coroutine that waits in next() when the generator is destroyed
-/// gets the end as well. An exception that was not rethrown by then goes to the context's
-/// on_unhandled_exception, unless it only says that the body was cancelled. The generator must not
-/// be moved while a coroutine waits in next().
+/// gets the end as well. An exception that next() has not rethrown by then is passed to the
+/// context's on_unhandled_exception, unless it only reports that the body was cancelled. The
+/// generator must not be moved while a coroutine waits in next().
 template <class T>
 class [[nodiscard("did you forget to co_await next()?")]] COIL_CORO_TYPE async_generator {
 public:
@@ -109,7 +110,7 @@ public:
             promise().asking = nullptr;
             promise().forget_queued();
             if (promise().running) {
-                // the body is suspended below a coroutine that is being destroyed
+                // The body waits on behalf of the coroutine that is being destroyed.
                 generator_->destroy();
             }
         }

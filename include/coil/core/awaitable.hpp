@@ -25,8 +25,8 @@ using awaiter_of = decltype(get_awaiter(std::declval<A>()));
 
 } // namespace detail
 
-/// Whether co_await accepts an A. The value category counts: `awaitable<T&>` says that a named T
-/// can be awaited.
+/// Whether co_await accepts an A. The value category matters: `awaitable<T&>` means that an lvalue
+/// of type T can be awaited.
 template <class A>
 concept awaitable = requires(detail::awaiter_of<A> awaiter) {
     awaiter.await_ready();
@@ -39,7 +39,8 @@ using await_result_t = decltype(std::declval<detail::awaiter_of<A>&>().await_res
 
 namespace detail {
 
-/// The type as which a temporary is stored, for types that only mean something where they are made.
+/// The type in which a combinator stores a temporary of type A. Specialised for types that are
+/// valid only in the expression that creates them.
 template <class A>
 struct kept_as {
     using type = A;
@@ -50,7 +51,7 @@ template <class A>
 using kept = std::conditional_t<std::is_lvalue_reference_v<A>, A,
                                 typename kept_as<std::remove_cvref_t<A>>::type>;
 
-/// Whether an argument can be stored that way.
+/// Whether an argument can be stored as kept<A>.
 template <class A>
 inline constexpr bool can_be_kept = std::is_constructible_v<kept<A>, A>;
 
@@ -63,8 +64,8 @@ concept knows_failure = requires(Awaiter& a) {
 
 /// Whether a combinator may leave the result in the awaiter until it is wanted, because the result
 /// need not be retrieved to see whether it is an exception. An awaiter whose result is never
-/// retrieved releases it in its destructor or in `discard()`. Every awaiter of ring work does so;
-/// otherwise descriptors would leak (guarantee G4).
+/// retrieved releases it in its destructor or in `discard()`. Every awaiter of an operation does
+/// so; otherwise descriptors would leak (guarantee G4).
 template <class Awaiter>
 concept deferred_result = knows_failure<Awaiter> || requires(Awaiter& a) {
     { a.await_resume() } noexcept;

@@ -35,9 +35,10 @@ struct task_backtrace {
 namespace coil::this_task {
 
 /// co_await returns the chain of awaits of the current task, without suspending: the coroutines
-/// that wait for this one. A debugger shows only the machine's stack, on which these are not. The
-/// chain continues from a child of when_all, when_any, timeout, or a scope that is being joined, to
-/// the coroutine that waits there; it ends at a task that another context or executor waits for.
+/// that wait for this one. A debugger does not show them, because they are not on the thread's
+/// stack. The chain continues from a child of when_all, when_any, timeout, or a scope that is being
+/// joined, to the coroutine that waits there; it ends at a task that another context or executor
+/// waits for.
 ///
 ///     std::fputs(to_string(co_await this_task::backtrace()).c_str(), stderr);
 ///

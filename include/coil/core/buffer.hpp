@@ -32,17 +32,16 @@ public:
 
     template <class R>
         requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
-                    (!std::same_as<std::remove_cvref_t<R>, const_buffer>) && // says so sooner
+                    (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
                     detail::writable_byte_range<R&> && detail::owns_elements<R>
-    constexpr mutable_buffer(
-        R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
+    constexpr mutable_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
     template <class R>
         requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
                     (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
                     detail::writable_byte_range<R&> && (!detail::owns_elements<R>)
-    constexpr mutable_buffer(R&& view) noexcept // NOLINT: any buffer is a buffer
+    constexpr mutable_buffer(R&& view) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(view)),
           size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
 
@@ -82,14 +81,14 @@ public:
         requires(!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
                     (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
                     detail::byte_like_range<R&> && detail::owns_elements<R>
-    constexpr const_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: any buffer is a buffer
+    constexpr const_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
     template <class R>
         requires(!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
                     (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
                     detail::byte_like_range<R&> && (!detail::owns_elements<R>)
-    constexpr const_buffer(R&& view) noexcept // NOLINT: any buffer is a buffer
+    constexpr const_buffer(R&& view) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(view)),
           size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
 
@@ -109,7 +108,7 @@ private:
 
 namespace detail {
 
-/// A pointer without the length of what it points to, which an array has.
+/// A pointer. Unlike an array, it does not have a length.
 template <class P>
 concept bare_pointer = std::is_pointer_v<std::remove_cvref_t<P>>;
 
@@ -121,8 +120,8 @@ constexpr unsigned transfer_size(std::size_t bytes) noexcept {
     return static_cast<unsigned>(bytes < max_transfer ? bytes : max_transfer);
 }
 
-/// Whether a T may be passed as flags: any type except std::size_t, so that a length, which the man
-/// page has at this position, is not passed as flags by mistake.
+/// Whether a T may be passed as flags: any type except std::size_t. In the man page this argument
+/// is the length, so a std::size_t here is most likely a length that was passed by mistake.
 template <class T>
 inline constexpr bool are_flags = !std::same_as<T, std::size_t>;
 

@@ -49,7 +49,7 @@ struct frame_list {
 constinit inline thread_local frame_list frame_lists[frame_classes] = {};
 
 /// Set when a list was longer than its limit, until trim_frame_cache(): the thread has had a peak,
-/// and the frames that it still caches may lie in many spans, none of which can be given back.
+/// and the frames that it still caches may lie in many spans, none of which can then be unmapped.
 constinit inline thread_local bool frame_cache_overflowed = false;
 
 /// Gives this thread's free frames back to the pool, and empty spans to the system. For a thread

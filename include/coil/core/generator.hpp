@@ -67,7 +67,7 @@ public:
         return {};
     }
 
-    /// Yields a copy of a named object where the generator yields objects to be moved from.
+    /// Yields a copy of an lvalue if the generator yields rvalues.
     class copy_awaiter {
         using object = std::remove_cvref_t<Yielded>;
 
@@ -244,7 +244,7 @@ public:
     /// Computes the first element. May be called once.
     iterator begin() {
         if (!coroutine_) [[unlikely]] {
-            detail::end_with_misuse("a generator is iterated over that was moved from.");
+            detail::end_with_misuse("begin() of a generator that was moved from.");
         }
         coroutine_.promise().advance();
         return iterator(coroutine_);

@@ -23,7 +23,7 @@ namespace coil::detail {
 class ready_queue {
 public:
     ready_queue() noexcept {
-    } // NOLINT(*-member-init): only [head_, tail_) of the ring means something
+    } // NOLINT(*-member-init): only [head_, tail_) of the ring is initialised
     ready_queue(const ready_queue&) = delete;
     ready_queue& operator=(const ready_queue&) = delete;
 
@@ -93,7 +93,7 @@ private:
     static constexpr std::uint32_t capacity = 2048;
 
     /// Extends the part of the ring that push() may use. Returns false if the ring is full, or if
-    /// the list holds nodes, which are older than the next one.
+    /// nodes wait behind it, which must run before a new one.
     bool extend() noexcept {
         if (!nothing_behind() || tail_ - head_ == capacity) {
             return false;

@@ -21,21 +21,22 @@ public:
 
     /// Runs every registered callback on this thread. Returns false if a stop was requested before.
     ///
-    /// A callback that asks another source (`Callback::relayed_to()`) counts as running until that
-    /// one's callbacks have run and `Callback::relay_done()` has returned. A loop follows such
-    /// chains without recursion; the running callbacks on the way down are linked by `next`.
+    /// A relay is a callback that requests a stop of another source (`Callback::relayed_to()`). It
+    /// counts as running until the callbacks of that source have run and `Callback::relay_done()`
+    /// has returned. A loop follows chains of relays without recursion; the relays that are running
+    /// are linked by `next`.
     bool request() noexcept {
         if (!begin_request()) {
             return false;
         }
         basic_stop_state* current = this;
-        Callback* way = nullptr; // the relay that led to `current`
+        Callback* relay = nullptr; // the one that led to `current`
         for (;;) {
             if (Callback* const node = current->run_next()) {
                 if (basic_stop_state* const below = relayed_to(*node)) {
                     if (below->begin_request()) {
-                        node->next = way;
-                        way = node;
+                        node->next = relay;
+                        relay = node;
                         current = below;
                     } else {
                         relay_done(*node);
@@ -43,9 +44,9 @@ public:
                 } else {
                     node->on_stop(*node);
                 }
-            } else if (way != nullptr) {
-                Callback& done = *std::exchange(way, static_cast<Callback*>(way->next));
-                current = way != nullptr ? relayed_to(*way) : this;
+            } else if (relay != nullptr) {
+                Callback& done = *std::exchange(relay, static_cast<Callback*>(relay->next));
+                current = relay != nullptr ? relayed_to(*relay) : this;
                 relay_done(done);
             } else {
                 return true;

@@ -21,7 +21,7 @@ namespace coil {
 template <class T, detail::any_stop_token Token>
 task<T> with_stop_token(task<T> work, Token token) {
     inplace_stop_source either;
-    // parameters outlive locals, so the token outlives the task's awaits
+    // A parameter would be destroyed after `either`. This local is destroyed before it.
     task<T> stoppable = std::move(work);
     const inplace_stop_token inherited = co_await this_task::stop_token();
     const auto of_parent = detail::stop_by(inherited, either);

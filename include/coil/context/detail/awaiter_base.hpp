@@ -119,8 +119,8 @@ protected:
         node().coroutine = waiter;
         observe<Self>(token);
     }
-    /// Called when the coroutine that joined is destroyed. Returns true if it had not been resumed;
-    /// it will not be resumed.
+    /// Called when the coroutine that joined is destroyed. Returns true if it had not been resumed
+    /// yet; it is not resumed later either.
     bool leave() noexcept;
 
     /// Called before a pending wait is destroyed: afterwards no stop request reaches it.

@@ -35,8 +35,8 @@ struct lock_holder {
     std::atomic<const promise_base*> root{nullptr};
 };
 
-/// An await of kind wait_kind::sync. It says what it waits for in bytes that are constant for each
-/// type of awaiter, and are initialised by the same store as the two flags beside them.
+/// An await of kind wait_kind::sync. Two bytes describe the object that it waits for. They are
+/// constant for each type of awaiter, so one store initialises them and the two flags beside them.
 class described_wait : public awaiter_base {
 public:
     bool queued = false;

@@ -79,14 +79,15 @@ inline constexpr bool has_link_timeout = [] {
     }
 }();
 
-/// A result as a limit reports it: an expired limit and a stop are never confused.
+/// The result of a call with a limit: -ETIMEDOUT if the limit cancelled it. A stop remains
+/// -ECANCELED.
 template <class Result>
 Result timed_out_if(bool expired, Result result) noexcept {
     return expired && result == -ECANCELED ? Result(-ETIMEDOUT) : result;
 }
 
-/// Applies a wrapper to an element. A wrapper goes inside the limits and chains around the element,
-/// which keep their types.
+/// Applies a wrapper to an element. If the element is a limit or a chain, the wrapper is applied to
+/// the operation inside.
 template <template <class> class Wrapper, element Element>
 auto wrapped(Element&& e) noexcept {
     if constexpr (requires { std::move(e).template wrap<Wrapper>(); }) {

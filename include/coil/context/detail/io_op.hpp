@@ -20,36 +20,37 @@ namespace coil::detail {
 /// Its life, in the phases of op_state:
 ///
 /// 1. start() takes the entries (`prepared`) and gives them to `submission`, which copies them to
-///    the ring (`in_flight`) or holds them back (`queued`). start_at_once() is the short way for a
-///    single entry, with the same result; without a stop token the operation is then `unobserved`.
+///    the ring (`in_flight`) or holds them back (`queued`). start_at_once() is the fast path for a
+///    single entry; without a stop token the operation is then `unobserved`.
 /// 2. The CQE of an entry arrives: event_loop::route() finds the entry by the user_data,
 ///    completes it, and calls on_completion() (or complete_unobserved()).
-/// 3. When all CQEs of the submission have come, the rest of the chain is submitted, if there is
-///    one and it may run. Otherwise the operation completes: the coroutine becomes ready.
-/// 4. cancel() takes a queued operation out and completes it. Of one in flight it requests the
-///    cancellation of every entry (`cancelling`) and waits for the CQEs of the entries as before,
-///    and for those of the requests, whose user_data is the operation's address. If all requests
-/// were answered, at least one with a failure, and the operation is not over, they are made again
-/// later (`retrying`). That happens if the next entry of the chain was about to start, or if an
-/// io-wq worker cannot be interrupted. 5. The awaiter's destructor calls cancel_and_wait(), after
-/// which the kernel uses neither the operation nor its memory (guarantee G2).
+/// 3. When all CQEs of the submission have arrived, the rest of the chain is submitted, if there
+///    is one and it may run. Otherwise the operation completes: the coroutine becomes ready.
+/// 4. cancel() removes a queued operation from the queue and completes it. For one in flight it
+///    requests the cancellation of every entry (`cancelling`), and waits for the CQEs of the
+///    entries and for those of the requests, whose user_data is the operation's address. A request
+///    fails if the next entry of the chain was about to start, or if an io-wq worker cannot be
+///    interrupted. If all requests were answered, one of them has failed, and the operation is not
+///    over, the requests are made again later (`retrying`).
+/// 5. The awaiter's destructor calls cancel_and_wait(), after which the kernel uses neither the
+///    operation nor its memory (guarantee G2).
 ///
 /// A zero-copy send posts two CQEs: the first has the result and F_MORE, the second says that the
 /// buffer is free again. Only the second completes the entry. A multishot request posts any number;
 /// the one without F_MORE completes it (see multishot_source).
 ///
 /// In a chain every entry but the last carries CQE_SKIP_SUCCESS, so the kernel posts exactly one
-/// CQE for the whole: the last entry's if all succeeded, otherwise that of the entry that failed
+/// CQE for the chain: the last entry's if all succeeded, otherwise that of the entry that failed
 /// (the kernel then cancels the rest without CQEs). Chains that need every result, and kernels
 /// without the flag, get one CQE for each entry.
 ///
 /// A chain may take several submissions:
 /// - The kernel continues a chain after some calls although they failed. Such a call ends its
-/// submission; the rest is submitted when the call has succeeded. A command that the ring may
-/// refuse ends its submission as well, because coil may have to make the system call instead.
+///   submission; the rest is submitted when the call has succeeded. A command that the ring may
+///   refuse ends its submission as well, because coil may have to make the system call instead.
 /// - An io-wq worker that has executed one call continues with the next, and may block in it before
-/// that call's limit is armed. So a limited call behind one that a worker may execute begins a
-/// submission of its own.
+///   that call's limit is armed. So a limited call behind one that a worker may execute begins a
+///   submission of its own.
 /// - A chain with a call that the kernel lacks is submitted entry by entry.
 class io_op : public awaiter_base {
 public:
@@ -91,14 +92,14 @@ public:
     void on_completion(sqe_slot& entry) noexcept;
     /// Called for a CQE with F_MORE, and for the notification of a zero-copy send.
     void on_partial_completion(sqe_slot& entry, const uring::cqe& completion) noexcept;
-    /// A request to cancel was submitted, and its CQE has come.
+    /// A request to cancel was submitted; its CQE will call on_cancel_completion().
     void on_cancel_submitted() noexcept { ++cancels_due_; }
     void on_cancel_completion(int result) noexcept;
-    /// Whether CQEs of requests to cancel will come.
+    /// Whether CQEs of requests to cancel are outstanding.
     [[nodiscard]] bool has_cancels_due() const noexcept { return cancels_due_ > 0; }
 
-    /// The kernel lacks the opcode of one of the entries to submit: the system call is made
-    /// instead, of a chain entry by entry. Returns what submission::submit() returns.
+    /// Called if the kernel lacks the opcode of an entry to submit: makes that system call instead.
+    /// A chain is then submitted entry by entry. Returns what submission::submit() returns.
     bool submit_without_opcode() noexcept;
     /// Completes an operation of which the kernel has no entry.
     void fail(int error) noexcept;
@@ -136,8 +137,8 @@ protected:
         first.owner = this;
     }
 
-    /// After completion: whether the last call was cancelled because a limit inside the chain,
-    /// which the kernel keeps, has expired.
+    /// After completion: whether the last call was cancelled because a link timeout of the chain
+    /// has expired.
     [[nodiscard]] bool link_timeout_expired() const noexcept;
 
 private:

@@ -16,11 +16,11 @@ class remote_child_owner;
 /// where it is suspended, like its parent. The child does not run meanwhile, and the destruction of
 /// its own remote children is requested first, so that its destructors have nothing to wait for.
 ///
-/// A destructor waits for tasks below the frame that it is of. What it waits for is destroyed by
-/// the turn of the context where it is, or in the wait of a destructor there if it has not run
-/// since that began, or if it is below that destructor's frame as well. So waits follow the tree of
-/// tasks downwards, except where the thread of a remote child is in a destructor for something
-/// else.
+/// A destructor waits only for tasks below its own frame. Such a task is destroyed by its own
+/// context, between two turns. If a destructor waits on that context's thread, there are no turns;
+/// that destructor then destroys the task, if the task has not run since that wait began, or is
+/// below that destructor's frame too. So waits follow the tree of tasks downwards, except while the
+/// thread of a remote child is in an unrelated destructor.
 class kill_requests {
 public:
     kill_requests(task_list& tasks, destructor_waits& waits) noexcept

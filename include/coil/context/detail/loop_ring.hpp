@@ -38,7 +38,7 @@ private:
 /// Owner thread.
 ///
 /// The ring opens with the loop and is bound to a thread by its first run(). A SINGLE_ISSUER ring
-/// can be used by one thread only, ever, so a run() on another thread opens a new ring.
+/// can be used only by the thread that enabled it, so a run() on another thread opens a new ring.
 class loop_ring {
 public:
     /// Throws std::system_error, as uring::ring does.
@@ -62,8 +62,8 @@ public:
     /// Tells the attachments and closes the ring; nothing is in flight.
     void close() noexcept;
 
-    /// Submits, and waits for `min_complete` completions. Returns after any error that a later call
-    /// may not have.
+    /// Submits, and waits for `min_complete` completions. Returns normally after an error that may
+    /// be temporary.
     void enter(unsigned min_complete, const uring::timespec* timeout,
                unsigned min_wait_us) noexcept;
     /// Whether `entries` SQEs can be acquired now; flushes the queue if that helps.

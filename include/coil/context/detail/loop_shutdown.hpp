@@ -34,7 +34,7 @@ public:
     /// progress. So shutdowns of several loops do not nest.
     [[nodiscard]] turn_report turn() noexcept;
 
-    /// While it exists, what is in flight is being cancelled because the loop ends.
+    /// While it exists, the loop counts as shutting down, and what is in flight is being cancelled.
     class as_active {
     public:
         explicit as_active(loop_shutdown& s) noexcept

@@ -68,8 +68,8 @@ private:
 };
 
 /// A multishot request and its results that were not taken yet. The first next() submits it. So
-/// does the first next() after the request has ended, because the end of a multishot request by
-/// itself means nothing (completions overflowed, or buffers ran out).
+/// does the first next() after the request has ended, because the kernel also ends a multishot
+/// request without an error (completions overflowed, or buffers ran out).
 ///
 /// It belongs to the context of the first next(), and everything happens on that thread.
 ///

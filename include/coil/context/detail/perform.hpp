@@ -14,7 +14,7 @@
 
 namespace coil::detail {
 
-/// The backend of the context that runs the caller, or on whose behalf a simulation does; null if
+/// The backend of the context that runs the caller, or for which a simulation runs it; null if
 /// there is none.
 inline uring::backend* current_backend() noexcept {
     event_loop* const loop = current_loop != nullptr ? current_loop : asked_by;
@@ -34,8 +34,8 @@ inline int perform(const uring::sqe& request) noexcept {
     return backend != nullptr ? backend->perform(request) : uring::perform_on_linux(request);
 }
 
-/// close(2) for destructors, which cannot wait: returns 0 or -errno. A descriptor of another world
-/// is closed at the end of that world (-EBADF).
+/// close(2) for destructors, which cannot wait: returns 0 or -errno. A descriptor of a simulated
+/// world is not closed from outside of that world (-EBADF); the world closes it at its end.
 inline int close_descriptor(int fd) noexcept {
     if (fd >= uring::first_world_descriptor) [[unlikely]] {
         return perform(uring::prep::close(fd));

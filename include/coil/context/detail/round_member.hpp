@@ -12,7 +12,7 @@ class runtime;
 namespace coil::detail {
 
 /// A loop's part in the rounds of a runtime, whose contexts end together. A loop that belongs to no
-/// runtime takes part in nothing. Owner thread, except for become_active().
+/// runtime is in no round. Owner thread, except for become_active().
 class round_member {
 public:
     /// Called before any other thread knows the loop.

@@ -11,7 +11,7 @@ class io_op;
 
 /// An SQE, and the table that the direct descriptors in it are slots of.
 struct prepared_sqe {
-    /// It names no direct descriptor, or a slot of whatever table the ring has.
+    /// It names no direct descriptor, or one whose table does not matter.
     static constexpr std::uint32_t any_table = 0;
     /// It names slots of two tables: every ring refuses it.
     static constexpr std::uint32_t no_table = 1;
@@ -49,7 +49,7 @@ struct alignas(8) sqe_slot {
     [[nodiscard]] bool may_wake_spuriously() const noexcept { return has(spurious); }
     /// Whether the next entry begins a submission of its own, after this one has succeeded.
     [[nodiscard]] bool is_submit_boundary() const noexcept { return has(boundary); }
-    /// Whether it does so also after this one has failed.
+    /// Whether the next entry is submitted even if this one has failed.
     [[nodiscard]] bool continues_on_error() const noexcept { return has(boundary_on_error); }
 
     [[nodiscard]] sqe_slot* next_in_submission() const noexcept {

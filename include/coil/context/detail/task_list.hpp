@@ -14,13 +14,13 @@ namespace coil::detail {
 
 class nursery;
 
-/// The top-level tasks on one context, so that a shutdown finds every frame, and the awaits of
-/// these tasks that something elsewhere will end. Owner thread, except load().
+/// The top-level tasks on one context, so that a shutdown finds every frame, and their awaits of
+/// remote operations. Owner thread, except load().
 ///
-/// A task is in one of two lists: `listed`, or in a shutdown `held_back`, while something of it is
-/// elsewhere. Tasks leave by the functions of core/detail/top_level_task.hpp, which do not know the
-/// list; so count() is what was inserted less what has left while the list was counted on this
-/// thread.
+/// A task is in one of two lists: `listed`, or during a shutdown `held_back`, while it awaits a
+/// remote operation. Tasks leave by the functions of core/detail/top_level_task.hpp, which do not
+/// know the list; so count() is the number of tasks inserted minus the number that left while the
+/// list was counted on this thread.
 class task_list {
 public:
     task_list() noexcept = default;
@@ -60,8 +60,8 @@ public:
     [[nodiscard]] std::uint64_t count() const noexcept {
         return inserted_ - tasks_left_on_this_thread;
     }
-    /// From now on, and until the next call, tasks that leave on this thread are this list's:
-    /// called in pairs, around everything that may run or destroy coroutines.
+    /// From now on, and until the next call, tasks that leave on this thread are counted for this
+    /// list: called in pairs, around everything that may run or destroy coroutines.
     void toggle_counting() noexcept { std::swap(tasks_left_on_this_thread, left_); }
     /// For load() on other threads.
     void publish() noexcept { balance_.set(count() - received_); }
@@ -75,9 +75,9 @@ public:
         return load > 0 ? static_cast<std::uint64_t>(load) : 0;
     }
 
-    // ---- what is elsewhere
+    // ---- remote operations
 
-    /// The awaits of this context's tasks that something elsewhere will end.
+    /// The awaits of remote operations by this context's tasks.
     [[nodiscard]] away_node*& away() noexcept { return away_; }
     /// Calls `f(task, node)` for each of them; `task` is the top-level task, or null if unknown.
     template <class Function>
@@ -104,7 +104,7 @@ public:
     [[nodiscard]] promise_base* first_held_back() const noexcept { return held_back_.first(); }
     /// The scopes and supervisors with children.
     [[nodiscard]] listed_children*& nurseries() noexcept { return nurseries_; }
-    /// Calls `f(root)` with the nearest root of each await that something elsewhere will end.
+    /// Calls `f(root)` with the nearest root of each await of a remote operation.
     template <class Function>
     void visit_away_roots(Function f) const {
         for (const away_node* node = away_; node != nullptr; node = node->next) {
@@ -142,11 +142,11 @@ public:
 
     // ---- a shutdown
 
-    /// Asks everything that is elsewhere to end. The tasks that must wait for it are held back, and
-    /// all others are listed.
+    /// Asks all remote operations to end. The tasks that await them are held back, and all others
+    /// are listed.
     void hold_back() noexcept;
     [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
-    /// Whether any task may have something elsewhere, because the tree of an await is unknown.
+    /// Whether any task may await a remote operation, because the tree of such an await is unknown.
     [[nodiscard]] bool tree_unknown() const noexcept { return tree_unknown_; }
     /// held_back → listed → ended, for the newest task that is held back.
     void destroy_newest_held_back() noexcept;

@@ -8,7 +8,7 @@
 
 namespace coil::detail {
 
-/// What a named task's owner stores. A task without a name has an owner without it.
+/// The name of a task. Only the owners of named tasks store one.
 struct task_name {
     task_name(std::string given, const std::source_location& where)
         : text(std::move(given)), spawned_at(where) {}

@@ -30,7 +30,7 @@ public:
         }
         busy_since_ns_ = now_ns;
     }
-    /// A turn has ended because nothing was ready any more: it measures nothing.
+    /// A turn has ended before the budget was used up: its duration does not count.
     void on_left_over() noexcept { busy_since_ns_ = 0; }
 
 private:

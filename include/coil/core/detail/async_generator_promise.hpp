@@ -21,7 +21,8 @@ class async_generator;
 
 namespace coil::detail {
 
-// Implemented by the rooms above, which know the loop and its handler of unhandled exceptions.
+// Implemented in context/ and compose/, which know the loop and its handler of unhandled
+// exceptions.
 
 /// Resumes the coroutine in a later iteration of the current thread's loop.
 void resume_later(queue_node& node, std::coroutine_handle<> coroutine) noexcept;
@@ -68,12 +69,13 @@ public:
     void unhandled_exception() noexcept { error = std::current_exception(); }
     void return_void() const noexcept {}
 
-    /// Resumes the body, which runs until the next element for `waiter`. `origin` is the parent.
+    /// Prepares the body to run on behalf of `waiter` until it yields or ends. The caller then
+    /// transfers control to the body. `origin` is the parent.
     template <class Origin>
     void run_for(std::coroutine_handle<> waiter, Origin& origin) noexcept {
         running = true;
         if (stop_.stop_requested() && !stopping_) {
-            stop_.state_.renew(); // the stop was meant for an earlier next(), which has given up
+            stop_.state_.renew(); // an earlier next(), which no longer waits, was stopped
         }
         detour_.token = stop_.get_token();
         inplace_stop_token outside;
@@ -111,7 +113,7 @@ public:
     element yielded{};        // yielded and not taken yet
     std::exception_ptr error; // ended the body and was not rethrown yet
     void* asking = nullptr;   // the awaiter of next() that waits or has not taken its result
-    bool running = false;     // on behalf of `asking`: the body was resumed and has not yielded
+    bool running = false;     // the body was resumed for `asking` and has not yielded
     bool queued = false; // the body has yielded, and the waiter resumes through the loop's queue
 
 private:
@@ -127,7 +129,7 @@ private:
 
     transfer stop_running(std::coroutine_handle<> self) noexcept {
         running = false;
-        link_.reset(); // no other thread runs the callback any more
+        link_.reset(); // from here on, no other thread runs the callback
         if (stopping_) [[unlikely]] {
             // Resumed by a callback of stop_, which must return before stop_ may be destroyed.
             queued = true;

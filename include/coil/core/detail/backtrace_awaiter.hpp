@@ -23,9 +23,10 @@ namespace detail {
     return static_cast<void*>(reinterpret_cast<void**>(&promise) - 2);
 }
 
-/// Where a function is. Reads the symbols of its module from the module's file.
+/// The name of a function, its module and its address there. Reads the symbols from the module's
+/// file.
 [[nodiscard]] backtrace_entry find_symbol(const void* function);
-/// Whether it is no coroutine, but what coil puts in the place of one.
+/// Whether the entry is not a coroutine but a callback_coroutine of coil.
 [[nodiscard]] bool is_internal(const backtrace_entry& entry) noexcept;
 /// `read(int) [server+0x1a2b]`
 void append_to(std::string& text, const backtrace_entry& entry);

@@ -15,14 +15,14 @@ concept task_function =
     std::invocable<F&> &&
     std::same_as<std::invoke_result_t<F&>, task<typename std::invoke_result_t<F&>::value_type>>;
 
-/// The task that `f` returns, in a frame that keeps `f`, because the captures of a lambda are not
-/// in the frame of its coroutine.
+/// Awaits the task that `f` returns, and keeps `f` in its own frame until then: the captures of a
+/// lambda are in the lambda, not in the frame of its coroutine.
 template <task_function F>
 std::invoke_result_t<F&> call_and_keep(F f) {
     co_return co_await f();
 }
 
-/// A std::stop_source or inplace_stop_source: passed by mistake for its token.
+/// A std::stop_source or inplace_stop_source, which was passed by mistake instead of its token.
 template <class Source>
 concept stop_source = requires(Source& source) {
     source.request_stop();

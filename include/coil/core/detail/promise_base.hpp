@@ -84,14 +84,15 @@ public:
     // Each suspended task stores what it awaits and owns, so that a loop can destroy a tree from
     // its leaves upwards (core/frame_tree.hpp).
 
-    /// `above` starts to await a child; null: a coroutine of another type does.
+    /// Called on a child when `above` starts to await it; null: the awaiting coroutine is not a
+    /// task.
     void begin_below(promise_base* above) noexcept {
         parent = above;
         if (above != nullptr) {
             above->below_ = reinterpret_cast<std::uintptr_t>(this);
         }
     }
-    /// A child has ended and its parent resumes.
+    /// Called on a child that has ended, before its parent resumes.
     void end_below() const noexcept {
         if (parent != nullptr) [[likely]] {
             parent->below_ = nothing;
@@ -184,7 +185,7 @@ private:
     std::uintptr_t below_ = nothing;
 };
 
-/// Limits are inherited through awaits whose root is known.
+/// A time limit is inherited through awaits whose root is known.
 inline std::int64_t task_owner::deadline() const noexcept {
     promise_base* const above = awaiting_root();
     return above != nullptr && above->is_root() ? above->owner().deadline() : no_deadline;
@@ -200,7 +201,8 @@ template <class P>
     }
 }
 
-/// Whether a root, or a root that waits for it, is no longer wanted, as far as known.
+/// Whether the result of a root, or of a root that waits for it, is no longer wanted, as far as
+/// known.
 [[nodiscard]] inline bool is_unwanted(const promise_base* root) noexcept {
     while (root != nullptr && root->is_root()) {
         if (root->owner().is_unwanted()) {

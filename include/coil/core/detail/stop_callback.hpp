@@ -10,8 +10,8 @@ class inplace_stop_token;
 
 namespace detail {
 
-/// A registered callback: a node in its source's list. When the callback is called, it has left the
-/// list, and its owner may put the node into another queue (an inbox).
+/// A registered callback: a node in its source's list. It leaves the list before it is called; its
+/// owner may then put the node into another queue (an inbox).
 class stop_callback_base : public queue_node {
 public:
     stop_callback_base(const stop_callback_base&) = delete;
@@ -39,7 +39,7 @@ private:
     /// If the node is a stop_relay, the state of the source to which it passes a request on;
     /// otherwise null.
     static basic_stop_state<stop_callback_base>* relayed_to(stop_callback_base& node) noexcept;
-    /// The callbacks of that source have run. May destroy the node.
+    /// Called when the callbacks of that source have run. May destroy the node.
     static void relay_done(stop_callback_base& node) noexcept;
 
     queue_node** link_; // while attached: the pointer that points here, null once taken out

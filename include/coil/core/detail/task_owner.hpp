@@ -8,7 +8,7 @@
 
 namespace coil::detail {
 
-/// How a message names a task. Without a name it does not.
+/// What a message says about a task. An empty name is left out.
 struct task_label {
     std::string_view name;
     const std::source_location* spawned_at = nullptr;
@@ -40,7 +40,8 @@ public:
     }
     /// When a task with a name was spawned, in nanoseconds of steady_clock; 0: unknown.
     [[nodiscard]] virtual std::int64_t spawned_ns() const noexcept { return 0; }
-    /// For a child of a scope or supervisor that has begun: that one's nursery. Owner thread.
+    /// The nursery of the scope or supervisor of which the root is a child; null if it is not a
+    /// child or has not started. Owner thread.
     [[nodiscard]] virtual const nursery* parent_nursery() const noexcept { return nullptr; }
     /// For a root that is_remote_child: its frame must be destroyed as soon as nothing of it runs.
     [[nodiscard]] virtual bool is_kill_requested() const noexcept { return false; }
@@ -51,11 +52,11 @@ public:
     /// is called; null: it leaves its current loop.
     virtual void moved_to(event_loop* /*loop*/) noexcept {}
 
-    /// Whether all that the waiter for this root still wants is its end. May be called from any
-    /// thread while the root exists.
+    /// Whether the waiter for this root no longer wants its result, and waits only for its end. May
+    /// be called from any thread while the root exists.
     [[nodiscard]] virtual bool is_unwanted() const noexcept { return token.stop_requested(); }
     /// The root is on a context that does not run. Waiters for its result that are themselves
-    /// unwanted are notified that there will be none.
+    /// unwanted are notified that there will be no result.
     virtual void refuse_unwanted() noexcept {}
 
     static constexpr std::int64_t no_deadline = INT64_MAX;

@@ -22,14 +22,14 @@ namespace coil::detail {
 template <class T>
 inline constexpr bool always_false = false;
 
-/// What a program takes a task<T> for that it forgot to await.
+/// The type as which a program uses a task<T> that it forgot to await: the type of the result.
 template <class T>
 using mistaken_for =
     std::conditional_t<std::is_void_v<T>, bool,
                        std::conditional_t<std::is_same_v<T, io_result>, int, std::remove_cv_t<T>>>;
 
-/// Whether a T made from a U refers to an object that is about to end. A U that is not an lvalue
-/// reference is a temporary or a local of the coroutine.
+/// Whether a T made from a U refers to an object that is about to be destroyed. A U that is not an
+/// lvalue reference is a temporary or a local of the coroutine.
 template <class T, class U>
 inline constexpr bool dangles =
     !std::is_lvalue_reference_v<U> &&

@@ -20,15 +20,15 @@ class promise_base;
 ///     unowned   → listed, moving, ended
 ///
 /// A state is written by the thread on which the task is: its context's, its executor's, or the
-/// sender's before it posts the task. A context destroys tasks that are listed; what has been
-/// posted to it arrives first.
+/// sender's before it posts the task. A context destroys only listed tasks; it first receives the
+/// tasks that were posted to it.
 enum class task_state : std::uintptr_t {
     none,      ///< was not given to a context or an executor
     spawned,   ///< was posted to its first context, in whose inbox it is
     listed,    ///< is on a context, in its list
-    held_back, ///< is on a context that shuts down, in a list of its own: a part of it is elsewhere
+    held_back, ///< is on a context that shuts down, in a second list: it waits for work elsewhere
     moving,    ///< was posted to its next context, in whose inbox it is
-    unowned,   ///< runs or waits where no context is; is not destroyed from outside, but ends
+    unowned,   ///< runs or waits outside of all contexts; no context destroys it
     ended,     ///< has ended, or is being destroyed
 };
 

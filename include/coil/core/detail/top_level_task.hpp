@@ -10,9 +10,9 @@
 
 namespace coil::detail {
 
-/// How many top-level tasks have left a context's list on this thread. A task leaves without
-/// knowing the list: a loop attributes what is counted while it runs coroutines to its own list,
-/// and hides it from loops below it on the stack.
+/// How many top-level tasks have left a context's list on this thread. A task that leaves does not
+/// know the list. A loop that runs coroutines swaps in its own count, so that what leaves meanwhile
+/// is counted for its list and not for that of a loop below it on the stack.
 constinit inline thread_local std::uint64_t tasks_left_on_this_thread = 0;
 
 /// The top-level tasks of a context that are in one state, newest first.
