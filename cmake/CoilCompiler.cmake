@@ -28,9 +28,9 @@ function(coil_own_target target)
         $<$<AND:$<CXX_COMPILER_ID:Clang>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>>:-Wshadow>
         # Google Benchmark's macros use __COUNTER__.
         $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_GREATER_EQUAL:${CMAKE_CXX_COMPILER_VERSION},22>>:-Wno-c2y-extensions>
-        # False positives of GCC: it takes a protected destructor for accessible if the class has a friend (clang checks
-        # that correctly), sources of a unity build for headers, and a replaced operator new for one that does not match
-        # free().
+        # False positives of GCC: it considers a protected destructor accessible if the class has a friend (clang checks
+        # that correctly), treats sources of a unity build as headers, and reports that a replaced operator new does not
+        # match free().
         $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local -Wduplicated-cond -Wlogical-op -Wno-maybe-uninitialized -Wno-non-virtual-dtor
         -Wno-subobject-linkage -Wno-mismatched-new-delete>
         $<$<BOOL:${COIL_WERROR}>:-Werror>)

@@ -28,8 +28,8 @@ file(GLOB coil_module_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/modules/*
 install(FILES ${coil_module_sources} DESTINATION "${COIL_MODULES_DIR}")
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/CoilModules.cmake" DESTINATION "${COIL_CMAKE_DIR}")
 
-# The debuggers' commands. gdb trusts scripts in its own auto-load directory, so the one that it loads with a program is
-# there (src/context/listed_loop.cpp names it).
+# The debuggers' commands. gdb trusts scripts in its own auto-load directory, so the script that it loads with a program
+# is installed there (src/context/listed_loop.cpp names it).
 set(COIL_DEBUGGERS "${PROJECT_SOURCE_DIR}/tools/debuggers")
 install(FILES "${COIL_DEBUGGERS}/coil_gdb.py" "${COIL_DEBUGGERS}/coil_lldb.py"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/coil" COMPONENT debuggers)
@@ -38,6 +38,13 @@ install(DIRECTORY "${COIL_DEBUGGERS}/coil_debug"
     PATTERN "__pycache__" EXCLUDE)
 install(FILES "${COIL_DEBUGGERS}/auto_load.py" RENAME coil_gdb.py
     DESTINATION "${CMAKE_INSTALL_DATADIR}/gdb/auto-load" COMPONENT debuggers)
+
+# coil-top finds its package beside itself in the source tree, and here in an installation.
+set(COIL_TOP_DIR "${PROJECT_SOURCE_DIR}/tools/coil-top")
+install(PROGRAMS "${COIL_TOP_DIR}/coil-top" DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT coil-top)
+install(DIRECTORY "${COIL_TOP_DIR}/coil_top"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/coil" COMPONENT coil-top
+    FILES_MATCHING PATTERN "*.py" PATTERN "*.html" PATTERN "__pycache__" EXCLUDE)
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/coil-config.cmake.in" coil-config.cmake
     INSTALL_DESTINATION "${COIL_CMAKE_DIR}"

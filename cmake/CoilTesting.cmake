@@ -36,13 +36,17 @@ target_include_directories(coil_test_support PUBLIC "${PROJECT_SOURCE_DIR}/tests
 target_link_libraries(coil_test_support PUBLIC coil::coil GTest::gtest_main)
 coil_own_target(coil_test_support)
 
-# coil_compile_together(<target>): compiles the sources in two unity batches, because most of a test's compile time is
-# spent on what all tests of a room include. Names in unnamed namespaces must be unique within a room.
+# coil_compile_together(<target>): compiles small sources in pairs and large ones alone. Two sources share much of their
+# compile time; three may need more than 700 MB. Names in unnamed namespaces must be unique within a room.
 function(coil_compile_together target)
     get_target_property(sources ${target} SOURCES)
-    list(LENGTH sources count)
-    math(EXPR half "(${count} + 1) / 2")
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${half})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 2)
+    foreach(source IN LISTS sources)
+        file(SIZE "${source}" size)
+        if(size GREATER 12000)
+            set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+        endif()
+    endforeach()
 endfunction()
 
 # coil_add_room_tests(<room>): builds all tests/<room>/*_test.cpp into one program; each TEST becomes a CTest test with
@@ -115,8 +119,8 @@ function(coil_add_model_tests folder)
     coil_own_target(${target})
     set_target_properties(${target} PROPERTIES UNITY_BUILD OFF) # the models use the same names
     # relacy recognises destroyed objects by a destructor's last stores, so these must not be optimized away. It
-    # replaces operator delete but not the sized variant. GCC wrongly warns that its malloc, inlined into the standard
-    # library, could be called with too large a size.
+    # replaces operator delete but not the sized variant. GCC warns wrongly that relacy's malloc, inlined into the
+    # standard library, could be called with too large a size.
     target_compile_options(${target} PRIVATE -O2 $<$<CONFIG:Debug>:-g1> -fno-sized-deallocation
         $<$<CXX_COMPILER_ID:GNU>:-fno-lifetime-dse -Wno-alloc-size-larger-than>)
     gtest_discover_tests(${target}

@@ -3,13 +3,13 @@
 //
 //     graceful 7007 --grace 2.5
 //
-// It shows how the parts of structured concurrency fit together. The sessions are children of a
-// scope. Accepting is raced against a signal. Joining the scope has a limit; when that expires, the
-// sessions are cancelled, and each may still send its last words inside a shield. When serve()
-// returns, nothing is left running.
+// It shows net::serve, which does this for all connections: a stop ends accepting; after the grace
+// time the sessions are cancelled, and each may still send its last words inside a shield; after a
+// hard deadline whatever is left is destroyed. When it returns, nothing is left running.
 
 #include <coil/coil.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -42,38 +43,26 @@ task<> session(net::socket peer) {
     }
 }
 
-/// Owns the acceptor, so the port is closed when this task ends.
-task<> accept_all(net::acceptor acceptor, scope& sessions) {
-    while (true) {
-        // suspends on transient errors such as EMFILE
-        net::socket peer = co_await acceptor.accept();
-        if (!peer) {
-            if (peer.error() == std::errc::operation_canceled) {
-                co_return;
-            }
-            throw std::system_error(peer.error(), "accept");
-        }
-        sessions.spawn(session(std::move(peer)));
-    }
+void say_where(const net::endpoint& where) {
+    std::printf("listening on %s\n", where.to_string().c_str());
+    std::fflush(stdout);
 }
 
-task<> serve(net::acceptor acceptor, const signal_set& signals,
-             std::chrono::duration<double> grace) {
-    scope sessions;
-    co_await when_any(accept_all(std::move(acceptor), sessions), signals.next());
-
-    const std::size_t left = sessions.size();
-    std::printf("stopping: %zu sessions\n", left);
+/// Ends at the first signal.
+task<> wait_for(const signal_set& signals, const net::serve_meter& meter) {
+    co_await signals.next();
+    std::printf("stopping: %llu sessions\n", static_cast<unsigned long long>(meter.metrics().open));
     std::fflush(stdout);
-    try {
-        co_await timeout(sessions.join(), grace);
-        std::printf("all have ended\n");
-    } catch (const std::system_error& e) {
-        if (e.code() != std::errc::timed_out) {
-            throw;
-        }
-        std::printf("some were ended\n");
-    }
+}
+
+task<> serve(runtime& rt, std::uint16_t port, const signal_set& signals,
+             std::chrono::milliseconds grace) {
+    const auto meter = std::make_shared<net::serve_meter>();
+    const net::serve_options options{
+        .grace = grace, .hard_deadline = 2s, .on_listening = say_where, .meter = meter};
+    // The signal asks the server to stop; when_any waits until it has ended.
+    co_await when_any(net::serve(rt, port, session, options), wait_for(signals, *meter));
+    std::puts(meter->metrics().grace_ended == 0 ? "all have ended" : "some were ended");
 }
 
 struct arguments {
@@ -111,11 +100,11 @@ int main(int argc, char** argv) try {
         std::fprintf(stderr, "usage: graceful PORT [--grace SECONDS]\n");
         return 2;
     }
-    const signal_set signals{SIGINT, SIGTERM};
-    net::acceptor acceptor(net::inet_address(args->port));
-    std::printf("listening on %s\n", acceptor.local_address().to_string().c_str());
-    std::fflush(stdout);
-    coil::run(serve(std::move(acceptor), signals, std::chrono::duration<double>(args->grace)));
+    const signal_set signals{SIGINT, SIGTERM}; // before the runtime starts threads
+    runtime rt(1);
+    rt.block_on(serve(
+        rt, args->port, signals,
+        std::chrono::milliseconds(static_cast<std::int64_t>(std::min(args->grace, 1e9) * 1000))));
     return 0;
 } catch (const std::exception& e) {
     std::fprintf(stderr, "graceful: %s\n", e.what());

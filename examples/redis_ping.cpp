@@ -14,8 +14,8 @@
 // With several contexts, each runs on its own thread. One context accepts and passes the
 // connections to all contexts in turn, so that each serves the same number; after that the threads
 // share nothing. (With an acceptor per context, which the echo example also shows, the kernel
-// distributes connections by a hash: some threads get half as many again as others, and their
-// clients wait longer.)
+// distributes connections by a hash: some threads get 50 % more connections than others, and the
+// clients of those wait longer.)
 
 #include <coil/coil.hpp>
 

@@ -4,8 +4,8 @@
 //
 // It shows a run_loop: each coroutine has a number of steps, and each round runs one step of every
 // coroutine. The pushed coroutines have a minimal type of their own; the loop owns and destroys
-// them. A coil task runs beside them; it leaves the loop to wait for another thread, and takes no
-// turn until it is back.
+// them. A coil task runs beside them; while it waits for another thread, it has no
+// step in the rounds.
 
 #include <coil/coil.hpp>
 

@@ -333,9 +333,13 @@ using coil::net::received_from;
 using coil::net::resolve;
 using coil::net::resolver_category;
 using coil::net::serve;
+using coil::net::serve_meter;
+using coil::net::serve_metrics;
 using coil::net::serve_options;
 using coil::net::socket;
+using coil::net::to_string;
 using coil::net::unix_address;
+using coil::net::write_prometheus;
 } // namespace coil::net
 
 export namespace coil::sim {

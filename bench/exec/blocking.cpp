@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* names = "eventfd|blocking|parked";
 
-/// The function: counts its calls, so that each one is verified.
+/// The function: counts its calls, so that each call can be verified.
 struct work {
     long calls = 0;
     long operator()() { return ++calls; }
@@ -26,7 +26,7 @@ struct work {
 
 void check(long called, long due) {
     if (called != due) {
-        std::fprintf(stderr, "call %ld when %ld was due\n", called, due);
+        std::fprintf(stderr, "got call %ld instead of call %ld\n", called, due);
         std::exit(1);
     }
 }
@@ -34,7 +34,7 @@ void check(long called, long due) {
 /// Round trips before the measurement.
 constexpr long warm_up(long count) { return count / 10 + 1; }
 
-int by_eventfd(const ways::options& o) {
+int by_eventfd(const variants::options& o) {
     eventfd_counter there;
     eventfd_counter back;
     work f;
@@ -62,7 +62,7 @@ int by_eventfd(const ways::options& o) {
     return watch.report(static_cast<double>(o.count));
 }
 
-coil::task<int> round_trips(const ways::options& o, coil::blocking_pool& pool) {
+coil::task<int> round_trips(const variants::options& o, coil::blocking_pool& pool) {
     co_await coil::blocking(pool, [&] { pin_this_thread(o.cpus[1]); });
     work f;
     exec_bench::stopwatch watch;
@@ -77,7 +77,7 @@ coil::task<int> round_trips(const ways::options& o, coil::blocking_pool& pool) {
     co_return watch.report(static_cast<double>(o.count));
 }
 
-int by_coil(const ways::options& o, coil::idle_policy idle) {
+int by_coil(const variants::options& o, coil::idle_policy idle) {
     coil::blocking_pool pool(1);
     coil::io_context_options how;
     how.idle = idle;
@@ -90,16 +90,16 @@ int by_coil(const ways::options& o, coil::idle_policy idle) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const ways::options o = ways::parse(argc, argv, names);
+    const variants::options o = variants::parse(argc, argv, names);
     pin_this_thread(o.cpus[0]);
-    if (o.way == "eventfd") {
+    if (o.variant == "eventfd") {
         return by_eventfd(o);
     }
-    if (o.way == "blocking") {
+    if (o.variant == "blocking") {
         return by_coil(o, coil::io_context_options().idle);
     }
-    if (o.way == "parked") {
+    if (o.variant == "parked") {
         return by_coil(o, coil::idle_policy::park());
     }
-    ways::unknown(names);
+    variants::unknown(names);
 }

@@ -90,25 +90,25 @@ int disturbed(long count) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const ways::options o = ways::parse(argc, argv, names);
+    const variants::options o = variants::parse(argc, argv, names);
     pin_this_thread(o.cpus[0], o.cpus[1]);
-    if (o.way == "coil") {
+    if (o.variant == "coil") {
         return undisturbed<coil::thread_pool>(o.count);
     }
-    if (o.way == "mutex") {
+    if (o.variant == "mutex") {
         return undisturbed<mutex_pool>(o.count);
     }
-    if (o.way == "coil_stream") {
+    if (o.variant == "coil_stream") {
         return disturbed<coil::thread_pool, false>(o.count);
     }
-    if (o.way == "mutex_stream") {
+    if (o.variant == "mutex_stream") {
         return disturbed<mutex_pool, false>(o.count);
     }
-    if (o.way == "coil_turns") {
+    if (o.variant == "coil_turns") {
         return disturbed<coil::thread_pool, true>(o.count);
     }
-    if (o.way == "mutex_turns") {
+    if (o.variant == "mutex_turns") {
         return disturbed<mutex_pool, true>(o.count);
     }
-    ways::unknown(names);
+    variants::unknown(names);
 }

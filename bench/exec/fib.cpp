@@ -180,16 +180,16 @@ int measure(long n) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const ways::options o = ways::parse(argc, argv, names);
+    const variants::options o = variants::parse(argc, argv, names);
     pin_this_thread(o.cpus[0], o.cpus[1]);
-    if (o.way == "coil") {
+    if (o.variant == "coil") {
         return measure<coil::thread_pool>(o.count);
     }
-    if (o.way == "oldest") {
+    if (o.variant == "oldest") {
         return measure<work_pool<exec_bench::order::oldest_first>>(o.count);
     }
-    if (o.way == "youngest") {
+    if (o.variant == "youngest") {
         return measure<work_pool<exec_bench::order::youngest_first>>(o.count);
     }
-    ways::unknown(names);
+    variants::unknown(names);
 }

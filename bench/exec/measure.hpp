@@ -3,7 +3,7 @@
 
 #include "../lib/pin.hpp"
 #include "../lib/usage.hpp"
-#include "../lib/ways.hpp"
+#include "../lib/variants.hpp"
 
 #include <chrono>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Reads a file to its end: big_file WAY FILE BUFFER_KIB. WAY is "file" for fs::file::read, "string"
-// for fs::read_file. Prints JSON.
+// Reads a file to its end: big_file VARIANT FILE BUFFER_KIB. VARIANT is "file" for fs::file::read,
+// "string" for fs::read_file. Prints JSON.
 
 #include "usage.hpp"
 

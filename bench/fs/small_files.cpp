@@ -1,4 +1,4 @@
-// Reads all files of a tree into strings: small_files WAY DIRECTORY BYTES, where BYTES is their
+// Reads all files of a tree into strings: small_files VARIANT DIRECTORY BYTES, where BYTES is their
 // expected total size. Prints JSON.
 
 #include "usage.hpp"
@@ -84,26 +84,26 @@ std::size_t by_coil(int at_once) {
     return bytes;
 }
 
-std::size_t read_all(std::string_view way) {
-    if (way == "iterators") {
+std::size_t read_all(std::string_view variant) {
+    if (variant == "iterators") {
         return each(by_iterators);
     }
-    if (way == "stringstream") {
+    if (variant == "stringstream") {
         return each(by_stringstream);
     }
-    if (way == "size") {
+    if (variant == "size") {
         return each(by_size);
     }
-    if (way == "calls") {
+    if (variant == "calls") {
         return each(by_calls);
     }
-    if (way == "coil") {
+    if (variant == "coil") {
         return by_coil(1);
     }
-    if (way == "coil32") {
+    if (variant == "coil32") {
         return by_coil(32);
     }
-    std::fprintf(stderr, "the way is one of iterators stringstream size calls coil coil32\n");
+    std::fprintf(stderr, "the variant is one of iterators stringstream size calls coil coil32\n");
     std::exit(2);
 }
 
@@ -111,7 +111,7 @@ std::size_t read_all(std::string_view way) {
 
 int main(int argc, char** argv) {
     if (argc != 4) {
-        std::fprintf(stderr, "usage: small_files WAY DIRECTORY BYTES\n");
+        std::fprintf(stderr, "usage: small_files VARIANT DIRECTORY BYTES\n");
         return 2;
     }
     for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[2])) {

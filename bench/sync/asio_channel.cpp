@@ -30,7 +30,7 @@ asio::awaitable<void> receives(channel& in, long count, std::uint64_t& sum) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const ways::options o = ways::parse(argc, argv, "one");
+    const variants::options o = variants::parse(argc, argv, "one");
     pin_this_thread(o.cpus[0]);
     asio::io_context context{1};
     channel ch{context, 64};
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     context.run();
     const auto n = static_cast<std::uint64_t>(o.count);
     if (sum != n * (n + 1) / 2) {
-        std::fprintf(stderr, "something was lost\n");
+        std::fprintf(stderr, "elements were lost\n");
         return 1;
     }
     return watch.report(o.count);

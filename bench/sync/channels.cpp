@@ -38,7 +38,7 @@ coil::task<> receives(coil::channel<long>& in, std::uint64_t& sum) {
 int check(std::uint64_t sum, long count) {
     const auto n = static_cast<std::uint64_t>(count);
     if (sum != n * (n + 1) / 2) {
-        std::fprintf(stderr, "something was lost\n");
+        std::fprintf(stderr, "elements were lost\n");
         return 1;
     }
     return 0;
@@ -100,7 +100,7 @@ private:
 };
 
 template <class Produce, class Consume>
-int on_two_threads(const ways::options& o, Produce produce, Consume consume) {
+int on_two_threads(const variants::options& o, Produce produce, Consume consume) {
     std::latch ready(3);
     std::uint64_t sum = 0;
     std::thread consumer([&] {
@@ -123,8 +123,8 @@ int on_two_threads(const ways::options& o, Produce produce, Consume consume) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const ways::options o = ways::parse(argc, argv, names);
-    if (o.way == "one") {
+    const variants::options o = variants::parse(argc, argv, names);
+    if (o.variant == "one") {
         pin_this_thread(o.cpus[0]);
         coil::channel<long> ch(room);
         std::uint64_t sum = 0;
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
         ctx.run();
         return check(sum, o.count) + watch.report(o.count);
     }
-    if (o.way == "across") {
+    if (o.variant == "across") {
         coil::channel<long> ch(room);
         coil::io_context from;
         coil::io_context to;
@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
                 to.run();
             });
     }
-    if (o.way == "ring") {
+    if (o.variant == "ring") {
         static ring r;
         return on_two_threads(
             o,
@@ -162,5 +162,5 @@ int main(int argc, char** argv) {
                 }
             });
     }
-    ways::unknown(names);
+    variants::unknown(names);
 }

@@ -51,7 +51,7 @@ int check(long sum, long count) {
     return 0;
 }
 
-int contended(const ways::options& o) {
+int contended(const variants::options& o) {
     coil::mutex m;
     long sum = 0;
     std::vector<long> shares(4);
@@ -77,7 +77,7 @@ int contended(const ways::options& o) {
     return check(sum, o.count) + watch.report(o.count, shares);
 }
 
-int std_contended(const ways::options& o) {
+int std_contended(const variants::options& o) {
     std::mutex m;
     long sum = 0;
     std::vector<long> shares(2);
@@ -106,9 +106,9 @@ int std_contended(const ways::options& o) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const ways::options o = ways::parse(argc, argv, names);
+    const variants::options o = variants::parse(argc, argv, names);
     long sum = 0;
-    if (o.way == "free") {
+    if (o.variant == "free") {
         pin_this_thread(o.cpus[0]);
         coil::mutex m;
         coil::run(locks_alone(m, o.count / 100 + 1, sum));
@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
         coil::run(locks_alone(m, o.count, sum));
         return check(sum, o.count) + watch.report(o.count);
     }
-    if (o.way == "std_free") {
+    if (o.variant == "std_free") {
         pin_this_thread(o.cpus[0]);
         std::mutex m;
         const sync_bench::stopwatch watch;
@@ -129,11 +129,11 @@ int main(int argc, char** argv) {
         }
         return check(sum, o.count) + watch.report(o.count);
     }
-    if (o.way == "contended") {
+    if (o.variant == "contended") {
         return contended(o);
     }
-    if (o.way == "std_contended") {
+    if (o.variant == "std_contended") {
         return std_contended(o);
     }
-    ways::unknown(names);
+    variants::unknown(names);
 }

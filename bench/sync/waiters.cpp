@@ -63,13 +63,13 @@ coil::task<int> spawn(long count) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const ways::options o = ways::parse(argc, argv, names);
+    const variants::options o = variants::parse(argc, argv, names);
     pin_this_thread(o.cpus[0]);
-    if (o.way == "wake") {
+    if (o.variant == "wake") {
         return coil::run(wake(o.count));
     }
-    if (o.way == "spawn") {
+    if (o.variant == "spawn") {
         return coil::run(spawn(o.count));
     }
-    ways::unknown(names);
+    variants::unknown(names);
 }

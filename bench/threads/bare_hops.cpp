@@ -51,7 +51,7 @@ public:
         }
         object* const came = place_.exchange(nullptr, std::memory_order_acquire);
         if (came->number != number) {
-            std::fprintf(stderr, "%u came when %u was due\n", came->number, number);
+            std::fprintf(stderr, "received %u instead of %u\n", came->number, number);
             std::exit(1);
         }
     }
@@ -90,13 +90,13 @@ void ping_pong(const hops::options& o, hops::measurement& measured, Channel& the
 int main(int argc, char** argv) {
     const hops::options o = hops::parse_options(argc, argv, {"atomic", "object", "eventfd"});
     hops::measurement measured(o);
-    if (o.way == "eventfd") {
+    if (o.variant == "eventfd") {
         counter there;
         counter back;
         ping_pong(o, measured, there, back);
         return measured.report(2.0 * measured.hops());
     }
-    if (o.way == "object") {
+    if (o.variant == "object") {
         alignas(128) object one;
         mailbox there(one);
         mailbox back(one);

@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
     const hops::options o = hops::parse_options(argc, argv, {"spin", "park"});
     coil::io_context_options each;
     // Long enough that neither stops spinning while the other is preempted.
-    each.idle = o.way == "spin" ? coil::idle_policy::spin(std::chrono::seconds(1))
-                                : coil::idle_policy::park();
+    each.idle = o.variant == "spin" ? coil::idle_policy::spin(std::chrono::seconds(1))
+                                    : coil::idle_policy::park();
     each.cpu_affinity = o.cpus[0];
     coil::io_context a(each);
     each.cpu_affinity = o.cpus[1];

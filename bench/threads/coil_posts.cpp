@@ -27,8 +27,8 @@ coil::task<> taker(posts::workload& work, unsigned producer, unsigned number) {
 }
 
 void post_nodes(posts::workload& work, coil::io_context& context) {
-    // A node may be reused when the consumer has received its message; the workload's window
-    // ensures that the producer comes back to it only then.
+    // A node may be reused when the consumer has received its message. The workload's window
+    // ensures that a producer reuses a node only then.
     std::vector<std::vector<message>> messages(work.settings().producers);
     for (auto& of_producer : messages) {
         of_producer = std::vector<message>(posts::window);
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
     options.cpu_affinity = work.settings().consumer_cpu;
     coil::io_context context(options);
     context.start();
-    if (work.settings().way == "node") {
+    if (work.settings().variant == "node") {
         post_nodes(work, context);
     } else {
         spawn_tasks(work, context);

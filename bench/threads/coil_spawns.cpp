@@ -2,7 +2,7 @@
 //
 //     burst:  on one context, from one of its coroutines, 100 at a time: the cost of spawning alone
 //     heap:   the same, but all are spawned before the first runs
-//     mail:   on one context, all spawned by the main thread before run()
+//     inbox:  on one context, all spawned by the main thread before run()
 //     before: on a runtime of two contexts, all spawned by the main thread before run()
 //     during: the same while run() is active on another thread
 
@@ -67,7 +67,7 @@ void on_one_context(coil::io_context& context, unsigned count, unsigned at_a_tim
     context.run();
 }
 
-void by_mail(coil::io_context& context, unsigned count) {
+void through_inbox(coil::io_context& context, unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
         context.co_spawn(count_up());
     }
@@ -146,24 +146,24 @@ int measure(unsigned count, Spawn spawn, WakeUps wake_ups) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const std::string_view way = argc == 3 ? argv[1] : "";
+    const std::string_view variant = argc == 3 ? argv[1] : "";
     const unsigned count =
         argc == 3 ? static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)) : 0;
-    if (count > 0 && (way == "burst" || way == "heap" || way == "mail")) {
+    if (count > 0 && (variant == "burst" || variant == "heap" || variant == "inbox")) {
         coil::io_context context;
         const auto spawn = [&](unsigned n) {
-            if (way == "mail") {
-                by_mail(context, n);
+            if (variant == "inbox") {
+                through_inbox(context, n);
             } else {
-                on_one_context(context, n, way == "heap" ? n : burst);
+                on_one_context(context, n, variant == "heap" ? n : burst);
             }
         };
         return measure(count, spawn, [&] { return context.metrics().wake_ups_sent; });
     }
-    if (count > 0 && (way == "before" || way == "during")) {
+    if (count > 0 && (variant == "before" || variant == "during")) {
         coil::runtime all(2);
         const auto spawn = [&](unsigned n) {
-            if (way == "before") {
+            if (variant == "before") {
                 before_run(all, n);
             } else {
                 during_run(all, n);
@@ -173,6 +173,6 @@ int main(int argc, char** argv) {
             return all.context(0).metrics().wake_ups_sent + all.context(1).metrics().wake_ups_sent;
         });
     }
-    std::fprintf(stderr, "usage: %s burst|heap|mail|before|during TASKS\n", argv[0]);
+    std::fprintf(stderr, "usage: %s burst|heap|inbox|before|during TASKS\n", argv[0]);
     return 2;
 }

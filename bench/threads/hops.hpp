@@ -19,23 +19,25 @@ namespace hops {
 using clock = std::chrono::steady_clock;
 
 struct options {
-    std::string_view way;
+    std::string_view variant;
     unsigned batches = 0;
     int cpus[2] = {-1, -1};
 };
 
-inline options parse_options(int argc, char** argv, std::initializer_list<std::string_view> ways) {
+inline options parse_options(int argc, char** argv,
+                             std::initializer_list<std::string_view> variants) {
     options o;
     if (argc == 5) {
-        o.way = argv[1];
+        o.variant = argv[1];
         o.batches = static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10));
         o.cpus[0] = std::atoi(argv[3]);
         o.cpus[1] = std::atoi(argv[4]);
     }
-    if (std::find(ways.begin(), ways.end(), o.way) == ways.end() || o.batches == 0) {
-        std::fprintf(stderr, "usage: %s WAY BATCHES CPU CPU\nways:", argv[0]);
-        for (const std::string_view way : ways) {
-            std::fprintf(stderr, " %.*s", static_cast<int>(way.size()), way.data());
+    if (std::find(variants.begin(), variants.end(), o.variant) == variants.end() ||
+        o.batches == 0) {
+        std::fprintf(stderr, "usage: %s VARIANT BATCHES CPU CPU\nvariants:", argv[0]);
+        for (const std::string_view variant : variants) {
+            std::fprintf(stderr, " %.*s", static_cast<int>(variant.size()), variant.data());
         }
         std::fprintf(stderr, "\n");
         std::exit(2);

@@ -103,7 +103,7 @@ void run(posts::workload& work) {
 
 int main(int argc, char** argv) {
     posts::workload work{posts::parse_options(argc, argv, "one", "all")};
-    if (work.settings().way == "one") {
+    if (work.settings().variant == "one") {
         run<one_at_a_time>(work);
     } else {
         run<all_at_once>(work);

@@ -20,7 +20,7 @@ namespace posts {
 using clock = std::chrono::steady_clock;
 
 struct options {
-    std::string_view way;
+    std::string_view variant;
     unsigned each = 0; // messages per producer
     unsigned producers = 0;
     int consumer_cpu = -1; // -1: not pinned
@@ -31,14 +31,14 @@ inline options parse_options(int argc, char** argv, std::string_view one,
                              std::string_view another) {
     options o;
     if (argc == 6) {
-        o.way = argv[1];
+        o.variant = argv[1];
         o.producers = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10));
         const unsigned long all = std::strtoul(argv[2], nullptr, 10);
         o.each = o.producers == 0 ? 0 : static_cast<unsigned>(all / o.producers);
         o.consumer_cpu = std::atoi(argv[4]);
         o.producer_cpu = std::atoi(argv[5]);
     }
-    if ((o.way != one && o.way != another) || o.each == 0) {
+    if ((o.variant != one && o.variant != another) || o.each == 0) {
         std::fprintf(stderr,
                      "usage: %s %.*s|%.*s MESSAGES PRODUCERS CONSUMER'S-CPU PRODUCERS'-CPU\n",
                      argv[0], static_cast<int>(one.size()), one.data(),
@@ -66,7 +66,8 @@ public:
     void take(unsigned number) {
         const unsigned had = had_.load(std::memory_order_relaxed);
         if (number != had) {
-            std::fprintf(stderr, "message %u of a producer came when %u was due\n", number, had);
+            std::fprintf(stderr, "received message %u of a producer instead of message %u\n",
+                         number, had);
             std::exit(1);
         }
         had_.store(had + 1, std::memory_order_release);
@@ -118,7 +119,7 @@ public:
         const double all = 1.0 * options_.each * options_.producers;
         for (const account& each : accounts_) {
             if (each.had() != options_.each) {
-                std::fprintf(stderr, "%u of %u messages of a producer came\n", each.had(),
+                std::fprintf(stderr, "received %u of %u messages of a producer\n", each.had(),
                              options_.each);
                 return 1;
             }
@@ -133,8 +134,8 @@ private:
     void produce(unsigned producer, Send& send) {
         unsigned room = window;
         for (unsigned i = 0; i < options_.each; ++i) {
-            // Sleeps, because waiting is not what is measured. Half a window takes longer than
-            // that.
+            // Sleeps, because waiting is not what is measured. The consumer needs longer than
+            // this sleep for half a window.
             while (i == room) {
                 const unsigned free = accounts_[producer].had() + window - i;
                 if (free >= window / 2) {

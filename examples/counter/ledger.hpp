@@ -38,7 +38,7 @@ enum class durability {
 /// although data was lost). The ledger must then be discarded and opened again. open() writes what
 /// it has read to a new file, synchronizes that, and renames it over the old one.
 ///
-/// Not for concurrent use by several tasks: add() suspends halfway.
+/// Not for concurrent use by several tasks: add() suspends in the middle.
 class ledger {
 public:
     static coil::task<ledger> open(std::filesystem::path file,

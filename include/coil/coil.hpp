@@ -97,6 +97,7 @@
 #include <coil/net/message.hpp>
 #include <coil/net/resolve.hpp>
 #include <coil/net/serve.hpp>
+#include <coil/net/serve_metrics.hpp>
 #include <coil/net/socket.hpp>
 #include <coil/net/unix_address.hpp>
 #include <coil/process/exit_status.hpp>

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# Automatic checks that relieve a reviewer.
+# Automatic checks, so that reviewers need not look for these mistakes.
 
 our_files() { git ls-files --cached --others --exclude-standard -- "$@" | while IFS= read -r f; do [[ -e $f ]] && echo "$f"; done; }
 

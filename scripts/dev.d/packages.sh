@@ -127,7 +127,7 @@ need() {
     fi
 }
 
-# want GROUP: as need, but continues without the group if it cannot be installed; its users report that.
+# want GROUP: as need, but continues if the group cannot be installed; the commands that use it then report what is missing.
 want() { (need "$1") || say "continuing without some of: $(packages_of "$1")"; }
 
 # Sets clang_major or gcc_major to the major version of the compiler $1; neither if it is not a known compiler.
@@ -159,8 +159,8 @@ compiler_packages() {
     esac
 }
 
-# Prints the package of lldb: the compiler's version if there is one, which knows its debug information. Call after
-# need_compiler.
+# Prints the package of lldb: if available, that of the compiler's version, which understands its debug information. Call
+# after need_compiler.
 lldb_package() {
     if [[ -n ${clang_major:-} ]] && { have "lldb-$clang_major" || apt_knows "lldb-$clang_major"; }; then
         echo "lldb-$clang_major"

@@ -17,7 +17,7 @@ count_skip() {
     skips+=("$1")
 }
 
-# A command with its arguments that the tests are run under.
+# A command, with its arguments, that starts ctest; empty: ctest is started directly.
 behind=()
 
 # run_tests NAME PRESET TARGETS [CTEST-ARGUMENT...]: builds these targets of the preset (all: everything), runs its
@@ -177,7 +177,7 @@ readonly once='canaries|compile_fail|debuggers|model'
 # What every run repeats on the epoll backend. To run everything on it: ./dev test --backend epoll.
 readonly on_epoll='^(conformance|net)$'
 
-# What does not run under ThreadSanitizer, because it has no threads of its own: see tests/CMakeLists.txt.
+# Tests that start no threads and therefore do not run under ThreadSanitizer: see tests/CMakeLists.txt.
 readonly single_threaded='conformance|docs|examples|faults|property'
 
 # Uses one seed per room on the fault-injecting backend. Test files are in memory; the long tests use the disk.

@@ -98,6 +98,7 @@ void nursery::add(child_state_base& child) noexcept {
     } else {
         waiting_.push(child);
         ++queued_;
+        ++held_back_;
     }
 }
 

@@ -61,6 +61,10 @@ private:
 
 task<> supervisor::wait_until_empty() { co_await timed_joiner(*this, timed_joiner::no_limit); }
 
+task<bool> supervisor::wait_within(std::int64_t limit_ns) {
+    co_return co_await timed_joiner(*this, limit_ns);
+}
+
 task<bool> supervisor::join_within(std::int64_t grace_ns) {
     cancel();
     if (co_await timed_joiner(*this, grace_ns)) {

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include <dlfcn.h>
+
 namespace coil::detail {
 
 void end_without_context() noexcept {
@@ -24,6 +26,19 @@ void end_without_context() noexcept {
 void end_with_misuse(const char* sentence) noexcept {
     std::fprintf(stderr, "coil: %s\n", sentence);
     std::abort();
+}
+
+/// Whether it is part of a program or library, as static variables are.
+static bool is_static(const void* object) noexcept {
+    ::Dl_info module{};
+    return ::dladdr(object, &module) != 0;
+}
+
+/// std::exit() destroys static variables while tasks still exist, which never run again.
+void end_with_destroyed(const void* object, const char* sentence) noexcept {
+    if (!is_static(object)) {
+        end_with_misuse(sentence);
+    }
 }
 
 void resume_later(queue_node& node, std::coroutine_handle<> coroutine) noexcept {

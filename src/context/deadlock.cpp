@@ -31,7 +31,8 @@ std::string describe_deadlock(event_loop& loop) {
                        "armed, and the process has no other thread that could wake them\n";
     try {
         constexpr std::size_t at_most = 100;
-        text += to_text({take_snapshot(loop, at_most)});
+        const context_snapshot snapshot = take_snapshot(loop, at_most);
+        text += to_text({&snapshot, 1});
     } catch (const std::bad_alloc&) {
         text += "(no memory to list them)\n";
     }

@@ -87,11 +87,13 @@ void io_context::join() {
 }
 
 std::string io_context::dump_tasks(std::size_t limit) {
-    return detail::to_text({detail::take_snapshot(loop_, limit)});
+    const detail::context_snapshot snapshot = detail::take_snapshot(loop_, limit);
+    return detail::to_text({&snapshot, 1});
 }
 
 std::string io_context::dump_tasks_json(std::size_t limit) {
-    return detail::to_json({detail::take_snapshot(loop_, limit)});
+    const detail::context_snapshot snapshot = detail::take_snapshot(loop_, limit);
+    return detail::to_json({&snapshot, 1});
 }
 
 } // namespace coil

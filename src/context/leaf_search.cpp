@@ -4,6 +4,7 @@
 #include <coil/context/detail/multishot_source.hpp>
 #include <coil/context/detail/sleep_awaiter.hpp>
 #include <coil/context/event_loop.hpp>
+#include <coil/core/detail/backtrace_awaiter.hpp>
 
 #include <algorithm>
 #include <array>
@@ -32,10 +33,10 @@ std::size_t copy_memory(const std::byte* from, std::byte* to, std::size_t size) 
     return copied > 0 ? static_cast<std::size_t>(copied) : 0;
 }
 
-std::uintptr_t word_at(const std::byte* copy, std::size_t offset) noexcept {
-    std::uintptr_t word = 0;
-    std::memcpy(&word, copy + offset, sizeof word);
-    return word;
+/// Of a frame, other words of which other threads may write meanwhile, or of its copy.
+std::uintptr_t word_at(const std::byte* memory, std::size_t offset) noexcept {
+    return __atomic_load_n(reinterpret_cast<const std::uintptr_t*>(memory + offset),
+                           __ATOMIC_RELAXED);
 }
 
 wait_record describe_operation(const io_op& op, wait_record::what kind) noexcept {
@@ -56,6 +57,16 @@ wait_record describe_operation(const io_op& op, wait_record::what kind) noexcept
     wait.is_direct = (entry->request.flags & uring::sqe_flag::fixed_file) != 0;
     wait.has_limit = entry->next != nullptr && entry->next->is_limit();
     return wait;
+}
+
+/// The frame of the task that has locked a mutex. Does not access the task, which may have ended.
+const void* holder_of(waited_object object, const void* address) noexcept {
+    if (object != waited_object::mutex || address == nullptr) {
+        return nullptr;
+    }
+    const auto& held = *static_cast<const lock_holder*>(address);
+    const promise_base* const root = held.root.load(std::memory_order_relaxed);
+    return root != nullptr ? frame_of(*const_cast<promise_base*>(root)) : nullptr;
 }
 
 } // namespace
@@ -80,8 +91,12 @@ const awaiter_base* leaf_search::search(const void* frame, const std::byte* copy
 }
 
 wait_record leaf_search::find(const void* frame) const {
-    std::array<std::byte, most_bytes> copy; // NOLINT(*-member-init)
     const auto* const begin = static_cast<const std::byte*>(frame);
+    if (const std::size_t size = sizes_.bytes_from(frame); size > 0) {
+        const awaiter_base* const found = search(frame, begin, size, 0);
+        return found != nullptr ? describe(*found) : wait_record{};
+    }
+    alignas(std::uintptr_t) std::array<std::byte, most_bytes> copy; // NOLINT(*-member-init)
     std::size_t size = 0;
     for (std::size_t next = first_chunk; size < most_bytes; next = chunk) {
         const std::size_t wanted = std::min(next, most_bytes - size);
@@ -119,9 +134,11 @@ wait_record leaf_search::describe(const awaiter_base& awaiter) noexcept {
     case wait_kind::sync: {
         const auto& wait = static_cast<const described_wait&>(awaiter);
         const auto* const words = reinterpret_cast<const void* const*>(&wait);
+        const void* const address = wait.object_at() != 0 ? words[wait.object_at()] : nullptr;
         return {.kind = what::object,
                 .object = wait.object(),
-                .address = wait.object_at() != 0 ? words[wait.object_at()] : nullptr};
+                .address = address,
+                .holder = holder_of(wait.object(), address)};
     }
     case wait_kind::join:
         return {.kind = what::join};

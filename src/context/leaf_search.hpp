@@ -2,6 +2,8 @@
 
 #include "task_snapshot.hpp"
 
+#include <coil/core/detail/frame_sizes.hpp>
+
 #include <cstddef>
 
 namespace coil::detail {
@@ -22,6 +24,7 @@ private:
     [[nodiscard]] static wait_record describe(const awaiter_base& awaiter) noexcept;
 
     event_loop& loop_;
+    const frame_sizes sizes_;
 };
 
 } // namespace coil::detail

@@ -1,11 +1,11 @@
+#include "prometheus_text.hpp"
+
 #include <coil/context/prometheus.hpp>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -13,13 +13,8 @@ namespace coil {
 
 namespace {
 
-struct family {
-    std::string_view name;
-    std::string_view help;
-};
-
 struct number {
-    family what;
+    detail::metric_family what;
     std::string_view type;
     std::uint64_t context_metrics::* value;
 };
@@ -50,10 +45,11 @@ constexpr std::array numbers{
 };
 // clang-format on
 
-constexpr family longest_turn{"coil_longest_turn_seconds", "The longest turn so far."};
+constexpr detail::metric_family longest_turn{"coil_longest_turn_seconds",
+                                             "The longest turn so far."};
 
 struct distribution {
-    family what;
+    detail::metric_family what;
     log2_histogram context_metrics::* value;
 };
 
@@ -68,40 +64,6 @@ constexpr std::array distributions{
 constexpr std::size_t first_bucket = 6;
 constexpr std::size_t last_bucket = 34;
 
-bool is_label_name(std::string_view name) noexcept {
-    const auto is_letter = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    };
-    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-    return !name.empty() && name != "le" && is_letter(name.front()) &&
-           std::all_of(name.begin(), name.end(),
-                       [&](char c) { return is_letter(c) || is_digit(c); });
-}
-
-/// `a="x",b="y"`
-std::string label_text(const std::vector<metric_label>& labels) {
-    std::string text;
-    for (const metric_label& label : labels) {
-        if (!is_label_name(label.name)) {
-            throw std::invalid_argument("coil: not a valid label name: '" + label.name + "'");
-        }
-        text += text.empty() ? "" : ",";
-        text += label.name + "=\"";
-        for (const char c : label.value) {
-            if (c == '\n') {
-                text += "\\n";
-                continue;
-            }
-            if (c == '\\' || c == '"') {
-                text += '\\';
-            }
-            text += c;
-        }
-        text += '"';
-    }
-    return text;
-}
-
 std::string seconds(std::uint64_t ns) {
     std::string fraction = std::to_string(ns % 1'000'000'000);
     fraction.insert(0, 9 - fraction.size(), '0');
@@ -114,20 +76,6 @@ std::string bound_text(std::size_t bucket) {
     return {text.data(), std::to_chars(text.data(), text.data() + text.size(), bound).ptr};
 }
 
-void write_header(std::string& out, const family& what, std::string_view type) {
-    out.append("# HELP ").append(what.name).append(" ").append(what.help).append("\n");
-    out.append("# TYPE ").append(what.name).append(" ").append(type).append("\n");
-}
-
-void write_sample(std::string& out, std::string_view name, std::string_view suffix,
-                  std::string_view labels, std::string_view value) {
-    out.append(name).append(suffix);
-    if (!labels.empty()) {
-        out.append("{").append(labels).append("}");
-    }
-    out.append(" ").append(value).append("\n");
-}
-
 void write_distribution(std::string& out, std::string_view name, const std::string& labels,
                         const log2_histogram& times) {
     const std::string before = labels.empty() ? "le=\"" : labels + ",le=\"";
@@ -135,14 +83,14 @@ void write_distribution(std::string& out, std::string_view name, const std::stri
     for (std::size_t i = 0; i <= last_bucket; ++i) {
         so_far += times.bucket(i);
         if (i >= first_bucket) {
-            write_sample(out, name, "_bucket", before + bound_text(i) + '"',
-                         std::to_string(so_far));
+            detail::write_sample(out, name, "_bucket", before + bound_text(i) + '"',
+                                 std::to_string(so_far));
         }
     }
     const std::string all = std::to_string(times.count());
-    write_sample(out, name, "_bucket", before + "+Inf\"", all);
-    write_sample(out, name, "_sum", labels, seconds(times.sum()));
-    write_sample(out, name, "_count", labels, all);
+    detail::write_sample(out, name, "_bucket", before + "+Inf\"", all);
+    detail::write_sample(out, name, "_sum", labels, seconds(times.sum()));
+    detail::write_sample(out, name, "_count", labels, all);
 }
 
 } // namespace
@@ -151,21 +99,21 @@ void write_prometheus(std::string& out, std::span<const labelled_metrics> contex
     std::vector<std::pair<const context_metrics*, std::string>> all;
     all.reserve(contexts.size());
     for (const labelled_metrics& one : contexts) {
-        all.emplace_back(&one.metrics, label_text(one.labels));
+        all.emplace_back(&one.metrics, detail::label_text(one.labels));
     }
     for (const number& n : numbers) {
-        write_header(out, n.what, n.type);
+        detail::write_header(out, n.what, n.type);
         for (const auto& [metrics, labels] : all) {
-            write_sample(out, n.what.name, "", labels, std::to_string(metrics->*n.value));
+            detail::write_sample(out, n.what.name, "", labels, std::to_string(metrics->*n.value));
         }
     }
-    write_header(out, longest_turn, gauge);
+    detail::write_header(out, longest_turn, gauge);
     for (const auto& [metrics, labels] : all) {
         const auto ns = static_cast<std::uint64_t>(metrics->longest_turn.count());
-        write_sample(out, longest_turn.name, "", labels, seconds(ns));
+        detail::write_sample(out, longest_turn.name, "", labels, seconds(ns));
     }
     for (const distribution& d : distributions) {
-        write_header(out, d.what, "histogram");
+        detail::write_header(out, d.what, "histogram");
         for (const auto& [metrics, labels] : all) {
             write_distribution(out, d.what.name, labels, metrics->*d.value);
         }

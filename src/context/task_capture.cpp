@@ -3,6 +3,7 @@
 #include <coil/context/event_loop.hpp>
 #include <coil/core/detail/backtrace_awaiter.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace coil::detail {
@@ -13,8 +14,10 @@ void task_capture::release(event_loop& loop) noexcept { loop.end_service(); }
 context_snapshot task_capture::take() {
     context_snapshot result;
     result.name = loop_.options_.name.empty() ? "io_context" : loop_.options_.name;
+    result.is_simulated = loop_.driver() != nullptr;
     result.now_ns = loop_.ring_.is_open() ? loop_.now_ns() : 0;
     index();
+    result.tasks.reserve(std::min<std::size_t>(limit_, loop_.load()));
     for (promise_base* first : {loop_.tasks_.first_listed(), loop_.tasks_.first_held_back()}) {
         add_list(first, result.tasks);
     }
@@ -73,10 +76,11 @@ void task_capture::add(promise_base& root, int level, std::vector<task_record>& 
     task_record& record = to.emplace_back();
     const void* frame = frame_of(root);
     record.frame = frame;
-    record.functions.push_back(resume_function(frame));
+    record.coroutines.push_back({frame, resume_function(frame)});
     const task_owner& owner = root.owner();
     record.name = owner.name();
     record.deadline_ns = owner.deadline();
+    record.spawned_ns = owner.spawned_ns();
     if (const std::source_location* const where = owner.spawned_at()) {
         record.spawned_at = *where;
     }
@@ -84,8 +88,8 @@ void task_capture::add(promise_base& root, int level, std::vector<task_record>& 
     while (leaf->nested_below() == nullptr && leaf->task_below() != nullptr) {
         leaf = leaf->task_below();
         frame = frame_of(*leaf);
-        if (record.functions.size() < longest_chain) {
-            record.functions.push_back(resume_function(frame));
+        if (record.coroutines.size() < longest_chain) {
+            record.coroutines.push_back({frame, resume_function(frame)});
         }
     }
     if (nested_await* const nested = leaf->nested_below()) {

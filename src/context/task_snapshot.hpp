@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <source_location>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,12 @@ struct wait_record {
     std::int32_t fd = -1;
     std::int64_t deadline_ns = 0;  // of a sleep
     const void* address = nullptr; // of the object or group
+    const void* holder = nullptr;  // the frame of the task that has locked the object, if known
+};
+
+struct coroutine_record {
+    const void* frame;
+    const void* function; // that resumes it
 };
 
 /// The root of a tree of awaits, the chain of awaits down to where it branches, and its branches.
@@ -47,7 +54,8 @@ struct task_record {
     std::string name;
     std::optional<std::source_location> spawned_at;
     std::int64_t deadline_ns = task_owner::no_deadline;
-    std::vector<const void*> functions; // that resume the coroutines, the root's first
+    std::int64_t spawned_ns = 0;              // of steady_clock, of a task with a name; 0: unknown
+    std::vector<coroutine_record> coroutines; // the root first
     wait_record wait;
     std::vector<task_record> children;
 };
@@ -68,6 +76,7 @@ struct context_snapshot {
     std::uint64_t top_level = 0;
     std::uint64_t arriving = 0; // in the inbox
     std::int64_t now_ns = 0;
+    bool is_simulated = false; // by a world, which has its own time and descriptors
     std::vector<task_record> tasks;
     std::vector<group_record> groups;
 };
@@ -77,9 +86,7 @@ struct context_snapshot {
 /// thread takes it.
 [[nodiscard]] context_snapshot take_snapshot(event_loop& loop, std::size_t limit);
 
-[[nodiscard]] std::string to_text(const std::vector<context_snapshot>& contexts);
-[[nodiscard]] std::string to_json(const std::vector<context_snapshot>& contexts);
-
-[[nodiscard]] const char* object_name(waited_object object) noexcept;
+[[nodiscard]] std::string to_text(std::span<const context_snapshot> contexts);
+[[nodiscard]] std::string to_json(std::span<const context_snapshot> contexts);
 
 } // namespace coil::detail

@@ -1,4 +1,4 @@
-#include "task_snapshot.hpp"
+#include <coil/context/detail/described_wait.hpp>
 
 #include <array>
 

@@ -1,3 +1,4 @@
+#include <coil/core/detail/frame_sizes.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/list_node.hpp>
 
@@ -22,20 +23,30 @@ constexpr std::uint32_t cache_limit(std::size_t frame_bytes) noexcept {
         std::clamp<std::size_t>(span_bytes / frame_bytes, 2 * batch_frames, 2048));
 }
 
+/// In the header of each span, so that its address tells the span's.
+struct mapped_span : list_node<mapped_span> {};
+
+/// All spans of all classes, for frame_sizes.
+constinit std::mutex mapped_mutex;
+constinit mapped_span* mapped_spans = nullptr;
+
 /// A region aligned to its own size and divided into frames of one class. The header is at its
 /// start, so masking a frame's address finds its span.
 struct span : list_node<span> {
     free_frame* free; // frames that were freed
     std::byte* fresh; // the first byte never handed out; pages not touched yet cost nothing
     std::uint32_t used;
+    std::uint32_t frame_bytes;
+    mapped_span mapped;
 };
 static_assert(sizeof(span) <= frame_alignment);
 
-span* span_of(void* frame) noexcept {
-    return reinterpret_cast<span*>(reinterpret_cast<std::uintptr_t>(frame) & ~(span_bytes - 1));
+template <class Address>
+span* span_of(Address* inside) noexcept {
+    return reinterpret_cast<span*>(reinterpret_cast<std::uintptr_t>(inside) & ~(span_bytes - 1));
 }
 
-span* map_span() {
+span* map_span(std::size_t frame_bytes) {
     // A mapping of twice the size contains an aligned span. The rest is unmapped at once.
     void* raw = ::mmap(nullptr, 2 * span_bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -50,7 +61,18 @@ span* map_span() {
     ::munmap(reinterpret_cast<void*>(aligned + span_bytes), begin + span_bytes - aligned);
     auto* s = reinterpret_cast<span*>(aligned);
     s->fresh = reinterpret_cast<std::byte*>(aligned) + frame_alignment;
+    s->frame_bytes = static_cast<std::uint32_t>(frame_bytes);
+    const std::scoped_lock lock(mapped_mutex);
+    s->mapped.push_to(mapped_spans);
     return s;
+}
+
+void unmap_span(span& s) noexcept {
+    {
+        const std::scoped_lock lock(mapped_mutex);
+        s.mapped.unlink();
+    }
+    ::munmap(&s, span_bytes);
 }
 
 /// The frames of one size class that no thread caches. The mutex is locked once per batch.
@@ -68,7 +90,7 @@ public:
                 if (count > 0) {
                     break; // map a new span only if there is no frame at all
                 }
-                s = map_span();
+                s = map_span(frame_bytes);
                 s->push_to(available_);
             }
             while (count < batch_frames && s->free != nullptr) {
@@ -104,7 +126,7 @@ public:
             s = one.next;
             if (one.used == 0) {
                 one.unlink();
-                ::munmap(&one, span_bytes);
+                unmap_span(one);
             }
         }
     }
@@ -125,7 +147,7 @@ public:
                 // one empty span is kept, so that a single frame does not cause mapping and
                 // unmapping
                 s.unlink();
-                ::munmap(&s, span_bytes);
+                unmap_span(s);
             }
         }
     }
@@ -253,6 +275,33 @@ void free_frame_slow(void* memory, std::size_t bytes) noexcept {
         head = frame;
     }
     pools()[c].give(head, c * frame_alignment);
+}
+
+frame_sizes::frame_sizes() {
+    const std::scoped_lock lock(mapped_mutex);
+    for (mapped_span* mapped = mapped_spans; mapped != nullptr; mapped = mapped->next) {
+        const span* const s = span_of(mapped);
+        spans_.emplace(reinterpret_cast<std::uintptr_t>(s), s->frame_bytes);
+    }
+}
+
+frame_sizes::place frame_sizes::place_of(const void* address) const noexcept {
+    const auto number = reinterpret_cast<std::uintptr_t>(address);
+    const auto found = spans_.find(number & ~(span_bytes - 1));
+    if (found == spans_.end() || number < found->first + frame_alignment) {
+        return {0, 0};
+    }
+    return {(number - found->first - frame_alignment) % found->second, found->second};
+}
+
+std::size_t frame_sizes::find(const void* frame) const noexcept {
+    const place at = place_of(frame);
+    return at.offset == 0 ? at.size : 0;
+}
+
+std::size_t frame_sizes::bytes_from(const void* address) const noexcept {
+    const place at = place_of(address);
+    return at.size - at.offset;
 }
 
 } // namespace coil::detail

@@ -28,15 +28,15 @@ constexpr std::size_t buffer_size = 64U << 10;
 data_copy::data_copy(int from, int to, const struct ::stat& from_status) noexcept
     : from_(from), to_(to), size_(from_status.st_size),
       // A file of size 0 may still have data (/proc).
-      way_(from_status.st_size > 0 ? way::clone : way::buffer),
+      method_(from_status.st_size > 0 ? method::clone : method::buffer),
       sparse_(from_status.st_blocks < from_status.st_size / 512) {}
 
 int data_copy::go_on(std::uint64_t bytes, inplace_stop_token stop) noexcept {
-    if (way_ == way::clone) {
+    if (method_ == method::clone) {
         if (clone()) {
             return 0;
         }
-        way_ = size_ > static_cast<::off_t>(buffer_size) ? way::range : way::buffer;
+        method_ = size_ > static_cast<::off_t>(buffer_size) ? method::range : method::buffer;
         if (size_ > static_cast<::off_t>(step)) {
             sys::expect_sequential(from_);
         }
@@ -87,8 +87,8 @@ int data_copy::find_data() noexcept {
         if (hole > data) {
             done_ = data;
             data_end_ = hole;
-            if (way_ == way::send) {
-                way_ = way::range; // its fallback to `send` sets the target's position anew
+            if (method_ == method::send) {
+                method_ = method::range; // its fallback to `send` sets the target's position anew
             }
             return 1;
         }
@@ -111,19 +111,20 @@ int data_copy::find_data() noexcept {
 /// not a regular file, a kernel without the call), the next one is used; the error of the last one
 /// is returned.
 ::ssize_t data_copy::copy_some(std::uint64_t most) noexcept {
-    if (way_ == way::range) {
+    if (method_ == method::range) {
         const ::ssize_t n = copy_range(most);
         if (n > 0) {
             return n;
         }
-        way_ = n == 0 || sys::lseek(to_, done_, SEEK_SET) != done_ ? way::buffer : way::send;
+        method_ =
+            n == 0 || sys::lseek(to_, done_, SEEK_SET) != done_ ? method::buffer : method::send;
     }
-    if (way_ == way::send) {
+    if (method_ == method::send) {
         const ::ssize_t n = send(most);
         if (n > 0) {
             return n;
         }
-        way_ = way::buffer; // also to verify the end: some file systems report it too early
+        method_ = method::buffer; // also to verify the end: some file systems report it too early
     }
     return copy_buffer(most);
 }

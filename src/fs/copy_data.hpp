@@ -41,7 +41,7 @@ public:
     }
 
 private:
-    enum class way : unsigned char { clone, range, send, buffer };
+    enum class method : unsigned char { clone, range, send, buffer };
 
     [[nodiscard]] bool clone() noexcept;
     [[nodiscard]] int find_data() noexcept;
@@ -56,7 +56,7 @@ private:
     ::off_t size_ = 0;
     ::off_t data_end_ = 0; // for a file with holes: the start of the next hole
     ::off_t written_ = 0;  // the length of the target
-    way way_ = way::clone;
+    method method_ = method::clone;
     bool sparse_ = false;
     bool ended_ = false;
 };

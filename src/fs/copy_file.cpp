@@ -16,8 +16,8 @@ namespace coil::fs {
 
 namespace {
 
-/// Bytes per job on the blocking pool: some milliseconds from the page cache, so that the hand-over
-/// is negligible, and destroying the task does not wait long.
+/// Bytes per job on the blocking pool. Copying them from the page cache takes some milliseconds:
+/// the cost of switching threads is negligible, and destroying the task does not wait long.
 constexpr std::uint64_t slice = 16U << 20;
 
 constexpr bool has(copy_options options, copy_options one) noexcept {
@@ -27,13 +27,13 @@ constexpr bool has(copy_options options, copy_options one) noexcept {
 /// The two files and the progress of the copy. Blocking calls, for jobs.
 class file_copy {
 public:
-    // Results that are no error of a call.
+    // Results of begin() other than 0 and -errno.
     static constexpr int not_wanted = 2; // the options exclude the copy
     static constexpr int exchanged = 3;  // the name was replaced since the check
 
     /// Opens both files: 0, not_wanted, or -errno.
     int begin(const path& from, const path& to, copy_options options);
-    /// Copies a slice: 1: there may be more; 0: complete; -errno.
+    /// Copies a slice. Returns 1 if there may be more, 0 if the copy is complete, or -errno.
     int go_on(inplace_stop_token stop) noexcept;
 
     [[nodiscard]] std::uintmax_t done() const noexcept { return data_.done(); }
@@ -63,7 +63,8 @@ constexpr int max_checks = 8;
 constexpr ::mode_t set_id_bits = S_ISUID | S_ISGID;
 
 /// Applies the options to an existing target; returns as begin().
-int meet_target(const struct ::stat& from, const struct ::stat& to, copy_options options) noexcept {
+int check_existing_target(const struct ::stat& from, const struct ::stat& to,
+                          copy_options options) noexcept {
     if (!S_ISREG(to.st_mode)) {
         return -EINVAL;
     }
@@ -116,7 +117,7 @@ int file_copy::check(const path& from, const path& to, copy_options options) {
         return -EINVAL;
     }
     if (target_.is_there) {
-        if (const int r = meet_target(status_, target_.status, options); r != 0) {
+        if (const int r = check_existing_target(status_, target_.status, options); r != 0) {
             return r;
         }
     }
@@ -163,7 +164,7 @@ int file_copy::open_target(const path& to, copy_options options) {
     to_ = file(out.release());
     const bool is_itself = found.st_dev == status_.st_dev && found.st_ino == status_.st_ino;
     if (target_.is_there || is_itself || found.st_size > 0) { // not just created
-        if (const int r = meet_target(status_, found, options); r != 0) {
+        if (const int r = check_existing_target(status_, found, options); r != 0) {
             return r;
         }
     }

@@ -11,8 +11,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 
-// Directory entries, as getdents64(2) writes them to memory. readdir(3) would hide where a buffer
-// ends, which is where a job of the pool ends.
+// Directory entries, as getdents64(2) writes them to memory. Jobs of the pool read one buffer at a
+// time and may end after each; readdir(3) hides where its buffer ends.
 
 namespace coil::fs::detail {
 

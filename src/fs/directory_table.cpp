@@ -222,7 +222,8 @@ int directory_table::reopen(directory_node& node, int child) {
     return walk_down(node);
 }
 
-/// Verifies the parent: a child found through a link, or moved, has another one.
+/// Opens the directory by ".." of a child, and verifies it: a child that was found through a link,
+/// or was moved, has another parent.
 int directory_table::climb(directory_node& node, int child) {
     const int fd = open(child, "..", false);
     struct ::stat status{};

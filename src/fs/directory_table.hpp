@@ -71,16 +71,17 @@ public:
     /// subdirectories, if available.
     [[nodiscard]] int pin(directory_node& node, int child = -1);
     void unpin(directory_node& node) noexcept;
-    /// Call it before `node` is destroyed: opens its parent if that is closed and `node` is open.
-    /// Opening the parent through the child is cheap; later it would take a walk from the top.
+    /// Opens the parent of `node` if it is closed and `node` is open. Call it before `node` is
+    /// destroyed: opening the parent through its child is cheap; later it takes a walk from the
+    /// top.
     void reach_parent(directory_node& node);
     /// Uses `fd` as its descriptor instead of opening it, and pins it.
     void adopt(directory_node& node, int fd) noexcept;
     /// Returns its descriptor and pins it if it is open.
     [[nodiscard]] int pin_if_open(directory_node& node) noexcept;
 
-    /// The top is opened by one component relative to `at`, which must outlive the work; otherwise
-    /// by its path. Call it before the top is opened.
+    /// The top `node` is opened by one component, `leaf`, relative to `at`. Without this call it is
+    /// opened by its path. Call it before the top is opened; `at` must stay open until then.
     void place_top(const directory_node& node, int at, std::string leaf);
 
     /// Closes every descriptor that is not pinned, including that of the top; pinned ones are

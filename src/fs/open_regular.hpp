@@ -10,14 +10,15 @@
 
 namespace coil::fs::detail {
 
-/// Opens a file that should be regular by `open(at, name, flags)`, which is openat(2). Never waits
-/// for the other end of a FIFO, and returns -EINVAL if the file is not regular. `status` is that of
-/// the opened file. Does not truncate: O_TRUNC would take effect before the type is checked.
+/// Opens a regular file by calling `open(at, name, flags)`, which is openat(2). Returns -EINVAL if
+/// the file is not regular, and never waits for the other end of a FIFO. `status` is that of the
+/// opened file. Does not truncate: O_TRUNC would take effect before the type is checked.
 template <class Open>
 owned_descriptor open_regular(Open open, int at, const char* name, int flags,
                               struct ::stat& status) {
     owned_descriptor opened(open(at, name, flags | O_NONBLOCK | O_NOCTTY));
-    if (opened == -EAGAIN) { // a lease (fcntl(2)): only a blocking open breaks it
+    if (opened ==
+        -EAGAIN) { // another process holds a lease (fcntl(2)): a blocking open waits for its end
         const owned_descriptor path(open(at, name, O_PATH | (flags & O_NOFOLLOW)));
         if (path < 0 || sys::fstat(path, &status) < 0 || !S_ISREG(status.st_mode)) {
             return opened;

@@ -85,8 +85,8 @@ int protection(const char* name) noexcept {
     return setting >= 0 && sys::pread(setting, &digit, 1, 0) == 1 ? digit - '0' : 0;
 }
 
-/// Whether the kernel, if its protection is on (proc_sys_fs(5)), refuses to use a file of another
-/// user in a directory.
+/// Whether the kernel's protection (proc_sys_fs(5)), if it is on, applies to the file: it is in a
+/// sticky directory and belongs neither to this user nor to the directory's owner.
 bool is_mistrusted(const struct ::stat& found, const struct ::stat& directory) noexcept {
     return (directory.st_mode & S_ISVTX) != 0 && found.st_uid != directory.st_uid &&
            found.st_uid != ::geteuid();
@@ -117,7 +117,7 @@ std::string follow_dangling(int directory, const char* leaf, int& error) {
 
 /// Applies the attributes of the old file; bits that depend on its owner are dropped for another
 /// owner.
-int take_after(int fd, const struct ::stat& old) noexcept {
+int copy_attributes(int fd, const struct ::stat& old) noexcept {
     struct ::stat made{};
     if (const int r = sys::fstat(fd, &made); r < 0) {
         return r;
@@ -128,8 +128,8 @@ int take_after(int fd, const struct ::stat& old) noexcept {
             mode &= ~static_cast<::mode_t>(S_ISUID | S_ISGID);
             // Changing only the group may be permitted.
             if (sys::fchown(fd, static_cast<::uid_t>(-1), old.st_gid) != 0) {
-                mode &= 0707U | ((mode & 0007U) << 3U); // another group gets no more than all
-                                                        // others
+                mode &= 0707U |
+                        ((mode & 0007U) << 3U); // a different group gets no more rights than others
             }
         }
     }
@@ -159,7 +159,7 @@ int replacement::begin(const std::string& target, ::mode_t mode) {
     if (r == 0) {
         r = make(0600);
     }
-    return r < 0 ? r : take_after(content_.native_handle(), old_);
+    return r < 0 ? r : copy_attributes(content_.native_handle(), old_);
 }
 
 int replacement::find(const std::string& target) {
@@ -293,7 +293,8 @@ int replacement::make(::mode_t mode) {
     return -EEXIST;
 }
 
-/// linkat(2) does not replace an existing name: only rename(2) does.
+/// Gives the new file a temporary name: linkat(2) cannot replace an existing name, only rename(2)
+/// can.
 int replacement::name() {
     const std::string opened = proc_name(content_.native_handle());
     for (int tries = 0; tries < max_names; ++tries) {

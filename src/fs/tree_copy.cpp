@@ -63,7 +63,7 @@ void tree_copy::fail_at(int error, const copied* in, const char* entry) {
     }
 }
 
-/// If the parent directory cannot be opened, using the whole path reports the error.
+/// If a parent directory cannot be opened, copy_one() uses the whole path and reports the error.
 void tree_copy::begin() {
     static_cast<void>(top_from_.open(from_.native()));
     static_cast<void>(top_to_.open(to_.native()));

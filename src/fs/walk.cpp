@@ -62,7 +62,7 @@ public:
     walking& operator=(const walking&) = delete;
     ~walking() { base_->table.close_all(*top_); }
 
-    /// Takes the queued batches; null if there are none.
+    /// Takes the oldest queued batch; null if there is none.
     batch_ptr take_batch() {
         const std::scoped_lock lock(mutex_);
         if (ready_.empty()) {

@@ -8,8 +8,8 @@
 
 namespace coil::fs::detail {
 
-/// The pending work of a tree_work. It is a stack (LIFO), so it stays as short as the tree is deep,
-/// and the directories in use are usually still open. Any thread.
+/// The pending work of a tree_work. It is a stack (LIFO): its length grows with the depth of the
+/// tree, not with its size, and the directories in use are usually still open. Any thread.
 template <class Item>
 class work_list {
 public:

@@ -20,7 +20,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// The data of the set's own members, where a watched descriptor has its number.
+// The epoll_data of the timer and of the eventfd. That of a watched descriptor is its number.
 constexpr int timer_entry = -1;
 constexpr int interrupt_entry = -2;
 
@@ -70,7 +70,8 @@ void foreign_loop::watch(int fd, std::uint32_t events) {
         unwatch(fd);
         return;
     }
-    // A descriptor that was closed has left the set, so whether this one is in it is not recorded.
+    // close(2) removes a descriptor from the set silently, so only the kernel knows whether this
+    // one is in it.
     const int set = set_.native_handle();
     int error = control(set, EPOLL_CTL_MOD, fd, fd, events);
     if (error == ENOENT) {
@@ -127,8 +128,8 @@ void foreign_loop::interrupt() noexcept {
     }
 }
 
-/// The flag is cleared after the eventfd was read: an interruption in between makes no system call
-/// but is part of the one that is taken.
+/// Clears the flag after it has read the eventfd: an interrupt() in between makes no system call,
+/// and belongs to the interruption that is returned now.
 bool foreign_loop::take_interrupt() noexcept {
     ::eventfd_t count = 0;
     ::eventfd_read(interrupts_.native_handle(), &count);
@@ -187,7 +188,8 @@ task<foreign_loop::wake_up> foreign_loop::wait() {
     count_ = 0;
     for (;;) {
         arm_timer();
-        // The events are taken when this resumes: what other tasks have changed until then counts.
+        // The events are fetched after this has resumed, so they reflect what other tasks have
+        // changed meanwhile.
         if (const io_result polled = co_await io::poll(set_.native_handle(), POLLIN); polled < 0) {
             fail(-polled, "coil: foreign_loop::wait");
         }

@@ -99,7 +99,7 @@ int buffer_pool_state::attach(event_loop& loop, bool bytes) noexcept {
     loop.attach(*this);
     take_returned(); // returned while there was no context
     if (!loop.ring().supports(uring::opcode::send_zc)) {
-        return 0; // Linux 6.0 added multishot receives together with it
+        return 0; // Linux 6.0 added both send_zc and multishot receives
     }
     const auto set_up = [&](bool incremental) {
         int error = -EEXIST; // the group is used by the program itself

@@ -19,10 +19,11 @@ registered_buffers::registered_buffers(std::span<const mutable_buffer> memory)
     }
     const int first = loop_->add_buffers(parts);
     if (first < 0) {
-        throw std::system_error(-first, std::generic_category(),
-                                first == -ENOMEM
-                                    ? "coil: registering buffers (RLIMIT_MEMLOCK? see ulimit -l)"
-                                    : "coil: registering buffers");
+        throw std::system_error(
+            -first, std::generic_category(),
+            first == -ENOMEM
+                ? "coil: cannot register buffers: RLIMIT_MEMLOCK (ulimit -l) may be too low"
+                : "coil: cannot register buffers");
     }
     first_ = static_cast<unsigned>(first);
     loop_->attach(*this);

@@ -58,7 +58,7 @@ public:
             }
         });
         const ::timespec now{};
-        // A signal that stays pending would take its usual effect.
+        // A signal that is still pending when it is unblocked would have its usual effect.
         while (::sigtimedwait(&last, nullptr, &now) > 0) {
         }
         ::pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);

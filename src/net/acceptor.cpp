@@ -21,7 +21,8 @@ void check(io_result result, const char* what, const endpoint& address) {
     }
 }
 
-/// The connection was reset before it was accepted; the next one may be available.
+/// The connection no longer exists, or a signal interrupted the call; the next connection may be
+/// available.
 bool connection_is_gone(int error) noexcept {
     return error == -ECONNABORTED || error == -EINTR || error == -EPROTO;
 }

@@ -34,7 +34,8 @@ struct results_deleter {
     void operator()(::addrinfo* results) const noexcept { ::freeaddrinfo(results); }
 };
 
-/// A look-up: a job for a helper thread and, as a node of the context's inbox, its way back.
+/// A look-up: a job for a helper thread and, as a node of the context's inbox, the message that
+/// delivers its result.
 ///
 /// It has two owners, the awaiter and the helper; `state_` is their only synchronisation. The
 /// helper deletes an abandoned look-up. The awaiter deletes a completed one, but not before the
@@ -61,7 +62,8 @@ public:
                                               std::memory_order_acq_rel);
     }
 
-    /// After the result has been delivered; the helper leaves within a few instructions.
+    /// Call it after the result has been delivered. The helper stops using the context within a few
+    /// instructions.
     void wait_until_helper_left() const noexcept {
         for (coil::detail::backoff wait; state_.load(std::memory_order_acquire) != state::left;) {
             wait.once_more();
@@ -84,7 +86,7 @@ public:
         finish();
     }
 
-    /// In a simulation, which has name resolution of its own.
+    /// Called in a simulated world, which resolves names itself.
     void perform(sim_driver& world) noexcept {
         error_ = EAI_NONAME;
         for (const std::string& address : world.addresses_of(host_)) {

@@ -1,10 +1,11 @@
 #include <coil/compose/child_group.hpp>
-#include <coil/compose/scope.hpp>
 #include <coil/compose/shield.hpp>
+#include <coil/compose/supervisor.hpp>
 #include <coil/compose/when_any.hpp>
 #include <coil/context/detail/perform.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/this_task.hpp>
+#include <coil/core/with_stop_token.hpp>
 #include <coil/net/serve.hpp>
 #include <coil/sync/semaphore.hpp>
 #include <coil/uring/prep.hpp>
@@ -28,27 +29,66 @@ struct server {
     server(connection_handler h, serve_options o)
         : handler(std::move(h)), options(std::move(o)),
           room(static_cast<std::ptrdiff_t>(
-              std::clamp<std::size_t>(options.max_connections, 1, 1U << 30U))) {}
+              std::clamp<std::size_t>(options.max_connections, 1, 1U << 30U))) {
+        if (!options.meter) {
+            options.meter = std::make_shared<serve_meter>();
+        }
+    }
+
+    [[nodiscard]] serve_meter& meter() const noexcept { return *options.meter; }
 
     connection_handler handler;
     serve_options options;
     counting_semaphore<> room;
-    inplace_stop_source stopping;
+    inplace_stop_source stopping;  // ends accepting, on all contexts
+    inplace_stop_source abandoned; // the frame of serve() was destroyed: no grace
 };
 
-class held_room {
+/// Stops the server when serve() returns or its frame is destroyed.
+class stop_at_exit {
 public:
-    explicit held_room(std::shared_ptr<server> of) noexcept : server_(std::move(of)) {}
-    held_room(held_room&&) noexcept = default;
-    held_room& operator=(held_room&&) = delete;
-    ~held_room() {
+    explicit stop_at_exit(server& of) noexcept : server_(of) {}
+    stop_at_exit(const stop_at_exit&) = delete;
+    stop_at_exit& operator=(const stop_at_exit&) = delete;
+    ~stop_at_exit() {
+        server_.abandoned.request_stop();
+        server_.stopping.request_stop();
+    }
+
+private:
+    server& server_;
+};
+
+/// An accepted connection, from accept() to the end of its handler.
+class open_connection {
+public:
+    explicit open_connection(std::shared_ptr<server> of) noexcept : server_(std::move(of)) {
+        server_->meter().count_accepted();
+    }
+    open_connection(open_connection&& other) noexcept
+        : server_(std::move(other.server_)), has_room_(std::exchange(other.has_room_, false)) {}
+    open_connection& operator=(open_connection&&) = delete;
+    ~open_connection() {
         if (server_) {
-            server_->room.release();
+            server_->meter().count_closed();
+            if (has_room_) {
+                server_->room.release();
+            }
         }
+    }
+
+    /// Waits for a place among max_connections.
+    task<> enter() {
+        if (!server_->room.try_acquire()) {
+            server_->meter().count_held_back();
+            co_await server_->room.acquire();
+        }
+        has_room_ = true;
     }
 
 private:
     std::shared_ptr<server> server_;
+    bool has_room_ = false;
 };
 
 /// The kernel's identifier of the socket, independent of its descriptor number (SO_COOKIE).
@@ -102,18 +142,23 @@ bool is_cancellation(const std::exception_ptr& error) noexcept {
     }
 }
 
-task<> handle(std::shared_ptr<server> of, socket peer, held_room) {
+task<> handle(std::shared_ptr<server> of, socket peer, open_connection) {
     const std::chrono::milliseconds idle = of->options.idle;
     try {
         const inplace_stop_token stopping = of->stopping.get_token();
         if (idle.count() > 0) {
             const int fd = peer.native_handle();
-            co_await when_any(of->handler(std::move(peer), stopping), wait_until_idle(fd, idle));
+            const auto ended = co_await when_any(of->handler(std::move(peer), stopping),
+                                                 wait_until_idle(fd, idle));
+            if (ended.index == 1) {
+                of->meter().count_idle_ended();
+            }
         } else {
             co_await of->handler(std::move(peer), stopping);
         }
     } catch (...) {
         if (const std::exception_ptr error = std::current_exception(); !is_cancellation(error)) {
+            of->meter().count_failed();
             coil::detail::report_aside(error);
         }
     }
@@ -121,29 +166,43 @@ task<> handle(std::shared_ptr<server> of, socket peer, held_room) {
 
 /// Accepts connections until it is asked to stop; then, and if accept() fails permanently, throws.
 /// A cancellation without a stop request, as by io::cancel_all() on this context, does not end it.
-task<> accept_all(std::shared_ptr<server> of, acceptor from, scope& connections) {
+task<> accept_all(std::shared_ptr<server> of, acceptor from, supervisor& connections) {
     const inplace_stop_token stop = co_await this_task::stop_token();
     for (;;) {
         socket peer = co_await from.accept();
         if (peer) {
-            co_await of->room.acquire();
-            connections.spawn(handle(of, std::move(peer), held_room(of)));
+            open_connection accepted(of);
+            co_await accepted.enter();
+            connections.spawn(handle(of, std::move(peer), std::move(accepted)));
         } else if (stop.stop_requested() || peer.error() != std::errc::operation_canceled) {
             throw std::system_error(peer.error(), "coil: cannot accept connections");
         }
     }
 }
 
+/// Waits, then asks, then destroys.
+task<> end_connections(const server& of, supervisor& connections) {
+    if (of.abandoned.stop_requested() || co_await connections.try_join_for(of.options.grace)) {
+        co_return;
+    }
+    of.meter().count_grace_ended(connections.size());
+    connections.cancel();
+    if (!co_await connections.try_join_for(of.options.hard_deadline)) {
+        of.meter().count_hard_ended(connections.size());
+    }
+}
+
 task<> listen(std::shared_ptr<server> of, acceptor from) {
-    scope connections;
+    supervisor connections; // its destructor destroys those that have not ended
     std::exception_ptr error;
     try {
-        co_await accept_all(of, std::move(from), connections);
+        co_await with_stop_token(accept_all(of, std::move(from), connections),
+                                 of->stopping.get_token());
     } catch (...) {
         error = std::current_exception();
     }
-    // When the grace time has expired, asks the connections to stop and waits for them.
-    co_await shield(when_any(connections.join(), sleep_for(of->options.grace)));
+    of->stopping.request_stop(); // a server that no longer listens here ends everywhere
+    co_await shield(with_stop_token(end_connections(*of, connections), of->abandoned.get_token()));
     if (error && !is_cancellation(error)) {
         std::rethrow_exception(error);
     }
@@ -179,22 +238,16 @@ task<> serve_erased(runtime& on, endpoint where, connection_handler handler,
     if (shared->options.on_listening) {
         shared->options.on_listening(bound);
     }
-    const auto stop_all = [&]() noexcept {
-        shared->stopping.request_stop();
-        for (join_handle<void>& listener : listeners) {
-            listener.cancel();
-        }
-    };
-    const inplace_stop_callback stopper(co_await this_task::stop_token(), stop_all);
+    const stop_at_exit end(*shared);
+    const inplace_stop_callback stopper(
+        co_await this_task::stop_token(),
+        [&source = shared->stopping]() noexcept { source.request_stop(); });
     std::exception_ptr error;
     for (join_handle<void>& listener : listeners) {
         try {
             co_await shield(listener);
         } catch (...) {
-            if (!error) {
-                error = std::current_exception();
-                stop_all();
-            }
+            error = error ? error : std::current_exception();
         }
     }
     if (error) {

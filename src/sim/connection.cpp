@@ -29,7 +29,7 @@ connection::connection(stream_socket& from, machine& to)
 connection::~connection() { net_.remove(*this); }
 
 std::size_t connection::room(unsigned side) const noexcept {
-    const way& w = ways_[side];
+    const direction& w = directions_[side];
     const std::size_t used = w.data.size() + w.hidden;
     const std::size_t most = machines_[side]->world.options.socket_buffer;
     return used < most ? most - used : 0;
@@ -37,20 +37,21 @@ std::size_t connection::room(unsigned side) const noexcept {
 
 void connection::send(unsigned side, std::span<const ::iovec> parts, std::size_t skip,
                       std::size_t count) {
-    for_each_part(parts, skip, count,
-                  [&](const std::byte* from, std::size_t n) { ways_[side].data.push(from, n); });
+    for_each_part(parts, skip, count, [&](const std::byte* from, std::size_t n) {
+        directions_[side].data.push(from, n);
+    });
     push(side, count, false);
 }
 
 void connection::finish(unsigned side) {
-    if (!ways_[side].end_sent) {
-        ways_[side].end_sent = true;
+    if (!directions_[side].end_sent) {
+        directions_[side].end_sent = true;
         push(side, 0, true);
     }
 }
 
 void connection::push(unsigned side, std::size_t bytes, bool end) {
-    way& w = ways_[side];
+    direction& w = directions_[side];
     machine& from = *machines_[side];
     if (instant_) {
         w.under_way.push_back({from.world.now(), bytes, end});
@@ -77,7 +78,7 @@ bool connection::is_cut() const noexcept {
 
 /// Data sent by `side` arrives at the other side.
 void connection::arrive(unsigned side) {
-    way& w = ways_[side];
+    direction& w = directions_[side];
     machine& to = *machines_[1 - side];
     if (w.under_way.empty() || w.stalled) {
         return;
@@ -116,7 +117,7 @@ void connection::arrive(unsigned side) {
 
 /// The link is down: data is retransmitted until it arrives or the connection times out.
 void connection::stall(unsigned side) {
-    way& w = ways_[side];
+    direction& w = directions_[side];
     w.stalled = true;
     machine& from = *machines_[side];
     from.world.trace.event("unanswered by", from.index, machines_[1 - side]->index);
@@ -124,7 +125,7 @@ void connection::stall(unsigned side) {
         from.world.options.stream_timeout.count(), *this,
         [](object& about, std::uint64_t s, std::uint64_t progress) {
             connection& c = of(about);
-            const way& waiting = c.ways_[s];
+            const direction& waiting = c.directions_[s];
             if (waiting.stalled && waiting.progress == progress && c.sides_[s] != nullptr) {
                 c.sides_[s]->failed(ETIMEDOUT);
             }
@@ -139,7 +140,7 @@ void connection::stall(unsigned side) {
 
 void connection::retry() {
     for (unsigned side = 0; side < 2; ++side) {
-        way& w = ways_[side];
+        direction& w = directions_[side];
         if (!w.stalled || is_cut()) {
             continue;
         }
@@ -221,12 +222,12 @@ void connection::forget(const machine& m) {
 void connection::abandon(unsigned side) noexcept {
     sides_[side] = nullptr;
     open_[side] = false;
-    ways_[side].under_way.clear();
-    ways_[side].stalled = false;
+    directions_[side].under_way.clear();
+    directions_[side].stalled = false;
 }
 
 void connection::drop(unsigned side, std::size_t count) {
-    way& w = ways_[1 - side];
+    direction& w = directions_[1 - side];
     w.data.drop(count);
     w.arrived -= count;
     w.hidden += count;
@@ -252,7 +253,7 @@ void connection::drop(unsigned side, std::size_t count) {
 
 /// Tells `side` that there is space again.
 void connection::tell(unsigned side) {
-    way& w = ways_[side];
+    direction& w = directions_[side];
     w.telling = false;
     w.hidden = 0;
     if (sides_[side] != nullptr) {
@@ -263,9 +264,9 @@ void connection::tell(unsigned side) {
 void connection::close(unsigned side, bool at_once) {
     sides_[side] = nullptr;
     open_[side] = false;
-    if (at_once || ways_[1 - side].arrived > 0) {
-        ways_[1 - side].data.clear();
-        ways_[1 - side].arrived = 0;
+    if (at_once || directions_[1 - side].arrived > 0) {
+        directions_[1 - side].data.clear();
+        directions_[1 - side].arrived = 0;
         reset(side);
     } else {
         finish(side);
@@ -273,8 +274,8 @@ void connection::close(unsigned side, bool at_once) {
 }
 
 void connection::reset(unsigned side) {
-    ways_[side].under_way.clear();
-    ways_[side].end_sent = true;
+    directions_[side].under_way.clear();
+    directions_[side].end_sent = true;
     const auto happens = [](object& about, std::uint64_t s, std::uint64_t) {
         connection& c = of(about);
         if (!c.instant_ && (c.is_cut() || !c.machines_[s]->up)) {
@@ -286,8 +287,8 @@ void connection::reset(unsigned side) {
         if (stream_socket* const receiver = c.sides_[s]) {
             receiver->own_machine.world.trace.event("reset by", receiver->own_machine.index,
                                                     c.machines_[1 - s]->index);
-            receiver->failed(c.ways_[1 - s].end_arrived && c.ways_[1 - s].arrived == 0 &&
-                                     !c.instant_
+            receiver->failed(c.directions_[1 - s].end_arrived &&
+                                     c.directions_[1 - s].arrived == 0 && !c.instant_
                                  ? EPIPE
                                  : ECONNRESET);
         }

@@ -139,7 +139,8 @@ public:
 
     /// Makes the names in `directory` durable.
     void sync_names(inode& directory);
-    /// A power failure: what was not durable is lost, partial, or present.
+    /// Simulates a power failure: changes that were not durable survive completely, partly or not
+    /// at all.
     void crash();
 
     bool take(std::uint64_t bytes) noexcept {

@@ -19,7 +19,7 @@ namespace {
 std::atomic<std::uint64_t> played{0};
 
 /// Uses only write(2): the process may be in any state.
-void say_seed() noexcept {
+void print_seed() noexcept {
     char text[64] = "coil: sim: this run has SEED=";
     std::size_t length = std::strlen(text);
     char digits[24];
@@ -34,8 +34,8 @@ void say_seed() noexcept {
     [[maybe_unused]] const auto n = ::write(STDERR_FILENO, text, length);
 }
 
-void speak(int number) {
-    say_seed();
+void on_fatal_signal(int number) {
+    print_seed();
     ::signal(number, SIG_DFL);
     ::raise(number);
 }
@@ -50,11 +50,11 @@ seed_report::seed_report(std::uint64_t seed) noexcept {
 
 seed_report::~seed_report() {
     if (std::uncaught_exceptions() > exceptions_) {
-        say_seed();
+        print_seed();
     }
 }
 
-void seed_report::failed() const noexcept { say_seed(); }
+void seed_report::failed() const noexcept { print_seed(); }
 
 bool seeds_for(std::uint64_t count, const std::function<bool(std::uint64_t)>& f) {
     const bool one = std::getenv("SEED") != nullptr;
@@ -63,11 +63,11 @@ bool seeds_for(std::uint64_t count, const std::function<bool(std::uint64_t)>& f)
     struct handlers {
         handlers() noexcept {
             if (__sanitizer_set_death_callback != nullptr) {
-                __sanitizer_set_death_callback(&say_seed);
+                __sanitizer_set_death_callback(&print_seed);
             } else {
-                segmentation = ::signal(SIGSEGV, &speak);
+                segmentation = ::signal(SIGSEGV, &on_fatal_signal);
             }
-            abortion = ::signal(SIGABRT, &speak);
+            abortion = ::signal(SIGABRT, &on_fatal_signal);
         }
         ~handlers() {
             if (__sanitizer_set_death_callback != nullptr) {

@@ -24,7 +24,7 @@ public:
     /// The machine with this address, as seen from `from`, or null.
     [[nodiscard]] machine* find(const machine& from, const endpoint& address) const noexcept;
 
-    /// When `bytes` sent now from `from` arrive at `to`.
+    /// The time at which `bytes` sent now by `from` arrive at `to`.
     [[nodiscard]] std::int64_t arrival(const machine& from, const machine& to, std::size_t bytes);
     [[nodiscard]] bool is_cut(const machine& a, const machine& b) const noexcept;
     [[nodiscard]] const link_options& link(const machine& a, const machine& b) const noexcept;
@@ -41,7 +41,7 @@ public:
 private:
     struct wire {
         link_options options;
-        std::int64_t free_at = 0; // of one direction
+        std::int64_t free_at = 0; // when this direction can send the next bytes
         bool cut = false;
     };
     [[nodiscard]] const wire& between(const machine& a, const machine& b) const noexcept;

@@ -221,7 +221,8 @@ int open_file::perform(const uring::sqe& entry) {
     return 0;
 }
 
-/// Entries are those of the first call: later ones are missing, removed ones are skipped.
+/// The entries are those that existed at the first call: entries created later are missing, removed
+/// ones are skipped.
 int open_file::read_names(std::byte* to, std::size_t room) {
     struct record { // linux_dirent64
         std::uint64_t number;

@@ -16,7 +16,8 @@ constexpr unsigned max_links = 40;
 constexpr std::size_t longest_name = 255;
 constexpr std::size_t longest_path = 4096;
 
-/// The resolution of one path. The target of a link replaces the link in `rest_`.
+/// The resolution of one path. `rest_` is the part still to be resolved; the target of a link
+/// replaces the link in it.
 class path_walk {
 public:
     path_walk(inode& root, inode& from, std::string_view path, resolution way)

@@ -97,7 +97,8 @@ protected:
 private:
     friend class sim_request;
 
-    /// For events that may occur after the ring is gone.
+    /// Events refer to it, as they may occur after the backend has been destroyed; `backend` is
+    /// then null.
     struct anchor final : object {
         sim_backend* backend = nullptr;
     };

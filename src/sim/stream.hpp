@@ -13,8 +13,8 @@ namespace coil::sim::detail {
 class network;
 class stream_socket;
 
-/// A bidirectional stream: the data sent and not yet received. It lives as long as one of its
-/// sockets, or an event in flight.
+/// A bidirectional stream: the data sent and not yet received. Its sockets and events in flight
+/// keep it alive.
 class connection final : public object {
 public:
     connection(stream_socket& from, machine& to);
@@ -26,20 +26,20 @@ public:
     void send(unsigned side, std::span<const ::iovec> parts, std::size_t skip, std::size_t count);
     void finish(unsigned side);
     [[nodiscard]] std::size_t readable(unsigned side) const noexcept {
-        return ways_[1 - side].arrived;
+        return directions_[1 - side].arrived;
     }
     [[nodiscard]] bool at_end(unsigned side) const noexcept {
-        return ways_[1 - side].end_arrived && ways_[1 - side].arrived == 0;
+        return directions_[1 - side].end_arrived && directions_[1 - side].arrived == 0;
     }
     [[nodiscard]] bool has_ended(unsigned side) const noexcept {
-        return ways_[1 - side].end_arrived;
+        return directions_[1 - side].end_arrived;
     }
     /// The ends of both directions have arrived.
     [[nodiscard]] bool is_over() const noexcept {
-        return ways_[0].end_arrived && ways_[1].end_arrived;
+        return directions_[0].end_arrived && directions_[1].end_arrived;
     }
     void peek(unsigned side, std::byte* to, std::size_t count, std::size_t offset) const noexcept {
-        ways_[1 - side].data.peek(to, count, offset);
+        directions_[1 - side].data.peek(to, count, offset);
     }
     void drop(unsigned side, std::size_t count);
     /// The socket of this side was closed.
@@ -62,7 +62,7 @@ public:
     /// Whether data of one side cannot reach the other at present.
     [[nodiscard]] bool is_cut() const noexcept;
     void retry();
-    /// From now on the peer does not answer; sockets with SO_KEEPALIVE detect it.
+    /// Called when a side no longer answers; sockets with SO_KEEPALIVE detect it.
     void fall_silent();
     void forget(const machine& m);
 
@@ -79,7 +79,7 @@ private:
         std::size_t bytes;
         bool end;
     };
-    struct way {
+    struct direction {
         byte_queue data;         // sent and not received
         std::size_t arrived = 0; // the part of it that has arrived
         std::size_t hidden = 0;  // received, but not yet acknowledged to the sender
@@ -102,7 +102,7 @@ private:
     void tell(unsigned side);
     void probe(unsigned side, bool last);
 
-    std::array<way, 2> ways_; // from side i
+    std::array<direction, 2> directions_; // element i: sent by side i
     std::array<stream_socket*, 2> sides_{};
     std::array<bool, 2> open_{true, false}; // the end has a socket, or waits to be accepted
     std::array<int, 2> errors_{};           // errors that occurred before it was accepted
@@ -167,7 +167,7 @@ private:
     unsigned side_ = 0;
     endpoint peer_;
     std::deque<ref<connection>> offered_;    // accept() takes the first
-    std::vector<ref<connection>> half_open_; // whose hand-shake lacks the last step
+    std::vector<ref<connection>> half_open_; // connections whose hand-shake lacks the last step
     unsigned backlog_ = 0;
 };
 

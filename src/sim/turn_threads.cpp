@@ -47,7 +47,8 @@ turn_threads::executor& turn_threads::idle_executor() {
     }
     executors_.push_back(std::make_unique<executor>());
     executor& made = *executors_.back();
-    // The rings of the world belong to its thread.
+    // The new thread gets the number of the world's thread, because only that thread may use the
+    // world's rings.
     made.thread = std::thread(
         [this, &made, number = uring::detail::number_this_thread()] { run(made, number); });
     return made;

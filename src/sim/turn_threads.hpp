@@ -34,8 +34,8 @@ public:
     /// Between two turns: continues a waiting turn whose loop has messages. Returns false if there
     /// is none.
     bool continue_ready() noexcept;
-    /// No turn can begin: continues the turn that has waited longest, as it may send messages to
-    /// others. Returns false after many such attempts without progress.
+    /// Called when no turn can begin: continues the turn that has waited longest, as it may send
+    /// messages to others. Returns false after many such attempts without progress.
     bool continue_any() noexcept;
     void note_progress() noexcept { fruitless_ = 0; }
     /// Called between two turns by the thread that now runs the world: marks the thread that

@@ -1,4 +1,5 @@
 #include <coil/context/join_handle.hpp>
+#include <coil/core/backtrace.hpp>
 #include <coil/sync/channel.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
@@ -16,6 +17,27 @@ std::system_error wait_cancelled(const char* name) {
 }
 
 } // namespace
+
+void sync_waiter::queue_destroyed(const void* queue) const noexcept {
+    // The waiting coroutine is suspended: its frame says which function it is.
+    const void* const frame = static_cast<const ready_node&>(*this).coroutine.address();
+    std::string sentence;
+    try {
+        sentence = std::string("a synchronisation primitive is destroyed while a coroutine waits "
+                               "for it (") +
+                   object_name(object());
+        if (frame != nullptr) {
+            sentence += ", in ";
+            append_to(sentence, find_symbol(resume_function(frame)));
+        }
+        sentence += "). It must outlive its waiters.";
+    } catch (...) {
+        sentence.clear();
+    }
+    end_with_destroyed(queue, sentence.empty() ? "a synchronisation primitive is destroyed while a "
+                                                 "coroutine waits for it."
+                                               : sentence.c_str());
+}
 
 /// The exception is thrown while no std::string is alive here. Unwinding a string would take a
 /// third of the time of cancelling a waiter.

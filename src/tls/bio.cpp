@@ -64,7 +64,7 @@ struct bio_functions {
 };
 
 BIO* make_bio(engine& of) noexcept {
-    // One for the whole process: OpenSSL has no more than 127 indices of methods.
+    // One for the whole process: OpenSSL has at most 127 method indices.
     static BIO_METHOD* const method = bio_functions::make_method();
     BIO* const bio = method == nullptr ? nullptr : BIO_new(method);
     if (bio != nullptr) {

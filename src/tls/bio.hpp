@@ -6,8 +6,9 @@
 
 namespace coil::tls::detail {
 
-/// The BIO between OpenSSL and an engine: reads come out of the receive buffer, writes are appended
-/// to the pending output. It refers to the engine. Returns null if there is no memory.
+/// Creates the BIO between OpenSSL and an engine, to which it refers. OpenSSL's reads take bytes
+/// from the receive buffer; its writes are appended to the pending output. Returns null if there is
+/// no memory.
 BIO* make_bio(engine& of) noexcept;
 
 } // namespace coil::tls::detail

@@ -66,7 +66,7 @@ std::shared_ptr<const identity> load(BIO& certificates, const std::string& certi
     loaded->certificate.reset(sk_X509_shift(loaded->chain.get()));
     loaded->key.reset(PEM_read_bio_PrivateKey(&key, nullptr, no_password, nullptr));
     if (!loaded->key) {
-        throw_failure("no private key without a password in " + key_name);
+        throw_failure("no unencrypted private key in " + key_name);
     }
     if (X509_check_private_key(loaded->certificate.get(), loaded->key.get()) != 1) {
         throw_failure("the private key in " + key_name + " is not that of the certificate in " +

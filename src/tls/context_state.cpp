@@ -33,14 +33,14 @@ context_state::context_state(bool is_server)
     : ssl_context_(SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method())),
       is_server_(is_server) {
     if (!ssl_context_) {
-        throw_failure("cannot make a context");
+        throw_failure("cannot create a context");
     }
     SSL_CTX* const c = ssl_context();
     SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
     SSL_CTX_set_options(c, refused);
-    // A connection that waits holds no buffers, and a write may be repeated with other memory.
+    // An idle connection then holds no buffers, and a write may be repeated with other memory.
     SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    // Sessions are in tickets, or in tls::session.
+    // No cache: a server's sessions are in tickets, a client's in tls::session.
     SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_cert_cb(c, choose_certificate, this);
     if (is_server) {
@@ -83,7 +83,7 @@ void context_state::trust(BIO& authorities, const std::string& name) {
     X509_STORE* const store = SSL_CTX_get_cert_store(ssl_context());
     for (int i = 0; i < sk_X509_num(all.get()); ++i) {
         X509* const authority = sk_X509_value(all.get(), i);
-        // A server names them to its clients.
+        // A server sends the names of its trusted authorities to clients.
         if (X509_STORE_add_cert(store, authority) != 1 ||
             (is_server_ && SSL_CTX_add_client_CA(ssl_context(), authority) != 1)) {
             throw_failure("cannot trust an authority of " + name);

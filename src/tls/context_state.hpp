@@ -13,8 +13,8 @@
 
 namespace coil::tls::detail {
 
-/// What copies of a context share. Connections hold it as well, because OpenSSL's callbacks refer
-/// to it.
+/// The state shared by the copies of a context. Connections keep it alive as well, because
+/// OpenSSL's callbacks refer to it.
 class context_state {
 public:
     explicit context_state(bool is_server);
@@ -44,7 +44,7 @@ private:
     owned_context ssl_context_;
     bool is_server_;
     bool trusts_own_store_ = false;
-    std::string protocols_; // in the format of the protocol: each after its length
+    std::string protocols_; // in wire format: each preceded by its length
     // Certificates may be replaced while other threads make handshakes, so they are not in the
     // SSL_CTX: each handshake takes the current one.
     std::mutex identities_lock_;

@@ -42,7 +42,8 @@ int engine::begin_client(std::string&& name) {
     X509_VERIFY_PARAM* const parameters = SSL_get0_param(ssl_);
     if (!name.empty() && X509_VERIFY_PARAM_set1_ip_asc(parameters, name.c_str()) != 1) {
         if (name.back() == '.') {
-            name.pop_back(); // certificates and SNI do not have the dot of a full name
+            name.pop_back(); // certificates and SNI do not have the trailing dot of a fully
+                             // qualified name
         }
         SSL_set_hostflags(ssl_, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
         if (name.find('\0') != std::string::npos || name.empty() ||
@@ -133,7 +134,7 @@ step engine::close() noexcept {
     }
     const error_scope errors;
     if (SSL_in_init(ssl_) != 0) {
-        // In the middle of a message after the handshake, which must be received first.
+        // OpenSSL is in the middle of a post-handshake message, which must be received first.
         if (const int result = SSL_do_handshake(ssl_); result != 1) {
             return outcome(result);
         }
@@ -166,7 +167,7 @@ io_result engine::refusal() const noexcept {
     return io_result(established_ ? 0 : -ENOTCONN);
 }
 
-/// What a call of OpenSSL that has not succeeded means.
+/// Interprets a call of OpenSSL that has not succeeded.
 step engine::outcome(int result) noexcept {
     switch (SSL_get_error(ssl_, result)) {
     case SSL_ERROR_WANT_READ:
@@ -205,7 +206,7 @@ int engine::fail(int error, std::string_view why, const char* detail) noexcept {
             last_error_ += detail;
         }
     } catch (const std::bad_alloc&) {
-        last_error_.clear(); // the code says enough
+        last_error_.clear(); // the error code remains
     }
     return error;
 }
@@ -215,7 +216,8 @@ mutable_buffer engine::input_room() noexcept {
     if (!wants_large_) {
         large_.reset();
     } else if (!large_) {
-        large_.reset(new (std::nothrow) std::byte[large_input]); // the small one works as well
+        large_.reset(new (std::nothrow)
+                         std::byte[large_input]); // without memory the small buffer is used
     }
     input_begin_ = input_end_ = 0;
     if (large_) {
@@ -228,8 +230,8 @@ void engine::received(std::size_t size) noexcept {
     ++inputs_;
     input_end_ = size;
     input_ended_ = size == 0;
-    // A peer that fills the small buffer has more to send. A connection that gets little keeps no
-    // large buffer while it waits.
+    // A peer that fills the small buffer probably has more to send. A connection that receives less
+    // waits without a large buffer.
     wants_large_ = size >= small_input || !established_;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// OpenSSL's queue of errors, which belongs to the thread: every call starts with an empty queue, so
-// that it is not mistaken for the failure of an earlier one.
+// OpenSSL has one error queue per thread. Every call starts with an empty queue, so that the error
+// of an earlier call is not reported as its own.
 
 #include <string>
 

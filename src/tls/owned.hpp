@@ -35,7 +35,7 @@ struct identity {
     owned_key key;
 };
 
-/// Throw std::system_error. The names are for the message.
+/// They throw std::system_error whose message contains the name.
 owned_bio open_file(const std::string& file);
 owned_bio open_text(std::string_view text);
 owned_chain read_certificates(BIO& from, const std::string& name);

@@ -6,6 +6,8 @@
 # With -DCOIL_EXPECT_OK the same source must compile, which proves that only the tested line is refused. A second line
 # "// only: clang" says that other compilers have no such diagnostic.
 #
+# A further line "// lifetimes" compiles the case with COIL_CHECK_LIFETIMES and without the precompiled header.
+#
 # A table holds several cases. Each begins with "#if COIL_CASE == NUMBER // NAME", followed by the lines above, and is
 # compiled alone: SOURCE:NUMBER.
 set -u
@@ -43,6 +45,17 @@ if [[ $(sed -n "$((first_line + 1))p" "$source") == '// only: clang' ]] &&
     ! "$@" -dM -E -x c++ /dev/null | grep -q __clang__; then
     echo "SKIP: this compiler has no such diagnostic"
     exit 77
+fi
+
+if [[ $(sed -n "$((first_line + 2))p" "$source") == '// lifetimes' ]]; then
+    if ! "$@" -E -x c++ - <<<'#if !__has_cpp_attribute(clang::lifetime_capture_by)
+#error
+#endif' >/dev/null 2>&1; then
+        echo "SKIP: this compiler cannot check lifetimes"
+        exit 77
+    fi
+    compile=("$@" -fsyntax-only -Wall -Wextra -Werror ${case:+"-DCOIL_CASE=$case"} -DCOIL_CHECK_LIFETIMES
+        -include coil/core/config.hpp "$source")
 fi
 
 if said=$("${compile[@]}" 2>&1); then

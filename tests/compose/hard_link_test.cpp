@@ -52,7 +52,7 @@ TEST_F(HardLink, TheChainContinuesAfterAFailure) {
                   -ECANCELED);
         EXPECT_EQ(co_await (io::read(-1, buf) && hard_link(io::write(f, "no"), io::nop())),
                   -ECANCELED)
-            << "none of it is started";
+            << "no part of the hard link is started";
         EXPECT_EQ(co_await hard_link(io::read(-1, buf), io::read(-1, buf) && io::write(f, "no")),
                   -ECANCELED);
         EXPECT_EQ(co_await hard_link(io::read(-1, buf), io::fsync(f), io::fsync(-1),
@@ -75,7 +75,7 @@ TEST_F(HardLink, WithALimitInside) {
         EXPECT_EQ(co_await hard_link(timeout(io::fsync(-1), 1h), io::write(f, "b")), 1);
         EXPECT_EQ(co_await hard_link(io::nop(), timeout(io::read(in, buf), 1ms)), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(hard_link(io::read(in, buf), io::write(f, "c")), 1ms), 1)
-            << "one that does not wait takes place";
+            << "a call that does not wait is executed";
         EXPECT_EQ(
             co_await timeout(hard_link(io::read(in, buf), io::read(in, buf), io::write(f, "d"),
                                        timeout(io::read(in, buf), 1h) && io::write(f, "no")),
@@ -86,7 +86,7 @@ TEST_F(HardLink, WithALimitInside) {
     EXPECT_EQ(written(out), "abcd");
 }
 
-TEST_F(HardLink, G13_ALimitBehindACallOfAWorkerExpires) {
+TEST_F(HardLink, G13_ALimitAfterACallOfAnIoWqWorkerExpires) {
     const pipe_pair silent;
     const pipe_pair out;
     auto main = [](int in, int f) -> task<> {
@@ -147,9 +147,10 @@ TEST_F(HardLink, ACallThatTheKernelRejectsEndsTheWholeChain) {
         EXPECT_EQ(co_await refused(), -EINVAL);
         EXPECT_EQ(co_await unknown(), -EINVAL);
         EXPECT_EQ(co_await hard_link(refused(), io::write(f, "a")), 1)
-            << "refused when its turn came";
+            << "refused when it is executed";
         EXPECT_EQ(co_await hard_link(unknown(), io::write(f, "no")), -ECANCELED);
-        EXPECT_EQ(co_await (io::write(f, "no") && unknown()), -ECANCELED) << "the write, too";
+        EXPECT_EQ(co_await (io::write(f, "no") && unknown()), -ECANCELED)
+            << "the write is not executed, either";
     };
     coil::run(main(fd));
     EXPECT_EQ(contents(fd), "a");
@@ -158,9 +159,9 @@ TEST_F(HardLink, ACallThatTheKernelRejectsEndsTheWholeChain) {
 // ---- the model
 
 /// What one call of a random chain does.
-enum class deed { writes, fails, fails_unnoticed, transfers_less, never_ends };
+enum class behaviour { writes, fails, fails_unnoticed, transfers_less, never_ends };
 
-/// How it is linked to the next one and limited; part of the chain's type.
+/// How a call is linked to the next one, and whether it has a limit; part of the chain's type.
 struct place {
     bool hard;
     bool limited;
@@ -181,19 +182,19 @@ constexpr std::size_t length_of() {
 struct calls {
     int file;
     int empty_pipe;
-    std::vector<deed> deeds;
+    std::vector<behaviour> deeds;
     char buf[4]{};
 
     [[nodiscard]] operation make(std::size_t i) {
         static const char letters[] = "abcdefghijkl";
         switch (deeds[i]) {
-        case deed::writes:
+        case behaviour::writes:
             return io::write(file, const_buffer(letters + i, 1));
-        case deed::fails:
+        case behaviour::fails:
             return io::read(-1, buf);
-        case deed::fails_unnoticed:
+        case behaviour::fails_unnoticed:
             return io::fsync(-1);
-        case deed::transfers_less:
+        case behaviour::transfers_less:
             return io::read(file, buf, 1000); // beyond its end
         default:
             return io::read(empty_pipe, buf);
@@ -206,7 +207,7 @@ auto chain_from(calls& c) {
     constexpr place here = place_of<Shape, I>();
     auto op = [&c] {
         if constexpr (here.limited) {
-            return timeout(c.make(I), c.deeds[I] == deed::never_ends ? 1ms : 1h);
+            return timeout(c.make(I), c.deeds[I] == behaviour::never_ends ? 1ms : 1h);
         } else {
             return c.make(I);
         }
@@ -240,21 +241,21 @@ outcome expected(const calls& c, const std::vector<place>& places) {
             all.result = timed_out ? -ETIMEDOUT : -ECANCELED;
             continue;
         }
-        timed_out = c.deeds[i] == deed::never_ends;
+        timed_out = c.deeds[i] == behaviour::never_ends;
         switch (c.deeds[i]) {
-        case deed::writes:
+        case behaviour::writes:
             all.written += static_cast<char>('a' + i);
             all.result = 1;
             good = true;
             break;
-        case deed::fails:
-        case deed::fails_unnoticed:
+        case behaviour::fails:
+        case behaviour::fails_unnoticed:
             all.result = -EBADF;
             break;
-        case deed::transfers_less:
+        case behaviour::transfers_less:
             all.result = 0;
             break;
-        case deed::never_ends:
+        case behaviour::never_ends:
             all.result = -ETIMEDOUT;
             break;
         }
@@ -276,9 +277,10 @@ void check_shape(std::uint64_t seed, int rounds) {
         calls c{file, silent.in, {}};
         std::string deeds;
         for (const place& p : places) {
-            deed d = random.chance(600) ? deed::writes : static_cast<deed>(random.below(5));
-            if (d == deed::never_ends && !p.limited) {
-                d = deed::fails;
+            behaviour d =
+                random.chance(600) ? behaviour::writes : static_cast<behaviour>(random.below(5));
+            if (d == behaviour::never_ends && !p.limited) {
+                d = behaviour::fails;
             }
             c.deeds.push_back(d);
             deeds += "wfu<n"[static_cast<int>(d)];

@@ -28,7 +28,7 @@ task<io_result> reads_twice(int fd) {
 }
 
 /// Returns normally when it is stopped.
-task<io_result> shrugs() {
+task<io_result> returns_when_stopped() {
     co_await sleep_for(1h);
     co_return io_result(7);
 }
@@ -36,8 +36,8 @@ task<io_result> shrugs() {
 TEST_F(LimitResult, ATaskOfAnIoResultTimesOutWithoutAnException) {
     auto main = [](int fd) -> task<> {
         EXPECT_EQ(co_await timeout(reads_twice(fd), 2ms), -ETIMEDOUT);
-        EXPECT_EQ(co_await timeout(shrugs(), 2ms), -ETIMEDOUT);
-        EXPECT_EQ(co_await timeout(spawn(shrugs()), 2ms), -ETIMEDOUT);
+        EXPECT_EQ(co_await timeout(returns_when_stopped(), 2ms), -ETIMEDOUT);
+        EXPECT_EQ(co_await timeout(spawn(returns_when_stopped()), 2ms), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(sleep_for(1h), 2ms), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout_at(reads_twice(fd), std::chrono::steady_clock::now()),
                   -ETIMEDOUT);
@@ -47,7 +47,7 @@ TEST_F(LimitResult, ATaskOfAnIoResultTimesOutWithoutAnException) {
     EXPECT_TRUE(ctx_.heard.empty());
 }
 
-TEST_F(LimitResult, TheOuterLimitOfTwoIsNoFailureOfTheInner) {
+TEST_F(LimitResult, OfNestedLimitsTheOneThatExpiresIsReported) {
     auto inner = [](int fd, std::chrono::nanoseconds limit) -> task<io_result> {
         co_return co_await timeout(reads_twice(fd), limit);
     };
@@ -60,7 +60,7 @@ TEST_F(LimitResult, TheOuterLimitOfTwoIsNoFailureOfTheInner) {
         EXPECT_EQ(co_await timeout(limited(fd, 1h), 2ms), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(limited(fd, 2ms), 1h), -ETIMEDOUT);
         EXPECT_EQ(co_await complaint_of([](auto f) -> task<> {
-                      co_await timeout(f(), 1h); // its own exception comes out
+                      co_await timeout(f(), 1h); // the exception of the inner limit propagates
                   }(complains)),
                   timed_out_text);
     };
@@ -68,7 +68,7 @@ TEST_F(LimitResult, TheOuterLimitOfTwoIsNoFailureOfTheInner) {
     EXPECT_TRUE(ctx_.heard.empty());
 }
 
-TEST_F(LimitResult, G12_AnExceptionAfterTheLimitIsReportedAside) {
+TEST_F(LimitResult, G12_AnExceptionAfterTheLimitGoesToTheHandler) {
     auto fails = []() -> task<io_result> {
         co_await sleep_for(1h);
         throw std::runtime_error("late");

@@ -208,7 +208,7 @@ TEST_F(Link, G13_AChainLongerThanTheQueueReturnsE2BIG) {
         auto four = [] { return io::nop() && io::nop() && io::nop() && io::nop(); };
         EXPECT_EQ(co_await (four() && four()), 0);
         EXPECT_EQ(co_await (four() && four() && io::nop()), -E2BIG);
-        EXPECT_EQ(co_await (four() && four()), 0) << "and goes on";
+        EXPECT_EQ(co_await (four() && four()), 0) << "the context still works";
         EXPECT_EQ(co_await timeout(four() && four() && io::nop(), 1s), -E2BIG);
     };
     coil_test::run_on(ctx, main());

@@ -93,13 +93,14 @@ TEST_F(Supervisor, LimitsTheNumberOfConcurrentChildren) {
         supervisor s{{.max_children = 3}};
         for (int i = 0; i < 10; ++i) {
             co_await s.spawn(f(c, i));
-            EXPECT_LE(s.size(), 3U) << "a spawn that is awaited waits for a place";
+            EXPECT_LE(s.size(), 3U) << "an awaited spawn waits until a child has ended";
         }
         for (int i = 10; i < 20; ++i) {
             s.spawn(f(c, i)); // queued
         }
         EXPECT_GE(s.size(), 10U);
         EXPECT_LE(s.size(), 13U);
+        EXPECT_GE(s.held_back(), s.size() - 3U);
         co_await s.join();
         EXPECT_EQ(c.most, 3);
         EXPECT_EQ(c.order.size(), 20U);
@@ -173,7 +174,7 @@ TEST_F(Supervisor, AHandleStopsOneChildAndAwaitsIt) {
         co_await s.join();
     };
     ctx_.run(main());
-    EXPECT_EQ(ctx_.heard, std::vector<std::string>{"mine"}) << "on_failure hears of it, too";
+    EXPECT_EQ(ctx_.heard, std::vector<std::string>{"mine"}) << "on_failure is called as well";
 }
 
 TEST_F(Supervisor, AHandleOutlivesItsSupervisor) {
@@ -238,6 +239,21 @@ TEST_F(Supervisor, JoinWithAGraceAsksWaitsAndThenDestroys) {
     };
     ctx_.run(main(stubborn));
     EXPECT_TRUE(ctx_.heard.empty());
+}
+
+TEST_F(Supervisor, TryJoinForDoesNotAskTheChildrenToStop) {
+    auto main = []() -> task<> {
+        int cancelled = 0;
+        supervisor s;
+        EXPECT_TRUE(co_await s.try_join_for(1h));
+        co_await s.spawn(obeys(cancelled));
+        EXPECT_FALSE(co_await s.try_join_for(2ms));
+        EXPECT_EQ(cancelled, 0);
+        s.cancel();
+        EXPECT_TRUE(co_await s.try_join_for(1h));
+        EXPECT_EQ(cancelled, 1);
+    };
+    ctx_.run(main());
 }
 
 TEST_F(Supervisor, AStopOfTheJoiningTaskReachesTheChildren) {

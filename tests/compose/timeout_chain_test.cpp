@@ -131,7 +131,7 @@ TEST_F(TimeoutChain, ALimitAroundTheWholeChain) {
         EXPECT_EQ(co_await timeout(io::read(a.in, {&c, 1}) && io::read(b.in, {&c, 1}), 4ms),
                   -ETIMEDOUT);
         EXPECT_GE(steady_clock::now() - begin, 8ms);
-        EXPECT_EQ(c, 'x') << "the first had been done";
+        EXPECT_EQ(c, 'x') << "the first operation had completed";
         a.put("x");
         b.put("y");
         EXPECT_EQ(co_await timeout(io::read(a.in, {&c, 1}) && io::read(b.in, {&c, 1}), 1h), 1);

@@ -1,5 +1,5 @@
-// Chains with calls whose failure the kernel ignores. The kernel would continue the chain, so the
-// operations after such a call are submitted only when it has succeeded (G13).
+// Chains with calls whose failure the kernel ignores: it would continue the chain. Therefore coil
+// submits the operations after such a call only when the call has succeeded (G13).
 
 #include "compose/support.hpp"
 #include "support/backends.hpp"

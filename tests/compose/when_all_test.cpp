@@ -189,7 +189,7 @@ task<int> deep(int depth) {
 
 TEST_F(WhenAll, G10_DepthDoesNotGrowTheStack) { EXPECT_EQ(ctx_.run(deep(50'000)), 50'000); }
 
-/// The same, but the innermost one waits.
+/// The same, but the innermost task waits.
 task<int> deep_wait(int depth) {
     if (depth == 0) {
         co_return co_await sleep_for(1h);
@@ -459,7 +459,7 @@ TEST_F(WhenAll, G5_AShutdownDestroysTheChildren) {
     EXPECT_EQ(ctx_.context.load(), 0U);
 }
 
-TEST_F(WhenAll, G4_G12_DestroyedBetweenTheLastEndAndTheNextStep) {
+TEST_F(WhenAll, G4_G12_DestroyedAfterTheLastChildEndedAndBeforeItResumes) {
     const coil_test::listener l;
     const auto before = coil_test::open_descriptors();
     {

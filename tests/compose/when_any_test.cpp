@@ -125,7 +125,7 @@ TEST_F(WhenAny, G3_TheOthersAreCancelledAndWaitedFor) {
         }
     };
     ctx_.run(main(slow, ended, p, buf));
-    EXPECT_EQ(buf[0], 0) << "G2: the kernel had let go";
+    EXPECT_EQ(buf[0], 0) << "G2: the kernel no longer writes to the buffer";
 }
 
 TEST_F(WhenAny, ChildrenThatStartAfterTheEndAreCancelledAtOnce) {

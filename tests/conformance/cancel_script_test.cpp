@@ -14,7 +14,7 @@ namespace {
 
 struct cancel_step {
     std::uint8_t what;
-    std::uint8_t way;
+    std::uint8_t variant;
     std::uint8_t turns; // before the cancellation
     bool races;         // against the event that the operation waits for
 };
@@ -104,7 +104,7 @@ private:
 
     template <class Operation>
     task<> cancelled(cancel_step s, int fd, Operation op) {
-        if (s.way % 5 == 0 && !can_race(s)) {
+        if (s.variant % 5 == 0 && !can_race(s)) {
             const int result =
                 co_await coil::timeout(std::move(op), std::chrono::microseconds(s.turns * 50));
             say(result);
@@ -117,7 +117,7 @@ private:
         if (can_race(s)) {
             co_await provoke(s);
         }
-        switch (s.way % 5) {
+        switch (s.variant % 5) {
         case 1:
             co_await io::cancel(waiting);
             break;
@@ -152,7 +152,7 @@ private:
 std::string to_string(const cancel_script& script) {
     std::ostringstream text;
     for (const cancel_step& s : script) {
-        text << "    {" << unsigned{s.what} % 8 << ' ' << unsigned{s.way} % 5 << ' '
+        text << "    {" << unsigned{s.what} % 8 << ' ' << unsigned{s.variant} % 5 << ' '
              << unsigned{s.turns} << ' ' << s.races << "}\n";
     }
     return text.str();

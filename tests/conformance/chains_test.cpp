@@ -56,7 +56,7 @@ task<> cancels() {
     co_await gives(io::send(s.a, "x"), 1);
     r = co_await other;
     EXPECT_EQ(r, 1) << "not the other end's";
-    co_await gives(io::cancel(io::descriptor(s.a)), 0, "there is nothing");
+    co_await gives(io::cancel(io::descriptor(s.a)), 0, "nothing is in flight");
 
     {
         const auto dropped = coil::eager(io::recv(s.b, buf));
@@ -134,7 +134,8 @@ task<> links_that_wait() {
     char buf[16] = {};
     auto chain = coil::eager(io::read(p.a, {buf, 2}) && io::write(q.b, "after"));
     co_await coil::yield();
-    co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ETIMEDOUT, "its turn has not come");
+    co_await gives(coil::timeout(io::poll(q.a, POLLIN), 1ms), -ETIMEDOUT,
+                   "the operation before it has not completed");
     co_await gives(io::write(p.b, "ab"), 2);
     int r = co_await chain;
     EXPECT_EQ(r, 5);

@@ -76,30 +76,30 @@ task<> connects_twice() {
 TEST_P(Connecting, TheHandShakeOutlivesACancelledConnect) { run(connects_twice()); }
 
 /// The hand-shake outlives a cancelled call; the next call returns its result, once.
-task<> asked_again() {
+task<> next_connect() {
     const full_listener l = co_await fill_listener();
     const int fd = co_await stream_socket();
     co_await gives(coil::timeout(io::connect(fd, l.at.get(), l.at.length), 2ms), -ETIMEDOUT);
     const int accepted = co_await io::accept(l.fd, nullptr, nullptr, SOCK_CLOEXEC);
     EXPECT_GE(accepted, 0);
-    co_await gives(io::poll(fd, POLLOUT), POLLOUT, "there is room in the queue");
+    co_await gives(io::poll(fd, POLLOUT), POLLOUT, "the queue has space again");
     co_await gives(io::connect(fd, l.at.get(), l.at.length), 0);
     co_await gives(io::connect(fd, l.at.get(), l.at.length), -EISCONN);
     for (const int one : {fd, accepted, l.first, l.fd}) {
         co_await gives(io::close(one), 0);
     }
 }
-TEST_P(Connecting, TheNextConnectReportsTheHandShake) { run(asked_again()); }
+TEST_P(Connecting, TheNextConnectReportsTheHandShake) { run(next_connect()); }
 
 // ---- shutdown(2)
 
-task<> data_behind_the_end() {
+task<> data_after_shut_rd() {
     const ends s = co_await connected();
     char buf[16] = {};
     co_await gives(io::send(s.b, "early"), 5);
     co_await gives(io::poll(s.a, POLLIN), POLLIN);
     co_await gives(io::shutdown(s.a, SHUT_RD), 0);
-    co_await gives(io::recv(s.a, {buf, 5}, MSG_WAITALL), 5, "what was there stays");
+    co_await gives(io::recv(s.a, {buf, 5}, MSG_WAITALL), 5, "data that has arrived is kept");
     co_await gives(io::recv(s.a, buf), 0);
     co_await gives(io::send(s.b, "late", MSG_NOSIGNAL), 4, "SHUT_RD sends nothing to the peer");
     int n = 0;
@@ -111,7 +111,7 @@ task<> data_behind_the_end() {
     co_await gives(io::recv(s.a, buf), 0);
     co_await closed(s);
 }
-TEST_P(Connecting, DataComesAlsoAfterShutRd) { run(data_behind_the_end()); }
+TEST_P(Connecting, DataStillArrivesAfterShutRd) { run(data_after_shut_rd()); }
 
 task<> data_after_shutdown() {
     const ends s = co_await connected();
@@ -121,7 +121,7 @@ task<> data_after_shutdown() {
     co_await gives(io::send(s.b, "x", MSG_NOSIGNAL), 1);
     co_await coil::sleep_for(1ms); // the data, and the acknowledgement
     co_await gives(io::poll(s.b, POLLERR | POLLRDHUP), POLLERR | POLLHUP | POLLRDHUP,
-                   "the answer is a reset");
+                   "the peer has answered with a reset");
     co_await gives(io::send(s.b, "x", MSG_NOSIGNAL), -EPIPE);
     co_await closed(s);
 }
@@ -136,7 +136,7 @@ task<> shut_twice() {
     co_await gives(io::shutdown(s.b, SHUT_WR), 0);
     co_await gives(io::recv(s.a, buf), 0);
     co_await coil::sleep_for(1ms); // the last acknowledgement
-    co_await gives(io::shutdown(s.a, SHUT_WR), -ENOTCONN, "both ends are over");
+    co_await gives(io::shutdown(s.a, SHUT_WR), -ENOTCONN, "both directions have ended");
     co_await gives(io::shutdown(s.b, SHUT_RDWR), -ENOTCONN);
     co_await gives(io::recv(s.a, buf), 0);
     co_await gives(io::send(s.b, "x", MSG_NOSIGNAL), -EPIPE);
@@ -153,7 +153,7 @@ task<> shut_listener() {
     co_await coil::yield();
     co_await gives(io::shutdown(listener, SHUT_RD), 0);
     const int result = co_await accepting;
-    EXPECT_EQ(result, -EINVAL) << "it listens no more";
+    EXPECT_EQ(result, -EINVAL) << "it does not listen any more";
     co_await gives(io::close(listener), 0);
 }
 TEST_P(Connecting, ShutdownOfAListener) { run(shut_listener()); }
@@ -176,7 +176,7 @@ task<> events_of_a_reset() {
     co_await gives(io::poll(s.b, all), POLLERR | POLLHUP | POLLIN | POLLOUT | POLLRDHUP);
     co_await gives(io::recv(s.b, buf), -ECONNRESET);
     co_await gives(io::poll(s.b, all), POLLHUP | POLLIN | POLLOUT | POLLRDHUP,
-                   "the error was told");
+                   "the error was reported before");
     co_await gives(io::recv(s.b, buf), 0);
     co_await gives(io::send(s.b, "x", MSG_NOSIGNAL), -EPIPE);
     co_await gives(io::shutdown(s.b, SHUT_RDWR), -ENOTCONN);
@@ -185,7 +185,7 @@ task<> events_of_a_reset() {
 TEST_P(Connecting, EventsOfAReset) { run(events_of_a_reset()); }
 
 /// io_uring's poll reports POLLRDHUP even if it is not requested.
-task<> unasked_events() {
+task<> unrequested_events() {
     const ends s = co_await connected();
     co_await closed_by_reset(s.a);
     co_await gives(io::poll(s.b, POLLERR), POLLERR | POLLHUP | POLLRDHUP);
@@ -194,7 +194,7 @@ task<> unasked_events() {
     co_await gives(io::poll(s.b, POLLIN | POLLOUT), 0x2015);
     co_await gives(io::close(s.b), 0);
 }
-TEST_P(Connecting, PollReportsTheEndUnrequested) { run(unasked_events()); }
+TEST_P(Connecting, PollReportsTheEndUnrequested) { run(unrequested_events()); }
 
 task<> data_before_a_reset() {
     const ends s = co_await connected();
@@ -208,7 +208,7 @@ task<> data_before_a_reset() {
     co_await gives(io::recv(s.b, buf), 0);
     co_await gives(io::close(s.b), 0);
 }
-TEST_P(Connecting, AResetLeavesTheDataThatCame) { run(data_before_a_reset()); }
+TEST_P(Connecting, AResetKeepsTheDataThatHasArrived) { run(data_before_a_reset()); }
 
 task<> events_of_a_refusal() {
     const int listener = co_await listening();

@@ -114,7 +114,7 @@ task<> full_peer(std::string directory) {
             break;
         }
     }
-    co_await gives(coil::timeout(io::send(s.a, "y"), 2ms), -ETIMEDOUT, "there is no room");
+    co_await gives(coil::timeout(io::send(s.a, "y"), 2ms), -ETIMEDOUT, "the queue is full");
     auto waiting = coil::eager(io::send(s.a, "z"));
     char last = 0;
     for (int i = 0; i < sent; ++i) {

@@ -77,7 +77,7 @@ const char* needs_io_uring(std::string_view test) {
         return "io_uring is not available";
     }
     return test == "LocalSockets.G3_ADatagramWaitsForRoom"
-               ? "io_uring of Linux 6.18 sends an empty datagram in place of one that waited: "
+               ? "io_uring of Linux 6.18 sends an empty datagram instead of one that waited: "
                  "docs/reference/operations.md"
                : nullptr;
 }

@@ -56,7 +56,7 @@ task<> relative(std::string directory) {
 }
 TEST_P(Names, RelativeToDirectories) { run(relative(directory())); }
 
-task<> in_a_gone_directory(std::string directory) {
+task<> in_a_removed_directory(std::string directory) {
     co_await gives(io::mkdir(directory + "d", 0700), 0);
     const int gone = co_await io::open(directory + "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     co_await gives(io::rmdir(directory + "d"), 0);
@@ -64,9 +64,9 @@ task<> in_a_gone_directory(std::string directory) {
     co_await gives(io::mkdirat(gone, "d", 0700), -ENOENT);
     co_await gives(io::close(gone), 0);
 }
-TEST_P(Names, NothingIsMadeInADirectoryThatIsGone) { run(in_a_gone_directory(directory())); }
+TEST_P(Names, NothingIsCreatedInARemovedDirectory) { run(in_a_removed_directory(directory())); }
 
-task<> openings_as_told(std::string directory) {
+task<> openat2_flags(std::string directory) {
     const int top = co_await io::open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ::open_how how{};
     how.flags = make_file;
@@ -82,9 +82,9 @@ task<> openings_as_told(std::string directory) {
     co_await closed({fd, again});
     co_await gives(io::close(top), 0);
 }
-TEST_P(Names, Openat2) { run(openings_as_told(directory())); }
+TEST_P(Names, Openat2) { run(openat2_flags(directory())); }
 
-task<> resolutions(std::string directory) {
+task<> openat2_resolution(std::string directory) {
     const int top = co_await io::open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     co_await gives(io::symlinkat("..", top, "up"), 0);
     ::open_how how{};
@@ -100,7 +100,7 @@ task<> resolutions(std::string directory) {
     co_await gives(io::openat2(top, "up", &how, sizeof how), -EINVAL, "a mode for nothing");
     co_await gives(io::close(top), 0);
 }
-TEST_P(Names, Openat2Resolves) { run(resolutions(directory())); }
+TEST_P(Names, Openat2Resolves) { run(openat2_resolution(directory())); }
 
 task<> attributes(std::string directory) {
     const std::string name = directory + "f";

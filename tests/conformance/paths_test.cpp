@@ -51,7 +51,7 @@ task<> slashes(std::string top) {
     co_await gives(io::statx(AT_FDCWD, top + "to_f/", AT_SYMLINK_NOFOLLOW, STATX_TYPE, &st),
                    -ENOTDIR);
     co_await gives(io::statx(AT_FDCWD, top + "to_d/", AT_SYMLINK_NOFOLLOW, STATX_TYPE, &st), 0);
-    EXPECT_TRUE(S_ISDIR(st.stx_mode)) << "a slash follows the link";
+    EXPECT_TRUE(S_ISDIR(st.stx_mode)) << "a trailing slash follows the link";
     co_await gives(io::unlink(top + "f/"), -ENOTDIR);
     co_await gives(io::unlink(top + "d/"), -EISDIR);
     co_await gives(io::unlink(top + "to_d/"), -ENOTDIR, "of the link itself");
@@ -73,7 +73,7 @@ task<> slashes(std::string top) {
     co_await gives(io::rename(top + "d/", top + "new/"), 0);
     co_await gives(io::rename(top + "none/", top + "d/"), -ENOENT);
 }
-TEST_P(Paths, SlashesBehindNames) { run(slashes(directory())); }
+TEST_P(Paths, TrailingSlashes) { run(slashes(directory())); }
 
 task<> dots(std::string top) {
     co_await make_small_tree(top);
@@ -108,7 +108,7 @@ task<> path_openings(std::string top) {
     co_await gives(opens(top + "dangling/", or_make | O_EXCL), -EISDIR);
     co_await gives(opens(top + "dangling", read_only), -ENOENT);
     co_await gives(opens(top + "loop", or_make), -ELOOP);
-    co_await gives(opens(top + "loop/", or_make), -EISDIR, "before it is looked for");
+    co_await gives(opens(top + "loop/", or_make), -EISDIR, "the slash is checked first");
     co_await gives(opens(top + "d/./", or_make | O_EXCL), -EEXIST);
     co_await gives(opens(top + "loop", or_make | O_EXCL), -EEXIST);
     co_await gives(opens(top + "to_f", read_only | O_NOFOLLOW), -ELOOP);
@@ -121,7 +121,7 @@ task<> path_openings(std::string top) {
     co_await gives(opens(top, O_TMPFILE | O_RDONLY | O_CLOEXEC), -EINVAL);
     co_await gives(opens(top + "f", O_TMPFILE | O_RDWR | O_CLOEXEC), -ENOTDIR);
     co_await gives(opens(top + "dangling", or_make), 0);
-    co_await gives(opens(top + "none", read_only), 0, "it was made where the link leads");
+    co_await gives(opens(top + "none", read_only), 0, "created at the target of the link");
     co_await gives(opens(top + std::string(256, 'x'), or_make), -ENAMETOOLONG);
     co_await gives(opens("", read_only), -ENOENT);
 }
@@ -139,8 +139,8 @@ task<> path_renames(std::string top) {
                    -EINVAL);
     co_await gives(io::rename(top + "d", top + "d"), 0);
     co_await gives(io::link(top + "f", top + "g"), 0);
-    co_await gives(io::rename(top + "f", top + "g"), 0, "of the same file");
-    co_await gives(opens(top + "f", read_only), 0, "which keeps both names");
+    co_await gives(io::rename(top + "f", top + "g"), 0, "both names are of the same file");
+    co_await gives(opens(top + "f", read_only), 0, "both names still exist");
     co_await gives(io::renameat2(AT_FDCWD, top + "f", AT_FDCWD, top + "none", RENAME_EXCHANGE),
                    -ENOENT);
     co_await gives(io::renameat2(AT_FDCWD, top + "f", AT_FDCWD, top + "d/", RENAME_EXCHANGE), 0);
@@ -148,7 +148,7 @@ task<> path_renames(std::string top) {
 }
 TEST_P(Paths, Renames) { run(path_renames(directory())); }
 
-task<> names_in_a_gone_directory(std::string top) {
+task<> names_in_a_removed_directory(std::string top) {
     co_await make_small_tree(top);
     co_await gives(io::mkdir(top + "gone", 0700), 0);
     const int gone = co_await io::open(top + "gone", read_only | O_DIRECTORY);
@@ -165,9 +165,11 @@ task<> names_in_a_gone_directory(std::string top) {
     EXPECT_EQ(st.stx_nlink, 0U);
     co_await gives(io::close(gone), 0);
 }
-TEST_P(Paths, NothingIsMadeInADirectoryThatIsGone) { run(names_in_a_gone_directory(directory())); }
+TEST_P(Paths, NothingIsCreatedInARemovedDirectory) {
+    run(names_in_a_removed_directory(directory()));
+}
 
-task<> ways_to_resolve(std::string top) {
+task<> path_resolution(std::string top) {
     co_await make_small_tree(top);
     co_await gives(io::symlink("../f", top + "d/up"), 0);
     co_await gives(io::symlink("/", top + "d/root"), 0);
@@ -197,7 +199,7 @@ task<> ways_to_resolve(std::string top) {
     co_await resolve("f", RESOLVE_BENEATH | RESOLVE_IN_ROOT, -EINVAL);
     co_await gives(io::close(d), 0);
 }
-TEST_P(Paths, Openat2Resolves) { run(ways_to_resolve(directory())); }
+TEST_P(Paths, Openat2Resolves) { run(path_resolution(directory())); }
 
 task<> largest_offsets(std::string top) {
     const int fd = co_await io::open(top + "f", or_make, 0600);

@@ -74,7 +74,7 @@ task<> back_pressure() {
 
     const ends q = co_await piped();
     co_await gives(io::write(q.b, {data.data(), static_cast<std::size_t>(room) + 10}), room,
-                   "as much as there is room for");
+                   "as much as fits");
     auto waiting = coil::eager(io::write(q.b, "waits"));
     co_await coil::yield();
     co_await gives(io::read(q.a, got), room);

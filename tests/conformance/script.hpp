@@ -35,8 +35,8 @@ enum class action : std::uint8_t {
 
 struct step {
     action what;
-    std::uint8_t which; // channel or file
-    std::uint8_t way;   // one of several equivalent variants
+    std::uint8_t which;   // channel or file
+    std::uint8_t variant; // selects one of several equivalent calls
     std::uint16_t size;
 };
 

@@ -85,15 +85,15 @@ public:
         const std::size_t size = 1 + s.size % 500;
         switch (s.what) {
         case action::write:
-            return write(c, size, s.way);
+            return write(c, size, s.variant);
         case action::read:
-            return read(c, size, s.way);
+            return read(c, size, s.variant);
         case action::start_reading:
             return start_reading(c, size);
         case action::join:
-            return join(c, s.way);
+            return join(c, s.variant);
         case action::race:
-            return race(c, size, s.way);
+            return race(c, size, s.variant);
         case action::finish:
             return finish(c);
         case action::close_reader:
@@ -103,7 +103,7 @@ public:
         case action::splice:
             return splice(channels_[4 + s.which % 2], channels_[5 - s.which % 2], size);
         case action::chain:
-            return chain(c, s.which % files, size, s.way);
+            return chain(c, s.which % files, size, s.variant);
         default:
             return on_file(s, s.which % files, size);
         }
@@ -132,22 +132,22 @@ private:
         }
     }
 
-    task<> write(channel& c, std::size_t size, unsigned way) {
+    task<> write(channel& c, std::size_t size, unsigned variant) {
         if (c.data.size() + size > room) {
             co_return;
         }
         std::string bytes = next_bytes(size);
         int n = 0;
-        if (c.is_pipe || (way % 4 == 0 && c.open)) {
+        if (c.is_pipe || (variant % 4 == 0 && c.open)) {
             n = co_await io::write(c.out, bytes);
-        } else if (way % 4 == 1) {
+        } else if (variant % 4 == 1) {
             ::iovec parts[2] = {{bytes.data(), size / 2},
                                 {bytes.data() + size / 2, size - size / 2}};
             ::msghdr message{};
             message.msg_iov = parts;
             message.msg_iovlen = 2;
             n = co_await io::sendmsg(c.out, &message, MSG_NOSIGNAL);
-        } else if (way % 4 == 2) {
+        } else if (variant % 4 == 2) {
             n = co_await io::send_zc(c.out, bytes, MSG_NOSIGNAL);
         } else {
             n = co_await io::send(c.out, bytes, MSG_NOSIGNAL);
@@ -156,10 +156,10 @@ private:
         c.data.insert(c.data.end(), bytes.begin(), bytes.begin() + std::max(n, 0));
     }
 
-    task<int> read_some(channel& c, std::size_t size, unsigned way) {
+    task<int> read_some(channel& c, std::size_t size, unsigned variant) {
         std::array<char, 512> buffer;
         int n = 0;
-        switch (way % 4) {
+        switch (variant % 4) {
         case 0: {
             ::iovec parts[2] = {{buffer.data(), size / 2},
                                 {buffer.data() + size / 2, size - size / 2}};
@@ -185,9 +185,9 @@ private:
         co_return n;
     }
 
-    task<> read(channel& c, std::size_t size, unsigned way) {
+    task<> read(channel& c, std::size_t size, unsigned variant) {
         if (c.reading) {
-            co_await join(c, way);
+            co_await join(c, variant);
             co_return;
         }
         if (c.in < 0) {
@@ -198,14 +198,14 @@ private:
             const int n = co_await coil::timeout(io::read(c.in, {buffer.data(), size}), 1ms);
             say(n);
         } else if (c.data.empty()) {
-            const int n = co_await read_some(c, size, way);
+            const int n = co_await read_some(c, size, variant);
             say(n);
         } else {
             // In pieces of any size.
             const std::size_t wanted = std::min(size, c.data.size());
             std::size_t done = 0;
             while (done < wanted) {
-                const int n = co_await read_some(c, wanted - done, way++);
+                const int n = co_await read_some(c, wanted - done, variant++);
                 if (n <= 0) {
                     say(n);
                     co_return;
@@ -250,7 +250,7 @@ private:
         }
     }
 
-    task<> join(channel& c, unsigned way) {
+    task<> join(channel& c, unsigned variant) {
         if (!c.reading) {
             co_return;
         }
@@ -259,12 +259,12 @@ private:
             say("joined");
             co_return;
         }
-        if (way % 3 == 0) {
+        if (variant % 3 == 0) {
             c.reading.reset();
             co_return;
         }
         int cancelled = 0;
-        if (way % 3 == 1) {
+        if (variant % 3 == 1) {
             cancelled = co_await io::cancel(*c.reading);
         } else {
             cancelled = co_await io::cancel(io::descriptor(c.in));
@@ -276,14 +276,14 @@ private:
     }
 
     /// Either side may win, but no byte is lost.
-    task<> race(channel& c, std::size_t size, unsigned way) {
+    task<> race(channel& c, std::size_t size, unsigned variant) {
         if (!c.reading || !c.open || c.data.size() + size > room) {
             co_return;
         }
         const std::string bytes = next_bytes(size);
         c.data.insert(c.data.end(), bytes.begin(), bytes.end());
         auto writing = coil::eager(io::write(c.out, bytes));
-        if (way % 2 == 0) {
+        if (variant % 2 == 0) {
             const int cancelled = co_await io::cancel(*c.reading);
             if (cancelled != 0 && cancelled != -ENOENT && cancelled != -EALREADY) {
                 say("IMPOSSIBLE " + std::to_string(cancelled));
@@ -347,7 +347,7 @@ private:
     }
 
     /// A write linked behind an operation that succeeds or fails.
-    task<> chain(channel& c, std::size_t f, std::size_t size, unsigned way) {
+    task<> chain(channel& c, std::size_t f, std::size_t size, unsigned variant) {
         if (c.data.size() + size > room || !c.open || c.reading) {
             co_return;
         }
@@ -356,7 +356,7 @@ private:
         const coil::mutable_buffer into{buffer.data(), size};
         const int fd = files_[f];
         int n = 0;
-        switch (way % 6) {
+        switch (variant % 6) {
         case 0:
             n = co_await (io::nop() && io::write(c.out, bytes));
             break;
@@ -401,7 +401,7 @@ private:
                                      O_CREAT | O_EXCL | O_RDWR, O_RDONLY,
                                      O_RDWR | O_TRUNC,          O_CREAT | O_WRONLY | O_APPEND,
                                      O_RDONLY | O_DIRECTORY};
-            n = co_await io::open(name, flags[s.way % 7] | O_CLOEXEC, 0600);
+            n = co_await io::open(name, flags[s.variant % 7] | O_CLOEXEC, 0600);
             files_[f] = n;
             n = std::min(n, 0);
             break;
@@ -411,23 +411,24 @@ private:
             files_[f] = -1;
             break;
         case action::file_read:
-            n = co_await result_of(s.way % 2 == 0 ? io::read(files_[f], buffer, offset)
-                                                  : io::read(files_[f], buffer));
+            n = co_await result_of(s.variant % 2 == 0 ? io::read(files_[f], buffer, offset)
+                                                      : io::read(files_[f], buffer));
             say(buffer.substr(0, static_cast<std::size_t>(std::max(n, 0))));
             break;
         case action::file_write:
-            n = co_await result_of(s.way % 2 == 0 ? io::write(files_[f], bytes, offset)
-                                                  : io::write(files_[f], bytes));
+            n = co_await result_of(s.variant % 2 == 0 ? io::write(files_[f], bytes, offset)
+                                                      : io::write(files_[f], bytes));
             break;
         case action::file_sync:
-            n = co_await result_of(s.way % 2 == 0 ? io::fsync(files_[f])
-                                                  : io::ftruncate(files_[f], offset));
+            n = co_await result_of(s.variant % 2 == 0 ? io::fsync(files_[f])
+                                                      : io::ftruncate(files_[f], offset));
             break;
         case action::file_size: {
             struct ::statx found{};
             n = co_await result_of(
-                s.way % 2 == 0 ? io::statx(files_[f], "", AT_EMPTY_PATH, STATX_BASIC_STATS, &found)
-                               : io::statx(AT_FDCWD, name, 0, STATX_BASIC_STATS, &found));
+                s.variant % 2 == 0
+                    ? io::statx(files_[f], "", AT_EMPTY_PATH, STATX_BASIC_STATS, &found)
+                    : io::statx(AT_FDCWD, name, 0, STATX_BASIC_STATS, &found));
             if (n == 0) {
                 say(static_cast<long>(found.stx_size));
                 say(static_cast<long>(found.stx_nlink));
@@ -435,7 +436,7 @@ private:
             break;
         }
         default:
-            switch (s.way % 5) {
+            switch (s.variant % 5) {
             case 0:
                 n = co_await io::unlink(name);
                 break;
@@ -467,7 +468,7 @@ private:
 std::string to_string(const step& s) {
     std::ostringstream text;
     text << '{' << names[static_cast<std::size_t>(s.what)] << ' ' << unsigned{s.which} << ' '
-         << unsigned{s.way} << ' ' << s.size << '}';
+         << unsigned{s.variant} << ' ' << s.size << '}';
     return text.str();
 }
 

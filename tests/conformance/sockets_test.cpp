@@ -23,7 +23,7 @@ task<> streams() {
     EXPECT_EQ(text(buf, 5), "hello");
     co_await gives(io::write(s.b, "by write"), 8);
     co_await gives(io::recv(s.a, {buf, 8}, MSG_WAITALL | MSG_PEEK), 8);
-    co_await gives(io::read(s.a, {buf, 3}), 3, "as much as there is room for");
+    co_await gives(io::read(s.a, {buf, 3}), 3, "as much as fits");
     co_await gives(io::recv(s.a, {buf, 5}, MSG_WAITALL), 5);
     EXPECT_EQ(text(buf, 5), "write");
     co_await gives(io::recv(s.a, buf, MSG_DONTWAIT), -EAGAIN);
@@ -38,7 +38,8 @@ task<> stream_ends() {
     co_await gives(io::send(s.a, "last"), 4);
     co_await gives(io::shutdown(s.a, SHUT_WR), 0);
     co_await gives(io::send(s.a, "x", MSG_NOSIGNAL), -EPIPE);
-    co_await gives(io::recv(s.b, buf, MSG_WAITALL), 4, "the end came before all");
+    co_await gives(io::recv(s.b, buf, MSG_WAITALL), 4,
+                   "the stream ended before the buffer was full");
     co_await gives(io::recv(s.b, buf), 0);
     co_await gives(io::recv(s.b, buf), 0, "again");
     co_await gives(io::send(s.b, "back"), 4, "the other half is open");

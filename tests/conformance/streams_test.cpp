@@ -105,7 +105,7 @@ task<> starves() {
     EXPECT_EQ(got, data.size());
     co_await closed(s);
 }
-TEST_P(Streams, WithoutBuffersItWaits) { run(starves()); }
+TEST_P(Streams, AStreamWithoutBuffersWaits) { run(starves()); }
 
 task<> pipe_stream() {
     const ends p = co_await piped();

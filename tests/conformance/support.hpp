@@ -38,7 +38,7 @@ task<> gives(Operation op, long wanted, const char* why = "",
     }
 }
 
-/// Awaits `op` and gives its result, where GCC 14 does not support awaiting it in place.
+/// Awaits `op` and returns its result, for places where GCC 14 does not support an await.
 template <class Operation>
 task<int> result_of(Operation op) {
     co_return co_await std::move(op);

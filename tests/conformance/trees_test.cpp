@@ -25,7 +25,7 @@ struct tree_step {
     std::uint16_t what;
     std::uint8_t one;
     std::uint8_t two;
-    std::uint16_t way;
+    std::uint16_t variant;
 };
 using tree_script = std::vector<tree_step>;
 
@@ -112,7 +112,7 @@ private:
 /// Queries of names.
 task<> tree_player::ask(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
-    switch (s.way % 11) {
+    switch (s.variant % 11) {
     case 0: {
         const fs::file_status found = co_await fs::status(p, ec);
         say_status(found, ec);
@@ -167,9 +167,9 @@ task<> tree_player::ask(tree_step s, const fs::path& p, const fs::path& q) {
 task<> tree_player::ask_path(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
     fs::path found;
-    switch (s.way / 11 % 8) {
+    switch (s.variant / 11 % 8) {
     case 0:
-        found = co_await fs::absolute(s.way % 2 == 0 ? fs::path() : p, ec);
+        found = co_await fs::absolute(s.variant % 2 == 0 ? fs::path() : p, ec);
         say_path(found, ec);
         break;
     case 1:
@@ -181,7 +181,8 @@ task<> tree_player::ask_path(tree_step s, const fs::path& p, const fs::path& q) 
         say_path(found, ec);
         break;
     case 3:
-        found = s.way % 2 == 0 ? co_await fs::relative(p, q, ec) : co_await fs::proximate(p, q, ec);
+        found =
+            s.variant % 2 == 0 ? co_await fs::relative(p, q, ec) : co_await fs::proximate(p, q, ec);
         say(found.native(), ec);
         break;
     case 4: {
@@ -208,15 +209,15 @@ task<> tree_player::ask_path(tree_step s, const fs::path& p, const fs::path& q) 
 /// Changes of a file's attributes.
 task<> tree_player::set(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
-    switch (s.way % 4) {
+    switch (s.variant % 4) {
     case 0: {
         constexpr std::array how{fs::perm_options::replace, fs::perm_options::add,
                                  fs::perm_options::remove,
                                  fs::perm_options::add | fs::perm_options::remove};
         // The owner keeps the permissions that the script needs if it does not run as root.
-        const bool removes = s.way / 4 % how.size() == 2;
+        const bool removes = s.variant / 4 % how.size() == 2;
         co_await fs::permissions(p, static_cast<fs::perms>(removes ? 0055 : 0711),
-                                 how[s.way / 4 % how.size()], ec);
+                                 how[s.variant / 4 % how.size()], ec);
         break;
     }
     case 1:
@@ -224,7 +225,7 @@ task<> tree_player::set(tree_step s, const fs::path& p, const fs::path& q) {
         break;
     case 2: {
         const fs::file_time_type time{std::chrono::seconds(s.two * 1'000'000 - 200'000'000) +
-                                      std::chrono::nanoseconds(s.way)};
+                                      std::chrono::nanoseconds(s.variant)};
         co_await fs::last_write_time(p, time, ec);
         if (!ec) {
             const fs::file_time_type got = co_await fs::last_write_time(p, ec);
@@ -243,7 +244,7 @@ task<> tree_player::set(tree_step s, const fs::path& p, const fs::path& q) {
 task<> tree_player::make(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
     bool made = false;
-    switch (s.way % 7) {
+    switch (s.variant % 7) {
     case 0:
         made = co_await fs::create_directory(p, ec);
         break;
@@ -267,9 +268,9 @@ task<> tree_player::make(tree_step s, const fs::path& p, const fs::path& q) {
 
 task<> tree_player::write(tree_step s, const fs::path& p) {
     error_code ec;
-    const std::string data(s.two * 37U, static_cast<char>('a' + s.way % 26));
-    fs::write_options options = s.way % 2 == 0 ? fs::atomic_replace : fs::write_options{};
-    switch (s.way % 5) {
+    const std::string data(s.two * 37U, static_cast<char>('a' + s.variant % 26));
+    fs::write_options options = s.variant % 2 == 0 ? fs::atomic_replace : fs::write_options{};
+    switch (s.variant % 5) {
     case 0:
         options.mode = fs::write_mode::truncate;
         break;
@@ -282,17 +283,17 @@ task<> tree_player::write(tree_step s, const fs::path& p) {
     default:
         options = fs::atomic_replace;
     }
-    options.permissions = static_cast<fs::perms>(s.way % 3 == 0 ? 0666 : 0700);
+    options.permissions = static_cast<fs::perms>(s.variant % 3 == 0 ? 0666 : 0700);
     co_await fs::write_file(p, data, options, ec);
     say(ec);
 }
 
 task<> tree_player::copy(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
-    constexpr std::array ways{fs::copy_options::none, fs::copy_options::skip_existing,
-                              fs::copy_options::overwrite_existing};
-    const fs::copy_options existing = ways[s.way / 8 % ways.size()];
-    switch (s.way % 8) {
+    constexpr std::array policies{fs::copy_options::none, fs::copy_options::skip_existing,
+                                  fs::copy_options::overwrite_existing};
+    const fs::copy_options existing = policies[s.variant / 8 % policies.size()];
+    switch (s.variant % 8) {
     case 0:
     case 1:
     case 2: {
@@ -328,7 +329,7 @@ task<> tree_player::copy(tree_step s, const fs::path& p, const fs::path& q) {
 /// Changes of names: removing and renaming.
 task<> tree_player::change(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
-    switch (s.way % 4) {
+    switch (s.variant % 4) {
     case 0:
     case 1:
         co_await fs::rename(p, q, ec);
@@ -352,7 +353,7 @@ task<> tree_player::change(tree_step s, const fs::path& p, const fs::path& q) {
 task<> tree_player::list(tree_step s, const fs::path& p) {
     error_code ec;
     std::vector<std::string> found;
-    auto entries = s.way % 2 == 0 ? fs::read_directory(p, ec) : fs::walk(p, ec);
+    auto entries = s.variant % 2 == 0 ? fs::read_directory(p, ec) : fs::walk(p, ec);
     while (auto entry = co_await entries.next()) {
         found.push_back(entry->path().lexically_relative(p).native());
     }
@@ -370,7 +371,7 @@ task<> tree_player::in_file(tree_step s, const fs::path& p) {
                                O_RDWR | O_TRUNC, O_RDONLY | O_DIRECTORY};
     std::optional<fs::file> f;
     try {
-        f.emplace(co_await fs::file::open(p, flags[s.way % flags.size()], 0640));
+        f.emplace(co_await fs::file::open(p, flags[s.variant % flags.size()], 0640));
     } catch (const std::system_error& e) {
         say(e.code());
         co_return;
@@ -401,7 +402,7 @@ task<> tree_player::stopped(tree_step s) {
     bool done = false;
     try {
         co_await coil::timeout(fs::write_file(p, after, fs::atomic_replace),
-                               std::chrono::microseconds(s.way % 400));
+                               std::chrono::microseconds(s.variant % 400));
         done = true;
     } catch (const std::system_error& e) {
         if (e.code() != std::errc::timed_out) {
@@ -463,7 +464,7 @@ std::string to_string(const tree_script& script) {
     std::ostringstream text;
     for (const tree_step& s : script) {
         text << "    {" << s.what % 16 << ' ' << unsigned{s.one} << ' ' << unsigned{s.two} << ' '
-             << s.way << "}\n";
+             << s.variant << "}\n";
     }
     return text.str();
 }

@@ -65,7 +65,7 @@ task<> futex_words() {
     co_await coil::yield();
     co_await gives(io::futex_wake(&words[2], 1), 1);
     const int woken = co_await waiting;
-    EXPECT_EQ(woken, 2) << "the one that was woken";
+    EXPECT_EQ(woken, 2) << "the index of the word that was woken";
     words[1] = 7;
     co_await gives(io::futex_waitv(waiters), -EAGAIN, "one differs");
     waiters[1].val = 7;

@@ -178,7 +178,7 @@ TEST(BackendChoice, TheEnvironmentDecidesWhereTheOptionsDoNot) {
     EXPECT_EQ(said, "");
 }
 
-TEST(BackendChoice, TheVariableOfEarlierReleasesCountsWhereTheNewOneIsNotSet) {
+TEST(BackendChoice, TheRetiredVariableCountsIfTheNewOneIsNotSet) {
     COIL_NEEDS_IO_URING();
     COIL_SKIP_UNDER_FAULTS("the fault backend replaces every choice");
     std::string said;

@@ -9,8 +9,8 @@ using namespace coil;
 
 namespace {
 
-/// Ten million; under sanitizers, which are slow, a million unless COIL_TEST_LONG is set. No stack
-/// holds a million frames either.
+/// Ten million. Under sanitizers, which are slow, a million unless COIL_TEST_LONG is set; a million
+/// frames exceed any stack as well.
 int ten_million() {
     return coil_test::sanitized ? coil_test::rounds(1'000'000, 10'000'000) : 10'000'000;
 }

@@ -43,7 +43,7 @@ TEST(IdleHistory, G8_AFruitlessSpinIsFollowedByParkingUntilASleepWasShort) {
     EXPECT_FALSE(history.should_spin(false)) << "no post has arrived since the fruitless spin";
 }
 
-TEST(IdleHistory, ShortSleepsOfOtherPoliciesMeanNothing) {
+TEST(IdleHistory, ShortSleepsOfOtherPoliciesHaveNoEffect) {
     idle_history history(idle_policy::park());
     history.on_slept(0, 1, timer_wheel::never);
     EXPECT_FALSE(history.should_spin(true));

@@ -102,7 +102,7 @@ TEST_P(IdlePolicy, AnotherThreadWakesIt) {
 INSTANTIATE_TEST_SUITE_P(Every, IdlePolicy, testing::ValuesIn(policies),
                          [](const auto& each) { return std::string(each.param.name); });
 
-TEST(Idle, G8_AKernelThatAlwaysReportsWorkDoesNotKeepAContextAwake) {
+TEST(Idle, G8_ABackendThatAlwaysReportsWorkDoesNotKeepAContextAwake) {
     auto script = std::make_shared<coil_test::scripted_backend::script>();
     script->stuck_flags = coil::uring::sq_flag::taskrun;
     std::uint64_t read = 0;

@@ -13,21 +13,21 @@ using coil::detail::queue_node;
 
 namespace {
 
-struct letter : queue_node {
+struct message : queue_node {
     int sender = 0;
     int number = 0;
 };
 
 TEST(Inbox, TakesAllInPushOrder) {
     inbox box;
-    letter letters[3];
+    message messages[3];
     EXPECT_TRUE(box.empty());
-    for (auto& l : letters) {
+    for (auto& l : messages) {
         EXPECT_FALSE(box.push(l)) << "the owner does not sleep";
     }
     EXPECT_FALSE(box.empty());
     queue_node* node = box.take_all();
-    for (auto& l : letters) {
+    for (auto& l : messages) {
         EXPECT_EQ(node, &l);
         node = node->next;
     }
@@ -38,8 +38,8 @@ TEST(Inbox, TakesAllInPushOrder) {
 
 TEST(Inbox, OnlyTheFirstPushAfterParkingMustWake) {
     inbox box;
-    letter a;
-    letter b;
+    message a;
+    message b;
     EXPECT_TRUE(box.try_park());
     EXPECT_TRUE(box.push(a));
     EXPECT_FALSE(box.push(b));
@@ -50,7 +50,7 @@ TEST(Inbox, OnlyTheFirstPushAfterParkingMustWake) {
 
 TEST(Inbox, DoesNotParkWhenItIsNotEmpty) {
     inbox box;
-    letter a;
+    message a;
     EXPECT_FALSE(box.push(a));
     EXPECT_FALSE(box.try_park());
     EXPECT_EQ(box.take_all(), &a);
@@ -72,13 +72,13 @@ TEST(Inbox, ManyProducersOneSleepyConsumer_NothingIsLostOrReordered) {
     const int each = coil_test::rounds(10'000, 300'000);
     inbox box;
     std::atomic<int> wakes{0};
-    std::vector<std::vector<letter>> letters(producers);
+    std::vector<std::vector<message>> messages(producers);
     std::vector<std::thread> threads;
     for (int p = 0; p < producers; ++p) {
-        letters[static_cast<std::size_t>(p)].resize(static_cast<std::size_t>(each));
+        messages[static_cast<std::size_t>(p)].resize(static_cast<std::size_t>(each));
         threads.emplace_back([&, p] {
             int number = 0;
-            for (letter& l : letters[static_cast<std::size_t>(p)]) {
+            for (message& l : messages[static_cast<std::size_t>(p)]) {
                 l.sender = p;
                 l.number = number++;
                 if (box.push(l)) {
@@ -96,7 +96,7 @@ TEST(Inbox, ManyProducersOneSleepyConsumer_NothingIsLostOrReordered) {
             if (!box.try_park()) {
                 continue;
             }
-            // Some sleeps end by themselves. The others must be ended by a producer: a lost wake-up
+            // Some sleeps end by themselves. A producer must end the others: a lost wake-up
             // hangs here.
             const bool ends_by_itself = ++sleeps % 4 == 0;
             if (!ends_by_itself) {
@@ -109,7 +109,7 @@ TEST(Inbox, ManyProducersOneSleepyConsumer_NothingIsLostOrReordered) {
             owed += by_another ? 1 : 0;
         }
         for (queue_node* node = box.take_all(); node != nullptr;) {
-            auto& l = static_cast<letter&>(*node);
+            auto& l = static_cast<message&>(*node);
             node = node->next;
             ASSERT_EQ(l.number, next[l.sender]++);
             ++received;

@@ -175,7 +175,7 @@ TEST_F(JoinHandle, DroppedDetachesTheTask) {
     EXPECT_EQ(destroyed, 1);
 }
 
-TEST_F(JoinHandle, AssignedOverDetachesTheFirst) {
+TEST_F(JoinHandle, AssignmentDetachesThePreviousTask) {
     io_context ctx;
     auto handle = ctx.spawn(later(1));
     handle = ctx.spawn(later(2));

@@ -21,16 +21,16 @@ class Lifetime : public ::testing::Test {};
 /// A context whose memory is overwritten directly after its destruction, so that the sanitizers see
 /// a write that conflicts with late accesses of other threads. (For freed memory, ThreadSanitizer
 /// checks only the beginning.)
-class mortal {
+class overwritten_context {
 public:
-    explicit mortal(io_context_options options = {}) {
+    explicit overwritten_context(io_context_options options = {}) {
         context_ = std::construct_at(reinterpret_cast<io_context*>(memory_), std::move(options));
     }
-    ~mortal() {
+    ~overwritten_context() {
         std::destroy_at(context_);
         std::memset(memory_, 0xdd, sizeof memory_);
     }
-    mortal(const mortal&) = delete;
+    overwritten_context(const overwritten_context&) = delete;
     io_context* operator->() const { return context_; }
     [[nodiscard]] io_context* get() const { return context_; }
 
@@ -50,8 +50,8 @@ task<int> awaits(join_handle<int> h) { co_return co_await h; }
 
 TEST_F(Lifetime, G9_DestroyedRightAfterAStopFromAnotherThread) {
     for (int round = 0; round < coil_test::rounds(200, 5000); ++round) {
-        std::optional<mortal> context(std::in_place);
-        const mortal& ctx = *context;
+        std::optional<overwritten_context> context(std::in_place);
+        const overwritten_context& ctx = *context;
         ctx->co_spawn(round % 2 == 0 ? yields() : sleeps());
         std::thread stopper([c = ctx.get()] { c->stop(); });
         ctx->run();
@@ -65,12 +65,12 @@ TEST_F(Lifetime, G9_DestroyedRightAfterAnswersFromAnotherContext) {
     worker.co_spawn(sleeps());
     worker.start();
     for (int round = 0; round < coil_test::rounds(200, 5000); ++round) {
-        std::optional<mortal> context(
+        std::optional<overwritten_context> context(
             std::in_place, coil_test::with([](auto& o) { o.idle = idle_policy::park(); }));
-        const mortal& ctx = *context;
+        const overwritten_context& ctx = *context;
         auto result = ctx->spawn(awaits(worker.spawn(at_once())));
         if (round % 2 == 0) {
-            // Something else may wake it while the answer is on its way.
+            // A timer may wake it before the answer does.
             ctx->co_spawn([]() -> task<> { co_await sleep_for(20us); }());
         }
         ctx->run();
@@ -84,8 +84,8 @@ TEST_F(Lifetime, G9_DestroyedRightAfterAnswersFromAnotherContext) {
 TEST_F(Lifetime, G9_DestroyedRightAfterGetReturned) {
     for (int round = 0; round < coil_test::rounds(200, 5000); ++round) {
         std::optional<join_handle<int>> handle;
-        std::optional<mortal> context(std::in_place);
-        const mortal& ctx = *context;
+        std::optional<overwritten_context> context(std::in_place);
+        const overwritten_context& ctx = *context;
         handle.emplace(ctx->spawn(at_once()));
         ctx->start();
         EXPECT_EQ(handle->get(), 1);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace coil::detail;
 
-TEST(StopRequests, OneOfTheOwnerCountsAtOnce) {
+TEST(StopRequests, ARequestOfTheOwnerTakesEffectAtOnce) {
     stop_requests stop;
     EXPECT_FALSE(stop.requested());
     stop.request();
@@ -24,18 +24,18 @@ TEST(StopRequests, OneOfTheOwnerCountsAtOnce) {
     EXPECT_FALSE(stop.requested());
 }
 
-TEST(StopRequests, OneOfAnotherThreadCountsWhenItIsDelivered) {
+TEST(StopRequests, ARequestOfAnotherThreadTakesEffectOnDelivery) {
     stop_requests stop;
     stop_request word;
     ASSERT_TRUE(word.make());
-    EXPECT_FALSE(word.make()) << "its message is on its way";
+    EXPECT_FALSE(word.make()) << "its message is not delivered yet";
     EXPECT_FALSE(stop.requested());
     stop.deliver(word);
     EXPECT_TRUE(stop.requested());
-    EXPECT_TRUE(word.make()) << "and may be posted again";
+    EXPECT_TRUE(word.make()) << "it may be posted again";
 }
 
-TEST(StopRequests, OneThatWasForgottenDoesNotCount) {
+TEST(StopRequests, AForgottenRequestHasNoEffect) {
     stop_requests stop;
     stop_request word;
     ASSERT_TRUE(word.make());
@@ -44,7 +44,7 @@ TEST(StopRequests, OneThatWasForgottenDoesNotCount) {
     EXPECT_FALSE(stop.requested());
 }
 
-TEST(StopRequests, OneThatWasForgottenDoesNotRevokeTheOwners) {
+TEST(StopRequests, AForgottenRequestDoesNotRevokeTheOwners) {
     stop_requests stop;
     stop_request word;
     ASSERT_TRUE(word.make());
@@ -54,7 +54,7 @@ TEST(StopRequests, OneThatWasForgottenDoesNotRevokeTheOwners) {
     EXPECT_TRUE(stop.requested());
 }
 
-TEST(StopRequests, OneThatIsDeliveredInAServiceIsForTheNextRun) {
+TEST(StopRequests, ARequestDeliveredDuringAServiceStopsTheNextRun) {
     stop_requests stop;
     stop_request word;
     ASSERT_TRUE(word.make());
@@ -66,7 +66,7 @@ TEST(StopRequests, OneThatIsDeliveredInAServiceIsForTheNextRun) {
     EXPECT_TRUE(stop.requested());
 }
 
-TEST(StopRequests, OneThatIsForgottenAfterAServiceDoesNotCount) {
+TEST(StopRequests, ARequestForgottenAfterAServiceHasNoEffect) {
     stop_requests stop;
     stop_request word;
     ASSERT_TRUE(word.make());
@@ -93,7 +93,7 @@ TEST(DriverLink, AMessageBeforeTheSleepPreventsIt) {
     driver_link link;
     link.begin(driver);
     queue_node node;
-    EXPECT_FALSE(box.push(node)) << "nothing sleeps";
+    EXPECT_FALSE(box.push(node)) << "the loop does not sleep";
     EXPECT_FALSE(link.fall_asleep(box));
     EXPECT_FALSE(link.is_asleep());
     EXPECT_FALSE(link.wake_up(box));

@@ -168,7 +168,7 @@ TEST_F(Metrics, AMessageToAContextThatSleepsIsAWakeUpSent) {
     io_context ctx(coil_test::with([](auto& o) { o.idle = idle_policy::park(); }));
     ctx.start();
     for (std::uint64_t round = 1; round <= 20; ++round) {
-        // It sleeps or has announced that it will: nothing else can wake it.
+        // The context sleeps, or has announced that it will. Only the message can wake it.
         while (ctx.metrics().parks < round) {
             std::this_thread::yield();
         }
@@ -255,7 +255,7 @@ task<> takes_turns(std::chrono::nanoseconds time, const bool& done) {
     }
 }
 
-TEST_F(Metrics, ReadyDelayIsThatOfTheLastInLine) {
+TEST_F(Metrics, ReadyDelayIsThatOfTheLastInTheQueue) {
     constexpr auto slice = 20us;
     constexpr int many = 20;
     io_context ctx;
@@ -281,7 +281,7 @@ TEST_F(Metrics, ReadyDelayIsThatOfTheLastInLine) {
     EXPECT_GE(delay.sum(), 3 * least);
 }
 
-TEST_F(Metrics, ReadyDelayOfALoneCoroutineIsNextToNothing) {
+TEST_F(Metrics, ReadyDelayOfALoneCoroutineIsSmall) {
     io_context ctx;
     ctx.co_spawn(nops(1000));
     ctx.run();

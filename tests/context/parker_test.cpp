@@ -81,7 +81,7 @@ TEST(Parker, APostBetweenAnnouncementAndSleepEndsTheSleep) {
     EXPECT_EQ(p.box.take_all(), &node);
 }
 
-TEST(Parker, ASignalWithoutAPostIsNoPost) {
+TEST(Parker, ASignalWithoutAPostIsNotCountedAsAPost) {
     parked p;
     ASSERT_TRUE(p.parking.announce());
     ASSERT_TRUE(p.box.unpark_for_signal());
@@ -102,7 +102,7 @@ TEST(Parker, ADeadlineEndsTheSleep) {
     EXPECT_FALSE(p.box.is_parked());
 }
 
-TEST(Parker, ADeadlineThatHasPassedIsNoSleep) {
+TEST(Parker, APassedDeadlineEndsTheSleepAtOnce) {
     parked p;
     ASSERT_TRUE(p.parking.announce());
     p.parking.sleep(0);

@@ -40,10 +40,10 @@ TEST_F(Processors, QuotaOfVersion2) {
     put("a/b/cpu.max", "200000 100000");
     EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 2U);
     put("a/b/cpu.max", "1000 100000");
-    EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 1U) << "never none";
+    EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 1U) << "at least one";
     put("a/b/cpu.max", "400000 100000");
     put("a/cpu.max", "300000 100000");
-    EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 3U) << "the group above allows less";
+    EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 3U) << "the parent group allows less";
     EXPECT_EQ(quota_in_processors(root_, "0::/a\n"), 3U);
     EXPECT_EQ(quota_in_processors(root_, "0::/elsewhere\n"), 0U);
 }
@@ -56,7 +56,7 @@ TEST_F(Processors, QuotaOfVersion1) {
     EXPECT_EQ(quota_in_processors(root_, "4:cpu,cpuacct:/x\n"), 0U);
 }
 
-TEST_F(Processors, NonsenseIsNoQuota) {
+TEST_F(Processors, InvalidTextIsNoQuota) {
     put("cpu.max", "what is this");
     for (const char* text : {"", "\n", "0", "0:", "0::", "::::", "0::/\n\n\n"}) {
         EXPECT_EQ(quota_in_processors(root_, text), 0U) << text;

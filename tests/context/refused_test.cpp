@@ -45,7 +45,7 @@ TEST(Refused, G11_ByASeccompFilterThatSaysENOSYS) {
         << said;
 }
 
-TEST(Refused, TakenAwayWhileItRuns_EndsWithAMessage) {
+TEST(Refused, ForbiddenWhileItRuns_TerminatesWithAMessage) {
     COIL_SKIP_ON_EPOLL("it does not enter io_uring");
     testing::GTEST_FLAG(death_test_style) = "threadsafe";
     auto waits = []() -> task<> {
@@ -56,7 +56,7 @@ TEST(Refused, TakenAwayWhileItRuns_EndsWithAMessage) {
     EXPECT_DEATH(coil::run(waits()), "io_uring_enter: Operation not permitted.*seccomp");
 }
 
-TEST(Refused, TheFirstThreadRunsOnIfASecondCannotHaveARing) {
+TEST(Refused, TheFirstThreadContinuesIfASecondCannotHaveARing) {
     COIL_NEEDS_IO_URING();
     const std::string said = coil_test::in_child([]() -> std::string {
         auto nap = []() -> task<int> {

@@ -146,7 +146,7 @@ TEST_F(Rerun, DestroyedByAnotherThreadItReleasesTheRegisteredRing) {
     destroyed.count_down();
     runner.join();
     EXPECT_EQ(shortcut, uring::enter_flag::registered_ring)
-        << "no place is left for a ring of this thread";
+        << "this thread cannot register another ring";
 }
 
 TEST_F(Rerun, StartedWithNothingToDo_WaitsForWork) {
@@ -171,7 +171,7 @@ TEST_F(Rerun, JoinLetsTheTasksFinish) {
     EXPECT_EQ(handle.get(), 5);
 }
 
-/// Blocks a loop inside of its inbox until it is released.
+/// Blocks a loop while it processes its inbox, until the test releases it.
 struct obstacle : detail::queue_node {
     explicit obstacle(io_context& ctx) {
         deliver = [](detail::queue_node& node, detail::event_loop&) noexcept {

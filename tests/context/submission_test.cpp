@@ -26,7 +26,7 @@ public:
     }
     ~bare_op() {
         if (pending()) {
-            state().complete(); // the test has reaped it
+            state().complete(); // the test has reaped its completion
         }
     }
     bare_op(const bare_op&) = delete;
@@ -68,8 +68,8 @@ protected:
     uring::cqe last{};
 };
 
-struct OfTwo : Submission {
-    OfTwo() : Submission(2) {}
+struct LimitOfTwo : Submission {
+    LimitOfTwo() : Submission(2) {}
 };
 
 TEST_F(Submission, AnEntryAtOnceIsOneInFlight) {
@@ -92,7 +92,7 @@ TEST_F(Submission, AnEntryAtOnceNeedsRoom) {
     reap(9);
 }
 
-TEST_F(OfTwo, G6_WhatExceedsTheLimitWaitsInOrder) {
+TEST_F(LimitOfTwo, G6_OperationsBeyondTheLimitWaitInOrder) {
     std::array ops{bare_op(loop), bare_op(loop), bare_op(loop), bare_op(loop)};
     for (bare_op& op : ops) {
         submitted.submit(op);
@@ -102,7 +102,8 @@ TEST_F(OfTwo, G6_WhatExceedsTheLimitWaitsInOrder) {
     EXPECT_TRUE(submitted.has_queued());
     EXPECT_FALSE(submitted.sq_starved()) << "the limit holds it back, not the queue";
     bare_op late(loop);
-    EXPECT_FALSE(submitted.submit_at_once(*alone.ring, late.entry)) << "it would overtake";
+    EXPECT_FALSE(submitted.submit_at_once(*alone.ring, late.entry))
+        << "it would overtake the queue";
     submitted.admit_queued();
     EXPECT_EQ(submitted.in_flight(), 2U);
     while (submitted.in_flight() > 0) {
@@ -117,7 +118,7 @@ TEST_F(OfTwo, G6_WhatExceedsTheLimitWaitsInOrder) {
     EXPECT_EQ(last.user_data, reinterpret_cast<std::uintptr_t>(&ops[3].entry));
 }
 
-TEST_F(OfTwo, OneThatLeavesTheQueueIsNotSubmitted) {
+TEST_F(LimitOfTwo, OneThatLeavesTheQueueIsNotSubmitted) {
     std::array ops{bare_op(loop), bare_op(loop), bare_op(loop), bare_op(loop)};
     for (bare_op& op : ops) {
         submitted.submit(op);
@@ -130,7 +131,7 @@ TEST_F(OfTwo, OneThatLeavesTheQueueIsNotSubmitted) {
     }
 }
 
-TEST_F(OfTwo, OneThatBypassesTheQueueExceedsTheLimit) {
+TEST_F(LimitOfTwo, OneThatBypassesTheQueueExceedsTheLimit) {
     std::array ops{bare_op(loop), bare_op(loop), bare_op(loop), bare_op(loop)};
     for (bare_op& op : ops) {
         submitted.submit(op);
@@ -144,7 +145,7 @@ TEST_F(OfTwo, OneThatBypassesTheQueueExceedsTheLimit) {
     }
 }
 
-TEST_F(OfTwo, G3_WhatIsHeldBackIsCancelledWithoutTheKernel) {
+TEST_F(LimitOfTwo, G3_HeldBackOperationsAreCancelledWithoutTheKernel) {
     std::array ops{bare_op(loop), bare_op(loop), bare_op(loop), bare_op(loop)};
     for (bare_op& op : ops) {
         submitted.submit(op);
@@ -182,7 +183,7 @@ TEST_F(Submission, AnExclusiveOperationIsInFlightAlone) {
     EXPECT_FALSE(submitted.has_work());
 }
 
-TEST_F(Submission, AMultishotRequestIsNoWork) {
+TEST_F(Submission, AMultishotRequestDoesNotCountAsWork) {
     bare_op stream(loop, true);
     submitted.submit(stream);
     EXPECT_EQ(submitted.in_flight(), 1U);
@@ -191,7 +192,7 @@ TEST_F(Submission, AMultishotRequestIsNoWork) {
     exclusive.state().make_exclusive();
     submitted.submit(exclusive);
     submitted.admit_queued();
-    EXPECT_EQ(submitted.in_flight(), 2U) << "it would wait for ever";
+    EXPECT_EQ(submitted.in_flight(), 2U) << "it does not wait for the multishot request";
     reap(2);
     submitted.on_multishot_ended();
     submitted.on_exclusive_ended();

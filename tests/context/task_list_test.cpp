@@ -67,14 +67,14 @@ struct away final : away_node {
     bool is_away = true;
 };
 
-/// A list that is counted on this thread.
+/// A list whose tasks are counted on this thread.
 struct counted_list {
     counted_list() { tasks.toggle_counting(); }
     ~counted_list() { tasks.toggle_counting(); }
     task_list tasks;
 };
 
-TEST(TaskState, TheWordOfATaskObjectMeansNone) {
+TEST(TaskState, ATaskOwnedByATaskObjectHasStateNone) {
     promise_base promise;
     std::coroutine_handle<> owner;
     promise.owning_handle = &owner;
@@ -127,10 +127,10 @@ TEST(TaskState, AnUnownedTaskEndsWithoutAList) {
     begin_unowned(t.promise);
     end_task(t.promise);
     EXPECT_EQ(t.state(), task_state::ended);
-    EXPECT_EQ(tasks_left_on_this_thread, before) << "it had left its context already";
+    EXPECT_EQ(tasks_left_on_this_thread, before) << "it was in no context";
 }
 
-TEST(TaskList, CountsTheTasksThatAreThere) {
+TEST(TaskList, CountsTheTasksInIt) {
     counted_list here;
     std::array<fake_task, 3> all;
     for (fake_task& t : all) {
@@ -142,7 +142,7 @@ TEST(TaskList, CountsTheTasksThatAreThere) {
     EXPECT_EQ(here.tasks.inserted(), 3U);
 }
 
-TEST(TaskList, IsCountedBelowAnotherOneOnTheStack) {
+TEST(TaskList, NestedListsAreCountedSeparately) {
     counted_list outer;
     fake_task a;
     fake_task b;
@@ -165,10 +165,11 @@ TEST(TaskList, LoadCountsWhatWasSentAndHasNotArrived) {
     begin_spawned(t.promise);
     here.tasks.receive(t.promise);
     EXPECT_EQ(here.tasks.load(1, true), 2U);
-    EXPECT_EQ(here.tasks.load(1, false), 1U) << "as published: only what was sent";
+    EXPECT_EQ(here.tasks.load(1, false), 1U)
+        << "the published count does not include its own task yet";
     here.tasks.publish();
     EXPECT_EQ(here.tasks.load(1, false), 2U);
-    EXPECT_EQ(here.tasks.load(0, true), 1U) << "never below what is known";
+    EXPECT_EQ(here.tasks.load(0, true), 1U) << "at least the tasks in the list";
 }
 
 TEST(TaskList, ADestructorMayAddATask) {
@@ -184,7 +185,7 @@ TEST(TaskList, ADestructorMayAddATask) {
     EXPECT_TRUE(here.tasks.empty());
 }
 
-TEST(TaskList, G5_HoldsBackTheTasksWithSomethingElsewhere) {
+TEST(TaskList, G5_HoldsBackTheTasksWithRemoteOperations) {
     counted_list here;
     fake_task with;
     fake_task without;
@@ -335,7 +336,7 @@ TEST(KillRequests, ADestructorThatWaitsDestroysOnlyWhatHasArrivedSince) {
     {
         const destructor_waits::scope destructor(waits);
         kills.process_arrived();
-        EXPECT_FALSE(earlier.destroyed) << "a coroutine of it may be on the stack";
+        EXPECT_FALSE(earlier.destroyed) << "one of its coroutines may be on the stack";
     }
     EXPECT_EQ(waits.epoch(), 2U);
     kills.process();

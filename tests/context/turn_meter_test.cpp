@@ -86,7 +86,7 @@ TEST(TurnMeter, WhenAllBecomeLongAtOnceOneGroupIsOverstated) {
     EXPECT_EQ(loop.meter.length().sum(), 1600U * 300U + 160U * 100'000U);
 }
 
-TEST(TurnMeter, TurnsOfMiddleLengthEndUpMeasured) {
+TEST(TurnMeter, TurnsOfMediumLengthAreMeasuredMoreOften) {
     busy_loop loop;
     loop.turns(1000, 300);
     // 48 µs for sixteen turns: no outlier, but long enough to be measured more often
@@ -97,7 +97,7 @@ TEST(TurnMeter, TurnsOfMiddleLengthEndUpMeasured) {
     EXPECT_EQ(loop.meter.longest_ns(), 3'000U);
 }
 
-TEST(TurnMeter, WaitingCountsForNoTurn) {
+TEST(TurnMeter, WaitingIsPartOfNoTurn) {
     busy_loop loop;
     for (int i = 0; i < 10; ++i) {
         loop.turns(1, 1'000);
@@ -110,7 +110,7 @@ TEST(TurnMeter, WaitingCountsForNoTurn) {
     EXPECT_EQ(loop.meter.longest_ns(), 1'000U);
 }
 
-TEST(TurnMeter, TimeWithoutATurnBelongsToTheNext) {
+TEST(TurnMeter, TimeBetweenTurnsBelongsToTheNext) {
     busy_loop loop;
     loop.now += 70'000; // submitting, between two waits
     loop.read();

@@ -60,12 +60,12 @@ struct function : queue_node {
 };
 
 /// Makes a loop current, as posted functions expect; the functions of these tests do not use it.
-class a_loop {
+class current_loop_scope {
 public:
-    a_loop() noexcept { coil::detail::current_loop = &loop(); }
-    ~a_loop() { coil::detail::current_loop = nullptr; }
-    a_loop(const a_loop&) = delete;
-    a_loop& operator=(const a_loop&) = delete;
+    current_loop_scope() noexcept { coil::detail::current_loop = &loop(); }
+    ~current_loop_scope() { coil::detail::current_loop = nullptr; }
+    current_loop_scope(const current_loop_scope&) = delete;
+    current_loop_scope& operator=(const current_loop_scope&) = delete;
     event_loop& loop() noexcept { return context_.loop(); }
 
 private:
@@ -83,7 +83,7 @@ int run(ready_queue& ready) {
 }
 
 TEST(PostedFunctions, G7_AreCalledInOrderAFewInEachTurn) {
-    const a_loop scope;
+    const current_loop_scope scope;
     called.clear();
     ready_queue ready;
     posted_functions functions(ready);
@@ -95,7 +95,7 @@ TEST(PostedFunctions, G7_AreCalledInOrderAFewInEachTurn) {
     for (function& f : many) {
         functions.push(f);
     }
-    EXPECT_EQ(ready.size(), 1U) << "one turn, however many they are";
+    EXPECT_EQ(ready.size(), 1U) << "one entry for any number of functions";
     ready.pop().resume();
     EXPECT_EQ(called.size(), static_cast<std::size_t>(posted_functions::at_once));
     EXPECT_EQ(run(ready), 2);
@@ -107,7 +107,7 @@ TEST(PostedFunctions, G7_AreCalledInOrderAFewInEachTurn) {
 }
 
 TEST(PostedFunctions, AShutdownCallsAllOfThemAndTheNextRunNoneAgain) {
-    a_loop scope;
+    current_loop_scope scope;
     called.clear();
     ready_queue ready;
     posted_functions functions(ready);

@@ -126,7 +126,7 @@ TEST(Generator, MoveOnlyElementsAndCopiesOfNamedOnes) {
     auto texts = []() -> generator<std::string> {
         const std::string named = "named, and longer than what fits inside";
         co_yield named;
-        EXPECT_EQ(named.size(), 39U) << "a copy was moved from";
+        EXPECT_EQ(named.size(), 39U) << "only the copy was moved from";
     };
     for (std::string&& text : texts()) {
         const std::string taken = std::move(text);

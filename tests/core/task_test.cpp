@@ -97,7 +97,7 @@ TEST(Task, MovedIsTheSameTask) {
     EXPECT_EQ(drive(std::move(first)), 2);
 }
 
-TEST(Task, AssignedOver_DestroysTheOldFrame) {
+TEST(Task, Assignment_DestroysThePreviousFrame) {
     int destroyed = 0;
     auto hold = [](on_destruction) -> task<> { co_return; };
     auto t = hold(on_destruction(destroyed));

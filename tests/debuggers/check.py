@@ -36,7 +36,7 @@ def expect(condition, text):
 
 
 def kind_of(text):
-    """The part of a wait that all of its kind share."""
+    """The kind of a wait: its text without descriptors, addresses and times."""
     text = re.sub(r'(?: at 0x[0-9a-f]+|, some time left)$', '', text)
     return re.sub(r'^\d+ children$', 'children', re.sub(r' fd \d+.*$', '', text))
 
@@ -164,7 +164,7 @@ def check(debugger, program, count, folder):
 
 
 def normal(text):
-    """What is the same in each run."""
+    """The text without what differs from run to run: addresses, process ids, times."""
     text = re.sub(r'0x[0-9a-f]{5,}', '0x7ffff7...', text)
     text = re.sub(r'LWP \d+', 'LWP 4711', text)
     return re.sub(r'"debugged_O0"', '"server"', re.sub(r'\d+\.\d+ s left', '3599.970 s left', text))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the constants in tools/debuggers/coil_debug are those of the library, which a debugger cannot ask for."""
+"""Checks the constants in tools/debuggers/coil_debug, which a debugger cannot read from the program, against the library."""
 
 import pathlib
 import re

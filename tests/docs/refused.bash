@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# refused.bash FOLDER HEADERS COMPILER [FLAG...]: no FOLDER/refused_*.cpp compiles, and the compiler says why, as its page says.
+# refused.bash FOLDER HEADERS COMPILER [FLAG...]: checks that no FOLDER/refused_*.cpp compiles, and that the compiler
+# prints the sentence that the page names.
 
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")

@@ -68,7 +68,7 @@ def unit(block, code, output):
     includes, code = split_includes(code)
     frame_includes, frame = split_includes(block.frame)
     name = identifier(block)
-    # The compiler's messages are to name the page.
+    # The compiler's messages name the page.
     here = f'#line {block.line} "{pages.ROOT / block.page}"\n'
     if block.kind in ("body", "refused"):
         code = f"[[maybe_unused]] coil::task<> snippet() {{\n{here}{code}\nco_return;\n}}\n"

@@ -110,3 +110,34 @@ expect_said() {
     [[ $said != *$'\n'* ]] || fail "not one line: $said"
     grep -q -- "$1" <<<"$said" || fail "expected '$1', got: $said"
 }
+
+# serves NAME COMMAND...: starts a server that prints "listening on ..."; sets $server, $port and $name.
+serves() {
+    name=$1
+    start "$@"
+    server=$pid
+    port=$(port_of "$tmp/$name.out" "$server") || fail "$name did not start: $(cat "$tmp/$name.err")"
+}
+
+# serves_with_descriptors N NAME COMMAND...: the same with a limit of descriptors.
+serves_with_descriptors() {
+    # shellcheck disable=SC2016 # that bash expands them
+    serves "$2" bash -c 'ulimit -n "$0" && exec "$@"' "$1" "${@:3}"
+}
+
+# hostile_test ARGUMENT...: runs a Python script, from the standard input, against the server that was started last; see
+# hostile.py.
+hostile_test() {
+    PYTHONPATH=$(dirname "${BASH_SOURCE[0]}") PYTHONDONTWRITEBYTECODE=1 timeout "${HOSTILE_LIMIT:-300}" \
+        python3 - "$port" "$server" "$tmp/$name.out" "$@" || fail "$name: $(tail -n 4 "$tmp/$name.out" "$tmp/$name.err")"
+}
+
+# stops_within SECONDS: SIGTERM ends the server that was started last, successfully and without complaints.
+stops_within() {
+    local begin=${EPOCHREALTIME/./}
+    kill -TERM "$server" 2>/dev/null # unless the script has done it
+    ends "$server" || fail "$name ended with $?: $(cat "$tmp/$name.err")"
+    local took=$((${EPOCHREALTIME/./} - begin))
+    ((took < $1 * 1000000)) || fail "$name took $took µs to stop"
+    is_silent "$name" || fail "$name complained: $(cat "$tmp/$name.err")"
+}

@@ -328,7 +328,8 @@ class async_default_context : public ::testing::Environment {
 [[maybe_unused]] const auto* const async_environment =
     ::testing::AddGlobalTestEnvironment(new async_default_context);
 
-/// A context forgets a task that leaves it, also if a shielded task or a generator made the move.
+/// A task that leaves a context is no longer in the context's list, also if a shielded task or a
+/// generator made the move.
 TEST(AsyncTask, G1_AContextForgetsATaskThatLeavesIt) {
     auto hops = [](io_context& to) -> task<int> {
         co_await resume_on(to);
@@ -354,7 +355,7 @@ TEST(AsyncTask, G1_AContextForgetsATaskThatLeavesIt) {
             while (ex.size() == 0) {
                 co_await yield();
             }
-            EXPECT_EQ(context.load(), 1U) << "this one";
+            EXPECT_EQ(context.load(), 1U) << "only the task that calls load()";
         };
         context.co_spawn(looks());
         context.run();

@@ -429,9 +429,9 @@ TEST(AsyncifyOn, G1_G3_StopsThatRace) {
     race.check();
 }
 
-/// A task has moved to an executor, which a context's thread shuts down when the task's wait ends.
-/// The context adopts the task: it runs it, waits for it, and destroys it. `waits` receives a
-/// semaphore that is released when the task waits.
+/// A task of a context has moved to an executor. When its wait ends, the context's thread drops it
+/// from the executor's queue. The context adopts the task: it runs it, waits for it, and destroys
+/// it. `waits` receives a semaphore that is released when the task waits.
 void is_dropped_by_a_context(const std::function<task<>(std::binary_semaphore&)>& waits,
                              bool shutdown) {
     int destroyed = 0;

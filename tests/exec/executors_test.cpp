@@ -38,7 +38,7 @@ TEST(Executors, InlineRunsAtOnceAndReportsExceptions) {
     EXPECT_EQ(ex, inline_executor());
 }
 
-TEST(Executors, G12_WhatLeavesAFunctionIsReported) {
+TEST(Executors, G12_AnExceptionThatLeavesAFunctionIsReported) {
     testing::internal::CaptureStderr();
     {
         new_thread_executor ex;
@@ -98,7 +98,7 @@ TEST(Executors, DestroyedOnOneOfItsThreads) {
     ex->execute([&, ex] {
         ex->execute([&] { others = 1; });
         EXPECT_THROW(ex->join(), std::system_error);
-        delete ex; // waits for the other one, not for this
+        delete ex; // waits for the other thread, not for this one
         EXPECT_EQ(others, 1);
         done.release();
     });
@@ -110,7 +110,7 @@ class ThreadPerWork : public testing::Test {};
 using thread_per_work_types = testing::Types<new_thread_executor, async_executor>;
 TYPED_TEST_SUITE(ThreadPerWork, thread_per_work_types);
 
-TYPED_TEST(ThreadPerWork, G5_StoppedItDropsWhatItIsGiven) {
+TYPED_TEST(ThreadPerWork, G5_AStoppedOneDropsSubmittedFunctions) {
     TypeParam ex;
     ex.stop();
     auto guard = std::make_shared<int>();
@@ -131,7 +131,7 @@ async_task<void, new_thread_executor> ping(std::latch& begun) {
     }
 }
 
-/// Between two of its threads an executor is empty, although more work will come.
+/// An executor may have no thread for a moment, although the detached task will submit more work.
 TEST(DefaultExecutorsDeathTest, G5_TheProgramEndsWhileOneCallsAnother) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(
@@ -224,7 +224,7 @@ TEST(AnyExecutor, OwnsATemporary) {
         int calls = 0;
         b.execute([&] { ++calls; });
         EXPECT_EQ(calls, 1);
-        EXPECT_NE(b, any_executor(counted())) << "another one";
+        EXPECT_NE(b, any_executor(counted())) << "a different executor";
     }
     EXPECT_EQ(alive, 0);
     any_executor looper(std::in_place_type<looper_executor>);

@@ -268,8 +268,8 @@ TEST(On, G5_AShutdownDoesNotWaitForItself) {
     }
 }
 
-/// The task comes to the context that waits for it: nothing runs there any more, so it is destroyed
-/// as well.
+/// The task moves to the context whose shutdown waits for it. Nothing runs there any more, so the
+/// task is destroyed as well.
 TEST(On, G5_AShutdownDestroysATaskThatMovesToTheContext) {
     looper_executor looper;
     io_context home;
@@ -413,8 +413,8 @@ TEST(On, G12_ExceptionsOfForeignExecutorsPropagate) {
     struct full {
         void execute(const std::function<void()>&) { throw std::length_error("full"); }
     } ex;
-    // Stores the function, which it will call, and throws nevertheless.
-    struct grumbling {
+    // Throws although it has stored the function, which it will call.
+    struct stores_and_throws {
         foreign_executor inner;
         void execute(std::function<void()>&& f) {
             inner.execute(std::move(f));

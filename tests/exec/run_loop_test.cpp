@@ -472,7 +472,7 @@ TEST(RunLoop, G5_DestroyedWhenTheResultIsThere) {
             loop.spawn([](std::atomic<bool>& end, int& d, int& a) -> task<> {
                 const coil_test::on_destruction local(d);
                 co_await blocking([&] { end = true; });
-                ++a; // it arrived before the coroutine had suspended
+                ++a; // the result arrived before the coroutine had suspended
             }(ended, destroyed, after));
             loop.run_once();
             while (!ended) {
@@ -509,8 +509,8 @@ TEST(RunLoop, DestructorsMaySubmitMoreWork) {
     EXPECT_EQ(destroyed, 1);
 }
 
-/// A loop inside of a context's coroutine: what its tasks await belongs to the loop, and what the
-/// context's tasks await to the context.
+/// A loop inside of a context's coroutine: after an await, tasks of the loop resume on the loop,
+/// and tasks of the context on the context.
 TEST(RunLoop, InsideOfAContext) {
     io_context ctx;
     std::thread::id blocked;
@@ -567,7 +567,7 @@ TEST(RunLoop, G1_G5_AContextThatDestroysItAdoptsItsOwnTasks) {
     }
 }
 
-/// What such a coroutine awaits would resume it, and the loop would as well.
+/// Both the loop and the awaited operation would resume such a coroutine.
 TEST(RunLoopDeathTest, G1_APushedCoroutineCannotAwaitWhatResumesIt) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const auto run_one = [](round_robin_coroutine coroutine) {

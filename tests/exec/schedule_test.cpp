@@ -65,7 +65,7 @@ TEST(ResumeOnExecutor, ByAnyExecutor) {
         EXPECT_EQ(current_executor_is(a), true);
         co_await resume_on(b);
         EXPECT_NE(&this_context(), &home);
-        EXPECT_EQ(co_await io::nop(), 0) << "a context is a context by any name";
+        EXPECT_EQ(co_await io::nop(), 0) << "the any_executor refers to a context";
         EXPECT_EQ(co_await sleep_for(1ms), 0);
         co_await schedule(any_executor(home));
         EXPECT_EQ(&this_context(), &home);
@@ -150,7 +150,7 @@ TEST(ResumeOnExecutor, G1_ADroppedTaskReturnsToItsContext) {
     EXPECT_EQ(destroyed, 2);
 }
 
-TEST(ResumeOnExecutor, G5_G12_HomeIsAContextThatDoesNotRun) {
+TEST(ResumeOnExecutor, G5_G12_ADroppedTaskOfAContextThatDoesNotRun) {
     int destroyed = 0;
     by_hand ex;
     {

@@ -86,7 +86,8 @@ TEST_F(FaultBackend, Delays) {
     EXPECT_EQ(ring_->submit(), 1);
     int enters = 0;
     while (!ring_->has_completions()) {
-        EXPECT_TRUE(ring_->needs_enter()) << "a program that spins would never look";
+        EXPECT_TRUE(ring_->needs_enter())
+            << "otherwise a spinning program would never enter the ring";
         ring_->enter(0, uring::enter_flag::getevents);
         ++enters;
     }
@@ -95,7 +96,7 @@ TEST_F(FaultBackend, Delays) {
     EXPECT_EQ((*log_)[fault::delay], 1U);
 }
 
-TEST_F(FaultBackend, AWaitBringsWhatIsHeldBack) {
+TEST_F(FaultBackend, AWaitDeliversDelayedCompletions) {
     open(only(&fault_plan::delay));
     push(prep::nop(), 1);
     EXPECT_EQ(ring_->enter(1), 1);
@@ -179,7 +180,7 @@ TEST_F(FaultBackend, RepeatsCompletionsOfMultishotTimeouts) {
     EXPECT_EQ((*log_)[fault::duplicate], 2U);
 }
 
-TEST_F(FaultBackend, TakesFewerEntriesAndNeverSplitsAChain) {
+TEST_F(FaultBackend, SubmitsFewerEntriesAndNeverSplitsAChain) {
     open(only(&fault_plan::partial_submission));
     for (int round = 0; round < 100; ++round) {
         for (unsigned i = 0; i < 12; ++i) {
@@ -193,7 +194,7 @@ TEST_F(FaultBackend, TakesFewerEntriesAndNeverSplitsAChain) {
     EXPECT_GT((*log_)[fault::partial_submission], 50U);
 }
 
-TEST_F(FaultBackend, RefusesToBeEnteredButNotForEver) {
+TEST_F(FaultBackend, RefusesToBeEnteredButOnlyTemporarily) {
     open(only(&fault_plan::interrupt_enter));
     push(prep::nop(), 1);
     EXPECT_EQ(ring_->submit(), -EINTR);
@@ -260,7 +261,7 @@ TEST_F(FaultBackend, ShortensTransfersButNoChains) {
     EXPECT_GE((*log_)[fault::shorten], 2U);
 }
 
-TEST_F(FaultBackend, FailsWithoutDoing) {
+TEST_F(FaultBackend, FailsWithoutExecuting) {
     open(only(&fault_plan::fail));
     const coil_test::pipe_pair p;
     push(prep::write(p.out, "x", 1, 0), 1);

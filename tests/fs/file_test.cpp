@@ -35,7 +35,7 @@ task<> written_and_read(const scratch& dir) {
 
     char buf[32];
     n = co_await f.read(buf);
-    EXPECT_EQ(n, 0) << "the position is behind what was written, and write_at left it there";
+    EXPECT_EQ(n, 0) << "the position is after the written data; write_at() does not move it";
     n = co_await f.read_at({buf, 5}, 7);
     EXPECT_EQ(std::string_view(buf, 5), "world");
     n = co_await f.read_exact_at({buf, 12}, 0);
@@ -123,7 +123,7 @@ task<> refused(const scratch& dir) {
     EXPECT_FALSE(f);
     try {
         f = co_await fs::file::open(dir / "none");
-        ADD_FAILURE() << "there is none";
+        ADD_FAILURE() << "a missing file was opened";
     } catch (const fs::filesystem_error& e) {
         EXPECT_EQ(e.code(), std::errc::no_such_file_or_directory);
         EXPECT_EQ(e.path1(), dir / "none");
@@ -143,7 +143,7 @@ TEST(FsFile, ErrorsAreThoseOfOpen) {
     coil::run(refused(dir));
 }
 
-task<> nothing_inside() {
+task<> empty_object() {
     fs::file f;
     char c = 0;
     int n = co_await f.read({&c, 1});
@@ -159,7 +159,7 @@ task<> nothing_inside() {
     EXPECT_EQ(f.native_handle(), -1);
 }
 
-TEST(FsFile, OneThatOwnsNothingGivesEbadf) { coil::run(nothing_inside()); }
+TEST(FsFile, AnEmptyFileObjectGivesEBADF) { coil::run(empty_object()); }
 
 task<> moved(const scratch& dir) {
     coil_test::put(dir / "a", "a");

@@ -114,7 +114,8 @@ public:
     template <class S, class Sc, class C, class Cc>
     void change(bool throwing, S standard, Sc standard_code, C of_coil, Cc of_coil_code) {
         said expected;
-        if (::access(theirs_.c_str(), X_OK) != 0) { // the last change made it unreachable
+        // The last change may have removed the permission to enter it.
+        if (::access(theirs_.c_str(), X_OK) != 0) {
             make_reachable(theirs_);
             make_reachable(ours_);
         }

@@ -45,7 +45,7 @@ void as_another_user(io_context& context, std::uint64_t seed) {
     EXPECT_EQ(
         say_code_in_coil(context, [](auto& ec) { return fs::is_directory("shut/in", ec); }).code,
         std::errc::permission_denied)
-        << "this test is not about permissions";
+        << "this user may read everything";
 }
 
 TEST(Names, PermissionsAreRefusedAsByTheStandardLibrary) {
@@ -69,7 +69,7 @@ void fill(io_context& context, const path& theirs, const path& ours) {
     using code = std::error_code;
     change([](code& ec) { return stdfs::create_directories("a/b/c/d/e/f/g/h/i", ec); },
            [](code& ec) { return fs::create_directories("a/b/c/d/e/f/g/h/i", ec); });
-    EXPECT_EQ(trees.errors, 1) << "there was room";
+    EXPECT_EQ(trees.errors, 1) << "a free inode was left";
     change([](code& ec) { return stdfs::create_directory("x", ec); },
            [](code& ec) { return fs::create_directory("x", ec); });
     change([](code& ec) { stdfs::create_symlink("to", "x", ec); },

@@ -81,7 +81,7 @@ TEST(FsReadFile, ReadsFilesOfProc) {
     EXPECT_NE(maps.find("[stack]"), std::string::npos);
     EXPECT_EQ(coil::run(fs::read_file("/proc/kallsyms")).size(),
               coil_test::content_of("/proc/kallsyms").size())
-        << "megabytes, in a file that says it is empty";
+        << "megabytes, although the reported size is 0";
     EXPECT_EQ(coil::run(fs::read_file("/dev/null")), "");
 }
 

@@ -88,7 +88,8 @@ public:
         }
     }
 
-    /// Nothing copied is from outside, or readable by others if the original was not.
+    /// The copy has no content from outside, and no file that others may read although they may not
+    /// read the original.
     static void expect_no_secret_in(const stdfs::path& copy) {
         std::error_code ec;
         for (stdfs::recursive_directory_iterator i(copy, ec), end; i != end; i.increment(ec)) {

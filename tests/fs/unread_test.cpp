@@ -46,8 +46,8 @@ task<> after_a_moment(auto f) {
     f();
 }
 
-/// Both ways to end a task that `start` creates: cancellation and destruction.
-void is_ended(auto start) {
+/// Ends a task that `start` creates, once by cancellation and once by destruction.
+void can_be_ended(auto start) {
     {
         io_context context;
         inplace_stop_source stop;
@@ -64,28 +64,28 @@ void is_ended(auto start) {
     context.run();
 }
 
-TEST(G3_FsUnread, AFifoIsNoTrapForWriteFile) {
+TEST(G3_FsUnread, AWriteFileToAFifoWithoutAReaderCanBeEnded) {
     const scratch dir;
     const fs::path fifo = dir / "fifo";
     ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
     const descriptor reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     const std::string text = pattern(too_much);
-    is_ended([&](std::error_code& ec) { return write_named(fifo, text, ec); });
+    can_be_ended([&](std::error_code& ec) { return write_named(fifo, text, ec); });
 }
 
-TEST(G3_FsUnread, APipeASocketAndATerminalAreNoTrapsForWriteAll) {
+TEST(G3_FsUnread, AWriteAllWithoutAReaderCanBeEnded) {
     const std::string text = pattern(too_much);
     int pipe[2];
     ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
     const descriptor pipe_in(pipe[0]);
     const descriptor pipe_out(pipe[1]);
-    is_ended([&](std::error_code& ec) { return write_opened(pipe_out, text, ec); });
+    can_be_ended([&](std::error_code& ec) { return write_opened(pipe_out, text, ec); });
 
     int pair[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     const descriptor here(pair[0]);
     const descriptor there(pair[1]);
-    is_ended([&](std::error_code& ec) { return write_opened(here, text, ec); });
+    can_be_ended([&](std::error_code& ec) { return write_opened(here, text, ec); });
 
     const descriptor terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     if (terminal < 0 || ::grantpt(terminal) != 0 || ::unlockpt(terminal) != 0) {
@@ -95,7 +95,7 @@ TEST(G3_FsUnread, APipeASocketAndATerminalAreNoTrapsForWriteAll) {
     ASSERT_EQ(::ptsname_r(terminal, name, sizeof name), 0);
     const descriptor screen(::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC));
     ASSERT_GE(screen, 0);
-    is_ended([&](std::error_code& ec) { return write_opened(screen, text, ec); });
+    can_be_ended([&](std::error_code& ec) { return write_opened(screen, text, ec); });
 }
 
 /// Reads until the writer is done.
@@ -110,7 +110,7 @@ task<> read_slowly(int fd, std::string& got, std::size_t size) {
     }
 }
 
-TEST(FsUnread, WhatIsReadComesWhole) {
+TEST(FsUnread, EverythingWrittenIsRead) {
     const scratch dir;
     const fs::path fifo = dir / "fifo";
     ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);

@@ -186,12 +186,12 @@ TEST(FsWalk, FollowsLinksButNotInACircle) {
     int count = 0;
     EXPECT_FALSE(coil::run(
         error_of_walk(tmp / "top", fs::directory_options::follow_directory_symlink, count)));
-    // a, b; in b: aside, up, above; in aside: c, c/file, round. `above` leads to the directory that
-    // contains top, which is an ancestor, and aside with the same three.
+    // a and b; in b: aside, up, above; in aside: c, c/file, round. `above` leads to the directory
+    // with top, which is not entered because it is an ancestor, and aside with the same three.
     EXPECT_EQ(count, 13);
 }
 
-TEST(FsWalk, DescendsWhereItIsLet) {
+TEST(FsWalk, DescendsOnlyWhereTheOptionAllowsIt) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "yes/deep");
     stdfs::create_directories(tmp / "no/deep");
@@ -204,7 +204,7 @@ TEST(FsWalk, DescendsWhereItIsLet) {
     EXPECT_EQ(names, (std::set<std::string>{"no", "yes", "yes/deep"}));
 }
 
-TEST(FsWalk, EntriesLiveOnWithoutTheirWalk) {
+TEST(FsWalk, EntriesOutliveTheirWalk) {
     const temporary_directory tmp;
     stdfs::create_directories(tmp / "a/b/c");
     make_file(tmp / "a/b/c/file", "12345");

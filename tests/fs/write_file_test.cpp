@@ -22,7 +22,7 @@ using names = std::set<std::string>;
 task<> in_place(const scratch& dir) {
     const fs::path f = dir / "f";
     co_await fs::write_file(f, "one\n");
-    EXPECT_EQ(content_of(f), "one\n") << "a literal's zero is none of its data";
+    EXPECT_EQ(content_of(f), "one\n") << "a literal's terminating zero is not written";
     co_await fs::write_file(f, "two\n", {.mode = fs::write_mode::append});
     EXPECT_EQ(content_of(f), "one\ntwo\n");
     co_await fs::write_file(f, "3", fs::write_mode::append);
@@ -104,7 +104,7 @@ task<> replaces(const scratch& dir) {
     const std::string large = pattern(300'000);
     co_await fs::write_file(f, large, fs::atomic_replace);
     EXPECT_EQ(content_of(f) == large, true);
-    EXPECT_EQ(content_of(dir / "old"), "one") << "the old file is what it was";
+    EXPECT_EQ(content_of(dir / "old"), "one") << "the old file is unchanged";
     struct ::stat second{};
     EXPECT_EQ(::stat(f.c_str(), &second), 0);
     EXPECT_NE(first.st_ino, second.st_ino);
@@ -172,7 +172,7 @@ task<> cannot_replace(const scratch& dir) {
     ec = co_await error_for(dir / std::string(256, 'n'));
     EXPECT_EQ(ec, std::errc::filename_too_long);
     ec = co_await error_for(dir / "fifo");
-    EXPECT_EQ(ec, std::errc::invalid_argument) << "no regular file";
+    EXPECT_EQ(ec, std::errc::invalid_argument) << "not a regular file";
     EXPECT_EQ(dir.names(), before);
     EXPECT_EQ(content_of(dir / "f"), "f");
     try {
@@ -184,12 +184,12 @@ task<> cannot_replace(const scratch& dir) {
     }
 }
 
-TEST(FsWriteFile, WhatCannotBeReplacedStays) {
+TEST(FsWriteFile, AFileThatCannotBeReplacedStays) {
     const scratch dir;
     coil::run(cannot_replace(dir));
 }
 
-TEST(FsWriteFile, WhatMayNotBeWrittenIsNotReplaced) {
+TEST(FsWriteFile, AFileWithoutWritePermissionIsNotReplaced) {
     FS_TEST_NEEDS_FORK();
     const scratch dir;
     coil_test::put(dir / "f", "f");

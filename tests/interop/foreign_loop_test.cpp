@@ -133,7 +133,7 @@ TEST_P(ForeignLoop, APeerSeesTheEndWhenAWatchedDescriptorIsClosed) {
         const auto woken = co_await loop.wait();
         EXPECT_TRUE(woken.ready.empty() && woken.expired);
         co_await std::move(other);
-        // The next descriptor with the number is another one.
+        // The next descriptor with this number refers to another file.
         const socket_pair next;
         loop.watch(next.a, EPOLLOUT);
         EXPECT_EQ((co_await loop.wait()).ready.size(), 1U);

@@ -11,7 +11,7 @@
 
 // [library]
 struct kv_client;
-using kv_watch = void (*)(int fd, bool reads, bool writes, void* user); // neither: not any more
+using kv_watch = void (*)(int fd, bool reads, bool writes, void* user); // neither: stop watching
 using kv_answer = void (*)(int status, const char* value, void* user);  // once for each kv_get()
 
 constexpr int kv_timed_out = 1;

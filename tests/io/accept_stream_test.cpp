@@ -1,4 +1,4 @@
-// accept_multishot: gives every connection once, bounds a flood, leaks none (the fixture counts).
+// accept_multishot: returns every connection once, bounds a flood, and leaks no descriptor.
 
 #include "io/stream_support.hpp"
 
@@ -15,8 +15,8 @@ using io_test::some_turns;
 
 namespace {
 
-class AcceptStream : public io_test::Worlds {};
-COIL_IN_EACH_WORLD(AcceptStream);
+class AcceptStream : public io_test::EachKernel {};
+COIL_ON_EACH_KERNEL(AcceptStream);
 
 TEST_P(AcceptStream, G1_EachConnectionOnceWithItsFlags) {
     auto main = []() -> task<> {
@@ -37,7 +37,7 @@ TEST_P(AcceptStream, G1_EachConnectionOnceWithItsFlags) {
 }
 
 TEST_P(AcceptStream, G6_AFloodWaitsInTheBacklogNotInMemory) {
-    static constexpr std::size_t clients = 120; // more than may be queued
+    static constexpr std::size_t clients = 120; // more than a stream queues
     auto main = [](bool multishot) -> task<> {
         const listener l;
         auto connections = io::accept_multishot(l.socket);
@@ -65,7 +65,7 @@ TEST_P(AcceptStream, G6_AFloodWaitsInTheBacklogNotInMemory) {
     run(main(has_rings()));
 }
 
-TEST_P(AcceptStream, AClosedListenerIsAnErrorAndSoIsAWrongOne) {
+TEST_P(AcceptStream, AClosedListenerAndAWrongDescriptorAreErrors) {
     auto main = []() -> task<> {
         const coil_test::socket_pair connected;
         auto wrong = io::accept_multishot(connected.a);

@@ -17,7 +17,7 @@ using io_test::some_turns;
 
 namespace {
 
-class BufferPool : public io_test::Worlds {
+class BufferPool : public io_test::EachKernel {
 protected:
     static task<buffer_lease> take(io::recv_stream& incoming) {
         auto chunk = co_await incoming.next();
@@ -31,7 +31,7 @@ protected:
         co_return co_await take(incoming);
     }
 };
-COIL_IN_EACH_WORLD(BufferPool);
+COIL_ON_EACH_KERNEL(BufferPool);
 
 TEST(BufferPoolOptions, SizesAreRounded) {
     const buffer_pool usual;
@@ -54,7 +54,7 @@ TEST(BufferPoolOptions, SizesAreRounded) {
     }
 }
 
-TEST_P(BufferPool, ALeaseMovesAndGivesBackOnce) {
+TEST_P(BufferPool, ALeaseMovesAndReturnsItsBufferOnce) {
     const socket_pair s;
     auto main = [](const socket_pair& pair) -> task<> {
         buffer_pool pool(pool_of(2, 64, false));
@@ -105,7 +105,7 @@ TEST_P(BufferPool, ALeaseOutlivesStreamPoolAndContext) {
     EXPECT_EQ(other.text(), "and another");
 }
 
-TEST_P(BufferPool, APoolGoesBeforeItsStreams) {
+TEST_P(BufferPool, APoolIsDestroyedBeforeItsStreams) {
     const socket_pair s;
     auto main = [](const socket_pair& pair) -> task<> {
         auto pool = std::make_unique<buffer_pool>(pool_of(1, 64));
@@ -128,13 +128,13 @@ TEST_P(BufferPool, IsUsedInSeveralRunsAndOnSeveralThreads) {
         std::thread([&] { held.push_back(run(take_from(s, pool, "there"))); }).join();
         EXPECT_EQ(held.back().text(), "there");
     }
-    held.clear(); // no context runs: they are returned in the next run
+    held.clear(); // no context runs: the buffers are returned in the next run
     EXPECT_EQ(run(take_from(s, pool, "here")).text(), "here");
     auto look = [](const buffer_pool& p) -> task<unsigned> { co_return p.available(); };
     EXPECT_EQ(run(look(pool)), 4U);
 }
 
-TEST_P(BufferPool, SeveralOnOneContextAndOneOnTwoOneAfterTheOther) {
+TEST_P(BufferPool, SeveralOnOneContext_OneFailsOnAnother_OneOutlivesItsContext) {
     const socket_pair s;
     buffer_pool first(pool_of(4, 64));
     buffer_pool second(pool_of(4, 128));
@@ -232,7 +232,7 @@ TEST_P(BufferPool, G9_LeasesAreReturnedOnOtherThreadsWhileTheContextMoves) {
     run(count(s, pool));
 }
 
-TEST_P(BufferPool, G9_APoolThatNeverRunsAgainIsFreedFromAnyThread) {
+TEST_P(BufferPool, G9_APoolWhoseContextNeverRunsAgainIsFreedFromAnyThread) {
     const socket_pair s;
     for (int i = 0; i < 20; ++i) {
         buffer_lease lease;
@@ -244,7 +244,7 @@ TEST_P(BufferPool, G9_APoolThatNeverRunsAgainIsFreedFromAnyThread) {
     } // checked by LeakSanitizer
 }
 
-TEST(BufferPoolMemory, GoesWithTheContextOnWhateverThread) {
+TEST(BufferPoolMemory, IsFreedWithItsContextOnAnyThread) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "a sanitizer keeps freed memory for a while";
     }

@@ -37,7 +37,7 @@ TEST_F(CancelCall, AnOperation) {
         co_await io::nop();
         EXPECT_EQ(co_await io::cancel(complete), -ENOENT);
         EXPECT_EQ(co_await complete, 0);
-        EXPECT_EQ(co_await io::cancel(complete), -ENOENT) << "also when it was awaited";
+        EXPECT_EQ(co_await io::cancel(complete), -ENOENT) << "also after it was awaited";
 
         auto limited = eager(timeout(io::read(pipe.in, buf), 1h));
         EXPECT_EQ(co_await io::cancel(limited), 0);
@@ -61,7 +61,8 @@ TEST_F(CancelCall, AChain) {
         EXPECT_EQ(co_await chain, -ECANCELED);
         EXPECT_EQ(co_await io::cancel(chain), -ENOENT);
         auto parts = eager(io::fsync(-1) && io::nop()); // the second part is not submitted
-        EXPECT_EQ(co_await (io::cancel(parts) && io::nop()), 0) << "does not end a chain";
+        EXPECT_EQ(co_await (io::cancel(parts) && io::nop()), 0)
+            << "the chain continues after cancel()";
         EXPECT_EQ(co_await parts, -ECANCELED);
         int unread = -1;
         EXPECT_EQ(co_await timeout(io::poll(pipe.in, POLLIN), 1ms), -ETIMEDOUT) << unread;
@@ -98,7 +99,7 @@ TEST_F(CancelCall, ADescriptor_PlainAndDirect) {
     const pipe_pair other;
     auto main = [](const pipe_pair& pipe, const pipe_pair& untouched) -> task<> {
         char buf[8];
-        EXPECT_EQ(co_await io::cancel(pipe.in), 0) << "as many as there are";
+        EXPECT_EQ(co_await io::cancel(pipe.in), 0) << "no operation uses it yet";
         auto a = eager(io::read(pipe.in, {buf, 1}));
         auto b = eager(io::poll(pipe.in, POLLIN));
         auto c = eager(io::read(untouched.in, {buf + 1, 1}));
@@ -116,7 +117,7 @@ TEST_F(CancelCall, ADescriptor_PlainAndDirect) {
         auto direct = eager(io::read(slot, {buf, 1}));
         auto plain = eager(io::read(pipe.in, {buf + 2, 1}));
         const int found = co_await io::cancel(slot);
-        EXPECT_EQ(found, 2) << "the file is what is compared";
+        EXPECT_EQ(found, 2) << "cancel() compares files, not descriptors";
         EXPECT_EQ(co_await direct, -ECANCELED);
         EXPECT_EQ(co_await plain, -ECANCELED);
         EXPECT_EQ(co_await io::cancel(io::direct_descriptor{63}), -EBADF);
@@ -126,7 +127,7 @@ TEST_F(CancelCall, ADescriptor_PlainAndDirect) {
     coil::run(main(p, other));
 }
 
-TEST_F(CancelCall, G8_G9_EverythingButTheContextsOwn) {
+TEST_F(CancelCall, G8_G9_EverythingExceptTheContextsOwnRequests) {
     const pipe_pair p;
     io_context ctx(coil_test::with([](auto& o) { o.idle = idle_policy::park(); }));
     ctx.start();
@@ -144,7 +145,7 @@ TEST_F(CancelCall, G8_G9_EverythingButTheContextsOwn) {
     };
     for (int i = 0; i < 20; ++i) {
         ctx.spawn(cancels(p)).get();
-        std::this_thread::sleep_for(1ms); // asleep again: the next one wakes it
+        std::this_thread::sleep_for(1ms); // the context sleeps again; the next spawn wakes it
     }
     ctx.join();
 }
@@ -171,7 +172,7 @@ TEST_F(CancelCall, G6_IsNotHeldBackByTheBound) {
         EXPECT_EQ(co_await poll, -ECANCELED);
     };
     run_on(ctx, main(p));
-    EXPECT_EQ(ctx.metrics().back_pressure_waits, 2U) << "only what waited";
+    EXPECT_EQ(ctx.metrics().back_pressure_waits, 2U) << "only operations that waited";
 }
 
 TEST_F(CancelCall, PollRemoveAndUpdate) {
@@ -192,7 +193,7 @@ TEST_F(CancelCall, PollRemoveAndUpdate) {
         EXPECT_EQ(co_await io::poll_remove(no_poll), -ENOENT) << "not a poll";
 
         auto stream = io::poll_multishot(pair.a, POLLPRI);
-        EXPECT_EQ(co_await io::poll_remove(stream), -ENOENT) << "not under way";
+        EXPECT_EQ(co_await io::poll_remove(stream), -ENOENT) << "not in flight";
         EXPECT_EQ(co_await timeout(stream.next(), 1ms), -ETIMEDOUT);
         EXPECT_EQ(co_await io::poll_update(stream, POLLOUT), 0);
         EXPECT_EQ(co_await stream.next() & POLLOUT, static_cast<int>(POLLOUT));
@@ -216,7 +217,7 @@ TEST_F(CancelCall, CountersReportTheCancellations) {
         a.cancel();
         EXPECT_EQ(this_context().metrics().cancels - before.cancels, 1U);
         b.cancel();
-        EXPECT_EQ(this_context().metrics().cancels - before.cancels, 3U) << "one an entry";
+        EXPECT_EQ(this_context().metrics().cancels - before.cancels, 3U) << "one for each entry";
         EXPECT_EQ(co_await a, -ECANCELED);
         EXPECT_EQ(co_await b, -ECANCELED);
         EXPECT_EQ(this_context().metrics().back_pressure_waits, 0U);

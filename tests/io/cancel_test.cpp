@@ -178,7 +178,7 @@ TEST_F(Cancel, G3_OfOneOfManyOnTheSameDescriptor) {
     coil::run(main(reads_one, p));
 }
 
-// ---- forced races: the test kernel delivers data before the cancellation
+// ---- forced races: the test backend delivers data before the cancellation
 
 TEST_F(Cancel, G3_DataThatComesBeforeTheRequestIsDelivered) {
     const pipe_pair p;
@@ -348,7 +348,7 @@ TEST_F(Cancel, G9_ManyThreadsCancelManyTasks) {
     }
 }
 
-TEST(CancelWorker, G3_WhatAWorkerWaitsInGivesCanceledToo) {
+TEST(CancelWorker, G3_ACancelledCallInAnIoWqWorkerGivesECANCELED) {
     // Neither EINTR nor one of the kernel's internal restart codes.
     const coil_test::pipe_pair from;
     const coil_test::pipe_pair to;

@@ -38,11 +38,11 @@ protected:
     io_test::temporary_directory directory_;
 };
 
-TEST_F(Direct, ACallOnOneGivesWhatItGivesOnAPlainOne) {
+TEST_F(Direct, CallsGiveTheSameResultsAsOnPlainDescriptors) {
     auto main = [](const std::string& path) -> task<> {
         descriptor plain{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
         const auto direct = co_await io::openat_direct(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
-        EXPECT_GE(direct, 64) << "the first ones are for chosen numbers";
+        EXPECT_GE(direct, 64) << "lower slots are for chosen numbers";
         char memory[64] = "0123456789";
         const io::registered_buffers registered{mutable_buffer(memory, 64)};
         const io::registered_buffer whole = registered[0];
@@ -78,7 +78,7 @@ TEST_F(Direct, ACallOnOneGivesWhatItGivesOnAPlainOne) {
         EXPECT_EQ(co_await io::read(direct, memory), -EBADF) << "closed";
         EXPECT_EQ(co_await io::close_direct(direct), -EBADF);
         EXPECT_EQ(co_await io::close(io::direct_descriptor{1 << 20}), -EINVAL);
-        EXPECT_FALSE(coil_test::is_open(plain.release())) << "so was the plain one";
+        EXPECT_FALSE(coil_test::is_open(plain.release())) << "the plain one was closed, too";
     };
     const std::string path = directory_ / "file";
     coil::run(main(path));
@@ -114,7 +114,7 @@ TEST_F(Direct, Sockets_FromEndToEnd) {
     coil::run(main(l));
 }
 
-TEST_F(Direct, FromAndToPlainOnes) {
+TEST_F(Direct, ConvertedFromAndToPlainDescriptors) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         const auto in = co_await io::register_file(pipe.in);
@@ -167,7 +167,7 @@ TEST_F(Direct, G13_ChosenSlotsInOneChain) {
         const descriptor peer{::accept(server.socket, nullptr, nullptr)};
         char buf[8];
         EXPECT_EQ(::recv(peer, buf, 5, 0), 5);
-        EXPECT_EQ(co_await io::send(three, "more"), 4) << "it stays: the program knows its number";
+        EXPECT_EQ(co_await io::send(three, "more"), 4) << "a chosen slot stays open";
         EXPECT_EQ(co_await (io::openat_direct(AT_FDCWD, file, O_RDWR | O_CREAT, 0600, 3) &&
                             io::write(three, "x") && io::fsync(three) && io::close(three)),
                   0);
@@ -237,7 +237,7 @@ TEST_F(Direct, G4_AnUnreceivedDescriptorFreesItsSlot) {
     run_on(ctx, main(l));
 }
 
-TEST_F(Direct, AnotherThreadsRunAndAnotherContextHaveTheirOwn) {
+TEST_F(Direct, AnotherContextAndARunOnAnotherThreadHaveTheirOwnTable) {
     const pipe_pair p;
     auto a = small_table();
     auto b = small_table();
@@ -259,13 +259,13 @@ TEST_F(Direct, AnotherThreadsRunAndAnotherContextHaveTheirOwn) {
     };
     const int slot = run_on(a, makes(p));
     EXPECT_GE(slot, 64);
-    EXPECT_EQ(run_on(b, uses(slot)), -ENOTCONN) << "its own";
+    EXPECT_EQ(run_on(b, uses(slot)), -ENOTCONN) << "it is a socket in the table of b";
     run_on(a, makes(p)); // the same table: this thread ran it before
     std::thread([&] { EXPECT_EQ(run_on(a, uses(slot)), -ENOTCONN) << "a new table"; }).join();
     left.reset();
 }
 
-TEST_F(Direct, OneOfAnotherContextIsNoDescriptor) {
+TEST_F(Direct, ADescriptorOfAnotherContextGivesEBADF) {
     const pipe_pair p;
     const socket_pair s;
     auto home = small_table();
@@ -279,7 +279,7 @@ TEST_F(Direct, OneOfAnotherContextIsNoDescriptor) {
         co_return both{end, co_await io::register_file(sockets.a)};
     };
     auto uses = [](both d, const pipe_pair& pipe, bool has_table) -> task<> {
-        if (has_table) { // with files in the same slots
+        if (has_table) { // files of this context are in the same slots
             EXPECT_EQ(co_await io::register_file(pipe.in), d.pipe);
             const auto listens = co_await io::socket_direct(AF_INET, SOCK_STREAM);
             EXPECT_EQ(listens, d.socket);
@@ -319,7 +319,7 @@ TEST_F(Direct, OneOfAnotherContextIsNoDescriptor) {
         EXPECT_EQ(co_await io::cancel(d.pipe), -EBADF);
         EXPECT_EQ(co_await io::close(d.pipe), -EBADF);
         EXPECT_EQ(co_await io::close_direct(d.socket), -EBADF);
-        // However the operation is built.
+        // With modifiers and limits, in chains, as eager and as multishot operations.
         EXPECT_EQ(co_await io::force_async(io::read(d.pipe, buf)), -EBADF);
         EXPECT_EQ(co_await io::drain(io::read(d.pipe, buf)), -EBADF);
         EXPECT_EQ(co_await timeout(io::read(d.pipe, buf), 5s), -EBADF);
@@ -341,7 +341,7 @@ TEST_F(Direct, OneOfAnotherContextIsNoDescriptor) {
         if (has_table) {
             EXPECT_EQ(co_await io::poll(direct_descriptor{d.pipe}, POLLIN), -EBADF) << "a copy";
             const direct_descriptor here{int{d.pipe}};
-            EXPECT_EQ(co_await io::read(here, {buf, 1}), 1) << "what a program counts itself";
+            EXPECT_EQ(co_await io::read(here, {buf, 1}), 1) << "a bare slot number";
             EXPECT_EQ(co_await io::splice(d.pipe, nullptr, here, nullptr, 1), -EBADF);
             EXPECT_EQ(co_await io::splice(here, nullptr, d.pipe, nullptr, 1), -EBADF);
         }
@@ -349,7 +349,7 @@ TEST_F(Direct, OneOfAnotherContextIsNoDescriptor) {
     auto goes_on = [](both d, operation made_elsewhere) -> task<> {
         char buf[8];
         EXPECT_EQ(co_await io::read(d.pipe, {buf, 1}), 1);
-        EXPECT_EQ(co_await std::move(made_elsewhere), 1) << "where it is awaited counts";
+        EXPECT_EQ(co_await std::move(made_elsewhere), 1) << "the awaiting context counts";
         EXPECT_EQ(co_await (io::close(d.pipe) && io::close_direct(d.socket)), 0);
     };
     auto awaits = [](operation op) -> task<int> { co_return co_await std::move(op); };

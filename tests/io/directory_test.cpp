@@ -27,7 +27,7 @@ protected:
     temporary_directory dir_;
 };
 
-TEST_F(Directory, UnlinkTakesAFileAway) {
+TEST_F(Directory, UnlinkRemovesAFile) {
     make("a");
     EXPECT_EQ(result_of(io::unlink(dir_ / "a")), 0);
     EXPECT_FALSE(exists("a"));

@@ -63,7 +63,7 @@ TEST_F(EagerLife, G2_DroppedBeforeItWasSubmitted) {
     coil::run(main(p, memory));
 }
 
-TEST_F(EagerLife, G4_WhatADroppedOneMadeIsClosed) {
+TEST_F(EagerLife, G4_DescriptorsOfDroppedOperationsAreClosed) {
     const listener l;
     const auto client = l.connect();
     auto main = [](const listener& server) -> task<> {
@@ -79,7 +79,7 @@ TEST_F(EagerLife, G4_WhatADroppedOneMadeIsClosed) {
             }
         }
     };
-    coil::run(main(l)); // leaks show when the test has ended
+    coil::run(main(l)); // leaked descriptors are found at the end of the test
 }
 
 /// Awaits an operation that another coroutine started.

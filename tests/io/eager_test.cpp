@@ -148,7 +148,7 @@ TEST_F(Eager, G3_CancelledByTheStopTokenOfItsAwaiter) {
     coil::run(main(p));
 }
 
-TEST_F(Eager, G3_AStopBeforeItIsAwaitedConcernsItThen) {
+TEST_F(Eager, G3_AnEarlierStopCancelsItWhenItIsAwaited) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         auto waits = [](const pipe_pair& q) -> task<int> {
@@ -164,7 +164,7 @@ TEST_F(Eager, G3_AStopBeforeItIsAwaitedConcernsItThen) {
             while (!complete.is_complete()) {
                 co_await yield();
             }
-            EXPECT_EQ(co_await complete, 1) << "a result that is there is given";
+            EXPECT_EQ(co_await complete, 1) << "an available result is returned";
             co_return result;
         };
         auto h = spawn(waits(pipe));
@@ -269,7 +269,7 @@ TEST_F(Eager, HeldBackByBackPressure_Runs_IsCancelled_IsDropped) {
         }
         auto runs = eager(io::nop());
         cancelled.cancel();
-        EXPECT_TRUE(cancelled.is_complete()) << "the kernel never had it";
+        EXPECT_TRUE(cancelled.is_complete()) << "it was never submitted";
         EXPECT_EQ(co_await cancelled, -ECANCELED);
         EXPECT_EQ(co_await io::cancel(asked), 0) << "a request to cancel is not held back itself";
         EXPECT_EQ(co_await asked, -ECANCELED);

@@ -216,7 +216,7 @@ TEST_P(Epoll, G3_CancelledAndG2_Destroyed_NoEventIsTaken) {
     coil_test::run_on(context_, main(waits, dies, set_));
     p.put("x");
     ::epoll_event event{};
-    EXPECT_EQ(::epoll_wait(set_, &event, 1, 0), 1) << "the only shot was not spent";
+    EXPECT_EQ(::epoll_wait(set_, &event, 1, 0), 1) << "the one-shot event was not consumed";
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Epoll, ::testing::Bool(), [](const auto& has_operations) {

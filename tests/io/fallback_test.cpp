@@ -154,10 +154,10 @@ TEST_F(Fallback, G4_AnUnreceivedPipeIsClosed) {
         victim.start();
         co_return;
     };
-    coil_test::run_on(context_, main(makes)); // the fixture counts
+    coil_test::run_on(context_, main(makes)); // leaks are found at the end of the test
 }
 
-TEST_F(Fallback, WhatWaitsOrHasNoOtherWayIsNotSupported) {
+TEST_F(Fallback, CallsThatWaitOrHaveNoSystemCallAreNotSupported) {
     const pipe_pair p;
     p.put("data");
     char buf[4];
@@ -175,7 +175,7 @@ TEST_F(Fallback, WhatWaitsOrHasNoOtherWayIsNotSupported) {
     EXPECT_EQ(result_of(timeout(io::read(p.in, buf), 1s)), -EOPNOTSUPP);
 }
 
-TEST_F(Fallback, OnADirectDescriptorNothingElseKnowsTheFile) {
+TEST_F(Fallback, CallsOnADirectDescriptorHaveNoFallback) {
     const io::direct_descriptor slot{0};
     int value = 1;
     ::socklen_t length = sizeof value;
@@ -189,12 +189,12 @@ TEST_F(Fallback, OnADirectDescriptorNothingElseKnowsTheFile) {
     EXPECT_EQ(result_of(io::epoll_wait(slot, events)), -EOPNOTSUPP);
 }
 
-TEST_F(Fallback, G4_NoPlainDescriptorTakesTheNameOfADirectOne) {
+TEST_F(Fallback, G4_SocketDirectCreatesNoPlainDescriptorInstead) {
     EXPECT_EQ(result_of(io::socket_direct(AF_INET, SOCK_STREAM)),
-              -EOPNOTSUPP); // the fixture counts
+              -EOPNOTSUPP); // leaks are found at the end of the test
 }
 
-TEST_F(Fallback, G13_InAChainOneAfterTheOther) {
+TEST_F(Fallback, G13_FallbacksInAChainRunInOrder) {
     auto main = [](const temporary_directory& dir) -> task<> {
         EXPECT_EQ(co_await (io::mkdir(dir / "a", 0700) && io::mkdir(dir / "b", 0700)), 0);
         EXPECT_EQ(co_await (io::mkdir(dir / "a", 0700) && io::mkdir(dir / "c", 0700)), -ECANCELED);
@@ -215,7 +215,7 @@ TEST_F(Fallback, G13_InAChainOneAfterTheOther) {
         EXPECT_EQ(
             co_await (io::setsockopt(-1, SOL_SOCKET, 1, &one, 4) && io::mkdir(dir / "c", 0700)),
             -ECANCELED);
-        // With a call that has no fallback, nothing of the same chain is started.
+        // If one call of a chain has no fallback, none of its calls is started.
         EXPECT_EQ(co_await (io::setsockopt(tcp, SOL_SOCKET, SO_KEEPALIVE, &zero, 4) &&
                             io::read(-1, {}) && io::nop()),
                   -EOPNOTSUPP);

@@ -98,7 +98,7 @@ TEST_F(File, AFifoIsOpenedAtOnceOrByAWorkerThatWaits) {
         char c = 0;
         auto read = eager(io::read(from, {&c, 1}));
         co_await sleep_for(1ms);
-        EXPECT_FALSE(read.is_complete()) << "no writer is not the end";
+        EXPECT_FALSE(read.is_complete()) << "without a writer it waits";
         const coil_test::descriptor out{co_await io::open(name, O_WRONLY)};
         EXPECT_EQ(co_await io::write(out, "y"), 1);
         EXPECT_EQ(co_await read, 1);
@@ -202,7 +202,7 @@ TEST_F(File, ReadOfAPipeWithoutWritersIsTheEnd) {
     EXPECT_EQ(result_of(io::read(p.in, {&c, 1})), 0);
 }
 
-TEST_F(File, AnOffsetMeansNothingToAPipe) {
+TEST_F(File, APipeIgnoresTheOffset) {
     const coil_test::pipe_pair p;
     p.put("abc");
     char buf[4] = {};

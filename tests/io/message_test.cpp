@@ -76,7 +76,7 @@ TEST_F(Message, RecvfromWaitsAndCanBeLimited) {
         result_of(timeout(
             io::recvfrom(b.socket, buf, 0, reinterpret_cast<::sockaddr*>(&from), &length), 5ms)),
         -ETIMEDOUT);
-    EXPECT_EQ(length, 5U) << "nothing came";
+    EXPECT_EQ(length, 5U) << "nothing was received";
 }
 
 TEST_F(Message, SendtoFailsAsTheSystemCallDoes) {

@@ -157,8 +157,8 @@ TEST_F(Metadata, OpenAndOpenat2) {
 }
 
 TEST_F(Metadata, G4_AnUnreceivedOpenat2IsClosed) {
-    // The file is opened while the frame is destroyed, or not at all: the fixture counts
-    // descriptors.
+    // The file is opened while the frame is destroyed, or not at all. A leaked descriptor is found
+    // at the end of the test.
     const auto fd = file("text");
     ::open_how how{};
     how.flags = O_RDONLY;

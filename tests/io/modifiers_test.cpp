@@ -32,7 +32,7 @@ task<> note(std::string& log, char name, Op op) {
     log += name;
 }
 
-TEST_F(Modifiers, DrainWaitsForWhatIsBefore_AndWhatIsBehindWaitsForIt) {
+TEST_F(Modifiers, DrainWaitsForEarlierOperations_LaterOnesWaitForIt) {
     const pipe_pair p;
     const pipe_pair q;
     auto main = [](const pipe_pair& first, const pipe_pair& alone) -> task<> {
@@ -77,12 +77,13 @@ TEST_F(Modifiers, G3_DrainIsCancelledOrDroppedWhileItWaits_AndWhileItRuns) {
         }
         waiting.cancel();
         EXPECT_EQ(co_await waiting, -ECANCELED);
-        EXPECT_EQ(co_await behind, 0) << "nothing is in its way any more";
+        EXPECT_EQ(co_await behind, 0) << "no barrier is before it any more";
 
         auto asked = eager(io::drain(io::nop()));
         EXPECT_EQ(co_await io::cancel(asked), 0);
         EXPECT_EQ(co_await asked, -ECANCELED);
-        EXPECT_EQ(co_await io::drain(timeout(io::nop(), 1ms)), -ETIMEDOUT) << "a limit counts";
+        EXPECT_EQ(co_await io::drain(timeout(io::nop(), 1ms)), -ETIMEDOUT)
+            << "a limit includes the wait";
         EXPECT_EQ(co_await timeout(io::drain(io::nop()), 1ms), -ETIMEDOUT);
         reads.cancel();
         EXPECT_EQ(co_await reads, -ECANCELED);

@@ -49,7 +49,7 @@ def declarations(text):
                     at += 1
                     depth += {"{": 1, "}": -1}.get(text[at], 0)
                 found.append(("::".join(scopes), head.strip(), text[start:at]))
-                # A class or a variable goes on to its semicolon; a function ends here.
+                # A class or a variable continues to its semicolon; a function ends here.
                 head = "" if "(" in head and "=" not in head.split("(")[0] else head + " "
         elif c == "}":
             scopes.pop()
@@ -142,7 +142,7 @@ for line in pathlib.Path("docs/reference/operations.md").read_text().splitlines(
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     name = cells[0].strip("`")
     if len(cells) != 6 or not all(cells):
-        problem(f"{name}: the row has not six cells")
+        problem(f"{name}: the row does not have six cells")
         continue
     if name in rows:
         problem(f"{name}: two rows")
@@ -209,7 +209,7 @@ for name, (man, opcode, linux, without, epoll) in rows.items():
     if unknown := named - opcodes.keys():
         problem(f"{name}: uring::opcode has no {', '.join(unknown)}")
         continue
-    # A nop takes the place of a request where no request is needed.
+    # Calls submit a nop in place of a request that is not needed.
     built = opcodes_of(calls.get(name, []), {name}) - ({"nop"} - named)
     if built and built != named:
         problem(f"{name}: the header builds {', '.join(sorted(built))}, the row says {opcode}")

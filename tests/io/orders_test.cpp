@@ -20,14 +20,14 @@ using coil_test::sqe;
 namespace {
 
 /// One read and its cancellation requests, as the kernel sees them.
-struct two_answers {
+struct read_and_cancel {
     std::shared_ptr<scripted_backend::script> backend =
         std::make_shared<scripted_backend::script>();
     std::uint64_t read = 0;
     std::vector<std::uint64_t> cancels;
     int waits = 0;
 
-    two_answers() {
+    read_and_cancel() {
         backend->on_submit = [this](const sqe& e) {
             if (e.opcode == static_cast<std::uint8_t>(opcode::async_cancel)) {
                 EXPECT_EQ(e.addr, read);
@@ -38,11 +38,12 @@ struct two_answers {
         };
     }
 
-    /// The result of the read; `answer` is called once per wait of the context.
-    int play(std::function<void(two_answers&)> answer, idle_policy idle = idle_policy::park()) {
+    /// Returns the result of the read. Calls `answer`, which posts completions, once per wait of
+    /// the context.
+    int play(std::function<void(read_and_cancel&)> answer, idle_policy idle = idle_policy::park()) {
         backend->on_wait = [this, answer] {
             ++waits;
-            ASSERT_LT(waits, 100) << "asks for ever";
+            ASSERT_LT(waits, 100) << "repeats the request for ever";
             answer(*this);
         };
         io_context ctx(coil_test::with([&](auto& o) {
@@ -64,9 +65,9 @@ struct two_answers {
     }
 };
 
-TEST(Orders, G3_CancelledThenAnswered) {
-    two_answers t;
-    EXPECT_EQ(t.play([](two_answers& k) {
+TEST(Orders, G3_TheReadCompletesBeforeTheCancelRequest) {
+    read_and_cancel t;
+    EXPECT_EQ(t.play([](read_and_cancel& k) {
         if (!k.cancels.empty()) {
             k.backend->post(k.read, -ECANCELED);
             k.backend->post(k.cancels[0], 0);
@@ -75,9 +76,9 @@ TEST(Orders, G3_CancelledThenAnswered) {
               -ECANCELED);
 }
 
-TEST(Orders, G3_AnsweredThenCancelled) {
-    two_answers t;
-    EXPECT_EQ(t.play([](two_answers& k) {
+TEST(Orders, G3_TheCancelRequestCompletesBeforeTheRead) {
+    read_and_cancel t;
+    EXPECT_EQ(t.play([](read_and_cancel& k) {
         if (!k.cancels.empty()) {
             k.backend->post(k.cancels[0], 0);
             k.backend->post(k.read, -ECANCELED);
@@ -86,9 +87,9 @@ TEST(Orders, G3_AnsweredThenCancelled) {
               -ECANCELED);
 }
 
-TEST(Orders, G3_AnsweredLongBeforeTheCancelledOneEnds) {
-    two_answers t;
-    EXPECT_EQ(t.play([](two_answers& k) {
+TEST(Orders, G3_TheCancelRequestCompletesLongBeforeTheRead) {
+    read_and_cancel t;
+    EXPECT_EQ(t.play([](read_and_cancel& k) {
         if (k.waits == 2) {
             k.backend->post(k.cancels.at(0), 0);
         } else if (k.waits == 6) {
@@ -96,12 +97,12 @@ TEST(Orders, G3_AnsweredLongBeforeTheCancelledOneEnds) {
         }
     }),
               -ECANCELED);
-    EXPECT_EQ(t.cancels.size(), 1U) << "found once is enough";
+    EXPECT_EQ(t.cancels.size(), 1U) << "a request that found the read is not repeated";
 }
 
 TEST(Orders, G3_TheResultWinsAndTheRequestFindsNothing) {
-    two_answers t;
-    EXPECT_EQ(t.play([](two_answers& k) {
+    read_and_cancel t;
+    EXPECT_EQ(t.play([](read_and_cancel& k) {
         if (!k.cancels.empty()) {
             k.backend->post(k.read, 1);
             k.backend->post(k.cancels[0], -ENOENT);
@@ -110,10 +111,10 @@ TEST(Orders, G3_TheResultWinsAndTheRequestFindsNothing) {
               1);
 }
 
-TEST(Orders, G2_TheAwaitDoesNotEndBeforeTheRequestIsAnswered) {
-    // The request carries the address of the awaiter, so that must live as long as the request.
-    two_answers t;
-    EXPECT_EQ(t.play([](two_answers& k) {
+TEST(Orders, G2_TheAwaitDoesNotEndBeforeTheCancelRequestCompletes) {
+    // The request carries the address of the awaiter, which must therefore outlive the request.
+    read_and_cancel t;
+    EXPECT_EQ(t.play([](read_and_cancel& k) {
         if (k.waits == 2) {
             k.backend->post(k.read, 1);
         } else if (k.waits == 5) {
@@ -124,9 +125,9 @@ TEST(Orders, G2_TheAwaitDoesNotEndBeforeTheRequestIsAnswered) {
     EXPECT_GE(t.waits, 5);
 }
 
-TEST(Orders, G3_NotFoundYetNotOver_IsAskedAgain) {
-    two_answers t;
-    EXPECT_EQ(t.play([answered = std::size_t{0}](two_answers& k) mutable {
+TEST(Orders, G3_AFailedCancelRequestIsRepeatedWhileTheReadIsPending) {
+    read_and_cancel t;
+    EXPECT_EQ(t.play([answered = std::size_t{0}](read_and_cancel& k) mutable {
         if (answered < k.cancels.size()) {
             const std::uint64_t c = k.cancels[answered++];
             if (answered < 4) {
@@ -141,10 +142,10 @@ TEST(Orders, G3_NotFoundYetNotOver_IsAskedAgain) {
     EXPECT_EQ(t.cancels.size(), 4U);
 }
 
-TEST(Orders, G3_NotFoundAtOnce_IsAskedAgainByAContextThatSpins) {
+TEST(Orders, G3_AFailedCancelRequestIsRepeatedByAContextThatSpins) {
     // The completion arrives at the last poll before the spin phase, after which the context
     // sleeps.
-    two_answers t;
+    read_and_cancel t;
     t.backend->on_submit = [&t](const sqe& e) {
         if (e.opcode != static_cast<std::uint8_t>(opcode::async_cancel)) {
             t.read = e.user_data;
@@ -156,12 +157,12 @@ TEST(Orders, G3_NotFoundAtOnce_IsAskedAgainByAContextThatSpins) {
         }
         t.backend->post(e.user_data, t.cancels.size() == 3 ? 0 : -ENOENT);
     };
-    EXPECT_EQ(t.play([](two_answers&) {}, idle_policy::spin(10us)), -ECANCELED);
+    EXPECT_EQ(t.play([](read_and_cancel&) {}, idle_policy::spin(10us)), -ECANCELED);
 }
 
-TEST(Orders, G3_TheResultComesWhileTheNextRequestWaitsItsTime) {
-    two_answers t;
-    EXPECT_EQ(t.play([](two_answers& k) {
+TEST(Orders, G3_TheReadCompletesBeforeTheCancelRequestIsRepeated) {
+    read_and_cancel t;
+    EXPECT_EQ(t.play([](read_and_cancel& k) {
         if (k.waits == 2) {
             k.backend->post(k.cancels.at(0), -EALREADY);
         } else if (k.waits == 3) {
@@ -376,7 +377,7 @@ private:
     int destroyed_ = 0;
 };
 
-TEST(Orders, G1_RandomAnswersToRandomWork) {
+TEST(Orders, G1_RandomCompletionsOfRandomOperations) {
     const std::uint32_t all = scripted_backend::script().features;
     for (unsigned seed = 0; seed < static_cast<unsigned>(coil_test::rounds(150, 10'000)); ++seed) {
         SCOPED_TRACE(seed);

@@ -18,12 +18,12 @@ using io_test::some_turns;
 
 namespace {
 
-class PollStream : public io_test::Worlds {};
-COIL_IN_EACH_WORLD(PollStream);
-class TimeoutStream : public io_test::Worlds {};
-COIL_IN_EACH_WORLD(TimeoutStream);
+class PollStream : public io_test::EachKernel {};
+COIL_ON_EACH_KERNEL(PollStream);
+class TimeoutStream : public io_test::EachKernel {};
+COIL_ON_EACH_KERNEL(TimeoutStream);
 
-TEST_P(PollStream, EventsEachTimeThatSomeCome) {
+TEST_P(PollStream, ReportsEventsEachTimeTheyOccur) {
     auto main = []() -> task<> {
         const socket_pair s;
         auto events = io::poll_multishot(s.a, POLLIN | POLLRDHUP);
@@ -156,7 +156,7 @@ TEST_P(TimeoutStream, MissedTicksAreCounted) {
     run(main());
 }
 
-TEST_P(TimeoutStream, AnIntervalOfNothingIsAlwaysOver) {
+TEST_P(TimeoutStream, AnIntervalOfZeroHasAlwaysElapsed) {
     auto main = []() -> task<> {
         auto ticks = io::timeout_multishot(0ns);
         for (int i = 0; i < 5; ++i) {

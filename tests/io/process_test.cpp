@@ -209,13 +209,13 @@ TEST_F(Waitid, G2_DestroyedWhileItWaits_NothingIsWrittenAfterwards) {
             co_await sleep_for(1ms);
             EXPECT_TRUE(is_filled_with(info, 0x5a)) << turns;
             EXPECT_EQ(::waitpid(static_cast<pid_t>(c.id()), nullptr, 0), static_cast<pid_t>(c.id()))
-                << "not reaped by the call that was given up";
+                << "the destroyed call has not reaped it";
         }
     };
     coil::run(main(waits));
 }
 
-TEST_F(Waitid, WithoutTheOpcodeOnlyWhatDoesNotWait) {
+TEST_F(Waitid, WithoutTheOpcodeOnlyCallsThatDoNotWaitAreSupported) {
     auto guard = std::make_shared<door_backend::guard>();
     guard->hidden = {uring::opcode::waitid};
     io_context ctx(

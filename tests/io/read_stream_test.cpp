@@ -18,8 +18,8 @@ using io_test::some_turns;
 
 namespace {
 
-class ReadStream : public io_test::Worlds {};
-COIL_IN_EACH_WORLD(ReadStream);
+class ReadStream : public io_test::EachKernel {};
+COIL_ON_EACH_KERNEL(ReadStream);
 
 TEST_P(ReadStream, APipeToItsEnd) {
     auto main = [](std::uint64_t seed) -> task<> {
@@ -96,8 +96,8 @@ TEST_P(ReadStream, ARegularFileIsRefusedWhereMultishotReadsAre) {
         }
         EXPECT_EQ(pool.available(), pool.size());
     };
-    run(main(GetParam() == io_test::world::now ||
-             GetParam() == io_test::world::without_incremental));
+    run(main(GetParam() == io_test::kernel_features::now ||
+             GetParam() == io_test::kernel_features::without_incremental));
 }
 
 TEST_P(ReadStream, AWrongDescriptorIsAnErrorEachTime) {

@@ -18,8 +18,8 @@ using io_test::some_turns;
 
 namespace {
 
-class RecvStream : public io_test::Worlds {};
-COIL_IN_EACH_WORLD(RecvStream);
+class RecvStream : public io_test::EachKernel {};
+COIL_ON_EACH_KERNEL(RecvStream);
 
 task<> send_all(int fd, std::uint64_t total, random_source random) {
     std::uint64_t sent = 0;
@@ -40,7 +40,7 @@ task<> send_all(int fd, std::uint64_t total, random_source random) {
     EXPECT_EQ(co_await io::shutdown(fd, SHUT_WR), 0);
 }
 
-/// Holds up to `most` pieces and returns them in random order; checks each before.
+/// Checks each piece, holds up to `most` pieces, and returns them in random order.
 task<> receive_all(int fd, buffer_pool& pool, std::uint64_t total, unsigned most,
                    random_source random) {
     struct piece {
@@ -114,7 +114,7 @@ TEST_P(RecvStream, G1_EveryByteComesOnceAndInOrder) {
     }
 }
 
-TEST_P(RecvStream, AtTheEndItSaysSoAgainAndAgain) {
+TEST_P(RecvStream, TheEndIsReportedEachTime) {
     const socket_pair s;
     buffer_pool pool;
     auto main = [](const socket_pair& pair, buffer_pool& p) -> task<> {
@@ -186,7 +186,7 @@ TEST_P(RecvStream, G3_CancelledFromElsewhereItReportsThatAndContinues) {
     run(main(s, pool));
 }
 
-TEST_P(RecvStream, G3_ALimitThatPassesLosesNothing) {
+TEST_P(RecvStream, G3_AnExpiredLimitLosesNothing) {
     const socket_pair s;
     buffer_pool pool;
     auto main = [](const socket_pair& pair, buffer_pool& p) -> task<> {

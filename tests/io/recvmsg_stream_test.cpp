@@ -18,8 +18,8 @@ using io_test::some_turns;
 
 namespace {
 
-class RecvmsgStream : public io_test::Worlds {};
-COIL_IN_EACH_WORLD(RecvmsgStream);
+class RecvmsgStream : public io_test::EachKernel {};
+COIL_ON_EACH_KERNEL(RecvmsgStream);
 
 std::string_view text_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -104,7 +104,7 @@ TEST_P(RecvmsgStream, ALengthBeyondTheBufferIsNotTakenForData) {
     run(main());
 }
 
-TEST_P(RecvmsgStream, WhatIsTooLongIsCutAndSaysSo) {
+TEST_P(RecvmsgStream, ALongMessageIsTruncatedAndFlagged) {
     auto main = []() -> task<> {
         // 16 bytes of header and 13 for the name: the message begins at an odd offset.
         buffer_pool pool(pool_of(2, 64));
@@ -116,7 +116,7 @@ TEST_P(RecvmsgStream, WhatIsTooLongIsCutAndSaysSo) {
         auto message = co_await incoming.next();
         EXPECT_EQ(text_of(message.bytes()), text.substr(0, 64 - 16 - 13));
         EXPECT_EQ(message.flags(), MSG_TRUNC);
-        EXPECT_EQ(message.name().size(), 13U) << "as much of it as there was room for";
+        EXPECT_EQ(message.name().size(), 13U) << "truncated to the requested size";
         client.send_to(server, "short");
         message = co_await incoming.next();
         EXPECT_EQ(text_of(message.bytes()), "short");
@@ -125,7 +125,7 @@ TEST_P(RecvmsgStream, WhatIsTooLongIsCutAndSaysSo) {
     run(main());
 }
 
-TEST_P(RecvmsgStream, ABufferTooSmallForItsFrontIsAnError) {
+TEST_P(RecvmsgStream, ABufferTooSmallForHeaderAndNameIsAnError) {
     auto main = []() -> task<> {
         buffer_pool pool(pool_of(2, 64));
         const udp_socket server;
@@ -205,7 +205,7 @@ TEST_P(RecvmsgStream, ControlDataDescriptorsArrive) {
 }
 
 TEST_P(RecvmsgStream, APoolSharedByBytesAndDatagrams) {
-    auto main = [](io_test::world w) -> task<> {
+    auto main = [](io_test::kernel_features w) -> task<> {
         const socket_pair bytes;
         const udp_socket server;
         const udp_socket client;
@@ -228,7 +228,7 @@ TEST_P(RecvmsgStream, APoolSharedByBytesAndDatagrams) {
             ::recv(server.socket, drop, sizeof drop, MSG_DONTWAIT);
             co_return datagram ? 0 : datagram.result().operator int();
         };
-        const bool can_share = w == io_test::world::now;
+        const bool can_share = w == io_test::kernel_features::now;
         buffer_pool first;
         EXPECT_EQ(co_await one_of_each(first, true), can_share ? -EINVAL : 0);
         buffer_pool second;

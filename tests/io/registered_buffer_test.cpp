@@ -93,11 +93,12 @@ TEST_F(RegisteredBuffer, FailuresOfTheDescriptorAreThoseOfReadAndWrite) {
     coil::run(main(p.in, p.out));
 }
 
-TEST_F(RegisteredBuffer, WhatIsNotRegisteredIsABadAddress) {
+TEST_F(RegisteredBuffer, MemoryThatIsNotRegisteredGivesEFAULT) {
     const auto fd = file("0123456789");
     auto main = [](int f) -> task<> {
         two_buffers b;
-        EXPECT_EQ(co_await io::read_fixed(f, b.first, 0, 0), -EFAULT) << "none is";
+        EXPECT_EQ(co_await io::read_fixed(f, b.first, 0, 0), -EFAULT)
+            << "no buffer is registered yet";
         co_await use_buffers(b.all);
         char elsewhere[8] = {};
         EXPECT_EQ(co_await io::read_fixed(f, elsewhere, 0, 0), -EFAULT);

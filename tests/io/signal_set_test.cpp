@@ -84,7 +84,7 @@ TEST_F(SignalSet, G3_CancelledAndLimited_TheSignalIsNotLost) {
     coil::run(main(waits, signals));
 }
 
-TEST_F(SignalSet, OfSeveralThatWaitOneGetsIt) {
+TEST_F(SignalSet, OneOfSeveralWaitersGetsTheSignal) {
     const signal_set signals{SIGUSR1};
     auto main = [](const signal_set& set) -> task<> {
         send(SIGUSR1);
@@ -95,7 +95,7 @@ TEST_F(SignalSet, OfSeveralThatWaitOneGetsIt) {
     coil::run(main(signals));
 }
 
-TEST_F(SignalSet, TheMaskIsAsBeforeAndWhatWasNotTakenIsGone) {
+TEST_F(SignalSet, TheMaskIsRestoredAndUntakenSignalsAreDiscarded) {
     ::sigset_t one;
     ::sigemptyset(&one);
     ::sigaddset(&one, SIGUSR2);
@@ -109,11 +109,11 @@ TEST_F(SignalSet, TheMaskIsAsBeforeAndWhatWasNotTakenIsGone) {
     }
     EXPECT_EQ(coil_test::open_descriptors(), before);
     EXPECT_FALSE(is_blocked(SIGUSR1));
-    EXPECT_TRUE(is_blocked(SIGUSR2)) << "it was not the set that blocked it";
+    EXPECT_TRUE(is_blocked(SIGUSR2)) << "the caller had blocked it";
     ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
 }
 
-TEST_F(SignalSet, WhatIsNoSignal) {
+TEST_F(SignalSet, InvalidSignalNumbersThrow) {
     EXPECT_THROW(signal_set{-1}, std::system_error);
     EXPECT_THROW((signal_set{SIGUSR1, 100'000}), std::system_error);
     EXPECT_FALSE(is_blocked(SIGUSR1));
@@ -132,11 +132,11 @@ TEST_F(SignalSet, G5_DestroyedWhileACoroutineWaits) {
     ctx.run();
     EXPECT_EQ(destroyed, 1);
     auto next = [](const signal_set& set) -> task<int> { co_return co_await set; };
-    send(SIGUSR1); // not assigned to the coroutine that is gone
+    send(SIGUSR1); // must not be given to the destroyed coroutine
     EXPECT_EQ(coil::run(next(signals)), SIGUSR1);
 }
 
-TEST_F(SignalSet, G1_OfSeveralSetsThatWaitOneGetsIt) {
+TEST_F(SignalSet, G1_OneOfSeveralWaitingSetsGetsTheSignal) {
     const signal_set one{SIGUSR1};
     const signal_set two{SIGUSR1, SIGUSR2};
     auto main = [](const signal_set& first, const signal_set& second) -> task<> {
@@ -203,7 +203,7 @@ TEST_F(SignalSet, OnlyTheLastSetUnblocksAndDiscards) {
     EXPECT_FALSE(is_blocked(SIGUSR2));
 }
 
-TEST_F(SignalSet, G1_ASetThatGoesEndsTheWaitsForIt) {
+TEST_F(SignalSet, G1_ADestroyedSetEndsItsWaits) {
     const auto before = coil_test::open_descriptors();
     auto waits = [](const signal_set& set) -> task<int> { co_return co_await set.next(); };
     auto main = [](auto w) -> task<> {
@@ -213,7 +213,7 @@ TEST_F(SignalSet, G1_ASetThatGoesEndsTheWaitsForIt) {
         auto limited = eager(timeout(set->next(), 1h));
         co_await sleep_for(1ms);
         set.reset();
-        // The number may be reused by now; signals read from it would be lost.
+        // The descriptor's number may be reused: a wait that still reads from it would take this.
         const coil_test::pipe_pair p;
         p.put(std::string(128, 'x'));
         EXPECT_EQ(co_await waiting, -ECANCELED);

@@ -16,8 +16,8 @@ using io_test::some_turns;
 
 namespace {
 
-class Starvation : public io_test::Worlds {};
-COIL_IN_EACH_WORLD(Starvation);
+class Starvation : public io_test::EachKernel {};
+COIL_ON_EACH_KERNEL(Starvation);
 
 task<buffer_lease> take(io::recv_stream& incoming) {
     auto chunk = co_await incoming.next();
@@ -113,7 +113,7 @@ TEST_P(Starvation, G6_AGrantedStreamWithoutDataDoesNotStarveTheOthers) {
     run(main());
 }
 
-TEST_P(Starvation, G6_AnIdleStreamDoesNotStandInTheWayOfOneWithData) {
+TEST_P(Starvation, G6_AnIdleStreamDoesNotBlockOneWithData) {
     if (!has_rings()) {
         GTEST_SKIP() << "without buffer rings each waiting stream takes a buffer, as documented";
     }
@@ -177,7 +177,7 @@ TEST_P(Starvation, G3_AStarvingWaitCanBeLimitedStoppedAndDestroyed) {
     run(main());
 }
 
-TEST_P(Starvation, G9_LeasesComeBackFromAnotherThreadWhileManyStarve) {
+TEST_P(Starvation, G9_AnotherThreadReturnsLeasesWhileManyStreamsWait) {
     constexpr std::size_t pieces = 200;
     auto main = [](std::uint64_t seed) -> task<> {
         coil_test::random_source random(seed);

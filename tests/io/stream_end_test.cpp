@@ -17,8 +17,8 @@ using io_test::some_turns;
 
 namespace {
 
-class StreamEnd : public io_test::Worlds {};
-COIL_IN_EACH_WORLD(StreamEnd);
+class StreamEnd : public io_test::EachKernel {};
+COIL_ON_EACH_KERNEL(StreamEnd);
 
 manual waits_for_ever(io::recv_stream& incoming) {
     (void)co_await incoming.next();
@@ -117,7 +117,7 @@ TEST_P(StreamEnd, G4_UntakenResultsAreReturnedAndClosed) {
             }
         }
         EXPECT_EQ(pool.available(), pool.size());
-    }; // and the fixture counts descriptors
+    }; // leaked descriptors are found at the end of the test
     for (int turns = 0; turns < 4; ++turns) {
         run(main(turns));
     }

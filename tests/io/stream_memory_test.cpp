@@ -23,7 +23,7 @@ std::atomic<bool> out_of_memory{false};
 
 } // namespace
 
-// NOLINTBEGIN(misc-definitions-in-headers): the other forms of new and delete come here
+// NOLINTBEGIN(misc-definitions-in-headers): the other forms call these
 void* operator new(std::size_t size) {
     allocations.fetch_add(1, std::memory_order_relaxed);
     void* const p = out_of_memory.load(std::memory_order_relaxed) ? nullptr : std::malloc(size);
@@ -47,8 +47,8 @@ using io_test::some_turns;
 
 namespace {
 
-class StreamMemory : public io_test::Worlds {};
-COIL_IN_EACH_WORLD(StreamMemory);
+class StreamMemory : public io_test::EachKernel {};
+COIL_ON_EACH_KERNEL(StreamMemory);
 
 TEST_P(StreamMemory, ReceivingAllocatesNothing) {
     auto main = []() -> task<> {

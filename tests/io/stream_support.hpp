@@ -16,23 +16,23 @@
 
 namespace io_test {
 
-/// The kernels that a stream must support.
-enum class world : std::uint8_t {
+/// The sets of kernel features with which a stream must work.
+enum class kernel_features : std::uint8_t {
     now,                 ///< all features of the running kernel
     without_incremental, ///< before 6.12
     single_reads,        ///< before 6.7: no multishot read
     without_rings,       ///< before 5.19: one request per piece, each with a buffer of its own
 };
 
-inline std::ostream& operator<<(std::ostream& out, world w) {
+inline std::ostream& operator<<(std::ostream& out, kernel_features w) {
     constexpr const char* names[] = {"now", "without_incremental", "single_reads", "without_rings"};
     return out << names[static_cast<std::size_t>(w)];
 }
 
-inline coil::io_context_options options_of(world w) {
+inline coil::io_context_options options_of(kernel_features w) {
     using coil::uring::register_op;
     coil::io_context_options options;
-    if (w == world::now) {
+    if (w == kernel_features::now) {
         return options;
     }
     auto guard = std::make_shared<coil_test::door_backend::guard>();
@@ -42,12 +42,12 @@ inline coil::io_context_options options_of(world w) {
         }
         const auto& reg = *static_cast<const coil::uring::buf_reg*>(arg);
         const bool incremental = (reg.flags & coil::uring::pbuf_ring_flag::inc) != 0;
-        return w == world::without_rings || incremental ? -EINVAL : 0;
+        return w == kernel_features::without_rings || incremental ? -EINVAL : 0;
     };
-    if (w != world::without_incremental) {
+    if (w != kernel_features::without_incremental) {
         guard->hidden.push_back(coil::uring::opcode::read_multishot);
     }
-    if (w == world::without_rings) {
+    if (w == kernel_features::without_rings) {
         // Hides the features by which multishot accept, poll and timeout are detected.
         guard->hidden.push_back(coil::uring::opcode::send_zc);
         guard->hidden.push_back(coil::uring::opcode::socket);
@@ -58,10 +58,10 @@ inline coil::io_context_options options_of(world w) {
     return options;
 }
 
-/// Runs a test on each of these kernels, with a context.
-class Worlds : public ::testing::Test, public ::testing::WithParamInterface<world> {
+/// Runs a test with each of these sets of features, on a context.
+class EachKernel : public ::testing::Test, public ::testing::WithParamInterface<kernel_features> {
 protected:
-    [[nodiscard]] static bool has_rings() { return GetParam() != world::without_rings; }
+    [[nodiscard]] static bool has_rings() { return GetParam() != kernel_features::without_rings; }
 
     template <class T>
     T run(coil::task<T> work) {
@@ -72,12 +72,13 @@ protected:
     coil::io_context context_{options_of(GetParam())};
 };
 
-#define COIL_IN_EACH_WORLD(suite)                                                                  \
-    INSTANTIATE_TEST_SUITE_P(                                                                      \
-        , suite,                                                                                   \
-        ::testing::Values(io_test::world::now, io_test::world::without_incremental,                \
-                          io_test::world::single_reads, io_test::world::without_rings),            \
-        ::testing::PrintToStringParamName())
+#define COIL_ON_EACH_KERNEL(suite)                                                                 \
+    INSTANTIATE_TEST_SUITE_P(, suite,                                                              \
+                             ::testing::Values(io_test::kernel_features::now,                      \
+                                               io_test::kernel_features::without_incremental,      \
+                                               io_test::kernel_features::single_reads,             \
+                                               io_test::kernel_features::without_rings),           \
+                             ::testing::PrintToStringParamName())
 
 inline coil::buffer_pool_options pool_of(unsigned buffers, std::size_t size,
                                          bool incremental = true, unsigned most = 0) {

@@ -237,7 +237,7 @@ TEST_F(ZeroCopy, WithoutTheOpcode_ASendCopies) {
     coil_test::run_on(ctx, main(c, local));
 }
 
-/// A kernel whose completions of a zero-copy send the test controls.
+/// A backend that posts the completions of a zero-copy send when the test says so.
 class ZeroCopyCompletions : public ::testing::Test {
 protected:
     ZeroCopyCompletions() {
@@ -309,7 +309,7 @@ TEST_F(ZeroCopyCompletions, G2_TheAwaitReturnsAfterTheNotification) {
     EXPECT_EQ(cancels_, 1) << "only the send without a result was cancelled in the kernel";
 }
 
-TEST_F(ZeroCopyCompletions, TheReportOfANotificationIsNotAResult) {
+TEST_F(ZeroCopyCompletions, TheUsageReportOfANotificationIsNotAResult) {
     auto main = [this]() -> task<> {
         auto sends = []() -> task<int> {
             co_return co_await io::send_zc(3, "x", 0, uring::recvsend_flag::zc_report_usage);

@@ -71,7 +71,7 @@ long setup_ring(unsigned entries, params* p) {
     return fd;
 }
 
-/// Waits in slices, between which other threads may enter.
+/// Waits in slices; other threads may enter the ring between them.
 long wait_in_turns(emulated_ring& r, unsigned least, unsigned flags, const getevents_arg* given) {
     getevents_arg arg{};
     if (given != nullptr) {
@@ -241,7 +241,7 @@ long register_with(emulated_ring& r, unsigned op, void* arg, unsigned count) {
             return -EBUSY;
         }
         r.event = static_cast<int>(raw(SYS_dup, *static_cast<int*>(arg)));
-        r.told = r.cq_tail();
+        r.reported = r.cq_tail();
         return r.event < 0 ? -EBADF : 0;
     case no_eventfd:
         if (r.event < 0) {

@@ -49,7 +49,7 @@ struct emulated_ring {
     std::recursive_timed_mutex turn;
     std::atomic<unsigned> wanting{0}; // threads that wait for the lock
     int event = -1;
-    std::uint32_t told = 0; // the tail already reported to the eventfd
+    std::uint32_t reported = 0; // the tail that the eventfd has reported
 
     std::uint32_t word(void* base, std::uint32_t offset) const {
         auto* const at = reinterpret_cast<std::uint32_t*>(static_cast<char*>(base) + offset);
@@ -60,16 +60,16 @@ struct emulated_ring {
     std::uint32_t published() const {
         return word(memory.sq, setup.sq_off.tail) - word(memory.sq, setup.sq_off.head);
     }
-    void tell() {
+    void report() {
         const std::uint32_t tail = cq_tail();
-        if (event >= 0 && tail != told) {
+        if (event >= 0 && tail != reported) {
             const std::uint64_t one = 1;
             constexpr std::uint32_t eventfd_disabled = 1;
             if ((word(memory.cq, setup.cq_off.flags) & eventfd_disabled) == 0) {
                 raw(SYS_write, event, reinterpret_cast<long>(&one), sizeof one);
             }
         }
-        told = tail;
+        reported = tail;
         if (polls) { // NEED_WAKEUP: always set
             auto* const at = reinterpret_cast<std::uint32_t*>(static_cast<char*>(memory.sq) +
                                                               setup.sq_off.flags);
@@ -113,7 +113,7 @@ struct my_turn {
     ~my_turn() {
         inside = false;
         if (!r_.closed) {
-            r_.tell();
+            r_.report();
         }
         r_.turn.unlock();
     }

@@ -1,4 +1,4 @@
-// Tasks that are on an executor when their context ends.
+// Tasks that have moved to an executor when their context ends.
 
 #include "lifetimes/support.hpp"
 
@@ -22,8 +22,8 @@ public:
         });
         busy_.acquire();
     }
-    ~busy_looper() { let_go(); }
-    void let_go() {
+    ~busy_looper() { release(); }
+    void release() {
         if (!std::exchange(gone_, true)) {
             go_on_.release();
         }
@@ -52,7 +52,7 @@ bool ended_by_cancellation(join_handle<>& handle) {
 }
 
 template <class Move>
-void moves_away_and_its_context_ends(Move move) {
+void moves_and_its_context_ends(Move move) {
     std::atomic<int> alive = 0;
     std::optional<join_handle<>> handle;
     {
@@ -72,17 +72,17 @@ void moves_away_and_its_context_ends(Move move) {
     EXPECT_TRUE(ended_by_cancellation(*handle));
 }
 
-ISOLATED_TEST(Issue, G5_ATaskThatWentAwayByResumeOnOutlivesItsContext) {
-    moves_away_and_its_context_ends([](looper_executor& to) { return resume_on(to); });
+ISOLATED_TEST(Issue, G5_ATaskThatMovedByResumeOnOutlivesItsContext) {
+    moves_and_its_context_ends([](looper_executor& to) { return resume_on(to); });
 }
 
-ISOLATED_TEST(Issue, G5_ATaskThatWentAwayByScheduleOutlivesItsContext) {
-    moves_away_and_its_context_ends([](looper_executor& to) { return schedule(to); });
+ISOLATED_TEST(Issue, G5_ATaskThatMovedByScheduleOutlivesItsContext) {
+    moves_and_its_context_ends([](looper_executor& to) { return schedule(to); });
 }
 
-ISOLATED_TEST(Issue, G12_ATaskThatIsDroppedBesideAContextThatDoesNotRun) {
+ISOLATED_TEST(Issue, G12_ATaskThatIsDroppedWhileItsContextDoesNotRun) {
     std::atomic<int> alive = 0;
-    bool told = false;
+    bool cancelled = false;
     {
         io_context context;
         {
@@ -92,7 +92,7 @@ ISOLATED_TEST(Issue, G12_ATaskThatIsDroppedBesideAContextThatDoesNotRun) {
                 try {
                     co_await resume_on(away.looper);
                 } catch (const std::system_error& e) {
-                    told = e.code() == std::errc::operation_canceled;
+                    cancelled = e.code() == std::errc::operation_canceled;
                     throw;
                 }
             };
@@ -102,7 +102,7 @@ ISOLATED_TEST(Issue, G12_ATaskThatIsDroppedBesideAContextThatDoesNotRun) {
         }
     }
     EXPECT_EQ(alive, 0);
-    EXPECT_TRUE(told) << "it was destroyed without an exception";
+    EXPECT_TRUE(cancelled) << "it was destroyed without an exception";
 }
 
 } // namespace

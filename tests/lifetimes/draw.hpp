@@ -172,7 +172,7 @@ private:
         }
     }
 
-    /// coil::run() destroys its context when it ends: nothing may return to that later.
+    /// coil::run() destroys its context when it ends: no task may return to that context later.
     [[nodiscard]] bool leaves(const step& s) const {
         const std::string_view name = s.what->name;
         return result_.how == mode::coil_run && (name == "resume_on" || name == "schedule" ||

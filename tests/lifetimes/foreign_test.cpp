@@ -161,7 +161,8 @@ ISOLATED_TEST(Foreign, G10_AForeignCoroutineAwaitsManyTasks) {
     EXPECT_EQ(sum, many);
 }
 
-/// A plain resume() inside of a coroutine of coil returns when what it resumed is suspended.
+/// A plain resume() inside of a coroutine of coil returns when the coroutine that it resumed has
+/// suspended.
 ISOLATED_TEST(Foreign, G1_APlainResumeInsideOfACoroutineIsOneCall) {
     plain_door gate;
     std::vector<int> order;
@@ -215,7 +216,7 @@ ISOLATED_TEST(Foreign, G1_AForeignCoroutineOnAContextAwaitsCombinations) {
     EXPECT_TRUE(sum == 1 + 3 + 10 + 100 + 1000 || sum == 1 + 3 + 20 + 100 + 1000) << sum;
 }
 
-/// Destroyed while it awaits: so is all below it.
+/// Destroying a coroutine that awaits also destroys everything that it awaits.
 ISOLATED_TEST(Foreign, G5_AForeignCoroutineIsDestroyedInTheMiddle) {
     plain_door gate;
     std::atomic<int> alive = 0;

@@ -18,14 +18,14 @@ namespace {
 ISOLATED_TEST(Found, G5_StopWithOnOfTheSameContextAndALooperBehindIt) {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};
-    std::binary_semaphore go_on{0};
+    std::binary_semaphore may_return{0};
     looper_executor looper;
     {
         io_context a;
         auto busy = [&]() -> task<> {
             const counted local(alive);
             begun.release();
-            go_on.acquire();
+            may_return.acquire();
             co_return;
         };
         auto x = [&]() -> task<> {
@@ -41,7 +41,7 @@ ISOLATED_TEST(Found, G5_StopWithOnOfTheSameContextAndALooperBehindIt) {
             begun.acquire();
             a.stop();
             std::this_thread::sleep_for(50ms); // the shutdown has to wait for the looper meanwhile
-            go_on.release();
+            may_return.release();
         });
         a.run();
     }
@@ -83,7 +83,7 @@ ISOLATED_TEST(Found, G5_ThreeContextsInARowAreStoppedAtOnce) {
 ISOLATED_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownWaits) {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};
-    std::binary_semaphore go_on{0};
+    std::binary_semaphore may_return{0};
     looper_executor looper;
     {
         io_context a;
@@ -91,7 +91,7 @@ ISOLATED_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownWaits)
         auto moves = [&]() -> task<> {
             const counted local(alive);
             begun.release();
-            go_on.acquire();
+            may_return.acquire();
             co_await resume_on(b);
         };
         auto r = [&]() -> task<> {
@@ -105,7 +105,7 @@ ISOLATED_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownWaits)
         b.stop();
         b.join(); // b still exists, but does not run
         a.stop();
-        go_on.release();
+        may_return.release();
         a.join();
     }
     EXPECT_EQ(alive, 0);
@@ -113,7 +113,7 @@ ISOLATED_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownWaits)
 
 // A frame is destroyed while its context runs, and its remote child awaits a task on that context.
 
-ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildIsElsewhereAndHereAgain) {
+ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseRemoteChildHasARemoteChildHere) {
     std::atomic<int> alive = 0;
     io_context b;
     b.start();
@@ -136,8 +136,8 @@ ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildIsElsewhereAndHereAgain) {
     EXPECT_EQ(alive, 0);
 }
 
-/// Between the task here and the scope that is left, in the chain of awaiters, is a scope of the
-/// other context, which this thread must not read.
+/// In the chain of awaiters from the task here to the scope that is left, there is a scope of the
+/// other context. This thread must not read it.
 ISOLATED_TEST(Found, G5_AScopeIsLeftAndATaskOfARemoteScopeHasMovedHere) {
     std::atomic<int> alive = 0;
     io_context b;
@@ -263,7 +263,7 @@ ISOLATED_TEST(Found, G5_ScheduleOnAContextThatDoesNotRun) {
 
 async_task<int, looper_executor> ends_there(executor_arg_t, looper_executor&) { co_return 1; }
 
-ISOLATED_TEST(Found, G5_ARunLoopEndsWhoseTaskIsAboutToGoOn) {
+ISOLATED_TEST(Found, G5_ARunLoopIsDestroyedWhileItsTaskIsAboutToResume) {
     std::atomic<int> alive = 0;
     looper_executor looper;
     {
@@ -282,28 +282,30 @@ ISOLATED_TEST(Found, G5_ARunLoopEndsWhoseTaskIsAboutToGoOn) {
 
 // A run_loop is destroyed while an async_task of it is about to resume after a blocking call.
 
-task<> calls(blocking_pool& pool, std::binary_semaphore& go_on, std::atomic<int>& alive) {
+task<> calls(blocking_pool& pool, std::binary_semaphore& may_return, std::atomic<int>& alive) {
     const counted local(alive);
-    co_await blocking(pool, [&go_on] { go_on.acquire(); });
+    co_await blocking(pool, [&may_return] { may_return.acquire(); });
 }
 
 async_task<void, any_executor> calls_there(executor_arg_t, any_executor, blocking_pool& pool,
-                                           std::binary_semaphore& go_on, std::atomic<int>& alive) {
+                                           std::binary_semaphore& may_return,
+                                           std::atomic<int>& alive) {
     const counted local(alive);
-    co_await calls(pool, go_on, alive);
+    co_await calls(pool, may_return, alive);
 }
 
-ISOLATED_TEST(Found, G5_ARunLoopEndsAndAnAsyncTaskComesBackToIt) {
+ISOLATED_TEST(Found, G5_ARunLoopIsDestroyedWhileAnAsyncTaskReturnsToIt) {
     std::atomic<int> alive = 0;
-    std::binary_semaphore go_on{0};
+    std::binary_semaphore may_return{0};
     {
         run_loop loop;
         {
             blocking_pool pool(1);
-            static_cast<void>(calls_there(executor_arg, any_executor(loop), pool, go_on, alive));
+            static_cast<void>(
+                calls_there(executor_arg, any_executor(loop), pool, may_return, alive));
             loop.run_once();
             EXPECT_EQ(alive, 2);
-            go_on.release();
+            may_return.release();
         } // the call has ended, and the resumption is in the loop's queue
     }
     EXPECT_EQ(alive, 0);

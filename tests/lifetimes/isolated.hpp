@@ -164,7 +164,7 @@ inline void isolated_misuse(const std::function<void()>& program, std::string_vi
     EXPECT_TRUE(aborted || (coil_test::sanitized && !end.timed_out && end.status != 0))
         << end.sentence() << "; its output:\n"
         << end.output;
-    EXPECT_NE(end.output.find(sentence), std::string::npos) << "no word of it in its output:\n"
+    EXPECT_NE(end.output.find(sentence), std::string::npos) << "the message is not in its output:\n"
                                                             << end.output;
 }
 

@@ -58,7 +58,7 @@ private:
         }
         if (uses(place::loop)) {
             world_.loop.emplace();
-            world_.loop->execute([] {}); // submitted by another thread: run() waits for finish()
+            world_.loop->execute([] {}); // from another thread, so that run() waits for finish()
             loop_thread_ = std::thread([this] { world_.loop->run(); });
         }
     }
@@ -214,7 +214,7 @@ private:
 
     void attack_from_threads() {
         if (plan_.how == mode::coil_run) {
-            return; // its context may be destroyed: tasks alone may refer to it
+            return; // the context may be destroyed: only its tasks may refer to it
         }
         for (const attack& a : plan_.attacks) {
             if (a.by_task) {
@@ -290,7 +290,7 @@ private:
     /// Runs the contexts once more to end what is left in their queues; tasks of the thread
     /// executor return to new threads, which are joined.
     void empty_contexts() {
-        dog_.waits_for("what was left to the contexts");
+        dog_.waits_for("the work left in the contexts' queues");
         if (runtime_) {
             runtime_->stop();
             runtime_->run();

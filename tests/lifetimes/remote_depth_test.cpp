@@ -1,5 +1,5 @@
-// Many remote children at once, below each other and beside each other: what is done for one must
-// not depend on how many there are.
+// Many remote children at once, nested and side by side: the cost of one must not depend on how
+// many there are.
 
 #include "lifetimes/small_stack.hpp"
 #include "lifetimes/support.hpp"
@@ -15,7 +15,7 @@ constexpr int depth = 10'000;
 constexpr int drop_depth = coil_test::sanitized ? 500 : 5'000;
 constexpr int width = coil_test::sanitized ? 1'000 : 20'000;
 
-/// A chain of on(), by turns on two contexts, with a task that sleeps at its end.
+/// A chain of on(), alternating between two contexts, with a task that sleeps at its end.
 struct chain {
     io_context& here;
     io_context& there;
@@ -31,7 +31,7 @@ struct chain {
             co_await on(below % 2 == 0 ? here : there, link(below - 1));
         }
     }
-    /// Returns when the chain is complete. The context goes on.
+    /// Returns when the chain is complete. The context continues to run.
     task<> until_complete() {
         while (!complete.try_acquire()) {
             co_await sleep_for(1ms);

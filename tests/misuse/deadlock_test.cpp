@@ -1,4 +1,4 @@
-// Tasks that wait for ever: the context says so, once.
+// Tasks that wait for ever: the context reports them once.
 
 #include "support/run.hpp"
 
@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstddef>
 #include <functional>
+#include <regex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -63,6 +64,7 @@ TEST_F(Deadlock, AMutexLockedTwiceByOneTask) {
     EXPECT_NE(text.find("wait for ever"), std::string::npos);
     EXPECT_NE(text.find("'twice'"), std::string::npos) << text;
     EXPECT_NE(text.find("mutex at"), std::string::npos) << text;
+    EXPECT_NE(text.find(", locked by the task that waits\n"), std::string::npos) << text;
 }
 
 TEST_F(Deadlock, AChannelWithoutASender) {
@@ -80,6 +82,32 @@ TEST_F(Deadlock, TwoMutexesInOppositeOrders) {
     });
     EXPECT_NE(text.find("'first'"), std::string::npos) << text;
     EXPECT_NE(text.find("'second'"), std::string::npos) << text;
+    const std::regex by_second("'first'.*locked by task 0x[0-9a-f]+ 'second'\n");
+    const std::regex by_first("'second'.*locked by task 0x[0-9a-f]+ 'first'\n");
+    EXPECT_TRUE(std::regex_search(text, by_second)) << text;
+    EXPECT_TRUE(std::regex_search(text, by_first)) << text;
+}
+
+TEST_F(Deadlock, AMutexWhoseHolderIsUnknown) {
+    mutex m;
+    ASSERT_TRUE(m.try_lock());
+    const std::string text = reported(
+        [&](io_context& ctx) { ctx.co_spawn([](mutex& it) -> task<> { co_await it.lock(); }(m)); });
+    EXPECT_NE(text.find("mutex at"), std::string::npos) << text;
+    EXPECT_EQ(text.find("locked by"), std::string::npos) << text;
+}
+
+TEST_F(Deadlock, AMutexThatAFinishedTaskHasLocked) {
+    mutex m;
+    const std::string text = reported([&](io_context& ctx) {
+        ctx.co_spawn([](mutex& it) -> task<> { co_await it.lock(); }(m));
+        ctx.co_spawn([](mutex& it) -> task<> {
+            co_await sleep_for(1ms);
+            co_await it.lock();
+        }(m));
+    });
+    EXPECT_NE(text.find("mutex at"), std::string::npos) << text;
+    EXPECT_EQ(text.find("locked by"), std::string::npos) << text;
 }
 
 TEST_F(Deadlock, TheHandlerMayMakeATaskReady) {

@@ -13,7 +13,7 @@ TEST(Sigpipe, AWriteToAPipeWithoutAReaderGivesAnError) {
         int ends[2] = {};
         static_cast<void>((co_await io::pipe(ends)).value());
         co_await io::close(ends[0]);
-        EXPECT_EQ(co_await io::write(ends[1], "x"), -EPIPE); // and the program goes on
+        EXPECT_EQ(co_await io::write(ends[1], "x"), -EPIPE); // the program continues
         co_await io::close(ends[1]);
     }());
 }

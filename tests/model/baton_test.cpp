@@ -10,10 +10,10 @@ namespace {
 using namespace coil_model;
 using quick = without_spurious_failures;
 
-struct looks_at_all {
+struct checks_whole_word {
     static constexpr bool looks_at_turn = true;
 };
-struct looks_at_bit {
+struct checks_open_bit {
     static constexpr bool looks_at_turn = false;
 };
 
@@ -23,11 +23,11 @@ struct closed_gate : coil::detail::basic_baton<sync_waiter<Change>, atomics<Chan
 };
 
 /// A thread waits for something that another thread produces, and destroys the baton.
-template <class Change, class Steps = looks_at_all>
+template <class Change, class Steps = checks_whole_word>
 struct opened {
     static constexpr int threads = 2;
 
-    mortal<closed_gate<Change>> baton;
+    destroyable<closed_gate<Change>> baton;
     sync_waiter<Change> w{0};
     plain<int> made{0};
 
@@ -40,7 +40,7 @@ struct opened {
             }
             require(made == 1, "it was made");
             baton.destroy();
-            w.go();
+            w.destroy_frame();
         } else {
             made = 1;
             baton->open();
@@ -68,7 +68,7 @@ struct given_up {
                 w.sleep_until_over();
             }
             require(w.cancelled || made == 1, "it was made");
-            w.go();
+            w.destroy_frame();
         } else {
             made = 1;
             baton.open();
@@ -90,12 +90,12 @@ struct opened_for_two {
         if (number == 0) {
             baton.wait(one);
             one.sleep_until_over();
-            one.go();
+            one.destroy_frame();
         } else if (number == 1) {
             baton.wait(two);
             two.leave(baton);
             two.deliver_until_over();
-            two.go();
+            two.destroy_frame();
         } else {
             baton.open();
         }
@@ -111,14 +111,14 @@ struct opened_and_closed {
     closed_gate<Change> baton;
     sync_waiter<Change> waits_before{0};
     sync_waiter<Change> comes{1};
-    bell waits;
+    wake_up_fd waits;
 
     void thread(unsigned number) {
         if (number == 0) {
             baton.wait(waits_before);
-            waits.ring();
+            waits.write();
             waits_before.sleep_until_over();
-            waits_before.go();
+            waits_before.destroy_frame();
         } else {
             waits.wait();
             baton.open();
@@ -141,7 +141,7 @@ template <class Change>
 struct group_of_two {
     static constexpr int threads = 3;
 
-    mortal<group<Change>> it;
+    destroyable<group<Change>> it;
     sync_waiter<Change> w{0};
     plain<int> made[2];
 
@@ -154,7 +154,7 @@ struct group_of_two {
             }
             require(made[0] == 1 && made[1] == 1, "all is done");
             it.destroy();
-            w.go();
+            w.destroy_frame();
         } else {
             made[number - 1] = 1;
             require(it->done(), "there was something");
@@ -218,8 +218,8 @@ TEST(GroupModelG1, UsedAgainWhileItEnds_FourInterruptions) {
 // Canaries.
 
 TEST(BatonModelCanary, PassingWhileItIsBeingOpened) {
-    expect_found<opened<as_written, looks_at_bit>>(rl::test_result_access_to_freed_memory,
-                                                   at_most{4});
+    expect_found<opened<as_written, checks_open_bit>>(rl::test_result_access_to_freed_memory,
+                                                      at_most{4});
 }
 TEST(BatonModelCanary, AnOpenThatOrdersNothing) {
     expect_found<opened<relaxed<call::compare_weak>>>(rl::test_result_data_race, at_most{4});

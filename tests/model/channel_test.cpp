@@ -60,7 +60,7 @@ struct shared {
         if (!ch.send_now(me, attempts)) {
             ch.wait(me);
             me.sleep_until_over();
-            me.go();
+            me.destroy_frame();
         }
         return !me.closed;
     }
@@ -69,7 +69,7 @@ struct shared {
         if (!ch.receive_now(me, attempts)) {
             ch.wait(me);
             me.sleep_until_over();
-            me.go();
+            me.destroy_frame();
         }
         require(me.value.has_value() != me.closed, "an element, or the end");
         return me.value ? me.value->number.get() : 0;
@@ -86,7 +86,7 @@ struct shared {
             } else {
                 me.sleep_until_over();
             }
-            me.go();
+            me.destroy_frame();
             if (me.value) {
                 me.element->value.emplace(std::move(*me.value));
                 ch.give_back(std::move(me.element));
@@ -159,7 +159,7 @@ struct sends_of_one_context : shared<Change, Room> {
         for (int i = 0; i < Count; ++i) {
             if (waits[i]) {
                 senders[i].sleep_until_over();
-                senders[i].go();
+                senders[i].destroy_frame();
             }
         }
     }

@@ -40,11 +40,11 @@ struct outcome {
 };
 
 template <class Suite, class Scheduler>
-outcome play_with(rl::test_params& params, bool tells) {
+outcome play_with(rl::test_params& params, bool prints) {
     rl::ostringstream state;
     const rl::test_result_e result = rl::run_test<Suite, Scheduler>(params, state, false);
     const outcome end{result, params.stop_iteration};
-    if (result != rl::test_result_success && tells) {
+    if (result != rl::test_result_success && prints) {
         params.initial_state = state.str();
         params.collect_history = true;
         rl::run_test<Suite, Scheduler>(params, state, true);
@@ -53,27 +53,27 @@ outcome play_with(rl::test_params& params, bool tells) {
 }
 
 template <int Threads>
-outcome play_threads(search what, std::ostream* told) {
+outcome play_threads(search what, std::ostream* log) {
     std::ostream nowhere(nullptr);
     rl::test_params params;
     params.search_type = what.type;
     params.context_bound = what.limit;
     params.iteration_count = what.limit;
-    params.output_stream = told != nullptr ? told : &nowhere;
+    params.output_stream = log != nullptr ? log : &nowhere;
     params.progress_stream = &nowhere;
-    const bool tells = told != nullptr;
+    const bool prints = log != nullptr;
     switch (what.type) {
     case rl::sched_full:
-        return play_with<suite<Threads>, rl::full_search_scheduler<Threads>>(params, tells);
+        return play_with<suite<Threads>, rl::full_search_scheduler<Threads>>(params, prints);
     case rl::sched_bound:
-        return play_with<suite<Threads>, rl::context_bound_scheduler<Threads>>(params, tells);
+        return play_with<suite<Threads>, rl::context_bound_scheduler<Threads>>(params, prints);
     default:
-        return play_with<suite<Threads>, rl::random_scheduler<Threads>>(params, tells);
+        return play_with<suite<Threads>, rl::random_scheduler<Threads>>(params, prints);
     }
 }
 
-/// Prints the failing interleaving to `told`, if given.
-outcome play(const any_model& model, search what, std::ostream* told = nullptr) {
+/// Prints the failing interleaving to `log`, if given.
+outcome play(const any_model& model, search what, std::ostream* log = nullptr) {
     if (model.bytes > sizeof place_of_model || model.alignment > 64) {
         ADD_FAILURE() << "the model does not fit: " << model.bytes << " bytes";
         return {rl::test_result_user_assert_failed, 0};
@@ -81,11 +81,11 @@ outcome play(const any_model& model, search what, std::ostream* told = nullptr) 
     played = &model;
     switch (model.threads) {
     case 2:
-        return play_threads<2>(what, told);
+        return play_threads<2>(what, log);
     case 3:
-        return play_threads<3>(what, told);
+        return play_threads<3>(what, log);
     case 4:
-        return play_threads<4>(what, told);
+        return play_threads<4>(what, log);
     default:
         ADD_FAILURE() << "no machine for " << model.threads << " threads";
         return {rl::test_result_user_assert_failed, 0};

@@ -62,9 +62,9 @@ inline constexpr any_model model_of{
     [](void* model) { static_cast<Model*>(model)->after(); },
 };
 
-/// The model holds. Prints the interleaving of a failure.
+/// Fails if an interleaving breaks the model, and prints that interleaving.
 void expect_proof(const any_model& model, search what);
-/// No failure was found in the sample.
+/// Fails if the sample contains a failure.
 void expect_no_failure(const any_model& model, at_random what);
 /// The model is broken, and the checker must notice: a canary of expect_proof().
 void expect_found(const any_model& model, rl::test_result_e wanted, search what);

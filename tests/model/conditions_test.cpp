@@ -44,7 +44,7 @@ struct arrives_twice {
         if (!b.is_over(phase)) {
             b.wait(w);
             w.sleep_until_over();
-            w.go();
+            w.destroy_frame();
         }
     }
     void thread(unsigned number) {
@@ -79,7 +79,7 @@ struct condition {
             w.leave(a); // the predicate holds: a real waiter would not have begun to wait
         }
         w.sleep_until_over();
-        w.go();
+        w.destroy_frame();
     }
     /// Makes the predicate hold. Returns whether the waiter has released the mutex before.
     [[nodiscard]] bool change() {

@@ -110,7 +110,7 @@ TEST(DequeModelCanary, APushThatPublishesNothing) {
     expect_found<theft<2, 2, 1, 2, 4, relaxed<call::store>>>(rl::test_result_data_race, at_most{4});
 }
 
-TEST(DequeModelCanary, WithoutFencesAnItemComesTwice) {
+TEST(DequeModelCanary, WithoutFencesAnItemIsTakenTwice) {
     expect_found<theft<2, 2, 1, 2, 4, as_written, no_full_fences>>(
         rl::test_result_user_assert_failed, at_most{4});
 }

@@ -18,21 +18,21 @@ struct op_and_context {
     static constexpr int threads = 2;
     using handoff_type = coil::detail::basic_handoff<atomics<Change>>;
 
-    mortal<handoff_type> handoff;
+    destroyable<handoff_type> handoff;
     plain<int> result{0};
     plain<bool> there{true};
-    letter post;
-    int told = 0;
+    message own_message;
+    int notified = 0;
 
     // Not part of the awaiter.
     inbox<Change> box;
-    bell wake_up;
-    bell futex; // woken by its address
+    wake_up_fd wake_up;
+    wake_up_fd futex; // woken by its address
 
     op_and_context() { handoff->submit(); }
 
     /// The other thread.
-    void do_it() {
+    void do_work() {
         if (handoff->is_wanted()) {
             result = 42;
         }
@@ -40,14 +40,14 @@ struct op_and_context {
         case handoff_type::submitted:
             return;
         case handoff_type::abandoned:
-            futex.ring();
+            futex.write();
             return;
         default:
             break;
         }
         require(there, "a destroyed awaiter is not notified");
-        if (box.push(post)) {
-            wake_up.ring();
+        if (box.push(own_message)) {
+            wake_up.write();
         }
     }
 
@@ -55,7 +55,7 @@ struct op_and_context {
 
     void await() {
         if (handoff->suspend()) {
-            while (told == 0) {
+            while (notified == 0) {
                 if (box.try_park()) {
                     wake_up.wait();
                     box.unpark();
@@ -64,11 +64,11 @@ struct op_and_context {
             }
         }
         require(result == 42, "the result is there");
-        go();
+        destroy_frame();
     }
     /// remote_op::wait_until_back()
     void wait_until_back() {
-        while (told == 0) {
+        while (notified == 0) {
             deliver_inbox();
             rl::yield(1, RL_INFO);
         }
@@ -84,19 +84,19 @@ struct op_and_context {
         }
         handoff->end();
     }
-    void go() {
+    void destroy_frame() {
         there = false;
         result = 0;
         handoff.destroy();
     }
 
-    void after() { require(told <= 1, "told once"); }
+    void after() { require(notified <= 1, "notified once"); }
 
 private:
     void deliver_inbox() {
-        for (letter* l = box.take_all(); l != nullptr; l = l->next) {
-            require(l == &post, "its post");
-            ++told;
+        for (message* l = box.take_all(); l != nullptr; l = l->next) {
+            require(l == &own_message, "its own message");
+            ++notified;
             handoff->enqueue();
         }
     }
@@ -106,7 +106,7 @@ template <class Change>
 struct awaited : op_and_context<Change> {
     void thread(unsigned number) {
         if (number == 0) {
-            this->do_it();
+            this->do_work();
         } else {
             this->await();
         }
@@ -118,13 +118,13 @@ template <class Change>
 struct destroyed : op_and_context<Change> {
     void thread(unsigned number) {
         if (number == 0) {
-            this->do_it();
+            this->do_work();
             return;
         }
         if (this->handoff->suspend()) {
             this->block_until_complete();
         }
-        this->go();
+        this->destroy_frame();
     }
 };
 
@@ -133,27 +133,27 @@ template <class Change>
 struct served : op_and_context<Change> {
     void thread(unsigned number) {
         if (number == 0) {
-            this->do_it();
+            this->do_work();
             return;
         }
         if (this->handoff->suspend()) {
             this->wait_until_back();
         }
-        this->go();
+        this->destroy_frame();
     }
 };
 
 /// The work is in an executor's queue, as a separate object.
 template <class Change>
 struct withdrawn : op_and_context<Change> {
-    mortal<coil::detail::basic_claim_once<atomics<Change>>> claim;
+    destroyable<coil::detail::basic_claim_once<atomics<Change>>> claim;
     plain<int> used{0}; // of the entry
     plain<bool> freed{false};
 
     void thread(unsigned number) {
         if (number == 0) {
             if (claim->claim()) {
-                this->do_it();
+                this->do_work();
             } else {
                 free();
             }
@@ -168,7 +168,7 @@ struct withdrawn : op_and_context<Change> {
                 free();
             }
         }
-        this->go();
+        this->destroy_frame();
     }
 
     void after() {
@@ -217,7 +217,7 @@ TEST(HandoffModelCanary, ASuspensionThatAcquiresNothing) {
     expect_found<awaited<relaxed<call::compare_strong>>>(rl::test_result_data_race, everything{});
 }
 
-TEST(HandoffModelCanary, ALookThatAcquiresNothing) {
+TEST(HandoffModelCanary, ACheckThatAcquiresNothing) {
     expect_found<destroyed<relaxed<call::load>>>(rl::test_result_data_race, everything{});
 }
 

@@ -7,15 +7,15 @@ namespace {
 
 using namespace coil_model;
 
-/// Some producers, and an owner that sleeps when its inbox is empty. `Looks`: it polls before it
+/// Some producers, and an owner that sleeps when its inbox is empty. `Polls`: it polls before it
 /// sleeps, as the loop does.
-template <int Producers, int Each, bool Looks, class Change>
+template <int Producers, int Each, bool Polls, class Change>
 struct mailbox {
     static constexpr int threads = 1 + Producers;
 
     inbox<Change> box;
-    letter letters[Producers][Each];
-    bell wake_up;
+    message messages[Producers][Each];
+    wake_up_fd wake_up;
     int received[Producers] = {};
 
     void thread(unsigned number) {
@@ -28,11 +28,11 @@ struct mailbox {
 
     void produce(int sender) {
         for (int i = 0; i < Each; ++i) {
-            letter& l = letters[sender][i];
+            message& l = messages[sender][i];
             l.sender = sender;
             l.number = i;
             if (box.push(l)) {
-                wake_up.ring();
+                wake_up.write();
             }
         }
     }
@@ -40,15 +40,15 @@ struct mailbox {
     void own() {
         int left = Producers * Each;
         while (left > 0) {
-            if (!Looks || box.empty()) {
+            if (!Polls || box.empty()) {
                 if (box.try_park()) {
                     require(wake_up.wait() == 1, "one producer ends a sleep");
                     require(!box.unpark(), "a producer has ended it");
-                } else if (Looks) {
+                } else if (Polls) {
                     continue;
                 }
             }
-            for (letter* l = box.take_all(); l != nullptr; l = l->next) {
+            for (message* l = box.take_all(); l != nullptr; l = l->next) {
                 require(l->number == received[l->sender]++, "in the order of its producer");
                 --left;
             }
@@ -74,9 +74,9 @@ struct short_sleep {
     static constexpr int threads = 2;
 
     inbox<Change> box;
-    letter sent;
-    bell wake_up;
-    int rings = 0;
+    message sent;
+    wake_up_fd wake_up;
+    int wake_ups = 0;
 
     void thread(unsigned number) {
         if (number == 0) {
@@ -86,35 +86,35 @@ struct short_sleep {
             }
             while (box.empty()) {
                 if (box.try_park()) {
-                    rings += static_cast<int>(wake_up.wait());
+                    wake_ups += static_cast<int>(wake_up.wait());
                     due += box.unpark() ? 0 : 1;
                 }
             }
-            require(box.take_all() == &sent, "the letter");
-            while (rings < due) {
-                rings += static_cast<int>(wake_up.wait());
+            require(box.take_all() == &sent, "the message");
+            while (wake_ups < due) {
+                wake_ups += static_cast<int>(wake_up.wait());
             }
-            require(rings == due,
+            require(wake_ups == due,
                     "a wake-up for each sleep that a producer ended, and for no other");
         } else if (box.push(sent)) {
-            wake_up.ring();
+            wake_up.write();
         }
     }
     void after() {}
 };
 
-TEST(InboxModelG9, OneProducerTwoLetters) { expect_proof<one_producer<as_written>>(everything{}); }
+TEST(InboxModelG9, OneProducerTwoMessages) { expect_proof<one_producer<as_written>>(everything{}); }
 
 TEST(InboxModelG9, TwoProducers) {
     expect_proof<two_producers<without_spurious_failures>>(everything{});
 }
 
 // The full search takes 18 million interleavings.
-TEST(InboxModelG9, TwoProducersAndAnOwnerThatLooks_FourInterruptions) {
+TEST(InboxModelG9, TwoProducersAndAnOwnerThatPolls_FourInterruptions) {
     expect_proof<mailbox<2, 1, true, as_written>>(at_most(4));
 }
 
-TEST(InboxModelG9, TwoProducersTwoLettersEach_ThreeInterruptions) {
+TEST(InboxModelG9, TwoProducersTwoMessagesEach_ThreeInterruptions) {
     expect_proof<mailbox<2, 2, true, without_spurious_failures>>(at_most(3));
 }
 

@@ -12,14 +12,14 @@ using namespace coil_model;
 /// A join_state: the hand-shake and the outcome, freed by the second of its owners.
 template <class Change>
 struct shared {
-    coil::detail::basic_join_handshake<letter, atomics<Change>> handshake;
+    coil::detail::basic_join_handshake<message, atomics<Change>> handshake;
     plain<int> outcome{0};
     plain<bool> freed{false};
 
-    void let_go() {
+    void release() {
         if (handshake.release_one()) {
             require(!freed, "freed once");
-            require(outcome != 0, "the last one looks at the outcome");
+            require(outcome != 0, "the task has stored its outcome");
             freed = true;
         }
     }
@@ -29,28 +29,28 @@ struct shared {
 template <class Change>
 struct joiner {
     inbox<Change> box;
-    bell wake_up;
-    letter waiter;
+    wake_up_fd wake_up;
+    message waiter;
     plain<bool> there{true}; // the awaiter exists
-    int told = 0;
+    int notified = 0;
 
     void deliver_inbox() {
-        for (letter* l = box.take_all(); l != nullptr;) {
-            letter* const following = l->next;
+        for (message* l = box.take_all(); l != nullptr;) {
+            message* const following = l->next;
             require(l == &waiter, "the waiter");
-            ++told;
+            ++notified;
             l = following;
         }
     }
-    void sleep_until_told() {
-        while (told == 0) {
+    void sleep_until_notified() {
+        while (notified == 0) {
             if (box.try_park()) {
                 wake_up.wait();
                 box.unpark();
             }
             deliver_inbox();
         }
-        require(told == 1, "told once");
+        require(notified == 1, "notified once");
         there = false;
     }
 };
@@ -64,23 +64,23 @@ struct task_and_joiners {
 
     void run_task() {
         state.outcome = 42;
-        if (letter* waiter = state.handshake.mark_done()) {
+        if (message* waiter = state.handshake.mark_done()) {
             for (auto& j : joiners) {
                 if (&j.waiter == waiter) {
                     require(j.there, "a withdrawn waiter is not notified");
                     if (j.box.push(*waiter)) {
-                        j.wake_up.ring();
+                        j.wake_up.write();
                     }
                 }
             }
         }
-        state.let_go();
+        state.release();
     }
 
     void await_and_take(joiner<Change>& me) {
         if (!state.handshake.done()) {
             if (state.handshake.register_waiter(me.waiter)) {
-                me.sleep_until_told();
+                me.sleep_until_notified();
             } else {
                 require(state.handshake.done(), "there is no other waiter");
             }
@@ -94,7 +94,7 @@ struct task_and_joiners {
             return;
         }
         if (!state.handshake.withdraw_waiter(me.waiter)) {
-            while (me.told == 0) {
+            while (me.notified == 0) {
                 me.deliver_inbox();
                 rl::yield(1, RL_INFO);
             }
@@ -112,7 +112,7 @@ struct awaited : task_and_joiners<Change, 1> {
             this->run_task();
         } else {
             this->await_and_take(this->joiners[0]);
-            this->state.let_go();
+            this->state.release();
         }
     }
 };
@@ -123,7 +123,7 @@ struct dropped : task_and_joiners<Change, 1> {
         if (number == 0) {
             this->run_task();
         } else {
-            this->state.let_go();
+            this->state.release();
         }
     }
 };
@@ -135,7 +135,7 @@ struct destroyed : task_and_joiners<Change, 1> {
             this->run_task();
         } else {
             this->await_and_be_destroyed(this->joiners[0]);
-            this->state.let_go();
+            this->state.release();
         }
     }
 };
@@ -143,18 +143,18 @@ struct destroyed : task_and_joiners<Change, 1> {
 /// The handle moves to a third thread after the second one has stopped waiting.
 template <class Change>
 struct handed_over : task_and_joiners<Change, 2> {
-    bell handle;
+    wake_up_fd handle;
 
     void thread(unsigned number) {
         if (number == 0) {
             this->run_task();
         } else if (number == 1) {
             this->await_and_be_destroyed(this->joiners[0]);
-            handle.ring();
+            handle.write();
         } else {
             handle.wait();
             this->await_and_take(this->joiners[1]);
-            this->state.let_go();
+            this->state.release();
         }
     }
 };
@@ -172,16 +172,16 @@ TEST(JoinModelCanary, AnEndThatPublishesNothing) {
     expect_found<awaited<relaxed<call::exchange>>>(rl::test_result_data_race, everything{});
 }
 
-TEST(JoinModelCanary, ALetGoThatOrdersNothing) {
+TEST(JoinModelCanary, AReleaseThatOrdersNothing) {
     expect_found<dropped<relaxed<call::fetch_add>>>(rl::test_result_data_race, everything{});
 }
 
-TEST(JoinModelCanary, ALetGoInTwoSteps) {
+TEST(JoinModelCanary, AReleaseInTwoSteps) {
     expect_found<dropped<in_two_steps<call::fetch_add>>>(rl::test_result_user_assert_failed,
                                                          everything{});
 }
 
-TEST(JoinModelCanary, ALookThatAcquiresNothing) {
+TEST(JoinModelCanary, ACheckThatAcquiresNothing) {
     expect_found<awaited<relaxed<call::load>>>(rl::test_result_data_race, everything{});
 }
 

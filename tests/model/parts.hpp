@@ -10,8 +10,8 @@
 
 namespace coil_model {
 
-struct letter {
-    plain<letter*> next{nullptr};
+struct message {
+    plain<message*> next{nullptr};
     plain<int> sender{0};
     plain<int> number{0};
 };
@@ -19,12 +19,12 @@ struct letter {
 /// An object that can be destroyed in the middle of a model; relacy fails the test if its atomics
 /// are used after that.
 template <class T>
-class mortal {
+class destroyable {
 public:
-    mortal() : it_(std::construct_at(reinterpret_cast<T*>(memory_))) {}
-    mortal(const mortal&) = delete;
-    mortal& operator=(const mortal&) = delete;
-    ~mortal() {
+    destroyable() : it_(std::construct_at(reinterpret_cast<T*>(memory_))) {}
+    destroyable(const destroyable&) = delete;
+    destroyable& operator=(const destroyable&) = delete;
+    ~destroyable() {
         if (alive_) {
             destroy();
         }
@@ -46,16 +46,16 @@ private:
 template <class Node, class Change>
 using inbox_of = coil::detail::basic_inbox<Node, atomics<Change>>;
 template <class Change>
-using inbox = inbox_of<letter, Change>;
+using inbox = inbox_of<message, Change>;
 
 /// An eventfd. The kernel orders accesses to it, so it is never weakened.
-class bell {
+class wake_up_fd {
 public:
-    void ring() {
+    void write() {
         count_.fetch_add(1);
         count_.wake();
     }
-    /// Sleeps until it was rung; returns how often.
+    /// Sleeps until it was written to; returns how often that was.
     unsigned wait() {
         for (;;) {
             if (const unsigned count = count_.exchange(0)) {

@@ -27,7 +27,7 @@ struct shared {
         w.sleep_until_over();
         use();
         p.release();
-        w.go();
+        w.destroy_frame();
     }
     void wait_and_leave(waiter& w, bool destroyed) {
         if (p.acquire()) {
@@ -46,7 +46,7 @@ struct shared {
             use();
             p.release();
         }
-        w.go();
+        w.destroy_frame();
     }
     void nothing_is_lost() {
         require(p.try_acquire(), "a permit was lost");
@@ -143,7 +143,7 @@ struct destroyed_by_the_last {
     struct held : permits {
         held() : permits(0) {}
     };
-    mortal<held> p;
+    destroyable<held> p;
     waiter w{0};
 
     void thread(unsigned number) {
@@ -172,7 +172,7 @@ struct destroyed_by_owner_of_both {
     struct empty : permits {
         empty() : permits(0) {}
     };
-    mortal<empty> p;
+    destroyable<empty> p;
     waiter one{0};
     waiter two{0};
 

@@ -21,10 +21,10 @@ public:
     using idle_workers_type = coil::detail::basic_idle_workers<policy>;
 
     idle_workers_type idle_workers{Workers};
-    coil::detail::basic_injector<letter, policy> injector;
+    coil::detail::basic_injector<message, policy> injector;
 
     /// Called by a thread that is not a worker.
-    [[nodiscard]] bool submit(letter& l) {
+    [[nodiscard]] bool submit(message& l) {
         return injector.push(l, [this] { idle_workers.wake_one(); });
     }
 
@@ -41,16 +41,16 @@ public:
                own_[w].word.exchange(0, std::memory_order_acquire) != 0;
     }
 
-    /// Returns a letter, or own_work for what a worker has submitted; null after a stop.
-    letter* find_or_sleep(int w) {
+    /// Returns a message, or own_work for what a worker has submitted; null after a stop.
+    message* find_or_sleep(int w) {
         return idle_workers.find_or_sleep(
             slots_[w],
-            [this]() -> letter* {
+            [this]() -> message* {
                 if (idle_workers.stopped()) {
                     return nullptr;
                 }
                 taking_.lock();
-                letter* const taken = injector.take_all().oldest;
+                message* const taken = injector.take_all().oldest;
                 taking_.unlock();
                 if (taken != nullptr) {
                     return taken;
@@ -72,15 +72,15 @@ public:
             [](auto sleep) { sleep(); });
     }
 
-    letter* stop() {
+    message* stop() {
         idle_workers.stop();
         taking_.lock();
-        letter* const left = injector.close().oldest;
+        message* const left = injector.close().oldest;
         taking_.unlock();
         return left;
     }
 
-    letter own_work;
+    message own_work;
 
 private:
     struct own_queue {
@@ -110,17 +110,17 @@ private:
     atomic<unsigned, as_written> set_{0};
 };
 
-/// A thread submits letters one after the other. The pool is stopped when the last has arrived, or
-/// at once; each letter is received or dropped.
-template <int Workers, int Letters, bool AtOnce, class Change, class Fences = all_fences>
+/// A thread submits messages one after the other. The pool is stopped when the last has arrived, or
+/// at once; each message is received or dropped.
+template <int Workers, int Messages, bool AtOnce, class Change, class Fences = all_fences>
 struct mailed {
     static constexpr int threads = 1 + Workers;
 
     pool<Workers, threads, Change, Fences> p;
-    letter letters[Letters];
+    message messages[Messages];
     event all_came;
     atomic<int, as_written> came{0};
-    int times[Letters] = {};
+    int times[Messages] = {};
     int dropped = 0;
 
     void thread(unsigned number) {
@@ -128,26 +128,26 @@ struct mailed {
             work(static_cast<int>(number) - 1);
             return;
         }
-        for (int i = 0; i < Letters; ++i) {
-            letters[i].number = i;
-            require(p.submit(letters[i]), "it is not stopped");
+        for (int i = 0; i < Messages; ++i) {
+            messages[i].number = i;
+            require(p.submit(messages[i]), "it is not stopped");
         }
         if (!AtOnce) {
             all_came.wait();
         }
-        for (letter* l = p.stop(); l != nullptr; l = l->next) {
+        for (message* l = p.stop(); l != nullptr; l = l->next) {
             ++times[l->number.get()];
             ++dropped;
         }
-        require(!p.submit(letters[0]), "it is closed");
+        require(!p.submit(messages[0]), "it is closed");
     }
 
     void work(int w) {
-        while (letter* l = p.find_or_sleep(w)) {
+        while (message* l = p.find_or_sleep(w)) {
             while (l != nullptr) {
-                letter* const next = l->next;
+                message* const next = l->next;
                 ++times[l->number.get()];
-                if (came.fetch_add(1) == Letters - 1) {
+                if (came.fetch_add(1) == Messages - 1) {
                     all_came.set();
                 }
                 l = next;
@@ -163,7 +163,7 @@ struct mailed {
     }
 };
 
-/// A worker submits work and continues only when that and the other thread's letter are done.
+/// A worker submits work and continues only when that and the other thread's message are done.
 template <class Change, class Fences = all_fences>
 struct blocks {
     static constexpr int threads = 2;
@@ -183,14 +183,14 @@ struct blocks {
     void after() {}
 };
 
-/// A worker submits work and continues only when it is done. One of two others receives a letter
+/// A worker submits work and continues only when it is done. One of two others receives a message
 /// that also waits for it.
 template <class Change, class Fences = all_fences>
 struct two_block {
     static constexpr int threads = 3;
 
     pool<3, threads, Change, Fences> p;
-    letter waits;
+    message waits;
     event done;
 
     two_block() { static_cast<void>(p.submit(waits)); }
@@ -231,26 +231,26 @@ struct two_push {
     void after() {}
 };
 
-/// A thread submits a letter and waits until all is done.
+/// A thread submits a message and waits until all is done.
 template <int Workers, class Change, class Fences = all_fences>
 struct drained {
     static constexpr int threads = 1 + Workers;
 
     pool<Workers, threads, Change, Fences> p;
-    letter sent;
+    message sent;
     plain<int> read{0};
 
     void thread(unsigned number) {
         if (number == 0) {
             require(p.submit(sent), "it is not stopped");
             p.idle_workers.wait_until_idle([this] { return p.injector.looks_empty(); });
-            require(read == 1, "the letter was read");
+            require(read == 1, "the message was read");
             require(p.stop() == nullptr, "nothing is left");
             p.idle_workers.wait_until_idle([this] { return p.injector.looks_empty(); });
             return;
         }
-        while (letter* const l = p.find_or_sleep(static_cast<int>(number) - 1)) {
-            require(l == &sent, "the letter");
+        while (message* const l = p.find_or_sleep(static_cast<int>(number) - 1)) {
+            require(l == &sent, "the message");
             read = 1;
         }
         p.idle_workers.leave();
@@ -264,7 +264,7 @@ struct stopped_while_drained {
     static constexpr int threads = 3;
 
     pool<1, threads, Change, all_fences> p;
-    letter sent;
+    message sent;
     int came = 0;
 
     stopped_while_drained() { static_cast<void>(p.submit(sent)); }
@@ -281,7 +281,7 @@ struct stopped_while_drained {
             p.idle_workers.leave();
         }
     }
-    void after() { require(came == 1, "the letter was read or dropped"); }
+    void after() { require(came == 1, "the message was read or dropped"); }
 };
 
 /// The submitted work destroys the pool.
@@ -289,21 +289,21 @@ template <class Change, class Fences = all_fences>
 struct ended_by_work {
     static constexpr int threads = 2;
 
-    mortal<pool<1, threads, Change, Fences>> p;
-    letter sent;
+    destroyable<pool<1, threads, Change, Fences>> p;
+    message sent;
 
     void thread(unsigned number) {
         if (number == 0) {
             require(p->submit(sent), "it is not stopped");
         } else {
-            require(p->find_or_sleep(0) == &sent, "the letter");
+            require(p->find_or_sleep(0) == &sent, "the message");
             p.destroy();
         }
     }
     void after() {}
 };
 
-TEST(PoolModelG9, OneWorkerTwoLetters_TwoInterruptions) {
+TEST(PoolModelG9, OneWorkerTwoMessages_TwoInterruptions) {
     expect_proof<mailed<1, 2, false, quick>>(at_most{2});
     expect_proof<mailed<1, 2, true, quick>>(at_most{2});
     expect_no_failure<mailed<1, 2, true, as_written>>(at_random{20'000});

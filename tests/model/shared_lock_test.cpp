@@ -33,7 +33,7 @@ struct one_writer {
             if (!lock.try_lock()) {
                 lock.wait(writer);
                 writer.sleep_until_over();
-                writer.go();
+                writer.destroy_frame();
             }
             written = written + 1;
             lock.unlock();
@@ -48,7 +48,7 @@ struct one_writer {
             } else {
                 me.sleep_until_over();
             }
-            me.go();
+            me.destroy_frame();
             if (me.cancelled) {
                 return;
             }
@@ -78,7 +78,7 @@ struct two_writers {
             } else {
                 me.sleep_until_over();
             }
-            me.go();
+            me.destroy_frame();
             if (me.cancelled) {
                 return;
             }
@@ -98,7 +98,7 @@ struct notified {
     coil::detail::basic_cv_waiters<sync_waiter<Change>, atomics<Change>> cv_waiters;
     sync_waiter<Change> patient_one{0};
     sync_waiter<Change> other{0};
-    bell both_wait;
+    wake_up_fd both_wait;
 
     void thread(unsigned number) {
         if (number == 0) {
@@ -106,15 +106,15 @@ struct notified {
             cv_waiters.wait(other);
             cv_waiters.announce();
             cv_waiters.wait(patient_one);
-            both_wait.ring();
+            both_wait.write();
             other.leave(cv_waiters);
             other.deliver_until_over();
             if (!other.cancelled) {
                 cv_waiters.notify_one();
             }
-            other.go();
+            other.destroy_frame();
             patient_one.sleep_until_over();
-            patient_one.go();
+            patient_one.destroy_frame();
         } else {
             both_wait.wait();
             cv_waiters.notify_one();
@@ -157,7 +157,7 @@ struct in_step {
             if (!it.is_over(me.phase)) {
                 it.wait(me);
                 me.sleep_until_over();
-                me.go();
+                me.destroy_frame();
             }
             require(done[1 - number][i] == 1, "the other has arrived");
         }

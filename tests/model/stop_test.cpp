@@ -22,7 +22,7 @@ struct sleeps_long : faithful {
 struct leaves_at_once : faithful {
     static constexpr bool waits_for_wakes = false;
 };
-struct looks_once : sleeps_long {
+struct checks_once : sleeps_long {
     static constexpr bool looks_again = false;
 };
 
@@ -38,7 +38,7 @@ public:
     }
 
     // May be called from any thread.
-    void post(letter& l) {
+    void post(message& l) {
         if (parts_->box.push(l)) {
             wake();
         }
@@ -81,7 +81,7 @@ private:
 
     void wake() {
         require(descriptor_ != -1, "the loop is there");
-        wake_up_.ring();
+        wake_up_.write();
     }
 
     bool run_until_done() {
@@ -116,8 +116,8 @@ private:
     }
     bool deliver_inbox() {
         bool stop = false;
-        for (letter* l = parts_->box.take_all(); l != nullptr;) {
-            letter* const following = l->next;
+        for (message* l = parts_->box.take_all(); l != nullptr;) {
+            message* const following = l->next;
             if (l == &stop_node_) {
                 stop = parts_->stop.arrived();
             } else {
@@ -128,13 +128,13 @@ private:
         return stop;
     }
 
-    mortal<parts> parts_;
-    letter stop_node_;
+    destroyable<parts> parts_;
+    message stop_node_;
     plain<int> descriptor_{3};
-    bell wake_up_; // belongs to the kernel: it may outlive the descriptor
+    wake_up_fd wake_up_; // belongs to the kernel: it may outlive the descriptor
     coil::detail::wake_account wakes_;
     int short_sleeps_ = Steps::short_sleeps;
-    int delivered_ = 0; // letters posted by others
+    int delivered_ = 0; // messages posted by others
 };
 
 /// Stopped by another thread `Times` times. If `Times` is 1, the loop is destroyed after the stop.
@@ -187,14 +187,14 @@ struct joined {
     static constexpr int threads = 2;
 
     loop<Change, Steps> it;
-    letter work;
-    bell ended;
+    message work;
+    wake_up_fd ended;
 
     void thread(unsigned number) {
         if (number == 0) {
             require(!it.run(), "it was not stopped");
             require(it.delivered() == 1, "no work is left behind");
-            ended.ring();
+            ended.write();
         } else {
             it.post(work);
             it.release();
@@ -228,7 +228,7 @@ struct stopped_and_joined {
     }
 };
 
-/// A loop that accesses something too late.
+/// A thread that accesses the loop after run() has returned.
 struct touched_too_late {
     static constexpr int threads = 2;
 
@@ -274,7 +274,7 @@ TEST(StopModelCanary, ALoopDestroyedBeforeItsWakeUpArrives) {
 }
 
 TEST(StopModelCanary, ALoopThatDoesNotCheckAgainWhenTheWorkGuardIsReleased) {
-    expect_found<joined<as_written, looks_once>>(rl::test_result_user_assert_failed, everything{});
+    expect_found<joined<as_written, checks_once>>(rl::test_result_user_assert_failed, everything{});
 }
 
 TEST(StopModelCanary, AWorkGuardWhoseReleaseIsSeenTooLate) {

@@ -66,11 +66,11 @@ struct one_callback : source<Change> {
 
 /// Registered before anything happens; unregisters itself on its own thread.
 template <class Change>
-struct taken_back : source<Change> {
+struct unregistered : source<Change> {
     static constexpr int threads = 2;
     callback c;
 
-    taken_back() { this->attach(c); }
+    unregistered() { this->attach(c); }
     void thread(unsigned number) {
         if (number == 0) {
             this->state.erase(c);
@@ -142,8 +142,8 @@ struct two_requests : source<Change> {
 TEST(StopTokenModelG9, OneCallback_FiveInterruptions) {
     expect_proof<one_callback<as_written>>(at_most{5});
 }
-TEST(StopTokenModelG9, TakenBackWhileItIsCalled_FiveInterruptions) {
-    expect_proof<taken_back<as_written>>(at_most{5});
+TEST(StopTokenModelG9, UnregisteredWhileItIsCalled_FiveInterruptions) {
+    expect_proof<unregistered<as_written>>(at_most{5});
 }
 TEST(StopTokenModelG9, Neighbours_FourInterruptions) {
     expect_proof<neighbours<without_spurious_failures>>(at_most{4});
@@ -158,15 +158,16 @@ TEST(StopTokenModelG9, TwoRequests_ThreeInterruptions) {
 // Canaries.
 
 TEST(StopTokenModelCanary, ALockThatAcquiresNothing) {
-    expect_found<taken_back<relaxed<call::compare_weak>>>(rl::test_result_data_race, everything{});
+    expect_found<unregistered<relaxed<call::compare_weak>>>(rl::test_result_data_race,
+                                                            everything{});
 }
 
 TEST(StopTokenModelCanary, AnUnlockThatPublishesNothing) {
-    expect_found<taken_back<relaxed<call::store>>>(rl::test_result_data_race, everything{});
+    expect_found<unregistered<relaxed<call::store>>>(rl::test_result_data_race, everything{});
 }
 
 TEST(StopTokenModelCanary, AWaitForTheCallbackThatAcquiresNothing) {
-    expect_found<taken_back<relaxed<call::load>>>(rl::test_result_data_race, everything{});
+    expect_found<unregistered<relaxed<call::load>>>(rl::test_result_data_race, everything{});
 }
 
 } // namespace

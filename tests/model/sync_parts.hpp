@@ -45,7 +45,7 @@ public:
         if (is_here()) {
             take(n);
         } else if (box_.push(n)) {
-            wake_up_.ring();
+            wake_up_.write();
         }
     }
 
@@ -75,7 +75,7 @@ public:
     }
     [[nodiscard]] bool ended() const { return completed_ && !ack_due_; }
     /// The frame is destroyed.
-    void go() {
+    void destroy_frame() {
         require(box_.take_all() == nullptr, "nothing comes after the end");
         enqueue_notice.next = nullptr; // races with a thread that still uses it
         cancel_notice.next = nullptr;
@@ -85,7 +85,7 @@ public:
 private:
     void take(notice& n) {
         if (&n == &enqueue_notice) {
-            require(!completed_, "told once");
+            require(!completed_, "notified once");
             completed_ = true;
         } else {
             ack_due_ = false;
@@ -101,7 +101,7 @@ private:
     }
 
     inbox_of<notice, Change> box_;
-    bell wake_up_;
+    wake_up_fd wake_up_;
     unsigned owner_;
     bool completed_ = false;
     bool ack_due_ = false;

@@ -89,7 +89,7 @@ private:
         require(there_, "the frame exists");
         word_.fetch_or(posted, std::memory_order_relaxed);
         if (box_.push(link_)) {
-            wake_up_.ring();
+            wake_up_.write();
         }
     }
     void deliver_inbox() {
@@ -109,7 +109,7 @@ private:
     coil::detail::basic_stop_state<node, atomics<Change>> source_;
     link link_;
     atomic<unsigned, Change> word_{0};
-    bell wake_up_;
+    wake_up_fd wake_up_;
     plain<bool> there_{true};
     bool ready_ = false;
     bool cancelled_ = false;
@@ -174,7 +174,7 @@ TEST(WaitModelG1, IsDestroyedWhileItIsStopped_FourInterruptions) {
 
 // Canaries.
 
-TEST(WaitModelCanary, AFrameThatGoesBeforeItsNodeHasArrived) {
+TEST(WaitModelCanary, AFrameDestroyedBeforeItsNodeHasArrived) {
     expect_found<completes<as_written, hasty_wait>>(rl::test_result_user_assert_failed, at_most{4});
 }
 

@@ -312,7 +312,7 @@ TEST(Resolve, ManyLookUpsShareAFewThreads) {
         while (with_fake_lookup::calls() < static_cast<int>(net::detail::max_lookup_threads)) {
             co_await sleep_for(1ms);
         }
-        co_await sleep_for(10ms); // if there were more threads, they would be inside now
+        co_await sleep_for(10ms); // more threads would have called the look-up by now
         with_fake_lookup::open_gate();
         for (auto& found : all) {
             EXPECT_EQ((co_await found).size(), 1u);

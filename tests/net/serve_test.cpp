@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -118,8 +119,14 @@ TEST(NetServe, G6_NoMoreThanMaxConnections) {
     runtime rt(1);
     net::serve_options options;
     options.max_connections = 2;
+    options.meter = std::make_shared<net::serve_meter>();
     serve_and(rt, {"127.0.0.1", 0}, counted, options, ask_beyond_the_limit{});
     EXPECT_EQ(most, 2);
+    const net::serve_metrics m = options.meter->metrics();
+    EXPECT_EQ(m.accepted, 5U);
+    EXPECT_GE(m.held_back, 1U);
+    EXPECT_LE(m.held_back, 3U);
+    EXPECT_EQ(m.open, 0U);
 }
 
 struct stay_idle {
@@ -133,7 +140,7 @@ struct stay_idle {
             EXPECT_EQ((co_await s.send({&c, 1})), 1);
             EXPECT_EQ((co_await s.recv({&c, 1})), 1) << "it is not idle";
         }
-        EXPECT_EQ((co_await s.recv({&c, 1})), 0) << "now it is";
+        EXPECT_EQ((co_await s.recv({&c, 1})), 0) << "now it has been idle for too long";
         EXPECT_GE(std::chrono::steady_clock::now() - begin, 300ms);
     }
 };
@@ -142,7 +149,9 @@ TEST(NetServe, AnIdleConnectionIsEnded) {
     runtime rt(1);
     net::serve_options options;
     options.idle = 150ms;
+    options.meter = std::make_shared<net::serve_meter>();
     serve_and(rt, {"127.0.0.1", 0}, echo, options, stay_idle{});
+    EXPECT_EQ(options.meter->metrics().idle_ended, 1U);
 }
 
 struct stop_in_the_middle {
@@ -184,7 +193,25 @@ TEST(NetServe, G5_AfterTheGraceConnectionsAreCancelled) {
     runtime rt(2);
     net::serve_options options;
     options.grace = 20ms;
+    options.meter = std::make_shared<net::serve_meter>();
     serve_and(rt, {"127.0.0.1", 0}, echo, options, never_end{});
+    EXPECT_EQ(options.meter->metrics().grace_ended, 1U);
+    EXPECT_EQ(options.meter->metrics().hard_ended, 0U);
+}
+
+task<> echo_shielded(net::socket peer) { co_await shield(echo(std::move(peer))); }
+
+TEST(NetServe, G5_AfterTheHardDeadlineConnectionsAreDestroyed) {
+    runtime rt(2);
+    net::serve_options options;
+    options.grace = 20ms;
+    options.hard_deadline = 20ms;
+    options.meter = std::make_shared<net::serve_meter>();
+    serve_and(rt, {"127.0.0.1", 0}, echo_shielded, options, never_end{});
+    const net::serve_metrics m = options.meter->metrics();
+    EXPECT_EQ(m.grace_ended, 1U);
+    EXPECT_EQ(m.hard_ended, 1U);
+    EXPECT_EQ(m.open, 0U);
 }
 
 TEST(NetServe, AHandlerMayObserveThatTheServerStops) {
@@ -227,8 +254,11 @@ TEST(NetServe, G12_AnExceptionEndsItsConnectionAlone) {
             }
         }
     };
-    serve_and(rt, {"127.0.0.1", 0}, fragile, {}, client{});
+    net::serve_options limits;
+    limits.meter = std::make_shared<net::serve_meter>();
+    serve_and(rt, {"127.0.0.1", 0}, fragile, limits, client{});
     EXPECT_EQ(reported, 3);
+    EXPECT_EQ(limits.meter->metrics().failed, 3U);
 }
 
 TEST(NetServe, ACancellationWithoutAStopRequestDoesNotEndIt) {
@@ -242,27 +272,90 @@ TEST(NetServe, ACancellationWithoutAStopRequestDoesNotEndIt) {
     serve_and(rt, {"127.0.0.1", 0}, echo, {}, client{});
 }
 
-/// Makes accept(2) fail with EINVAL.
-void shut_listeners_down() {
+/// Makes accept(2) fail with EINVAL on the listening sockets from the `first` on.
+void shut_listeners_down(int first = 0) {
     for (int fd = 0; fd < 1024; ++fd) {
         int listens = 0;
         ::socklen_t size = sizeof listens;
-        if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0) {
+        if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0 &&
+            --first < 0) {
             ::shutdown(fd, SHUT_RDWR);
         }
     }
 }
 
-TEST(NetServe, APermanentFailureOfAcceptIsThrown) {
-    runtime rt(1);
+/// Serves with the given number of contexts until accept(2) fails.
+void expect_accept_failure(unsigned contexts, int first_failed) {
+    runtime rt(contexts);
     net::serve_options options;
-    options.on_listening = [](const endpoint&) { shut_listeners_down(); };
+    options.on_listening = [=](const endpoint&) { shut_listeners_down(first_failed); };
     try {
         rt.block_on(net::serve(rt, {"127.0.0.1", 0}, echo, options));
         ADD_FAILURE() << "serve() has returned";
     } catch (const std::system_error& e) {
         EXPECT_EQ(e.code().value(), EINVAL);
     }
+}
+
+TEST(NetServe, APermanentFailureOfAcceptIsThrown) { expect_accept_failure(1, 0); }
+
+TEST(NetServe, AFailureOfOneListenerEndsAll) {
+    for (int first = 0; first < 3; ++first) {
+        expect_accept_failure(3, first);
+    }
+}
+
+TEST(NetServe, ADestroyedServerEndsWithoutGrace) {
+    runtime rt(3);
+    const auto meter = std::make_shared<net::serve_meter>();
+    auto main = [](runtime& on, std::shared_ptr<net::serve_meter> counted) -> task<> {
+        oneshot<endpoint> listening;
+        net::serve_options options;
+        options.meter = counted;
+        options.on_listening = [&](const endpoint& e) { listening.send(e); };
+        supervisor owner;
+        owner.spawn(net::serve(on, {"127.0.0.1", 0}, echo, options));
+        const auto where = co_await listening.recv();
+        std::vector<net::socket> clients;
+        for (int i = 0; i < 6; ++i) {
+            clients.push_back(net::socket::create_tcp());
+            net::socket& s = clients.back();
+            EXPECT_EQ(co_await s.connect(*where), 0);
+            char c = 'x';
+            EXPECT_EQ((co_await (s.send({&c, 1}) && s.recv({&c, 1}))), 1);
+        }
+        const auto begin = std::chrono::steady_clock::now();
+        EXPECT_FALSE(co_await owner.join(0ms));
+        for (net::socket& s : clients) {
+            char c;
+            EXPECT_EQ((co_await s.recv({&c, 1})), 0);
+        }
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s) << "there is no time of grace";
+    };
+    rt.block_on(main(rt, meter));
+    EXPECT_EQ(meter->metrics().accepted, 6U);
+}
+
+TEST(NetServe, ItsMetricsAsText) {
+    net::serve_meter meter;
+    meter.count_accepted();
+    meter.count_accepted();
+    meter.count_closed();
+    meter.count_hard_ended(3);
+    EXPECT_EQ(to_string(meter.metrics()),
+              "connections: 2 accepted, 1 open, 0 held back, 0 failed; ended: 0 idle, 0 after the "
+              "grace time, 3 at the hard deadline");
+    std::string page;
+    write_prometheus(page, meter.metrics(), {{"server", "chat"}});
+    EXPECT_NE(page.find("# TYPE coil_serve_connections gauge\n"
+                        "coil_serve_connections{server=\"chat\"} 1\n"),
+              std::string::npos)
+        << page;
+    EXPECT_NE(page.find("# TYPE coil_serve_hard_ended_total counter\n"
+                        "coil_serve_hard_ended_total{server=\"chat\"} 3\n"),
+              std::string::npos)
+        << page;
+    EXPECT_THROW(write_prometheus(page, meter.metrics(), {{"le", "x"}}), std::invalid_argument);
 }
 
 } // namespace

@@ -281,7 +281,7 @@ TEST_F(NetSocket, HalfClosedStillReceives) {
         char buf[16];
         EXPECT_EQ(co_await c.server.recv(buf), 7);
         EXPECT_EQ(co_await c.server.recv(buf), 0) << "the peer has finished";
-        EXPECT_EQ(co_await c.server.send("answer"), 6) << "and listens";
+        EXPECT_EQ(co_await c.server.send("answer"), 6) << "the peer still receives";
         EXPECT_EQ(co_await c.server.close(), 0);
         EXPECT_EQ(co_await c.client.recv(buf), 6);
         EXPECT_EQ(co_await c.client.recv(buf), 0);

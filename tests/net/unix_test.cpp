@@ -81,7 +81,7 @@ TEST_F(UnixSocket, TextIsAnEndpoint) {
     EXPECT_EQ(any.local_address().ip(), "0.0.0.0");
 }
 
-TEST_F(UnixSocket, TheFileGoesWithTheAcceptor) {
+TEST_F(UnixSocket, TheFileIsRemovedWithTheAcceptor) {
     {
         acceptor first{unix_address{path()}};
         EXPECT_TRUE(std::filesystem::is_socket(path()));
@@ -91,7 +91,7 @@ TEST_F(UnixSocket, TheFileGoesWithTheAcceptor) {
     EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
-TEST_F(UnixSocket, AFileThatHasTakenItsPlaceStays) {
+TEST_F(UnixSocket, AnotherFileAtItsPathIsNotRemoved) {
     {
         const acceptor first{unix_address{path()}};
         std::filesystem::rename(path(), path("old"));

@@ -177,7 +177,7 @@ TEST_F(Process, TheChildHasCleanSignalsAndNoDescriptorsOfItsParent) {
     EXPECT_EQ(mask & 0x7fffffff, 0U) << "only the 31 standard signals are compared";
 }
 
-TEST_F(Process, AChildThatDoesNotReadItsInputIsNoSignal) {
+TEST_F(Process, WritingToAChildThatDoesNotReadRaisesNoSIGPIPE) {
     auto main = []() -> task<> {
         process p = process::spawn({"true"});
         const std::string text(1 << 20, 'x');
@@ -203,7 +203,7 @@ task<> wait_until_ready(process& p) {
     EXPECT_EQ(co_await p.stdout().read_some(buf), 6);
 }
 
-TEST_F(Process, TerminateKillsWhatDoesNotObey) {
+TEST_F(Process, TerminateKillsAProcessThatIgnoresSIGTERM) {
     auto main = []() -> task<> {
         process_options options;
         options.new_process_group = true; // so that its sleep is killed, too
@@ -262,7 +262,7 @@ TEST_F(Process, G3_ACancelledWaitKillsAfterTheGrace) {
     coil::run(main());
 }
 
-TEST_F(Process, OneThatHasEndedIsNotCancelled) {
+TEST_F(Process, AWaitForAnEndedProcessIsNotCancelled) {
     auto main = []() -> task<> {
         process p = process::spawn({"true"});
         char c;

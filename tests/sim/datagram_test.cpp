@@ -46,13 +46,13 @@ std::vector<int> datagrams(sim::link_options link, bool cut = false) {
     return got;
 }
 
-TEST(SimDatagram, AllArriveOnAGoodLine) {
+TEST(SimDatagram, AllArriveOnAReliableLink) {
     const std::vector<int> got = datagrams({});
     EXPECT_EQ(got.size(), 1000U);
     EXPECT_TRUE(std::is_sorted(got.begin(), got.end()));
 }
 
-TEST(SimDatagram, ABadLineLosesDoublesAndReorders) {
+TEST(SimDatagram, ABadLinkLosesDuplicatesAndReorders) {
     const std::vector<int> got =
         datagrams({.latency = 1ms, .jitter = 2ms, .loss = 100, .duplicate = 100});
     const std::set<int> different(got.begin(), got.end());

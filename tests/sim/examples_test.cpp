@@ -150,8 +150,8 @@ TEST(SimExamples, EchoAnswersEveryClientInAnOrdinaryNetwork) {
     }));
 }
 
-/// All steps of a hand-shake are handled by the same acceptor, however many share the port: none
-/// counts connections that never arrive, until it accepts no more.
+/// One acceptor handles all steps of a hand-shake, however many acceptors share the port. Otherwise
+/// an acceptor would count connections that never arrive, until its backlog is full.
 TEST(SimExamples, AcceptorsThatShareAPortTakeConnectionsForEver) {
     const echo_run run = play_echo(1, {}, 2000, false, 100);
     EXPECT_EQ(run.tally.whole, 2000U);

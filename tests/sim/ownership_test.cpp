@@ -1,4 +1,4 @@
-// G2 from the other side: access to memory that the kernel owns is reported.
+// G2: a world reports that the program has accessed memory that the kernel owns.
 
 #include "sim/support.hpp"
 
@@ -66,7 +66,7 @@ TEST(SimOwnership, G2_ASendBufferThatIsWrittenToEndsTheRun) {
     EXPECT_THROW(w.run(), sim::violation);
 }
 
-/// Of large memory only pieces are watched, which vary over time.
+/// Of large memory, a world watches only pieces, and different ones over time.
 task<> send_much_and_meddle(int fd, std::string& data, std::size_t where) {
     auto sending = coil::eager(io::send(fd, data));
     co_await coil::sleep_for(1ms);

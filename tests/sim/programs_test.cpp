@@ -267,19 +267,19 @@ task<> lead_follower(std::string name, const std::vector<std::uint64_t>& log,
 }
 
 /// An entry is committed when two of the three have it.
-task<> settle_entries(replicas& all, bool settles_at_once, std::uint64_t& settled) {
+task<> commit_entries(replicas& all, bool commits_at_once, std::uint64_t& committed) {
     for (std::uint64_t n = 0; n < entries; ++n) {
         all.leader.push_back(n * n);
         for (int waited = 0; std::max(all.known[0], all.known[1]) <= n; ++waited) {
-            if (settles_at_once && waited == 50) {
-                break; // the mistake: assumes that it will arrive
+            if (commits_at_once && waited == 50) {
+                break; // the mistake: assumes that the entry will arrive
             }
             co_await coil::sleep_for(1ms);
         }
         if (std::max(all.copies[0].size(), all.copies[1].size()) <= n) {
-            all.broken = "a settled entry is on the leader only";
+            all.broken = "a committed entry is on the leader only";
         }
-        settled = n + 1;
+        committed = n + 1;
     }
 }
 
@@ -288,9 +288,9 @@ struct replicas_run {
     std::uint64_t hash = 0;
 };
 
-replicas_run play_replicas(std::uint64_t seed, bool settles_at_once) {
+replicas_run play_replicas(std::uint64_t seed, bool commits_at_once) {
     replicas all;
-    std::uint64_t settled = 0;
+    std::uint64_t committed = 0;
     sim::world_options options;
     options.faults = sim::fault_plan::timing();
     options.faults.short_transfer = 50;
@@ -308,15 +308,15 @@ replicas_run play_replicas(std::uint64_t seed, bool settles_at_once) {
                     [&w, &leader, &follower] { w.heal(leader, follower); });
         }
     }
-    leader.co_spawn(settle_entries(all, settles_at_once, settled));
-    w.run_until([&] { return settled == entries || !all.broken.empty(); }, 10min);
-    if (settled != entries && all.broken.empty()) {
+    leader.co_spawn(commit_entries(all, commits_at_once, committed));
+    w.run_until([&] { return committed == entries || !all.broken.empty(); }, 10min);
+    if (committed != entries && all.broken.empty()) {
         all.broken = "no progress";
     }
     return {all.broken, w.trace_hash()};
 }
 
-TEST(SimPrograms, WhatALeaderHasSettledAFollowerHas) {
+TEST(SimPrograms, EntriesThatTheLeaderHasCommittedAreOnAFollower) {
     EXPECT_TRUE(sim::for_each_seed(static_cast<std::uint64_t>(coil_test::rounds(100, 10'000)),
                                    [](std::uint64_t seed) {
                                        const replicas_run run = play_replicas(seed, false);

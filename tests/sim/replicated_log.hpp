@@ -45,7 +45,7 @@ struct position {
 /// Acknowledged entries, which no crash may undo, and on which all hosts must agree.
 struct knowledge {
     std::map<std::uint64_t, std::uint64_t> digests; // for each acknowledged length
-    std::array<std::uint64_t, hosts> promised{};    // by each host: this many are on its disk
+    std::array<std::uint64_t, hosts> promised{};    // by each host: how many are on its disk
     std::array<position, hosts> at{};
     unsigned answered = 0;
     bool done = false;

@@ -181,7 +181,7 @@ TEST(SimStream, APartitionDropsEverythingUntilATimeout) {
     EXPECT_EQ(result.get(), -ETIMEDOUT);
 }
 
-TEST(SimStream, WhatStalledArrivesWhenThePartitionIsHealed) {
+TEST(SimStream, StalledDataArrivesWhenThePartitionIsHealed) {
     sim::world w{5};
     sim::host& server = w.host("server");
     sim::host& client = w.host("client");
@@ -192,7 +192,7 @@ TEST(SimStream, WhatStalledArrivesWhenThePartitionIsHealed) {
     w.run_for(30s);
     w.heal(server, client);
     w.run_for(30s);
-    EXPECT_FALSE(result.done()) << "it goes on for ever";
+    EXPECT_FALSE(result.done()) << "the connection still works";
 }
 
 TEST(SimStream, ARestartedHostDoesNotKnowItsOldConnections) {

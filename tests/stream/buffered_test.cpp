@@ -232,7 +232,7 @@ TEST(BufferedWriter, GathersSmallWrites) {
         EXPECT_EQ(co_await w.write(""), 0);
         EXPECT_EQ(sink.calls(), 0);
         EXPECT_EQ(w.pending(), 5U);
-        EXPECT_EQ(co_await w.write("fghi"), 4) << "does not fit beside the others";
+        EXPECT_EQ(co_await w.write("fghi"), 4) << "does not fit into the rest of the buffer";
         EXPECT_EQ(sink.text, "abcde");
         EXPECT_EQ(co_await w.flush(), 0);
         EXPECT_EQ(sink.text, "abcdefghi");
@@ -240,7 +240,7 @@ TEST(BufferedWriter, GathersSmallWrites) {
         EXPECT_EQ(co_await w.write("larger than the buffer"), 22);
         EXPECT_EQ(w.pending(), 0U);
         EXPECT_EQ(co_await w.flush(), 0);
-        EXPECT_EQ(sink.calls(), 3) << "nothing to flush is no call";
+        EXPECT_EQ(sink.calls(), 3) << "a flush of nothing makes no call";
         EXPECT_EQ(co_await w.write("x"), 1);
         EXPECT_EQ(co_await w.shutdown_write(), 0);
         EXPECT_TRUE(sink.is_shut_down);

@@ -27,7 +27,7 @@ using coil::uring::cqe;
 using coil::uring::opcode;
 using coil::uring::sqe;
 
-/// The Linux backend with hooks: calls can be observed, delayed and refused.
+/// The Linux backend with hooks, by which a test observes, delays and refuses calls.
 class door_backend final : public coil::uring::backend {
 public:
     /// The hooks; shared with the test, because the context owns the backend.

@@ -24,7 +24,8 @@ namespace coil_test {
 
 using namespace std::chrono_literals;
 
-/// Whether to run more rounds, in the long tests. COIL_TEST_LONG=N divides their number by N.
+/// Whether this is a long test, with more rounds: COIL_TEST_LONG is set. COIL_TEST_LONG=N divides
+/// the number of rounds by N.
 inline bool long_run() { return std::getenv("COIL_TEST_LONG") != nullptr; }
 inline int rounds(int usual, int when_long) {
     const char* const divisor = std::getenv("COIL_TEST_LONG");

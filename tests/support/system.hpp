@@ -23,8 +23,8 @@
 
 namespace coil_test::sys {
 
-/// The host to which the calls go; null: Linux. Not of a thread: a world may execute turns on
-/// several threads, one at a time.
+/// The host to which the calls go; null: Linux. Not thread_local, because a world may execute turns
+/// on several threads, one at a time.
 constinit inline coil::sim::host* here = nullptr;
 /// The world of that host.
 constinit inline coil::sim::world* around = nullptr;
@@ -103,8 +103,8 @@ inline int setsockopt(int fd, int level, int name, const void* value, ::socklen_
     return here != nullptr ? perform(prep::setsockopt(fd, level, name, value, length))
                            : ::setsockopt(fd, level, name, value, length);
 }
-/// Calls `f` on another thread, which ends with the handle; in a simulated world, between two
-/// turns.
+/// Calls `f` after `time` on another thread, for which the handle's destructor waits. In a
+/// simulated world, calls it between two turns.
 template <class F>
 [[nodiscard]] std::jthread later(std::chrono::nanoseconds time, F f) {
     if (around != nullptr) {

@@ -235,7 +235,7 @@ TYPED_TEST(Cancelled, G5_StoppedWithItsContext) {
     for (const bool woken : {false, true}) {
         TypeParam s;
         s.prepare();
-        bool got = false; // set if it is resumed before the stop is seen
+        bool got = false; // set if the task resumes before it sees the stop
         {
             io_context ctx;
             ctx.co_spawn(
@@ -256,7 +256,7 @@ TYPED_TEST(Cancelled, G5_StoppedWithItsContext) {
     }
 }
 
-/// Many coroutines on two contexts, cancelled at random; the owner of the mutex is alone.
+/// Many coroutines on two contexts, cancelled at random: at most one owns the mutex at any time.
 TEST(CancelledMutex, G9_ManyWaitersOnTwoContextsAreCancelledAtRandom) {
     coil_test::random_source random(seed_of_this_run() + 2);
     mutex m;

@@ -33,7 +33,7 @@ bool out_of_memory = false;
 
 } // namespace
 
-// NOLINTBEGIN(misc-definitions-in-headers): the other forms of new and delete come here
+// NOLINTBEGIN(misc-definitions-in-headers): the other forms call these
 void* operator new(std::size_t size, std::align_val_t alignment) {
     const auto multiple = static_cast<std::size_t>(alignment);
     void* const p = out_of_memory && size > sizeof(large)
@@ -68,7 +68,8 @@ void check_kept(channel<large>& ch, int count) {
     }
 }
 
-/// Gives an element to the receiver that waits, and leaves no space for it to come back.
+/// Gives an element to the waiting receiver, and fills the channel, so that the element cannot
+/// return.
 void fill(channel<large>& ch) {
     for (int i = 1; i <= 1 + static_cast<int>(ch.capacity()); ++i) {
         EXPECT_TRUE(ch.try_send(large(i)));

@@ -374,7 +374,8 @@ TEST_F(Conditions, G5_TheNotificationOfADestroyedWaiterPassesToTheNext) {
     }
 }
 
-/// For ThreadSanitizer: a guard that skips its unlock for another one orders what both have done.
+/// For ThreadSanitizer: if a guard leaves its unlock to another guard, the accesses of both are
+/// still ordered.
 TEST_F(Conditions, G5_DestroyedWithGuardsWhileOthersLock) {
     shared_queue q;
     std::atomic<bool> end{false};

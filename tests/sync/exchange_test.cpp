@@ -120,7 +120,7 @@ TEST_F(Exchange, ReadersShareAndWritersDoNot) {
     EXPECT_GT(most, 1);
 }
 
-TEST_F(Exchange, G7_AWaitingWriterIsNotPassed) {
+TEST_F(Exchange, G7_ReadersDoNotOvertakeAWaitingWriter) {
     shared_mutex m;
     coil::run([](shared_mutex& it) -> task<> {
         co_await it.lock_shared();
@@ -237,7 +237,7 @@ TEST_F(Exchange, ABroadcastReachesEveryReceiver) {
     }
 }
 
-TEST_F(Exchange, ASlowBroadcastReceiverCountsMissedElements) {
+TEST_F(Exchange, ASlowBroadcastReceiverCountsLaggedElements) {
     broadcast<int> b(4);
     coil::run([](broadcast<int>& it) -> task<> {
         auto mine = it.subscribe();

@@ -17,7 +17,7 @@ namespace {
 struct interruption {
     int calls = 0;
     int at = -1;
-    int error = 0;                        // given instead of a transfer
+    int error = 0;                        // returned instead of a transfer
     std::function<void()> action = [] {}; // called before the transfer
 
     [[nodiscard]] bool is_now() { return calls++ == at; }
@@ -70,7 +70,7 @@ task<> echo_back(tls::stream s) {
     EXPECT_EQ(co_await s.shutdown(), 0);
 }
 
-/// How far a client is, so that another coroutine can go on.
+/// The progress of a client, from which another coroutine can continue.
 struct progress {
     bool shaken = false;
     std::size_t sent = 0;
@@ -80,7 +80,7 @@ struct progress {
 
 constexpr std::size_t total = 3000;
 
-/// Goes on from `p`. Gives 0 at the end, or the error of the call that was interrupted.
+/// Continues from `p`. Returns 0 at the end, or the error of the call that was interrupted.
 task<int> client_program(interrupted& s, progress& p, const std::string& text) {
     if (!p.shaken) {
         if (const int r = co_await s.handshake("example.test"); r < 0) {
@@ -113,7 +113,7 @@ task<int> client_program(interrupted& s, progress& p, const std::string& text) {
     co_return co_await s.shutdown();
 }
 
-/// Runs the program with an interruption at call `at`. Gives whether there was such a call.
+/// Runs the program with an interruption at call `at`. Returns whether there was such a call.
 task<bool> interrupted_at(int at, int error, bool cancels, int& interruptions) {
     auto [a, b] = net::socket::pair();
     auto serving = coil::spawn(echo_back(tls::stream(std::move(b), server_context())));
@@ -155,7 +155,7 @@ TEST(TlsCancel, EveryTransferFailedOnceAndTheCallRepeated) {
         }
         EXPECT_GT(at, 12);
         EXPECT_LT(at, 200);
-        EXPECT_GT(interruptions, at / 2) << "an accepted write gives no error";
+        EXPECT_GT(interruptions, at / 2) << "a write that took its data reports no error";
     }
 }
 

@@ -62,8 +62,9 @@ task<io_result> ask_once(tls::basic_stream<damaging> s, std::size_t& seen) {
 
 constexpr std::size_t nowhere = ~std::size_t{0};
 
-/// The results of the client and the server, when the byte at one of these offsets of what they
-/// receive is changed. `seen`: what the side with the change has received.
+/// Changes the byte at `at_client` of what the client receives, or at `at_server` of what the
+/// server receives. Returns their results. `seen`: how many bytes the side with the change has
+/// received.
 task<std::pair<int, int>> damage_once(const tls::context& client, const tls::context& server,
                                       std::size_t at_client, std::size_t at_server,
                                       std::size_t& seen) {

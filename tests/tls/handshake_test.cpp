@@ -18,7 +18,7 @@ void expect_refused(two_ends& both, const std::string& name, const std::string& 
     const auto [client, server] = coil::run(shake(both, name));
     EXPECT_EQ(client, -EKEYREJECTED);
     EXPECT_NE(both.client.last_error().find(reason), std::string::npos) << both.client.last_error();
-    EXPECT_EQ(server, -EPROTO) << "it gets the client's alert";
+    EXPECT_EQ(server, -EPROTO) << "the server receives the client's alert";
     EXPECT_NE(both.server.last_error().find("alert"), std::string::npos)
         << both.server.last_error();
 }
@@ -48,7 +48,7 @@ TEST(TlsHandshake, NamesThatTheCertificateHas) {
         two_ends both;
         coil::run(shake_well(both, name));
         if (std::string(name) == "127.0.0.1") {
-            EXPECT_EQ(both.server.server_name(), "") << "SNI has no addresses";
+            EXPECT_EQ(both.server.server_name(), "") << "SNI does not carry addresses";
         }
     }
 }
@@ -97,7 +97,7 @@ TEST(TlsHandshake, AVerifyingClientNeedsAName) {
         EXPECT_EQ(co_await both.client.handshake(""), -EINVAL);
         EXPECT_EQ(co_await both.client.handshake("."), -EINVAL);
         EXPECT_EQ(co_await both.client.handshake(std::string("a\0b", 3)), -EINVAL);
-        EXPECT_EQ(co_await both.client.accept(), -EINVAL) << "its context is a client's";
+        EXPECT_EQ(co_await both.client.accept(), -EINVAL) << "a client's context cannot accept";
         EXPECT_EQ(co_await both.server.handshake("example.test"), -EINVAL);
         co_await shake_well(both);
     };
@@ -202,7 +202,7 @@ TEST(TlsHandshake, ClientCertificates) {
     }
 }
 
-/// A connection with one message from the server, after which the client has its session.
+/// Makes a connection on which the server sends one message. With it the client gets its session.
 tls::session connect_once(const tls::context& client, const tls::context& server,
                           const tls::session& from, bool expect_resumed,
                           const std::string& name = "example.test") {
@@ -216,7 +216,7 @@ tls::session connect_once(const tls::context& client, const tls::context& server
     coil::run(main(both, name));
     EXPECT_EQ(both.client.resumed(), expect_resumed);
     EXPECT_EQ(both.server.resumed(), expect_resumed);
-    return both.client.session(); // although the connection ends without close_notify
+    return both.client.session(); // it is valid although the connection ends without close_notify
 }
 
 TEST(TlsHandshake, SessionsAreResumed) {
@@ -327,8 +327,7 @@ TEST(TlsContext, FilesAreRead) {
     };
     EXPECT_NE(load("/nowhere.pem", key).find("cannot open /nowhere.pem"), std::string::npos);
     EXPECT_NE(load(key, key).find("no valid certificate in " + key), std::string::npos);
-    EXPECT_NE(load(cert, cert).find("no private key without a password in " + cert),
-              std::string::npos);
+    EXPECT_NE(load(cert, cert).find("no unencrypted private key in " + cert), std::string::npos);
     EXPECT_NE(load(cert, other).find("is not that of the certificate"), std::string::npos);
     EXPECT_NE(failure_of([&] { client.trust_file(key); }).find("no valid certificate"),
               std::string::npos);

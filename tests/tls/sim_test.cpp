@@ -92,7 +92,7 @@ task<bool> ask_tls(net::endpoint where, const tls::context& ctx, std::size_t siz
     std::string got;
     auto [sent, received] = co_await when_all(send(s, text), receive(s, got));
     EXPECT_TRUE(text.starts_with(got));
-    EXPECT_TRUE(!received || got == text || !sent) << "an end is not a truncation";
+    EXPECT_TRUE(!received || got == text || !sent) << "a truncated stream looks complete";
     co_return sent&& received&& got == text;
 }
 

@@ -64,7 +64,7 @@ TEST(TlsStream, SizesAroundARecord) {
     coil::run(main());
 }
 
-TEST(TlsStream, CloseNotifyIsTheEndAndTheOtherDirectionGoesOn) {
+TEST(TlsStream, CloseNotifyEndsOneDirectionAndTheOtherContinues) {
     auto main = []() -> task<> {
         two_ends both;
         co_await shake_well(both);
@@ -103,7 +103,8 @@ TEST(TlsStream, ShutdownAfterThePeerHasClosedEverything) {
         co_await shake_well(both);
         EXPECT_EQ(co_await both.server.shutdown_write(), 0);
         EXPECT_EQ(co_await both.server.transport().close(), 0);
-        EXPECT_EQ(co_await both.client.shutdown(), 0) << "EPIPE, but its close_notify came";
+        EXPECT_EQ(co_await both.client.shutdown(), 0)
+            << "EPIPE, but the peer's close_notify has arrived";
     };
     coil::run(main());
 }
@@ -114,7 +115,7 @@ TEST(TlsStream, TruncationIsNotTheEnd) {
         co_await shake_well(both);
         EXPECT_EQ(co_await both.server.write_some("all"), 3);
         EXPECT_EQ(co_await both.server.transport().shutdown_write(), 0);
-        EXPECT_EQ(co_await read_exactly(both.client, 3), "all") << "what came before is given";
+        EXPECT_EQ(co_await read_exactly(both.client, 3), "all") << "earlier data is returned";
         char buf[8];
         for (int i = 0; i < 2; ++i) {
             EXPECT_EQ(co_await both.client.read_some(buf), -ECONNABORTED);
@@ -156,7 +157,7 @@ TEST(TlsStream, GarbageFromThePeer) {
             const int result = co_await timeout(std::move(serving), 10s);
             EXPECT_EQ(result, -EPROTO) << both.server.last_error();
             EXPECT_NE(both.server.last_error(), "");
-            EXPECT_EQ(co_await both.server.accept(), -EPROTO) << "it stays so";
+            EXPECT_EQ(co_await both.server.accept(), -EPROTO) << "the error is permanent";
 
             two_ends later;
             co_await shake_well(later);
@@ -170,7 +171,7 @@ TEST(TlsStream, GarbageFromThePeer) {
     coil::run(main());
 }
 
-/// Takes one byte at a time, and gives one.
+/// A transport that transfers one byte per call.
 class trickle {
 public:
     explicit trickle(net::socket s) : socket_(std::move(s)) {}
@@ -191,8 +192,8 @@ TEST(TlsStream, OverATransportThatTricklesOneByteAtATime) {
         tls::basic_stream client{trickle(std::move(a)), client_context()};
         tls::basic_stream server{trickle(std::move(b)), server_context()};
         const std::string text = pattern(2000);
-        // Both go on by themselves: a Unix socket holds fewer single bytes than the session tickets
-        // of a server have.
+        // Both sides run concurrently, because the session tickets of a server need more
+        // single-byte writes than a Unix socket holds.
         auto serve = [](auto& s, const std::string& t) -> task<> {
             EXPECT_EQ(co_await s.accept(), 0);
             co_await when_all(send_everything(s, t), expect_everything(s, t));
@@ -266,11 +267,12 @@ TEST(TlsStream, AReadThatMustWriteDoesNotWaitForThePeer) {
             }
             accepted += n;
         }
-        EXPECT_EQ(co_await both.server.update_keys(), 0) << "wants an answer";
+        EXPECT_EQ(co_await both.server.update_keys(), 0)
+            << "asks the client to update its keys, too";
         EXPECT_EQ(co_await both.server.write_some("data"), 4);
         char buf[8];
         EXPECT_EQ(co_await timeout(both.client.read_some(buf), 5s), 4);
-        // The answer goes out before the next data.
+        // The client sends the answer before its next data.
         auto sending = coil::spawn([](tls::stream& s) -> task<> {
             EXPECT_EQ(co_await s.write_some("last"), 4);
             EXPECT_EQ(co_await s.shutdown_write(), 0);

@@ -70,7 +70,7 @@ inline task<std::pair<int, int>> shake(two_ends& both, std::string name = "examp
     co_return std::pair(client, server);
 }
 
-/// As above, and both must succeed.
+/// Makes the handshake, which must succeed on both sides.
 inline task<> shake_well(two_ends& both, std::string name = "example.test") {
     const auto [client, server] = co_await shake(both, std::move(name));
     EXPECT_EQ(client, 0) << both.client.last_error();
@@ -85,7 +85,7 @@ inline std::string pattern(std::size_t size) {
     return text;
 }
 
-/// Reads up to the end, which must come properly.
+/// Reads up to the end of the stream, which close_notify must announce.
 template <class Stream>
 task<std::string> read_to_end(Stream& from) {
     std::string all;

@@ -94,7 +94,7 @@ TEST_P(BothBackendsAgree, G13_ABrokenChainIsReadToItsEnd) {
     EXPECT_EQ(next(r).user_data, 6U);
 }
 
-TEST_P(BothBackendsAgree, ASilentLinkTimeoutSaysNothing) {
+TEST_P(BothBackendsAgree, ALinkTimeoutWithCqeSkipPostsNoCompletion) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;
@@ -325,7 +325,7 @@ TEST_P(BothBackendsAgree, G6_ATableIsProcessedUpToUnmappedMemory) {
     ::munmap(two, 2 * page);
 }
 
-TEST_P(BothBackendsAgree, OneMappingIsOneMapping) {
+TEST_P(BothBackendsAgree, SingleMmapMapsBothQueuesTogether) {
     const auto k = make();
     params p{};
     backend::mapping m{};
@@ -346,7 +346,7 @@ TEST_P(BothBackendsAgree, APipeReportsItsSlots) {
     EXPECT_EQ(ends[0], 5);
     EXPECT_EQ(ends[1], 6);
     ASSERT_EQ(run(r, prep::pipe_direct(ends, 0, file_index_alloc)), 0);
-    EXPECT_EQ(ends[0], 7) << "the one behind the last";
+    EXPECT_EQ(ends[0], 7) << "allocation continues after the last slot";
     EXPECT_EQ(ends[1], 0);
 }
 
@@ -365,7 +365,7 @@ TEST_P(BothBackendsAgree, ALoopThatOnlyPeeksSeesATimeout) {
     EXPECT_EQ(next(r).res, -ETIME);
 }
 
-TEST_P(BothBackendsAgree, ANumberThatIsReusedAfterAnEnd) {
+TEST_P(BothBackendsAgree, ADescriptorNumberReusedAfterEndOfFile) {
     ring r{small(), make()};
     char byte = 0;
     auto s = std::make_unique<stream_pair>();

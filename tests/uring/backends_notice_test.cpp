@@ -104,7 +104,7 @@ void expect_at_once(ring& r, const sqe& entry, int result) {
     EXPECT_EQ(next(r).res, result);
 }
 
-TEST_P(BothBackendsNotice, APeekLeavesEverythingThere) {
+TEST_P(BothBackendsNotice, APeekConsumesNothing) {
     ring r{small(), make()};
     tcp_ends s;
     char text[16];

@@ -106,7 +106,7 @@ TEST_P(BothBackendsStream, AStreamWithATotalEndsWhenItHasReceivedIt) {
     EXPECT_EQ(c.res, 16);
     EXPECT_TRUE(has_more(c));
     c = next(r);
-    EXPECT_EQ(c.res, 10) << "what is there is not cut";
+    EXPECT_EQ(c.res, 10) << "a buffer is filled beyond the total";
     EXPECT_FALSE(has_more(c));
 }
 
@@ -168,7 +168,7 @@ TEST_P(BothBackendsStream, AStreamOfBundlesEndsWithTheLastBufferOfItsGroup) {
     cqe c{};
     do {
         c = next(r);
-        ASSERT_GT(c.res, 0) << "it ends with data";
+        ASSERT_GT(c.res, 0) << "the last completion has data as well";
         bytes += c.res;
     } while (has_more(c));
     EXPECT_EQ(bytes, 32);

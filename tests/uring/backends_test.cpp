@@ -49,7 +49,7 @@ TEST_P(BothBackends, G13_AChainWaitsForItsHead) {
     EXPECT_EQ(c.res, 7);
 }
 
-TEST_P(BothBackends, AChainOfWhichAnEntryIsWrongDoesNotBegin) {
+TEST_P(BothBackends, AChainWithAnInvalidEntryDoesNotStart) {
     ring r{small(), make()};
     const descriptor event{::eventfd(0, EFD_CLOEXEC)};
     const std::uint64_t one = 1;
@@ -97,7 +97,7 @@ TEST_P(BothBackends, ALinkTimeoutInTheMiddleOfAChain) {
     EXPECT_EQ(run(r, prep::link_timeout(&late)), -EINVAL); // without a predecessor
 }
 
-TEST_P(BothBackends, ArgumentsOfWhatWaitsMayDieAfterSubmission) {
+TEST_P(BothBackends, ArgumentsOfAWaitingRequestMayBeDestroyedAfterSubmission) {
     ring r{small(), make()};
     pipe_pair p;
     char one[2] = {};
@@ -155,7 +155,7 @@ TEST_P(BothBackends, ClocksAndWrongTimes) {
     EXPECT_EQ(results(r, 2), (std::map<std::uint64_t, int>{{1, -ETIME}, {2, 0}}));
 }
 
-TEST_P(BothBackends, G3_WhatWasCancelledTakesNothing) {
+TEST_P(BothBackends, G3_ACancelledRequestTakesNothing) {
     ring r{small(), make()};
     stream_pair s;
     char byte = 0;
@@ -212,7 +212,7 @@ TEST_P(BothBackends, WaitallContinuesUntilEverythingHasArrived) {
     EXPECT_EQ(run(r, prep::send(s.a, "x", 1, 0)), -EPIPE); // and no SIGPIPE
 }
 
-TEST_P(BothBackends, AStreamThatEndsBehindAShortReadIsSeenToEnd) {
+TEST_P(BothBackends, TheEndOfAStreamAfterAShortReadIsReported) {
     ring r{small(), make()};
     stream_pair s;
     char text[16];
@@ -231,7 +231,7 @@ TEST_P(BothBackends, AStreamThatEndsBehindAShortReadIsSeenToEnd) {
     }
 }
 
-TEST_P(BothBackends, AFullSocketTakesTheRestWhenThereIsRoom) {
+TEST_P(BothBackends, ASendToAFullSocketContinuesWhenThereIsSpace) {
     ring r{small(), make()};
     stream_pair s;
     const int size = 4096;
@@ -251,7 +251,7 @@ TEST_P(BothBackends, AFullSocketTakesTheRestWhenThereIsRoom) {
     EXPECT_EQ(next(r).res, static_cast<int>(large.size()));
 }
 
-TEST_P(BothBackends, G2_AReusedNumberServesNoWaiterOfTheFirstFile) {
+TEST_P(BothBackends, G2_AReusedNumberDoesNotCompleteWaitersOfTheFirstFile) {
     ring r{small(), make()};
     char old_byte = 0;
     char new_byte = 0;
@@ -287,7 +287,7 @@ TEST_P(BothBackends, G2_AReusedNumberServesNoWaiterOfTheFirstFile) {
     }
 }
 
-TEST_P(BothBackends, APlainCloseDoesNotKeepWaitersOfTheNextFileWaiting) {
+TEST_P(BothBackends, AfterAPlainCloseWaitersOfAReusedNumberComplete) {
     ring r{small(), make()};
     char byte[8];
     for (int round = 0; round < 20; ++round) {

@@ -238,7 +238,7 @@ TEST_F(UringBufferRing, BundlesFillSeveralBuffersAtOnce) {
     EXPECT_EQ(buffer_id(complete(r, recv(s.in))), 3);
 }
 
-TEST_F(UringBufferRing, AnIncrementalRingFillsABufferByAndBy) {
+TEST_F(UringBufferRing, AnIncrementalRingFillsABufferGradually) {
     COIL_NEEDS_INCREMENTAL();
     buffer_ring buffers{r, the_group, 2, true};
     EXPECT_TRUE(buffers.incremental());
@@ -477,7 +477,7 @@ TEST_F(UringBufferRing, ItMoves) {
     s.send("x");
     EXPECT_EQ(buffer_id(complete(r, recv(s.in))), 4);
     const buffer_ring free_again{r, the_group + 1, 4};
-    // NOLINTNEXTLINE(bugprone-use-after-move): it is as good as new
+    // NOLINTNEXTLINE(bugprone-use-after-move): it can be set up again
     EXPECT_EQ(other.setup(r, the_group, 4, false), -EEXIST);
     EXPECT_EQ(other.setup(r, the_group + 2, 4, false), 0);
 }

@@ -45,7 +45,7 @@ TEST_F(PrepCore, NopResultIsTheCallers) {
 
 // ---- readiness
 
-TEST_F(PrepCore, PollAddTellsTheEventsThatPollTells) {
+TEST_F(PrepCore, PollAddReportsTheEventsThatPollReports) {
     ring r{8};
     pipe_pair p;
     EXPECT_EQ(run(r, prep::poll_add(p.out, POLLOUT)), POLLOUT);

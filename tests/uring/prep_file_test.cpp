@@ -234,7 +234,7 @@ TEST_F(PrepFile, DirectDescriptors) {
 
 // ---- metadata, space, durability
 
-TEST_F(PrepFile, StatxTellsWhatStatxTells) {
+TEST_F(PrepFile, StatxReportsWhatTheSystemCallReports) {
     ring r{8};
     file_with("a", "0123456789");
     const std::string path = dir / "a";

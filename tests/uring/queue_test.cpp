@@ -58,7 +58,7 @@ TEST_F(QueueOnIoUring, G6_AFullQueueGivesNullAndRecoversBySubmitting) {
         *s = prep::nop();
         r.commit(s);
     }
-    EXPECT_EQ(r.acquire(), nullptr); // a committed entry is not free yet
+    EXPECT_EQ(r.acquire(), nullptr); // committed entries are not free before they are submitted
     EXPECT_EQ(r.submit(), 8);
     EXPECT_EQ(r.sq_space_left(), 8U);
     EXPECT_NE(r.acquire(), nullptr);

@@ -233,7 +233,7 @@ TEST_F(UringRegisteredBuffers, ItMoves) {
     EXPECT_EQ(run(r, prep::write_fixed(file, at(0), 4, 0, 0)), -EFAULT);
 }
 
-TEST_F(UringRegisteredBuffers, SetupGivesNumbersAndTheConstructorMessages) {
+TEST_F(UringRegisteredBuffers, SetupReturnsErrnosAndTheConstructorThrowsMessages) {
     registered_buffers table;
     EXPECT_EQ(table.setup(r, 0), -EINVAL);
     EXPECT_EQ(table.setup(r, registered_buffers::max_slots + 1), -EINVAL);
@@ -259,7 +259,7 @@ TEST_F(UringRegisteredBuffers, SetupGivesNumbersAndTheConstructorMessages) {
     }
 }
 
-TEST_F(UringRegisteredBuffers, OlderBackendsGetTheEmptySlotsSpelledOut) {
+TEST_F(UringRegisteredBuffers, OlderBackendsGetAnExplicitArrayOfEmptySlots) {
     auto filter = std::make_unique<filter_backend>();
     filter_backend& seam = *filter;
     ring old{ring_options{}, std::move(filter)};

@@ -147,7 +147,7 @@ TEST_F(UringRegisteredFiles, FilesAreOpenedIntoSlots) {
     EXPECT_EQ(read_slot(2), -EBADF);
 }
 
-TEST_F(UringRegisteredFiles, CloseOnExecMeansNothingToASlot) {
+TEST_F(UringRegisteredFiles, CloseOnExecIsRefusedForASlot) {
     COIL_NEEDS(r, socket);
     registered_files table{r, 4};
     const tcp_listener listener;
@@ -357,7 +357,7 @@ TEST_F(UringRegisteredFiles, ItMoves) {
     EXPECT_EQ(read_slot(0), -EBADF);
 }
 
-TEST_F(UringRegisteredFiles, SetupGivesNumbersAndTheConstructorMessages) {
+TEST_F(UringRegisteredFiles, SetupReturnsErrnosAndTheConstructorThrowsMessages) {
     registered_files table;
     EXPECT_EQ(table.setup(r, 0), -EINVAL);
     EXPECT_EQ(table.setup(r, registered_files::max_slots + 1), -EMFILE);
@@ -424,7 +424,7 @@ TEST_F(UringRegisteredFiles, G6_TheDescriptorLimitLimitsTheTable) {
               "");
 }
 
-TEST_F(UringRegisteredFiles, OlderBackendsGetTheEmptySlotsSpelledOut) {
+TEST_F(UringRegisteredFiles, OlderBackendsGetAnExplicitArrayOfEmptySlots) {
     auto filter = std::make_unique<filter_backend>();
     filter_backend& seam = *filter;
     ring old{ring_options{}, std::move(filter)};

@@ -35,7 +35,7 @@ constexpr std::uint32_t up_to_5_19 =
     up_to_5_15 | setup::submit_all | setup::coop_taskrun | setup::taskrun_flag;
 constexpr std::uint32_t up_to_6_0 = up_to_5_19 | setup::single_issuer;
 
-TEST(Setup, GivesUpWhatAnOlderBackendDoesNotKnowAndNothingElse) {
+TEST(Setup, DropsOnlyTheFlagsThatAnOlderBackendLacks) {
     EXPECT_EQ(ring(ring_options{}, kernel_knowing(~0U)).setup_flags(), default_setup_flags);
     EXPECT_EQ(ring(ring_options{}, kernel_knowing(up_to_6_0)).setup_flags(),
               default_setup_flags & ~setup::defer_taskrun);
@@ -45,7 +45,7 @@ TEST(Setup, GivesUpWhatAnOlderBackendDoesNotKnowAndNothingElse) {
     EXPECT_EQ(ring(ring_options{}, kernel_knowing(0)).setup_flags(), 0U);
 }
 
-TEST(Setup, GivesUpFlagsOneByOneInTheDocumentedOrder) {
+TEST(Setup, DropsFlagsOneByOneInTheDocumentedOrder) {
     std::vector<std::uint32_t> tried;
     ring_options options;
     options.setup_flags =
@@ -61,7 +61,7 @@ TEST(Setup, GivesUpFlagsOneByOneInTheDocumentedOrder) {
                             setup::attach_wq, setup::iopoll, setup::clamp}));
 }
 
-TEST(Setup, RequiredFlagsAreNeverGivenUp) {
+TEST(Setup, RequiredFlagsAreNeverDropped) {
     std::vector<std::uint32_t> tried;
     ring_options options;
     options.required_flags = setup::single_issuer;
@@ -76,7 +76,7 @@ TEST(Setup, RequiredFlagsAreNeverGivenUp) {
     EXPECT_EQ(tried.back(), setup::single_issuer);
 }
 
-TEST(Setup, WishesThatExcludeEachOtherAreSettledBeforeTheFirstTry) {
+TEST(Setup, ConflictingFlagsAreResolvedBeforeTheFirstAttempt) {
     std::vector<std::uint32_t> tried;
     ring_options options;
     options.setup_flags = default_setup_flags | setup::sqpoll;
@@ -118,7 +118,7 @@ TEST(Setup, OptionsReachTheBackend) {
     EXPECT_EQ(r.cq_entries(), 64U);
 }
 
-TEST(Setup, ARingCanBeHadExactlyAsTheAbiDescribesIt) {
+TEST(Setup, ARingFromParamsHasExactlyTheseParams) {
     auto k = std::make_unique<filter_backend>(std::make_unique<memory_backend>());
     params seen{};
     k->refuse_setup = [&](unsigned, const params& p) {
@@ -242,7 +242,7 @@ TEST(Setup, ABackendThatCannotBeProbedSupportsNothing) {
 
 // ---- the running kernel
 
-TEST_F(SetupOnIoUring, GrantsEverythingWishedForOn61AndNewer) {
+TEST_F(SetupOnIoUring, GrantsAllDefaultFlagsOnLinux61AndNewer) {
     COIL_SKIP_ON_EPOLL("its name is another");
     ::utsname name{};
     ASSERT_EQ(::uname(&name), 0);

@@ -5,7 +5,8 @@
 
 #include <poll.h>
 
-// Rings and threads: disabled rings, taking turns, registered descriptors, messages.
+// Rings and threads: disabled rings, rings used by several threads in turn, registered ring
+// descriptors, messages.
 
 namespace uring_test {
 namespace {
@@ -189,9 +190,9 @@ TEST_F(ThreadOnIoUring, AttachingAndDetachingChangeNothingButSpeed) {
     ASSERT_EQ(run(r, prep::nop()), 0);
 }
 
-// Plain memory handed from thread to thread by a message: ThreadSanitizer must accept it too.
+// A message passes plain memory to another thread. ThreadSanitizer must accept that.
 TEST_F(ThreadOnIoUring, WhatWasWrittenBeforeAMessageIsSeenAfterIt) {
-    struct letter {
+    struct message {
         int number = 0;
     };
     ring_options options;
@@ -200,7 +201,7 @@ TEST_F(ThreadOnIoUring, WhatWasWrittenBeforeAMessageIsSeenAfterIt) {
     ring source{8};
     COIL_NEEDS(source, msg_ring);
     constexpr int count = 200;
-    std::vector<letter> letters(count);
+    std::vector<message> messages(count);
     std::atomic<bool> ready{false};
     std::thread reader{[&] {
         ASSERT_EQ(target.enable(), 0);
@@ -209,12 +210,12 @@ TEST_F(ThreadOnIoUring, WhatWasWrittenBeforeAMessageIsSeenAfterIt) {
         for (int i = 0; i < count; ++i) {
             const cqe c = next(target);
             ASSERT_EQ(c.res, i);
-            ASSERT_EQ(reinterpret_cast<letter*>(c.user_data)->number, i * i);
+            ASSERT_EQ(reinterpret_cast<message*>(c.user_data)->number, i * i);
         }
     }};
     ready.wait(false);
     for (int i = 0; i < count; ++i) {
-        letter& l = letters[static_cast<std::size_t>(i)];
+        message& l = messages[static_cast<std::size_t>(i)];
         l.number = i * i;
         const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&l));
         ASSERT_EQ(

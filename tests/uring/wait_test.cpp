@@ -44,7 +44,7 @@ TEST_F(WaitOnIoUring, WaitSubmitsAndReturnsWithTheFirstCompletion) {
     writer.join();
 }
 
-TEST_F(WaitOnIoUring, WaitOfNoTimeLooksAndDoesNotWait) {
+TEST_F(WaitOnIoUring, AWaitOfZeroPollsOnce) {
     ring r{8};
     const auto start = clock::now();
     for (int i = 0; i < 100; ++i) {
@@ -58,7 +58,7 @@ TEST_F(WaitOnIoUring, WaitOfNoTimeLooksAndDoesNotWait) {
     EXPECT_EQ(r.wait(1h), 0);
 }
 
-TEST_F(WaitOnIoUring, WaitTakesTheLongestTimeThereIs) {
+TEST_F(WaitOnIoUring, WaitAcceptsTheLongestDuration) {
     ring r{8};
     queue(r, prep::nop(), 1);
     EXPECT_EQ(r.wait(std::chrono::nanoseconds::max()), 0);
@@ -110,33 +110,33 @@ TEST_F(WaitOnIoUring, ASignalEndsTheWaitAlsoWhenEntriesWereSubmittedByIt) {
 
 TEST(Wait, WaitFollowsTheClockOfItsBackend) {
     auto k = std::make_unique<memory_backend>();
-    memory_backend& world = *k;
+    memory_backend& memory = *k;
     ring r{ring_options{}, std::move(k)};
     const auto start = clock::now();
     const auto virtual_start = r.now();
     EXPECT_EQ(r.wait(1000h), -ETIME);
     EXPECT_LT(clock::now() - start, 5s);
-    EXPECT_EQ(world.elapsed, 1000h);
+    EXPECT_EQ(memory.elapsed, 1000h);
     EXPECT_EQ(r.now() - virtual_start, 1000h);
 }
 
 TEST(Wait, AWaitThatEndedEarlyWithoutAnErrorWasInterrupted) {
     auto k = std::make_unique<memory_backend>();
-    memory_backend& world = *k;
+    memory_backend& memory = *k;
     ring r{ring_options{}, std::move(k)};
-    world.results_to_come = {0};
+    memory.results_to_come = {0};
     EXPECT_EQ(r.wait(1h), -EINTR);
-    EXPECT_EQ(world.enters, 1U);
+    EXPECT_EQ(memory.enters, 1U);
 }
 
 TEST(Wait, WaitContinuesWhenTheBackendTookOnlyAPart) {
     auto k = std::make_unique<memory_backend>();
-    memory_backend& world = *k;
+    memory_backend& memory = *k;
     ring r{ring_options{}, std::move(k)};
     queue(r, prep::nop(), 1);
-    world.results_to_come = {0, 0}; // consumed nothing, without an error
+    memory.results_to_come = {0, 0}; // consumed nothing, without an error
     EXPECT_EQ(r.wait(1s), 0);
-    EXPECT_EQ(world.enters, 3U);
+    EXPECT_EQ(memory.enters, 3U);
 }
 
 // ---- enter()'s timeout
@@ -215,7 +215,7 @@ TEST_F(WaitOnIoUring, MinWaitCollectsForAWhileAndIsThenSatisfiedWithOne) {
     }
 }
 
-TEST_F(WaitOnIoUring, MinWaitIsLeftOutWhereTheBackendLacksIt) {
+TEST_F(WaitOnIoUring, MinWaitIsIgnoredIfTheBackendLacksIt) {
     auto k = std::make_unique<filter_backend>();
     k->after_setup = [](params& p) { p.features &= ~feature::min_timeout; };
     std::uint32_t seen = 0;

@@ -3,7 +3,7 @@
 import json
 
 from . import process
-from .ways import Way
+from .variants import Variant
 
 
 class ManyCalls:
@@ -22,11 +22,11 @@ class ManyCalls:
         return {**result, "ns": each, "cpu_ns": result["cpu_ms"] * 1e6 / result["calls"]}
 
 
-def ways(build, cpus, quick):
+def variants(build, cpus, quick):
     fib = 22 if quick else 27
     count = 100_000 if quick else 1_000_000
     trips = 300 if quick else 3000
-    return [ManyCalls(build)] + [Way(build, "exec", cpus, *way) for way in
+    return [ManyCalls(build)] + [Variant(build, "exec", cpus, *variant) for variant in
             (("fib", f"fib({fib}), coil::thread_pool", "fib", "coil", fib),
              ("fib_youngest", f"fib({fib}), mutex + deque, youngest first", "fib", "youngest", fib),
              ("fib_oldest", f"fib({fib}), mutex + deque, oldest first", "fib", "oldest", fib),

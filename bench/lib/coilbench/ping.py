@@ -16,7 +16,7 @@ REQUEST = b"*1\r\n$4\r\nPING\r\n"
 
 
 class Server:
-    """A way to start a ping server. `missing` says why it cannot be started, or is None."""
+    """How to start a ping server. `missing` says why it cannot be started, or is None."""
 
     def __init__(self, key, title, command, missing=None):
         self.key, self.title, self.command, self.missing = key, title, command, missing

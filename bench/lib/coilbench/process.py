@@ -32,7 +32,7 @@ def choose_cpus(first=None, second=None):
     if second is None:
         second = others[0] if others else first
     if first == second:
-        print("warning: there is one CPU only; server and client share it, and the figures mean little", file=sys.stderr)
+        print("warning: there is only one CPU; server and client share it, so the figures are not meaningful", file=sys.stderr)
     return first, second
 
 
@@ -100,8 +100,8 @@ def end_all():
 
 
 def run(command, timeout, cpu=None, check=True, needs=None):
-    """Runs to the end and returns standard output. Failure and timeout raise Failure with what the program said; so
-    does the end of `needs`, the child that this program talks to."""
+    """Runs a program to its end and returns its standard output. Raises Failure, with the program's messages, if it fails, if the
+    time limit expires, or if `needs`, the child that it talks to, ends."""
     child = start(command, cpu, stdout=subprocess.PIPE)
     deadline = time.monotonic() + timeout
     try:

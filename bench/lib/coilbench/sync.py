@@ -1,11 +1,11 @@
 """Programs about mutexes, channels and events."""
 
-from .ways import Way
+from .variants import Variant
 
 
-def ways(build, cpus, count):
+def variants(build, cpus, count):
     """`count` operations of the cheapest program take a few hundred milliseconds."""
-    return [Way(build, "sync", cpus, *way) for way in
+    return [Variant(build, "sync", cpus, *variant) for variant in
             (("free", "coil::mutex, free", "locks", "free", count),
              ("std_free", "std::mutex, free", "locks", "std_free", count),
              ("contended", "coil::mutex, 4 coroutines on 2 contexts", "locks", "contended", count // 10),

@@ -33,9 +33,9 @@ def posts(build, cpus, messages, producers):
                 ("coil_spawn", "coil, a task each", "coil_posts", "spawn"),
                 ("mutex_one", "mutex + deque, one at a time", "mutex_posts", "one"),
                 ("mutex_all", "mutex + deque, all at once", "mutex_posts", "all")]
-    return [Crossing(build, f"{key}{suffix}", f"{title}{note}", program, way, messages, producers, *places)
+    return [Crossing(build, f"{key}{suffix}", f"{title}{note}", program, variant, messages, producers, *places)
             for suffix, note, places in (("", "", (-1, -1)), ("_pinned", ", pinned", cpus))
-            for key, title, program, way in programs]
+            for key, title, program, variant in programs]
 
 
 def spawns(build, tasks):
@@ -43,6 +43,6 @@ def spawns(build, tasks):
     return [Crossing(build, key, title, "coil_spawns", key, tasks)
             for key, title in (("burst", "one context, 100 at a time, from a task"),
                                ("heap", "one context, all at once, from a task"),
-                               ("mail", "one context, by main, before run()"),
+                               ("inbox", "one context, by main, before run()"),
                                ("before", "runtime of 2, by main, before run()"),
                                ("during", "runtime of 2, by main, during run()"))]

@@ -1,5 +1,5 @@
-"""Files that are read: one part of bench/fs/run each. A part has `ways`, which have a `key`, a
-`title`, what is `missing` or None, and `measure()`; `head`, `columns` of its table; and `add_targets(targets, runs)`."""
+"""Reading files: the parts of bench/fs/run. A part has `variants` (each with a `key`, a `title`, what is `missing` or None, and
+`measure()`), the `head` and `columns` of its table, and `add_targets(targets, runs)`."""
 
 import json
 import os
@@ -63,7 +63,7 @@ class SmallFiles:
                 data = os.urandom(chance.randint(1024, 8192))
                 (folder / f"{name:02}").write_bytes(data)
                 total += len(data)
-        self.ways = [Command(build, cpu, key, title, "small_files", key, root, total) for key, title in
+        self.variants = [Command(build, cpu, key, title, "small_files", key, root, total) for key, title in
                      (("iterators", "std::ifstream, istreambuf_iterator"),
                       ("stringstream", "std::ifstream, rdbuf to stringstream"),
                       ("size", "std::ifstream, seek to the end, read"),
@@ -91,7 +91,7 @@ class BigFile:
             for _ in range(256 if quick else 4096):
                 out.write(block)
             os.fsync(out.fileno())
-        self.ways = [Dd(cpu, name), Command(build, cpu, "file", "fs::file::read, 1 MiB", "big_file", "file", name, 1024),
+        self.variants = [Dd(cpu, name), Command(build, cpu, "file", "fs::file::read, 1 MiB", "big_file", "file", name, 1024),
                      Command(build, cpu, "file128", "fs::file::read, 128 KiB", "big_file", "file", name, 128),
                      Command(build, cpu, "string", "fs::read_file", "big_file", "string", name, 0)]
 

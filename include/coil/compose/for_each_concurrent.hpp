@@ -27,8 +27,8 @@ namespace coil {
 template <std::ranges::input_range Range, class F>
     requires(!detail::is_generator<std::remove_cvref_t<Range>> &&
              awaitable<std::invoke_result_t<F&, std::ranges::range_reference_t<Range>>>)
-[[nodiscard("did you forget to co_await?")]] task<> for_each_concurrent(Range&& range,
-                                                                        std::size_t limit, F f) {
+[[nodiscard("did you forget to co_await?")]] COIL_CORO_WRAPPER task<>
+for_each_concurrent(Range&& range, std::size_t limit, F f) {
     return detail::for_each_in_range<detail::kept<Range>, F>(std::forward<Range>(range), limit,
                                                              std::move(f));
 }
@@ -37,8 +37,8 @@ template <std::ranges::input_range Range, class F>
 /// failure or a stop the generator's body is asked to stop.
 template <class Generator, class F>
     requires(detail::is_generator<std::remove_cvref_t<Generator>>)
-[[nodiscard("did you forget to co_await?")]] task<> for_each_concurrent(Generator&& elements,
-                                                                        std::size_t limit, F f) {
+[[nodiscard("did you forget to co_await?")]] COIL_CORO_WRAPPER task<>
+for_each_concurrent(Generator&& elements, std::size_t limit, F f) {
     return detail::for_each_generated<detail::kept<Generator>, F>(std::forward<Generator>(elements),
                                                                   limit, std::move(f));
 }

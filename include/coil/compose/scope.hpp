@@ -77,7 +77,7 @@ public:
     /// std::errc::operation_canceled after a child has failed: the scope is ending, and the work
     /// would be stopped at once. The name is shown by dump_tasks() and this_task::backtrace().
     template <class T>
-    child_handle<T> spawn(task<T>&& work, std::string_view name = {}) {
+    child_handle<T> spawn(task<T> work COIL_CAPTURED(this), std::string_view name = {}) {
         return start(std::move(work), name);
     }
     template <class A>
@@ -93,10 +93,7 @@ public:
         }
     }
 
-    /// Produce readable compiler errors.
-    template <class T>
-    child_handle<T> spawn(const task<T>& work) COIL_DELETE(
-        "a task is spawned once: write s.spawn(std::move(t)), or s.spawn(f()) directly");
+    /// Produces a readable compiler error.
     template <class A>
         requires(!detail::is_task<std::remove_cvref_t<A>> && !awaitable<detail::kept<A>>)
     void spawn(A&&) {

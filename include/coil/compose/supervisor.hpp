@@ -106,7 +106,7 @@ public:
     /// awaiting task is asked to stop while it waits, the child is not started and co_await throws
     /// std::errc::operation_canceled. The name is used in messages.
     template <class T>
-    supervised_spawn<T> spawn(task<T>&& work, std::string_view name = {}) {
+    supervised_spawn<T> spawn(task<T> work COIL_CAPTURED(this), std::string_view name = {}) {
         return supervised_spawn<T>(*this, std::move(work), name);
     }
     template <class A>
@@ -138,12 +138,21 @@ public:
     join(std::chrono::duration<Rep, Period> grace) {
         return {*this, join_within(detail::saturated_ns(grace))};
     }
+    /// Waits for at most `limit` until all children have ended, without asking them to stop.
+    /// Returns whether none is left.
+    template <class Rep, class Period>
+    [[nodiscard("did you forget to co_await?")]] detail::join_task<bool>
+    try_join_for(std::chrono::duration<Rep, Period> limit) {
+        return {*this, wait_within(detail::saturated_ns(limit))};
+    }
 
     /// Asks all children to stop, including those spawned later. Does not wait.
     void cancel() noexcept { nursery::cancel(); }
     [[nodiscard]] inplace_stop_token stop_token() const noexcept { return nursery::stop_token(); }
     /// The number of children that have not ended, including queued ones.
     [[nodiscard]] std::size_t size() const noexcept { return nursery::size(); }
+    /// The number of children so far that had to wait because of max_children.
+    [[nodiscard]] std::uint64_t held_back() const noexcept { return nursery::held_back(); }
 
 private:
     [[nodiscard]] detail::failure_reporter reporter(std::string_view name) {
@@ -153,6 +162,7 @@ private:
                 }};
     }
     task<> wait_until_empty();
+    task<bool> wait_within(std::int64_t limit_ns);
     task<bool> join_within(std::int64_t grace_ns);
     void failed(const detail::child_state_base& child, std::exception_ptr error) noexcept override;
     void report(std::exception_ptr error, std::string_view name) noexcept;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/admin_registration.hpp>
 #include <coil/context/detail/checked_number.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
@@ -58,28 +59,28 @@ public:
     io_context& operator=(const io_context&) = delete;
 
     /// Starts a detached task. An exception that leaves it goes to on_unhandled_exception.
-    void co_spawn(task<> work);
+    void co_spawn(task<> work COIL_CAPTURED(global));
 
     /// Starts a task; the handle returns its result.
     template <class T>
-    join_handle<T> spawn(task<T> work);
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global));
 
     /// The same for a task that is stopped by `token` (a std::stop_token or inplace_stop_token).
     template <detail::any_stop_token Token>
-    void co_spawn(task<> work, Token token) {
+    void co_spawn(task<> work COIL_CAPTURED(global), Token token) {
         co_spawn(with_stop_token(std::move(work), std::move(token)));
     }
     template <class T, detail::any_stop_token Token>
-    join_handle<T> spawn(task<T> work, Token token) {
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Token token) {
         return spawn(with_stop_token(std::move(work), std::move(token)));
     }
 
     /// The same for a task with a name, which dump_tasks(), this_task::backtrace() and the message
     /// of an unhandled exception show. The name costs an allocation.
-    void co_spawn(task<> work, std::string name,
+    void co_spawn(task<> work COIL_CAPTURED(global), std::string name,
                   std::source_location where = std::source_location::current());
     template <class T>
-    join_handle<T> spawn(task<T> work, std::string name,
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global), std::string name,
                          std::source_location where = std::source_location::current());
 
     /// The same for a function that returns a task: its captures live as long as the task.
@@ -94,10 +95,10 @@ public:
 
     /// Produce readable compiler errors.
     template <detail::stop_source Source>
-    void co_spawn(task<> work, Source&& source)
+    void co_spawn(task<> work COIL_CAPTURED(global), Source&& source)
         COIL_DELETE("pass the token of the stop source: co_spawn(f(), source.get_token())");
     template <class T, detail::stop_source Source>
-    join_handle<T> spawn(task<T> work, Source&& source)
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Source&& source)
         COIL_DELETE("pass the token of the stop source: spawn(f(), source.get_token())");
 
     /// Runs on the calling thread until no task is left and no eager operation is in flight, or
@@ -198,6 +199,7 @@ private:
     detail::event_loop loop_;
     std::thread thread_;
     std::exception_ptr thread_error_;
+    detail::admin_registration admin_{*this, options_.admin_socket};
 };
 
 namespace detail {
@@ -246,6 +248,7 @@ public:
     [[nodiscard]] const std::source_location* spawned_at() const noexcept override {
         return &name_.spawned_at;
     }
+    [[nodiscard]] std::int64_t spawned_ns() const noexcept override { return name_.spawned_ns; }
 
 private:
     const task_name name_;

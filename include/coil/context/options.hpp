@@ -55,6 +55,11 @@ struct io_context_options {
     /// The name of the thread created by start() (15 characters are shown), and of the context in
     /// messages.
     std::string name = {};
+    /// The path of a Unix socket on which a thread of its own answers what this process's contexts
+    /// do, while a context with that path exists: `coil-top PATH`, or `curl --unix-socket PATH
+    /// http://localhost/tasks`. Its mode is 0600. No socket by default, and in a simulated world.
+    /// (docs/guide/observing.md)
+    std::string admin_socket = {};
     /// Called on the context's thread, at most once, if its tasks wait for ever: no operation is in
     /// flight, no timer is armed, and the process has no other thread that could wake them. The
     /// text lists the tasks and what they wait for. The function may stop the context, or make a

@@ -35,7 +35,7 @@ template <class T>
 ///     const int total = co_await parallel(std::move(parts), std::plus<>());
 template <class T, class Reduce>
     requires std::is_invocable_r_v<T, Reduce&, T, T>
-[[nodiscard]] task<T> parallel(std::vector<task<T>> tasks, Reduce reduce) {
+[[nodiscard]] COIL_CORO_WRAPPER task<T> parallel(std::vector<task<T>> tasks, Reduce reduce) {
     return detail::fold(std::move(tasks), std::move(reduce), detail::spawn_beside{});
 }
 

@@ -67,31 +67,31 @@ public:
 
     /// Starts a detached task on the context selected by the dispatcher. An exception that leaves
     /// it goes to that context's on_unhandled_exception.
-    void co_spawn(task<> work) { next().co_spawn(std::move(work)); }
+    void co_spawn(task<> work COIL_CAPTURED(global)) { next().co_spawn(std::move(work)); }
 
     /// Starts a task on the context selected by the dispatcher; the handle returns its result.
     template <class T>
-    join_handle<T> spawn(task<T> work) {
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global)) {
         return next().spawn(std::move(work));
     }
 
     /// The same for a task that is stopped by `token` (a std::stop_token or inplace_stop_token).
     template <detail::any_stop_token Token>
-    void co_spawn(task<> work, Token token) {
+    void co_spawn(task<> work COIL_CAPTURED(global), Token token) {
         next().co_spawn(std::move(work), std::move(token));
     }
     template <class T, detail::any_stop_token Token>
-    join_handle<T> spawn(task<T> work, Token token) {
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Token token) {
         return next().spawn(std::move(work), std::move(token));
     }
 
     /// The same for a task with a name, see io_context.
-    void co_spawn(task<> work, std::string name,
+    void co_spawn(task<> work COIL_CAPTURED(global), std::string name,
                   std::source_location where = std::source_location::current()) {
         next().co_spawn(std::move(work), std::move(name), where);
     }
     template <class T>
-    join_handle<T> spawn(task<T> work, std::string name,
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global), std::string name,
                          std::source_location where = std::source_location::current()) {
         return next().spawn(std::move(work), std::move(name), where);
     }

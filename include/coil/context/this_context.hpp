@@ -15,7 +15,7 @@ namespace coil {
 inline io_context& this_context() noexcept { return detail::required_loop().context(); }
 
 /// Starts a detached task on the current context.
-inline void co_spawn(task<> work) {
+inline void co_spawn(task<> work COIL_CAPTURED(global)) {
     detail::event_loop& loop = detail::required_loop();
     const auto coroutine = work.release();
     coroutine.promise().become_root(detail::detached_owner::instance);
@@ -33,27 +33,27 @@ void co_spawn(task<T>) {
 
 /// Starts a task on the current context; the handle returns its result.
 template <class T>
-join_handle<T> spawn(task<T> work) {
+join_handle<T> spawn(task<T> work COIL_CAPTURED(global)) {
     return this_context().spawn(std::move(work));
 }
 
 /// The same for a task that is stopped by `token` (a std::stop_token or inplace_stop_token).
 template <detail::any_stop_token Token>
-void co_spawn(task<> work, Token token) {
+void co_spawn(task<> work COIL_CAPTURED(global), Token token) {
     co_spawn(with_stop_token(std::move(work), std::move(token)));
 }
 template <class T, detail::any_stop_token Token>
-join_handle<T> spawn(task<T> work, Token token) {
+join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Token token) {
     return spawn(with_stop_token(std::move(work), std::move(token)));
 }
 
 /// The same for a task with a name, see io_context.
-inline void co_spawn(task<> work, std::string name,
+inline void co_spawn(task<> work COIL_CAPTURED(global), std::string name,
                      std::source_location where = std::source_location::current()) {
     this_context().co_spawn(std::move(work), std::move(name), where);
 }
 template <class T>
-join_handle<T> spawn(task<T> work, std::string name,
+join_handle<T> spawn(task<T> work COIL_CAPTURED(global), std::string name,
                      std::source_location where = std::source_location::current()) {
     return this_context().spawn(std::move(work), std::move(name), where);
 }
@@ -72,10 +72,10 @@ auto spawn(F f) {
 
 /// Produce readable compiler errors.
 template <detail::stop_source Source>
-void co_spawn(task<> work, Source&& source)
+void co_spawn(task<> work COIL_CAPTURED(global), Source&& source)
     COIL_DELETE("pass the token of the stop source: co_spawn(f(), source.get_token())");
 template <class T, detail::stop_source Source>
-join_handle<T> spawn(task<T> work, Source&& source)
+join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Source&& source)
     COIL_DELETE("pass the token of the stop source: spawn(f(), source.get_token())");
 
 namespace detail {

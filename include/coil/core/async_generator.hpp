@@ -47,7 +47,7 @@ namespace coil {
 /// context's on_unhandled_exception, unless it only reports that the body was cancelled. The
 /// generator must not be moved while a coroutine waits in next().
 template <class T>
-class [[nodiscard("did you forget to co_await next()?")]] async_generator {
+class [[nodiscard("did you forget to co_await next()?")]] COIL_CORO_TYPE async_generator {
 public:
     using promise_type = detail::async_generator_promise<T>;
     /// The result of next().

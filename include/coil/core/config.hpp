@@ -33,9 +33,49 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_SANITIZED 0
 #endif
 
+// Define COIL_CHECK_LIFETIMES (clang only) to get a warning for a coroutine that outlives what it
+// refers to: a reference or string_view parameter bound to a temporary, the captures of a lambda,
+// the object of a member function. Then a function that returns a coroutine type without being a
+// coroutine must say so: it is marked COIL_CORO_WRAPPER. So this header includes the templates of
+// the standard library that are such functions, and must come before them:
+//
+//     clang++ -DCOIL_CHECK_LIFETIMES -include coil/core/config.hpp ...
+//
+// - COIL_CORO_TYPE: attributes of a coroutine's return type.
+// - COIL_CORO_WRAPPER: attribute of a plain function that returns one; its reference arguments are
+//   checked as those of the coroutine that it calls.
+// - COIL_CORO_COPIES: of a plain function whose result refers to none of its arguments.
+// - COIL_CAPTURED(by): attribute of a parameter of coroutine type that continues to run after the
+//   call, in `this` or, if by is `global`, anywhere.
+#if defined(COIL_CHECK_LIFETIMES) && defined(__clang__)
+#define COIL_CORO_TYPE [[clang::coro_return_type]] [[clang::coro_lifetimebound]]
+#define COIL_CORO_WRAPPER [[clang::coro_wrapper]]
+#define COIL_CORO_COPIES [[clang::coro_wrapper]] [[clang::coro_disable_lifetimebound]]
+#if __has_cpp_attribute(clang::lifetime_capture_by)
+#define COIL_CAPTURED(by) [[clang::lifetime_capture_by(by)]]
+#endif
+#pragma clang attribute push([[clang::coro_wrapper]], apply_to = function)
+#include <any>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <tuple>
+#include <utility>
+#include <variant>
+#pragma clang attribute pop
+#else
+#define COIL_CORO_TYPE
+#define COIL_CORO_WRAPPER
+#define COIL_CORO_COPIES
+#endif
+#if !defined(COIL_CAPTURED)
+#define COIL_CAPTURED(by)
+#endif
+
 // Attribute of a coroutine's return type: the frame may be placed inside the frame that awaits it
-// at once. (clang::coro_return_type, which would find dangling references, is not used: it refuses
-// every plain function that returns a task, including std::function and std::invoke.)
+// at once.
 #if defined(__clang__) && defined(__has_cpp_attribute)
 #if __has_cpp_attribute(clang::coro_await_elidable)
 #define COIL_AWAIT_ELIDABLE [[clang::coro_await_elidable]]
@@ -52,6 +92,13 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
         delete (sentence)_Pragma("clang diagnostic pop")
 #else
 #define COIL_DELETE(sentence) __attribute__((unavailable(sentence)))
+#endif
+
+// Deletes a copy constructor, which traits must see.
+#if defined(__cpp_deleted_function) && defined(__clang__)
+#define COIL_DELETE_COPY(sentence) COIL_DELETE(sentence)
+#else
+#define COIL_DELETE_COPY(sentence) = delete
 #endif
 
 // Attribute of a class: the compiler warns about a variable of it that is never used, although it

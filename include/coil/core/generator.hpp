@@ -178,7 +178,8 @@ private:
 /// It is synchronous: co_await in its body does not compile; use async_generator. Threading: one
 /// thread at a time.
 template <class Ref, class Value>
-class [[nodiscard("a generator computes nothing until it is iterated over")]] generator
+class [[nodiscard(
+    "a generator computes nothing until it is iterated over")]] COIL_CORO_TYPE generator
     : public std::ranges::view_interface<generator<Ref, Value>> {
     using value_t = std::conditional_t<std::is_void_v<Value>, std::remove_cvref_t<Ref>, Value>;
     using reference_t = std::conditional_t<std::is_void_v<Value>, Ref&&, Ref>;

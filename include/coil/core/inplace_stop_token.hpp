@@ -25,6 +25,9 @@ class stop_relay;
 template <class T>
 class async_generator_promise;
 
+/// "coil: ", the sentence and std::abort(), unless `object` is a static variable.
+[[gnu::cold]] void end_with_destroyed(const void* object, const char* sentence) noexcept;
+
 } // namespace detail
 
 /// Tells whether a stop was requested from its source. Copies are cheap; all members may be called
@@ -53,7 +56,9 @@ private:
 };
 
 /// Requests a stop. All members may be called from any thread. The source must outlive every token
-/// and callback made from it.
+/// and callback made from it. If a callback is still registered when the source is destroyed, the
+/// program terminates with a message. Every suspended await of a task that has the token registers
+/// one.
 ///
 ///     inplace_stop_source source;
 ///     auto nap = spawn(naps(), source.get_token());
@@ -63,7 +68,11 @@ public:
     inplace_stop_source() noexcept = default;
     inplace_stop_source(const inplace_stop_source&) = delete;
     inplace_stop_source& operator=(const inplace_stop_source&) = delete;
-    ~inplace_stop_source() = default;
+    ~inplace_stop_source() {
+        if (state_.has_callbacks()) [[unlikely]] {
+            detail::end_with_destroyed(this, destroyed_in_use);
+        }
+    }
 
     [[nodiscard]] inplace_stop_token get_token() const noexcept {
         return inplace_stop_token(const_cast<inplace_stop_source*>(this));
@@ -80,6 +89,11 @@ private:
     friend class detail::stop_relay;
     template <class T>
     friend class detail::async_generator_promise;
+
+    static constexpr const char* destroyed_in_use =
+        "an inplace_stop_source is destroyed while callbacks are registered with it: a task that "
+        "has its token still waits, or an inplace_stop_callback still exists. The source must "
+        "outlive them.";
 
     detail::basic_stop_state<detail::stop_callback_base> state_;
 };

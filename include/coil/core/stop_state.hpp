@@ -76,6 +76,9 @@ public:
         return !stopped;
     }
 
+    /// Precondition: no other thread uses the state.
+    [[nodiscard]] bool has_callbacks() const noexcept { return callbacks_ != nullptr; }
+
     /// When this returns, the callback is not running and will not run, unless it is the caller.
     void erase(Callback& node) noexcept {
         lock();

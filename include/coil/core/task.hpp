@@ -31,7 +31,8 @@ namespace coil {
 /// may be aligned up to alignas(64), as every frame is. Destroying a coroutine first destroys the
 /// coroutine it awaits; stack use does not grow with the depth.
 template <class T = void>
-class [[nodiscard("did you forget to co_await?")]] COIL_WARN_UNUSED COIL_AWAIT_ELIDABLE task {
+class [[nodiscard(
+    "did you forget to co_await?")]] COIL_CORO_TYPE COIL_WARN_UNUSED COIL_AWAIT_ELIDABLE task {
 public:
     using promise_type = detail::task_promise<T>;
     using value_type = T;
@@ -45,6 +46,10 @@ public:
         }
         return *this;
     }
+    /// A task is not copied.
+    task(const task&)
+        COIL_DELETE_COPY("a task is awaited or spawned once: write std::move(t), or f() directly");
+    task& operator=(const task&) = delete;
     ~task() { destroy(); }
 
     class awaiter {

@@ -72,7 +72,7 @@ namespace coil {
 /// the object are not thread-safe.
 template <class T = void, class Executor = new_thread_executor>
 class [[nodiscard("dropping an async_task detaches it and loses its result: store it, or "
-                  "add a callback")]] async_task {
+                  "add a callback")]] COIL_CORO_TYPE async_task {
 public:
     using promise_type = detail::async_promise<T, Executor>;
     using value_type = T;

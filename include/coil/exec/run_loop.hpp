@@ -80,7 +80,7 @@ public:
     bool push(std::coroutine_handle<> coroutine);
 
     /// Starts a detached task. Its first turn is in the next round.
-    void spawn(task<> work);
+    void spawn(task<> work COIL_CAPTURED(this));
 
     /// Calls `f` once, in a later round.
     template <class F>

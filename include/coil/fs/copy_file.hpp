@@ -14,8 +14,9 @@ namespace coil::fs {
 using copy_file_progress = std::function<void(std::uintmax_t done, std::uintmax_t total)>;
 
 /// std::filesystem::copy_file: gives whether the file was copied. Links are followed. The target
-/// gets the source's permissions; the set-user-ID and set-group-ID bits only if it has the same
-/// owner, or group. `options` decide about an existing target as in [fs.op.copy.file].
+/// gets the source's permissions, but the set-user-ID bit only if it has the same owner, and the
+/// set-group-ID bit only if it has the same group. `options` decide about an existing target as in
+/// [fs.op.copy.file].
 ///
 /// If the file system supports it, the files share their blocks (ioctl_ficlonerange(2)); otherwise
 /// the kernel copies (copy_file_range(2), sendfile(2)). Holes are preserved. The copy runs on the
@@ -32,13 +33,15 @@ task<bool> copy_file(path from, path to, copy_options options, copy_file_progres
 task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress,
                      std::error_code& ec);
 
-inline task<bool> copy_file(path from, path to, copy_options options = copy_options::none) {
+COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to,
+                                              copy_options options = copy_options::none) {
     return copy_file(std::move(from), std::move(to), options, copy_file_progress());
 }
-inline task<bool> copy_file(path from, path to, copy_options options, std::error_code& ec) {
+COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to, copy_options options,
+                                              std::error_code& ec) {
     return copy_file(std::move(from), std::move(to), options, copy_file_progress(), ec);
 }
-inline task<bool> copy_file(path from, path to, std::error_code& ec) {
+COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to, std::error_code& ec) {
     return copy_file(std::move(from), std::move(to), copy_options::none, copy_file_progress(), ec);
 }
 

@@ -5,8 +5,8 @@
 
 #include <system_error>
 
-// Creating directories. For the two forms of each function, their errors and cancellation see
-// <coil/fs/status.hpp>.
+// Creating directories. <coil/fs/status.hpp> describes the two forms of each function, errors and
+// cancellation.
 
 namespace coil::fs {
 

@@ -64,7 +64,7 @@ public:
 
     /// The path given to the directory walk, and the name. Constructed on each call.
     [[nodiscard]] fs::path path() const;
-    /// As stored in the directory; valid as long as this entry or a copy of it.
+    /// As stored in the directory; valid while this entry or a copy of it exists.
     [[nodiscard]] std::string_view name() const noexcept;
     /// 0 for entries of the directory at which the walk started.
     [[nodiscard]] int depth() const noexcept;
@@ -85,7 +85,7 @@ public:
     [[nodiscard("did you forget to co_await?")]] task<struct ::stat> lstat() const;
     [[nodiscard("did you forget to co_await?")]] task<struct ::stat>
     lstat(std::error_code& ec) const;
-    /// stat(2): follows a symbolic link, which takes a job of its own.
+    /// stat(2). For a symbolic link, a separate job of the pool queries the target.
     [[nodiscard("did you forget to co_await?")]] task<struct ::stat> stat() const;
     [[nodiscard("did you forget to co_await?")]] task<struct ::stat>
     stat(std::error_code& ec) const;

@@ -53,10 +53,10 @@ public:
     /// As above, but on failure sets `ec` and gives a file without a descriptor. `ec` must outlive
     /// the await.
     static task<file> open(path p, int flags, ::mode_t mode, std::error_code& ec);
-    static task<file> open(path p, int flags, std::error_code& ec) {
+    COIL_CORO_WRAPPER static task<file> open(path p, int flags, std::error_code& ec) {
         return open(std::move(p), flags, 0666, ec);
     }
-    static task<file> open(path p, std::error_code& ec) {
+    COIL_CORO_WRAPPER static task<file> open(path p, std::error_code& ec) {
         return open(std::move(p), O_RDONLY, 0666, ec);
     }
 
@@ -74,11 +74,12 @@ public:
     /// reached. The position of a regular file then does not advance (measured on Linux 6.18):
     /// continue with write_at(), or use write_all(), which handles this.
     operation write(const_buffer buf COIL_LIFETIMEBOUND) noexcept { return io::write(fd_, buf); }
-    /// Make the file a byte_stream, for copy(), buffered_reader and others: read() and write_all()
-    /// at the current position. shutdown_write() gives 0, because a file has no writing side to
-    /// shut down.
+    /// The members of a byte_stream, for copy(), buffered_reader and others. read_some() is read(),
+    /// and write_some() is write_all(). shutdown_write() does nothing and gives 0.
     operation read_some(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept { return read(buf); }
-    task<io_result> write_some(const_buffer buf COIL_LIFETIMEBOUND) { return write_all(buf); }
+    COIL_CORO_WRAPPER task<io_result> write_some(const_buffer buf COIL_LIFETIMEBOUND) {
+        return write_all(buf);
+    }
     task<io_result> shutdown_write() noexcept;
     /// pread(2), pwrite(2): at an offset in bytes; the file's position does not change. (Pipes and
     /// sockets, which have no position, ignore the offset.)

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <system_error>
 
-// Reading and changing metadata of files. For the two forms of each function, their errors and
-// cancellation see <coil/fs/status.hpp>.
+// Reading and changing metadata of files. <coil/fs/status.hpp> describes the two forms of each
+// function, errors and cancellation.
 
 namespace coil::fs {
 

@@ -5,8 +5,8 @@
 
 #include <system_error>
 
-// Functions that resolve paths. For the two forms of each function, their errors and cancellation
-// see <coil/fs/status.hpp>. Functions that query each component of a path run as one job on the
+// Functions that resolve paths. <coil/fs/status.hpp> describes the two forms of each function,
+// errors and cancellation. Functions that query each component of a path run as one job on the
 // blocking pool. On error: an empty path.
 
 namespace coil::fs {

@@ -23,8 +23,8 @@ namespace coil::fs {
 /// throws filesystem_error with `p` and, as second path, the entry that could not be removed. The
 /// other one sets `ec` (which must outlive the await) and gives static_cast<std::uintmax_t>(-1).
 ///
-/// Threading: on a context. Cancellation: ends within a slice with std::errc::operation_canceled;
-/// the removal of earlier entries is not undone.
+/// Threading: on a context. Cancellation: the jobs end within about a millisecond;
+/// std::errc::operation_canceled. The removal of earlier entries is not undone.
 ///
 /// std::filesystem::remove_all, [fs.op.remove.all]; unlinkat(2)
 [[nodiscard("did you forget to co_await?")]] task<std::uintmax_t> remove_all(path p);

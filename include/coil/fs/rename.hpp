@@ -5,8 +5,8 @@
 
 #include <system_error>
 
-// Renaming and removing files. For the two forms of each function, their errors and cancellation
-// see <coil/fs/status.hpp>.
+// Renaming and removing files. <coil/fs/status.hpp> describes the two forms of each function,
+// errors and cancellation.
 
 namespace coil::fs {
 

@@ -32,8 +32,9 @@ struct walk_options {
 ///     while (auto entry = co_await entries.next())
 ///         if (entry->is_regular_file()) total += co_await entry->file_size();
 ///
-/// Errors: next() throws filesystem_error with `p`; or it gives the end and `ec`, which must
-/// outlive the range, holds the error. Reading starts with the first next().
+/// Errors: without an error_code, next() throws filesystem_error with `p` and the directory that
+/// could not be read. With `ec`, which must outlive the range, next() ends the range and sets `ec`.
+/// Reading starts with the first next().
 ///
 /// Threading: on a context. Cancellation: a next() that is cancelled while it waits ends the range
 /// with std::errc::operation_canceled. The destructor waits for running jobs, about a millisecond.

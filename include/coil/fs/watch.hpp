@@ -25,7 +25,8 @@ struct watch_event {
     /// changed.
     std::string name;
 
-    /// The watched file or directory was removed (IN_IGNORED). next() gives nullopt instead.
+    /// The watched file or directory was removed (IN_IGNORED). next() never returns this event, but
+    /// nullopt.
     [[nodiscard]] bool is_end() const noexcept { return (mask & IN_IGNORED) != 0; }
     /// Events were lost, because more occurred than the kernel queues
     /// (fs.inotify.max_queued_events): read the directory again.

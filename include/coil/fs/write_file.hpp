@@ -43,8 +43,8 @@ struct write_options {
 /// the old content. As in other modes a symbolic link is followed: its target is replaced. The
 /// kernel follows it, so fs.protected_symlinks and fs.protected_regular apply in directories such
 /// as /tmp (proc_sys_fs(5)): EACCES. EAGAIN: the name is being replaced continuously. A file that
-/// is not writable is not replaced (EACCES), nor one that is not regular (EINVAL). A directory that
-/// is writable but not readable is not synchronized.
+/// is not writable (EACCES) or not regular (EINVAL) is not replaced. A directory that is writable
+/// but not readable is not synchronized.
 ///
 /// The new file has no name until it is complete (O_TMPFILE), so an incomplete one leaves nothing
 /// behind. A crash between link and rename leaves `.coil-<16 hexadecimal digits>.tmp` in the
@@ -70,15 +70,17 @@ task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_options op
 /// The same; on failure sets `ec`, which must outlive the await.
 task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_options options,
                   std::error_code& ec);
-inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, std::error_code& ec) {
+COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND,
+                                           std::error_code& ec) {
     return write_file(std::move(p), data, write_options(), ec);
 }
 /// The same with only a mode.
-inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_mode mode) {
+COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND,
+                                           write_mode mode) {
     return write_file(std::move(p), data, write_options{.mode = mode});
 }
-inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND, write_mode mode,
-                         std::error_code& ec) {
+COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETIMEBOUND,
+                                           write_mode mode, std::error_code& ec) {
     return write_file(std::move(p), data, write_options{.mode = mode}, ec);
 }
 
@@ -102,24 +104,24 @@ task<> write_kept(path p, R data, write_options options, std::error_code& ec) {
 
 /// As above; the task takes ownership of `data`.
 template <detail::dying_bytes R>
-task<> write_file(path p, R&& data, write_options options = {}) {
+COIL_CORO_COPIES task<> write_file(path p, R&& data, write_options options = {}) {
     return detail::write_kept<R>(std::move(p), std::move(data), options);
 }
 template <detail::dying_bytes R>
-task<> write_file(path p, R&& data, write_options options, std::error_code& ec) {
+COIL_CORO_COPIES task<> write_file(path p, R&& data, write_options options, std::error_code& ec) {
     return detail::write_kept<R>(std::move(p), std::move(data), options, ec);
 }
 template <detail::dying_bytes R>
-task<> write_file(path p, R&& data, std::error_code& ec) {
+COIL_CORO_COPIES task<> write_file(path p, R&& data, std::error_code& ec) {
     return detail::write_kept<R>(std::move(p), std::move(data), write_options(), ec);
 }
 
 template <detail::dying_bytes R>
-task<> write_file(path p, R&& data, write_mode mode) {
+COIL_CORO_COPIES task<> write_file(path p, R&& data, write_mode mode) {
     return detail::write_kept<R>(std::move(p), std::move(data), write_options{.mode = mode});
 }
 template <detail::dying_bytes R>
-task<> write_file(path p, R&& data, write_mode mode, std::error_code& ec) {
+COIL_CORO_COPIES task<> write_file(path p, R&& data, write_mode mode, std::error_code& ec) {
     return detail::write_kept<R>(std::move(p), std::move(data), write_options{.mode = mode}, ec);
 }
 

@@ -10,17 +10,17 @@ namespace coil {
 
 /// Ends an await of from_callback<T>(). Move-only; it is used once, by one of set_value(),
 /// set_error() and set_stopped(), on any thread. Using it again, or after it was moved from,
-/// terminates the program with a message. Destroying an unused one is set_stopped().
+/// terminates the program with a message. Destroying an unused completion cancels the await.
 ///
-/// It is a function object for libraries whose callbacks are move-only: `done(value)`. For C
-/// libraries it is a pointer for the `void* user_data` of a callback:
+/// It is a function object, `done(value)`, for libraries that accept move-only callbacks. For C
+/// libraries, to_address() converts it to the `void* user_data` of a callback:
 ///
 ///     library_start(handle, [](int status, void* user) {
 ///         coil::completion<int>::from_address(user)(status);
 ///     }, std::move(done).to_address());
 ///
-/// All functions may be called on any thread; the coroutine is resumed as from_callback() says, not
-/// inside of these functions if it is on a context.
+/// All functions may be called on any thread. from_callback() describes where the coroutine
+/// resumes. A coroutine on a context never resumes inside one of these functions.
 template <class T>
 class [[nodiscard("the await ends at once if its completion is destroyed")]] completion {
 public:
@@ -57,10 +57,11 @@ public:
     /// The await throws std::system_error with std::errc::operation_canceled.
     void set_stopped() noexcept { detail::callback_state<T>::stop(take(), false); }
 
-    /// Whether it can be used.
+    /// Whether it can still be used.
     [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
 
-    /// Gives it up for a pointer, from which from_address() makes it again, once.
+    /// Converts the completion to a pointer, from which from_address() restores it. Call
+    /// from_address() exactly once.
     [[nodiscard]] void* to_address() && noexcept { return take(); }
     static completion from_address(void* address) noexcept {
         return completion(static_cast<detail::callback_state<T>*>(address));

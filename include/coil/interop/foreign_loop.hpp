@@ -13,8 +13,8 @@
 
 namespace coil {
 
-/// Watches descriptors for a library that brings no event loop of its own but asks its user for
-/// one: descriptors with the events that it waits for, and a deadline.
+/// Watches the descriptors and the deadline of a library that has no event loop of its own and
+/// expects the program to wait for them.
 ///
 ///     foreign_loop loop;
 ///     loop.watch(library.descriptor(), EPOLLIN);
@@ -29,16 +29,16 @@ namespace coil {
 ///         }
 ///     }
 ///
-/// The descriptors are in an epoll(7) set, on which one operation of the context waits. Events are
-/// levels, as such libraries expect: what was not read is reported again. The library may close a
-/// descriptor while it is watched: no reference of the kernel keeps its file open.
+/// The descriptors are in an epoll(7) set, and wait() polls that set with one operation of the
+/// context. The set is level-triggered, as such libraries expect: data that was not read is
+/// reported again. The library may close a watched descriptor; the set does not keep its file open.
 ///
-/// Threading: interrupt() may be called from any thread, all other members on one thread at a time,
-/// which must be a context's for wait(). The other members may be called while a wait() is
-/// suspended, which takes note of their effects.
+/// Threading: interrupt() may be called on any thread. All other members may be called on one
+/// thread at a time, wait() only on a context. While a wait() is suspended, they may be called, and
+/// that wait() takes them into account.
 ///
 /// Cancellation: if the waiting task is asked to stop, wait() throws std::system_error with
-/// std::errc::operation_canceled; nothing is lost, and the next wait() returns it.
+/// std::errc::operation_canceled; no event is lost: the next wait() returns it.
 class foreign_loop {
 public:
     /// A watched descriptor with the events of epoll_ctl(2) that it is ready for: EPOLLIN,
@@ -51,7 +51,7 @@ public:
     struct wake_up {
         /// Valid until the next wait(). unwatch() sets the events of an entry to 0.
         std::span<const readiness> ready;
-        bool expired = false;     ///< the deadline has passed; there is none any more
+        bool expired = false;     ///< the deadline has passed and was cleared
         bool interrupted = false; ///< interrupt() was called
     };
 
@@ -59,24 +59,25 @@ public:
     foreign_loop();
     foreign_loop(const foreign_loop&) = delete;
     foreign_loop& operator=(const foreign_loop&) = delete;
-    /// No wait() may be suspended.
+    /// Precondition: no wait() is suspended.
     ~foreign_loop();
 
-    /// Watches a descriptor for these events, and for EPOLLERR and EPOLLHUP, instead of those that
-    /// it was watched for before. Without events as unwatch(). Throws std::system_error for a
-    /// descriptor that epoll does not accept, as that of a regular file.
+    /// Watches a descriptor for these events, and for EPOLLERR and EPOLLHUP. Replaces the events of
+    /// an earlier call; 0 is the same as unwatch(). Throws std::system_error for a descriptor that
+    /// epoll does not accept, such as that of a regular file.
     void watch(int fd, std::uint32_t events);
-    /// No effect if the descriptor is not watched, or is closed. Needed before close(2) only if
-    /// another descriptor refers to the same open file, as after dup(2) or fork(2).
+    /// Stops watching a descriptor. No effect if it is not watched, or is closed. Call it before
+    /// close(2) only if another descriptor refers to the same open file, as after dup(2) or
+    /// fork(2).
     void unwatch(int fd) noexcept;
 
-    /// wait() returns when it is that late. Replaces the deadline before.
+    /// Sets the time at which wait() returns at the latest. Replaces the previous deadline.
     void set_deadline(std::chrono::steady_clock::time_point deadline) noexcept;
     void clear_deadline() noexcept;
 
-    /// wait() returns, now or when it is called next. Several calls may be one interruption. What
-    /// was done before the call happens before the return of that wait(). A system call, unless an
-    /// interruption is pending already.
+    /// Makes the current wait(), or else the next one, return. Several calls may end the same
+    /// wait(). Everything done before the call happens before the return of that wait(). Makes a
+    /// system call unless an interruption is already pending.
     void interrupt() noexcept;
 
     /// Waits until descriptors are ready, the deadline has passed, or interrupt() was called. Only

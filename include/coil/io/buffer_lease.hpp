@@ -18,8 +18,9 @@ class buffer_source;
 /// A piece of a pool's memory that holds data. The destructor returns it to the pool; until then
 /// the lease keeps the pool's memory alive. Move-only.
 ///
-/// Threading: may be used on any thread, by one at a time. A lease that is returned on a thread
-/// other than the pool's context's reaches the pool when that context next processes its inbox.
+/// Threading: may be used on any thread, by one at a time. If the lease is returned on a thread
+/// other than that of the pool's context, the buffer reaches the pool when that context next
+/// processes its inbox.
 class buffer_lease {
 public:
     buffer_lease() noexcept = default;

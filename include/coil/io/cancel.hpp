@@ -43,19 +43,20 @@ inline io_awaitable<detail::cancel_all_element> cancel_all() noexcept {
     return io_awaitable<detail::cancel_all_element>(detail::cancel_all_element());
 }
 
-/// Cancels a poll started by eager(): 0, -ENOENT if it is complete.
+/// Cancels a poll started by eager(). Gives 0, or -ENOENT if it is complete.
 template <detail::element E>
 operation poll_remove(eager_operation<E>& poll) noexcept {
     return detail::make_operation(uring::prep::poll_remove(poll.key()));
 }
 
-/// Cancels the request of a poll_multishot stream, whose next() then gives -ECANCELED: 0, -ENOENT
-/// if no request is in flight.
+/// Cancels the request of a poll_multishot stream, whose next() then gives -ECANCELED. Gives 0, or
+/// -ENOENT if no request is in flight.
 inline operation poll_remove(poll_stream& stream) noexcept {
     return detail::make_operation(uring::prep::poll_remove(stream.key()));
 }
 
-/// Changes the events of a poll started by eager() (Linux 5.13): 0, -ENOENT if it is complete.
+/// Changes the events of a poll started by eager() (Linux 5.13). Gives 0, or -ENOENT if it is
+/// complete.
 template <detail::element E>
 operation poll_update(eager_operation<E>& poll, unsigned events) noexcept {
     return detail::make_operation(uring::prep::poll_update(poll.key(), events));

@@ -32,7 +32,7 @@ class direct_descriptor : public io_result {
 public:
     constexpr direct_descriptor() noexcept : io_result(-1) {}
     constexpr explicit direct_descriptor(int slot) noexcept : io_result(slot) {}
-    /// For internal use: a slot of that table, see ring_tables::files_number().
+    /// For internal use: a slot of the table with this number, see ring_tables::files_number().
     constexpr direct_descriptor(int slot, std::uint32_t table) noexcept
         : io_result(slot), table_(table) {}
 
@@ -71,7 +71,8 @@ namespace detail {
 static_assert(prepared_sqe::any_table < ring_tables::any_files &&
               prepared_sqe::no_table <= ring_tables::any_files);
 
-/// Adds the table of `fd` to a request if `fd` is direct. A request may refer to two descriptors.
+/// Adds the table of `fd` to a request if `fd` is direct. A request may refer to two descriptors;
+/// if their tables differ, it gets `no_table`.
 constexpr prepared_sqe request_in_table_of(io::descriptor fd, prepared_sqe request) noexcept {
     if (fd.is_direct() && fd.table() != ring_tables::any_files) {
         const bool agrees =

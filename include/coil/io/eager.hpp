@@ -25,7 +25,7 @@ namespace coil {
 /// is awaited, no stop token applies. cancel() may be called at any time. Destroying an operation
 /// in flight cancels it and returns when the kernel has released its buffers; a descriptor that it
 /// created is closed, and a coroutine awaiting it gets -ECANCELED. Destroying a coroutine that
-/// awaits the operation does not affect it: another coroutine may await it.
+/// awaits the operation does not affect the operation: another coroutine may await it.
 template <detail::element Element>
 class [[nodiscard("dropping an eager operation cancels it")]] eager_operation
     : detail::io_awaiter<Element> {

@@ -20,8 +20,8 @@
 
 struct open_how; // <linux/openat2.h>
 
-// Calls on files and on any descriptor. Every function only describes the call; co_await starts it
-// and gives an io_result: a value ≥ 0 or -errno, as the man page says.
+// Calls on files, and on descriptors of any kind. Every function only describes the call; co_await
+// starts it and gives an io_result: a value ≥ 0 or -errno, as the man page says.
 //
 // The length is part of the buffer: `read(fd, buf)`, or `read(fd, {buf, n})` for its first n bytes.
 // The argument after a buffer is the offset, so `read(fd, buf, sizeof buf)`, as for read(2), would
@@ -122,11 +122,11 @@ inline operation write_fixed(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND,
 /// openat(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile.
 /// `path` must outlive the await.
 ///
-/// Opening a FIFO may not wait as open(2) does: the kernel first tries as if O_NONBLOCK were given
-/// (which the descriptor then does not have). If that succeeds, with the name in the kernel's cache
-/// and neither O_CREAT nor O_TRUNC, O_RDONLY gives a descriptor before there is a writer (a read
-/// then waits for one), and O_WRONLY gives -ENXIO if there is no reader (measured on Linux 6.18).
-/// io::force_async(openat(...)) always waits, on one of the kernel's workers.
+/// Opening a FIFO does not always wait as open(2) does: the kernel first tries as if O_NONBLOCK
+/// were given. (The descriptor does not get that flag.) If that succeeds, with the name in the
+/// kernel's cache and neither O_CREAT nor O_TRUNC, O_RDONLY gives a descriptor before there is a
+/// writer (a read then waits for one), and O_WRONLY gives -ENXIO if there is no reader (measured on
+/// Linux 6.18). io::force_async(openat(...)) always waits, on one of the kernel's workers.
 inline descriptor_operation openat(int dirfd, path_argument path COIL_LIFETIMEBOUND, int flags,
                                    ::mode_t mode = 0) noexcept {
     return detail::make_descriptor_operation(uring::prep::openat(dirfd, path.c_str(), flags, mode));

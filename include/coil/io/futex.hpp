@@ -16,9 +16,9 @@ struct futex_waitv; // <linux/futex.h>
 // std::atomic<std::uint32_t>. There is no timeout argument: use timeout(op, d).
 //
 // `flags` are uring::futex_flag::*; the default, size_u32, works across processes. private_ is
-// faster and matches only waits and wakes that use it too. With private_, start the process's
-// second thread first: Linux 6.16 to 6.18, at least, lose a private wait that is pending when that
-// thread starts.
+// faster and matches only waits and wakes that use it too. Use private_ only after the process has
+// started its second thread: Linux 6.16 to 6.18, at least, lose a private wait that is pending when
+// that thread starts.
 
 namespace coil::io {
 

@@ -23,8 +23,8 @@ inline io_awaitable<detail::send_to_element> sendto(descriptor fd,
         detail::send_to_element(fd, buf, flags | MSG_NOSIGNAL, address, length));
 }
 
-/// recvfrom(2): bytes received. Stores the sender's address and its size in `*length`, which may
-/// exceed the capacity. Both may be null.
+/// recvfrom(2): bytes received. Stores the sender's address in `*address` and the size of that
+/// address, which may exceed the capacity, in `*length`. Both pointers may be null.
 inline io_awaitable<detail::receive_from_element> recvfrom(descriptor fd,
                                                            mutable_buffer buf COIL_LIFETIMEBOUND,
                                                            int flags, ::sockaddr* address,
@@ -33,8 +33,9 @@ inline io_awaitable<detail::receive_from_element> recvfrom(descriptor fd,
         detail::receive_from_element(fd, buf, flags, address, length));
 }
 
-/// sendmsg(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain a short
-/// transfer ends the chain. Never raises SIGPIPE.
+/// sendmsg(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain coil adds
+/// MSG_WAITALL: the next operation starts when everything has been sent, and a send that remains
+/// short ends the chain. Never raises SIGPIPE.
 inline operation sendmsg(descriptor fd, const ::msghdr* message, int flags = 0) noexcept {
     return detail::make_operation(fd,
                                   uring::prep::sendmsg(fd.number(), message, flags | MSG_NOSIGNAL));

@@ -12,8 +12,8 @@ namespace coil::io {
 
 /// Executes an operation on one of the kernel's workers (IOSQE_ASYNC) instead of trying it inline
 /// first: for calls that are known to take long in the kernel (a large buffered read that is not
-/// cached) and would delay the context. A call with a limit inside a chain is tried inline
-/// nevertheless, as the kernel's link timeout may miss a call that a worker has begun.
+/// cached) and would delay the context. A call with a timeout in a chain is nevertheless tried
+/// inline, because the kernel's link timeout may miss a call that a worker is executing.
 template <ring_operation Op>
 auto force_async(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,
@@ -23,7 +23,7 @@ auto force_async(Op&& op) noexcept {
 }
 
 /// A barrier (IOSQE_IO_DRAIN): the operation starts once all operations that this context started
-/// earlier have completed; operations started later wait until it has completed. It waits also for
+/// earlier have completed; operations started later wait until it has completed. It also waits for
 /// operations that wait for a peer (a recv, an accept), but not for multishot streams. coil
 /// enforces this order itself, so only operations of this context are delayed. It is meant for
 /// programs that only do file I/O.

@@ -16,14 +16,15 @@
 // Multishot receives into the buffers of a pool: one request for many pieces of data, and no buffer
 // is held while there is no data.
 //
-// Common to the three streams: a stream is constructed and awaited on one context, cannot be moved,
-// and is awaited by one coroutine at a time. The first next() submits the request; if the kernel
-// ends it, the following next() submits it again. If the pool has no free buffer, next() waits
-// until one is returned (so do not hold all buffers while waiting). Up to 64 results may be queued,
-// or 4 while the pool is short of buffers; then the request is stopped until they have been taken.
-// Destroying a stream cancels its request, waits until the kernel has released its buffers, and
-// discards queued results; a waiting next() gives -ECANCELED. A stream does not keep run() going:
-// when no task is left its request is ended, and the next run submits it again.
+// Common to these streams and, except for the buffers, to those of io/multishot.hpp: a stream is
+// constructed and awaited on one context, cannot be moved, and is awaited by one coroutine at a
+// time. The first next() submits the request; if the kernel ends it, the following next() submits
+// it again. If the pool has no free buffer, next() waits until one is returned (so do not hold all
+// buffers while waiting). Up to 64 results may be queued, or 4 while the pool is short of buffers;
+// at that limit the request is stopped until the results have been taken. Destroying a stream
+// cancels its request, waits until the kernel has released its buffers, and discards queued
+// results; a waiting next() gives -ECANCELED. A stream does not keep run() going: when no task is
+// left its request is ended, and the next run submits it again.
 
 namespace coil {
 

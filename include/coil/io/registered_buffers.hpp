@@ -37,7 +37,7 @@ private:
     unsigned index_;
 };
 
-/// Buffers that the kernel maps once instead of at each call, as long as this object lives.
+/// Registers buffers while this object lives: the kernel maps them once instead of at each call.
 ///
 ///     std::vector<std::byte> memory(1 << 20);
 ///     io::registered_buffers registered{memory};

@@ -20,8 +20,8 @@ namespace coil {
 ///     }
 ///     co_await when_any(serve(), signals.next());
 ///
-/// A signal of the set interrupts no thread: it stays pending until it is taken. Further signals of
-/// the same number that arrive before that are merged with it (signal(7)).
+/// A signal of the set interrupts no thread: it stays pending until next() takes it. Further
+/// signals of the same number that arrive before that are merged with it (signal(7)).
 ///
 /// Threading: the constructor blocks the signals on the calling thread, and threads started later
 /// inherit that. An older thread that does not block them receives them instead, with their usual

@@ -43,8 +43,9 @@ inline operation connect(descriptor fd, const ::sockaddr* address, ::socklen_t l
     return detail::make_operation(fd, uring::prep::connect(fd.number(), address, length));
 }
 
-/// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain a short send
-/// ends the chain. Never raises SIGPIPE: a closed connection gives -EPIPE. On a full AF_UNIX
+/// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain coil adds
+/// MSG_WAITALL: the next operation starts when everything has been sent, and a send that remains
+/// short ends the chain. Never raises SIGPIPE: a closed connection gives -EPIPE. On a full AF_UNIX
 /// datagram socket, Linux sends an empty datagram: see docs/reference/operations.md, and use
 /// write().
 inline operation send(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept {

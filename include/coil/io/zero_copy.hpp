@@ -35,8 +35,9 @@ namespace coil::io {
 using zero_copy_operation = io_awaitable<detail::zero_copy_element>;
 
 /// send(2) without a copy (IORING_OP_SEND_ZC, Linux 6.0; before, with a copy): bytes sent, perhaps
-/// fewer than requested. In the middle of a `&&` chain a short send ends the chain; the next call
-/// does not wait for the notification.
+/// fewer than requested. In the middle of a `&&` chain coil adds MSG_WAITALL: the next call starts
+/// when everything has been sent, without waiting for the notification, and a send that remains
+/// short ends the chain.
 inline zero_copy_operation send_zc(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND,
                                    int flags = 0, unsigned zc_flags = 0) noexcept {
     return zero_copy_operation(detail::zero_copy_element(detail::request_on(

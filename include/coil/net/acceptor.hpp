@@ -62,12 +62,13 @@ class acceptor {
 public:
     explicit acceptor(const endpoint& local, const acceptor_options& options = {});
 
-    /// accept4(2), close-on-exec: gives the next connection. Temporary errors are handled: a
-    /// connection that was reset before it was accepted is skipped; when descriptors or memory have
-    /// run out (EMFILE, ENFILE, ENOBUFS, ENOMEM) or the network reports an error (accept(2), "Error
-    /// handling") it retries every few milliseconds while clients wait in the backlog. On other
-    /// errors, and when cancelled, it gives a socket that converts to false and whose error() holds
-    /// the reason.
+    /// accept4(2), close-on-exec: gives the next connection. Temporary errors are handled. After
+    /// ECONNABORTED, EINTR or EPROTO it accepts the next connection at once. (Linux returns a
+    /// connection that the client has already reset; reading from it fails.) When descriptors or
+    /// memory have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM) or the network reports an error
+    /// (accept(2), "Error handling") it retries every few milliseconds while clients wait in the
+    /// backlog. On other errors, and when cancelled, it gives a socket that converts to false and
+    /// whose error() holds the reason.
     task<socket> accept();
 
     /// The connections as an asynchronous range; the acceptor must outlive it:

@@ -22,24 +22,24 @@ namespace coil::net {
 ///     net::socket t = co_await net::connect("example.org", 443, 5s);
 ///
 /// Errors: std::system_error whose message names the host, the port, and why each attempt failed;
-/// the code is that of the last failure, timed_out if the limit expired, or net::resolve's.
+/// the code is that of the last failure, timed_out if the limit expired, or that of net::resolve.
 ///
 /// Cancellation: std::errc::operation_canceled; every socket is closed.
-[[nodiscard]] inline task<socket> connect(std::string host, std::uint16_t port) {
+[[nodiscard]] COIL_CORO_WRAPPER inline task<socket> connect(std::string host, std::uint16_t port) {
     return detail::connect_by(std::move(host), port, detail::no_deadline);
 }
 
 /// The same with a time limit, which includes the name look-up.
 template <class Rep, class Period>
-[[nodiscard]] task<socket> connect(std::string host, std::uint16_t port,
-                                   std::chrono::duration<Rep, Period> limit) {
+[[nodiscard]] COIL_CORO_WRAPPER task<socket> connect(std::string host, std::uint16_t port,
+                                                     std::chrono::duration<Rep, Period> limit) {
     return detail::connect_within(std::move(host), port, coil::detail::saturated_ns(limit));
 }
 
 /// The same with a deadline.
 template <class Clock, class Duration>
-[[nodiscard]] task<socket> connect(std::string host, std::uint16_t port,
-                                   std::chrono::time_point<Clock, Duration> deadline) {
+[[nodiscard]] COIL_CORO_WRAPPER task<socket>
+connect(std::string host, std::uint16_t port, std::chrono::time_point<Clock, Duration> deadline) {
     if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
         return detail::connect_by(std::move(host), port,
                                   coil::detail::saturated_ns(deadline.time_since_epoch()));

@@ -5,12 +5,14 @@
 #include <coil/core/task.hpp>
 #include <coil/net/acceptor.hpp>
 #include <coil/net/endpoint.hpp>
+#include <coil/net/serve_metrics.hpp>
 #include <coil/net/socket.hpp>
 
 #include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -25,11 +27,17 @@ struct serve_options {
     /// server reads the time of the last traffic from TCP_INFO, so the handler need not do
     /// anything. Not available for Unix sockets and in a simulated world.
     std::chrono::milliseconds idle{0};
-    /// The time that connections have to end after the server was asked to stop.
+    /// The time that connections have to end after the server was asked to stop. The remaining ones
+    /// are then cancelled.
     std::chrono::milliseconds grace = std::chrono::seconds(10);
+    /// The time that cancelled connections have to end after `grace`. The remaining ones are then
+    /// destroyed, including the work that they shield from cancellation.
+    std::chrono::milliseconds hard_deadline = std::chrono::seconds(5);
     /// Called on the awaiting context with the address once all contexts listen.
     std::function<void(const endpoint&)> on_listening = {};
     acceptor_options acceptor = {};
+    /// Counts what the server does, if not null.
+    std::shared_ptr<serve_meter> meter = {};
 };
 
 namespace detail {
@@ -47,23 +55,26 @@ using connection_handler = std::function<task<>(socket, inplace_stop_token)>;
 ///     runtime rt;
 ///     rt.block_on(net::serve(rt, 8080, [](net::socket peer) -> task<> { ... }));
 ///
-/// The server runs until its task is asked to stop. It then accepts no more connections, waits up
-/// to `grace` for the existing ones to end, cancels the rest, and returns when all have ended. A
-/// handler may take a second parameter, an inplace_stop_token, which is signalled when the server
-/// begins to stop, so that idle connections can end at once.
+/// The server runs until its task is asked to stop. It then accepts no more connections and waits
+/// up to `grace` for the existing ones to end. It cancels the rest, and after another
+/// `hard_deadline` it destroys those that have still not ended. So it returns within the sum of
+/// both, unless a handler blocks its thread. A handler may take a second parameter, an
+/// inplace_stop_token, which is signalled when the server begins to stop, so that idle connections
+/// can end at once.
 ///
 /// An exception of a handler ends only its connection. It is reported to the context's
 /// on_unhandled_exception, unless it means that the connection was cancelled. If listening fails,
-/// serve() throws std::system_error as acceptor does. All contexts share the handler, so it is
-/// called on several threads at once. A Unix socket has one acceptor, on the first context.
+/// on any of the contexts, the server stops as above and serve() throws std::system_error as
+/// acceptor does. All contexts share the handler, so it is called on several threads at once. A
+/// Unix socket has one acceptor, on the first context.
 ///
 /// Destroying the awaiting frame, as a runtime's shutdown does, ends the server and its connections
-/// without grace.
+/// without grace. Listeners on other contexts end asynchronously.
 template <class Handler>
     requires std::invocable<Handler&, socket, inplace_stop_token> ||
              std::invocable<Handler&, socket>
-[[nodiscard]] task<> serve(runtime& on, endpoint where, Handler handler,
-                           serve_options options = {}) {
+[[nodiscard]] COIL_CORO_WRAPPER task<> serve(runtime& on, endpoint where, Handler handler,
+                                             serve_options options = {}) {
     if constexpr (std::invocable<Handler&, socket, inplace_stop_token>) {
         return detail::serve_erased(on, std::move(where), std::move(handler), std::move(options));
     } else {

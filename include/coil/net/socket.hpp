@@ -93,8 +93,9 @@ public:
     operation recv(mutable_buffer buf COIL_LIFETIMEBOUND, Flags flags) noexcept {
         return io::recv(fd_, buf, flags);
     }
-    /// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain the
-    /// chain continues after a short send.
+    /// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain coil adds
+    /// MSG_WAITALL: the next operation starts when everything has been sent, and a send that
+    /// remains short ends the chain.
     operation send(const_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept {
         return io::send(fd_, buf, flags);
     }

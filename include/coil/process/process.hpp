@@ -22,7 +22,7 @@ namespace detail {
 class spawn_plan;
 }
 
-/// Specifies to what a standard stream of a child process is connected.
+/// What a standard stream of a child process is connected to.
 class redirect {
 public:
     /// A pipe; its other end is process::stdin(), stdout() or stderr().
@@ -91,9 +91,9 @@ struct process_output {
 /// A pipe holds 64 KiB. A child blocks when the pipe of its output is full: read while it runs, use
 /// output(), or redirect.
 ///
-/// Signals: the first io_context ignores SIGPIPE, so writing to a child that has ended gives
-/// -EPIPE; in the child all signals have their default actions. While SIGCHLD is ignored, the
-/// kernel discards the status of children: waiting throws std::errc::no_child_process.
+/// Signals: the first io_context makes the program ignore SIGPIPE, so writing to a child that has
+/// ended gives -EPIPE; in the child all signals have their default actions. While SIGCHLD is
+/// ignored, the kernel discards the status of children: waiting throws std::errc::no_child_process.
 ///
 /// Threading: on one context at a time. Cancellation: see wait(). The destructor kills (SIGKILL)
 /// and reaps a process that was not waited for.
@@ -123,12 +123,13 @@ public:
     /// std::errc::operation_canceled once the process has ended and is reaped.
     task<exit_status> wait();
     /// Reads stdout() and stderr() to their ends and waits for the process. If either gives more
-    /// than `limit` bytes, kills the process and throws std::errc::message_size. Cancellation as
-    /// wait().
+    /// than `limit` bytes, terminates the process as a cancelled wait() does, and throws
+    /// std::errc::message_size. Cancellation: as wait().
     task<process_output> output(std::size_t limit = 16 * 1024 * 1024);
 
-    /// Sends a signal through the pidfd, so it never reaches another process that has reused the
-    /// pid: 0, or -ESRCH if the process has ended.
+    /// Sends a signal to the process, or to its group (new_process_group). It never reaches another
+    /// process that has reused the pid. Gives 0, also for a process that has ended but was not
+    /// waited for; -ESRCH after wait().
     io_result kill(int signal = SIGKILL) noexcept;
     /// Sends SIGTERM, and SIGKILL after `grace`, and waits for the process.
     task<exit_status> terminate(std::chrono::milliseconds grace);

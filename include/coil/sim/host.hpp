@@ -34,7 +34,7 @@ struct host_state;
 ///
 /// It runs the unmodified program: tasks that call coil::net, coil::io and coil::fs. Calls that
 /// bypass coil (a plain write(2), std::thread, std::filesystem) reach the real system. They cannot
-/// be confused with the simulation because its descriptors begin at 2^24.
+/// reach files of the simulation by mistake: its descriptors begin at 2^24.
 class host {
 public:
     host(const host&) = delete;
@@ -67,10 +67,10 @@ public:
         return context().spawn(std::move(work));
     }
 
-    /// Simulates a power failure. Destroys its tasks where they are suspended; its connections fall
-    /// silent. Synchronized data of its files survives; of the rest, the seed decides whether
-    /// nothing, everything, or some sectors and some names survive. If called during a turn (from a
-    /// task of any host), it takes effect at the end of the turn.
+    /// Simulates a power failure. Destroys its tasks where they are suspended; peers of its
+    /// connections get no answer. Synchronized data of its files survives; of the rest, the seed
+    /// decides whether nothing, everything, or some sectors and some names survive. If called
+    /// during a turn (from a task of any host), it takes effect at the end of the turn.
     void crash();
     /// Restores power and calls the function given to on_start(). Nothing else runs until a task
     /// is spawned. No effect on a host that is up.

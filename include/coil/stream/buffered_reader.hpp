@@ -98,9 +98,9 @@ public:
 
     class line_range;
     /// The lines of the stream as an asynchronous range, without their "\n" or "\r\n". A last line
-    /// without "\n" is returned too, as it is; delimited() is then false. More than `max` bytes
-    /// before the "\n", a '\r' included, throw as in read_until(). The reader must outlive the
-    /// range.
+    /// without "\n" is returned unchanged; delimited() is then false. A line of more than `max`
+    /// bytes, including a '\r' but not the "\n", throws as read_until() does. The reader must
+    /// outlive the range.
     [[nodiscard]] line_range lines(std::size_t max = default_max) noexcept {
         return line_range(*this, max);
     }

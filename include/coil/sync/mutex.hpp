@@ -4,19 +4,10 @@
 #include <coil/sync/detail/std_locks.hpp>
 
 #include <atomic>
+#include <coroutine>
 #include <utility>
 
 namespace coil {
-
-namespace detail {
-
-struct lock_kind {
-    static constexpr const char* name = "mutex";
-    static constexpr waited_object waits_for = waited_object::mutex;
-    static void give_back(permits& p) noexcept { p.release(); }
-};
-
-} // namespace detail
 
 /// std::mutex for coroutines. A waiting coroutine is suspended; its thread keeps running others.
 /// The owner may await anything while it holds the mutex, and may unlock it on a different context
@@ -52,15 +43,13 @@ public:
     ~mutex() = default;
 
     /// co_await returns void; the caller then owns the mutex.
-    auto lock() noexcept {
-        return detail::sync_awaitable<detail::permit_awaiter<detail::lock_kind>, detail::permits>(
-            permits_);
-    }
+    auto lock() noexcept { return detail::sync_awaitable<lock_awaiter, mutex>(*this); }
     /// Does not wait. Returns true if the caller now owns the mutex.
     [[nodiscard]] bool try_lock() noexcept { return permits_.try_acquire(); }
     /// Called by the owner, from any thread. Unlocking a mutex that is not locked terminates the
     /// program with a message.
     void unlock() noexcept {
+        holder_.root.store(nullptr, std::memory_order_relaxed);
         if (permits_.release() > 0) [[unlikely]] {
             detail::end_with_misuse("unlock() of a mutex that is not locked.");
         }
@@ -70,6 +59,7 @@ public:
     auto lock_guard() noexcept { return detail::sync_awaitable<guard_awaiter, mutex>(*this); }
 
 private:
+    class lock_awaiter;
     class guard_awaiter;
     friend class condition_variable;
 
@@ -88,6 +78,7 @@ private:
         unlock();
     }
 
+    detail::lock_holder holder_; // the first member
     detail::permits permits_{1};
     /// The number of guards that refer to the mutex although their coroutine does not own it,
     /// because it was destroyed while it waited on a condition_variable. Any guard may skip its
@@ -133,18 +124,47 @@ private:
     mutex* mutex_ = nullptr;
 };
 
-class mutex::guard_awaiter : public detail::permit_awaiter<detail::lock_kind> {
+class mutex::lock_awaiter : public detail::sync_awaiter<lock_awaiter> {
 public:
-    explicit guard_awaiter(mutex& source) noexcept
-        : permit_awaiter(source.permits_), source_(source) {}
+    explicit lock_awaiter(mutex& source) noexcept : source_(source) {}
+    ~lock_awaiter() { this->end_wait(); }
 
-    guard await_resume() {
-        permit_awaiter::await_resume();
-        return guard(source_);
+    template <class P>
+    bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
+        root_ = detail::nearest_root(coroutine);
+        return sync_awaiter::await_suspend(coroutine);
+    }
+    void await_resume() {
+        if (!this->succeeded()) [[unlikely]] {
+            detail::throw_wait_cancelled("mutex");
+        }
+        source_.holder_.root.store(root_, std::memory_order_relaxed);
     }
 
+protected:
+    mutex& source_; // the first member
+
 private:
-    mutex& source_;
+    friend class detail::sync_awaiter<lock_awaiter>;
+
+    static constexpr detail::waited_object waits_for = detail::waited_object::mutex;
+    static constexpr bool gives_back = true;
+
+    [[nodiscard]] bool take_now() noexcept { return source_.permits_.acquire(); }
+    [[nodiscard]] detail::permits& queue() noexcept { return source_.permits_; }
+    void give_back() noexcept { source_.permits_.release(); }
+
+    const detail::promise_base* root_ = nullptr;
+};
+
+class mutex::guard_awaiter : public lock_awaiter {
+public:
+    using lock_awaiter::lock_awaiter;
+
+    guard await_resume() {
+        lock_awaiter::await_resume();
+        return guard(source_);
+    }
 };
 
 } // namespace coil

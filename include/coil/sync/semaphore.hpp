@@ -3,6 +3,7 @@
 #include <coil/sync/detail/permit_awaiter.hpp>
 
 #include <cstddef>
+#include <utility>
 
 namespace coil {
 
@@ -24,6 +25,10 @@ struct acquire_kind {
 ///     ...
 ///     slots.release();
 ///
+/// A guard releases the permit at the end of its block, also if an exception leaves it:
+///
+///     auto permit = co_await slots.acquire_guard();
+///
 /// A permit that is released while coroutines wait is handed to a waiter; try_acquire() cannot take
 /// it. Waiters are served first come, first served, with the exception for waiters of several
 /// contexts that is documented for mutex.
@@ -40,6 +45,8 @@ class counting_semaphore {
     static_assert(LeastMaxValue >= 0);
 
 public:
+    class guard;
+
     /// Precondition: 0 <= desired <= max(); otherwise the program terminates with a message.
     constexpr explicit counting_semaphore(std::ptrdiff_t desired) noexcept : permits_(desired) {
         if (desired < 0 || desired > max()) [[unlikely]] {
@@ -57,6 +64,10 @@ public:
         return detail::sync_awaitable<detail::permit_awaiter<detail::acquire_kind>,
                                       detail::permits>(permits_);
     }
+    /// co_await returns a guard that releases the permit when it is destroyed.
+    auto acquire_guard() noexcept {
+        return detail::sync_awaitable<guard_awaiter, counting_semaphore>(*this);
+    }
     /// Does not wait. Returns true if the caller now owns a permit.
     [[nodiscard]] bool try_acquire() noexcept { return permits_.try_acquire(); }
     /// May be called from any thread. A negative `update`, or one that would raise the count above
@@ -71,11 +82,62 @@ public:
     }
 
 private:
+    class guard_awaiter;
+
     [[noreturn]] static void end_with_too_many() noexcept {
         detail::end_with_misuse("semaphore::release() of a negative number, or beyond max().");
     }
 
     detail::permits permits_;
+};
+
+/// Owns a permit and releases it on destruction. Move-only. The semaphore must outlive it.
+template <std::ptrdiff_t LeastMaxValue>
+class [[nodiscard("the permit is released at once")]] counting_semaphore<LeastMaxValue>::guard {
+public:
+    guard() noexcept = default;
+    /// Adopts a permit that the caller owns, for example after try_acquire().
+    explicit guard(counting_semaphore& acquired) noexcept : semaphore_(&acquired) {}
+    guard(guard&& other) noexcept : semaphore_(std::exchange(other.semaphore_, nullptr)) {}
+    guard& operator=(guard&& other) noexcept {
+        if (this != &other) {
+            release();
+            semaphore_ = std::exchange(other.semaphore_, nullptr);
+        }
+        return *this;
+    }
+    ~guard() { release(); }
+
+    [[nodiscard]] bool owns_permit() const noexcept { return semaphore_ != nullptr; }
+    explicit operator bool() const noexcept { return owns_permit(); }
+
+    /// Releases the permit early. No effect if the guard owns none.
+    void release() noexcept {
+        if (counting_semaphore* const acquired = std::exchange(semaphore_, nullptr)) {
+            acquired->release();
+        }
+    }
+    /// Gives up the permit without releasing it: the caller owns it.
+    counting_semaphore* forget() noexcept { return std::exchange(semaphore_, nullptr); }
+
+private:
+    counting_semaphore* semaphore_ = nullptr;
+};
+
+template <std::ptrdiff_t LeastMaxValue>
+class counting_semaphore<LeastMaxValue>::guard_awaiter
+    : public detail::permit_awaiter<detail::acquire_kind> {
+public:
+    explicit guard_awaiter(counting_semaphore& source) noexcept
+        : permit_awaiter(source.permits_), source_(source) {}
+
+    guard await_resume() {
+        permit_awaiter::await_resume();
+        return guard(source_);
+    }
+
+private:
+    counting_semaphore& source_;
 };
 
 using binary_semaphore = counting_semaphore<1>;

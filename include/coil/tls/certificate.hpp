@@ -21,8 +21,9 @@ class context_state;
 /// Threading: any thread. Loading reads the files with blocking calls.
 class certificate {
 public:
-    /// PEM files: the certificate, followed by its intermediate certificates; and its private key,
-    /// not encrypted. Throws std::system_error whose message names the file and the reason.
+    /// Loads two PEM files: one with the certificate, followed by its intermediate certificates,
+    /// and one with its private key, which must not be encrypted. Throws std::system_error whose
+    /// message names the file and the reason.
     [[nodiscard]] static certificate from_files(const std::string& certificate_file,
                                                 const std::string& key_file);
     /// The same from text in memory.

@@ -33,8 +33,8 @@ enum class version { tls_1_2, tls_1_3 };
 /// the file and OpenSSL's reason.
 ///
 /// Threading: streams may be constructed on any thread. use_certificate() and
-/// use_certificate_for() may be called on any thread at any time; all other members that change
-/// the configuration only before the first stream is constructed.
+/// use_certificate_for() may be called on any thread at any time; all other members that change the
+/// configuration must be called before the first stream is constructed.
 class context {
 public:
     /// For clients. Verifies the server's certificate with the system's trust store.
@@ -46,7 +46,7 @@ public:
                                         const std::string& key_file);
 
     /// The application protocols, in order of preference. A server refuses a client that offers
-    /// protocols, but none of these. Each has 1 to 255 bytes.
+    /// only other protocols. Each has 1 to 255 bytes.
     context& set_alpn(std::initializer_list<std::string_view> protocols);
     /// The oldest and the newest version to accept. TLS 1.2 is the oldest that is supported.
     context& set_versions(version oldest, version newest = version::tls_1_3);
@@ -56,16 +56,16 @@ public:
     /// certificate that was renewed.
     context& use_certificate(const certificate& own);
     context& use_certificate(const std::string& certificate_file, const std::string& key_file);
-    /// A server's certificate for clients that ask for this name (SNI). "*.example.org" is used for
-    /// every name with one more label. Clients that ask for another name get the certificate of
-    /// use_certificate().
+    /// Sets a server's certificate for clients that ask for this name (SNI). "*.example.org" is
+    /// used for every name with one more label. Clients that ask for another name get the
+    /// certificate of use_certificate().
     context& use_certificate_for(std::string_view name, const certificate& own);
 
-    /// Trusts the authorities in this PEM file or text. For a client they replace the system's
-    /// trust store; a second call adds more.
+    /// Trusts the authorities in this PEM file or text. For a client, the first call replaces the
+    /// system's trust store; further calls add authorities.
     context& trust_file(const std::string& authorities_file);
     context& trust_pem(std::string_view authorities);
-    /// A server that refuses clients without a certificate of a trusted authority. Call
+    /// Makes a server refuse clients without a certificate of a trusted authority. Call
     /// trust_file() or trust_pem() first.
     context& require_client_certificates();
 

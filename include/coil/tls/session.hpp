@@ -23,7 +23,7 @@ class engine;
 /// Threading: any thread, one at a time.
 class session {
 public:
-    /// No session: resuming it is a full handshake.
+    /// No session: with it, the handshake is a full one.
     session() noexcept = default;
 
     /// Whether there is a session.

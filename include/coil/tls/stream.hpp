@@ -27,24 +27,24 @@ namespace coil::tls {
 ///     int n = co_await s.read_some(buf);     // 0: the peer has ended the connection properly
 ///     co_await s.shutdown();
 ///
-/// Results are those of the transport, and these; last_error() then has a sentence:
+/// Calls give the results of the transport, and these errors:
 ///
-///   -EPROTO        the protocol failed: a malformed record, an alert of the peer, no common
-///   version -EKEYREJECTED  the certificate of the peer is not trusted, or is not for the name
-///   -ECONNABORTED  truncation: the transport ended without the peer's close_notify
-///   -ENOTCONN      there was no handshake yet
-///   -EPIPE         a write after shutdown_write()
+/// - -EPROTO: the protocol failed: a malformed record, an alert of the peer, no common version;
+/// - -EKEYREJECTED: the certificate of the peer is not trusted, or is not valid for the name;
+/// - -ECONNABORTED: truncation: the transport ended without the peer's close_notify;
+/// - -ENOTCONN: there was no handshake yet;
+/// - -EPIPE: a write after shutdown_write().
 ///
-/// After the first three, every call gives the same error. After an error of the transport the call
-/// may be repeated.
+/// After the first three, last_error() describes the failure, and every later call gives the same
+/// error. After an error of the transport the call may be repeated.
 ///
 /// Threading: one context at a time. One read and one write may be in flight together.
 ///
 /// Cancellation: a cancelled call gives -ECANCELED, and the connection stays usable. A handshake or
-/// shutdown continues when it is called again. A cancelled read has consumed nothing. A cancelled
-/// write has accepted nothing; if it had accepted data, it gives the number of bytes instead, and
-/// the next call sends what is left. If a coroutine is destroyed while it awaits a call, the next
-/// call fails with -EPROTO unless nothing was in flight.
+/// shutdown continues when it is called again. A cancelled read has consumed nothing, and a
+/// cancelled write has accepted nothing. A write that had already accepted data gives the number of
+/// bytes instead of -ECANCELED, and the next call sends the rest. If a coroutine is destroyed while
+/// it awaits a call, the next call fails with -EPROTO if a transfer was in flight.
 template <byte_stream Transport>
 class basic_stream {
 public:
@@ -52,32 +52,37 @@ public:
     basic_stream(Transport transport, const context& ctx)
         : c_(std::make_unique<detail::connection<Transport>>(std::move(transport), ctx)) {}
 
-    /// A client's handshake: 0. `name` is what the certificate of the server must be for, a host
-    /// name or a numeric address. A host name is also sent to the server (SNI). An empty name gives
-    /// -EINVAL unless the context allows unverified peers.
-    task<io_result> handshake(std::string name) { return detail::connect(*c_, std::move(name)); }
+    /// A client's handshake: 0. The server's certificate must be valid for `name`, a host name or a
+    /// numeric address. A host name is also sent to the server (SNI). An empty name gives -EINVAL
+    /// unless the context allows unverified peers.
+    COIL_CORO_WRAPPER task<io_result> handshake(std::string name) {
+        return detail::connect(*c_, std::move(name));
+    }
     /// A server's handshake: 0.
-    task<io_result> accept() { return detail::accept(*c_); }
+    COIL_CORO_WRAPPER task<io_result> accept() { return detail::accept(*c_); }
 
     /// byte_stream: bytes read; 0 after the peer's close_notify.
-    task<io_result> read_some(mutable_buffer to) { return detail::read(*c_, to); }
+    COIL_CORO_WRAPPER task<io_result> read_some(mutable_buffer to) { return detail::read(*c_, to); }
     /// byte_stream: bytes accepted, at most 64 KiB. They are encrypted and sent before the call
     /// returns. If sending fails, the next call gives the error.
-    task<io_result> write_some(const_buffer from) { return detail::write(*c_, from); }
+    COIL_CORO_WRAPPER task<io_result> write_some(const_buffer from) {
+        return detail::write(*c_, from);
+    }
     /// byte_stream: sends close_notify. Reading continues; the transport stays open.
-    task<io_result> shutdown_write() { return detail::close_writing(*c_); }
+    COIL_CORO_WRAPPER task<io_result> shutdown_write() { return detail::close_writing(*c_); }
     /// Sends close_notify and reads until the peer's, discarding data: 0. A peer that does not
     /// close its side keeps it waiting: use timeout(). No read may be in flight.
-    task<io_result> shutdown() { return detail::close(*c_); }
+    COIL_CORO_WRAPPER task<io_result> shutdown() { return detail::close(*c_); }
 
     /// TLS 1.3: uses new keys from now on and asks the peer to do the same. OpenSSL does this by
     /// itself when a key has encrypted enough. -EOPNOTSUPP with TLS 1.2.
-    task<io_result> update_keys() { return detail::update_keys(*c_); }
+    COIL_CORO_WRAPPER task<io_result> update_keys() { return detail::update_keys(*c_); }
 
     /// A session for resume(), or none. With TLS 1.3 the server sends it after the handshake: call
     /// this after a read.
     [[nodiscard]] tls::session session() const { return c_->engine.session(); }
-    /// Resumes a session in the handshake. If the server refuses it, that is a full handshake.
+    /// Offers a session to the server in the handshake; call it before. If the server refuses the
+    /// session, the handshake is a full one.
     void resume(const tls::session& s) { c_->engine.resume(s); }
     /// Whether the handshake resumed a session.
     [[nodiscard]] bool resumed() const noexcept { return c_->engine.resumed(); }
@@ -100,7 +105,7 @@ public:
     [[nodiscard]] ssl_st* native_handle() const noexcept { return c_->engine.native_handle(); }
 
 private:
-    /// Coroutines refer to it, so that the stream may be moved at any time.
+    /// Allocated separately: coroutines refer to it, and the stream may be moved at any time.
     std::unique_ptr<detail::connection<Transport>> c_;
 };
 

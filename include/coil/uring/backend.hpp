@@ -98,8 +98,9 @@ protected:
 /// The backend that makes io_uring's system calls. The first thread that enters also registers the
 /// ring's descriptor for itself if the kernel supports it, which saves a descriptor look-up per
 /// call; other threads use the descriptor. A registration keeps the ring alive until its thread
-/// ends or unregisters it. To destroy the ring on another thread while the first one lives on,
-/// first call `do_register(register_op::unregister_ring_fds, nullptr, 0)` on the first.
+/// ends or unregisters it. If the ring is to be destroyed on another thread while the first one
+/// continues to run, the first thread must call `do_register(register_op::unregister_ring_fds,
+/// nullptr, 0)` before.
 std::unique_ptr<backend> make_linux_backend();
 
 } // namespace coil::uring

@@ -25,7 +25,7 @@ class emulation;
 /// rules of io_uring_setup(2), io_uring_enter(2) and io_uring_register(2). A derived class
 /// implements the rest: the meaning of a descriptor and the operations on it.
 ///
-/// The derived class is called in this order:
+/// A request passes through these calls in this order:
 ///
 ///     accepted(r)     the request was consumed; the backend now owns the memory it refers to
 ///     begin(r)        the request starts (a linked one: after its predecessors)

@@ -41,8 +41,8 @@ public:
     bool has(std::uint8_t flag) const noexcept { return (entry.flags & flag) != 0; }
     /// Whether the request posts results until it is cancelled.
     bool multishot() const noexcept { return multishot_; }
-    /// In a chain, behind another, and without a link timeout: io_uring starts it in task work, a
-    /// moment after the one before it ended.
+    /// Whether the request follows another one in a chain and has no link timeout. io_uring starts
+    /// such a request in task work, shortly after its predecessor has ended.
     bool follows() const noexcept { return follows_ && limit_ == nullptr; }
     /// Whether copy_args() has copied the arguments.
     bool kept() const noexcept { return kept_; }

@@ -18,9 +18,9 @@ namespace coil::uring {
 ///   is never executed on another file that reuses the number. An operation queued for a thread
 ///   keeps its number reserved until it has run. A plain close(2) is noticed later than a `close`
 ///   submitted to the ring: an operation submitted just before it may be executed on the new file.
-///   A file may reuse the number of a file that was closed before its end (a closed peer, an
-///   error) was seen. Its first wait may then notice an event up to 2 ms late, or not at all if the
-///   new file, too, is closed by a plain close(2) before that.
+///   If a file is closed before the backend has seen its end (a closed peer, an error), and another
+///   file reuses the number, the first wait on the new file may notice an event up to 2 ms late, or
+///   not at all if the new file is closed by a plain close(2) as well before that.
 /// - A multishot poll reports the states that each loop turn finds, not each change between turns.
 /// - A ring belongs to the process that created it; a child process cannot use it.
 /// - Not supported: setup flags such as sqpoll, iopoll, sqe128, cqe32, no_mmap and no_sqarray,

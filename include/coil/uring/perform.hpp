@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 // Synchronous calls, described as submission entries. Programs make some calls where no completion
-// can be awaited (constructors, destructors), and some that io_uring lacks. As entries they reach
-// whichever backend the program runs on, through backend::perform.
+// can be awaited (constructors, destructors), and some that io_uring lacks. backend::perform passes
+// these entries to the backend on which the program runs.
 
 namespace coil::uring {
 

@@ -177,8 +177,8 @@ constexpr sqe msg_ring_fd(int ring_fd, unsigned source_slot, std::uint32_t targe
 /// Waits while `*word == value`: completes with 0 when woken, -EAGAIN if it differs (Linux 6.7).
 /// `mask` selects the wakers. `futex_flags`: futex_flag::*; the waker must use the same.
 ///
-/// With futex_flag::private_, start the process's second thread first: Linux 6.16 to 6.18, at
-/// least, lose a private wait that is pending when the first thread is started.
+/// Use futex_flag::private_ only after the process has started its second thread: Linux 6.16 to
+/// 6.18, at least, lose a private wait that is pending when that thread starts.
 inline sqe futex_wait(const void* word, std::uint64_t value, std::uint64_t mask = futex_match_any,
                       std::uint32_t futex_flags = futex_flag::size_u32) noexcept {
     sqe s = detail::entry(opcode::futex_wait, static_cast<int>(futex_flags), detail::address(word),

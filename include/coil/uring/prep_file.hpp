@@ -13,7 +13,8 @@ struct open_how;
 
 namespace coil::uring::prep {
 
-/// The offset for "at the current position, which advances"; the only one for pipes and sockets.
+/// The offset that means the file's current position, which then advances. Pipes and sockets ignore
+/// the offset.
 inline constexpr std::uint64_t current_position = ~std::uint64_t{0};
 
 // ---- reading and writing. `rw_flags` are preadv2(2)'s RWF_*.

@@ -78,8 +78,8 @@ public:
     //
     //     head <= tail_ <= acquired_ <= head + N
     //     [head, tail_)         committed: what the kernel reads next
-    //     [tail_, acquired_)    as many positions as entries are acquired; their content is
-    //     meaningless [acquired_, head + N) the free entries
+    //     [tail_, acquired_)    one position per acquired entry; its content is meaningless
+    //     [acquired_, head + N) the free entries
     //
     // Every entry is in exactly one of: the committed positions, the callers' hands, the free
     // positions. acquire() hands out the entry at acquired_. commit() needs an acquired entry, so
@@ -243,9 +243,9 @@ public:
     /// makes its calls slightly faster. The first enter() does so for its thread.
     void register_ring_fd() noexcept;
 
-    /// Undoes register_ring_fd(). Call it on the attached thread before the ring is destroyed on
-    /// another one while the first lives on: the registration keeps the ring, and operations in
-    /// flight, alive.
+    /// Undoes register_ring_fd(). Call it on the registered thread if the ring will be destroyed on
+    /// another thread and the registered one continues to run: the registration keeps the ring, and
+    /// operations in flight, alive.
     void unregister_ring_fd() noexcept;
 
     std::uint32_t features() const noexcept { return features_; }       // feature::*

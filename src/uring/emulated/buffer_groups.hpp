@@ -27,7 +27,8 @@ public:
     };
 
     group* find(unsigned number) noexcept;
-    /// The error of a ring, or 0. Its memory has been checked when it is added.
+    /// Checks the description of a ring, but not its memory: 0 or -errno. Precondition of
+    /// add_ring().
     int check_ring(const buf_reg& reg) noexcept;
     int add_ring(const buf_reg& reg) noexcept;
     int remove_ring(unsigned number) noexcept;

@@ -54,7 +54,7 @@ void emulation::grow_hash() noexcept try {
         r->same_hash_ = bucket;
         bucket = r;
     }
-} catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): slower, that is all
+} catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): look-ups only become slower
 }
 
 // ---- cancelling

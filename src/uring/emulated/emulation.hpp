@@ -83,7 +83,7 @@ public:
     static void drop_file(emulated_backend& world, int file) noexcept { world.drop_file(file); }
 
 private:
-    static constexpr int not_core = INT_MIN + 1; // begin_core: the derived class executes it
+    static constexpr int not_core = INT_MIN + 1; // of begin_core(): the derived class executes it
 
     // submission (submit.cpp)
     int submit_sqes(unsigned to_submit) noexcept;

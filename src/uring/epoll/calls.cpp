@@ -245,7 +245,8 @@ int epoll_backend::plain_call(const epoll_request& r) noexcept {
 }
 
 /// Opens a path at once if looking it up needs no device. The file is opened with O_NONBLOCK, as
-/// io_uring does in its first attempt: so a FIFO for reading opens before its other end.
+/// io_uring does in its first attempt; opening a FIFO for reading therefore does not wait for a
+/// writer.
 int epoll_backend::begin_open(epoll_request& r) noexcept {
     const sqe& s = r.entry;
     struct {

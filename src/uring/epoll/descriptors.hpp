@@ -104,8 +104,8 @@ struct descriptor_state {
     bool closing = false;       // closed as soon as no thread uses it
     unsigned working = 0;       // threads that use it, or will
     bool may_end_early = false; // an end or urgent data was reported: a short read may leave data
-    /// A request waits for an event of a registration that may be stale. 0: none; 1, 2: in the list
-    /// to be revalidated at the next tick, or the one after.
+    /// Whether a request waits for an event of a registration that may be stale. 0: no. 1: yes, and
+    /// it is revalidated at the next tick; 2: at the tick after that.
     std::uint8_t stale = 0;
     descriptor_state* stale_next = nullptr;
     descriptor_state* stale_previous = nullptr;

@@ -30,7 +30,8 @@ bool is_impatient(const epoll_request& r) noexcept {
     return r.op() == opcode::accept && (s.ioprio & accept_flag::dontwait) != 0;
 }
 
-/// Requests that the cached readiness does not cover: on another queue of the socket, or peeking.
+/// Whether the cached readiness does not apply to a request, because it reads another queue of the
+/// socket, or peeks.
 bool is_special(const epoll_request& r) noexcept {
     constexpr std::uint32_t special = MSG_OOB | MSG_ERRQUEUE | MSG_PEEK;
     return (r.op() == opcode::recv || r.op() == opcode::recvmsg) &&

@@ -50,7 +50,7 @@ void epoll_backend::clear_stale(state& s) noexcept {
 }
 
 /// Revalidates the descriptors that have been marked for at least one tick. In a busy ring there
-/// are hardly any.
+/// are few: an event clears the mark.
 void epoll_backend::revalidate_stale(bool idle) noexcept {
     // Limits the number per call, so that many waiters cost little.
     constexpr unsigned busy_limit = 16;

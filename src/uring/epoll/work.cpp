@@ -46,7 +46,7 @@ int transfer(const epoll_request& r, bool in) noexcept {
             ++i;
             continue;
         }
-        // If no element is partly done: one call for all, the usual case.
+        // Usually no element is partly transferred, and one call transfers all of them.
         ::iovec head{static_cast<std::byte*>(parts[i].iov_base) + skip, parts[i].iov_len - skip};
         const ::iovec* from = skip == 0 ? &parts[i] : &head;
         const int count = skip == 0 ? static_cast<int>(parts.size() - i) : 1;

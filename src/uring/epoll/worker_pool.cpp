@@ -206,7 +206,8 @@ worker_job* worker_pool::take_finished() noexcept {
 
 void worker_pool::serve(worker_class& l) noexcept {
     std::unique_lock lock(guard_);
-    worker_job* done = nullptr; // returned when the next job is taken: one lock for both
+    // Handed back when the next job is taken, so that the lock is acquired once for both.
+    worker_job* done = nullptr;
     for (;;) {
         worker_job* const job = take(l);
         if (job == nullptr && done == nullptr) {

@@ -1,8 +1,8 @@
 """The children of combinators, scopes and supervisors.
 
-A program enumerates the children of an await with virtual functions, which a debugger must not call and a
-core file cannot. Instead they are searched for: each child holds the address of the await's child_group and
-of its stop source, which no other object does."""
+coil enumerates the children of an await with virtual functions. A debugger must not call them, and cannot
+for a core file. So this module searches the memory for the children: each child, and no other object, holds
+the addresses of the await's child_group and of its stop source."""
 
 import struct
 
@@ -35,7 +35,7 @@ class Children:
             return False
 
     def is_embedded(self, root):
-        """Whether a child is no coroutine: its promise is a part of it."""
+        """Whether a child is not a task: its promise is then a part of the child object."""
         return root in self.embedded
 
     # ---- of scopes and supervisors
@@ -92,7 +92,8 @@ class Children:
         return roots
 
     def root_of(self, child):
-        """A child is a task's or, if it is none, has a promise of its own. None: it has not begun or has ended."""
+        """The root of a child: the promise of its task or, if the child is not a task, of its own. None if it has not begun
+        or has ended."""
         after = child + self.layout.size('child_base')
         if self.is_owned_by(after + FRAME_HEADER, child):
             self.embedded.add(after + FRAME_HEADER)

@@ -16,7 +16,7 @@ coil locals TASK [FRAME]     the variables of its coroutines, or of one; FRAME i
 
 
 class Misuse(Exception):
-    """The user has asked for something that there is not."""
+    """A command with wrong arguments, or one that needs what the program does not have."""
 
 
 def run(debugger, arguments):

@@ -1,7 +1,7 @@
 """The memory of the program, and the layout of its types.
 
-A debugger gives both in the form of an object with these functions. They raise Unreadable for what it
-does not have.
+A debugger gives both in the form of an object with these functions. They raise Unreadable for memory, types and
+symbols that it does not have.
 
     read(address, size)     -> bytes, at least one
     fields(type)            -> [(name, offset, is_base, type)] of a class, without static members; the
@@ -55,7 +55,7 @@ class Memory:
         return b''.join(parts)
 
     def rest_of_page(self, address, size):
-        """Constants may be missing in a core file, where the debugger reads them from the program's, by sections."""
+        """A core file may lack constants. The debugger reads those from the program's file, section by section."""
         try:
             return self.debugger.read(address, min(size, 64))
         except Unreadable:

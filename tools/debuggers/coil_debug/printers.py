@@ -59,7 +59,7 @@ def channel(value):
 
 
 def task(value):
-    """A task that was not awaited or spawned yet, or whose awaiter has it."""
+    """A task that was not awaited or spawned yet, or that its awaiter owns."""
     frame = value.number('coroutine_')
     if frame == 0:
         return 'empty'

@@ -28,8 +28,8 @@ USES = ['idle', 'running', 'serviced']  # listed_loop::use
 
 
 class Wait:
-    """What a coroutine that awaits no other one waits for: the text of dump_tasks(), and the part of it
-    that all waits of one kind share."""
+    """What the last coroutine of a chain waits for: the text of dump_tasks(), and its kind, which is the part of
+    the text that all waits of one kind share."""
 
     def __init__(self, kind, details='', text=None):
         self.kind = kind
@@ -89,7 +89,7 @@ class Tasks:
                 number += 1
 
     def linked(self, first, next_at):
-        """The members of a list, which the program may just be changing."""
+        """The members of a list. The program may have been stopped while it changed the list."""
         seen = set()
         while first != 0 and first not in seen:
             seen.add(first)
@@ -173,7 +173,7 @@ class Tasks:
             self.add(child, level + 1, task)
 
     def has_ended(self, root):
-        """Whether a child that is no coroutine has ended: its awaiter says so, and it is not ready."""
+        """Whether a child that is not a task has ended: its awaiter is complete, and it is not in the ready queue."""
         frame = root - FRAME_HEADER
         return self.children.is_embedded(root) and frame not in self.ready and self.leaf(frame).kind == 'ready'
 
@@ -191,7 +191,7 @@ class Tasks:
             task.spawned_at = self.location(self.memory.word(name + self.layout.offset('task_name', 'spawned_at')))
 
     def location(self, implementation):
-        """A std::source_location, of which all compilers make the same: file, function, line."""
+        """A std::source_location, whose layout is the same with all compilers: file, function, line."""
         file, _, line = struct.unpack('<QQI', self.memory.read(implementation, 20))
         return self.memory.text(file), line
 

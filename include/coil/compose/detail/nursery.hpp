@@ -16,6 +16,7 @@
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <string>
@@ -170,6 +171,8 @@ public:
     void cancel() noexcept { stop_.request_stop(); }
     [[nodiscard]] inplace_stop_token stop_token() const noexcept { return stop_.get_token(); }
     [[nodiscard]] std::size_t size() const noexcept { return running_ + queued_; }
+    /// The number of children that were queued so far.
+    [[nodiscard]] std::uint64_t held_back() const noexcept { return held_back_; }
     [[nodiscard]] event_loop* loop() const noexcept { return loop_; }
 
     /// Starts a child in a later iteration of the loop, or queues it.
@@ -236,6 +239,7 @@ private:
     std::size_t limit_;
     std::size_t running_ = 0;
     std::size_t queued_ = 0;
+    std::uint64_t held_back_ = 0;
     child_state_base* children_ = nullptr; // the running ones
     linked_fifo<&child_state_base::previous_in_queue> waiting_;
     event_loop* loop_ = nullptr; // set while there are children

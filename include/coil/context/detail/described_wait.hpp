@@ -1,7 +1,9 @@
 #pragma once
 
 #include <coil/context/detail/awaiter_base.hpp>
+#include <coil/core/detail/promise_base.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,6 +24,15 @@ enum class waited_object : std::uint8_t {
     channel_send,
     broadcast,
     oneshot,
+};
+
+/// "mutex", "channel::recv" and so on.
+[[nodiscard]] const char* object_name(waited_object object) noexcept;
+
+/// The first member of a waited_object::mutex: the root of the task that locked it by an await, for
+/// reports. Null if it is not locked or that is unknown. The task may have ended since.
+struct lock_holder {
+    std::atomic<const promise_base*> root{nullptr};
 };
 
 /// An await of kind wait_kind::sync. Two bytes describe the object that it waits for. They are

@@ -166,6 +166,7 @@ public:
     [[nodiscard]] const std::source_location* spawned_at() const noexcept override {
         return &name_.spawned_at;
     }
+    [[nodiscard]] std::int64_t spawned_ns() const noexcept override { return name_.spawned_ns; }
 
 private:
     task_name name_;

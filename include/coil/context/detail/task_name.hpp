@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <source_location>
 #include <string>
 #include <utility>
@@ -13,6 +15,8 @@ struct task_name {
 
     std::string text;
     std::source_location spawned_at;
+    std::int64_t spawned_ns =
+        std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 };
 
 } // namespace coil::detail

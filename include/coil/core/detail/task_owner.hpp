@@ -38,6 +38,8 @@ public:
     [[nodiscard]] virtual const std::source_location* spawned_at() const noexcept {
         return nullptr;
     }
+    /// When a task with a name was spawned, in nanoseconds of steady_clock; 0: unknown.
+    [[nodiscard]] virtual std::int64_t spawned_ns() const noexcept { return 0; }
     /// The nursery of the scope or supervisor of which the root is a child; null if it is not a
     /// child or has not started. Owner thread.
     [[nodiscard]] virtual const nursery* parent_nursery() const noexcept { return nullptr; }

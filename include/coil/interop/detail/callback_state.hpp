@@ -54,7 +54,7 @@ public:
         return why_ != no_result::none || initiate_error_ || outcome_.has_error();
     }
     void discard() noexcept {
-        on_stop_.reset(); // waits for the stopper
+        on_stop_.reset(); // waits for a stopper that is running
         come_back();
         end();
     }
@@ -67,7 +67,7 @@ protected:
         : away_node(&is_still_away), cancel_function_(f) {}
     ~callback_op() = default;
 
-    /// Returns false, before anything has begun, if a stop is requested.
+    /// Returns false without an effect if a stop has been requested.
     template <class P>
     [[nodiscard]] bool start(std::coroutine_handle<P> waiter) {
         token_ = stop_token_of(waiter);
@@ -81,8 +81,8 @@ protected:
         return true;
     }
     [[nodiscard]] callback_state<T>* state() const noexcept { return state_; }
-    /// The initiating function has thrown. Its completion may exist or be in use on another thread,
-    /// so the await continues if it cannot be withdrawn.
+    /// The initiating function has thrown. Its completion may still exist, or be in use on another
+    /// thread. If the await cannot be withdrawn, it continues until the completion has been used.
     void initiate_failed(std::exception_ptr error) noexcept {
         initiate_error_ = std::move(error);
         if (try_withdraw()) {
@@ -105,10 +105,10 @@ protected:
         return true;
     }
     void end_call() noexcept {
-        on_stop_.reset(); // waits for the stopper
+        on_stop_.reset(); // waits for a stopper that is running
         if (is_elsewhere()) [[unlikely]] {
             require_own_thread();
-            come_back(); // for a shutdown it counts as complete: this waits here
+            come_back(); // a shutdown need not wait for this node: this destructor waits
             cancel();
             if (try_withdraw()) {
                 end();
@@ -138,8 +138,8 @@ private:
             cancel_function_(*this);
         }
     }
-    /// True: the completion will not access this, and it, its owner now, deletes the state. Called
-    /// by the stopper, or when there is none.
+    /// Returns true if the completion can no longer access this object. The completion then owns
+    /// the state and deletes it. Called by the stopper, or when no stopper can run.
     [[nodiscard]] bool try_withdraw() noexcept {
         if (!is_pending() || state_ == nullptr || !state_->withdraw()) {
             return false;
@@ -156,7 +156,7 @@ private:
     }
     static bool is_still_away(away_node& node, request /*what*/) noexcept {
         auto& op = static_cast<callback_op&>(node);
-        op.on_stop_.reset(); // waits for the stopper
+        op.on_stop_.reset(); // waits for a stopper that is running
         op.cancel();
         op.withdraw_stopped();
         return op.is_elsewhere();
@@ -171,9 +171,9 @@ private:
     no_result why_ = no_result::none;
 };
 
-/// What a completion and its await share. The completion, which claims it when it is used, and the
-/// await, which claims it to withdraw, both own it: the second to claim it deletes it, or the await
-/// when it ends.
+/// The state shared by a completion and its await. The completion claims it when it is used; the
+/// await claims it to withdraw. If the await is first, the completion deletes the state when it is
+/// used. If the completion is first, the await deletes it when it ends.
 template <class T>
 class callback_state final : public frame_allocated {
 public:
@@ -201,7 +201,8 @@ public:
     }
 
 private:
-    /// The await cannot end before complete(), nor can its destructor return.
+    /// After a successful claim, the await cannot end, and its destructor cannot return, before the
+    /// call of complete().
     template <class F>
     static void finish(callback_state* self, F set) noexcept {
         if (self->claim_.claim()) {

@@ -56,7 +56,7 @@ public:
     /// buffer_source, has to wait for one. `bytes`: a byte stream, whose data may be split
     /// anywhere.
     int prepare(event_loop& loop, bool bytes, queue_node& stream, buffer_demand how) noexcept;
-    /// The stream no longer waits.
+    /// Removes a stream that no longer waits from the queue.
     void forget(queue_node& stream) noexcept { waiting_streams_.remove(stream); }
     /// Grants buffers to waiting streams as far as buffers are available.
     void grant_waiting() noexcept {
@@ -113,7 +113,7 @@ private:
     };
     static constexpr std::uint16_t none = 0xffff;
 
-    /// Is in the inbox while the pool is due to check again.
+    /// This node is in the inbox while the pool is due to check again.
     struct recheck_node : queue_node {
         buffer_pool_state* pool = nullptr;
         unsigned deliveries = 0; // remaining turns
@@ -138,7 +138,7 @@ private:
     uring::buffer_ring ring_;
     std::atomic<event_loop*> loop_{nullptr}; // written under mutex_
     std::vector<chunk> chunks_;
-    owned<buffer[]> buffers_; // room for max_buffers_
+    owned<buffer[]> buffers_; // capacity: max_buffers_
     unsigned count_ = 0;
     unsigned ready_ = 0;          // buffers in the ring, or in free_ if there is no ring
     std::uint16_t free_ = none;   // list of buffers that are not in the ring

@@ -26,7 +26,7 @@ public:
     /// A buffer is available: resubmits if data is still wanted, otherwise returns false. `round`
     /// is passed on to the pool's on_completion().
     bool grant(std::uint32_t round) noexcept;
-    /// The pool no longer has a queue.
+    /// The pool has emptied its queue, because the ring is closed.
     void stop_waiting() noexcept { is_waiting_ = false; }
 
     /// Takes the buffer of a result that has one.

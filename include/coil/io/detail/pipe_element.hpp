@@ -11,7 +11,7 @@
 
 namespace coil::detail {
 
-/// A flag marks the source as direct, as the entry's own flag marks the target.
+/// A splice flag marks the source as direct; the entry's flag fixed_file marks the target.
 constexpr unsigned splice_flags(io::descriptor fd_in, unsigned flags) noexcept {
     return fd_in.is_direct() ? flags | uring::splice_flag::fd_in_fixed
                              : flags & ~uring::splice_flag::fd_in_fixed;

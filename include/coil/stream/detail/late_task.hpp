@@ -8,8 +8,8 @@
 
 namespace coil::detail {
 
-/// The slow half of an await that is usually over at once: a task that is only made, and awaited,
-/// when the fast half has failed.
+/// The slow path of an awaiter that usually completes without suspending: a task that is created
+/// and awaited only if the fast path has no result.
 template <class T>
 class late_task {
 public:
@@ -27,7 +27,7 @@ public:
 private:
     using awaiter = typename task<T>::awaiter;
 
-    /// The awaiter in its place, without a move.
+    /// Constructs the awaiter in place, without a move.
     struct make_awaiter {
         task<T>& work;
         operator awaiter() const noexcept { return std::move(work).operator co_await(); }

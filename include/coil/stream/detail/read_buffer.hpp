@@ -29,9 +29,9 @@ public:
     /// Moves as many bytes to `to` as are available and fit.
     std::size_t take(mutable_buffer to) noexcept;
 
-    /// Makes room for at least one more byte of a text of at most `max` bytes and its delimiter.
+    /// Ensures space for at least one more byte of a text of at most `max` bytes and its delimiter.
     void grow_for(std::size_t max);
-    /// The free space to read into: at least one byte, unless grow_for() should have been called.
+    /// The free space to read into. It is empty if the buffer is full: call grow_for() first.
     [[nodiscard]] mutable_buffer room();
     void filled(std::size_t bytes) noexcept { end_ += bytes; }
 
@@ -40,8 +40,8 @@ private:
     std::size_t capacity_;
     std::size_t begin_ = 0; // of the unread bytes
     std::size_t end_ = 0;
-    std::size_t scanned_ = 0; // this many unread bytes do not contain...
-    char scanned_for_ = '\0'; // ...this delimiter
+    std::size_t scanned_ = 0; // the number of unread bytes that were searched
+    char scanned_for_ = '\0'; // the delimiter that they do not contain
 };
 
 } // namespace coil::detail

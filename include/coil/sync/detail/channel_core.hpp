@@ -55,6 +55,8 @@ public:
     basic_channel(const basic_channel&) = delete;
     basic_channel& operator=(const basic_channel&) = delete;
     ~basic_channel() {
+        this->check_unused(receivers_);
+        this->check_unused(senders_);
         while (elements_ != nullptr) {
             delete std::exchange(elements_, elements_->next);
         }

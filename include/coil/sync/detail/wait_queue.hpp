@@ -94,7 +94,8 @@ private:
 ///
 /// Waiter: `lock_node` {next}; `notice` {waiter}, derived from it; `enqueue_notice` and
 /// `cancel_notice` of that type; the links of wait_list; `cancelled`; `notify(notice&)`, called on
-/// any thread without the lock.
+/// any thread without the lock; optionally `queue_destroyed(const void*)`, called if the queue is
+/// destroyed while it is the first waiter.
 ///
 /// Rules, all called with the lock held:
 /// - `enqueue(w, woken)`: queues the waiter or completes its wait.
@@ -128,7 +129,16 @@ public:
 protected:
     using node = typename Waiter::lock_node;
 
-    ~basic_wait_queue() = default;
+    ~basic_wait_queue() { check_unused(queue_); }
+
+    /// Called by the destructor for each of its lists.
+    static void check_unused(const wait_list<Waiter>& list) noexcept {
+        if constexpr (requires(Waiter& w) { w.queue_destroyed(nullptr); }) {
+            if (!list.empty()) [[unlikely]] {
+                list.first()->queue_destroyed(&list);
+            }
+        }
+    }
 
     /// May be called from any thread. Causes one call of on_signal() that sees everything before
     /// the signal.

@@ -50,6 +50,10 @@ public:
         owner.post(n);
     }
 
+    /// Ends the program with a message: `queue` is destroyed while this waits there. Returns if the
+    /// queue is part of a static variable.
+    [[gnu::cold]] void queue_destroyed(const void* queue) const noexcept;
+
 protected:
     sync_waiter() noexcept = default;
     ~sync_waiter() = default;

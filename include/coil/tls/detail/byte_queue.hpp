@@ -11,7 +11,8 @@
 
 namespace coil::tls::detail {
 
-/// A first-in first-out queue of bytes in one block of memory, which it keeps while that is small.
+/// A FIFO queue of bytes in one block of memory. An empty queue keeps its block only if that is
+/// small.
 class byte_queue {
 public:
     [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
@@ -62,7 +63,7 @@ public:
     }
 
 private:
-    /// An idle connection keeps no more.
+    /// The largest block that an empty queue keeps.
     static constexpr std::size_t kept_capacity = 128;
 
     std::unique_ptr<std::byte[]> memory_;

@@ -41,8 +41,9 @@ inline task<io_result> acquire(mutex& m) {
     co_return io_result(0);
 }
 
-/// Sends the whole output: 0, or -errno and the rest stays for the next call. If another coroutine
-/// is sending, waits for it; output is sent in the order in which it was made.
+/// Sends the whole output. Returns 0, or -errno; the rest then remains for the next call. If
+/// another coroutine is sending, waits for it. Output is sent in the order in which it was
+/// produced.
 template <class Transport>
 task<io_result> flush(connection<Transport>& c) {
     if (!c.engine.send_lock.try_lock()) {
@@ -141,9 +142,10 @@ task<io_result> establish(connection<Transport>& c) {
             continue;
         }
         if (c.engine.has_output()) {
-            // The last flight, or an alert. A peer that sends its request and closes at once does
-            // not receive a server's session tickets; its request can still be read, so that only a
-            // cancellation counts here. The next call gives any other error.
+            // The output is the last flight, or an alert. Sending a server's session tickets fails
+            // if the peer has sent its request and closed at once, but the request can still be
+            // read. Therefore only a cancellation is reported here; the next call reports any other
+            // error.
             const int sent = co_await flush(c);
             if (s.result >= 0 && sent == -ECANCELED) {
                 co_return io_result(sent);
@@ -171,8 +173,8 @@ task<io_result> accept(connection<Transport>& c) {
     co_return co_await establish(c);
 }
 
-/// Receives once, for a read: 1, or -errno. Output that is left is sent meanwhile. Neither may wait
-/// for the other: the peer may read only after this side has read, and send only after it has
+/// Receives once, for a read: 1, or -errno. Remaining output is sent at the same time. Neither may
+/// wait for the other: the peer may read only after this side has read, or send only after it has
 /// received the rest of a write.
 template <class Transport>
 task<io_result> receive_and_flush(connection<Transport>& c, unsigned seen) {
@@ -213,7 +215,8 @@ task<io_result> read(connection<Transport>& c, mutable_buffer to) {
 template <class Transport>
 task<io_result> write(connection<Transport>& c, const_buffer from) {
     if (c.engine.has_output()) {
-        // Of a call that was cancelled or failed: as long as it cannot be sent, accept nothing.
+        // Output of an earlier call that was cancelled or failed: no data is accepted before it is
+        // sent.
         const int sent = co_await flush(c);
         if (sent < 0) {
             co_return io_result(sent);
@@ -240,7 +243,7 @@ task<io_result> write(connection<Transport>& c, const_buffer from) {
     }
 }
 
-/// For steps that give 0: runs one, and sends its output.
+/// Runs a step whose result is 0, and sends its output.
 template <class Transport>
 task<io_result> run_and_flush(connection<Transport>& c, step (engine::*call)() noexcept) {
     for (;;) {
@@ -261,12 +264,12 @@ task<io_result> run_and_flush(connection<Transport>& c, step (engine::*call)() n
 }
 
 template <class Transport>
-task<io_result> close_writing(connection<Transport>& c) {
+COIL_CORO_WRAPPER task<io_result> close_writing(connection<Transport>& c) {
     return run_and_flush(c, &engine::close);
 }
 
 template <class Transport>
-task<io_result> update_keys(connection<Transport>& c) {
+COIL_CORO_WRAPPER task<io_result> update_keys(connection<Transport>& c) {
     return run_and_flush(c, &engine::update_keys);
 }
 

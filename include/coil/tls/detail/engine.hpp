@@ -19,19 +19,19 @@ struct ssl_st; // OpenSSL's SSL
 
 namespace coil::tls::detail {
 
-/// What a call of OpenSSL came to: a result, or the wish for more bytes of the peer.
+/// The outcome of a call of OpenSSL: a result, or the request for more bytes from the peer.
 struct step {
     io_result result;
     bool wants_input = false;
 };
 
-/// TLS without I/O: bytes of the peer go in, bytes for the peer come out. A call of OpenSSL never
-/// waits: it reads from the receive buffer and appends to the pending output. Each call is over
-/// before another coroutine runs, so one coroutine may read while another writes; records go out
-/// in the order in which OpenSSL made them.
+/// TLS without I/O: its input is bytes from the peer, its output is bytes for the peer. A call of
+/// OpenSSL never waits: it reads from the receive buffer and appends to the pending output. No
+/// other coroutine runs during a call, so one coroutine may read while another writes. Records are
+/// sent in the order in which OpenSSL produced them.
 class engine {
 public:
-    /// Encrypted and sent at once: four records.
+    /// The most that one write() encrypts: four records.
     static constexpr std::size_t largest_write = std::size_t{64} * 1024;
 
     explicit engine(const context& ctx);
@@ -48,7 +48,7 @@ public:
     step close() noexcept;
     step update_keys() noexcept;
 
-    /// Where to receive to. Empty if there is no memory.
+    /// The buffer to receive into. Empty if there is no memory.
     [[nodiscard]] mutable_buffer input_room() noexcept;
     /// Reports what was received into input_room(); 0 is the end of the transport.
     void received(std::size_t size) noexcept;
@@ -77,7 +77,7 @@ public:
     [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
     [[nodiscard]] ssl_st* native_handle() const noexcept { return ssl_; }
 
-    /// Owned while bytes are received, or sent.
+    /// Held while bytes are received, or sent.
     mutex receive_lock;
     mutex send_lock;
 
@@ -95,8 +95,8 @@ private:
 
     std::shared_ptr<context_state> context_;
     ssl_st* ssl_ = nullptr;
-    byte_queue pending_; // made by OpenSSL
-    byte_queue sending_; // given to the transport; OpenSSL does not append to it
+    byte_queue pending_; // produced by OpenSSL, not being sent yet
+    byte_queue sending_; // being sent by the transport; OpenSSL does not append to it
     std::unique_ptr<std::byte[]> large_;
     std::size_t input_begin_ = 0;
     std::size_t input_end_ = 0;

@@ -1,14 +1,14 @@
-// Arguments of programs with several variants: WAY COUNT CPU CPU.
+// Arguments of programs with several variants: VARIANT COUNT CPU CPU.
 #pragma once
 
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
-namespace ways {
+namespace variants {
 
 struct options {
-    std::string_view way;
+    std::string_view variant;
     long count = 0;
     int cpus[2] = {-1, -1};
 };
@@ -16,7 +16,7 @@ struct options {
 inline options parse(int argc, char** argv, const char* names) {
     options o;
     if (argc == 5) {
-        o.way = argv[1];
+        o.variant = argv[1];
         o.count = std::atol(argv[2]);
         o.cpus[0] = std::atoi(argv[3]);
         o.cpus[1] = std::atoi(argv[4]);
@@ -29,8 +29,8 @@ inline options parse(int argc, char** argv, const char* names) {
 }
 
 [[noreturn]] inline void unknown(const char* names) {
-    std::fprintf(stderr, "the way is one of %s\n", names);
+    std::fprintf(stderr, "the variant is one of %s\n", names);
     std::exit(2);
 }
 
-} // namespace ways
+} // namespace variants

@@ -1,17 +1,17 @@
-"""Programs with several variants: WAY COUNT CPU CPU (bench/lib/ways.hpp)."""
+"""Programs with several variants: VARIANT COUNT CPU CPU (bench/lib/variants.hpp)."""
 
 import json
 
 from . import process
 
 
-class Way:
+class Variant:
     """One variant of a program."""
 
-    def __init__(self, build, folder, cpus, key, title, program, way, count):
+    def __init__(self, build, folder, cpus, key, title, program, variant, count):
         path = build / "bench" / folder / program
         self.key, self.title = key, title
-        self.command = [path, way, count, *cpus]
+        self.command = [path, variant, count, *cpus]
         self.missing = None if path.exists() else "not built"
 
     def measure(self):

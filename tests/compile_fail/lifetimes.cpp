@@ -1,0 +1,175 @@
+// Coroutines that outlive what they refer to: COIL_CHECK_LIFETIMES.
+
+#include <coil/coil.hpp>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#if COIL_CASE == 1 // reference_to_a_temporary
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+// mistake 4
+
+coil::task<> say(const std::string&) { co_return; }
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    co_await say(std::string("text"));
+#else
+    auto t = say(std::string("text"));
+    co_await std::move(t);
+#endif
+}
+#endif
+
+#if COIL_CASE == 2 // view_of_a_temporary
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+// mistake 4
+
+coil::task<> say(std::string_view) { co_return; }
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    auto t = say("literal");
+    co_await std::move(t);
+#else
+    auto t = say(std::string("text"));
+    co_await std::move(t);
+#endif
+}
+#endif
+
+#if COIL_CASE == 3 // initializer_list
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+// mistake 4
+
+coil::task<> say(std::initializer_list<int>) { co_return; }
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    co_await say({1, 2, 3});
+#else
+    auto t = say({1, 2, 3});
+    co_await std::move(t);
+#endif
+}
+#endif
+
+#if COIL_CASE == 4 // spawned_reference
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+// mistake 4
+
+coil::task<> say(const std::string&) { co_return; }
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    static const std::string text = "text";
+    coil::co_spawn(say(text));
+    co_return;
+#else
+    coil::co_spawn(say(std::string("text")));
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 5 // spawned_in_a_scope
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+// mistake 4
+
+coil::task<> say(const std::string&) { co_return; }
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    const std::string text = "text";
+    coil::scope s;
+    s.spawn(say(text));
+    co_await s.join();
+#else
+    coil::scope s;
+    s.spawn(say(std::string("text")));
+    co_await s.join();
+#endif
+}
+#endif
+
+#if COIL_CASE == 6 // spawned_lambda_with_captures
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+// mistake 3
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    const std::string text = "text";
+    coil::co_spawn([text]() -> coil::task<> { co_return; });
+    co_return;
+#else
+    const std::string text = "text";
+    coil::co_spawn([text]() -> coil::task<> { co_return; }());
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 7 // spawned_member_of_a_temporary
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+// mistake 3
+
+struct server {
+    coil::task<> serve() { co_return; }
+};
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    server s;
+    co_await s.serve();
+#else
+    coil::co_spawn(server().serve());
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 8 // generator_over_a_temporary
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+// mistake 25
+
+coil::generator<int> values(const std::vector<int>& of) {
+    for (int each : of) {
+        co_yield each;
+    }
+}
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    const std::vector<int> of{1, 2, 3};
+    auto all = values(of);
+    for (int each : all) {
+        (void)each;
+    }
+    co_return;
+#else
+    auto all = values(std::vector<int>{1, 2, 3});
+    for (int each : all) {
+        (void)each;
+    }
+    co_return;
+#endif
+}
+#endif

@@ -1,0 +1,68 @@
+"""The page of metrics: samples of each context, rates between two pages, quantiles of histograms."""
+
+import re
+
+_SAMPLE = re.compile(r'^(\w+)(?:\{(.*)\})? (\S+)$')
+_LABEL = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
+_ESCAPES = {'\\\\': '\\', '\\"': '"', '\\n': '\n'}
+
+
+def _unescaped(text):
+    return re.sub(r'\\.', lambda m: _ESCAPES.get(m.group(), m.group()), text)
+
+
+class Context:
+    """The samples of one context, without the prefix `coil_`."""
+
+    def __init__(self, name):
+        self.name = name
+        self.values = {}
+        self.buckets = {}  # of a histogram: [(upper bound in seconds, values up to it)]
+
+    def get(self, name):
+        return self.values.get(name, 0.0)
+
+
+def parse(page):
+    """The contexts of a page, in its order."""
+    contexts = {}
+    for line in page.splitlines():
+        match = _SAMPLE.match(line)
+        if line.startswith('#') or not match:
+            continue
+        labels = {key: _unescaped(value) for key, value in _LABEL.findall(match.group(2) or '')}
+        name = labels.get('context', '')
+        if 'number' in labels:
+            name += '#' + labels['number']
+        context = contexts.setdefault(name, Context(name))
+        key, value = match.group(1).removeprefix('coil_'), float(match.group(3))
+        if key.endswith('_bucket') and 'le' in labels:
+            context.buckets.setdefault(key.removesuffix('_bucket'), []).append((float(labels['le']), value))
+        else:
+            context.values[key] = value
+    return list(contexts.values())
+
+
+class Interval:
+    """What a context did between two pages; since its creation without an earlier one."""
+
+    def __init__(self, now, before, seconds):
+        self.now = now
+        self.before = before or Context(now.name)
+        self.seconds = seconds
+
+    def count(self, name):
+        return max(self.now.get(name) - self.before.get(name), 0.0)
+
+    def rate(self, name):
+        return self.count(name) / self.seconds if self.seconds > 0 else 0.0
+
+    def quantile(self, histogram, q):
+        """The upper bound of the bucket with that quantile, in seconds; None without values."""
+        earlier = dict(self.before.buckets.get(histogram, []))
+        counts = [(bound, count - earlier.get(bound, 0.0)) for bound, count in self.now.buckets.get(histogram, [])]
+        if not counts or counts[-1][1] <= 0:
+            return None
+        wanted = q * counts[-1][1]
+        finite = [bound for bound, _ in counts if bound != float('inf')]
+        return next((min(bound, finite[-1]) for bound, count in counts if count >= wanted), finite[-1])
