@@ -75,7 +75,7 @@ inline void transfer_to(std::coroutine_handle<> self, std::coroutine_handle<> ne
     if (driven == self.address()) [[likely]] {
         next_to_resume = next;
     } else {
-        resume(next); // returns when what it started is suspended; this may include `self`
+        resume(next); // this driver also resumes `self`, when a coroutine transfers to it
     }
 }
 inline void transfer_to_nobody() noexcept {}
