@@ -127,6 +127,7 @@ serves_with_descriptors() {
 
 # hostile_test ARGUMENT...: runs a Python script, from the standard input, against the server that was started last; see
 # hostile.py.
+# shellcheck disable=SC2120 # some scripts pass no argument
 hostile_test() {
     PYTHONPATH=$(dirname "${BASH_SOURCE[0]}") PYTHONDONTWRITEBYTECODE=1 timeout "${HOSTILE_LIMIT:-300}" \
         python3 - "$port" "$server" "$tmp/$name.out" "$@" || fail "$name: $(tail -n 4 "$tmp/$name.out" "$tmp/$name.err")"
