@@ -71,9 +71,9 @@ TEST(Admin, AnswersWithTheTasksOfARuntime) {
 
 TEST(Admin, AnswersWhileACoroutineBlocksItsContext) {
     const socket_place place;
-    io_context ctx(place.options("blocked"));
     std::binary_semaphore go_on{0};
     std::binary_semaphore is_blocked{0};
+    io_context ctx(place.options("blocked"));
     ctx.post([&] {
         is_blocked.release();
         go_on.acquire();
