@@ -49,6 +49,7 @@ night_rounds() {
 }
 
 run_night() {
+    export COIL_TEST_BROWSER=1
     local many
     need sanitizers
     many=$(scaled 100000)

@@ -173,6 +173,7 @@ admin_server::admin_server(std::string path) : path_(std::move(path)) {
             throw;
         }
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        ++count_;
     } catch (...) {
         close();
         throw;
@@ -183,6 +184,7 @@ admin_server::~admin_server() {
     const std::uint64_t one = 1;
     static_cast<void>(::write(stop_, &one, sizeof one));
     thread_.join();
+    --count_;
     close();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <mutex>
@@ -30,6 +31,9 @@ public:
     admin_server& operator=(const admin_server&) = delete;
     ~admin_server();
 
+    /// How many of them this process has, and so how many threads.
+    [[nodiscard]] static std::size_t count() noexcept { return count_; }
+
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
     void add(io_context& context);
@@ -51,6 +55,8 @@ private:
     [[nodiscard]] std::vector<context_snapshot> take_snapshots(std::size_t limit) const;
     [[nodiscard]] std::string metrics_page() const;
     [[nodiscard]] std::string process_page() const;
+
+    inline static constinit std::atomic<std::size_t> count_ = 0;
 
     const std::string path_;
     int listener_ = -1;

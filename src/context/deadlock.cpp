@@ -1,5 +1,6 @@
 // Tasks that wait for ever.
 
+#include "admin_server.hpp"
 #include "task_snapshot.hpp"
 
 #include <coil/context/event_loop.hpp>
@@ -19,11 +20,13 @@ namespace {
 
 constexpr std::uint32_t reported = UINT32_MAX;
 
-/// Whether this process has one thread. False if that is unknown.
+/// Whether this process has one thread besides those of admin sockets, which wake no task. False if
+/// that is unknown.
 bool is_only_thread() noexcept {
     struct ::stat threads{};
     // "." and "..", and a directory for each thread
-    return ::stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;
+    return ::stat("/proc/self/task", &threads) == 0 &&
+           threads.st_nlink == 3 + admin_server::count();
 }
 
 std::string describe_deadlock(event_loop& loop) {

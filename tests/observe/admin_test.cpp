@@ -2,6 +2,8 @@
 
 #include "admin_support.hpp"
 
+#include <coil/uring/detail/tsan.hpp>
+
 #include <atomic>
 #include <fstream>
 #include <optional>
@@ -174,6 +176,26 @@ TEST(Admin, ReplacesNoOtherFile) {
     EXPECT_THROW(io_context{coil_test::with(
                      [](io_context_options& o) { o.admin_socket = std::string(200, 'x'); })},
                  std::system_error);
+}
+
+TEST(Admin, ItsThreadDoesNotHideADeadlock) {
+#ifdef COIL_TSAN
+    GTEST_SKIP() << "ThreadSanitizer has a thread of its own";
+#endif
+    const socket_place place;
+    std::string report;
+    io_context* running = nullptr;
+    io_context_options options = place.options();
+    options.on_deadlock = [&](const std::string& text) {
+        report = text;
+        running->stop();
+    };
+    io_context ctx(options);
+    running = &ctx;
+    channel<int> c(1);
+    ctx.co_spawn([](channel<int>& from) -> task<> { co_await from.recv(); }(c));
+    ctx.run();
+    EXPECT_EQ(count_of(report, "channel::recv"), 1U) << report;
 }
 
 TEST(Admin, DuringAStormOfTasksAndShutdowns) {

@@ -139,6 +139,14 @@ TEST_F(CoilTop, AsAPage) {
     output_of("python3 -B " DRIVE_COIL_TOP " page " COIL_TOP " " + place_.path());
 }
 
+TEST_F(CoilTop, AsAPageInABrowser) {
+    if (std::getenv("COIL_TEST_BROWSER") == nullptr ||
+        std::system("chromium --version > /dev/null 2>&1") != 0) {
+        GTEST_SKIP() << "only with Chromium, in ./dev test --night or with COIL_TEST_BROWSER=1";
+    }
+    output_of("python3 -B " DRIVE_COIL_TOP " browser " COIL_TOP " " + place_.path());
+}
+
 TEST_F(CoilTop, SaysWhyThereIsNoAnswer) {
     std::FILE* const pipe =
         ::popen("python3 -B " COIL_TOP " /no/such/socket --once 2>&1; echo status $?", "r");
