@@ -75,7 +75,8 @@ public:
         std::string text = std::string(line) + "\n";
         if (!queue_.try_send(std::move(text))) {
             ++waits_;
-            co_await queue_.send(std::move(text));
+            // A failed try_send() leaves the text as it was.
+            co_await queue_.send(std::move(text)); // NOLINT(bugprone-use-after-move)
         }
     }
     void close() noexcept { queue_.close(); }
@@ -109,6 +110,7 @@ public:
     /// One line for each of the ten most frequent words.
     [[nodiscard]] std::string words() const {
         std::vector<std::pair<std::uint64_t, std::string_view>> all;
+        all.reserve(words_.size());
         for (const auto& [word, n] : words_) {
             all.emplace_back(n, word);
         }
