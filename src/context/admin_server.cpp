@@ -15,7 +15,9 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -248,7 +250,9 @@ void admin_server::run() noexcept {
             if (is_permitted(connection)) {
                 try {
                     serve(connection);
-                } catch (...) { // without memory there is no reply
+                } catch (const std::exception& error) {
+                    std::fprintf(stderr, "coil: no answer on the admin socket: %s\n",
+                                 error.what());
                 }
             }
             ::close(connection);
@@ -311,6 +315,7 @@ admin_server::reply admin_server::answer(std::string_view target) const {
 std::vector<context_snapshot> admin_server::take_snapshots(std::size_t limit) const {
     const std::scoped_lock lock(mutex_);
     std::vector<context_snapshot> all;
+    all.reserve(contexts_.size());
     for (io_context* const context : contexts_) {
         all.push_back(take_snapshot(context->loop(), limit));
     }
