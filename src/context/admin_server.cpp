@@ -251,8 +251,7 @@ void admin_server::run() noexcept {
                 try {
                     serve(connection);
                 } catch (const std::exception& error) {
-                    std::fprintf(stderr, "coil: no answer on the admin socket: %s\n",
-                                 error.what());
+                    std::fprintf(stderr, "coil: no answer on the admin socket: %s\n", error.what());
                 }
             }
             ::close(connection);
