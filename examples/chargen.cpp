@@ -5,22 +5,23 @@
 //     netcat localhost 1900 | head -c 1G >/dev/null
 //
 // It shows a server whose sessions only send. The text is built once and shared, so a session is a
-// frame of a few hundred bytes.
+// frame of a few hundred bytes. A client that does not read for a minute is disconnected. SIGINT or
+// SIGTERM ends it.
+
+#include "server.hpp"
 
 #include <coil/coil.hpp>
 
-#include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <exception>
-#include <optional>
+#include <memory>
 #include <string>
-#include <system_error>
-#include <utility>
 
 using namespace coil;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -55,31 +56,21 @@ task<> session(net::socket peer) {
     }
 }
 
-task<> serve(net::acceptor acceptor) {
-    while (net::socket peer = co_await acceptor.accept()) {
-        co_spawn(session(std::move(peer)));
-    }
-}
-
-std::optional<std::uint16_t> parse(const char* word) {
-    std::uint16_t port = 0;
-    const char* const end = word + std::strlen(word);
-    const auto [rest, error] = std::from_chars(word, end, port);
-    return rest == end && error == std::errc() ? std::optional(port) : std::nullopt;
-}
-
 } // namespace
 
 int main(int argc, char** argv) try {
-    const std::optional<std::uint16_t> port = argc == 2 ? parse(argv[1]) : std::nullopt;
-    if (!port) {
+    std::uint16_t port = 0;
+    if (argc != 2 || !example::parse_number(argv[1], port)) {
         std::fprintf(stderr, "usage: chargen PORT\n");
         return 2;
     }
-    net::acceptor acceptor{net::inet_address(*port)};
-    std::printf("listening on %s\n", acceptor.local_address().to_string().c_str());
-    std::fflush(stdout);
-    coil::run(serve(std::move(acceptor)));
+    const example::server_signals signals; // before threads are started
+    runtime rt{1};
+    const auto meter = std::make_shared<net::serve_meter>();
+    net::serve_options options{
+        .idle = 60s, .grace = 1s, .on_listening = example::say_where, .meter = meter};
+    rt.block_on(example::run_until_stopped(net::serve(rt, port, session, options), signals,
+                                           [meter] { return to_string(meter->metrics()); }));
     return 0;
 } catch (const std::exception& e) {
     std::fprintf(stderr, "chargen: %s\n", e.what());

@@ -3,36 +3,61 @@
 //     echo 7007 &
 //     netcat localhost 7007 < file | cmp - file
 //
-// It shows the two designs of a server on many cores. With --acceptors each, every context has its
-// own acceptor on the same port (SO_REUSEPORT): the kernel distributes the connections, and none of
-// them ever moves to another thread. With --acceptors one, a single acceptor passes each connection
-// to a context: that costs a message to another thread, but distributes a small number of
-// connections evenly. --dispatch selects the context: round robin, or the one with the fewest
-// tasks. --stats prints at the end what each context has done.
+// It shows the two designs of a server on many cores. With --acceptors each, net::serve gives every
+// context its own acceptor on the same port (SO_REUSEPORT): the kernel distributes the connections,
+// and none of them ever moves to another thread. With --acceptors one, a single acceptor passes
+// each connection to a context: that costs a message to another thread, but distributes a small
+// number of connections evenly. --dispatch selects the context: round robin, or the one with the
+// fewest tasks. --stats prints at the end what each context has done.
+
+#include "server.hpp"
 
 #include <coil/coil.hpp>
 
-#include <charconv>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
+#include <vector>
 
 #include <getopt.h>
-#include <sys/resource.h>
 
 using namespace coil;
+using namespace std::chrono_literals;
 
 namespace {
 
+/// How many sessions each context has begun. A context writes its own count only, on two cache
+/// lines of its own, because processors prefetch lines in pairs.
+class session_counts {
+public:
+    explicit session_counts(runtime& contexts) : contexts_(contexts), counts_(contexts.size()) {}
+
+    /// Called on a context.
+    void count() noexcept {
+        for (std::size_t i = 0; i < counts_.size(); ++i) {
+            counts_[i].sessions += &contexts_.context(i) == &this_context() ? 1 : 0;
+        }
+    }
+    /// Called when the contexts do not run.
+    [[nodiscard]] std::size_t of(std::size_t context) const { return counts_[context].sessions; }
+
+private:
+    struct alignas(128) tally {
+        std::size_t sessions = 0;
+    };
+    runtime& contexts_;
+    std::vector<tally> counts_;
+};
+
 /// Sending the answer and receiving the next data are one linked submission. Both can use the same
 /// buffer: the recv starts only when everything was sent.
-task<> session(net::socket peer) {
+task<> session(net::socket peer, session_counts& counts) {
+    counts.count();
     char buf[16384];
     int n = co_await peer.recv(buf);
     while (n > 0) {
@@ -40,31 +65,16 @@ task<> session(net::socket peer) {
     }
 }
 
-/// Sessions stay on the context that accepted them.
-task<> serve_here(net::acceptor acceptor) {
-    while (net::socket peer = co_await acceptor.accept()) {
-        co_spawn(session(std::move(peer)));
-    }
-}
-
 /// Sessions run on the context that the dispatcher selects.
-task<> deal_out(net::acceptor acceptor, runtime& contexts) {
+task<> deal_out(net::acceptor acceptor, runtime& contexts, session_counts& counts) {
     while (net::socket peer = co_await acceptor.accept()) {
-        contexts.co_spawn(session(std::move(peer)));
+        contexts.co_spawn(session(std::move(peer), counts));
     }
 }
 
 task<> stop_on_signal(const signal_set& signals, runtime& contexts) {
     co_await signals.next();
     contexts.stop();
-}
-
-void allow_many_descriptors() {
-    ::rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        ::setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 struct arguments {
@@ -74,13 +84,6 @@ struct arguments {
     bool by_load = false;
     bool stats = false;
 };
-
-template <class Number>
-bool parse_number(std::string_view word, Number& number) {
-    const char* const end = word.data() + word.size();
-    const auto [rest, error] = std::from_chars(word.data(), end, number);
-    return rest == end && error == std::errc();
-}
 
 /// Returns whether `word` is one of the two; sets `second` to whether it is `yes`.
 bool parse_choice(std::string_view word, std::string_view no, std::string_view yes, bool& second) {
@@ -93,7 +96,7 @@ bool parse_option(int option, arguments& args) {
     case 'a':
         return parse_choice(optarg, "each", "one", args.one_acceptor);
     case 'c':
-        return parse_number(optarg, args.contexts) && args.contexts > 0;
+        return example::parse_number(optarg, args.contexts) && args.contexts > 0;
     case 'd':
         return parse_choice(optarg, "round-robin", "least-loaded", args.by_load);
     case 's':
@@ -116,35 +119,39 @@ std::optional<arguments> parse(int argc, char** argv) {
             return std::nullopt;
         }
     }
-    if (optind != argc - 1 || !parse_number(argv[optind], args.port)) {
+    if (optind != argc - 1 || !example::parse_number(argv[optind], args.port)) {
         return std::nullopt;
     }
     return args;
 }
 
-/// The address that clients connect to.
-net::inet_address start_acceptors(const arguments& args, runtime& contexts) {
-    net::inet_address address(args.port);
-    if (args.one_acceptor) {
-        net::acceptor acceptor(address);
-        address = acceptor.local_address();
-        contexts.context(0).co_spawn(deal_out(std::move(acceptor), contexts));
-        return address;
-    }
-    for (std::size_t i = 0; i < contexts.size(); ++i) {
-        net::acceptor acceptor(address, {.reuse_port = contexts.size() > 1});
-        address = acceptor.local_address(); // the first acceptor chooses the port if it is 0
-        contexts.context(i).co_spawn(serve_here(std::move(acceptor)));
-    }
-    return address;
+/// Every context accepts, and keeps what it has accepted.
+void run_acceptors(const arguments& args, runtime& contexts, session_counts& counts,
+                   const example::server_signals& signals) {
+    const auto handler = [&counts](net::socket peer) { return session(std::move(peer), counts); };
+    const auto meter = std::make_shared<net::serve_meter>();
+    const net::serve_options options{
+        .grace = 0s, .on_listening = example::say_where, .meter = meter};
+    contexts.block_on(example::run_until_stopped(net::serve(contexts, args.port, handler, options),
+                                                 signals,
+                                                 [meter] { return to_string(meter->metrics()); }));
 }
 
-void print_stats(const runtime& contexts) {
+/// One context accepts, for all.
+void run_one_acceptor(const arguments& args, runtime& contexts, session_counts& counts,
+                      const example::server_signals& signals) {
+    net::acceptor acceptor(args.port);
+    example::say_where(acceptor.local_endpoint());
+    contexts.context(0).co_spawn(deal_out(std::move(acceptor), contexts, counts));
+    contexts.context(0).co_spawn(stop_on_signal(signals.stop, contexts));
+    contexts.run();
+}
+
+void print_stats(const runtime& contexts, const session_counts& counts) {
     for (std::size_t i = 0; i < contexts.size(); ++i) {
         const context_metrics metrics = contexts.context(i).metrics();
-        std::printf("context %zu: %llu tasks, %llu turns, %llu io_uring_enter calls\n", i,
-                    static_cast<unsigned long long>(metrics.tasks_started),
-                    static_cast<unsigned long long>(metrics.turn_length.count()),
+        std::printf("context %zu: %zu sessions, %llu turns, %llu io_uring_enter calls\n", i,
+                    counts.of(i), static_cast<unsigned long long>(metrics.turn_length.count()),
                     static_cast<unsigned long long>(metrics.enters));
     }
 }
@@ -158,8 +165,8 @@ int main(int argc, char** argv) try {
                              "[--dispatch round-robin|least-loaded] [--stats]\n");
         return 2;
     }
-    allow_many_descriptors();
-    const signal_set signals{SIGINT, SIGTERM}; // before threads are started
+    example::use_all_descriptors();
+    const example::server_signals signals; // before threads are started
 
     runtime_options options;
     options.contexts = args->contexts;
@@ -167,14 +174,14 @@ int main(int argc, char** argv) try {
         options.dispatcher = least_loaded();
     }
     runtime contexts(options);
-    const net::inet_address address = start_acceptors(*args, contexts);
-    contexts.context(0).co_spawn(stop_on_signal(signals, contexts));
-    std::printf("listening on %s\n", address.to_string().c_str());
-    std::fflush(stdout);
-
-    contexts.run();
+    session_counts counts(contexts);
+    if (args->one_acceptor) {
+        run_one_acceptor(*args, contexts, counts, signals);
+    } else {
+        run_acceptors(*args, contexts, counts, signals);
+    }
     if (args->stats) {
-        print_stats(contexts);
+        print_stats(contexts, counts);
     }
     return 0;
 } catch (const std::exception& e) {

@@ -2,16 +2,18 @@
 //
 //     proxy 127.0.0.1:8080 example.org 80
 //     proxy unix:/run/front localhost 5432
+//
+// At SIGINT or SIGTERM it accepts no more clients, and gives those that it has five seconds.
+
+#include "server.hpp"
 
 #include <coil/coil.hpp>
 
-#include <charconv>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -39,33 +41,26 @@ task<> forward(net::socket client, target to) {
     std::fflush(stdout);
 }
 
-task<> serve(net::endpoint where, target to) {
-    net::acceptor acceptor(where);
-    std::printf("listening on %s\n", acceptor.local_endpoint().to_string().c_str());
-    std::fflush(stdout);
-    scope sessions;
-    while (net::socket client = co_await acceptor.accept()) {
-        sessions.spawn(forward(std::move(client), to));
-    }
-}
-
-std::optional<std::uint16_t> parse_port(const char* text) {
-    std::uint16_t port = 0;
-    const char* const end = text + std::strlen(text);
-    const auto [rest, error] = std::from_chars(text, end, port);
-    return error == std::errc() && rest == end ? std::optional(port) : std::nullopt;
-}
-
 } // namespace
 
 int main(int argc, char** argv) try {
     const auto where = argc == 4 ? net::endpoint::parse(argv[1]) : std::nullopt;
-    const auto port = argc == 4 ? parse_port(argv[3]) : std::nullopt;
-    if (!where || !port) {
+    target to{argc == 4 ? argv[2] : "", 0};
+    if (!where || !example::parse_number(argv[3], to.port)) {
         std::fprintf(stderr, "usage: proxy ADDRESS:PORT|unix:PATH HOST PORT\n");
         return 2;
     }
-    coil::run(serve(*where, {argv[2], *port}));
+    const example::server_signals signals; // before threads are started
+    runtime rt;
+    const auto meter = std::make_shared<net::serve_meter>();
+    const net::serve_options options{.max_connections =
+                                         example::connections_for(2, 50), // a client has a server
+                                     .grace = 5s,
+                                     .on_listening = example::say_where,
+                                     .meter = meter};
+    const auto session = [to](net::socket client) { return forward(std::move(client), to); };
+    rt.block_on(example::run_until_stopped(net::serve(rt, *where, session, options), signals,
+                                           [meter] { return to_string(meter->metrics()); }));
     return 0;
 } catch (const std::exception& e) {
     std::fprintf(stderr, "proxy: %s\n", e.what());

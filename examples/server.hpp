@@ -1,5 +1,4 @@
-// What the examples http_files, chat, logs and redis_pool share: numeric options, and running until
-// a signal.
+// What the servers among the examples share: numeric options, limits, and running until a signal.
 #pragma once
 
 #include <coil/coil.hpp>
@@ -81,6 +80,15 @@ inline bool read_options(int argc, char** argv, std::initializer_list<number_opt
         }
     }
     return true;
+}
+
+/// Raises the limit of open descriptors as far as the system allows.
+inline void use_all_descriptors() {
+    ::rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        ::setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }
 
 /// The number of connections for which there are descriptors if each of them needs `each`, and

@@ -3,7 +3,10 @@
 //     tls_echo 8443 cert.pem key.pem
 //     openssl s_client -connect localhost:8443 -CAfile cert.pem
 //
-// SIGHUP loads the files again, for new connections. A client has ten seconds for its handshake.
+// SIGHUP loads the files again, for new connections. A client has ten seconds for its handshake. At
+// SIGINT or SIGTERM it accepts no more clients, and gives those that it has five seconds.
+
+#include "server.hpp"
 
 #include <coil/coil.hpp>
 #include <coil/tls.hpp>
@@ -12,8 +15,8 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -38,7 +41,8 @@ task<> session(net::socket peer, tls::context ctx) {
     }
 }
 
-task<> reload(signal_set& hang_up, tls::context ctx, std::string certificate, std::string key) {
+task<> reload(const signal_set& hang_up, tls::context ctx, std::string certificate,
+              std::string key) {
     while (co_await hang_up.next() == SIGHUP) {
         try {
             // Reading files blocks.
@@ -51,28 +55,30 @@ task<> reload(signal_set& hang_up, tls::context ctx, std::string certificate, st
     }
 }
 
-task<> serve(signal_set& hang_up, std::uint16_t port, std::string certificate, std::string key) {
-    tls::context ctx = tls::context::server(certificate, key);
-    net::acceptor acceptor{net::inet_address{port}};
-    std::printf("listening on %s\n", acceptor.local_endpoint().to_string().c_str());
-    std::fflush(stdout);
-    co_spawn(reload(hang_up, ctx, certificate, key));
-    while (net::socket peer = co_await acceptor.accept()) {
-        co_spawn(session(std::move(peer), ctx));
-    }
+task<> serve(runtime& rt, std::uint16_t port, tls::context ctx, net::serve_options options,
+             task<> reloading) {
+    const auto answer = [ctx](net::socket peer) { return session(std::move(peer), ctx); };
+    co_await when_any(net::serve(rt, port, answer, std::move(options)), std::move(reloading));
 }
 
 } // namespace
 
 int main(int argc, char** argv) try {
-    char* end = nullptr;
-    const unsigned long port = argc == 4 ? std::strtoul(argv[1], &end, 10) : 65536;
-    if (port > 65535 || end == argv[1] || *end != '\0') {
+    std::uint16_t port = 0;
+    if (argc != 4 || !example::parse_number(argv[1], port)) {
         std::fprintf(stderr, "usage: tls_echo PORT CERTIFICATE-FILE KEY-FILE\n");
         return 2;
     }
-    signal_set hang_up{SIGHUP};
-    coil::run(serve(hang_up, static_cast<std::uint16_t>(port), argv[2], argv[3]));
+    const signal_set hang_up{SIGHUP}; // before threads are started
+    const example::server_signals signals;
+    const tls::context ctx = tls::context::server(argv[2], argv[3]);
+    runtime rt;
+    const auto meter = std::make_shared<net::serve_meter>();
+    const net::serve_options options{
+        .grace = 5s, .on_listening = example::say_where, .meter = meter};
+    task<> server = serve(rt, port, ctx, options, reload(hang_up, ctx, argv[2], argv[3]));
+    rt.block_on(example::run_until_stopped(std::move(server), signals,
+                                           [meter] { return to_string(meter->metrics()); }));
     return 0;
 } catch (const std::exception& e) {
     std::fprintf(stderr, "tls_echo: %s\n", e.what());

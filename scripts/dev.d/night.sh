@@ -62,6 +62,8 @@ run_night() {
     COIL_PROPERTY_PROGRAMS=$(scaled 1000000) night_rounds "random programs" asan property '*NothingIsLeftOfThem*'
     night_rounds "differential scripts" cxx23 conformance '*Script*:*Differential*:*Tree*'
     night_rounds "swappers" cxx23 fs '*Swapper*:*HostileTrees*'
+    HOSTILE_CLIENTS=$(scaled 10000) HOSTILE_DESCRIPTORS=$(scaled 1000) run_tests "servers, 10 000 clients" cxx23 examples/all \
+        -R '^examples\.(http_files|chat|logs|redis_pool)$' --timeout 3600
     run_fault_tests debug "$(scaled 1000)"
     run_liburing_tests
 }

@@ -23,12 +23,12 @@ echo_starts() {
     port=$(port_of "$tmp/echo.out" "$server") || fail "echo $* did not start: $(cat "$tmp/echo.err")"
 }
 
-# echo_ends CONTEXTS: checks that it ends without errors; sets $tasks to the number of tasks that each context has run.
+# echo_ends CONTEXTS: checks that it ends without errors; sets $sessions to the number of sessions that each context has run.
 echo_ends() {
     ends "$server" || fail "echo ended with $?: $(cat "$tmp/echo.err")"
     is_silent echo || fail "echo complained: $(cat "$tmp/echo.err")"
-    mapfile -t tasks < <(sed -n 's/^context [0-9]*: \([0-9]*\) tasks, [1-9][0-9]* turns, [1-9].*/\1/p' "$tmp/echo.out")
-    [[ ${#tasks[@]} == "$1" ]] || fail "not $1 contexts: $(cat "$tmp/echo.out")"
+    mapfile -t sessions < <(sed -n 's/^context [0-9]*: \([0-9]*\) sessions, [1-9][0-9]* turns, [1-9].*/\1/p' "$tmp/echo.out")
+    [[ ${#sessions[@]} == "$1" ]] || fail "not $1 contexts: $(cat "$tmp/echo.out")"
 }
 
 for shape in "--contexts 1" "--contexts 2" "--contexts 3 --acceptors each" "--contexts 2 --acceptors one" \
@@ -88,13 +88,13 @@ for client in clients[1::3]:
 assert time.monotonic() - started < 2, "it took long to end"
 PYTHON
     echo_ends "$(cut -d' ' -f2 <<<"$shape")"
-    for number in "${tasks[@]}"; do
-        ((number > 10)) || fail "a context had next to nothing to do ($shape): ${tasks[*]}"
+    for number in "${sessions[@]}"; do
+        ((number > 10)) || fail "a context had next to nothing to do ($shape): ${sessions[*]}"
     done
 done
 
 # The distribution of connections by a single acceptor. Context 0 has two tasks already: the acceptor and the one that
-# waits for signals. Round robin gives it as many connections as the other; by load it gets two fewer.
+# waits for signals. Round robin gives it as many sessions as the other; by load it gets two fewer.
 for rule in round-robin least-loaded; do
     echo_starts --contexts 2 --acceptors one --dispatch $rule
     timeout 8 python3 - "$port" "$server" <<'PYTHON' || fail "clients failed ($rule)"
@@ -108,8 +108,8 @@ for _ in range(20):
 os.kill(int(sys.argv[2]), signal.SIGINT)
 PYTHON
     echo_ends 2
-    [[ $rule == round-robin && ${tasks[*]} == "12 10" || $rule == least-loaded && ${tasks[*]} == "11 11" ]] ||
-        fail "$rule: ${tasks[*]} tasks"
+    [[ $rule == round-robin && ${sessions[*]} == "10 10" || $rule == least-loaded && ${sessions[*]} == "9 11" ]] ||
+        fail "$rule: ${sessions[*]} sessions"
 done
 
 # A port in use.
