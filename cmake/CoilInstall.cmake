@@ -22,6 +22,13 @@ if(TARGET coil_tls)
     install(EXPORT coil-tls-targets NAMESPACE coil:: DESTINATION "${COIL_CMAKE_DIR}")
 endif()
 
+get_property(adapters GLOBAL PROPERTY COIL_ADAPTERS_KNOWN)
+foreach(adapter IN LISTS adapters)
+    if(TARGET coil_${adapter})
+        add_dependencies(coil_libraries coil_${adapter})
+    endif()
+endforeach()
+
 # Modules are installed as sources, see CoilModules.cmake.
 set(COIL_MODULES_DIR "${CMAKE_INSTALL_DATADIR}/coil/modules")
 file(GLOB coil_module_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/modules/*.cppm")

@@ -83,7 +83,7 @@ check_rooms() {
 # Checks the lengths of the library's files and the numbers of data members of its classes. (clang-tidy checks functions.)
 check_sizes() {
     # The emulation of io_uring exceeds the limit of data members.
-    our_files 'include/*.hpp' 'src/*.hpp' 'src/*.cpp' |
+    our_files 'include/*.hpp' 'src/*.hpp' 'src/*.cpp' 'adapters/*/include/*' 'adapters/*/src/*' |
         xargs -r awk -v lines=400 -v members=25 -v known='^class (emulation|emulated_request)$' -f scripts/dev.d/sizes.awk
 }
 
@@ -136,7 +136,7 @@ check_names() {
     local old new hits bad=0
     while read -r old new; do
         [[ -z $old || $old == \#* ]] && continue
-        hits=$(git grep -nwF --untracked -e "$old" -- include src tests docs examples bench |
+        hits=$(git grep -nwF --untracked -e "$old" -- include src adapters tests docs examples bench |
             grep -v -e '\bretired\b' -e '^tests/compile_fail/retired\.cpp:')
         [[ -z $hits ]] && continue
         printf '%s\n' "$hits" | cut -c1-160
@@ -150,7 +150,7 @@ check_names() {
 check_persons() {
     local persons='[Ww]hoever|[Ww]homever|[Ss]omebody|[Ss]omeone|[Nn]obody|[Aa]nybody|[Aa]nyone|[Ee]verybody|[Ee]veryone|[Nn]o one|[Ii]n vain'
     ! { git grep -nP --untracked "\b($persons)\b|(?<!users |people |readers )\b[Ww]ho\b" -- docs;
-        git grep -nP --untracked "//.*(\b($persons)\b|(?<!users |people |readers )\b[Ww]ho\b)" -- include src; } |
+        git grep -nP --untracked "//.*(\b($persons)\b|(?<!users |people |readers )\b[Ww]ho\b)" -- include src adapters; } |
         grep -v 'peer_credentials()'
 }
 

@@ -177,12 +177,27 @@ readonly once='canaries|compile_fail|debuggers|model'
 # What every run repeats on the epoll backend. To run everything on it: ./dev test --backend epoll.
 readonly on_epoll='^(conformance|net)$'
 
+# run_adapter_tests [CTEST-ARGUMENT...]: the adapters of other libraries, with AddressSanitizer, against their servers.
+run_adapter_tests() {
+    need adapters adapted_servers
+    configure asan || {
+        count_failure "interop: configuring build/asan"
+        return
+    }
+    if ! cmake -DCOIL_BUILD_ADAPTER_TESTS=ON build/asan >build/log/configure-asan.log 2>&1; then
+        tail -n 20 build/log/configure-asan.log >&2
+        count_failure "interop: configuring build/asan (build/log/configure-asan.log)"
+        return
+    fi
+    run_tests interop asan adapters/all -L adapters --timeout 300 "$@"
+}
+
 # Tests that start no threads and therefore do not run under ThreadSanitizer: see tests/CMakeLists.txt.
 readonly single_threaded='conformance|docs|examples|faults|property'
 
 # Uses one seed per room on the fault-injecting backend. Test files are in memory; the long tests use the disk.
 run_sanitized() {
-    local preset=$1 dir=${TMPDIR:-/dev/shm} what=all left_out="consumer|$once" seeds='^faults\..*seed_[^1]'
+    local preset=$1 dir=${TMPDIR:-/dev/shm} what=all left_out="consumer|adapters|$once" seeds='^faults\..*seed_[^1]'
     shift
     [[ -w $dir ]] || dir=/tmp
     if [[ $preset == tsan ]]; then
@@ -192,11 +207,12 @@ run_sanitized() {
 }
 
 dev_test() {
-    local full=no gcc=no liburing=no night=no preset='' faults=0 backend='' select=()
+    local full=no gcc=no liburing=no interop=no night=no preset='' faults=0 backend='' select=()
     while (($#)); do
         case $1 in
             --full) full=yes ;;
             --liburing) liburing=yes ;;
+            --interop) interop=yes ;;
             --night) night=yes ;;
             --gcc) gcc=yes ;;
             --preset) preset=$2 && shift ;;
@@ -229,6 +245,9 @@ dev_test() {
         run_night
     elif [[ $liburing == yes ]]; then
         run_liburing_tests "${select[@]}"
+    elif [[ $interop == yes ]]; then
+        need sanitizers
+        run_adapter_tests "${select[@]}"
     elif [[ $backend == epoll ]]; then
         run_without_io_uring "${preset:-debug}" all "${select[@]}"
         ((${#select[@]})) || demo_without_io_uring "${preset:-debug}"

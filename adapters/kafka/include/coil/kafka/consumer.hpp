@@ -1,0 +1,90 @@
+#pragma once
+
+#include <coil/core/task.hpp>
+#include <coil/kafka/error.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace coil::kafka {
+
+namespace detail {
+class consumer_client;
+}
+
+/// A message that was consumed.
+struct message {
+    std::string topic;
+    std::int32_t partition = 0;
+    std::int64_t offset = 0;
+    std::optional<std::string> key;
+    std::string value;          ///< empty if the message has none (a tombstone)
+    std::int64_t timestamp = 0; ///< milliseconds since 1970, or -1
+};
+
+/// A position in a partition.
+struct position {
+    std::string topic;
+    std::int32_t partition = 0;
+    /// Where consuming begins; -1001 (RD_KAFKA_OFFSET_INVALID): at the committed offset.
+    std::int64_t offset = -1001;
+};
+
+/// Called when partitions are assigned to a consumer: it may change the offsets, for example to
+/// those that a database knows.
+using on_assigned = std::function<task<>(std::vector<position>&)>;
+
+/// A member of a consumer group, as an asynchronous range:
+///
+///     kafka::consumer c({{"bootstrap.servers", brokers}, {"group.id", "billing"}}, {"orders"});
+///     for (;;) {
+///         kafka::message m = co_await c.next();
+///         process(m);
+///         co_await c.commit(m);
+///     }
+///
+/// Threading: a consumer is created and used on one context; librdkafka has threads of its own.
+///
+/// Cancellation: each await throws std::system_error with std::errc::operation_canceled. No message
+/// is lost: the next next() returns it. A commit may take effect nevertheless.
+class consumer {
+public:
+    /// Subscribes to topics, or, beginning with '^', to regular expressions of topics. Throws error
+    /// for a property that librdkafka does not accept. Offsets are committed by commit() only,
+    /// unless "enable.auto.commit" is given. Precondition: called on a context.
+    consumer(config properties, const std::vector<std::string>& topics,
+             on_assigned assigned = nullptr);
+    consumer(consumer&&) noexcept;
+    consumer& operator=(consumer&&) noexcept;
+    /// Leaves the group without telling it; its partitions are given to others when its session
+    /// times out. close() is better. Blocks until librdkafka's threads have ended, usually some
+    /// milliseconds. Precondition: no coroutine awaits a member.
+    ~consumer();
+
+    /// The next message. Call it at least every "max.poll.interval.ms". Throws error, for example
+    /// for a topic that does not exist; the consumer remains usable unless is_fatal(). Only one
+    /// coroutine at a time may wait.
+    [[nodiscard]] task<message> next();
+
+    /// Commits the offset behind this message and waits until the group has stored it.
+    [[nodiscard]] task<> commit(const message& m);
+    /// Commits positions: each offset is that of the next message to be consumed.
+    [[nodiscard]] task<> commit_positions(std::vector<position> offsets);
+
+    /// Leaves the group, so that others take over at once. The consumer cannot be used after it.
+    [[nodiscard]] task<> close();
+
+    /// The partitions that are assigned at the moment, with unspecified offsets.
+    [[nodiscard]] std::vector<position> assignment() const;
+    /// Whether librdkafka has reported an error from which it does not recover.
+    [[nodiscard]] bool is_fatal() const noexcept;
+
+private:
+    std::unique_ptr<detail::consumer_client> client_;
+};
+
+} // namespace coil::kafka

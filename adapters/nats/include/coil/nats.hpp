@@ -1,0 +1,9 @@
+#pragma once
+
+// NATS clients: needs the target coil::nats.
+
+#include <coil/nats/connection.hpp>
+#include <coil/nats/error.hpp>
+#include <coil/nats/message.hpp>
+#include <coil/nats/options.hpp>
+#include <coil/nats/subscription.hpp>

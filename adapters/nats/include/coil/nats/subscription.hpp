@@ -1,0 +1,56 @@
+#pragma once
+
+#include <coil/core/task.hpp>
+#include <coil/nats/message.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace coil::nats {
+
+class connection;
+
+namespace detail {
+class subscription_state;
+}
+
+/// The messages of one subject, as an asynchronous range:
+///
+///     nats::subscription orders = co_await c.subscribe("orders.*");
+///     while (std::optional<nats::message> m = co_await orders.next())
+///         handle(*m);
+///
+/// A subscription survives the loss of its connection: it is made again on the server that the
+/// connection is restored to. Messages published meanwhile are not delivered.
+///
+/// Threading: as connection. The connection may be destroyed before its subscriptions, which then
+/// end after the messages that they have.
+class subscription {
+public:
+    subscription(subscription&&) noexcept;
+    subscription& operator=(subscription&&) noexcept;
+    /// Unsubscribes. Precondition: no coroutine waits in next().
+    ~subscription();
+
+    /// The next message, or nullopt when the subscription or its connection has been closed and all
+    /// messages were taken. Throws error if the connection was lost and could not be restored. At
+    /// most one coroutine at a time may wait.
+    ///
+    /// Cancellation: std::errc::operation_canceled; no message is lost.
+    [[nodiscard]] task<std::optional<message>> next();
+
+    /// No more messages come; those that are here can still be taken.
+    void unsubscribe();
+
+    /// The messages that were dropped because max_pending were waiting.
+    [[nodiscard]] std::uint64_t dropped() const noexcept;
+
+private:
+    friend class connection;
+    explicit subscription(std::unique_ptr<detail::subscription_state> state) noexcept;
+
+    std::unique_ptr<detail::subscription_state> state_;
+};
+
+} // namespace coil::nats
